@@ -1,0 +1,1 @@
+//! Algorithms as stage functions: PageRank, matrix factorization

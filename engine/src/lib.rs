@@ -1,0 +1,1 @@
+//! The grid engine: memory, plan, schedule and workers

@@ -1,0 +1,67 @@
+//! Edges between the two sides of a graph, in coordinate form and grouped by one side.
+
+use std::ops::Range;
+
+use crate::Side;
+
+/// Edges in coordinate form: edge `i` joins `left[i]` to `right[i]` and carries `data[i]`.
+///
+/// # Shapes
+/// `left`, `right` and `data` have one entry per edge; ids are `0..num_left` and `0..num_right`.
+/// A square graph (`square`) has one id space for both sides, and `num_left == num_right`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EdgeList<T> {
+    /// Vertices of the left side.
+    pub num_left: usize,
+    /// Vertices of the right side.
+    pub num_right: usize,
+    /// Whether both sides index the same vertices.
+    pub square: bool,
+    /// Left end of each edge.
+    pub left: Vec<u32>,
+    /// Right end of each edge.
+    pub right: Vec<u32>,
+    /// Data of each edge.
+    pub data: Vec<T>,
+}
+
+impl<T> EdgeList<T> {
+    /// Returns the number of edges.
+    #[must_use]
+    pub fn num_edges(&self) -> usize {
+        self.left.len()
+    }
+}
+
+/// Where a grid gets its edges: an in-memory list grouped by side, or the memory-mapped cache.
+///
+/// Vertex ids are final (relabeled) ids. `offsets(side)` has `n + 1` entries, non-decreasing, from 0 to the number of edges.
+pub trait EdgeSource<T>: Sync {
+    /// Returns the number of vertices of a side.
+    fn num_vertices(&self, side: Side) -> usize {
+        self.offsets(side).len() - 1
+    }
+
+    /// Returns the number of edges.
+    fn num_edges(&self) -> usize {
+        self.offsets(Side::Right).last().map_or(0, |&last| last as usize)
+    }
+
+    /// Tells whether both sides index the same vertices.
+    fn is_square(&self) -> bool;
+
+    /// Returns, for the edges grouped by vertices of `side`, where each group starts.
+    fn offsets(&self, side: Side) -> &[u64];
+
+    /// Calls `visit` once with the far ends and data of all edges of the vertices `rows` of `side`, grouped by vertex,
+    /// far ends ascending within a vertex.
+    ///
+    /// # Errors
+    /// Any failure to bring the edges into memory.
+    fn visit_rows(
+        &self,
+        side: Side,
+        rows: Range<usize>,
+        visit: &mut dyn FnMut(&[u32], &[T]),
+    ) -> std::io::Result<()>;
+}

@@ -1,0 +1,71 @@
+//! Identifiers: newtypes, so that a signature says which id it takes.
+
+use std::fmt;
+
+/// One side of a bipartite graph: users, documents, samples, sources are left; items, words, features, targets right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Side {
+    /// Users, documents, samples, sources.
+    Left,
+    /// Items, words, features, targets.
+    Right,
+}
+
+impl Side {
+    /// Returns the opposite side.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Left => Self::Right,
+            Self::Right => Self::Left,
+        }
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Left => "left",
+            Self::Right => "right",
+        })
+    }
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// Returns the id as an index.
+            #[must_use]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+id! {
+    /// A vertex of one side, `0..n` on that side.
+    VertexId
+}
+id! {
+    /// A contiguous range of vertex rows of one side.
+    ShardId
+}
+id! {
+    /// One process's part of the graph.
+    PartitionId
+}
+id! {
+    /// One worker thread, counted over all processes.
+    WorkerId
+}

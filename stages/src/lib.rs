@@ -1,0 +1,1 @@
+//! The MEGA programming model: vertex data, access modes, stages and their sequence
