@@ -1,1 +1,8 @@
-//! Algorithms as stage functions: PageRank, matrix factorization
+//! Algorithms as stage functions: what they compute, not how it is run.
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod mf;
+pub mod pagerank;
+
+pub use error::Error;

@@ -1,1 +1,69 @@
-fn main() {}
+//! The `megagrid` command: graph machine learning from a file to a model.
+//!
+//! Each command is a file with `Args` and `run`. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+#![forbid(unsafe_code)]
+
+mod checkpoint;
+mod common;
+mod demo;
+mod failure;
+mod input;
+mod interrupt;
+mod mf;
+mod model;
+mod pagerank;
+mod plan;
+mod progress;
+mod recommend;
+mod record;
+mod report;
+mod session;
+mod top;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Trains recommenders and ranks graphs, on all cores, from the command line.
+///
+/// Begin with `megagrid demo`; every command explains itself with --help.
+#[derive(Parser)]
+#[command(name = "megagrid", version, max_term_width = 100, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    #[command(name = "pagerank")]
+    PageRank(Box<pagerank::Args>),
+    Mf(Box<mf::Args>),
+    Plan(plan::Args),
+    Recommend(recommend::Args),
+    Top(top::Args),
+}
+
+fn main() -> ExitCode {
+    start_log();
+    let outcome = interrupt::install().and_then(|()| match Cli::parse().command {
+        Command::Demo(args) => demo::run(&args),
+        Command::PageRank(args) => pagerank::run(&args),
+        Command::Mf(args) => mf::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Recommend(args) => recommend::run(&args),
+        Command::Top(args) => top::run(&args),
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(&error),
+    }
+}
+
+/// Shows the libraries' warnings, or more by `MEGAGRID_LOG=debug`.
+fn start_log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("MEGAGRID_LOG");
+    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+}

@@ -1,1 +1,39 @@
-//! Files to edges: readers, the binary cache, generators with planted truth, train/test split
+//! Files to edges: readers, the binary cache, generators with planted truth, train/test split.
+//!
+//! Readers take a file (plain, gzip or zstd, told by its first bytes) or a directory of part files, on all threads of
+//! the current rayon pool, and return edges with the names of their ends. What they return does not depend on the
+//! number of threads: ids that are all integers are numbered in ascending order, others as they first appear.
+#![deny(unsafe_code)]
+
+mod bag_of_words;
+pub mod cache;
+mod column;
+mod dataset;
+mod delimited;
+mod dictionary;
+mod edge_list;
+mod entries;
+mod error;
+mod format;
+mod libsvm;
+mod map;
+mod matrix_market;
+pub mod output;
+mod parquet;
+mod petgraph;
+mod prepare;
+mod ranks;
+mod ratings;
+mod read;
+mod rows;
+mod split;
+mod text;
+
+pub use dataset::{Corpus, Dataset, OtherRating, Samples, TestRatings};
+pub use dictionary::{Dictionary, Lookup};
+pub use error::Error;
+pub use format::Format;
+pub use prepare::{Edges, Names, Prepared};
+pub use read::{parse_corpus, parse_graph, parse_ratings, parse_samples};
+pub use read::{read_corpus, read_graph, read_ratings, read_ratings_with, read_samples};
+pub use split::split;

@@ -1,1 +1,24 @@
-//! The grid engine: memory, plan, schedule and workers
+//! The grid engine: what a sequence of stages and a graph become.
+//!
+//! A program (`megagrid-stages`) and its edges (`megagrid-partition`) become a [`Plan`](plan::Plan), a grid of shards and
+//! blocks, and workers that walk the plan. See [`Engine`].
+
+pub mod board;
+mod driver;
+mod engine;
+mod error;
+mod globals;
+pub mod grid;
+mod metrics;
+mod os;
+pub mod plan;
+mod shim;
+mod stage;
+pub mod topology;
+pub mod worker;
+
+pub use engine::{Engine, InitView, Input, Settings, SideView, estimate_bytes, plan};
+pub use error::Error;
+pub use grid::EdgeInput;
+pub use metrics::{IterationReport, WorkerReport};
+pub use topology::Topology;

@@ -31,6 +31,59 @@ impl<T> EdgeList<T> {
     pub fn num_edges(&self) -> usize {
         self.left.len()
     }
+
+    /// Returns the edges without their data.
+    #[must_use]
+    pub fn ends(&self) -> Ends<'_> {
+        Ends {
+            num_left: self.num_left,
+            num_right: self.num_right,
+            square: self.square,
+            left: &self.left,
+            right: &self.right,
+        }
+    }
+}
+
+/// The ends of the edges of an [`EdgeList`]: all that a partitioning looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends<'a> {
+    /// Vertices of the left side.
+    pub num_left: usize,
+    /// Vertices of the right side.
+    pub num_right: usize,
+    /// Whether both sides index the same vertices.
+    pub square: bool,
+    /// Left end of each edge.
+    pub left: &'a [u32],
+    /// Right end of each edge.
+    pub right: &'a [u32],
+}
+
+impl Ends<'_> {
+    /// Returns the number of edges.
+    #[must_use]
+    pub fn num_edges(&self) -> usize {
+        self.left.len()
+    }
+
+    /// Returns the number of vertices of both sides together.
+    #[must_use]
+    pub fn num_vertices(&self) -> usize {
+        self.first_right() + self.num_right
+    }
+
+    /// Returns the two vertices of each edge, numbered over both sides: left ones, then right ones; in a square graph
+    /// by their id.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = [usize; 2]> {
+        let first_right = self.first_right();
+        self.left.iter().zip(self.right).map(move |(&left, &right)| [left as usize, first_right + right as usize])
+    }
+
+    /// Returns the number of the first right vertex, counted over both sides.
+    pub(crate) fn first_right(&self) -> usize {
+        if self.square { 0 } else { self.num_left }
+    }
 }
 
 /// Where a grid gets its edges: an in-memory list grouped by side, or the memory-mapped cache.
@@ -58,10 +111,5 @@ pub trait EdgeSource<T>: Sync {
     ///
     /// # Errors
     /// Any failure to bring the edges into memory.
-    fn visit_rows(
-        &self,
-        side: Side,
-        rows: Range<usize>,
-        visit: &mut dyn FnMut(&[u32], &[T]),
-    ) -> std::io::Result<()>;
+    fn visit_rows(&self, side: Side, rows: Range<usize>, visit: &mut dyn FnMut(&[u32], &[T])) -> std::io::Result<()>;
 }

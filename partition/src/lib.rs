@@ -1,8 +1,25 @@
 //! Who owns what: ids, degrees, relabeling, vertex-cut strategies and their quality.
 #![forbid(unsafe_code)]
 
+mod degrees;
 mod edges;
+mod error;
+mod grouped;
 mod ids;
+mod partitioning;
+mod quality;
+mod relabel;
+mod replicas;
+mod seed;
+pub mod strategy;
 
-pub use edges::{EdgeList, EdgeSource};
+pub use degrees::{DegreeStats, Irregularities, count_degrees, irregularities, offsets_of};
+pub use edges::{EdgeList, EdgeSource, Ends};
+pub use error::Error;
+pub use grouped::GroupedEdges;
 pub use ids::{PartitionId, ShardId, Side, VertexId, WorkerId};
+pub use partitioning::{MAX_PARTITIONS, Partitioning};
+pub use quality::Quality;
+pub use relabel::Relabeling;
+pub use seed::SplitMix;
+pub use strategy::Strategy;

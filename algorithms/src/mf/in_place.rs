@@ -1,0 +1,79 @@
+//! Matrix factorization in place: one rating after the other, both rows updated where they are.
+//!
+//! | stage | reads | writes |
+//! |---|---|---|
+//! | [`Descend`], each rating | p_u, q_i, r_ui | p_u, q_i, squared gradients |
+
+use megagrid_stages::kernels::{descend, dot};
+use megagrid_stages::{
+    BatchSize, Context, Error, Exchange, Program, Row, Sequence, Stages, Update, UpdateView, Value, Vertex,
+};
+
+use super::{Config, Sums};
+
+/// A user: the factor, and the sum of mean squared gradients that its step adapts to (a replica's own).
+pub struct User;
+
+impl Vertex for User {
+    type Sync = Row<f32>;
+    type Delta = ();
+    type Master = ();
+    type Mirror = Value<f32>;
+}
+
+/// An item, likewise.
+pub struct Item;
+
+impl Vertex for Item {
+    type Sync = Row<f32>;
+    type Delta = ();
+    type Master = ();
+    type Mirror = Value<f32>;
+}
+
+/// Matrix factorization in place.
+pub struct Mf;
+
+impl Program for Mf {
+    type Left = User;
+    type Right = Item;
+    type Edge = f32;
+    type Worker = Sums;
+    type Global = ();
+}
+
+/// Steps both factors along the gradient of one rating: with e = r − p·q,
+/// `p += η_p (e q − λ p)` and `q += η_q (e p − λ q)`. Adaptive: `η_p = η / sqrt(1 + Σ mean squared gradient of p)`.
+pub struct Descend(pub Config);
+
+impl Exchange<Mf> for Descend {
+    type Left = Update;
+    type Right = Update;
+
+    #[inline(always)]
+    fn exchange(&self, user: UpdateView<'_, User>, item: UpdateView<'_, Item>, rating: &mut f32, cx: &mut Context<'_, Mf>) {
+        let config = &self.0;
+        let error = *rating - dot(user.sync, item.sync);
+        let (p_step, q_step) = if config.adaptive {
+            (config.step / (1.0 + *user.mirror).sqrt(), config.step / (1.0 + *item.mirror).sqrt())
+        } else {
+            let step = config.step / (1.0 + config.decay * (cx.iteration - 1) as f32);
+            (step, step)
+        };
+        let squares = descend(user.sync, item.sync, error, config.lambda, p_step, q_step);
+        *user.mirror += squares.0 / config.row_dims() as f32;
+        *item.mirror += squares.1 / config.row_dims() as f32;
+        if config.biases {
+            user.sync[config.dims + 1] = 1.0;
+            item.sync[config.dims] = 1.0;
+        }
+    }
+}
+
+/// Builds the stages of an iteration: all ratings at once, or in mini-batches of about `batch` ratings, each a clock.
+///
+/// # Errors
+/// A batch of 0 ratings.
+pub fn sequence(config: Config, batch: u64) -> Result<Sequence<Mf, impl Stages<Mf>>, Error> {
+    Sequence::new().mini_batch(BatchSize::Edges(batch), move |b| b.exchange(Descend(config))).build()
+}

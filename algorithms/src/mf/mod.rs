@@ -1,0 +1,122 @@
+//! Matrix factorization: finds p_u, q_i in R^k that minimise, over the observed ratings r_ui,
+//!
+//! ```text
+//! Σ (r_ui − μ − p_u·q_i)² + λ (|p_u|² + |q_i|²)                             [Koren, Bell and Volinsky 2009, eq. 2]
+//! ```
+//!
+//! The regularizer counts once per rating. μ is the mean rating, or 0. With biases, a user's row is `[p, b_u, 1]` and an
+//! item's `[q, 1, b_i]`, so that the same product is `p·q + b_u + b_i` (eq. 4 there); the ones stay ones.
+//!
+//! Two forms. [`in_place`]: stochastic gradient descent, rating by rating, [`Update`](megagrid_stages::Update) on both
+//! sides: the default. [`batch`]: gradients of a batch are summed and applied at the masters, as in TuX² Figure 5.
+//!
+//! Input: users × items with a real value; repeated pairs count as often. Memory: k floats (padded to 16) and one for the
+//! step a vertex, 8 bytes a rating. Not for: implicit feedback, where a missing rating says something.
+
+pub mod batch;
+pub mod in_place;
+mod model;
+
+pub use model::{Model, Objective, Sums, SquaredErrors};
+
+use crate::Error;
+
+/// Parameters of both forms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Length k of a factor.
+    pub dims: usize,
+    /// Weight λ of the regularizer.
+    pub lambda: f32,
+    /// Step size η.
+    pub step: f32,
+    /// Whether steps adapt to each row (AdaGrad); else `step / (1 + decay · (iteration − 1))`.
+    pub adaptive: bool,
+    /// Decay of plain steps.
+    pub decay: f32,
+    /// Whether users and items have biases.
+    pub biases: bool,
+    /// Standard deviation of first values.
+    pub init_std: f32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { dims: 32, lambda: 0.05, step: 0.1, adaptive: true, decay: 0.1, biases: false, init_std: 0.1 }
+    }
+}
+
+impl Config {
+    /// Checks the ranges of all parameters.
+    ///
+    /// # Errors
+    /// The first that is out of range.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.dims == 0 || self.dims > 4096 {
+            return Err(Error::setting("dims", self.dims, "1 to 4096"));
+        }
+        for (name, value) in [("step", self.step), ("init-std", self.init_std)] {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(Error::setting(name, value, "a number above 0"));
+            }
+        }
+        for (name, value) in [("lambda", self.lambda), ("decay", self.decay)] {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(Error::setting(name, value, "0 or a number above 0"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the items of a row: the factor, and the bias and its one.
+    #[must_use]
+    pub fn row_dims(&self) -> usize {
+        self.dims + if self.biases { 2 } else { 0 }
+    }
+
+    /// Returns what constant stands where in a user's row.
+    fn user_one(&self) -> Option<usize> {
+        self.biases.then_some(self.dims + 1)
+    }
+
+    /// Returns what constant stands where in an item's row.
+    fn item_one(&self) -> Option<usize> {
+        self.biases.then_some(self.dims)
+    }
+
+    /// Sets the first values of a user's row: normal by a seeded hash of the vertex.
+    pub fn init_user(&self, seed: u64, user: usize, row: &mut [f32]) {
+        self.init(seed, 2 * user as u64, row, self.user_one());
+    }
+
+    /// Sets the first values of an item's row.
+    pub fn init_item(&self, seed: u64, item: usize, row: &mut [f32]) {
+        self.init(seed, 2 * item as u64 + 1, row, self.item_one());
+    }
+
+    fn init(&self, seed: u64, vertex: u64, row: &mut [f32], one: Option<usize>) {
+        let mut random = Normal(seed ^ vertex.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        row[..self.dims].iter_mut().for_each(|value| *value = self.init_std * random.next());
+        if let Some(one) = one {
+            row[one] = 1.0;
+        }
+    }
+}
+
+/// Draws standard normal numbers: splitmix64 and the Box–Muller transform.
+struct Normal(u64);
+
+impl Normal {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn next(&mut self) -> f32 {
+        let (radius, angle) = (1.0 - self.uniform(), self.uniform());
+        ((-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()) as f32
+    }
+}

@@ -1,0 +1,122 @@
+//! What both forms share: the objective, measured, and the trained model.
+
+use megagrid_stages::kernels::dot;
+use megagrid_stages::{Context, Exchange, Program, Read, ReadView, Row, Vertex};
+
+use super::Config;
+
+/// Sums over ratings.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sums {
+    /// Squared errors.
+    pub squared_errors: f64,
+    /// |p_u|² + |q_i|², biases included.
+    pub squared_norms: f64,
+    /// Ratings.
+    pub ratings: u64,
+}
+
+/// The objective of one state of the model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Objective {
+    /// Squared errors plus λ times squared norms, over ratings.
+    pub value: f64,
+    /// Root of the mean squared error.
+    pub rmse: f64,
+}
+
+impl Objective {
+    /// Joins the sums of all workers, in order.
+    #[must_use]
+    pub fn new(sums: impl IntoIterator<Item = Sums>, lambda: f32) -> Self {
+        let mut total = Sums::default();
+        for sum in sums {
+            total.squared_errors += sum.squared_errors;
+            total.squared_norms += sum.squared_norms;
+            total.ratings += sum.ratings;
+        }
+        Self {
+            value: total.squared_errors + f64::from(lambda) * total.squared_norms,
+            rmse: (total.squared_errors / total.ratings.max(1) as f64).sqrt(),
+        }
+    }
+}
+
+/// Measures the objective: an Exchange that writes nothing but the worker context.
+pub struct SquaredErrors(pub Config);
+
+impl<P, L, R> Exchange<P> for SquaredErrors
+where
+    P: Program<Left = L, Right = R, Edge = f32, Worker = Sums>,
+    L: Vertex<Sync = Row<f32>>,
+    R: Vertex<Sync = Row<f32>>,
+{
+    type Left = Read;
+    type Right = Read;
+
+    #[inline(always)]
+    fn exchange(&self, user: ReadView<'_, L>, item: ReadView<'_, R>, rating: &mut f32, cx: &mut Context<'_, P>) {
+        let (user, item): (&[f32], &[f32]) = (user.sync, item.sync);
+        let error = f64::from(*rating - dot(user, item));
+        // With biases each row holds a one, which is no parameter.
+        let ones = if self.0.biases { 2.0 } else { 0.0 };
+        cx.worker.squared_errors += error * error;
+        cx.worker.squared_norms += f64::from(dot(user, user) + dot(item, item) - ones);
+        cx.worker.ratings += 1;
+    }
+}
+
+/// A trained model: rows of users and items, unpadded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// Length of a factor.
+    pub dims: usize,
+    /// Mean rating, which predictions begin with.
+    pub mean: f32,
+    /// Factors of users, `[num_users, dims]`.
+    pub users: Vec<f32>,
+    /// Factors of items, `[num_items, dims]`.
+    pub items: Vec<f32>,
+    /// Biases of users; empty without.
+    pub user_biases: Vec<f32>,
+    /// Biases of items; empty without.
+    pub item_biases: Vec<f32>,
+}
+
+impl Model {
+    /// Takes the model out of rows, by id.
+    pub fn new<'r>(
+        config: &Config,
+        mean: f32,
+        users: impl Iterator<Item = &'r [f32]>,
+        items: impl Iterator<Item = &'r [f32]>,
+    ) -> Self {
+        let mut model = Self {
+            dims: config.dims,
+            mean,
+            users: Vec::new(),
+            items: Vec::new(),
+            user_biases: Vec::new(),
+            item_biases: Vec::new(),
+        };
+        for row in users {
+            model.users.extend_from_slice(&row[..config.dims]);
+            model.user_biases.extend(config.biases.then(|| row[config.dims]));
+        }
+        for row in items {
+            model.items.extend_from_slice(&row[..config.dims]);
+            model.item_biases.extend(config.biases.then(|| row[config.dims + 1]));
+        }
+        model
+    }
+
+    /// Predicts a rating.
+    #[must_use]
+    pub fn predict(&self, user: usize, item: usize) -> f32 {
+        let of = |rows: &'_ [f32], n: usize| -> Vec<f32> { rows[n * self.dims..(n + 1) * self.dims].to_vec() };
+        let (p, q) = (of(&self.users, user), of(&self.items, item));
+        let product: f32 = p.iter().zip(&q).map(|(a, b)| a * b).sum();
+        let bias = |biases: &[f32], n: usize| biases.get(n).copied().unwrap_or(0.0);
+        self.mean + product + bias(&self.user_biases, user) + bias(&self.item_biases, item)
+    }
+}

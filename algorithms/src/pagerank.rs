@@ -1,0 +1,223 @@
+//! PageRank: how often a surfer is on each page who follows a link with probability d (damping) and else restarts:
+//!
+//! ```text
+//! x_v = d · Σ over links u → v of x_u / outdegree(u)  +  ((1 − d) + d · Σ of x_u over dangling u) · r_v
+//! ```
+//!
+//! with Σ x = 1 and the restart distribution r, uniform by default (Brin and Page 1998; dangling mass goes where restarts
+//! go: Langville and Meyer 2006, §5). Links may repeat and count as often; self loops count.
+//!
+//! | stage, for each batch of right vertices | reads | writes |
+//! |---|---|---|
+//! | [`Follow`], each link u → v | what u passes on along a link | sum at v |
+//! | [`Settle`], each page v | sum, restart mass | score, what v passes on |
+//! | [`Measure`], once per iteration | worker contexts | restart mass, residual |
+//!
+//! Batches make it a block Gauss–Seidel iteration: later batches see the scores that earlier ones settled, which needs
+//! about a third fewer iterations than Jacobi's. Scores are kept up to a common factor: an iteration does not change the
+//! solution of the homogeneous equation `x = d·A·x + ((1 − d)·Σx + d·dangling(x))·r`, and [`scores`] divides by the sum.
+//! The restart mass is the previous iteration's.
+//!
+//! The residual is the L1 change of the scores in one iteration over their sum. Memory: 20 bytes a page, 2 to 4 a link.
+//! Not for: graphs that change while it runs.
+
+use bytemuck::{Pod, Zeroable};
+use megagrid_stages::{
+    Add, AddView, Apply, BatchSize, Context, Error, Exchange, GlobalSync, MasterView, Program, Read, ReadView, Sequence,
+    Side, Stages, Value, Vertex,
+};
+use serde::{Deserialize, Serialize};
+
+/// A web page, or any vertex of a directed graph.
+pub struct Page;
+
+/// What a page's master knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Rank {
+    /// The score, up to the common factor.
+    pub score: f32,
+    /// What each link passes on of the score: d / outdegree, 0 for a dangling page.
+    pub per_link: f32,
+    /// The page's part of the restart distribution.
+    pub restart: f32,
+}
+
+impl Vertex for Page {
+    /// What the page passes on along each of its links.
+    type Sync = Value<f32>;
+    type Delta = Value<f32>;
+    type Master = Value<Rank>;
+    type Mirror = ();
+}
+
+/// The PageRank program.
+pub struct PageRank;
+
+impl Program for PageRank {
+    type Left = Page;
+    type Right = Page;
+    type Edge = ();
+    type Worker = Sums;
+    type Global = State;
+}
+
+/// What a worker sums up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sums {
+    mass: f64,
+    dangling: f64,
+    change: f64,
+}
+
+/// What all workers know.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct State {
+    /// Mass that restarts, distributed by each page's `restart`.
+    pub restart: f32,
+    /// L1 change of the scores in the last iteration, over their sum.
+    pub residual: f64,
+    /// Sum of the scores.
+    pub mass: f64,
+}
+
+/// Adds what a page passes on to the sum of the page that it links to.
+pub struct Follow;
+
+impl Exchange<PageRank> for Follow {
+    type Left = Read;
+    type Right = Add;
+
+    #[inline(always)]
+    fn exchange(&self, from: ReadView<'_, Page>, to: AddView<'_, Page>, _: &mut (), _: &mut Context<'_, PageRank>) {
+        *to.delta += *from.sync;
+    }
+}
+
+/// Settles a page's score from the sum of what was passed on to it.
+pub struct Settle;
+
+impl Apply<PageRank, Page> for Settle {
+    #[inline(always)]
+    fn apply(&self, page: MasterView<'_, Page>, cx: &mut Context<'_, PageRank>) {
+        let rank = page.master;
+        let score = *page.delta + cx.global.restart * rank.restart;
+        cx.worker.mass += f64::from(score);
+        cx.worker.dangling += f64::from(if rank.per_link == 0.0 { score } else { 0.0 });
+        cx.worker.change += f64::from((score - rank.score).abs());
+        rank.score = score;
+        *page.sync = score * rank.per_link;
+    }
+}
+
+/// Measures the residual and sets the restart mass of the next iteration.
+pub struct Measure {
+    /// Damping d.
+    pub damping: Damping,
+}
+
+impl GlobalSync<PageRank> for Measure {
+    fn combine(&self, total: &mut Sums, worker: &mut Sums) {
+        let sums = std::mem::take(worker);
+        total.mass += sums.mass;
+        total.dangling += sums.dangling;
+        total.change += sums.change;
+    }
+
+    fn apply(&self, total: Sums, state: &mut State) {
+        let d = self.damping.get();
+        state.restart = ((1.0 - d) * total.mass + d * total.dangling) as f32;
+        state.residual = total.change / total.mass;
+        state.mass = total.mass;
+    }
+}
+
+/// Builds the stages of an iteration over a graph with `edges` links.
+///
+/// # Errors
+/// None that data can cause.
+pub fn sequence(damping: Damping, edges: u64) -> Result<Sequence<PageRank, impl Stages<PageRank>>, Error> {
+    let batch = BatchSize::EdgesOf(Side::Right, edges.div_ceil(BATCHES).max(MIN_BATCH_EDGES));
+    Sequence::new().mini_batch(batch, |b| b.exchange(Follow).apply_right(Settle)).global_sync(Measure { damping }).build()
+}
+
+/// Batches of an iteration (measured: 32 need as many iterations as one page at a time).
+const BATCHES: u64 = 32;
+/// Batches smaller than this cost more than they save.
+const MIN_BATCH_EDGES: u64 = 1 << 14;
+
+/// The chance of following a link, in (0, 1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Damping(f64);
+
+impl Damping {
+    /// The usual choice.
+    pub const DEFAULT: Self = Self(0.85);
+
+    /// Checks a damping.
+    ///
+    /// # Errors
+    /// A value outside (0, 1).
+    pub fn new(damping: f64) -> Result<Self, crate::Error> {
+        if damping > 0.0 && damping < 1.0 {
+            Ok(Self(damping))
+        } else {
+            Err(crate::Error::setting("damping", damping, "a number above 0 and below 1, 0.85 say"))
+        }
+    }
+
+    /// Returns the chance.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// The start of a run: every page has its part of the restart distribution.
+pub struct Start<'s> {
+    damping: Damping,
+    pages: usize,
+    out_degree: &'s (dyn Fn(usize) -> u64 + Sync),
+    /// Restart probability of each page; uniform if absent.
+    restart: Option<Vec<f32>>,
+}
+
+impl<'s> Start<'s> {
+    /// Begins with restarts at the pages `sources`, equally likely; at all pages if there are none.
+    #[must_use]
+    pub fn new(damping: Damping, pages: usize, sources: &[usize], out_degree: &'s (dyn Fn(usize) -> u64 + Sync)) -> Self {
+        let restart = (!sources.is_empty()).then(|| {
+            let mut restart = vec![0.0; pages];
+            sources.iter().for_each(|&page| restart[page] += 1.0 / sources.len() as f32);
+            restart
+        });
+        Self { damping, pages, out_degree, restart }
+    }
+
+    /// Returns a page's first rank and what it passes on along each link.
+    #[must_use]
+    pub fn page(&self, page: usize) -> (Rank, f32) {
+        let restart = self.restart.as_ref().map_or(1.0 / self.pages as f32, |restart| restart[page]);
+        let links = (self.out_degree)(page);
+        let per_link = if links == 0 { 0.0 } else { (self.damping.get() / links as f64) as f32 };
+        (Rank { score: restart, per_link, restart }, restart * per_link)
+    }
+
+    /// Returns what all workers know before the first iteration.
+    #[must_use]
+    pub fn state(&self) -> State {
+        let d = self.damping.get();
+        let ranks = (0..self.pages).map(|page| self.page(page).0);
+        let dangling: f64 = ranks.filter(|rank| rank.per_link == 0.0).map(|rank| f64::from(rank.score)).sum();
+        State { restart: ((1.0 - d) + d * dangling) as f32, residual: f64::INFINITY, mass: 1.0 }
+    }
+}
+
+/// Returns the scores, which sum to 1, from the ranks.
+#[must_use]
+pub fn scores(ranks: impl Iterator<Item = Rank>) -> Vec<f32> {
+    let mut scores: Vec<f32> = ranks.map(|rank| rank.score).collect();
+    let sum: f64 = scores.iter().map(|&score| f64::from(score)).sum();
+    scores.iter_mut().for_each(|score| *score = (f64::from(*score) / sum) as f32);
+    scores
+}

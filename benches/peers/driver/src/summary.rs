@@ -1,0 +1,122 @@
+//! Samples of all rounds, their medians, and the ratios to Megagrid.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+/// One system at one thread count: a sample a round, absent where a goal was not reached.
+struct Cell {
+    system: String,
+    threads: u32,
+    measure: &'static str,
+    samples: Vec<Option<f64>>,
+}
+
+/// The measurements of one algorithm on one input.
+pub struct Table {
+    title: String,
+    notes: Vec<String>,
+    cells: Vec<Cell>,
+}
+
+/// The system that ratios are taken to.
+pub const MEGAGRID: &str = "megagrid";
+
+impl Table {
+    pub fn new(title: String) -> Self {
+        Table { title, notes: Vec::new(), cells: Vec::new() }
+    }
+
+    pub fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    /// Adds one round's sample; `measure` is a time, so smaller is better.
+    pub fn add(&mut self, system: &str, threads: u32, measure: &'static str, sample: Option<f64>) {
+        let same = |cell: &&mut Cell| cell.system == system && cell.threads == threads && cell.measure == measure;
+        match self.cells.iter_mut().find(same) {
+            Some(cell) => cell.samples.push(sample),
+            None => self.cells.push(Cell { system: system.to_owned(), threads, measure, samples: vec![sample] }),
+        }
+    }
+
+    /// How many times as long this cell takes as Megagrid does with as many threads.
+    fn ratio(&self, cell: &Cell) -> Option<f64> {
+        let same = |other: &&Cell| other.threads == cell.threads && other.measure == cell.measure;
+        let ours = self.cells.iter().filter(same).find(|other| other.system == MEGAGRID)?;
+        Some(cell.median()? / ours.median()?)
+    }
+
+    /// Measures in order of first appearance, threads rising, systems as added.
+    fn ordered(&self) -> Vec<&Cell> {
+        let position = |measure| self.cells.iter().position(|cell| cell.measure == measure);
+        let mut cells: Vec<&Cell> = self.cells.iter().collect();
+        cells.sort_by_key(|cell| (position(cell.measure), cell.threads));
+        cells
+    }
+
+    pub fn to_json(&self) -> Value {
+        let cell = |cell: &&Cell| {
+            json!({ "measure": cell.measure, "threads": cell.threads, "system": cell.system, "median": cell.median(),
+                    "min": cell.bound(f64::min), "max": cell.bound(f64::max), "ratio_to_megagrid": self.ratio(cell),
+                    "samples": cell.samples })
+        };
+        json!({ "title": self.title, "notes": self.notes, "rows": self.ordered().iter().map(cell).collect::<Vec<_>>() })
+    }
+}
+
+impl Cell {
+    /// The median over the rounds; absent unless every round has a sample.
+    fn median(&self) -> Option<f64> {
+        let mut sorted = self.samples.iter().copied().collect::<Option<Vec<f64>>>()?;
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        Some(if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 })
+    }
+
+    fn bound(&self, pick: fn(f64, f64) -> f64) -> Option<f64> {
+        self.samples.iter().flatten().copied().reduce(pick)
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.title)?;
+        for note in &self.notes {
+            writeln!(f, "  {note}")?;
+        }
+        writeln!(
+            f,
+            "{:<32} {:>7}  {:<26} {:>10} {:>10} {:>10} {:>7}",
+            "measure", "threads", "system", "median", "min", "max", "ratio"
+        )?;
+        for cell in self.ordered() {
+            let show = |value: Option<f64>, digits| value.map_or("-".to_owned(), |value| format!("{value:.digits$}"));
+            let (median, ratio) = (show(cell.median(), 4), show(self.ratio(cell), 2));
+            let (min, max) = (show(cell.bound(f64::min), 4), show(cell.bound(f64::max), 4));
+            writeln!(
+                f,
+                "{:<32} {:>7}  {:<26} {median:>10} {min:>10} {max:>10} {ratio:>7}",
+                cell.measure, cell.threads, cell.system
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_to_megagrid_with_as_many_threads() {
+        let mut table = Table::new(String::new());
+        for sample in [1.0, 9.0, 2.0] {
+            table.add(MEGAGRID, 1, "s", Some(sample));
+            table.add("peer", 1, "s", Some(3.0 * sample));
+            table.add("peer", 2, "s", None);
+        }
+        assert_eq!(table.ratio(&table.cells[1]), Some(3.0));
+        assert_eq!(table.ratio(&table.cells[2]), None);
+    }
+}

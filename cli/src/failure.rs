@@ -1,0 +1,60 @@
+//! From an error to one message on stderr and an exit code.
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+/// Why a command ended without being done, beside failures of the libraries.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Options that contradict each other or are out of range.
+    #[error("{0}; see --help")]
+    Usage(String),
+    /// Ctrl-C, or a request to end.
+    #[error("interrupted after iteration {iteration}; {left}")]
+    Interrupted {
+        /// The last complete iteration.
+        iteration: u64,
+        /// What was written, and what was not.
+        left: String,
+    },
+}
+
+/// Says that the options are wrong.
+pub fn usage(message: impl Into<String>) -> anyhow::Error {
+    Failure::Usage(message.into()).into()
+}
+
+/// Prints an error in one line, and returns the exit code.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    if is_closed_pipe(error) {
+        // The reader of our output, `head` say, has had enough.
+        return ExitCode::SUCCESS;
+    }
+    let line = format!("{error:#}").replace('\n', " ");
+    eprintln!("megagrid: {line}");
+    ExitCode::from(code(error))
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    error.chain().find_map(code_of).unwrap_or(1)
+}
+
+fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
+    use megagrid_algorithms::Error as Algorithm;
+    use megagrid_datasets::Error as Data;
+    use megagrid_engine::Error as Engine;
+    match cause.downcast_ref::<Failure>() {
+        Some(Failure::Usage(_)) => return Some(2),
+        Some(Failure::Interrupted { .. }) => return Some(crate::interrupt::EXIT_CODE as u8),
+        None => {}
+    }
+    let out_of_range = matches!(cause.downcast_ref(), Some(Algorithm::Setting { .. }))
+        || matches!(cause.downcast_ref(), Some(Engine::Setting { .. }))
+        || matches!(cause.downcast_ref(), Some(Data::HoldoutRange(_) | Data::UnknownFormatName(_)));
+    out_of_range.then_some(2)
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let closed = |cause: &std::io::Error| cause.kind() == ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(closed))
+}

@@ -1,0 +1,118 @@
+//! Corpora: UCI bags of words, LDA-C, and plain text with one document a line; the vocabulary beside them.
+//!
+//! UCI text starts with three lines, the numbers of documents, words and entries, and has an entry `document word
+//! count` a line after that, ids from 1. LDA-C has a document a line, `terms term:count ...`, terms from 0. In plain
+//! text, words are what white space separates, taken as they stand; blank lines are no documents.
+
+use crate::entries::{self, Entries, Header, NUM_ENTRIES, index, size};
+use crate::rows::{self, Rows};
+use crate::text::{Input, Malformed, Text, integer, words};
+use crate::{Corpus, Dataset, Dictionary, Error};
+
+fn corpus(data: Dataset<u32>) -> Corpus {
+    let num_tokens = data.edges.data.iter().map(|&count| u64::from(count)).sum();
+    Corpus { data, num_tokens }
+}
+
+/// Reads a UCI bag of words.
+pub(crate) fn read_uci(input: &Input<'_>, vocabulary: Option<Dictionary>) -> Result<Corpus, Error> {
+    let mut text = entries::open(input)?;
+    let header = Header {
+        num_left: header_line(&mut text, "number of documents")?,
+        num_right: header_line(&mut text, "number of words")?,
+        num_entries: header_line(&mut text, NUM_ENTRIES)?,
+    };
+    check_vocabulary(input, vocabulary.as_ref(), |len| len == header.num_right, header.num_right)?;
+    let entry = |entries: &mut Entries<u32>, line: &[u8]| {
+        let mut fields = words(line);
+        let left = index("document", fields.next().unwrap_or_default(), header.num_left)?;
+        let right = index("word", fields.next().unwrap_or_default(), header.num_right)?;
+        let count = count(fields.next().unwrap_or_default())?;
+        if fields.next().is_some() {
+            return Err(Malformed::new("entry", line, "document, word and count"));
+        }
+        entries.push(left, right, count);
+        Ok(())
+    };
+    let entries = header.read(text, entry)?;
+    let mut data = header.dataset(entries, false);
+    data.right_names = vocabulary.or(data.right_names);
+    Ok(corpus(data))
+}
+
+fn header_line(text: &mut Text<'_>, field: &'static str) -> Result<u64, Error> {
+    let size = size(field, text.next_line().unwrap_or_default());
+    size.map_err(|malformed| text.malformed(malformed))
+}
+
+#[inline]
+fn count(field: &[u8]) -> Result<u32, Malformed> {
+    let count = integer(field).and_then(|count| u32::try_from(count).ok()).filter(|&count| count > 0);
+    count.ok_or_else(|| Malformed::new("count", field, "an integer from 1 to 4294967295"))
+}
+
+/// Reads LDA-C.
+pub(crate) fn read_ldac(input: &Input<'_>, vocabulary: Option<Dictionary>) -> Result<Corpus, Error> {
+    let (data, _) = rows::read(input, "terms", ldac_document)?;
+    let Some(vocabulary) = vocabulary else {
+        return Ok(corpus(data));
+    };
+    with_vocabulary(data, vocabulary, input)
+}
+
+fn ldac_document(rows: &mut Rows<u32, ()>, line: &[u8]) -> Result<(), Malformed> {
+    let mut fields = words(line);
+    let first = fields.next().unwrap_or_default();
+    let num_terms = integer(first).ok_or_else(|| Malformed::new("number of terms", first, "an integer"))?;
+    let before = rows.data.len();
+    for field in fields {
+        let colon = memchr::memchr(b':', field).ok_or_else(|| Malformed::new("term", field, "term:count"))?;
+        let term = &field[..colon];
+        let term = integer(term).filter(|&term| term <= u64::from(u32::MAX));
+        let term = term.ok_or_else(|| Malformed::new("term", field, "an integer from 0 to 4294967295"))?;
+        rows.push(term, count(&field[colon + 1..])?);
+    }
+    let found = rows.data.len() - before;
+    if num_terms != found as u64 {
+        return Err(Malformed::new("number of terms", first, format!("{found}, as many as follow on the line")));
+    }
+    rows.end(());
+    Ok(())
+}
+
+/// Renumbers words, which are named by their line in the vocabulary, from 0, as their lines.
+fn with_vocabulary(mut data: Dataset<u32>, vocabulary: Dictionary, input: &Input<'_>) -> Result<Corpus, Error> {
+    let terms = data.right_names().as_integers().unwrap_or_default();
+    let largest = terms.last().copied().unwrap_or(0);
+    check_vocabulary(input, Some(&vocabulary), |len| len > largest, largest + 1)?;
+    let lines: Vec<u32> = terms.iter().map(|&term| term as u32).collect();
+    data.edges.right.iter_mut().for_each(|right| *right = lines[*right as usize]);
+    data.edges.num_right = vocabulary.len();
+    data.right_names = Some(vocabulary);
+    Ok(corpus(data))
+}
+
+fn check_vocabulary(
+    input: &Input<'_>,
+    vocabulary: Option<&Dictionary>,
+    fits: impl Fn(u64) -> bool,
+    num_words: u64,
+) -> Result<(), Error> {
+    match vocabulary.map(|vocabulary| vocabulary.len() as u64) {
+        Some(len) if !fits(len) => Err(Error::invalid(
+            input.path(),
+            format!("has {num_words} words, but the vocabulary beside it has {len} lines; is it of another corpus?"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Reads one document a line.
+pub(crate) fn read_text(input: &Input<'_>) -> Result<Corpus, Error> {
+    let (data, _) = rows::read(input, "words", |rows, line| {
+        words(line).try_for_each(|word| rows.count_name("word", word))?;
+        rows.end(());
+        Ok(())
+    })?;
+    Ok(corpus(data))
+}

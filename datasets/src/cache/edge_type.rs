@@ -1,0 +1,115 @@
+//! The data that the edges of a cache carry.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+
+use crate::map::view;
+
+/// The data that each edge carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EdgeType {
+    /// Nothing: `()`.
+    Nothing,
+    /// A number with a fraction, a rating say: `f32`.
+    Float,
+    /// A count: `u32`.
+    Count,
+}
+
+impl EdgeType {
+    const ALL: [Self; 3] = [Self::Nothing, Self::Float, Self::Count];
+
+    /// Returns the type's number in a cache.
+    pub(super) fn tag(self) -> u32 {
+        self as u32
+    }
+
+    pub(super) fn from_tag(tag: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.tag() == tag)
+    }
+
+    /// Returns the bytes that an edge's data take in a cache.
+    pub(super) fn bytes(self) -> u64 {
+        if self == Self::Nothing { 0 } else { 4 }
+    }
+}
+
+impl fmt::Display for EdgeType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Nothing => "no data",
+            Self::Float => "numbers (f32)",
+            Self::Count => "counts (u32)",
+        })
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for () {}
+    impl Sealed for f32 {}
+    impl Sealed for u32 {}
+}
+
+/// Edge data that a cache can hold: `()`, `f32` and `u32`.
+pub trait EdgeData: sealed::Sealed + Copy + Default + PartialEq + fmt::Debug + Send + Sync + 'static {
+    /// Which it is.
+    const TYPE: EdgeType;
+
+    /// Returns the bytes to write.
+    #[doc(hidden)]
+    fn to_bytes(data: &[Self]) -> &[u8];
+
+    /// Views what was written for `num_edges` edges.
+    #[doc(hidden)]
+    fn from_bytes(bytes: &[u8], num_edges: usize) -> io::Result<Cow<'_, [Self]>>;
+
+    /// Tells whether the data are such as the readers return: no number is infinite or NaN.
+    #[doc(hidden)]
+    fn are_valid(_data: &[Self]) -> bool {
+        true
+    }
+}
+
+impl EdgeData for () {
+    const TYPE: EdgeType = EdgeType::Nothing;
+
+    fn to_bytes(_: &[Self]) -> &[u8] {
+        &[]
+    }
+
+    fn from_bytes(_: &[u8], num_edges: usize) -> io::Result<Cow<'_, [Self]>> {
+        // Takes no memory.
+        Ok(Cow::Owned(vec![(); num_edges]))
+    }
+}
+
+impl EdgeData for f32 {
+    const TYPE: EdgeType = EdgeType::Float;
+
+    fn to_bytes(data: &[Self]) -> &[u8] {
+        bytemuck::cast_slice(data)
+    }
+
+    fn from_bytes(bytes: &[u8], _: usize) -> io::Result<Cow<'_, [Self]>> {
+        view(bytes).map(Cow::Borrowed)
+    }
+
+    fn are_valid(data: &[Self]) -> bool {
+        // No early end, so that it is vectorized.
+        data.iter().fold(true, |valid, number| valid & number.is_finite())
+    }
+}
+
+impl EdgeData for u32 {
+    const TYPE: EdgeType = EdgeType::Count;
+
+    fn to_bytes(data: &[Self]) -> &[u8] {
+        bytemuck::cast_slice(data)
+    }
+
+    fn from_bytes(bytes: &[u8], _: usize) -> io::Result<Cow<'_, [Self]>> {
+        view(bytes).map(Cow::Borrowed)
+    }
+}

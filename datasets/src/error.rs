@@ -1,0 +1,171 @@
+//! What can go wrong with an input or an output file, in the words that the user reads.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::Format;
+use crate::cache::EdgeType;
+
+/// A failure to read or write a data set. Every message names the file; a malformed record also names its line.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused to open, read or write a file.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A line of a text file does not follow its format.
+    #[error("{}:{line}: {field}: found \"{found}\", expected {expected}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Line number, from 1.
+        line: u64,
+        /// What the offending part of the line stands for.
+        field: &'static str,
+        /// The offending text, shortened.
+        found: String,
+        /// What would have been accepted, and a hint where there is one.
+        expected: String,
+    },
+    /// A file holds no record.
+    #[error("{}: no {records} in it; is it the right file?", path.display())]
+    Empty {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was looked for: `edges`, `ratings`, ...
+        records: &'static str,
+    },
+    /// A compressed file ends in the middle of its data.
+    #[error("{}: the {compression} data end early; the file is truncated, copy or download it again", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// `gzip` or `zstd`.
+        compression: &'static str,
+    },
+    /// A file's parts contradict each other, or the file contradicts what was asked of it.
+    #[error("{}: {problem}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What was found, what was expected, what to do.
+        problem: String,
+    },
+    /// The format of a file could not be told from its name and first lines.
+    #[error("{}: cannot tell its format from its name and first lines; name it with --format", path.display())]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file is of a format that cannot hold what was asked for.
+    #[error("{}: the format is {found}, which does not hold {wanted}; expected {expected}", path.display())]
+    WrongFormat {
+        /// The file.
+        path: PathBuf,
+        /// The format detected or stated.
+        found: Format,
+        /// What was to be read: `a graph`, `ratings`, ...
+        wanted: &'static str,
+        /// The formats that hold it, comma-separated.
+        expected: &'static str,
+    },
+    /// No format of this name.
+    #[error("format \"{0}\" is unknown; expected one of {names}", names = Format::NAMES.join(", "))]
+    UnknownFormatName(String),
+    /// One side has more vertices than ids of 32 bits can number.
+    #[error("{}: more than 4294967295 distinct ids on one side; split the input", path.display())]
+    TooManyVertices {
+        /// The file or directory.
+        path: PathBuf,
+    },
+    /// A file does not begin as a cache does.
+    #[error("{}: not a .mgrid cache; make one with: megagrid convert INPUT OUT.mgrid", path.display())]
+    NotACache {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A cache was written by another version of the program.
+    #[error("{}: format version {found}, expected {expected}; convert the original input again", path.display())]
+    CacheVersion {
+        /// The file.
+        path: PathBuf,
+        /// The version found.
+        found: u32,
+        /// The version this program reads.
+        expected: u32,
+    },
+    /// A cache is longer or shorter than its header says.
+    #[error("{}: {found} bytes long, expected {expected}; the file is truncated or was changed, copy or convert it again", path.display())]
+    CacheLength {
+        /// The file.
+        path: PathBuf,
+        /// Bytes found.
+        found: u64,
+        /// Bytes announced, or the least that a cache has.
+        expected: u64,
+    },
+    /// A part of a cache is not what was written.
+    #[error("{}: {problem} in the {part}; the file is damaged, copy or convert it again", path.display())]
+    CacheDamaged {
+        /// The file.
+        path: PathBuf,
+        /// Which part: `header`, `left offsets`, ...
+        part: &'static str,
+        /// What is wrong: a wrong checksum, ...
+        problem: &'static str,
+    },
+    /// A cache holds edges with other data than asked for.
+    #[error("{}: holds edges with {found}, expected edges with {expected}", path.display())]
+    CacheEdgeType {
+        /// The file.
+        path: PathBuf,
+        /// The edge data found.
+        found: EdgeType,
+        /// The edge data asked for.
+        expected: EdgeType,
+    },
+    /// Something is in the place of an output already.
+    #[error("{}: exists already; remove it or name another output", path.display())]
+    OutputExists {
+        /// The file or directory.
+        path: PathBuf,
+    },
+    /// A holdout fraction that is no fraction.
+    #[error("holdout {0} is out of range; expected a fraction above 0 and below 1, 0.1 say")]
+    HoldoutRange(f64),
+    /// A holdout fraction that leaves no edge on one side of the split.
+    #[error("holdout {holdout} of {num_edges} edges leaves none for {part}; expected another fraction or more edges")]
+    HoldoutEmpty {
+        /// The fraction.
+        holdout: f64,
+        /// The edges to split.
+        num_edges: usize,
+        /// `training` or `testing`.
+        part: &'static str,
+    },
+    /// A graph that `petgraph`'s indices of 32 bits cannot number.
+    #[error("{num_vertices} vertices and {num_edges} edges are more than petgraph's 32-bit indices can number")]
+    TooLargeForPetgraph {
+        /// Vertices of both sides.
+        num_vertices: usize,
+        /// Edges.
+        num_edges: usize,
+    },
+}
+
+impl Error {
+    /// Attaches a path to an I/O failure: `File::open(path).map_err(Error::io(path))`.
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::Io { path: path.to_path_buf(), source }
+    }
+
+    /// Makes an [`Error::Invalid`].
+    pub(crate) fn invalid(path: &Path, problem: impl Into<String>) -> Self {
+        Self::Invalid { path: path.to_path_buf(), problem: problem.into() }
+    }
+}

@@ -1,0 +1,168 @@
+//! The formats of input files, and how one is told from a file's name and first lines.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use crate::Error;
+use crate::text::{Input, Separator, number};
+
+/// The format of an input file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Two ids a line, as SNAP has it; `#` or `%` starts a comment line.
+    Edges,
+    /// Matrix Market coordinate.
+    MatrixMarket,
+    /// User, item and value a line.
+    Ratings,
+    /// `label index:value ...` a line.
+    Libsvm,
+    /// UCI bag of words: three header lines, then `document word count`.
+    BagOfWords,
+    /// LDA-C: `terms term:count ...`, one document a line.
+    LdaC,
+    /// Words separated by white space, one document a line.
+    Text,
+    /// Apache Parquet.
+    Parquet,
+    /// The memory-mapped cache, `.mgrid`.
+    Cache,
+}
+
+/// Lines looked at to tell a format.
+const SAMPLE_LINES: usize = 32;
+
+impl Format {
+    /// The names of the formats, as [`Format::from_str`] takes them.
+    pub const NAMES: [&'static str; 9] =
+        ["edges", "mtx", "ratings", "libsvm", "bow", "lda-c", "text", "parquet", "mgrid"];
+
+    const ALL: [Self; 9] = [
+        Self::Edges,
+        Self::MatrixMarket,
+        Self::Ratings,
+        Self::Libsvm,
+        Self::BagOfWords,
+        Self::LdaC,
+        Self::Text,
+        Self::Parquet,
+        Self::Cache,
+    ];
+
+    /// Tells the format of a file, or of the first part in a directory, from its name where that is decisive, else
+    /// from its first lines. A text of two ids a line is `Edges`, of three fields the last of which is a number
+    /// `Ratings`; words are `Text`.
+    ///
+    /// # Errors
+    /// Where the file cannot be read or fits no format.
+    pub fn detect(path: &Path) -> Result<Self, Error> {
+        let input = Input::open(path)?;
+        if let Some(format) = input.first_name().and_then(Self::from_name) {
+            return Ok(format);
+        }
+        let text = input.head()?;
+        Self::from_content(text.head()).ok_or_else(|| Error::UnknownFormat { path: path.to_path_buf() })
+    }
+
+    /// Tells the format from a file name whose endings or beginning are in use for one format alone.
+    fn from_name(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        let plain = [".gz", ".zst", ".zstd"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+        if plain.starts_with("docword.") {
+            return Some(Self::BagOfWords);
+        }
+        match plain.rsplit_once('.')?.1 {
+            "mgrid" => Some(Self::Cache),
+            "parquet" => Some(Self::Parquet),
+            "mtx" => Some(Self::MatrixMarket),
+            "edges" | "el" => Some(Self::Edges),
+            "ratings" => Some(Self::Ratings),
+            "libsvm" | "svmlight" | "svm" | "libfm" => Some(Self::Libsvm),
+            "ldac" => Some(Self::LdaC),
+            _ => None,
+        }
+    }
+
+    /// Tells the format from the first lines of a file.
+    pub(crate) fn from_content(head: &[u8]) -> Option<Self> {
+        if head.starts_with(b"%%MatrixMarket") {
+            return Some(Self::MatrixMarket);
+        }
+        if head.starts_with(b"PAR1") {
+            return Some(Self::Parquet);
+        }
+        let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+        let lines: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).take(SAMPLE_LINES).collect();
+        if lines.first().is_some_and(|line| matches!(line[0], b'#' | b'%')) {
+            return Some(Self::Edges);
+        }
+        if is_bag_of_words(&lines) {
+            return Some(Self::BagOfWords);
+        }
+        let has_pair = lines.iter().any(|line| line.contains(&b':'));
+        if has_pair && lines.iter().all(|line| is_pairs(line)) {
+            let counted = lines.iter().all(|line| starts_with_its_length(line));
+            return Some(if counted { Self::LdaC } else { Self::Libsvm });
+        }
+        from_fields(&lines)
+    }
+}
+
+/// Three numbers alone, then lines of three numbers.
+fn is_bag_of_words(lines: &[&[u8]]) -> bool {
+    let widths = lines.iter().map(|line| {
+        let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+        let numbers = fields.clone().all(|field| field.iter().all(u8::is_ascii_digit));
+        if numbers { fields.by_ref().count() } else { 0 }
+    });
+    lines.len() > 3 && widths.eq([1, 1, 1].into_iter().chain(std::iter::repeat_n(3, lines.len() - 3)))
+}
+
+/// A number, then nothing but `number:number`. A label alone is a sample without features; `#` starts a comment.
+fn is_pairs(line: &[u8]) -> bool {
+    let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+    let pair = |field: &[u8]| {
+        let colon = memchr::memchr(b':', field);
+        colon.is_some_and(|at| field[..at].iter().all(u8::is_ascii_digit) && number(&field[at + 1..]).is_some())
+    };
+    fields.next().is_some_and(|label| number(label).is_some()) && fields.take_while(|field| field[0] != b'#').all(pair)
+}
+
+/// Whether the number before the pairs is how many they are.
+fn starts_with_its_length(line: &[u8]) -> bool {
+    let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+    let first = fields.next().and_then(number);
+    first == Some(fields.count() as f32)
+}
+
+/// Edges, ratings or text, by the fields of the lines. The first line may be a header.
+fn from_fields(lines: &[&[u8]]) -> Option<Format> {
+    let sample = *lines.get(1).or(lines.first())?;
+    let separator = Separator::of(sample);
+    let body = if lines.len() > 1 { &lines[1..] } else { lines };
+    let has_ratings = |line: &&[u8]| separator.fields(line).nth(2).is_some_and(|field| number(field).is_some());
+    if body.iter().all(has_ratings) {
+        return Some(Format::Ratings);
+    }
+    if lines.iter().all(|line| separator.fields(line).count() == 2) {
+        return Some(Format::Edges);
+    }
+    let words = lines.iter().all(|line| line.iter().any(u8::is_ascii_alphabetic) && std::str::from_utf8(line).is_ok());
+    words.then_some(Format::Text)
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let known = Self::NAMES.iter().position(|&known| known == name);
+        known.map(|at| Self::ALL[at]).ok_or_else(|| Error::UnknownFormatName(name.to_string()))
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(Self::NAMES[*self as usize])
+    }
+}

@@ -1,0 +1,51 @@
+//! LIBSVM text: `label index:value ...` a line. Indices may start from 0 or 1; what follows a `#` is a comment.
+//!
+//! Only features that occur become right vertices: a feature without a value anywhere has no weight to learn, and a
+//! stray large index costs nothing.
+
+use crate::rows::{self, Rows};
+use crate::text::{Input, Malformed, integer, number, words};
+use crate::{Error, Samples};
+
+/// Reads samples. `positive` lists the labels that count as 1, all others being -1; where it is empty, the labels
+/// have to be -1 and 1, or 0 and 1.
+pub(crate) fn read(input: &Input<'_>, positive: &[f32]) -> Result<Samples, Error> {
+    let (data, mut labels) = rows::read(input, "features", |rows, line| sample(rows, line, positive))?;
+    if labels.contains(&0.0) && labels.contains(&-1.0) {
+        let problem = "labels -1, 0 and 1 all occur, expected -1 and 1 or 0 and 1; say which ones are positive";
+        return Err(Error::invalid(input.path(), problem));
+    }
+    labels.iter_mut().for_each(|label| *label = if *label > 0.0 { 1.0 } else { -1.0 });
+    Ok(Samples { data, labels })
+}
+
+fn sample(rows: &mut Rows<f32, f32>, line: &[u8], positive: &[f32]) -> Result<(), Malformed> {
+    let line = memchr::memchr(b'#', line).map_or(line, |comment| &line[..comment]);
+    let mut fields = words(line);
+    let Some(first) = fields.next() else {
+        return Ok(());
+    };
+    let label = label(first, positive)?;
+    for field in fields {
+        let colon = memchr::memchr(b':', field);
+        let colon = colon.ok_or_else(|| Malformed::new("feature", field, "index:value"))?;
+        let (index, value) = (&field[..colon], &field[colon + 1..]);
+        let index = integer(index)
+            .ok_or_else(|| Malformed::new("feature index", index, "an integer from 0 to 18446744073709551615"))?;
+        let value = number(value).ok_or_else(|| Malformed::new("feature value", value, "a finite number"))?;
+        rows.push(index, value);
+    }
+    rows.end(label);
+    Ok(())
+}
+
+fn label(field: &[u8], positive: &[f32]) -> Result<f32, Malformed> {
+    let label = number(field).ok_or_else(|| Malformed::new("label", field, "a number"))?;
+    if !positive.is_empty() {
+        return Ok(if positive.contains(&label) { 1.0 } else { -1.0 });
+    }
+    if label == 1.0 || label == -1.0 || label == 0.0 {
+        return Ok(label);
+    }
+    Err(Malformed::new("label", field, "-1 or 1, or 0 or 1; for other classes say which ones are positive"))
+}

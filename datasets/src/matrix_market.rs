@@ -1,0 +1,107 @@
+//! Matrix Market coordinate files: real, integer or pattern; general or symmetric.
+//!
+//! Rows are left vertices, columns right ones. A symmetric file leaves out one triangle, which is added: the mirror
+//! image of an entry follows it.
+
+use crate::entries::{self, Entries, Header, NUM_ENTRIES, index, size};
+use crate::text::{Input, Malformed, Text, number, words};
+use crate::{Dataset, Error};
+
+/// What the first line says.
+#[derive(Clone, Copy)]
+struct Banner {
+    pattern: bool,
+    symmetric: bool,
+}
+
+/// Reads a square matrix as a graph with an edge from row to column for each entry, whatever its value.
+pub(crate) fn read_graph(input: &Input<'_>) -> Result<Dataset<()>, Error> {
+    let mut text = entries::open(input)?;
+    let (banner, header) = begin(&mut text)?;
+    if header.num_left != header.num_right {
+        let problem = format!("{} rows and {} columns, expected a square", header.num_left, header.num_right);
+        return Err(Error::invalid(input.path(), problem));
+    }
+    let entries = header.read(text, |entries, line| entry(entries, line, banner, header, |_| ()))?;
+    Ok(header.dataset(entries, true))
+}
+
+/// Reads a matrix as ratings. The entries of a pattern count as 1.
+pub(crate) fn read_ratings(input: &Input<'_>) -> Result<Dataset<f32>, Error> {
+    let mut text = entries::open(input)?;
+    let (banner, header) = begin(&mut text)?;
+    let entries = header.read(text, |entries, line| entry(entries, line, banner, header, |value| value))?;
+    Ok(header.dataset(entries, false))
+}
+
+fn begin(text: &mut Text<'_>) -> Result<(Banner, Header), Error> {
+    let banner = banner(text.next_line().unwrap_or_default());
+    let banner = banner.map_err(|malformed| text.malformed(malformed))?;
+    while let Some(line) = text.next_line() {
+        if line.is_empty() || line.starts_with(b"%") {
+            continue;
+        }
+        let header = sizes(line);
+        let header = header.map_err(|malformed| text.malformed(malformed))?;
+        if banner.symmetric && header.num_left != header.num_right {
+            return Err(Error::invalid(text.path(), "symmetric, but rows and columns differ in number"));
+        }
+        return Ok((banner, header));
+    }
+    Err(Error::invalid(text.path(), "the line with the numbers of rows, columns and entries is missing"))
+}
+
+fn banner(line: &[u8]) -> Result<Banner, Malformed> {
+    let fields: Vec<String> = words(line).map(|field| String::from_utf8_lossy(field).to_ascii_lowercase()).collect();
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    match fields[..] {
+        [
+            "%%matrixmarket",
+            "matrix",
+            "coordinate",
+            kind @ ("real" | "integer" | "pattern"),
+            shape @ ("general" | "symmetric"),
+        ] => Ok(Banner { pattern: kind == "pattern", symmetric: shape == "symmetric" }),
+        _ => {
+            let expected =
+                "\"%%MatrixMarket matrix coordinate\", then real, integer or pattern, then general or symmetric";
+            Err(Malformed::new("first line", line, expected))
+        }
+    }
+}
+
+fn sizes(line: &[u8]) -> Result<Header, Malformed> {
+    let fields: Vec<&[u8]> = words(line).collect();
+    let [rows, columns, entries] = fields[..] else {
+        return Err(Malformed::new("sizes", line, "the numbers of rows, columns and entries"));
+    };
+    let (num_left, num_right) = (size("number of rows", rows)?, size("number of columns", columns)?);
+    Ok(Header { num_left, num_right, num_entries: size(NUM_ENTRIES, entries)? })
+}
+
+#[inline]
+fn entry<T: Copy>(
+    entries: &mut Entries<T>,
+    line: &[u8],
+    banner: Banner,
+    header: Header,
+    data: impl Fn(f32) -> T,
+) -> Result<(), Malformed> {
+    let mut fields = words(line);
+    let left = index("row", fields.next().unwrap_or_default(), header.num_left)?;
+    let right = index("column", fields.next().unwrap_or_default(), header.num_right)?;
+    let value = if banner.pattern {
+        1.0
+    } else {
+        let value = fields.next().unwrap_or_default();
+        number(value).ok_or_else(|| Malformed::new("value", value, "a finite number"))?
+    };
+    if fields.next().is_some() {
+        return Err(Malformed::new("entry", line, "no more than a row, a column and a value"));
+    }
+    entries.push(left, right, data(value));
+    if banner.symmetric && left != right {
+        entries.push(right, left, data(value));
+    }
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! An output is whole or absent: it is written under a temporary name beside its place, brought to the disk, and renamed.
+//!
+//! A failure on the way, a full disk say, removes the temporary. A process that is killed leaves it behind, as
+//! `.megagrid-*.tmp`; it may be removed.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::Builder;
+
+use crate::Error;
+
+/// Writes a file that appears under `target` when it is complete. `write` gets it open, for reading too.
+///
+/// # Errors
+/// Where something is at `target` already, the system refuses or `write` fails. Nothing is left behind then.
+pub fn write_file<E: From<Error>>(target: &Path, write: impl FnOnce(&mut File) -> Result<(), E>) -> Result<(), E> {
+    refuse_existing(target)?;
+    let parent = parent(target);
+    let mut temporary = builder(0o666).tempfile_in(parent).map_err(Error::io(target))?;
+    write(temporary.as_file_mut())?;
+    temporary.as_file().sync_all().map_err(Error::io(target))?;
+    temporary.persist_noclobber(target).map_err(|error| placement_error(target, error.error))?;
+    Ok(sync(parent)?)
+}
+
+/// Writes a directory that appears under `target` when it is complete. `write` gets the path of the empty directory
+/// to fill.
+///
+/// # Errors
+/// As [`write_file`].
+pub fn write_directory<E: From<Error>>(target: &Path, write: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
+    refuse_existing(target)?;
+    let parent = parent(target);
+    let temporary = builder(0o777).tempdir_in(parent).map_err(Error::io(target))?;
+    write(temporary.path())?;
+    sync_tree(temporary.path())?;
+    // Looked at again because the system would put a directory in the place of an empty one.
+    refuse_existing(target)?;
+    fs::rename(temporary.path(), target).map_err(|error| placement_error(target, error))?;
+    // Renamed away: there is nothing to remove under the temporary name.
+    let _ = temporary.keep();
+    Ok(sync(parent)?)
+}
+
+/// Tells before a long computation whether its output could be written to `target` afterwards.
+///
+/// # Errors
+/// Where something is there already or the directory around it cannot be written to.
+pub fn check_target(target: &Path) -> Result<(), Error> {
+    refuse_existing(target)?;
+    builder(0o666).tempfile_in(parent(target)).map(drop).map_err(Error::io(target))
+}
+
+fn refuse_existing(target: &Path) -> Result<(), Error> {
+    match fs::symlink_metadata(target) {
+        Ok(_) => Err(Error::OutputExists { path: target.to_path_buf() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io(target)(error)),
+    }
+}
+
+fn placement_error(target: &Path, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
+            Error::OutputExists { path: target.to_path_buf() }
+        }
+        _ => Error::io(target)(error),
+    }
+}
+
+fn parent(target: &Path) -> &Path {
+    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Names temporaries, and gives them the permissions of ordinary files instead of private ones.
+fn builder(mode: u32) -> Builder<'static, 'static> {
+    let mut builder = Builder::new();
+    builder.prefix(".megagrid-").suffix(".tmp");
+    #[cfg(unix)]
+    builder.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(mode));
+    builder
+}
+
+/// Brings the files of a directory, and the directories that name them, to the disk.
+fn sync_tree(directory: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
+        let path: PathBuf = entry.map_err(Error::io(directory))?.path();
+        if path.is_dir() { sync_tree(&path)? } else { sync(&path)? }
+    }
+    sync(directory)
+}
+
+fn sync(path: &Path) -> Result<(), Error> {
+    // Windows has no handle of a directory to sync.
+    if cfg!(not(unix)) && path.is_dir() {
+        return Ok(());
+    }
+    File::open(path).and_then(|file| file.sync_all()).map_err(Error::io(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn names_in(directory: &Path) -> Vec<String> {
+        let names = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect()
+    }
+
+    #[test]
+    fn a_file_is_whole_or_absent() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("out");
+        let write = |text: &'static [u8]| {
+            let target = target.clone();
+            move |file: &mut File| file.write_all(text).map_err(Error::io(&target))
+        };
+        let failed = write_file(&target, |file| {
+            write(b"half")(file)?;
+            Err(Error::invalid(&target, "stop"))
+        });
+        assert!(failed.is_err());
+        assert!(names_in(directory.path()).is_empty());
+        write_file(&target, write(b"whole")).unwrap();
+        assert_eq!(names_in(directory.path()), ["out"]);
+        let again = write_file(&target, write(b"other"));
+        assert!(matches!(again, Err(Error::OutputExists { .. })));
+        assert_eq!(fs::read(&target).unwrap(), b"whole");
+    }
+
+    #[test]
+    fn a_directory_is_whole_or_absent() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("model");
+        check_target(&target).unwrap();
+        let fill = |path: &Path| {
+            fs::create_dir(path.join("deep")).map_err(Error::io(path))?;
+            fs::write(path.join("deep/one"), b"1").map_err(Error::io(path))
+        };
+        let failed = write_directory(&target, |path| {
+            fill(path)?;
+            Err(Error::invalid(&target, "stop"))
+        });
+        assert!(failed.is_err());
+        assert!(names_in(directory.path()).is_empty());
+        write_directory(&target, fill).unwrap();
+        assert_eq!(fs::read(target.join("deep/one")).unwrap(), b"1");
+        assert_eq!(names_in(directory.path()), ["model"]);
+        assert!(matches!(write_directory(&target, fill), Err(Error::OutputExists { .. })));
+        let message = check_target(&target).unwrap_err().to_string();
+        assert!(message.ends_with("model: exists already; remove it or name another output"), "{message}");
+    }
+
+    #[test]
+    fn a_missing_parent_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("absent/model");
+        assert!(matches!(check_target(&target), Err(Error::Io { .. })));
+        assert!(matches!(write_directory(&target, |_| Ok::<(), Error>(())), Err(Error::Io { .. })));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn outputs_get_ordinary_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let (ours, plain) = (directory.path().join("ours"), directory.path().join("plain"));
+        write_file(&ours, |_| Ok::<(), Error>(())).unwrap();
+        fs::write(&plain, b"").unwrap();
+        let mode = |path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(ours), mode(plain));
+    }
+}

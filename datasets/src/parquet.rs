@@ -1,0 +1,370 @@
+//! Graphs and ratings in Parquet files, one edge a row.
+//!
+//! The columns are told by their names, in any case: `user` and `item`, `user_id` and `item_id`, `source` and
+//! `target`, `src` and `dst`, `from` and `to`, or `left` and `right`; the number is `rating`, `value` or `weight`. Where
+//! no such pair is there, the first two columns are the ends and the third is the number. Ids are integers or text, as
+//! in text files; numbers are of any integer or floating-point type. Nothing may be null.
+
+use std::path::{Path, PathBuf};
+
+use ::parquet::basic::Type as Physical;
+use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use ::parquet::data_type::{ByteArray, DataType};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::reader::{FileReader, RowGroupReader};
+use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
+use rayon::prelude::*;
+
+use crate::delimited::{Columns, Named};
+use crate::output::{fenced, is_unsigned, open_parquet, parquet_error};
+use crate::text::{Input, Malformed};
+use crate::{Dataset, Error};
+
+const ENDS: [[&str; 2]; 6] =
+    [["user", "item"], ["user_id", "item_id"], ["source", "target"], ["src", "dst"], ["from", "to"], ["left", "right"]];
+const NUMBERS: [&str; 3] = ["rating", "value", "weight"];
+
+/// Reads a graph. A column of numbers makes no difference.
+pub(crate) fn read_graph(input: &Input<'_>) -> Result<Dataset<()>, Error> {
+    let fields = ["source vertex", "target vertex"];
+    read(input, true, "edges", &|group, columns| {
+        let [left, right] = group.ends()?;
+        group.each_row(|row, [a, b]| columns.push(fields, [left.text(row, a), right.text(row, b)], ()))
+    })
+}
+
+/// Reads ratings.
+pub(crate) fn read_ratings(input: &Input<'_>) -> Result<Dataset<f32>, Error> {
+    let fields = ["user", "item"];
+    read(input, false, "ratings", &|group, columns| {
+        let [left, right] = group.ends()?;
+        let ratings = group.numbers()?;
+        group.each_row(|row, [a, b]| {
+            let rating = ratings[row];
+            if !rating.is_finite() {
+                return Err(Malformed::new("rating", rating.to_string().as_bytes(), "a finite number"));
+            }
+            columns.push(fields, [left.text(row, a), right.text(row, b)], rating)
+        })
+    })
+}
+
+/// Reads all files; `parse` adds the edges of one row group.
+fn read<T: Send>(
+    input: &Input<'_>,
+    square: bool,
+    records: &'static str,
+    parse: &(impl Fn(&Group<'_>, &mut Columns<T>) -> Result<(), Error> + Sync),
+) -> Result<Dataset<T>, Error> {
+    let mut groups = Vec::new();
+    for path in input.files() {
+        groups.extend(fenced(path, || row_groups(path))?);
+    }
+    if input.files().next().is_none() {
+        return Err(Error::invalid(input.path(), "Parquet is read from files alone, not from bytes in memory"));
+    }
+    let mut named = Named::default();
+    'again: loop {
+        let mut all = Columns::new(square, named);
+        // A few at a time, so that what was decoded of them does not fill the memory.
+        for groups in groups.chunks(2 * rayon::current_num_threads()) {
+            let parse_group = |place: &Place| {
+                let mut columns = Columns::new(square, named);
+                fenced(&place.path, || place.open(|group| parse(group, &mut columns)))?;
+                Ok(columns)
+            };
+            let parsed: Vec<Result<Columns<T>, Error>> = groups.par_iter().map(parse_group).collect();
+            for columns in parsed {
+                let columns = columns?;
+                if let Some(side) = columns.names_in {
+                    named.note(side, square);
+                    continue 'again;
+                }
+                all.append(columns, input.path())?;
+            }
+        }
+        return all.finish(input.path(), records);
+    }
+}
+
+/// Where a row group is.
+struct Place {
+    path: PathBuf,
+    /// Its position in the file.
+    group: usize,
+    /// Rows of the file before it.
+    first_row: u64,
+}
+
+fn row_groups(path: &Path) -> Result<Vec<Place>, Error> {
+    let reader = open_parquet(path)?;
+    let mut first_row = 0;
+    let place = |(group, metadata): (usize, &::parquet::file::metadata::RowGroupMetaData)| {
+        let place = Place { path: path.to_path_buf(), group, first_row };
+        first_row += u64::try_from(metadata.num_rows()).unwrap_or(0);
+        place
+    };
+    Ok(reader.metadata().row_groups().iter().enumerate().map(place).collect())
+}
+
+impl Place {
+    /// Opens the file anew: readers of one file on several threads would move each other's position in it.
+    fn open(&self, read: impl FnOnce(&Group<'_>) -> Result<(), Error>) -> Result<(), Error> {
+        let file = open_parquet(&self.path)?;
+        let reader = file.get_row_group(self.group).map_err(|error| parquet_error(&self.path, error))?;
+        let num_rows = usize::try_from(reader.metadata().num_rows()).unwrap_or(0);
+        read(&Group { place: self, reader: &*reader, schema: reader.metadata().schema_descr(), num_rows })
+    }
+}
+
+/// An open row group.
+struct Group<'a> {
+    place: &'a Place,
+    reader: &'a dyn RowGroupReader,
+    schema: &'a SchemaDescriptor,
+    num_rows: usize,
+}
+
+impl Group<'_> {
+    /// Returns the positions of the two ends, and of the number if there is one.
+    fn positions(&self) -> Result<([usize; 2], Option<usize>), Error> {
+        let names: Vec<String> =
+            self.schema.columns().iter().map(|column| column.name().to_ascii_lowercase()).collect();
+        let find = |wanted: &str| names.iter().position(|name| name == wanted);
+        let known = ENDS.iter().find_map(|[left, right]| Some([find(left)?, find(right)?]));
+        match known {
+            Some(ends) => Ok((ends, NUMBERS.iter().find_map(|name| find(name)))),
+            None if names.len() >= 2 => Ok(([0, 1], (names.len() > 2).then_some(2))),
+            None => Err(self.invalid(format!("{} columns, expected two for the ends of edges", names.len()))),
+        }
+    }
+
+    fn ends(&self) -> Result<[Ids; 2], Error> {
+        let ([left, right], _) = self.positions()?;
+        Ok([self.ids(left)?, self.ids(right)?])
+    }
+
+    fn ids(&self, at: usize) -> Result<Ids, Error> {
+        let described = self.schema.column(at);
+        let reader = self.column_reader(at, &described)?;
+        Ok(match reader {
+            ColumnReader::Int32ColumnReader(reader) => {
+                let unsigned = is_unsigned(&described);
+                let widen = |id: i32| if unsigned { i64::from(id as u32) } else { i64::from(id) };
+                Ids::Signed(self.values(reader, &described)?.into_iter().map(widen).collect())
+            }
+            ColumnReader::Int64ColumnReader(reader) => {
+                let ids = self.values(reader, &described)?;
+                if is_unsigned(&described) { Ids::Unsigned(ids) } else { Ids::Signed(ids) }
+            }
+            ColumnReader::ByteArrayColumnReader(reader) => Ids::Text(self.values(reader, &described)?),
+            _ => return Err(self.wrong_type(&described, "integers or text")),
+        })
+    }
+
+    fn numbers(&self) -> Result<Vec<f32>, Error> {
+        let expected = "none of its columns is named rating, value or weight";
+        let at = self.positions()?.1.ok_or_else(|| self.invalid(expected.to_string()))?;
+        let described = self.schema.column(at);
+        let unsigned = is_unsigned(&described);
+        Ok(match self.column_reader(at, &described)? {
+            ColumnReader::FloatColumnReader(reader) => self.values(reader, &described)?,
+            ColumnReader::DoubleColumnReader(reader) => narrow(self.values(reader, &described)?, |value| value as f32),
+            ColumnReader::Int32ColumnReader(reader) => {
+                let number = |value: i32| if unsigned { value as u32 as f32 } else { value as f32 };
+                narrow(self.values(reader, &described)?, number)
+            }
+            ColumnReader::Int64ColumnReader(reader) => {
+                let number = |value: i64| if unsigned { value as u64 as f32 } else { value as f32 };
+                narrow(self.values(reader, &described)?, number)
+            }
+            _ => return Err(self.wrong_type(&described, "numbers")),
+        })
+    }
+
+    fn column_reader(&self, at: usize, described: &ColumnDescriptor) -> Result<ColumnReader, Error> {
+        use ::parquet::basic::ConvertedType as Converted;
+        // A decimal or a date lies in an integer, but stands for something else.
+        let stands_for_itself = is_unsigned(described)
+            || matches!(
+                described.converted_type(),
+                Converted::NONE
+                    | Converted::UTF8
+                    | Converted::ENUM
+                    | Converted::INT_8
+                    | Converted::INT_16
+                    | Converted::INT_32
+                    | Converted::INT_64
+            );
+        let is_list = described.max_rep_level() > 0;
+        if is_list || !stands_for_itself || described.physical_type() == Physical::FIXED_LEN_BYTE_ARRAY {
+            return Err(self.wrong_type(described, "integers, floating-point numbers or text"));
+        }
+        self.reader.get_column_reader(at).map_err(|error| self.error(error))
+    }
+
+    fn values<D: DataType>(
+        &self,
+        mut reader: ColumnReaderImpl<D>,
+        described: &ColumnDescriptor,
+    ) -> Result<Vec<D::T>, Error> {
+        let (mut values, mut levels) = (Vec::new(), Vec::new());
+        let read = reader.read_records(self.num_rows, Some(&mut levels), None, &mut values);
+        let (num_read, ..) = read.map_err(|error| self.error(error))?;
+        if let Some(null) = levels.iter().position(|&level| level < described.max_def_level()) {
+            let expected = format!("a value in column {}", described.name());
+            return Err(self.malformed(null, Malformed::new("row", b"null", expected)));
+        }
+        if num_read != self.num_rows || values.len() != self.num_rows {
+            return Err(self.invalid(format!("a row group has {num_read} rows, expected {}", self.num_rows)));
+        }
+        Ok(values)
+    }
+
+    /// Parses the rows. The texts are room for the ids of a row.
+    fn each_row(
+        &self,
+        mut parse: impl FnMut(usize, &mut [itoa::Buffer; 2]) -> Result<(), Malformed>,
+    ) -> Result<(), Error> {
+        let mut texts = [itoa::Buffer::new(), itoa::Buffer::new()];
+        let mut rows = 0..self.num_rows;
+        rows.try_for_each(|row| parse(row, &mut texts).map_err(|malformed| self.malformed(row, malformed)))
+    }
+
+    fn malformed(&self, row: usize, Malformed { field, found, expected }: Malformed) -> Error {
+        let line = self.place.first_row + row as u64 + 1;
+        Error::Malformed { path: self.place.path.clone(), line, field, found, expected }
+    }
+
+    fn wrong_type(&self, described: &ColumnDescriptor, expected: &str) -> Error {
+        let (name, found) = (described.name(), described.physical_type());
+        let list = if described.max_rep_level() > 0 { "lists of " } else { "" };
+        self.invalid(format!(
+            "column {name} holds {list}{found} ({:?}), expected {expected}",
+            described.converted_type()
+        ))
+    }
+
+    fn invalid(&self, problem: String) -> Error {
+        Error::invalid(&self.place.path, problem)
+    }
+
+    fn error(&self, error: ParquetError) -> Error {
+        parquet_error(&self.place.path, error)
+    }
+}
+
+fn narrow<V>(values: Vec<V>, number: impl Fn(V) -> f32) -> Vec<f32> {
+    values.into_iter().map(number).collect()
+}
+
+/// The ids of a column.
+enum Ids {
+    Signed(Vec<i64>),
+    /// The bits of unsigned integers.
+    Unsigned(Vec<i64>),
+    Text(Vec<ByteArray>),
+}
+
+impl Ids {
+    /// Returns an id as it would stand in a text.
+    fn text<'a>(&'a self, row: usize, text: &'a mut itoa::Buffer) -> &'a [u8] {
+        match self {
+            Self::Signed(ids) => text.format(ids[row]).as_bytes(),
+            Self::Unsigned(ids) => text.format(ids[row] as u64).as_bytes(),
+            Self::Text(ids) => ids[row].data(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::output::{Column, write_table};
+    use crate::{Format, parse_graph, parse_ratings, read_graph, read_ratings};
+
+    fn write(directory: &Path, name: &str, columns: &[(&str, Column<'_>)]) -> PathBuf {
+        let path = directory.join(name);
+        write_table(&path, columns).unwrap();
+        path
+    }
+
+    fn text(names: &[&str]) -> Column<'static> {
+        Column::Strings(names.iter().map(|name| name.to_string()).collect())
+    }
+
+    #[test]
+    fn ratings_are_those_of_the_text() {
+        let directory = tempfile::tempdir().unwrap();
+        let expected = parse_ratings(b"30 x 4.5\n7 y 1\n30 z -2\n", Format::Ratings).unwrap();
+        let users: [Column<'_>; 3] =
+            [Column::U32(vec![30, 7, 30].into()), Column::I64(vec![30, 7, 30].into()), text(&["30", "7", "30"])];
+        let values = [Column::F32(vec![4.5, 1.0, -2.0].into()), Column::F64(vec![4.5, 1.0, -2.0].into())];
+        for (at, (user, value)) in users.iter().flat_map(|user| values.iter().map(move |v| (user, v))).enumerate() {
+            let columns = [("Rating", value.clone()), ("item", text(&["x", "y", "z"])), ("USER", user.clone())];
+            let path = write(directory.path(), &format!("{at}.parquet"), &columns);
+            assert_eq!(read_ratings(&path, None).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_directory_of_part_files_is_one_graph() {
+        let directory = tempfile::tempdir().unwrap();
+        let part = |name, from: &[u64], to: &[u64]| {
+            let columns = [("a", Column::U64(from.into())), ("b", Column::U64(to.into()))];
+            write(directory.path(), name, &columns);
+        };
+        part("part-0.parquet", &[5, u64::MAX], &[9, 5]);
+        part("part-1.parquet", &[], &[]);
+        part("part-2.parquet", &[9], &[9]);
+        fs::write(directory.path().join("_SUCCESS"), b"").unwrap();
+        let expected = parse_graph(b"5 9\n18446744073709551615 5\n9 9\n", Format::Edges).unwrap();
+        assert_eq!(read_graph(directory.path(), Some(Format::Parquet)).unwrap(), expected);
+        // A name in a later part makes names of all.
+        write(directory.path(), "part-3.parquet", &[("a", text(&["x"])), ("b", text(&["5"]))]);
+        let named = read_graph(directory.path(), None).unwrap();
+        assert_eq!(named, parse_graph(b"5 9\n18446744073709551615 5\n9 9\nx 5\n", Format::Edges).unwrap());
+    }
+
+    #[test]
+    fn bad_rows_and_columns_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let (two, fine) = (Column::I64(vec![1, 2].into()), Column::F32(vec![1.0, 2.0].into()));
+        let cases = [
+            (
+                vec![("user", Column::I64(vec![1, -7].into())), ("item", two.clone()), ("value", fine.clone())],
+                "0.parquet:2: user: found \"-7\"",
+            ),
+            (
+                vec![("user", two.clone()), ("item", two.clone()), ("value", Column::F32(vec![1.0, f32::NAN].into()))],
+                "1.parquet:2: rating: found \"NaN\", expected a finite number",
+            ),
+            (
+                vec![("user", two.clone()), ("item", two.clone()), ("value", Column::F64(vec![1e300, 0.0].into()))],
+                "2.parquet:1: rating: found \"inf\"",
+            ),
+            (
+                vec![("user", fine.clone()), ("item", two.clone()), ("value", fine.clone())],
+                "column user holds FLOAT (NONE), expected integers or text",
+            ),
+            (
+                vec![("user", two.clone()), ("item", two.clone()), ("stars", fine.clone())],
+                "none of its columns is named rating, value or weight",
+            ),
+            (vec![("user", two.clone())], "1 columns, expected two"),
+            (
+                vec![("a", two.clone()), ("b", two.clone()), ("c", text(&["x", "y"]))],
+                "column c holds BYTE_ARRAY (UTF8), expected numbers",
+            ),
+        ];
+        for (at, (columns, expected)) in cases.iter().enumerate() {
+            let path = write(directory.path(), &format!("{at}.parquet"), columns);
+            let message = read_ratings(&path, None).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+        let empty = write(directory.path(), "empty.parquet", &[("a", Column::I64(vec![].into())), ("b", text(&[]))]);
+        assert!(matches!(read_graph(&empty, None), Err(Error::Empty { .. })));
+    }
+}

@@ -1,0 +1,190 @@
+//! From a data set or a cache to what a grid is built from: edges grouped by their ends, under final ids.
+//!
+//! A text and the cache that was made of it give the same ids and the same edges in the same order.
+
+use std::borrow::Cow;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use megagrid_partition::{EdgeSource, GroupedEdges, Relabeling, Side, count_degrees};
+
+use crate::cache::{self, Cache, CacheFile, EdgeData};
+use crate::{Dataset, Dictionary, Error, Samples};
+
+impl<T> Dataset<T> {
+    /// Gives the vertices of each side their final ids, in descending order of degree: the vertices used most share
+    /// cache lines. Equal degrees keep their order; vertices of a square graph are ordered by out-degree, then by
+    /// in-degree. Edges keep their order.
+    #[must_use]
+    pub fn in_degree_order(self) -> Self {
+        self.relabeled().0
+    }
+
+    /// Returns also the new order of the left side.
+    fn relabeled(mut self) -> (Self, Relabeling) {
+        let edges = &mut self.edges;
+        let left_degrees = count_degrees(&edges.left, edges.num_left);
+        let right_degrees = count_degrees(&edges.right, edges.num_right);
+        let left = if edges.square {
+            let both = Relabeling::by_degrees(&left_degrees, &right_degrees);
+            both.apply(&mut edges.right);
+            both
+        } else {
+            let right = Relabeling::by_degree(&right_degrees);
+            right.apply(&mut edges.right);
+            self.right_names = self.right_names.map(|names| names.reorder(right.old_of_new()));
+            Relabeling::by_degree(&left_degrees)
+        };
+        left.apply(&mut edges.left);
+        self.left_names = self.left_names.reorder(left.old_of_new());
+        (self, left)
+    }
+}
+
+impl Samples {
+    /// Gives samples and features their final ids; see [`Dataset::in_degree_order`].
+    #[must_use]
+    pub fn in_degree_order(self) -> Self {
+        let (data, order) = self.data.relabeled();
+        let labels = order.old_of_new().iter().map(|&old| self.labels[old as usize]).collect();
+        Self { data, labels }
+    }
+}
+
+/// Edges that a grid can be built from, and what belongs to them.
+///
+/// The parts are apart so that the edges can be dropped when the grid is built.
+///
+/// # Examples
+/// ```
+/// use megagrid_datasets::{Format, Prepared, parse_ratings};
+/// use megagrid_partition::{EdgeSource, Side};
+///
+/// let ratings = parse_ratings(b"ann tea 4\nbob tea 2\nbob rye 5\n", Format::Ratings)?.in_degree_order();
+/// let prepared = Prepared::new(ratings, &[Side::Left]);
+/// // Bob rated more than Ann, so he comes first.
+/// assert_eq!(prepared.edges.offsets(Side::Left), [0, 2, 3]);
+/// assert_eq!(prepared.names.get(Side::Left)?.name(0), "bob");
+/// # Ok::<(), megagrid_datasets::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Prepared<T> {
+    /// The edges.
+    pub edges: Edges<T>,
+    /// The names of the vertices.
+    pub names: Names,
+    /// The labels of the left vertices, if they have some.
+    pub labels: Option<Vec<f32>>,
+}
+
+impl<T: EdgeData> Prepared<T> {
+    /// Groups the edges by the vertices of each of `sides`. Ids stay as they are: see [`Dataset::in_degree_order`].
+    ///
+    /// # Panics
+    /// Where an id is not below the number of vertices.
+    #[must_use]
+    pub fn new(dataset: Dataset<T>, sides: &[Side]) -> Self {
+        let Dataset { edges, left_names, right_names } = dataset;
+        let edges = Edges::Grouped(GroupedEdges::new(edges, sides));
+        Self { edges, names: Names(Source::Memory { left: left_names, right: right_names }), labels: None }
+    }
+
+    /// Opens a cache.
+    ///
+    /// # Errors
+    /// As [`Cache::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let cache = Cache::open(path)?;
+        let (names, labels) = (Names(Source::Cache(cache.share_file())), cache.labels()?);
+        Ok(Self { edges: Edges::Cached(cache), names, labels })
+    }
+
+    /// Writes a cache. The edges have to be grouped by both sides.
+    ///
+    /// # Errors
+    /// As [`cache::write`].
+    ///
+    /// # Panics
+    /// As [`cache::write`], where labels are not one per left vertex.
+    pub fn write_cache(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let left = self.names.get(Side::Left)?;
+        let right = if self.edges.is_square() { None } else { Some(self.names.get(Side::Right)?) };
+        cache::write(path, &self.edges, &left, right.as_deref(), self.labels.as_deref())
+    }
+}
+
+impl Prepared<f32> {
+    /// Groups the edges of samples; see [`Prepared::new`].
+    ///
+    /// # Panics
+    /// As [`Prepared::new`].
+    #[must_use]
+    pub fn from_samples(samples: Samples, sides: &[Side]) -> Self {
+        Self { labels: Some(samples.labels), ..Self::new(samples.data, sides) }
+    }
+}
+
+/// Edges in memory or in a cache.
+#[derive(Debug)]
+pub enum Edges<T> {
+    /// In memory.
+    Grouped(GroupedEdges<T>),
+    /// In a cache.
+    Cached(Cache<T>),
+}
+
+impl<T: EdgeData> Edges<T> {
+    fn source(&self) -> &dyn EdgeSource<T> {
+        match self {
+            Self::Grouped(edges) => edges,
+            Self::Cached(cache) => cache,
+        }
+    }
+}
+
+impl<T: EdgeData> EdgeSource<T> for Edges<T> {
+    fn num_edges(&self) -> usize {
+        self.source().num_edges()
+    }
+
+    fn is_square(&self) -> bool {
+        self.source().is_square()
+    }
+
+    fn offsets(&self, side: Side) -> &[u64] {
+        self.source().offsets(side)
+    }
+
+    fn visit_rows(&self, side: Side, rows: Range<usize>, visit: &mut dyn FnMut(&[u32], &[T])) -> io::Result<()> {
+        self.source().visit_rows(side, rows, visit)
+    }
+}
+
+/// The names of the vertices, in memory or still in a cache.
+#[derive(Clone, Debug)]
+pub struct Names(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    Memory { left: Dictionary, right: Option<Dictionary> },
+    Cache(Arc<CacheFile>),
+}
+
+impl Names {
+    /// Returns the names of a side; those of a square graph are the same for both. Those in a cache are read on every
+    /// call.
+    ///
+    /// # Errors
+    /// Where that part of a cache is damaged or cannot be read.
+    pub fn get(&self, side: Side) -> Result<Cow<'_, Dictionary>, Error> {
+        match &self.0 {
+            Source::Memory { left, right } => {
+                let right = right.as_ref().filter(|_| side == Side::Right);
+                Ok(Cow::Borrowed(right.unwrap_or(left)))
+            }
+            Source::Cache(file) => file.names(side).map(Cow::Owned),
+        }
+    }
+}

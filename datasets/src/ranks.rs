@@ -1,0 +1,155 @@
+//! Ranks of integers among the distinct ones: the smallest id of a text becomes 0, the next 1, ...
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use crate::column::Ids;
+use crate::{Dictionary, Error};
+
+/// The distinct ids of one side, and the rank of each.
+pub(crate) enum Ranks {
+    /// For ids up to a few times their number: one bit per possible id, and how many ids come before each word.
+    Bits { words: Vec<u64>, before: Vec<u32> },
+    /// For ids spread over a wide range: all of them, ascending, and for each value of their high bits, which are as
+    /// many as there are ids, where those start.
+    Sorted { ids: Vec<u64>, starts: Vec<u32>, shift: u32 },
+}
+
+/// Bits per id that may be spent on the bitmap.
+const BITS_PER_ID: u64 = 16;
+/// A bitmap of this size is spent in any case.
+const FREE_BITS: u64 = 1 << 23;
+/// Ids sorted at a time, so that repeated ones are gone before many are held.
+const SORTED_AT_A_TIME: usize = 1 << 20;
+
+impl Ranks {
+    /// Ranks the ids of all the columns together.
+    pub(crate) fn of(columns: &[&Ids], path: &Path) -> Result<Self, Error> {
+        let max = columns.iter().map(|ids| ids.max()).max().unwrap_or(0);
+        let num_ids: usize = columns.iter().map(|ids| ids.len()).sum();
+        let ranks = if max < FREE_BITS.max(BITS_PER_ID.saturating_mul(num_ids as u64)) {
+            Self::bits(columns, max)
+        } else {
+            Self::sorted(columns)
+        };
+        if ranks.len() > u32::MAX as usize {
+            return Err(Error::TooManyVertices { path: path.to_path_buf() });
+        }
+        Ok(ranks)
+    }
+
+    fn bits(columns: &[&Ids], max: u64) -> Self {
+        let words: Vec<AtomicU64> = (0..=max / 64).map(|_| AtomicU64::new(0)).collect();
+        let set = |id: u64| {
+            let (word, bit) = (&words[(id / 64) as usize], 1 << (id % 64));
+            // Most ids are there already, and a load leaves the cache line shared.
+            if word.load(Ordering::Relaxed) & bit == 0 {
+                word.fetch_or(bit, Ordering::Relaxed);
+            }
+        };
+        for column in columns {
+            match column {
+                Ids::Narrow(ids) => ids.par_iter().for_each(|&id| set(u64::from(id))),
+                Ids::Wide(ids) => ids.par_iter().for_each(|&id| set(id)),
+            }
+        }
+        let words: Vec<u64> = words.into_iter().map(AtomicU64::into_inner).collect();
+        let mut sum = 0u32;
+        let before = words.iter().map(|word| {
+            let before = sum;
+            // The caller refuses more ids than this can count.
+            sum = sum.wrapping_add(word.count_ones());
+            before
+        });
+        let before = before.collect();
+        Self::Bits { words, before }
+    }
+
+    fn sorted(columns: &[&Ids]) -> Self {
+        let distinct = |mut ids: Vec<u64>| {
+            ids.sort_unstable();
+            ids.dedup();
+            ids
+        };
+        let of_column = |column: &&Ids| match column {
+            Ids::Narrow(ids) => ids
+                .par_chunks(SORTED_AT_A_TIME)
+                .map(|ids| distinct(ids.iter().map(|&id| u64::from(id)).collect()))
+                .reduce(Vec::new, merge),
+            Ids::Wide(ids) => {
+                ids.par_chunks(SORTED_AT_A_TIME).map(|ids| distinct(ids.to_vec())).reduce(Vec::new, merge)
+            }
+        };
+        let ids = columns.iter().map(of_column).reduce(merge).unwrap_or_default();
+        let max = ids.last().copied().unwrap_or(0);
+        let shift = (u64::BITS - max.leading_zeros()).saturating_sub(ids.len().checked_ilog2().unwrap_or(0)).min(63);
+        let mut starts = Vec::with_capacity((max >> shift) as usize + 2);
+        for (rank, id) in ids.iter().enumerate() {
+            while starts.len() as u64 <= id >> shift {
+                starts.push(rank as u32);
+            }
+        }
+        starts.push(ids.len() as u32);
+        Self::Sorted { ids, starts, shift }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Bits { words, .. } => words.iter().map(|word| word.count_ones() as usize).sum(),
+            Self::Sorted { ids, .. } => ids.len(),
+        }
+    }
+
+    /// Returns the rank of an id that is one of those ranked.
+    #[inline]
+    pub(crate) fn rank(&self, id: u64) -> u32 {
+        match self {
+            Self::Bits { words, before } => {
+                let word = (id / 64) as usize;
+                before[word] + (words[word] & ((1 << (id % 64)) - 1)).count_ones()
+            }
+            Self::Sorted { ids, starts, shift } => {
+                let bucket = (id >> shift) as usize;
+                let (start, end) = (starts[bucket], starts[bucket + 1]);
+                start + ids[start as usize..end as usize].partition_point(|&other| other < id) as u32
+            }
+        }
+    }
+
+    /// Returns the ids as names, in the order of their ranks.
+    pub(crate) fn into_dictionary(self) -> Dictionary {
+        let Self::Bits { words, .. } = &self else {
+            let Self::Sorted { ids, .. } = self else { unreachable!("the other variant") };
+            return Dictionary::from_integers(ids);
+        };
+        let mut ids = Vec::with_capacity(self.len());
+        for (at, &word) in words.iter().enumerate() {
+            let mut rest = word;
+            while rest != 0 {
+                ids.push(64 * at as u64 + u64::from(rest.trailing_zeros()));
+                rest &= rest - 1;
+            }
+        }
+        Dictionary::from_integers(ids)
+    }
+}
+
+/// Merges ascending ids without repetition.
+fn merge(left: Vec<u64>, right: Vec<u64>) -> Vec<u64> {
+    if left.is_empty() || right.is_empty() {
+        return if left.is_empty() { right } else { left };
+    }
+    let mut merged = Vec::with_capacity(left.len().max(right.len()));
+    let (mut i, mut j) = (0, 0);
+    while i < left.len() && j < right.len() {
+        let (a, b) = (left[i], right[j]);
+        merged.push(a.min(b));
+        i += usize::from(a <= b);
+        j += usize::from(b <= a);
+    }
+    merged.extend_from_slice(&left[i..]);
+    merged.extend_from_slice(&right[j..]);
+    merged
+}

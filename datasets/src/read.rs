@@ -1,0 +1,190 @@
+//! The readers' front: what a command needs, from a path or from bytes, in any format that holds it.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use crate::text::{Input, Malformed};
+use crate::{Corpus, Dataset, Dictionary, Error, Format, Samples, TestRatings};
+use crate::{bag_of_words, edge_list, libsvm, matrix_market, parquet, ratings};
+
+/// Reads a directed graph: a file or a directory of part files, its format told by name and content where none is
+/// stated. Of Matrix Market and of edge lists with further columns only the two ends are taken; a third column of
+/// numbers makes no difference.
+///
+/// # Errors
+/// Where the input cannot be read, holds no edge, or a line does not follow the format.
+pub fn read_graph(path: impl AsRef<Path>, format: Option<Format>) -> Result<Dataset<()>, Error> {
+    let path = path.as_ref();
+    match found(path, format)? {
+        // Without a statement, three columns are an edge list with weights or times.
+        Format::Ratings if format.is_none() => edge_list::read(&Input::open(path)?),
+        found => graph(&Input::open(path)?, found),
+    }
+}
+
+/// Reads ratings: a file or a directory of part files, its format told by name and content where none is stated.
+///
+/// # Errors
+/// Where the input cannot be read, holds no rating, or a line does not follow the format.
+pub fn read_ratings(path: impl AsRef<Path>, format: Option<Format>) -> Result<Dataset<f32>, Error> {
+    let path = path.as_ref();
+    rated(&Input::open(path)?, found(path, format)?)
+}
+
+/// Reads ratings to test a model on: their users and items get the ids that `left_names` and `right_names` give them;
+/// a rating by an unknown user or of an unknown item is kept apart.
+///
+/// # Errors
+/// As [`read_ratings`].
+pub fn read_ratings_with(
+    path: impl AsRef<Path>,
+    format: Option<Format>,
+    left_names: &Dictionary,
+    right_names: &Dictionary,
+) -> Result<TestRatings, Error> {
+    Ok(ratings::with_names(read_ratings(path, format)?, left_names, right_names))
+}
+
+/// Reads labelled samples. The labels in `positive` become 1 and all others -1; where it is empty, labels have to be
+/// -1 and 1, or 0 and 1.
+///
+/// For the features of a model, see [`Dataset::with_right_names`].
+///
+/// # Errors
+/// Where the input cannot be read, holds no feature, or a line does not follow the format or has another label.
+pub fn read_samples(path: impl AsRef<Path>, format: Option<Format>, positive: &[f32]) -> Result<Samples, Error> {
+    let path = path.as_ref();
+    samples(&Input::open(path)?, found(path, format)?, positive)
+}
+
+/// Reads a corpus: UCI bag of words, LDA-C, or one document a line. For the first two, the vocabulary, a word a line,
+/// is the file `vocab.*` beside the input; of several, `vocab.X.*` is the one of an input `docword.X.*`, X as long as
+/// possible.
+///
+/// For the vocabulary of a model, see [`Dataset::with_right_names`].
+///
+/// # Errors
+/// Where the input cannot be read, holds no word, a line does not follow the format, or the vocabulary is of another
+/// size.
+pub fn read_corpus(path: impl AsRef<Path>, format: Option<Format>) -> Result<Corpus, Error> {
+    let path = path.as_ref();
+    let found = found(path, format)?;
+    let vocabulary = match found {
+        Format::BagOfWords | Format::LdaC => find_vocabulary(path)?,
+        _ => None,
+    };
+    let vocabulary = vocabulary.map(|path| read_vocabulary(&path)).transpose()?;
+    corpus(&Input::open(path)?, found, vocabulary)
+}
+
+/// Reads a graph from the bytes of a file; see [`read_graph`].
+///
+/// # Errors
+/// As [`read_graph`].
+pub fn parse_graph(bytes: &[u8], format: Format) -> Result<Dataset<()>, Error> {
+    graph(&Input::from_bytes(bytes), format)
+}
+
+/// Reads ratings from the bytes of a file; see [`read_ratings`].
+///
+/// # Errors
+/// As [`read_ratings`].
+pub fn parse_ratings(bytes: &[u8], format: Format) -> Result<Dataset<f32>, Error> {
+    rated(&Input::from_bytes(bytes), format)
+}
+
+/// Reads samples from the bytes of a file; see [`read_samples`].
+///
+/// # Errors
+/// As [`read_samples`].
+pub fn parse_samples(bytes: &[u8], format: Format, positive: &[f32]) -> Result<Samples, Error> {
+    samples(&Input::from_bytes(bytes), format, positive)
+}
+
+/// Reads a corpus from the bytes of a file and its vocabulary; see [`read_corpus`].
+///
+/// # Errors
+/// As [`read_corpus`].
+pub fn parse_corpus(bytes: &[u8], format: Format, vocabulary: Option<Dictionary>) -> Result<Corpus, Error> {
+    corpus(&Input::from_bytes(bytes), format, vocabulary)
+}
+
+fn found(path: &Path, format: Option<Format>) -> Result<Format, Error> {
+    format.map_or_else(|| Format::detect(path), Ok)
+}
+
+fn graph(input: &Input<'_>, format: Format) -> Result<Dataset<()>, Error> {
+    match format {
+        Format::Edges => edge_list::read(input),
+        Format::MatrixMarket => matrix_market::read_graph(input),
+        Format::Parquet => parquet::read_graph(input),
+        found => Err(wrong(input, found, "a graph", "edges, mtx, parquet")),
+    }
+}
+
+fn rated(input: &Input<'_>, format: Format) -> Result<Dataset<f32>, Error> {
+    match format {
+        Format::Ratings => ratings::read(input),
+        Format::MatrixMarket => matrix_market::read_ratings(input),
+        Format::Parquet => parquet::read_ratings(input),
+        found => Err(wrong(input, found, "ratings", "ratings, mtx, parquet")),
+    }
+}
+
+fn samples(input: &Input<'_>, format: Format, positive: &[f32]) -> Result<Samples, Error> {
+    match format {
+        Format::Libsvm => libsvm::read(input, positive),
+        found => Err(wrong(input, found, "labelled samples", "libsvm")),
+    }
+}
+
+fn corpus(input: &Input<'_>, format: Format, vocabulary: Option<Dictionary>) -> Result<Corpus, Error> {
+    match format {
+        Format::BagOfWords => bag_of_words::read_uci(input, vocabulary),
+        Format::LdaC => bag_of_words::read_ldac(input, vocabulary),
+        Format::Text => bag_of_words::read_text(input),
+        found => Err(wrong(input, found, "a corpus", "bow, lda-c, text")),
+    }
+}
+
+fn wrong(input: &Input<'_>, found: Format, wanted: &'static str, expected: &'static str) -> Error {
+    Error::WrongFormat { path: input.path().to_path_buf(), found, wanted, expected }
+}
+
+/// Finds the vocabulary beside a corpus: the one file `vocab.*`, or of several the one named after the corpus.
+fn find_vocabulary(corpus: &Path) -> Result<Option<PathBuf>, Error> {
+    let directory = corpus.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut candidates = Vec::new();
+    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
+        let name = entry.map_err(Error::io(directory))?.file_name();
+        if let Some(rest) = name.to_str().and_then(|name| name.strip_prefix("vocab.")) {
+            candidates.push((rest.split('.').next().unwrap_or_default().to_string(), directory.join(&name)));
+        }
+    }
+    if candidates.len() < 2 {
+        return Ok(candidates.pop().map(|(_, path)| path));
+    }
+    let of = corpus.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let of = of.strip_prefix("docword.").unwrap_or(of);
+    candidates.retain(|(stem, _)| of.starts_with(stem.as_str()));
+    let longest = candidates.into_iter().max_by_key(|(stem, _)| stem.len());
+    let problem = "several files vocab.* are beside it, none of its name; leave only its own there";
+    longest.map(|(_, path)| Some(path)).ok_or_else(|| Error::invalid(corpus, problem))
+}
+
+/// Reads a vocabulary: the word of id `i` is on line `i` from 0.
+fn read_vocabulary(path: &Path) -> Result<Dictionary, Error> {
+    let mut words = Vec::new();
+    let word = |words: &mut Vec<String>, line: &[u8]| {
+        let word = std::str::from_utf8(line).map_err(|_| Malformed::new("word", line, "text in UTF-8"))?;
+        words.push(word.to_string());
+        Ok(())
+    };
+    let collect = |mut chunk: Vec<String>| {
+        words.append(&mut chunk);
+        Ok(ControlFlow::Continue(()))
+    };
+    Input::open(path)?.parse(|_| Ok(()), |()| Vec::new(), word, collect)?;
+    Ok(Dictionary::from_strings(words))
+}

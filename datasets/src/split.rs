@@ -1,0 +1,117 @@
+//! Train/test split of ratings.
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use megagrid_partition::EdgeList;
+
+use crate::{Dataset, Dictionary, Error};
+
+/// Splits ratings into those to train on and those to test on, about the fraction `holdout` of them. Both parts keep
+/// all vertices and their names; within a part the ratings keep their order.
+///
+/// Where a rating goes follows from the seed and the names of its two ends, so it depends neither on threads nor on
+/// the order of lines and files. Ratings of the same pair stay together: none is tested with its own copy known.
+///
+/// # Errors
+/// Where `holdout` is not above 0 and below 1, or leaves nothing in one of the parts.
+///
+/// # Examples
+/// ```
+/// let lines: String = (0..1000).map(|i| format!("{} {} 3.5\n", i % 40, i / 40)).collect();
+/// let ratings = megagrid_datasets::parse_ratings(lines.as_bytes(), megagrid_datasets::Format::Ratings)?;
+/// let (train, test) = megagrid_datasets::split(&ratings, 0.1, 1)?;
+/// assert_eq!(train.edges.num_edges() + test.edges.num_edges(), 1000);
+/// # Ok::<(), megagrid_datasets::Error>(())
+/// ```
+pub fn split(ratings: &Dataset<f32>, holdout: f64, seed: u64) -> Result<(Dataset<f32>, Dataset<f32>), Error> {
+    if !(holdout > 0.0 && holdout < 1.0) {
+        return Err(Error::HoldoutRange(holdout));
+    }
+    let left_hashes = hashes(&ratings.left_names, seed);
+    let right_hashes = hashes(ratings.right_names(), !seed);
+    // Rounds to below 2^64: the largest fraction below 1 is 1 - 2^-53.
+    let bound = (holdout * 2f64.powi(64)) as u64;
+    let (mut train, mut test) = (empty_like(&ratings.edges), empty_like(&ratings.edges));
+    let ends = ratings.edges.left.iter().zip(&ratings.edges.right);
+    for ((&left, &right), &rating) in ends.zip(&ratings.edges.data) {
+        let pair = [left_hashes[left as usize], right_hashes[right as usize]];
+        let part = if xxh3_64(bytemuck::cast_slice(&pair)) < bound { &mut test } else { &mut train };
+        part.left.push(left);
+        part.right.push(right);
+        part.data.push(rating);
+    }
+    for (part, edges) in [("training", &train), ("testing", &test)] {
+        if edges.num_edges() == 0 {
+            return Err(Error::HoldoutEmpty { holdout, num_edges: ratings.edges.num_edges(), part });
+        }
+    }
+    let named =
+        |edges| Dataset { edges, left_names: ratings.left_names.clone(), right_names: ratings.right_names.clone() };
+    Ok((named(train), named(test)))
+}
+
+fn hashes(names: &Dictionary, seed: u64) -> Vec<u64> {
+    names.iter().map(|name| xxh3_64_with_seed(name.as_bytes(), seed)).collect()
+}
+
+fn empty_like(edges: &EdgeList<f32>) -> EdgeList<f32> {
+    let (num_left, num_right, square) = (edges.num_left, edges.num_right, edges.square);
+    EdgeList { num_left, num_right, square, ..EdgeList::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::{Format, parse_ratings};
+
+    fn lines(order: impl Iterator<Item = u32>) -> String {
+        // Some pairs repeat: 211 and 13 are coprime, and i runs beyond their product.
+        order.map(|i| format!("u{} i{} {}\n", i % 211, i % 13, i % 5)).collect()
+    }
+
+    fn named(part: &Dataset<f32>) -> Vec<(String, String, u32)> {
+        let edge = |i: usize| {
+            let (left, right) = (part.edges.left[i], part.edges.right[i]);
+            let (left, right) = (part.left_names.name(left), part.right_names().name(right));
+            (left.into_owned(), right.into_owned(), part.edges.data[i] as u32)
+        };
+        let mut edges: Vec<_> = (0..part.edges.num_edges()).map(edge).collect();
+        edges.sort();
+        edges
+    }
+
+    #[test]
+    fn the_split_is_a_partition_that_ignores_order() {
+        let forward = parse_ratings(lines(0..5000).as_bytes(), Format::Ratings).unwrap();
+        let backward = parse_ratings(lines((0..5000).rev()).as_bytes(), Format::Ratings).unwrap();
+        let (train, test) = split(&forward, 0.2, 7).unwrap();
+        let (train_backward, test_backward) = split(&backward, 0.2, 7).unwrap();
+        assert_eq!(named(&train), named(&train_backward));
+        assert_eq!(named(&test), named(&test_backward));
+        let mut all = [named(&train), named(&test)].concat();
+        all.sort();
+        assert_eq!(all, named(&forward));
+        let pairs = |part| named(part).into_iter().map(|(left, right, _)| (left, right)).collect::<BTreeSet<_>>();
+        assert!(pairs(&train).is_disjoint(&pairs(&test)), "a repeated pair stays together");
+        let fraction = test.edges.num_edges() as f64 / 5000.0;
+        // 2743 pairs: the standard deviation of the fraction is below 0.01.
+        assert!((fraction - 0.2).abs() < 0.04, "{fraction}");
+        assert_ne!(named(&split(&forward, 0.2, 8).unwrap().1), named(&test));
+    }
+
+    #[test]
+    fn fractions_out_of_range_are_refused() {
+        let ratings = parse_ratings(b"1 2 3\n4 5 6\n", Format::Ratings).unwrap();
+        for holdout in [0.0, 1.0, 1.2, -0.1, f64::NAN, f64::INFINITY] {
+            let error = split(&ratings, holdout, 1).unwrap_err();
+            assert!(error.to_string().starts_with("holdout"), "{error}");
+            assert!(matches!(error, Error::HoldoutRange(_)));
+        }
+        let error = split(&ratings, 1e-12, 1).unwrap_err();
+        assert!(matches!(error, Error::HoldoutEmpty { part: "testing", .. }), "{error}");
+        let error = split(&ratings, 1.0 - 1e-12, 1).unwrap_err();
+        assert!(matches!(error, Error::HoldoutEmpty { part: "training", .. }), "{error}");
+    }
+}

@@ -1,0 +1,211 @@
+//! An input: a file, the part files of a directory, or bytes in memory.
+
+use std::fs;
+use std::io::Cursor;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::open::{self, Source};
+use super::{Malformed, Text, WINDOW_BYTES};
+use crate::Error;
+
+/// Text to parse: a file, the part files of a directory in the order of their names, or bytes in memory.
+#[derive(Clone, Debug)]
+pub struct Input<'a> {
+    /// What the user named.
+    path: PathBuf,
+    parts: Vec<Part<'a>>,
+    window_bytes: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Part<'a> {
+    File(PathBuf),
+    Bytes(&'a [u8]),
+}
+
+/// Whether to read on.
+pub(crate) type Consumed = Result<ControlFlow<()>, Error>;
+
+/// The least window of a part when many are read at once.
+const MIN_WINDOW_BYTES: usize = 1 << 20;
+
+impl Input<'static> {
+    /// Finds the files of `path`: itself, or the files in it if it is a directory, except hidden ones and those
+    /// whose name starts with `_` (`_SUCCESS` and its like).
+    ///
+    /// # Errors
+    /// Where the path does not exist or the directory cannot be read or holds no file.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let metadata = fs::metadata(path).map_err(Error::io(path))?;
+        let files = if metadata.is_dir() { files_of(path)? } else { vec![path.to_path_buf()] };
+        if files.is_empty() {
+            return Err(Error::Empty { path: path.to_path_buf(), records: "files" });
+        }
+        let parts = files.into_iter().map(Part::File).collect();
+        Ok(Self { path: path.to_path_buf(), parts, window_bytes: WINDOW_BYTES })
+    }
+}
+
+fn files_of(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
+        let entry = entry.map_err(Error::io(directory))?;
+        let path = entry.path();
+        let skipped = matches!(entry.file_name().as_encoded_bytes().first(), Some(b'.' | b'_'));
+        // Follows links, unlike the entry's own type.
+        if !skipped && fs::metadata(&path).map_err(Error::io(&path))?.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
+impl<'a> Input<'a> {
+    /// Takes the bytes of a file that is in memory; messages call it `<bytes>`. They are not decompressed.
+    #[must_use]
+    pub fn from_bytes(bytes: &'a [u8]) -> Self {
+        let window_bytes = WINDOW_BYTES.min(bytes.len() + 1);
+        Self { path: PathBuf::from("<bytes>"), parts: vec![Part::Bytes(bytes)], window_bytes }
+    }
+
+    /// Sets the bytes of text that are parsed at a time.
+    #[cfg(test)]
+    pub(crate) fn with_window(mut self, window_bytes: usize) -> Self {
+        self.window_bytes = window_bytes;
+        self
+    }
+
+    /// Returns what the user named: the file or the directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the name of the first part, if it is a file with a name in UTF-8.
+    pub(crate) fn first_name(&self) -> Option<&str> {
+        match self.parts.first()? {
+            Part::File(path) => path.file_name()?.to_str(),
+            Part::Bytes(_) => None,
+        }
+    }
+
+    /// Returns the files, none for bytes in memory.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::File(path) => Some(path.as_path()),
+            Part::Bytes(_) => None,
+        })
+    }
+
+    /// Returns the only part, opened.
+    ///
+    /// # Errors
+    /// Where there are several, for formats whose header counts what follows.
+    pub(crate) fn single(&self) -> Result<Text<'a>, Error> {
+        match &self.parts[..] {
+            [part] => self.text(part, self.window_bytes),
+            parts => Err(Error::invalid(
+                &self.path,
+                format!("{} files in a directory, but this format is one file; name the file", parts.len()),
+            )),
+        }
+    }
+
+    /// Returns the beginning of the first part that is not empty.
+    pub(crate) fn head(&self) -> Result<Text<'a>, Error> {
+        for part in &self.parts {
+            let text = self.text(part, MIN_WINDOW_BYTES)?;
+            if !text.head().is_empty() {
+                return Ok(text);
+            }
+        }
+        Err(Error::Empty { path: self.path.clone(), records: "lines" })
+    }
+
+    /// Parses all parts, several files at a time, and consumes the outcomes in their order until `consume` breaks off.
+    /// `begin` sees the first lines of each part, may take some, and returns what the chunks start from.
+    pub(crate) fn parse<H: Sync, C: Send>(
+        &self,
+        begin: impl Fn(&mut Text<'a>) -> Result<H, Error> + Sync,
+        start: impl Fn(&H) -> C + Sync,
+        line: impl Fn(&mut C, &[u8]) -> Result<(), Malformed> + Sync,
+        mut consume: impl FnMut(C) -> Consumed,
+    ) -> Result<(), Error> {
+        let read = |part, window_bytes, consume: &mut dyn FnMut(C) -> Consumed| {
+            let mut text = self.text(part, window_bytes)?;
+            let header = begin(&mut text)?;
+            text.parse(|| start(&header), &line, consume)
+        };
+        for group in self.parts.chunks(rayon::current_num_threads()) {
+            if let [part] = group {
+                if read(part, self.window_bytes, &mut consume)?.is_break() {
+                    return Ok(());
+                }
+                continue;
+            }
+            let window_bytes = (self.window_bytes / group.len()).max(self.window_bytes.min(MIN_WINDOW_BYTES));
+            let read_all = |part| -> Result<Vec<C>, Error> {
+                let mut chunks = Vec::new();
+                let _ = read(part, window_bytes, &mut |chunk| {
+                    chunks.push(chunk);
+                    Ok(ControlFlow::Continue(()))
+                })?;
+                Ok(chunks)
+            };
+            let parts: Vec<Result<Vec<C>, Error>> = group.par_iter().map(read_all).collect();
+            for chunks in parts {
+                for chunk in chunks? {
+                    if consume(chunk)?.is_break() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn text(&self, part: &Part<'a>, window_bytes: usize) -> Result<Text<'a>, Error> {
+        match part {
+            Part::File(path) => Text::new(path.clone(), open::open(path)?, window_bytes),
+            Part::Bytes(bytes) => {
+                let source = Source { reader: Box::new(Cursor::new(*bytes)), compression: None };
+                Text::new(self.path.clone(), source, window_bytes)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edge_list;
+
+    #[test]
+    fn windows_do_not_change_what_is_read() {
+        let text: String = (0..500).map(|i| format!("n{} n{}\r\n", i * 7919 % 97, i * 104_729 % 89)).collect();
+        let whole = edge_list::read(&Input::from_bytes(text.as_bytes())).unwrap();
+        for window_bytes in [1, 2, 13, 100, 4096] {
+            let read = edge_list::read(&Input::from_bytes(text.as_bytes()).with_window(window_bytes)).unwrap();
+            assert_eq!(read, whole, "window of {window_bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn lines_are_counted_over_windows() {
+        let text = "\n1 2\n\n3 4\r\n5\n6 7";
+        for window_bytes in [1, 5, 100] {
+            let input = Input::from_bytes(text.as_bytes()).with_window(window_bytes);
+            let error = edge_list::read(&input).unwrap_err().to_string();
+            assert!(error.starts_with("<bytes>:5: edge: found \"5\""), "window of {window_bytes} bytes: {error}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped() {
+        let read = edge_list::read(&Input::from_bytes(b"\xef\xbb\xbf1 2\n")).unwrap();
+        assert_eq!(read.left_names.as_integers(), Some(&[1, 2][..]));
+    }
+}

@@ -1,0 +1,23 @@
+//! Text files, on all cores: parts, decompression, windows of whole lines, chunks of a window parsed in parallel.
+//!
+//! A file is read in windows of [`WINDOW_BYTES`]; while one is parsed, the next is read and decompressed. A window is
+//! cut at line ends into chunks, each parsed by one thread, and the chunks' outcomes are consumed in the order of the
+//! file, so that nothing depends on the number of threads. Memory: two windows, and the outcomes of one.
+
+mod input;
+mod line;
+mod open;
+mod windows;
+
+pub use input::Input;
+pub(crate) use line::{Malformed, Separator, integer, number, words};
+pub(crate) use windows::Text;
+
+/// Bytes of text that are parsed at a time.
+pub(crate) const WINDOW_BYTES: usize = 32 << 20;
+
+/// Text that one thread parses in one go: small enough that a chunk's own table of names stays in the L2 cache.
+const CHUNK_BYTES: usize = 1 << 18;
+
+/// The longest line that is accepted. A file without line ends would otherwise fill the memory.
+const MAX_LINE_BYTES: usize = 1 << 30;

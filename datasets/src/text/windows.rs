@@ -1,0 +1,190 @@
+//! One file of text as windows of whole lines, each parsed by all threads.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use memchr::{memchr, memrchr};
+use rayon::prelude::*;
+
+use super::input::Consumed;
+use super::open::{Source, read_full};
+use super::{CHUNK_BYTES, MAX_LINE_BYTES, Malformed};
+use crate::Error;
+
+/// One file of text, whose first window is in memory.
+pub(crate) struct Text<'a> {
+    path: PathBuf,
+    source: Source<'a>,
+    /// What was read; whole lines up to `whole`, then the beginning of the next window's first line.
+    window: Vec<u8>,
+    whole: usize,
+    /// Bytes at the beginning of the window that have been skipped.
+    skipped: usize,
+    /// Lines before the rest of the window.
+    num_lines: u64,
+    window_bytes: usize,
+}
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+impl<'a> Text<'a> {
+    pub(super) fn new(path: PathBuf, source: Source<'a>, window_bytes: usize) -> Result<Self, Error> {
+        let mut text = Self { path, source, window: Vec::new(), whole: 0, skipped: 0, num_lines: 0, window_bytes };
+        (text.window, text.whole) = text.read_window(Vec::new(), &[])?;
+        if text.head().starts_with(BYTE_ORDER_MARK) {
+            text.skipped = BYTE_ORDER_MARK.len();
+        }
+        Ok(text)
+    }
+
+    /// Returns the file's path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the whole lines of the first window that have not been skipped.
+    pub(crate) fn head(&self) -> &[u8] {
+        &self.window[self.skipped..self.whole]
+    }
+
+    /// Returns the lines of [`Text::head`], without line ends and trailing blanks.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        self.head().split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end)
+    }
+
+    /// Takes lines off the first window.
+    pub(crate) fn skip_lines(&mut self, lines: usize) {
+        for _ in 0..lines {
+            self.next_line();
+        }
+    }
+
+    /// Takes the next line off the first window, without its line end and trailing blanks; `None` at the end.
+    pub(crate) fn next_line(&mut self) -> Option<&[u8]> {
+        let start = self.skipped;
+        if start == self.whole {
+            return None;
+        }
+        let end = memchr(b'\n', &self.window[start..self.whole]).map_or(self.whole, |end| start + end);
+        self.skipped = self.whole.min(end + 1);
+        self.num_lines += 1;
+        Some(self.window[start..end].trim_ascii_end())
+    }
+
+    /// Reports the line that [`Text::next_line`] returned last.
+    pub(crate) fn malformed(&self, malformed: Malformed) -> Error {
+        self.error(self.num_lines, malformed)
+    }
+
+    fn error(&self, line: u64, Malformed { field, found, expected }: Malformed) -> Error {
+        Error::Malformed { path: self.path.clone(), line, field, found, expected }
+    }
+
+    /// Parses the lines that were not skipped, except blank ones. Each chunk is parsed from a fresh `start()`, and
+    /// consumed in the order of the file.
+    pub(crate) fn parse<C: Send>(
+        mut self,
+        start: impl Fn() -> C + Sync,
+        line: &(impl Fn(&mut C, &[u8]) -> Result<(), Malformed> + Sync),
+        consume: &mut dyn FnMut(C) -> Consumed,
+    ) -> Consumed {
+        let mut spare = Vec::new();
+        while !self.window.is_empty() {
+            let window = std::mem::take(&mut self.window);
+            let (lines, rest) = window.split_at(self.whole);
+            let chunks = cut(&lines[self.skipped..]);
+            let (outcomes, next) = rayon::join(
+                || chunks.par_iter().map(|chunk| parse_chunk(chunk, &start, line)).collect::<Vec<_>>(),
+                || self.read_window(std::mem::take(&mut spare), rest),
+            );
+            for (outcome, num_lines) in outcomes {
+                self.num_lines += num_lines;
+                let chunk = outcome.map_err(|malformed| self.malformed(malformed))?;
+                if consume(chunk)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            spare = window;
+            (self.window, self.whole) = next?;
+            self.skipped = 0;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Reads the window that begins with `rest` into `window`; returns it with the length of its whole lines. At the
+    /// end of the file all of it counts as whole, and an empty window means that there is no more.
+    fn read_window(&mut self, mut window: Vec<u8>, rest: &[u8]) -> Result<(Vec<u8>, usize), Error> {
+        let bytes = self.window_bytes.max(rest.len() + 1);
+        if window.is_empty() {
+            // Zero pages of the system, touched only as far as the data go.
+            window = vec![0; bytes];
+        } else {
+            window.resize(bytes, 0);
+        }
+        window[..rest.len()].copy_from_slice(rest);
+        let mut filled = rest.len();
+        loop {
+            let read = read_full(&mut *self.source.reader, &mut window[filled..]);
+            let searched = filled;
+            filled += read.map_err(|error| self.read_error(error))?;
+            if filled < window.len() {
+                window.truncate(filled);
+                return Ok((window, filled));
+            }
+            if let Some(end) = memrchr(b'\n', &window[searched..]) {
+                return Ok((window, searched + end + 1));
+            }
+            if filled > MAX_LINE_BYTES {
+                let problem = format!("a line is longer than {MAX_LINE_BYTES} bytes; is it a text file?");
+                return Err(Error::invalid(&self.path, problem));
+            }
+            window.resize(2 * filled, 0);
+        }
+    }
+
+    fn read_error(&self, source: io::Error) -> Error {
+        let path = self.path.clone();
+        match self.source.compression {
+            Some(compression) if source.kind() == io::ErrorKind::UnexpectedEof => {
+                Error::Truncated { path, compression }
+            }
+            Some(compression) => Error::invalid(&path, format!("the {compression} data are damaged ({source})")),
+            None => Error::Io { path, source },
+        }
+    }
+}
+
+/// Cuts whole lines into chunks of whole lines.
+fn cut(mut lines: &[u8]) -> Vec<&[u8]> {
+    let mut chunks = Vec::with_capacity(lines.len() / CHUNK_BYTES + 1);
+    while lines.len() > CHUNK_BYTES {
+        let end = memchr(b'\n', &lines[CHUNK_BYTES..]).map_or(lines.len(), |end| CHUNK_BYTES + end + 1);
+        let (chunk, rest) = lines.split_at(end);
+        chunks.push(chunk);
+        lines = rest;
+    }
+    chunks.push(lines);
+    chunks
+}
+
+/// Parses the lines of a chunk up to the first malformed one; returns also how many lines that were, with it.
+fn parse_chunk<C>(
+    mut text: &[u8],
+    start: &(impl Fn() -> C + Sync),
+    line: &(impl Fn(&mut C, &[u8]) -> Result<(), Malformed> + Sync),
+) -> (Result<C, Malformed>, u64) {
+    let (mut chunk, mut num_lines) = (start(), 0);
+    while !text.is_empty() {
+        let end = memchr(b'\n', text).unwrap_or(text.len());
+        let content = text[..end].trim_ascii_end();
+        num_lines += 1;
+        if !content.is_empty()
+            && let Err(malformed) = line(&mut chunk, content)
+        {
+            return (Err(malformed), num_lines);
+        }
+        text = &text[text.len().min(end + 1)..];
+    }
+    (Ok(chunk), num_lines)
+}

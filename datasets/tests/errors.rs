@@ -1,0 +1,208 @@
+//! Bad input: each message names the file, the line, what was found and what was expected.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use megagrid_datasets::{
+    Dictionary, Error, Format, parse_corpus, parse_graph, parse_ratings, parse_samples, read_corpus, read_graph,
+};
+use proptest::prelude::*;
+
+/// Parses text of a format and returns the message.
+fn message(format: Format, text: &str) -> String {
+    let bytes = text.as_bytes();
+    let error = match format {
+        Format::Edges => parse_graph(bytes, format).err(),
+        Format::Ratings | Format::MatrixMarket => parse_ratings(bytes, format).err(),
+        Format::Libsvm => parse_samples(bytes, format, &[]).err(),
+        _ => parse_corpus(bytes, format, None).err(),
+    };
+    error.unwrap_or_else(|| panic!("{format}: {text:?} was accepted")).to_string()
+}
+
+#[test]
+fn messages_name_line_field_and_expectation() {
+    let real = "%%MatrixMarket matrix coordinate real general\n";
+    let cases = [
+        (Format::Edges, "1 2\n3\n", "<bytes>:2: edge: found \"3\", expected two vertices separated by white space"),
+        (Format::Edges, "# x\n1 -2\n", "<bytes>:2: target vertex: found \"-2\", expected an id from 0 to"),
+        (Format::Edges, "18446744073709551616 1\n", "<bytes>:1: source vertex: found \"18446744073709551616\""),
+        (Format::Edges, "", "no edges in it"),
+        (Format::Edges, "# only\n# comments\n\n", "no edges in it"),
+        (Format::Ratings, "1 2 3\n1 2\n", "<bytes>:2: rating: found \"1 2\", expected a user, an item and a number"),
+        (
+            Format::Ratings,
+            "1\t2\t3\n\n1\t2\t4,5\n",
+            "<bytes>:3: rating: found \"4,5\", expected a finite number; use a decimal point",
+        ),
+        (Format::Ratings, "1,2,nan\n", "<bytes>:1: rating: found \"nan\", expected a finite number"),
+        (Format::Ratings, "1,2,3\n1,2,inf\n", "<bytes>:2: rating: found \"inf\""),
+        (Format::Ratings, "1,2,1e39\n", "<bytes>:1: rating: found \"1e39\""),
+        (Format::Ratings, "1,2,3\n1,,3\n", "<bytes>:2: item: found \"\", expected an id"),
+        (Format::Ratings, "u,i,r\n", "no ratings in it"),
+        (Format::MatrixMarket, "1 1 1\n", "<bytes>:1: first line: found \"1 1 1\""),
+        (
+            Format::MatrixMarket,
+            "%%MatrixMarket matrix array real general\n1 1\n",
+            "expected \"%%MatrixMarket matrix coordinate\"",
+        ),
+        (Format::MatrixMarket, &format!("{real}% only comments\n"), "numbers of rows, columns and entries is missing"),
+        (Format::MatrixMarket, &format!("{real}2 2\n"), "<bytes>:2: sizes: found \"2 2\""),
+        (Format::MatrixMarket, &format!("{real}-2 2 1\n1 1 1\n"), "<bytes>:2: number of rows: found \"-2\""),
+        (Format::MatrixMarket, &format!("{real}2 2 2\n1 1 1\n"), "announces 2 entries, found 1"),
+        (Format::MatrixMarket, &format!("{real}2 2 1\n1 1 1\n2 2 1\n"), "announces 1 entries, found 2"),
+        (
+            Format::MatrixMarket,
+            &format!("{real}2 2 1\n3 1 1\n"),
+            "<bytes>:3: row: found \"3\", expected an integer from 1 to 2",
+        ),
+        (Format::MatrixMarket, &format!("{real}2 2 1\n1 0 1\n"), "<bytes>:3: column: found \"0\""),
+        (Format::MatrixMarket, &format!("{real}2 2 1\n1 1\n"), "<bytes>:3: value: found \"\""),
+        (Format::MatrixMarket, &format!("{real}2 2 1\n1 1 NaN\n"), "<bytes>:3: value: found \"NaN\""),
+        (
+            Format::MatrixMarket,
+            &format!("{real}4000000000 2 1\n1 1 1\n"),
+            "announces a side of 4000000000 for 1 entries",
+        ),
+        (Format::MatrixMarket, &format!("{real}2 2 0\n"), "no entries in it"),
+        (Format::Libsvm, "1 1:1\n2 1:1\n", "<bytes>:2: label: found \"2\", expected -1 or 1, or 0 or 1"),
+        (Format::Libsvm, "x 1:1\n", "<bytes>:1: label: found \"x\", expected a number"),
+        (Format::Libsvm, "1 1:1\n0 1:1\n-1 1:1\n", "labels -1, 0 and 1 all occur"),
+        (Format::Libsvm, "1 1\n", "<bytes>:1: feature: found \"1\", expected index:value"),
+        (Format::Libsvm, "1 -1:1\n", "<bytes>:1: feature index: found \"-1\""),
+        (Format::Libsvm, "1 99999999999999999999:1\n", "<bytes>:1: feature index: found \"99999999999999999999\""),
+        (Format::Libsvm, "1 1:inf\n", "<bytes>:1: feature value: found \"inf\""),
+        (Format::Libsvm, "1\n-1\n", "no features in it"),
+        (Format::BagOfWords, "", "no lines in it"),
+        (Format::BagOfWords, "1\n2\n", "<bytes>:2: number of entries: found \"\""),
+        (Format::BagOfWords, "1\nx\n1\n1 1 1\n", "<bytes>:2: number of words: found \"x\""),
+        (Format::BagOfWords, "1\n2\n2\n1 1 1\n", "announces 2 entries, found 1"),
+        (Format::BagOfWords, "1\n2\n1\n2 1 1\n", "<bytes>:4: document: found \"2\", expected an integer from 1 to 1"),
+        (Format::BagOfWords, "1\n2\n1\n1 3 1\n", "<bytes>:4: word: found \"3\", expected an integer from 1 to 2"),
+        (Format::BagOfWords, "1\n2\n1\n1 0 1\n", "<bytes>:4: word: found \"0\""),
+        (Format::BagOfWords, "1\n2\n1\n1 1 0\n", "<bytes>:4: count: found \"0\""),
+        (Format::BagOfWords, "1\n2\n1\n1 1 1 1\n", "<bytes>:4: entry: found \"1 1 1 1\""),
+        (Format::LdaC, "2 0:1\n", "<bytes>:1: number of terms: found \"2\", expected 1, as many as follow"),
+        (Format::LdaC, "1 0:1\n1 0:-1\n", "<bytes>:2: count: found \"-1\""),
+        (Format::LdaC, "1 x:1\n", "<bytes>:1: term: found \"x:1\""),
+        (Format::Text, " \n", "no words in it"),
+        (Format::Parquet, "PAR1", "the format is parquet, which does not hold a corpus; expected bow, lda-c, text"),
+    ];
+    for (format, text, expected) in cases {
+        let message = message(format, text);
+        assert!(message.contains(expected), "{format}: {text:?}\n  said     {message}\n  expected {expected}");
+        assert!(message.starts_with("<bytes>:"), "{message}");
+    }
+}
+
+#[test]
+fn names_have_to_be_text() {
+    let error = parse_graph(b"a b\na \xff\xfe\n", Format::Edges).unwrap_err().to_string();
+    assert!(error.starts_with("<bytes>:2: target vertex: found"), "{error}");
+}
+
+#[test]
+fn long_fields_are_shortened() {
+    let message = message(Format::Ratings, &format!("1,2,{}\n", "x".repeat(10_000)));
+    assert!(message.len() < 200, "{message}");
+}
+
+#[test]
+fn a_vocabulary_of_another_corpus() {
+    let names = Some(Dictionary::from_strings(["a", "b", "c"]));
+    let error = parse_corpus(b"1\n2\n1\n1 1 1\n", Format::BagOfWords, names.clone()).unwrap_err().to_string();
+    assert!(error.contains("has 2 words, but the vocabulary beside it has 3 lines"), "{error}");
+    let error = parse_corpus(b"1 3:1\n", Format::LdaC, names).unwrap_err().to_string();
+    assert!(error.contains("has 4 words, but the vocabulary beside it has 3 lines"), "{error}");
+}
+
+fn folder_with(name: &str, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn missing_and_unknown_files() {
+    let error = read_graph("no/such/file", None).unwrap_err();
+    assert!(matches!(error, Error::Io { .. }) && error.to_string().starts_with("no/such/file: "), "{error}");
+    let (folder, path) = folder_with("odd", b"\x00\x01\x02 \xff\n");
+    assert!(matches!(read_graph(&path, None).unwrap_err(), Error::UnknownFormat { .. }));
+    fs::remove_file(&path).unwrap();
+    let error = read_graph(folder.path(), None).unwrap_err();
+    assert!(matches!(error, Error::Empty { .. }), "{error}");
+    let (_folder, path) = folder_with("empty", b"");
+    assert!(matches!(read_graph(&path, None).unwrap_err(), Error::Empty { .. }));
+    assert!(matches!("cvs".parse::<Format>().unwrap_err(), Error::UnknownFormatName(_)));
+}
+
+#[test]
+fn the_wrong_format_for_a_command() {
+    let (_folder, path) = folder_with("samples", b"1 1:1 2:1\n-1 1:1\n");
+    let error = read_graph(&path, None).unwrap_err().to_string();
+    assert!(
+        error.ends_with("the format is libsvm, which does not hold a graph; expected edges, mtx, parquet"),
+        "{error}"
+    );
+    let error = read_corpus(&path, None).unwrap_err().to_string();
+    assert!(error.contains("does not hold a corpus"), "{error}");
+}
+
+#[test]
+fn counted_formats_are_one_file() {
+    let (folder, _path) = folder_with("docword.a", b"1\n1\n1\n1 1 1\n");
+    fs::write(folder.path().join("docword.b"), b"").unwrap();
+    let error = read_corpus(folder.path(), None).unwrap_err().to_string();
+    assert!(error.contains("2 files in a directory"), "{error}");
+}
+
+#[test]
+fn a_malformed_line_in_a_part_file_names_the_part() {
+    let (folder, _path) = folder_with("part-0", b"1 2\n");
+    fs::write(folder.path().join("part-1"), b"1 2\n3\n").unwrap();
+    let error = read_graph(folder.path(), None).unwrap_err().to_string();
+    assert!(error.contains("part-1:2: edge: found \"3\""), "{error}");
+}
+
+#[test]
+fn truncated_and_damaged_compressed_files() {
+    let text: String = (0..3000).map(|i| format!("{} {}\n", i * 7919 % 1009, i * 31 % 777)).collect();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let zstd = zstd::encode_all(text.as_bytes(), 1).unwrap();
+    for (name, bytes) in [("a.gz", &gzip), ("a.zst", &zstd)] {
+        for end in [5, bytes.len() / 2, bytes.len() - 1] {
+            let (_folder, path) = folder_with(name, &bytes[..end]);
+            let error = read_graph(&path, Some(Format::Edges)).unwrap_err();
+            assert!(matches!(error, Error::Truncated { .. }), "{name} cut at {end}: {error}");
+            assert!(error.to_string().contains(name), "{error}");
+        }
+    }
+    let mut damaged = gzip.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 8].fill(0xff);
+    let (_folder, path) = folder_with("b.gz", &damaged);
+    let error = read_graph(&path, Some(Format::Edges)).unwrap_err().to_string();
+    assert!(error.contains("b.gz: "), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Whatever the bytes, the outcome is a data set or an error.
+    #[test]
+    fn nothing_panics(bytes in prop::collection::vec(prop::sample::select(b"012-9:.,# \t\r\n%ax\xff".to_vec()), 0..80)) {
+        for format in [Format::Edges, Format::MatrixMarket] {
+            let _ = parse_graph(&bytes, format);
+        }
+        let _ = parse_ratings(&bytes, Format::Ratings);
+        let _ = parse_ratings(&[b"%%MatrixMarket matrix coordinate real symmetric\n", &bytes[..]].concat(), Format::MatrixMarket);
+        let _ = parse_samples(&bytes, Format::Libsvm, &[]);
+        for format in [Format::BagOfWords, Format::LdaC, Format::Text] {
+            let _ = parse_corpus(&bytes, format, None);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The board: what workers tell each other. Counters that only grow, one writer each but for turns and approval.
+//!
+//! | counter | written by | read to decide |
+//! |---|---|---|
+//! | `steps[w]` | worker w, when it ended a step | slack 0: a step begins when every worker ended all steps before it |
+//! | `clocks[w]` | worker w, when it ended a clock | slack s: clock t begins when every worker ended clock t − 1 − s |
+//! | `turns[x]` | whoever held right shard x | a rotation's visit is due when all earlier visits of the shard ended |
+//! | `approved` | the run's driver | iteration i begins when at least i iterations are approved |
+//!
+//! Every write releases and every read acquires, so that whoever sees a counter sees the rows written before it. Nobody
+//! sleeps on a counter: a worker that may not go on says so and is asked again, hence no wake-up can be lost.
+
+use crate::shim::{AtomicBool, AtomicU64, Ordering};
+
+/// A counter on a cache line of its own.
+#[repr(align(128))]
+#[derive(Debug)]
+struct Counter(AtomicU64);
+
+impl Counter {
+    fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Release);
+    }
+}
+
+/// Shared by the workers of a process and by their driver.
+#[derive(Debug)]
+pub struct Board {
+    steps: Box<[Counter]>,
+    clocks: Box<[Counter]>,
+    turns: Box<[Counter]>,
+    approved: Counter,
+    stop: AtomicBool,
+}
+
+impl Board {
+    /// Begins with nothing done and no iteration approved.
+    #[must_use]
+    pub fn new(workers: usize, right_shards: usize) -> Self {
+        let counters = |n| (0..n).map(|_| Counter::new()).collect();
+        Self {
+            steps: counters(workers),
+            clocks: counters(workers),
+            turns: counters(right_shards),
+            approved: Counter::new(),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    /// Lets iterations up to `iteration` begin.
+    pub fn approve(&self, iteration: u64) {
+        self.approved.set(iteration);
+    }
+
+    /// Tells how many iterations may begin.
+    #[must_use]
+    pub fn approved(&self) -> u64 {
+        self.approved.get()
+    }
+
+    /// Makes every worker end.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+
+    /// Tells whether workers are to end.
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn end_step(&self, worker: usize, steps: u64) {
+        self.steps[worker].set(steps);
+    }
+
+    pub(crate) fn all_ended_steps(&self, steps: u64) -> bool {
+        self.steps.iter().all(|counter| counter.get() >= steps)
+    }
+
+    pub(crate) fn end_clock(&self, worker: usize, clock: u64) {
+        self.clocks[worker].set(clock);
+    }
+
+    /// Returns the last clock that every worker ended.
+    pub(crate) fn slowest_clock(&self) -> u64 {
+        self.clocks.iter().map(Counter::get).min().unwrap_or(0)
+    }
+
+    pub(crate) fn visits(&self, right_shard: usize) -> u64 {
+        self.turns[right_shard].get()
+    }
+
+    /// Ends a visit. The holder of the shard alone may call it.
+    pub(crate) fn end_visit(&self, right_shard: usize) {
+        let turn = &self.turns[right_shard];
+        turn.set(turn.get() + 1);
+    }
+}

@@ -1,0 +1,453 @@
+//! The engine: a program on a graph, ready to run.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use megagrid_partition::{EdgeSource, Side};
+use megagrid_stages::simd::Level;
+use megagrid_stages::{Access, Context, Exchange, Program, Read, Sequence, Shape, Stages, Store, Vertex, row_width};
+
+use crate::globals::Globals;
+use crate::grid::{self, Capacities, EdgeInput, Grid, Pieces, RowOrder, SharedRows, VertexArrays};
+use crate::metrics::IterationReport;
+use crate::plan::{self, Outline, Plan, Task};
+use crate::stage::{self, Collect, RunStage};
+use crate::topology::Topology;
+use crate::{Error, driver, os};
+
+/// How a program is to be run. Every field has a sensible default.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Worker threads. Default: the cores of the machine.
+    pub workers: usize,
+    /// Clocks that a worker may be ahead of the slowest; `None`: any number. Default: 0.
+    pub slack: Option<u64>,
+    /// Decides everything random. Default: 1.
+    pub seed: u64,
+    /// Items of a row, left and right. Default: 1.
+    pub dims: [usize; 2],
+    /// What hot loops are compiled for. Default: the widest level of the processor.
+    pub level: Level,
+    /// What the machine looks like. Default: detected.
+    pub topology: Topology,
+    /// Whether edges are cut into a grid of shards sized for the caches. Default: true; off for comparisons.
+    pub grid: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let topology = Topology::detect();
+        Self {
+            workers: topology.num_cores(),
+            slack: Some(0),
+            seed: 1,
+            dims: [1, 1],
+            level: Level::detect(),
+            topology,
+            grid: true,
+        }
+    }
+}
+
+/// A graph as a program's input: its edges and what becomes of their data.
+pub struct Input<'i, T, P: Program> {
+    /// The edges.
+    pub source: &'i dyn EdgeSource<T>,
+    /// How an edge of the source becomes edge data of the program.
+    pub edge: EdgeInput<'i, T, P>,
+    /// Capacities of stores of counts, by vertex id, left and right.
+    pub capacities: [Capacities<'i>; 2],
+}
+
+/// What the workers of a run share.
+pub(crate) struct Shared<P: Program> {
+    pub plan: Arc<Plan>,
+    pub grid: Grid<P>,
+    pub globals: Globals<P>,
+    pub stages: Vec<Box<dyn RunStage<P>>>,
+    pub seed: u64,
+}
+
+/// A program on a graph, ready to run.
+pub struct Engine<P: Program> {
+    shared: Arc<Shared<P>>,
+    done: u64,
+}
+
+/// Makes the plan of a program on a graph, without its memory.
+///
+/// # Errors
+/// See [`Plan::make`]; workers 0; a square program on a bipartite graph.
+pub fn plan<P: Program, S: Stages<P>, T>(
+    source: &dyn EdgeSource<T>,
+    sequence: &Sequence<P, S>,
+    settings: &Settings,
+) -> Result<Plan, Error> {
+    let (collect, body) = Collect::from(sequence);
+    make_plan::<P, T>(source, collect.infos, &body, settings).map(|(plan, _)| plan)
+}
+
+fn make_plan<P: Program, T>(
+    source: &dyn EdgeSource<T>,
+    infos: Vec<plan::StageInfo>,
+    body: &[Outline],
+    settings: &Settings,
+) -> Result<(Plan, [RowOrder; 2]), Error> {
+    if settings.workers == 0 || settings.workers > 4096 {
+        let found = settings.workers.to_string();
+        return Err(Error::Setting { name: "workers", found, expected: "1 to 4096" });
+    }
+    let orders = [Side::Left, Side::Right].map(|side| row_order(source, &infos, body, side, settings.seed));
+    let degree = |side: Side| {
+        let (offsets, order) = (source.offsets(side), &orders[usize::from(side == Side::Right)]);
+        Box::new(move |row: usize| {
+            let id = order.id(row);
+            offsets[id + 1] - offsets[id]
+        }) as Box<dyn Fn(usize) -> u64 + '_>
+    };
+    let widths = settings.dims.map(row_width);
+    let input = plan::Input {
+        degrees: [degree(Side::Left), degree(Side::Right)],
+        rows: [source.num_vertices(Side::Left), source.num_vertices(Side::Right)],
+        edges: source.num_edges() as u64,
+        row_bytes: [grid::touched_bytes::<P::Left>(widths[0]), grid::touched_bytes::<P::Right>(widths[1])],
+        square: source.is_square(),
+        workers: settings.workers,
+        slack: settings.slack,
+        topology: &settings.topology,
+        grid: settings.grid,
+    };
+    let plan = Plan::make(infos, body, &input)?;
+    drop(input);
+    Ok((plan, orders))
+}
+
+/// Rows are in the order of ids, but for sides whose vertices are dealt to random blocks, and for rotations, where every
+/// shard is to have its share of hubs.
+fn row_order<T>(
+    source: &dyn EdgeSource<T>,
+    infos: &[plan::StageInfo],
+    body: &[Outline],
+    side: Side,
+    seed: u64,
+) -> RowOrder {
+    use megagrid_stages::BatchOrder;
+    let rows = source.num_vertices(side);
+    let (mut cut, mut random) = (false, false);
+    for outline in body {
+        outline.walk(&mut |inner| {
+            if let Outline::Vertices(of, _, order, _) = inner {
+                cut |= *of == side;
+                random |= *of == side && *order == BatchOrder::RandomBlocks;
+            }
+        });
+    }
+    let rotates = infos.iter().any(|stage| plan::rotates(stage.kind));
+    let shuffled = (random || rotates && !cut) && !source.is_square();
+    if shuffled { RowOrder::shuffled(rows, seed ^ u64::from(side == Side::Right)) } else { RowOrder::Natural(rows) }
+}
+
+impl<P: Program> Engine<P> {
+    /// Prepares a program for a bipartite graph.
+    ///
+    /// # Errors
+    /// A square input; more memory than the machine has; edges that cannot be read; see [`Plan::make`].
+    pub fn bipartite<T: Copy + Sync, S: Stages<P>>(
+        input: &Input<'_, T, P>,
+        sequence: &Sequence<P, S>,
+        global: P::Global,
+        settings: &Settings,
+    ) -> Result<Self, Error> {
+        if input.source.is_square() {
+            let advice = "read the input as ratings, samples or documents";
+            return Err(Error::Squareness { expected: "bipartite", found: "square", advice });
+        }
+        Self::build(input, sequence, global, settings, |bounds, copies, capacities| {
+            let [left, right] = bounds;
+            Ok((
+                Arc::new(VertexArrays::new(left, settings.dims[0], copies[0], capacities[0].as_deref())?),
+                Arc::new(VertexArrays::new(right, settings.dims[1], copies[1], capacities[1].as_deref())?),
+            ))
+        })
+    }
+
+    /// Prepares a program whose two sides are the same vertices.
+    ///
+    /// # Errors
+    /// A bipartite input; more memory than the machine has; edges that cannot be read; see [`Plan::make`].
+    pub fn square<V: Vertex, T: Copy + Sync, S: Stages<P>>(
+        input: &Input<'_, T, P>,
+        sequence: &Sequence<P, S>,
+        global: P::Global,
+        settings: &Settings,
+    ) -> Result<Self, Error>
+    where
+        P: Program<Left = V, Right = V>,
+    {
+        if !input.source.is_square() {
+            let advice = "read the input as a graph with one id space";
+            return Err(Error::Squareness { expected: "square", found: "bipartite", advice });
+        }
+        Self::build(input, sequence, global, settings, |bounds, copies, capacities| {
+            let bounds = grid::refine(&bounds[0], &bounds[1]);
+            let copies = copies[0].max(copies[1]);
+            let arrays = Arc::new(VertexArrays::new(bounds, settings.dims[0], copies, capacities[0].as_deref())?);
+            Ok((Arc::clone(&arrays), arrays))
+        })
+    }
+
+    fn build<T: Copy + Sync, S: Stages<P>>(
+        input: &Input<'_, T, P>,
+        sequence: &Sequence<P, S>,
+        global: P::Global,
+        settings: &Settings,
+        rows: impl FnOnce([Vec<usize>; 2], [usize; 2], [Option<Vec<u32>>; 2]) -> Result<Arrays<P>, Error>,
+    ) -> Result<Self, Error> {
+        let (collect, body) = Collect::from(sequence);
+        let (plan, orders) = make_plan::<P, T>(input.source, collect.infos, &body, settings)?;
+        check_memory::<P>(&plan, settings)?;
+        let by_row = [0, 1].map(|side| {
+            input.capacities[side].map(|by_id| (0..by_id.len()).map(|row| by_id[orders[side].id(row)]).collect())
+        });
+        let (left, right) = rows([plan.left.bounds.clone(), plan.right.bounds.clone()], plan.copies, by_row)?;
+        let columns = grid::build_columns(&plan, &orders, input.source, &input.edge, settings.seed)?;
+        let grid = Grid {
+            left_pieces: Pieces::new(&plan.left.bounds, left.bounds()),
+            right_pieces: Pieces::new(&plan.right.bounds, right.bounds()),
+            left,
+            right,
+            orders,
+            columns,
+            left_shards: plan.left.num_shards(),
+            level: settings.level,
+        };
+        let globals = Globals::new(plan.workers, global);
+        let shared = Shared { plan: Arc::new(plan), grid, globals, stages: collect.stages, seed: settings.seed };
+        Ok(Self { shared: Arc::new(shared), done: 0 })
+    }
+
+    /// Returns what was decided.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.shared.plan
+    }
+
+    /// Returns the memory of the run.
+    #[must_use]
+    pub fn grid(&self) -> &Grid<P> {
+        &self.shared.grid
+    }
+
+    /// Returns the number of iterations done.
+    #[must_use]
+    pub fn iterations(&self) -> u64 {
+        self.done
+    }
+
+    /// Returns the latest shared context.
+    #[must_use]
+    pub fn global(&self) -> Arc<P::Global> {
+        self.shared.globals.current()
+    }
+
+    /// Continues a run: sets the shared context and how many iterations are done.
+    pub fn resume(&mut self, iterations: u64, global: P::Global) {
+        self.done = iterations;
+        self.shared.globals.set(global);
+    }
+
+    /// Sets the first values of the left side's vertices, on the threads that will keep them.
+    pub fn init_left(&self, set: impl Fn(usize, InitView<'_, P::Left>) + Sync) {
+        self.init(&self.shared.grid.left, Side::Left, &set);
+    }
+
+    /// Sets the first values of the right side's vertices (of all vertices on a square graph).
+    pub fn init_right(&self, set: impl Fn(usize, InitView<'_, P::Right>) + Sync) {
+        self.init(&self.shared.grid.right, Side::Right, &set);
+    }
+
+    fn init<V: Vertex>(&self, arrays: &VertexArrays<V>, side: Side, set: &(impl Fn(usize, InitView<'_, V>) + Sync)) {
+        let (grid, plan) = (&self.shared.grid, &self.shared.plan);
+        let pieces = if side == Side::Left { &grid.left_pieces } else { &grid.right_pieces };
+        std::thread::scope(|threads| {
+            for worker in 0..plan.workers {
+                threads.spawn(move || {
+                    os::pin_current_thread(plan.homes[worker].1);
+                    let shape = plan.side(side);
+                    for shard in (0..shape.num_shards()).filter(|&shard| shape.owners[shard] == worker) {
+                        // No run is under way: `&self` is all that a run would need, but runs take `&mut self`.
+                        let Some(mut owned) = arrays.try_own(pieces.of(shard..shard + 1)) else { continue };
+                        for items in owned.each_row() {
+                            let view = InitView {
+                                sync: V::Sync::view_mut(items.sync),
+                                master: V::Master::view_mut(items.master),
+                                mirror: V::Mirror::view_mut(items.mirror),
+                            };
+                            set(grid.order(side).id(items.row), view);
+                        }
+                    }
+                });
+            }
+        });
+    }
+
+    /// Runs iterations until `last` are done in all, or `between` breaks; `between` sees each report and the engine.
+    ///
+    /// # Errors
+    /// A stage function that panics.
+    pub fn run(
+        &mut self,
+        last: u64,
+        mut between: impl FnMut(&IterationReport, &Self) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let shared = Arc::clone(&self.shared);
+        self.done = driver::run(&shared, self.done, last, |report| {
+            self.done = report.iteration;
+            between(report, self)
+        })?;
+        Ok(())
+    }
+
+    /// Runs a function that writes nothing but its context on every edge, between iterations, and returns the workers'
+    /// contexts in order. For objectives and the like.
+    pub fn measure<E: Exchange<P, Left = Read, Right = Read>>(&self, stage: &E) -> Vec<P::Worker>
+    where
+        Read: Access<P::Left> + Access<P::Right>,
+    {
+        let workers = self.shared.plan.workers;
+        std::thread::scope(|threads| {
+            let parts: Vec<_> = (0..workers).map(|id| threads.spawn(move || self.measure_part(stage, id))).collect();
+            let join = |part: std::thread::ScopedJoinHandle<'_, P::Worker>| match part.join() {
+                Ok(context) => context,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            parts.into_iter().map(join).collect()
+        })
+    }
+
+    fn measure_part<E: Exchange<P, Left = Read, Right = Read>>(&self, stage: &E, worker: usize) -> P::Worker {
+        let Shared { plan, grid, .. } = &*self.shared;
+        let mut context = P::Worker::default();
+        let global = self.global();
+        let mut cx = Context { worker: &mut context, global: &*global, iteration: self.done };
+        for shard in (worker..plan.right.num_shards()).step_by(plan.workers) {
+            let lefts = 0..plan.left.num_shards();
+            let task =
+                Task { left: lefts, right: shard..shard + 1, layers: 0..plan.layers, copies: [0, 0], turn: None };
+            while stage::exchange(stage, grid, plan, worker, &task, &mut cx).is_none() {
+                std::thread::yield_now();
+            }
+        }
+        context
+    }
+
+    /// Looks at the left side's vertices, between iterations.
+    #[must_use]
+    pub fn left(&self) -> SideView<'_, P::Left> {
+        SideView::of(&self.shared.grid.left, self.shared.grid.order(Side::Left))
+    }
+
+    /// Looks at the right side's vertices, between iterations.
+    #[must_use]
+    pub fn right(&self) -> SideView<'_, P::Right> {
+        SideView::of(&self.shared.grid.right, self.shared.grid.order(Side::Right))
+    }
+}
+
+type Arrays<P> =
+    (Arc<VertexArrays<<P as Program>::Left>>, Arc<VertexArrays<<P as Program>::Right>>);
+
+/// The first values of a vertex.
+pub struct InitView<'a, V: Vertex> {
+    /// Synced data.
+    pub sync: <V::Sync as Store>::Mut<'a>,
+    /// Data of the master.
+    pub master: <V::Master as Store>::Mut<'a>,
+    /// Data of the replica.
+    pub mirror: <V::Mirror as Store>::Mut<'a>,
+}
+
+/// All vertices of a side by id.
+pub struct SideView<'v, V: Vertex> {
+    rows: SharedRows<'v, V>,
+    order: &'v RowOrder,
+}
+
+impl<'v, V: Vertex> SideView<'v, V> {
+    fn of(arrays: &'v VertexArrays<V>, order: &'v RowOrder) -> Self {
+        let pieces = arrays.bounds().len() - 1;
+        loop {
+            if let Some(rows) = arrays.try_share(0..pieces) {
+                return Self { rows, order };
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Returns the number of vertices.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Tells whether there is no vertex.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Views a vertex's synced data.
+    #[must_use]
+    pub fn sync(&self, id: usize) -> <V::Sync as Store>::Ref<'_> {
+        self.rows.sync.view(self.order.row(id))
+    }
+
+    /// Views a vertex's master data.
+    #[must_use]
+    pub fn master(&self, id: usize) -> <V::Master as Store>::Ref<'_> {
+        self.rows.master.view(self.order.row(id))
+    }
+
+    /// Views a vertex's mirror data.
+    #[must_use]
+    pub fn mirror(&self, id: usize) -> <V::Mirror as Store>::Ref<'_> {
+        self.rows.mirror.view(self.order.row(id))
+    }
+}
+
+/// Refuses a run that the machine has no memory for.
+fn check_memory<P: Program>(plan: &Plan, settings: &Settings) -> Result<(), Error> {
+    let needed_bytes = estimate_bytes::<P>(plan, settings.dims);
+    match os::available_memory_bytes() {
+        Some(available_bytes) if needed_bytes > available_bytes => {
+            Err(Error::NotEnoughMemory { needed_bytes, available_bytes })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Estimates the bytes of grid and vertex data of a plan, stores of counts apart.
+#[must_use]
+pub fn estimate_bytes<P: Program>(plan: &Plan, dims: [usize; 2]) -> u64 {
+    use megagrid_stages::EdgeData;
+    fn side<V: Vertex>(rows: usize, width: usize, copies: usize) -> u64 {
+        fn of<S: Store>(width: usize) -> usize {
+            let items = match S::SHAPE {
+                Shape::Nothing | Shape::Counts => 0,
+                Shape::Value => 1,
+                Shape::Row => width,
+            };
+            items * size_of::<S::Item>()
+        }
+        let row = of::<V::Sync>(width) + of::<V::Mirror>(width) + of::<V::Master>(width) + copies * of::<V::Delta>(width);
+        rows as u64 * row as u64
+    }
+    let rows = |side: &plan::SideShape| side.bounds.last().copied().unwrap_or(0);
+    let left = side::<P::Left>(rows(&plan.left), row_width(dims[0]), plan.copies[0]);
+    let right = side::<P::Right>(rows(&plan.right), row_width(dims[1]), plan.copies[1]);
+    let id = if plan.wide { 4 } else { 2 };
+    // Grouped blocks name a right vertex once; a tenth more than the left ids is typical.
+    let ids = if plan.grouped { plan.edges * id + plan.edges * id / 10 } else { 2 * plan.edges * id };
+    let data = plan.edges * size_of::<<P::Edge as EdgeData>::Item>() as u64;
+    left + if plan.square { 0 } else { right } + ids + data
+}

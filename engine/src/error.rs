@@ -1,0 +1,68 @@
+//! What can go wrong between a sequence and its result.
+
+/// Why the engine refused, or ended, a run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The machine has not enough memory.
+    #[error("{needed_bytes} bytes of memory are needed and could not be had; use a smaller model or a larger machine")]
+    OutOfMemory {
+        /// How much one array needs.
+        needed_bytes: usize,
+    },
+    /// The run would need more memory than the machine has.
+    #[error(
+        "the run needs about {} MB of memory and {} MB are available; use fewer dimensions, fewer edges or a larger machine",
+        needed_bytes >> 20, available_bytes >> 20
+    )]
+    NotEnoughMemory {
+        /// The estimate.
+        needed_bytes: u64,
+        /// What the system can give.
+        available_bytes: u64,
+    },
+    /// A store of counts without capacities.
+    #[error("a vertex type has counts, and no capacities were given; pass one number for each vertex")]
+    NoCapacities,
+    /// Mini-batches of edges of different sizes, or within each other.
+    #[error("mini-batches of edges must have one size and not lie within each other; use batches of vertices inside or outside")]
+    EdgeBatches,
+    /// Both sides index the same vertices, but the graph does not say so, or the other way round.
+    #[error("the program runs on a {expected} graph and the input is {found}; {advice}")]
+    Squareness {
+        /// What the program needs.
+        expected: &'static str,
+        /// What the input is.
+        found: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A setting out of range.
+    #[error("{name} is {found}; expected {expected}")]
+    Setting {
+        /// Which.
+        name: &'static str,
+        /// Its value.
+        found: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// The edges could not be read.
+    #[error("reading edges: {0}")]
+    Edges(#[from] std::io::Error),
+    /// A stage function panicked.
+    #[error("worker {worker} panicked at clock {clock} in stage {stage}: {message}")]
+    WorkerPanicked {
+        /// Which worker.
+        worker: usize,
+        /// When.
+        clock: u64,
+        /// Where.
+        stage: String,
+        /// What it said.
+        message: String,
+    },
+    /// Threads could not be started.
+    #[error("starting workers: {0}")]
+    Start(String),
+}

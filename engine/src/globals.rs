@@ -1,0 +1,61 @@
+//! The shared context: one version per clock in flight, made when the last worker has deposited its sums.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use megagrid_stages::{GlobalSync, Program};
+
+/// Versions of the shared context.
+pub struct Globals<P: Program> {
+    workers: usize,
+    state: Mutex<State<P>>,
+}
+
+struct State<P: Program> {
+    current: Arc<P::Global>,
+    /// Deposits by (clock, place among that clock's GlobalSyncs), one slot for each worker.
+    pending: BTreeMap<(u64, u64), Vec<Option<P::Worker>>>,
+}
+
+impl<P: Program> Globals<P> {
+    /// Begins with a first version.
+    pub fn new(workers: usize, first: P::Global) -> Self {
+        let state = State { current: Arc::new(first), pending: BTreeMap::new() };
+        Self { workers, state: Mutex::new(state) }
+    }
+
+    /// Returns the latest version.
+    pub fn current(&self) -> Arc<P::Global> {
+        Arc::clone(&self.lock().current)
+    }
+
+    /// Replaces the current version, between iterations.
+    pub fn set(&self, global: P::Global) {
+        self.lock().current = Arc::new(global);
+    }
+
+    /// Moves a worker's sums out of its context; the last worker of a clock combines them in ascending worker order and
+    /// makes the next version.
+    pub fn deposit<G: GlobalSync<P>>(&self, stage: &G, key: (u64, u64), worker: usize, context: &mut P::Worker) {
+        let mut sums = P::Worker::default();
+        stage.combine(&mut sums, context);
+        let mut state = self.lock();
+        let slots = state.pending.entry(key).or_insert_with(|| (0..self.workers).map(|_| None).collect());
+        slots[worker] = Some(sums);
+        if slots.iter().any(Option::is_none) {
+            return;
+        }
+        let deposits = state.pending.remove(&key).unwrap_or_default();
+        let mut total = P::Worker::default();
+        for mut deposit in deposits.into_iter().flatten() {
+            stage.combine(&mut total, &mut deposit);
+        }
+        let mut next = P::Global::clone(&state.current);
+        stage.apply(total, &mut next);
+        state.current = Arc::new(next);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State<P>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,145 @@
+//! The grid: one partition's memory. Vertex rows in shards, edges in blocks between a left and a right shard.
+
+mod block;
+mod build;
+mod disjoint;
+mod hold;
+mod order;
+mod rows;
+
+use std::sync::Arc;
+
+use megagrid_partition::Side;
+use megagrid_stages::simd::Level;
+use megagrid_stages::{EdgeData, Program, Vertex};
+
+pub use block::{Block, Id, LocalEdges, Run};
+pub use disjoint::{Disjoint, Fixed, HeldRows, Owned, Runtime, Shared, Walk, Width};
+pub use hold::Hold;
+pub use order::RowOrder;
+pub use rows::{Capacities, OwnedRow, OwnedRows, SharedRows, VertexArrays};
+
+pub use build::EdgeInput;
+pub(crate) use build::build_columns;
+
+/// Maps the shards of a side to the pieces of its vertex arrays.
+pub struct Pieces(Box<[usize]>);
+
+impl Pieces {
+    /// Finds each shard boundary among the pieces' boundaries.
+    pub(crate) fn new(shards: &[usize], pieces: &[usize]) -> Self {
+        Self(shards.iter().map(|row| pieces.partition_point(|piece| piece < row)).collect())
+    }
+
+    /// Returns the pieces of a range of shards.
+    #[must_use]
+    pub fn of(&self, shards: std::ops::Range<usize>) -> std::ops::Range<usize> {
+        self.0[shards.start]..self.0[shards.end]
+    }
+}
+
+/// The edges of a right shard with local ids of either width.
+pub enum Edges {
+    /// 16-bit ids.
+    Narrow(LocalEdges<u16>),
+    /// 32-bit ids.
+    Wide(LocalEdges<u32>),
+}
+
+impl Edges {
+    /// Returns the blocks, ordered by (layer, left shard).
+    #[must_use]
+    pub fn blocks(&self) -> &[Block] {
+        match self {
+            Self::Narrow(edges) => edges.blocks(),
+            Self::Wide(edges) => edges.blocks(),
+        }
+    }
+
+    /// Returns the bytes of ids and runs.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Narrow(edges) => edges.bytes(),
+            Self::Wide(edges) => edges.bytes(),
+        }
+    }
+}
+
+/// All blocks of a right shard with the data of their edges; one piece of data for each block.
+pub struct Column<P: Program> {
+    /// Ids.
+    pub edges: Edges,
+    /// Data.
+    pub data: Disjoint<<P::Edge as EdgeData>::Item>,
+}
+
+/// The memory of a run.
+pub struct Grid<P: Program> {
+    /// Rows of the left side.
+    pub left: Arc<VertexArrays<P::Left>>,
+    /// Rows of the right side; the same arrays on a square graph.
+    pub right: Arc<VertexArrays<P::Right>>,
+    /// Pieces of the left shards.
+    pub left_pieces: Pieces,
+    /// Pieces of the right shards.
+    pub right_pieces: Pieces,
+    /// Where each vertex's row is, left and right.
+    pub orders: [RowOrder; 2],
+    /// The right shards' edges.
+    pub columns: Vec<Column<P>>,
+    /// Left shards, and so blocks of a column for each layer.
+    pub left_shards: usize,
+    /// What hot loops are compiled for.
+    pub level: Level,
+}
+
+impl<P: Program> Grid<P> {
+    /// Returns the bytes of edges.
+    #[must_use]
+    pub fn edge_bytes(&self) -> usize {
+        self.columns.iter().map(|column| column.edges.bytes() + column.data.bytes()).sum()
+    }
+
+    /// Returns the bytes of rows, and of where they are.
+    #[must_use]
+    pub fn vertex_bytes(&self) -> usize {
+        let right = if self.is_square() { 0 } else { self.right.bytes() };
+        self.left.bytes() + right + self.orders.iter().map(RowOrder::bytes).sum::<usize>()
+    }
+
+    /// Tells whether both sides index the same rows.
+    #[must_use]
+    pub fn is_square(&self) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.left), Arc::as_ptr(&self.right))
+    }
+
+    /// Returns where the rows of a side's vertices are.
+    #[must_use]
+    pub fn order(&self, side: Side) -> &RowOrder {
+        &self.orders[usize::from(side == Side::Right)]
+    }
+}
+
+/// Joins the boundaries of both sides of a square graph.
+pub(crate) fn refine(a: &[usize], b: &[usize]) -> Vec<usize> {
+    let mut bounds: Vec<usize> = a.iter().chain(b).copied().collect();
+    bounds.sort_unstable();
+    bounds.dedup();
+    bounds
+}
+
+/// Bytes of one vertex in the roles that a block touches, before capacities are known.
+#[must_use]
+pub fn touched_bytes<V: Vertex>(width: usize) -> usize {
+    use megagrid_stages::{Shape, Store};
+    fn of<S: Store>(width: usize) -> usize {
+        let items = match S::SHAPE {
+            Shape::Nothing => 0,
+            Shape::Value => 1,
+            Shape::Row | Shape::Counts => width,
+        };
+        items * size_of::<S::Item>()
+    }
+    of::<V::Sync>(width) + of::<V::Mirror>(width) + of::<V::Delta>(width)
+}

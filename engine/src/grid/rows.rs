@@ -1,0 +1,325 @@
+//! Rows: the four roles of the vertices of one side, each in one array over all rows, held by pieces.
+//!
+//! Pieces are the common refinement of the shard boundaries of the sides that index these vertices: one side's
+//! boundaries, or on a square graph both sides'.
+
+use std::ops::Range;
+
+use bytemuck::Zeroable;
+use megagrid_stages::{Access, Additive, Mode, Shape, Store, Vertex, row_width};
+
+use super::disjoint::{Disjoint, Held, HeldRows, HeldStore, Owned, Shared};
+use crate::Error;
+
+/// How many items each vertex has in stores with a capacity per vertex, by row.
+pub type Capacities<'c> = Option<&'c [u32]>;
+
+/// The items of one store for all rows.
+struct Array<S: Store> {
+    items: Disjoint<S::Item>,
+    /// Items per row, or 0 where `offsets` says.
+    stride: usize,
+    offsets: Box<[usize]>,
+}
+
+impl<S: Store> Array<S> {
+    fn new(bounds: &[usize], width: usize, capacities: Capacities<'_>) -> Result<Self, Error> {
+        let stride = match S::SHAPE {
+            Shape::Nothing | Shape::Counts => 0,
+            Shape::Value => 1,
+            Shape::Row => width,
+        };
+        if S::SHAPE != Shape::Counts {
+            let items = Disjoint::new(bounds.iter().map(|row| row * stride).collect())?;
+            return Ok(Self { items, stride, offsets: Box::default() });
+        }
+        let capacities = capacities.ok_or(Error::NoCapacities)?;
+        let mut offsets = Vec::with_capacity(capacities.len() + 1);
+        offsets.push(0);
+        for &capacity in capacities {
+            offsets.push(offsets[offsets.len() - 1] + capacity as usize);
+        }
+        let items = Disjoint::new(bounds.iter().map(|&row| offsets[row]).collect())?;
+        Ok(Self { items, stride, offsets: offsets.into() })
+    }
+
+    fn held<'h>(&'h self, rows: &Range<usize>, items: Held<'h, S>) -> HeldStore<'h, S> {
+        let offsets = if self.offsets.is_empty() { &[][..] } else { &self.offsets[rows.start..rows.end + 1] };
+        HeldStore { items, offsets }
+    }
+
+    fn try_share(&self, pieces: &Range<usize>) -> Option<Held<'_, S>> {
+        match S::SHAPE {
+            Shape::Nothing => Some(Held::Absent),
+            _ => self.items.try_share(pieces.clone()).map(Held::Shared),
+        }
+    }
+
+    fn try_own(&self, pieces: &Range<usize>) -> Option<Held<'_, S>> {
+        match S::SHAPE {
+            Shape::Nothing => Some(Held::Absent),
+            _ => self.items.try_own(pieces.clone()).map(Held::Owned),
+        }
+    }
+
+    /// Returns where the items of `row` lie among those of rows that begin with `first`.
+    #[inline(always)]
+    fn span(&self, first: usize, row: usize) -> Range<usize> {
+        match S::SHAPE {
+            Shape::Nothing => 0..0,
+            Shape::Value => row - first..row - first + 1,
+            Shape::Row => (row - first) * self.stride..(row - first + 1) * self.stride,
+            Shape::Counts => self.offsets[row] - self.offsets[first]..self.offsets[row + 1] - self.offsets[first],
+        }
+    }
+}
+
+/// One role's items, held alone, addressed by row.
+struct RoleMut<'h, S: Store> {
+    array: &'h Array<S>,
+    items: Owned<'h, S::Item>,
+    first: usize,
+}
+
+impl<S: Store> RoleMut<'_, S> {
+    fn items(&mut self, row: usize) -> &mut [S::Item] {
+        &mut self.items[self.array.span(self.first, row)]
+    }
+
+    fn rows(&mut self) -> RowsMut<'_, S> {
+        RowsMut { rest: &mut self.items, stride: self.array.stride, offsets: &self.array.offsets }
+    }
+}
+
+/// One role's items, shared with other readers, addressed by row.
+pub struct Role<'h, S: Store> {
+    array: &'h Array<S>,
+    items: Shared<'h, S::Item>,
+    first: usize,
+}
+
+impl<S: Store> Role<'_, S> {
+    /// Returns the items of a row.
+    #[inline(always)]
+    pub fn items(&self, row: usize) -> &[S::Item] {
+        &self.items[self.array.span(self.first, row)]
+    }
+
+    /// Views a row.
+    #[inline(always)]
+    pub fn view(&self, row: usize) -> S::Ref<'_> {
+        S::view(self.items(row))
+    }
+}
+
+/// The vertices of one side, or of both sides of a square graph.
+pub struct VertexArrays<V: Vertex> {
+    bounds: Box<[usize]>,
+    width: usize,
+    sync: Array<V::Sync>,
+    mirror: Array<V::Mirror>,
+    master: Array<V::Master>,
+    /// One array, or one for each worker where partial deltas are reduced.
+    deltas: Box<[Array<V::Delta>]>,
+}
+
+impl<V: Vertex> VertexArrays<V> {
+    /// Allocates zero rows. `bounds` are the pieces' rows, `dims` the items of a row before padding, `copies` the number
+    /// of delta arrays.
+    ///
+    /// # Errors
+    /// Not enough memory; a store of counts without capacities.
+    pub fn new(bounds: Vec<usize>, dims: usize, copies: usize, capacities: Capacities<'_>) -> Result<Self, Error> {
+        let width = row_width(dims);
+        let doubled: Option<Vec<u32>> =
+            capacities.map(|counts| counts.iter().map(|&c| c.saturating_mul(2).min(dims as u32)).collect());
+        let deltas =
+            (0..copies).map(|_| Array::new(&bounds, width, doubled.as_deref())).collect::<Result<_, _>>()?;
+        Ok(Self {
+            sync: Array::new(&bounds, width, capacities)?,
+            mirror: Array::new(&bounds, width, capacities)?,
+            master: Array::new(&bounds, width, capacities)?,
+            deltas,
+            width,
+            bounds: bounds.into(),
+        })
+    }
+
+    /// Returns the padded width of a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Returns the pieces' boundaries in rows.
+    pub fn bounds(&self) -> &[usize] {
+        &self.bounds
+    }
+
+    /// Returns the size of all roles in bytes.
+    pub fn bytes(&self) -> usize {
+        self.sync.items.bytes()
+            + self.mirror.items.bytes()
+            + self.master.items.bytes()
+            + self.deltas.iter().map(|delta| delta.items.bytes()).sum::<usize>()
+    }
+
+    fn rows(&self, pieces: &Range<usize>) -> Range<usize> {
+        self.bounds[pieces.start]..self.bounds[pieces.end]
+    }
+
+    /// Holds the rows of `pieces` as mode `A` needs them; a delta is taken from array `copy`. `None`: refused.
+    pub fn try_hold<A: Access<V>>(&self, pieces: Range<usize>, copy: usize) -> Option<HeldRows<'_, V, A>> {
+        let rows = self.rows(&pieces);
+        let (sync, mirror) = match A::MODE {
+            Mode::Read | Mode::Add => (self.sync.try_share(&pieces)?, self.mirror.try_share(&pieces)?),
+            Mode::Update => (self.sync.try_own(&pieces)?, self.mirror.try_own(&pieces)?),
+        };
+        let delta = match A::MODE {
+            Mode::Add => self.deltas[copy].try_own(&pieces)?,
+            Mode::Read | Mode::Update => Held::Absent,
+        };
+        Some(HeldRows::new(
+            rows.len(),
+            self.width,
+            self.sync.held(&rows, sync),
+            self.mirror.held(&rows, mirror),
+            self.deltas[copy].held(&rows, delta),
+        ))
+    }
+
+    /// Holds every role of the rows of `pieces` alone. `None`: refused.
+    pub fn try_own(&self, pieces: Range<usize>) -> Option<OwnedRows<'_, V>> {
+        let first = self.bounds[pieces.start];
+        Some(OwnedRows {
+            rows: self.rows(&pieces),
+            sync: own(&self.sync, &pieces, first)?,
+            mirror: own(&self.mirror, &pieces, first)?,
+            master: own(&self.master, &pieces, first)?,
+            deltas: self.deltas.iter().map(|delta| own(delta, &pieces, first)).collect::<Option<_>>()?,
+        })
+    }
+
+    /// Shares the synced and the master data of the rows of `pieces` with other readers. `None`: refused.
+    pub fn try_share(&self, pieces: Range<usize>) -> Option<SharedRows<'_, V>> {
+        let first = self.bounds[pieces.start];
+        Some(SharedRows {
+            rows: self.rows(&pieces),
+            sync: Role { array: &self.sync, items: self.sync.items.try_share(pieces.clone())?, first },
+            mirror: Role { array: &self.mirror, items: self.mirror.items.try_share(pieces.clone())?, first },
+            master: Role { array: &self.master, items: self.master.items.try_share(pieces)?, first },
+        })
+    }
+}
+
+fn own<'h, S: Store>(array: &'h Array<S>, pieces: &Range<usize>, first: usize) -> Option<RoleMut<'h, S>> {
+    Some(RoleMut { array, items: array.items.try_own(pieces.clone())?, first })
+}
+
+/// All roles of a range of rows, held alone: what Apply works on.
+pub struct OwnedRows<'h, V: Vertex> {
+    /// Which rows.
+    pub rows: Range<usize>,
+    sync: RoleMut<'h, V::Sync>,
+    mirror: RoleMut<'h, V::Mirror>,
+    master: RoleMut<'h, V::Master>,
+    deltas: Vec<RoleMut<'h, V::Delta>>,
+}
+
+/// One row's roles at its master.
+pub struct OwnedRow<'r, V: Vertex> {
+    /// Which row.
+    pub row: usize,
+    /// Synced data.
+    pub sync: &'r mut [<V::Sync as Store>::Item],
+    /// Data of the replica.
+    pub mirror: &'r mut [<V::Mirror as Store>::Item],
+    /// Data of the master.
+    pub master: &'r mut [<V::Master as Store>::Item],
+    /// The summed delta.
+    pub delta: &'r mut [<V::Delta as Store>::Item],
+}
+
+impl<V: Vertex> OwnedRows<'_, V> {
+    /// Reduces the partial deltas of all rows, in ascending worker order.
+    fn reduce(&mut self) {
+        let Some((delta, partials)) = self.deltas.split_first_mut() else { return };
+        for partial in partials {
+            for row in self.rows.clone() {
+                let from = partial.items(row);
+                V::Delta::add(delta.items(row), from);
+                from.fill(Zeroable::zeroed());
+            }
+        }
+    }
+
+    /// Reduces partial deltas, and returns every row's roles, in row order.
+    pub fn each_row(&mut self) -> EachRow<'_, V> {
+        self.reduce();
+        EachRow {
+            rows: self.rows.clone(),
+            sync: self.sync.rows(),
+            mirror: self.mirror.rows(),
+            master: self.master.rows(),
+            delta: self.deltas[0].rows(),
+        }
+    }
+}
+
+/// Rows one after the other; see [`OwnedRows::each_row`].
+pub struct EachRow<'r, V: Vertex> {
+    rows: Range<usize>,
+    sync: RowsMut<'r, V::Sync>,
+    mirror: RowsMut<'r, V::Mirror>,
+    master: RowsMut<'r, V::Master>,
+    delta: RowsMut<'r, V::Delta>,
+}
+
+impl<'r, V: Vertex> Iterator for EachRow<'r, V> {
+    type Item = OwnedRow<'r, V>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<OwnedRow<'r, V>> {
+        let row = self.rows.next()?;
+        Some(OwnedRow {
+            row,
+            sync: self.sync.next(row),
+            mirror: self.mirror.next(row),
+            master: self.master.next(row),
+            delta: self.delta.next(row),
+        })
+    }
+}
+
+/// The rows of one role, one after the other.
+struct RowsMut<'r, S: Store> {
+    rest: &'r mut [S::Item],
+    stride: usize,
+    offsets: &'r [usize],
+}
+
+impl<'r, S: Store> RowsMut<'r, S> {
+    #[inline(always)]
+    fn next(&mut self, row: usize) -> &'r mut [S::Item] {
+        let len = match S::SHAPE {
+            Shape::Nothing => 0,
+            Shape::Value => 1,
+            Shape::Row => self.stride,
+            Shape::Counts => self.offsets[row + 1] - self.offsets[row],
+        };
+        let (items, rest) = std::mem::take(&mut self.rest).split_at_mut(len);
+        self.rest = rest;
+        items
+    }
+}
+
+/// Synced, mirror and master data of a range of rows, shared with other readers.
+pub struct SharedRows<'h, V: Vertex> {
+    /// Which rows.
+    pub rows: Range<usize>,
+    /// Synced data.
+    pub sync: Role<'h, V::Sync>,
+    /// Data of the replica.
+    pub mirror: Role<'h, V::Mirror>,
+    /// Data of the master.
+    pub master: Role<'h, V::Master>,
+}

@@ -1,0 +1,90 @@
+//! What an iteration cost, and how fresh the data was that it read.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// One worker's part of an iteration.
+#[derive(Clone, Debug)]
+pub struct WorkerReport {
+    /// When it began and ended.
+    pub span: (Instant, Instant),
+    /// Time in Exchange.
+    pub compute: Duration,
+    /// Time in Apply and GlobalSync.
+    pub sync: Duration,
+    /// Time with nothing to do.
+    pub wait: Duration,
+    /// Edges that Exchanges ran on.
+    pub updates: u64,
+    /// How often each staleness (age minus clock) was read; −1 is fresh.
+    pub staleness: BTreeMap<i64, u64>,
+}
+
+impl WorkerReport {
+    /// Begins now.
+    #[must_use]
+    pub fn begin() -> Self {
+        let now = Instant::now();
+        Self {
+            span: (now, now),
+            compute: Duration::ZERO,
+            sync: Duration::ZERO,
+            wait: Duration::ZERO,
+            updates: 0,
+            staleness: BTreeMap::new(),
+        }
+    }
+}
+
+/// One iteration over all workers.
+#[derive(Clone, Debug, Default)]
+pub struct IterationReport {
+    /// Which, from 1.
+    pub iteration: u64,
+    /// From the first worker's start to the last one's end.
+    pub seconds: f64,
+    /// Seconds in Exchange, mean over workers.
+    pub compute_seconds: f64,
+    /// Seconds in Apply and GlobalSync, mean over workers.
+    pub sync_seconds: f64,
+    /// Seconds with nothing to do, mean over workers.
+    pub wait_seconds: f64,
+    /// The busiest worker's time in Exchange over the mean.
+    pub imbalance: f64,
+    /// Edges that Exchanges ran on.
+    pub updates: u64,
+    /// Bytes sent to other processes.
+    pub sent_bytes: u64,
+    /// How often each staleness (age minus clock) was read; −1 is fresh.
+    pub staleness: BTreeMap<i64, u64>,
+}
+
+impl IterationReport {
+    /// Joins the workers' parts.
+    #[must_use]
+    pub fn join(iteration: u64, parts: &[WorkerReport]) -> Self {
+        let begin = parts.iter().map(|part| part.span.0).min();
+        let end = parts.iter().map(|part| part.span.1).max();
+        let seconds = begin.zip(end).map_or(0.0, |(begin, end)| (end - begin).as_secs_f64());
+        let mean = |of: fn(&WorkerReport) -> Duration| {
+            parts.iter().map(|part| of(part).as_secs_f64()).sum::<f64>() / parts.len().max(1) as f64
+        };
+        let compute_seconds = mean(|part| part.compute);
+        let busiest = parts.iter().map(|part| part.compute.as_secs_f64()).fold(0.0, f64::max);
+        let mut staleness = BTreeMap::new();
+        for (&age, &reads) in parts.iter().flat_map(|part| &part.staleness) {
+            *staleness.entry(age).or_insert(0) += reads;
+        }
+        Self {
+            iteration,
+            seconds,
+            compute_seconds,
+            sync_seconds: mean(|part| part.sync),
+            wait_seconds: mean(|part| part.wait),
+            imbalance: if compute_seconds > 0.0 { busiest / compute_seconds } else { 1.0 },
+            updates: parts.iter().map(|part| part.updates).sum(),
+            sent_bytes: 0,
+            staleness,
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Plans: everything that is decided before the first iteration, as a value.
+//!
+//! A plan is made from the outline of a sequence, the degrees of the graph and the topology, without the program and
+//! without the edges, so that it can be printed, tested and costed by itself. Running is walking it.
+
+mod display;
+mod outline;
+mod schedule;
+mod shape;
+mod steps;
+
+use std::ops::Range;
+
+use megagrid_stages::Side;
+
+pub use outline::{Cut, Outline, StageInfo, StageKind};
+pub(crate) use schedule::rotates;
+pub use schedule::{Schedule, Scope, Task};
+pub use shape::SideShape;
+use shape::{Sizing, Weights};
+pub(crate) use steps::Shuffle;
+pub use steps::{Event, Node, Step};
+
+use crate::Error;
+use crate::topology::Topology;
+
+/// What a plan is made from, beside the outline.
+pub struct Input<'i> {
+    /// Degrees of the vertices of each side, in row order.
+    pub degrees: [Box<dyn Fn(usize) -> u64 + 'i>; 2],
+    /// Rows of each side.
+    pub rows: [usize; 2],
+    /// Edges.
+    pub edges: u64,
+    /// Bytes that a block touches for each row, left and right: the synced data and what is written.
+    pub row_bytes: [usize; 2],
+    /// Whether both sides index the same vertices.
+    pub square: bool,
+    /// Worker threads.
+    pub workers: usize,
+    /// Clocks that a worker may be ahead of the slowest; `None`: any number.
+    pub slack: Option<u64>,
+    /// What the machine looks like.
+    pub topology: &'i Topology,
+    /// Whether the grid is on; off gives one shard per worker and batch, plain CSR.
+    pub grid: bool,
+}
+
+/// What the engine decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Worker threads.
+    pub workers: usize,
+    /// Clocks that a worker may be ahead of the slowest; `None`: any number.
+    pub slack: Option<u64>,
+    /// The stages, in the order of the sequence.
+    pub stages: Vec<StageInfo>,
+    /// The schedule of each Exchange.
+    pub schedules: Vec<Option<Schedule>>,
+    /// The left side's shards.
+    pub left: SideShape,
+    /// The right side's shards.
+    pub right: SideShape,
+    /// Layers of random edges, 1 without a mini-batch of edges.
+    pub layers: usize,
+    /// Whether blocks hold right vertices with their edges; else shuffled pairs.
+    pub grouped: bool,
+    /// Whether local ids have 32 bits; else 16.
+    pub wide: bool,
+    /// Delta arrays of each side: 1, or one for each worker.
+    pub copies: [usize; 2],
+    /// The NUMA node on which each worker runs, and the core.
+    pub homes: Vec<(usize, usize)>,
+    /// Steps and mini-batches of an iteration.
+    pub body: Vec<Node>,
+    /// The steps by index.
+    pub steps: Vec<Step>,
+    /// Whether both sides index the same vertices.
+    pub square: bool,
+    /// Edges, for reports.
+    pub edges: u64,
+}
+
+/// A block should hold this many edges on average: below, its fixed costs show.
+const MIN_BLOCK_EDGES: u64 = 2048;
+/// Shards a side for a rotation (measured: MF is best between 8 and 32).
+const ROTATION_SHARDS: usize = 16;
+/// Part of the second-level cache that one shard's rows may fill.
+const CACHE_SHARE: usize = 4;
+
+impl Plan {
+    /// Makes a plan.
+    ///
+    /// # Errors
+    /// Mini-batches of edges of different sizes, or within each other.
+    pub fn make(stages: Vec<StageInfo>, body: &[Outline], input: &Input<'_>) -> Result<Self, Error> {
+        let layers = layers(body, input.edges)?;
+        let weights = [0, 1].map(|side| Weights::new((0..input.rows[side]).map(|row| input.degrees[side](row))));
+        let bounds = [Side::Left, Side::Right].map(|side| batch_bounds(&weights[index(side)], body, side));
+        let imbalance = [0, 1].map(|side| imbalance(&weights[side], &bounds[side], input.workers));
+        let costs = schedule::Costs { imbalance, workers: input.workers };
+        let schedules: Vec<_> = stages.iter().map(|stage| schedule_of(stage.kind, costs)).collect();
+        let grouped = !stages.iter().any(|stage| schedule::rotates(stage.kind));
+
+        let owned = owned_sides(&stages, &schedules, input.square);
+        let edges_per_layer = input.edges / layers as u64;
+        let sizing = sizing(input, grouped, owned, edges_per_layer, &bounds);
+        let left = shape::shards(&weights[0], &bounds[0], sizing[0], input.workers);
+        let right = shape::shards(&weights[1], &bounds[1], sizing[1], input.workers);
+
+        let mut plan = Self {
+            workers: input.workers,
+            slack: input.slack,
+            copies: copies(&schedules, input.workers),
+            wide: left.max_rows().max(right.max_rows()) > 1 << 16,
+            homes: (0..input.workers).map(|worker| input.topology.home_of(worker, input.workers)).collect(),
+            body: Vec::new(),
+            steps: Vec::new(),
+            square: input.square,
+            edges: input.edges,
+            stages,
+            schedules,
+            left,
+            right,
+            layers,
+            grouped,
+        };
+        let scope = Scope { left: 0..plan.left.num_shards(), right: 0..plan.right.num_shards(), layers: 0..layers };
+        steps::Builder { plan: &mut plan, weights: &weights }.body(body, &scope);
+        Ok(plan)
+    }
+
+    /// Returns a side's shards.
+    #[must_use]
+    pub fn side(&self, side: Side) -> &SideShape {
+        match side {
+            Side::Left => &self.left,
+            Side::Right => &self.right,
+        }
+    }
+}
+
+fn index(side: Side) -> usize {
+    match side {
+        Side::Left => 0,
+        Side::Right => 1,
+    }
+}
+
+fn schedule_of(kind: StageKind, costs: schedule::Costs) -> Option<Schedule> {
+    match kind {
+        StageKind::Exchange(left, right) => Some(schedule::choose(left, right, costs)),
+        StageKind::Apply(_) | StageKind::GlobalSync(..) => None,
+    }
+}
+
+fn copies(schedules: &[Option<Schedule>], workers: usize) -> [usize; 2] {
+    let mut copies = [1, 1];
+    for schedule in schedules.iter().flatten() {
+        if let Schedule::Owned { side, partial: true } = schedule {
+            copies[index(side.other())] = workers;
+        }
+    }
+    copies
+}
+
+/// Tells on which sides shards belong to workers. A square graph's vertices belong to workers by right shards.
+fn owned_sides(stages: &[StageInfo], schedules: &[Option<Schedule>], square: bool) -> [bool; 2] {
+    let mut owned = [false, square];
+    for (stage, schedule) in stages.iter().zip(schedules) {
+        match (stage.kind, schedule) {
+            (StageKind::Exchange(..), Some(Schedule::Owned { side, .. })) => owned[index(*side)] = true,
+            (StageKind::Exchange(..), _) => owned[0] = true,
+            (StageKind::Apply(side), _) => owned[index(side)] = true,
+            (StageKind::GlobalSync(left, right), _) => {
+                owned[0] |= left;
+                owned[1] |= right;
+            }
+        }
+    }
+    owned
+}
+
+/// Returns the number of layers that mini-batches of edges need.
+fn layers(body: &[Outline], edges: u64) -> Result<usize, Error> {
+    let mut sizes = Vec::new();
+    let mut nested = false;
+    for outline in body {
+        outline.walk(&mut |inner| {
+            if let Outline::Edges(size, _, body) = inner {
+                sizes.push(*size);
+                body.iter().for_each(|o| o.walk(&mut |deeper| nested |= matches!(deeper, Outline::Edges(..))));
+            }
+        });
+    }
+    sizes.dedup();
+    match sizes[..] {
+        [] => Ok(1),
+        [size] if !nested => Ok(edges.div_ceil(size).max(1) as usize),
+        _ => Err(Error::EdgeBatches),
+    }
+}
+
+/// Returns the rows of a side at which some batch begins, and both ends.
+fn batch_bounds(weights: &Weights, body: &[Outline], side: Side) -> Vec<usize> {
+    let mut bounds = vec![0, weights.rows()];
+    collect_bounds(weights, body, side, 0..weights.rows(), &mut bounds);
+    bounds.sort_unstable();
+    bounds.dedup();
+    bounds
+}
+
+fn collect_bounds(weights: &Weights, body: &[Outline], side: Side, rows: Range<usize>, bounds: &mut Vec<usize>) {
+    for outline in body {
+        match outline {
+            Outline::Stage(_) => {}
+            Outline::Vertices(of, cut, _, inner) if *of == side => {
+                for batch in shape::batches(weights, rows.clone(), *cut) {
+                    bounds.extend([batch.start, batch.end]);
+                    collect_bounds(weights, inner, side, batch, bounds);
+                }
+            }
+            Outline::Vertices(.., inner) | Outline::Edges(.., inner) => {
+                collect_bounds(weights, inner, side, rows.clone(), bounds);
+            }
+        }
+    }
+}
+
+/// Returns the heaviest worker's share over the mean if each batch is cut into equal parts for the workers.
+fn imbalance(weights: &Weights, bounds: &[usize], workers: usize) -> f64 {
+    let mut heaviest = 0;
+    for interval in bounds.windows(2) {
+        let parts = weights.split(interval[0]..interval[1], workers);
+        heaviest += parts.iter().map(|part| weights.of(part)).max().unwrap_or(0);
+    }
+    let mean = weights.of(&(0..weights.rows())) as f64 / workers as f64;
+    if mean == 0.0 { 1.0 } else { heaviest as f64 / mean }
+}
+
+fn sizing(input: &Input<'_>, grouped: bool, owned: [bool; 2], edges: u64, bounds: &[Vec<usize>; 2]) -> [Sizing; 2] {
+    let batches = [bounds[0].len() - 1, bounds[1].len() - 1].map(|n| n.max(1));
+    let chunks = owned.map(|owned| if owned { input.workers } else { 1 });
+    if !input.grid {
+        let max_rows = usize::MAX;
+        return chunks.map(|chunks| Sizing { chunks, shards_per_chunk: 1, max_rows });
+    }
+    let cache = input.topology.l2_bytes / CACHE_SHARE;
+    let fitting = input.row_bytes.map(|bytes| (cache / bytes.max(1)).clamp(256, 1 << 16));
+    if grouped {
+        let max_rows = widen(fitting, input.rows, edges, batches, chunks);
+        return [0, 1].map(|side| Sizing { chunks: chunks[side], shards_per_chunk: 1, max_rows: max_rows[side] });
+    }
+    // A rotation needs at least two right shards for each worker, and blocks that are worth a visit.
+    let by_cache = [0, 1].map(|side| input.rows[side].div_ceil(fitting[side]));
+    let by_edges = ((edges / MIN_BLOCK_EDGES) as f64).sqrt() as usize;
+    let shards = by_cache[0].max(by_cache[1]).max(ROTATION_SHARDS).min(by_edges).max(2 * input.workers);
+    [0, 1].map(|side| {
+        let chunks = if side == 0 { input.workers } else { 1 };
+        let shards_per_chunk = shards.div_ceil(chunks * batches[side]);
+        Sizing { chunks, shards_per_chunk, max_rows: 1 << 16 }
+    })
+}
+
+/// Enlarges shards until a block averages enough edges, first the side with more shards.
+fn widen(mut rows: [usize; 2], all: [usize; 2], edges: u64, batches: [usize; 2], chunks: [usize; 2]) -> [usize; 2] {
+    let count = |rows: [usize; 2], side: usize| all[side].div_ceil(rows[side]).max(batches[side] * chunks[side]);
+    let floor = |side: usize| batches[side] * chunks[side];
+    while edges < MIN_BLOCK_EDGES * (count(rows, 0) * count(rows, 1)) as u64 {
+        let side = usize::from(count(rows, 1) > count(rows, 0));
+        let side = if count(rows, side) > floor(side) { side } else { 1 - side };
+        if count(rows, side) <= floor(side) {
+            break;
+        }
+        rows[side] *= 2;
+    }
+    rows
+}

@@ -1,0 +1,53 @@
+//! Outlines: a sequence of stages as plain values, from which a plan is made without knowing the program.
+
+use megagrid_stages::{BatchOrder, Mode, Side};
+
+/// One stage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageInfo {
+    /// The name of the stage's type.
+    pub name: String,
+    /// What it does.
+    pub kind: StageKind,
+}
+
+/// What a stage does, as far as its schedule depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StageKind {
+    /// Runs on edges, with these access modes left and right.
+    Exchange(Mode, Mode),
+    /// Runs on the vertices of a side.
+    Apply(Side),
+    /// Folds contexts, and the vertices of the sides marked (left, right).
+    GlobalSync(bool, bool),
+}
+
+/// A sequence: stages by index, and mini-batches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outline {
+    /// The stage with this index.
+    Stage(usize),
+    /// A mini-batch of vertices of a side.
+    Vertices(Side, Cut, BatchOrder, Vec<Outline>),
+    /// A mini-batch of random edges.
+    Edges(u64, BatchOrder, Vec<Outline>),
+}
+
+/// How many rows a batch of vertices has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// This many.
+    Vertices(u64),
+    /// As many as have about this many edges.
+    Edges(u64),
+}
+
+impl Outline {
+    /// Calls `visit` for this and everything inside it, outer first.
+    pub fn walk(&self, visit: &mut impl FnMut(&Outline)) {
+        visit(self);
+        if let Self::Vertices(.., body) | Self::Edges(.., body) = self {
+            body.iter().for_each(|inner| inner.walk(visit));
+        }
+    }
+}

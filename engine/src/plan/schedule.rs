@@ -1,0 +1,157 @@
+//! Schedules: from the access modes of an Exchange, who runs which blocks when, so that every `&mut` is exclusive.
+
+use std::fmt;
+use std::ops::Range;
+
+use megagrid_stages::{Mode, Side};
+
+use super::outline::StageKind;
+use super::shape::SideShape;
+
+/// How the blocks of an Exchange are shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// Each worker runs the blocks of its own shards of this side; the other side is only read, or each worker adds to
+    /// partial deltas of its own (`partial`), which Apply reduces.
+    Owned {
+        /// The side whose shards belong to workers.
+        side: Side,
+        /// Whether the other side's deltas are partial.
+        partial: bool,
+    },
+    /// Both sides are written: left shards belong to workers, right shards go from worker to worker.
+    Rotation,
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Owned { side, partial: false } => write!(f, "workers own {side} shards, all blocks free"),
+            Self::Owned { side, partial: true } => {
+                write!(f, "workers own {side} shards and add to partial deltas of the {} side", side.other())
+            }
+            Self::Rotation => f.write_str("workers own left shards, right shards rotate"),
+        }
+    }
+}
+
+/// What the choice of a schedule depends on beside the modes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// The heaviest worker's share of the work over the mean, if workers own shards of the left, and of the right side.
+    pub imbalance: [f64; 2],
+    /// Workers.
+    pub workers: usize,
+}
+
+/// Above this the owner of a heavy vertex would keep the others waiting, and its edges are split among workers.
+const SPLIT_ABOVE: f64 = 1.2;
+
+/// Chooses the schedule of an Exchange.
+#[must_use]
+pub fn choose(left: Mode, right: Mode, costs: Costs) -> Schedule {
+    use Mode::{Add, Read, Update};
+    let [left_imbalance, right_imbalance] = costs.imbalance;
+    let split = |here: f64, there: f64| costs.workers > 1 && here > SPLIT_ABOVE && there < here;
+    let owned = |side, partial| Schedule::Owned { side, partial };
+    match (left, right) {
+        (Read, Add) if split(right_imbalance, left_imbalance) => owned(Side::Left, true),
+        (Add, Read) if split(left_imbalance, right_imbalance) => owned(Side::Right, true),
+        (Read, _) => owned(Side::Right, false),
+        (_, Read) => owned(Side::Left, false),
+        (Add | Update, Add | Update) => Schedule::Rotation,
+    }
+}
+
+/// Tells whether a stage needs the edges as pairs.
+#[must_use]
+pub fn rotates(kind: StageKind) -> bool {
+    matches!(kind, StageKind::Exchange(left, right) if left != Mode::Read && right != Mode::Read)
+}
+
+/// The part of the graph that a batch covers: shards of both sides, and layers of random edges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// Left shards.
+    pub left: Range<usize>,
+    /// Right shards.
+    pub right: Range<usize>,
+    /// Layers.
+    pub layers: Range<usize>,
+}
+
+/// What a worker does at one go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Left shards.
+    pub left: Range<usize>,
+    /// Right shards.
+    pub right: Range<usize>,
+    /// Layers of edges.
+    pub layers: Range<usize>,
+    /// Which delta arrays to add to, left and right.
+    pub copies: [usize; 2],
+    /// In a rotation: the worker's place in the order in which workers visit the right shard. It runs the blocks of those
+    /// left shards that it owns.
+    pub turn: Option<usize>,
+}
+
+/// Lists what each worker does in one step, in order.
+#[must_use]
+pub fn tasks(kind: StageKind, schedule: Option<Schedule>, scope: &Scope, left: &SideShape, right: &SideShape, workers: usize) -> Vec<Vec<Task>> {
+    let whole = |left: Range<usize>, right: Range<usize>| Task { left, right, layers: scope.layers.clone(), copies: [0, 0], turn: None };
+    (0..workers)
+        .map(|worker| {
+            let lefts = || owned(left, &scope.left, worker);
+            let rights = || owned(right, &scope.right, worker);
+            match (kind, schedule) {
+                (StageKind::Exchange(..), Some(Schedule::Rotation)) => rotation(scope, worker, workers),
+                (StageKind::Exchange(..), Some(Schedule::Owned { side: Side::Left, partial })) => lefts()
+                    .map(|shard| Task { copies: [0, copy(partial, worker)], ..whole(shard..shard + 1, scope.right.clone()) })
+                    .collect(),
+                (StageKind::Exchange(..), Some(Schedule::Owned { side: Side::Right, partial })) => rights()
+                    .map(|shard| Task { copies: [copy(partial, worker), 0], ..whole(scope.left.clone(), shard..shard + 1) })
+                    .collect(),
+                (StageKind::Exchange(..), None) => Vec::new(),
+                (StageKind::Apply(Side::Left), _) => lefts().map(|shard| whole(shard..shard + 1, 0..0)).collect(),
+                (StageKind::Apply(Side::Right), _) => rights().map(|shard| whole(0..0, shard..shard + 1)).collect(),
+                (StageKind::GlobalSync(on_left, on_right), _) => {
+                    let lefts = lefts().filter(|_| on_left).map(|shard| whole(shard..shard + 1, 0..0));
+                    let rights = rights().filter(|_| on_right).map(|shard| whole(0..0, shard..shard + 1));
+                    lefts.chain(rights).chain([whole(0..0, 0..0)]).collect()
+                }
+            }
+        })
+        .collect()
+}
+
+fn copy(partial: bool, worker: usize) -> usize {
+    if partial { worker } else { 0 }
+}
+
+fn owned<'s>(side: &'s SideShape, shards: &Range<usize>, worker: usize) -> impl Iterator<Item = usize> + 's {
+    shards.clone().filter(move |&shard| side.owners[shard] == worker)
+}
+
+/// Workers begin at right shards that lie as far apart as possible and go round; each runs the blocks of its own left
+/// shards with the right shard that it holds.
+fn rotation(scope: &Scope, worker: usize, workers: usize) -> Vec<Task> {
+    let columns = scope.right.len();
+    let begin = |worker: usize| worker * columns / workers;
+    (0..columns)
+        .map(|round| {
+            let at = (begin(worker) + round) % columns;
+            // Worker w comes to shard x in round (x - begin(w)) mod columns; workers that begin together take turns by number.
+            let arrival = |w: usize| ((at + columns - begin(w)) % columns, w);
+            let turn = (0..workers).filter(|&w| arrival(w) < arrival(worker)).count();
+            let shard = scope.right.start + at;
+            Task {
+                left: scope.left.clone(),
+                right: shard..shard + 1,
+                layers: scope.layers.clone(),
+                copies: [0, 0],
+                turn: Some(turn),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,178 @@
+//! Steps: one stage on one batch, with each worker's tasks; and the order in which an iteration walks them.
+
+use megagrid_stages::{BatchOrder, Side};
+
+use super::outline::{Outline, StageKind};
+use super::schedule::{self, Scope, Task};
+use super::shape::{self, SideShape, Weights};
+use super::{Plan, Schedule};
+
+/// One stage on one batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Index of the stage.
+    pub stage: usize,
+    /// What the batch covers.
+    pub scope: Scope,
+    /// What each worker does.
+    pub tasks: Vec<Vec<Task>>,
+    /// Whether a worker may begin only when all have ended what comes before, even with slack.
+    pub barrier: bool,
+}
+
+/// Part of an iteration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// The step with this index.
+    Step(usize),
+    /// Batches, in an order.
+    Batches(BatchOrder, Vec<Vec<Node>>),
+    /// A clock ends here.
+    Clock,
+}
+
+/// What a worker walks: steps and ends of clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Run this step.
+    Step(usize),
+    /// A clock ends.
+    Clock,
+}
+
+impl Plan {
+    /// Lists the steps of an iteration in order. The same on every worker.
+    #[must_use]
+    pub fn events(&self, seed: u64, iteration: u64) -> Vec<Event> {
+        let mut events = Vec::new();
+        flatten(&self.body, &mut Shuffle(seed ^ iteration.wrapping_mul(0x9e37_79b9_7f4a_7c15)), &mut events);
+        events
+    }
+
+    /// Tells whether every iteration has the same order.
+    #[must_use]
+    pub fn fixed_order(&self) -> bool {
+        fn fixed(nodes: &[Node]) -> bool {
+            nodes.iter().all(|node| match node {
+                Node::Batches(order, batches) => *order == BatchOrder::Fixed && batches.iter().all(|b| fixed(b)),
+                Node::Step(_) | Node::Clock => true,
+            })
+        }
+        fixed(&self.body)
+    }
+
+    /// Returns the clocks of an iteration.
+    #[must_use]
+    pub fn clocks(&self) -> u64 {
+        self.events(0, 0).iter().filter(|event| **event == Event::Clock).count() as u64
+    }
+}
+
+fn flatten(nodes: &[Node], random: &mut Shuffle, events: &mut Vec<Event>) {
+    for node in nodes {
+        match node {
+            Node::Step(step) => events.push(Event::Step(*step)),
+            Node::Clock => events.push(Event::Clock),
+            Node::Batches(order, batches) => {
+                let mut indices: Vec<usize> = (0..batches.len()).collect();
+                if *order != BatchOrder::Fixed {
+                    random.shuffle(&mut indices);
+                }
+                indices.into_iter().for_each(|batch| flatten(&batches[batch], random, events));
+            }
+        }
+    }
+}
+
+/// A small seeded generator (splitmix64) for orders.
+pub(crate) struct Shuffle(pub u64);
+
+impl Shuffle {
+    /// Returns the next random number.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Shuffles in place (Fisher–Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            let j = (u128::from(self.next()) * (i as u128 + 1) >> 64) as usize;
+            items.swap(i, j);
+        }
+    }
+}
+
+/// Turns outlines into steps.
+pub(super) struct Builder<'b> {
+    pub plan: &'b mut Plan,
+    pub weights: &'b [Weights; 2],
+}
+
+impl Builder<'_> {
+    /// Makes the steps of a whole iteration.
+    pub fn body(&mut self, body: &[Outline], scope: &Scope) {
+        let nodes = self.nodes(body, scope);
+        self.plan.body = nodes;
+    }
+
+    fn nodes(&mut self, body: &[Outline], scope: &Scope) -> Vec<Node> {
+        let mut nodes: Vec<_> = body.iter().map(|outline| self.node(outline, scope)).collect();
+        // A clock is one run of the innermost batch, or of the sequence if it has none.
+        let innermost = body.iter().all(|outline| matches!(outline, Outline::Stage(_)));
+        if innermost {
+            nodes.push(Node::Clock);
+        }
+        nodes
+    }
+
+    fn node(&mut self, outline: &Outline, scope: &Scope) -> Node {
+        match outline {
+            Outline::Stage(stage) => Node::Step(self.step(*stage, scope)),
+            Outline::Vertices(side, cut, order, body) => {
+                let shape = self.plan.side(*side).clone();
+                let shards = if *side == Side::Left { scope.left.clone() } else { scope.right.clone() };
+                let rows = shape.bounds[shards.start]..shape.bounds[shards.end];
+                let weights = &self.weights[usize::from(*side == Side::Right)];
+                let batches = shape::batches(weights, rows, *cut);
+                let batches = batches.iter().map(|rows| self.nodes(body, &scope.narrowed(*side, &shape, rows))).collect();
+                Node::Batches(*order, batches)
+            }
+            Outline::Edges(_, order, body) => {
+                let layers = scope.layers.clone();
+                let batches = layers.map(|layer| self.nodes(body, &Scope { layers: layer..layer + 1, ..scope.clone() }));
+                Node::Batches(*order, batches.collect())
+            }
+        }
+    }
+
+    fn step(&mut self, stage: usize, scope: &Scope) -> usize {
+        let plan = &mut *self.plan;
+        let kind = plan.stages[stage].kind;
+        let schedule = plan.schedules[stage];
+        let tasks = schedule::tasks(kind, schedule, scope, &plan.left, &plan.right, plan.workers);
+        // An Apply reduces what other workers added to partial deltas, or to rows that rotate.
+        let barrier = match kind {
+            StageKind::Apply(side) => plan.schedules.iter().flatten().any(|schedule| match schedule {
+                Schedule::Rotation => true,
+                Schedule::Owned { side: owned, .. } => *owned != side,
+            }),
+            StageKind::Exchange(..) | StageKind::GlobalSync(..) => false,
+        };
+        plan.steps.push(Step { stage, scope: scope.clone(), tasks, barrier });
+        plan.steps.len() - 1
+    }
+}
+
+impl Scope {
+    fn narrowed(&self, side: Side, shape: &SideShape, rows: &std::ops::Range<usize>) -> Self {
+        let shards = shape.shards(rows);
+        match side {
+            Side::Left => Self { left: shards, ..self.clone() },
+            Side::Right => Self { right: shards, ..self.clone() },
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Stages at work: what a task does to the grid, for each kind of stage. Made once from a sequence; nothing generic is left
+//! behind it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use megagrid_partition::Side;
+use megagrid_stages::simd::Kernel;
+use megagrid_stages::{
+    Access, Apply, Context, EdgeData, Exchange, GlobalSync, MasterView, MiniBatch, Program, Shape, Stages, Store,
+    TotalView, Vertex, Visitor,
+};
+
+use crate::globals::Globals;
+use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, OwnedRows, Runtime, VertexArrays, Walk, Width};
+use crate::plan::{Cut, Outline, Plan, StageInfo, StageKind, Task};
+
+/// What a task works on.
+pub struct Site<'s, P: Program> {
+    pub plan: &'s Plan,
+    pub grid: &'s Grid<P>,
+    pub globals: &'s Globals<P>,
+    pub worker: usize,
+    pub clock: u64,
+    pub stage: usize,
+}
+
+/// A stage with its function, ready to run tasks.
+pub trait RunStage<P: Program>: Send + Sync {
+    /// Runs a task and returns the edges, or vertices, that it ran on; `None`: a hold was refused and nothing was changed.
+    fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64>;
+}
+
+/// Collects the stages of a sequence.
+pub struct Collect<P: Program> {
+    pub infos: Vec<StageInfo>,
+    pub stages: Vec<Box<dyn RunStage<P>>>,
+    open: Vec<(Option<MiniBatch>, Vec<Outline>)>,
+}
+
+impl<P: Program> Collect<P> {
+    /// Walks a sequence and returns its stages and its outline.
+    pub fn from<S: Stages<P>>(sequence: &megagrid_stages::Sequence<P, S>) -> (Self, Vec<Outline>) {
+        let mut collect = Self { infos: Vec::new(), stages: Vec::new(), open: vec![(None, Vec::new())] };
+        sequence.visit(&mut collect);
+        let body = collect.open.pop().map(|(_, body)| body).unwrap_or_default();
+        (collect, body)
+    }
+
+    fn add<T>(&mut self, kind: StageKind, stage: Box<dyn RunStage<P>>) {
+        let name = std::any::type_name::<T>();
+        let name = name.split('<').next().and_then(|path| path.rsplit("::").next()).unwrap_or(name);
+        self.infos.push(StageInfo { name: name.to_owned(), kind });
+        self.stages.push(stage);
+        let index = self.stages.len() - 1;
+        self.push(Outline::Stage(index));
+    }
+
+    fn push(&mut self, outline: Outline) {
+        if let Some((_, body)) = self.open.last_mut() {
+            body.push(outline);
+        }
+    }
+}
+
+impl<P: Program> Visitor<P> for Collect<P> {
+    fn exchange<E: Exchange<P>>(&mut self, stage: &Arc<E>) {
+        self.add::<E>(StageKind::Exchange(E::Left::MODE, E::Right::MODE), Box::new(RunExchange(Arc::clone(stage))));
+    }
+
+    fn apply_left<A: Apply<P, P::Left>>(&mut self, stage: &Arc<A>) {
+        self.add::<A>(StageKind::Apply(Side::Left), Box::new(ApplyLeft(Arc::clone(stage))));
+    }
+
+    fn apply_right<A: Apply<P, P::Right>>(&mut self, stage: &Arc<A>) {
+        self.add::<A>(StageKind::Apply(Side::Right), Box::new(ApplyRight(Arc::clone(stage))));
+    }
+
+    fn global_sync<G: GlobalSync<P>>(&mut self, stage: &Arc<G>) {
+        self.add::<G>(StageKind::GlobalSync(G::LEFT, G::RIGHT), Box::new(RunGlobalSync(Arc::clone(stage))));
+    }
+
+    fn begin_batch(&mut self, batch: MiniBatch) {
+        self.open.push((Some(batch), Vec::new()));
+    }
+
+    fn end_batch(&mut self) {
+        use megagrid_stages::BatchSize;
+        if let Some((Some(batch), body)) = self.open.pop() {
+            self.push(match batch.size {
+                BatchSize::Edges(n) => Outline::Edges(n, batch.order, body),
+                BatchSize::Vertices(side, n) => Outline::Vertices(side, Cut::Vertices(n), batch.order, body),
+                BatchSize::EdgesOf(side, n) => Outline::Vertices(side, Cut::Edges(n), batch.order, body),
+            });
+        }
+    }
+}
+
+/// Tries until a hold is given: for holds that others keep for the time of a block at most.
+fn hold<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    let mut refused = 0_u32;
+    loop {
+        if let Some(held) = attempt() {
+            return held;
+        }
+        refused += 1;
+        if refused.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
+    }
+}
+
+struct RunExchange<E>(Arc<E>);
+
+impl<P: Program, E: Exchange<P>> RunStage<P> for RunExchange<E> {
+    fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
+        exchange(&*self.0, site.grid, site.plan, site.worker, task, cx)
+    }
+}
+
+/// Runs an edge function on the blocks of a task.
+pub fn exchange<P: Program, E: Exchange<P>>(
+    stage: &E,
+    grid: &Grid<P>,
+    plan: &Plan,
+    worker: usize,
+    task: &Task,
+    cx: &mut Context<'_, P>,
+) -> Option<u64> {
+    let mut edges = 0;
+    for shard in task.right.clone() {
+        let column = &grid.columns[shard];
+        let pieces = grid.right_pieces.of(shard..shard + 1);
+        let take = || grid.right.try_hold::<E::Right>(pieces.clone(), task.copies[1]);
+        // Before anything was changed a refused worker takes another task.
+        let mut right = if edges == 0 { take()? } else { hold(take) };
+        for layer in task.layers.clone() {
+            for left in task.left.clone() {
+                let block = layer * grid.left_shards + left;
+                let skipped = task.turn.is_some() && plan.left.owners[left] != worker;
+                let len = column.edges.blocks()[block].edges.len();
+                if skipped || len == 0 {
+                    continue;
+                }
+                let pieces = grid.left_pieces.of(left..left + 1);
+                let mut left = hold(|| grid.left.try_hold::<E::Left>(pieces.clone(), task.copies[0]));
+                let mut data = hold(|| column.data.try_own(block..block + 1));
+                let at = BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data };
+                at.run(grid, &column.edges, cx);
+                edges += len as u64;
+            }
+        }
+    }
+    Some(edges)
+}
+
+/// A block with everything that it needs held.
+struct BlockAt<'b, 'h, P: Program, E: Exchange<P>> {
+    stage: &'b E,
+    block: usize,
+    left: &'b mut HeldRows<'h, P::Left, E::Left>,
+    right: &'b mut HeldRows<'h, P::Right, E::Right>,
+    data: &'b mut [<P::Edge as EdgeData>::Item],
+}
+
+impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
+    fn run(self, grid: &Grid<P>, edges: &Edges, cx: &mut Context<'_, P>) {
+        match edges {
+            Edges::Narrow(edges) => self.run_ids(grid, edges, cx),
+            Edges::Wide(edges) => self.run_ids(grid, edges, cx),
+        }
+    }
+
+    /// Common row widths are compiled in, so that the loops over a row unroll.
+    fn run_ids<I: Id>(self, grid: &Grid<P>, edges: &LocalEdges<I>, cx: &mut Context<'_, P>) {
+        let widths = (grid.left.width(), grid.right.width());
+        if !has_rows::<P::Left>() && !has_rows::<P::Right>() || widths.0 != widths.1 {
+            return self.run_widths(grid, edges, (Runtime(widths.0), Runtime(widths.1)), cx);
+        }
+        match widths.0 {
+            16 => self.run_widths(grid, edges, (Fixed::<16>, Fixed::<16>), cx),
+            32 => self.run_widths(grid, edges, (Fixed::<32>, Fixed::<32>), cx),
+            64 => self.run_widths(grid, edges, (Fixed::<64>, Fixed::<64>), cx),
+            112 => self.run_widths(grid, edges, (Fixed::<112>, Fixed::<112>), cx),
+            128 => self.run_widths(grid, edges, (Fixed::<128>, Fixed::<128>), cx),
+            _ => self.run_widths(grid, edges, (Runtime(widths.0), Runtime(widths.1)), cx),
+        }
+    }
+
+    fn run_widths<I: Id, W: Width>(self, grid: &Grid<P>, edges: &LocalEdges<I>, widths: (W, W), cx: &mut Context<'_, P>) {
+        let Self { stage, block, left, right, data } = self;
+        let walk = Walk { edges, block, left, right, data, stage, widths };
+        grid.level.run(OneBlock { walk, cx });
+    }
+}
+
+fn has_rows<V: Vertex>() -> bool {
+    let shapes =
+        [<V::Sync as Store>::SHAPE, <V::Delta as Store>::SHAPE, <V::Mirror as Store>::SHAPE, <V::Master as Store>::SHAPE];
+    shapes.contains(&Shape::Row)
+}
+
+struct OneBlock<'k, 'w, 'h, 'c, P: Program, E: Exchange<P>, I, W> {
+    walk: Walk<'w, 'h, P, E, I, W>,
+    cx: &'k mut Context<'c, P>,
+}
+
+impl<P: Program, E: Exchange<P>, I: Id, W: Width> Kernel for OneBlock<'_, '_, '_, '_, P, E, I, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let mut at_hand = std::mem::take(self.cx.worker);
+        self.walk.run(&mut Context { worker: &mut at_hand, global: self.cx.global, iteration: self.cx.iteration });
+        *self.cx.worker = at_hand;
+    }
+}
+
+struct ApplyLeft<A>(Arc<A>);
+struct ApplyRight<A>(Arc<A>);
+
+impl<P: Program, A: Apply<P, P::Left>> RunStage<P> for ApplyLeft<A> {
+    fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
+        let grid = site.grid;
+        apply::<P, P::Left, A>(&self.0, &grid.left, grid.left_pieces.of(task.left.clone()), grid, cx)
+    }
+}
+
+impl<P: Program, A: Apply<P, P::Right>> RunStage<P> for ApplyRight<A> {
+    fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
+        let grid = site.grid;
+        apply::<P, P::Right, A>(&self.0, &grid.right, grid.right_pieces.of(task.right.clone()), grid, cx)
+    }
+}
+
+fn apply<P: Program, V: Vertex, A: Apply<P, V>>(
+    stage: &A,
+    arrays: &VertexArrays<V>,
+    pieces: Range<usize>,
+    grid: &Grid<P>,
+    cx: &mut Context<'_, P>,
+) -> Option<u64> {
+    let owned = arrays.try_own(pieces)?;
+    let vertices = owned.rows.len() as u64;
+    grid.level.run(ApplyRows { stage, owned, cx });
+    Some(vertices)
+}
+
+struct ApplyRows<'k, 'h, 'c, P: Program, V: Vertex, A> {
+    stage: &'k A,
+    owned: OwnedRows<'h, V>,
+    cx: &'k mut Context<'c, P>,
+}
+
+impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, V, A> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(mut self) {
+        let keeps_mirror = V::Mirror::SHAPE != Shape::Nothing;
+        let mut old = Vec::new();
+        // A context that no pointer leads to stays in registers while the rows are written.
+        let mut at_hand = std::mem::take(self.cx.worker);
+        let mut cx = Context::<P> { worker: &mut at_hand, global: self.cx.global, iteration: self.cx.iteration };
+        for row in self.owned.each_row() {
+            if keeps_mirror {
+                old.clear();
+                old.extend_from_slice(row.sync);
+            }
+            let vertex = MasterView {
+                sync: V::Sync::view_mut(row.sync),
+                master: V::Master::view_mut(row.master),
+                delta: V::Delta::view(row.delta),
+            };
+            self.stage.apply(vertex, &mut cx);
+            row.delta.fill(bytemuck::Zeroable::zeroed());
+            if keeps_mirror {
+                V::refresh(V::Mirror::view_mut(row.mirror), V::Sync::view(&old), V::Sync::view(row.sync));
+            }
+        }
+        *self.cx.worker = at_hand;
+    }
+}
+
+struct RunGlobalSync<G>(Arc<G>);
+
+impl<P: Program, G: GlobalSync<P>> RunStage<P> for RunGlobalSync<G> {
+    fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
+        let grid = site.grid;
+        if !task.left.is_empty() {
+            let rows = grid.left.try_share(grid.left_pieces.of(task.left.clone()))?;
+            for row in rows.rows.clone() {
+                let vertex = TotalView { sync: rows.sync.view(row), master: rows.master.view(row) };
+                self.0.aggregate_left(vertex, cx.worker);
+            }
+        } else if !task.right.is_empty() {
+            let rows = grid.right.try_share(grid.right_pieces.of(task.right.clone()))?;
+            for row in rows.rows.clone() {
+                let vertex = TotalView { sync: rows.sync.view(row), master: rows.master.view(row) };
+                self.0.aggregate_right(vertex, cx.worker);
+            }
+        } else {
+            site.globals.deposit(&*self.0, (site.clock, site.stage as u64), site.worker, cx.worker);
+        }
+        Some(0)
+    }
+}

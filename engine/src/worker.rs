@@ -1,0 +1,223 @@
+//! A worker as a state machine, without threads or sockets: whoever drives it calls [`Worker::step`] again and again.
+//!
+//! Timely drives it in earnest, loom in tests, a virtual cluster under modelled time. A worker walks the steps of an
+//! iteration. It *enters* a step when the consistency model allows (see [`Board`]), then runs its tasks: with slack 0 in
+//! the plan's order, rotating shards when their turn has come, so that a run is serializable and reproducible; with slack
+//! in any order, taking another task where a hold is refused.
+
+use std::sync::Arc;
+
+use crate::board::Board;
+use crate::plan::{Event, Plan, Task};
+
+/// What a task came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is done.
+    Ran,
+    /// A hold was refused; nothing was changed.
+    Refused,
+}
+
+/// Where a worker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The iteration, from 1.
+    pub iteration: u64,
+    /// The clock, from 1.
+    pub clock: u64,
+    /// The stage's index.
+    pub stage: usize,
+}
+
+/// What the state machine calls to get work done.
+pub trait Tasks {
+    /// A clock begins; every worker has ended clock `slowest`.
+    fn begin_clock(&mut self, clock: u64, slowest: u64);
+
+    /// Runs a task, or is refused a hold.
+    fn run(&mut self, at: Position, task: &Task) -> Outcome;
+}
+
+/// What a call of [`Worker::step`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Something was done; call again.
+    Ran,
+    /// Nothing can be done before another worker, or the driver, gets on.
+    Waiting,
+    /// The worker ended this iteration; call again.
+    Ended(u64),
+    /// The run is over for this worker.
+    Stopped,
+}
+
+/// One worker.
+#[derive(Debug)]
+pub struct Worker {
+    id: usize,
+    plan: Arc<Plan>,
+    board: Arc<Board>,
+    seed: u64,
+    iteration: u64,
+    /// Whether an iteration is under way, what it consists of, and what comes next.
+    active: bool,
+    events: Vec<Event>,
+    at: usize,
+    /// The current clock, from 1, and whether it has begun.
+    clock: u64,
+    clock_begun: bool,
+    /// Steps ended since the run began.
+    steps: u64,
+    /// Tasks of the current step that are still to run, in reverse order; `None` before it is entered.
+    todo: Option<Vec<usize>>,
+    /// Visits of each right shard before the current step.
+    visits: Vec<u64>,
+}
+
+impl Worker {
+    /// Begins before iteration `done + 1`.
+    #[must_use]
+    pub fn new(id: usize, plan: Arc<Plan>, board: Arc<Board>, seed: u64, done: u64) -> Self {
+        let visits = vec![0; plan.right.num_shards()];
+        Self {
+            id,
+            plan,
+            board,
+            seed,
+            iteration: done,
+            active: false,
+            events: Vec::new(),
+            at: 0,
+            clock: 1,
+            clock_begun: false,
+            steps: 0,
+            todo: None,
+            visits,
+        }
+    }
+
+    /// Does one thing: a task, the end of a step or of an iteration.
+    pub fn step(&mut self, tasks: &mut impl Tasks) -> Progress {
+        if self.board.stopped() {
+            return Progress::Stopped;
+        }
+        match self.events.get(self.at).copied() {
+            None if self.active => self.end_iteration(),
+            None => self.begin_iteration(),
+            Some(Event::Clock) => self.end_clock(),
+            Some(Event::Step(step)) => match self.todo.take() {
+                None => self.enter(step, tasks),
+                Some(todo) => self.run(step, todo, tasks),
+            },
+        }
+    }
+
+    fn begin_iteration(&mut self) -> Progress {
+        if self.board.approved() <= self.iteration {
+            return Progress::Waiting;
+        }
+        if self.events.is_empty() || !self.plan.fixed_order() {
+            self.events = self.plan.events(self.seed, self.iteration + 1);
+        }
+        self.iteration += 1;
+        self.at = 0;
+        self.active = true;
+        Progress::Ran
+    }
+
+    /// With slack 0 an iteration that ended has ended on every worker.
+    fn end_iteration(&mut self) -> Progress {
+        if self.plan.slack == Some(0) && !self.board.all_ended_steps(self.steps) {
+            return Progress::Waiting;
+        }
+        self.active = false;
+        Progress::Ended(self.iteration)
+    }
+
+    fn end_clock(&mut self) -> Progress {
+        self.board.end_clock(self.id, self.clock);
+        self.clock += 1;
+        self.clock_begun = false;
+        self.advance()
+    }
+
+    fn advance(&mut self) -> Progress {
+        self.at += 1;
+        Progress::Ran
+    }
+
+    /// Tells whether the consistency model lets this worker begin the step (DESIGN: SSP's bound; slack 0 is BSP).
+    fn may_enter(&self, step: usize) -> bool {
+        match self.plan.slack {
+            Some(0) => self.board.all_ended_steps(self.steps),
+            slack => {
+                let in_bounds = slack.is_none_or(|slack| self.board.slowest_clock() + 1 + slack >= self.clock);
+                in_bounds && (!self.plan.steps[step].barrier || self.board.all_ended_steps(self.steps))
+            }
+        }
+    }
+
+    fn enter(&mut self, step: usize, tasks: &mut impl Tasks) -> Progress {
+        if !self.may_enter(step) {
+            return Progress::Waiting;
+        }
+        if !self.clock_begun {
+            self.clock_begun = true;
+            tasks.begin_clock(self.clock, self.board.slowest_clock());
+        }
+        self.todo = Some((0..self.plan.steps[step].tasks[self.id].len()).rev().collect());
+        Progress::Ran
+    }
+
+    fn run(&mut self, step: usize, mut todo: Vec<usize>, tasks: &mut impl Tasks) -> Progress {
+        let plan = Arc::clone(&self.plan);
+        let at = Position { iteration: self.iteration, clock: self.clock, stage: plan.steps[step].stage };
+        let mine = &plan.steps[step].tasks[self.id];
+        if todo.is_empty() {
+            return self.end_step(step);
+        }
+        let in_order = plan.slack == Some(0);
+        let choices = if in_order { 1 } else { todo.len() };
+        for n in 0..choices {
+            let choice = todo.len() - 1 - n;
+            let task = &mine[todo[choice]];
+            if in_order && !self.due(task) {
+                break;
+            }
+            if tasks.run(at, task) == Outcome::Ran {
+                todo.remove(choice);
+                if task.turn.is_some() {
+                    self.end_visit(task);
+                }
+                self.todo = Some(todo);
+                return Progress::Ran;
+            }
+        }
+        self.todo = Some(todo);
+        Progress::Waiting
+    }
+
+    fn due(&self, task: &Task) -> bool {
+        let shard = task.right.start;
+        task.turn.is_none_or(|turn| self.board.visits(shard) == self.visits[shard] + turn as u64)
+    }
+
+    fn end_visit(&self, task: &Task) {
+        if self.plan.slack == Some(0) {
+            self.board.end_visit(task.right.start);
+        }
+    }
+
+    fn end_step(&mut self, step: usize) -> Progress {
+        if self.plan.steps[step].tasks[self.id].iter().any(|task| task.turn.is_some()) {
+            for shard in self.plan.steps[step].scope.right.clone() {
+                self.visits[shard] += self.plan.workers as u64;
+            }
+        }
+        self.steps += 1;
+        self.board.end_step(self.id, self.steps);
+        self.todo = None;
+        self.advance()
+    }
+}

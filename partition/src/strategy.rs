@@ -1,0 +1,75 @@
+//! Vertex-cut strategies: which partition each edge goes to.
+//!
+//! | name | edges of a vertex stay together | looks at | source |
+//! |---|---|---|---|
+//! | `random` | none | the edge | Gonzalez et al., OSDI 2012 |
+//! | `grid` | in a row or column of partitions | the edge | Jain et al., GRADES 2013 |
+//! | `hdrf` | of low degree | all edges so far | Petroni et al., CIKM 2015 |
+//! | `hybrid` | at right vertices of low degree | degrees | Chen et al., EuroSys 2015 |
+//! | `bicut` | of one side | the vertex | Chen et al., APSys 2014 |
+//! | `aweto` | of one side | all edges so far | Chen et al., APSys 2014 |
+
+mod aweto;
+mod bicut;
+mod grid;
+mod hdrf;
+mod hybrid;
+mod random;
+
+pub use aweto::Aweto;
+pub use bicut::BiCut;
+pub use grid::Grid;
+pub use hdrf::Hdrf;
+pub use hybrid::Hybrid;
+pub use random::Random;
+
+use crate::{Ends, Error, Side, SplitMix};
+
+/// A rule that places edges. The same rule, edges and number of partitions always give the same places.
+pub trait Strategy: Sync {
+    /// Returns the name that [`by_name`] knows it by.
+    fn name(&self) -> &'static str;
+
+    /// Returns the partition of each edge, below `num_partitions`, which is 1 to 65,536.
+    fn assign(&self, ends: Ends<'_>, num_partitions: usize) -> Vec<u16>;
+}
+
+/// The names that [`by_name`] knows.
+pub const NAMES: [&str; 6] = ["random", "grid", "hdrf", "hybrid", "bicut", "aweto"];
+
+/// Returns a strategy with its default parameters.
+///
+/// # Errors
+/// Where the name is not one of [`NAMES`].
+///
+/// # Examples
+/// ```
+/// use megagrid_partition::strategy;
+///
+/// assert_eq!(strategy::by_name("hdrf", 1)?.name(), "hdrf");
+/// assert!(strategy::by_name("metis", 1).is_err());
+/// # Ok::<(), megagrid_partition::Error>(())
+/// ```
+pub fn by_name(name: &str, seed: u64) -> Result<Box<dyn Strategy>, Error> {
+    Ok(match name {
+        "random" => Box::new(Random { seed }),
+        "grid" => Box::new(Grid { seed }),
+        "hdrf" => Box::new(Hdrf::default()),
+        "hybrid" => Box::new(Hybrid { seed, ..Hybrid::default() }),
+        "bicut" => Box::new(BiCut { seed, favourite: None }),
+        "aweto" => Box::new(Aweto { favourite: None }),
+        _ => return Err(Error::UnknownStrategy(name.to_string())),
+    })
+}
+
+/// Returns the partition that a hash of a vertex picks.
+fn hashed(seed: u64, side: Side, vertex: u32, num_partitions: usize) -> u16 {
+    // The two sides of a bipartite graph are hashed apart: user 7 and item 7 have nothing to do with each other.
+    let stream = u64::from(vertex) | u64::from(side == Side::Right) << 32;
+    SplitMix::new(seed, stream).below(num_partitions as u64) as u16
+}
+
+/// Returns the side to leave uncut where none is asked for: the one with more vertices, whose degrees are lower.
+fn favourite(ends: Ends<'_>) -> Side {
+    if ends.num_left >= ends.num_right { Side::Left } else { Side::Right }
+}

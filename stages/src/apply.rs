@@ -1,0 +1,23 @@
+//! Apply: a function on a vertex at its master.
+
+use crate::program::{Context, Program};
+use crate::store::Store;
+use crate::vertex::Vertex;
+
+/// What Apply sees of a vertex.
+pub struct MasterView<'a, V: Vertex> {
+    /// The synced data; what it is set to goes to the mirrors.
+    pub sync: <V::Sync as Store>::Mut<'a>,
+    /// The master's own data.
+    pub master: <V::Master as Store>::Mut<'a>,
+    /// The summed delta of all replicas; zero afterwards.
+    pub delta: <V::Delta as Store>::Ref<'a>,
+}
+
+/// Runs once per vertex of the mini-batch, at its master, on the summed delta of all its replicas (TuX² §3.3).
+///
+/// The vertices of a batch are those of its side's range; in a batch of random edges, those that have an edge in it.
+pub trait Apply<P: Program, V: Vertex>: Send + Sync + 'static {
+    /// Runs on one vertex.
+    fn apply(&self, vertex: MasterView<'_, V>, cx: &mut Context<'_, P>);
+}

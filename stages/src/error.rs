@@ -1,0 +1,28 @@
+//! What can be wrong with a sequence of stages.
+
+use megagrid_partition::Side;
+
+/// Why a sequence is refused when it is built.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing would be applied.
+    #[error(
+        "apply on the {0} side finds no delta: no earlier stage of its batch adds to or updates that side; \
+         put an exchange with `type {name} = Add` before it, in the same batch", name = type_name(.0)
+    )]
+    NothingToApply(Side),
+    /// A batch of size zero.
+    #[error("a mini-batch holds 0 {0}; give at least 1")]
+    EmptyBatch(&'static str),
+    /// A sequence or a batch without stages.
+    #[error("{0} has no stages; add at least one")]
+    NoStages(&'static str),
+}
+
+fn type_name(side: &Side) -> &'static str {
+    match side {
+        Side::Left => "Left",
+        Side::Right => "Right",
+    }
+}

@@ -1,0 +1,130 @@
+//! Vector levels: one binary whose hot loops are compiled for several instruction sets and dispatched at run time.
+#![allow(unsafe_code, reason = "calling a function compiled for a detected instruction set, and prefetching, need it")]
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An instruction set that this processor has: a value exists only where it was detected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Level(Set);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Set {
+    Plain,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Level {
+    /// What the compiler assumes of every processor of the target: SSE2 on x86-64, NEON on 64-bit Arm.
+    pub const PLAIN: Self = Self(Set::Plain);
+
+    /// Returns the widest level of this processor.
+    #[must_use]
+    pub fn detect() -> Self {
+        Self::available().last().copied().unwrap_or(Self::PLAIN)
+    }
+
+    /// Returns the levels of this processor, narrowest first.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        let mut levels = vec![Self::PLAIN];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+                levels.push(Self(Set::Avx2));
+                if is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+                {
+                    levels.push(Self(Set::Avx512));
+                }
+            }
+        }
+        levels
+    }
+
+    /// Returns the level's name: `plain`, `avx2`, `avx512`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Set::Plain => "plain",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => "avx512",
+        }
+    }
+
+    /// Runs a kernel compiled for this level.
+    #[inline]
+    pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        match self.0 {
+            Set::Plain => kernel.run(),
+            // SAFETY: a `Level` of this set is made by `available` alone, after it detected these features.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { run_avx2(kernel) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { run_avx512(kernel) },
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let levels = Self::available();
+        levels.iter().find(|level| level.name() == name).copied().ok_or_else(|| {
+            let names: Vec<_> = levels.iter().map(|level| level.name()).collect();
+            format!("vector level \"{name}\" is not one of this processor's: {}", names.join(", "))
+        })
+    }
+}
+
+/// A hot loop to be compiled once for each vector level. `run`, and what it calls, must be `#[inline(always)]`.
+pub trait Kernel {
+    /// What the loop returns.
+    type Output;
+    /// Runs the loop.
+    fn run(self) -> Self::Output;
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run()
+}
+
+/// Asks the processor to bring `items` into its nearest cache; it never faults and changes no result.
+#[inline(always)]
+pub fn prefetch<T>(items: *const T, bytes: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let mut at = 0;
+        while at < bytes {
+            // SAFETY: a prefetch of any address is allowed; the address is computed without dereferencing it.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(items.cast::<i8>().wrapping_add(at)) };
+            at += 64;
+        }
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (items, bytes);
+}
