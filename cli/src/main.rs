@@ -5,6 +5,7 @@
 
 mod checkpoint;
 mod common;
+mod curve;
 mod demo;
 mod failure;
 mod input;

@@ -135,6 +135,16 @@ pub enum Error {
         /// The file or directory.
         path: PathBuf,
     },
+    /// A setting of a generator that nothing can be made with.
+    #[error("{name} {found} is out of range; expected {expected}")]
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        found: f64,
+        /// What would have been accepted.
+        expected: &'static str,
+    },
     /// A holdout fraction that is no fraction.
     #[error("holdout {0} is out of range; expected a fraction above 0 and below 1, 0.1 say")]
     HoldoutRange(f64),

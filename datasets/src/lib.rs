@@ -27,6 +27,7 @@ mod ratings;
 mod read;
 mod rows;
 mod split;
+pub mod synthetic;
 mod text;
 
 pub use dataset::{Corpus, Dataset, OtherRating, Samples, TestRatings};

@@ -10,7 +10,7 @@ mod error;
 mod globals;
 pub mod grid;
 mod metrics;
-mod os;
+pub mod os;
 pub mod plan;
 mod shim;
 mod stage;

@@ -1,15 +1,355 @@
-//! Temporary.
-#![allow(unsafe_code)]
+//! What the engine asks of the operating system: zero pages and huge pages, pinned threads, memory left and used.
+//!
+//! The kernel places a page on the node of the thread that writes it first. An [`AlignedBuffer`] therefore comes as
+//! untouched zero pages, and whoever owns a shard writes it first. Everything here is best effort but the allocation
+//! itself: where a system cannot do a thing, the answer is `false` or `None` and the run goes on without it.
+#![allow(unsafe_code, reason = "pages of chosen alignment and advice on them have no safe interface; proofs below")]
+
+use std::alloc::Layout;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+use bytemuck::Zeroable;
+
 use crate::Error;
-pub struct AlignedBuffer<T> { ptr: *mut T, layout: std::alloc::Layout }
-impl<T: bytemuck::Zeroable> AlignedBuffer<T> {
-    pub fn zeroed(len: usize) -> Result<Self, Error> {
-        let layout = std::alloc::Layout::from_size_align(len * size_of::<T>(), if len * size_of::<T>() > 4 << 20 { 2 << 20 } else { 64 }).map_err(|_| Error::OutOfMemory { needed_bytes: len })?;
-        let ptr = if layout.size() == 0 { std::ptr::without_provenance_mut(64) } else { unsafe { std::alloc::alloc_zeroed(layout) } };
-        Ok(Self { ptr: ptr.cast(), layout })
-    }
-    pub fn as_mut_ptr(&mut self) -> *mut T { self.ptr }
+
+mod memory;
+
+pub(crate) use memory::field;
+pub use memory::{available_memory_bytes, peak_rss_bytes, reset_peak_rss};
+
+/// Alignment of every buffer: a cache line, and a whole vector register of any level.
+pub const ALIGNMENT: usize = 64;
+/// Size of a huge page on x86-64, and on Arm with pages of 4 KiB.
+pub const HUGE_PAGE: usize = 2 << 20;
+/// Buffers of more bytes than this begin on a huge page and ask for huge pages.
+pub const HUGE_FROM: usize = 4 << 20;
+/// Buffers of at least this many bytes are mapped; smaller ones would waste the rest of their last page.
+#[cfg(any(all(unix, not(miri)), test))]
+const MAP_FROM: usize = 128 << 10;
+
+/// A fixed number of items in aligned memory that starts as zero bytes.
+///
+/// It begins on a multiple of [`ALIGNMENT`], or of [`HUGE_PAGE`] when it has more than [`HUGE_FROM`] bytes. From 128 KiB
+/// its pages come untouched from the system, so that the first thread to write one decides on which node it lies.
+pub struct AlignedBuffer<T> {
+    items: NonNull<T>,
+    len: usize,
+    memory: Memory,
 }
-impl<T> Drop for AlignedBuffer<T> { fn drop(&mut self) { if self.layout.size() > 0 { unsafe { std::alloc::dealloc(self.ptr.cast(), self.layout) } } } }
-pub fn pin_current_thread(_core: usize) -> bool { false }
-pub fn available_memory_bytes() -> Option<u64> { None }
+
+/// Where the memory of a buffer came from, and so how it goes back.
+enum Memory {
+    Nothing,
+    Heap(Layout),
+    #[cfg(all(unix, not(miri)))]
+    Mapped(map::Pages),
+}
+
+// SAFETY: a buffer owns its items alone, as a `Vec` does, and the memory may be given back from any thread.
+unsafe impl<T: Send> Send for AlignedBuffer<T> {}
+// SAFETY: a shared buffer gives out `&[T]` and nothing else.
+unsafe impl<T: Sync> Sync for AlignedBuffer<T> {}
+
+impl<T: Zeroable> AlignedBuffer<T> {
+    /// Makes `len` items of zero bytes.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] when the system refuses, or when `len` items are more bytes than can be addressed.
+    pub fn zeroed(len: usize) -> Result<Self, Error> {
+        const { assert!(align_of::<T>() <= ALIGNMENT, "items need no more alignment than a buffer has") };
+        const { assert!(!std::mem::needs_drop::<T>(), "items are plain data: a buffer does not drop them") };
+        let bytes = len.saturating_mul(size_of::<T>());
+        let (start, memory) = allocate(bytes).ok_or(Error::OutOfMemory { needed_bytes: bytes })?;
+        Ok(Self { items: start.cast(), len, memory })
+    }
+}
+
+impl<T> AlignedBuffer<T> {
+    /// Returns the address of the first item, for reads and writes of all of them.
+    pub fn as_mut_ptr(&mut self) -> *mut T {
+        self.items.as_ptr()
+    }
+}
+
+impl<T> Deref for AlignedBuffer<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: `zeroed`, the only maker, allocated `len` items (or none at all, where `items` dangles but is aligned) of
+        // zero bytes, which are valid by `T: Zeroable`; what is written later is a `T`. `&self` excludes writers.
+        unsafe { std::slice::from_raw_parts(self.items.as_ptr(), self.len) }
+    }
+}
+
+impl<T> DerefMut for AlignedBuffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`, and `&mut self` excludes every other reference.
+        unsafe { std::slice::from_raw_parts_mut(self.items.as_ptr(), self.len) }
+    }
+}
+
+impl<T> Drop for AlignedBuffer<T> {
+    fn drop(&mut self) {
+        match self.memory {
+            Memory::Nothing => {}
+            // SAFETY: `allocate` got `items` from the global allocator with this layout; this is the only release.
+            Memory::Heap(layout) => unsafe { std::alloc::dealloc(self.items.as_ptr().cast(), layout) },
+            #[cfg(all(unix, not(miri)))]
+            // SAFETY: `allocate` made this mapping for this buffer, whose last use this is.
+            Memory::Mapped(pages) => unsafe { pages.release() },
+        }
+    }
+}
+
+/// Returns zero bytes that begin where [`AlignedBuffer`] promises; `None` when they cannot be had.
+fn allocate(bytes: usize) -> Option<(NonNull<u8>, Memory)> {
+    let align = if bytes > HUGE_FROM { HUGE_PAGE } else { ALIGNMENT };
+    // Refuses more than `isize::MAX` bytes, which no slice may have.
+    let layout = Layout::from_size_align(bytes, align).ok()?;
+    if bytes == 0 {
+        return Some((
+            NonNull::without_provenance(const { std::num::NonZero::new(ALIGNMENT).unwrap() }),
+            Memory::Nothing,
+        ));
+    }
+    #[cfg(all(unix, not(miri)))]
+    if bytes >= MAP_FROM {
+        let pages = map::Pages::zeroed(bytes, align)?;
+        if bytes > HUGE_FROM {
+            map::advise_huge_pages(pages.start().as_ptr(), bytes);
+        }
+        return Some((pages.start(), Memory::Mapped(pages)));
+    }
+    // SAFETY: the layout has a size other than zero.
+    let start = unsafe { std::alloc::alloc_zeroed(layout) };
+    Some((NonNull::new(start)?, Memory::Heap(layout)))
+}
+
+/// Asks for huge pages behind a slice; returns whether the system agreed.
+///
+/// The advice covers the whole huge pages within the slice and changes no contents. Memory that was written before the
+/// advice is gathered into huge pages later, if at all: ask first, write then.
+pub fn advise_huge_pages<T>(region: &[T]) -> bool {
+    #[cfg(all(unix, not(miri)))]
+    return map::advise_huge_pages(region.as_ptr().cast_mut().cast(), size_of_val(region));
+    #[cfg(not(all(unix, not(miri))))]
+    return {
+        let _ = region;
+        false
+    };
+}
+
+/// Pages straight from the system. The standard allocator will not do for large alignments: it writes the zeros itself,
+/// and so places every page on the node of the thread that allocates.
+#[cfg(all(unix, not(miri)))]
+mod map {
+    use std::ptr::{self, NonNull};
+
+    /// One private mapping of zero pages.
+    #[derive(Clone, Copy)]
+    pub(super) struct Pages {
+        start: NonNull<u8>,
+        bytes: usize,
+    }
+
+    impl Pages {
+        /// Maps `bytes` (at least one), rounded up to whole pages, from a multiple of `align` (a power of two).
+        pub(super) fn zeroed(bytes: usize, align: usize) -> Option<Self> {
+            // SAFETY: asks for a constant of the system; no memory is involved.
+            let page =
+                usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok().filter(|n| n.is_power_of_two())?;
+            let bytes = bytes.checked_next_multiple_of(page)?;
+            // A mapping begins on a page; a wider alignment is cut out of a longer one.
+            let spare = align.saturating_sub(page);
+            let mapped = Self::map(bytes.checked_add(spare)?)?;
+            let head = mapped.start.as_ptr().align_offset(align.max(page));
+            let (front, rest) = mapped.split(head);
+            let (body, back) = rest.split(bytes);
+            // SAFETY: front and back are whole pages of the mapping made above, and nothing points into them.
+            unsafe {
+                front.release();
+                back.release();
+            }
+            Some(body)
+        }
+
+        fn map(bytes: usize) -> Option<Self> {
+            let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
+            // SAFETY: a new anonymous mapping at an address of the system's choice replaces no other.
+            let start = unsafe { libc::mmap(ptr::null_mut(), bytes, access, kind, -1, 0) };
+            (start != libc::MAP_FAILED).then_some(())?;
+            Some(Self { start: NonNull::new(start.cast())?, bytes })
+        }
+
+        /// Splits the range at `at`, which is a multiple of the page size and at most its length.
+        fn split(self, at: usize) -> (Self, Self) {
+            assert!(at <= self.bytes, "the alignment fits into the spare pages");
+            // SAFETY: `at` is within the mapping or at its end.
+            let back = unsafe { self.start.add(at) };
+            (Self { start: self.start, bytes: at }, Self { start: back, bytes: self.bytes - at })
+        }
+
+        pub(super) fn start(self) -> NonNull<u8> {
+            self.start
+        }
+
+        /// Gives the pages back.
+        ///
+        /// # Safety
+        /// Nothing may point into them any more, and they are given back once.
+        pub(super) unsafe fn release(self) {
+            if self.bytes > 0 {
+                // SAFETY: whole pages of a mapping that this module made; the caller vouches for the rest. It can fail only
+                // for want of room to note the split of a mapping, and then the pages stay, which harms nobody.
+                unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+            }
+        }
+    }
+
+    /// Advises the whole huge pages within a range.
+    pub(super) fn advise_huge_pages(start: *mut u8, bytes: usize) -> bool {
+        #[cfg(target_os = "linux")]
+        if let Some(inside) = super::huge_pages_within(start.addr(), bytes) {
+            let first = start.wrapping_add(inside.start - start.addr());
+            // SAFETY: this advice changes how pages are backed, never what they hold; a range without a mapping, which the
+            // callers do not pass, would be refused with an error.
+            return unsafe { libc::madvise(first.cast(), inside.len(), libc::MADV_HUGEPAGE) } == 0;
+        }
+        let _ = (start, bytes);
+        false
+    }
+}
+
+/// Returns the addresses of the whole huge pages within `bytes` bytes from `start`; `None` when there are none.
+#[cfg(any(target_os = "linux", test))]
+fn huge_pages_within(start: usize, bytes: usize) -> Option<std::ops::Range<usize>> {
+    let first = start.checked_next_multiple_of(HUGE_PAGE)?;
+    let end = start.checked_add(bytes)? / HUGE_PAGE * HUGE_PAGE;
+    (first < end).then_some(first..end)
+}
+
+/// Keeps the current thread on one logical processor, by its number in the system; returns whether it is kept there.
+///
+/// Needs the feature `numa`; without it threads run where the system puts them.
+pub fn pin_current_thread(core: usize) -> bool {
+    #[cfg(feature = "numa")]
+    return crate::topology::hwloc::pin_current_thread(core);
+    #[cfg(not(feature = "numa"))]
+    return {
+        let _ = core;
+        false
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(len: usize) {
+        let mut buffer = AlignedBuffer::<u64>::zeroed(len).unwrap();
+        let align = if len * 8 > HUGE_FROM { HUGE_PAGE } else { ALIGNMENT };
+        assert_eq!(buffer.as_ptr().addr() % align, 0, "{len} items");
+        assert_eq!(buffer.len(), len);
+        let step = (len / 1000).max(1);
+        for item in buffer.iter_mut().step_by(step) {
+            assert_eq!(*item, 0);
+            *item = 7;
+        }
+        if let Some(last) = buffer.last_mut() {
+            *last = 7;
+        }
+        assert!(buffer.iter().step_by(step).chain(buffer.last()).all(|item| *item == 7));
+    }
+
+    #[test]
+    fn buffers_of_every_source_are_aligned_zero_and_writable() {
+        let mapped = MAP_FROM / 8;
+        for len in [0, 1, 7, 8, 9, 1000, mapped - 1, mapped, mapped + 1] {
+            check(len);
+        }
+        if !cfg!(miri) {
+            for len in [HUGE_FROM / 8, HUGE_FROM / 8 + 1, (9 << 20) / 8 + 3] {
+                check(len);
+            }
+        }
+    }
+
+    #[test]
+    fn items_without_bytes_take_no_memory() {
+        let buffer = AlignedBuffer::<()>::zeroed(usize::MAX).unwrap();
+        assert_eq!(buffer.len(), usize::MAX);
+    }
+
+    #[test]
+    fn too_many_items_are_an_error() {
+        for len in [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8 + 1] {
+            assert!(matches!(AlignedBuffer::<u64>::zeroed(len), Err(Error::OutOfMemory { .. })), "{len}");
+        }
+        #[cfg(not(miri))]
+        assert!(
+            matches!(AlignedBuffer::<u8>::zeroed(1 << 60), Err(Error::OutOfMemory { needed_bytes }) if needed_bytes == 1 << 60)
+        );
+    }
+
+    #[test]
+    fn buffers_move_between_threads_and_are_read_by_several() {
+        let mut buffer = AlignedBuffer::<u32>::zeroed(64).unwrap();
+        let pointer = buffer.as_mut_ptr();
+        // SAFETY: 64 items were allocated and nobody else has them.
+        unsafe { pointer.add(63).write(5) };
+        let buffer = std::thread::spawn(move || {
+            buffer[0] = 3;
+            buffer
+        });
+        let buffer = buffer.join().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| assert_eq!(buffer.iter().sum::<u32>(), 8));
+            }
+        });
+    }
+
+    /// Reads the kernel's own table of this process's pages: bit 63 says that a page is there.
+    #[test]
+    #[cfg(target_os = "linux")]
+    #[cfg_attr(miri, ignore = "asks the kernel")]
+    fn pages_of_a_large_buffer_are_untouched_until_written() {
+        use std::os::unix::fs::FileExt;
+        let Ok(table) = std::fs::File::open("/proc/self/pagemap") else {
+            eprintln!("skipped: /proc/self/pagemap cannot be read");
+            return;
+        };
+        let present = |address: *const u8| {
+            let mut entry = [0; 8];
+            // SAFETY: asks for a constant of the system.
+            let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+            table.read_exact_at(&mut entry, address.addr() as u64 / page * 8).unwrap();
+            u64::from_ne_bytes(entry) >> 63 == 1
+        };
+        let mut buffer = AlignedBuffer::<u8>::zeroed(16 << 20).unwrap();
+        let (first, last) = (buffer.as_ptr(), buffer.as_ptr().wrapping_add(buffer.len() - 1));
+        assert!(!present(first) && !present(last));
+        buffer[(16 << 20) - 1] = 1;
+        assert!(!present(first) && present(last));
+    }
+
+    #[test]
+    fn advice_covers_the_huge_pages_within() {
+        const M: usize = 1 << 20;
+        assert_eq!(huge_pages_within(2 * M, 4 * M), Some(2 * M..6 * M));
+        assert_eq!(huge_pages_within(2 * M + 1, 4 * M), Some(4 * M..6 * M));
+        assert_eq!(huge_pages_within(2 * M + 1, 2 * M), None);
+        assert_eq!(huge_pages_within(2 * M, 0), None);
+        assert_eq!(huge_pages_within(usize::MAX - 5, 3), None);
+        assert!(!advise_huge_pages(&[0_u8; 100]));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "asks the kernel")]
+    fn a_thread_is_pinned_with_numa_alone() {
+        let core = crate::Topology::detect().nodes[0].cores[0];
+        let pinned = std::thread::spawn(move || (pin_current_thread(core), pin_current_thread(1 << 40)));
+        assert_eq!(pinned.join().unwrap(), (cfg!(feature = "numa"), false));
+    }
+}

@@ -1,14 +1,229 @@
-//! Temporary.
-/// T
-#[derive(Clone, Debug, PartialEq)]
-pub struct Topology { /// a
-    pub cores: usize, /// b
-    pub l2_bytes: usize }
+//! The machine as the plan sees it: nodes of memory, cores, caches; and the home of each worker.
+//!
+//! Facts come from hwloc (feature `numa`), else from the files of a Linux system, else from careful defaults, and are
+//! confined to the processors that this process may use (affinity, control group, CPU quota). A [`Topology`] is a plain
+//! value: a plan for two nodes can be made, printed and tested on a machine with one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::thread::available_parallelism;
+
+#[cfg(feature = "numa")]
+pub(crate) mod hwloc;
+mod sys;
+
+/// Bytes of level-1 data cache where the system does not say.
+pub const DEFAULT_L1D_BYTES: usize = 32 << 10;
+/// Bytes of level-2 cache where the system does not say.
+pub const DEFAULT_L2_BYTES: usize = 1 << 20;
+/// Bytes of level-3 cache where the system does not say.
+pub const DEFAULT_L3_BYTES: usize = 8 << 20;
+/// Bytes of a cache line where the system does not say.
+pub const DEFAULT_CACHE_LINE: usize = 64;
+
+/// One node of memory and the cores beside it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// The system's number of the node.
+    pub id: usize,
+    /// One logical processor of each core, by its number in the system, ascending.
+    pub cores: Vec<usize>,
+    /// The other hardware threads of those cores, ascending. They share the caches and units of their core.
+    pub siblings: Vec<usize>,
+    /// Memory of the node, in bytes; 0 where the system does not say.
+    pub memory_bytes: u64,
+}
+
+/// The nodes, cores and caches that this process may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Nodes with at least one core, in ascending order of their ids. Never empty.
+    pub nodes: Vec<Node>,
+    /// The part of a level-1 data cache that one core has to itself, in bytes; the least of all cores.
+    pub l1d_bytes: usize,
+    /// The part of a level-2 cache that one core has to itself, in bytes; the least of all cores.
+    pub l2_bytes: usize,
+    /// One whole level-3 cache, in bytes, however many cores share it; the least of all cores.
+    pub l3_bytes: usize,
+    /// A cache line, in bytes.
+    pub cache_line: usize,
+    /// How many threads the system lets this process run at once (the quota of a container, say).
+    pub max_threads: usize,
+}
+
 impl Topology {
-    /// d
-    pub fn detect() -> Self { Self { cores: std::thread::available_parallelism().map_or(1, |n| n.get()), l2_bytes: 2 << 20 } }
-    /// n
-    pub fn num_cores(&self) -> usize { self.cores }
-    /// h
-    pub fn home_of(&self, worker: usize, _workers: usize) -> (usize, usize) { (0, worker % self.cores) }
+    /// Asks the system.
+    #[must_use]
+    pub fn detect() -> Self {
+        #[cfg(feature = "numa")]
+        let found = hwloc::read().finish();
+        #[cfg(not(feature = "numa"))]
+        let found = None;
+        let threads = available_parallelism().map_or(1, |threads| threads.get());
+        let mut topology = found.or_else(|| Self::read(Path::new("/"))).unwrap_or_else(|| Self::synthetic(1, threads));
+        topology.max_threads = topology.max_threads.min(threads);
+        topology
+    }
+
+    /// Reads the files of a Linux system below `root` (`sys/devices/system`, `proc/self/status`); what they do not say
+    /// gets its default. `None` when they name no processor that this process may use.
+    #[must_use]
+    pub fn read(root: &Path) -> Option<Self> {
+        sys::read(root).finish()
+    }
+
+    /// Makes a machine of equal nodes with default caches, for plans and tests. Cores are numbered node by node.
+    ///
+    /// # Panics
+    /// When either number is 0.
+    #[must_use]
+    pub fn synthetic(num_nodes: usize, cores_per_node: usize) -> Self {
+        assert!(num_nodes > 0 && cores_per_node > 0, "a machine has at least one node and one core");
+        let cores = |id| (id * cores_per_node..(id + 1) * cores_per_node).collect();
+        let nodes = (0..num_nodes).map(|id| (id, Node { id, cores: cores(id), ..Node::default() })).collect();
+        let found = Found { nodes, ..Found::default() };
+        found.finish().expect("the nodes have cores")
+    }
+
+    /// Returns how many workers run well at once: one for each core, and no more than [`Self::max_threads`].
+    #[must_use]
+    pub fn num_cores(&self) -> usize {
+        self.nodes.iter().map(|node| node.cores.len()).sum::<usize>().min(self.max_threads)
+    }
+
+    /// Returns the home of a worker, as (id of the node, logical processor), when there are `workers` of them.
+    ///
+    /// Each node gets workers in proportion to its cores, in contiguous runs, so that neighbours share a node. Within a
+    /// node workers fill the cores, then the sibling threads; further ones start again at the first core.
+    ///
+    /// # Panics
+    /// When `worker` is not below `workers`.
+    #[must_use]
+    pub fn home_of(&self, worker: usize, workers: usize) -> (usize, usize) {
+        assert!(worker < workers, "worker {worker} is one of {workers}");
+        let total: usize = self.nodes.iter().map(|node| node.cores.len()).sum();
+        // The first worker behind `cores` of all cores, rounded to the nearest; the last node ends at `workers`.
+        let boundary = |cores: usize| (2 * workers * cores + total) / (2 * total);
+        let (mut cores, mut first) = (0, 0);
+        for node in &self.nodes {
+            cores += node.cores.len();
+            let end = boundary(cores);
+            if worker < end {
+                let lanes = node.cores.len() + node.siblings.len();
+                let mut processors = node.cores.iter().chain(&node.siblings);
+                let processor = processors.nth((worker - first) % lanes);
+                return (node.id, *processor.expect("a lane of a node is one of its processors"));
+            }
+            first = end;
+        }
+        unreachable!("the last node's run ends at the number of workers")
+    }
+}
+
+/// One line for the caches, then one for each node.
+impl fmt::Display for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [l1d, l2, l3] = [self.l1d_bytes, self.l2_bytes, self.l3_bytes].map(|bytes| Size(bytes as u64));
+        write!(f, "caches: L1d {l1d} and L2 {l2} a core, L3 {l3}, lines of {} bytes", self.cache_line)?;
+        for node in &self.nodes {
+            let plural = if node.cores.len() == 1 { "" } else { "s" };
+            write!(f, "\nnode {}: {} core{plural} ({})", node.id, node.cores.len(), Ranges(&node.cores))?;
+            if !node.siblings.is_empty() {
+                write!(f, " and sibling threads ({})", Ranges(&node.siblings))?;
+            }
+            if node.memory_bytes > 0 {
+                write!(f, ", {} of memory", Size(node.memory_bytes))?;
+            }
+        }
+        let processors: usize = self.nodes.iter().map(|node| node.cores.len() + node.siblings.len()).sum();
+        if self.max_threads < processors {
+            write!(f, "\nlimit: {} threads at once", self.max_threads)?;
+        }
+        Ok(())
+    }
+}
+
+/// A number of bytes in the largest binary unit that leaves at least 1, one decimal where it is not whole.
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, shift) = match self.0 {
+            bytes if bytes >> 30 > 0 => ("GiB", 30),
+            bytes if bytes >> 20 > 0 => ("MiB", 20),
+            _ => ("KiB", 10),
+        };
+        let decimals = usize::from(self.0 & ((1 << shift) - 1) != 0);
+        write!(f, "{:.decimals$} {unit}", self.0 as f64 / (1_u64 << shift) as f64)
+    }
+}
+
+/// Ascending numbers as the system writes them: `0-3,8`.
+struct Ranges<'n>(&'n [usize]);
+
+impl fmt::Display for Ranges<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, run) in self.0.chunk_by(|a, b| a + 1 == *b).enumerate() {
+            let comma = if i > 0 { "," } else { "" };
+            match run {
+                [one] => write!(f, "{comma}{one}")?,
+                _ => write!(f, "{comma}{}-{}", run[0], run[run.len() - 1])?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a source of facts could tell, before defaults fill the gaps.
+#[derive(Default)]
+struct Found {
+    nodes: BTreeMap<usize, Node>,
+    l1d_bytes: Option<usize>,
+    l2_bytes: Option<usize>,
+    l3_bytes: Option<usize>,
+    cache_line: Option<usize>,
+}
+
+impl Found {
+    /// Adds a core of a node by the hardware threads that may be used, ascending.
+    fn add_core(&mut self, node: usize, threads: &[usize]) {
+        if let [first, siblings @ ..] = threads {
+            let node = self.nodes.entry(node).or_insert(Node { id: node, ..Node::default() });
+            node.cores.push(*first);
+            node.siblings.extend(siblings);
+        }
+    }
+
+    /// Adds a data or unified cache of a level, `sharers` cores of which share `bytes` bytes.
+    fn add_cache(&mut self, level: usize, bytes: usize, sharers: usize, line: Option<usize>) {
+        let (slot, bytes) = match level {
+            1 => (&mut self.l1d_bytes, bytes / sharers.max(1)),
+            2 => (&mut self.l2_bytes, bytes / sharers.max(1)),
+            3 => (&mut self.l3_bytes, bytes),
+            _ => return,
+        };
+        if bytes > 0 {
+            *slot = Some(slot.map_or(bytes, |least| least.min(bytes)));
+        }
+        self.cache_line = self.cache_line.or(line.filter(|bytes| bytes.is_power_of_two()));
+    }
+
+    /// Fills the gaps; `None` when no core was found.
+    fn finish(self) -> Option<Topology> {
+        let mut nodes: Vec<Node> = self.nodes.into_values().filter(|node| !node.cores.is_empty()).collect();
+        for node in &mut nodes {
+            node.cores.sort_unstable();
+            node.siblings.sort_unstable();
+        }
+        let max_threads = nodes.iter().map(|node| node.cores.len() + node.siblings.len()).sum();
+        (max_threads > 0).then_some(Topology {
+            nodes,
+            l1d_bytes: self.l1d_bytes.unwrap_or(DEFAULT_L1D_BYTES),
+            l2_bytes: self.l2_bytes.unwrap_or(DEFAULT_L2_BYTES),
+            l3_bytes: self.l3_bytes.unwrap_or(DEFAULT_L3_BYTES),
+            cache_line: self.cache_line.unwrap_or(DEFAULT_CACHE_LINE),
+            max_threads,
+        })
+    }
 }

@@ -193,7 +193,7 @@ fn group<T: Copy + Send + Sync>(near_ends: &[u32], offsets: &[u64], far: &impl C
 }
 
 /// A bucket is dealt to by a bounded number of streams, and sorted within a second-level cache where possible.
-const MAX_BUCKETS: usize = 1024;
+const MAX_BUCKETS: usize = 512;
 const MIN_EDGES_PER_BUCKET: usize = 1 << 16;
 /// A vertex's row within its bucket is kept in 16 bits.
 const MAX_ROWS_PER_BUCKET: usize = 1 << 16;

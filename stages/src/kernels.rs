@@ -1,24 +1,10 @@
-//! Row kernels: what edge functions do with rows, written so that every vector level compiles them well.
+//! Row kernels: what edge functions do with rows, compiled for each vector level (see [`simd`](crate::simd)).
 //!
-//! Rows are padded to a multiple of [`ROW_ALIGN`] items; a remainder beyond that is ignored, so slices that are no rows must
-//! be padded too. All sums run in a fixed order, the same for every vector level. There is no fused multiply-add: on
-//! the plain path it would be a library call, and results would differ between levels.
+//! Rows are padded to a multiple of [`ROW_ALIGN`](crate::ROW_ALIGN) items; a remainder beyond that is ignored, so slices
+//! that are no rows must be padded too. Sums run in an order that depends on the level alone.
 
+use crate::simd::{RowKernel, Vector, row_kernel};
 use crate::store::ROW_ALIGN;
-
-type Lanes = [f32; ROW_ALIGN];
-
-#[inline(always)]
-fn fold(mut lanes: Lanes) -> f32 {
-    let mut width = ROW_ALIGN / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] += lanes[i + width];
-        }
-        width /= 2;
-    }
-    lanes[0]
-}
 
 /// Returns the dot product of two rows.
 ///
@@ -30,39 +16,135 @@ fn fold(mut lanes: Lanes) -> f32 {
 #[inline(always)]
 #[must_use]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut sums = [0.0; ROW_ALIGN];
-    for (x, y) in a.as_chunks::<ROW_ALIGN>().0.iter().zip(b.as_chunks::<ROW_ALIGN>().0) {
-        for i in 0..ROW_ALIGN {
-            sums[i] += x[i] * y[i];
+    row_kernel(Dot { a, b })
+}
+
+struct Dot<'r> {
+    a: &'r [f32],
+    b: &'r [f32],
+}
+
+impl RowKernel for Dot<'_> {
+    type Output = f32;
+
+    /// Two sums, so that an addition need not wait for the one before it.
+    #[inline(always)]
+    fn run<V: Vector>(self) -> f32 {
+        let (a, b) = (self.a.as_chunks::<ROW_ALIGN>().0, self.b.as_chunks::<ROW_ALIGN>().0);
+        let (mut even, mut odd) = (V::splat(0.0), V::splat(0.0));
+        let (a_pairs, a_rest) = a.as_chunks::<2>();
+        let (b_pairs, b_rest) = b.as_chunks::<2>();
+        for (a, b) in a_pairs.iter().zip(b_pairs) {
+            even = V::load(&a[0]).times_plus(V::load(&b[0]), even);
+            odd = V::load(&a[1]).times_plus(V::load(&b[1]), odd);
         }
+        for (a, b) in a_rest.iter().zip(b_rest) {
+            even = V::load(a).times_plus(V::load(b), even);
+        }
+        even.plus(odd).sum()
     }
-    fold(sums)
 }
 
 /// Adds a scaled row: `into += factor * from`.
 #[inline(always)]
 pub fn axpy(into: &mut [f32], factor: f32, from: &[f32]) {
-    for (x, y) in into.as_chunks_mut::<ROW_ALIGN>().0.iter_mut().zip(from.as_chunks::<ROW_ALIGN>().0) {
-        for i in 0..ROW_ALIGN {
-            x[i] += factor * y[i];
+    row_kernel(Axpy { into, factor, from });
+}
+
+struct Axpy<'r> {
+    into: &'r mut [f32],
+    factor: f32,
+    from: &'r [f32],
+}
+
+impl RowKernel for Axpy<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let factor = V::splat(self.factor);
+        for (x, y) in self.into.as_chunks_mut().0.iter_mut().zip(self.from.as_chunks().0) {
+            factor.times_plus(V::load(y), V::load(x)).store(x);
         }
     }
 }
 
-/// Steps two rows along each other: `p += p_step * (error * q - lambda * p)` and `q += q_step * (error * p - lambda * q)`,
-/// both from the old values. Returns the squared lengths of the two bracketed gradients.
+/// Steps two rows along each other: `p += p_step (error q − lambda p)` and `q += q_step (error p − lambda q)`, both from the
+/// old values. Returns the squared lengths of the two bracketed gradients.
 #[inline(always)]
 pub fn descend(p: &mut [f32], q: &mut [f32], error: f32, lambda: f32, p_step: f32, q_step: f32) -> (f32, f32) {
-    let (mut p_squares, mut q_squares) = ([0.0; ROW_ALIGN], [0.0; ROW_ALIGN]);
-    for (x, y) in p.as_chunks_mut::<ROW_ALIGN>().0.iter_mut().zip(q.as_chunks_mut::<ROW_ALIGN>().0) {
-        for i in 0..ROW_ALIGN {
-            let dp = error * y[i] - lambda * x[i];
-            let dq = error * x[i] - lambda * y[i];
-            p_squares[i] += dp * dp;
-            q_squares[i] += dq * dq;
-            x[i] += p_step * dp;
-            y[i] += q_step * dq;
+    row_kernel(Descend { p, q, error, lambda, p_step, q_step })
+}
+
+struct Descend<'r> {
+    p: &'r mut [f32],
+    q: &'r mut [f32],
+    error: f32,
+    lambda: f32,
+    p_step: f32,
+    q_step: f32,
+}
+
+impl RowKernel for Descend<'_> {
+    type Output = (f32, f32);
+
+    #[inline(always)]
+    fn run<V: Vector>(self) -> (f32, f32) {
+        let (error, lambda) = (V::splat(self.error), V::splat(self.lambda));
+        let (p_step, q_step) = (V::splat(self.p_step), V::splat(self.q_step));
+        let (mut p_squares, mut q_squares) = (V::splat(0.0), V::splat(0.0));
+        for (x, y) in self.p.as_chunks_mut().0.iter_mut().zip(self.q.as_chunks_mut().0) {
+            let (p, q) = (V::load(x), V::load(y));
+            let dp = lambda.subtract_from(p, error.times(q));
+            let dq = lambda.subtract_from(q, error.times(p));
+            p_squares = dp.times_plus(dp, p_squares);
+            q_squares = dq.times_plus(dq, q_squares);
+            p_step.times_plus(dp, p).store(x);
+            q_step.times_plus(dq, q).store(y);
+        }
+        (p_squares.sum(), q_squares.sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::{Kernel, Level};
+
+    struct At<F>(F);
+    impl<T, F: FnOnce() -> T> Kernel for At<F> {
+        type Output = T;
+        fn run(self) -> T {
+            (self.0)()
         }
     }
-    (fold(p_squares), fold(q_squares))
+
+    fn row(seed: u32, width: usize) -> Vec<f32> {
+        (0..width as u32).map(|i| ((i * 7919 + seed * 104_729) % 1000) as f32 / 500.0 - 1.0).collect()
+    }
+
+    #[test]
+    fn every_level_computes_what_the_formulas_say() {
+        for level in Level::available() {
+            for width in [0, 16, 32, 48, 112] {
+                let (mut p, mut q) = (row(1, width), row(2, width));
+                let plain: f64 = p.iter().zip(&q).map(|(a, b)| f64::from(a * b)).sum();
+                assert!((f64::from(level.run(At(|| dot(&p, &q)))) - plain).abs() < 1e-4, "{level} {width}");
+                let (old_p, old_q) = (p.clone(), q.clone());
+                let squares = level.run(At(|| descend(&mut p, &mut q, 0.5, 0.1, 0.01, 0.02)));
+                let mut expected = 0.0;
+                for i in 0..width {
+                    let dp = 0.5 * old_q[i] - 0.1 * old_p[i];
+                    let dq = 0.5 * old_p[i] - 0.1 * old_q[i];
+                    expected += dp * dp;
+                    assert!((p[i] - (old_p[i] + 0.01 * dp)).abs() < 1e-6, "{level} {width}");
+                    assert!((q[i] - (old_q[i] + 0.02 * dq)).abs() < 1e-6, "{level} {width}");
+                }
+                assert!((squares.0 - expected).abs() < 1e-4 * (1.0 + expected), "{level} {width}");
+                let mut sum = old_p.clone();
+                level.run(At(|| axpy(&mut sum, 2.0, &old_q)));
+                assert!((0..width).all(|i| (sum[i] - (old_p[i] + 2.0 * old_q[i])).abs() < 1e-6), "{level} {width}");
+            }
+        }
+    }
 }

@@ -61,8 +61,9 @@ impl Exchange<Mf> for Descend {
             (step, step)
         };
         let squares = descend(user.sync, item.sync, error, config.lambda, p_step, q_step);
-        *user.mirror += squares.0 / config.row_dims() as f32;
-        *item.mirror += squares.1 / config.row_dims() as f32;
+        let mean = 1.0 / config.row_dims() as f32;
+        *user.mirror += squares.0 * mean;
+        *item.mirror += squares.1 * mean;
         if config.biases {
             user.sync[config.dims + 1] = 1.0;
             item.sync[config.dims] = 1.0;

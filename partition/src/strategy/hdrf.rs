@@ -24,13 +24,15 @@ pub struct Hdrf {
     pub lambda: f64,
 }
 
-/// What the paper recommends at least: above it, balance is kept in any order of edges.
-pub const DEFAULT_LAMBDA: f64 = 1.1;
+impl Hdrf {
+    /// Above 1, where the balance term can outweigh one end's reward: at 1 or below, sorted streams get out of balance.
+    pub const DEFAULT_LAMBDA: f64 = 1.1;
+}
 
 impl Default for Hdrf {
-    /// Takes [`DEFAULT_LAMBDA`].
+    /// Takes [`Hdrf::DEFAULT_LAMBDA`].
     fn default() -> Self {
-        Self { lambda: DEFAULT_LAMBDA }
+        Self { lambda: Self::DEFAULT_LAMBDA }
     }
 }
 

@@ -18,13 +18,15 @@ pub struct Hybrid {
     pub seed: u64,
 }
 
-/// The paper's default.
-pub const DEFAULT_THRESHOLD: u32 = 100;
+impl Hybrid {
+    /// The paper's default.
+    pub const DEFAULT_THRESHOLD: u32 = 100;
+}
 
 impl Default for Hybrid {
-    /// Takes [`DEFAULT_THRESHOLD`] and seed 1.
+    /// Takes [`Hybrid::DEFAULT_THRESHOLD`] and seed 1.
     fn default() -> Self {
-        Self { threshold: DEFAULT_THRESHOLD, seed: 1 }
+        Self { threshold: Self::DEFAULT_THRESHOLD, seed: 1 }
     }
 }
 

@@ -1,0 +1,229 @@
+//! Options that training commands share, and what they resolve to.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::ValueEnum;
+use megagrid_datasets::{Format, output};
+use megagrid_engine::Settings;
+use megagrid_stages::simd::Level;
+use serde::Serialize;
+
+use crate::checkpoint;
+use crate::failure::usage;
+
+/// The input, the first argument of most commands.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Source {
+    /// A file (plain, gzip or zstd), a directory of part files, or a .mgrid cache.
+    pub input: PathBuf,
+    /// Format of the input: auto, edges, mtx, ratings, parquet, mgrid.
+    #[arg(long, default_value = "auto", value_parser = parse_format)]
+    pub format: FormatChoice,
+}
+
+/// A format, or none: told by name and content.
+#[derive(Clone, Copy, Debug)]
+pub struct FormatChoice(pub Option<Format>);
+
+fn parse_format(name: &str) -> Result<FormatChoice, megagrid_datasets::Error> {
+    if name == "auto" { Ok(FormatChoice(None)) } else { name.parse().map(|format| FormatChoice(Some(format))) }
+}
+
+impl Source {
+    /// Returns the options as they stand in a run record.
+    pub fn resolved(&self) -> serde_json::Value {
+        let format = self.format.0.map_or("auto".to_owned(), |format| format.to_string());
+        serde_json::json!({ "input": self.input, "format": format })
+    }
+}
+
+/// How fresh the data is that workers read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Consistency {
+    /// Every clock begins when all workers have ended the last one.
+    Bsp,
+    /// A worker may be --slack clocks ahead of the slowest.
+    Ssp,
+    /// As ssp, and updates go out after every clock (the same inside one process).
+    Essp,
+    /// A worker never waits.
+    Async,
+}
+
+/// Options of all training commands.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Common {
+    /// Worker threads [default: the cores of the machine].
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub workers: Option<u32>,
+    /// How fresh the data is that workers read.
+    #[arg(long, value_enum, default_value = "bsp", help_heading = "Consistency")]
+    pub consistency: Consistency,
+    /// Clocks that a worker may be ahead of the slowest, with ssp and essp [default: 0].
+    #[arg(long, value_name = "CLOCKS", help_heading = "Consistency")]
+    pub slack: Option<u64>,
+    /// Decides everything random: initial values, order, split.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How edges are dealt to several processes (one process holds them all).
+    #[arg(long, value_name = "NAME", value_parser = ["random", "grid", "hdrf", "hybrid", "bicut", "aweto"])]
+    pub strategy: Option<String>,
+    /// Vector instructions to use: plain, avx2, avx512 [default: the widest of this processor].
+    #[arg(long, value_name = "LEVEL")]
+    pub vector: Option<Level>,
+    /// Write the trained model to a new directory.
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub model: Option<PathBuf>,
+    /// Write the run record as JSON; "-" is stdout.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub json: Option<PathBuf>,
+    /// Write the run record as a page with plots, one HTML file.
+    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    pub report: Option<PathBuf>,
+    /// Print no progress and no summary.
+    #[arg(short, long, help_heading = "Output")]
+    pub quiet: bool,
+    /// Checkpoints.
+    #[command(flatten)]
+    pub checkpoint: checkpoint::Options,
+    /// Do without the grid of shards, for comparison.
+    #[arg(long, hide = true)]
+    pub no_grid: bool,
+    /// Leave vertices in the order of the input, for comparison (text input only).
+    #[arg(long, hide = true)]
+    pub no_degree_order: bool,
+}
+
+/// The common options, resolved.
+#[derive(Clone, Debug, Serialize)]
+pub struct Resolved {
+    workers: usize,
+    consistency: Consistency,
+    /// `None`: any number.
+    slack: Option<u64>,
+    seed: u64,
+    strategy: Option<String>,
+    vector: &'static str,
+    grid: bool,
+    degree_order: bool,
+    checkpoint: checkpoint::Options,
+}
+
+impl Common {
+    /// Checks the options, and that what is to be written can be; sets the number of threads that read.
+    pub fn prepare(&self) -> anyhow::Result<(Settings, Resolved)> {
+        if self.slack.is_some() && !matches!(self.consistency, Consistency::Ssp | Consistency::Essp) {
+            let name = self.consistency.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
+            return Err(usage(format!("--slack goes with --consistency ssp or essp, and it is {name}")));
+        }
+        self.checkpoint.check()?;
+        if let Some(directory) = &self.model {
+            output::check_target(directory)?;
+        }
+        for file in [&self.json, &self.report].into_iter().flatten() {
+            check_writable(file)?;
+        }
+        let mut settings = Settings { seed: self.seed, grid: !self.no_grid, ..Settings::default() };
+        settings.slack = match self.consistency {
+            Consistency::Bsp => Some(0),
+            Consistency::Ssp | Consistency::Essp => Some(self.slack.unwrap_or(0)),
+            Consistency::Async => None,
+        };
+        settings.workers = self.workers.map_or(settings.workers, |workers| workers as usize);
+        settings.level = self.vector.unwrap_or(settings.level);
+        start_readers(settings.workers)?;
+        Ok((settings.clone(), self.resolved(&settings)))
+    }
+
+    fn resolved(&self, settings: &Settings) -> Resolved {
+        Resolved {
+            workers: settings.workers,
+            consistency: self.consistency,
+            slack: settings.slack,
+            seed: self.seed,
+            strategy: self.strategy.clone(),
+            vector: settings.level.name(),
+            grid: settings.grid,
+            degree_order: !self.no_degree_order,
+            checkpoint: self.checkpoint.clone(),
+        }
+    }
+
+    /// Tells whether stdout is free for a summary.
+    pub fn wants_summary(&self) -> bool {
+        !self.quiet && self.json.as_deref() != Some(Path::new("-"))
+    }
+}
+
+/// Reading, relabeling and grouping use as many threads as training.
+fn start_readers(threads: usize) -> anyhow::Result<()> {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("starting threads")
+}
+
+/// Joins options that stand in structures of their own.
+pub fn join<const N: usize>(parts: [serde_json::Value; N]) -> serde_json::Value {
+    let mut all = serde_json::Map::new();
+    for part in parts {
+        if let serde_json::Value::Object(fields) = part {
+            all.extend(fields);
+        }
+    }
+    all.into()
+}
+
+/// Writes to stdout. Unlike `println!`, it does not panic when the reader has gone.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("writing to stdout")
+}
+
+/// Writes a text to a file, or to stdout for "-". A regular file is whole or absent, and replaced if there is one.
+pub fn write_text(path: &Path, text: &str) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return print(text);
+    }
+    let place = || format!("writing {}", path.display());
+    if is_special(path) {
+        return std::fs::write(path, text).with_context(place);
+    }
+    let mut file = tempfile::Builder::new().prefix(".megagrid-").tempfile_in(parent(path)).with_context(place)?;
+    file.write_all(text.as_bytes()).with_context(place)?;
+    file.as_file().sync_all().with_context(place)?;
+    share(file.as_file()).with_context(place)?;
+    file.persist(path).with_context(place)?;
+    Ok(())
+}
+
+/// Temporary files are private; what they become is to be readable as other files are.
+fn share(file: &std::fs::File) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
+    }
+    let _ = file;
+    Ok(())
+}
+
+fn check_writable(path: &Path) -> anyhow::Result<()> {
+    if path == Path::new("-") || is_special(path) {
+        return Ok(());
+    }
+    let place = || format!("{} could not be written", path.display());
+    if path.is_dir() {
+        anyhow::bail!("{} is a directory; name a file", path.display());
+    }
+    tempfile::tempfile_in(parent(path)).with_context(place).map(drop)
+}
+
+/// Tells whether there is something that is no regular file: a pipe, `/dev/null`.
+fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}

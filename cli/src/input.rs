@@ -1,0 +1,217 @@
+//! From INPUT to edges that a grid can be built from.
+
+use std::ops::Range;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Context;
+use megagrid_datasets::cache::{Cache, EdgeData};
+use megagrid_datasets::{Dataset, Edges, Format, OtherRating, Prepared};
+use megagrid_datasets::{read_graph, read_ratings, read_ratings_with, split};
+use megagrid_partition::{EdgeSource, Side};
+use rayon::prelude::*;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::common::{Common, Source};
+use crate::failure::usage;
+use crate::progress::Progress;
+use crate::record::Phases;
+
+/// Edges that one step of a pass over all edges takes. Part of the checksum's definition: never changed.
+const WINDOW_EDGES: u64 = 1 << 20;
+
+/// Options about ratings to test on.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Quality on unseen ratings")]
+pub struct Unseen {
+    /// Ratings to test on after each iteration, in any text format.
+    #[arg(long, value_name = "FILE", conflicts_with = "holdout")]
+    pub test: Option<std::path::PathBuf>,
+    /// Part of the ratings, above 0 and below 1, to keep for testing.
+    #[arg(long, value_name = "F")]
+    pub holdout: Option<f64>,
+}
+
+impl Unseen {
+    /// Checks the ranges of the options.
+    pub fn check(&self) -> anyhow::Result<()> {
+        match self.holdout {
+            Some(part) if !(part > 0.0 && part < 1.0) => {
+                Err(megagrid_datasets::Error::HoldoutRange(part).into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Ratings to test on.
+#[derive(Clone, Debug, Default)]
+pub struct TestSet {
+    /// User, item and rating.
+    pub known: Vec<(u32, u32, f32)>,
+    /// Ratings whose user or item is not in the training data.
+    pub others: Vec<OtherRating>,
+}
+
+impl TestSet {
+    /// Returns the number of ratings.
+    pub fn len(&self) -> usize {
+        self.known.len() + self.others.len()
+    }
+}
+
+/// Loads a graph.
+pub fn graph(source: &Source, options: &Common, phases: &mut Phases) -> anyhow::Result<Prepared<()>> {
+    let _progress = Progress::spinner(options.quiet, "loading");
+    let begin = Instant::now();
+    let format = source.format.0;
+    if is_cache(&source.input, format)? {
+        return opened(&source.input, phases);
+    }
+    let read = read_graph(&source.input, format)?;
+    phases.load = begin.elapsed().as_secs_f64();
+    let begin = Instant::now();
+    let prepared = Prepared::new(ordered(read, options), &[Side::Right]);
+    phases.partition = begin.elapsed().as_secs_f64();
+    Ok(prepared)
+}
+
+/// Loads ratings, and those to test on.
+pub fn ratings(
+    source: &Source,
+    unseen: &Unseen,
+    options: &Common,
+    phases: &mut Phases,
+) -> anyhow::Result<(Prepared<f32>, TestSet)> {
+    let _progress = Progress::spinner(options.quiet, "loading");
+    let begin = Instant::now();
+    let format = source.format.0;
+    let cached = is_cache(&source.input, format)?;
+    if cached && unseen.holdout.is_none() {
+        let prepared = opened(&source.input, phases)?;
+        let test = test_set(unseen, &prepared)?;
+        phases.load = begin.elapsed().as_secs_f64();
+        return Ok((prepared, test));
+    }
+    let read = if cached { Cache::open(&source.input)?.to_dataset()? } else { read_ratings(&source.input, format)? };
+    phases.load = begin.elapsed().as_secs_f64();
+    let begin = Instant::now();
+    let all = if cached { read } else { ordered(read, options) };
+    let (train, held_out) = match unseen.holdout {
+        Some(part) => split(&all, part, options.seed).map(|(train, test)| (train, Some(test)))?,
+        None => (all, None),
+    };
+    let prepared = Prepared::new(train, &[Side::Right]);
+    phases.partition = begin.elapsed().as_secs_f64();
+    let begin = Instant::now();
+    let test = match held_out {
+        Some(test) => {
+            let ends = test.edges.left.iter().zip(&test.edges.right).zip(&test.edges.data);
+            TestSet { known: ends.map(|((&user, &item), &rating)| (user, item, rating)).collect(), others: Vec::new() }
+        }
+        None => test_set(unseen, &prepared)?,
+    };
+    phases.load += begin.elapsed().as_secs_f64();
+    Ok((prepared, test))
+}
+
+/// Reads ratings as they are, from text or from a cache.
+pub fn plain_ratings(path: &Path) -> anyhow::Result<Dataset<f32>> {
+    Ok(if is_cache(path, None)? { Cache::open(path)?.to_dataset()? } else { read_ratings(path, None)? })
+}
+
+fn is_cache(path: &Path, format: Option<Format>) -> anyhow::Result<bool> {
+    Ok(match format {
+        Some(format) => format == Format::Cache,
+        None => Format::detect(path)? == Format::Cache,
+    })
+}
+
+fn opened<T: EdgeData>(path: &Path, phases: &mut Phases) -> anyhow::Result<Prepared<T>> {
+    let begin = Instant::now();
+    let prepared = Prepared::open(path)?;
+    phases.load = begin.elapsed().as_secs_f64();
+    Ok(prepared)
+}
+
+fn ordered<T>(dataset: Dataset<T>, options: &Common) -> Dataset<T> {
+    if options.no_degree_order { dataset } else { dataset.in_degree_order() }
+}
+
+fn test_set(unseen: &Unseen, prepared: &Prepared<f32>) -> anyhow::Result<TestSet> {
+    let Some(path) = &unseen.test else { return Ok(TestSet::default()) };
+    if is_cache(path, None)? {
+        return Err(usage("--test takes ratings as text or Parquet, and this is a .mgrid cache"));
+    }
+    let (users, items) = (prepared.names.get(Side::Left)?, prepared.names.get(Side::Right)?);
+    let read = read_ratings_with(path, None, &users, &items)?;
+    let ends = read.known.left.iter().zip(&read.known.right).zip(&read.known.data);
+    Ok(TestSet { known: ends.map(|((&user, &item), &rating)| (user, item, rating)).collect(), others: read.others })
+}
+
+/// What one pass over all edges finds.
+#[derive(Clone, Copy, Debug)]
+pub struct Digest {
+    /// Mean of the edge data.
+    pub mean: f64,
+    /// Checksum of ends and data.
+    pub checksum: u64,
+}
+
+/// Passes over all edges. What it finds does not depend on the number of threads, nor on whether the edges came from a
+/// text or from its cache.
+pub fn digest<T: EdgeData>(edges: &Edges<T>, value: fn(&T) -> f64) -> anyhow::Result<Digest> {
+    let offsets = edges.offsets(Side::Right);
+    let parts: Vec<anyhow::Result<(f64, u64)>> =
+        windows(offsets).into_par_iter().map(|rows| window(edges, rows, value)).collect();
+    let (mut sum, mut checksums) = (0.0, vec![xxh3_64(bytemuck::cast_slice(offsets))]);
+    for part in parts {
+        let (part, checksum) = part?;
+        sum += part;
+        checksums.push(checksum);
+    }
+    let mean = sum / edges.num_edges().max(1) as f64;
+    Ok(Digest { mean, checksum: xxh3_64(bytemuck::cast_slice(&checksums)) })
+}
+
+fn window<T: EdgeData>(edges: &Edges<T>, rows: Range<usize>, value: fn(&T) -> f64) -> anyhow::Result<(f64, u64)> {
+    let (mut sum, mut hash) = (0.0, Xxh3::new());
+    let mut visit = |ends: &[u32], data: &[T]| {
+        sum = data.iter().map(value).sum();
+        hash.update(bytemuck::cast_slice(ends));
+        hash.update(T::to_bytes(data));
+    };
+    edges.visit_rows(Side::Right, rows, &mut visit).context("reading edges")?;
+    Ok((sum, hash.digest()))
+}
+
+/// Cuts rows into ranges of about [`WINDOW_EDGES`].
+fn windows(offsets: &[u64]) -> Vec<Range<usize>> {
+    let rows = offsets.len() - 1;
+    let mut windows = Vec::new();
+    let mut start = 0;
+    while start < rows {
+        let past = offsets[start] + WINDOW_EDGES;
+        let end = offsets.partition_point(|&offset| offset <= past).saturating_sub(1).clamp(start + 1, rows);
+        windows.push(start..end);
+        start = end;
+    }
+    windows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_cover_all_rows_once() {
+        let degrees = [0, 5, WINDOW_EDGES * 3, 0, 0, WINDOW_EDGES / 2, WINDOW_EDGES / 2, 1];
+        let mut offsets = vec![0];
+        for degree in degrees {
+            offsets.push(offsets[offsets.len() - 1] + degree);
+        }
+        let rows: Vec<usize> = windows(&offsets).into_iter().flatten().collect();
+        assert_eq!(rows, (0..degrees.len()).collect::<Vec<_>>());
+        assert!(windows(&[0]).is_empty());
+    }
+}

@@ -1,0 +1,184 @@
+//! Training in either form.
+
+use std::path::Path;
+use std::time::Instant;
+
+use megagrid_algorithms::mf::{Config, Model, Objective, SquaredErrors};
+use megagrid_datasets::{Names, OtherRating, Prepared};
+use megagrid_engine::{EdgeInput, Engine, Input, InitView, Settings, SideView, estimate_bytes};
+use megagrid_partition::{EdgeSource, Side};
+use megagrid_stages::kernels::dot;
+use megagrid_stages::{Row, Vertex};
+use rayon::prelude::*;
+
+use super::form::Form;
+use super::saved;
+use crate::common::Common;
+use crate::input::TestSet;
+use crate::record::{InputSizes, Machine, Metrics, Phases, Record};
+use crate::session::{Measured, Session, Start};
+
+/// Ratings that a step of an evaluation takes.
+const CHUNK: usize = 4096;
+
+/// What is to be trained.
+pub struct Job {
+    /// The ratings.
+    pub prepared: Prepared<f32>,
+    /// Ratings to test on.
+    pub test: TestSet,
+    /// Parameters.
+    pub config: Config,
+    /// Ratings in a mini-batch.
+    pub batch: u64,
+    /// What is subtracted from ratings.
+    pub mean: f32,
+    /// Checksum of the ratings.
+    pub checksum: u64,
+    /// Iterations at most.
+    pub iterations: u64,
+    /// Relative change of the objective that ends the run.
+    pub tolerance: f64,
+    /// How it is to run.
+    pub settings: Settings,
+}
+
+/// A trained model and how it came about.
+pub struct Trained {
+    /// The run.
+    pub record: Record,
+    /// The model.
+    pub model: Model,
+    /// Names of users and items.
+    pub names: Names,
+    checksum: u64,
+}
+
+impl Trained {
+    /// Writes a model directory.
+    pub fn write(&self, directory: &Path) -> anyhow::Result<()> {
+        saved::write(directory, &self.model, &self.names, &self.record, self.checksum)
+    }
+}
+
+/// Trains.
+pub fn train<F: Form>(
+    job: Job,
+    common: &Common,
+    resolved: serde_json::Value,
+    mut phases: Phases,
+) -> anyhow::Result<Trained> {
+    let Job { prepared, test, config, batch, mean, checksum, iterations, tolerance, settings } = job;
+    let Prepared { edges, names, .. } = prepared;
+    let begin = Instant::now();
+    let input = InputSizes {
+        left: edges.num_vertices(Side::Left),
+        right: edges.num_vertices(Side::Right),
+        edges: edges.num_edges(),
+        test_edges: test.len(),
+    };
+    let mut engine = build::<F>(&edges, &config, batch, mean, &settings)?;
+    // From here on the grid holds them.
+    drop(edges);
+    phases.plan = begin.elapsed().as_secs_f64();
+
+    let machine = Machine {
+        workers: settings.workers,
+        vector: settings.level.name(),
+        memory_estimate_bytes: estimate_bytes::<F::Program>(engine.plan(), settings.dims),
+        memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
+    };
+    let mut session = Session::begin(common, "mf", resolved, Start { input, machine, phases }, iterations);
+    let mut before = f64::INFINITY;
+    engine.run(iterations, |report, engine| {
+        session.iteration(report, || {
+            let measured = measure::<F>(engine, &config, &test, mean, tolerance, before);
+            before = measured.objective;
+            measured
+        })
+    })?;
+    let record = session.end()?;
+    let (users, items) = (engine.left(), engine.right());
+    let rows = (0..users.len()).map(|user| users.sync(user));
+    let model = Model::new(&config, mean, rows, (0..items.len()).map(|item| items.sync(item)));
+    Ok(Trained { record, model, names, checksum })
+}
+
+/// Prints the plan.
+pub fn plan<F: Form>(job: &Job) -> anyhow::Result<()> {
+    let sequence = F::sequence(job.config, job.batch)?;
+    let plan = megagrid_engine::plan::<F::Program, _, _>(&job.prepared.edges, &sequence, &job.settings)?;
+    crate::plan::show(&plan, estimate_bytes::<F::Program>(&plan, job.settings.dims))
+}
+
+fn build<F: Form>(
+    edges: &megagrid_datasets::Edges<f32>,
+    config: &Config,
+    batch: u64,
+    mean: f32,
+    settings: &Settings,
+) -> anyhow::Result<Engine<F::Program>> {
+    let sequence = F::sequence(*config, batch)?;
+    let fill = |rating: &f32, into: &mut [f32]| into[0] = rating - mean;
+    let edge = EdgeInput { len: &|_| 1, fill: &fill };
+    let input = Input { source: edges, edge, capacities: [None, None] };
+    let engine = Engine::<F::Program>::bipartite(&input, &sequence, (), settings)?;
+    let [users, items] = [Side::Left, Side::Right].map(|side| edges.offsets(side));
+    let unrated = |offsets: &[u64], id: usize| offsets[id] == offsets[id + 1];
+    // A vertex without ratings stays at zero: what is predicted for it is the mean and the other end's bias.
+    engine.init_left(|user, first: InitView<'_, F::User>| {
+        config.init_user(settings.seed, user, first.sync);
+        if unrated(users, user) {
+            first.sync[..config.dims].fill(0.0);
+        }
+    });
+    engine.init_right(|item, first: InitView<'_, F::Item>| {
+        config.init_item(settings.seed, item, first.sync);
+        if unrated(items, item) {
+            first.sync[..config.dims].fill(0.0);
+        }
+    });
+    Ok(engine)
+}
+
+fn measure<F: Form>(
+    engine: &Engine<F::Program>,
+    config: &Config,
+    test: &TestSet,
+    mean: f32,
+    tolerance: f64,
+    before: f64,
+) -> Measured {
+    let Objective { value, rmse } = Objective::new(engine.measure(&SquaredErrors(*config)), config.lambda);
+    let mut metrics = Metrics::from([("train_rmse", rmse)]);
+    if test.len() > 0 {
+        metrics.insert("test_rmse", test_rmse(&engine.left(), &engine.right(), config, test, mean));
+    }
+    let change = (before - value).abs() / before.abs();
+    let converged = tolerance > 0.0 && change <= tolerance;
+    Measured { objective: value, metrics, converged, advice: "try a smaller --step" }
+}
+
+/// Returns the error on unseen ratings. The sum's order does not depend on threads.
+fn test_rmse<U, I>(users: &SideView<'_, U>, items: &SideView<'_, I>, config: &Config, test: &TestSet, mean: f32) -> f64
+where
+    U: Vertex<Sync = Row<f32>>,
+    I: Vertex<Sync = Row<f32>>,
+{
+    let squared = |&(user, item, rating): &(u32, u32, f32)| {
+        let (user, item): (&[f32], &[f32]) = (users.sync(user as usize), items.sync(item as usize));
+        f64::from(rating - mean - dot(user, item)).powi(2)
+    };
+    let known: Vec<f64> = test.known.par_chunks(CHUNK).map(|chunk| chunk.iter().map(squared).sum()).collect();
+    let bias = |row: Option<&[f32]>, at: usize| match row {
+        Some(row) if config.biases => row[at],
+        _ => 0.0,
+    };
+    let guessed = |other: &OtherRating| {
+        let user = bias(other.left.map(|user| users.sync(user as usize)), config.dims);
+        let item = bias(other.right.map(|item| items.sync(item as usize)), config.dims + 1);
+        f64::from(other.rating - mean - user - item).powi(2)
+    };
+    let others: f64 = test.others.iter().map(guessed).sum();
+    ((known.iter().sum::<f64>() + others) / test.len() as f64).sqrt()
+}

@@ -1,0 +1,137 @@
+//! The run record: what a run was asked, what it did, and what that cost. Written by `--json` and drawn by `--report`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// Measured values by name.
+pub type Metrics = BTreeMap<&'static str, f64>;
+
+/// The record of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Record {
+    /// Version of the program.
+    pub megagrid: &'static str,
+    /// The command.
+    pub command: &'static str,
+    /// Every resolved option.
+    pub config: serde_json::Value,
+    /// Sizes of the input.
+    pub input: InputSizes,
+    /// What it ran on.
+    pub machine: Machine,
+    /// Wall-clock seconds of each phase.
+    pub phases: Phases,
+    /// Each iteration.
+    pub iterations: Vec<Iteration>,
+    /// How often data of each age (minus the reader's clock) was read; −1 is fresh.
+    pub staleness: BTreeMap<i64, u64>,
+    /// The end.
+    pub result: Outcome,
+    /// The most memory that the process has had; absent where the system does not tell.
+    pub peak_rss_bytes: Option<u64>,
+}
+
+/// Sizes of the input.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct InputSizes {
+    /// Left vertices.
+    pub left: usize,
+    /// Right vertices.
+    pub right: usize,
+    /// Edges to train on.
+    pub edges: usize,
+    /// Edges to test on.
+    pub test_edges: usize,
+}
+
+/// What a run ran on.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Machine {
+    /// Worker threads.
+    pub workers: usize,
+    /// Vector instructions used.
+    pub vector: &'static str,
+    /// Bytes of grid and vertex data that the plan expected.
+    pub memory_estimate_bytes: u64,
+    /// Bytes of grid and vertex data that there are.
+    pub memory_bytes: u64,
+}
+
+/// Wall-clock seconds of each phase.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Phases {
+    /// From files to edges.
+    pub load: f64,
+    /// Relabeling, splitting and grouping.
+    pub partition: f64,
+    /// Plan, grid and first values.
+    pub plan: f64,
+    /// Iterations, without evaluation.
+    pub train: f64,
+    /// Objective and metrics.
+    pub evaluate: f64,
+}
+
+/// One iteration.
+#[derive(Clone, Debug, Serialize)]
+pub struct Iteration {
+    /// Which, from 1.
+    pub iteration: u64,
+    /// Seconds of this iteration, without evaluation.
+    pub seconds: f64,
+    /// Seconds of all iterations so far, without evaluation.
+    pub train_seconds: f64,
+    /// Seconds of evaluation after this iteration.
+    pub evaluate_seconds: f64,
+    /// What the algorithm minimizes.
+    pub objective: f64,
+    /// Measured values.
+    pub metrics: Metrics,
+    /// Seconds in Exchange, mean over workers.
+    pub compute_seconds: f64,
+    /// Seconds with nothing to do, mean over workers.
+    pub wait_seconds: f64,
+    /// Seconds in Apply and GlobalSync, mean over workers.
+    pub sync_seconds: f64,
+    /// Bytes sent to other processes.
+    pub sent_bytes: u64,
+    /// Edges that Exchanges ran on.
+    pub updates: u64,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Outcome {
+    /// The last objective.
+    pub objective: Option<f64>,
+    /// The last measured values.
+    pub metrics: Metrics,
+    /// Iterations done.
+    pub iterations: u64,
+    /// Median over iterations after the first.
+    pub edges_per_second: Option<f64>,
+    /// Why it ended: `iterations`, `tolerance`, `interrupt`.
+    pub ended_by: &'static str,
+}
+
+/// Returns the median edges per second over iterations after the first, or of the only one.
+pub fn edges_per_second(iterations: &[Iteration]) -> Option<f64> {
+    let counted = if iterations.len() > 1 { &iterations[1..] } else { iterations };
+    let mut rates: Vec<f64> = counted.iter().map(|one| one.updates as f64 / one.seconds.max(1e-9)).collect();
+    rates.sort_by(f64::total_cmp);
+    let middle = rates.len() / 2;
+    match rates.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(rates[middle]),
+        _ => Some((rates[middle - 1] + rates[middle]) / 2.0),
+    }
+}
+
+/// Returns the most memory that this process has had.
+pub fn peak_rss_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}

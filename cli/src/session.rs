@@ -1,0 +1,179 @@
+//! A training run as its surroundings see it: record, progress, stopping, and what is written at the end.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use megagrid_engine::IterationReport;
+
+use crate::common::{self, Common};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::{self, Progress};
+use crate::record::{self, InputSizes, Iteration, Machine, Metrics, Outcome, Phases, Record};
+use crate::report;
+
+/// What an algorithm measured after an iteration.
+pub struct Measured {
+    /// What it minimizes.
+    pub objective: f64,
+    /// Other values.
+    pub metrics: Metrics,
+    /// Whether the tolerance is reached.
+    pub converged: bool,
+    /// What to do when the objective is no number.
+    pub advice: &'static str,
+}
+
+/// A run under way.
+pub struct Session<'o> {
+    options: &'o Common,
+    record: Record,
+    progress: Progress,
+    last: u64,
+    failure: Option<anyhow::Error>,
+}
+
+impl<'o> Session<'o> {
+    /// Begins a run of at most `last` iterations.
+    pub fn begin(options: &'o Common, command: &'static str, config: serde_json::Value, start: Start, last: u64) -> Self {
+        let record = Record {
+            megagrid: env!("CARGO_PKG_VERSION"),
+            command,
+            config,
+            input: start.input,
+            machine: start.machine,
+            phases: start.phases,
+            iterations: Vec::new(),
+            staleness: Default::default(),
+            result: Outcome { ended_by: "iterations", ..Outcome::default() },
+            peak_rss_bytes: None,
+        };
+        interrupt::iterations_begin();
+        Self { options, record, progress: Progress::iterations(options.quiet, 0, last), last, failure: None }
+    }
+
+    /// Takes an iteration; `measure` is timed apart. Breaks where the run has to end.
+    pub fn iteration(&mut self, report: &IterationReport, measure: impl FnOnce() -> Measured) -> ControlFlow<()> {
+        let begin = Instant::now();
+        let measured = measure();
+        let evaluate_seconds = begin.elapsed().as_secs_f64();
+        let phases = &mut self.record.phases;
+        phases.train += report.seconds;
+        phases.evaluate += evaluate_seconds;
+        for (&age, &reads) in &report.staleness {
+            *self.record.staleness.entry(age).or_insert(0) += reads;
+        }
+        self.record.iterations.push(Iteration {
+            iteration: report.iteration,
+            seconds: report.seconds,
+            train_seconds: phases.train,
+            evaluate_seconds,
+            objective: measured.objective,
+            metrics: measured.metrics,
+            compute_seconds: report.compute_seconds,
+            wait_seconds: report.wait_seconds,
+            sync_seconds: report.sync_seconds,
+            sent_bytes: report.sent_bytes,
+            updates: report.updates,
+        });
+        self.show(report);
+        if !measured.objective.is_finite() {
+            let (number, advice) = (measured.objective, measured.advice);
+            let iteration = report.iteration;
+            self.failure = Some(anyhow::anyhow!("the objective became {number} in iteration {iteration}; {advice}"));
+            return ControlFlow::Break(());
+        }
+        if measured.converged {
+            self.record.result.ended_by = "tolerance";
+            return ControlFlow::Break(());
+        }
+        if interrupt::asked() && report.iteration < self.last {
+            self.record.result.ended_by = "interrupt";
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn show(&self, report: &IterationReport) {
+        let Some(now) = self.record.iterations.last() else { return };
+        let mean = (now.train_seconds + self.record.phases.evaluate) / self.record.iterations.len() as f64;
+        let left = Duration::from_secs_f64(mean * self.last.saturating_sub(report.iteration) as f64);
+        let mut measured = format!("objective {:.4e}", now.objective);
+        for (name, value) in &now.metrics {
+            measured.push_str(&format!("  {name} {value:.4}"));
+        }
+        self.progress.show(report.iteration, report.updates as f64 / report.seconds.max(1e-9), &measured, left);
+    }
+
+    /// Ends a run: writes the record and the report, and fails if the run did.
+    pub fn end(mut self) -> anyhow::Result<Record> {
+        interrupt::iterations_end();
+        self.progress.end();
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let record = &mut self.record;
+        if let Some(last) = record.iterations.last() {
+            record.result.objective = Some(last.objective);
+            record.result.metrics = last.metrics.clone();
+            record.result.iterations = last.iteration;
+        }
+        record.result.edges_per_second = record::edges_per_second(&record.iterations);
+        record.peak_rss_bytes = record::peak_rss_bytes();
+        if record.result.ended_by != "interrupt" {
+            return Ok(self.record);
+        }
+        write_record(record, self.options)?;
+        let model = if self.options.model.is_some() { "no model was written" } else { "nothing was written" };
+        Err(Failure::Interrupted { iteration: record.result.iterations, left: model.to_owned() }.into())
+    }
+}
+
+/// What a run begins with.
+pub struct Start {
+    /// Sizes of the input.
+    pub input: InputSizes,
+    /// What it runs on.
+    pub machine: Machine,
+    /// What has been done so far.
+    pub phases: Phases,
+}
+
+/// Writes what `--json` and `--report` ask for.
+pub fn write_record(record: &Record, options: &Common) -> anyhow::Result<()> {
+    if let Some(path) = &options.json {
+        let text = serde_json::to_string_pretty(record).context("writing the run record")?;
+        common::write_text(path, &(text + "\n"))?;
+    }
+    if let Some(path) = &options.report {
+        common::write_text(path, &report::page(record)?)?;
+    }
+    Ok(())
+}
+
+/// Says in a few lines what a run did.
+pub fn summary(record: &Record) -> String {
+    let InputSizes { left, right, edges, test_edges } = record.input;
+    let Phases { load, partition, plan, train, evaluate } = record.phases;
+    let Outcome { iterations, edges_per_second, ended_by, .. } = record.result;
+    let mut text = format!("{}: {left} × {right} vertices, {edges} edges", record.command);
+    if test_edges > 0 {
+        text.push_str(&format!(", {test_edges} to test on"));
+    }
+    text.push_str(&format!("\n  {iterations} iterations (ended by {ended_by})"));
+    if let Some(rate) = edges_per_second {
+        let Machine { workers, vector, .. } = record.machine;
+        text.push_str(&format!(", {} edges/s with {workers} workers ({vector})", progress::engineering(rate)));
+    }
+    text.push_str(&format!(
+        "\n  seconds: load {load:.2}, partition {partition:.2}, plan {plan:.2}, train {train:.2}, evaluate {evaluate:.2}\n"
+    ));
+    for (name, value) in &record.result.metrics {
+        text.push_str(&format!("  {name} {value:.6}\n"));
+    }
+    if let Some(peak) = record.peak_rss_bytes {
+        text.push_str(&format!("  peak memory {}\n", progress::bytes(peak)));
+    }
+    text
+}

@@ -1,0 +1,82 @@
+//! Wrong usage: exit 2 and a message that says what would be right. Help that teaches.
+
+use crate::{Place, done, fails, run};
+
+#[test]
+fn options_out_of_range_are_refused() {
+    let place = Place::new();
+    let (ratings, graph) = (place.ratings(), place.graph());
+    let mf = |option: &str, value: &str, parts: &[&str]| fails(&["mf", &ratings, option, value], 2, parts);
+    mf("--dims", "0", &["dims is 0; expected 1 to 4096"]);
+    mf("--workers", "0", &["'0'", "--workers", "1..=4096"]);
+    mf("--holdout", "1.2", &["holdout 1.2 is out of range"]);
+    mf("--holdout", "0", &["holdout 0 is out of range"]);
+    mf("--step", "-1", &["step"]);
+    mf("--step", "0", &["step is 0; expected a number above 0"]);
+    mf("--lambda", "NaN", &["lambda is NaN"]);
+    mf("--init-std", "0", &["init-std is 0"]);
+    mf("--iterations", "0", &["--iterations"]);
+    mf("--tolerance=-1", "--quiet", &["tolerance is -1"]);
+    mf("--batch", "0", &["--batch"]);
+    mf("--work-per-clock", "0", &["work-per-clock is 0"]);
+    mf("--work-per-clock", "1.5", &["work-per-clock is 1.5; expected a number above 0 and at most 1"]);
+    mf("--vector", "mmx", &["vector level \"mmx\" is not one of this processor's"]);
+    mf("--format", "xls", &["format \"xls\" is unknown"]);
+    mf("--strategy", "metis", &["--strategy", "hdrf"]);
+    mf("--decay", "0.1", &["--plain-sgd"]);
+    let pagerank = |option: &str, value: &str, parts: &[&str]| fails(&["pagerank", &graph, option, value], 2, parts);
+    for damping in ["1.5", "0", "1", "NaN"] {
+        pagerank("--damping", damping, &["damping is", "expected a number above 0 and below 1"]);
+    }
+    pagerank("--tolerance", "inf", &["tolerance is inf"]);
+    pagerank("--work-per-clock", "0.5", &["work-per-clock is 0.5", "takes 1 only"]);
+    fails(&["pagerank", &graph, "--workers=-1"], 2, &["--workers"]);
+}
+
+#[test]
+fn slack_goes_with_ssp_and_essp() {
+    let place = Place::new();
+    let graph = place.graph();
+    for model in ["bsp", "async"] {
+        let args = ["pagerank", &graph, "--consistency", model, "--slack", "2"];
+        fails(&args, 2, &["--slack goes with --consistency ssp or essp", model]);
+    }
+    for model in ["ssp", "essp"] {
+        done(&["pagerank", &graph, "--consistency", model, "--slack", "2", "-q"]);
+    }
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    fails(&["mf", &ratings, "--test", &ratings, "--holdout", "0.1"], 2, &["cannot be used with"]);
+    fails(&["mf", &ratings, "--batch", "9", "--work-per-clock", "0.5"], 2, &["cannot be used with"]);
+    fails(&["mf", &ratings, "--checkpoint-every", "2"], 2, &["--checkpoint"]);
+    fails(&["mf"], 2, &["INPUT"]);
+    fails(&["fly"], 2, &["fly"]);
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    for command in ["demo", "pagerank", "mf", "plan", "recommend", "top"] {
+        let help = done(&[command, "--help"]);
+        assert!(help.contains(&format!("megagrid {command}")), "{help}");
+        assert!(help.contains("Example:"), "{help}");
+    }
+    let help = done(&["mf", "--help"]);
+    for shown in ["[default: 32]", "[default: 0.05]", "[default: 0.1]", "[default: 20]", "cores of the machine"] {
+        assert!(help.contains(shown), "no {shown} in: {help}");
+    }
+    assert!(done(&["--version"]).starts_with("megagrid "));
+    assert_eq!(run(&[]).code, Some(2));
+}
+
+#[test]
+fn a_plan_is_printed_without_running() {
+    let place = Place::new();
+    for text in [done(&["plan", "mf", &place.ratings(), "-w", "2"]), done(&["plan", "pagerank", &place.graph()])] {
+        assert!(text.contains("memory"), "{text}");
+    }
+    fails(&["plan", "mf", &place.ratings(), "--dims", "0"], 2, &["dims is 0"]);
+}

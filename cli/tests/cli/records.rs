@@ -1,0 +1,104 @@
+//! The run record: its fields, and numbers that another computation confirms.
+
+use serde_json::Value;
+
+use crate::{Place, done, json};
+
+fn has(value: &Value, fields: &[&str]) {
+    for field in fields {
+        assert!(value.get(field).is_some(), "no {field} in {value}");
+    }
+}
+
+fn has_schema(record: &Value, command: &str) {
+    has(record, &["megagrid", "command", "config", "input", "phases", "iterations", "staleness", "result"]);
+    has(record, &["peak_rss_bytes", "machine"]);
+    assert_eq!(record["command"], command);
+    has(&record["input"], &["left", "right", "edges", "test_edges"]);
+    has(&record["phases"], &["load", "partition", "plan", "train"]);
+    has(&record["result"], &["objective", "metrics", "iterations", "edges_per_second"]);
+    has(&record["machine"], &["workers", "vector", "memory_estimate_bytes"]);
+    let mut before = 0.0;
+    for (at, one) in record["iterations"].as_array().unwrap().iter().enumerate() {
+        has(one, &["seconds", "objective", "metrics", "compute_seconds", "wait_seconds", "sync_seconds", "sent_bytes"]);
+        assert_eq!(one["iteration"], at as u64 + 1);
+        assert_eq!(one["updates"], record["input"]["edges"]);
+        let train_seconds = one["train_seconds"].as_f64().unwrap();
+        assert!(train_seconds >= before);
+        before = train_seconds;
+    }
+    assert_eq!(record["phases"]["train"].as_f64().unwrap(), before);
+    assert!(record["staleness"]["-1"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn mf_writes_its_record() {
+    let place = Place::new();
+    let path = place.name("run.json");
+    let args = ["mf", &place.ratings(), "--holdout", "0.2", "-w", "2", "--iterations", "3", "--json", &path, "--seed", "7"];
+    let summary = done(&args);
+    assert!(summary.contains("test_rmse"), "{summary}");
+    let record = json(&path);
+    has_schema(&record, "mf");
+    let input = &record["input"];
+    assert_eq!(input["left"], 40);
+    assert_eq!(input["right"], 30);
+    assert_eq!(input["edges"].as_u64().unwrap() + input["test_edges"].as_u64().unwrap(), 960);
+    assert_eq!(record["iterations"].as_array().unwrap().len(), 3);
+    has(&record["result"]["metrics"], &["train_rmse", "test_rmse"]);
+    let config = &record["config"];
+    for (name, value) in [("dims", 32.into()), ("seed", Value::from(7)), ("workers", 2.into()), ("slack", 0.into())] {
+        assert_eq!(config[name], value, "{name}");
+    }
+    has(config, &["input", "format", "lambda", "step", "biases", "mean", "batch", "work_per_clock", "vector", "test"]);
+    // Running again replaces the record.
+    done(&args);
+}
+
+#[test]
+fn pagerank_writes_its_record_to_stdout() {
+    let place = Place::new();
+    let record: Value = serde_json::from_str(&done(&["pagerank", &place.graph(), "--json", "-"])).unwrap();
+    has_schema(&record, "pagerank");
+    let metrics = &record["result"]["metrics"];
+    assert!((metrics["sum"].as_f64().unwrap() - 1.0).abs() < 1e-6);
+    assert!(metrics["residual"].as_f64().unwrap() <= 1e-6);
+    assert_eq!(record["result"]["objective"], metrics["residual"]);
+    assert_eq!(record["result"]["ended_by"], "tolerance");
+}
+
+#[test]
+fn clocks_and_slack_show_in_the_staleness() {
+    let place = Place::new();
+    let path = place.name("run.json");
+    let clocks = ["--work-per-clock", "0.25", "--iterations", "5", "--json", &path, "-q", "-w", "2"];
+    done(&[&["mf", &place.ratings(), "--consistency", "ssp", "--slack", "3"][..], &clocks].concat());
+    let record = json(&path);
+    assert_eq!(record["config"]["batch"], 240);
+    for age in record["staleness"].as_object().unwrap().keys() {
+        let age: i64 = age.parse().unwrap();
+        assert!((-4..=-1).contains(&age), "{age}");
+    }
+}
+
+#[test]
+fn a_report_is_one_page_that_fetches_nothing() {
+    let place = Place::new();
+    let path = place.name("run.html");
+    done(&["mf", &place.ratings(), "--holdout", "0.1", "--iterations", "4", "--report", &path, "-q"]);
+    let page = std::fs::read_to_string(&path).unwrap();
+    assert!(page.starts_with("<!doctype html>"));
+    for shown in ["objective", "test_rmse", "staleness", "<svg", "lambda", "prefers-color-scheme", "@media print"] {
+        assert!(page.contains(shown), "no {shown}");
+    }
+    assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("src="));
+    assert!(!page.contains("NaN") && !page.contains("inf"), "only numbers are drawn");
+    let embedded = page.split_once("id=record>").unwrap().1.split_once("</script>").unwrap().0;
+    has_schema(&serde_json::from_str(embedded).unwrap(), "mf");
+}
+
+#[test]
+fn nothing_is_printed_when_quiet() {
+    let place = Place::new();
+    assert_eq!(done(&["pagerank", &place.graph(), "--quiet"]), "");
+}

@@ -1,0 +1,141 @@
+//! Memory left and memory used, from the files of a Linux system.
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::path::Path;
+
+/// Returns the bytes of memory that this process can still take without swapping; `None` where the system does not say.
+///
+/// The least of what the machine has available and what each control group around the process (version 1 or 2) leaves
+/// below its limit, where cached file pages count as free because the kernel drops them first.
+#[must_use]
+pub fn available_memory_bytes() -> Option<u64> {
+    available_memory_below(Path::new("/"))
+}
+
+/// [`available_memory_bytes`] from the system files below `root`.
+fn available_memory_below(root: &Path) -> Option<u64> {
+    let text = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
+    let machine = field(&text, "MemAvailable:").map(|kib| kib << 10);
+    machine.into_iter().chain(group_rooms(root)).min()
+}
+
+/// The files of a memory control group: limit, usage, and which lines of `memory.stat` count cached file pages.
+struct GroupFiles {
+    mount: &'static str,
+    limit: &'static str,
+    usage: &'static str,
+    cached: [&'static str; 2],
+}
+
+const VERSION_1: GroupFiles = GroupFiles {
+    mount: "sys/fs/cgroup/memory",
+    limit: "memory.limit_in_bytes",
+    usage: "memory.usage_in_bytes",
+    cached: ["total_active_file", "total_inactive_file"],
+};
+const VERSION_2: GroupFiles = GroupFiles {
+    mount: "sys/fs/cgroup",
+    limit: "memory.max",
+    usage: "memory.current",
+    cached: ["active_file", "inactive_file"],
+};
+
+/// Returns what each limited control group around this process has left, in bytes.
+fn group_rooms(root: &Path) -> Vec<u64> {
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let mut rooms = Vec::new();
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        let files = match controllers {
+            "" => VERSION_2,
+            _ if controllers.split(',').any(|name| name == "memory") => VERSION_1,
+            _ => continue,
+        };
+        // A container often sees its own group as the root of the mount, whatever the path says: the last ancestor, "".
+        for group in Path::new(path.trim_start_matches('/')).ancestors() {
+            rooms.extend(room_of(&root.join(files.mount).join(group), &files));
+        }
+    }
+    rooms
+}
+
+/// Returns the bytes between a group's usage and its limit; `None` when it has no limit.
+fn room_of(group: &Path, files: &GroupFiles) -> Option<u64> {
+    let number = |name| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+    let (limit, usage) = (number(files.limit)?, number(files.usage)?);
+    let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+    let cached: u64 = files.cached.iter().filter_map(|name| field(&stat, name)).sum();
+    Some(limit.saturating_sub(usage.saturating_sub(cached)))
+}
+
+/// Returns the most memory that this process has ever had resident, or has had since [`reset_peak_rss`], in bytes.
+#[must_use]
+pub fn peak_rss_bytes() -> Option<u64> {
+    Some(field(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")? << 10)
+}
+
+/// Starts [`peak_rss_bytes`] anew from what is resident now; returns whether the system did so.
+pub fn reset_peak_rss() -> bool {
+    fs::write("/proc/self/clear_refs", "5").is_ok()
+}
+
+/// Returns the number after `name` in a file of names and numbers.
+pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
+    let mut words = text.lines().map(str::split_whitespace).find(|words| words.clone().next() == Some(name))?;
+    words.nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "writes files")]
+    fn memory_left_is_the_least_of_machine_and_groups() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        assert_eq!(available_memory_below(root), None);
+        write(root, "proc/meminfo", "MemTotal:  9000 kB\nMemFree: 1 kB\nMemAvailable:    8000 kB\n");
+        assert_eq!(available_memory_below(root), Some(8000 << 10));
+
+        write(root, "proc/self/cgroup", "3:cpuset:/\n0::/outer/inner\n");
+        write(root, "sys/fs/cgroup/outer/inner/memory.max", "max\n");
+        write(root, "sys/fs/cgroup/outer/inner/memory.current", "1000\n");
+        assert_eq!(available_memory_below(root), Some(8000 << 10), "a group without a limit");
+        write(root, "sys/fs/cgroup/outer/memory.max", "5000\n");
+        write(root, "sys/fs/cgroup/outer/memory.current", "4000\n");
+        assert_eq!(available_memory_below(root), Some(1000), "the limit of an outer group");
+        write(root, "sys/fs/cgroup/outer/memory.stat", "anon 1\nactive_file 300\ninactive_file 400\nactive_anon 9\n");
+        assert_eq!(available_memory_below(root), Some(1700), "cached files count as free");
+        write(root, "sys/fs/cgroup/outer/memory.current", "9999\n");
+        assert_eq!(available_memory_below(root), Some(0), "more than allowed is in use");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "writes files")]
+    fn groups_of_version_1_are_found_at_the_root_of_a_container() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        write(root, "proc/self/cgroup", "4:hugetlb,memory:/docker/1234\nbroken line\n");
+        write(root, "sys/fs/cgroup/memory/memory.limit_in_bytes", "6000\n");
+        write(root, "sys/fs/cgroup/memory/memory.usage_in_bytes", "2500\n");
+        write(root, "sys/fs/cgroup/memory/memory.stat", "inactive_file 9\ntotal_inactive_file 500\n");
+        assert_eq!(available_memory_below(root), Some(4000));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    #[cfg_attr(miri, ignore = "asks the kernel")]
+    fn this_system_answers() {
+        assert!(available_memory_bytes().unwrap() > 0);
+        assert!(peak_rss_bytes().unwrap() > 1 << 20);
+    }
+}

@@ -1,0 +1,206 @@
+//! PageRank on the engine against an independent dense power method, and against closed forms.
+
+use std::ops::ControlFlow;
+
+use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
+use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
+use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
+use proptest::prelude::*;
+
+/// A graph by its links.
+#[derive(Debug)]
+struct Links {
+    pages: usize,
+    links: Vec<(u32, u32)>,
+}
+
+fn grouped(graph: &Links) -> GroupedEdges<()> {
+    let (left, right) = graph.links.iter().copied().unzip();
+    let data = vec![(); graph.links.len()];
+    let list = EdgeList { num_left: graph.pages, num_right: graph.pages, square: true, left, right, data };
+    GroupedEdges::new(list, &[Side::Right])
+}
+
+/// Small caches, so that small graphs have many shards.
+fn settings(workers: usize) -> Settings {
+    Settings { workers, topology: Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) }, ..Settings::default() }
+}
+
+fn rank(graph: &Links, sources: &[usize], settings: &Settings) -> (Vec<f32>, u64) {
+    let edges = grouped(graph);
+    let damping = Damping::DEFAULT;
+    let sequence = pagerank::sequence(damping, edges.num_edges() as u64).unwrap();
+    let offsets = edges.offsets(Side::Left);
+    let links = |page: usize| offsets[page + 1] - offsets[page];
+    let start = Start::new(damping, graph.pages, sources, &links);
+    let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
+    let input = Input { source: &edges, edge, capacities: [None, None] };
+    let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), settings).unwrap();
+    engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+    engine
+        .run(500, |_, engine| {
+            if engine.global().residual < 1e-8 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .unwrap();
+    let view = engine.right();
+    (pagerank::scores((0..graph.pages).map(|page| *view.master(page))), engine.iterations())
+}
+
+/// The power method on a dense matrix, in f64.
+fn dense(graph: &Links, restart: &[f64]) -> Vec<f64> {
+    let n = graph.pages;
+    let mut degree = vec![0.0; n];
+    graph.links.iter().for_each(|&(from, _)| degree[from as usize] += 1.0);
+    let mut matrix = vec![0.0; n * n];
+    for &(from, to) in &graph.links {
+        matrix[to as usize * n + from as usize] += 1.0 / degree[from as usize];
+    }
+    for page in (0..n).filter(|&page| degree[page] == 0.0) {
+        (0..n).for_each(|to| matrix[to * n + page] = restart[to]);
+    }
+    let mut scores = restart.to_vec();
+    for _ in 0..400 {
+        scores = (0..n)
+            .map(|to| {
+                let sum: f64 = (0..n).map(|from| matrix[to * n + from] * scores[from]).sum();
+                0.85 * sum + 0.15 * restart[to]
+            })
+            .collect();
+    }
+    scores
+}
+
+fn assert_close(scores: &[f32], expected: &[f64]) {
+    for (page, (&score, &expected)) in scores.iter().zip(expected).enumerate() {
+        assert!((f64::from(score) - expected).abs() < 1e-6, "page {page}: {score}, expected {expected}");
+    }
+    let sum: f64 = scores.iter().map(|&score| f64::from(score)).sum();
+    assert!((sum - 1.0).abs() < 1e-6, "scores sum to {sum}");
+}
+
+fn graphs() -> impl Strategy<Value = Links> {
+    // Few pages and many links: repeated links and self loops occur; pages without links are dangling.
+    (1_usize..60).prop_flat_map(|pages| {
+        let ids = 0..pages as u32;
+        prop::collection::vec((ids.clone(), ids), 1..300).prop_map(move |links| Links { pages, links })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn equals_the_dense_power_method(graph in graphs(), workers in 1_usize..=3) {
+        let restart = vec![1.0 / graph.pages as f64; graph.pages];
+        assert_close(&rank(&graph, &[], &settings(workers)).0, &dense(&graph, &restart));
+    }
+
+    #[test]
+    fn personalized_restarts_equal_the_dense_power_method(graph in graphs(), workers in 1_usize..=2) {
+        let mut restart = vec![0.0; graph.pages];
+        let sources = [0, graph.pages / 2];
+        sources.iter().for_each(|&page| restart[page] += 0.5);
+        assert_close(&rank(&graph, &sources, &settings(workers)).0, &dense(&graph, &restart));
+    }
+}
+
+/// A clique of `k` pages, one of which links to a cycle of `c` pages and back: scores follow from two equations.
+#[test]
+fn a_cycle_alone_shares_equally_and_a_clique_with_a_tail_follows_its_equations() {
+    let c = 40;
+    let cycle = Links { pages: c, links: (0..c as u32).map(|i| (i, (i + 1) % c as u32)).collect() };
+    assert_close(&rank(&cycle, &[], &settings(2)).0, &vec![1.0 / c as f64; c]);
+
+    // Clique 0..k; page 0 also links to page k, the first of the cycle k..k + c, which links on within the cycle alone.
+    let (k, c) = (6_usize, 5_usize);
+    let mut links = Vec::new();
+    for i in 0..k as u32 {
+        links.extend((0..k as u32).filter(|&j| j != i).map(|j| (i, j)));
+    }
+    links.push((0, k as u32));
+    for i in 0..c {
+        links.push(((k + i) as u32, (k + (i + 1) % c) as u32));
+    }
+    let n = (k + c) as f64;
+    let (d, base) = (0.85, 0.15 / n);
+    // x0: the clique's page with the extra link; x: each other. x0 = base + d (k-1) x / (k-1); x = base + d (x0 / k + (k-2) x / (k-1)).
+    let m = (k - 1) as f64;
+    let x = base * (1.0 + d / k as f64) / (1.0 - d * d / k as f64 - d * (m - 1.0) / m);
+    let x0 = base + d * x;
+    // On the cycle y_0 = base + d x0 / k + d y_{c-1}, y_i = base + d y_{i-1}.
+    let turn = d.powi(c as i32);
+    let around = (1.0 - turn) / (1.0 - d);
+    let y0 = (base * around + d * x0 / k as f64) / (1.0 - turn);
+    let mut expected = vec![x0];
+    expected.extend(std::iter::repeat_n(x, k - 1));
+    let mut y = y0;
+    for _ in 0..c {
+        expected.push(y);
+        y = base + d * y;
+    }
+    for workers in 1..=3 {
+        assert_close(&rank(&Links { pages: k + c, links: links.clone() }, &[], &settings(workers)).0, &expected);
+    }
+}
+
+fn random_links(pages: u32, links: usize) -> Links {
+    let mut state = 7_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // A square favours small ids: hubs.
+        let unit = (state >> 33) as f64 / (1_u64 << 31) as f64;
+        ((unit * unit) * f64::from(pages)) as u32
+    };
+    Links { pages: pages as usize, links: (0..links).map(|_| (next(), next())).collect() }
+}
+
+#[test]
+fn two_runs_of_one_shape_are_bit_identical_and_shapes_agree() {
+    let graph = random_links(3000, 60_000);
+    let (one, _) = rank(&graph, &[], &settings(1));
+    for workers in 1..=3 {
+        let (first, iterations) = rank(&graph, &[], &settings(workers));
+        let (second, again) = rank(&graph, &[], &settings(workers));
+        assert_eq!((&first, iterations), (&second, again), "{workers} workers");
+        assert!(first.iter().zip(&one).all(|(a, b)| (a - b).abs() < 1e-7));
+    }
+}
+
+#[test]
+fn slack_and_no_grid_reach_the_same_scores() {
+    let graph = random_links(3000, 60_000);
+    let (expected, _) = rank(&graph, &[], &settings(1));
+    for slack in [Some(1), Some(3), None] {
+        let (scores, _) = rank(&graph, &[], &Settings { slack, ..settings(3) });
+        assert!(scores.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-6), "slack {slack:?}");
+    }
+    let (scores, _) = rank(&graph, &[], &Settings { grid: false, ..settings(2) });
+    assert!(scores.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-7));
+}
+
+#[test]
+fn staleness_stays_within_the_slack() {
+    let graph = random_links(3000, 60_000);
+    let edges = grouped(&graph);
+    let sequence = pagerank::sequence(Damping::DEFAULT, 60_000).unwrap();
+    for slack in [Some(0), Some(2)] {
+        let input = Input {
+            source: &edges,
+            edge: EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} },
+            capacities: [None, None],
+        };
+        let links = |_| 1;
+        let start = Start::new(Damping::DEFAULT, graph.pages, &[], &links);
+        let settings = Settings { slack, ..settings(3) };
+        let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), &settings).unwrap();
+        let mut ages = Vec::new();
+        engine
+            .run(20, |report, _| {
+                ages.extend(report.staleness.keys().copied());
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        let oldest = -(slack.unwrap() as i64) - 1;
+        assert!(ages.iter().all(|&age| age >= oldest && (slack != Some(0) || age == -1)), "{slack:?}: {ages:?}");
+    }
+}
