@@ -23,8 +23,8 @@
 
 use bytemuck::{Pod, Zeroable};
 use megagrid_stages::{
-    Add, AddView, Apply, BatchSize, Context, Error, Exchange, GlobalSync, MasterView, Program, Read, ReadView, Sequence,
-    Side, Stages, Value, Vertex,
+    Add, AddView, Apply, BatchSize, Context, Error, Exchange, GlobalSync, MasterView, Program, Read, ReadView,
+    Sequence, Side, Stages, Value, Vertex,
 };
 use serde::{Deserialize, Serialize};
 
@@ -138,7 +138,10 @@ impl GlobalSync<PageRank> for Measure {
 /// None that data can cause.
 pub fn sequence(damping: Damping, edges: u64) -> Result<Sequence<PageRank, impl Stages<PageRank>>, Error> {
     let batch = BatchSize::EdgesOf(Side::Right, edges.div_ceil(BATCHES).max(MIN_BATCH_EDGES));
-    Sequence::new().mini_batch(batch, |b| b.exchange(Follow).apply_right(Settle)).global_sync(Measure { damping }).build()
+    Sequence::new()
+        .mini_batch(batch, |b| b.exchange(Follow).apply_right(Settle))
+        .global_sync(Measure { damping })
+        .build()
 }
 
 /// Batches of an iteration (measured: 32 need as many iterations as one page at a time).
@@ -185,7 +188,12 @@ pub struct Start<'s> {
 impl<'s> Start<'s> {
     /// Begins with restarts at the pages `sources`, equally likely; at all pages if there are none.
     #[must_use]
-    pub fn new(damping: Damping, pages: usize, sources: &[usize], out_degree: &'s (dyn Fn(usize) -> u64 + Sync)) -> Self {
+    pub fn new(
+        damping: Damping,
+        pages: usize,
+        sources: &[usize],
+        out_degree: &'s (dyn Fn(usize) -> u64 + Sync),
+    ) -> Self {
         let restart = (!sources.is_empty()).then(|| {
             let mut restart = vec![0.0; pages];
             sources.iter().for_each(|&page| restart[page] += 1.0 / sources.len() as f32);

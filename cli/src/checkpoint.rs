@@ -9,6 +9,7 @@ use crate::failure::usage;
 /// Options about checkpoints.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 #[command(next_help_heading = "Checkpoints")]
+#[group(id = "checkpoints")]
 pub struct Options {
     /// Write checkpoints to this directory; one at the end or when interrupted.
     #[arg(long, value_name = "DIR")]

@@ -57,7 +57,7 @@ pub enum Consistency {
 #[derive(Clone, Debug, clap::Args)]
 pub struct Common {
     /// Worker threads [default: the cores of the machine].
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub workers: Option<u32>,
     /// How fresh the data is that workers read.
     #[arg(long, value_enum, default_value = "bsp", help_heading = "Consistency")]

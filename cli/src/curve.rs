@@ -33,7 +33,14 @@ pub fn draw(series: &[Series<'_>], level: f64) -> String {
         let line: String = line.iter().collect();
         text.push_str(&format!("{value:>8.3} ┤{}\n", line.trim_end()));
     }
-    text.push_str(&format!("{:>8} └{}\n{:>10}1{:>end$}\n", "", "─".repeat(width), "", width / STEP, end = width.max(2) - 2));
+    text.push_str(&format!(
+        "{:>8} └{}\n{:>10}1{:>end$}\n",
+        "",
+        "─".repeat(width),
+        "",
+        width / STEP,
+        end = width.max(2) - 2
+    ));
     text
 }
 

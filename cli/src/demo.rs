@@ -27,13 +27,13 @@ pub struct Args {
 
 /// Ratings of which a good model comes close to the noise: many for each parameter.
 fn ratings(seed: u64) -> RatingsSettings {
-    RatingsSettings { num_users: 3000, num_items: 1000, num_ratings: 500_000, seed, ..RatingsSettings::default() }
+    RatingsSettings { num_users: 4000, num_items: 1500, num_ratings: 1_000_000, seed, ..RatingsSettings::default() }
 }
 
 fn options(planted: &RatingsSettings) -> Options {
     Options {
         dims: planted.latent_dim,
-        lambda: 0.02,
+        lambda: 0.04,
         step: 0.1,
         init_std: 0.1,
         plain_sgd: false,

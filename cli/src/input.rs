@@ -28,7 +28,7 @@ pub struct Unseen {
     #[arg(long, value_name = "FILE", conflicts_with = "holdout")]
     pub test: Option<std::path::PathBuf>,
     /// Part of the ratings, above 0 and below 1, to keep for testing.
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", allow_negative_numbers = true)]
     pub holdout: Option<f64>,
 }
 
@@ -36,9 +36,7 @@ impl Unseen {
     /// Checks the ranges of the options.
     pub fn check(&self) -> anyhow::Result<()> {
         match self.holdout {
-            Some(part) if !(part > 0.0 && part < 1.0) => {
-                Err(megagrid_datasets::Error::HoldoutRange(part).into())
-            }
+            Some(part) if !(part > 0.0 && part < 1.0) => Err(megagrid_datasets::Error::HoldoutRange(part).into()),
             _ => Ok(()),
         }
     }
@@ -64,7 +62,7 @@ impl TestSet {
 pub fn graph(source: &Source, options: &Common, phases: &mut Phases) -> anyhow::Result<Prepared<()>> {
     let _progress = Progress::spinner(options.quiet, "loading");
     let begin = Instant::now();
-    let format = source.format.0;
+    let format = stated(source, Format::Edges)?;
     if is_cache(&source.input, format)? {
         return opened(&source.input, phases);
     }
@@ -85,7 +83,7 @@ pub fn ratings(
 ) -> anyhow::Result<(Prepared<f32>, TestSet)> {
     let _progress = Progress::spinner(options.quiet, "loading");
     let begin = Instant::now();
-    let format = source.format.0;
+    let format = stated(source, Format::Ratings)?;
     let cached = is_cache(&source.input, format)?;
     if cached && unseen.holdout.is_none() {
         let prepared = opened(&source.input, phases)?;
@@ -118,6 +116,18 @@ pub fn ratings(
 /// Reads ratings as they are, from text or from a cache.
 pub fn plain_ratings(path: &Path) -> anyhow::Result<Dataset<f32>> {
     Ok(if is_cache(path, None)? { Cache::open(path)?.to_dataset()? } else { read_ratings(path, None)? })
+}
+
+/// Returns the format stated. What could be anything is taken for `wanted`, so that the line in the way is named.
+fn stated(source: &Source, wanted: Format) -> anyhow::Result<Option<Format>> {
+    if source.format.0.is_some() {
+        return Ok(source.format.0);
+    }
+    match Format::detect(&source.input) {
+        Ok(Format::Text) | Err(megagrid_datasets::Error::UnknownFormat { .. }) => Ok(Some(wanted)),
+        Ok(_) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn is_cache(path: &Path, format: Option<Format>) -> anyhow::Result<bool> {

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use megagrid_datasets::output::{Column, read_table};
 use megagrid_datasets::Dictionary;
+use megagrid_datasets::output::{Column, read_table};
 use serde::{Deserialize, Serialize};
 
 /// The layout that this program writes and reads.

@@ -28,7 +28,7 @@ pub struct Args {
     #[command(flatten)]
     pub source: Source,
     /// The chance of following a link instead of restarting, above 0 and below 1.
-    #[arg(long, default_value_t = Damping::DEFAULT.get())]
+    #[arg(long, default_value_t = Damping::DEFAULT.get(), allow_negative_numbers = true)]
     pub damping: f64,
     /// Restart at these vertices alone, by their names in the input (personalized).
     #[arg(long, value_name = "ID", value_delimiter = ',')]
@@ -37,10 +37,10 @@ pub struct Args {
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
     /// End when an iteration changes the scores by no more than this, in total (L1).
-    #[arg(long, default_value_t = 1e-6)]
+    #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true)]
     pub tolerance: f64,
     /// Part of an iteration between two clocks; PageRank takes 1 only.
-    #[arg(long, default_value_t = 1.0, value_name = "X", help_heading = "Consistency")]
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_name = "X", help_heading = "Consistency")]
     pub work_per_clock: f64,
     #[command(flatten)]
     pub common: Common,
@@ -54,7 +54,9 @@ impl Args {
         }
         if self.work_per_clock != 1.0 {
             let found = self.work_per_clock;
-            return Err(usage(format!("work-per-clock is {found}; PageRank settles all scores at once and takes 1 only")));
+            return Err(usage(format!(
+                "work-per-clock is {found}; PageRank settles all scores at once and takes 1 only"
+            )));
         }
         Ok(damping)
     }
@@ -85,7 +87,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let machine = machine(&engine, &settings);
     let start = Start { input, machine, phases };
     let mut session = Session::begin(&args.common, "pagerank", config, start, args.iterations);
-    engine.run(args.iterations, |report, engine| session.iteration(report, || measure(&engine.global(), args.tolerance)))?;
+    engine.run(args.iterations, |report, engine| {
+        session.iteration(report, || measure(&engine.global(), args.tolerance))
+    })?;
     let mut record = session.end()?;
 
     let view = engine.right();
@@ -163,7 +167,9 @@ fn sources(wanted: &[String], names: &Names) -> anyhow::Result<Vec<usize>> {
     let lookup = names.get(Side::Left)?.lookup();
     let find = |name: &String| {
         let found = lookup.find(name).map(|id| id as usize);
-        found.ok_or_else(|| anyhow::anyhow!("--restart: no vertex \"{name}\" in the graph; name vertices as the input does"))
+        found.ok_or_else(|| {
+            anyhow::anyhow!("--restart: no vertex \"{name}\" in the graph; name vertices as the input does")
+        })
     };
     wanted.iter().map(find).collect()
 }

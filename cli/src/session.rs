@@ -36,7 +36,13 @@ pub struct Session<'o> {
 
 impl<'o> Session<'o> {
     /// Begins a run of at most `last` iterations.
-    pub fn begin(options: &'o Common, command: &'static str, config: serde_json::Value, start: Start, last: u64) -> Self {
+    pub fn begin(
+        options: &'o Common,
+        command: &'static str,
+        config: serde_json::Value,
+        start: Start,
+        last: u64,
+    ) -> Self {
         let record = Record {
             megagrid: env!("CARGO_PKG_VERSION"),
             command,

@@ -354,8 +354,7 @@ impl<P: Program> Engine<P> {
     }
 }
 
-type Arrays<P> =
-    (Arc<VertexArrays<<P as Program>::Left>>, Arc<VertexArrays<<P as Program>::Right>>);
+type Arrays<P> = (Arc<VertexArrays<<P as Program>::Left>>, Arc<VertexArrays<<P as Program>::Right>>);
 
 /// The first values of a vertex.
 pub struct InitView<'a, V: Vertex> {
@@ -439,7 +438,8 @@ pub fn estimate_bytes<P: Program>(plan: &Plan, dims: [usize; 2]) -> u64 {
             };
             items * size_of::<S::Item>()
         }
-        let row = of::<V::Sync>(width) + of::<V::Mirror>(width) + of::<V::Master>(width) + copies * of::<V::Delta>(width);
+        let row =
+            of::<V::Sync>(width) + of::<V::Mirror>(width) + of::<V::Master>(width) + copies * of::<V::Delta>(width);
         rows as u64 * row as u64
     }
     let rows = |side: &plan::SideShape| side.bounds.last().copied().unwrap_or(0);

@@ -25,7 +25,9 @@ pub enum Error {
     #[error("a vertex type has counts, and no capacities were given; pass one number for each vertex")]
     NoCapacities,
     /// Mini-batches of edges of different sizes, or within each other.
-    #[error("mini-batches of edges must have one size and not lie within each other; use batches of vertices inside or outside")]
+    #[error(
+        "mini-batches of edges must have one size and not lie within each other; use batches of vertices inside or outside"
+    )]
     EdgeBatches,
     /// Both sides index the same vertices, but the graph does not say so, or the other way round.
     #[error("the program runs on a {expected} graph and the input is {found}; {advice}")]

@@ -185,7 +185,13 @@ impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
         }
     }
 
-    fn run_widths<I: Id, W: Width>(self, grid: &Grid<P>, edges: &LocalEdges<I>, widths: (W, W), cx: &mut Context<'_, P>) {
+    fn run_widths<I: Id, W: Width>(
+        self,
+        grid: &Grid<P>,
+        edges: &LocalEdges<I>,
+        widths: (W, W),
+        cx: &mut Context<'_, P>,
+    ) {
         let Self { stage, block, left, right, data } = self;
         let walk = Walk { edges, block, left, right, data, stage, widths };
         grid.level.run(OneBlock { walk, cx });
@@ -193,8 +199,12 @@ impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
 }
 
 fn has_rows<V: Vertex>() -> bool {
-    let shapes =
-        [<V::Sync as Store>::SHAPE, <V::Delta as Store>::SHAPE, <V::Mirror as Store>::SHAPE, <V::Master as Store>::SHAPE];
+    let shapes = [
+        <V::Sync as Store>::SHAPE,
+        <V::Delta as Store>::SHAPE,
+        <V::Mirror as Store>::SHAPE,
+        <V::Master as Store>::SHAPE,
+    ];
     shapes.contains(&Shape::Row)
 }
 

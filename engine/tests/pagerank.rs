@@ -23,7 +23,11 @@ fn grouped(graph: &Links) -> GroupedEdges<()> {
 
 /// Small caches, so that small graphs have many shards.
 fn settings(workers: usize) -> Settings {
-    Settings { workers, topology: Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) }, ..Settings::default() }
+    Settings {
+        workers,
+        topology: Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) },
+        ..Settings::default()
+    }
 }
 
 fn rank(graph: &Links, sources: &[usize], settings: &Settings) -> (Vec<f32>, u64) {
@@ -38,9 +42,12 @@ fn rank(graph: &Links, sources: &[usize], settings: &Settings) -> (Vec<f32>, u64
     let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), settings).unwrap();
     engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
     engine
-        .run(500, |_, engine| {
-            if engine.global().residual < 1e-8 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })
+        .run(
+            500,
+            |_, engine| {
+                if engine.global().residual < 1e-8 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            },
+        )
         .unwrap();
     let view = engine.right();
     (pagerank::scores((0..graph.pages).map(|page| *view.master(page))), engine.iterations())

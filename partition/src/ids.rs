@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// One side of a bipartite graph: users, documents, samples, sources are left; items, words, features, targets right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub enum Side {
     /// Users, documents, samples, sources.
     Left,

@@ -10,7 +10,7 @@ use crate::store::Store;
 use crate::vertex::Vertex;
 
 /// The access modes as values, from which an engine derives its schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub enum Mode {
     /// See [`Read`].
     Read,

@@ -24,7 +24,7 @@ impl BatchSize {
 }
 
 /// In which order batches run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub enum BatchOrder {
     /// The same in every iteration, ascending.
     #[default]

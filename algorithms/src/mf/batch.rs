@@ -51,7 +51,13 @@ impl Exchange<MfBatch> for Gradient {
     type Right = Add;
 
     #[inline(always)]
-    fn exchange(&self, user: AddView<'_, User>, item: AddView<'_, Item>, rating: &mut f32, _: &mut Context<'_, MfBatch>) {
+    fn exchange(
+        &self,
+        user: AddView<'_, User>,
+        item: AddView<'_, Item>,
+        rating: &mut f32,
+        _: &mut Context<'_, MfBatch>,
+    ) {
         let error = *rating - dot(user.sync, item.sync);
         axpy(user.delta, error, item.sync);
         axpy(user.delta, -self.0.lambda, user.sync);

@@ -51,7 +51,13 @@ impl Exchange<Mf> for Descend {
     type Right = Update;
 
     #[inline(always)]
-    fn exchange(&self, user: UpdateView<'_, User>, item: UpdateView<'_, Item>, rating: &mut f32, cx: &mut Context<'_, Mf>) {
+    fn exchange(
+        &self,
+        user: UpdateView<'_, User>,
+        item: UpdateView<'_, Item>,
+        rating: &mut f32,
+        cx: &mut Context<'_, Mf>,
+    ) {
         let config = &self.0;
         let error = *rating - dot(user.sync, item.sync);
         let (p_step, q_step) = if config.adaptive {

@@ -17,7 +17,9 @@ pub mod batch;
 pub mod in_place;
 mod model;
 
-pub use model::{Model, Objective, Sums, SquaredErrors};
+pub use model::{Model, Objective, SquaredErrors, Sums};
+
+use megagrid_partition::SplitMix;
 
 use crate::Error;
 
@@ -95,28 +97,16 @@ impl Config {
     }
 
     fn init(&self, seed: u64, vertex: u64, row: &mut [f32], one: Option<usize>) {
-        let mut random = Normal(seed ^ vertex.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        row[..self.dims].iter_mut().for_each(|value| *value = self.init_std * random.next());
+        let mut random = SplitMix::new(seed, vertex);
+        row[..self.dims].iter_mut().for_each(|value| *value = self.init_std * normal(&mut random));
         if let Some(one) = one {
             row[one] = 1.0;
         }
     }
 }
 
-/// Draws standard normal numbers: splitmix64 and the Box–Muller transform.
-struct Normal(u64);
-
-impl Normal {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn next(&mut self) -> f32 {
-        let (radius, angle) = (1.0 - self.uniform(), self.uniform());
-        ((-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()) as f32
-    }
+/// Draws a standard normal number (Box and Muller 1958).
+fn normal(random: &mut SplitMix) -> f32 {
+    let (radius, angle) = (1.0 - random.unit(), random.unit());
+    ((-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()) as f32
 }

@@ -4,7 +4,6 @@ mod form;
 pub mod saved;
 mod train;
 
-
 use clap::ValueEnum;
 use megagrid_algorithms::mf::Config;
 use megagrid_engine::Settings;
@@ -53,19 +52,19 @@ pub struct Options {
     #[arg(long, default_value_t = Config::default().dims, value_name = "K")]
     pub dims: usize,
     /// Weight of the regularizer, for each rating.
-    #[arg(long, default_value_t = Config::default().lambda)]
+    #[arg(long, default_value_t = Config::default().lambda, allow_negative_numbers = true)]
     pub lambda: f32,
     /// Size of a step along the gradient.
-    #[arg(long, default_value_t = Config::default().step)]
+    #[arg(long, default_value_t = Config::default().step, allow_negative_numbers = true)]
     pub step: f32,
     /// Standard deviation of the first values.
-    #[arg(long, default_value_t = Config::default().init_std)]
+    #[arg(long, default_value_t = Config::default().init_std, allow_negative_numbers = true)]
     pub init_std: f32,
     /// Plain steps that decay, instead of steps that adapt to each row (AdaGrad).
     #[arg(long)]
     pub plain_sgd: bool,
     /// Decay of plain steps: step / (1 + decay · (iteration − 1)) [default: 0.1].
-    #[arg(long, requires = "plain_sgd")]
+    #[arg(long, requires = "plain_sgd", allow_negative_numbers = true)]
     pub decay: Option<f32>,
     /// Learn a bias for each user and item.
     #[arg(long)]
@@ -83,13 +82,19 @@ pub struct Options {
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
     /// End when the objective changes by no more than this part of itself [default: 0, never].
-    #[arg(long, default_value_t = 0.0, hide_default_value = true)]
+    #[arg(long, default_value_t = 0.0, hide_default_value = true, allow_negative_numbers = true)]
     pub tolerance: f64,
     /// Ratings in a mini-batch, which is a clock [default: all in place, a 64th for batch].
     #[arg(long, value_name = "RATINGS", value_parser = clap::value_parser!(u64).range(1..))]
     pub batch: Option<u64>,
     /// Size of a mini-batch, as a part of all ratings: above 0, at most 1.
-    #[arg(long, value_name = "X", conflicts_with = "batch", help_heading = "Consistency")]
+    #[arg(
+        long,
+        value_name = "X",
+        allow_negative_numbers = true,
+        conflicts_with = "batch",
+        help_heading = "Consistency"
+    )]
     pub work_per_clock: Option<f64>,
 }
 

@@ -102,8 +102,7 @@ impl Saved {
     /// Returns the best items of a user, best first, but for those that `skip` names.
     pub fn best(&self, user: u32, number: usize, skip: impl Fn(u32) -> bool) -> Vec<(u32, f32)> {
         let items = (0..self.items.len() as u32).filter(|&item| !skip(item));
-        let mut scored: Vec<_> =
-            items.map(|item| (item, self.model.predict(user as usize, item as usize))).collect();
+        let mut scored: Vec<_> = items.map(|item| (item, self.model.predict(user as usize, item as usize))).collect();
         scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         scored.truncate(number);
         scored

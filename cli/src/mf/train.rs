@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use megagrid_algorithms::mf::{Config, Model, Objective, SquaredErrors};
 use megagrid_datasets::{Names, OtherRating, Prepared};
-use megagrid_engine::{EdgeInput, Engine, Input, InitView, Settings, SideView, estimate_bytes};
+use megagrid_engine::{EdgeInput, Engine, InitView, Input, Settings, SideView, estimate_bytes};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::kernels::dot;
 use megagrid_stages::{Row, Vertex};

@@ -46,9 +46,8 @@ fn tiles(record: &Record) -> String {
     tiles.extend(record.result.edges_per_second.map(|rate| ("edges/s".to_owned(), progress::engineering(rate))));
     tiles.extend(record.peak_rss_bytes.map(|peak| ("peak memory".to_owned(), progress::bytes(peak))));
     tiles.extend(record.result.metrics.iter().map(|(name, value)| ((*name).to_owned(), format!("{value:.5}"))));
-    let tile = |(name, value): (String, String)| {
-        format!("<div><b>{}</b><span>{}</span></div>", escape(&value), escape(&name))
-    };
+    let tile =
+        |(name, value): (String, String)| format!("<div><b>{}</b><span>{}</span></div>", escape(&value), escape(&name));
     format!("<div class=tiles>{}</div>", tiles.into_iter().map(tile).collect::<String>())
 }
 

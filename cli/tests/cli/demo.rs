@@ -7,7 +7,8 @@ fn the_demo_comes_near_its_answer() {
     let place = Place::new();
     let path = place.name("demo.json");
     let text = done(&["demo", "--json", &path]);
-    for shown in ["planted factors", "RMSE by iteration", "●", "─", "as predicted and as planted", "Next: megagrid mf"] {
+    for shown in ["planted factors", "RMSE by iteration", "●", "─", "as predicted and as planted", "Next: megagrid mf"]
+    {
         assert!(text.contains(shown), "no {shown} in: {text}");
     }
     let error = json(&path)["result"]["metrics"]["test_rmse"].as_f64().unwrap();

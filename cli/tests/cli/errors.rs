@@ -40,7 +40,7 @@ fn missing_and_empty_files_are_named() {
     let empty = place.file("empty.txt", "");
     fails(&["mf", &empty, "--format", "ratings"], 1, &["empty.txt: no ratings in it"]);
     fails(&["pagerank", &empty, "--format", "edges"], 1, &["empty.txt: no edges in it"]);
-    fails(&["pagerank", &empty], 1, &["empty.txt"]);
+    fails(&["pagerank", &empty], 1, &["empty.txt: no edges in it"]);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn damaged_caches_are_refused() {
     let mut changed = whole.clone();
     changed[8] += 1;
     fails(&["pagerank", &place.file("version.mgrid", &changed)], 1, &["version.mgrid", "expected 1"]);
-    for at in [40, 700] {
+    for at in [40, 600, 650] {
         let mut changed = whole.clone();
         changed[at] ^= 1;
         fails(&["pagerank", &place.file("bits.mgrid", &changed)], 1, &["bits.mgrid", "damaged"]);

@@ -12,7 +12,18 @@ fn an_interrupt_ends_after_the_iteration() {
     for signal in ["-INT", "-TERM"] {
         let (record, model) = (place.name("run.json"), place.name("model"));
         let child = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
-            .args(["mf", &place.ratings(), "--iterations", "1000000000", "--json", &record, "--model", &model, "-w", "1"])
+            .args([
+                "mf",
+                &place.ratings(),
+                "--iterations",
+                "1000000000",
+                "--json",
+                &record,
+                "--model",
+                &model,
+                "-w",
+                "1",
+            ])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

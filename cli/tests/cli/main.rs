@@ -17,10 +17,12 @@ use tempfile::TempDir;
 pub struct Place(TempDir);
 
 impl Place {
+    /// Makes an empty directory.
     pub fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
+    /// Returns a path in the directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
@@ -65,8 +67,11 @@ impl Place {
 
 /// What a command did.
 pub struct Ran {
+    /// The exit code.
     pub code: Option<i32>,
+    /// What it printed.
     pub stdout: String,
+    /// What it said.
     pub stderr: String,
 }
 

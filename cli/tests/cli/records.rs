@@ -35,7 +35,8 @@ fn has_schema(record: &Value, command: &str) {
 fn mf_writes_its_record() {
     let place = Place::new();
     let path = place.name("run.json");
-    let args = ["mf", &place.ratings(), "--holdout", "0.2", "-w", "2", "--iterations", "3", "--json", &path, "--seed", "7"];
+    let args =
+        ["mf", &place.ratings(), "--holdout", "0.2", "-w", "2", "--iterations", "3", "--json", &path, "--seed", "7"];
     let summary = done(&args);
     assert!(summary.contains("test_rmse"), "{summary}");
     let record = json(&path);

@@ -96,7 +96,10 @@ impl<I: Id> LocalEdges<I> {
         let mut pairs = Self { left, right, ..Self::new(right_rows, false) };
         for (span, &left_rows) in bounds.windows(2).zip(left_rows) {
             let edges = span[0]..span[1];
-            assert!(pairs.left[edges.clone()].iter().all(|id| id.index() < left_rows), "left ids are rows of their shard");
+            assert!(
+                pairs.left[edges.clone()].iter().all(|id| id.index() < left_rows),
+                "left ids are rows of their shard"
+            );
             pairs.ends.push(Block { edges: edges.clone(), rights: edges, runs: 0..0, left_rows });
         }
         pairs

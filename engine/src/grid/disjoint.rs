@@ -552,8 +552,7 @@ type DeltaItem<V> = <<V as Vertex>::Delta as Store>::Item;
 
 impl<P: Program, E: Exchange<P>, I: Id, W: Width> Group<'_, P, E, I, W> {
     /// Whether the delta of the right vertex is one value, to be kept at hand.
-    const AT_HAND: bool =
-        matches!((E::Right::MODE, <P::Right as Vertex>::Delta::SHAPE), (Mode::Add, Shape::Value));
+    const AT_HAND: bool = matches!((E::Right::MODE, <P::Right as Vertex>::Delta::SHAPE), (Mode::Add, Shape::Value));
 
     #[inline(always)]
     fn run(&mut self, degree: usize, data: &mut Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {

@@ -66,6 +66,18 @@ impl Edges {
     }
 }
 
+impl From<LocalEdges<u16>> for Edges {
+    fn from(edges: LocalEdges<u16>) -> Self {
+        Self::Narrow(edges)
+    }
+}
+
+impl From<LocalEdges<u32>> for Edges {
+    fn from(edges: LocalEdges<u32>) -> Self {
+        Self::Wide(edges)
+    }
+}
+
 /// All blocks of a right shard with the data of their edges; one piece of data for each block.
 pub struct Column<P: Program> {
     /// Ids.

@@ -1,6 +1,8 @@
 //! Row orders: which row of the arrays a vertex has.
 
-use crate::plan::Shuffle;
+use megagrid_partition::SplitMix;
+
+use crate::plan::shuffle;
 
 /// A vertex id's row and back.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ impl RowOrder {
     #[must_use]
     pub fn shuffled(rows: usize, seed: u64) -> Self {
         let mut id_of: Box<[u32]> = (0..rows as u32).collect();
-        Shuffle(seed).shuffle(&mut id_of);
+        shuffle(&mut id_of, &mut SplitMix::new(seed, 0));
         let mut row_of = vec![0; rows].into_boxed_slice();
         for (row, &id) in id_of.iter().enumerate() {
             row_of[id as usize] = row as u32;

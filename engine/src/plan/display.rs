@@ -1,1 +1,99 @@
-//! Printing a plan.
+//! Printing a plan for a person.
+
+use std::fmt;
+
+use megagrid_stages::BatchOrder;
+
+use super::{Node, Plan, SideShape, StageKind};
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fmt_workers(f)?;
+        fmt_side(f, "left", &self.left)?;
+        fmt_side(f, "right", &self.right)?;
+        self.fmt_blocks(f)?;
+        writeln!(f, "stages")?;
+        for (stage, schedule) in self.stages.iter().zip(&self.schedules) {
+            let schedule = schedule.map_or_else(String::new, |schedule| format!(": {schedule}"));
+            writeln!(f, "  {:<12} {}{schedule}", stage.name, kind(stage.kind))?;
+        }
+        write!(
+            f,
+            "iteration     {} steps, {} clocks: ",
+            self.events(0, 0).len() as u64 - self.clocks(),
+            self.clocks()
+        )?;
+        self.fmt_nodes(f, &self.body)?;
+        writeln!(f)
+    }
+}
+
+impl Plan {
+    fn fmt_workers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let slack = self.slack.map_or_else(|| "any".to_owned(), |slack| slack.to_string());
+        writeln!(f, "workers       {}, slack {slack}", self.workers)?;
+        for (worker, (node, core)) in self.homes.iter().enumerate() {
+            let count = |side: &SideShape| side.owners.iter().filter(|&&owner| owner == worker).count();
+            let (left, right) = (count(&self.left), count(&self.right));
+            writeln!(f, "  worker {worker:<4} node {node}, core {core}: home of {left} left and {right} right shards")?;
+        }
+        Ok(())
+    }
+
+    fn fmt_blocks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let blocks = self.left.num_shards() * self.right.num_shards() * self.layers;
+        let form = if self.grouped { "grouped by right vertex, equal degrees side by side" } else { "shuffled pairs" };
+        let bits = if self.wide { 32 } else { 16 };
+        let mean = self.edges as f64 / blocks.max(1) as f64;
+        writeln!(f, "blocks        {blocks} of {mean:.0} edges on average, {form}, {bits}-bit ids")?;
+        if self.layers > 1 {
+            writeln!(f, "layers        {} of random edges", self.layers)?;
+        }
+        if self.copies != [1, 1] {
+            writeln!(f, "deltas        {} arrays left, {} right", self.copies[0], self.copies[1])?;
+        }
+        Ok(())
+    }
+
+    fn fmt_nodes(&self, f: &mut fmt::Formatter<'_>, nodes: &[Node]) -> fmt::Result {
+        let mut first = true;
+        for node in nodes {
+            if matches!(node, Node::Clock) {
+                continue;
+            }
+            if !std::mem::take(&mut first) {
+                f.write_str(", ")?;
+            }
+            match node {
+                Node::Step(step) => f.write_str(&self.stages[self.steps[*step].stage].name)?,
+                Node::Batches(order, batches) => {
+                    let order = match order {
+                        BatchOrder::Fixed => "",
+                        BatchOrder::Shuffled => " in random order",
+                        BatchOrder::RandomBlocks => " of random vertices in random order",
+                    };
+                    write!(f, "{} batches{order} of [", batches.len())?;
+                    if let Some(batch) = batches.first() {
+                        self.fmt_nodes(f, batch)?;
+                    }
+                    f.write_str("]")?;
+                }
+                Node::Clock => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn kind(kind: StageKind) -> String {
+    match kind {
+        StageKind::Exchange(left, right) => format!("exchange {left:?} left, {right:?} right"),
+        StageKind::Apply(side) => format!("apply on the {side} side"),
+        StageKind::GlobalSync(..) => "global sync".to_owned(),
+    }
+}
+
+fn fmt_side(f: &mut fmt::Formatter<'_>, name: &str, side: &SideShape) -> fmt::Result {
+    let rows = side.bounds.last().copied().unwrap_or(0);
+    writeln!(f, "{name:<13} {rows} rows in {} shards of at most {}", side.num_shards(), side.max_rows())
+}

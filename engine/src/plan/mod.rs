@@ -9,6 +9,7 @@ mod schedule;
 mod shape;
 mod steps;
 
+use serde::Serialize;
 use std::ops::Range;
 
 use megagrid_stages::Side;
@@ -18,7 +19,7 @@ pub(crate) use schedule::rotates;
 pub use schedule::{Schedule, Scope, Task};
 pub use shape::SideShape;
 use shape::{Sizing, Weights};
-pub(crate) use steps::Shuffle;
+pub(crate) use steps::shuffle;
 pub use steps::{Event, Node, Step};
 
 use crate::Error;
@@ -47,7 +48,7 @@ pub struct Input<'i> {
 }
 
 /// What the engine decided.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     /// Worker threads.
     pub workers: usize,

@@ -1,9 +1,10 @@
 //! Outlines: a sequence of stages as plain values, from which a plan is made without knowing the program.
 
 use megagrid_stages::{BatchOrder, Mode, Side};
+use serde::Serialize;
 
 /// One stage.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StageInfo {
     /// The name of the stage's type.
     pub name: String,
@@ -12,7 +13,7 @@ pub struct StageInfo {
 }
 
 /// What a stage does, as far as its schedule depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum StageKind {
     /// Runs on edges, with these access modes left and right.
     Exchange(Mode, Mode),

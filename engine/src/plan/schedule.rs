@@ -1,5 +1,6 @@
 //! Schedules: from the access modes of an Exchange, who runs which blocks when, so that every `&mut` is exclusive.
 
+use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use super::outline::StageKind;
 use super::shape::SideShape;
 
 /// How the blocks of an Exchange are shared out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Schedule {
     /// Each worker runs the blocks of its own shards of this side; the other side is only read, or each worker adds to
     /// partial deltas of its own (`partial`), which Apply reduces.
@@ -70,7 +71,7 @@ pub fn rotates(kind: StageKind) -> bool {
 }
 
 /// The part of the graph that a batch covers: shards of both sides, and layers of random edges.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Scope {
     /// Left shards.
     pub left: Range<usize>,
@@ -81,7 +82,7 @@ pub struct Scope {
 }
 
 /// What a worker does at one go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Task {
     /// Left shards.
     pub left: Range<usize>,
@@ -98,8 +99,21 @@ pub struct Task {
 
 /// Lists what each worker does in one step, in order.
 #[must_use]
-pub fn tasks(kind: StageKind, schedule: Option<Schedule>, scope: &Scope, left: &SideShape, right: &SideShape, workers: usize) -> Vec<Vec<Task>> {
-    let whole = |left: Range<usize>, right: Range<usize>| Task { left, right, layers: scope.layers.clone(), copies: [0, 0], turn: None };
+pub fn tasks(
+    kind: StageKind,
+    schedule: Option<Schedule>,
+    scope: &Scope,
+    left: &SideShape,
+    right: &SideShape,
+    workers: usize,
+) -> Vec<Vec<Task>> {
+    let whole = |left: Range<usize>, right: Range<usize>| Task {
+        left,
+        right,
+        layers: scope.layers.clone(),
+        copies: [0, 0],
+        turn: None,
+    };
     (0..workers)
         .map(|worker| {
             let lefts = || owned(left, &scope.left, worker);
@@ -107,10 +121,16 @@ pub fn tasks(kind: StageKind, schedule: Option<Schedule>, scope: &Scope, left: &
             match (kind, schedule) {
                 (StageKind::Exchange(..), Some(Schedule::Rotation)) => rotation(scope, worker, workers),
                 (StageKind::Exchange(..), Some(Schedule::Owned { side: Side::Left, partial })) => lefts()
-                    .map(|shard| Task { copies: [0, copy(partial, worker)], ..whole(shard..shard + 1, scope.right.clone()) })
+                    .map(|shard| Task {
+                        copies: [0, copy(partial, worker)],
+                        ..whole(shard..shard + 1, scope.right.clone())
+                    })
                     .collect(),
                 (StageKind::Exchange(..), Some(Schedule::Owned { side: Side::Right, partial })) => rights()
-                    .map(|shard| Task { copies: [copy(partial, worker), 0], ..whole(scope.left.clone(), shard..shard + 1) })
+                    .map(|shard| Task {
+                        copies: [copy(partial, worker), 0],
+                        ..whole(scope.left.clone(), shard..shard + 1)
+                    })
                     .collect(),
                 (StageKind::Exchange(..), None) => Vec::new(),
                 (StageKind::Apply(Side::Left), _) => lefts().map(|shard| whole(shard..shard + 1, 0..0)).collect(),

@@ -1,11 +1,12 @@
 //! Shapes: where the rows of a side are cut into batches and shards, and who works on each shard.
 
+use serde::Serialize;
 use std::ops::Range;
 
 use super::outline::Cut;
 
 /// The shards of one side.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SideShape {
     /// Rows at which shards begin, and the number of rows; shard `i` is `bounds[i]..bounds[i + 1]`.
     pub bounds: Vec<usize>,

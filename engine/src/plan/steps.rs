@@ -1,6 +1,8 @@
 //! Steps: one stage on one batch, with each worker's tasks; and the order in which an iteration walks them.
 
+use megagrid_partition::SplitMix;
 use megagrid_stages::{BatchOrder, Side};
+use serde::Serialize;
 
 use super::outline::{Outline, StageKind};
 use super::schedule::{self, Scope, Task};
@@ -8,7 +10,7 @@ use super::shape::{self, SideShape, Weights};
 use super::{Plan, Schedule};
 
 /// One stage on one batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// Index of the stage.
     pub stage: usize,
@@ -21,7 +23,7 @@ pub struct Step {
 }
 
 /// Part of an iteration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Node {
     /// The step with this index.
     Step(usize),
@@ -45,7 +47,7 @@ impl Plan {
     #[must_use]
     pub fn events(&self, seed: u64, iteration: u64) -> Vec<Event> {
         let mut events = Vec::new();
-        flatten(&self.body, &mut Shuffle(seed ^ iteration.wrapping_mul(0x9e37_79b9_7f4a_7c15)), &mut events);
+        flatten(&self.body, &mut SplitMix::new(seed, iteration), &mut events);
         events
     }
 
@@ -68,7 +70,7 @@ impl Plan {
     }
 }
 
-fn flatten(nodes: &[Node], random: &mut Shuffle, events: &mut Vec<Event>) {
+fn flatten(nodes: &[Node], random: &mut SplitMix, events: &mut Vec<Event>) {
     for node in nodes {
         match node {
             Node::Step(step) => events.push(Event::Step(*step)),
@@ -76,7 +78,7 @@ fn flatten(nodes: &[Node], random: &mut Shuffle, events: &mut Vec<Event>) {
             Node::Batches(order, batches) => {
                 let mut indices: Vec<usize> = (0..batches.len()).collect();
                 if *order != BatchOrder::Fixed {
-                    random.shuffle(&mut indices);
+                    shuffle(&mut indices, random);
                 }
                 indices.into_iter().for_each(|batch| flatten(&batches[batch], random, events));
             }
@@ -84,25 +86,10 @@ fn flatten(nodes: &[Node], random: &mut Shuffle, events: &mut Vec<Event>) {
     }
 }
 
-/// A small seeded generator (splitmix64) for orders.
-pub(crate) struct Shuffle(pub u64);
-
-impl Shuffle {
-    /// Returns the next random number.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Shuffles in place (Fisher–Yates).
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for i in (1..items.len()).rev() {
-            let j = (u128::from(self.next()) * (i as u128 + 1) >> 64) as usize;
-            items.swap(i, j);
-        }
+/// Shuffles in place (Fisher–Yates).
+pub(crate) fn shuffle<T>(items: &mut [T], random: &mut SplitMix) {
+    for i in (1..items.len()).rev() {
+        items.swap(i, random.below(i as u64 + 1) as usize);
     }
 }
 
@@ -138,12 +125,14 @@ impl Builder<'_> {
                 let rows = shape.bounds[shards.start]..shape.bounds[shards.end];
                 let weights = &self.weights[usize::from(*side == Side::Right)];
                 let batches = shape::batches(weights, rows, *cut);
-                let batches = batches.iter().map(|rows| self.nodes(body, &scope.narrowed(*side, &shape, rows))).collect();
+                let batches =
+                    batches.iter().map(|rows| self.nodes(body, &scope.narrowed(*side, &shape, rows))).collect();
                 Node::Batches(*order, batches)
             }
             Outline::Edges(_, order, body) => {
                 let layers = scope.layers.clone();
-                let batches = layers.map(|layer| self.nodes(body, &Scope { layers: layer..layer + 1, ..scope.clone() }));
+                let batches =
+                    layers.map(|layer| self.nodes(body, &Scope { layers: layer..layer + 1, ..scope.clone() }));
                 Node::Batches(*order, batches.collect())
             }
         }

@@ -1,0 +1,173 @@
+//! Columns in grouped form.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use megagrid_partition::Side;
+use megagrid_stages::{EdgeData, Program};
+
+use super::values::Values;
+use super::{Build, Column, Edges, Filled, Id, LocalEdges, RowOrder};
+use crate::Error;
+
+impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
+    pub(super) fn grouped<I: Id>(&self, shards: &[usize], done: &dyn Fn(usize, Column<P>)) -> Result<(), Error>
+    where
+        Edges: From<LocalEdges<I>>,
+    {
+        let right = &self.plan.right;
+        let begin = |shard: usize| Gathered::new(right.rows(shard).len());
+        if let RowOrder::Natural(_) = self.orders[1] {
+            for &shard in shards {
+                let mut gathered = [begin(shard)];
+                self.gather(right.rows(shard), &mut gathered, |_| Some(0))?;
+                let [gathered] = gathered;
+                done(shard, self.column::<I>(shard, &gathered)?.into());
+            }
+            return Ok(());
+        }
+        // Vertices of a shard lie anywhere among the source's rows.
+        let mut place = vec![None; right.num_shards()];
+        shards.iter().enumerate().for_each(|(n, &shard)| place[shard] = Some(n));
+        let mut gathered: Vec<_> = shards.iter().map(|&shard| begin(shard)).collect();
+        let shard_of = |id| right.bounds.partition_point(|&bound| bound <= self.orders[1].row(id)) - 1;
+        for rows in self.windows() {
+            self.gather(rows, &mut gathered, |id| place[shard_of(id)])?;
+        }
+        for (&shard, gathered) in shards.iter().zip(gathered) {
+            done(shard, self.column::<I>(shard, &gathered)?.into());
+        }
+        Ok(())
+    }
+
+    /// Appends the edges of the source's vertices `ids` to what `into` names.
+    fn gather(
+        &self,
+        ids: Range<usize>,
+        gathered: &mut [Gathered<T>],
+        into: impl Fn(usize) -> Option<usize>,
+    ) -> Result<(), Error> {
+        let offsets = self.source.offsets(Side::Right);
+        let first = offsets[ids.start];
+        self.source.visit_rows(Side::Right, ids.clone(), &mut |targets, data| {
+            for id in ids.clone() {
+                let Some(n) = into(id) else { continue };
+                let span = (offsets[id] - first) as usize..(offsets[id + 1] - first) as usize;
+                let row = self.orders[1].row(id);
+                gathered[n].push(row, offsets[id], &targets[span.clone()], &data[span], &self.orders[0]);
+            }
+        })?;
+        Ok(())
+    }
+
+    fn column<I: Id>(&self, shard: usize, gathered: &Gathered<T>) -> Result<Filled<I, P>, Error> {
+        let rows = self.plan.right.rows(shard);
+        let mut edges = LocalEdges::new(rows.len(), true);
+        let mut values = Values::new(self.input);
+        edges.reserve(gathered.left.len());
+        values.reserve(gathered.left.len());
+        for layer in 0..self.plan.layers {
+            let layer = gathered.layer(self.plan.layers, |edge| self.layer_of(edge) == layer);
+            let mut blocks = layer.segments(&self.plan.left.bounds, rows.start);
+            for (left, segments) in blocks.iter_mut().enumerate() {
+                // Vertices with equally many edges side by side: the walk's inner loops then have predictable lengths.
+                segments.sort_by_key(|segment| std::cmp::Reverse(segment.ends.len()));
+                let vertices = segments.iter().map(|s| (s.right as usize, &layer.left[s.ends.clone()]));
+                edges.push_grouped(self.plan.left.rows(left), vertices);
+                segments.iter().for_each(|segment| values.extend(&layer.data[segment.ends.clone()]));
+                values.end_block(edges.blocks().last().map_or(0, |block| block.edges.end));
+            }
+        }
+        edges.shrink();
+        let (data, offsets) = values.finish()?;
+        if P::Edge::SLICE {
+            edges.set_slice_offsets(offsets);
+        }
+        Ok(Filled { edges, data })
+    }
+}
+
+/// The edges of a right shard, grouped by right vertex, left rows ascending.
+#[derive(Clone)]
+struct Gathered<T> {
+    left: Vec<u32>,
+    data: Vec<T>,
+    vertices: Vec<Vertex>,
+}
+
+/// A right vertex of a shard.
+#[derive(Clone)]
+struct Vertex {
+    row: u32,
+    /// Number of its first edge in the source.
+    first_edge: u64,
+    /// Where its edges end.
+    end: u32,
+}
+
+/// The edges of one right vertex in one block.
+struct Segment {
+    right: u32,
+    ends: Range<usize>,
+}
+
+impl<T: Copy> Gathered<T> {
+    fn new(rows: usize) -> Self {
+        Self { left: Vec::new(), data: Vec::new(), vertices: Vec::with_capacity(rows) }
+    }
+
+    fn push(&mut self, row: usize, first_edge: u64, targets: &[u32], data: &[T], left: &RowOrder) {
+        match left {
+            RowOrder::Natural(_) => {
+                self.left.extend_from_slice(targets);
+                self.data.extend_from_slice(data);
+            }
+            RowOrder::Shuffled { row_of, .. } => {
+                let mut edges: Vec<_> = targets.iter().map(|&id| row_of[id as usize]).zip(data).collect();
+                edges.sort_by_key(|&(left, _)| left);
+                self.left.extend(edges.iter().map(|&(left, _)| left));
+                self.data.extend(edges.iter().map(|&(_, data)| *data));
+            }
+        }
+        self.vertices.push(Vertex { row: row as u32, first_edge, end: self.left.len() as u32 });
+    }
+
+    /// Returns the edges that `is_in` one layer of several.
+    fn layer(&self, layers: usize, is_in: impl Fn(u64) -> bool) -> Cow<'_, Self> {
+        if layers == 1 {
+            return Cow::Borrowed(self);
+        }
+        let mut part = Self::new(self.vertices.len());
+        let mut begin = 0;
+        for vertex in &self.vertices {
+            for (n, edge) in (begin..vertex.end as usize).enumerate() {
+                if is_in(vertex.first_edge + n as u64) {
+                    part.left.push(self.left[edge]);
+                    part.data.push(self.data[edge]);
+                }
+            }
+            part.vertices.push(Vertex { end: part.left.len() as u32, ..vertex.clone() });
+            begin = vertex.end as usize;
+        }
+        Cow::Owned(part)
+    }
+
+    /// Cuts each vertex's edges at the left shards' boundaries.
+    fn segments(&self, left_bounds: &[usize], first_row: usize) -> Vec<Vec<Segment>> {
+        let mut blocks: Vec<Vec<Segment>> = (1..left_bounds.len()).map(|_| Vec::new()).collect();
+        let mut begin = 0;
+        for vertex in &self.vertices {
+            let end = vertex.end as usize;
+            let mut shard = 0;
+            while begin < end {
+                while self.left[begin] as usize >= left_bounds[shard + 1] {
+                    shard += 1;
+                }
+                let next = begin + self.left[begin..end].partition_point(|&l| (l as usize) < left_bounds[shard + 1]);
+                blocks[shard].push(Segment { right: vertex.row - first_row as u32, ends: begin..next });
+                begin = next;
+            }
+        }
+        blocks
+    }
+}

@@ -1,0 +1,130 @@
+//! Building columns: from edges grouped by right vertex to blocks, without a second copy of the edges.
+
+mod grouped;
+mod pairs;
+mod values;
+
+use std::ops::Range;
+use std::sync::Mutex;
+
+use megagrid_partition::{EdgeSource, Side, SplitMix};
+use megagrid_stages::{EdgeData, Program};
+
+use super::block::{Id, LocalEdges};
+use super::disjoint::Disjoint;
+use super::order::RowOrder;
+use super::{Column, Edges};
+use crate::Error;
+use crate::plan::Plan;
+
+/// An item of a program's edge data.
+type Item<P> = <<P as Program>::Edge as EdgeData>::Item;
+
+/// Writes the items of an edge of the program from an edge of the source.
+type Fill<'f, T, I> = &'f (dyn Fn(&T, &mut [I]) + Sync);
+
+/// How an edge of the source becomes edge data of the program: how many items it has, and what they are at first.
+pub struct EdgeInput<'f, T, P: Program> {
+    /// Items of an edge; asked for data in slices alone.
+    pub len: &'f (dyn Fn(&T) -> usize + Sync),
+    /// Writes an edge's items.
+    pub fill: Fill<'f, T, Item<P>>,
+}
+
+/// What a build needs to know.
+struct Build<'b, T, P: Program> {
+    plan: &'b Plan,
+    orders: &'b [RowOrder; 2],
+    source: &'b dyn EdgeSource<T>,
+    input: &'b EdgeInput<'b, T, P>,
+    seed: u64,
+}
+
+/// A column with ids of a known width.
+struct Filled<I, P: Program> {
+    edges: LocalEdges<I>,
+    data: Disjoint<Item<P>>,
+}
+
+impl<I: Id, P: Program> From<Filled<I, P>> for Column<P>
+where
+    Edges: From<LocalEdges<I>>,
+{
+    fn from(filled: Filled<I, P>) -> Self {
+        Self { edges: filled.edges.into(), data: filled.data }
+    }
+}
+
+/// Rows of the source are looked at in windows of about this many edges.
+const WINDOW_EDGES: u64 = 1 << 20;
+
+/// Builds the columns of all right shards, each worker its share.
+pub(crate) fn build_columns<T: Copy + Sync, P: Program>(
+    plan: &Plan,
+    orders: &[RowOrder; 2],
+    source: &dyn EdgeSource<T>,
+    input: &EdgeInput<'_, T, P>,
+    seed: u64,
+) -> Result<Vec<Column<P>>, Error> {
+    let build = Build { plan, orders, source, input, seed };
+    let columns = Mutex::new(Vec::new());
+    let failed = Mutex::new(None);
+    std::thread::scope(|threads| {
+        for worker in 0..plan.workers {
+            let (build, columns, failed) = (&build, &columns, &failed);
+            threads.spawn(move || {
+                crate::os::pin_current_thread(plan.homes[worker].1);
+                let done = |shard, column| lock(columns).push((shard, column));
+                if let Err(error) = build.share(worker, &done) {
+                    lock(failed).get_or_insert(error);
+                }
+            });
+        }
+    });
+    if let Some(error) = lock(&failed).take() {
+        return Err(error);
+    }
+    let mut columns = std::mem::take(&mut *lock(&columns));
+    columns.sort_by_key(|(shard, _)| *shard);
+    Ok(columns.into_iter().map(|(_, column)| column).collect())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
+    /// Builds a worker's columns: those of its right shards, or, where right shards rotate, every so many.
+    fn share(&self, worker: usize, done: &dyn Fn(usize, Column<P>)) -> Result<(), Error> {
+        let Plan { grouped, wide, workers, ref right, .. } = *self.plan;
+        let mine = |shard: &usize| if grouped { right.owners[*shard] == worker } else { shard % workers == worker };
+        let shards: Vec<usize> = (0..right.num_shards()).filter(mine).collect();
+        match (grouped, wide) {
+            (true, false) => self.grouped::<u16>(&shards, done),
+            (true, true) => self.grouped::<u32>(&shards, done),
+            (false, false) => self.pairs::<u16>(&shards, done),
+            (false, true) => self.pairs::<u32>(&shards, done),
+        }
+    }
+
+    /// Cuts the source's right vertices into windows.
+    fn windows(&self) -> Vec<Range<usize>> {
+        let offsets = self.source.offsets(Side::Right);
+        let rows = offsets.len() - 1;
+        let mut windows = Vec::new();
+        let mut begin = 0;
+        while begin < rows {
+            let goal = offsets[begin] + WINDOW_EDGES;
+            let end = offsets.partition_point(|&offset| offset <= goal).saturating_sub(1).clamp(begin + 1, rows);
+            windows.push(begin..end);
+            begin = end;
+        }
+        windows
+    }
+
+    /// Draws the layer of the edge with this number in the source.
+    fn layer_of(&self, edge: u64) -> usize {
+        let layers = self.plan.layers as u64;
+        if layers == 1 { 0 } else { SplitMix::new(self.seed, edge).below(layers) as usize }
+    }
+}
