@@ -21,7 +21,6 @@
 //! The residual is the L1 change of the scores in one iteration over their sum. Memory: 20 bytes a page, 2 to 4 a link.
 //! Not for: graphs that change while it runs.
 
-use bytemuck::{Pod, Zeroable};
 use megagrid_stages::{
     Add, AddView, Apply, BatchSize, Context, Error, Exchange, GlobalSync, MasterView, Program, Read, ReadView,
     Sequence, Side, Stages, Value, Vertex,
@@ -31,17 +30,9 @@ use serde::{Deserialize, Serialize};
 /// A web page, or any vertex of a directed graph.
 pub struct Page;
 
-/// What a page's master knows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Rank {
-    /// The score, up to the common factor.
-    pub score: f32,
-    /// What each link passes on of the score: d / outdegree, 0 for a dangling page.
-    pub per_link: f32,
-    /// The page's part of the restart distribution.
-    pub restart: f32,
-}
+/// What a page's master knows: the score, up to the common factor; what each link passes on of it, d / outdegree, and 0 for a
+/// dangling page; the page's part of the restart distribution.
+pub type Rank = [f32; 3];
 
 impl Vertex for Page {
     /// What the page passes on along each of its links.
@@ -58,16 +49,9 @@ impl Program for PageRank {
     type Left = Page;
     type Right = Page;
     type Edge = ();
-    type Worker = Sums;
+    /// Sums of scores, of dangling scores and of changes.
+    type Worker = [f64; 3];
     type Global = State;
-}
-
-/// What a worker sums up.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sums {
-    mass: f64,
-    dangling: f64,
-    change: f64,
 }
 
 /// What all workers know.
@@ -100,35 +84,22 @@ pub struct Settle;
 impl Apply<PageRank, Page> for Settle {
     #[inline(always)]
     fn apply(&self, page: MasterView<'_, Page>, cx: &mut Context<'_, PageRank>) {
-        let rank = page.master;
-        let score = *page.delta + cx.global.restart * rank.restart;
-        cx.worker.mass += f64::from(score);
-        cx.worker.dangling += f64::from(if rank.per_link == 0.0 { score } else { 0.0 });
-        cx.worker.change += f64::from((score - rank.score).abs());
-        rank.score = score;
-        *page.sync = score * rank.per_link;
+        let [score, per_link, restart] = page.master;
+        let settled = *page.delta + cx.global.restart * *restart;
+        let sums = [settled, if *per_link == 0.0 { settled } else { 0.0 }, (settled - *score).abs()];
+        cx.worker.iter_mut().zip(sums).for_each(|(total, sum)| *total += f64::from(sum));
+        *score = settled;
+        *page.sync = settled * *per_link;
     }
 }
 
 /// Measures the residual and sets the restart mass of the next iteration.
-pub struct Measure {
-    /// Damping d.
-    pub damping: Damping,
-}
+pub struct Measure(pub Damping);
 
 impl GlobalSync<PageRank> for Measure {
-    fn combine(&self, total: &mut Sums, worker: &mut Sums) {
-        let sums = std::mem::take(worker);
-        total.mass += sums.mass;
-        total.dangling += sums.dangling;
-        total.change += sums.change;
-    }
-
-    fn apply(&self, total: Sums, state: &mut State) {
-        let d = self.damping.get();
-        state.restart = ((1.0 - d) * total.mass + d * total.dangling) as f32;
-        state.residual = total.change / total.mass;
-        state.mass = total.mass;
+    fn apply(&self, [mass, dangling, change]: [f64; 3], state: &mut State) {
+        let d = self.0.get();
+        *state = State { restart: ((1.0 - d) * mass + d * dangling) as f32, residual: change / mass, mass };
     }
 }
 
@@ -138,10 +109,7 @@ impl GlobalSync<PageRank> for Measure {
 /// None that data can cause.
 pub fn sequence(damping: Damping, edges: u64) -> Result<Sequence<PageRank, impl Stages<PageRank>>, Error> {
     let batch = BatchSize::EdgesOf(Side::Right, edges.div_ceil(BATCHES).max(MIN_BATCH_EDGES));
-    Sequence::new()
-        .mini_batch(batch, |b| b.exchange(Follow).apply_right(Settle))
-        .global_sync(Measure { damping })
-        .build()
+    Sequence::new().mini_batch(batch, |b| b.exchange(Follow).apply_right(Settle)).global_sync(Measure(damping)).build()
 }
 
 /// Batches of an iteration (measured: 32 need as many iterations as one page at a time).
@@ -208,7 +176,7 @@ impl<'s> Start<'s> {
         let restart = self.restart.as_ref().map_or(1.0 / self.pages as f32, |restart| restart[page]);
         let links = (self.out_degree)(page);
         let per_link = if links == 0 { 0.0 } else { (self.damping.get() / links as f64) as f32 };
-        (Rank { score: restart, per_link, restart }, restart * per_link)
+        ([restart, per_link, restart], restart * per_link)
     }
 
     /// Returns what all workers know before the first iteration.
@@ -216,7 +184,7 @@ impl<'s> Start<'s> {
     pub fn state(&self) -> State {
         let d = self.damping.get();
         let ranks = (0..self.pages).map(|page| self.page(page).0);
-        let dangling: f64 = ranks.filter(|rank| rank.per_link == 0.0).map(|rank| f64::from(rank.score)).sum();
+        let dangling: f64 = ranks.filter(|rank| rank[1] == 0.0).map(|rank| f64::from(rank[0])).sum();
         State { restart: ((1.0 - d) + d * dangling) as f32, residual: f64::INFINITY, mass: 1.0 }
     }
 }
@@ -224,7 +192,7 @@ impl<'s> Start<'s> {
 /// Returns the scores, which sum to 1, from the ranks.
 #[must_use]
 pub fn scores(ranks: impl Iterator<Item = Rank>) -> Vec<f32> {
-    let mut scores: Vec<f32> = ranks.map(|rank| rank.score).collect();
+    let mut scores: Vec<f32> = ranks.map(|rank| rank[0]).collect();
     let sum: f64 = scores.iter().map(|&score| f64::from(score)).sum();
     scores.iter_mut().for_each(|score| *score = (f64::from(*score) / sum) as f32);
     scores

@@ -18,7 +18,7 @@ use crate::failure::usage;
 pub struct Source {
     /// A file (plain, gzip or zstd), a directory of part files, or a .mgrid cache.
     pub input: PathBuf,
-    /// Format of the input: auto, edges, mtx, ratings, parquet, mgrid.
+    /// Format of the input: auto, edges, mtx, ratings, libsvm, bow, lda-c, text, parquet, mgrid.
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     pub format: FormatChoice,
 }
@@ -109,6 +109,7 @@ pub struct Resolved {
     vector: &'static str,
     grid: bool,
     degree_order: bool,
+    #[serde(flatten)]
     checkpoint: checkpoint::Options,
 }
 

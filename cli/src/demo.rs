@@ -33,7 +33,7 @@ fn ratings(seed: u64) -> RatingsSettings {
 fn options(planted: &RatingsSettings) -> Options {
     Options {
         dims: planted.latent_dim,
-        lambda: 0.04,
+        lambda: 0.01,
         step: 0.1,
         init_std: 0.1,
         plain_sgd: false,

@@ -50,7 +50,10 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     }
     let out_of_range = matches!(cause.downcast_ref(), Some(Algorithm::Setting { .. }))
         || matches!(cause.downcast_ref(), Some(Engine::Setting { .. }))
-        || matches!(cause.downcast_ref(), Some(Data::HoldoutRange(_) | Data::UnknownFormatName(_)));
+        || matches!(
+            cause.downcast_ref(),
+            Some(Data::HoldoutRange(_) | Data::UnknownFormatName(_) | Data::Setting { .. })
+        );
     out_of_range.then_some(2)
 }
 

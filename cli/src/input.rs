@@ -196,7 +196,7 @@ fn window<T: EdgeData>(edges: &Edges<T>, rows: Range<usize>, value: fn(&T) -> f6
 }
 
 /// Cuts rows into ranges of about [`WINDOW_EDGES`].
-fn windows(offsets: &[u64]) -> Vec<Range<usize>> {
+pub fn windows(offsets: &[u64]) -> Vec<Range<usize>> {
     let rows = offsets.len() - 1;
     let mut windows = Vec::new();
     let mut start = 0;

@@ -5,14 +5,19 @@
 
 mod checkpoint;
 mod common;
+mod convert;
 mod curve;
+mod data;
 mod demo;
 mod failure;
+mod generate;
 mod input;
+mod inspect;
 mod interrupt;
 mod mf;
 mod model;
 mod pagerank;
+mod partition;
 mod plan;
 mod progress;
 mod recommend;
@@ -41,6 +46,10 @@ enum Command {
     #[command(name = "pagerank")]
     PageRank(Box<pagerank::Args>),
     Mf(Box<mf::Args>),
+    Generate(Box<generate::Args>),
+    Inspect(inspect::Args),
+    Convert(convert::Args),
+    Partition(partition::Args),
     Plan(plan::Args),
     Recommend(recommend::Args),
     Top(top::Args),
@@ -52,6 +61,10 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::PageRank(args) => pagerank::run(&args),
         Command::Mf(args) => mf::run(&args),
+        Command::Generate(args) => generate::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Convert(args) => convert::run(&args),
+        Command::Partition(args) => partition::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Recommend(args) => recommend::run(&args),
         Command::Top(args) => top::run(&args),

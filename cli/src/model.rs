@@ -8,8 +8,8 @@ use megagrid_datasets::Dictionary;
 use megagrid_datasets::output::{Column, read_table};
 use serde::{Deserialize, Serialize};
 
-/// The layout that this program writes and reads.
-const LAYOUT: u32 = 1;
+/// The version of the format that this program writes and reads.
+const VERSION: u32 = 1;
 /// The file that says what a model is.
 const MANIFEST: &str = "model.json";
 
@@ -18,8 +18,8 @@ const MANIFEST: &str = "model.json";
 pub struct Manifest {
     /// The algorithm.
     pub kind: String,
-    /// The layout of the directory.
-    pub layout: u32,
+    /// Version of the directory's format.
+    pub version: u32,
     /// The program that wrote it.
     pub megagrid: String,
     /// Every resolved option of the training.
@@ -55,7 +55,7 @@ impl Manifest {
         let metrics = record.result.metrics.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
         Self {
             kind: kind.to_owned(),
-            layout: LAYOUT,
+            version: VERSION,
             megagrid: env!("CARGO_PKG_VERSION").to_owned(),
             config: record.config.clone(),
             shapes: serde_json::Map::new(),
@@ -83,8 +83,8 @@ impl Manifest {
         let expected = "expected a directory that --model wrote";
         let text = fs::read_to_string(&path).with_context(|| format!("{}: {expected}", path.display()))?;
         let this: Self = serde_json::from_str(&text).with_context(|| format!("{}: {expected}", path.display()))?;
-        if this.layout != LAYOUT {
-            bail!("{}: layout {}, expected {LAYOUT}; train the model again", path.display(), this.layout);
+        if this.version != VERSION {
+            bail!("{}: format version {}, expected {VERSION}; train the model again", path.display(), this.version);
         }
         if this.kind != kind {
             bail!("{}: a model of kind {}, expected {kind}", path.display(), this.kind);

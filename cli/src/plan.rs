@@ -32,5 +32,5 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 /// Prints a plan.
 pub fn show(plan: &Plan, memory_estimate_bytes: u64) -> anyhow::Result<()> {
     let bytes = progress::bytes(memory_estimate_bytes);
-    common::print(&format!("{plan:#?}\nmemory of grid and vertices: {bytes}\n"))
+    common::print(&format!("{plan}memory        about {bytes} of grid and vertex data\n"))
 }

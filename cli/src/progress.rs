@@ -16,6 +16,11 @@ impl Progress {
         Self(bar)
     }
 
+    /// Says what the work is now.
+    pub fn say(&self, message: &'static str) {
+        self.0.set_message(message);
+    }
+
     /// Begins a line for iterations `done + 1..=last`.
     pub fn iterations(quiet: bool, done: u64, last: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(last), target(quiet));

@@ -66,11 +66,12 @@ pub(crate) struct Shared<P: Program> {
     pub globals: Globals<P>,
     pub stages: Vec<Box<dyn RunStage<P>>>,
     pub seed: u64,
+    pub dims: [usize; 2],
 }
 
 /// A program on a graph, ready to run.
 pub struct Engine<P: Program> {
-    shared: Arc<Shared<P>>,
+    pub(crate) shared: Arc<Shared<P>>,
     done: u64,
 }
 
@@ -222,7 +223,14 @@ impl<P: Program> Engine<P> {
             level: settings.level,
         };
         let globals = Globals::new(plan.workers, global);
-        let shared = Shared { plan: Arc::new(plan), grid, globals, stages: collect.stages, seed: settings.seed };
+        let shared = Shared {
+            plan: Arc::new(plan),
+            grid,
+            globals,
+            stages: collect.stages,
+            seed: settings.seed,
+            dims: settings.dims,
+        };
         Ok(Self { shared: Arc::new(shared), done: 0 })
     }
 

@@ -1,5 +1,7 @@
 //! What can go wrong between a sequence and its result.
 
+use std::path::PathBuf;
+
 /// Why the engine refused, or ended, a run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -52,6 +54,37 @@ pub enum Error {
     /// The edges could not be read.
     #[error("reading edges: {0}")]
     Edges(#[from] std::io::Error),
+    /// A checkpoint could not be written or read.
+    #[error("{}: {source}", path.display())]
+    CheckpointIo {
+        /// Which file or directory.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A checkpoint of another version of the format.
+    #[error(
+        "{}: version {found} of the checkpoint format; expected {expected}: use the version of the program that wrote it",
+        path.display()
+    )]
+    CheckpointVersion {
+        /// Which manifest.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The version that is read and written.
+        expected: u32,
+    },
+    /// A checkpoint that cannot be used, or a directory where none can be written.
+    #[error("{}: {problem}; {advice}", path.display())]
+    Checkpoint {
+        /// Which file or directory.
+        path: PathBuf,
+        /// What was found, and what was expected.
+        problem: String,
+        /// What to do.
+        advice: &'static str,
+    },
     /// A stage function panicked.
     #[error("worker {worker} panicked at clock {clock} in stage {stage}: {message}")]
     WorkerPanicked {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use megagrid_stages::{GlobalSync, Program};
+use megagrid_stages::{Combine, GlobalSync, Program};
 
 /// Versions of the shared context.
 pub struct Globals<P: Program> {
@@ -38,7 +38,7 @@ impl<P: Program> Globals<P> {
     /// makes the next version.
     pub fn deposit<G: GlobalSync<P>>(&self, stage: &G, key: (u64, u64), worker: usize, context: &mut P::Worker) {
         let mut sums = P::Worker::default();
-        stage.combine(&mut sums, context);
+        sums.combine(context);
         let mut state = self.lock();
         let slots = state.pending.entry(key).or_insert_with(|| (0..self.workers).map(|_| None).collect());
         slots[worker] = Some(sums);
@@ -48,7 +48,7 @@ impl<P: Program> Globals<P> {
         let deposits = state.pending.remove(&key).unwrap_or_default();
         let mut total = P::Worker::default();
         for mut deposit in deposits.into_iter().flatten() {
-            stage.combine(&mut total, &mut deposit);
+            total.combine(&mut deposit);
         }
         let mut next = P::Global::clone(&state.current);
         stage.apply(total, &mut next);

@@ -4,6 +4,7 @@
 //! blocks, and workers that walk the plan. See [`Engine`].
 
 pub mod board;
+pub mod checkpoint;
 mod driver;
 mod engine;
 mod error;

@@ -41,7 +41,12 @@ fn edge<'f, P: megagrid_stages::Program<Edge = f32>>() -> EdgeInput<'f, f32, P> 
 }
 
 /// Trains in place and returns the factors of users and items and the objective after each iteration.
-fn train(list: &EdgeList<f32>, config: Config, iterations: u64, settings: &Settings) -> (Vec<Vec<f32>>, Vec<Objective>) {
+fn train(
+    list: &EdgeList<f32>,
+    config: Config,
+    iterations: u64,
+    settings: &Settings,
+) -> (Vec<Vec<f32>>, Vec<Objective>) {
     let source = GroupedEdges::new(list.clone(), &[Side::Right]);
     let sequence = in_place::sequence(config, list.data.len() as u64).unwrap();
     let input = Input { source: &source, edge: edge::<Mf>(), capacities: [None, None] };
@@ -157,7 +162,11 @@ fn naive_batch(list: &EdgeList<f32>, config: &Config, iterations: usize) -> Vec<
     let k = config.dims;
     let first = |vertex: usize| {
         let mut row = vec![0.0; k];
-        if vertex < USERS { config.init_user(1, vertex, &mut row) } else { config.init_item(1, vertex - USERS, &mut row) };
+        if vertex < USERS {
+            config.init_user(1, vertex, &mut row)
+        } else {
+            config.init_item(1, vertex - USERS, &mut row)
+        };
         row.into_iter().map(f64::from).collect()
     };
     let mut rows: Vec<Vec<f64>> = (0..USERS + ITEMS).map(first).collect();
@@ -205,7 +214,11 @@ fn steps_follow_the_gradient() {
             let h = 1e-5;
             let shifted = |by: f64| {
                 let (mut a, mut b) = (rows.0.to_vec(), rows.1.to_vec());
-                if left { a[i] += by } else { b[i] += by }
+                if left {
+                    a[i] += by
+                } else {
+                    b[i] += by
+                }
                 objective(&a, &b)
             };
             (shifted(h) - shifted(-h)) / (2.0 * h)

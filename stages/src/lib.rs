@@ -24,7 +24,7 @@ pub use counts::{Count, Counts, CountsMut, CountsRef};
 pub use edge::{EdgeData, Scalar, Slice};
 pub use error::Error;
 pub use exchange::{Edge, Exchange, View};
-pub use global_sync::{GlobalSync, TotalView};
+pub use global_sync::{Combine, GlobalSync, TotalView};
 pub use megagrid_partition::Side;
 pub use mini_batch::{BatchOrder, BatchSize, MiniBatch};
 pub use program::{Context, Program};

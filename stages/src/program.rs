@@ -1,6 +1,7 @@
 //! What a program is made of, and what its stage functions are given beside vertices and edges.
 
 use crate::edge::EdgeData;
+use crate::global_sync::Combine;
 use crate::vertex::Vertex;
 
 /// The types of a program; its behaviour is a [`Sequence`](crate::Sequence) of stages.
@@ -12,7 +13,7 @@ pub trait Program: 'static {
     /// What an edge carries.
     type Edge: EdgeData;
     /// The worker context (TuX²'s τ): scratch and partial sums of one worker thread.
-    type Worker: Default + Send + 'static;
+    type Worker: Combine;
     /// The shared context, written by [`GlobalSync`](crate::GlobalSync) alone.
     type Global: Clone + Send + Sync + 'static;
 }

@@ -1,7 +1,7 @@
 //! What both forms share: the objective, measured, and the trained model.
 
 use megagrid_stages::kernels::dot;
-use megagrid_stages::{Context, Exchange, Program, Read, ReadView, Row, Vertex};
+use megagrid_stages::{Combine, Context, Exchange, Program, Read, ReadView, Row, Vertex};
 
 use super::Config;
 
@@ -14,6 +14,15 @@ pub struct Sums {
     pub squared_norms: f64,
     /// Ratings.
     pub ratings: u64,
+}
+
+impl Combine for Sums {
+    fn combine(&mut self, from: &mut Self) {
+        let from = std::mem::take(from);
+        self.squared_errors += from.squared_errors;
+        self.squared_norms += from.squared_norms;
+        self.ratings += from.ratings;
+    }
 }
 
 /// The objective of one state of the model.
@@ -30,11 +39,7 @@ impl Objective {
     #[must_use]
     pub fn new(sums: impl IntoIterator<Item = Sums>, lambda: f32) -> Self {
         let mut total = Sums::default();
-        for sum in sums {
-            total.squared_errors += sum.squared_errors;
-            total.squared_norms += sum.squared_norms;
-            total.ratings += sum.ratings;
-        }
+        sums.into_iter().for_each(|mut sum| total.combine(&mut sum));
         Self {
             value: total.squared_errors + f64::from(lambda) * total.squared_norms,
             rmse: (total.squared_errors / total.ratings.max(1) as f64).sqrt(),

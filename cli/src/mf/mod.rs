@@ -137,9 +137,12 @@ impl Options {
 
     /// Returns the options as they stand in a run record.
     pub fn resolved(&self, config: &Config, batch: u64, ratings: usize) -> serde_json::Value {
+        // As they were typed: 0.1, not the nearest f32 written with all the digits of an f64.
+        let [lambda, step, init_std, decay] = [config.lambda, config.step, config.init_std, config.decay]
+            .map(|number| number.to_string().parse::<f64>().unwrap_or(f64::from(number)));
         serde_json::json!({
-            "dims": config.dims, "lambda": config.lambda, "step": config.step, "init_std": config.init_std,
-            "adaptive": config.adaptive, "decay": config.decay, "biases": config.biases, "mean": !self.no_mean,
+            "dims": config.dims, "lambda": lambda, "step": step, "init_std": init_std,
+            "adaptive": config.adaptive, "decay": decay, "biases": config.biases, "mean": !self.no_mean,
             "gradient": self.gradient, "iterations": self.iterations, "tolerance": self.tolerance, "batch": batch,
             "work_per_clock": batch as f64 / ratings.max(1) as f64,
         })

@@ -45,24 +45,32 @@ impl Axes {
         (across, HEIGHT - BOTTOM - part(y, self.y) * (HEIGHT - TOP - BOTTOM))
     }
 
-    /// Draws the frame, five marks on each axis, and the axes' names.
+    /// Draws the frame, marks on each axis, and the title and the name of the x axis.
     fn frame(&self, title: &str, x_name: &str) -> String {
         let bottom = HEIGHT - BOTTOM;
         let mut svg = format!("<text class=title x={LEFT} y=16>{}</text>", escape(title));
-        for step in 0..5 {
-            let at = f64::from(step) / 4.0;
-            let x = self.x.0 + at * (self.x.1 - self.x.0);
-            let y = self.y.0 + at * (self.y.1 - self.y.0);
-            let across = LEFT + at * (WIDTH - LEFT - RIGHT);
-            let up = bottom - at * (bottom - TOP);
-            let shown = short(if self.log { 10f64.powf(y) } else { y });
-            svg.push_str(&format!("<line class=grid x1={LEFT} x2={} y1={up:.1} y2={up:.1} />", WIDTH - RIGHT));
-            svg.push_str(&format!("<text x={} y={:.1} text-anchor=end>{shown}</text>", LEFT - 6.0, up + 4.0));
+        for x in marks(self.x) {
+            let (across, _) = self.place((x, 1.0));
             svg.push_str(&format!("<text x={across:.1} y={} text-anchor=middle>{}</text>", bottom + 16.0, short(x)));
+        }
+        for y in marks(self.y) {
+            let y = if self.log { 10f64.powf(y) } else { y };
+            let (_, up) = self.place((0.0, y));
+            svg.push_str(&format!("<line class=grid x1={LEFT} x2={} y1={up:.1} y2={up:.1} />", WIDTH - RIGHT));
+            svg.push_str(&format!("<text x={} y={:.1} text-anchor=end>{}</text>", LEFT - 6.0, up + 4.0, short(y)));
         }
         let middle = (LEFT + WIDTH - RIGHT) / 2.0;
         svg + &format!("<text x={middle} y={} text-anchor=middle>{}</text>", HEIGHT - 6.0, escape(x_name))
     }
+}
+
+/// Returns four to ten round numbers of a range: multiples of 1, 2 or 5 times a power of ten.
+fn marks((low, high): (f64, f64)) -> Vec<f64> {
+    let rough = (high - low) / 5.0;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0].map(|times| times * power).into_iter().rfind(|step| *step <= rough).unwrap_or(power);
+    let first = (low / step).ceil() as i64;
+    (first..).map(|at| at as f64 * step).take_while(|mark| *mark <= high).take(16).collect()
 }
 
 fn widened((low, high): (f64, f64)) -> (f64, f64) {
@@ -147,7 +155,7 @@ pub fn short(number: f64) -> String {
     let size = number.abs();
     if number == 0.0 {
         "0".to_owned()
-    } else if size >= 1e5 || size < 1e-3 {
+    } else if !(1e-3..1e5).contains(&size) {
         format!("{number:.1e}")
     } else if number.fract() == 0.0 {
         format!("{number}")
@@ -160,4 +168,25 @@ pub fn short(number: f64) -> String {
 /// Makes a text safe to stand in a page.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_round_and_inside() {
+        assert_eq!(marks((1.0, 20.0)), [2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0]);
+        assert_eq!(marks((-0.5, 0.5)).len(), 5);
+        assert!(marks((0.0, 0.0)).len() <= 16);
+    }
+
+    #[test]
+    fn what_is_no_number_is_not_drawn() {
+        let points = vec![(1.0, f64::NAN), (2.0, f64::INFINITY), (3.0, 0.0), (4.0, 1.0)];
+        let drawn = lines("<a & b>", "x", &[Line { name: "y".to_owned(), points }], true);
+        assert_eq!(drawn.matches("<circle").count(), 1, "{drawn}");
+        assert!(drawn.contains("&lt;a &amp; b&gt;") && !drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+        assert!(!bars("none", "x", &[], &[]).contains("NaN"));
+    }
 }

@@ -12,6 +12,6 @@ fn the_demo_comes_near_its_answer() {
         assert!(text.contains(shown), "no {shown} in: {text}");
     }
     let error = json(&path)["result"]["metrics"]["test_rmse"].as_f64().unwrap();
-    // The noise is 0.5.
-    assert!((0.49..0.53).contains(&error), "{error}");
+    // The noise is 0.5, and 3 % above it is near.
+    assert!((0.49..0.515).contains(&error), "{error}");
 }

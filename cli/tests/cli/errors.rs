@@ -40,7 +40,7 @@ fn missing_and_empty_files_are_named() {
     let empty = place.file("empty.txt", "");
     fails(&["mf", &empty, "--format", "ratings"], 1, &["empty.txt: no ratings in it"]);
     fails(&["pagerank", &empty, "--format", "edges"], 1, &["empty.txt: no edges in it"]);
-    fails(&["pagerank", &empty], 1, &["empty.txt: no edges in it"]);
+    fails(&["pagerank", &empty], 1, &["empty.txt: no lines in it"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The program as its user sees it: exit codes, stdout, stderr and files.
 
+mod data_commands;
 mod demo;
 mod errors;
 mod interrupts;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// A directory for one test.
-pub struct Place(TempDir);
+pub(crate) struct Place(TempDir);
 
 impl Place {
     /// Makes an empty directory.
@@ -66,7 +67,7 @@ impl Place {
 }
 
 /// What a command did.
-pub struct Ran {
+pub(crate) struct Ran {
     /// The exit code.
     pub code: Option<i32>,
     /// What it printed.
@@ -76,21 +77,21 @@ pub struct Ran {
 }
 
 /// Runs the program.
-pub fn run(args: &[&str]) -> Ran {
+pub(crate) fn run(args: &[&str]) -> Ran {
     let output = assert_cmd::cargo::cargo_bin_cmd!("megagrid").args(args).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 /// Runs the program, which has to succeed; returns stdout.
-pub fn done(args: &[&str]) -> String {
+pub(crate) fn done(args: &[&str]) -> String {
     let ran = run(args);
     assert_eq!(ran.code, Some(0), "{args:?}: {}", ran.stderr);
     ran.stdout
 }
 
 /// Runs the program, which has to fail with one message on stderr that holds all of `parts`.
-pub fn fails(args: &[&str], code: i32, parts: &[&str]) {
+pub(crate) fn fails(args: &[&str], code: i32, parts: &[&str]) {
     let ran = run(args);
     assert_eq!(ran.code, Some(code), "{args:?}: {}", ran.stderr);
     for part in parts {
@@ -103,6 +104,6 @@ pub fn fails(args: &[&str], code: i32, parts: &[&str]) {
 }
 
 /// Reads a file of JSON.
-pub fn json(path: impl AsRef<Path>) -> serde_json::Value {
+pub(crate) fn json(path: impl AsRef<Path>) -> serde_json::Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }

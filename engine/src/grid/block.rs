@@ -6,8 +6,14 @@
 
 use std::ops::Range;
 
-/// A shard-local id: 16 bits where shards allow it.
-pub trait Id: Copy + Send + Sync + TryFrom<usize> + 'static {
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u16 {}
+    impl Sealed for u32 {}
+}
+
+/// A shard-local id: 16 bits where shards allow it. Sealed: the walk relies on a checked id to stay what it was.
+pub trait Id: sealed::Sealed + Copy + Send + Sync + TryFrom<usize> + 'static {
     /// How many rows a shard may have.
     const MAX_ROWS: usize;
     /// Returns the id as a row number.

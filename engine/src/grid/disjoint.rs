@@ -161,8 +161,15 @@ impl<S: Store> Held<'_, S> {
     }
 }
 
-/// How many items a row has in a store: a compile-time width for common rows, so that their loops unroll.
-pub trait Width: Copy {
+mod sealed {
+    pub trait Sealed {}
+    impl<const N: usize> Sealed for super::Fixed<N> {}
+    impl Sealed for super::Runtime {}
+}
+
+/// How many items a row has in a store: a compile-time width for common rows, so that their loops unroll. Sealed: the walk
+/// relies on getting the same answer each time.
+pub trait Width: sealed::Sealed + Copy {
     /// Returns the items of a row.
     fn get(self) -> usize;
 }
@@ -192,6 +199,7 @@ impl Width for Runtime {
 /// The rows of one side that a task holds, in every role that its access mode shows.
 pub struct HeldRows<'h, V: Vertex, A: Access<V>> {
     rows: usize,
+    width: usize,
     sync: Held<'h, V::Sync>,
     mirror: Held<'h, V::Mirror>,
     delta: Held<'h, V::Delta>,
@@ -227,6 +235,7 @@ impl<'h, V: Vertex, A: Access<V>> HeldRows<'h, V, A> {
         check(&delta, rows, width, A::MODE == Mode::Add, A::MODE == Mode::Add);
         Self {
             rows,
+            width,
             sync: sync.items,
             mirror: mirror.items,
             delta: delta.items,
@@ -263,7 +272,7 @@ fn check<S: Store>(held: &HeldStore<'_, S>, rows: usize, width: usize, needed: b
     let items = match S::SHAPE {
         Shape::Nothing => 0,
         Shape::Value => rows,
-        Shape::Row => rows * width,
+        Shape::Row => rows.saturating_mul(width),
         Shape::Counts => {
             let offsets = held.offsets;
             assert!(offsets.len() == rows + 1 && offsets.is_sorted(), "offsets of counts cover the rows");
@@ -435,12 +444,13 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Walk<'_, '_, P, E, I, W> {
     /// Runs the edge function on every edge of the block.
     ///
     /// # Panics
-    /// When fewer rows are held than the block's ids need.
+    /// When fewer rows are held than the block's ids need, or rows of another width.
     #[inline(always)]
     pub fn run(self, cx: &mut Context<'_, P>) {
         let Self { edges, block, left, right, data, stage, widths } = self;
         let block = &edges.blocks()[block];
         assert!(block.left_rows <= left.rows && edges.right_rows() <= right.rows, "all rows of the block are held");
+        assert!((left.width, right.width) == (widths.0.get(), widths.1.get()), "rows have the width that is held");
         let (left, right) = (left.lines(widths.0), right.lines(widths.1));
         let mut data = Data::<P>::new(edges, block, data);
         if edges.grouped() {
@@ -606,3 +616,6 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Group<'_, P, E, I, W> {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

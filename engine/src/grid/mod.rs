@@ -17,7 +17,7 @@ pub use block::{Block, Id, LocalEdges, Run};
 pub use disjoint::{Disjoint, Fixed, HeldRows, Owned, Runtime, Shared, Walk, Width};
 pub use hold::Hold;
 pub use order::RowOrder;
-pub use rows::{Capacities, OwnedRow, OwnedRows, SharedRows, VertexArrays};
+pub use rows::{Capacities, OwnedRow, OwnedRows, Role, SharedRows, VertexArrays};
 
 pub use build::EdgeInput;
 pub(crate) use build::build_columns;

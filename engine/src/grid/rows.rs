@@ -198,6 +198,13 @@ impl<V: Vertex> VertexArrays<V> {
         })
     }
 
+    /// Shares the delta arrays of the rows of `pieces` with other readers. `None`: refused.
+    pub fn try_share_deltas(&self, pieces: Range<usize>) -> Option<Vec<Role<'_, V::Delta>>> {
+        let first = self.bounds[pieces.start];
+        let share = |array| Some(Role { array, items: array.items.try_share(pieces.clone())?, first });
+        self.deltas.iter().map(share).collect()
+    }
+
     /// Shares the synced and the master data of the rows of `pieces` with other readers. `None`: refused.
     pub fn try_share(&self, pieces: Range<usize>) -> Option<SharedRows<'_, V>> {
         let first = self.bounds[pieces.start];
@@ -239,8 +246,19 @@ pub struct OwnedRow<'r, V: Vertex> {
 }
 
 impl<V: Vertex> OwnedRows<'_, V> {
+    /// Returns the roles of any of the rows; the delta is the first array's.
+    pub fn row(&mut self, row: usize) -> OwnedRow<'_, V> {
+        OwnedRow {
+            row,
+            sync: self.sync.items(row),
+            mirror: self.mirror.items(row),
+            master: self.master.items(row),
+            delta: self.deltas[0].items(row),
+        }
+    }
+
     /// Reduces the partial deltas of all rows, in ascending worker order.
-    fn reduce(&mut self) {
+    pub fn reduce(&mut self) {
         let Some((delta, partials)) = self.deltas.split_first_mut() else { return };
         for partial in partials {
             for row in self.rows.clone() {

@@ -1,0 +1,211 @@
+//! What each part of the engine's layout is worth, and what a plain loop takes: one interleaved run, one thread, medians.
+//!
+//!     cargo bench -p megagrid-benches --bench ablation
+//!
+//! `ratio` is a row's time over that of the first row of its table. Without `--bench` (as `cargo test` runs it) inputs are
+//! tiny and the figures mean nothing.
+
+use std::ops::ControlFlow;
+
+use megagrid_algorithms::mf::{
+    Config,
+    in_place::{self, Mf},
+};
+use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
+use megagrid_benches::inputs::{self, Order};
+use megagrid_benches::loops::{ArrayRows, HashRows, PullPageRank, Shuffled, mf};
+use megagrid_benches::measure::{Contestant, compare, seconds};
+use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_examples::{click_factors, label_propagation};
+use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, count_degrees};
+use megagrid_stages::Program;
+use megagrid_stages::simd::Level;
+
+/// How large inputs are, and how often everything is measured.
+struct Sizes {
+    scale: u32,
+    users: usize,
+    items: usize,
+    ratings: usize,
+    rounds: usize,
+}
+
+const FULL: Sizes = Sizes { scale: 20, users: 48_000, items: 17_800, ratings: 3_000_000, rounds: 7 };
+const TINY: Sizes = Sizes { scale: 8, users: 100, items: 50, ratings: 1000, rounds: 5 };
+
+fn main() {
+    let sizes = if std::env::args().any(|arg| arg == "--bench") { FULL } else { TINY };
+    page_rank(&sizes);
+    for dims in [32, 100] {
+        factorization(&sizes, dims);
+    }
+    levels(&sizes);
+}
+
+fn one_thread() -> Settings {
+    Settings { workers: 1, ..Settings::default() }
+}
+
+/// Runs the next iteration and returns its time.
+fn next<P: Program>(engine: &mut Engine<P>) -> f64 {
+    let mut seconds = 0.0;
+    let last = engine.iterations() + 1;
+    let run = engine.run(last, |report, _| {
+        seconds = report.seconds;
+        ControlFlow::Continue(())
+    });
+    run.expect("stages do not panic");
+    seconds
+}
+
+fn rank_engine(graph: EdgeList<()>, settings: &Settings) -> Engine<PageRank> {
+    let pages = graph.num_left;
+    let edges = GroupedEdges::new(graph, &[Side::Right]);
+    let offsets = edges.offsets(Side::Left);
+    let links = |page: usize| offsets[page + 1] - offsets[page];
+    let start = Start::new(Damping::DEFAULT, pages, &[], &links);
+    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64).expect("stages in order");
+    let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
+    let input = Input { source: &edges, edge, capacities: [None, None] };
+    let engine = Engine::square(&input, &sequence, start.state(), settings).expect("the graph fits the memory");
+    engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+    engine
+}
+
+fn rank_loop(graph: EdgeList<()>) -> PullPageRank {
+    let pages = graph.num_right;
+    let out_degrees = count_degrees(&graph.left, graph.num_left);
+    let edges = GroupedEdges::new(graph, &[Side::Right]);
+    let mut sources = Vec::new();
+    let read = edges.visit_rows(Side::Right, 0..pages, &mut |ends, _| sources.extend_from_slice(ends));
+    read.expect("the edges are in memory");
+    PullPageRank::new(edges.offsets(Side::Right), sources, &out_degrees)
+}
+
+fn page_rank(sizes: &Sizes) {
+    let ordered = inputs::graph(sizes.scale, Order::Degree);
+    let shuffled = inputs::graph(sizes.scale, Order::Shuffled);
+    let edges = ordered.num_edges() as f64;
+    let off = Settings { grid: false, ..one_thread() };
+    let mut both = rank_engine(ordered.clone(), &one_thread());
+    let mut no_grid = rank_engine(ordered.clone(), &off);
+    let mut no_order = rank_engine(shuffled.clone(), &one_thread());
+    let mut neither = rank_engine(shuffled.clone(), &off);
+    let mut plain = rank_loop(shuffled);
+    let mut plain_ordered = rank_loop(ordered);
+    let title = format!("PageRank, RMAT scale {}, {edges} edges: one iteration", sizes.scale);
+    compare(
+        &title,
+        "edges",
+        edges,
+        sizes.rounds,
+        vec![
+            Contestant::new("grid and degree order", || next(&mut both)),
+            Contestant::new("grid off", || next(&mut no_grid)),
+            Contestant::new("degree order off", || next(&mut no_order)),
+            Contestant::new("both off", || next(&mut neither)),
+            Contestant::new("plain loop", || seconds(|| plain.iterate())),
+            Contestant::new("plain loop, degree order", || seconds(|| plain_ordered.iterate())),
+        ],
+    );
+}
+
+fn mf_engine(edges: &GroupedEdges<f32>, config: Config, settings: &Settings) -> Engine<Mf> {
+    let sequence = in_place::sequence(config, edges.num_edges() as u64).expect("a batch of all ratings");
+    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
+    let input = Input { source: edges, edge, capacities: [None, None] };
+    let settings = Settings { dims: [config.row_dims(); 2], ..settings.clone() };
+    let engine = Engine::bipartite(&input, &sequence, (), &settings).expect("the ratings fit the memory");
+    engine.init_left(|id, user| config.init_user(1, id, user.sync));
+    engine.init_right(|id, item| config.init_item(1, id, item.sync));
+    engine
+}
+
+fn factorization(sizes: &Sizes, dims: usize) {
+    let config = Config { dims, ..Config::default() };
+    let level = Level::detect();
+    let list = inputs::ratings(sizes.users, sizes.items, sizes.ratings);
+    let shuffled = Shuffled::new(&list);
+    let init_user = |id: usize, row: &mut [f32]| config.init_user(1, id, row);
+    let init_item = |id: usize, row: &mut [f32]| config.init_item(1, id, row);
+    let (mut users, mut items) =
+        (ArrayRows::new(sizes.users, dims, init_user), ArrayRows::new(sizes.items, dims, init_item));
+    let (mut hash_users, mut hash_items) =
+        (HashRows::new(sizes.users, dims, init_user), HashRows::new(sizes.items, dims, init_item));
+    let edges = GroupedEdges::new(list, &[Side::Right]);
+    let mut grid = mf_engine(&edges, config, &one_thread());
+    let mut no_grid = mf_engine(&edges, config, &Settings { grid: false, ..one_thread() });
+    let title = format!("MF, {} ratings, k = {dims}: one iteration", sizes.ratings);
+    compare(
+        &title,
+        "ratings",
+        sizes.ratings as f64,
+        sizes.rounds,
+        vec![
+            Contestant::new("grid", || next(&mut grid)),
+            Contestant::new("grid off", || next(&mut no_grid)),
+            Contestant::new("plain loop, rows in arrays", || {
+                seconds(|| mf(level, config, &shuffled, &mut users, &mut items))
+            }),
+            Contestant::new("plain loop, rows in hash maps", || {
+                seconds(|| mf(level, config, &shuffled, &mut hash_users, &mut hash_items))
+            }),
+        ],
+    );
+}
+
+/// Edge functions that were written outside the engine, at each vector level: they are to gain from it.
+fn levels(sizes: &Sizes) {
+    let graph = inputs::graph(sizes.scale.min(12), Order::Degree);
+    let weights = vec![1.0; graph.num_edges()];
+    let EdgeList { num_left, num_right, square, left, right, .. } = graph;
+    let graph = GroupedEdges::new(EdgeList { num_left, num_right, square, left, right, data: weights }, &[Side::Right]);
+    let clicks = GroupedEdges::new(inputs::ratings(sizes.users, sizes.items, sizes.ratings / 2), &[Side::Right]);
+    let mut spreading: Vec<_> = of_levels(|settings| label_engine(&graph, settings));
+    let mut clicking: Vec<_> = of_levels(|settings| click_engine(&clicks, settings));
+    compare(
+        "the example `label_propagation`, 64 labels: one iteration",
+        "edges",
+        graph.num_edges() as f64,
+        sizes.rounds,
+        levels_of(&mut spreading),
+    );
+    compare(
+        "the example `click_factors`, k = 64: one iteration",
+        "edges",
+        clicks.num_edges() as f64,
+        sizes.rounds,
+        levels_of(&mut clicking),
+    );
+}
+
+fn of_levels<P: Program>(make: impl Fn(&Settings) -> Engine<P>) -> Vec<(Level, Engine<P>)> {
+    let levels = Level::available().into_iter().rev();
+    levels.map(|level| (level, make(&Settings { level, dims: [64, 64], ..one_thread() }))).collect()
+}
+
+fn levels_of<P: Program>(engines: &mut [(Level, Engine<P>)]) -> Vec<Contestant<'_>> {
+    engines.iter_mut().map(|(level, engine)| Contestant::new(level.name(), || next(engine))).collect()
+}
+
+fn label_engine(edges: &GroupedEdges<f32>, settings: &Settings) -> Engine<label_propagation::LabelPropagation> {
+    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|weight: &f32, items: &mut [f32]| items[0] = *weight };
+    let input = Input { source: edges, edge, capacities: [None, None] };
+    let sequence = label_propagation::sequence().expect("stages in order");
+    let engine = Engine::square(&input, &sequence, 0.0, settings).expect("the graph fits the memory");
+    engine.init_right(|id, member| member.sync[id % 64] = 1.0);
+    engine
+}
+
+fn click_engine(edges: &GroupedEdges<f32>, settings: &Settings) -> Engine<click_factors::ClickFactors> {
+    let clicked = |rating: &f32, items: &mut [f32]| items[0] = if *rating > 0.0 { 1.0 } else { 0.0 };
+    let input =
+        Input { source: edges, edge: EdgeInput { len: &|_: &f32| 1, fill: &clicked }, capacities: [None, None] };
+    let sequence =
+        click_factors::sequence(click_factors::Descend { step: 0.05, lambda: 0.02 }).expect("stages in order");
+    let engine = Engine::bipartite(&input, &sequence, (), settings).expect("the clicks fit the memory");
+    let config = Config { dims: 64, ..Config::default() };
+    engine.init_left(|id, user| config.init_user(1, id, user.sync));
+    engine.init_right(|id, item| config.init_item(1, id, item.sync));
+    engine
+}

@@ -1,0 +1,57 @@
+//! Interleaved measuring: what is compared runs in turn, round after round, so that a slow minute falls on all.
+
+use std::time::Instant;
+
+/// One of several things that are compared.
+pub struct Contestant<'c> {
+    name: String,
+    run: Box<dyn FnMut() -> f64 + 'c>,
+}
+
+impl<'c> Contestant<'c> {
+    /// Takes a function that returns the seconds that it measured.
+    pub fn new(name: impl Into<String>, run: impl FnMut() -> f64 + 'c) -> Self {
+        Self { name: name.into(), run: Box::new(run) }
+    }
+}
+
+/// Returns how long a function takes, in seconds.
+pub fn seconds<T>(run: impl FnOnce() -> T) -> f64 {
+    let begin = Instant::now();
+    std::hint::black_box(run());
+    begin.elapsed().as_secs_f64()
+}
+
+/// Runs all contestants in turn, once without counting and then `rounds` times, and prints each one's median, range,
+/// `units` per second, and time as a multiple of the first one's.
+pub fn compare(title: &str, unit: &str, units: f64, rounds: usize, mut contestants: Vec<Contestant<'_>>) {
+    let mut samples = vec![Vec::with_capacity(rounds); contestants.len()];
+    for round in 0..=rounds {
+        for (contestant, samples) in contestants.iter_mut().zip(&mut samples) {
+            let seconds = (contestant.run)();
+            if round > 0 {
+                samples.push(seconds);
+            }
+        }
+    }
+    println!(
+        "\n{title}\n{:<34} {:>10} {:>10} {:>10} {:>12} {:>7}",
+        "",
+        "median ms",
+        "min",
+        "max",
+        format!("M {unit}/s"),
+        "ratio"
+    );
+    samples.iter_mut().for_each(|samples| samples.sort_by(f64::total_cmp));
+    let median = |samples: &[f64]| samples[samples.len() / 2];
+    for (contestant, of) in contestants.iter().zip(&samples) {
+        let (least, most) = (of[0] * 1e3, of[of.len() - 1] * 1e3);
+        let (speed, ratio) = (units / median(of) / 1e6, median(of) / median(&samples[0]));
+        println!(
+            "{:<34} {:>10.2} {least:>10.2} {most:>10.2} {speed:>12.1} {ratio:>7.2}",
+            contestant.name,
+            median(of) * 1e3
+        );
+    }
+}

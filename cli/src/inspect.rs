@@ -1,0 +1,278 @@
+//! `megagrid inspect`: what an input is, how large and how skewed, and what it would need.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use megagrid_algorithms::mf::{self, in_place};
+use megagrid_algorithms::pagerank::{self, Damping, PageRank};
+use megagrid_datasets::cache::EdgeData;
+use megagrid_datasets::{Edges, Prepared};
+use megagrid_engine::{Settings, estimate_bytes, plan};
+use megagrid_partition::{DegreeStats, EdgeSource, Side, irregularities};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::data::{self, AnySource, Found, Grouped, Kind};
+use crate::input::windows;
+use crate::progress::{self, Progress};
+
+/// Shows what an input is: format, counts, degrees and their skew, irregularities, and the memory to train on it.
+///
+/// Memory is that of grid and vertex data with default options, on all cores; reading a text takes more for a while.
+#[derive(Clone, Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  megagrid inspect ratings.csv\n  megagrid inspect --quick web-graph.mgrid --json -"
+)]
+pub struct Args {
+    #[command(flatten)]
+    pub source: AnySource,
+    /// Leave out what takes a pass over the edges: duplicates, self loops, values. Of a .mgrid only header and offsets
+    /// are read then.
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the findings as JSON; "-" is stdout.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// What was found.
+#[derive(Serialize)]
+struct Report<'a> {
+    input: &'a Path,
+    format: String,
+    kind: Kind,
+    bytes: u64,
+    edges: usize,
+    left: Degrees,
+    right: Degrees,
+    /// Vertices of a graph without out-edges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dangling: Option<usize>,
+    /// `None` where it was not asked for.
+    #[serde(flatten)]
+    pass: Option<Pass>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<Labels>,
+    /// Bytes of grid and vertex data, by training command.
+    memory_estimate_bytes: BTreeMap<&'static str, u64>,
+}
+
+/// How the degrees of a side are spread.
+#[derive(Serialize)]
+struct Degrees {
+    vertices: usize,
+    without_edges: usize,
+    min: u64,
+    median: u64,
+    mean: f64,
+    p99: u64,
+    max: u64,
+    /// Share of the edges, 0 to 1, that meet in the 1 % of the vertices with most edges.
+    top_percent_share: f64,
+}
+
+/// What a pass over the edges finds.
+#[derive(Serialize)]
+struct Pass {
+    duplicates: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    self_loops: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<Values>,
+    /// Of a corpus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+}
+
+/// The data of the edges.
+#[derive(Clone, Copy, Serialize)]
+struct Values {
+    min: f64,
+    max: f64,
+    mean: f64,
+}
+
+/// How many samples have which label.
+#[derive(Serialize)]
+struct Labels {
+    positive: usize,
+    negative: usize,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let progress = Progress::spinner(false, "reading");
+    let found = args.source.find()?;
+    let bytes = args.source.bytes()?;
+    let sides: &[Side] = if args.quick { &[] } else { &[Side::Right] };
+    let grouped = args.source.open(found, sides)?;
+    progress.say("counting");
+    let mut report = match &grouped {
+        Grouped::Graph(graph) => {
+            let mut report = report(args, found, graph, |()| 0.0)?;
+            report.dangling = Some(report.left.without_edges);
+            report.memory_estimate_bytes.extend(pagerank_memory(&graph.edges)?);
+            report
+        }
+        Grouped::Ratings(ratings) => {
+            let mut report = report(args, found, ratings, |&rating| f64::from(rating))?;
+            report.memory_estimate_bytes.insert("mf", mf_memory(&ratings.edges)?);
+            report
+        }
+        Grouped::Samples(samples) => report(args, found, samples, |&value| f64::from(value))?,
+        Grouped::Corpus(corpus) => report(args, found, corpus, |&count| f64::from(count))?,
+    };
+    report.bytes = bytes;
+    drop(progress);
+    data::write_findings(args.json.as_deref(), &report, &report.text())
+}
+
+fn report<'a, T: EdgeData>(
+    args: &'a Args,
+    found: Found,
+    prepared: &Prepared<T>,
+    value: fn(&T) -> f64,
+) -> anyhow::Result<Report<'a>> {
+    let edges = &prepared.edges;
+    let labels = prepared.labels.as_ref().map(|labels| {
+        let positive = labels.iter().filter(|&&label| label > 0.0).count();
+        Labels { positive, negative: labels.len() - positive }
+    });
+    Ok(Report {
+        input: args.source.path(),
+        format: found.format.to_string(),
+        kind: found.kind,
+        bytes: 0,
+        edges: edges.num_edges(),
+        left: Degrees::of(edges.offsets(Side::Left)),
+        right: Degrees::of(edges.offsets(Side::Right)),
+        dangling: None,
+        pass: if args.quick { None } else { Some(Pass::over(edges, found.kind, value)?) },
+        labels,
+        memory_estimate_bytes: BTreeMap::new(),
+    })
+}
+
+impl Degrees {
+    fn of(offsets: &[u64]) -> Self {
+        let stats = DegreeStats::of(offsets);
+        Self {
+            vertices: stats.num_vertices,
+            without_edges: stats.num_isolated,
+            min: stats.min,
+            median: stats.median,
+            mean: stats.mean,
+            p99: stats.p99,
+            max: stats.max,
+            top_percent_share: stats.top_percent_share,
+        }
+    }
+}
+
+impl Pass {
+    fn over<T: EdgeData>(edges: &Edges<T>, kind: Kind, value: fn(&T) -> f64) -> anyhow::Result<Self> {
+        let found = irregularities(edges, Side::Right).context("reading edges")?;
+        let self_loops = edges.is_square().then_some(found.num_self_loops);
+        let mut pass = Self { duplicates: found.num_duplicates, self_loops, values: None, tokens: None };
+        if kind != Kind::Graph {
+            let (values, sum) = values(edges, value)?;
+            pass.values = Some(values);
+            // Exact, as all counts are integers and their sum is far below 2^53.
+            pass.tokens = (kind == Kind::Corpus).then_some(sum as u64);
+        }
+        Ok(pass)
+    }
+}
+
+/// Returns range and mean of the edge data, and their sum.
+fn values<T: EdgeData>(edges: &Edges<T>, value: fn(&T) -> f64) -> anyhow::Result<(Values, f64)> {
+    let window = |rows| {
+        let (mut min, mut max, mut sum) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
+        edges
+            .visit_rows(Side::Right, rows, &mut |_, data| {
+                for value in data.iter().map(value) {
+                    (min, max, sum) = (value.min(min), value.max(max), sum + value);
+                }
+            })
+            .context("reading edges")?;
+        Ok((min, max, sum))
+    };
+    // Collected before they are summed, so that the sum is the same on any number of threads.
+    let windows = windows(edges.offsets(Side::Right)).into_par_iter().map(window);
+    let windows: Vec<(f64, f64, f64)> = windows.collect::<anyhow::Result<_>>()?;
+    let (min, max, sum) =
+        windows.into_iter().reduce(|all, one| (all.0.min(one.0), all.1.max(one.1), all.2 + one.2)).unwrap_or_default();
+    Ok((Values { min, max, mean: sum / edges.num_edges().max(1) as f64 }, sum))
+}
+
+/// Returns what `megagrid pagerank` would need; nothing where the sides are different vertices.
+fn pagerank_memory(edges: &Edges<()>) -> anyhow::Result<Option<(&'static str, u64)>> {
+    if !edges.is_square() {
+        return Ok(None);
+    }
+    let settings = Settings::default();
+    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64)?;
+    let plan = plan::<PageRank, _, _>(edges, &sequence, &settings)?;
+    Ok(Some(("pagerank", estimate_bytes::<PageRank>(&plan, settings.dims))))
+}
+
+/// Returns what `megagrid mf` would need.
+fn mf_memory(edges: &Edges<f32>) -> anyhow::Result<u64> {
+    let config = mf::Config::default();
+    let settings = Settings { dims: [config.row_dims(); 2], ..Settings::default() };
+    let sequence = in_place::sequence(config, edges.num_edges() as u64)?;
+    let plan = plan::<in_place::Mf, _, _>(edges, &sequence, &settings)?;
+    Ok(estimate_bytes::<in_place::Mf>(&plan, settings.dims))
+}
+
+impl Report<'_> {
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{}: {} (format {}, {})\n",
+            self.input.display(),
+            self.kind.size(self.left.vertices, self.right.vertices, self.edges),
+            self.format,
+            progress::bytes(self.bytes)
+        );
+        let mut line = |name: &str, value: String| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  {name:<28}{value}");
+        };
+        let both = |of: &dyn Fn(&Degrees) -> String| format!("{:>14}{:>14}", of(&self.left), of(&self.right));
+        let [left, right] = self.kind.sides();
+        line("", format!("{left:>14}{right:>14}"));
+        line("vertices", both(&|side| side.vertices.to_string()));
+        line("without any edge", both(&|side| side.without_edges.to_string()));
+        line("degree, least", both(&|side| side.min.to_string()));
+        line("degree, median", both(&|side| side.median.to_string()));
+        line("degree, mean", both(&|side| format!("{:.2}", side.mean)));
+        line("degree, 99 % are not above", both(&|side| side.p99.to_string()));
+        line("degree, largest", both(&|side| side.max.to_string()));
+        line("edges at the top 1 %", both(&|side| format!("{:.1} %", 100.0 * side.top_percent_share)));
+        if let Some(dangling) = self.dangling {
+            line("dangling (no out-edges)", dangling.to_string());
+        }
+        if let Some(pass) = &self.pass {
+            line("repeated edges", pass.duplicates.to_string());
+            if let Some(loops) = pass.self_loops {
+                line("self loops", loops.to_string());
+            }
+            if let Some(tokens) = pass.tokens {
+                line("tokens", tokens.to_string());
+            }
+            if let Some(Values { min, max, mean }) = pass.values {
+                line("values", format!("{min} to {max}, mean {mean:.5}"));
+            }
+        }
+        if let Some(Labels { positive, negative }) = self.labels {
+            let share = 100.0 * positive as f64 / (positive + negative).max(1) as f64;
+            line("labels", format!("{positive} positive ({share:.2} %), {negative} negative"));
+        }
+        for (command, &bytes) in &self.memory_estimate_bytes {
+            line(&format!("memory of {command}"), progress::bytes(bytes));
+        }
+        text
+    }
+}

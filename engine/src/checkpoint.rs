@@ -1,0 +1,299 @@
+//! Checkpoints: the state of a run between two iterations, on disk.
+//!
+//! A checkpoint holds every role of every vertex in the order of vertex ids, the shared context and the number of
+//! iterations done, and so nothing that depends on the plan: a run can go on with another number of workers, caches of
+//! another size or the grid switched off. With the plan that it had it goes on bit by bit as if it had not stopped; deltas
+//! are stored summed, so this holds for programs that apply within an iteration what they add in it.
+//!
+//! Edge data are not stored. Programs that only read them (PageRank, matrix factorization) lose nothing. A program that
+//! writes them cannot go on from a checkpoint: a digest of all edge data is part of what a checkpoint and a run must agree
+//! on, so such a run is refused, when it loads or when it saves into the same directory again, and not continued wrongly.
+//! Hyper-parameters in the fields of stages are not known here and are the caller's to compare.
+//!
+//! ```text
+//! DIR/iteration-00012/left-sync.bin …     one file for each side and role with data (see `roles`)
+//!                     global.bin          the shared context, bincode
+//!                     checkpoint.json     the manifest, written last (see `manifest`)
+//! ```
+//!
+//! A checkpoint is written under a temporary name, `DIR/.iteration-00012.tmp`, brought to the disk and renamed; only then
+//! are older ones removed. A process that dies on the way leaves the one before intact. One process at a time may write
+//! to a directory.
+
+mod manifest;
+mod roles;
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use bincode::Options;
+use megagrid_partition::Side;
+use megagrid_stages::Program;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::{Engine, Error};
+use manifest::{FileEntry, Fingerprint, Manifest};
+use roles::{Hashing, RoleFile};
+
+const GLOBAL: &str = "global.bin";
+const PREFIX: &str = "iteration-";
+/// Ends the name of a checkpoint that another one of the same iteration is about to replace.
+const REPLACED: &str = "-replaced";
+
+/// Saves the state of a run between iterations to `dir`, which is made if it is not there, and removes older checkpoints
+/// of the run. Memory: a few buffers. Between iterations means from `between` of [`Engine::run`], or outside of it.
+///
+/// # Errors
+/// What [`check_target`] refuses; a disk that is full or fails: earlier checkpoints are then still there.
+pub fn save<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<(), Error>
+where
+    P::Global: Serialize + DeserializeOwned,
+{
+    let run = Fingerprint::of(engine);
+    check(engine, &run, dir)?;
+    fs::create_dir_all(dir).map_err(io(dir))?;
+    let name = format!("{PREFIX}{:05}", engine.iterations());
+    let temporary = dir.join(format!(".{name}.tmp"));
+    remove(&temporary)?;
+    let written = write(engine, run, &temporary).and_then(|()| place(&temporary, dir, &name));
+    if written.is_err() {
+        // The first error is the one to tell; what is left behind is removed by the next save.
+        let _ = remove(&temporary);
+    }
+    written?;
+    remove_others(dir, &name)
+}
+
+/// Tells, before a run, whether its checkpoints could be written to `dir`.
+///
+/// # Errors
+/// `dir` is a file or cannot be listed; it holds checkpoints of another run, of another version of the format, or of a
+/// later iteration.
+pub fn check_target<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<(), Error>
+where
+    P::Global: Serialize + DeserializeOwned,
+{
+    check(engine, &Fingerprint::of(engine), dir)
+}
+
+/// Loads the newest complete checkpoint of `dir` that is undamaged and fits, and returns its iterations: the next
+/// [`Engine::run`] continues from there. Ones that are passed over are told as warnings.
+///
+/// Set first values before, so that rows lie where their workers are.
+///
+/// # Errors
+/// No usable checkpoint; the message says why each was refused, and the engine is unchanged. Files that can no longer be
+/// read after they were checked: the engine is then of no use.
+pub fn load<P: Program>(engine: &mut Engine<P>, dir: &Path) -> Result<u64, Error>
+where
+    P::Global: Serialize + DeserializeOwned,
+{
+    let run = Fingerprint::of(engine);
+    let mut refused = Vec::new();
+    for found in list(dir)? {
+        match verify(engine, &run, &found) {
+            Ok(global) => {
+                let grid = &engine.shared.grid;
+                if !grid.is_square() {
+                    roles::scatter("left", &grid.left, grid.order(Side::Left), &found.path)?;
+                }
+                roles::scatter(right_name(engine), &grid.right, grid.order(Side::Right), &found.path)?;
+                engine.resume(found.iterations, global);
+                return Ok(found.iterations);
+            }
+            Err(error) => {
+                tracing::warn!("a checkpoint is passed over: {error}");
+                refused.push(error.to_string());
+            }
+        }
+    }
+    if refused.is_empty() {
+        refused.push(format!("no directory {PREFIX}… with a checkpoint is there"));
+    }
+    let advice = "name a directory with a checkpoint of this run, or start anew";
+    Err(Error::Checkpoint { path: dir.to_owned(), problem: refused.join("; "), advice })
+}
+
+/// A checkpoint's place.
+struct Found {
+    iterations: u64,
+    path: PathBuf,
+}
+
+/// Lists checkpoints, newest first; of two of one iteration the one that was to replace the other comes first.
+fn list(dir: &Path) -> Result<Vec<Found>, Error> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).map_err(io(dir))? {
+        let entry = entry.map_err(io(dir))?;
+        let name = entry.file_name();
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        let digits = rest.strip_suffix(REPLACED).unwrap_or(rest);
+        if let Ok(iterations) = digits.parse() {
+            found.push(Found { iterations, path: entry.path() });
+        }
+    }
+    found.sort_by(|a, b| b.iterations.cmp(&a.iterations).then_with(|| a.path.cmp(&b.path)));
+    Ok(found)
+}
+
+/// Refuses directories where a save would remove, or hide behind, checkpoints that are not this run's past.
+fn check<P: Program>(engine: &Engine<P>, run: &Fingerprint, dir: &Path) -> Result<(), Error>
+where
+    P::Global: Serialize + DeserializeOwned,
+{
+    if !dir.try_exists().map_err(io(dir))? {
+        return Ok(());
+    }
+    for found in list(dir)? {
+        let advice = "name another directory for checkpoints, or remove it";
+        match Manifest::read(&found.path) {
+            Ok(manifest) => manifest.run.agrees(run, &found.path, advice)?,
+            Err(error @ Error::CheckpointVersion { .. }) => return Err(error),
+            // Damaged: of no use, and replaced.
+            Err(_) => continue,
+        }
+        if found.iterations > engine.iterations() && verify(engine, run, &found).is_ok() {
+            let problem =
+                format!("a checkpoint of iteration {}, and {} are done", found.iterations, engine.iterations());
+            let advice = "resume from it, name another directory for checkpoints, or remove it";
+            return Err(Error::Checkpoint { path: found.path, problem, advice });
+        }
+    }
+    Ok(())
+}
+
+/// Reads all of a checkpoint, compares it with its checksums and the engine, and returns the shared context.
+fn verify<P: Program>(engine: &Engine<P>, run: &Fingerprint, found: &Found) -> Result<P::Global, Error>
+where
+    P::Global: DeserializeOwned,
+{
+    let manifest = Manifest::read(&found.path)?;
+    if manifest.iterations != found.iterations {
+        let problem = format!("holds iteration {}, which its name does not say", manifest.iterations);
+        return Err(Error::Checkpoint { path: found.path.clone(), problem, advice: "give it its name back" });
+    }
+    manifest.run.agrees(run, &found.path, "run what the checkpoint was written by, or start anew")?;
+    for entry in &manifest.files {
+        entry.verify(&found.path)?;
+    }
+    with_roles(engine, |roles| {
+        roles.iter().try_for_each(|role| {
+            manifest.entry(&role.name, &found.path)?;
+            role.verify(&found.path)
+        })
+    })?;
+    manifest.entry(GLOBAL, &found.path)?;
+    read_global::<P>(&found.path.join(GLOBAL))
+}
+
+fn read_global<P: Program>(path: &Path) -> Result<P::Global, Error>
+where
+    P::Global: DeserializeOwned,
+{
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)).map_err(io(path))?;
+    bincode::options().with_fixint_encoding().deserialize(&bytes).map_err(|error| Error::Checkpoint {
+        path: path.to_owned(),
+        problem: format!("not a shared context of this program: {error}"),
+        advice: "use the version of the program that wrote it",
+    })
+}
+
+/// Writes a checkpoint to a directory of its own, and brings it to the disk.
+fn write<P: Program>(engine: &Engine<P>, run: Fingerprint, dir: &Path) -> Result<(), Error>
+where
+    P::Global: Serialize,
+{
+    fs::create_dir(dir).map_err(io(dir))?;
+    let mut files =
+        with_roles(engine, |roles| roles.iter_mut().map(|role| role.write(dir)).collect::<Result<Vec<_>, _>>())?;
+    files.push(write_global::<P>(&*engine.global(), dir)?);
+    let manifest = Manifest {
+        iterations: engine.iterations(),
+        workers: engine.plan().workers,
+        level: format!("{:?}", engine.grid().level),
+        run,
+        files,
+    };
+    manifest.write(dir)?;
+    sync_dir(dir)
+}
+
+fn write_global<P: Program>(global: &P::Global, dir: &Path) -> Result<FileEntry, Error>
+where
+    P::Global: Serialize,
+{
+    let path = dir.join(GLOBAL);
+    let bytes = bincode::options()
+        .with_fixint_encoding()
+        .serialize(global)
+        .map_err(|error| Error::CheckpointIo { path: path.clone(), source: std::io::Error::other(error) })?;
+    let mut file = Hashing::new(File::create(&path).map_err(io(&path))?);
+    file.write_all(&bytes).map_err(io(&path))?;
+    file.finish(GLOBAL).map_err(io(&path))
+}
+
+/// Gives a complete checkpoint its name.
+fn place(temporary: &Path, dir: &Path, name: &str) -> Result<(), Error> {
+    let target = dir.join(name);
+    if target.try_exists().map_err(io(&target))? {
+        // A directory with files cannot be renamed over; under the other name it is still found if this ends here.
+        let aside = dir.join(format!("{name}{REPLACED}"));
+        remove(&aside)?;
+        fs::rename(&target, aside).map_err(io(&target))?;
+    }
+    fs::rename(temporary, &target).map_err(io(&target))?;
+    sync_dir(dir)?;
+    // The directory itself may be new.
+    sync_dir(dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+}
+
+/// Removes all checkpoints but one, and what saves that did not end left behind.
+fn remove_others(dir: &Path, keep: &str) -> Result<(), Error> {
+    for entry in fs::read_dir(dir).map_err(io(dir))? {
+        let entry = entry.map_err(io(dir))?;
+        let name = entry.file_name();
+        let left_behind = |name: &str| name.starts_with(&format!(".{PREFIX}")) && name.ends_with(".tmp");
+        if name.to_str().is_some_and(left_behind) {
+            remove(&entry.path())?;
+        }
+    }
+    let others = list(dir)?.into_iter().filter(|found| !found.path.ends_with(keep));
+    others.into_iter().try_for_each(|found| remove(&found.path))
+}
+
+/// Removes a directory if it is there.
+fn remove(dir: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io(dir)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Calls `with` on the files of all roles of an engine.
+fn with_roles<P: Program, R>(engine: &Engine<P>, with: impl FnOnce(&mut [RoleFile<'_>]) -> R) -> R {
+    let grid = &engine.shared.grid;
+    let right = roles::Rows::of(&grid.right, grid.order(Side::Right));
+    let left = (!grid.is_square()).then(|| roles::Rows::of(&grid.left, grid.order(Side::Left)));
+    let mut files = left.as_ref().map(|left| left.files("left")).unwrap_or_default();
+    files.extend(right.files(right_name(engine)));
+    with(&mut files)
+}
+
+fn right_name<P: Program>(engine: &Engine<P>) -> &'static str {
+    if engine.shared.grid.is_square() { "vertices" } else { "right" }
+}
+
+fn sync_dir(dir: &Path) -> Result<(), Error> {
+    // Windows has no handle of a directory to sync.
+    if cfg!(not(unix)) {
+        return Ok(());
+    }
+    File::open(dir).and_then(|handle| handle.sync_all()).map_err(io(dir))
+}
+
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+    move |source| Error::CheckpointIo { path: path.to_owned(), source }
+}

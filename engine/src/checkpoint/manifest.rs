@@ -1,0 +1,177 @@
+//! The manifest of a checkpoint: what it is a checkpoint of, and the checksums of its files and of itself.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+use megagrid_stages::Program;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::io;
+use super::roles::{Hashing, wait};
+use crate::{Engine, Error};
+
+pub const MANIFEST: &str = "checkpoint.json";
+/// The version of the format that is written, and the only one that is read.
+pub const VERSION: u32 = 1;
+/// What to do with a damaged checkpoint.
+pub const DAMAGED: &str = "the checkpoint is damaged: remove it, or restore it from a copy";
+
+/// What a checkpoint holds.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Iterations done.
+    pub iterations: u64,
+    /// Workers that wrote it; need not match.
+    pub workers: usize,
+    /// What hot loops were compiled for; need not match.
+    pub level: String,
+    /// What it is a checkpoint of.
+    pub run: Fingerprint,
+    /// All files but the manifest.
+    pub files: Vec<FileEntry>,
+}
+
+/// The file: the manifest with its version and its checksum around it.
+#[derive(Serialize, Deserialize)]
+struct Sealed<M> {
+    version: u32,
+    /// XXH3 of the manifest as compact JSON.
+    xxh3: u64,
+    manifest: M,
+}
+
+/// The part of the file that every version has.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+impl Manifest {
+    /// Writes the file and brings it to the disk.
+    pub fn write(&self, dir: &Path) -> Result<(), Error> {
+        let path = dir.join(MANIFEST);
+        let json = |error: serde_json::Error| Error::CheckpointIo { path: path.clone(), source: error.into() };
+        let xxh3 = xxh3_64(&serde_json::to_vec(self).map_err(json)?);
+        let text = serde_json::to_vec_pretty(&Sealed { version: VERSION, xxh3, manifest: self }).map_err(json)?;
+        let mut file = File::create(&path).map_err(io(&path))?;
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(io(&path))
+    }
+
+    /// Reads the file and compares it with its checksum.
+    pub fn read(dir: &Path) -> Result<Self, Error> {
+        let path = dir.join(MANIFEST);
+        let text = fs::read(&path).map_err(io(&path))?;
+        let damaged = |problem| Error::Checkpoint { path: path.clone(), problem, advice: DAMAGED };
+        let json = |error: serde_json::Error| damaged(error.to_string());
+        let Versioned { version } = serde_json::from_slice(&text).map_err(json)?;
+        if version != VERSION {
+            return Err(Error::CheckpointVersion { path, found: version, expected: VERSION });
+        }
+        let sealed: Sealed<Self> = serde_json::from_slice(&text).map_err(json)?;
+        let xxh3 = xxh3_64(&serde_json::to_vec(&sealed.manifest).map_err(json)?);
+        if xxh3 != sealed.xxh3 {
+            return Err(damaged(format!("checksum {xxh3} found, {} expected", sealed.xxh3)));
+        }
+        Ok(sealed.manifest)
+    }
+
+    /// Finds a file's entry.
+    pub fn entry(&self, name: &str, dir: &Path) -> Result<&FileEntry, Error> {
+        self.files.iter().find(|entry| entry.name == name).ok_or_else(|| Error::Checkpoint {
+            path: dir.join(MANIFEST),
+            problem: format!("no entry of {name}, which the program needs"),
+            advice: "use the version of the program that wrote it",
+        })
+    }
+}
+
+/// A file of a checkpoint.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FileEntry {
+    pub name: String,
+    pub bytes: u64,
+    /// XXH3 of the whole file.
+    pub xxh3: u64,
+}
+
+impl FileEntry {
+    /// Reads the file and compares it with its size and checksum.
+    pub fn verify(&self, dir: &Path) -> Result<(), Error> {
+        let path = dir.join(&self.name);
+        let mut file = Hashing::new(File::open(&path).map_err(io(&path))?);
+        let bytes = file.len().map_err(io(&path))?;
+        let damaged = |problem| Error::Checkpoint { path: path.clone(), problem, advice: DAMAGED };
+        if bytes != self.bytes {
+            return Err(damaged(format!("{bytes} bytes found, {} expected", self.bytes)));
+        }
+        std::io::copy(&mut file, &mut std::io::sink()).map_err(io(&path))?;
+        let xxh3 = file.digest();
+        if xxh3 != self.xxh3 {
+            return Err(damaged(format!("checksum {xxh3} found, {} expected", self.xxh3)));
+        }
+        Ok(())
+    }
+}
+
+/// What a run must agree on with a checkpoint.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Fingerprint {
+    program: String,
+    stages: Vec<String>,
+    dims: [usize; 2],
+    seed: u64,
+    square: bool,
+    /// Vertices left and right.
+    vertices: [usize; 2],
+    edges: u64,
+    /// A digest of the data of all edges that does not depend on their order.
+    edge_data: u64,
+}
+
+impl Fingerprint {
+    /// Looks at a run.
+    pub fn of<P: Program>(engine: &Engine<P>) -> Self {
+        let plan = engine.plan();
+        Self {
+            program: std::any::type_name::<P>().to_owned(),
+            stages: plan.stages.iter().map(|stage| format!("{} {:?}", stage.name, stage.kind)).collect(),
+            dims: engine.shared.dims,
+            seed: engine.shared.seed,
+            square: plan.square,
+            vertices: [0, 1].map(|side| engine.shared.grid.orders[side].len()),
+            edges: plan.edges,
+            edge_data: edge_data(engine),
+        }
+    }
+
+    /// Compares with a run; names the first difference.
+    pub fn agrees(&self, run: &Self, dir: &Path, advice: &'static str) -> Result<(), Error> {
+        let values = |of: &Self| match serde_json::to_value(of) {
+            Ok(serde_json::Value::Object(values)) => values,
+            _ => serde_json::Map::new(),
+        };
+        let (found, expected) = (values(self), values(run));
+        match expected.iter().find(|(name, value)| found.get(*name) != Some(*value)) {
+            None => Ok(()),
+            Some((name, value)) => {
+                let found = &found[name];
+                let problem = format!("a checkpoint of another run: {name} {found} found, {value} expected");
+                Err(Error::Checkpoint { path: dir.to_owned(), problem, advice })
+            }
+        }
+    }
+}
+
+fn edge_data<P: Program>(engine: &Engine<P>) -> u64 {
+    let mut sum = 0_u64;
+    for column in &engine.shared.grid.columns {
+        let items = wait(|| column.data.try_share(0..column.data.num_pieces()));
+        // Data without bytes say nothing that the number of edges does not.
+        if size_of_val(&*items) > 0 {
+            sum = items.iter().fold(sum, |sum, item| sum.wrapping_add(xxh3_64(bytemuck::bytes_of(item))));
+        }
+    }
+    sum
+}

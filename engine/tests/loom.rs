@@ -1,0 +1,382 @@
+//! Holds, board and worker state machine under every interleaving of two threads, and every value that a weak memory model
+//! lets them read, with up to [`PREEMPTIONS`] preemptions (`LOOM_MAX_PREEMPTIONS` overrides).
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p megagrid-engine --test loom`
+//!
+//! Rows are loom cells: an access that no happens-before orders after a conflicting one fails the model, whether or not
+//! the two overlap in the interleaving at hand.
+#![cfg(loom)]
+#![allow(unsafe_code, reason = "loom's cells are shared between threads to find out whether that is sound")]
+
+use std::sync::Arc;
+
+use loom::cell::UnsafeCell;
+use loom::thread;
+use megagrid_engine::Topology;
+use megagrid_engine::board::Board;
+use megagrid_engine::grid::Hold;
+use megagrid_engine::plan::{Cut, Input, Outline, Plan, Schedule, StageInfo, StageKind, Task};
+use megagrid_engine::worker::{Outcome, Position, Progress, Tasks, Worker};
+use megagrid_partition::Side;
+use megagrid_stages::{BatchOrder, Mode};
+
+/// Enough for any two of the races modelled here; every bug put into the scheduler on trial was found with 2.
+const PREEMPTIONS: usize = 2;
+const WORKERS: usize = 2;
+
+fn model(check: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(PREEMPTIONS));
+    builder.max_branches = 10_000;
+    builder.check(check);
+}
+
+/// What holds, turns or steps are to protect.
+struct Cell<T>(UnsafeCell<T>);
+
+// SAFETY: loom runs one thread at a time and fails the model on an access that is not ordered after conflicting ones.
+unsafe impl<T: Send> Sync for Cell<T> {}
+
+impl<T> Cell<T> {
+    fn new(value: T) -> Self {
+        Self(UnsafeCell::new(value))
+    }
+
+    fn look<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        // SAFETY: loom checks the access.
+        self.0.with(|value| look(unsafe { &*value }))
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        // SAFETY: loom checks the access.
+        self.0.with_mut(|value| change(unsafe { &mut *value }))
+    }
+}
+
+/// A piece of rows and its hold.
+struct Piece<T> {
+    hold: Hold,
+    rows: Cell<T>,
+}
+
+impl<T> Piece<T> {
+    fn new(rows: T) -> Self {
+        Self { hold: Hold::default(), rows: Cell::new(rows) }
+    }
+
+    fn try_change(&self, change: impl FnOnce(&mut T)) -> bool {
+        let owned = self.hold.try_own();
+        if owned {
+            self.rows.change(change);
+            self.hold.end_own();
+        }
+        owned
+    }
+
+    fn try_look<R>(&self, look: impl FnOnce(&T) -> R) -> Option<R> {
+        self.hold.try_share().then(|| {
+            let seen = self.rows.look(look);
+            self.hold.end_share();
+            seen
+        })
+    }
+}
+
+fn until<R>(mut attempt: impl FnMut() -> Option<R>) -> R {
+    loop {
+        if let Some(result) = attempt() {
+            return result;
+        }
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn owners_exclude_owners_and_see_their_writes() {
+    model(|| {
+        let piece = Arc::new(Piece::new(0));
+        let other = Arc::clone(&piece);
+        let thread = thread::spawn(move || u32::from(other.try_change(|rows| *rows += 1)));
+        let mine = u32::from(piece.try_change(|rows| *rows += 1));
+        let changes = mine + thread.join().unwrap();
+        assert!(changes > 0, "somebody was first");
+        assert_eq!(piece.rows.look(|rows| *rows), changes);
+    });
+}
+
+#[test]
+fn sharers_exclude_owners_and_see_their_writes() {
+    model(|| {
+        let piece = Arc::new(Piece::new([0, 0]));
+        let other = Arc::clone(&piece);
+        let thread = thread::spawn(move || {
+            until(|| other.try_change(|rows| rows[0] += 1).then_some(()));
+            until(|| other.try_change(|rows| rows[1] += 1).then_some(()));
+        });
+        let first = until(|| piece.try_look(|rows| *rows));
+        let second = until(|| piece.try_look(|rows| *rows));
+        assert!(first[0] >= first[1] && second >= first, "writes are seen in order: {first:?}, {second:?}");
+        thread.join().unwrap();
+        assert_eq!(piece.try_look(|rows| *rows), Some([1, 1]));
+    });
+}
+
+#[test]
+fn two_sharers_and_an_owner() {
+    model(|| {
+        let piece = Arc::new(Piece::new(0));
+        let sharers: Vec<_> = (0..2)
+            .map(|_| {
+                let piece = Arc::clone(&piece);
+                thread::spawn(move || piece.try_look(|rows| *rows))
+            })
+            .collect();
+        let changed = piece.try_change(|rows| *rows += 1);
+        let seen: Vec<_> = sharers.into_iter().map(|sharer| sharer.join().unwrap()).collect();
+        assert!(changed || seen.iter().any(Option::is_some), "not everybody was refused");
+        assert!(piece.try_change(|rows| assert_eq!(*rows, i32::from(changed))), "all holds were given back");
+    });
+}
+
+fn stage(kind: StageKind) -> StageInfo {
+    StageInfo { name: format!("{kind:?}"), kind }
+}
+
+/// Plans stages on a graph with these degrees.
+fn plan(kinds: &[StageKind], body: &[Outline], degrees: [&[u64]; 2], slack: u64) -> Arc<Plan> {
+    let input = Input {
+        degrees: [Box::new(|row| degrees[0][row]), Box::new(|row| degrees[1][row])],
+        rows: degrees.map(<[_]>::len),
+        edges: degrees[0].iter().sum(),
+        row_bytes: [4, 4],
+        square: false,
+        workers: WORKERS,
+        slack: Some(slack),
+        topology: &Topology::synthetic(1, WORKERS),
+        grid: true,
+    };
+    Arc::new(Plan::make(kinds.iter().copied().map(stage).collect(), body, &input).unwrap())
+}
+
+/// Drives a worker to the end of iteration `last`, and calls `between` after each.
+fn drive(id: usize, plan: &Arc<Plan>, board: &Arc<Board>, tasks: &mut impl Tasks, last: u64, between: impl Fn(u64)) {
+    let mut worker = Worker::new(id, Arc::clone(plan), Arc::clone(board), 1, 0);
+    loop {
+        match worker.step(tasks) {
+            Progress::Ran => {}
+            Progress::Waiting => thread::yield_now(),
+            Progress::Ended(iteration) => {
+                between(iteration);
+                if iteration == last {
+                    return;
+                }
+            }
+            Progress::Stopped => unreachable!("nobody stops the run"),
+        }
+    }
+}
+
+/// Runs both workers; the first is the run's driver too and approves iterations.
+fn run<T: Tasks>(
+    plan: &Arc<Plan>,
+    last: u64,
+    tasks: impl Fn(usize) -> T + Send + Sync + 'static,
+    between: impl Fn(u64),
+) {
+    let board = Arc::new(Board::new(WORKERS, plan.right.num_shards()));
+    board.approve(1);
+    let tasks = Arc::new(tasks);
+    let (of_plan, of_board, of_tasks) = (Arc::clone(plan), Arc::clone(&board), Arc::clone(&tasks));
+    let other = thread::spawn(move || drive(1, &of_plan, &of_board, &mut of_tasks(1), last, |_| {}));
+    drive(0, plan, &board, &mut tasks(0), last, |iteration| {
+        between(iteration);
+        board.approve(iteration + 1);
+    });
+    other.join().unwrap();
+}
+
+/// A column of blocks: how often each was run, and who visited last.
+#[derive(Default)]
+struct Column {
+    blocks: Vec<u64>,
+    visits: usize,
+}
+
+/// Runs a rotation on cells alone.
+struct Rotation {
+    id: usize,
+    plan: Arc<Plan>,
+    /// Shards of the left side and columns.
+    rows: Arc<(Vec<Cell<u64>>, Vec<Piece<Column>>)>,
+}
+
+impl Rotation {
+    fn visit(&self, task: &Task, column: &mut Column) {
+        for left in task.left.clone().filter(|&left| self.plan.left.owners[left] == self.id) {
+            self.rows.0[left].change(|row| *row += 1);
+            column.blocks[left] += 1;
+        }
+        column.visits += 1;
+    }
+}
+
+impl Tasks for Rotation {
+    fn begin_clock(&mut self, _: u64, _: u64) {}
+
+    fn run(&mut self, _: Position, task: &Task) -> Outcome {
+        let column = &self.rows.1[task.right.start];
+        if self.plan.slack == Some(0) {
+            // The turns alone order the visits.
+            column.rows.change(|column| {
+                assert_eq!(column.visits % WORKERS, task.turn.unwrap(), "visits in the order of the plan");
+                self.visit(task, column);
+            });
+            return Outcome::Ran;
+        }
+        if column.try_change(|column| self.visit(task, column)) { Outcome::Ran } else { Outcome::Refused }
+    }
+}
+
+fn check_rotation(right: &'static [u64], slack: u64, last: u64) {
+    let kinds = [StageKind::Exchange(Mode::Update, Mode::Update)];
+    let plan = plan(&kinds, &[Outline::Stage(0)], [&[2, 2], right], slack);
+    assert_eq!(plan.schedules, [Some(Schedule::Rotation)]);
+    assert_eq!((plan.left.num_shards(), plan.right.num_shards()), (2, right.len()));
+    model(move || {
+        let columns = (0..right.len()).map(|_| Piece::new(Column { blocks: vec![0; 2], visits: 0 })).collect();
+        let rows = Arc::new(((0..2).map(|_| Cell::new(0)).collect::<Vec<_>>(), columns));
+        let check = |rows: &(Vec<Cell<u64>>, Vec<Piece<Column>>), iteration: u64| {
+            for column in &rows.1 {
+                column.rows.look(|column| assert_eq!(column.blocks, [iteration; 2], "each block once an iteration"));
+            }
+            let columns = rows.1.len() as u64;
+            rows.0.iter().for_each(|row| row.look(|row| assert_eq!(*row, columns * iteration)));
+        };
+        let (of_plan, of_rows) = (Arc::clone(&plan), Arc::clone(&rows));
+        let tasks = move |id| Rotation { id, plan: Arc::clone(&of_plan), rows: Arc::clone(&of_rows) };
+        // With slack 0 an iteration that ended on one worker has ended on all: no worker runs in between.
+        run(&plan, last, tasks, |iteration| {
+            if slack == 0 {
+                check(&rows, iteration);
+            }
+        });
+        check(&rows, last);
+    });
+}
+
+#[test]
+fn a_rotation_visits_in_turn_alone() {
+    check_rotation(&[2, 2], 0, 2);
+}
+
+#[test]
+fn a_rotation_with_more_columns_than_workers() {
+    check_rotation(&[2, 1, 1], 0, 1);
+}
+
+#[test]
+fn a_rotation_with_one_column_takes_turns_by_number() {
+    check_rotation(&[4], 0, 2);
+}
+
+#[test]
+fn a_refused_worker_takes_another_task_and_the_run_ends() {
+    check_rotation(&[2, 1, 1], 1, 1);
+}
+
+/// Adds to partial sums and applies them, on cells alone.
+struct Reduction {
+    id: usize,
+    rows: Arc<Sums>,
+}
+
+/// For each right shard: the sum that is read and applied, and each worker's part.
+struct Sums(Vec<(Cell<u64>, [Cell<u64>; WORKERS])>);
+
+impl Tasks for Reduction {
+    fn begin_clock(&mut self, _: u64, _: u64) {}
+
+    fn run(&mut self, at: Position, task: &Task) -> Outcome {
+        for shard in task.right.clone() {
+            let (sum, parts) = &self.rows.0[shard];
+            if at.stage == 0 {
+                assert_eq!(task.copies[1], self.id, "each worker adds to its own part");
+                let seen = sum.look(|sum| *sum);
+                assert_eq!(seen, 2 * (at.iteration - 1), "the last Apply is seen");
+                parts[self.id].change(|part| *part += 1);
+            } else {
+                let total: u64 = parts.iter().map(|part| part.change(std::mem::take)).sum();
+                sum.change(|sum| *sum += total);
+            }
+        }
+        Outcome::Ran
+    }
+}
+
+#[test]
+fn an_apply_sees_what_all_workers_added_and_the_next_exchange_sees_the_apply() {
+    let kinds = [StageKind::Exchange(Mode::Read, Mode::Add), StageKind::Apply(Side::Right)];
+    // One heavy vertex: its edges are split among the workers.
+    let plan = plan(&kinds, &[Outline::Stage(0), Outline::Stage(1)], [&[50, 50], &[99, 1]], 0);
+    assert_eq!(plan.schedules[0], Some(Schedule::Owned { side: Side::Left, partial: true }));
+    assert!(plan.steps[1].barrier);
+    model(move || {
+        let shards = plan.right.num_shards();
+        let sums = (0..shards).map(|_| (Cell::new(0), [Cell::new(0), Cell::new(0)])).collect();
+        let rows = Arc::new(Sums(sums));
+        let of_rows = Arc::clone(&rows);
+        run(
+            &plan,
+            2,
+            move |id| Reduction { id, rows: Arc::clone(&of_rows) },
+            |iteration| {
+                rows.0.iter().for_each(|(sum, _)| sum.look(|sum| assert_eq!(*sum, 2 * iteration)));
+            },
+        );
+    });
+}
+
+/// Leaves a mark for each clock, and looks at the marks that the consistency model promises.
+struct Marks {
+    id: usize,
+    slack: u64,
+    /// By worker and clock.
+    marks: Arc<[Vec<Cell<bool>>; WORKERS]>,
+}
+
+impl Tasks for Marks {
+    fn begin_clock(&mut self, clock: u64, slowest: u64) {
+        assert!(slowest < clock && slowest + 1 + self.slack >= clock, "clock {clock} begins at {slowest}");
+        for marks in &*self.marks {
+            marks[..slowest as usize].iter().for_each(|mark| mark.look(|mark| assert!(mark, "an ended clock is seen")));
+        }
+    }
+
+    fn run(&mut self, at: Position, _: &Task) -> Outcome {
+        self.marks[self.id][at.clock as usize - 1].change(|mark| *mark = true);
+        Outcome::Ran
+    }
+}
+
+fn check_slack(slack: u64) {
+    const CLOCKS: usize = 3;
+    let kinds = [StageKind::Exchange(Mode::Update, Mode::Read)];
+    let batch = Outline::Vertices(Side::Left, Cut::Vertices(2), BatchOrder::Fixed, vec![Outline::Stage(0)]);
+    let plan = plan(&kinds, &[batch], [&[1; 2 * CLOCKS], &[2 * CLOCKS as u64]], slack);
+    assert_eq!(plan.clocks(), CLOCKS as u64);
+    model(move || {
+        let marks = || (0..CLOCKS).map(|_| Cell::new(false)).collect();
+        let marks = Arc::new([marks(), marks()]);
+        run(&plan, 1, move |id| Marks { id, slack, marks: Arc::clone(&marks) }, |_| {});
+    });
+}
+
+#[test]
+fn no_worker_is_more_clocks_ahead_than_the_slack() {
+    check_slack(1);
+}
+
+#[test]
+fn a_slack_of_0_keeps_clocks_together() {
+    check_slack(0);
+}
