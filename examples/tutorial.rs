@@ -178,3 +178,14 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     }
     Ok(())
 }
+
+#[test]
+fn planted_biases_are_found_with_any_number_of_workers() {
+    for workers in 1..=3 {
+        let (_, items) = fit(ratings(), workers).expect("the ratings are good");
+        for (item, bias) in items.iter().enumerate() {
+            // 400 ratings an item, and noise of deviation 0.4: this is five deviations.
+            assert!((bias - planted(item)).abs() < 0.1, "{workers} workers, item {item}: {bias}");
+        }
+    }
+}

@@ -120,7 +120,6 @@ impl Common {
             let name = self.consistency.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
             return Err(usage(format!("--slack goes with --consistency ssp or essp, and it is {name}")));
         }
-        self.checkpoint.check()?;
         if let Some(directory) = &self.model {
             output::check_target(directory)?;
         }

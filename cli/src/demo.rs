@@ -39,6 +39,7 @@ fn options(planted: &RatingsSettings) -> Options {
         plain_sgd: false,
         decay: None,
         biases: false,
+        no_biases: true,
         mean: true,
         no_mean: false,
         gradient: Gradient::InPlace,

@@ -30,9 +30,21 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         // The reader of our output, `head` say, has had enough.
         return ExitCode::SUCCESS;
     }
-    let line = format!("{error:#}").replace('\n', " ");
-    eprintln!("megagrid: {line}");
+    eprintln!("megagrid: {}", message(error));
     ExitCode::from(code(error))
+}
+
+/// Joins an error and its causes in one line, but for causes that the line ends with already.
+fn message(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(|cause| cause.to_string().replace('\n', " ")) {
+        if line.is_empty() {
+            line = cause;
+        } else if !line.ends_with(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line
 }
 
 fn code(error: &anyhow::Error) -> u8 {
@@ -60,4 +72,17 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let closed = |cause: &std::io::Error| cause.kind() == ErrorKind::BrokenPipe;
     error.chain().any(|cause| cause.downcast_ref().is_some_and(closed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = anyhow::anyhow!("no such\nfile").context("a.txt: no such file").context("reading");
+        assert_eq!(message(&error), "reading: a.txt: no such file");
+        assert_eq!(code(&error), 1);
+        assert_eq!(code(&usage("no").context("options")), 2);
+    }
 }

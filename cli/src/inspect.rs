@@ -263,7 +263,8 @@ impl Report<'_> {
                 line("tokens", tokens.to_string());
             }
             if let Some(Values { min, max, mean }) = pass.values {
-                line("values", format!("{min} to {max}, mean {mean:.5}"));
+                // As short as the numbers were in the input.
+                line("values", format!("{} to {}, mean {mean:.5}", min as f32, max as f32));
             }
         }
         if let Some(Labels { positive, negative }) = self.labels {

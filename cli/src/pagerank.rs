@@ -82,13 +82,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let checksum = args.common.model.is_some().then(|| input::digest(&edges, |()| 0.0)).transpose()?;
     let begin = Instant::now();
     let (mut engine, input) = build(edges, damping, &sources, &settings)?;
+    let done = args.common.checkpoint.begin(&mut engine, &config)?;
     phases.plan = begin.elapsed().as_secs_f64();
 
     let machine = machine(&engine, &settings);
-    let start = Start { input, machine, phases };
+    let start = Start { input, machine, done, phases };
     let mut session = Session::begin(&args.common, "pagerank", config, start, args.iterations);
     engine.run(args.iterations, |report, engine| {
-        session.iteration(report, || measure(&engine.global(), args.tolerance))
+        session.iteration(report, engine, || measure(&engine.global(), args.tolerance))
     })?;
     let mut record = session.end()?;
 

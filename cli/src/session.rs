@@ -4,7 +4,10 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use megagrid_engine::IterationReport;
+use megagrid_engine::{Engine, IterationReport};
+use megagrid_stages::Program;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::common::{self, Common};
 use crate::failure::Failure;
@@ -35,7 +38,7 @@ pub struct Session<'o> {
 }
 
 impl<'o> Session<'o> {
-    /// Begins a run of at most `last` iterations.
+    /// Begins a run up to iteration `last`.
     pub fn begin(
         options: &'o Common,
         command: &'static str,
@@ -52,15 +55,36 @@ impl<'o> Session<'o> {
             phases: start.phases,
             iterations: Vec::new(),
             staleness: Default::default(),
-            result: Outcome { ended_by: "iterations", ..Outcome::default() },
+            result: Outcome { iterations: start.done, ended_by: "iterations", ..Outcome::default() },
             peak_rss_bytes: None,
         };
         interrupt::iterations_begin();
-        Self { options, record, progress: Progress::iterations(options.quiet, 0, last), last, failure: None }
+        Self { options, record, progress: Progress::iterations(options.quiet, start.done, last), last, failure: None }
     }
 
-    /// Takes an iteration; `measure` is timed apart. Breaks where the run has to end.
-    pub fn iteration(&mut self, report: &IterationReport, measure: impl FnOnce() -> Measured) -> ControlFlow<()> {
+    /// Takes an iteration: measures, timed apart, and writes a checkpoint if one is due. Breaks where the run has to end.
+    pub fn iteration<P: Program>(
+        &mut self,
+        report: &IterationReport,
+        engine: &Engine<P>,
+        measure: impl FnOnce() -> Measured,
+    ) -> ControlFlow<()>
+    where
+        P::Global: Serialize + DeserializeOwned,
+    {
+        let flow = self.take(report, measure);
+        if self.failure.is_some() {
+            return flow;
+        }
+        let is_last = flow.is_break() || report.iteration == self.last;
+        if let Err(failure) = self.options.checkpoint.after(engine, report.iteration, is_last) {
+            self.failure = Some(failure);
+            return ControlFlow::Break(());
+        }
+        flow
+    }
+
+    fn take(&mut self, report: &IterationReport, measure: impl FnOnce() -> Measured) -> ControlFlow<()> {
         let begin = Instant::now();
         let measured = measure();
         let evaluate_seconds = begin.elapsed().as_secs_f64();
@@ -131,8 +155,11 @@ impl<'o> Session<'o> {
             return Ok(self.record);
         }
         write_record(record, self.options)?;
-        let model = if self.options.model.is_some() { "no model was written" } else { "nothing was written" };
-        Err(Failure::Interrupted { iteration: record.result.iterations, left: model.to_owned() }.into())
+        let left = match &self.options.checkpoint.checkpoint {
+            Some(directory) => format!("continue with --resume {}", directory.display()),
+            None => "no model was written, and no checkpoint was asked for".to_owned(),
+        };
+        Err(Failure::Interrupted { iteration: record.result.iterations, left }.into())
     }
 }
 
@@ -142,6 +169,8 @@ pub struct Start {
     pub input: InputSizes,
     /// What it runs on.
     pub machine: Machine,
+    /// Iterations done, by the run that this one continues.
+    pub done: u64,
     /// What has been done so far.
     pub phases: Phases,
 }

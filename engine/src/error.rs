@@ -31,6 +31,15 @@ pub enum Error {
         "mini-batches of edges must have one size and not lie within each other; use batches of vertices inside or outside"
     )]
     EdgeBatches,
+    /// An Exchange on a square graph whose two ends could be the same row, to be changed twice at once.
+    #[error(
+        "{stage} would change both ends of an edge of a square graph, which may be one vertex; \
+         read one end and add to the other, and change vertices in an apply"
+    )]
+    SquareUpdate {
+        /// Which.
+        stage: String,
+    },
     /// Both sides index the same vertices, but the graph does not say so, or the other way round.
     #[error("the program runs on a {expected} graph and the input is {found}; {advice}")]
     Squareness {

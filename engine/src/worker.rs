@@ -149,13 +149,10 @@ impl Worker {
 
     /// Tells whether the consistency model lets this worker begin the step (DESIGN: SSP's bound; slack 0 is BSP).
     fn may_enter(&self, step: usize) -> bool {
-        match self.plan.slack {
-            Some(0) => self.board.all_ended_steps(self.steps),
-            slack => {
-                let in_bounds = slack.is_none_or(|slack| self.board.slowest_clock() + 1 + slack >= self.clock);
-                in_bounds && (!self.plan.steps[step].barrier || self.board.all_ended_steps(self.steps))
-            }
-        }
+        let slack = self.plan.slack;
+        let in_bounds = slack.is_none_or(|slack| self.board.slowest_clock() + 1 + slack >= self.clock);
+        let together = slack == Some(0) || self.plan.steps[step].barrier;
+        in_bounds && (!together || self.board.all_ended_steps(self.steps))
     }
 
     fn enter(&mut self, step: usize, tasks: &mut impl Tasks) -> Progress {
@@ -182,7 +179,9 @@ impl Worker {
         for n in 0..choices {
             let choice = todo.len() - 1 - n;
             let task = &mine[todo[choice]];
-            if in_order && !self.due(task) {
+            // What a GlobalSync gathered is handed in last.
+            let gathering = n > 0 && task.left.is_empty() && task.right.is_empty();
+            if gathering || in_order && !self.due(task) {
                 break;
             }
             if tasks.run(at, task) == Outcome::Ran {

@@ -137,7 +137,7 @@ fn every_vector_level_trains_alike() {
 /// The batch-gradient form on the engine against plain loops over dense gradients.
 #[test]
 fn batch_gradients_equal_a_naive_program() {
-    let config = Config { dims: 6, step: 0.05, ..Config::default() };
+    let config = Config { dims: 6, step: 0.05, biases: false, ..Config::default() };
     let list = ratings(4_000, 0.3, 6);
     let expected = naive_batch(&list, &config, 5);
     for workers in 1..=3 {

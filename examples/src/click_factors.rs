@@ -59,9 +59,8 @@ pub struct Loss {
 
 impl Combine for Loss {
     fn combine(&mut self, from: &mut Self) {
-        let from = std::mem::take(from);
-        self.sum += from.sum;
-        self.edges += from.edges;
+        self.sum.combine(&mut from.sum);
+        self.edges.combine(&mut from.edges);
     }
 }
 

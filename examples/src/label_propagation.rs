@@ -95,7 +95,7 @@ impl Apply<LabelPropagation, Member> for Settle {
     }
 }
 
-/// Finds the largest change of an iteration.
+/// Tells all workers the largest change of an iteration.
 pub struct Measure;
 
 impl GlobalSync<LabelPropagation> for Measure {

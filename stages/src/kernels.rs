@@ -102,7 +102,7 @@ impl RowKernel for Descend<'_> {
             p_step.times_plus(dp, p).store(x);
             q_step.times_plus(dq, q).store(y);
         }
-        (p_squares.sum(), q_squares.sum())
+        p_squares.sums(q_squares)
     }
 }
 

@@ -203,6 +203,11 @@ mod vectors {
         fn subtract_from(self, b: Self, c: Self) -> Self;
         /// Returns the sum of the sixteen.
         fn sum(self) -> f32;
+        /// Returns the sums of two vectors, together, which is cheaper than one after the other.
+        #[inline(always)]
+        fn sums(self, b: Self) -> (f32, f32) {
+            (self.sum(), b.sum())
+        }
     }
 
     /// Any processor of the target.
@@ -316,6 +321,18 @@ mod vectors {
             fn sum(self) -> f32 {
                 // SAFETY: see above.
                 unsafe { _mm512_reduce_add_ps(self.0) }
+            }
+            #[inline(always)]
+            fn sums(self, b: Self) -> (f32, f32) {
+                // SAFETY: see above.
+                unsafe {
+                    // Numbers of both vectors side by side, folded to half the length three times.
+                    let sixteen = _mm512_add_ps(_mm512_unpacklo_ps(self.0, b.0), _mm512_unpackhi_ps(self.0, b.0));
+                    let eight = _mm256_add_ps(_mm512_castps512_ps256(sixteen), _mm512_extractf32x8_ps::<1>(sixteen));
+                    let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+                    let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+                    (_mm_cvtss_f32(two), _mm_cvtss_f32(_mm_movehdup_ps(two)))
+                }
             }
         }
 

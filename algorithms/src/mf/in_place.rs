@@ -44,7 +44,11 @@ impl Program for Mf {
 
 /// Steps both factors along the gradient of one rating: with e = r − p·q,
 /// `p += η_p (e q − λ p)` and `q += η_q (e p − λ q)`. Adaptive: `η_p = η / sqrt(1 + Σ mean squared gradient of p)`.
-pub struct Descend(pub Config);
+pub struct Descend {
+    config: Config,
+    /// One over the items of a row: gradients are remembered by their mean square.
+    share: f32,
+}
 
 impl Exchange<Mf> for Descend {
     type Left = Update;
@@ -58,7 +62,7 @@ impl Exchange<Mf> for Descend {
         rating: &mut f32,
         cx: &mut Context<'_, Mf>,
     ) {
-        let config = &self.0;
+        let config = &self.config;
         let error = *rating - dot(user.sync, item.sync);
         let (p_step, q_step) = if config.adaptive {
             (config.step / (1.0 + *user.mirror).sqrt(), config.step / (1.0 + *item.mirror).sqrt())
@@ -67,9 +71,8 @@ impl Exchange<Mf> for Descend {
             (step, step)
         };
         let squares = descend(user.sync, item.sync, error, config.lambda, p_step, q_step);
-        let mean = 1.0 / config.row_dims() as f32;
-        *user.mirror += squares.0 * mean;
-        *item.mirror += squares.1 * mean;
+        *user.mirror += squares.0 * self.share;
+        *item.mirror += squares.1 * self.share;
         if config.biases {
             user.sync[config.dims + 1] = 1.0;
             item.sync[config.dims] = 1.0;
@@ -82,5 +85,6 @@ impl Exchange<Mf> for Descend {
 /// # Errors
 /// A batch of 0 ratings.
 pub fn sequence(config: Config, batch: u64) -> Result<Sequence<Mf, impl Stages<Mf>>, Error> {
-    Sequence::new().mini_batch(BatchSize::Edges(batch), move |b| b.exchange(Descend(config))).build()
+    let descend = Descend { config, share: 1.0 / config.row_dims() as f32 };
+    Sequence::new().mini_batch(BatchSize::Edges(batch), move |b| b.exchange(descend)).build()
 }

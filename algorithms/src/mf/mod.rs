@@ -44,7 +44,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { dims: 32, lambda: 0.05, step: 0.1, adaptive: true, decay: 0.1, biases: false, init_std: 0.1 }
+        Self { dims: 32, lambda: 0.05, step: 0.1, adaptive: true, decay: 0.1, biases: true, init_std: 0.03 }
     }
 }
 

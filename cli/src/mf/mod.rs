@@ -66,9 +66,12 @@ pub struct Options {
     /// Decay of plain steps: step / (1 + decay · (iteration − 1)) [default: 0.1].
     #[arg(long, requires = "plain_sgd", allow_negative_numbers = true)]
     pub decay: Option<f32>,
-    /// Learn a bias for each user and item.
-    #[arg(long)]
+    /// Learn a bias for each user and item, which is the default.
+    #[arg(long, overrides_with = "no_biases")]
     pub biases: bool,
+    /// Factors alone: a fifth to a half faster, less exact.
+    #[arg(long)]
+    pub no_biases: bool,
     /// Subtract the mean rating first, which is the default.
     #[arg(long, overrides_with = "no_mean")]
     pub mean: bool,
@@ -110,7 +113,7 @@ impl Options {
             step: self.step,
             adaptive: !self.plain_sgd,
             decay: self.decay.unwrap_or(Config::default().decay),
-            biases: self.biases,
+            biases: !self.no_biases,
             init_std: self.init_std,
         };
         config.check()?;

@@ -80,6 +80,7 @@ pub fn train<F: Form>(
     let mut engine = build::<F>(&edges, &config, batch, mean, &settings)?;
     // From here on the grid holds them.
     drop(edges);
+    let done = common.checkpoint.begin(&mut engine, &resolved)?;
     phases.plan = begin.elapsed().as_secs_f64();
 
     let machine = Machine {
@@ -88,10 +89,10 @@ pub fn train<F: Form>(
         memory_estimate_bytes: estimate_bytes::<F::Program>(engine.plan(), settings.dims),
         memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
     };
-    let mut session = Session::begin(common, "mf", resolved, Start { input, machine, phases }, iterations);
+    let mut session = Session::begin(common, "mf", resolved, Start { input, machine, done, phases }, iterations);
     let mut before = f64::INFINITY;
     engine.run(iterations, |report, engine| {
-        session.iteration(report, || {
+        session.iteration(report, engine, || {
             let measured = measure::<F>(engine, &config, &test, mean, tolerance, before);
             before = measured.objective;
             measured

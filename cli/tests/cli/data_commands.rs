@@ -50,8 +50,8 @@ fn the_planted_model_explains_the_ratings() {
     generate("ratings", &place.name("r.tsv"), SMALL[1].1);
     let truth = json(place.path("r.truth/truth.json"));
     assert_eq!((&truth["kind"], &truth["left"], &truth["dims"]), (&"ratings".into(), &60.into(), &3.into()));
-    let users = read_npy::<f32>(&place.path("r.truth/users.npy")).unwrap();
-    let items = read_npy::<f32>(&place.path("r.truth/items.npy")).unwrap();
+    let users = read_npy::<f32>(&place.path("r.truth/users.npy"), 2).unwrap();
+    let items = read_npy::<f32>(&place.path("r.truth/items.npy"), 2).unwrap();
     assert_eq!((&users.shape[..], &items.shape[..]), (&[60, 3][..], &[200, 3][..]));
     let ratings = read_ratings(place.path("r.tsv"), None).unwrap();
     let (user_names, item_names) = (&ratings.left_names, ratings.right_names());
@@ -75,15 +75,15 @@ fn the_planted_model_explains_the_ratings() {
 fn truths_have_the_shapes_of_their_data() {
     let place = Place::new();
     generate("corpus", &place.name("docword.c.txt"), SMALL[2].1);
-    let topics = read_npy::<f32>(&place.path("docword.c.truth/topics.npy")).unwrap();
-    let mixtures = read_npy::<f32>(&place.path("docword.c.truth/mixtures.npy")).unwrap();
+    let topics = read_npy::<f32>(&place.path("docword.c.truth/topics.npy"), 2).unwrap();
+    let mixtures = read_npy::<f32>(&place.path("docword.c.truth/mixtures.npy"), 2).unwrap();
     assert_eq!((&topics.shape[..], &mixtures.shape[..]), (&[4, 300][..], &[50, 4][..]));
     let corpus = read_corpus(place.path("docword.c.txt"), None).unwrap();
     assert_eq!(corpus.data.right_names().name(0), "word1");
     assert_eq!(json(place.path("docword.c.truth/truth.json"))["tokens"], corpus.num_tokens);
 
     generate("clicks", &place.name("clicks.libsvm"), SMALL[3].1);
-    let weights = read_npy::<f32>(&place.path("clicks.truth/weights.npy")).unwrap();
+    let weights = read_npy::<f32>(&place.path("clicks.truth/weights.npy"), 1).unwrap();
     assert_eq!(weights.shape, [500]);
     let loss = json(place.path("clicks.truth/truth.json"))["log_loss"].as_f64().unwrap();
     assert!(loss > 0.0 && loss < 0.7, "{loss}");

@@ -1,15 +1,17 @@
-//! Ctrl-C: exit 130, a record of what was done, and no model.
+//! Ctrl-C and checkpoints: exit 130, a record of what was done, no model, and a run that can be continued.
 #![cfg(unix)]
 
+use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::{Place, json};
+use crate::{Place, done, fails, json};
 
 #[test]
 fn an_interrupt_ends_after_the_iteration() {
-    let place = Place::new();
     for signal in ["-INT", "-TERM"] {
+        let place = Place::new();
+        let checkpoint = place.name("checkpoint");
         let (record, model) = (place.name("run.json"), place.name("model"));
         let child = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
             .args([
@@ -24,6 +26,7 @@ fn an_interrupt_ends_after_the_iteration() {
                 "-w",
                 "1",
             ])
+            .args(["--checkpoint", &checkpoint])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -39,7 +42,43 @@ fn an_interrupt_ends_after_the_iteration() {
         if message.contains("interrupted after iteration") {
             let record = json(&record);
             assert_eq!(record["result"]["ended_by"], "interrupt");
-            assert!(record["result"]["iterations"].as_u64().unwrap() > 0);
+            let iterations = record["result"]["iterations"].as_u64().unwrap();
+            assert!(iterations > 0);
+            let more = (iterations + 1).to_string();
+            done(&["mf", &place.ratings(), "--resume", &checkpoint, "--iterations", &more, "-q", "-w", "1"]);
         }
     }
+}
+
+#[test]
+fn a_continued_run_ends_as_one_that_never_stopped() {
+    let place = Place::new();
+    let (ratings, graph) = (place.ratings(), place.graph());
+    let commands = [("users.npy", ["mf", &ratings, "--biases"]), ("scores.npy", ["pagerank", &graph, "--tolerance=0"])];
+    for (file, command) in commands {
+        let [whole, rest, first] = ["whole", "rest", "first"].map(|name| place.name(&format!("{}-{name}", command[0])));
+        let with = |options: &[&str]| done(&[&command[..], &["-q", "-w", "2"], options].concat());
+        with(&["--iterations", "9", "--model", &whole]);
+        with(&["--iterations", "5", "--checkpoint", &first, "--checkpoint-every", "2"]);
+        let path = place.name("run.json");
+        with(&["--iterations", "9", "--resume", &first, "--model", &rest, "--json", &path]);
+        let read = |model: &str| fs::read(std::path::Path::new(model).join(file)).unwrap();
+        assert_eq!(read(&whole), read(&rest), "{command:?}");
+        let record = json(&path);
+        assert_eq!(record["iterations"][0]["iteration"], 6);
+        assert_eq!(record["result"]["iterations"], 9);
+    }
+}
+
+#[test]
+fn checkpoints_of_other_runs_are_refused() {
+    let place = Place::new();
+    let (ratings, graph, directory) = (place.ratings(), place.graph(), place.name("checkpoint"));
+    done(&["mf", &ratings, "--lambda", "0.1", "--iterations", "2", "--checkpoint", &directory, "-q"]);
+    fails(&["mf", &ratings, "--resume", &directory, "--lambda", "0.2"], 1, &["lambda 0.1", "now it is 0.2"]);
+    fails(&["mf", &ratings, "--checkpoint", &directory, "--seed", "2"], 1, &["checkpoint"]);
+    fails(&["pagerank", &graph, "--resume", &directory], 1, &["checkpoint"]);
+    fails(&["mf", &ratings, "--resume", &place.name("none")], 1, &["none"]);
+    let file = place.file("file", "no directory");
+    fails(&["mf", &ratings, "--checkpoint", &file], 1, &["file"]);
 }

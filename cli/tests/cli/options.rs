@@ -65,7 +65,7 @@ fn every_command_has_help_with_an_example() {
         assert!(help.contains("Example:"), "{help}");
     }
     let help = done(&["mf", "--help"]);
-    for shown in ["[default: 32]", "[default: 0.05]", "[default: 0.1]", "[default: 20]", "cores of the machine"] {
+    for shown in ["--dims <K>", "--lambda", "[default: 0.", "[default: bsp]", "cores of the machine", "in-place"] {
         assert!(help.contains(shown), "no {shown} in: {help}");
     }
     assert!(done(&["--version"]).starts_with("megagrid "));

@@ -148,19 +148,24 @@ impl Fingerprint {
 
     /// Compares with a run; names the first difference.
     pub fn agrees(&self, run: &Self, dir: &Path, advice: &'static str) -> Result<(), Error> {
-        let values = |of: &Self| match serde_json::to_value(of) {
-            Ok(serde_json::Value::Object(values)) => values,
-            _ => serde_json::Map::new(),
-        };
-        let (found, expected) = (values(self), values(run));
-        match expected.iter().find(|(name, value)| found.get(*name) != Some(*value)) {
-            None => Ok(()),
-            Some((name, value)) => {
-                let found = &found[name];
-                let problem = format!("a checkpoint of another run: {name} {found} found, {value} expected");
-                Err(Error::Checkpoint { path: dir.to_owned(), problem, advice })
-            }
-        }
+        let differs = self.values().into_iter().zip(run.values()).find(|(found, expected)| found != expected);
+        differs.map_or(Ok(()), |((name, found), (_, expected))| {
+            let problem = format!("a checkpoint of another run: {name} {found} found, {expected} expected");
+            Err(Error::Checkpoint { path: dir.to_owned(), problem, advice })
+        })
+    }
+
+    fn values(&self) -> [(&'static str, String); 8] {
+        [
+            ("program", self.program.clone()),
+            ("stages", self.stages.join(", ")),
+            ("dims", format!("{:?}", self.dims)),
+            ("seed", self.seed.to_string()),
+            ("square", self.square.to_string()),
+            ("vertices", format!("{:?}", self.vertices)),
+            ("edges", self.edges.to_string()),
+            ("edge data", format!("digest {:x}", self.edge_data)),
+        ]
     }
 }
 

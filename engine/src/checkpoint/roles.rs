@@ -97,11 +97,14 @@ impl Header {
     }
 }
 
+/// Writes the items of all vertices.
+type WriteRows<'r> = dyn FnMut(&mut dyn Write) -> stdio::Result<()> + 'r;
+
 /// A role of a side as a file.
 pub struct RoleFile<'r> {
     pub name: String,
     header: Header,
-    write_rows: Box<dyn FnMut(&mut dyn Write) -> stdio::Result<()> + 'r>,
+    write_rows: Box<WriteRows<'r>>,
 }
 
 impl<'r> RoleFile<'r> {

@@ -93,8 +93,12 @@ impl Plan {
     /// Makes a plan.
     ///
     /// # Errors
-    /// Mini-batches of edges of different sizes, or within each other.
+    /// Mini-batches of edges of different sizes, or within each other; on a square graph an Exchange that changes both ends,
+    /// or one in place.
     pub fn make(stages: Vec<StageInfo>, body: &[Outline], input: &Input<'_>) -> Result<Self, Error> {
+        if input.square {
+            check_square(&stages)?;
+        }
         let layers = layers(body, input.edges)?;
         let weights = [0, 1].map(|side| Weights::new((0..input.rows[side]).map(|row| input.degrees[side](row))));
         let bounds = [Side::Left, Side::Right].map(|side| batch_bounds(&weights[index(side)], body, side));
@@ -146,6 +150,16 @@ fn index(side: Side) -> usize {
         Side::Left => 0,
         Side::Right => 1,
     }
+}
+
+/// Refuses what would hold a row of a square graph alone and once more: `Update`, or `Add` on both ends.
+fn check_square(stages: &[StageInfo]) -> Result<(), Error> {
+    use megagrid_stages::Mode::{Add, Read};
+    let refused = |stage: &&StageInfo| match stage.kind {
+        StageKind::Exchange(left, right) => !matches!((left, right), (Read, Read | Add) | (Add, Read)),
+        StageKind::Apply(_) | StageKind::GlobalSync(..) => false,
+    };
+    stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::SquareUpdate { stage: stage.name.clone() }))
 }
 
 fn schedule_of(kind: StageKind, costs: schedule::Costs) -> Option<Schedule> {

@@ -121,9 +121,8 @@ pub fn shards(weights: &Weights, batch_bounds: &[usize], sizing: Sizing, workers
     let mut owners = Vec::new();
     for interval in batch_bounds.windows(2) {
         for (chunk, rows) in weights.split(interval[0]..interval[1], sizing.chunks).into_iter().enumerate() {
-            let pieces = rows.len().div_ceil(sizing.max_rows).max(sizing.shards_per_chunk);
             let mut rest = rows.start;
-            for piece in weights.split(rows.clone(), pieces) {
+            for piece in weights.split(rows.clone(), sizing.shards_per_chunk) {
                 while piece.end - rest > sizing.max_rows {
                     rest += sizing.max_rows;
                     bounds.push(rest);

@@ -85,7 +85,7 @@ fn reach(curve: &Curve, goal: f64) -> Option<f64> {
 fn megagrid(programs: &Programs, input: &RatingsInput, dims: u32, threads: u32) -> Result<(f64, Curve)> {
     let mut command = pinned(threads, &programs.megagrid);
     command.arg("mf").arg(&input.train_text).arg("--test").arg(&input.test_text);
-    command.args(["--dims", &dims.to_string(), "-w", &threads.to_string()]);
+    command.args(["--dims", &dims.to_string(), "--no-biases", "-w", &threads.to_string()]);
     command.args(["--iterations", &ITERATIONS.to_string(), "--lambda", "0.05", "--step", "0.1"]);
     let trial = run_megagrid(&mut command, &programs.work.join("mf.json"))?;
     let edges = number(&trial, "/input/edges")? as u64;

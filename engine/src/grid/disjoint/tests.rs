@@ -74,11 +74,11 @@ fn ends(rows: [usize; 2], edges: usize) -> Ends {
     (0..edges).map(|edge| (edge * edge % rows[0], (edge * 7 + edge / 3) % rows[1])).collect()
 }
 
-fn walk<P: Program<Worker = (), Global = ()>, E: Exchange<P>, I: Id>(
+fn walk<'h, P: Program<Worker = (), Global = ()>, E: Exchange<P>, I: Id>(
     stage: &E,
     (edges, block): (&LocalEdges<I>, usize),
-    mut left: HeldRows<'_, P::Left, E::Left>,
-    mut right: HeldRows<'_, P::Right, E::Right>,
+    mut left: HeldRows<'h, P::Left, E::Left>,
+    mut right: HeldRows<'h, P::Right, E::Right>,
     data: &mut [<P::Edge as EdgeData>::Item],
     widths: (usize, usize),
 ) {
@@ -142,9 +142,8 @@ fn begin_factors(rows: usize, width: usize) -> Vec<Vec<f32>> {
 
 fn check_pairs(dims: [usize; 2]) {
     let rows = [5, 4];
-    let [left, right] = [0, 1].map(|side| {
-        VertexArrays::<Factors>::new(vec![0, 2, rows[side]], dims[side], 1, None).unwrap()
-    });
+    let [left, right] =
+        [0, 1].map(|side| VertexArrays::<Factors>::new(vec![0, 2, rows[side]], dims[side], 1, None).unwrap());
     let mut expected = [begin_factors(5, left.width()), begin_factors(4, right.width())];
     for (side, first) in [&left, &right].into_iter().zip(&expected) {
         side.try_own(0..2).unwrap().each_row().for_each(|row| row.sync.copy_from_slice(&first[row.row]));
@@ -222,13 +221,7 @@ impl Exchange<Spread> for Spread {
     type Left = Read;
     type Right = Add;
 
-    fn exchange(
-        &self,
-        left: View<'_, Read, Page>,
-        right: View<'_, Add, Page>,
-        _: &mut (),
-        _: &mut Context<'_, Self>,
-    ) {
+    fn exchange(&self, left: View<'_, Read, Page>, right: View<'_, Add, Page>, _: &mut (), _: &mut Context<'_, Self>) {
         *right.delta += left.sync * 2.0 + right.sync;
     }
 }
@@ -342,12 +335,8 @@ fn counts_and_slices_are_the_vertex_s_and_the_edge_s_own() {
         walk(&Sample, (&edges, block), held.0, held.1, &mut data, (16, 16));
         assert!(data.iter().zip(topics[block].concat()).all(|(&after, before)| after == before + 1));
     }
-    let deltas: Vec<Vec<Count>> = right
-        .try_own(0..1)
-        .unwrap()
-        .each_row()
-        .map(|row| Counts::view(row.delta).iter().copied().collect())
-        .collect();
+    let deltas: Vec<Vec<Count>> =
+        right.try_own(0..1).unwrap().each_row().map(|row| Counts::view(row.delta).iter().copied().collect()).collect();
     let count = |key, count| Count { key, count };
     // Row 1: topic 0 of left 0 (1 time), topics 0 and 1 of left 1 (11 times each); row 0: topic 1 of left 0 (none), ...
     assert_eq!(deltas[1], [count(0, 12), count(1, 11)]);
