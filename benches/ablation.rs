@@ -122,7 +122,7 @@ fn mf_engine(edges: &GroupedEdges<f32>, config: Config, settings: &Settings) -> 
 }
 
 fn factorization(sizes: &Sizes, dims: usize) {
-    let config = Config { dims, ..Config::default() };
+    let config = Config { dims, biases: false, ..Config::default() };
     let level = Level::detect();
     let list = inputs::ratings(sizes.users, sizes.items, sizes.ratings);
     let shuffled = Shuffled::new(&list);
@@ -204,7 +204,7 @@ fn click_engine(edges: &GroupedEdges<f32>, settings: &Settings) -> Engine<click_
     let sequence =
         click_factors::sequence(click_factors::Descend { step: 0.05, lambda: 0.02 }).expect("stages in order");
     let engine = Engine::bipartite(&input, &sequence, (), settings).expect("the clicks fit the memory");
-    let config = Config { dims: 64, ..Config::default() };
+    let config = Config { dims: 64, biases: false, ..Config::default() };
     engine.init_left(|id, user| config.init_user(1, id, user.sync));
     engine.init_right(|id, item| config.init_item(1, id, item.sync));
     engine

@@ -27,7 +27,7 @@ pub struct Args {
 
 /// Ratings of which a good model comes close to the noise: many for each parameter.
 fn ratings(seed: u64) -> RatingsSettings {
-    RatingsSettings { num_users: 4000, num_items: 1500, num_ratings: 1_000_000, seed, ..RatingsSettings::default() }
+    RatingsSettings { num_users: 2500, num_items: 1200, num_ratings: 1_000_000, seed, ..RatingsSettings::default() }
 }
 
 fn options(planted: &RatingsSettings) -> Options {

@@ -75,7 +75,9 @@ fn test_ratings_of_movielens() {
 fn samples() {
     let Some(data) = data() else { return };
     // File, samples, features that occur (where known), non-zeros, positives, largest index (where known).
-    let files: [(&str, usize, Option<usize>, usize, usize, u64); 10] = [
+    /// File, left vertices, right vertices if it has two sides, edges, self loops, checksum of degrees.
+    type Expected = (&'static str, usize, Option<usize>, usize, usize, u64);
+    let files: [Expected; 10] = [
         ("a9a/a9a.gz", 32_561, Some(123), 451_592, 7_841, 123),
         ("a9a/a9a.t.gz", 16_281, Some(122), 225_731, 3_846, 122),
         ("w8a/w8a.gz", 49_749, Some(300), 579_586, 1_479, 300),

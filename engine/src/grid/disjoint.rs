@@ -441,6 +441,8 @@ pub struct Walk<'w, 'h, P: Program, E: Exchange<P>, I, W> {
 }
 
 impl<P: Program, E: Exchange<P>, I: Id, W: Width> Walk<'_, '_, P, E, I, W> {
+    const ROTATES: bool = !matches!(E::Left::MODE, Mode::Read) && !matches!(E::Right::MODE, Mode::Read);
+
     /// Runs the edge function on every edge of the block.
     ///
     /// # Panics
@@ -453,7 +455,11 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Walk<'_, '_, P, E, I, W> {
         assert!((left.width, right.width) == (widths.0.get(), widths.1.get()), "rows have the width that is held");
         let (left, right) = (left.lines(widths.0), right.lines(widths.1));
         let mut data = Data::<P>::new(edges, block, data);
-        if edges.grouped() {
+        // A function that changes both ends is run on pairs alone, so that nothing else is compiled for it.
+        if Self::ROTATES {
+            assert!(!edges.grouped(), "a function that changes both ends runs on pairs");
+            pairs::<P, E, I, W>(edges, block, left, right, &mut data, stage, cx);
+        } else if edges.grouped() {
             grouped::<P, E, I, W>(edges, block, left, right, &mut data, stage, cx);
         } else {
             pairs::<P, E, I, W>(edges, block, left, right, &mut data, stage, cx);
@@ -535,6 +541,8 @@ fn grouped<P: Program, E: Exchange<P>, I: Id, W: Width>(
         let ends = &lefts[edge..edge + degree * vertices];
         let mut group = Group::<P, E, I, W> { rows, ends, first: edge, left, right };
         match degree {
+            // Where an edge is a few instructions, a length known beforehand saves half of them.
+            _ if !Group::<P, E, I, W>::AT_HAND => group.run(degree, data, stage, cx),
             1 => group.run(1, data, stage, cx),
             2 => group.run(2, data, stage, cx),
             3 => group.run(3, data, stage, cx),
