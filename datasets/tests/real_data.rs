@@ -74,8 +74,7 @@ fn test_ratings_of_movielens() {
 #[test]
 fn samples() {
     let Some(data) = data() else { return };
-    // File, samples, features that occur (where known), non-zeros, positives, largest index (where known).
-    /// File, left vertices, right vertices if it has two sides, edges, self loops, checksum of degrees.
+    /// File, samples, features that occur (where known), non-zeros, positives, largest index.
     type Expected = (&'static str, usize, Option<usize>, usize, usize, u64);
     let files: [Expected; 10] = [
         ("a9a/a9a.gz", 32_561, Some(123), 451_592, 7_841, 123),
