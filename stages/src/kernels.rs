@@ -1,6 +1,6 @@
 //! Row kernels: what edge functions do with rows, compiled for each vector level (see [`simd`](crate::simd)).
 //!
-//! Rows are padded to a multiple of [`ROW_ALIGN`](crate::ROW_ALIGN) items; a remainder beyond that is ignored, so slices
+//! Rows are padded to a multiple of [`ROW_ALIGN`] items; a remainder beyond that is ignored, so slices
 //! that are no rows must be padded too. Sums run in an order that depends on the level alone.
 
 use crate::simd::{RowKernel, Vector, row_kernel};
