@@ -11,11 +11,9 @@ use crate::data::{self, AnySource};
 use crate::failure::usage;
 use crate::progress::{self, Progress};
 
-/// Converts an input of any format to the binary cache .mgrid, which every command loads by memory map, many times as
-/// fast as text.
+/// Converts an input of any format to the binary cache .mgrid, which every command loads by memory map.
 ///
-/// The cache holds the edges twice, by both ends, under ids in order of degree, with their names. Memory while
-/// converting: about 40 bytes an edge.
+/// The cache holds the edges twice, by both ends, under ids in order of degree, with their names.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:
   megagrid convert web-graph.txt.gz web-graph.mgrid
