@@ -9,7 +9,7 @@ use megagrid_algorithms::mf::{self, in_place};
 use megagrid_algorithms::pagerank::{self, Damping, PageRank};
 use megagrid_datasets::cache::EdgeData;
 use megagrid_datasets::{Edges, Prepared};
-use megagrid_engine::{Settings, estimate_bytes, plan};
+use megagrid_engine::{Settings, plan};
 use megagrid_partition::{DegreeStats, EdgeSource, Side, irregularities};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -214,8 +214,8 @@ fn pagerank_memory(edges: &Edges<()>) -> anyhow::Result<Option<(&'static str, u6
     }
     let settings = Settings::default();
     let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64)?;
-    let plan = plan::<PageRank, _, _>(edges, &sequence, &settings)?;
-    Ok(Some(("pagerank", estimate_bytes::<PageRank>(&plan, settings.dims))))
+    let plan = plan(&crate::pagerank::graph_input(edges), &sequence, &settings)?;
+    Ok(Some(("pagerank", plan.memory_bytes)))
 }
 
 /// Returns what `megagrid mf` would need.
@@ -223,8 +223,8 @@ fn mf_memory(edges: &Edges<f32>) -> anyhow::Result<u64> {
     let config = mf::Config::default();
     let settings = Settings { dims: [config.row_dims(); 2], ..Settings::default() };
     let sequence = in_place::sequence(config, edges.num_edges() as u64)?;
-    let plan = plan::<in_place::Mf, _, _>(edges, &sequence, &settings)?;
-    Ok(estimate_bytes::<in_place::Mf>(&plan, settings.dims))
+    let plan = plan(&crate::mf::ratings(edges, &crate::mf::copy), &sequence, &settings)?;
+    Ok(plan.memory_bytes)
 }
 
 impl Report<'_> {

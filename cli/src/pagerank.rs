@@ -6,7 +6,7 @@ use std::time::Instant;
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, State, scores};
 use megagrid_datasets::output::{Column, write_directory, write_table, write_vector};
 use megagrid_datasets::{Dictionary, Edges, Names, Prepared};
-use megagrid_engine::{EdgeInput, Engine, Input, Settings, estimate_bytes};
+use megagrid_engine::{EdgeInput, Engine, Input, Settings};
 use megagrid_partition::{EdgeSource, Side};
 
 use crate::common::{self, Common, Source};
@@ -115,8 +115,8 @@ pub fn plan(args: &Args) -> anyhow::Result<()> {
     let (settings, _) = args.common.prepare()?;
     let edges = input::graph(&args.source, &args.common, &mut Phases::default())?.edges;
     let sequence = pagerank::sequence(damping, edges.num_edges() as u64)?;
-    let plan = megagrid_engine::plan::<PageRank, _, _>(&edges, &sequence, &settings)?;
-    crate::plan::show(&plan, estimate_bytes::<PageRank>(&plan, settings.dims))
+    let plan = megagrid_engine::plan(&graph_input(&edges), &sequence, &settings)?;
+    crate::plan::show(&plan)
 }
 
 fn build(
@@ -131,9 +131,7 @@ fn build(
     let offsets = edges.offsets(Side::Left);
     let out_degree = |page: usize| offsets[page + 1] - offsets[page];
     let start = pagerank::Start::new(damping, num_pages, sources, &out_degree);
-    let edge = EdgeInput { len: &|_| 1, fill: &|_, _| {} };
-    let input = Input { source: &edges, edge, capacities: [None, None] };
-    let engine = Engine::<PageRank>::square(&input, &sequence, start.state(), settings)?;
+    let engine = Engine::<PageRank>::square(&graph_input(&edges), &sequence, start.state(), settings)?;
     engine.init_right(|page, first| {
         let (rank, passed) = start.page(page);
         *first.master = rank;
@@ -142,11 +140,16 @@ fn build(
     Ok((engine, InputSizes { left: num_pages, right: num_pages, edges: num_edges, test_edges: 0 }))
 }
 
+/// Describes a graph as the program's input.
+pub fn graph_input(edges: &Edges<()>) -> Input<'_, (), PageRank> {
+    Input { source: edges, edge: EdgeInput { len: &|()| 1, fill: &|(), _| {} }, capacities: [None, None] }
+}
+
 fn machine(engine: &Engine<PageRank>, settings: &Settings) -> Machine {
     Machine {
         workers: settings.workers,
         vector: settings.level.name(),
-        memory_estimate_bytes: estimate_bytes::<PageRank>(engine.plan(), settings.dims),
+        memory_estimate_bytes: engine.plan().memory_bytes,
         memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
     }
 }

@@ -30,7 +30,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Prints a plan.
-pub fn show(plan: &Plan, memory_estimate_bytes: u64) -> anyhow::Result<()> {
-    let bytes = progress::bytes(memory_estimate_bytes);
+pub fn show(plan: &Plan) -> anyhow::Result<()> {
+    let bytes = progress::bytes(plan.memory_bytes);
     common::print(&format!("{plan}memory        about {bytes} of grid and vertex data\n"))
 }

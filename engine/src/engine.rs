@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::simd::Level;
-use megagrid_stages::{Access, Context, Exchange, Program, Read, Sequence, Shape, Stages, Store, Vertex, row_width};
+use megagrid_stages::{Access, Context, Exchange, Program, Read, Sequence, Stages, Store, Vertex, row_width};
 
 use crate::globals::Globals;
 use crate::grid::{self, Capacities, EdgeInput, Grid, Pieces, RowOrder, SharedRows, VertexArrays};
@@ -13,7 +13,7 @@ use crate::metrics::IterationReport;
 use crate::plan::{self, Outline, Plan, Task};
 use crate::stage::{self, Collect, RunStage};
 use crate::topology::Topology;
-use crate::{Error, driver, os};
+use crate::{Error, driver, memory, os};
 
 /// How a program is to be run. Every field has a sensible default.
 #[derive(Clone, Debug)]
@@ -80,16 +80,16 @@ pub struct Engine<P: Program> {
 /// # Errors
 /// See [`Plan::make`]; workers 0; a square program on a bipartite graph.
 pub fn plan<P: Program, S: Stages<P>, T>(
-    source: &dyn EdgeSource<T>,
+    input: &Input<'_, T, P>,
     sequence: &Sequence<P, S>,
     settings: &Settings,
 ) -> Result<Plan, Error> {
     let (collect, body) = Collect::from(sequence);
-    make_plan::<P, T>(source, collect.infos, &body, settings).map(|(plan, _)| plan)
+    make_plan::<P, T>(input, collect.infos, &body, settings).map(|(plan, _)| plan)
 }
 
 fn make_plan<P: Program, T>(
-    source: &dyn EdgeSource<T>,
+    input: &Input<'_, T, P>,
     infos: Vec<plan::StageInfo>,
     body: &[Outline],
     settings: &Settings,
@@ -98,6 +98,7 @@ fn make_plan<P: Program, T>(
         let found = settings.workers.to_string();
         return Err(Error::Setting { name: "workers", found, expected: "1 to 4096" });
     }
+    let source = input.source;
     let orders = [Side::Left, Side::Right].map(|side| row_order(source, &infos, body, side, settings.seed));
     let degree = |side: Side| {
         let (offsets, order) = (source.offsets(side), &orders[usize::from(side == Side::Right)]);
@@ -107,19 +108,24 @@ fn make_plan<P: Program, T>(
         }) as Box<dyn Fn(usize) -> u64 + '_>
     };
     let widths = settings.dims.map(row_width);
-    let input = plan::Input {
+    let [left_capacities, right_capacities] = input.capacities;
+    let sizes = plan::Input {
         degrees: [degree(Side::Left), degree(Side::Right)],
         rows: [source.num_vertices(Side::Left), source.num_vertices(Side::Right)],
         edges: source.num_edges() as u64,
-        row_bytes: [grid::touched_bytes::<P::Left>(widths[0]), grid::touched_bytes::<P::Right>(widths[1])],
+        row_bytes: [
+            grid::touched_bytes::<P::Left>(widths[0], left_capacities),
+            grid::touched_bytes::<P::Right>(widths[1], right_capacities),
+        ],
         square: source.is_square(),
         workers: settings.workers,
         slack: settings.slack,
         topology: &settings.topology,
         grid: settings.grid,
     };
-    let plan = Plan::make(infos, body, &input)?;
-    drop(input);
+    let mut plan = Plan::make(infos, body, &sizes)?;
+    drop(sizes);
+    plan.memory_bytes = memory::estimate(&plan, input, settings.dims)?;
     Ok((plan, orders))
 }
 
@@ -189,6 +195,9 @@ impl<P: Program> Engine<P> {
             let advice = "read the input as a graph with one id space";
             return Err(Error::Squareness { expected: "square", found: "bipartite", advice });
         }
+        if V::TRACKED {
+            return Err(Error::SquareTracked);
+        }
         Self::build(input, sequence, global, settings, |bounds, copies, capacities| {
             let bounds = grid::refine(&bounds[0], &bounds[1]);
             let copies = copies[0].max(copies[1]);
@@ -205,8 +214,8 @@ impl<P: Program> Engine<P> {
         rows: impl FnOnce([Vec<usize>; 2], [usize; 2], [Option<Vec<u32>>; 2]) -> Result<Arrays<P>, Error>,
     ) -> Result<Self, Error> {
         let (collect, body) = Collect::from(sequence);
-        let (plan, orders) = make_plan::<P, T>(input.source, collect.infos, &body, settings)?;
-        check_memory::<P>(&plan, settings)?;
+        let (plan, orders) = make_plan::<P, T>(input, collect.infos, &body, settings)?;
+        memory::check(plan.memory_bytes)?;
         let by_row = [0, 1].map(|side| {
             input.capacities[side].map(|by_id| (0..by_id.len()).map(|row| by_id[orders[side].id(row)]).collect())
         });
@@ -420,42 +429,4 @@ impl<'v, V: Vertex> SideView<'v, V> {
     pub fn mirror(&self, id: usize) -> <V::Mirror as Store>::Ref<'_> {
         self.rows.mirror.view(self.order.row(id))
     }
-}
-
-/// Refuses a run that the machine has no memory for.
-fn check_memory<P: Program>(plan: &Plan, settings: &Settings) -> Result<(), Error> {
-    let needed_bytes = estimate_bytes::<P>(plan, settings.dims);
-    match os::available_memory_bytes() {
-        Some(available_bytes) if needed_bytes > available_bytes => {
-            Err(Error::NotEnoughMemory { needed_bytes, available_bytes })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Estimates the bytes of grid and vertex data of a plan, stores of counts apart.
-#[must_use]
-pub fn estimate_bytes<P: Program>(plan: &Plan, dims: [usize; 2]) -> u64 {
-    use megagrid_stages::EdgeData;
-    fn side<V: Vertex>(rows: usize, width: usize, copies: usize) -> u64 {
-        fn of<S: Store>(width: usize) -> usize {
-            let items = match S::SHAPE {
-                Shape::Nothing | Shape::Counts => 0,
-                Shape::Value => 1,
-                Shape::Row => width,
-            };
-            items * size_of::<S::Item>()
-        }
-        let row =
-            of::<V::Sync>(width) + of::<V::Mirror>(width) + of::<V::Master>(width) + copies * of::<V::Delta>(width);
-        rows as u64 * row as u64
-    }
-    let rows = |side: &plan::SideShape| side.bounds.last().copied().unwrap_or(0);
-    let left = side::<P::Left>(rows(&plan.left), row_width(dims[0]), plan.copies[0]);
-    let right = side::<P::Right>(rows(&plan.right), row_width(dims[1]), plan.copies[1]);
-    let id = if plan.wide { 4 } else { 2 };
-    // Grouped blocks name a right vertex once; a tenth more than the left ids is typical.
-    let ids = if plan.grouped { plan.edges * id + plan.edges * id / 10 } else { 2 * plan.edges * id };
-    let data = plan.edges * size_of::<<P::Edge as EdgeData>::Item>() as u64;
-    left + if plan.square { 0 } else { right } + ids + data
 }

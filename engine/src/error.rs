@@ -31,6 +31,20 @@ pub enum Error {
         "mini-batches of edges must have one size and not lie within each other; use batches of vertices inside or outside"
     )]
     EdgeBatches,
+    /// Stages that want the edges of a block in different orders.
+    #[error(
+        "{shuffled} changes both ends of an edge and gets edges in random order, and {grouped} asks for them grouped; \
+         set GROUPED on both"
+    )]
+    EdgeOrder {
+        /// The stage that gets edges in random order.
+        shuffled: String,
+        /// The stage that asks for groups.
+        grouped: String,
+    },
+    /// A square graph of vertices whose touches are tracked.
+    #[error("vertices of a square graph cannot be TRACKED; run Apply on all of them")]
+    SquareTracked,
     /// An Exchange on a square graph whose two ends could be the same row, to be changed twice at once.
     #[error(
         "{stage} would change both ends of an edge of a square graph, which may be one vertex; \

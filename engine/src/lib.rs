@@ -10,6 +10,7 @@ mod engine;
 mod error;
 mod globals;
 pub mod grid;
+mod memory;
 mod metrics;
 pub mod os;
 pub mod plan;
@@ -18,7 +19,7 @@ mod stage;
 pub mod topology;
 pub mod worker;
 
-pub use engine::{Engine, InitView, Input, Settings, SideView, estimate_bytes, plan};
+pub use engine::{Engine, InitView, Input, Settings, SideView, plan};
 pub use error::Error;
 pub use grid::EdgeInput;
 pub use metrics::{IterationReport, WorkerReport};

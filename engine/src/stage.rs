@@ -12,7 +12,9 @@ use megagrid_stages::{
 };
 
 use crate::globals::Globals;
-use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, OwnedRows, Runtime, VertexArrays, Walk, Width};
+use crate::grid::{
+    Edges, Fixed, Grid, HeldRows, Id, LocalEdges, OwnedRow, OwnedRows, Runtime, VertexArrays, Walk, Width,
+};
 use crate::plan::{Cut, Outline, Plan, StageInfo, StageKind, Task};
 
 /// What a task works on.
@@ -47,10 +49,10 @@ impl<P: Program> Collect<P> {
         (collect, body)
     }
 
-    fn add<T>(&mut self, kind: StageKind, stage: Box<dyn RunStage<P>>) {
+    fn add<T>(&mut self, kind: StageKind, grouped: bool, stage: Box<dyn RunStage<P>>) {
         let name = std::any::type_name::<T>();
         let name = name.split('<').next().and_then(|path| path.rsplit("::").next()).unwrap_or(name);
-        self.infos.push(StageInfo { name: name.to_owned(), kind });
+        self.infos.push(StageInfo { name: name.to_owned(), kind, grouped });
         self.stages.push(stage);
         let index = self.stages.len() - 1;
         self.push(Outline::Stage(index));
@@ -65,19 +67,20 @@ impl<P: Program> Collect<P> {
 
 impl<P: Program> Visitor<P> for Collect<P> {
     fn exchange<E: Exchange<P>>(&mut self, stage: &Arc<E>) {
-        self.add::<E>(StageKind::Exchange(E::Left::MODE, E::Right::MODE), Box::new(RunExchange(Arc::clone(stage))));
+        let kind = StageKind::Exchange(E::Left::MODE, E::Right::MODE);
+        self.add::<E>(kind, E::GROUPED, Box::new(RunExchange(Arc::clone(stage))));
     }
 
     fn apply_left<A: Apply<P, P::Left>>(&mut self, stage: &Arc<A>) {
-        self.add::<A>(StageKind::Apply(Side::Left), Box::new(ApplyLeft(Arc::clone(stage))));
+        self.add::<A>(StageKind::Apply(Side::Left), false, Box::new(ApplyLeft(Arc::clone(stage))));
     }
 
     fn apply_right<A: Apply<P, P::Right>>(&mut self, stage: &Arc<A>) {
-        self.add::<A>(StageKind::Apply(Side::Right), Box::new(ApplyRight(Arc::clone(stage))));
+        self.add::<A>(StageKind::Apply(Side::Right), false, Box::new(ApplyRight(Arc::clone(stage))));
     }
 
     fn global_sync<G: GlobalSync<P>>(&mut self, stage: &Arc<G>) {
-        self.add::<G>(StageKind::GlobalSync(G::LEFT, G::RIGHT), Box::new(RunGlobalSync(Arc::clone(stage))));
+        self.add::<G>(StageKind::GlobalSync(G::LEFT, G::RIGHT), false, Box::new(RunGlobalSync(Arc::clone(stage))));
     }
 
     fn begin_batch(&mut self, batch: MiniBatch) {
@@ -265,28 +268,47 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
 
     #[inline(always)]
     fn run(mut self) {
-        let keeps_mirror = V::Mirror::SHAPE != Shape::Nothing;
-        let mut old = Vec::new();
         // A context that no pointer leads to stays in registers while the rows are written.
         let mut at_hand = std::mem::take(self.cx.worker);
         let mut cx = Context::<P> { worker: &mut at_hand, global: self.cx.global, iteration: self.cx.iteration };
-        for row in self.owned.each_row() {
-            if keeps_mirror {
-                old.clear();
-                old.extend_from_slice(row.sync);
+        let mut old = Vec::new();
+        if V::TRACKED {
+            let mut touched = Vec::new();
+            self.owned.take_touched(&mut touched);
+            for row in touched {
+                apply_row::<P, V, A>(self.stage, self.owned.row(row), &mut old, &mut cx);
             }
-            let vertex = MasterView {
-                sync: V::Sync::view_mut(row.sync),
-                master: V::Master::view_mut(row.master),
-                delta: V::Delta::view(row.delta),
-            };
-            self.stage.apply(vertex, &mut cx);
-            row.delta.fill(bytemuck::Zeroable::zeroed());
-            if keeps_mirror {
-                V::refresh(V::Mirror::view_mut(row.mirror), V::Sync::view(&old), V::Sync::view(row.sync));
+        } else {
+            for row in self.owned.each_row() {
+                apply_row::<P, V, A>(self.stage, row, &mut old, &mut cx);
             }
         }
         *self.cx.worker = at_hand;
+    }
+}
+
+/// Runs Apply on one row, and refreshes its mirror data; `old` is scratch.
+#[inline(always)]
+fn apply_row<P: Program, V: Vertex, A: Apply<P, V>>(
+    stage: &A,
+    row: OwnedRow<'_, V>,
+    old: &mut Vec<<V::Sync as Store>::Item>,
+    cx: &mut Context<'_, P>,
+) {
+    let keeps_mirror = V::Mirror::SHAPE != Shape::Nothing;
+    if keeps_mirror {
+        old.clear();
+        old.extend_from_slice(row.sync);
+    }
+    let vertex = MasterView {
+        sync: V::Sync::view_mut(row.sync),
+        master: V::Master::view_mut(row.master),
+        delta: V::Delta::view(row.delta),
+    };
+    stage.apply(vertex, cx);
+    row.delta.fill(bytemuck::Zeroable::zeroed());
+    if keeps_mirror {
+        V::refresh(V::Mirror::view_mut(row.mirror), V::Sync::view(old), V::Sync::view(row.sync));
     }
 }
 

@@ -139,7 +139,7 @@ fn two_sharers_and_an_owner() {
 }
 
 fn stage(kind: StageKind) -> StageInfo {
-    StageInfo { name: format!("{kind:?}"), kind }
+    StageInfo { name: format!("{kind:?}"), kind, grouped: false }
 }
 
 /// Plans stages on a graph with these degrees.

@@ -44,7 +44,7 @@ impl Case {
             topology: &Topology::synthetic(1, workers),
             grid: self.grid,
         };
-        let stage = |kind: &StageKind| StageInfo { name: String::new(), kind: *kind };
+        let stage = |kind: &StageKind| StageInfo { name: String::new(), kind: *kind, grouped: false };
         Arc::new(Plan::make(self.kinds.iter().map(stage).collect(), &self.body, &input).unwrap())
     }
 }

@@ -16,7 +16,8 @@ pub struct MasterView<'a, V: Vertex> {
 
 /// Runs once per vertex of the mini-batch, at its master, on the summed delta of all its replicas (TuX² §3.3).
 ///
-/// The vertices of a batch are those of its side's range; in a batch of random edges, those that have an edge in it.
+/// The vertices of a batch are those of its side's range, all of them, or, of a [`TRACKED`](Vertex::TRACKED) type, those that
+/// were touched since the last Apply.
 pub trait Apply<P: Program, V: Vertex>: Send + Sync + 'static {
     /// Runs on one vertex.
     fn apply(&self, vertex: MasterView<'_, V>, cx: &mut Context<'_, P>);

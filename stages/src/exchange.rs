@@ -1,6 +1,6 @@
 //! Exchange: a function on an edge and its two endpoints.
 
-use crate::access::Access;
+use crate::access::{Access, ReadView};
 use crate::edge::EdgeData;
 use crate::program::{Context, Program};
 
@@ -43,6 +43,19 @@ pub trait Exchange<P: Program>: Send + Sync + 'static {
     type Left: Access<P::Left>;
     /// How the right endpoint is used.
     type Right: Access<P::Right>;
+    /// Whether the edges of a right vertex in a block run one after the other, between [`begin`](Self::begin) and
+    /// [`end`](Self::end). Without it a function that changes both ends gets the edges of a block in random order.
+    const GROUPED: bool = false;
+
+    /// Runs before the edges of a right vertex in a block, where [`GROUPED`](Self::GROUPED); `false` skips them.
+    #[inline(always)]
+    fn begin(&self, _right: ReadView<'_, P::Right>, _cx: &mut Context<'_, P>) -> bool {
+        true
+    }
+
+    /// Runs after the edges of a right vertex that were not skipped, where [`GROUPED`](Self::GROUPED).
+    #[inline(always)]
+    fn end(&self, _right: View<'_, Self::Right, P::Right>, _cx: &mut Context<'_, P>) {}
 
     /// Runs on one edge.
     fn exchange(

@@ -16,7 +16,7 @@ use crate::input::{self, TestSet, Unseen};
 use crate::record::Phases;
 use crate::session;
 use form::{Batch, InPlace};
-pub use train::{Job, Trained};
+pub use train::{Job, Trained, copy, ratings};
 
 /// How gradients are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]

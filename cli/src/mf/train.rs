@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use megagrid_algorithms::mf::{Config, Model, Objective, SquaredErrors};
-use megagrid_datasets::{Names, OtherRating, Prepared};
-use megagrid_engine::{EdgeInput, Engine, InitView, Input, Settings, SideView, estimate_bytes};
+use megagrid_datasets::{Edges, Names, OtherRating, Prepared};
+use megagrid_engine::{EdgeInput, Engine, InitView, Input, Settings, SideView};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::kernels::dot;
-use megagrid_stages::{Row, Vertex};
+use megagrid_stages::{Program, Row, Vertex};
 use rayon::prelude::*;
 
 use super::form::Form;
@@ -86,7 +86,7 @@ pub fn train<F: Form>(
     let machine = Machine {
         workers: settings.workers,
         vector: settings.level.name(),
-        memory_estimate_bytes: estimate_bytes::<F::Program>(engine.plan(), settings.dims),
+        memory_estimate_bytes: engine.plan().memory_bytes,
         memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
     };
     let mut session = Session::begin(common, "mf", resolved, Start { input, machine, done, phases }, iterations);
@@ -108,12 +108,25 @@ pub fn train<F: Form>(
 /// Prints the plan.
 pub fn plan<F: Form>(job: &Job) -> anyhow::Result<()> {
     let sequence = F::sequence(job.config, job.batch)?;
-    let plan = megagrid_engine::plan::<F::Program, _, _>(&job.prepared.edges, &sequence, &job.settings)?;
-    crate::plan::show(&plan, estimate_bytes::<F::Program>(&plan, job.settings.dims))
+    let plan = megagrid_engine::plan(&ratings(&job.prepared.edges, &copy), &sequence, &job.settings)?;
+    crate::plan::show(&plan)
+}
+
+/// How a rating is written into the data of its edge.
+type Fill<'f> = &'f (dyn Fn(&f32, &mut [f32]) + Sync);
+
+/// Fills in a rating as it is.
+pub fn copy(rating: &f32, into: &mut [f32]) {
+    into[0] = *rating;
+}
+
+/// Describes ratings as a program's input.
+pub fn ratings<'i, P: Program<Edge = f32>>(edges: &'i Edges<f32>, fill: Fill<'i>) -> Input<'i, f32, P> {
+    Input { source: edges, edge: EdgeInput { len: &|_| 1, fill }, capacities: [None, None] }
 }
 
 fn build<F: Form>(
-    edges: &megagrid_datasets::Edges<f32>,
+    edges: &Edges<f32>,
     config: &Config,
     batch: u64,
     mean: f32,
@@ -121,9 +134,7 @@ fn build<F: Form>(
 ) -> anyhow::Result<Engine<F::Program>> {
     let sequence = F::sequence(*config, batch)?;
     let fill = |rating: &f32, into: &mut [f32]| into[0] = rating - mean;
-    let edge = EdgeInput { len: &|_| 1, fill: &fill };
-    let input = Input { source: edges, edge, capacities: [None, None] };
-    let engine = Engine::<F::Program>::bipartite(&input, &sequence, (), settings)?;
+    let engine = Engine::<F::Program>::bipartite(&ratings(edges, &fill), &sequence, (), settings)?;
     let [users, items] = [Side::Left, Side::Right].map(|side| edges.offsets(side));
     let unrated = |offsets: &[u64], id: usize| offsets[id] == offsets[id + 1];
     // A vertex without ratings stays at zero: what is predicted for it is the mean and the other end's bias.

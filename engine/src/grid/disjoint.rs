@@ -203,6 +203,7 @@ pub struct HeldRows<'h, V: Vertex, A: Access<V>> {
     sync: Held<'h, V::Sync>,
     mirror: Held<'h, V::Mirror>,
     delta: Held<'h, V::Delta>,
+    touched: Option<Owned<'h, u64>>,
     sync_offsets: &'h [usize],
     mirror_offsets: &'h [usize],
     delta_offsets: &'h [usize],
@@ -228,17 +229,21 @@ impl<'h, V: Vertex, A: Access<V>> HeldRows<'h, V, A> {
         sync: HeldStore<'h, V::Sync>,
         mirror: HeldStore<'h, V::Mirror>,
         delta: HeldStore<'h, V::Delta>,
+        touched: Option<Owned<'h, u64>>,
     ) -> Self {
         let update = A::MODE == Mode::Update;
         check(&sync, rows, width, true, update);
         check(&mirror, rows, width, true, update);
         check(&delta, rows, width, A::MODE == Mode::Add, A::MODE == Mode::Add);
+        let bits = touched.as_ref().map_or(0, |words| words.len() * u64::BITS as usize);
+        assert!(!V::TRACKED || A::MODE == Mode::Read || rows <= bits, "a bit for each row that may be touched");
         Self {
             rows,
             width,
             sync: sync.items,
             mirror: mirror.items,
             delta: delta.items,
+            touched,
             sync_offsets: sync.offsets,
             mirror_offsets: mirror.offsets,
             delta_offsets: delta.offsets,
@@ -251,6 +256,7 @@ impl<'h, V: Vertex, A: Access<V>> HeldRows<'h, V, A> {
             sync: Line::new(&mut self.sync, self.sync_offsets),
             mirror: Line::new(&mut self.mirror, self.mirror_offsets),
             delta: Line::new(&mut self.delta, self.delta_offsets),
+            touched: self.touched.as_mut().map_or(std::ptr::null_mut(), |words| words.as_mut_ptr()),
             width,
             mode: PhantomData,
         }
@@ -348,6 +354,8 @@ struct Lines<'r, V: Vertex, A: Access<V>, W: Width> {
     sync: Line<'r, V::Sync>,
     mirror: Line<'r, V::Mirror>,
     delta: Line<'r, V::Delta>,
+    /// A bit for each row, where the type is tracked and the mode is not `Read`.
+    touched: *mut u64,
     width: W,
     mode: PhantomData<fn() -> A>,
 }
@@ -373,6 +381,18 @@ impl<V: Vertex, A: Access<V>, W: Width> Lines<'_, V, A, W> {
             prefetch(self.delta.items.wrapping_add(row * self.width.get()), bytes);
         }
     }
+
+    /// Records that a row is touched.
+    ///
+    /// # Safety
+    /// `row` is below the number of rows that `HeldRows::new` was given, and the mode is not `Read`.
+    #[inline(always)]
+    unsafe fn touch(&self, row: usize) {
+        if V::TRACKED {
+            // SAFETY: `HeldRows::new` checked that there is a bit, held alone, for each row in these modes.
+            unsafe { *self.touched.add(row / u64::BITS as usize) |= 1 << (row % u64::BITS as usize) };
+        }
+    }
 }
 
 /// One endpoint of the edge that is being run. `delta` replaces the delta in memory where the walk keeps it at hand.
@@ -383,7 +403,7 @@ struct Endpoint<'r, V: Vertex, A: Access<V>, W: Width> {
 }
 
 // SAFETY of all three: an `Endpoint` is made by the walks below alone, one per side for each edge, and is consumed before
-// the next is made; `row` was checked when the block was built. Each method asserts its mode (the assertion folds away),
+// the next is made (`begin` reads the right row before its edges run); `row` was checked when the block was built. Each method asserts its mode (the assertion folds away),
 // and `HeldRows::new` checked that roles are held as the mode needs them: alone where a `&mut` is given, else shared. On a
 // square graph both endpoints may be the same row: then both lines of the sync store are shared holds (an exclusive
 // hold on either side would have refused the other), and deltas belong to one side.
@@ -401,6 +421,7 @@ impl<'r, V: Vertex, A: Access<V>, W: Width> Replica<'r, V> for Endpoint<'r, V, A
         let Lines { sync, mirror, delta, width, .. } = self.lines;
         // SAFETY: see above.
         unsafe {
+            self.lines.touch(self.row);
             let (sync, mirror) = (sync.view(self.row, width), mirror.view(self.row, width));
             let delta = match self.delta {
                 Some(items) => V::Delta::view_mut(items),
@@ -415,7 +436,10 @@ impl<'r, V: Vertex, A: Access<V>, W: Width> Replica<'r, V> for Endpoint<'r, V, A
         assert!(A::MODE == Mode::Update, "the mode is Update");
         let Lines { sync, mirror, width, .. } = self.lines;
         // SAFETY: see above.
-        unsafe { UpdateView { sync: sync.view_mut(self.row, width), mirror: mirror.view_mut(self.row, width) } }
+        unsafe {
+            self.lines.touch(self.row);
+            UpdateView { sync: sync.view_mut(self.row, width), mirror: mirror.view_mut(self.row, width) }
+        }
     }
 }
 
@@ -455,8 +479,11 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Walk<'_, '_, P, E, I, W> {
         assert!((left.width, right.width) == (widths.0.get(), widths.1.get()), "rows have the width that is held");
         let (left, right) = (left.lines(widths.0), right.lines(widths.1));
         let mut data = Data::<P>::new(edges, block, data);
-        // A function that changes both ends is run on pairs alone, so that nothing else is compiled for it.
-        if Self::ROTATES {
+        // A function whose edges have one form is compiled for that form alone.
+        if E::GROUPED {
+            assert!(edges.grouped(), "a function that asks for groups gets them");
+            grouped::<P, E, I, W>(edges, block, left, right, &mut data, stage, cx);
+        } else if Self::ROTATES {
             assert!(!edges.grouped(), "a function that changes both ends runs on pairs");
             pairs::<P, E, I, W>(edges, block, left, right, &mut data, stage, cx);
         } else if edges.grouped() {
@@ -577,6 +604,9 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Group<'_, P, E, I, W> {
         for (n, row) in self.rows.iter().enumerate() {
             let (row, first) = (row.index(), n * degree);
             let ends = &self.ends[first..first + degree];
+            if E::GROUPED && !stage.begin(Endpoint { lines: self.right, row, delta: None }.read(), cx) {
+                continue;
+            }
             let mut kept = [<DeltaItem<P::Right> as bytemuck::Zeroable>::zeroed(); LANES];
             let in_lanes = if Self::AT_HAND && degree >= 2 * LANES { degree / LANES } else { 0 };
             let (lanes, rest) = ends.split_at(in_lanes * LANES);
@@ -592,6 +622,9 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Group<'_, P, E, I, W> {
                 for lane in 0..if in_lanes > 0 { LANES } else { 1 } {
                     <P::Right as Vertex>::Delta::add(self.delta(row), &kept[lane..=lane]);
                 }
+            }
+            if E::GROUPED {
+                stage.end(E::Right::view(Endpoint { lines: self.right, row, delta: None }), cx);
             }
         }
     }

@@ -20,7 +20,7 @@ pub use order::RowOrder;
 pub use rows::{Capacities, OwnedRow, OwnedRows, Role, SharedRows, VertexArrays};
 
 pub use build::EdgeInput;
-pub(crate) use build::build_columns;
+pub(crate) use build::{build_columns, windows};
 
 /// Maps the shards of a side to the pieces of its vertex arrays.
 pub struct Pieces(Box<[usize]>);
@@ -141,17 +141,21 @@ pub(crate) fn refine(a: &[usize], b: &[usize]) -> Vec<usize> {
     bounds
 }
 
-/// Bytes of one vertex in the roles that a block touches, before capacities are known.
+/// Bytes of an average vertex in the roles that a block touches.
 #[must_use]
-pub fn touched_bytes<V: Vertex>(width: usize) -> usize {
+pub fn touched_bytes<V: Vertex>(width: usize, capacities: Capacities<'_>) -> usize {
     use megagrid_stages::{Shape, Store};
-    fn of<S: Store>(width: usize) -> usize {
-        let items = match S::SHAPE {
+    let mean = |counts: &[u32]| counts.iter().map(|&c| c as usize).sum::<usize>().div_ceil(counts.len().max(1));
+    let capacity = capacities.map_or(0, mean);
+    let of = |shape: Shape, item: usize| {
+        item * match shape {
             Shape::Nothing => 0,
             Shape::Value => 1,
-            Shape::Row | Shape::Counts => width,
-        };
-        items * size_of::<S::Item>()
-    }
-    of::<V::Sync>(width) + of::<V::Mirror>(width) + of::<V::Delta>(width)
+            Shape::Row => width,
+            Shape::Counts => capacity,
+        }
+    };
+    of(V::Sync::SHAPE, size_of::<<V::Sync as Store>::Item>())
+        + of(V::Mirror::SHAPE, size_of::<<V::Mirror as Store>::Item>())
+        + of(V::Delta::SHAPE, size_of::<<V::Delta as Store>::Item>())
 }

@@ -121,7 +121,13 @@ pub struct VertexArrays<V: Vertex> {
     master: Array<V::Master>,
     /// One array, or one for each worker where partial deltas are reduced.
     deltas: Box<[Array<V::Delta>]>,
+    /// A bit for each row that was touched, beside each delta array; empty unless the type is tracked. Pieces begin with a
+    /// word of their own.
+    touched: Box<[Disjoint<u64>]>,
 }
+
+/// Rows whose touches one word records.
+const WORD_ROWS: usize = u64::BITS as usize;
 
 impl<V: Vertex> VertexArrays<V> {
     /// Allocates zero rows. `bounds` are the pieces' rows, `dims` the items of a row before padding, `copies` the number
@@ -134,11 +140,18 @@ impl<V: Vertex> VertexArrays<V> {
         let doubled: Option<Vec<u32>> =
             capacities.map(|counts| counts.iter().map(|&c| c.saturating_mul(2).min(dims as u32)).collect());
         let deltas = (0..copies).map(|_| Array::new(&bounds, width, doubled.as_deref())).collect::<Result<_, _>>()?;
+        let mut words = vec![0];
+        for piece in bounds.windows(2) {
+            words.push(words[words.len() - 1] + (piece[1] - piece[0]).div_ceil(WORD_ROWS));
+        }
+        let tracks = if V::TRACKED { copies } else { 0 };
+        let touched = (0..tracks).map(|_| Disjoint::new(words.clone())).collect::<Result<_, _>>()?;
         Ok(Self {
             sync: Array::new(&bounds, width, capacities)?,
             mirror: Array::new(&bounds, width, capacities)?,
             master: Array::new(&bounds, width, capacities)?,
             deltas,
+            touched,
             width,
             bounds: bounds.into(),
         })
@@ -160,6 +173,7 @@ impl<V: Vertex> VertexArrays<V> {
             + self.mirror.items.bytes()
             + self.master.items.bytes()
             + self.deltas.iter().map(|delta| delta.items.bytes()).sum::<usize>()
+            + self.touched.iter().map(Disjoint::bytes).sum::<usize>()
     }
 
     fn rows(&self, pieces: &Range<usize>) -> Range<usize> {
@@ -177,12 +191,20 @@ impl<V: Vertex> VertexArrays<V> {
             Mode::Add => self.deltas[copy].try_own(&pieces)?,
             Mode::Read | Mode::Update => Held::Absent,
         };
+        let touched = match self.touched.get(copy) {
+            Some(words) if A::MODE != Mode::Read => {
+                assert!(pieces.len() <= 1, "rows are tracked by the piece");
+                Some(words.try_own(pieces)?)
+            }
+            _ => None,
+        };
         Some(HeldRows::new(
             rows.len(),
             self.width,
             self.sync.held(&rows, sync),
             self.mirror.held(&rows, mirror),
             self.deltas[copy].held(&rows, delta),
+            touched,
         ))
     }
 
@@ -195,6 +217,7 @@ impl<V: Vertex> VertexArrays<V> {
             mirror: own(&self.mirror, &pieces, first)?,
             master: own(&self.master, &pieces, first)?,
             deltas: self.deltas.iter().map(|delta| own(delta, &pieces, first)).collect::<Option<_>>()?,
+            touched: self.touched.iter().map(|words| words.try_own(pieces.clone())).collect::<Option<_>>()?,
         })
     }
 
@@ -229,6 +252,7 @@ pub struct OwnedRows<'h, V: Vertex> {
     mirror: RoleMut<'h, V::Mirror>,
     master: RoleMut<'h, V::Master>,
     deltas: Vec<RoleMut<'h, V::Delta>>,
+    touched: Vec<Owned<'h, u64>>,
 }
 
 /// One row's roles at its master.
@@ -259,13 +283,32 @@ impl<V: Vertex> OwnedRows<'_, V> {
 
     /// Reduces the partial deltas of all rows, in ascending worker order.
     pub fn reduce(&mut self) {
+        self.rows.clone().for_each(|row| self.reduce_row(row));
+    }
+
+    fn reduce_row(&mut self, row: usize) {
         let Some((delta, partials)) = self.deltas.split_first_mut() else { return };
         for partial in partials {
-            for row in self.rows.clone() {
-                let from = partial.items(row);
-                V::Delta::add(delta.items(row), from);
-                from.fill(Zeroable::zeroed());
+            let from = partial.items(row);
+            V::Delta::add(delta.items(row), from);
+            from.fill(Zeroable::zeroed());
+        }
+    }
+
+    /// Takes the rows that were touched since this was asked last, ascending, and reduces their partial deltas. For tracked
+    /// types; the rows are those of one piece.
+    pub fn take_touched(&mut self, into: &mut Vec<usize>) {
+        into.clear();
+        let words = self.touched.first().map_or(0, |words| words.len());
+        for word in 0..words {
+            let mut bits = self.touched.iter_mut().fold(0, |bits, words| bits | std::mem::take(&mut words[word]));
+            while bits != 0 {
+                into.push(self.rows.start + word * WORD_ROWS + bits.trailing_zeros() as usize);
+                bits &= bits - 1;
             }
+        }
+        if self.deltas.len() > 1 {
+            into.iter().for_each(|&row| self.reduce_row(row));
         }
     }
 

@@ -80,6 +80,8 @@ pub struct Plan {
     pub square: bool,
     /// Edges, for reports.
     pub edges: u64,
+    /// Estimated bytes of grid and vertex data; 0 until the program's types are known.
+    pub memory_bytes: u64,
 }
 
 /// A block should hold this many edges on average: below, its fixed costs show.
@@ -105,11 +107,12 @@ impl Plan {
         let imbalance = [0, 1].map(|side| imbalance(&weights[side], &bounds[side], input.workers));
         let costs = schedule::Costs { imbalance, workers: input.workers };
         let schedules: Vec<_> = stages.iter().map(|stage| schedule_of(stage.kind, costs)).collect();
-        let grouped = !stages.iter().any(|stage| schedule::rotates(stage.kind));
+        let grouped = grouped(&stages)?;
 
         let owned = owned_sides(&stages, &schedules, input.square);
         let edges_per_layer = input.edges / layers as u64;
-        let sizing = sizing(input, grouped, owned, edges_per_layer, &bounds);
+        let rotates = schedules.contains(&Some(Schedule::Rotation));
+        let sizing = sizing(input, (grouped, rotates), owned, edges_per_layer, &bounds);
         let left = shape::shards(&weights[0], &bounds[0], sizing[0], input.workers);
         let right = shape::shards(&weights[1], &bounds[1], sizing[1], input.workers);
 
@@ -123,6 +126,7 @@ impl Plan {
             steps: Vec::new(),
             square: input.square,
             edges: input.edges,
+            memory_bytes: 0,
             stages,
             schedules,
             left,
@@ -160,6 +164,17 @@ fn check_square(stages: &[StageInfo]) -> Result<(), Error> {
         StageKind::Apply(_) | StageKind::GlobalSync(..) => false,
     };
     stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::SquareUpdate { stage: stage.name.clone() }))
+}
+
+/// Tells whether edges are stored by right vertex rather than as shuffled pairs.
+fn grouped(stages: &[StageInfo]) -> Result<bool, Error> {
+    let shuffled = stages.iter().find(|stage| schedule::rotates(stage.kind) && !stage.grouped);
+    match (shuffled, stages.iter().find(|stage| stage.grouped)) {
+        (Some(shuffled), Some(grouped)) => {
+            Err(Error::EdgeOrder { shuffled: shuffled.name.clone(), grouped: grouped.name.clone() })
+        }
+        (shuffled, _) => Ok(shuffled.is_none()),
+    }
 }
 
 fn schedule_of(kind: StageKind, costs: schedule::Costs) -> Option<Schedule> {
@@ -253,7 +268,13 @@ fn imbalance(weights: &Weights, bounds: &[usize], workers: usize) -> f64 {
     if mean == 0.0 { 1.0 } else { heaviest as f64 / mean }
 }
 
-fn sizing(input: &Input<'_>, grouped: bool, owned: [bool; 2], edges: u64, bounds: &[Vec<usize>; 2]) -> [Sizing; 2] {
+fn sizing(
+    input: &Input<'_>,
+    (grouped, rotates): (bool, bool),
+    owned: [bool; 2],
+    edges: u64,
+    bounds: &[Vec<usize>; 2],
+) -> [Sizing; 2] {
     let batches = [bounds[0].len() - 1, bounds[1].len() - 1].map(|n| n.max(1));
     let chunks = owned.map(|owned| if owned { input.workers } else { 1 });
     if !input.grid {
@@ -262,17 +283,20 @@ fn sizing(input: &Input<'_>, grouped: bool, owned: [bool; 2], edges: u64, bounds
     }
     let cache = input.topology.l2_bytes / CACHE_SHARE;
     let fitting = input.row_bytes.map(|bytes| (cache / bytes.max(1)).clamp(256, 1 << 16));
-    if grouped {
+    if !rotates {
         let max_rows = widen(fitting, input.rows, edges, batches, chunks);
         return [0, 1].map(|side| Sizing { chunks: chunks[side], shards_per_chunk: 1, max_rows: max_rows[side] });
     }
     // A rotation needs at least two right shards for each worker, and blocks that are worth a visit.
     let by_cache = [0, 1].map(|side| input.rows[side].div_ceil(fitting[side]));
     let by_edges = ((edges / MIN_BLOCK_EDGES) as f64).sqrt() as usize;
-    let shards = by_cache[0].max(by_cache[1]).max(ROTATION_SHARDS).min(by_edges).max(2 * input.workers);
+    let most = by_edges.max(2 * input.workers);
+    let shards = by_cache[0].max(by_cache[1]).max(ROTATION_SHARDS).min(most);
+    // Grouped, one right row at a time is at hand, and its visits are the fewer the larger the left shards.
+    let shards = if grouped { [by_cache[0].min(most), ROTATION_SHARDS.min(most)] } else { [shards; 2] };
     [0, 1].map(|side| {
         let chunks = if side == 0 { input.workers } else { 1 };
-        let shards_per_chunk = shards.div_ceil(chunks * batches[side]);
+        let shards_per_chunk = shards[side].div_ceil(chunks * batches[side]);
         Sizing { chunks, shards_per_chunk, max_rows: 1 << 16 }
     })
 }

@@ -10,6 +10,8 @@ pub struct StageInfo {
     pub name: String,
     /// What it does.
     pub kind: StageKind,
+    /// Whether it asks for the edges of a right vertex together.
+    pub grouped: bool,
 }
 
 /// What a stage does, as far as its schedule depends on it.

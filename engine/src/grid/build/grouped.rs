@@ -31,7 +31,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         shards.iter().enumerate().for_each(|(n, &shard)| place[shard] = Some(n));
         let mut gathered: Vec<_> = shards.iter().map(|&shard| begin(shard)).collect();
         let shard_of = |id| right.bounds.partition_point(|&bound| bound <= self.orders[1].row(id)) - 1;
-        for rows in self.windows() {
+        for rows in super::windows(self.source) {
             self.gather(rows, &mut gathered, |id| place[shard_of(id)])?;
         }
         for (&shard, gathered) in shards.iter().zip(gathered) {

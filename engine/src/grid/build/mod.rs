@@ -15,7 +15,7 @@ use super::disjoint::Disjoint;
 use super::order::RowOrder;
 use super::{Column, Edges};
 use crate::Error;
-use crate::plan::Plan;
+use crate::plan::{Plan, Schedule};
 
 /// An item of a program's edge data.
 type Item<P> = <<P as Program>::Edge as EdgeData>::Item;
@@ -93,11 +93,27 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// Cuts the source's right vertices into windows.
+pub(crate) fn windows<T>(source: &dyn EdgeSource<T>) -> Vec<Range<usize>> {
+    let offsets = source.offsets(Side::Right);
+    let rows = offsets.len() - 1;
+    let mut windows = Vec::new();
+    let mut begin = 0;
+    while begin < rows {
+        let goal = offsets[begin] + WINDOW_EDGES;
+        let end = offsets.partition_point(|&offset| offset <= goal).saturating_sub(1).clamp(begin + 1, rows);
+        windows.push(begin..end);
+        begin = end;
+    }
+    windows
+}
+
 impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
     /// Builds a worker's columns: those of its right shards, or, where right shards rotate, every so many.
     fn share(&self, worker: usize, done: &dyn Fn(usize, Column<P>)) -> Result<(), Error> {
         let Plan { grouped, wide, workers, ref right, .. } = *self.plan;
-        let mine = |shard: &usize| if grouped { right.owners[*shard] == worker } else { shard % workers == worker };
+        let rotates = self.plan.schedules.contains(&Some(Schedule::Rotation));
+        let mine = |shard: &usize| if rotates { shard % workers == worker } else { right.owners[*shard] == worker };
         let shards: Vec<usize> = (0..right.num_shards()).filter(mine).collect();
         match (grouped, wide) {
             (true, false) => self.grouped::<u16>(&shards, done),
@@ -105,21 +121,6 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
             (false, false) => self.pairs::<u16>(&shards, done),
             (false, true) => self.pairs::<u32>(&shards, done),
         }
-    }
-
-    /// Cuts the source's right vertices into windows.
-    fn windows(&self) -> Vec<Range<usize>> {
-        let offsets = self.source.offsets(Side::Right);
-        let rows = offsets.len() - 1;
-        let mut windows = Vec::new();
-        let mut begin = 0;
-        while begin < rows {
-            let goal = offsets[begin] + WINDOW_EDGES;
-            let end = offsets.partition_point(|&offset| offset <= goal).saturating_sub(1).clamp(begin + 1, rows);
-            windows.push(begin..end);
-            begin = end;
-        }
-        windows
     }
 
     /// Draws the layer of the edge with this number in the source.

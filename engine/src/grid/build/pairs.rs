@@ -72,7 +72,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         let mut mine = vec![false; self.plan.right.num_shards()];
         shards.iter().for_each(|&shard| mine[shard] = true);
         let offsets = self.source.offsets(Side::Right);
-        for ids in self.windows() {
+        for ids in super::windows(self.source) {
             let first = offsets[ids.start];
             self.source.visit_rows(Side::Right, ids.clone(), &mut |targets, data| {
                 for id in ids.clone() {

@@ -1,0 +1,62 @@
+//! What a run will need of the machine's memory, before any of it is asked for.
+
+use megagrid_partition::Side;
+use megagrid_stages::{EdgeData, Program, Shape, Store, Vertex, row_width};
+
+use crate::engine::Input;
+use crate::grid::Capacities;
+use crate::plan::{Plan, SideShape};
+use crate::{Error, os};
+
+/// Refuses a run that the machine has no memory for.
+pub fn check(needed_bytes: u64) -> Result<(), Error> {
+    match os::available_memory_bytes() {
+        Some(available_bytes) if needed_bytes > available_bytes => {
+            Err(Error::NotEnoughMemory { needed_bytes, available_bytes })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Estimates the bytes of grid and vertex data. Reads the edges where their data is in slices.
+pub fn estimate<P: Program, T>(plan: &Plan, input: &Input<'_, T, P>, dims: [usize; 2]) -> Result<u64, Error> {
+    let left = side::<P::Left>(&plan.left, dims[0], plan.copies[0], input.capacities[0]);
+    let right = side::<P::Right>(&plan.right, dims[1], plan.copies[1], input.capacities[1]);
+    let id = if plan.wide { 4 } else { 2 };
+    // Grouped blocks name a right vertex once; a tenth more than the left ids is typical.
+    let ids = if plan.grouped { plan.edges * id + plan.edges * id / 10 } else { 2 * plan.edges * id };
+    let offsets = if P::Edge::SLICE { 4 * plan.edges } else { 0 };
+    let data = edge_items(plan, input)? * size_of::<<P::Edge as EdgeData>::Item>() as u64;
+    Ok(left + if plan.square { 0 } else { right } + ids + offsets + data)
+}
+
+fn edge_items<P: Program, T>(plan: &Plan, input: &Input<'_, T, P>) -> Result<u64, Error> {
+    if !P::Edge::SLICE {
+        return Ok(plan.edges);
+    }
+    let mut items = 0;
+    for rows in crate::grid::windows(input.source) {
+        input.source.visit_rows(Side::Right, rows, &mut |_, data| {
+            items += data.iter().map(|value| (input.edge.len)(value) as u64).sum::<u64>();
+        })?;
+    }
+    Ok(items)
+}
+
+fn side<V: Vertex>(shape: &SideShape, dims: usize, copies: usize, capacities: Capacities<'_>) -> u64 {
+    let rows = shape.bounds.last().copied().unwrap_or(0) as u64;
+    let counts: u64 = capacities.unwrap_or_default().iter().map(|&capacity| u64::from(capacity)).sum();
+    let of = |shape: Shape, item: usize| {
+        let items = match shape {
+            Shape::Nothing => 0,
+            Shape::Value => rows,
+            Shape::Row => rows * row_width(dims) as u64,
+            Shape::Counts => counts,
+        };
+        items * item as u64
+    };
+    of(V::Sync::SHAPE, size_of::<<V::Sync as Store>::Item>())
+        + of(V::Mirror::SHAPE, size_of::<<V::Mirror as Store>::Item>())
+        + of(V::Master::SHAPE, size_of::<<V::Master as Store>::Item>())
+        + copies as u64 * of(V::Delta::SHAPE, size_of::<<V::Delta as Store>::Item>())
+}
