@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use megagrid_algorithms::mf::{self, in_place};
-use megagrid_algorithms::pagerank::{self, Damping, PageRank};
+use megagrid_algorithms::pagerank::{self, Damping};
 use megagrid_datasets::cache::EdgeData;
 use megagrid_datasets::{Edges, Prepared};
 use megagrid_engine::{Settings, plan};
