@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use crate::progress;
 use crate::record::{Iteration, Record};
-use plot::{Line, bars, escape, lines, short};
+use plot::{Line, bars, escape, lines, precise, short};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -45,7 +45,7 @@ fn tiles(record: &Record) -> String {
     ];
     tiles.extend(record.result.edges_per_second.map(|rate| ("edges/s".to_owned(), progress::engineering(rate))));
     tiles.extend(record.peak_rss_bytes.map(|peak| ("peak memory".to_owned(), progress::bytes(peak))));
-    tiles.extend(record.result.metrics.iter().map(|(name, value)| ((*name).to_owned(), format!("{value:.5}"))));
+    tiles.extend(record.result.metrics.iter().map(|(name, value)| ((*name).to_owned(), precise(*value))));
     let tile =
         |(name, value): (String, String)| format!("<div><b>{}</b><span>{}</span></div>", escape(&value), escape(&name));
     format!("<div class=tiles>{}</div>", tiles.into_iter().map(tile).collect::<String>())
@@ -106,7 +106,7 @@ fn times(record: &Record) -> String {
     let seconds = [phases.load, phases.partition, phases.plan, phases.train, phases.evaluate];
     let rows = names.iter().zip(seconds).map(|(name, time)| format!("<tr><th>{name}<td>{time:.4} s"));
     let table = format!("<table>{}</table>", rows.collect::<String>());
-    bars("seconds of each iteration, mean over workers", "iteration", &parts, &by_iteration) + &table
+    bars("seconds, mean of workers", "iteration", &parts, &by_iteration) + &table
 }
 
 fn staleness(record: &Record) -> String {

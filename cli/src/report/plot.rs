@@ -3,7 +3,7 @@
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 64.0;
-const RIGHT: f64 = 12.0;
+const RIGHT: f64 = 20.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 40.0;
 /// Classes of the style sheet, `c0` and so on.
@@ -99,7 +99,7 @@ pub fn lines(title: &str, x_name: &str, lines: &[Line], log: bool) -> String {
         for (&(x, y), (px, py)) in points.iter().zip(&places) {
             let name = escape(&line.name);
             svg.push_str(&format!("<circle class=\"dot c{colour}\" cx={px:.1} cy={py:.1} r=2.5>"));
-            svg.push_str(&format!("<title>{name} {y:.6} at {}</title></circle>", short(x)));
+            svg.push_str(&format!("<title>{name} {} at {}</title></circle>", precise(y), short(x)));
         }
     }
     wrap(&(svg + &legend(lines.iter().map(|line| line.name.as_str()))))
@@ -161,8 +161,14 @@ pub fn short(number: f64) -> String {
         format!("{number}")
     } else {
         let digits = (3 - size.log10().floor() as i32).clamp(0, 6) as usize;
-        format!("{number:.digits$}")
+        let text = format!("{number:.digits$}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
     }
+}
+
+/// Writes a number with the digits that a reader compares.
+pub fn precise(number: f64) -> String {
+    if number != 0.0 && !(1e-3..1e9).contains(&number.abs()) { format!("{number:.4e}") } else { format!("{number:.5}") }
 }
 
 /// Makes a text safe to stand in a page.

@@ -194,7 +194,7 @@ fn for_each_line(path: &Path, mut f: impl FnMut(&str) -> Result<()>) -> Result<(
 }
 
 /// Makes a file unless it is there; a broken run leaves none behind.
-fn once(path: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+pub fn once(path: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if path.exists() {
         return Ok(());
     }

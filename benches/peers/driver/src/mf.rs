@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use crate::curve::{Curve, reach};
 use crate::inputs::{self, RatingsInput};
 use crate::process::{number, pinned, run_megagrid, run_peer};
 use crate::summary::{MEGAGRID, Table};
@@ -18,9 +19,6 @@ const TO_BEST: &str = "s to LIBMF's best test RMSE";
 const TO_NEAR_BEST: &str = "s to that + 0.001";
 /// What "near" adds: the last thousandth can take half of the iterations.
 const NEAR: f64 = 0.001;
-
-/// Test RMSE over training progress, in iterations or seconds.
-type Curve = Vec<(f64, f64)>;
 
 /// Runs all rounds for one number of latent dimensions.
 pub fn measure(programs: &Programs, options: &Options, dims: u32) -> Result<Table> {
@@ -65,21 +63,6 @@ pub fn measure(programs: &Programs, options: &Options, dims: u32) -> Result<Tabl
     table.note(format!("megagrid's test RMSE after {ITERATIONS} iterations: {last:.4}"));
     table.note("ratings per second = training ratings / s per iteration, so its ratios are the same".to_owned());
     Ok(table)
-}
-
-/// Where the curve first comes down to `goal`, between two points by a straight line.
-fn reach(curve: &Curve, goal: f64) -> Option<f64> {
-    let mut before = None;
-    for &(x, rmse) in curve {
-        if rmse <= goal {
-            return Some(match before {
-                Some((x0, rmse0)) => x0 + (x - x0) * (rmse0 - goal) / (rmse0 - rmse),
-                None => x,
-            });
-        }
-        before = Some((x, rmse));
-    }
-    None
 }
 
 fn megagrid(programs: &Programs, input: &RatingsInput, dims: u32, threads: u32) -> Result<(f64, Curve)> {
@@ -166,18 +149,5 @@ impl Libmf<'_> {
         let rmse = number(&trial, "/runs/1/test_rmse")?;
         ensure!(rmse < best + 0.1, "libmf: test RMSE {rmse} after 12 iterations, its best was {best}");
         Ok((number(&trial, "/runs/1/seconds")? - number(&trial, "/runs/0/seconds")?) / 10.0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reach_interpolates() {
-        let curve = vec![(1.0, 0.9), (2.0, 0.8), (3.0, 0.7)];
-        assert!((reach(&curve, 0.75).expect("reached") - 2.5).abs() < 1e-9);
-        assert_eq!(reach(&curve, 0.95), Some(1.0));
-        assert_eq!(reach(&curve, 0.6), None);
     }
 }

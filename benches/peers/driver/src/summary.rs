@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 struct Cell {
     system: String,
     threads: u32,
-    measure: &'static str,
+    measure: String,
     samples: Vec<Option<f64>>,
 }
 
@@ -31,16 +31,21 @@ impl Table {
         self.notes.push(note);
     }
 
-    /// Adds one round's sample; `measure` is a time, so smaller is better.
-    pub fn add(&mut self, system: &str, threads: u32, measure: &'static str, sample: Option<f64>) {
+    /// Adds one round's sample; `measure` is a time or a size, so smaller is better.
+    pub fn add(&mut self, system: &str, threads: u32, measure: &str, sample: Option<f64>) {
         let same = |cell: &&mut Cell| cell.system == system && cell.threads == threads && cell.measure == measure;
         match self.cells.iter_mut().find(same) {
             Some(cell) => cell.samples.push(sample),
-            None => self.cells.push(Cell { system: system.to_owned(), threads, measure, samples: vec![sample] }),
+            None => self.cells.push(Cell {
+                system: system.to_owned(),
+                threads,
+                measure: measure.to_owned(),
+                samples: vec![sample],
+            }),
         }
     }
 
-    /// How many times as long this cell takes as Megagrid does with as many threads.
+    /// How many times as much this cell takes as Megagrid does with as many threads.
     fn ratio(&self, cell: &Cell) -> Option<f64> {
         let same = |other: &&Cell| other.threads == cell.threads && other.measure == cell.measure;
         let ours = self.cells.iter().filter(same).find(|other| other.system == MEGAGRID)?;
@@ -49,9 +54,9 @@ impl Table {
 
     /// Measures in order of first appearance, threads rising, systems as added.
     fn ordered(&self) -> Vec<&Cell> {
-        let position = |measure| self.cells.iter().position(|cell| cell.measure == measure);
+        let position = |measure: &str| self.cells.iter().position(|cell| cell.measure == measure);
         let mut cells: Vec<&Cell> = self.cells.iter().collect();
-        cells.sort_by_key(|cell| (position(cell.measure), cell.threads));
+        cells.sort_by_key(|cell| (position(&cell.measure), cell.threads));
         cells
     }
 
