@@ -7,8 +7,8 @@ use std::time::Instant;
 use anyhow::Context;
 use megagrid_datasets::cache::{Cache, EdgeData};
 use megagrid_datasets::{Dataset, Edges, Format, OtherRating, Prepared};
-use megagrid_datasets::{read_graph, read_ratings, read_ratings_with, split};
-use megagrid_partition::{EdgeSource, Side};
+use megagrid_datasets::{load_graph, load_ratings, read_ratings, read_ratings_with, split};
+use megagrid_partition::{EdgeList, EdgeSource, Side};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -66,10 +66,10 @@ pub fn graph(source: &Source, options: &Common, phases: &mut Phases) -> anyhow::
     if is_cache(&source.input, format)? {
         return opened(&source.input, phases);
     }
-    let read = read_graph(&source.input, format)?;
+    let loaded = load_graph(&source.input, format)?;
     phases.load = begin.elapsed().as_secs_f64();
     let begin = Instant::now();
-    let prepared = Prepared::new(ordered(read, options), &[Side::Right]);
+    let prepared = loaded.prepare(Side::Right, !options.no_degree_order)?;
     phases.partition = begin.elapsed().as_secs_f64();
     Ok(prepared)
 }
@@ -85,30 +85,31 @@ pub fn ratings(
     let begin = Instant::now();
     let format = stated(source, Format::Ratings)?;
     let cached = is_cache(&source.input, format)?;
-    if cached && unseen.holdout.is_none() {
-        let prepared = opened(&source.input, phases)?;
-        let test = test_set(unseen, &prepared)?;
-        phases.load = begin.elapsed().as_secs_f64();
-        return Ok((prepared, test));
-    }
-    let read = if cached { Cache::open(&source.input)?.to_dataset()? } else { read_ratings(&source.input, format)? };
-    phases.load = begin.elapsed().as_secs_f64();
-    let begin = Instant::now();
-    let all = if cached { read } else { ordered(read, options) };
-    let (train, held_out) = match unseen.holdout {
-        Some(part) => split(&all, part, options.seed).map(|(train, test)| (train, Some(test)))?,
-        None => (all, None),
-    };
-    let prepared = Prepared::new(train, &[Side::Right]);
-    phases.partition = begin.elapsed().as_secs_f64();
-    let begin = Instant::now();
-    let test = match held_out {
-        Some(test) => {
-            let ends = test.edges.left.iter().zip(&test.edges.right).zip(&test.edges.data);
-            TestSet { known: ends.map(|((&user, &item), &rating)| (user, item, rating)).collect(), others: Vec::new() }
+    let (prepared, test) = match unseen.holdout {
+        Some(part) => {
+            let read =
+                if cached { Cache::open(&source.input)?.to_dataset()? } else { read_ratings(&source.input, format)? };
+            phases.load = begin.elapsed().as_secs_f64();
+            let begin = Instant::now();
+            let all = if cached { read } else { ordered(read, options) };
+            let (train, test) = split(&all, part, options.seed)?;
+            drop(all);
+            let prepared = Prepared::new(train, &[Side::Right]);
+            phases.partition = begin.elapsed().as_secs_f64();
+            (prepared, known(&test.edges))
         }
-        None => test_set(unseen, &prepared)?,
+        None if cached => (opened(&source.input, phases)?, TestSet::default()),
+        None => {
+            let loaded = load_ratings(&source.input, format)?;
+            phases.load = begin.elapsed().as_secs_f64();
+            let begin = Instant::now();
+            let prepared = loaded.prepare(Side::Right, !options.no_degree_order)?;
+            phases.partition = begin.elapsed().as_secs_f64();
+            (prepared, TestSet::default())
+        }
     };
+    let begin = Instant::now();
+    let test = if unseen.test.is_some() { test_set(unseen, &prepared)? } else { test };
     phases.load += begin.elapsed().as_secs_f64();
     Ok((prepared, test))
 }
@@ -155,8 +156,12 @@ fn test_set(unseen: &Unseen, prepared: &Prepared<f32>) -> anyhow::Result<TestSet
     }
     let (users, items) = (prepared.names.get(Side::Left)?, prepared.names.get(Side::Right)?);
     let read = read_ratings_with(path, None, &users, &items)?;
-    let ends = read.known.left.iter().zip(&read.known.right).zip(&read.known.data);
-    Ok(TestSet { known: ends.map(|((&user, &item), &rating)| (user, item, rating)).collect(), others: read.others })
+    Ok(TestSet { others: read.others, ..known(&read.known) })
+}
+
+fn known(edges: &EdgeList<f32>) -> TestSet {
+    let ends = edges.left.iter().zip(&edges.right).zip(&edges.data);
+    TestSet { known: ends.map(|((&user, &item), &rating)| (user, item, rating)).collect(), others: Vec::new() }
 }
 
 /// What one pass over all edges finds.

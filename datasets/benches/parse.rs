@@ -1,11 +1,13 @@
-//! Throughput of the text readers, in MiB of uncompressed text per second, dictionaries included.
-//! One core: `taskset -c 0 cargo bench -p megagrid-datasets --bench parse`.
+//! Throughput of the text readers, in MiB of uncompressed text per second, dictionaries included: on all threads, and
+//! for names, whose dictionary threads share, also on one.
+//! All on one core: `taskset -c 0 cargo bench -p megagrid-datasets --bench parse`.
 
 use std::fmt::Write;
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use megagrid_datasets::{Format, parse_corpus, parse_graph, parse_ratings, parse_samples};
+use rayon::ThreadPoolBuilder;
 
 /// Bytes of text of each input.
 const TEXT_BYTES: usize = 64 << 20;
@@ -36,6 +38,7 @@ fn parse(c: &mut Criterion) {
     let mut group = c.benchmark_group("parse");
     group.sample_size(10);
     group.throughput(Throughput::Bytes(TEXT_BYTES as u64));
+    let one = ThreadPoolBuilder::new().num_threads(1).build().expect("a pool of one thread");
 
     let dense = lines!(s, "{}\t{}", mix(s) % 1_000_000, mix(!s) % 1_000_000);
     group
@@ -46,6 +49,9 @@ fn parse(c: &mut Criterion) {
     });
     let names = lines!(s, "page{} page{}", mix(s) % 1_000_000, mix(!s) % 1_000_000);
     group.bench_function("edges, names", |b| b.iter(|| parse_graph(black_box(names.as_bytes()), Format::Edges)));
+    group.bench_function("edges, names, one thread", |b| {
+        one.install(|| b.iter(|| parse_graph(black_box(names.as_bytes()), Format::Edges)))
+    });
 
     let movielens = lines!(s, "{}\t{}\t{}\t{}", mix(s) % 48_000, mix(!s) % 17_800, s % 5 + 1, 880_000_000 + s);
     group.bench_function("ratings, tabs", |b| {
@@ -57,6 +63,9 @@ fn parse(c: &mut Criterion) {
     });
     let named = lines!(s, "A{:013X},B{:09X},{}.5", mix(mix(s) % 48_000) >> 12, mix(mix(!s) % 17_800) >> 28, s % 5);
     group.bench_function("ratings, names", |b| b.iter(|| parse_ratings(black_box(named.as_bytes()), Format::Ratings)));
+    group.bench_function("ratings, names, one thread", |b| {
+        one.install(|| b.iter(|| parse_ratings(black_box(named.as_bytes()), Format::Ratings)))
+    });
 
     let samples = lines!(s, "{} {}:1 {}:0.25", 2 * (s as i64 % 2) - 1, mix(s) % 1000 + 1, mix(!s) % 100_000 + 1001);
     group.bench_function("libsvm", |b| b.iter(|| parse_samples(black_box(samples.as_bytes()), Format::Libsvm, &[])));

@@ -47,6 +47,14 @@ impl Ids {
         }
     }
 
+    /// Returns the bytes that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Narrow(ids) => size_of_val(&ids[..]),
+            Self::Wide(ids) => size_of_val(&ids[..]),
+        }
+    }
+
     /// Returns the largest id, 0 if there is none.
     pub(crate) fn max(&self) -> u64 {
         match self {
@@ -62,6 +70,10 @@ impl Ids {
     }
 
     pub(crate) fn append(&mut self, other: Self) {
+        if self.len() == 0 {
+            *self = other;
+            return;
+        }
         if matches!(other, Self::Wide(_)) {
             self.widen();
         }
@@ -80,15 +92,15 @@ impl Ids {
         }
     }
 
-    /// Replaces ids by their ranks.
-    pub(crate) fn into_ranks(self, ranks: &Ranks) -> Vec<u32> {
+    /// Replaces ids by what `vertex` returns for them, on all threads.
+    pub(crate) fn map(self, vertex: impl Fn(u64) -> u32 + Sync) -> Vec<u32> {
         match self {
             Self::Narrow(mut ids) => {
                 ids.shrink_to_fit();
-                ids.par_iter_mut().for_each(|id| *id = ranks.rank(u64::from(*id)));
+                ids.par_iter_mut().for_each(|id| *id = vertex(u64::from(*id)));
                 ids
             }
-            Self::Wide(ids) => ids.par_iter().map(|&id| ranks.rank(id)).collect(),
+            Self::Wide(ids) => ids.par_iter().map(|&id| vertex(id)).collect(),
         }
     }
 
@@ -129,8 +141,8 @@ impl Column {
         if self.names.len() > 0 {
             return Ok((self.ids.into_entries(), self.names.into_dictionary(path)?));
         }
-        let ranks = Ranks::of(&[&self.ids], path)?;
-        Ok((self.ids.into_ranks(&ranks), ranks.into_dictionary()))
+        let ranks = Ranks::of(&self.ids, path)?;
+        Ok((self.ids.map(|id| ranks.rank(id)), ranks.into_dictionary()))
     }
 }
 

@@ -1,20 +1,25 @@
 //! What edge lists and ratings have in common: two ids a line, in two columns.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
-use megagrid_partition::{EdgeList, Side};
+use megagrid_partition::Side;
 
-use crate::column::{Column, id, intern};
-use crate::ranks::Ranks;
+use crate::Error;
+use crate::cache::EdgeData;
+use crate::column::{Ids, id};
+use crate::gather::Gathered;
+use crate::loaded::Loaded;
+use crate::names::Tokens;
 use crate::text::{Input, Malformed, Text};
-use crate::{Dataset, Error};
+
+/// Lines that are looked at for names before the text is read.
+const FIRST_LINES: usize = 100;
 
 /// Which columns hold names; the others hold integers as far as they have been read.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Named {
-    left: bool,
-    right: bool,
+    pub(crate) left: bool,
+    pub(crate) right: bool,
 }
 
 impl Named {
@@ -25,22 +30,24 @@ impl Named {
     }
 }
 
-/// Edges whose ends are still ids of the text.
+/// The edges of a chunk, whose ends are integers or tokens of the text.
 #[derive(Debug, Default)]
 pub(crate) struct Columns<T> {
-    /// Both columns name the same vertices; names are then in the left column's table.
-    square: bool,
-    named: Named,
-    left: Column,
-    right: Column,
-    data: Vec<T>,
+    /// Both columns name the same vertices.
+    pub(crate) square: bool,
+    pub(crate) named: Named,
+    /// Integers of each column; none of a column of names.
+    pub(crate) ids: [Ids; 2],
+    /// Tokens of each column of names; of both, in turn, in the first one's place where the graph is square.
+    pub(crate) tokens: [Tokens; 2],
+    pub(crate) data: Vec<T>,
     /// The column that was taken for integers and holds a name. What follows it was not kept.
     pub(crate) names_in: Option<Side>,
 }
 
 impl<T> Columns<T> {
     pub(crate) fn new(square: bool, named: Named) -> Self {
-        Self { square, named, left: Column::default(), right: Column::default(), data: Vec::new(), names_in: None }
+        Self { square, named, ids: Default::default(), tokens: Default::default(), data: Vec::new(), names_in: None }
     }
 
     /// Adds an edge from the tokens of its ends. `fields` says what they stand for.
@@ -55,18 +62,17 @@ impl<T> Columns<T> {
             return Ok(());
         }
         if self.named.left {
-            self.left.ids.push(intern(&mut self.left.names, fields[0], left)?);
+            self.tokens[0].push(fields[0], left)?;
         } else if let Some(id) = id(fields[0], left)? {
-            self.left.ids.push(id);
+            self.ids[0].push(id);
         } else {
             self.names_in = Some(Side::Left);
             return Ok(());
         }
         if self.named.right {
-            let names = if self.square { &mut self.left.names } else { &mut self.right.names };
-            self.right.ids.push(intern(names, fields[1], right)?);
+            self.tokens[usize::from(!self.square)].push(fields[1], right)?;
         } else if let Some(id) = id(fields[1], right)? {
-            self.right.ids.push(id);
+            self.ids[1].push(id);
         } else {
             self.names_in = Some(Side::Right);
             return Ok(());
@@ -74,54 +80,30 @@ impl<T> Columns<T> {
         self.data.push(data);
         Ok(())
     }
-
-    /// Adds the edges of the chunk that follows.
-    pub(crate) fn append(&mut self, mut chunk: Self, path: &Path) -> Result<(), Error> {
-        let entries = self.left.append(chunk.left, path)?;
-        if self.square {
-            chunk.right.ids.rename(&entries);
-        }
-        self.right.append(chunk.right, path)?;
-        self.data.extend(chunk.data);
-        Ok(())
-    }
-
-    /// Numbers the vertices. `records` says what the edges are.
-    pub(crate) fn finish(self, path: &Path, records: &'static str) -> Result<Dataset<T>, Error> {
-        let Self { square, left, right, data, .. } = self;
-        if data.is_empty() {
-            return Err(Error::Empty { path: path.to_path_buf(), records });
-        }
-        let (left, right, left_names, right_names) = if !square {
-            let (left, left_names) = left.finish(path)?;
-            let (right, right_names) = right.finish(path)?;
-            (left, right, left_names, Some(right_names))
-        } else if self.named.left {
-            let right = right.ids.into_entries();
-            let (left, names) = left.finish(path)?;
-            (left, right, names, None)
-        } else {
-            let ranks = Ranks::of(&[&left.ids, &right.ids], path)?;
-            (left.ids.into_ranks(&ranks), right.ids.into_ranks(&ranks), ranks.into_dictionary(), None)
-        };
-        let (num_left, num_right) = (left_names.len(), right_names.as_ref().unwrap_or(&left_names).len());
-        let edges = EdgeList { num_left, num_right, square, left, right, data };
-        Ok(Dataset { edges, left_names, right_names })
-    }
 }
 
-/// Reads lines with an id in each of two columns. A column is taken for integers; where a name turns up in it, the
-/// text is read again. `records` says what the lines are.
-pub(crate) fn read<'a, H: Copy + Send + Sync, T: Send>(
+/// Reads lines with an id in each of two columns. A column is taken for integers unless the first lines tell otherwise;
+/// where a name turns up in it later, the text is read again. `records` says what the lines are.
+pub(crate) fn read<'a, H: Copy + Send + Sync, T: EdgeData>(
     input: &Input<'a>,
     square: bool,
     records: &'static str,
+    room: usize,
     begin: impl Fn(&mut Text<'a>) -> Result<H, Error> + Sync,
     line: impl Fn(&H, &mut Columns<T>, &[u8]) -> Result<(), Malformed> + Sync,
-) -> Result<Dataset<T>, Error> {
+) -> Result<Loaded<T>, Error> {
     let mut named = Named::default();
+    // Whatever is wrong with the first lines is reported when they are read for good.
+    if let Ok(mut head) = input.head()
+        && let Ok(header) = begin(&mut head)
+    {
+        let line = |columns: &mut Columns<T>, text: &[u8]| line(&header, columns, text);
+        while let Some(side) = first_name(&head, Columns::new(square, named), line) {
+            named.note(side, square);
+        }
+    }
     loop {
-        let mut all = Columns::new(square, named);
+        let mut all = Gathered::new(square, named, room);
         let mut names_in = None;
         input.parse(
             &begin,
@@ -141,4 +123,16 @@ pub(crate) fn read<'a, H: Copy + Send + Sync, T: Send>(
             Some(side) => named.note(side, square),
         }
     }
+}
+
+/// Returns the column that holds a name in the first lines although it was taken for integers.
+fn first_name<T>(
+    head: &Text<'_>,
+    mut columns: Columns<T>,
+    line: impl Fn(&mut Columns<T>, &[u8]) -> Result<(), Malformed>,
+) -> Option<Side> {
+    for text in head.lines().take(FIRST_LINES).filter(|line| !line.is_empty()) {
+        line(&mut columns, text).ok()?;
+    }
+    columns.names_in
 }

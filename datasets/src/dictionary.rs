@@ -241,7 +241,12 @@ impl NameTable {
 
     /// Returns the entry of a name, new if it was not there yet. The caller keeps the table below `u32::MAX` names.
     pub(crate) fn intern(&mut self, name: &[u8]) -> u32 {
-        let hash = hash(name);
+        self.intern_hashed(hash(name), name)
+    }
+
+    /// [`NameTable::intern`] for a name whose [`hash`] is known.
+    #[inline]
+    pub(crate) fn intern_hashed(&mut self, hash: u32, name: &[u8]) -> u32 {
         let (text, ends) = (&mut self.text, &mut self.ends);
         let same = |&(entry, other): &(u32, u32)| other == hash && name_at(text, ends, entry) == name;
         let slot = self.index.entry(spread(hash), same, |&(_, hash)| spread(hash));
@@ -273,9 +278,17 @@ impl NameTable {
         let mut offsets = self.ends;
         drop(self.index);
         offsets.insert(0, 0);
-        let dictionary = String::from_utf8(self.text).ok().and_then(|text| Dictionary::from_arena(text, offsets));
-        dictionary.ok_or_else(|| Error::invalid(path, "its ids are not text in UTF-8"))
+        dictionary(self.text, offsets, path)
     }
+}
+
+/// Makes the dictionary of the names in an arena; see [`Dictionary::from_arena`].
+///
+/// # Errors
+/// Where a name is not UTF-8.
+pub(crate) fn dictionary(text: Vec<u8>, offsets: Vec<u64>, path: &Path) -> Result<Dictionary, Error> {
+    let dictionary = String::from_utf8(text).ok().and_then(|text| Dictionary::from_arena(text, offsets));
+    dictionary.ok_or_else(|| Error::invalid(path, "its ids are not text in UTF-8"))
 }
 
 fn name_at<'a>(text: &'a [u8], ends: &[u64], entry: u32) -> &'a [u8] {
@@ -284,7 +297,9 @@ fn name_at<'a>(text: &'a [u8], ends: &[u64], entry: u32) -> &'a [u8] {
     &text[start as usize..ends[entry] as usize]
 }
 
-fn hash(name: &[u8]) -> u32 {
+/// Returns the hash by which tables find a name.
+#[inline]
+pub(crate) fn hash(name: &[u8]) -> u32 {
     let mut hasher = FxHasher::default();
     hasher.write(name);
     (hasher.finish() >> 32) as u32

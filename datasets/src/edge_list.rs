@@ -3,15 +3,16 @@
 //! Fields are separated by tabs, commas, `::` or white space, as the first line has it; further fields are ignored.
 //! Both ends are vertices of one square graph; only vertices with an edge exist.
 
+use crate::Error;
 use crate::delimited;
+use crate::loaded::Loaded;
 use crate::text::{Input, Malformed, Separator, Text};
-use crate::{Dataset, Error};
 
 const FIELDS: [&str; 2] = ["source vertex", "target vertex"];
 
-/// Reads an edge list.
-pub(crate) fn read(input: &Input<'_>) -> Result<Dataset<()>, Error> {
-    delimited::read(input, true, "edges", begin, |&separator, columns, line| {
+/// Reads an edge list. Edges that take more than `room` bytes are set aside in a file.
+pub(crate) fn read(input: &Input<'_>, room: usize) -> Result<Loaded<()>, Error> {
+    delimited::read(input, true, "edges", room, begin, |&separator, columns, line| {
         if is_comment(line) {
             return Ok(());
         }

@@ -15,28 +15,32 @@ use ::parquet::file::reader::{FileReader, RowGroupReader};
 use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 use rayon::prelude::*;
 
+use crate::Error;
+use crate::cache::EdgeData;
 use crate::delimited::{Columns, Named};
+use crate::gather::Gathered;
+use crate::loaded::Loaded;
 use crate::output::{fenced, is_unsigned, open_parquet, parquet_error};
 use crate::text::{Input, Malformed};
-use crate::{Dataset, Error};
 
 const ENDS: [[&str; 2]; 6] =
     [["user", "item"], ["user_id", "item_id"], ["source", "target"], ["src", "dst"], ["from", "to"], ["left", "right"]];
 const NUMBERS: [&str; 3] = ["rating", "value", "weight"];
 
-/// Reads a graph. A column of numbers makes no difference.
-pub(crate) fn read_graph(input: &Input<'_>) -> Result<Dataset<()>, Error> {
+/// Reads a graph. A column of numbers makes no difference. Edges that take more than `room` bytes are set aside in a
+/// file.
+pub(crate) fn read_graph(input: &Input<'_>, room: usize) -> Result<Loaded<()>, Error> {
     let fields = ["source vertex", "target vertex"];
-    read(input, true, "edges", &|group, columns| {
+    read(input, true, "edges", room, &|group, columns| {
         let [left, right] = group.ends()?;
         group.each_row(|row, [a, b]| columns.push(fields, [left.text(row, a), right.text(row, b)], ()))
     })
 }
 
-/// Reads ratings.
-pub(crate) fn read_ratings(input: &Input<'_>) -> Result<Dataset<f32>, Error> {
+/// Reads ratings. Those that take more than `room` bytes are set aside in a file.
+pub(crate) fn read_ratings(input: &Input<'_>, room: usize) -> Result<Loaded<f32>, Error> {
     let fields = ["user", "item"];
-    read(input, false, "ratings", &|group, columns| {
+    read(input, false, "ratings", room, &|group, columns| {
         let [left, right] = group.ends()?;
         let ratings = group.numbers()?;
         group.each_row(|row, [a, b]| {
@@ -50,12 +54,13 @@ pub(crate) fn read_ratings(input: &Input<'_>) -> Result<Dataset<f32>, Error> {
 }
 
 /// Reads all files; `parse` adds the edges of one row group.
-fn read<T: Send>(
+fn read<T: EdgeData>(
     input: &Input<'_>,
     square: bool,
     records: &'static str,
+    room: usize,
     parse: &(impl Fn(&Group<'_>, &mut Columns<T>) -> Result<(), Error> + Sync),
-) -> Result<Dataset<T>, Error> {
+) -> Result<Loaded<T>, Error> {
     let mut groups = Vec::new();
     for path in input.files() {
         groups.extend(fenced(path, || row_groups(path))?);
@@ -65,7 +70,7 @@ fn read<T: Send>(
     }
     let mut named = Named::default();
     'again: loop {
-        let mut all = Columns::new(square, named);
+        let mut all = Gathered::new(square, named, room);
         // A few at a time, so that what was decoded of them does not fill the memory.
         for groups in groups.chunks(2 * rayon::current_num_threads()) {
             let parse_group = |place: &Place| {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use megagrid_partition::{EdgeSource, GroupedEdges, Relabeling, Side, count_degrees};
 
 use crate::cache::{self, Cache, CacheFile, EdgeData};
-use crate::{Dataset, Dictionary, Error, Samples};
+use crate::{Dataset, Dictionary, Error, ExternalEdges, Samples};
 
 impl<T> Dataset<T> {
     /// Gives the vertices of each side their final ids, in descending order of degree: the vertices used most share
@@ -87,8 +87,11 @@ impl<T: EdgeData> Prepared<T> {
     #[must_use]
     pub fn new(dataset: Dataset<T>, sides: &[Side]) -> Self {
         let Dataset { edges, left_names, right_names } = dataset;
-        let edges = Edges::Grouped(GroupedEdges::new(edges, sides));
-        Self { edges, names: Names(Source::Memory { left: left_names, right: right_names }), labels: None }
+        Self::from_parts(Edges::Grouped(GroupedEdges::new(edges, sides)), left_names, right_names)
+    }
+
+    pub(crate) fn from_parts(edges: Edges<T>, left: Dictionary, right: Option<Dictionary>) -> Self {
+        Self { edges, names: Names(Source::Memory { left, right }), labels: None }
     }
 
     /// Opens a cache.
@@ -126,11 +129,13 @@ impl Prepared<f32> {
     }
 }
 
-/// Edges in memory or in a cache.
+/// Edges in memory, in a temporary file or in a cache.
 #[derive(Debug)]
 pub enum Edges<T> {
     /// In memory.
     Grouped(GroupedEdges<T>),
+    /// In a temporary file.
+    External(ExternalEdges<T>),
     /// In a cache.
     Cached(Cache<T>),
 }
@@ -139,6 +144,7 @@ impl<T: EdgeData> Edges<T> {
     fn source(&self) -> &dyn EdgeSource<T> {
         match self {
             Self::Grouped(edges) => edges,
+            Self::External(edges) => edges,
             Self::Cached(cache) => cache,
         }
     }

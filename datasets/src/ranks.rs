@@ -9,6 +9,7 @@ use crate::column::Ids;
 use crate::{Dictionary, Error};
 
 /// The distinct ids of one side, and the rank of each.
+#[derive(Debug)]
 pub(crate) enum Ranks {
     /// For ids up to a few times their number: one bit per possible id, and how many ids come before each word.
     Bits { words: Vec<u64>, before: Vec<u32> },
@@ -24,38 +25,80 @@ const FREE_BITS: u64 = 1 << 23;
 /// Ids sorted at a time, so that repeated ones are gone before many are held.
 const SORTED_AT_A_TIME: usize = 1 << 20;
 
-impl Ranks {
-    /// Ranks the ids of all the columns together.
-    pub(crate) fn of(columns: &[&Ids], path: &Path) -> Result<Self, Error> {
-        let max = columns.iter().map(|ids| ids.max()).max().unwrap_or(0);
-        let num_ids: usize = columns.iter().map(|ids| ids.len()).sum();
-        let ranks = if max < FREE_BITS.max(BITS_PER_ID.saturating_mul(num_ids as u64)) {
-            Self::bits(columns, max)
+/// Ids on their way to being ranked.
+pub(crate) enum Distinct {
+    Bits(Vec<AtomicU64>),
+    Sorted(Vec<u64>),
+}
+
+impl Distinct {
+    /// Begins with none of the ids that will be added: how many at most, and the largest.
+    pub(crate) fn new(num_ids: u64, max: u64) -> Self {
+        if max < FREE_BITS.max(BITS_PER_ID.saturating_mul(num_ids)) {
+            Self::Bits((0..=max / 64).map(|_| AtomicU64::new(0)).collect())
         } else {
-            Self::sorted(columns)
+            Self::Sorted(Vec::new())
+        }
+    }
+
+    /// Adds ids, on all threads.
+    pub(crate) fn add(&mut self, ids: &Ids) {
+        match self {
+            Self::Bits(words) => {
+                let set = |id: u64| {
+                    let (word, bit) = (&words[(id / 64) as usize], 1 << (id % 64));
+                    // Most ids are there already, and a load leaves the cache line shared.
+                    if word.load(Ordering::Relaxed) & bit == 0 {
+                        word.fetch_or(bit, Ordering::Relaxed);
+                    }
+                };
+                match ids {
+                    Ids::Narrow(ids) => ids.par_iter().for_each(|&id| set(u64::from(id))),
+                    Ids::Wide(ids) => ids.par_iter().for_each(|&id| set(id)),
+                }
+            }
+            Self::Sorted(all) => {
+                let distinct = |mut ids: Vec<u64>| {
+                    ids.sort_unstable();
+                    ids.dedup();
+                    ids
+                };
+                let more = match ids {
+                    Ids::Narrow(ids) => ids
+                        .par_chunks(SORTED_AT_A_TIME)
+                        .map(|ids| distinct(ids.iter().map(|&id| u64::from(id)).collect()))
+                        .reduce(Vec::new, merge),
+                    Ids::Wide(ids) => {
+                        ids.par_chunks(SORTED_AT_A_TIME).map(|ids| distinct(ids.to_vec())).reduce(Vec::new, merge)
+                    }
+                };
+                *all = merge(std::mem::take(all), more);
+            }
+        }
+    }
+
+    /// Ranks what has been added.
+    pub(crate) fn rank(self, path: &Path) -> Result<Ranks, Error> {
+        let ranks = match self {
+            Self::Bits(words) => Ranks::bits(words.into_iter().map(AtomicU64::into_inner).collect()),
+            Self::Sorted(ids) => Ranks::sorted(ids),
         };
         if ranks.len() > u32::MAX as usize {
             return Err(Error::TooManyVertices { path: path.to_path_buf() });
         }
         Ok(ranks)
     }
+}
 
-    fn bits(columns: &[&Ids], max: u64) -> Self {
-        let words: Vec<AtomicU64> = (0..=max / 64).map(|_| AtomicU64::new(0)).collect();
-        let set = |id: u64| {
-            let (word, bit) = (&words[(id / 64) as usize], 1 << (id % 64));
-            // Most ids are there already, and a load leaves the cache line shared.
-            if word.load(Ordering::Relaxed) & bit == 0 {
-                word.fetch_or(bit, Ordering::Relaxed);
-            }
-        };
-        for column in columns {
-            match column {
-                Ids::Narrow(ids) => ids.par_iter().for_each(|&id| set(u64::from(id))),
-                Ids::Wide(ids) => ids.par_iter().for_each(|&id| set(id)),
-            }
-        }
-        let words: Vec<u64> = words.into_iter().map(AtomicU64::into_inner).collect();
+impl Ranks {
+    /// Ranks the ids of a column.
+    pub(crate) fn of(column: &Ids, path: &Path) -> Result<Self, Error> {
+        let mut distinct = Distinct::new(column.len() as u64, column.max());
+        distinct.add(column);
+        distinct.rank(path)
+    }
+
+    fn bits(words: Vec<u64>) -> Self {
         let mut sum = 0u32;
         let before = words.iter().map(|word| {
             let before = sum;
@@ -67,22 +110,7 @@ impl Ranks {
         Self::Bits { words, before }
     }
 
-    fn sorted(columns: &[&Ids]) -> Self {
-        let distinct = |mut ids: Vec<u64>| {
-            ids.sort_unstable();
-            ids.dedup();
-            ids
-        };
-        let of_column = |column: &&Ids| match column {
-            Ids::Narrow(ids) => ids
-                .par_chunks(SORTED_AT_A_TIME)
-                .map(|ids| distinct(ids.iter().map(|&id| u64::from(id)).collect()))
-                .reduce(Vec::new, merge),
-            Ids::Wide(ids) => {
-                ids.par_chunks(SORTED_AT_A_TIME).map(|ids| distinct(ids.to_vec())).reduce(Vec::new, merge)
-            }
-        };
-        let ids = columns.iter().map(of_column).reduce(merge).unwrap_or_default();
+    fn sorted(ids: Vec<u64>) -> Self {
         let max = ids.last().copied().unwrap_or(0);
         let shift = (u64::BITS - max.leading_zeros()).saturating_sub(ids.len().checked_ilog2().unwrap_or(0)).min(63);
         let mut starts = Vec::with_capacity((max >> shift) as usize + 2);
@@ -95,7 +123,8 @@ impl Ranks {
         Self::Sorted { ids, starts, shift }
     }
 
-    fn len(&self) -> usize {
+    /// Returns the number of distinct ids.
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Bits { words, .. } => words.iter().map(|word| word.count_ones() as usize).sum(),
             Self::Sorted { ids, .. } => ids.len(),

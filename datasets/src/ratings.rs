@@ -3,14 +3,15 @@
 //! Further fields are ignored, a header line is skipped, and a pair that is rated again counts again.
 
 use crate::delimited;
+use crate::loaded::Loaded;
 use crate::text::{Input, Malformed, Separator, Text, integer, number};
 use crate::{Dataset, Dictionary, Error, OtherRating, TestRatings};
 
 const FIELDS: [&str; 2] = ["user", "item"];
 
-/// Reads ratings.
-pub(crate) fn read(input: &Input<'_>) -> Result<Dataset<f32>, Error> {
-    delimited::read(input, false, "ratings", begin, |&separator, columns, line| {
+/// Reads ratings. Those that take more than `room` bytes are set aside in a file.
+pub(crate) fn read(input: &Input<'_>, room: usize) -> Result<Loaded<f32>, Error> {
+    delimited::read(input, false, "ratings", room, begin, |&separator, columns, line| {
         let mut fields = separator.fields(line);
         let (Some(user), Some(item), Some(value)) = (fields.next(), fields.next(), fields.next()) else {
             let expected = format!("a user, an item and a number separated by {}", separator.name());

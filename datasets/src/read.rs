@@ -5,8 +5,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::text::{Input, Malformed};
-use crate::{Corpus, Dataset, Dictionary, Error, Format, Samples, TestRatings};
+use crate::{Corpus, Dataset, Dictionary, Error, Format, Loaded, Samples, TestRatings};
 use crate::{bag_of_words, edge_list, libsvm, matrix_market, parquet, ratings};
+
+/// Bytes of edges that are kept in memory while a text is read to build a grid from, before they go to a file.
+const ROOM: usize = 16 << 20;
 
 /// Reads a directed graph: a file or a directory of part files, its format told by name and content where none is
 /// stated. Of Matrix Market and of edge lists with further columns only the two ends are taken; a third column of
@@ -15,12 +18,25 @@ use crate::{bag_of_words, edge_list, libsvm, matrix_market, parquet, ratings};
 /// # Errors
 /// Where the input cannot be read, holds no edge, or a line does not follow the format.
 pub fn read_graph(path: impl AsRef<Path>, format: Option<Format>) -> Result<Dataset<()>, Error> {
-    let path = path.as_ref();
-    match found(path, format)? {
+    graph_at(path.as_ref(), format, usize::MAX)?.into_dataset()
+}
+
+/// Reads a graph to build a grid from; see [`read_graph`]. Edges that take more than some megabytes are set aside in a
+/// temporary file, in the directory that the system names for these (`TMPDIR`).
+///
+/// # Errors
+/// As [`read_graph`], and where the file cannot be written.
+pub fn load_graph(path: impl AsRef<Path>, format: Option<Format>) -> Result<Loaded<()>, Error> {
+    graph_at(path.as_ref(), format, ROOM)
+}
+
+fn graph_at(path: &Path, format: Option<Format>, room: usize) -> Result<Loaded<()>, Error> {
+    let found = match found(path, format)? {
         // Without a statement, three columns are an edge list with weights or times.
-        Format::Ratings if format.is_none() => edge_list::read(&Input::open(path)?),
-        found => graph(&Input::open(path)?, found),
-    }
+        Format::Ratings if format.is_none() => Format::Edges,
+        found => found,
+    };
+    graph(&Input::open(path)?, found, room)
 }
 
 /// Reads ratings: a file or a directory of part files, its format told by name and content where none is stated.
@@ -29,7 +45,16 @@ pub fn read_graph(path: impl AsRef<Path>, format: Option<Format>) -> Result<Data
 /// Where the input cannot be read, holds no rating, or a line does not follow the format.
 pub fn read_ratings(path: impl AsRef<Path>, format: Option<Format>) -> Result<Dataset<f32>, Error> {
     let path = path.as_ref();
-    rated(&Input::open(path)?, found(path, format)?)
+    rated(&Input::open(path)?, found(path, format)?, usize::MAX)?.into_dataset()
+}
+
+/// Reads ratings to build a grid from; see [`load_graph`].
+///
+/// # Errors
+/// As [`read_ratings`], and where the temporary file cannot be written.
+pub fn load_ratings(path: impl AsRef<Path>, format: Option<Format>) -> Result<Loaded<f32>, Error> {
+    let path = path.as_ref();
+    rated(&Input::open(path)?, found(path, format)?, ROOM)
 }
 
 /// Reads ratings to test a model on: their users and items get the ids that `left_names` and `right_names` give them;
@@ -83,7 +108,7 @@ pub fn read_corpus(path: impl AsRef<Path>, format: Option<Format>) -> Result<Cor
 /// # Errors
 /// As [`read_graph`].
 pub fn parse_graph(bytes: &[u8], format: Format) -> Result<Dataset<()>, Error> {
-    graph(&Input::from_bytes(bytes), format)
+    graph(&Input::from_bytes(bytes), format, usize::MAX)?.into_dataset()
 }
 
 /// Reads ratings from the bytes of a file; see [`read_ratings`].
@@ -91,7 +116,7 @@ pub fn parse_graph(bytes: &[u8], format: Format) -> Result<Dataset<()>, Error> {
 /// # Errors
 /// As [`read_ratings`].
 pub fn parse_ratings(bytes: &[u8], format: Format) -> Result<Dataset<f32>, Error> {
-    rated(&Input::from_bytes(bytes), format)
+    rated(&Input::from_bytes(bytes), format, usize::MAX)?.into_dataset()
 }
 
 /// Reads samples from the bytes of a file; see [`read_samples`].
@@ -114,20 +139,20 @@ fn found(path: &Path, format: Option<Format>) -> Result<Format, Error> {
     format.map_or_else(|| Format::detect(path), Ok)
 }
 
-fn graph(input: &Input<'_>, format: Format) -> Result<Dataset<()>, Error> {
+fn graph(input: &Input<'_>, format: Format, room: usize) -> Result<Loaded<()>, Error> {
     match format {
-        Format::Edges => edge_list::read(input),
-        Format::MatrixMarket => matrix_market::read_graph(input),
-        Format::Parquet => parquet::read_graph(input),
+        Format::Edges => edge_list::read(input, room),
+        Format::MatrixMarket => matrix_market::read_graph(input).map(Loaded::from),
+        Format::Parquet => parquet::read_graph(input, room),
         found => Err(wrong(input, found, "a graph", "edges, mtx, parquet")),
     }
 }
 
-fn rated(input: &Input<'_>, format: Format) -> Result<Dataset<f32>, Error> {
+fn rated(input: &Input<'_>, format: Format, room: usize) -> Result<Loaded<f32>, Error> {
     match format {
-        Format::Ratings => ratings::read(input),
-        Format::MatrixMarket => matrix_market::read_ratings(input),
-        Format::Parquet => parquet::read_ratings(input),
+        Format::Ratings => ratings::read(input, room),
+        Format::MatrixMarket => matrix_market::read_ratings(input).map(Loaded::from),
+        Format::Parquet => parquet::read_ratings(input, room),
         found => Err(wrong(input, found, "ratings", "ratings, mtx, parquet")),
     }
 }

@@ -1,6 +1,7 @@
 //! Who owns what: ids, degrees, relabeling, vertex-cut strategies and their quality.
 #![forbid(unsafe_code)]
 
+mod buckets;
 mod degrees;
 mod edges;
 mod error;
@@ -13,6 +14,7 @@ mod replicas;
 mod seed;
 pub mod strategy;
 
+pub use buckets::{BucketSorter, Buckets, Dealt};
 pub use degrees::{DegreeStats, Irregularities, count_degrees, irregularities, offsets_of};
 pub use edges::{EdgeList, EdgeSource, Ends};
 pub use error::Error;

@@ -29,8 +29,8 @@ impl EdgeType {
         Self::ALL.into_iter().find(|known| known.tag() == tag)
     }
 
-    /// Returns the bytes that an edge's data take in a cache.
-    pub(super) fn bytes(self) -> u64 {
+    /// Returns the bytes that an edge's data take in a file.
+    pub(crate) fn bytes(self) -> u64 {
         if self == Self::Nothing { 0 } else { 4 }
     }
 }

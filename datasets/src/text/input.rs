@@ -181,14 +181,18 @@ impl<'a> Input<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::edge_list;
+    use crate::{Dataset, edge_list};
+
+    fn read(input: &Input<'_>) -> Result<Dataset<()>, Error> {
+        edge_list::read(input, usize::MAX)?.into_dataset()
+    }
 
     #[test]
     fn windows_do_not_change_what_is_read() {
         let text: String = (0..500).map(|i| format!("n{} n{}\r\n", i * 7919 % 97, i * 104_729 % 89)).collect();
-        let whole = edge_list::read(&Input::from_bytes(text.as_bytes())).unwrap();
+        let whole = read(&Input::from_bytes(text.as_bytes())).unwrap();
         for window_bytes in [1, 2, 13, 100, 4096] {
-            let read = edge_list::read(&Input::from_bytes(text.as_bytes()).with_window(window_bytes)).unwrap();
+            let read = read(&Input::from_bytes(text.as_bytes()).with_window(window_bytes)).unwrap();
             assert_eq!(read, whole, "window of {window_bytes} bytes");
         }
     }
@@ -198,14 +202,14 @@ mod tests {
         let text = "\n1 2\n\n3 4\r\n5\n6 7";
         for window_bytes in [1, 5, 100] {
             let input = Input::from_bytes(text.as_bytes()).with_window(window_bytes);
-            let error = edge_list::read(&input).unwrap_err().to_string();
+            let error = read(&input).unwrap_err().to_string();
             assert!(error.starts_with("<bytes>:5: edge: found \"5\""), "window of {window_bytes} bytes: {error}");
         }
     }
 
     #[test]
     fn a_byte_order_mark_is_skipped() {
-        let read = edge_list::read(&Input::from_bytes(b"\xef\xbb\xbf1 2\n")).unwrap();
+        let read = read(&Input::from_bytes(b"\xef\xbb\xbf1 2\n")).unwrap();
         assert_eq!(read.left_names.as_integers(), Some(&[1, 2][..]));
     }
 }

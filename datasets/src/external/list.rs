@@ -1,0 +1,168 @@
+//! From edges in a temporary file, in the order of the input, to edges grouped by a side.
+
+use std::path::{Path, PathBuf};
+
+use megagrid_partition::{BucketSorter, Buckets, Dealt, EdgeList, Relabeling, Side, offsets_of};
+use rayon::prelude::*;
+
+use super::file::{TemporaryFile, error};
+use super::{ExternalEdges, Places, Spill};
+use crate::cache::EdgeData;
+use crate::gather::Numberings;
+use crate::{Dataset, Dictionary, Error};
+
+/// Edges in a temporary file, and how their ids become vertices.
+#[derive(Debug)]
+pub(crate) struct ExternalList<T> {
+    spill: Spill<T>,
+    numberings: Numberings,
+    /// What the edges were read from.
+    path: PathBuf,
+}
+
+/// The names of the left and of the right side; the latter `None` where the graph is square.
+type NamesOfSides = (Dictionary, Option<Dictionary>);
+
+impl<T: EdgeData> ExternalList<T> {
+    pub(crate) fn new(spill: Spill<T>, numberings: Numberings, path: &Path) -> Self {
+        Self { spill, numberings, path: path.to_path_buf() }
+    }
+
+    /// Reads the vertices that a window's edges join, and the edges' data.
+    fn window(&self, at: usize) -> Result<([Vec<u32>; 2], Vec<T>), Error> {
+        let window = self.spill.read(at)?;
+        let [left, right] = window.ids;
+        Ok(([self.numberings.of(0).vertices(left), self.numberings.of(1).vertices(right)], window.data))
+    }
+
+    /// Calls `visit` with each window in order; while it runs, the next one is read.
+    fn for_each_window(
+        &self,
+        mut visit: impl FnMut([Vec<u32>; 2], Vec<T>) -> Result<(), Error> + Send,
+    ) -> Result<(), Error> {
+        let read = |at| (at < self.spill.num_windows()).then(|| self.window(at)).transpose();
+        let (mut window, mut at) = (read(0)?, 0);
+        while let Some((ids, data)) = window {
+            at += 1;
+            let (visited, next) = rayon::join(|| visit(ids, data), || read(at));
+            visited?;
+            window = next?;
+        }
+        Ok(())
+    }
+
+    /// Reads all edges into memory.
+    pub(crate) fn into_dataset(self) -> Result<Dataset<T>, Error> {
+        let num_edges = self.spill.num_edges();
+        let [num_left, num_right] = [0, 1].map(|side| self.numberings.of(side).len());
+        let mut edges = EdgeList {
+            num_left,
+            num_right,
+            square: self.numberings.is_square(),
+            left: Vec::with_capacity(num_edges),
+            right: Vec::with_capacity(num_edges),
+            data: Vec::with_capacity(num_edges),
+        };
+        for at in 0..self.spill.num_windows() {
+            let ([mut left, mut right], mut data) = self.window(at)?;
+            edges.left.append(&mut left);
+            edges.right.append(&mut right);
+            edges.data.append(&mut data);
+        }
+        let (left_names, right_names) = self.numberings.into_dictionaries(&self.path)?;
+        Ok(Dataset { edges, left_names, right_names })
+    }
+
+    /// Groups the edges by the vertices of `side`, in descending order of degree if `degree_order`.
+    pub(crate) fn group(self, side: Side, degree_order: bool) -> Result<(ExternalEdges<T>, NamesOfSides), Error> {
+        let degrees = self.degrees()?;
+        let is_square = self.numberings.is_square();
+        let orders = orders(&degrees, is_square, degree_order);
+        let offsets = [0, 1].map(|side| {
+            let old = orders.of(side).old_of_new();
+            offsets_of(&old.iter().map(|&old| degrees[side][old as usize]).collect::<Vec<_>>())
+        });
+        drop(degrees);
+        let near = side as usize;
+        let buckets = Buckets::new(&offsets[near]);
+        let places = Places::new::<T>(self.spill.num_edges());
+        let file = TemporaryFile::new()?;
+        let starts = buckets.vertices().iter().map(|vertices| offsets[near][vertices.start]);
+        let mut ends: Vec<u64> = starts.collect();
+        self.for_each_window(|mut ids, data| {
+            ids.iter_mut().enumerate().for_each(|(side, ids)| orders.of(side).apply(ids));
+            let dealt = buckets.deal(&ids[near], &ids[1 - near], &data);
+            write(&file, &places, &dealt, &mut ends)
+        })?;
+        drop(self.spill);
+        sort::<T>(&file, &places, &buckets, &offsets[near])?;
+        let (left, right) = self.numberings.into_dictionaries(&self.path)?;
+        let names =
+            (left.reorder(orders.of(0).old_of_new()), right.map(|right| right.reorder(orders.of(1).old_of_new())));
+        Ok((ExternalEdges::new(file, places, is_square, side, offsets), names))
+    }
+
+    /// Returns the degrees of the vertices of each side.
+    fn degrees(&self) -> Result<[Vec<u32>; 2], Error> {
+        let mut degrees = [0, 1].map(|side| vec![0_u32; self.numberings.of(side).len()]);
+        let count = |degrees: &mut [u32], ids: &[u32]| ids.iter().for_each(|&id| degrees[id as usize] += 1);
+        self.for_each_window(|ids, _| {
+            let [left, right] = &mut degrees;
+            rayon::join(|| count(left, &ids[0]), || count(right, &ids[1]));
+            Ok(())
+        })?;
+        Ok(degrees)
+    }
+}
+
+/// The new order of each side; of both in one where the graph is square.
+struct Orders {
+    left: Relabeling,
+    right: Option<Relabeling>,
+}
+
+impl Orders {
+    fn of(&self, side: usize) -> &Relabeling {
+        self.right.as_ref().filter(|_| side == 1).unwrap_or(&self.left)
+    }
+}
+
+/// Orders the vertices as [`Dataset::in_degree_order`] does, or leaves them as they are.
+fn orders([left, right]: &[Vec<u32>; 2], is_square: bool, degree_order: bool) -> Orders {
+    match (degree_order, is_square) {
+        (true, true) => Orders { left: Relabeling::by_degrees(left, right), right: None },
+        (true, false) => Orders { left: Relabeling::by_degree(left), right: Some(Relabeling::by_degree(right)) },
+        (false, true) => Orders { left: Relabeling::identity(left.len()), right: None },
+        (false, false) => {
+            Orders { left: Relabeling::identity(left.len()), right: Some(Relabeling::identity(right.len())) }
+        }
+    }
+}
+
+/// Appends the edges dealt to each bucket to those in the file; `ends` says how far each bucket is filled.
+fn write<T: EdgeData>(file: &TemporaryFile, places: &Places, dealt: &Dealt<T>, ends: &mut [u64]) -> Result<(), Error> {
+    let parts = dealt.starts.par_windows(2).zip(ends);
+    parts.try_for_each(|(part, end)| {
+        let part = part[0]..part[1];
+        file.write(places.row(*end), &dealt.rows[part.clone()])?;
+        file.write(places.far_end(*end), &dealt.far_ends[part.clone()])?;
+        file.write_data(places.data::<T>(*end), &dealt.data[part.clone()])?;
+        *end += part.len() as u64;
+        Ok(())
+    })
+}
+
+/// Sorts the edges of each bucket, where they are.
+fn sort<T: EdgeData>(file: &TemporaryFile, places: &Places, buckets: &Buckets, offsets: &[u64]) -> Result<(), Error> {
+    buckets.vertices().par_iter().try_for_each_init(BucketSorter::<T>::default, |sorter, vertices| {
+        let offsets = &offsets[vertices.start..=vertices.end];
+        let first = offsets[0];
+        let num_edges = (offsets[offsets.len() - 1] - first) as usize;
+        let rows: Vec<u16> = file.read(places.row(first), num_edges).map_err(error)?;
+        let mut far_ends: Vec<u32> = file.read(places.far_end(first), num_edges).map_err(error)?;
+        let mut data: Vec<T> = file.read_data(places.data::<T>(first), num_edges).map_err(error)?;
+        sorter.sort(offsets, &rows, &mut far_ends, &mut data);
+        file.write(places.far_end(first), &far_ends)?;
+        file.write_data(places.data::<T>(first), &data)
+    })
+}

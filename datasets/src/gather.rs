@@ -1,0 +1,225 @@
+//! The edges of a text as its chunks come in: names are looked up, and what takes too much memory goes to a file.
+
+use std::path::Path;
+
+use megagrid_partition::EdgeList;
+
+use crate::cache::EdgeData;
+use crate::column::Ids;
+use crate::delimited::{Columns, Named};
+use crate::external::{ExternalList, Spill};
+use crate::loaded::Loaded;
+use crate::names::{Names, Numbered, Tokens};
+use crate::ranks::{Distinct, Ranks};
+use crate::{Dataset, Dictionary, Error};
+
+/// Tokens that are looked up at a time: enough that bringing a shard of names into the cache costs little for each.
+const TOKEN_BYTES: usize = 16 << 20;
+
+/// Edges whose ends are integers of the text or codes of names, for each column.
+#[derive(Debug)]
+pub(crate) struct Window<T> {
+    pub(crate) ids: [Ids; 2],
+    pub(crate) data: Vec<T>,
+}
+
+impl<T> Default for Window<T> {
+    fn default() -> Self {
+        Self { ids: Default::default(), data: Vec::new() }
+    }
+}
+
+impl<T> Window<T> {
+    fn append(&mut self, [left, right]: [Ids; 2], data: Vec<T>) {
+        self.ids[0].append(left);
+        self.ids[1].append(right);
+        self.data.extend(data);
+    }
+
+    fn bytes(&self) -> usize {
+        self.ids[0].bytes() + self.ids[1].bytes() + size_of_val(&self.data[..])
+    }
+}
+
+/// The edges up to some chunk.
+pub(crate) struct Gathered<T> {
+    square: bool,
+    named: Named,
+    /// Bytes of edges to keep in memory.
+    room: usize,
+    names: [Names; 2],
+    /// Chunks whose names have not been looked up, and the bytes of their tokens.
+    waiting: Vec<Columns<T>>,
+    waiting_bytes: usize,
+    /// Edges before those of `last`.
+    spill: Option<Spill<T>>,
+    last: Window<T>,
+}
+
+impl<T: EdgeData> Gathered<T> {
+    pub(crate) fn new(square: bool, named: Named, room: usize) -> Self {
+        let names = Default::default();
+        let last = Window::default();
+        Self { square, named, room, names, waiting: Vec::new(), waiting_bytes: 0, spill: None, last }
+    }
+
+    /// Adds the edges of the chunk that follows. `path` is for messages.
+    pub(crate) fn append(&mut self, chunk: Columns<T>, path: &Path) -> Result<(), Error> {
+        self.waiting_bytes += chunk.tokens.iter().map(Tokens::bytes).sum::<usize>();
+        let has_tokens = chunk.named != Named::default();
+        self.waiting.push(chunk);
+        if has_tokens && self.waiting_bytes < TOKEN_BYTES { Ok(()) } else { self.look_up(path) }
+    }
+
+    /// Looks up the names of the chunks that wait for it.
+    fn look_up(&mut self, path: &Path) -> Result<(), Error> {
+        let mut chunks = std::mem::take(&mut self.waiting);
+        self.waiting_bytes = 0;
+        let mut codes = [Vec::new(), Vec::new()];
+        for (side, named) in [self.named.left, self.named.right && !self.square].into_iter().enumerate() {
+            if named {
+                let tokens: Vec<Tokens> =
+                    chunks.iter_mut().map(|chunk| std::mem::take(&mut chunk.tokens[side])).collect();
+                codes[side] = self.names[side].resolve(&tokens, path)?;
+            }
+        }
+        let [mut left_codes, mut right_codes] = codes.map(Vec::into_iter);
+        for chunk in chunks {
+            let [mut left, mut right] = chunk.ids;
+            if let Some(codes) = left_codes.next() {
+                if self.square {
+                    right = Ids::Narrow(codes.iter().skip(1).step_by(2).copied().collect());
+                    left = Ids::Narrow(codes.into_iter().step_by(2).collect());
+                } else {
+                    left = Ids::Narrow(codes);
+                }
+            }
+            if let Some(codes) = right_codes.next() {
+                right = Ids::Narrow(codes);
+            }
+            self.last.append([left, right], chunk.data);
+            if self.last.bytes() > self.room {
+                self.spill()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the edges in memory to the file.
+    fn spill(&mut self) -> Result<(), Error> {
+        let spill = match &mut self.spill {
+            Some(spill) => spill,
+            none => none.insert(Spill::new()?),
+        };
+        spill.push(&std::mem::take(&mut self.last))
+    }
+
+    /// Numbers the vertices. `records` says what the edges are.
+    pub(crate) fn finish(mut self, path: &Path, records: &'static str) -> Result<Loaded<T>, Error> {
+        self.look_up(path)?;
+        if self.spill.is_none() && self.last.data.is_empty() {
+            return Err(Error::Empty { path: path.to_path_buf(), records });
+        }
+        if self.spill.is_some() && !self.last.data.is_empty() {
+            self.spill()?;
+        }
+        let numberings = self.numberings(path)?;
+        if let Some(spill) = self.spill {
+            return Ok(Loaded::external(ExternalList::new(spill, numberings, path)));
+        }
+        let [left_ids, right_ids] = self.last.ids;
+        let [left, right] = [numberings.of(0).vertices(left_ids), numberings.of(1).vertices(right_ids)];
+        let square = self.square;
+        let [num_left, num_right] = [0, 1].map(|side| numberings.of(side).len());
+        let (left_names, right_names) = numberings.into_dictionaries(path)?;
+        let edges = EdgeList { num_left, num_right, square, left, right, data: self.last.data };
+        Ok(Dataset { edges, left_names, right_names }.into())
+    }
+
+    fn numberings(&mut self, path: &Path) -> Result<Numberings, Error> {
+        let [left, right] = std::mem::take(&mut self.names);
+        if self.square {
+            let left = if self.named.left { Numbering::Names(left.number()) } else { self.ranks(&[0, 1], path)? };
+            return Ok(Numberings { left, right: None });
+        }
+        let left = if self.named.left { Numbering::Names(left.number()) } else { self.ranks(&[0], path)? };
+        let right = if self.named.right { Numbering::Names(right.number()) } else { self.ranks(&[1], path)? };
+        Ok(Numberings { left, right: Some(right) })
+    }
+
+    /// Ranks the integers of columns together.
+    fn ranks(&self, columns: &[usize], path: &Path) -> Result<Numbering, Error> {
+        let in_file = self.spill.as_ref();
+        let (num_edges, max) = match in_file {
+            Some(spill) => (spill.num_edges(), columns.iter().map(|&column| spill.max(column)).max()),
+            None => (self.last.data.len(), columns.iter().map(|&column| self.last.ids[column].max()).max()),
+        };
+        let mut distinct = Distinct::new((columns.len() * num_edges) as u64, max.unwrap_or(0));
+        match in_file {
+            Some(spill) => {
+                for at in 0..spill.num_windows() {
+                    let window = spill.read(at)?;
+                    columns.iter().for_each(|&column| distinct.add(&window.ids[column]));
+                }
+            }
+            None => columns.iter().for_each(|&column| distinct.add(&self.last.ids[column])),
+        }
+        Ok(Numbering::Integers(distinct.rank(path)?))
+    }
+}
+
+/// How the ids of a column become vertices.
+#[derive(Debug)]
+pub(crate) enum Numbering {
+    Integers(Ranks),
+    Names(Numbered),
+}
+
+impl Numbering {
+    /// Returns the number of vertices.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Integers(ranks) => ranks.len(),
+            Self::Names(names) => names.len(),
+        }
+    }
+
+    /// Replaces ids by vertices, on all threads.
+    pub(crate) fn vertices(&self, ids: Ids) -> Vec<u32> {
+        match self {
+            Self::Integers(ranks) => ids.map(|id| ranks.rank(id)),
+            Self::Names(names) => ids.map(|code| names.id(code as u32)),
+        }
+    }
+
+    fn into_dictionary(self, path: &Path) -> Result<Dictionary, Error> {
+        match self {
+            Self::Integers(ranks) => Ok(ranks.into_dictionary()),
+            Self::Names(names) => names.into_dictionary(path),
+        }
+    }
+}
+
+/// The numbering of each side; of both in one where the graph is square.
+#[derive(Debug)]
+pub(crate) struct Numberings {
+    left: Numbering,
+    right: Option<Numbering>,
+}
+
+impl Numberings {
+    pub(crate) fn is_square(&self) -> bool {
+        self.right.is_none()
+    }
+
+    /// Returns the numbering of the left (0) or the right side (1).
+    pub(crate) fn of(&self, side: usize) -> &Numbering {
+        self.right.as_ref().filter(|_| side == 1).unwrap_or(&self.left)
+    }
+
+    /// Returns the names of the left and of the right side.
+    pub(crate) fn into_dictionaries(self, path: &Path) -> Result<(Dictionary, Option<Dictionary>), Error> {
+        let right = self.right.map(|right| right.into_dictionary(path)).transpose()?;
+        Ok((self.left.into_dictionary(path)?, right))
+    }
+}
