@@ -1,7 +1,9 @@
 //! Algorithms as stage functions: what they compute, not how it is run.
 #![forbid(unsafe_code)]
 
+pub mod blockpg;
 mod error;
+pub mod lda;
 pub mod mf;
 pub mod pagerank;
 

@@ -32,9 +32,33 @@ pub struct Options {
 /// The options that a run was begun with, beside its checkpoints.
 const OPTIONS: &str = "options.json";
 /// Options that a run cannot go on with if they change. The engine knows the graph and the shape of the data itself.
-const FIXED: [&str; 14] = [
-    "damping", "restart", "dims", "lambda", "step", "init_std", "adaptive", "decay", "biases", "mean", "gradient",
-    "batch", "holdout", "seed",
+const FIXED: [&str; 26] = [
+    "damping",
+    "restart",
+    "dims",
+    "lambda",
+    "step",
+    "init_std",
+    "adaptive",
+    "decay",
+    "biases",
+    "mean",
+    "gradient",
+    "batch",
+    "holdout",
+    "seed",
+    "l1",
+    "l2",
+    "intercept",
+    "normalize",
+    "positive",
+    "sample_weights",
+    "warm_start",
+    "topics",
+    "alpha",
+    "beta",
+    "prior",
+    "sampler",
 ];
 
 impl Options {

@@ -27,7 +27,8 @@ pub struct Source {
 #[derive(Clone, Copy, Debug)]
 pub struct FormatChoice(pub Option<Format>);
 
-fn parse_format(name: &str) -> Result<FormatChoice, megagrid_datasets::Error> {
+/// Reads the value of `--format`.
+pub fn parse_format(name: &str) -> Result<FormatChoice, megagrid_datasets::Error> {
     if name == "auto" { Ok(FormatChoice(None)) } else { name.parse().map(|format| FormatChoice(Some(format))) }
 }
 

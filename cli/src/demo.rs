@@ -17,12 +17,27 @@ const HOLDOUT: f64 = 0.1;
 /// How many recommendations are shown.
 const SHOWN: usize = 5;
 
-/// Trains on generated ratings with a known answer, and shows how near the result comes. No file, no network.
+/// Trains on generated data with a known answer, and shows how near the result comes. No file, no network.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Example:\n  megagrid demo --workers 2 --report demo.html")]
 pub struct Args {
+    /// What to train.
+    #[arg(long, value_enum, default_value = "mf")]
+    algorithm: Algorithm,
     #[command(flatten)]
     common: Common,
+}
+
+/// What is trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "lowercase")]
+enum Algorithm {
+    /// A recommender, on ratings with planted factors.
+    Mf,
+    /// Topics, on a corpus with planted topics.
+    Lda,
+    /// A click model, on clicks with planted weights.
+    BlockPg,
 }
 
 /// Ratings of which a good model comes close to the noise: many for each parameter.
@@ -52,6 +67,14 @@ fn options(planted: &RatingsSettings) -> Options {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    match args.algorithm {
+        Algorithm::Mf => run_mf(args),
+        Algorithm::Lda => crate::lda::demo::run(&args.common),
+        Algorithm::BlockPg => crate::blockpg::demo::run(&args.common),
+    }
+}
+
+fn run_mf(args: &Args) -> anyhow::Result<()> {
     let (settings, resolved) = args.common.prepare()?;
     let planted = ratings(args.common.seed);
     let made = planted.generate()?;

@@ -120,7 +120,7 @@ pub fn plain_ratings(path: &Path) -> anyhow::Result<Dataset<f32>> {
 }
 
 /// Returns the format stated. What could be anything is taken for `wanted`, so that the line in the way is named.
-fn stated(source: &Source, wanted: Format) -> anyhow::Result<Option<Format>> {
+pub fn stated(source: &Source, wanted: Format) -> anyhow::Result<Option<Format>> {
     if source.format.0.is_some() {
         return Ok(source.format.0);
     }
@@ -131,7 +131,8 @@ fn stated(source: &Source, wanted: Format) -> anyhow::Result<Option<Format>> {
     }
 }
 
-fn is_cache(path: &Path, format: Option<Format>) -> anyhow::Result<bool> {
+/// Tells whether an input is a cache.
+pub fn is_cache(path: &Path, format: Option<Format>) -> anyhow::Result<bool> {
     Ok(match format {
         Some(format) => format == Format::Cache,
         None => Format::detect(path)? == Format::Cache,

@@ -121,8 +121,20 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             report.memory_estimate_bytes.insert("mf", mf_memory(&ratings.edges)?);
             report
         }
-        Grouped::Samples(samples) => report(args, found, samples, |&value| f64::from(value))?,
-        Grouped::Corpus(corpus) => report(args, found, corpus, |&count| f64::from(count))?,
+        Grouped::Samples(samples) => {
+            let mut report = report(args, found, samples, |&value| f64::from(value))?;
+            report.memory_estimate_bytes.insert("blockpg", crate::blockpg::memory(&samples.edges)?);
+            report
+        }
+        Grouped::Corpus(corpus) => {
+            let mut report = report(args, found, corpus, |&count| f64::from(count))?;
+            // Capacities follow from the tokens, which are a pass over the edges.
+            if !args.quick {
+                let bytes = crate::lda::memory(&corpus.edges, &Settings::default())?;
+                report.memory_estimate_bytes.insert("lda", bytes);
+            }
+            report
+        }
     };
     report.bytes = bytes;
     drop(progress);

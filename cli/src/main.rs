@@ -3,6 +3,7 @@
 //! Each command is a file with `Args` and `run`. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 #![forbid(unsafe_code)]
 
+mod blockpg;
 mod checkpoint;
 mod common;
 mod convert;
@@ -14,17 +15,20 @@ mod generate;
 mod input;
 mod inspect;
 mod interrupt;
+mod lda;
 mod mf;
 mod model;
 mod pagerank;
 mod partition;
 mod plan;
+mod predict;
 mod progress;
 mod recommend;
 mod record;
 mod report;
 mod session;
 mod top;
+mod topics;
 
 use std::process::ExitCode;
 
@@ -46,13 +50,18 @@ enum Command {
     #[command(name = "pagerank")]
     PageRank(Box<pagerank::Args>),
     Mf(Box<mf::Args>),
+    Lda(Box<lda::Args>),
+    #[command(name = "blockpg")]
+    BlockPg(Box<blockpg::Args>),
     Generate(Box<generate::Args>),
     Inspect(inspect::Args),
     Convert(convert::Args),
     Partition(partition::Args),
     Plan(plan::Args),
     Recommend(recommend::Args),
+    Predict(predict::Args),
     Top(top::Args),
+    Topics(topics::Args),
 }
 
 fn main() -> ExitCode {
@@ -61,13 +70,17 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::PageRank(args) => pagerank::run(&args),
         Command::Mf(args) => mf::run(&args),
+        Command::Lda(args) => lda::run(&args),
+        Command::BlockPg(args) => blockpg::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Partition(args) => partition::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Recommend(args) => recommend::run(&args),
+        Command::Predict(args) => predict::run(&args),
         Command::Top(args) => top::run(&args),
+        Command::Topics(args) => topics::run(&args),
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

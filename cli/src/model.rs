@@ -29,6 +29,9 @@ pub struct Manifest {
     /// Mean rating, which predictions begin with; 0 for other kinds.
     #[serde(default)]
     pub mean: f32,
+    /// What scores of samples begin with; 0 for other kinds.
+    #[serde(default)]
+    pub intercept: f64,
     /// The data it was trained on.
     pub data: Data,
     /// What was measured at the end.
@@ -60,6 +63,7 @@ impl Manifest {
             config: record.config.clone(),
             shapes: serde_json::Map::new(),
             mean: 0.0,
+            intercept: 0.0,
             data: Data { left, right, edges, checksum: format!("xxh3:{checksum:016x}") },
             metrics: metrics.collect(),
         }

@@ -2,7 +2,7 @@
 
 use megagrid_engine::plan::Plan;
 
-use crate::{common, mf, pagerank, progress};
+use crate::{blockpg, common, lda, mf, pagerank, progress};
 
 /// Prints what the engine decides for a training command, and the memory it would need, without running it.
 #[derive(clap::Args)]
@@ -19,6 +19,11 @@ enum Command {
     PageRank(Box<pagerank::Args>),
     /// The plan of `mf`, with the same arguments.
     Mf(Box<mf::Args>),
+    /// The plan of `blockpg`, with the same arguments.
+    #[command(name = "blockpg")]
+    BlockPg(Box<blockpg::Args>),
+    /// The plan of `lda`, with the same arguments.
+    Lda(Box<lda::Args>),
 }
 
 /// Runs the command.
@@ -26,6 +31,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     match &args.command {
         Command::PageRank(args) => pagerank::plan(args),
         Command::Mf(args) => mf::plan(args),
+        Command::BlockPg(args) => blockpg::plan(args),
+        Command::Lda(args) => lda::plan(args),
     }
 }
 

@@ -84,8 +84,8 @@ pub struct Iteration {
     pub train_seconds: f64,
     /// Seconds of evaluation after this iteration.
     pub evaluate_seconds: f64,
-    /// What the algorithm minimizes.
-    pub objective: f64,
+    /// What the algorithm minimizes, or maximizes; `None` where it was not evaluated.
+    pub objective: Option<f64>,
     /// Measured values.
     pub metrics: Metrics,
     /// Seconds in Exchange, mean over workers.

@@ -72,6 +72,26 @@ impl<'o> Session<'o> {
     where
         P::Global: Serialize + DeserializeOwned,
     {
+        self.after(report, engine, Some(measure))
+    }
+
+    /// Takes an iteration that is not measured; as [`Session::iteration`] otherwise.
+    pub fn unmeasured<P: Program>(&mut self, report: &IterationReport, engine: &Engine<P>) -> ControlFlow<()>
+    where
+        P::Global: Serialize + DeserializeOwned,
+    {
+        self.after(report, engine, None::<fn() -> Measured>)
+    }
+
+    fn after<P: Program>(
+        &mut self,
+        report: &IterationReport,
+        engine: &Engine<P>,
+        measure: Option<impl FnOnce() -> Measured>,
+    ) -> ControlFlow<()>
+    where
+        P::Global: Serialize + DeserializeOwned,
+    {
         let flow = self.take(report, measure);
         if self.failure.is_some() {
             return flow;
@@ -84,9 +104,10 @@ impl<'o> Session<'o> {
         flow
     }
 
-    fn take(&mut self, report: &IterationReport, measure: impl FnOnce() -> Measured) -> ControlFlow<()> {
+    fn take(&mut self, report: &IterationReport, measure: Option<impl FnOnce() -> Measured>) -> ControlFlow<()> {
         let begin = Instant::now();
-        let measured = measure();
+        let measured = measure.map(|measure| measure());
+        let (objective, metrics) = measured.as_ref().map(|one| (one.objective, one.metrics.clone())).unzip();
         let evaluate_seconds = begin.elapsed().as_secs_f64();
         let phases = &mut self.record.phases;
         phases.train += report.seconds;
@@ -99,8 +120,8 @@ impl<'o> Session<'o> {
             seconds: report.seconds,
             train_seconds: phases.train,
             evaluate_seconds,
-            objective: measured.objective,
-            metrics: measured.metrics,
+            objective,
+            metrics: metrics.unwrap_or_default(),
             compute_seconds: report.compute_seconds,
             wait_seconds: report.wait_seconds,
             sync_seconds: report.sync_seconds,
@@ -108,13 +129,13 @@ impl<'o> Session<'o> {
             updates: report.updates,
         });
         self.show(report);
-        if !measured.objective.is_finite() {
+        if let Some(measured) = measured.as_ref().filter(|one| !one.objective.is_finite()) {
             let (number, advice) = (measured.objective, measured.advice);
             let iteration = report.iteration;
             self.failure = Some(anyhow::anyhow!("the objective became {number} in iteration {iteration}; {advice}"));
             return ControlFlow::Break(());
         }
-        if measured.converged {
+        if measured.is_some_and(|one| one.converged) {
             self.record.result.ended_by = "tolerance";
             return ControlFlow::Break(());
         }
@@ -129,8 +150,9 @@ impl<'o> Session<'o> {
         let Some(now) = self.record.iterations.last() else { return };
         let mean = (now.train_seconds + self.record.phases.evaluate) / self.record.iterations.len() as f64;
         let left = Duration::from_secs_f64(mean * self.last.saturating_sub(report.iteration) as f64);
-        let mut measured = format!("objective {:.4e}", now.objective);
-        for (name, value) in &now.metrics {
+        let Some(evaluated) = self.record.iterations.iter().rfind(|one| one.objective.is_some()) else { return };
+        let mut measured = format!("objective {:.4e}", evaluated.objective.unwrap_or(f64::NAN));
+        for (name, value) in &evaluated.metrics {
             measured.push_str(&format!("  {name} {value:.4}"));
         }
         self.progress.show(report.iteration, report.updates as f64 / report.seconds.max(1e-9), &measured, left);
@@ -145,9 +167,11 @@ impl<'o> Session<'o> {
         }
         let record = &mut self.record;
         if let Some(last) = record.iterations.last() {
-            record.result.objective = Some(last.objective);
-            record.result.metrics = last.metrics.clone();
             record.result.iterations = last.iteration;
+        }
+        if let Some(last) = record.iterations.iter().rfind(|one| one.objective.is_some()) {
+            record.result.objective = last.objective;
+            record.result.metrics = last.metrics.clone();
         }
         record.result.edges_per_second = record::edges_per_second(&record.iterations);
         record.peak_rss_bytes = record::peak_rss_bytes();
@@ -199,7 +223,8 @@ pub fn summary(record: &Record) -> String {
     text.push_str(&format!("\n  {iterations} iterations (ended by {ended_by})"));
     if let Some(rate) = edges_per_second {
         let Machine { workers, vector, .. } = record.machine;
-        text.push_str(&format!(", {} edges/s with {workers} workers ({vector})", progress::engineering(rate)));
+        let unit = if record.command == "lda" { "tokens" } else { "edges" };
+        text.push_str(&format!(", {} {unit}/s with {workers} workers ({vector})", progress::engineering(rate)));
     }
     text.push_str(&format!(
         "\n  seconds: load {load:.2}, partition {partition:.2}, plan {plan:.2}, train {train:.2}, evaluate {evaluate:.2}\n"

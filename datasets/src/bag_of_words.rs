@@ -2,17 +2,13 @@
 //!
 //! UCI text starts with three lines, the numbers of documents, words and entries, and has an entry `document word
 //! count` a line after that, ids from 1. LDA-C has a document a line, `terms term:count ...`, terms from 0. In plain
-//! text, words are what white space separates, taken as they stand; blank lines are no documents.
+//! text, words are what a [`Tokenizer`] finds: by default, what white space separates, taken as it stands. Blank lines are
+//! no documents.
 
 use crate::entries::{self, Entries, Header, NUM_ENTRIES, index, size};
 use crate::rows::{self, Rows};
 use crate::text::{Input, Malformed, Text, integer, words};
-use crate::{Corpus, Dataset, Dictionary, Error};
-
-fn corpus(data: Dataset<u32>) -> Corpus {
-    let num_tokens = data.edges.data.iter().map(|&count| u64::from(count)).sum();
-    Corpus { data, num_tokens }
-}
+use crate::{Corpus, Dataset, Dictionary, Error, Tokenizer};
 
 /// Reads a UCI bag of words.
 pub(crate) fn read_uci(input: &Input<'_>, vocabulary: Option<Dictionary>) -> Result<Corpus, Error> {
@@ -37,7 +33,7 @@ pub(crate) fn read_uci(input: &Input<'_>, vocabulary: Option<Dictionary>) -> Res
     let entries = header.read(text, entry)?;
     let mut data = header.dataset(entries, false);
     data.right_names = vocabulary.or(data.right_names);
-    Ok(corpus(data))
+    Ok(Corpus::new(data))
 }
 
 fn header_line(text: &mut Text<'_>, field: &'static str) -> Result<u64, Error> {
@@ -55,7 +51,7 @@ fn count(field: &[u8]) -> Result<u32, Malformed> {
 pub(crate) fn read_ldac(input: &Input<'_>, vocabulary: Option<Dictionary>) -> Result<Corpus, Error> {
     let (data, _) = rows::read(input, "terms", ldac_document)?;
     let Some(vocabulary) = vocabulary else {
-        return Ok(corpus(data));
+        return Ok(Corpus::new(data));
     };
     with_vocabulary(data, vocabulary, input)
 }
@@ -89,7 +85,7 @@ fn with_vocabulary(mut data: Dataset<u32>, vocabulary: Dictionary, input: &Input
     data.edges.right.iter_mut().for_each(|right| *right = lines[*right as usize]);
     data.edges.num_right = vocabulary.len();
     data.right_names = Some(vocabulary);
-    Ok(corpus(data))
+    Ok(Corpus::new(data))
 }
 
 fn check_vocabulary(
@@ -108,11 +104,11 @@ fn check_vocabulary(
 }
 
 /// Reads one document a line.
-pub(crate) fn read_text(input: &Input<'_>) -> Result<Corpus, Error> {
+pub(crate) fn read_text(input: &Input<'_>, tokenizer: Tokenizer) -> Result<Corpus, Error> {
     let (data, _) = rows::read(input, "words", |rows, line| {
-        words(line).try_for_each(|word| rows.count_name("word", word))?;
+        tokenizer.each_word(line, |word| rows.count_name("word", word))?;
         rows.end(());
         Ok(())
     })?;
-    Ok(corpus(data))
+    Ok(Corpus::new(data))
 }

@@ -8,6 +8,7 @@
 mod bag_of_words;
 pub mod cache;
 mod column;
+mod corpus;
 mod dataset;
 mod delimited;
 mod dictionary;
@@ -33,7 +34,9 @@ mod rows;
 mod split;
 pub mod synthetic;
 mod text;
+mod tokens;
 
+pub use corpus::WordFilter;
 pub use dataset::{Corpus, Dataset, OtherRating, Samples, TestRatings};
 pub use dictionary::{Dictionary, Lookup};
 pub use error::Error;
@@ -42,6 +45,7 @@ pub use format::Format;
 pub use loaded::Loaded;
 pub use prepare::{Edges, Names, Prepared};
 pub use read::{load_graph, load_ratings};
-pub use read::{parse_corpus, parse_graph, parse_ratings, parse_samples};
-pub use read::{read_corpus, read_graph, read_ratings, read_ratings_with, read_samples};
+pub use read::{parse_corpus, parse_graph, parse_ratings, parse_samples, parse_text};
+pub use read::{read_corpus, read_corpus_with, read_graph, read_ratings, read_ratings_with, read_samples};
 pub use split::split;
+pub use tokens::{Split, StopWords, Tokenizer};

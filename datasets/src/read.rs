@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::text::{Input, Malformed};
-use crate::{Corpus, Dataset, Dictionary, Error, Format, Loaded, Samples, TestRatings};
+use crate::{Corpus, Dataset, Dictionary, Error, Format, Loaded, Samples, TestRatings, Tokenizer};
 use crate::{bag_of_words, edge_list, libsvm, matrix_market, parquet, ratings};
 
 /// Bytes of edges that are kept in memory while a text is read to build a grid from, before they go to a file.
@@ -93,6 +93,14 @@ pub fn read_samples(path: impl AsRef<Path>, format: Option<Format>, positive: &[
 /// Where the input cannot be read, holds no word, a line does not follow the format, or the vocabulary is of another
 /// size.
 pub fn read_corpus(path: impl AsRef<Path>, format: Option<Format>) -> Result<Corpus, Error> {
+    read_corpus_with(path, format, Tokenizer::default())
+}
+
+/// Reads a corpus; see [`read_corpus`]. The words of plain text are those that `tokenizer` finds.
+///
+/// # Errors
+/// As [`read_corpus`].
+pub fn read_corpus_with(path: impl AsRef<Path>, format: Option<Format>, tokenizer: Tokenizer) -> Result<Corpus, Error> {
     let path = path.as_ref();
     let found = found(path, format)?;
     let vocabulary = match found {
@@ -100,7 +108,7 @@ pub fn read_corpus(path: impl AsRef<Path>, format: Option<Format>) -> Result<Cor
         _ => None,
     };
     let vocabulary = vocabulary.map(|path| read_vocabulary(&path)).transpose()?;
-    corpus(&Input::open(path)?, found, vocabulary)
+    corpus(&Input::open(path)?, found, vocabulary, tokenizer)
 }
 
 /// Reads a graph from the bytes of a file; see [`read_graph`].
@@ -132,7 +140,15 @@ pub fn parse_samples(bytes: &[u8], format: Format, positive: &[f32]) -> Result<S
 /// # Errors
 /// As [`read_corpus`].
 pub fn parse_corpus(bytes: &[u8], format: Format, vocabulary: Option<Dictionary>) -> Result<Corpus, Error> {
-    corpus(&Input::from_bytes(bytes), format, vocabulary)
+    corpus(&Input::from_bytes(bytes), format, vocabulary, Tokenizer::default())
+}
+
+/// Reads one document a line from the bytes of a file; see [`read_corpus_with`].
+///
+/// # Errors
+/// As [`read_corpus`].
+pub fn parse_text(bytes: &[u8], tokenizer: Tokenizer) -> Result<Corpus, Error> {
+    corpus(&Input::from_bytes(bytes), Format::Text, None, tokenizer)
 }
 
 fn found(path: &Path, format: Option<Format>) -> Result<Format, Error> {
@@ -164,11 +180,16 @@ fn samples(input: &Input<'_>, format: Format, positive: &[f32]) -> Result<Sample
     }
 }
 
-fn corpus(input: &Input<'_>, format: Format, vocabulary: Option<Dictionary>) -> Result<Corpus, Error> {
+fn corpus(
+    input: &Input<'_>,
+    format: Format,
+    vocabulary: Option<Dictionary>,
+    tokenizer: Tokenizer,
+) -> Result<Corpus, Error> {
     match format {
         Format::BagOfWords => bag_of_words::read_uci(input, vocabulary),
         Format::LdaC => bag_of_words::read_ldac(input, vocabulary),
-        Format::Text => bag_of_words::read_text(input),
+        Format::Text => bag_of_words::read_text(input, tokenizer),
         found => Err(wrong(input, found, "a corpus", "bow, lda-c, text")),
     }
 }

@@ -5,13 +5,15 @@
 //! another size or the grid switched off. With the plan that it had it goes on bit by bit as if it had not stopped; deltas
 //! are stored summed, so this holds for programs that apply within an iteration what they add in it.
 //!
-//! Edge data are not stored. Programs that only read them (PageRank, matrix factorization) lose nothing. A program that
-//! writes them cannot go on from a checkpoint: a digest of all edge data is part of what a checkpoint and a run must agree
-//! on, so such a run is refused, when it loads or when it saves into the same directory again, and not continued wrongly.
+//! Edge data in slices (topic models) are stored, edge by edge in an order that no plan changes. Others are not, and programs
+//! that only read them (PageRank, matrix factorization) lose nothing. A program that writes data of one item per edge cannot
+//! go on from a checkpoint: a digest of such data is part of what a checkpoint and a run must agree on, so the run is refused,
+//! when it loads or when it saves into the same directory again, and not continued wrongly.
 //! Hyper-parameters in the fields of stages are not known here and are the caller's to compare.
 //!
 //! ```text
 //! DIR/iteration-00012/left-sync.bin …     one file for each side and role with data (see `roles`)
+//!                     edges.bin           slices of edge data, if there are some (see `slices`)
 //!                     global.bin          the shared context, bincode
 //!                     checkpoint.json     the manifest, written last (see `manifest`)
 //! ```
@@ -22,6 +24,7 @@
 
 mod manifest;
 mod roles;
+mod slices;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -100,6 +103,7 @@ where
                     roles::scatter("left", &grid.left, grid.order(Side::Left), &found.path)?;
                 }
                 roles::scatter(right_name(engine), &grid.right, grid.order(Side::Right), &found.path)?;
+                slices::read(engine, &found.path)?;
                 engine.resume(found.iterations, global);
                 return Ok(found.iterations);
             }
@@ -184,6 +188,7 @@ where
             role.verify(&found.path)
         })
     })?;
+    slices::verify(engine, &manifest, &found.path)?;
     manifest.entry(GLOBAL, &found.path)?;
     read_global::<P>(&found.path.join(GLOBAL))
 }
@@ -209,6 +214,7 @@ where
     fs::create_dir(dir).map_err(io(dir))?;
     let mut files =
         with_roles(engine, |roles| roles.iter_mut().map(|role| role.write(dir)).collect::<Result<Vec<_>, _>>())?;
+    files.extend(slices::write(engine, dir)?);
     files.push(write_global::<P>(&*engine.global(), dir)?);
     let manifest = Manifest {
         iterations: engine.iterations(),

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use megagrid_partition::SplitMix;
 use megagrid_stages::{Context, Program};
 
 use crate::board::Board;
@@ -125,6 +126,8 @@ struct Runner<'r, P: Program> {
     id: usize,
     shared: &'r Shared<P>,
     board: &'r Board,
+    /// Clocks of an iteration.
+    clocks: u64,
     context: P::Worker,
     report: Option<WorkerReport>,
     messages: Sender<Message>,
@@ -132,7 +135,8 @@ struct Runner<'r, P: Program> {
 
 impl<'r, P: Program> Runner<'r, P> {
     fn new(id: usize, shared: &'r Shared<P>, board: &'r Board, messages: Sender<Message>) -> Self {
-        Self { id, shared, board, context: P::Worker::default(), report: None, messages }
+        let clocks = shared.plan.clocks().max(1);
+        Self { id, shared, board, clocks, context: P::Worker::default(), report: None, messages }
     }
 
     fn report(&mut self) -> &mut WorkerReport {
@@ -178,7 +182,10 @@ impl<P: Program> Tasks for Runner<'_, P> {
         let site = Site { plan, grid, globals, worker: self.id, clock: at.clock, stage: at.stage };
         let global = globals.current();
         let context = &mut self.context;
-        let mut cx = Context { worker: context, global: &*global, iteration: at.iteration };
+        let clock = (at.clock - 1) % self.clocks;
+        let stream = (clock << 12 | self.id as u64) ^ at.iteration.rotate_right(16);
+        let seed = SplitMix::new(self.shared.seed, stream).bits();
+        let mut cx = Context { worker: context, global: &*global, iteration: at.iteration, seed };
         let ran = match catch_unwind(AssertUnwindSafe(|| stages[at.stage].run(&site, task, &mut cx))) {
             Ok(ran) => ran,
             Err(panic) => {

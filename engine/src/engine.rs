@@ -346,7 +346,7 @@ impl<P: Program> Engine<P> {
         let Shared { plan, grid, .. } = &*self.shared;
         let mut context = P::Worker::default();
         let global = self.global();
-        let mut cx = Context { worker: &mut context, global: &*global, iteration: self.done };
+        let mut cx = Context { worker: &mut context, global: &*global, iteration: self.done, seed: 0 };
         for shard in (worker..plan.right.num_shards()).step_by(plan.workers) {
             let lefts = 0..plan.left.num_shards();
             let task =

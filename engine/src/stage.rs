@@ -222,7 +222,7 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Kernel for OneBlock<'_, '_, '_
     #[inline(always)]
     fn run(self) {
         let mut at_hand = std::mem::take(self.cx.worker);
-        self.walk.run(&mut Context { worker: &mut at_hand, global: self.cx.global, iteration: self.cx.iteration });
+        self.walk.run(&mut Context { worker: &mut at_hand, ..*self.cx });
         *self.cx.worker = at_hand;
     }
 }
@@ -270,13 +270,25 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
     fn run(mut self) {
         // A context that no pointer leads to stays in registers while the rows are written.
         let mut at_hand = std::mem::take(self.cx.worker);
-        let mut cx = Context::<P> { worker: &mut at_hand, global: self.cx.global, iteration: self.cx.iteration };
+        let mut cx = Context::<P> { worker: &mut at_hand, ..*self.cx };
         let mut old = Vec::new();
         if V::TRACKED {
             let mut touched = Vec::new();
             self.owned.take_touched(&mut touched);
-            for row in touched {
-                apply_row::<P, V, A>(self.stage, self.owned.row(row), &mut old, &mut cx);
+            if A::ALL {
+                touched = self.owned.rows.clone().collect();
+            }
+            if touched.len() * SPARSE < self.owned.rows.len() {
+                for row in touched {
+                    apply_row::<P, V, A>(self.stage, self.owned.row(row), &mut old, &mut cx);
+                }
+            } else {
+                let mut touched = touched.into_iter().peekable();
+                for row in self.owned.each_row() {
+                    if touched.next_if_eq(&row.row).is_some() {
+                        apply_row::<P, V, A>(self.stage, row, &mut old, &mut cx);
+                    }
+                }
             }
         } else {
             for row in self.owned.each_row() {
@@ -286,6 +298,9 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
         *self.cx.worker = at_hand;
     }
 }
+
+/// Where more than one row in so many is touched, going through all costs less than finding each.
+const SPARSE: usize = 8;
 
 /// Runs Apply on one row, and refreshes its mirror data; `old` is scratch.
 #[inline(always)]

@@ -19,6 +19,9 @@ pub struct MasterView<'a, V: Vertex> {
 /// The vertices of a batch are those of its side's range, all of them, or, of a [`TRACKED`](Vertex::TRACKED) type, those that
 /// were touched since the last Apply.
 pub trait Apply<P: Program, V: Vertex>: Send + Sync + 'static {
+    /// Whether it runs on every vertex of a tracked type too, touched or not.
+    const ALL: bool = false;
+
     /// Runs on one vertex.
     fn apply(&self, vertex: MasterView<'_, V>, cx: &mut Context<'_, P>);
 }

@@ -3,6 +3,8 @@
 //! Rows are padded to a multiple of [`ROW_ALIGN`] items; a remainder beyond that is ignored, so slices
 //! that are no rows must be padded too. Sums run in an order that depends on the level alone.
 
+pub mod draw;
+
 use crate::simd::{RowKernel, Vector, row_kernel};
 use crate::store::ROW_ALIGN;
 

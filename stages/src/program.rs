@@ -26,4 +26,7 @@ pub struct Context<'a, P: Program> {
     pub global: &'a P::Global,
     /// The current iteration, from 1.
     pub iteration: u64,
+    /// What this worker's random numbers begin with in this clock: follows from the run's seed, the worker, the iteration
+    /// and the clock within it, so that a run that continues draws what it would have drawn.
+    pub seed: u64,
 }

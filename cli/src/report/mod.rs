@@ -53,8 +53,8 @@ fn tiles(record: &Record) -> String {
 
 /// Draws objective and metrics against iterations and against time. What falls over decades is drawn on a logarithm.
 fn curves(record: &Record) -> String {
-    let iterations = &record.iterations;
-    let names: Vec<&str> = iterations.first().map_or(Vec::new(), |first| first.metrics.keys().copied().collect());
+    let evaluated = || record.iterations.iter().filter(|one| one.objective.is_some());
+    let names: Vec<&str> = evaluated().next().map_or(Vec::new(), |first| first.metrics.keys().copied().collect());
     // Errors share a plot, so that training and unseen data can be compared.
     let (errors, others): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| name.ends_with("rmse"));
     let mut groups = vec![("objective".to_owned(), vec!["objective"])];
@@ -67,7 +67,7 @@ fn curves(record: &Record) -> String {
         for (x_name, x_of) in [("iteration", by_iteration as fn(&Iteration) -> f64), ("train seconds", by_time)] {
             let line = |name: &&str| Line {
                 name: (*name).to_owned(),
-                points: iterations.iter().map(|one| (x_of(one), value(one, name))).collect(),
+                points: evaluated().map(|one| (x_of(one), value(one, name))).collect(),
             };
             let drawn: Vec<Line> = names.iter().map(line).collect();
             plots.push_str(&lines(title, x_name, &drawn, falls_far(&drawn)));
@@ -85,7 +85,8 @@ fn by_time(one: &Iteration) -> f64 {
 }
 
 fn value(one: &Iteration, name: &str) -> f64 {
-    if name == "objective" { one.objective } else { one.metrics.get(name).copied().unwrap_or(f64::NAN) }
+    let metric = if name == "objective" { one.objective } else { one.metrics.get(name).copied() };
+    metric.unwrap_or(f64::NAN)
 }
 
 fn falls_far(drawn: &[Line]) -> bool {

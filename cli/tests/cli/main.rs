@@ -1,9 +1,11 @@
 //! The program as its user sees it: exit codes, stdout, stderr and files.
 
+mod blockpg;
 mod data_commands;
 mod demo;
 mod errors;
 mod interrupts;
+mod lda;
 mod models;
 mod options;
 mod records;

@@ -4,12 +4,13 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-use megagrid_stages::Program;
+use megagrid_stages::{EdgeData, Program};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::io;
 use super::roles::{Hashing, wait};
+use super::slices;
 use crate::{Engine, Error};
 
 pub const MANIFEST: &str = "checkpoint.json";
@@ -126,7 +127,7 @@ pub struct Fingerprint {
     /// Vertices left and right.
     vertices: [usize; 2],
     edges: u64,
-    /// A digest of the data of all edges that does not depend on their order.
+    /// A digest of the data of all edges, of slices of their lengths, that does not depend on their order.
     edge_data: u64,
 }
 
@@ -170,6 +171,9 @@ impl Fingerprint {
 }
 
 fn edge_data<P: Program>(engine: &Engine<P>) -> u64 {
+    if P::Edge::SLICE {
+        return slices::digest(engine);
+    }
     let mut sum = 0_u64;
     for column in &engine.shared.grid.columns {
         let items = wait(|| column.data.try_share(0..column.data.num_pieces()));

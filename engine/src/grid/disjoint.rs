@@ -203,7 +203,7 @@ pub struct HeldRows<'h, V: Vertex, A: Access<V>> {
     sync: Held<'h, V::Sync>,
     mirror: Held<'h, V::Mirror>,
     delta: Held<'h, V::Delta>,
-    touched: Option<Owned<'h, u64>>,
+    touched: Option<Owned<'h, u8>>,
     sync_offsets: &'h [usize],
     mirror_offsets: &'h [usize],
     delta_offsets: &'h [usize],
@@ -229,14 +229,14 @@ impl<'h, V: Vertex, A: Access<V>> HeldRows<'h, V, A> {
         sync: HeldStore<'h, V::Sync>,
         mirror: HeldStore<'h, V::Mirror>,
         delta: HeldStore<'h, V::Delta>,
-        touched: Option<Owned<'h, u64>>,
+        touched: Option<Owned<'h, u8>>,
     ) -> Self {
         let update = A::MODE == Mode::Update;
         check(&sync, rows, width, true, update);
         check(&mirror, rows, width, true, update);
         check(&delta, rows, width, A::MODE == Mode::Add, A::MODE == Mode::Add);
-        let bits = touched.as_ref().map_or(0, |words| words.len() * u64::BITS as usize);
-        assert!(!V::TRACKED || A::MODE == Mode::Read || rows <= bits, "a bit for each row that may be touched");
+        let marks = touched.as_ref().map_or(0, |marks| marks.len());
+        assert!(!V::TRACKED || A::MODE == Mode::Read || rows <= marks, "a mark for each row that may be touched");
         Self {
             rows,
             width,
@@ -256,7 +256,7 @@ impl<'h, V: Vertex, A: Access<V>> HeldRows<'h, V, A> {
             sync: Line::new(&mut self.sync, self.sync_offsets),
             mirror: Line::new(&mut self.mirror, self.mirror_offsets),
             delta: Line::new(&mut self.delta, self.delta_offsets),
-            touched: self.touched.as_mut().map_or(std::ptr::null_mut(), |words| words.as_mut_ptr()),
+            touched: self.touched.as_mut().map_or(std::ptr::null_mut(), |marks| marks.as_mut_ptr()),
             width,
             mode: PhantomData,
         }
@@ -354,8 +354,8 @@ struct Lines<'r, V: Vertex, A: Access<V>, W: Width> {
     sync: Line<'r, V::Sync>,
     mirror: Line<'r, V::Mirror>,
     delta: Line<'r, V::Delta>,
-    /// A bit for each row, where the type is tracked and the mode is not `Read`.
-    touched: *mut u64,
+    /// A mark for each row, where the type is tracked and the mode is not `Read`.
+    touched: *mut u8,
     width: W,
     mode: PhantomData<fn() -> A>,
 }
@@ -389,8 +389,8 @@ impl<V: Vertex, A: Access<V>, W: Width> Lines<'_, V, A, W> {
     #[inline(always)]
     unsafe fn touch(&self, row: usize) {
         if V::TRACKED {
-            // SAFETY: `HeldRows::new` checked that there is a bit, held alone, for each row in these modes.
-            unsafe { *self.touched.add(row / u64::BITS as usize) |= 1 << (row % u64::BITS as usize) };
+            // SAFETY: `HeldRows::new` checked that there is a mark, held alone, for each row in these modes.
+            unsafe { *self.touched.add(row) = 1 };
         }
     }
 }

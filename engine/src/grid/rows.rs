@@ -121,13 +121,13 @@ pub struct VertexArrays<V: Vertex> {
     master: Array<V::Master>,
     /// One array, or one for each worker where partial deltas are reduced.
     deltas: Box<[Array<V::Delta>]>,
-    /// A bit for each row that was touched, beside each delta array; empty unless the type is tracked. Pieces begin with a
-    /// word of their own.
-    touched: Box<[Disjoint<u64>]>,
+    /// A mark for each row that was touched, beside each delta array; empty unless the type is tracked. A byte, as setting a
+    /// bit would wait for the one before it in the same word.
+    touched: Box<[Disjoint<u8>]>,
 }
 
-/// Rows whose touches one word records.
-const WORD_ROWS: usize = u64::BITS as usize;
+/// Marks that are looked at together.
+const MARKS: usize = size_of::<u64>();
 
 impl<V: Vertex> VertexArrays<V> {
     /// Allocates zero rows. `bounds` are the pieces' rows, `dims` the items of a row before padding, `copies` the number
@@ -140,12 +140,8 @@ impl<V: Vertex> VertexArrays<V> {
         let doubled: Option<Vec<u32>> =
             capacities.map(|counts| counts.iter().map(|&c| c.saturating_mul(2).min(dims as u32)).collect());
         let deltas = (0..copies).map(|_| Array::new(&bounds, width, doubled.as_deref())).collect::<Result<_, _>>()?;
-        let mut words = vec![0];
-        for piece in bounds.windows(2) {
-            words.push(words[words.len() - 1] + (piece[1] - piece[0]).div_ceil(WORD_ROWS));
-        }
         let tracks = if V::TRACKED { copies } else { 0 };
-        let touched = (0..tracks).map(|_| Disjoint::new(words.clone())).collect::<Result<_, _>>()?;
+        let touched = (0..tracks).map(|_| Disjoint::new(bounds.clone())).collect::<Result<_, _>>()?;
         Ok(Self {
             sync: Array::new(&bounds, width, capacities)?,
             mirror: Array::new(&bounds, width, capacities)?,
@@ -192,9 +188,9 @@ impl<V: Vertex> VertexArrays<V> {
             Mode::Read | Mode::Update => Held::Absent,
         };
         let touched = match self.touched.get(copy) {
-            Some(words) if A::MODE != Mode::Read => {
+            Some(marks) if A::MODE != Mode::Read => {
                 assert!(pieces.len() <= 1, "rows are tracked by the piece");
-                Some(words.try_own(pieces)?)
+                Some(marks.try_own(pieces)?)
             }
             _ => None,
         };
@@ -217,7 +213,7 @@ impl<V: Vertex> VertexArrays<V> {
             mirror: own(&self.mirror, &pieces, first)?,
             master: own(&self.master, &pieces, first)?,
             deltas: self.deltas.iter().map(|delta| own(delta, &pieces, first)).collect::<Option<_>>()?,
-            touched: self.touched.iter().map(|words| words.try_own(pieces.clone())).collect::<Option<_>>()?,
+            touched: self.touched.iter().map(|marks| marks.try_own(pieces.clone())).collect::<Option<_>>()?,
         })
     }
 
@@ -252,7 +248,7 @@ pub struct OwnedRows<'h, V: Vertex> {
     mirror: RoleMut<'h, V::Mirror>,
     master: RoleMut<'h, V::Master>,
     deltas: Vec<RoleMut<'h, V::Delta>>,
-    touched: Vec<Owned<'h, u64>>,
+    touched: Vec<Owned<'h, u8>>,
 }
 
 /// One row's roles at its master.
@@ -283,7 +279,9 @@ impl<V: Vertex> OwnedRows<'_, V> {
 
     /// Reduces the partial deltas of all rows, in ascending worker order.
     pub fn reduce(&mut self) {
-        self.rows.clone().for_each(|row| self.reduce_row(row));
+        if self.deltas.len() > 1 {
+            self.rows.clone().for_each(|row| self.reduce_row(row));
+        }
     }
 
     fn reduce_row(&mut self, row: usize) {
@@ -299,13 +297,23 @@ impl<V: Vertex> OwnedRows<'_, V> {
     /// types; the rows are those of one piece.
     pub fn take_touched(&mut self, into: &mut Vec<usize>) {
         into.clear();
-        let words = self.touched.first().map_or(0, |words| words.len());
-        for word in 0..words {
-            let mut bits = self.touched.iter_mut().fold(0, |bits, words| bits | std::mem::take(&mut words[word]));
-            while bits != 0 {
-                into.push(self.rows.start + word * WORD_ROWS + bits.trailing_zeros() as usize);
-                bits &= bits - 1;
+        let first = self.rows.start;
+        for marks in &mut self.touched {
+            let (groups, rest) = marks.as_chunks_mut::<MARKS>();
+            for (group, marks) in groups.iter_mut().enumerate() {
+                let mut bits = u64::from_le_bytes(std::mem::take(marks));
+                while bits != 0 {
+                    into.push(first + group * MARKS + bits.trailing_zeros() as usize / 8);
+                    bits &= bits - 1;
+                }
             }
+            let last = first + groups.len() * MARKS;
+            into.extend(rest.iter().enumerate().filter(|(_, mark)| **mark != 0).map(|(n, _)| last + n));
+            rest.fill(0);
+        }
+        if self.touched.len() > 1 {
+            into.sort_unstable();
+            into.dedup();
         }
         if self.deltas.len() > 1 {
             into.iter().for_each(|&row| self.reduce_row(row));

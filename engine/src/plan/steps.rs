@@ -107,7 +107,17 @@ impl Builder<'_> {
     }
 
     fn nodes(&mut self, body: &[Outline], scope: &Scope) -> Vec<Node> {
-        let mut nodes: Vec<_> = body.iter().map(|outline| self.node(outline, scope)).collect();
+        let mut nodes = Vec::with_capacity(body.len() + 1);
+        let mut applied = false;
+        for outline in body {
+            let node = self.node(outline, scope);
+            if let (Outline::Stage(stage), Node::Step(step)) = (outline, &node) {
+                // What an Apply of this batch set has to be seen: slack is between clocks, not within one.
+                self.plan.steps[*step].barrier |= applied;
+                applied |= matches!(self.plan.stages[*stage].kind, StageKind::Apply(_));
+            }
+            nodes.push(node);
+        }
         // A clock is one run of the innermost batch, or of the sequence if it has none.
         let innermost = body.iter().all(|outline| matches!(outline, Outline::Stage(_)));
         if innermost {

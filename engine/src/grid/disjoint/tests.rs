@@ -83,7 +83,7 @@ fn walk<'h, P: Program<Worker = (), Global = ()>, E: Exchange<P>, I: Id>(
     widths: (usize, usize),
 ) {
     let (left, right) = (&mut left, &mut right);
-    let mut cx = Context { worker: &mut (), global: &(), iteration: 1 };
+    let mut cx = Context { worker: &mut (), global: &(), iteration: 1, seed: 0 };
     if widths == (16, 16) {
         Walk { edges, block, left, right, data, stage, widths: (Fixed::<16>, Fixed::<16>) }.run(&mut cx);
     } else {

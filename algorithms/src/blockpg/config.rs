@@ -1,0 +1,59 @@
+//! Parameters.
+
+use super::{Heading, State, Totals};
+use crate::Error;
+
+/// Parameters of the objective.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Weight of |w|₁.
+    pub l1: f64,
+    /// Weight of |w|²/2.
+    pub l2: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { l1: 1.0, l2: 0.0 }
+    }
+}
+
+impl Config {
+    /// Checks the ranges of all parameters.
+    ///
+    /// # Errors
+    /// The first that is out of range.
+    pub fn check(&self) -> Result<(), Error> {
+        if !(self.l1.is_finite() && self.l1 > 0.0) {
+            return Err(Error::setting("l1", self.l1, "a number above 0"));
+        }
+        if !(self.l2.is_finite() && self.l2 >= 0.0) {
+            return Err(Error::setting("l2", self.l2, "0 or a number above 0"));
+        }
+        Ok(())
+    }
+
+    /// Returns what all workers know before the first iteration.
+    #[must_use]
+    pub fn state(&self) -> State {
+        State {
+            l1: self.l1,
+            l2: self.l2,
+            damping: 1.0,
+            full: true,
+            threshold: f64::INFINITY,
+            found: Totals::default(),
+            last: Totals::default(),
+            was_full: false,
+            full_violation: f64::INFINITY,
+            partial: 0,
+            heading: Heading::default(),
+        }
+    }
+
+    /// Returns the penalty of a model: `l1 |w|₁ + l2/2 |w|²`. The intercept is not among the weights.
+    #[must_use]
+    pub fn penalty(&self, weights: impl Iterator<Item = f64>) -> f64 {
+        weights.map(|w| self.l1 * w.abs() + 0.5 * self.l2 * w * w).sum()
+    }
+}

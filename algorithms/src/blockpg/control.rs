@@ -1,0 +1,101 @@
+//! What all workers know, and how it follows from what they find: damping, and which features are visited.
+
+use megagrid_stages::{Combine, GlobalSync};
+use serde::{Deserialize, Serialize};
+
+use super::{BlockPg, Heading, Sums};
+
+/// Sums of a worker.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Totals {
+    /// Σ u d² of the steps d, and what the curvature along the block's step was.
+    pub curvature: [f64; 2],
+    /// The largest violation of the optimality conditions.
+    pub violation: f64,
+    /// Σ (l1 |w| + w g), the part of the duality gap that vanishes at the optimum, and |w|₁.
+    pub slackness: f64,
+    /// Features visited.
+    pub visited: u64,
+    /// Weights that changed.
+    pub changed: u64,
+    /// What a leap is decided from.
+    pub leap: Sums,
+}
+
+impl Combine for Totals {
+    fn combine(&mut self, from: &mut Self) {
+        let from = std::mem::take(from);
+        self.curvature.combine(&mut { from.curvature });
+        self.violation = self.violation.max(from.violation);
+        self.slackness += from.slackness;
+        self.visited += from.visited;
+        self.changed += from.changed;
+        self.leap.combine(&mut { from.leap });
+    }
+}
+
+/// What all workers know.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct State {
+    /// Weight of |w|₁.
+    pub l1: f64,
+    /// Weight of |w|²/2.
+    pub l2: f64,
+    /// What curvatures are multiplied by, at least 1.
+    pub damping: f64,
+    /// Whether this iteration visits every feature.
+    pub full: bool,
+    /// A weight at zero rests if its gradient is within l1 by more than this.
+    pub threshold: f64,
+    /// What the iteration has found so far.
+    pub found: Totals,
+    /// What the last iteration found.
+    pub last: Totals,
+    /// Whether the last iteration was full, and how many have been since.
+    pub was_full: bool,
+    /// The violation in the last full iteration.
+    pub full_violation: f64,
+    /// Iterations since the last full one.
+    pub partial: u64,
+    /// Where the iteration's leap leads.
+    pub heading: Heading,
+}
+
+/// Damps steps by how much more curvature the last block met than the diagonal promised.
+pub struct Damp;
+
+impl GlobalSync<BlockPg> for Damp {
+    fn apply(&self, mut total: Totals, state: &mut State) {
+        let [promised, met] = std::mem::take(&mut total.curvature);
+        // By Cauchy and Schwarz, k steps meet at most k times the curvature of each alone.
+        let ratio = if promised > 0.0 { (met / promised).min(total.changed as f64) } else { 1.0 };
+        state.damping = (1.0 + DECAY * (state.damping - 1.0)).max(ratio);
+        state.found.combine(&mut total);
+    }
+}
+
+/// Decides which features the next iteration visits.
+pub struct Survey;
+
+impl GlobalSync<BlockPg> for Survey {
+    fn apply(&self, _: Totals, state: &mut State) {
+        let found = std::mem::take(&mut state.found);
+        if state.full {
+            (state.full_violation, state.partial) = (found.violation, 0);
+        }
+        state.threshold = found.violation * THRESHOLD;
+        state.was_full = state.full;
+        state.partial += 1;
+        state.full = found.violation <= FULL_BELOW * state.full_violation || state.partial > MAX_PARTIAL;
+        state.last = found;
+    }
+}
+
+/// How much of the damping above 1 is left after a block.
+const DECAY: f64 = 0.95;
+/// The threshold of rest, as a part of the violation in the last iteration.
+const THRESHOLD: f64 = 0.02;
+/// A full iteration follows when the violation is below this part of that in the last full one.
+const FULL_BELOW: f64 = 0.3;
+/// Or after so many that were not.
+const MAX_PARTIAL: u64 = 5;

@@ -1,0 +1,140 @@
+//! What samples and features know, and how they change: the proximal Newton step of a weight, the shift of a margin.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::{State, Totals, sigmoid};
+
+/// What a sample's master knows.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Margin {
+    /// y w·x.
+    pub margin: f64,
+    /// The sample's weight c.
+    pub weight: f64,
+    /// The margin after the last leap, and its change from the one before to the last.
+    pub course: [f64; 2],
+}
+
+impl Margin {
+    /// Begins with a margin, and the sample's weight.
+    #[must_use]
+    pub fn new(margin: f64, weight: f64) -> Self {
+        Self { margin, weight, course: [margin, 0.0] }
+    }
+
+    /// Returns cτ and cτ(1 − τ).
+    #[inline(always)]
+    #[must_use]
+    pub fn slope(&self) -> [f32; 2] {
+        let rate = sigmoid(-self.margin);
+        let slope = self.weight * rate;
+        [slope as f32, (slope * (1.0 - rate)) as f32]
+    }
+
+    /// Shifts the margin from where cτ and cτ(1 − τ) are `old`, tells the worker the curvature on the way, and returns them anew.
+    #[inline(always)]
+    #[must_use]
+    pub fn shift(&mut self, change: f64, old: [f32; 2], worker: &mut Totals) -> [f32; 2] {
+        self.margin += change;
+        let new = self.slope();
+        // Of a short step the slope's change is lost in rounding, and the curvature is that of its start.
+        let bend = if change.abs() > SHORT { f64::from(old[0] - new[0]) } else { f64::from(old[1]) * change };
+        worker.curvature[1] += bend * change;
+        new
+    }
+}
+
+/// What all replicas of a feature know.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Weight {
+    /// w.
+    pub value: f64,
+    /// 1 while iterations that are not full pass the feature by.
+    pub resting: u64,
+}
+
+/// First and second derivative of the loss by a weight.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Derivatives {
+    /// g.
+    pub gradient: f64,
+    /// u.
+    pub curvature: f64,
+}
+
+impl std::ops::AddAssign for Derivatives {
+    #[inline(always)]
+    fn add_assign(&mut self, other: Self) {
+        self.gradient += other.gradient;
+        self.curvature += other.curvature;
+    }
+}
+
+/// What a feature's master knows.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Region {
+    /// Factor of l1 and l2: 1, or 0 for the intercept.
+    pub penalty: f64,
+    /// The largest |x| of the feature.
+    pub reach: f32,
+    /// No step is longer.
+    pub trust: f32,
+    /// The weight after the last leap, and its change from the one before to the last.
+    pub course: [f64; 2],
+    /// Where the next leap leads, before it is limited.
+    pub ahead: f64,
+}
+
+impl Region {
+    /// The region of a feature before its first step.
+    #[must_use]
+    pub fn new(weight: f64, penalty: f64, reach: f32) -> Self {
+        let reach = reach.max(f32::MIN_POSITIVE);
+        Self { penalty, reach, trust: FIRST_SHIFT / reach, course: [weight, 0.0], ahead: 0.0 }
+    }
+
+    /// Takes a proximal Newton step within the trust region, and tells the worker what it found.
+    #[inline(always)]
+    #[must_use]
+    pub fn step(&mut self, weight: Weight, sums: Derivatives, state: &State, worker: &mut Totals) -> Weight {
+        let (w, l1) = (weight.value, state.l1 * self.penalty);
+        let l2 = state.l2 * self.penalty;
+        let (g, u) = (sums.gradient + l2 * w, sums.curvature + l2 + TINY);
+        let violation = if w == 0.0 { (g.abs() - l1).max(0.0) } else { (g + l1 * w.signum()).abs() };
+        let shrunk = state.damping * SAFETY * u;
+        let (up, down) = (shrunk * w - g - l1, shrunk * w - g + l1);
+        let goal = if up > 0.0 {
+            up / shrunk
+        } else if down < 0.0 {
+            down / shrunk
+        } else {
+            0.0
+        };
+        let trust = f64::from(self.trust) / state.damping;
+        let near = goal.clamp(w - trust, w + trust);
+        let d = near - w;
+        self.trust = (2.0 * d.abs() as f32 + MORE_SHIFT / self.reach).min(LAST_SHIFT / self.reach);
+        let resting = u64::from(w == 0.0 && near == 0.0 && g.abs() < l1 - state.threshold);
+        worker.curvature[0] += u * d * d;
+        worker.violation = worker.violation.max(violation);
+        worker.slackness += l1 * w.abs() + w * g;
+        worker.visited += 1;
+        worker.changed += u64::from(d != 0.0);
+        Weight { value: near, resting }
+    }
+}
+
+/// The margin that a step of a feature may shift a sample by: at first, more than twice the last, at most (DARLIN).
+const FIRST_SHIFT: f32 = 1.0;
+const MORE_SHIFT: f32 = 0.1;
+const LAST_SHIFT: f32 = 5.0;
+/// Keeps a step finite where there is no curvature.
+const TINY: f64 = 1e-10;
+/// A change of a margin that is short.
+const SHORT: f64 = 0.01;
+/// Steps are this much shorter than Newton's.
+const SAFETY: f64 = 1.1;

@@ -1,0 +1,77 @@
+//! How well scores tell the labels of samples.
+
+use super::certificate::log_loss;
+
+/// How well scores tell labels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Quality {
+    /// The chance that a sample of label 1 has a higher score than one of label −1, ties counted half; NaN if a class is
+    /// missing.
+    pub auc: f64,
+    /// Mean log loss, in nats.
+    pub log_loss: f64,
+    /// Share of samples whose score has the sign of their label; a score of 0 counts as 1.
+    pub accuracy: f64,
+}
+
+impl Quality {
+    /// Compares scores w·x with labels, −1 or 1. Complexity: a sort.
+    #[must_use]
+    pub fn new(scores: &[f64], labels: &[f32]) -> Self {
+        let number = scores.len().max(1) as f64;
+        let pairs = || scores.iter().zip(labels);
+        let loss: f64 = pairs().map(|(&score, &label)| log_loss(f64::from(label) * score)).sum();
+        let right = pairs().filter(|(score, label)| (**score >= 0.0) == (**label > 0.0)).count();
+        Self { auc: auc(scores, labels), log_loss: loss / number, accuracy: right as f64 / number }
+    }
+}
+
+/// Returns the area under the receiver operating characteristic, by ranks (Mann and Whitney).
+fn auc(scores: &[f64], labels: &[f32]) -> f64 {
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]));
+    let (mut positives, mut rank_sum, mut below) = (0.0, 0.0, 0.0);
+    for tied in order.chunk_by(|&a, &b| scores[a] == scores[b]) {
+        let here = tied.iter().filter(|&&sample| labels[sample] > 0.0).count() as f64;
+        rank_sum += here * (below + (tied.len() as f64 + 1.0) / 2.0);
+        positives += here;
+        below += tied.len() as f64;
+    }
+    (rank_sum - positives * (positives + 1.0) / 2.0) / (positives * (scores.len() as f64 - positives))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quality_agrees_with_counting_all_pairs() {
+        let scores = [0.3, -1.0, 0.3, 2.0, -0.5, 0.0, 0.7];
+        let labels = [1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0];
+        let (mut wins, mut pairs, mut loss) = (0.0, 0.0, 0.0);
+        for (a, &label) in labels.iter().enumerate() {
+            loss += -(1.0 / (1.0 + (-f64::from(label) * scores[a]).exp())).ln() / 7.0;
+            for (b, &other) in labels.iter().enumerate() {
+                if label > other {
+                    pairs += 1.0;
+                    wins += if scores[a] > scores[b] {
+                        1.0
+                    } else if scores[a] == scores[b] {
+                        0.5
+                    } else {
+                        0.0
+                    };
+                }
+            }
+        }
+        let quality = Quality::new(&scores, &labels);
+        assert!((quality.auc - wins / pairs).abs() < 1e-12);
+        assert!((quality.log_loss - loss).abs() < 1e-12);
+        assert_eq!(quality.accuracy, 3.0 / 7.0);
+    }
+
+    #[test]
+    fn without_both_classes_there_is_no_curve() {
+        assert!(Quality::new(&[1.0, 2.0], &[1.0, 1.0]).auc.is_nan());
+    }
+}

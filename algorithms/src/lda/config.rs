@@ -1,0 +1,207 @@
+//! Parameters, and what the engine is to be given for them.
+
+use std::io;
+
+use megagrid_partition::EdgeSource;
+use megagrid_stages::{BatchOrder, BatchSize, Error as SequenceError, MiniBatch, Sequence, Side, Stages};
+
+use super::counts::{capacity, topic_bits};
+use super::dense::{self, Dense};
+use super::program::{MergeTotals, Topics, refresh_interval};
+use super::sparse::{self, Sparse};
+use super::{FitPrior, Prior};
+use crate::Error;
+
+/// How topics are drawn. Both are exact; they differ in speed and memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sampler {
+    /// All topics are weighed with vector instructions, K/16 steps a token. Memory: a row of K at each vertex.
+    Dense,
+    /// A document's topics are weighed. Memory: min(K, tokens) entries at each vertex.
+    Sparse,
+}
+
+/// Up to so many topics the dense sampler reaches a likelihood first (measured).
+pub const DENSE_UP_TO: usize = 200;
+
+impl Sampler {
+    /// Returns the sampler that reaches a likelihood first.
+    #[must_use]
+    pub fn fastest(num_topics: usize) -> Self {
+        if num_topics <= DENSE_UP_TO { Self::Dense } else { Self::Sparse }
+    }
+}
+
+/// Parameters of latent Dirichlet allocation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Topics K.
+    pub num_topics: usize,
+    /// Prior weight of each topic in a document; the first, if it is fitted.
+    pub alpha: f32,
+    /// Prior weight of each word in a topic.
+    pub beta: f32,
+    /// Whether and how the document prior is fitted.
+    pub prior: Prior,
+    /// Share of the tokens whose first topic is drawn uniformly; the others' is drawn given the tokens placed before.
+    /// 0 begins at the highest likelihood, but often stays with planted topics merged; 1 is the textbook's start.
+    pub uniform_share: f32,
+    /// Clocks of an iteration: how often workers tell each other the topic totals.
+    pub clocks: u64,
+}
+
+/// Share of uniform first topics: finds planted topics as well as 1 does, many iterations sooner (measured).
+pub const DEFAULT_UNIFORM_SHARE: f32 = 0.2;
+
+/// Clocks of an iteration: more cost waiting, fewer cost likelihood where many workers begin together.
+pub const DEFAULT_CLOCKS: u64 = 8;
+
+impl Config {
+    /// Returns parameters with the usual priors: alpha = 50/K (Griffiths and Steyvers 2004), beta = 0.01, fixed.
+    #[must_use]
+    pub fn new(num_topics: usize) -> Self {
+        let alpha = 50.0 / num_topics as f32;
+        Self {
+            num_topics,
+            alpha,
+            beta: 0.01,
+            prior: Prior::Fixed,
+            uniform_share: DEFAULT_UNIFORM_SHARE,
+            clocks: DEFAULT_CLOCKS,
+        }
+    }
+
+    /// Checks the ranges of all parameters.
+    ///
+    /// # Errors
+    /// The first that is out of range.
+    pub fn check(&self) -> Result<(), Error> {
+        if !(1..usize::from(u16::MAX) + 1).contains(&self.num_topics) {
+            return Err(Error::setting("topics", self.num_topics, "1 to 65535"));
+        }
+        for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(Error::setting(name, value, "a number above 0"));
+            }
+        }
+        if !(0.0..=1.0).contains(&self.uniform_share) {
+            return Err(Error::setting("uniform share", self.uniform_share, "0 to 1"));
+        }
+        if self.clocks == 0 {
+            return Err(Error::setting("clocks", self.clocks, "1 or more"));
+        }
+        Ok(())
+    }
+
+    /// Returns the shared context to begin with.
+    #[must_use]
+    pub fn topics(&self, num_words: usize) -> Topics {
+        Topics::new(&vec![self.alpha; self.num_topics], self.beta, num_words)
+    }
+
+    /// Builds an iteration of the dense sampler: tokens in random order.
+    ///
+    /// # Errors
+    /// No clocks.
+    pub fn dense(&self, corpus: &Tokens) -> Result<Sequence<Dense, impl Stages<Dense> + use<>>, SequenceError> {
+        let refresh = refresh_interval(self.num_topics, corpus.total);
+        let sample = dense::Sample { refresh, uniform_share: self.uniform_share };
+        let batch = BatchSize::Edges(self.batch(corpus));
+        let fit = self.fit();
+        Sequence::new().mini_batch(batch, move |b| b.exchange(sample).global_sync(MergeTotals)).global_sync(fit).build()
+    }
+
+    /// Builds an iteration of the sparse sampler: random documents together, and their tokens word by word.
+    ///
+    /// # Errors
+    /// No clocks.
+    pub fn sparse(&self, corpus: &Tokens) -> Result<Sequence<Sparse, impl Stages<Sparse> + use<>>, SequenceError> {
+        let sample =
+            sparse::Sample::new(self.num_topics, refresh_interval(self.num_topics, corpus.total), self.uniform_share);
+        let size = BatchSize::EdgesOf(Side::Left, self.batch(corpus));
+        let batch = MiniBatch { size, order: BatchOrder::RandomBlocks };
+        let fit = self.fit();
+        Sequence::new().mini_batch(batch, move |b| b.exchange(sample).global_sync(MergeTotals)).global_sync(fit).build()
+    }
+
+    fn batch(&self, corpus: &Tokens) -> u64 {
+        corpus.edges.div_ceil(self.clocks.max(1)).max(1)
+    }
+
+    fn fit(&self) -> FitPrior {
+        FitPrior { prior: self.prior, num_topics: self.num_topics }
+    }
+}
+
+/// The tokens of a corpus, counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tokens {
+    /// Tokens of each document, by id.
+    pub of_documents: Vec<u64>,
+    /// Tokens of each word, by id.
+    pub of_words: Vec<u64>,
+    /// All tokens.
+    pub total: u64,
+    /// Pairs of a document and a word in it.
+    pub edges: u64,
+}
+
+/// Words looked at together.
+const WINDOW: usize = 1024;
+
+impl Tokens {
+    /// Counts the tokens of edges that carry how often the word occurs in the document.
+    ///
+    /// # Errors
+    /// Edges that cannot be read.
+    pub fn count(source: &dyn EdgeSource<u32>) -> io::Result<Self> {
+        let mut of_documents = vec![0; source.num_vertices(Side::Left)];
+        let mut of_words = vec![0; source.num_vertices(Side::Right)];
+        let offsets = source.offsets(Side::Right);
+        for first in (0..of_words.len()).step_by(WINDOW) {
+            let words = first..(first + WINDOW).min(of_words.len());
+            source.visit_rows(Side::Right, words.clone(), &mut |documents, counts| {
+                for (&document, &count) in documents.iter().zip(counts) {
+                    of_documents[document as usize] += u64::from(count);
+                }
+                for word in words.clone() {
+                    let span = (offsets[word] - offsets[first]) as usize..(offsets[word + 1] - offsets[first]) as usize;
+                    of_words[word] = counts[span].iter().map(|&count| u64::from(count)).sum();
+                }
+            })?;
+        }
+        let total = of_words.iter().sum();
+        Ok(Self { of_documents, of_words, total, edges: source.num_edges() as u64 })
+    }
+
+    /// Returns the capacities of the sparse sampler's counts, documents' and words'.
+    #[must_use]
+    pub fn capacities(&self, num_topics: usize) -> [Vec<u32>; 2] {
+        let of = |tokens: &[u64]| tokens.iter().map(|&tokens| capacity(num_topics, tokens)).collect();
+        [of(&self.of_documents), of(&self.of_words)]
+    }
+
+    /// Checks that a sampler can count the corpus's tokens.
+    ///
+    /// # Errors
+    /// A word with more than 2^24 tokens for `Dense`; for `Sparse` a document whose tokens of one topic could be more than
+    /// an entry holds, 2^32 / K and no fewer than 65,535.
+    pub fn check(&self, sampler: Sampler, num_topics: usize) -> Result<(), Error> {
+        let most = |tokens: &[u64]| tokens.iter().copied().max().unwrap_or(0);
+        match sampler {
+            Sampler::Dense if most(&self.of_words).max(most(&self.of_documents)) > 1 << 24 => {
+                let found = most(&self.of_words).max(most(&self.of_documents));
+                Err(Error::setting("tokens of a word or document", found, "16777216 or fewer for the dense sampler"))
+            }
+            Sampler::Sparse if most(&self.of_documents) >> (32 - topic_bits(num_topics)) > 0 => {
+                let found = most(&self.of_documents);
+                Err(Error::setting("tokens of a document", found, "fewer for the sparse sampler with so many topics"))
+            }
+            Sampler::Sparse if most(&self.of_words) > u64::from(u32::MAX) => {
+                Err(Error::setting("tokens of a word", most(&self.of_words), "4294967295 or fewer"))
+            }
+            Sampler::Dense | Sampler::Sparse => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The dense sampler: exact collapsed Gibbs sampling over all topics, for a small number of topics.
+//!
+//! | stage | reads | writes |
+//! |---|---|---|
+//! | [`Sample`], each token | n_dk, n_wk, n_k | its topic, n_dk, n_wk, the worker's changes of n_k |
+//! | [`MergeTotals`](super::MergeTotals), each clock | the workers' changes | n_k |
+
+use megagrid_stages::kernels::draw::{Change, SmoothedProduct, draw};
+use megagrid_stages::simd::{RowKernel, Vector, row_kernel};
+use megagrid_stages::{Exchange, Row, Update, UpdateView};
+
+use super::program::{Cx, Document, Lda, Topics, UNASSIGNED, Word, Worker, first_topic, without_one};
+
+/// The program: a row of counts at each document and word.
+pub type Dense = Lda<Row<f32>, Row<f32>>;
+
+/// Draws each token's topic anew: `p_k ~ (n_dk + alpha_k)(n_wk + beta) / (n_k + V beta)`, counts without the token.
+pub struct Sample {
+    /// Tokens between two copies of the totals.
+    pub(super) refresh: u32,
+    /// See [`Config::uniform_share`](super::Config).
+    pub(super) uniform_share: f32,
+}
+
+impl Exchange<Dense> for Sample {
+    type Left = Update;
+    type Right = Update;
+
+    #[inline(always)]
+    fn exchange(
+        &self,
+        document: UpdateView<'_, Document<Row<f32>>>,
+        word: UpdateView<'_, Word<Row<f32>>>,
+        topics: &mut [u16],
+        cx: Cx<'_, '_, Row<f32>, Row<f32>>,
+    ) {
+        let (worker, global) = (&mut *cx.worker, cx.global);
+        if worker.fresh == 0 {
+            worker.refresh(global, cx.seed, self.refresh);
+        }
+        worker.fresh = worker.fresh.saturating_sub(topics.len() as u32);
+        row_kernel(Tokens {
+            document: document.sync,
+            word: word.sync,
+            topics,
+            worker,
+            global,
+            uniform_share: self.uniform_share,
+        });
+    }
+}
+
+/// The tokens of an edge.
+struct Tokens<'t> {
+    document: &'t mut [f32],
+    word: &'t mut [f32],
+    topics: &'t mut [u16],
+    worker: &'t mut Worker,
+    global: &'t Topics,
+    uniform_share: f32,
+}
+
+impl RowKernel for Tokens<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let Self { document, word, topics, worker, global, uniform_share } = self;
+        for topic in topics {
+            let old = *topic;
+            let at = usize::from(old);
+            // The counts are not written before the draw, which would have to wait for them.
+            let mut change = Change::default();
+            if old != UNASSIGNED {
+                let (n_d, n_w) = (document[at] + global.alpha[at], word[at] + global.beta);
+                let inverse = worker.inverse[at];
+                let by = (n_d - 1.0) * (n_w - 1.0) * without_one(inverse) - n_d * n_w * inverse;
+                change = Change { at, by };
+            }
+            let uniform = worker.uniform();
+            let weights = SmoothedProduct::new((document, &global.alpha), (word, global.beta), &worker.inverse);
+            let first =
+                if old == UNASSIGNED { first_topic(uniform, uniform_share, global.num_topics()) } else { Err(uniform) };
+            let drawn = match first {
+                Ok(drawn) => drawn,
+                Err(uniform) => draw::<V, _>(weights, change, 0.0, uniform, &mut worker.sums).unwrap_or(0),
+            };
+            let new = drawn.min(global.num_topics() - 1);
+            if old != UNASSIGNED {
+                document[at] -= 1.0;
+                word[at] -= 1.0;
+            }
+            document[new] += 1.0;
+            word[new] += 1.0;
+            *topic = new as u16;
+            worker.move_token(old, new as u16);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Latent Dirichlet allocation by collapsed Gibbs sampling: finds the topics of a corpus's tokens (Blei, Ng and Jordan 2003;
+//! Griffiths and Steyvers 2004).
+//!
+//! A topic is a distribution over words drawn from Dirichlet(beta), a document's mixture one over topics drawn from
+//! Dirichlet(alpha); each token has a topic z drawn from the mixture and a word drawn from the topic. With both distributions
+//! integrated out, a token's topic given all others is
+//!
+//! ```text
+//! p(z = k)  ~  (n_dk + alpha_k) (n_wk + beta) / (n_k + V beta)
+//! ```
+//!
+//! with n_dk, n_wk and n_k the tokens of topic k in the document, of the word, and in all, without the token itself. An
+//! iteration draws every token's topic anew. Both [`Sampler`]s do just that: [`dense`] weighs all topics with vector
+//! instructions, [`sparse`] those of the document.
+//!
+//! The graph: documents, words, and for each word in a document an edge with the topics of its occurrences. n_dk and n_wk are
+//! changed in place, exclusively; n_k is a copy of the shared totals and the worker's own changes, merged each clock and
+//! looked at every few thousand tokens, so that it may be out of date by what other workers do within a clock.
+//!
+//! First topics: the first iteration draws most tokens' topics given the tokens placed before, the others' uniformly
+//! ([`Config::uniform_share`]).
+//!
+//! Input: how often words occur in documents. Memory, beside 2 bytes a token and 8 an edge: see [`Sampler`]. Not for: texts of a
+//! few words, whose mixtures are as good as the prior.
+
+pub mod coherence;
+mod config;
+pub mod counts;
+pub mod dense;
+mod fold_in;
+mod likelihood;
+mod model;
+mod prior;
+mod program;
+pub mod sparse;
+
+pub use config::{Config, DEFAULT_CLOCKS, DEFAULT_UNIFORM_SHARE, DENSE_UP_TO, Sampler, Tokens};
+pub use fold_in::FoldIn;
+pub use likelihood::{Vertices, ln_gamma, log_likelihood};
+pub use model::{Model, SparseCounts};
+pub use prior::{FitPrior, Prior};
+pub use program::{Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker};
+
+/// Returns how many topics an edge carries, whose word occurs so often in its document.
+#[must_use]
+pub fn edge_len(count: &u32) -> usize {
+    *count as usize
+}
+
+/// Sets an edge's first topics: none.
+pub fn fill_edge(_count: &u32, topics: &mut [u16]) {
+    topics.fill(UNASSIGNED);
+}

@@ -1,0 +1,117 @@
+//! The trained model: counts of words and documents, priors, and what follows from them.
+
+use megagrid_stages::Store;
+
+use super::counts::TopicCounts;
+use super::likelihood::Vertices;
+use super::program::Topics;
+
+/// A trained model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// Topic totals and priors.
+    pub topics: Topics,
+    /// Tokens of each word in each topic, `[num_words, num_topics]`.
+    pub words: SparseCounts,
+    /// Tokens of each document in each topic, `[num_documents, num_topics]`.
+    pub documents: SparseCounts,
+}
+
+/// A table of counts by row: those of row i are `entries[offsets[i]..offsets[i + 1]]`, topics ascending.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SparseCounts {
+    /// Where rows begin, and the end of the last.
+    pub offsets: Vec<usize>,
+    /// Topic and count.
+    pub entries: Vec<(u16, u32)>,
+}
+
+impl SparseCounts {
+    /// Copies the counts of vertices.
+    pub fn new<'v, S: TopicCounts>(
+        num_topics: usize,
+        vertices: &Vertices<impl Fn(usize) -> <S as Store>::Ref<'v>>,
+    ) -> Self {
+        let mut counts = Self { offsets: vec![0], entries: Vec::new() };
+        for id in 0..vertices.len {
+            let begin = counts.entries.len();
+            S::each((vertices.counts)(id), num_topics, |topic, count| counts.entries.push((topic as u16, count)));
+            counts.entries[begin..].sort_unstable_by_key(|entry| entry.0);
+            counts.offsets.push(counts.entries.len());
+        }
+        counts
+    }
+
+    /// Returns the number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.offsets.len().saturating_sub(1)
+    }
+
+    /// Tells whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns a row's topics and counts.
+    #[must_use]
+    pub fn row(&self, row: usize) -> &[(u16, u32)] {
+        &self.entries[self.offsets[row]..self.offsets[row + 1]]
+    }
+}
+
+impl Model {
+    /// Takes the model out of vertices.
+    pub fn new<'v, D: TopicCounts, W: TopicCounts>(
+        topics: &Topics,
+        documents: &Vertices<impl Fn(usize) -> <D as Store>::Ref<'v>>,
+        words: &Vertices<impl Fn(usize) -> <W as Store>::Ref<'v>>,
+    ) -> Self {
+        let num_topics = topics.num_topics();
+        Self {
+            topics: topics.clone(),
+            words: SparseCounts::new::<W>(num_topics, words),
+            documents: SparseCounts::new::<D>(num_topics, documents),
+        }
+    }
+
+    /// Returns the chance of a word in a topic that it has `count` tokens of.
+    #[must_use]
+    pub fn word_chance(&self, topic: usize, count: u32) -> f64 {
+        let beta = f64::from(self.topics.beta);
+        (f64::from(count) + beta) / (self.topics.totals[topic] as f64 + beta * self.topics.num_words as f64)
+    }
+
+    /// Returns the chances of all topics in a document of the corpus, `[num_topics]`; those of the prior without words.
+    #[must_use]
+    pub fn document_chances(&self, document: usize) -> Vec<f64> {
+        mixture(&self.topics, self.documents.row(document))
+    }
+
+    /// Returns the words of each topic with the most tokens, most first, at most `top` each: `[num_topics]` lists of word
+    /// and count. Words that the topic has no token of are left out.
+    #[must_use]
+    pub fn top_words(&self, top: usize) -> Vec<Vec<(u32, u32)>> {
+        let mut words = vec![Vec::new(); self.topics.num_topics()];
+        for word in 0..self.words.len() {
+            for &(topic, count) in self.words.row(word) {
+                words[usize::from(topic)].push((word as u32, count));
+            }
+        }
+        for list in &mut words {
+            list.sort_unstable_by_key(|&(word, count)| (std::cmp::Reverse(count), word));
+            list.truncate(top);
+        }
+        words
+    }
+}
+
+/// Returns `(n_k + alpha_k) / (n + A)` for each topic.
+pub(super) fn mixture(topics: &Topics, counts: &[(u16, u32)]) -> Vec<f64> {
+    let mut weights: Vec<f64> = topics.alpha[..topics.num_topics()].iter().map(|&alpha| f64::from(alpha)).collect();
+    counts.iter().for_each(|&(topic, count)| weights[usize::from(topic)] += f64::from(count));
+    let total: f64 = weights.iter().sum();
+    weights.iter_mut().for_each(|weight| *weight /= total);
+    weights
+}

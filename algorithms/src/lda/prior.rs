@@ -1,0 +1,158 @@
+//! The document prior, optimized: alpha that makes the document-topic counts most likely (Minka 2000's fixed point).
+
+use megagrid_stages::{Combine, GlobalSync, TotalView};
+
+use super::counts::TopicCounts;
+use super::program::{Document, Lda, Topics, Worker};
+
+/// Whether, and how, the document prior is fitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prior {
+    /// It stays as given.
+    #[default]
+    Fixed,
+    /// One weight for all topics.
+    Symmetric,
+    /// A weight for each topic.
+    Asymmetric,
+}
+
+/// How many documents have a topic how often, and how long documents are.
+#[derive(Debug, Default)]
+pub struct Histogram {
+    /// `[topic][count]`: documents.
+    topics: Vec<Vec<u32>>,
+    /// `[tokens]`: documents.
+    lengths: Vec<u32>,
+}
+
+impl Histogram {
+    fn count(row: &mut Vec<u32>, at: usize) {
+        if row.len() <= at {
+            row.resize(at + 1, 0);
+        }
+        row[at] += 1;
+    }
+}
+
+fn move_sums(into: &mut Vec<u32>, from: &mut [u32]) {
+    if into.len() < from.len() {
+        into.resize(from.len(), 0);
+    }
+    into.iter_mut().zip(from).for_each(|(sum, part)| sum.combine(part));
+}
+
+impl Combine for Histogram {
+    fn combine(&mut self, from: &mut Self) {
+        if self.topics.len() < from.topics.len() {
+            self.topics.resize_with(from.topics.len(), Vec::new);
+        }
+        self.topics.iter_mut().zip(&mut from.topics).for_each(|(sum, part)| move_sums(sum, part));
+        move_sums(&mut self.lengths, &mut from.lengths);
+    }
+}
+
+/// Fits the document prior once per iteration, from the second on.
+pub struct FitPrior {
+    /// How.
+    pub prior: Prior,
+    /// Topics.
+    pub num_topics: usize,
+}
+
+impl<D: TopicCounts, W: TopicCounts> GlobalSync<Lda<D, W>> for FitPrior {
+    const LEFT: bool = true;
+
+    fn aggregate_left(&self, document: TotalView<'_, Document<D>>, worker: &mut Worker) {
+        if self.prior == Prior::Fixed {
+            return;
+        }
+        let histogram = &mut worker.histogram;
+        histogram.topics.resize_with(self.num_topics, Vec::new);
+        let mut length = 0;
+        D::each(document.sync, self.num_topics, |topic, count| {
+            length += count as usize;
+            Histogram::count(&mut histogram.topics[topic], count as usize);
+        });
+        Histogram::count(&mut histogram.lengths, length);
+    }
+
+    fn apply(&self, total: Worker, global: &mut Topics) {
+        if self.prior != Prior::Fixed {
+            fit(&total.histogram, self.prior, global);
+        }
+    }
+}
+
+/// Steps of the fixed point in one iteration: it is continued in the next.
+const STEPS: usize = 5;
+/// No weight falls below this, so that every topic can come back.
+const LEAST: f64 = 1e-5;
+
+/// alpha_k <- alpha_k (sum_d psi(n_dk + alpha_k) - psi(alpha_k)) / (sum_d psi(n_d + A) - psi(A)), A the sum of all alpha.
+fn fit(histogram: &Histogram, prior: Prior, global: &mut Topics) {
+    let num_topics = global.num_topics();
+    let mut alpha: Vec<f64> = global.alpha[..num_topics].iter().map(|&alpha| f64::from(alpha)).collect();
+    if prior == Prior::Symmetric {
+        let mean = alpha.iter().sum::<f64>() / num_topics as f64;
+        alpha.fill(mean);
+    }
+    for _ in 0..STEPS {
+        let sum: f64 = alpha.iter().sum();
+        let lengths = digamma_differences(&histogram.lengths, sum);
+        if lengths <= 0.0 {
+            return;
+        }
+        let gains: Vec<f64> = (0..num_topics)
+            .map(|topic| digamma_differences(histogram.topics.get(topic).map_or(&[], Vec::as_slice), alpha[topic]))
+            .collect();
+        let mean = gains.iter().sum::<f64>() / num_topics as f64;
+        for (alpha, gain) in alpha.iter_mut().zip(gains) {
+            let gain = if prior == Prior::Symmetric { mean } else { gain };
+            *alpha = (*alpha * gain / lengths).max(LEAST);
+        }
+    }
+    global.alpha.iter_mut().zip(alpha).for_each(|(kept, fitted)| *kept = fitted as f32);
+}
+
+/// Sums `psi(n + alpha) - psi(alpha) = 1/alpha + 1/(alpha + 1) + ... + 1/(alpha + n - 1)` over a histogram of `n`.
+fn digamma_differences(histogram: &[u32], alpha: f64) -> f64 {
+    let (mut difference, mut sum) = (0.0, 0.0);
+    for (n, &documents) in histogram.iter().enumerate() {
+        sum += f64::from(documents) * difference;
+        difference += 1.0 / (alpha + n as f64);
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use megagrid_partition::SplitMix;
+
+    /// Documents of two topics drawn as a Polya urn, whose law is the one that is fitted.
+    #[test]
+    fn the_weights_that_documents_were_drawn_with_are_found() {
+        let alpha = [0.3, 1.2];
+        let mut random = SplitMix::new(1, 1);
+        let mut histogram = Histogram { topics: vec![Vec::new(); 2], lengths: Vec::new() };
+        for _ in 0..20_000 {
+            let mut urn = alpha;
+            for _ in 0..30 {
+                let drawn = usize::from(random.unit() * (urn[0] + urn[1]) >= urn[0]);
+                urn[drawn] += 1.0;
+            }
+            for topic in 0..2 {
+                Histogram::count(&mut histogram.topics[topic], (urn[topic] - alpha[topic]).round() as usize);
+            }
+            Histogram::count(&mut histogram.lengths, 30);
+        }
+        let mut global = Topics::new(&[1.0, 1.0], 0.01, 10);
+        (0..100).for_each(|_| fit(&histogram, Prior::Asymmetric, &mut global));
+        for (found, expected) in global.alpha.iter().zip(alpha) {
+            assert!((f64::from(*found) / expected - 1.0).abs() < 0.05, "{found}, expected {expected}");
+        }
+        (0..100).for_each(|_| fit(&histogram, Prior::Symmetric, &mut global));
+        assert_eq!(global.alpha[0], global.alpha[1]);
+    }
+}

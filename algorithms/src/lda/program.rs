@@ -1,0 +1,190 @@
+//! What all samplers share: vertices, the worker context, the shared context, and the merging of topic totals.
+
+use std::marker::PhantomData;
+
+use megagrid_partition::SplitMix;
+use megagrid_stages::kernels::draw::Sums;
+use megagrid_stages::{Combine, Context, GlobalSync, Program, Slice, Store, Vertex, row_width};
+
+use super::counts::TopicCounts;
+
+/// A document: how many of its tokens have each topic.
+pub struct Document<S>(PhantomData<S>);
+
+impl<S: Store> Vertex for Document<S> {
+    type Sync = S;
+    type Delta = ();
+    type Master = ();
+    type Mirror = ();
+}
+
+/// A word: how many of its tokens have each topic.
+pub struct Word<S>(PhantomData<S>);
+
+impl<S: Store> Vertex for Word<S> {
+    type Sync = S;
+    type Delta = ();
+    type Master = ();
+    type Mirror = ();
+}
+
+/// Topic modelling with topic counts kept in `D` at documents and in `W` at words. An edge carries the topics of a word's
+/// occurrences in a document.
+pub struct Lda<D, W>(PhantomData<(D, W)>);
+
+impl<D: TopicCounts, W: TopicCounts> Program for Lda<D, W> {
+    type Left = Document<D>;
+    type Right = Word<W>;
+    type Edge = Slice<u16>;
+    type Worker = Worker;
+    type Global = Topics;
+}
+
+/// The topic of a token that none was drawn for yet: every token's before the first iteration.
+pub const UNASSIGNED: u16 = u16::MAX;
+
+/// The shared context: topic totals and priors.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Topics {
+    /// Tokens of each topic, `[num_topics]`.
+    pub totals: Vec<i64>,
+    /// Prior weight of each topic in a document, `[num_topics]`, padded with zeros to the width of a row.
+    pub alpha: Vec<f32>,
+    /// Prior weight of each word in a topic.
+    pub beta: f32,
+    /// Words of the vocabulary.
+    pub num_words: usize,
+}
+
+impl Topics {
+    /// Begins without any token. `alpha` has an entry for each topic.
+    #[must_use]
+    pub fn new(alpha: &[f32], beta: f32, num_words: usize) -> Self {
+        let mut padded = alpha.to_vec();
+        padded.resize(row_width(alpha.len()), 0.0);
+        Self { totals: vec![0; alpha.len()], alpha: padded, beta, num_words }
+    }
+
+    /// Returns the number of topics K.
+    #[must_use]
+    pub fn num_topics(&self) -> usize {
+        self.totals.len()
+    }
+}
+
+/// The worker context: the worker's own changes of the totals, and scratch.
+#[derive(Default)]
+pub struct Worker {
+    /// What this worker added to the topic totals since the last GlobalSync.
+    changes: Vec<i64>,
+    /// `1 / (n_k + V beta)` for each topic, as of the last refresh, and 0 for padding.
+    pub(super) inverse: Vec<f32>,
+    /// Tokens until the next refresh.
+    pub(super) fresh: u32,
+    pub(super) sums: Vec<Sums>,
+    random: Random,
+    /// Scratch of the sparse sampler.
+    pub(super) word: super::sparse::WordScratch,
+    /// What the optimization of the document prior gathers.
+    pub(super) histogram: super::prior::Histogram,
+}
+
+/// Random numbers of a clock.
+struct Random {
+    seed: Option<u64>,
+    numbers: SplitMix,
+}
+
+impl Default for Random {
+    fn default() -> Self {
+        Self { seed: None, numbers: SplitMix::new(0, 0) }
+    }
+}
+
+impl Combine for Worker {
+    fn combine(&mut self, from: &mut Self) {
+        if self.changes.len() < from.changes.len() {
+            self.changes.resize(from.changes.len(), 0);
+        }
+        self.changes.iter_mut().zip(&mut from.changes).for_each(|(sum, part)| sum.combine(part));
+        self.histogram.combine(&mut from.histogram);
+        // The totals that `from` works with are about to change.
+        from.fresh = 0;
+    }
+}
+
+impl Worker {
+    /// Copies the totals that this worker sees, shared ones and its own changes, and seeds random numbers for the clock.
+    #[cold]
+    pub(super) fn refresh(&mut self, global: &Topics, seed: u64, tokens: u32) {
+        let (num_topics, width) = (global.num_topics(), global.alpha.len());
+        self.fresh = tokens;
+        self.changes.resize(num_topics, 0);
+        self.inverse.resize(width, 0.0);
+        self.sums.resize(width / 16, [0.0; 16]);
+        let prior = global.num_words as f32 * global.beta;
+        for ((inverse, total), change) in self.inverse.iter_mut().zip(&global.totals).zip(&self.changes) {
+            // With slack a worker may have removed tokens that it does not see in the totals yet.
+            *inverse = 1.0 / ((total + change).max(0) as f32 + prior);
+        }
+        if self.random.seed != Some(seed) {
+            self.random = Random { seed: Some(seed), numbers: SplitMix::new(seed, 0) };
+        }
+    }
+
+    /// Returns a number that is uniform in `0..1`.
+    #[inline(always)]
+    pub(super) fn uniform(&mut self) -> f32 {
+        (self.random.numbers.bits() >> 40) as f32 / (1_u64 << 24) as f32
+    }
+
+    /// Moves a token from a topic, if it has one, to another in the totals.
+    #[inline(always)]
+    pub(super) fn move_token(&mut self, old: u16, new: u16) {
+        if old != UNASSIGNED {
+            self.changes[usize::from(old)] -= 1;
+        }
+        self.changes[usize::from(new)] += 1;
+    }
+}
+
+/// Returns the factor `1 / (n - 1 + V beta)` of a topic without one of its tokens, from `1 / (n + V beta)`.
+#[inline(always)]
+pub(super) fn without_one(inverse: f32) -> f32 {
+    // A total out of date may be without the token already.
+    if inverse < 1.0 { inverse / (1.0 - inverse) } else { inverse }
+}
+
+/// Adds the workers' changes to the topic totals.
+pub struct MergeTotals;
+
+impl<D: TopicCounts, W: TopicCounts> GlobalSync<Lda<D, W>> for MergeTotals {
+    fn apply(&self, total: Worker, global: &mut Topics) {
+        global.totals.iter_mut().zip(&total.changes).for_each(|(total, change)| *total += change);
+        debug_assert!(global.totals.iter().all(|&total| total >= 0), "a topic has no fewer than 0 tokens");
+    }
+}
+
+/// How often a worker copies the totals: after this many tokens for each topic.
+const REFRESH: u64 = 8;
+/// In a corpus of fewer tokens the copies are made more often, in proportion.
+const REFRESHES: u64 = 4096;
+
+/// Returns after how many tokens a worker copies the totals.
+#[must_use]
+pub(super) fn refresh_interval(num_topics: usize, num_tokens: u64) -> u32 {
+    (REFRESH * num_topics as u64).min(num_tokens / REFRESHES).max(1) as u32
+}
+
+/// What an edge function of LDA is given beside its vertices.
+pub(super) type Cx<'c, 'p, D, W> = &'c mut Context<'p, Lda<D, W>>;
+
+/// Splits a uniform number: a topic drawn uniformly for a share of the tokens, else a uniform number for another draw.
+#[inline(always)]
+pub(super) fn first_topic(uniform: f32, share: f32, num_topics: usize) -> Result<usize, f32> {
+    if uniform < share {
+        Ok(((uniform / share * num_topics as f32) as usize).min(num_topics - 1))
+    } else {
+        Err((uniform - share) / (1.0 - share))
+    }
+}

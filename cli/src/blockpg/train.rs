@@ -1,0 +1,257 @@
+//! Training, one l1 after the other.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
+
+use megagrid_algorithms::blockpg::{
+    BlockPg, Certificate, Config, Fit, Margin, Quality, Region, State, log_loss, margins, sequence,
+};
+use megagrid_datasets::Dictionary;
+use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_partition::{EdgeSource, Side};
+
+use super::Options;
+use super::data::Fitted;
+use super::saved::{self, Saved};
+use crate::common::Common;
+use crate::input::digest;
+use crate::record::{InputSizes, Machine, Metrics, Phases, Record};
+use crate::session::{Measured, Session, Start};
+
+/// What is to be trained.
+pub struct Job {
+    data: Fitted,
+    /// Parameters, the largest l1 first.
+    path: Vec<Config>,
+    /// First weights, by feature.
+    start: Vec<f64>,
+    /// Values of a block.
+    pub block_values: u64,
+    /// Iterations at most, for each l1.
+    iterations: u64,
+    /// Relative duality gap that ends the run.
+    tolerance: f64,
+    settings: Settings,
+}
+
+impl Job {
+    /// Makes a job from samples and options.
+    pub fn new(data: Fitted, path: Vec<Config>, options: &Options, start: Option<Saved>, settings: Settings) -> Self {
+        let features = data.signed.num_vertices(Side::Right);
+        let block_values = options.block_values(data.signed.num_edges(), features);
+        let mut weights = vec![0.0; features];
+        if let Some(start) = start {
+            for (of, weight) in start.features.translate(&data.features).into_iter().zip(start.weights) {
+                if let Some(feature) = of {
+                    weights[feature as usize] = weight;
+                }
+            }
+            data.intercept.into_iter().for_each(|feature| weights[feature] = start.intercept);
+        }
+        let Options { iterations, tolerance, .. } = *options;
+        Self { data, path, start: weights, block_values, iterations, tolerance, settings }
+    }
+
+    fn fit<'d>(&'d self, weights: &'d [f64]) -> Fit<'d> {
+        let Fitted { signed, labels, sample_weights, intercept, .. } = &self.data;
+        Fit { signed, labels, sample_weights, intercept: *intercept, weights }
+    }
+}
+
+/// A trained model and how it came about.
+pub struct Trained {
+    /// The run.
+    pub record: Record,
+    /// Weights of features, the intercept last if there is one.
+    pub weights: Vec<f64>,
+    /// Names of the features, but for the intercept.
+    pub features: Dictionary,
+    /// What is known of the model of each l1, in their order.
+    pub path: Vec<(f64, Certificate)>,
+    /// Checksum of the samples.
+    pub checksum: u64,
+    converged: bool,
+}
+
+impl Trained {
+    /// Returns the intercept, or 0.
+    pub fn intercept(&self) -> f64 {
+        self.weights.get(self.features.len()).copied().unwrap_or(0.0)
+    }
+
+    /// Writes a model directory.
+    pub fn write(&self, directory: &Path) -> anyhow::Result<()> {
+        saved::write(directory, self)
+    }
+
+    /// Says what is known of the model.
+    pub fn findings(&self) -> String {
+        let mut text = String::new();
+        for (l1, certificate) in &self.path {
+            let Certificate { objective, bound, gap, violation, nonzeros, .. } = certificate;
+            text.push_str(&format!(
+                "  l1 {l1}: objective {objective:.6}, no model below {bound:.6} (gap {gap:.1e}), {nonzeros} weights, \
+                 largest violation {violation:.1e}\n"
+            ));
+        }
+        if self.weights[..self.features.len()].iter().all(|&w| w == 0.0) {
+            text.push_str("  note: no feature has a weight, l1 is too large for that; try a smaller --l1\n");
+        }
+        if !self.converged {
+            text.push_str("  note: not converged to --tolerance; try more --iterations\n");
+        }
+        text
+    }
+}
+
+/// Describes samples as the program's input.
+pub fn input<'i>(signed: &'i dyn EdgeSource<f32>) -> Input<'i, f32, BlockPg> {
+    let edge = EdgeInput { len: &|_| 1, fill: &|value, into| into[0] = *value };
+    Input { source: signed, edge, capacities: [None, None] }
+}
+
+/// Prints the plan.
+pub fn plan(job: &Job) -> anyhow::Result<()> {
+    let sequence = sequence(job.block_values)?;
+    crate::plan::show(&megagrid_engine::plan(&input(&job.data.signed), &sequence, &job.settings)?)
+}
+
+/// Trains.
+pub fn train(job: Job, common: &Common, resolved: serde_json::Value, mut phases: Phases) -> anyhow::Result<Trained> {
+    let begin = Instant::now();
+    let signed = &job.data.signed;
+    let input = InputSizes {
+        left: signed.num_vertices(Side::Left),
+        right: job.data.features.len(),
+        edges: signed.num_edges(),
+        test_edges: job.data.test.as_ref().map_or(0, |test| test.num_values()),
+    };
+    let mut engine = build(&job)?;
+    let done = common.checkpoint.begin(&mut engine, &resolved)?;
+    phases.plan = begin.elapsed().as_secs_f64();
+    let machine = Machine {
+        workers: job.settings.workers,
+        vector: job.settings.level.name(),
+        memory_estimate_bytes: engine.plan().memory_bytes,
+        memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
+    };
+    let last = done + job.iterations * job.path.len() as u64;
+    let mut session = Session::begin(common, "blockpg", resolved, Start { input, machine, done, phases }, last);
+
+    let first = job.path.iter().position(|config| config.l1 == engine.global().l1).unwrap_or(0);
+    let (mut path, mut converged) = (Vec::new(), false);
+    for (at, config) in job.path.iter().enumerate().skip(first) {
+        if at > first {
+            engine.resume(engine.iterations(), State { damping: engine.global().damping, ..config.state() });
+        }
+        let is_last = at + 1 == job.path.len();
+        let until = engine.iterations() + job.iterations;
+        let (mut stop, mut certified) = (false, None);
+        engine.run(until, |report, engine| {
+            let flow = session.iteration(report, engine, || {
+                let (mut measured, certificate) = measure(&job, config, engine);
+                certified = certificate.filter(|certificate| is_converged(certificate, config, job.tolerance));
+                measured.converged = is_last && certified.is_some();
+                measured
+            });
+            stop = flow.is_break();
+            if certified.is_some() { ControlFlow::Break(()) } else { flow }
+        })?;
+        let ended = match certified {
+            Some(certificate) => certificate,
+            None => Certificate::new(&job.fit(&weights(&engine)), config)?,
+        };
+        path.push((config.l1, ended));
+        converged = certified.is_some();
+        if stop && !converged {
+            break;
+        }
+    }
+    let mut record = session.end()?;
+    if let Some((_, certificate)) = path.last() {
+        let Certificate { bound, gap, violation, .. } = *certificate;
+        record.result.metrics.extend([("bound", bound), ("gap", gap), ("kkt_violation", violation)]);
+    }
+    let checksum = digest(&job.data.signed, |&value| f64::from(value))?.checksum;
+    let weights = weights(&engine);
+    let converged = converged || job.tolerance == 0.0;
+    Ok(Trained { record, weights, features: job.data.features, path, checksum, converged })
+}
+
+fn build(job: &Job) -> anyhow::Result<Engine<BlockPg>> {
+    let Fitted { signed, sample_weights, intercept, .. } = &job.data;
+    let sequence = sequence(job.block_values)?;
+    let engine = Engine::<BlockPg>::bipartite(&input(signed), &sequence, job.path[0].state(), &job.settings)?;
+    let (reaches, margins) = (job.data.reaches()?, margins(signed, &job.start)?);
+    engine.init_left(|sample, first| {
+        let weight = sample_weights.get(sample).map_or(1.0, |&weight| f64::from(weight));
+        *first.master = Margin::new(margins[sample], weight);
+        *first.sync = first.master.slope();
+    });
+    engine.init_right(|feature, first| {
+        let penalty = if *intercept == Some(feature) { 0.0 } else { 1.0 };
+        first.sync.value = job.start[feature];
+        *first.master = Region::new(job.start[feature], penalty, reaches[feature]);
+    });
+    Ok(engine)
+}
+
+fn weights(engine: &Engine<BlockPg>) -> Vec<f64> {
+    let features = engine.right();
+    (0..features.len()).map(|feature| features.sync(feature).value).collect()
+}
+
+/// A weight at zero may exceed l1 by this part of it.
+const EXCESS: f64 = 1e-4;
+
+fn is_converged(certificate: &Certificate, config: &Config, tolerance: f64) -> bool {
+    certificate.gap <= tolerance && certificate.violation_at_zero <= EXCESS * config.l1
+}
+
+/// Measures the objective and the quality; once the run seems to have converged, also makes the certificate.
+fn measure(job: &Job, config: &Config, engine: &Engine<BlockPg>) -> (Measured, Option<Certificate>) {
+    let weights = weights(engine);
+    let samples = engine.left();
+    let of = |sample: usize| {
+        let kept = samples.master(sample);
+        kept.weight * log_loss(kept.margin)
+    };
+    let loss: f64 = (0..samples.len()).map(of).sum();
+    let penalized = &weights[..job.data.features.len()];
+    let objective = loss + config.penalty(penalized.iter().copied());
+    let State { last, was_full, .. } = *engine.global();
+    let nonzeros = penalized.iter().filter(|w| **w != 0.0).count();
+    let mut metrics = Metrics::from([("loss", loss), ("nonzeros", nonzeros as f64), ("kkt_violation", last.violation)]);
+    if let Some(test) = &job.data.test {
+        let intercept = weights.get(penalized.len()).copied().unwrap_or(0.0);
+        let Quality { auc, log_loss, accuracy } = Quality::new(&test.scores(penalized, intercept), &test.labels);
+        metrics.extend([("test_log_loss", log_loss), ("test_accuracy", accuracy)]);
+        // A test of one class alone has none, and a record takes numbers alone.
+        metrics.extend(auc.is_finite().then_some(("test_auc", auc)));
+    }
+    drop(samples);
+    let sizes: f64 = penalized.iter().map(|w| w.abs()).sum();
+    let expected = last.slackness.abs() + last.violation * sizes;
+    let near = job.tolerance > 0.0 && was_full && expected <= SEEMS * job.tolerance * objective;
+    let certificate = if near { Certificate::new(&job.fit(&weights), config).ok() } else { None };
+    #[cfg(debug_assertions)]
+    check_margins(job, engine, &weights);
+    (Measured { objective, metrics, converged: false, advice: "scale the values, with --normalize say" }, certificate)
+}
+
+/// A certificate is made when the gap seems to be this many times the tolerance: what it seems is on the safe side.
+const SEEMS: f64 = 4.0;
+
+/// Compares the margins kept with those of the weights.
+#[cfg(debug_assertions)]
+fn check_margins(job: &Job, engine: &Engine<BlockPg>, weights: &[f64]) {
+    let samples = engine.left();
+    for (sample, margin) in margins(&job.data.signed, weights).unwrap_or_default().into_iter().enumerate() {
+        let kept = samples.master(sample).margin;
+        assert!(
+            (kept - margin).abs() <= 1e-6 * (1.0 + margin.abs()),
+            "margin of {sample}: kept {kept}, exactly {margin}"
+        );
+    }
+}

@@ -1,0 +1,100 @@
+//! The samplers of LDA, which are different programs, behind one trait.
+
+use megagrid_algorithms::lda::counts::{Packed, Table, TopicCounts};
+use megagrid_algorithms::lda::{Config, Lda, Sampler, Tokens, edge_len, fill_edge};
+use megagrid_datasets::Edges;
+use megagrid_engine::plan::Plan;
+use megagrid_engine::{EdgeInput, Input, Settings};
+use megagrid_stages::{Error, Row, Sequence, Stages};
+
+/// One sampler.
+pub trait Form {
+    /// How documents keep their counts.
+    type Documents: TopicCounts;
+    /// How words keep theirs.
+    type Words: TopicCounts;
+    /// Its name.
+    const SAMPLER: Sampler;
+
+    /// Builds the stages of an iteration.
+    fn sequence(
+        config: &Config,
+        tokens: &Tokens,
+    ) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, Error>;
+}
+
+/// The program of a form.
+pub type ProgramOf<F> = Lda<<F as Form>::Documents, <F as Form>::Words>;
+
+/// Over all topics.
+pub struct Dense;
+
+impl Form for Dense {
+    type Documents = Row<f32>;
+    type Words = Row<f32>;
+    const SAMPLER: Sampler = Sampler::Dense;
+
+    fn sequence(
+        config: &Config,
+        tokens: &Tokens,
+    ) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, Error> {
+        config.dense(tokens)
+    }
+}
+
+/// Over the topics of a document.
+pub struct Sparse;
+
+impl Form for Sparse {
+    type Documents = Packed;
+    type Words = Table;
+    const SAMPLER: Sampler = Sampler::Sparse;
+
+    fn sequence(
+        config: &Config,
+        tokens: &Tokens,
+    ) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, Error> {
+        config.sparse(tokens)
+    }
+}
+
+/// The counts that each vertex needs room for, left and right; `None` where it has one of each topic.
+pub struct Capacities(Option<[Vec<u32>; 2]>);
+
+impl Capacities {
+    /// Sizes the counts of a form.
+    pub fn of<F: Form>(config: &Config, tokens: &Tokens) -> Self {
+        Self((F::SAMPLER == Sampler::Sparse).then(|| tokens.capacities(config.num_topics)))
+    }
+
+    /// Describes documents as a form's input.
+    pub fn input<'i, F: Form>(&'i self, edges: &'i Edges<u32>) -> Input<'i, u32, ProgramOf<F>> {
+        let of = |side: usize| self.0.as_ref().map(|both| both[side].as_slice());
+        Input { source: edges, edge: EdgeInput { len: &edge_len, fill: &fill_edge }, capacities: [of(0), of(1)] }
+    }
+}
+
+/// Returns how a run is set up: rows are as long as there are topics.
+pub fn settings(config: &Config, settings: &Settings) -> Settings {
+    Settings { dims: [config.num_topics; 2], ..settings.clone() }
+}
+
+/// Makes the plan of a sampler on documents that are grouped by words.
+pub fn plan(
+    sampler: Sampler,
+    config: &Config,
+    tokens: &Tokens,
+    edges: &Edges<u32>,
+    settings: &Settings,
+) -> anyhow::Result<Plan> {
+    match sampler {
+        Sampler::Dense => plan_of::<Dense>(config, tokens, edges, settings),
+        Sampler::Sparse => plan_of::<Sparse>(config, tokens, edges, settings),
+    }
+}
+
+fn plan_of<F: Form>(config: &Config, tokens: &Tokens, edges: &Edges<u32>, of: &Settings) -> anyhow::Result<Plan> {
+    let capacities = Capacities::of::<F>(config, tokens);
+    let sequence = F::sequence(config, tokens)?;
+    Ok(megagrid_engine::plan(&capacities.input::<F>(edges), &sequence, &settings(config, of))?)
+}

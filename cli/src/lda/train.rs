@@ -1,0 +1,167 @@
+//! Training with either sampler.
+
+use std::path::Path;
+use std::time::Instant;
+
+use megagrid_algorithms::lda::{Config, FoldIn, Model, Sampler, Tokens, Topics, Vertices, log_likelihood};
+use megagrid_datasets::{Edges, Names, Prepared};
+use megagrid_engine::{Engine, IterationReport, Settings};
+use megagrid_partition::{EdgeSource, Side};
+
+use super::corpus::NewDocuments;
+use super::form::{self, Capacities, Form, ProgramOf};
+use super::{saved, topics};
+use crate::common::Common;
+use crate::record::{InputSizes, Machine, Metrics, Phases, Record};
+use crate::session::{Measured, Session, Start};
+
+/// What is to be trained.
+pub struct Job {
+    /// Documents and words.
+    pub prepared: Prepared<u32>,
+    /// Documents to test on.
+    pub test: Option<NewDocuments>,
+    /// Tokens of documents and words.
+    pub tokens: Tokens,
+    /// Parameters.
+    pub config: Config,
+    /// The sampler.
+    pub sampler: Sampler,
+    /// Checksum of the corpus.
+    pub checksum: u64,
+    /// Iterations at most.
+    pub iterations: u64,
+    /// Relative change of the objective that ends the run.
+    pub tolerance: f64,
+    /// Iterations from one evaluation to the next.
+    pub evaluate_every: u64,
+    /// Top words of a topic whose coherence is measured.
+    pub top_words: usize,
+    /// How it is to run.
+    pub settings: Settings,
+}
+
+/// A trained model and how it came about.
+pub struct Trained {
+    /// The run.
+    pub record: Record,
+    /// The model.
+    pub model: Model,
+    /// Names of documents and words.
+    pub names: Names,
+    edges: Option<Edges<u32>>,
+    checksum: u64,
+    top_words: usize,
+}
+
+impl Trained {
+    /// Writes a model directory.
+    pub fn write(&self, directory: &Path) -> anyhow::Result<()> {
+        saved::write(directory, self, self.checksum)
+    }
+
+    /// Lists the topics and their coherence, which it adds to the record, below a curve of the likelihood.
+    pub fn summary(&mut self) -> anyhow::Result<String> {
+        let top = self.model.top_words(self.top_words);
+        let coherences = self.edges.as_ref().map(|edges| topics::coherences(edges, &top)).transpose()?;
+        if let Some(coherences) = &coherences {
+            let mean = coherences.iter().sum::<f64>() / coherences.len() as f64;
+            self.record.result.metrics.insert("coherence_npmi", mean);
+        }
+        let words = self.names.get(Side::Right)?;
+        let curve = topics::curve(&self.record);
+        Ok(format!("{curve}{}", topics::listing(&self.model, &top, coherences.as_deref(), &words, topics::SHOWN)))
+    }
+}
+
+/// Trains.
+pub fn train<F: Form>(
+    job: Job,
+    common: &Common,
+    resolved: serde_json::Value,
+    mut phases: Phases,
+) -> anyhow::Result<Trained> {
+    let begin = Instant::now();
+    let input = InputSizes {
+        left: job.prepared.edges.num_vertices(Side::Left),
+        right: job.prepared.edges.num_vertices(Side::Right),
+        edges: job.prepared.edges.num_edges(),
+        test_edges: job.test.as_ref().map_or(0, |test| test.num_edges),
+    };
+    let mut engine = build::<F>(&job)?;
+    let Job { prepared, test, tokens, checksum, iterations, tolerance, evaluate_every, top_words, settings, .. } = job;
+    let Prepared { edges, names, .. } = prepared;
+    // From here on the grid holds them; coherence asks which documents a word is in.
+    let edges = (top_words > 0).then_some(edges);
+    let done = common.checkpoint.begin(&mut engine, &resolved)?;
+    phases.plan = begin.elapsed().as_secs_f64();
+
+    let machine = Machine {
+        workers: settings.workers,
+        vector: settings.level.name(),
+        memory_estimate_bytes: engine.plan().memory_bytes,
+        memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
+    };
+    let mut session = Session::begin(common, "lda", resolved, Start { input, machine, done, phases }, iterations);
+    let mut before = f64::INFINITY;
+    engine.run(iterations, |report, engine| {
+        let report = &in_tokens(report, &tokens);
+        let is_due = report.iteration == 1 || report.iteration.is_multiple_of(evaluate_every);
+        if !is_due && report.iteration < iterations {
+            return session.unmeasured(report, engine);
+        }
+        session.iteration(report, engine, || {
+            let measured = measure::<F>(engine, tokens.total, test.as_ref(), tolerance, before);
+            before = measured.objective;
+            measured
+        })
+    })?;
+    Ok(Trained { record: session.end()?, model: model::<F>(&engine), names, edges, checksum, top_words })
+}
+
+/// Counts tokens in the place of edges, each of which has all its tokens drawn.
+fn in_tokens(report: &IterationReport, tokens: &Tokens) -> IterationReport {
+    let updates = u128::from(report.updates) * u128::from(tokens.total) / u128::from(tokens.edges.max(1));
+    IterationReport { updates: updates as u64, ..report.clone() }
+}
+
+fn build<F: Form>(job: &Job) -> anyhow::Result<Engine<ProgramOf<F>>> {
+    let Job { prepared: Prepared { edges, .. }, config, tokens, .. } = job;
+    let capacities = Capacities::of::<F>(config, tokens);
+    let topics = config.topics(edges.num_vertices(Side::Right));
+    let sequence = F::sequence(config, tokens)?;
+    let settings = form::settings(config, &job.settings);
+    Ok(Engine::bipartite(&capacities.input::<F>(edges), &sequence, topics, &settings)?)
+}
+
+fn model<F: Form>(engine: &Engine<ProgramOf<F>>) -> Model {
+    let (left, right) = (engine.left(), engine.right());
+    let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
+    let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
+    Model::new::<F::Documents, F::Words>(&engine.global(), &documents, &words)
+}
+
+fn likelihood<F: Form>(engine: &Engine<ProgramOf<F>>, topics: &Topics) -> f64 {
+    let (left, right) = (engine.left(), engine.right());
+    let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
+    let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
+    log_likelihood::<F::Documents, F::Words>(topics, &documents, &words, rayon::current_num_threads())
+}
+
+fn measure<F: Form>(
+    engine: &Engine<ProgramOf<F>>,
+    tokens: u64,
+    test: Option<&NewDocuments>,
+    tolerance: f64,
+    before: f64,
+) -> Measured {
+    let value = likelihood::<F>(engine, &engine.global());
+    let mut metrics = Metrics::from([("log_likelihood", value), ("per_token", value / tokens as f64)]);
+    if let Some(test) = test {
+        let perplexity = FoldIn::default().perplexity(&model::<F>(engine), &test.words, rayon::current_num_threads());
+        metrics.insert("test_perplexity", perplexity);
+    }
+    let change = (before - value).abs() / before.abs();
+    let converged = tolerance > 0.0 && change <= tolerance;
+    Measured { objective: value, metrics, converged, advice: "try a larger --alpha or --beta" }
+}

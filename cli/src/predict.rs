@@ -1,0 +1,56 @@
+//! `megagrid predict`: how likely samples have the label 1.
+
+use std::path::PathBuf;
+
+use megagrid_algorithms::blockpg::{Quality, sigmoid};
+use megagrid_datasets::output::{Column, write_table};
+
+use crate::blockpg::{Unseen, normalize, read_samples, saved};
+use crate::common;
+
+/// Writes the probability that each sample has the label 1, by a model of `blockpg`: one number a line, in the order of the
+/// samples. Features that the model does not know count nothing; labels are not looked at but for --quality.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Example:\n  megagrid predict clicks new.libsvm --output probabilities.parquet")]
+pub struct Args {
+    /// The directory that `blockpg --model` wrote.
+    model: PathBuf,
+    /// Labelled samples: a file, directory or .mgrid.
+    samples: PathBuf,
+    /// Write to a file instead: a table (sample, probability) if its name ends in .parquet, else text.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print area under the curve, log loss and accuracy instead, by the labels of the samples.
+    #[arg(long)]
+    quality: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let model = saved::read(&args.model)?;
+    let mut samples = read_samples(&args.samples, None, &model.positive)?;
+    if model.normalize {
+        normalize(&mut samples.data.edges);
+    }
+    let order: Vec<u64> = samples.data.left_names.iter().map(|name| name.parse().unwrap_or(0)).collect();
+    let unseen = Unseen::new(samples, &model.features);
+    let scores = unseen.scores(&model.weights, model.intercept);
+    if args.quality {
+        let Quality { auc, log_loss, accuracy } = Quality::new(&scores, &unseen.labels);
+        return common::print(&format!("auc {auc:.6}\nlog_loss {log_loss:.6}\naccuracy {accuracy:.6}\n"));
+    }
+    // A cache has its samples in another order than the text that it was made of.
+    let mut rows: Vec<(u64, f64)> = order.into_iter().zip(scores.into_iter().map(sigmoid)).collect();
+    rows.sort_by_key(|row| row.0);
+    match &args.output {
+        Some(path) if path.extension().is_some_and(|extension| extension == "parquet") => {
+            let (numbers, chances): (Vec<u64>, Vec<f64>) = rows.into_iter().unzip();
+            let columns = [("sample", Column::U64(numbers.into())), ("probability", Column::F64(chances.into()))];
+            Ok(write_table(path, &columns)?)
+        }
+        output => {
+            let text: String = rows.iter().map(|(_, chance)| format!("{chance:.9}\n")).collect();
+            common::write_text(output.as_deref().unwrap_or("-".as_ref()), &text)
+        }
+    }
+}

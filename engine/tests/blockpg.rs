@@ -1,0 +1,251 @@
+//! Sparse logistic regression on the engine: against a naive proximal gradient method in f64, and itself.
+
+use std::ops::ControlFlow;
+
+use megagrid_algorithms::blockpg::{BlockPg, Certificate, Config, Fit, Margin, Region, State, margins, sequence};
+use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
+use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
+
+/// Samples with labels; values are y x.
+struct Data {
+    signed: GroupedEdges<f32>,
+    labels: Vec<f32>,
+    sample_weights: Vec<f32>,
+    intercept: Option<usize>,
+}
+
+impl Data {
+    /// Makes `samples` samples, each of `features` features with a chance of 0.3, and `copies` of the first feature.
+    fn new(samples: usize, features: usize, copies: usize, intercept: bool, seed: u64) -> Self {
+        let mut random = SplitMix::new(seed, 0);
+        let planted: Vec<f64> =
+            (0..features).map(|j| if j % 3 == 0 { 4.0 * random.unit() - 2.0 } else { 0.0 }).collect();
+        let all = features + copies;
+        let mut list = EdgeList { num_left: samples, num_right: all + usize::from(intercept), ..EdgeList::default() };
+        let (mut labels, mut sample_weights) = (Vec::new(), Vec::new());
+        for sample in 0..samples {
+            let mut values = Vec::new();
+            for feature in 0..features {
+                if random.unit() < 0.3 {
+                    values.push((feature, 2.0 * random.unit() - 0.7));
+                }
+            }
+            let score: f64 = 0.5 + values.iter().map(|(j, x)| x * planted[*j]).sum::<f64>();
+            let label = if random.unit() < 1.0 / (1.0 + (-score).exp()) { 1.0 } else { -1.0 };
+            if let Some(&(0, x)) = values.first() {
+                values.extend((features..all).map(|copy| (copy, x)));
+            }
+            values.extend(intercept.then_some((all, 1.0)));
+            for (feature, x) in values {
+                list.left.push(sample as u32);
+                list.right.push(feature as u32);
+                list.data.push((x * label) as f32);
+            }
+            labels.push(label as f32);
+            sample_weights.push((0.5 + random.unit()) as f32);
+        }
+        let signed = GroupedEdges::new(list, &[Side::Right]);
+        Self { signed, labels, sample_weights, intercept: intercept.then_some(all) }
+    }
+
+    fn engine(&self, config: &Config, values: u64, settings: &Settings) -> Engine<BlockPg> {
+        let fill = |value: &f32, into: &mut [f32]| into[0] = *value;
+        let edge = EdgeInput { len: &|_| 1, fill: &fill };
+        let input = Input { source: &self.signed, edge, capacities: [None, None] };
+        let sequence = sequence(values).unwrap();
+        let engine = Engine::<BlockPg>::bipartite(&input, &sequence, config.state(), settings).unwrap();
+        engine.init_left(|sample, first| {
+            *first.master = Margin::new(0.0, f64::from(self.sample_weights[sample]));
+            *first.sync = first.master.slope();
+        });
+        engine.init_right(|feature, first| {
+            *first.master = Region::new(0.0, if self.intercept == Some(feature) { 0.0 } else { 1.0 }, 1.3);
+        });
+        engine
+    }
+
+    fn certificate(&self, weights: &[f64], config: &Config) -> Certificate {
+        let Self { signed, labels, sample_weights, intercept } = self;
+        let fit = Fit { signed, labels, sample_weights, intercept: *intercept, weights };
+        Certificate::new(&fit, config).unwrap()
+    }
+
+    /// Finds the optimum by proximal gradient steps on all weights, dense and in f64.
+    fn naive(&self, config: &Config) -> Vec<f64> {
+        let (rows, columns) = (self.labels.len(), self.signed.num_vertices(Side::Right));
+        let mut x = vec![vec![0.0; columns]; rows];
+        for j in 0..columns {
+            let fill = &mut |samples: &[u32], values: &[f32]| {
+                samples.iter().zip(values).for_each(|(&i, &value)| x[i as usize][j] = f64::from(value));
+            };
+            self.signed.visit_rows(Side::Right, j..j + 1, fill).unwrap();
+        }
+        let squares: f64 = x
+            .iter()
+            .zip(&self.sample_weights)
+            .map(|(row, &c)| f64::from(c) * row.iter().map(|v| v * v).sum::<f64>())
+            .sum();
+        let step = 1.0 / (0.25 * squares + config.l2);
+        let (mut w, mut before, mut pace) = (vec![0.0; columns], vec![0.0; columns], 1.0_f64);
+        for _ in 0..60_000 {
+            // Nesterov's extrapolation, restarted when it leads uphill.
+            let next_pace = 0.5 * (1.0 + (1.0 + 4.0 * pace * pace).sqrt());
+            let ahead: Vec<f64> = w.iter().zip(&before).map(|(w, b)| w + (pace - 1.0) / next_pace * (w - b)).collect();
+            let mut gradient: Vec<f64> = vec![0.0; columns];
+            for (row, &c) in x.iter().zip(&self.sample_weights) {
+                let margin: f64 = row.iter().zip(&ahead).map(|(x, w)| x * w).sum();
+                let slope = f64::from(c) / (1.0 + margin.exp());
+                gradient.iter_mut().zip(row).for_each(|(g, x)| *g -= slope * x);
+            }
+            let next: Vec<f64> = (0..columns)
+                .map(|j| {
+                    let (l1, l2) = if self.intercept == Some(j) { (0.0, 0.0) } else { (config.l1, config.l2) };
+                    let free = ahead[j] - step * (gradient[j] + l2 * ahead[j]);
+                    free.signum() * (free.abs() - step * l1).max(0.0)
+                })
+                .collect();
+            let uphill: f64 = (0..columns).map(|j| (ahead[j] - next[j]) * (next[j] - w[j])).sum();
+            pace = if uphill > 0.0 { 1.0 } else { next_pace };
+            let change = next.iter().zip(&w).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            before = std::mem::replace(&mut w, next);
+            if change < 1e-14 {
+                break;
+            }
+        }
+        w
+    }
+}
+
+fn settings(workers: usize) -> Settings {
+    let topology = Topology { l2_bytes: 4 << 10, ..Topology::synthetic(1, workers) };
+    Settings { workers, topology, ..Settings::default() }
+}
+
+fn weights(engine: &Engine<BlockPg>) -> Vec<f64> {
+    let right = engine.right();
+    (0..right.len()).map(|feature| right.sync(feature).value).collect()
+}
+
+/// Trains and returns the weights and the certificates after each iteration.
+fn train(
+    data: &Data,
+    config: &Config,
+    values: u64,
+    iterations: u64,
+    settings: &Settings,
+) -> (Vec<f64>, Vec<Certificate>) {
+    let mut engine = data.engine(config, values, settings);
+    let mut certificates = Vec::new();
+    engine
+        .run(iterations, |_, engine| {
+            certificates.push(data.certificate(&weights(engine), config));
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    (weights(&engine), certificates)
+}
+
+#[test]
+fn the_optimum_is_that_of_a_naive_program() {
+    for (intercept, l2) in [(false, 0.0), (true, 0.0), (true, 0.7)] {
+        let data = Data::new(400, 30, 0, intercept, 1);
+        let config = Config { l1: 3.0, l2 };
+        let naive = data.naive(&config);
+        let expected = data.certificate(&naive, &config);
+        assert!(expected.gap < 1e-9, "the naive program has converged: {expected:?}");
+        for workers in 1..=3 {
+            let (found, certificates) = train(&data, &config, 300, 150, &settings(workers));
+            let last = certificates[certificates.len() - 1];
+            assert!(last.gap < 1e-7, "{workers} workers, intercept {intercept}, l2 {l2}: {last:?}");
+            assert!((last.objective / expected.objective - 1.0).abs() < 1e-9);
+            let apart = found.iter().zip(&naive).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(apart < 1e-4, "weights are {apart} apart");
+        }
+    }
+}
+
+#[test]
+fn margins_are_those_of_the_weights() {
+    let data = Data::new(500, 60, 0, true, 2);
+    for workers in 1..=3 {
+        let mut engine = data.engine(&Config { l1: 1.0, l2: 0.0 }, 500, &settings(workers));
+        engine.run(20, |_, _| ControlFlow::Continue(())).unwrap();
+        let expected = margins(&data.signed, &weights(&engine)).unwrap();
+        let left = engine.left();
+        for (sample, margin) in expected.into_iter().enumerate() {
+            let kept = left.master(sample).margin;
+            assert!((kept - margin).abs() < 1e-5, "sample {sample}: kept {kept}, of the weights {margin}");
+        }
+    }
+}
+
+#[test]
+fn copies_of_a_feature_in_one_block_do_not_diverge() {
+    let data = Data::new(400, 20, 64, false, 3);
+    let config = Config { l1: 1.0, l2: 0.0 };
+    let expected = data.certificate(&data.naive(&config), &config);
+    for workers in 1..=2 {
+        // One block of all features, where plain steps of the copies would be 65 times too long.
+        let (_, certificates) = train(&data, &config, u64::MAX, 600, &settings(workers));
+        let last = certificates[certificates.len() - 1];
+        assert!((last.objective / expected.objective - 1.0).abs() < 1e-5, "{last:?}, expected {expected:?}");
+        let rises = certificates[20..].windows(2).filter(|two| two[1].objective > 1.001 * two[0].objective);
+        assert_eq!(rises.count(), 0, "the objective falls once the damping is found");
+    }
+}
+
+#[test]
+fn a_feature_that_rests_returns() {
+    let data = Data::new(400, 30, 0, false, 4);
+    let strong = Config { l1: 60.0, l2: 0.0 };
+    let weak = Config { l1: 1.0, l2: 0.0 };
+    let mut engine = data.engine(&strong, 500, &settings(2));
+    engine.run(30, |_, _| ControlFlow::Continue(())).unwrap();
+    let resting = |engine: &Engine<BlockPg>| {
+        let right = engine.right();
+        (0..right.len()).filter(|&feature| right.sync(feature).resting == 1).collect::<Vec<_>>()
+    };
+    let before = resting(&engine);
+    // All features but for a few rest at a strong penalty; with a weak one most have a weight.
+    assert!(before.len() > 10, "{before:?}");
+    let state = *engine.global();
+    engine.resume(30, State { l1: weak.l1, full: false, ..state });
+    engine.run(200, |_, _| ControlFlow::Continue(())).unwrap();
+    let found = weights(&engine);
+    assert!(before.iter().filter(|&&feature| found[feature] != 0.0).count() > 10);
+    let last = data.certificate(&found, &weak);
+    assert!(last.gap < 1e-7, "{last:?}");
+}
+
+#[test]
+fn two_runs_of_one_shape_are_bit_identical() {
+    let data = Data::new(300, 40, 0, true, 5);
+    let config = Config { l1: 1.0, l2: 0.1 };
+    for workers in 1..=3 {
+        let (first, _) = train(&data, &config, 400, 10, &settings(workers));
+        let (second, _) = train(&data, &config, 400, 10, &settings(workers));
+        assert_eq!(first, second, "{workers} workers");
+    }
+}
+
+#[test]
+fn bounded_delay_reaches_the_same_optimum() {
+    let data = Data::new(400, 30, 0, true, 6);
+    let config = Config { l1: 2.0, l2: 0.0 };
+    for slack in [Some(1), Some(4), None] {
+        let settings = Settings { slack, ..settings(2) };
+        let (_, certificates) = train(&data, &config, 300, 200, &settings);
+        let last = certificates[certificates.len() - 1];
+        assert!(last.gap < 1e-6, "slack {slack:?}: {last:?}");
+    }
+}
+
+#[test]
+fn a_penalty_too_large_leaves_an_empty_model() {
+    let data = Data::new(200, 10, 0, false, 7);
+    let config = Config { l1: 1e6, l2: 0.0 };
+    let (found, certificates) = train(&data, &config, 100, 3, &settings(2));
+    assert!(found.iter().all(|&w| w == 0.0));
+    assert_eq!(certificates[2].nonzeros, 0);
+    assert!(certificates[2].gap.abs() < 1e-12);
+}

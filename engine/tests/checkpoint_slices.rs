@@ -1,0 +1,107 @@
+//! Checkpoints of programs that keep slices on their edges: topic models go on as if they had not stopped.
+
+use std::ops::ControlFlow;
+
+use megagrid_algorithms::lda::counts::TopicCounts;
+use megagrid_algorithms::lda::{Config, Lda, Model, Tokens, Vertices, edge_len, fill_edge};
+use megagrid_engine::checkpoint::{load, save};
+use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
+use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
+use megagrid_stages::{Program, Sequence, Stages};
+use tempfile::tempdir;
+
+const TOPICS: usize = 6;
+const DOCUMENTS: usize = 60;
+const WORDS: usize = 50;
+
+/// Pairs of a document and a word, some of them repeated with the same and with other counts.
+fn documents(seed: u64) -> GroupedEdges<u32> {
+    let mut random = SplitMix::new(seed, 0);
+    let mut list = EdgeList { num_left: DOCUMENTS, num_right: WORDS, ..EdgeList::default() };
+    for _ in 0..1500 {
+        list.left.push(random.below(DOCUMENTS as u64) as u32);
+        list.right.push((random.unit() * random.unit() * WORDS as f64) as u32);
+        list.data.push(1 + random.below(3) as u32);
+    }
+    GroupedEdges::new(list, &[Side::Right])
+}
+
+fn build<D: TopicCounts, W: TopicCounts, S: Stages<Lda<D, W>>>(
+    source: &GroupedEdges<u32>,
+    sequence: &Sequence<Lda<D, W>, S>,
+    config: &Config,
+    capacities: Option<&[Vec<u32>; 2]>,
+    workers: usize,
+) -> Engine<Lda<D, W>> {
+    // Small caches, so that small graphs have many shards.
+    let topology = Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) };
+    let settings = Settings { workers, topology, dims: [TOPICS; 2], ..Settings::default() };
+    let of = |side: usize| capacities.map(|both| both[side].as_slice());
+    let edge = EdgeInput { len: &edge_len, fill: &fill_edge };
+    let input = Input { source, edge, capacities: [of(0), of(1)] };
+    Engine::bipartite(&input, sequence, config.topics(WORDS), &settings).unwrap()
+}
+
+fn run<P: Program>(engine: &mut Engine<P>, last: u64) {
+    engine.run(last, |_, _| ControlFlow::Continue(())).unwrap();
+}
+
+fn model<D: TopicCounts, W: TopicCounts>(engine: &Engine<Lda<D, W>>) -> Model {
+    let (left, right) = (engine.left(), engine.right());
+    let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
+    let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
+    Model::new::<D, W>(&engine.global(), &documents, &words)
+}
+
+fn goes_on<D: TopicCounts, W: TopicCounts>(build: impl Fn(usize) -> Engine<Lda<D, W>>, tokens: i64) {
+    for workers in 1..=3 {
+        let mut straight = build(workers);
+        run(&mut straight, 6);
+        let dir = tempdir().unwrap();
+        let mut first = build(workers);
+        run(&mut first, 3);
+        save(&first, dir.path()).unwrap();
+        let mut second = build(workers);
+        assert_eq!(load(&mut second, dir.path()).unwrap(), 3);
+        assert_eq!(model(&second), model(&first));
+        run(&mut second, 6);
+        assert_eq!(model(&second), model(&straight), "{workers} workers");
+
+        let mut other = build(workers % 3 + 1);
+        load(&mut other, dir.path()).unwrap();
+        assert_eq!(model(&other), model(&first));
+        // Tokens whose topics were of other edges would take counts below zero.
+        run(&mut other, 9);
+        let Model { topics, words, documents } = model(&other);
+        assert_eq!(topics.totals.iter().sum::<i64>(), tokens);
+        for table in [words, documents] {
+            assert_eq!(table.entries.iter().map(|&(_, count)| i64::from(count)).sum::<i64>(), tokens);
+        }
+        save(&other, dir.path()).unwrap();
+    }
+}
+
+#[test]
+fn topic_models_go_on_bit_by_bit_and_on_other_numbers_of_workers() {
+    let source = documents(1);
+    let tokens = Tokens::count(&source).unwrap();
+    let config = Config { clocks: 3, ..Config::new(TOPICS) };
+    let dense = config.dense(&tokens).unwrap();
+    goes_on(|workers| build(&source, &dense, &config, None, workers), tokens.total as i64);
+    let (sparse, capacities) = (config.sparse(&tokens).unwrap(), tokens.capacities(TOPICS));
+    goes_on(|workers| build(&source, &sparse, &config, Some(&capacities), workers), tokens.total as i64);
+}
+
+#[test]
+fn another_corpus_of_the_same_size_is_refused() {
+    let (one, other) = (documents(1), documents(2));
+    let config = Config::new(TOPICS);
+    let of = |source: &GroupedEdges<u32>| {
+        let tokens = Tokens::count(source).unwrap();
+        build(source, &config.dense(&tokens).unwrap(), &config, None, 1)
+    };
+    let dir = tempdir().unwrap();
+    save(&of(&one), dir.path()).unwrap();
+    let error = load(&mut of(&other), dir.path()).unwrap_err().to_string();
+    assert!(error.contains("edge data digest"), "{error}");
+}

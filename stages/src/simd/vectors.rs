@@ -1,0 +1,132 @@
+//! Sixteen numbers at a time, for each level.
+
+use crate::store::ROW_ALIGN;
+
+type Lanes = [f32; ROW_ALIGN];
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Sixteen numbers. The types that implement it are private to this module, and are used where their instruction set was
+/// detected alone. Operations may round once instead of twice where the level can; results differ between levels,
+/// never between runs on one level.
+pub trait Vector: sealed::Sealed + Copy {
+    /// Loads sixteen numbers.
+    fn load(from: &Lanes) -> Self;
+    /// Stores sixteen numbers.
+    fn store(self, to: &mut Lanes);
+    /// Sixteen times one number.
+    fn splat(value: f32) -> Self;
+    /// Returns `self + b`.
+    fn plus(self, b: Self) -> Self;
+    /// Returns `self * b`.
+    fn times(self, b: Self) -> Self;
+    /// Returns `self * b + c`.
+    fn times_plus(self, b: Self, c: Self) -> Self;
+    /// Returns `c - self * b`.
+    fn subtract_from(self, b: Self, c: Self) -> Self;
+    /// Returns the sum of the sixteen.
+    fn sum(self) -> f32;
+    /// Returns the inclusive prefix sums: number `i` is the sum of numbers `0..=i`.
+    fn prefix_sums(self) -> Self;
+    /// Returns a bit for each of the sixteen: whether it is at most `bound`.
+    fn at_most(self, bound: f32) -> u32;
+    /// Takes sixteen packed counts, `count << key_bits | key`, and returns `count * table[key]` for each.
+    ///
+    /// # Panics
+    /// When the table is shorter than `1 << key_bits`, or `key_bits` is not 1 to 31.
+    fn weigh(packed: &[u32; ROW_ALIGN], key_bits: u32, table: &[f32]) -> Self;
+    /// Returns a bit for each of sixteen integers: whether `integer & mask == value`.
+    fn equal(integers: &[u32; ROW_ALIGN], mask: u32, value: u32) -> u32;
+    /// Returns the sums of two vectors, together, which is cheaper than one after the other.
+    #[inline(always)]
+    fn sums(self, b: Self) -> (f32, f32) {
+        (self.sum(), b.sum())
+    }
+}
+
+/// Any processor of the target.
+#[derive(Clone, Copy)]
+pub struct Plain(Lanes);
+
+impl sealed::Sealed for Plain {}
+
+impl Plain {
+    #[inline(always)]
+    fn each(f: impl FnMut(usize) -> f32) -> Self {
+        Self(std::array::from_fn(f))
+    }
+}
+
+impl Vector for Plain {
+    #[inline(always)]
+    fn load(from: &Lanes) -> Self {
+        Self(*from)
+    }
+    #[inline(always)]
+    fn store(self, to: &mut Lanes) {
+        *to = self.0;
+    }
+    #[inline(always)]
+    fn splat(value: f32) -> Self {
+        Self([value; ROW_ALIGN])
+    }
+    #[inline(always)]
+    fn plus(self, b: Self) -> Self {
+        Self::each(|i| self.0[i] + b.0[i])
+    }
+    #[inline(always)]
+    fn times(self, b: Self) -> Self {
+        Self::each(|i| self.0[i] * b.0[i])
+    }
+    // No `mul_add` on the plain path: where the processor has none it is a library call.
+    #[inline(always)]
+    fn times_plus(self, b: Self, c: Self) -> Self {
+        Self::each(|i| self.0[i] * b.0[i] + c.0[i])
+    }
+    #[inline(always)]
+    fn subtract_from(self, b: Self, c: Self) -> Self {
+        Self::each(|i| c.0[i] - self.0[i] * b.0[i])
+    }
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        let eight: [f32; 8] = std::array::from_fn(|i| self.0[i] + self.0[i + 8]);
+        let four: [f32; 4] = std::array::from_fn(|i| eight[i] + eight[i + 4]);
+        (four[0] + four[2]) + (four[1] + four[3])
+    }
+    #[inline(always)]
+    fn prefix_sums(self) -> Self {
+        let mut sum = 0.0;
+        Self::each(|i| {
+            sum += self.0[i];
+            sum
+        })
+    }
+    #[inline(always)]
+    fn at_most(self, bound: f32) -> u32 {
+        self.0.iter().enumerate().map(|(i, &number)| u32::from(number <= bound) << i).sum()
+    }
+    #[inline(always)]
+    fn weigh(packed: &[u32; ROW_ALIGN], key_bits: u32, table: &[f32]) -> Self {
+        let mask = table_mask(key_bits, table);
+        Self::each(|i| (packed[i] >> key_bits) as f32 * table[(packed[i] & mask) as usize])
+    }
+    #[inline(always)]
+    fn equal(integers: &[u32; ROW_ALIGN], mask: u32, value: u32) -> u32 {
+        integers.iter().enumerate().map(|(i, integer)| u32::from(integer & mask == value) << i).sum()
+    }
+}
+
+/// Returns the mask of keys of so many bits, each of which is in the table.
+#[inline(always)]
+fn table_mask(key_bits: u32, table: &[f32]) -> u32 {
+    assert!((1..32).contains(&key_bits) && table.len() >> key_bits > 0, "the table has an item for each key");
+    (1 << key_bits) - 1
+}
+
+#[cfg(target_arch = "x86_64")]
+pub use x86::{Avx2, Avx512};
+
+#[cfg(target_arch = "x86_64")]
+mod x86;

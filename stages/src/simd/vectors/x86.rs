@@ -1,0 +1,227 @@
+//! Vectors of AVX2 and AVX-512.
+//!
+//! SAFETY of every block below: these types are reached through `row_avx2` and `row_avx512` alone, which run where
+//! their features were detected; loads and stores are unaligned and of sixteen numbers, as the array types say; gathers read
+//! at keys of a masked number of bits, for each of which `table_mask` asserts that the table has an item.
+
+use std::arch::x86_64::*;
+
+use super::{Lanes, Vector, sealed, table_mask};
+use crate::store::ROW_ALIGN;
+
+/// One 512-bit register.
+#[derive(Clone, Copy)]
+pub struct Avx512(__m512);
+
+impl sealed::Sealed for Avx512 {}
+
+impl Vector for Avx512 {
+    #[inline(always)]
+    fn load(from: &Lanes) -> Self {
+        // SAFETY: see above.
+        Self(unsafe { _mm512_loadu_ps(from.as_ptr()) })
+    }
+    #[inline(always)]
+    fn store(self, to: &mut Lanes) {
+        // SAFETY: see above.
+        unsafe { _mm512_storeu_ps(to.as_mut_ptr(), self.0) }
+    }
+    #[inline(always)]
+    fn splat(value: f32) -> Self {
+        // SAFETY: see above.
+        Self(unsafe { _mm512_set1_ps(value) })
+    }
+    #[inline(always)]
+    fn plus(self, b: Self) -> Self {
+        // SAFETY: see above.
+        Self(unsafe { _mm512_add_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn times(self, b: Self) -> Self {
+        // SAFETY: see above.
+        Self(unsafe { _mm512_mul_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn times_plus(self, b: Self, c: Self) -> Self {
+        // SAFETY: see above.
+        Self(unsafe { _mm512_fmadd_ps(self.0, b.0, c.0) })
+    }
+    #[inline(always)]
+    fn subtract_from(self, b: Self, c: Self) -> Self {
+        // SAFETY: see above.
+        Self(unsafe { _mm512_fnmadd_ps(self.0, b.0, c.0) })
+    }
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        // SAFETY: see above.
+        unsafe { _mm512_reduce_add_ps(self.0) }
+    }
+    #[inline(always)]
+    fn prefix_sums(self) -> Self {
+        // SAFETY: see above.
+        unsafe {
+            let zero = _mm512_setzero_si512();
+            let mut sums = self.0;
+            sums = _mm512_add_ps(sums, _mm512_castsi512_ps(_mm512_alignr_epi32::<15>(_mm512_castps_si512(sums), zero)));
+            sums = _mm512_add_ps(sums, _mm512_castsi512_ps(_mm512_alignr_epi32::<14>(_mm512_castps_si512(sums), zero)));
+            sums = _mm512_add_ps(sums, _mm512_castsi512_ps(_mm512_alignr_epi32::<12>(_mm512_castps_si512(sums), zero)));
+            sums = _mm512_add_ps(sums, _mm512_castsi512_ps(_mm512_alignr_epi32::<8>(_mm512_castps_si512(sums), zero)));
+            Self(sums)
+        }
+    }
+    #[inline(always)]
+    fn at_most(self, bound: f32) -> u32 {
+        // SAFETY: see above.
+        unsafe { u32::from(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(self.0, _mm512_set1_ps(bound))) }
+    }
+    #[inline(always)]
+    fn weigh(packed: &[u32; ROW_ALIGN], key_bits: u32, table: &[f32]) -> Self {
+        let mask = table_mask(key_bits, table);
+        // SAFETY: see above.
+        unsafe {
+            let packed = _mm512_loadu_si512(packed.as_ptr().cast());
+            let keys = _mm512_and_si512(packed, _mm512_set1_epi32(mask as i32));
+            let counts = _mm512_cvtepi32_ps(_mm512_srl_epi32(packed, _mm_cvtsi32_si128(key_bits as i32)));
+            Self(_mm512_mul_ps(counts, _mm512_i32gather_ps::<4>(keys, table.as_ptr())))
+        }
+    }
+    #[inline(always)]
+    fn equal(integers: &[u32; ROW_ALIGN], mask: u32, value: u32) -> u32 {
+        // SAFETY: see above.
+        unsafe {
+            let integers = _mm512_loadu_si512(integers.as_ptr().cast());
+            let masked = _mm512_and_si512(integers, _mm512_set1_epi32(mask as i32));
+            u32::from(_mm512_cmpeq_epi32_mask(masked, _mm512_set1_epi32(value as i32)))
+        }
+    }
+    #[inline(always)]
+    fn sums(self, b: Self) -> (f32, f32) {
+        // SAFETY: see above.
+        unsafe {
+            // Numbers of both vectors side by side, folded to half the length three times.
+            let sixteen = _mm512_add_ps(_mm512_unpacklo_ps(self.0, b.0), _mm512_unpackhi_ps(self.0, b.0));
+            let eight = _mm256_add_ps(_mm512_castps512_ps256(sixteen), _mm512_extractf32x8_ps::<1>(sixteen));
+            let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            (_mm_cvtss_f32(two), _mm_cvtss_f32(_mm_movehdup_ps(two)))
+        }
+    }
+}
+
+/// Two 256-bit registers.
+#[derive(Clone, Copy)]
+pub struct Avx2(__m256, __m256);
+
+impl sealed::Sealed for Avx2 {}
+
+impl Vector for Avx2 {
+    #[inline(always)]
+    fn load(from: &Lanes) -> Self {
+        // SAFETY: see above.
+        unsafe { Self(_mm256_loadu_ps(from.as_ptr()), _mm256_loadu_ps(from[8..].as_ptr())) }
+    }
+    #[inline(always)]
+    fn store(self, to: &mut Lanes) {
+        // SAFETY: see above.
+        unsafe {
+            _mm256_storeu_ps(to.as_mut_ptr(), self.0);
+            _mm256_storeu_ps(to[8..].as_mut_ptr(), self.1);
+        }
+    }
+    #[inline(always)]
+    fn splat(value: f32) -> Self {
+        // SAFETY: see above.
+        unsafe { Self(_mm256_set1_ps(value), _mm256_set1_ps(value)) }
+    }
+    #[inline(always)]
+    fn plus(self, b: Self) -> Self {
+        // SAFETY: see above.
+        unsafe { Self(_mm256_add_ps(self.0, b.0), _mm256_add_ps(self.1, b.1)) }
+    }
+    #[inline(always)]
+    fn times(self, b: Self) -> Self {
+        // SAFETY: see above.
+        unsafe { Self(_mm256_mul_ps(self.0, b.0), _mm256_mul_ps(self.1, b.1)) }
+    }
+    #[inline(always)]
+    fn times_plus(self, b: Self, c: Self) -> Self {
+        // SAFETY: see above.
+        unsafe { Self(_mm256_fmadd_ps(self.0, b.0, c.0), _mm256_fmadd_ps(self.1, b.1, c.1)) }
+    }
+    #[inline(always)]
+    fn subtract_from(self, b: Self, c: Self) -> Self {
+        // SAFETY: see above.
+        unsafe { Self(_mm256_fnmadd_ps(self.0, b.0, c.0), _mm256_fnmadd_ps(self.1, b.1, c.1)) }
+    }
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        // SAFETY: see above.
+        unsafe {
+            let eight = _mm256_add_ps(self.0, self.1);
+            let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        }
+    }
+    #[inline(always)]
+    fn prefix_sums(self) -> Self {
+        // SAFETY: see above.
+        unsafe {
+            let low = prefix_sums_of_eight(self.0);
+            let last = _mm256_permutevar8x32_ps(low, _mm256_set1_epi32(7));
+            Self(low, _mm256_add_ps(prefix_sums_of_eight(self.1), last))
+        }
+    }
+    #[inline(always)]
+    fn at_most(self, bound: f32) -> u32 {
+        // SAFETY: see above.
+        unsafe {
+            let bound = _mm256_set1_ps(bound);
+            let eight = |x| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LE_OQ>(x, bound)) as u32;
+            eight(self.0) | eight(self.1) << 8
+        }
+    }
+    #[inline(always)]
+    fn weigh(packed: &[u32; ROW_ALIGN], key_bits: u32, table: &[f32]) -> Self {
+        let mask = table_mask(key_bits, table);
+        // SAFETY: see above.
+        unsafe {
+            let (mask, shift) = (_mm256_set1_epi32(mask as i32), _mm_cvtsi32_si128(key_bits as i32));
+            let eight = |packed: &[u32]| {
+                let packed = _mm256_loadu_si256(packed.as_ptr().cast());
+                let counts = _mm256_cvtepi32_ps(_mm256_srl_epi32(packed, shift));
+                _mm256_mul_ps(counts, _mm256_i32gather_ps::<4>(table.as_ptr(), _mm256_and_si256(packed, mask)))
+            };
+            Self(eight(&packed[..8]), eight(&packed[8..]))
+        }
+    }
+    #[inline(always)]
+    fn equal(integers: &[u32; ROW_ALIGN], mask: u32, value: u32) -> u32 {
+        // SAFETY: see above.
+        unsafe {
+            let (mask, value) = (_mm256_set1_epi32(mask as i32), _mm256_set1_epi32(value as i32));
+            let eight = |integers: &[u32]| {
+                let masked = _mm256_and_si256(_mm256_loadu_si256(integers.as_ptr().cast()), mask);
+                _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(masked, value))) as u32
+            };
+            eight(&integers[..8]) | eight(&integers[8..]) << 8
+        }
+    }
+}
+
+/// Prefix sums within a register: within its halves, then the first half's total added to the second.
+///
+/// # Safety
+/// AVX2 is there.
+#[inline(always)]
+unsafe fn prefix_sums_of_eight(x: __m256) -> __m256 {
+    // SAFETY: the caller vouches for AVX2.
+    unsafe {
+        let shifted_by_1 = _mm256_slli_si256::<4>(_mm256_castps_si256(x));
+        let x = _mm256_add_ps(x, _mm256_castsi256_ps(shifted_by_1));
+        let shifted_by_2 = _mm256_slli_si256::<8>(_mm256_castps_si256(x));
+        let x = _mm256_add_ps(x, _mm256_castsi256_ps(shifted_by_2));
+        let low = _mm256_permute2f128_ps::<0x08>(x, x);
+        _mm256_add_ps(x, _mm256_shuffle_ps::<0xff>(low, low))
+    }
+}
