@@ -34,6 +34,9 @@ pub struct Args {
 enum Algorithm {
     /// A recommender, on ratings with planted factors.
     Mf,
+    /// Ranks, on a graph whose ranks are computed by the definition as well.
+    #[value(name = "pagerank")]
+    PageRank,
     /// Topics, on a corpus with planted topics.
     Lda,
     /// A click model, on clicks with planted weights.
@@ -69,6 +72,7 @@ fn options(planted: &RatingsSettings) -> Options {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     match args.algorithm {
         Algorithm::Mf => run_mf(args),
+        Algorithm::PageRank => crate::pagerank::demo::run(&args.common),
         Algorithm::Lda => crate::lda::demo::run(&args.common),
         Algorithm::BlockPg => crate::blockpg::demo::run(&args.common),
     }

@@ -1,5 +1,7 @@
 //! `megagrid pagerank`: ranks the vertices of a directed graph.
 
+pub mod demo;
+
 use std::path::Path;
 use std::time::Instant;
 
@@ -77,19 +79,54 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let config = args.config(&resolved)?;
     let mut phases = Phases::default();
     let prepared = input::graph(&args.source, &args.common, &mut phases)?;
+    let limits = Limits { iterations: args.iterations, tolerance: args.tolerance };
+    let job = Job { prepared, damping, restart: &args.restart, limits, settings };
+    let (record, ranked) = rank(job, &args.common, config, phases)?;
+    if args.common.wants_summary() {
+        let best = listing(&ranked.names, &ranked.scores, SHOWN);
+        common::print(&format!("{}{best}", session::summary(&record)))?;
+    }
+    session::write_record(&record, &args.common)
+}
+
+/// When a run ends.
+#[derive(Clone, Copy)]
+struct Limits {
+    iterations: u64,
+    tolerance: f64,
+}
+
+/// What is to be ranked.
+struct Job<'j> {
+    prepared: Prepared<()>,
+    damping: Damping,
+    /// Names of the vertices to restart at; none: all.
+    restart: &'j [String],
+    limits: Limits,
+    settings: Settings,
+}
+
+/// Ranks, and writes the model if one was asked for.
+fn rank(
+    job: Job<'_>,
+    common: &Common,
+    config: serde_json::Value,
+    mut phases: Phases,
+) -> anyhow::Result<(Record, Ranked)> {
+    let Job { prepared, damping, restart, limits, settings } = job;
     let Prepared { edges, names, .. } = prepared;
-    let sources = sources(&args.restart, &names)?;
-    let checksum = args.common.model.is_some().then(|| input::digest(&edges, |()| 0.0)).transpose()?;
+    let sources = sources(restart, &names)?;
+    let checksum = common.model.is_some().then(|| input::digest(&edges, |()| 0.0)).transpose()?;
     let begin = Instant::now();
     let (mut engine, input) = build(edges, damping, &sources, &settings)?;
-    let done = args.common.checkpoint.begin(&mut engine, &config)?;
+    let done = common.checkpoint.begin(&mut engine, &config)?;
     phases.plan = begin.elapsed().as_secs_f64();
 
     let machine = machine(&engine, &settings);
     let start = Start { input, machine, done, phases };
-    let mut session = Session::begin(&args.common, "pagerank", config, start, args.iterations);
-    engine.run(args.iterations, |report, engine| {
-        session.iteration(report, engine, || measure(&engine.global(), args.tolerance))
+    let mut session = Session::begin(common, "pagerank", config, start, limits.iterations);
+    engine.run(limits.iterations, |report, engine| {
+        session.iteration(report, engine, || measure(&engine.global(), limits.tolerance))
     })?;
     let mut record = session.end()?;
 
@@ -99,14 +136,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     // Scores get their common factor at the end, so that there is a sum only now.
     record.result.metrics.insert("sum", scores.iter().map(|&score| f64::from(score)).sum());
     let ranked = Ranked::new(scores, &names)?;
-    if let (Some(directory), Some(digest)) = (&args.common.model, checksum) {
+    if let (Some(directory), Some(digest)) = (&common.model, checksum) {
         write_model(directory, &record, &digest, &ranked)?;
     }
-    if args.common.wants_summary() {
-        let best = listing(&ranked.names, &ranked.scores, SHOWN);
-        common::print(&format!("{}{best}", session::summary(&record)))?;
-    }
-    session::write_record(&record, &args.common)
+    Ok((record, ranked))
 }
 
 /// Prints what the engine would do.

@@ -48,8 +48,8 @@ impl Corpus {
         Self { data, num_tokens }
     }
 
-    /// Leaves out the words that a filter does not keep; the others keep their order. Documents stay, without words if need
-    /// be.
+    /// Leaves out the words that a filter does not keep; the others keep their order. Documents stay, without words if
+    /// need be.
     #[must_use]
     pub fn keep_words(self, filter: &WordFilter) -> Self {
         if filter.keeps_all() {
@@ -72,8 +72,8 @@ impl Corpus {
         Self::new(Dataset { edges: of_kept, left_names, right_names: Some(names.reorder(&kept)) })
     }
 
-    /// Takes about the fraction `holdout` of the documents out: returns the others, and those. Where a document goes follows
-    /// from the seed and its name. Both parts have the whole vocabulary.
+    /// Takes about the fraction `holdout` of the documents out: returns the others, and those. Where a document goes
+    /// follows from the seed and its name. Both parts have the whole vocabulary.
     ///
     /// # Errors
     /// Where `holdout` is not above 0 and below 1, or leaves no word in one of the parts.
@@ -107,8 +107,8 @@ impl Corpus {
         Ok((train, test))
     }
 
-    /// Renumbers words as in `known`, and leaves out the others: see [`Dataset::with_right_names`]. Returns also how many
-    /// tokens were of words left out.
+    /// Renumbers words as in `known`, and leaves out the others: see [`Dataset::with_right_names`]. Returns also how
+    /// many tokens were of words left out.
     #[must_use]
     pub fn with_words(self, known: &Dictionary) -> (Self, u64) {
         let before = self.num_tokens;

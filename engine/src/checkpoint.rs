@@ -5,10 +5,10 @@
 //! another size or the grid switched off. With the plan that it had it goes on bit by bit as if it had not stopped; deltas
 //! are stored summed, so this holds for programs that apply within an iteration what they add in it.
 //!
-//! Edge data in slices (topic models) are stored, edge by edge in an order that no plan changes. Others are not, and programs
-//! that only read them (PageRank, matrix factorization) lose nothing. A program that writes data of one item per edge cannot
-//! go on from a checkpoint: a digest of such data is part of what a checkpoint and a run must agree on, so the run is refused,
-//! when it loads or when it saves into the same directory again, and not continued wrongly.
+//! Edge data in slices (topic models) are stored, edge by edge in an order that no plan changes. Others are not, and
+//! programs that only read them (PageRank, matrix factorization) lose nothing. A program that writes data of one item per
+//! edge cannot go on from a checkpoint: a digest of such data is part of what a checkpoint and a run must agree on, so the
+//! run is refused, when it loads or when it saves into the same directory again, and not continued wrongly.
 //! Hyper-parameters in the fields of stages are not known here and are the caller's to compare.
 //!
 //! ```text

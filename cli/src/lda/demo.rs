@@ -66,10 +66,7 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
     say(&summary)?;
     session::write_record(&trained.record, common)?;
     say(&found(&trained.model, &*trained.names.get(Side::Right)?, &made.truth))?;
-    say(
-        "\nNext: megagrid lda YOUR-POSTS.txt --format text --lower-case --split punctuation --stop-words english \\\n      \
-         --min-documents 5 --model topics\n",
-    )
+    say("\nNext: megagrid lda YOUR-POSTS.txt --lower-case --split punctuation --stop-words english --model topics\n")
 }
 
 /// Lists the planted topics with the nearest of the model, and says how many are found.

@@ -96,14 +96,14 @@ impl From<PriorChoice> for Prior {
 
 /// Finds the topics of a corpus: for each topic how likely its words are, for each document its mixture of topics.
 ///
-/// Latent Dirichlet allocation by collapsed Gibbs sampling. CORPUS is a UCI bag of words or LDA-C, with the vocabulary in
-/// vocab.* beside it, or plain text with one document a line. The model holds topics.parquet (topic, rank, word,
-/// probability), word_topics.parquet and document_topics.parquet (word or document, topic, tokens; the first being a row of
+/// Latent Dirichlet allocation by collapsed Gibbs sampling. The input is a UCI bag of words or LDA-C, with the vocabulary
+/// in vocab.* beside it, or plain text with one document a line. The model holds topics.parquet (topic, rank, word,
+/// probability), word_topics.parquet and document_topics.parquet (word or document, topic, tokens; the first is a row of
 /// words.parquet or documents.parquet), topic_tokens.npy and alpha.npy ([topics]).
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:
   megagrid lda docword.kos.txt.gz --topics 50 --model kos
-  megagrid lda posts.txt --format text --lower-case --split punctuation --stop-words english --min-documents 5")]
+  megagrid lda posts.txt --lower-case --split punctuation --stop-words english --min-documents 5")]
 pub struct Args {
     #[command(flatten)]
     source: Source,

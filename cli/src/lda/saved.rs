@@ -101,7 +101,8 @@ pub fn read(directory: &Path) -> anyhow::Result<Saved> {
         bail!("{}: not topic counts of {} words; {damaged}", path.display(), words.len());
     };
     let beta = manifest.config.get("beta").and_then(serde_json::Value::as_f64).unwrap_or(0.0) as f32;
-    if alpha.len() != totals.len() || !(beta > 0.0) || totals.is_empty() {
+    let priors_fit = alpha.len() == totals.len() && alpha.iter().all(|&alpha| alpha >= 0.0) && beta > 0.0;
+    if totals.is_empty() || !priors_fit {
         bail!("{}: priors that do not fit {} topics; {damaged}", directory.display(), totals.len());
     }
     let mut topics = Topics::new(&alpha, beta, words.len());

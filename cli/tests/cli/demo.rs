@@ -15,3 +15,11 @@ fn the_demo_comes_near_its_answer() {
     // The noise is 0.5, and 3 % above it is near.
     assert!((0.49..0.515).contains(&error), "{error}");
 }
+
+#[test]
+fn ranks_are_those_of_the_definition() {
+    let text = done(&["demo", "--algorithm", "pagerank"]);
+    let apart = text.split_once("All scores together are ").unwrap().1.split_once(" apart").unwrap().0;
+    assert!(apart.parse::<f64>().unwrap() < 1e-5, "{text}");
+    assert!(text.contains("Next: megagrid pagerank"), "{text}");
+}

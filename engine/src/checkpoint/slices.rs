@@ -1,9 +1,9 @@
 //! Edge data in slices: stored edge by edge, in an order that no plan changes.
 //!
-//! Data of one item per edge are the input's, and are not stored. A slice, whose length is the input's, is what the program
-//! keeps on an edge: the topics of a word's occurrences in a document, say. Its items follow each other in `edges.bin`,
-//! without a header, edges by right row, left row and length. Edges that have all three in common have changed places at
-//! most, which nothing can tell.
+//! Data of one item per edge are the input's, and are not stored. A slice, whose length is the input's, is what the
+//! program keeps on an edge: the topics of a word's occurrences in a document, say. Slices follow each other in
+//! `edges.bin`, without a header, by right row, left row and length. Edges that have all three in common have changed
+//! places at most, which nothing can tell.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
