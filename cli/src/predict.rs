@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use megagrid_algorithms::blockpg::{Quality, sigmoid};
+use megagrid_algorithms::blockpg::Quality;
 use megagrid_datasets::output::{Column, write_table};
 
 use crate::blockpg::{Unseen, normalize, read_samples, saved};
@@ -40,7 +40,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return common::print(&format!("auc {auc:.6}\nlog_loss {log_loss:.6}\naccuracy {accuracy:.6}\n"));
     }
     // A cache has its samples in another order than the text that it was made of.
-    let mut rows: Vec<(u64, f64)> = order.into_iter().zip(scores.into_iter().map(sigmoid)).collect();
+    let chances = scores.iter().map(|score| 1.0 / (1.0 + (-score).exp()));
+    let mut rows: Vec<(u64, f64)> = order.into_iter().zip(chances).collect();
     rows.sort_by_key(|row| row.0);
     match &args.output {
         Some(path) if path.extension().is_some_and(|extension| extension == "parquet") => {

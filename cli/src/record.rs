@@ -94,6 +94,8 @@ pub struct Iteration {
     pub wait_seconds: f64,
     /// Seconds in Apply and GlobalSync, mean over workers.
     pub sync_seconds: f64,
+    /// The busiest worker's seconds in Exchange over the mean.
+    pub imbalance: f64,
     /// Bytes sent to other processes.
     pub sent_bytes: u64,
     /// Edges that Exchanges ran on.
@@ -111,6 +113,8 @@ pub struct Outcome {
     pub iterations: u64,
     /// Median over iterations after the first.
     pub edges_per_second: Option<f64>,
+    /// The busiest worker's seconds in Exchange over the mean, median over iterations.
+    pub imbalance: Option<f64>,
     /// Why it ended: `iterations`, `tolerance`, `interrupt`.
     pub ended_by: &'static str,
 }
@@ -118,13 +122,18 @@ pub struct Outcome {
 /// Returns the median edges per second over iterations after the first, or of the only one.
 pub fn edges_per_second(iterations: &[Iteration]) -> Option<f64> {
     let counted = if iterations.len() > 1 { &iterations[1..] } else { iterations };
-    let mut rates: Vec<f64> = counted.iter().map(|one| one.updates as f64 / one.seconds.max(1e-9)).collect();
-    rates.sort_by(f64::total_cmp);
-    let middle = rates.len() / 2;
-    match rates.len() {
+    median(counted.iter().map(|one| one.updates as f64 / one.seconds.max(1e-9)))
+}
+
+/// Returns the median; `None` of nothing.
+pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
         0 => None,
-        n if n % 2 == 1 => Some(rates[middle]),
-        _ => Some((rates[middle - 1] + rates[middle]) / 2.0),
+        n if n % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
     }
 }
 

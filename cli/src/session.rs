@@ -125,6 +125,7 @@ impl<'o> Session<'o> {
             compute_seconds: report.compute_seconds,
             wait_seconds: report.wait_seconds,
             sync_seconds: report.sync_seconds,
+            imbalance: report.imbalance,
             sent_bytes: report.sent_bytes,
             updates: report.updates,
         });
@@ -174,6 +175,7 @@ impl<'o> Session<'o> {
             record.result.metrics = last.metrics.clone();
         }
         record.result.edges_per_second = record::edges_per_second(&record.iterations);
+        record.result.imbalance = record::median(record.iterations.iter().map(|one| one.imbalance));
         record.peak_rss_bytes = record::peak_rss_bytes();
         if record.result.ended_by != "interrupt" {
             return Ok(self.record);
@@ -225,6 +227,9 @@ pub fn summary(record: &Record) -> String {
         let Machine { workers, vector, .. } = record.machine;
         let unit = if record.command == "lda" { "tokens" } else { "edges" };
         text.push_str(&format!(", {} {unit}/s with {workers} workers ({vector})", progress::engineering(rate)));
+    }
+    if let Some(imbalance) = record.result.imbalance.filter(|_| record.machine.workers > 1) {
+        text.push_str(&format!(", busiest worker {imbalance:.2} of the mean"));
     }
     text.push_str(&format!(
         "\n  seconds: load {load:.2}, partition {partition:.2}, plan {plan:.2}, train {train:.2}, evaluate {evaluate:.2}\n"

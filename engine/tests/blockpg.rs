@@ -55,11 +55,11 @@ impl Data {
         let sequence = sequence(values).unwrap();
         let engine = Engine::<BlockPg>::bipartite(&input, &sequence, config.state(), settings).unwrap();
         engine.init_left(|sample, first| {
-            *first.master = Margin::new(0.0, f64::from(self.sample_weights[sample]));
+            *first.master = Margin::new(0.0, self.sample_weights[sample]);
             *first.sync = first.master.slope();
         });
         engine.init_right(|feature, first| {
-            *first.master = Region::new(0.0, if self.intercept == Some(feature) { 0.0 } else { 1.0 }, 1.3);
+            *first.master = Region::new(if self.intercept == Some(feature) { 0.0 } else { 1.0 }, 1.3);
         });
         engine
     }

@@ -1,4 +1,4 @@
-//! What all workers know, and how it follows from what they find: damping, and which features are visited.
+//! What all workers know, and the damping that follows from what they find.
 
 use megagrid_stages::{Combine, GlobalSync};
 use serde::{Deserialize, Serialize};
@@ -74,28 +74,5 @@ impl GlobalSync<BlockPg> for Damp {
     }
 }
 
-/// Decides which features the next iteration visits.
-pub struct Survey;
-
-impl GlobalSync<BlockPg> for Survey {
-    fn apply(&self, _: Totals, state: &mut State) {
-        let found = std::mem::take(&mut state.found);
-        if state.full {
-            (state.full_violation, state.partial) = (found.violation, 0);
-        }
-        state.threshold = found.violation * THRESHOLD;
-        state.was_full = state.full;
-        state.partial += 1;
-        state.full = found.violation <= FULL_BELOW * state.full_violation || state.partial > MAX_PARTIAL;
-        state.last = found;
-    }
-}
-
 /// How much of the damping above 1 is left after a block.
 const DECAY: f64 = 0.95;
-/// The threshold of rest, as a part of the violation in the last iteration.
-const THRESHOLD: f64 = 0.02;
-/// A full iteration follows when the violation is below this part of that in the last full one.
-const FULL_BELOW: f64 = 0.3;
-/// Or after so many that were not.
-const MAX_PARTIAL: u64 = 5;

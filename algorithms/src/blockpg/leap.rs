@@ -1,37 +1,98 @@
-//! Leaps: after each iteration the best step in the plane of the iteration's change and of the last leap's, which makes of
-//! slow block steps a method of conjugate directions.
+//! Leaps: after each iteration the best step in the space of the last few iterations' changes, which makes of slow block
+//! steps a method of conjugate directions.
 //!
-//! Where features nearly add up to each other, block steps zigzag along a valley. With p and q the change of the weights, and
-//! of the margins, in the iteration and in the last leap, the objective's quadratic model in the plane takes sums over
-//! samples and features alone:
+//! Where features nearly add up to each other, block steps zigzag along a valley. With p_k and q_k the changes of the weights,
+//! and of the margins, since the last leap and from leap to leap before it, the objective's quadratic model in the space that
+//! they span takes sums over samples and features alone:
 //!
 //! | stage | reads | writes |
 //! |---|---|---|
-//! | [`Aim`] | q of samples, p of features | the step in the plane |
+//! | [`Aim`] | q of samples, p of features | the step in the space |
 //! | [`Plan`], each feature | its p, the step | where the step leads, how soon a weight is zero |
 //! | [`Limit`] | these, the largest q | the part of the step that changes no sign and no margin by more than 1 |
 //! | [`Leap`], each feature | the part | weight |
 //! | [`super::Shift`], each value of a feature that changed | change of the weight | change of the margin |
 //! | [`Land`], each sample | change of the margin | margin, cτ, cτ(1 − τ) |
 
-use megagrid_stages::{Apply, Combine, Context, GlobalSync, MasterView, TotalView};
+use megagrid_stages::{Apply, Combine, Context, GlobalSync, MasterView, Sequence, Stages, TotalView};
 use serde::{Deserialize, Serialize};
 
-use super::{BlockPg, Feature, Sample, State, Totals, Weight};
+use super::{BlockPg, Feature, Sample, Shift, State, Totals, Weight};
 
-/// Sums of the model in the plane: of two directions a and b, what goes with a, b, aa, ab and bb.
+/// Changes that span the space of a leap: the one since the last leap, and those before it.
+pub(super) const DIRECTIONS: usize = 5;
+
+/// A quadratic model in the space of a leap.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Model {
+    /// Slope along each direction.
+    slopes: [f64; DIRECTIONS],
+    /// Curvature of pairs of directions.
+    curvatures: [[f64; DIRECTIONS]; DIRECTIONS],
+}
+
+impl Model {
+    /// Adds a vertex with a slope and a curvature, and what it changed by in each direction.
+    #[inline(always)]
+    fn add(&mut self, slope: f64, curvature: f64, changes: [f32; DIRECTIONS]) {
+        let changes = changes.map(f64::from);
+        for (k, &change) in changes.iter().enumerate() {
+            self.slopes[k] += slope * change;
+            for (l, &other) in changes.iter().enumerate() {
+                self.curvatures[k][l] += curvature * change * other;
+            }
+        }
+    }
+
+    /// Returns where the model is least, by elimination. A direction that others make up but for rounding is left out.
+    fn minimum(&self) -> [f64; DIRECTIONS] {
+        let (mut matrix, mut step) = (self.curvatures, self.slopes.map(|slope| -slope));
+        let mut used = [false; DIRECTIONS];
+        for k in 0..DIRECTIONS {
+            let (pivot, above) = (matrix[k][k], matrix[k]);
+            used[k] = pivot > DEPENDENT * self.curvatures[k][k];
+            for row in (0..DIRECTIONS).filter(|&row| used[k] && row != k) {
+                let factor = matrix[row][k] / pivot;
+                matrix[row].iter_mut().zip(above).for_each(|(entry, above)| *entry -= factor * above);
+                step[row] -= factor * step[k];
+            }
+        }
+        std::array::from_fn(|k| if used[k] { step[k] / matrix[k][k] } else { 0.0 })
+    }
+}
+
+impl Combine for Model {
+    fn combine(&mut self, from: &mut Self) {
+        self.slopes.combine(&mut from.slopes);
+        self.curvatures.combine(&mut from.curvatures);
+    }
+}
+
+/// What a leap is decided from.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Sums {
-    /// Slope and curvature of the loss.
-    loss: [f64; 5],
-    /// Of l2/2 |w|², over l2.
-    squares: [f64; 5],
-    /// Slope of l1 |w|₁, over l1.
-    sizes: [f64; 2],
+    loss: Model,
+    /// Of |w|²/2, the penalty factors included.
+    squares: Model,
+    /// Slopes of |w|₁, the penalty factors included.
+    sizes: [f64; DIRECTIONS],
     /// The largest changes of a margin.
-    spans: [f64; 2],
+    spans: [f64; DIRECTIONS],
     /// One over the part of the step at which the first weight is zero.
     hurry: f64,
+}
+
+impl Sums {
+    /// Returns the model of the whole objective.
+    fn model(&self, l1: f64, l2: f64) -> Model {
+        let Self { loss, squares, sizes, .. } = self;
+        Model {
+            slopes: std::array::from_fn(|k| loss.slopes[k] + l1 * sizes[k] + l2 * squares.slopes[k]),
+            curvatures: std::array::from_fn(|k| {
+                std::array::from_fn(|l| loss.curvatures[k][l] + l2 * squares.curvatures[k][l])
+            }),
+        }
+    }
 }
 
 impl Combine for Sums {
@@ -40,27 +101,23 @@ impl Combine for Sums {
         self.loss.combine(&mut from.loss);
         self.squares.combine(&mut from.squares);
         self.sizes.combine(&mut from.sizes);
-        self.spans = [0, 1].map(|n| self.spans[n].max(from.spans[n]));
+        self.spans = std::array::from_fn(|k| self.spans[k].max(from.spans[k]));
         self.hurry = self.hurry.max(from.hurry);
     }
 }
 
-fn products(slope: f64, curvature: f64, [a, b]: [f64; 2]) -> [f64; 5] {
-    [slope * a, slope * b, curvature * a * a, curvature * a * b, curvature * b * b]
-}
-
-/// The step in the plane.
+/// The step in the space.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Heading {
-    /// Along the iteration's change, and along the last leap's.
-    step: [f64; 2],
+    /// Along each direction.
+    step: [f64; DIRECTIONS],
     /// The largest change of a margin on the whole way.
     span: f64,
     /// The part of the way that is gone.
     part: f64,
 }
 
-/// Finds the step in the plane.
+/// Finds the step in the space.
 pub struct Aim;
 
 impl GlobalSync<BlockPg> for Aim {
@@ -68,33 +125,23 @@ impl GlobalSync<BlockPg> for Aim {
     const RIGHT: bool = true;
 
     fn aggregate_left(&self, sample: TotalView<'_, Sample>, worker: &mut Totals) {
-        let [slope, curvature] = sample.sync.map(f64::from);
-        let [anchor, last] = sample.master.course;
-        let q = [sample.master.margin - anchor, last];
-        worker.leap.loss.combine(&mut products(-slope, curvature, q));
-        worker.leap.spans = [0, 1].map(|n| worker.leap.spans[n].max(q[n].abs()));
+        let ([slope, curvature], changes) = (*sample.sync, sample.master.course);
+        worker.leap.loss.add(-f64::from(slope), f64::from(curvature), changes);
+        worker.leap.spans = std::array::from_fn(|k| worker.leap.spans[k].max(f64::from(changes[k].abs())));
     }
 
     fn aggregate_right(&self, feature: TotalView<'_, Feature>, worker: &mut Totals) {
         let (w, region) = (feature.sync.value, feature.master);
         if w != 0.0 {
-            let p = [w - region.course[0], region.course[1]];
-            worker.leap.sizes.combine(&mut p.map(|p| region.penalty * w.signum() * p));
-            worker.leap.squares.combine(&mut products(region.penalty * w, region.penalty, p));
+            let (course, sums) = (region.course, &mut worker.leap);
+            sums.squares.add(region.penalty * w, region.penalty, course);
+            sums.sizes.combine(&mut course.map(|change| region.penalty * w.signum() * f64::from(change)));
         }
     }
 
     fn apply(&self, total: Totals, state: &mut State) {
-        let Sums { loss, squares, sizes, spans, .. } = total.leap;
-        let [a, b, aa, ab, bb] =
-            std::array::from_fn(|n| loss[n] + state.l2 * squares[n] + sizes.get(n).map_or(0.0, |size| state.l1 * size));
-        let determinant = aa * bb - ab * ab;
-        let step = if determinant > PARALLEL * aa * bb {
-            [(ab * b - bb * a) / determinant, (ab * a - aa * b) / determinant]
-        } else {
-            [if aa > 0.0 { -a / aa } else { 0.0 }, 0.0]
-        };
-        let span = step[0].abs() * spans[0] + step[1].abs() * spans[1];
+        let step = total.leap.model(state.l1, state.l2).minimum();
+        let span = step.iter().zip(total.leap.spans).map(|(step, span)| step.abs() * span).sum();
         state.heading = Heading { step, span, part: 0.0 };
     }
 }
@@ -105,8 +152,9 @@ pub struct Plan;
 impl Apply<BlockPg, Feature> for Plan {
     #[inline(always)]
     fn apply(&self, feature: MasterView<'_, Feature>, cx: &mut Context<'_, BlockPg>) {
-        let (w, region, [a, b]) = (feature.sync.value, feature.master, cx.global.heading.step);
-        region.ahead = if w == 0.0 { 0.0 } else { a * (w - region.course[0]) + b * region.course[1] };
+        let (w, region) = (feature.sync.value, feature.master);
+        let along = |(step, change): (&f64, f32)| step * f64::from(change);
+        region.ahead = if w == 0.0 { 0.0 } else { cx.global.heading.step.iter().zip(region.course).map(along).sum() };
         if region.ahead * w < 0.0 {
             cx.worker.leap.hurry = cx.worker.leap.hurry.max(-region.ahead / w);
         }
@@ -133,7 +181,7 @@ impl Apply<BlockPg, Feature> for Leap {
         let goal = w + cx.global.heading.part * feature.master.ahead;
         let value = if goal.abs() < ROUNDING * w.abs() { 0.0 } else { goal };
         *feature.sync = Weight { value, resting };
-        feature.master.course = [value, value - feature.master.course[0]];
+        feature.master.course = turned(feature.master.course, value - w);
     }
 }
 
@@ -150,13 +198,50 @@ impl Apply<BlockPg, Sample> for Land {
             state.margin += *sample.delta;
             *sample.sync = state.slope();
         }
-        state.course = [state.margin, state.margin - state.course[0]];
+        state.course = turned(state.course, *sample.delta);
     }
 }
 
-/// Directions whose determinant is below this part of the product of their curvatures count as one.
-const PARALLEL: f64 = 1e-10;
+/// Lets a leap follow what a sequence does.
+pub fn then_leap<S: Stages<BlockPg>>(
+    sequence: Sequence<BlockPg, S>,
+) -> Sequence<BlockPg, impl Stages<BlockPg> + use<S>> {
+    sequence.global_sync(Aim).apply_right(Plan).global_sync(Limit).apply_right(Leap).exchange(Shift).apply_left(Land)
+}
+
+/// Begins a new direction: the last leap's change joins the one that led to it, the oldest is forgotten.
+fn turned(mut course: [f32; DIRECTIONS], change: f64) -> [f32; DIRECTIONS] {
+    course[0] += change as f32;
+    course.rotate_right(1);
+    course[0] = 0.0;
+    course
+}
+
+/// Directions with less than this part of their curvature beside the others' are made up of them.
+const DEPENDENT: f64 = 1e-9;
 /// No leap changes a margin by more.
 const LONGEST: f64 = 1.0;
 /// A weight that a leap leaves with this part of itself is zero but for rounding.
 const ROUNDING: f64 = 1e-9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_slopes_at_the_minimum_even_if_directions_depend_on_each_other() {
+        let mut model = Model::default();
+        for n in 0..40_u16 {
+            let value = |k: u16| f32::from((n * 7 + k * 13 + n * n * k) % 17) - 8.0;
+            let [a, b, c] = [value(1), value(2), value(3)];
+            // The third is the sum of the first two, the fifth is nothing.
+            model.add(f64::from(value(4)), 1.0 + f64::from(n), [a, b, a + b, c, 0.0]);
+        }
+        let step = model.minimum();
+        for (slope, row) in model.slopes.iter().zip(&model.curvatures) {
+            let there = slope + row.iter().zip(step).map(|(curvature, step)| curvature * step).sum::<f64>();
+            assert!(there.abs() < 1e-9, "{there} at {step:?}");
+        }
+        assert_eq!([step[2], step[4]], [0.0, 0.0]);
+    }
+}

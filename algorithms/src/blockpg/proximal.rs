@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use super::leap::DIRECTIONS;
 use super::{State, Totals, sigmoid};
 
 /// What a sample's master knows.
@@ -11,36 +12,36 @@ pub struct Margin {
     /// y w·x.
     pub margin: f64,
     /// The sample's weight c.
-    pub weight: f64,
-    /// The margin after the last leap, and its change from the one before to the last.
-    pub course: [f64; 2],
+    pub weight: f32,
+    /// What the margin has changed by since the last leap, and from leap to leap before it.
+    pub course: [f32; DIRECTIONS],
 }
 
 impl Margin {
     /// Begins with a margin, and the sample's weight.
     #[must_use]
-    pub fn new(margin: f64, weight: f64) -> Self {
-        Self { margin, weight, course: [margin, 0.0] }
+    pub fn new(margin: f64, weight: f32) -> Self {
+        Self { margin, weight, ..Self::default() }
     }
 
     /// Returns cτ and cτ(1 − τ).
     #[inline(always)]
     #[must_use]
     pub fn slope(&self) -> [f32; 2] {
-        let rate = sigmoid(-self.margin);
+        let rate = sigmoid(-self.margin as f32);
         let slope = self.weight * rate;
-        [slope as f32, (slope * (1.0 - rate)) as f32]
+        [slope, slope * (1.0 - rate)]
     }
 
-    /// Shifts the margin from where cτ and cτ(1 − τ) are `old`, tells the worker the curvature on the way, and returns them anew.
+    /// Shifts the margin, tells the worker the curvature on the way from where cτ and cτ(1 − τ) were `old`, and returns them
+    /// anew.
     #[inline(always)]
     #[must_use]
     pub fn shift(&mut self, change: f64, old: [f32; 2], worker: &mut Totals) -> [f32; 2] {
         self.margin += change;
-        let new = self.slope();
-        // Of a short step the slope's change is lost in rounding, and the curvature is that of its start.
-        let bend = if change.abs() > SHORT { f64::from(old[0] - new[0]) } else { f64::from(old[1]) * change };
-        worker.curvature[1] += bend * change;
+        let (new, change) = (self.slope(), change as f32);
+        self.course[0] += change;
+        worker.curvature[1] += f64::from(0.5 * (old[1] + new[1]) * change * change);
         new
     }
 }
@@ -83,18 +84,19 @@ pub struct Region {
     pub reach: f32,
     /// No step is longer.
     pub trust: f32,
-    /// The weight after the last leap, and its change from the one before to the last.
-    pub course: [f64; 2],
     /// Where the next leap leads, before it is limited.
     pub ahead: f64,
+    /// What the weight has changed by since the last leap, and from leap to leap before it.
+    pub course: [f32; DIRECTIONS],
+    padding: u32,
 }
 
 impl Region {
     /// The region of a feature before its first step.
     #[must_use]
-    pub fn new(weight: f64, penalty: f64, reach: f32) -> Self {
+    pub fn new(penalty: f64, reach: f32) -> Self {
         let reach = reach.max(f32::MIN_POSITIVE);
-        Self { penalty, reach, trust: FIRST_SHIFT / reach, course: [weight, 0.0], ahead: 0.0 }
+        Self { penalty, reach, trust: FIRST_SHIFT / reach, ..Self::default() }
     }
 
     /// Takes a proximal Newton step within the trust region, and tells the worker what it found.
@@ -117,6 +119,7 @@ impl Region {
         let trust = f64::from(self.trust) / state.damping;
         let near = goal.clamp(w - trust, w + trust);
         let d = near - w;
+        self.course[0] += d as f32;
         self.trust = (2.0 * d.abs() as f32 + MORE_SHIFT / self.reach).min(LAST_SHIFT / self.reach);
         let resting = u64::from(w == 0.0 && near == 0.0 && g.abs() < l1 - state.threshold);
         worker.curvature[0] += u * d * d;
@@ -134,7 +137,5 @@ const MORE_SHIFT: f32 = 0.1;
 const LAST_SHIFT: f32 = 5.0;
 /// Keeps a step finite where there is no curvature.
 const TINY: f64 = 1e-10;
-/// A change of a margin that is short.
-const SHORT: f64 = 0.01;
 /// Steps are this much shorter than Newton's.
 const SAFETY: f64 = 1.1;

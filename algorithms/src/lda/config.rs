@@ -3,11 +3,11 @@
 use std::io;
 
 use megagrid_partition::EdgeSource;
-use megagrid_stages::{BatchOrder, BatchSize, Error as SequenceError, MiniBatch, Sequence, Side, Stages};
+use megagrid_stages::{Error as SequenceError, Sequence, Side, Stages};
 
 use super::counts::{capacity, topic_bits};
 use super::dense::{self, Dense};
-use super::program::{MergeTotals, Topics, refresh_interval};
+use super::program::Topics;
 use super::sparse::{self, Sparse};
 use super::{FitPrior, Prior};
 use crate::Error;
@@ -42,7 +42,8 @@ pub struct Config {
     pub alpha: f32,
     /// Prior weight of each word in a topic.
     pub beta: f32,
-    /// Whether and how the document prior is fitted.
+    /// Whether and how the document prior is fitted. A fixed alpha well above the documents' own blurs topics: 50/K = 5 where
+    /// topics were planted with 0.1 recovers next to none, fitted from there on all but a few.
     pub prior: Prior,
     /// Share of the tokens whose first topic is drawn uniformly; the others' is drawn given the tokens placed before.
     /// 0 begins at the highest likelihood, but often stays with planted topics merged; 1 is the textbook's start.
@@ -51,7 +52,19 @@ pub struct Config {
     pub clocks: u64,
 }
 
-/// Share of uniform first topics: finds planted topics as well as 1 does, many iterations sooner (measured).
+/// Share of uniform first topics: the smallest that finds planted topics nearly as well as a uniform start does.
+///
+/// | share | topics recovered | log likelihood per token |
+/// |---|---|---|
+/// | 0 | | -11.52 |
+/// | 0.05 | 80 % | -11.70 |
+/// | 0.1 | 89 % | -11.76 |
+/// | 0.2 | 94 % | -11.83 |
+/// | 1 | 99 % | -11.92 |
+///
+/// Recovered: of ten planted topics, fitting twelve and a symmetric prior, after 200 iterations (mean of 8 runs; after 500 with
+/// 0.2 and 1 98 % and 100 %). Likelihood: 3 M generated tokens, 1000 topics, alpha 0.05, after 20 iterations. So less may be better
+/// where there are many more topics than the corpus has.
 pub const DEFAULT_UNIFORM_SHARE: f32 = 0.2;
 
 /// Clocks of an iteration: more cost waiting, fewer cost likelihood where many workers begin together.
@@ -105,11 +118,7 @@ impl Config {
     /// # Errors
     /// No clocks.
     pub fn dense(&self, corpus: &Tokens) -> Result<Sequence<Dense, impl Stages<Dense> + use<>>, SequenceError> {
-        let refresh = refresh_interval(self.num_topics, corpus.total);
-        let sample = dense::Sample { refresh, uniform_share: self.uniform_share };
-        let batch = BatchSize::Edges(self.batch(corpus));
-        let fit = self.fit();
-        Sequence::new().mini_batch(batch, move |b| b.exchange(sample).global_sync(MergeTotals)).global_sync(fit).build()
+        dense::sequence(self, corpus)
     }
 
     /// Builds an iteration of the sparse sampler: random documents together, and their tokens word by word.
@@ -117,19 +126,16 @@ impl Config {
     /// # Errors
     /// No clocks.
     pub fn sparse(&self, corpus: &Tokens) -> Result<Sequence<Sparse, impl Stages<Sparse> + use<>>, SequenceError> {
-        let sample =
-            sparse::Sample::new(self.num_topics, refresh_interval(self.num_topics, corpus.total), self.uniform_share);
-        let size = BatchSize::EdgesOf(Side::Left, self.batch(corpus));
-        let batch = MiniBatch { size, order: BatchOrder::RandomBlocks };
-        let fit = self.fit();
-        Sequence::new().mini_batch(batch, move |b| b.exchange(sample).global_sync(MergeTotals)).global_sync(fit).build()
+        sparse::sequence(self, corpus)
     }
 
-    fn batch(&self, corpus: &Tokens) -> u64 {
+    /// Returns the edges of a clock.
+    pub(super) fn batch(&self, corpus: &Tokens) -> u64 {
         corpus.edges.div_ceil(self.clocks.max(1)).max(1)
     }
 
-    fn fit(&self) -> FitPrior {
+    /// Returns the stage that ends an iteration.
+    pub(super) fn fit(&self) -> FitPrior {
         FitPrior { prior: self.prior, num_topics: self.num_topics }
     }
 }

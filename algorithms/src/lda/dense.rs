@@ -7,9 +7,12 @@
 
 use megagrid_stages::kernels::draw::{Change, SmoothedProduct, draw};
 use megagrid_stages::simd::{RowKernel, Vector, row_kernel};
-use megagrid_stages::{Exchange, Row, Update, UpdateView};
+use megagrid_stages::{BatchSize, Error, Exchange, Row, Sequence, Stages, Update, UpdateView};
 
-use super::program::{Cx, Document, Lda, Topics, UNASSIGNED, Word, Worker, first_topic, without_one};
+use super::program::{
+    Cx, Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker, first_topic, refresh_interval, without_one,
+};
+use super::{Config, Tokens as Corpus};
 
 /// The program: a row of counts at each document and word.
 pub type Dense = Lda<Row<f32>, Row<f32>>;
@@ -96,4 +99,18 @@ impl RowKernel for Tokens<'_> {
             worker.move_token(old, new as u16);
         }
     }
+}
+
+/// An iteration: tokens in random order.
+///
+/// # Errors
+/// No clocks.
+pub fn sequence(config: &Config, corpus: &Corpus) -> Result<Sequence<Dense, impl Stages<Dense> + use<>>, Error> {
+    let refresh = refresh_interval(config.num_topics, corpus.total);
+    let sample = Sample { refresh, uniform_share: config.uniform_share };
+    let batch = BatchSize::Edges(config.batch(corpus));
+    Sequence::new()
+        .mini_batch(batch, move |b| b.exchange(sample).global_sync(MergeTotals))
+        .global_sync(config.fit())
+        .build()
 }

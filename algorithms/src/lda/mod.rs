@@ -18,7 +18,8 @@
 //! looked at every few thousand tokens, so that it may be out of date by what other workers do within a clock.
 //!
 //! First topics: the first iteration draws most tokens' topics given the tokens placed before, the others' uniformly
-//! ([`Config::uniform_share`]).
+//! ([`Config::uniform_share`]). A chain may stay with two true topics in one of its own and another in halves; a few topics more
+//! than are expected make that rare, and change the others little.
 //!
 //! Input: how often words occur in documents. Memory, beside 2 bytes a token and 8 an edge: see [`Sampler`]. Not for: texts of a
 //! few words, whose mixtures are as good as the prior.

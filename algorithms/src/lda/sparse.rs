@@ -21,10 +21,15 @@
 use megagrid_stages::kernels::dot;
 use megagrid_stages::kernels::draw::{Change, PackedProduct, Product, draw, find_packed};
 use megagrid_stages::simd::{RowKernel, Vector, row_kernel};
-use megagrid_stages::{Exchange, ReadView, Update, UpdateView};
+use megagrid_stages::{
+    BatchOrder, BatchSize, Error, Exchange, MiniBatch, ReadView, Sequence, Side, Stages, Update, UpdateView,
+};
 
 use super::counts::{Packed, Table, has_all_topics, topic_bits};
-use super::program::{Cx, Document, Lda, Topics, UNASSIGNED, Word, Worker, first_topic, without_one};
+use super::program::{
+    Cx, Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker, first_topic, refresh_interval, without_one,
+};
+use super::{Config, Tokens as Corpus};
 
 /// The program: packed counts at documents, at words packed or dense by their number of tokens.
 pub type Sparse = Lda<Packed, Table>;
@@ -55,8 +60,10 @@ pub struct Sample {
 }
 
 impl Sample {
-    pub(super) fn new(num_topics: usize, refresh: u32, uniform_share: f32) -> Self {
-        Self { num_topics, topic_bits: topic_bits(num_topics), refresh, uniform_share }
+    fn new(config: &Config, corpus: &Corpus) -> Self {
+        let Config { num_topics, uniform_share, .. } = *config;
+        let refresh = refresh_interval(num_topics, corpus.total);
+        Self { num_topics, topic_bits: topic_bits(num_topics), uniform_share, refresh }
     }
 
     /// Copies the totals, and makes phi that of a word without tokens.
@@ -305,4 +312,18 @@ fn move_in_word(entries: &mut [u32], num_topics: usize, old: u16, new: u16, work
         scratch.shift(usize::from(old), -worker.inverse[usize::from(old)], global);
     }
     scratch.shift(topic, worker.inverse[topic], global);
+}
+
+/// An iteration: random documents together, and their tokens word by word.
+///
+/// # Errors
+/// No clocks.
+pub fn sequence(config: &Config, corpus: &Corpus) -> Result<Sequence<Sparse, impl Stages<Sparse> + use<>>, Error> {
+    let sample = Sample::new(config, corpus);
+    let batch =
+        MiniBatch { size: BatchSize::EdgesOf(Side::Left, config.batch(corpus)), order: BatchOrder::RandomBlocks };
+    Sequence::new()
+        .mini_batch(batch, move |b| b.exchange(sample).global_sync(MergeTotals))
+        .global_sync(config.fit())
+        .build()
 }

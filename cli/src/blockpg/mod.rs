@@ -75,7 +75,7 @@ pub struct Options {
     /// Begin from the weights of a model.
     #[arg(long, value_name = "MODEL")]
     pub warm_start: Option<PathBuf>,
-    /// Blocks of features, of about equally many values [default: 40, and at most 1 a feature].
+    /// Blocks of features, of about equally many values [default: 100, and at most 1 a feature].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub blocks: Option<u64>,
     /// Size of a block in values, instead of --blocks.
@@ -92,8 +92,8 @@ pub struct Options {
     pub tolerance: f64,
 }
 
-/// Blocks of features, if nothing is said: a few more than convergence needs.
-const BLOCKS: u64 = 40;
+/// Blocks of features, if nothing is said: with fewer, iterations cost less and more are needed.
+const BLOCKS: u64 = 100;
 
 impl Options {
     /// Returns the parameters for each l1, the largest first, checked.

@@ -185,14 +185,14 @@ fn build(job: &Job) -> anyhow::Result<Engine<BlockPg>> {
     let engine = Engine::<BlockPg>::bipartite(&input(signed), &sequence, job.path[0].state(), &job.settings)?;
     let (reaches, margins) = (job.data.reaches()?, margins(signed, &job.start)?);
     engine.init_left(|sample, first| {
-        let weight = sample_weights.get(sample).map_or(1.0, |&weight| f64::from(weight));
+        let weight = sample_weights.get(sample).copied().unwrap_or(1.0);
         *first.master = Margin::new(margins[sample], weight);
         *first.sync = first.master.slope();
     });
     engine.init_right(|feature, first| {
         let penalty = if *intercept == Some(feature) { 0.0 } else { 1.0 };
         first.sync.value = job.start[feature];
-        *first.master = Region::new(job.start[feature], penalty, reaches[feature]);
+        *first.master = Region::new(penalty, reaches[feature]);
     });
     Ok(engine)
 }
@@ -215,7 +215,7 @@ fn measure(job: &Job, config: &Config, engine: &Engine<BlockPg>) -> (Measured, O
     let samples = engine.left();
     let of = |sample: usize| {
         let kept = samples.master(sample);
-        kept.weight * log_loss(kept.margin)
+        f64::from(kept.weight) * log_loss(kept.margin)
     };
     let loss: f64 = (0..samples.len()).map(of).sum();
     let penalized = &weights[..job.data.features.len()];
