@@ -143,10 +143,11 @@ pub fn train(job: Job, common: &Common, resolved: serde_json::Value, mut phases:
     let (mut path, mut converged) = (Vec::new(), false);
     for (at, config) in job.path.iter().enumerate().skip(first) {
         if at > first {
-            engine.resume(engine.iterations(), State { damping: engine.global().damping, ..config.state() });
+            let (begun, damping) = (engine.iterations(), engine.global().damping);
+            engine.resume(begun, State { begun, damping, ..config.state() });
         }
         let is_last = at + 1 == job.path.len();
-        let until = engine.iterations() + job.iterations;
+        let until = engine.global().begun + job.iterations;
         let (mut stop, mut certified) = (false, None);
         engine.run(until, |report, engine| {
             let flow = session.iteration(report, engine, || {

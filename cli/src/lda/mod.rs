@@ -129,8 +129,9 @@ pub struct Options {
     /// Prior weight of each word in a topic.
     #[arg(long, default_value_t = Config::new(DEFAULT_TOPICS).beta, allow_negative_numbers = true)]
     pub beta: f32,
-    /// Whether alpha is fitted to the documents, each iteration.
-    #[arg(long, value_enum, default_value = "fixed")]
+    /// Whether alpha is fitted to the documents, each iteration, from --alpha on. A fixed 50/K spreads short documents over
+    /// more topics than they have.
+    #[arg(long, value_enum, default_value = "symmetric")]
     pub prior: PriorChoice,
     /// How topics are drawn.
     #[arg(long, value_enum, default_value = "auto")]

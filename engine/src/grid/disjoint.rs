@@ -382,20 +382,6 @@ impl<V: Vertex, A: Access<V>, W: Width> Lines<'_, V, A, W> {
         }
     }
 
-    /// As [`prefetch`](Self::prefetch), and counts too: the head of a row, where those in use are.
-    ///
-    /// # Safety
-    /// `row` is below the number of rows that `HeldRows::new` was given.
-    #[inline(always)]
-    unsafe fn prefetch_with_counts(&self, row: usize) {
-        self.prefetch(row);
-        if V::Sync::SHAPE == Shape::Counts {
-            // SAFETY: the caller vouches for the row.
-            let (items, len) = unsafe { self.sync.span(row, self.width) };
-            prefetch(items, (len * size_of::<<V::Sync as Store>::Item>()).min(COUNTS_AHEAD));
-        }
-    }
-
     /// Records that a row is touched.
     ///
     /// # Safety
@@ -459,9 +445,6 @@ impl<'r, V: Vertex, A: Access<V>, W: Width> Replica<'r, V> for Endpoint<'r, V, A
 
 /// How many edges ahead rows are fetched (measured: MF at k = 32 and 100).
 const PREFETCH_AHEAD: usize = 6;
-
-/// How many bytes of a row of counts are fetched ahead: those in use come first, and are fewer than there is room for.
-const COUNTS_AHEAD: usize = 256;
 
 /// Everything that the walk over a block needs; `run` is compiled for each vector level.
 pub struct Walk<'w, 'h, P: Program, E: Exchange<P>, I, W> {
@@ -615,8 +598,6 @@ type DeltaItem<V> = <<V as Vertex>::Delta as Store>::Item;
 impl<P: Program, E: Exchange<P>, I: Id, W: Width> Group<'_, P, E, I, W> {
     /// Whether the delta of the right vertex is one value, to be kept at hand.
     const AT_HAND: bool = matches!((E::Right::MODE, <P::Right as Vertex>::Delta::SHAPE), (Mode::Add, Shape::Value));
-    /// Whether left rows are fetched ahead: they fill cache lines of their own.
-    const FETCHES: bool = matches!(<P::Left as Vertex>::Sync::SHAPE, Shape::Row | Shape::Counts);
 
     #[inline(always)]
     fn run(&mut self, degree: usize, data: &mut Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
@@ -635,12 +616,6 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Group<'_, P, E, I, W> {
                 }
             }
             for (edge, &end) in rest.iter().enumerate() {
-                if Self::FETCHES
-                    && let Some(end) = self.ends.get(first + lanes.len() + edge + PREFETCH_AHEAD)
-                {
-                    // SAFETY: `end` is an id of the block, checked when it was built.
-                    unsafe { self.left.prefetch_with_counts(end.index()) };
-                }
                 self.edge(end, row, &mut kept[..1], data, first + lanes.len() + edge, stage, cx);
             }
             if Self::AT_HAND {

@@ -145,7 +145,18 @@ fn tomotopy(programs: &Programs, case: &Case, corpus: &Path, threads: u32) -> Re
 fn megagrid(programs: &Programs, case: &Case, corpus: &Path, threads: u32) -> Result<Trial> {
     let mut command = pinned(threads, &programs.megagrid);
     command.arg("lda").arg(corpus).args(["--topics", &case.topics.to_string()]);
-    command.args(["--alpha", case.alpha, "--beta", BETA, "--seed", "1", "-w", &threads.to_string()]);
+    command.args([
+        "--alpha",
+        case.alpha,
+        "--prior",
+        "fixed",
+        "--beta",
+        BETA,
+        "--seed",
+        "1",
+        "-w",
+        &threads.to_string(),
+    ]);
     command.args(["--iterations", &(case.levels[2] * 5 / 4).to_string()]);
     let trial = run_megagrid(&mut command, &programs.work.join("lda.json"))?;
     let shape = corpus_shape(corpus)?;
