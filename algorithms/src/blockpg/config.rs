@@ -37,6 +37,7 @@ impl Config {
     #[must_use]
     pub fn state(&self) -> State {
         State {
+            begun: 0,
             l1: self.l1,
             l2: self.l2,
             damping: 1.0,

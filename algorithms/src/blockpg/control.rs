@@ -37,6 +37,8 @@ impl Combine for Totals {
 /// What all workers know.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct State {
+    /// Iterations done when training at this l1 began.
+    pub begun: u64,
     /// Weight of |w|₁.
     pub l1: f64,
     /// Weight of |w|²/2.

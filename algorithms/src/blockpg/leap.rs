@@ -111,8 +111,8 @@ impl Combine for Sums {
 pub struct Heading {
     /// Along each direction.
     step: [f64; DIRECTIONS],
-    /// The largest change of a margin on the whole way.
-    span: f64,
+    /// The largest change of a margin on the whole way, and in the directions themselves.
+    span: [f64; 2],
     /// The part of the way that is gone.
     part: f64,
 }
@@ -141,7 +141,9 @@ impl GlobalSync<BlockPg> for Aim {
 
     fn apply(&self, total: Totals, state: &mut State) {
         let step = total.leap.model(state.l1, state.l2).minimum();
-        let span = step.iter().zip(total.leap.spans).map(|(step, span)| step.abs() * span).sum();
+        let spans = total.leap.spans;
+        let whole = step.iter().zip(spans).map(|(step, span)| step.abs() * span).sum();
+        let span = [whole, spans.into_iter().fold(0.0, f64::max)];
         state.heading = Heading { step, span, part: 0.0 };
     }
 }
@@ -166,7 +168,9 @@ pub struct Limit;
 
 impl GlobalSync<BlockPg> for Limit {
     fn apply(&self, total: Totals, state: &mut State) {
-        let part = 1.0_f64.min(1.0 / total.leap.hurry).min(LONGEST / state.heading.span);
+        let [whole, known] = state.heading.span;
+        let longest = LONGEST.min(FARTHEST * known);
+        let part = 1.0_f64.min(1.0 / total.leap.hurry).min(longest / whole);
         state.heading.part = if part.is_finite() { part } else { 0.0 };
     }
 }
@@ -221,6 +225,8 @@ fn turned(mut course: [f32; DIRECTIONS], change: f64) -> [f32; DIRECTIONS] {
 const DEPENDENT: f64 = 1e-9;
 /// No leap changes a margin by more.
 const LONGEST: f64 = 1.0;
+/// Nor by more than this multiple of what the directions themselves changed: beyond, their rounding counts.
+const FARTHEST: f64 = 100.0;
 /// A weight that a leap leaves with this part of itself is zero but for rounding.
 const ROUNDING: f64 = 1e-9;
 

@@ -13,7 +13,7 @@ fn exp(x: f32) -> f32 {
     /// Adding it leaves no bits for a fraction, and the integer in the low ones.
     const ROUND: f32 = 12_582_912.0;
     /// log(2) in two parts, the first with few bits, so that its multiples are exact.
-    const LN_2: [f32; 2] = [0.693_359_375, -2.121_944_4e-4];
+    const LN_2: [f32; 2] = [355.0 / 512.0, -2.121_944_4e-4];
     let x = x.clamp(-87.0, 87.0);
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let n = shifted - ROUND;

@@ -81,7 +81,8 @@ fn a_warm_start_converges_at_once() {
     let train = samples(&place, "train.libsvm", 900);
     let (model, first, second) = (place.name("model"), place.name("first.json"), place.name("second.json"));
     let begin = ["blockpg", &train, "--positive", "2", "--json"];
-    done(&[&begin[..], &[&first, "--model", &model]].concat());
+    // The gap may rise for an iteration: the start is better than what ends the second run.
+    done(&[&begin[..], &[&first, "--model", &model, "--tolerance", "1e-8"]].concat());
     done(&[&begin[..], &[&second, "--warm-start", &model]].concat());
     let iterations = |path: &str| json(path)["result"]["iterations"].as_u64().unwrap();
     assert!(iterations(&second) <= 2 && iterations(&second) <= iterations(&first));

@@ -52,7 +52,10 @@ pub fn prepare(programs: &Programs, text: &Text) -> Result<Option<PathBuf>> {
         eprintln!("{} is not there: {} is left out; --data names the folder", origin.display(), text.name);
         return Ok(None);
     }
-    let prepared = programs.work.join(text.name);
+    // In a folder of its own: a generator's vocabulary lies beside what it made, and is not that of the prepared words.
+    let folder = programs.work.join("prepared");
+    std::fs::create_dir_all(&folder)?;
+    let prepared = folder.join(text.name);
     once(&prepared, |out| {
         run(Command::new(python).arg(&programs.prepare).arg(text.action).arg(origin).arg(out)).map(drop)
     })?;
