@@ -74,12 +74,13 @@ impl Data {
     fn naive(&self, config: &Config) -> Vec<f64> {
         let (rows, columns) = (self.labels.len(), self.signed.num_vertices(Side::Right));
         let mut x = vec![vec![0.0; columns]; rows];
-        for j in 0..columns {
-            let fill = &mut |samples: &[u32], values: &[f32]| {
-                samples.iter().zip(values).for_each(|(&i, &value)| x[i as usize][j] = f64::from(value));
-            };
-            self.signed.visit_rows(Side::Right, j..j + 1, fill).unwrap();
-        }
+        let ends = self.signed.offsets(Side::Right);
+        let fill = &mut |samples: &[u32], values: &[f32]| {
+            for (n, (&sample, &value)) in samples.iter().zip(values).enumerate() {
+                x[sample as usize][ends.partition_point(|&end| end <= n as u64) - 1] = f64::from(value);
+            }
+        };
+        self.signed.visit_rows(Side::Right, 0..columns, fill).unwrap();
         let squares: f64 = x
             .iter()
             .zip(&self.sample_weights)

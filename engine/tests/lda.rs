@@ -310,9 +310,8 @@ fn topics_of_generated_corpora_are_recovered() {
 fn recovered(model: &Model, planted: usize, chance: impl Fn(usize, usize) -> f64) -> usize {
     let num_words = model.words.len();
     let mut rows = vec![vec![0.0; num_words]; model.topics.num_topics()];
-    for word in 0..num_words {
-        model.words.row(word).iter().for_each(|&(k, count)| rows[usize::from(k)][word] = f64::from(count));
-    }
+    let counts = (0..num_words).flat_map(|word| model.words.row(word).iter().map(move |entry| (word, entry)));
+    counts.for_each(|(word, &(topic, count))| rows[usize::from(topic)][word] = f64::from(count));
     let is_recovered = |&topic: &usize| {
         let truth: Vec<f64> = (0..num_words).map(|word| chance(topic, word)).collect();
         rows.iter().any(|row| cosine(row, &truth) > 0.9)

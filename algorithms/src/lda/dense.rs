@@ -3,7 +3,7 @@
 //! | stage | reads | writes |
 //! |---|---|---|
 //! | [`Sample`], each token | n_dk, n_wk, n_k | its topic, n_dk, n_wk, the worker's changes of n_k |
-//! | [`MergeTotals`](super::MergeTotals), each clock | the workers' changes | n_k |
+//! | [`MergeTotals`], each clock | the workers' changes | n_k |
 
 use megagrid_stages::kernels::draw::{Change, SmoothedProduct, draw};
 use megagrid_stages::simd::{RowKernel, Vector, row_kernel};

@@ -16,7 +16,7 @@
 //! | [`Sample`], before a word's tokens | n_wk, n_k | phi in the worker context |
 //! | each token | n_dk, phi | its topic, n_dk, phi, the worker's changes of n_k |
 //! | after a word's tokens | phi's counts | n_wk |
-//! | [`MergeTotals`](super::MergeTotals), each clock | the workers' changes | n_k |
+//! | [`MergeTotals`], each clock | the workers' changes | n_k |
 
 use megagrid_stages::kernels::dot;
 use megagrid_stages::kernels::draw::{Change, PackedProduct, Product, draw, find_packed};
