@@ -16,7 +16,7 @@ pub trait Vertex: 'static {
     /// Held by each replica alone: history or a cache built from the synced data. Never travels.
     type Mirror: Store;
     /// Whether Apply runs on those vertices alone that an edge function changed or added to since the last Apply, rather
-    /// than on all of the batch. Pays where a batch touches few (TuX² §3.2's dirty tracking); costs a bit for each edge.
+    /// than on all of the batch. Pays where a batch touches few (TuX² §3.2's dirty tracking); costs a byte for each vertex and a store for each edge.
     const TRACKED: bool = false;
 
     /// Brings a replica's own data up to date. Runs once per replica when new synced data arrives.
