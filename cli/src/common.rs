@@ -153,6 +153,11 @@ impl Common {
         }
     }
 
+    /// Tells whether this is the process that measures, decides and writes: the first, or the only one.
+    pub fn is_first(&self) -> bool {
+        self.cluster.as_ref().is_none_or(|cluster| cluster.process() == 0)
+    }
+
     /// Tells whether stdout is free for a summary.
     pub fn wants_summary(&self) -> bool {
         !self.quiet && self.json.as_deref() != Some(Path::new("-"))

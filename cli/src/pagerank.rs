@@ -126,9 +126,10 @@ fn rank(
     let start = Start { input, machine, done, phases };
     let mut session = Session::begin(common, "pagerank", config, start, limits.iterations);
     engine.run(limits.iterations, |report, engine| {
-        session.iteration(report, engine, || measure(&engine.global(), limits.tolerance))
+        session.iteration(report, engine, || Ok(Some(measure(&engine.global(), limits.tolerance))))
     })?;
     let mut record = session.end()?;
+    engine.collect()?;
 
     let view = engine.right();
     let scores = scores((0..view.len()).map(|page| *view.master(page)));

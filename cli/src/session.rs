@@ -63,16 +63,17 @@ impl<'o> Session<'o> {
     }
 
     /// Takes an iteration: measures, timed apart, and writes a checkpoint if one is due. Breaks where the run has to end.
+    /// With several processes all of them measure, and what the first finds counts: others may return `None`.
     pub fn iteration<P: Program>(
         &mut self,
         report: &IterationReport,
         engine: &Engine<P>,
-        measure: impl FnOnce() -> Measured,
+        measure: impl FnOnce() -> anyhow::Result<Option<Measured>>,
     ) -> ControlFlow<()>
     where
         P::Global: Serialize + DeserializeOwned,
     {
-        self.after(report, engine, Some(measure))
+        self.after(report, engine, measure)
     }
 
     /// Takes an iteration that is not measured; as [`Session::iteration`] otherwise.
@@ -80,14 +81,14 @@ impl<'o> Session<'o> {
     where
         P::Global: Serialize + DeserializeOwned,
     {
-        self.after(report, engine, None::<fn() -> Measured>)
+        self.after(report, engine, || Ok(None))
     }
 
     fn after<P: Program>(
         &mut self,
         report: &IterationReport,
         engine: &Engine<P>,
-        measure: Option<impl FnOnce() -> Measured>,
+        measure: impl FnOnce() -> anyhow::Result<Option<Measured>>,
     ) -> ControlFlow<()>
     where
         P::Global: Serialize + DeserializeOwned,
@@ -96,6 +97,7 @@ impl<'o> Session<'o> {
         if self.failure.is_some() {
             return flow;
         }
+        // Only where one process alone decides is the end known before the others are asked.
         let is_last = flow.is_break() || report.iteration == self.last;
         if let Err(failure) = self.options.checkpoint.after(engine, report.iteration, is_last) {
             self.failure = Some(failure);
@@ -104,9 +106,19 @@ impl<'o> Session<'o> {
         flow
     }
 
-    fn take(&mut self, report: &IterationReport, measure: Option<impl FnOnce() -> Measured>) -> ControlFlow<()> {
+    fn take(
+        &mut self,
+        report: &IterationReport,
+        measure: impl FnOnce() -> anyhow::Result<Option<Measured>>,
+    ) -> ControlFlow<()> {
         let begin = Instant::now();
-        let measured = measure.map(|measure| measure());
+        let measured = match measure() {
+            Ok(measured) => measured.filter(|_| self.options.is_first()),
+            Err(failure) => {
+                self.failure = Some(failure);
+                return ControlFlow::Break(());
+            }
+        };
         let (objective, metrics) = measured.as_ref().map(|one| (one.objective, one.metrics.clone())).unzip();
         let evaluate_seconds = begin.elapsed().as_secs_f64();
         let phases = &mut self.record.phases;

@@ -5,6 +5,7 @@
 //! | `steps[w]` | worker w, when it ended a step | slack 0: a step begins when every worker ended all steps before it |
 //! | `clocks[w]` | worker w, when it ended a clock | slack s: clock t begins when every worker ended clock t − 1 − s |
 //! | `turns[x]` | whoever held right shard x | a rotation's visit is due when all earlier visits of the shard ended |
+//! | `arrived` | the driver of a process | slack 0, several processes: all workers ended so many steps and what they sent is here |
 //! | `approved` | the run's driver | iteration i begins when at least i iterations are approved |
 //!
 //! Every write releases and every read acquires, so that whoever sees a counter sees the rows written before it. Nobody
@@ -29,6 +30,11 @@ impl Counter {
     fn set(&self, value: u64) {
         self.0.store(value, Ordering::Release);
     }
+
+    /// For several writers that tell of the same progress.
+    fn raise(&self, value: u64) {
+        self.0.fetch_max(value, Ordering::AcqRel);
+    }
 }
 
 /// Shared by the workers of a process and by their driver.
@@ -37,6 +43,7 @@ pub struct Board {
     steps: Box<[Counter]>,
     clocks: Box<[Counter]>,
     turns: Box<[Counter]>,
+    arrived: Counter,
     approved: Counter,
     stop: AtomicBool,
 }
@@ -50,6 +57,7 @@ impl Board {
             steps: counters(workers),
             clocks: counters(workers),
             turns: counters(right_shards),
+            arrived: Counter::new(),
             approved: Counter::new(),
             stop: AtomicBool::new(false),
         }
@@ -64,6 +72,20 @@ impl Board {
     #[must_use]
     pub fn approved(&self) -> u64 {
         self.approved.get()
+    }
+
+    /// Says that all workers of all processes ended so many steps, and that what they sent has arrived.
+    pub fn arrive(&self, steps: u64) {
+        self.arrived.raise(steps);
+    }
+
+    pub(crate) fn arrived(&self) -> u64 {
+        self.arrived.get()
+    }
+
+    /// Says how many visits of a right shard have ended in all processes, when its rows have come.
+    pub(crate) fn receive(&self, right_shard: usize, visits: u64) {
+        self.turns[right_shard].set(visits);
     }
 
     /// Makes every worker end.

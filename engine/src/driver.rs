@@ -1,7 +1,7 @@
 //! The driver in earnest: each worker state machine on a timely worker thread, and a coordinator that approves iterations.
 
 use std::any::Any;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +15,7 @@ use crate::engine::Shared;
 use crate::metrics::{IterationReport, WorkerReport};
 use crate::plan::{StageKind, Task};
 use crate::stage::Site;
+use crate::sync::{self, Outbox, Peers, Timely, hand_over};
 use crate::worker::{Outcome, Position, Progress, Tasks, Worker};
 use crate::{Error, os};
 
@@ -34,38 +35,46 @@ pub(crate) fn run<P: Program>(
     if done >= last {
         return Ok(done);
     }
-    let workers = shared.plan.workers;
-    let board = Arc::new(Board::new(workers, shared.plan.right.num_shards()));
+    let plan = &shared.plan;
+    let workers = plan.threads();
+    let board = Arc::new(Board::new(workers, plan.right.num_shards()));
     let (sender, messages) = channel();
     let sender = Mutex::new(sender);
     let (of_workers, of_board) = (Arc::clone(shared), Arc::clone(&board));
-    let config = if workers == 1 { timely::Config::thread() } else { timely::Config::process(workers) };
     board.approve(done + 1);
-    let guards = timely::execute(config, move |timely| {
+    let (builders, connections) = sync::connect(workers, shared.peers.as_deref())?;
+    let config = timely::WorkerConfig::default();
+    let guards = timely::execute::execute_from(builders, connections, config, move |timely| {
         let sender = sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let id = timely.index();
         os::pin_current_thread(of_workers.plan.homes[id].1);
         let worker = Worker::new(id, Arc::clone(&of_workers.plan), Arc::clone(&of_board), of_workers.seed, done);
-        drive(worker, Runner::new(id, &of_workers, &of_board, sender), || {
-            timely.step();
-        });
+        let (shared, board, failed) = (Arc::clone(&of_workers), Arc::clone(&of_board), sender.clone());
+        let receive = move |message| {
+            if let Err(error) = sync::receive(&shared, &board, message) {
+                let _ = failed.send(Message::Failed(error));
+                board.stop();
+            }
+        };
+        let transport = Timely::begin(timely, of_workers.plan.is_distributed().then_some(receive));
+        drive(worker, Runner::new(id, &of_workers, &of_board, sender), transport, &of_board);
     })
     .map_err(Error::Start)?;
-    let result = coordinate(&board, &messages, workers, done, last, &mut between);
+    let result = coordinate(shared, &board, &messages, done..last, &mut between);
     board.stop();
     drop(guards);
     result
 }
 
-fn coordinate(
+fn coordinate<P: Program>(
+    shared: &Shared<P>,
     board: &Board,
     messages: &Receiver<Message>,
-    workers: usize,
-    done: u64,
-    last: u64,
+    iterations: Range<u64>,
     between: &mut impl FnMut(&IterationReport) -> ControlFlow<()>,
 ) -> Result<u64, Error> {
-    for iteration in done + 1..=last {
+    let (workers, last, mut sent) = (shared.plan.threads(), iterations.end, 0);
+    for iteration in iterations.start + 1..=last {
         let mut parts = Vec::with_capacity(workers);
         while parts.len() < workers {
             match messages.recv() {
@@ -74,7 +83,14 @@ fn coordinate(
                 Err(_) => return Err(Error::Start("all workers ended without a word".to_owned())),
             }
         }
-        if between(&IterationReport::join(iteration, &parts)).is_break() {
+        let mut report = IterationReport::join(iteration, &parts);
+        if let Some(sync) = &shared.sync {
+            report.sent_bytes = sync.sent_bytes() - std::mem::replace(&mut sent, sync.sent_bytes());
+        }
+        let peers = shared.peers.as_deref();
+        let report = peers.map_or(Ok(report.clone()), |peers| report.join_processes(peers))?;
+        let flow = between(&report);
+        if agree(peers, flow)?.is_break() {
             return Ok(iteration);
         }
         if iteration < last {
@@ -84,27 +100,45 @@ fn coordinate(
     Ok(last)
 }
 
+/// Stops all processes where one wants to.
+fn agree(peers: Option<&dyn Peers>, flow: ControlFlow<()>) -> Result<ControlFlow<()>, Error> {
+    let Some(peers) = peers else { return Ok(flow) };
+    let all = peers.all_gather(vec![u8::from(flow.is_break())])?;
+    Ok(if all.iter().any(|flow| *flow != [0]) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+}
+
 /// How long a worker that waits spins before it lets others run, and before it sleeps a little.
 const SPIN: Duration = Duration::from_micros(50);
 const YIELD: Duration = Duration::from_millis(1);
 const SLEEP: Duration = Duration::from_micros(100);
+/// How long a worker of several processes waits for a message before it looks at the other workers of its process.
+const PARK: Duration = Duration::from_micros(100);
 
-/// Steps a worker until it stops. `step_timely` keeps the masters of this thread served between tasks.
-fn drive<P: Program>(mut worker: Worker, mut runner: Runner<'_, P>, mut step_timely: impl FnMut()) {
+/// Steps a worker until it stops. Between tasks messages are moved on, so that the masters of this thread are served.
+fn drive<P: Program>(mut worker: Worker, mut runner: Runner<'_, P>, mut transport: Timely<'_>, board: &Board) {
+    let distributed = runner.shared.plan.is_distributed();
+
     let mut waiting: Option<Instant> = None;
     loop {
-        match worker.step(&mut runner) {
+        let progress = worker.step(&mut runner);
+        if distributed {
+            exchange(&worker, &runner, &mut transport, board, progress);
+        }
+        match progress {
             Progress::Stopped => return,
             Progress::Waiting => {
                 let since = *waiting.get_or_insert_with(Instant::now);
                 let waited = since.elapsed();
-                if waited < SPIN {
+                if distributed {
+                    // Spinning would take the processor from the threads that send and receive.
+                    transport.wait(PARK);
+                } else if waited < SPIN {
                     std::hint::spin_loop();
                 } else if waited < YIELD {
-                    step_timely();
+                    transport.step();
                     std::thread::yield_now();
                 } else {
-                    step_timely();
+                    transport.step();
                     std::thread::sleep(SLEEP);
                 }
             }
@@ -114,10 +148,31 @@ fn drive<P: Program>(mut worker: Worker, mut runner: Runner<'_, P>, mut step_tim
                 }
                 if let Progress::Ended(_) = progress {
                     runner.end_iteration();
-                    step_timely();
+                    transport.step();
                 }
             }
         }
+    }
+}
+
+/// Sends what a task put out, tells how far the worker is, and looks how far all are.
+fn exchange<P: Program>(
+    worker: &Worker,
+    runner: &Runner<'_, P>,
+    transport: &mut Timely<'_>,
+    board: &Board,
+    progress: Progress,
+) {
+    transport.send(&runner.outbox);
+    if let Some(sync) = &runner.shared.sync {
+        runner.outbox.count(sync);
+    }
+    transport.advance(worker.steps());
+    if progress == Progress::Ran {
+        transport.step();
+    }
+    if transport.arrived(worker.steps()) {
+        board.arrive(worker.steps());
     }
 }
 
@@ -129,6 +184,7 @@ struct Runner<'r, P: Program> {
     /// Clocks of an iteration.
     clocks: u64,
     context: P::Worker,
+    outbox: Outbox,
     report: Option<WorkerReport>,
     messages: Sender<Message>,
 }
@@ -136,7 +192,16 @@ struct Runner<'r, P: Program> {
 impl<'r, P: Program> Runner<'r, P> {
     fn new(id: usize, shared: &'r Shared<P>, board: &'r Board, messages: Sender<Message>) -> Self {
         let clocks = shared.plan.clocks().max(1);
-        Self { id, shared, board, clocks, context: P::Worker::default(), report: None, messages }
+        Self {
+            id,
+            shared,
+            board,
+            clocks,
+            context: P::Worker::default(),
+            outbox: Outbox::default(),
+            report: None,
+            messages,
+        }
     }
 
     fn report(&mut self) -> &mut WorkerReport {
@@ -178,8 +243,18 @@ impl<P: Program> Tasks for Runner<'_, P> {
 
     fn run(&mut self, at: Position, task: &Task) -> Outcome {
         let begin = Instant::now();
-        let Shared { plan, grid, globals, stages, .. } = self.shared;
-        let site = Site { plan, grid, globals, worker: self.id, clock: at.clock, stage: at.stage };
+        let Shared { plan, grid, globals, stages, dims, sync, .. } = self.shared;
+        let site = Site {
+            plan,
+            grid,
+            globals,
+            worker: self.id,
+            clock: at.clock,
+            stage: at.stage,
+            dims: *dims,
+            sync: sync.as_ref(),
+            outbox: &self.outbox,
+        };
         let global = globals.current();
         let context = &mut self.context;
         let clock = (at.clock - 1) % self.clocks;
@@ -194,6 +269,10 @@ impl<P: Program> Tasks for Runner<'_, P> {
             }
         };
         let Some(updates) = ran else { return Outcome::Refused };
+        if let Some(to) = task.hand_over {
+            let shard = task.right.start;
+            hand_over(&site, shard, to, self.board.visits(shard) + 1);
+        }
         let exchange = matches!(plan.stages[at.stage].kind, StageKind::Exchange(..));
         let report = self.report();
         if exchange {

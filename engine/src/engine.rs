@@ -10,8 +10,9 @@ use megagrid_stages::{Access, Context, Exchange, Program, Read, Sequence, Stages
 use crate::globals::Globals;
 use crate::grid::{self, Capacities, EdgeInput, Grid, Pieces, RowOrder, SharedRows, VertexArrays};
 use crate::metrics::IterationReport;
-use crate::plan::{self, Outline, Plan, Task};
+use crate::plan::{self, Outline, Plan, StageKind, Task};
 use crate::stage::{self, Collect, RunStage};
+use crate::sync::{self, Mirrors, Peers, Replication};
 use crate::topology::Topology;
 use crate::{Error, driver, memory, os};
 
@@ -22,6 +23,8 @@ pub struct Settings {
     pub workers: usize,
     /// Clocks that a worker may be ahead of the slowest; `None`: any number. Default: 0.
     pub slack: Option<u64>,
+    /// The other processes of the run; `None`: there are none, which is the default. `workers` is then those of each.
+    pub peers: Option<Arc<dyn Peers>>,
     /// Decides everything random. Default: 1.
     pub seed: u64,
     /// Items of a row, left and right. Default: 1.
@@ -40,6 +43,7 @@ impl Default for Settings {
         Self {
             workers: topology.num_cores(),
             slack: Some(0),
+            peers: None,
             seed: 1,
             dims: [1, 1],
             level: Level::detect(),
@@ -67,6 +71,8 @@ pub(crate) struct Shared<P: Program> {
     pub stages: Vec<Box<dyn RunStage<P>>>,
     pub seed: u64,
     pub dims: [usize; 2],
+    pub peers: Option<Arc<dyn Peers>>,
+    pub sync: Option<Replication>,
 }
 
 /// A program on a graph, ready to run.
@@ -107,6 +113,10 @@ fn make_plan<P: Program, T>(
             offsets[id + 1] - offsets[id]
         }) as Box<dyn Fn(usize) -> u64 + '_>
     };
+    let processes = settings.peers.as_ref().map_or_else(plan::Processes::default, |peers| plan::Processes {
+        this: peers.process(),
+        count: peers.processes(),
+    });
     let widths = settings.dims.map(row_width);
     let [left_capacities, right_capacities] = input.capacities;
     let sizes = plan::Input {
@@ -118,7 +128,8 @@ fn make_plan<P: Program, T>(
             grid::touched_bytes::<P::Right>(widths[1], right_capacities),
         ],
         square: source.is_square(),
-        workers: settings.workers,
+        workers: settings.workers * processes.count,
+        processes,
         slack: settings.slack,
         topology: &settings.topology,
         grid: settings.grid,
@@ -232,13 +243,27 @@ impl<P: Program> Engine<P> {
             level: settings.level,
         };
         let globals = Globals::new(plan.workers, global);
+        let mut stages = collect.stages;
+        for stage in &plan.stages[stages.len()..] {
+            stages.push(match stage.kind {
+                StageKind::Deliver(side) => Box::new(sync::Deliver(side)),
+                StageKind::Publish(side) => Box::new(sync::Publish(side)),
+                _ => unreachable!("a plan adds stages that cross between processes alone"),
+            });
+        }
+        let sync = match &settings.peers {
+            Some(peers) => Some(Replication::new(&plan, Mirrors::agree(&plan, &grid, &**peers)?)),
+            None => None,
+        };
         let shared = Shared {
             plan: Arc::new(plan),
             grid,
             globals,
-            stages: collect.stages,
+            stages,
             seed: settings.seed,
             dims: settings.dims,
+            peers: settings.peers.clone(),
+            sync,
         };
         Ok(Self { shared: Arc::new(shared), done: 0 })
     }
@@ -287,11 +312,10 @@ impl<P: Program> Engine<P> {
         let (grid, plan) = (&self.shared.grid, &self.shared.plan);
         let pieces = if side == Side::Left { &grid.left_pieces } else { &grid.right_pieces };
         std::thread::scope(|threads| {
-            for worker in 0..plan.workers {
+            for worker in plan.local_workers() {
                 threads.spawn(move || {
                     os::pin_current_thread(plan.homes[worker].1);
-                    let shape = plan.side(side);
-                    for shard in (0..shape.num_shards()).filter(|&shard| shape.owners[shard] == worker) {
+                    for shard in plan.shards_at(side, worker) {
                         // No run is under way: `&self` is all that a run would need, but runs take `&mut self`.
                         let Some(mut owned) = arrays.try_own(pieces.of(shard..shard + 1)) else { continue };
                         for items in owned.each_row() {
@@ -326,20 +350,34 @@ impl<P: Program> Engine<P> {
     }
 
     /// Runs a function that writes nothing but its context on every edge, between iterations, and returns the workers'
-    /// contexts in order. For objectives and the like.
-    pub fn measure<E: Exchange<P, Left = Read, Right = Read>>(&self, stage: &E) -> Vec<P::Worker>
+    /// contexts in order. For objectives and the like. With several processes all of them call it.
+    ///
+    /// # Errors
+    /// A lost process.
+    pub fn measure<E: Exchange<P, Left = Read, Right = Read>>(&self, stage: &E) -> Result<Vec<P::Worker>, Error>
     where
         Read: Access<P::Left> + Access<P::Right>,
     {
-        let workers = self.shared.plan.workers;
-        std::thread::scope(|threads| {
-            let parts: Vec<_> = (0..workers).map(|id| threads.spawn(move || self.measure_part(stage, id))).collect();
+        sync::refresh(&self.shared)?;
+        let workers = self.shared.plan.local_workers();
+        let mine = std::thread::scope(|threads| {
+            let parts: Vec<_> = workers.map(|id| threads.spawn(move || self.measure_part(stage, id))).collect();
             let join = |part: std::thread::ScopedJoinHandle<'_, P::Worker>| match part.join() {
                 Ok(context) => context,
                 Err(panic) => std::panic::resume_unwind(panic),
             };
             parts.into_iter().map(join).collect()
-        })
+        });
+        sync::all_gather(self.shared.peers.as_deref(), mine)
+    }
+
+    /// Brings all vertices' data to the first process, whose views then show every vertex as it is; those of others show
+    /// what they keep. With several processes all of them call it; with one there is nothing to do.
+    ///
+    /// # Errors
+    /// A lost process.
+    pub fn collect(&self) -> Result<(), Error> {
+        sync::collect(&self.shared)
     }
 
     fn measure_part<E: Exchange<P, Left = Read, Right = Read>>(&self, stage: &E, worker: usize) -> P::Worker {
@@ -347,10 +385,16 @@ impl<P: Program> Engine<P> {
         let mut context = P::Worker::default();
         let global = self.global();
         let mut cx = Context { worker: &mut context, global: &*global, iteration: self.done, seed: 0 };
-        for shard in (worker..plan.right.num_shards()).step_by(plan.workers) {
+        for shard in (worker % plan.threads()..plan.right.num_shards()).step_by(plan.threads()) {
             let lefts = 0..plan.left.num_shards();
-            let task =
-                Task { left: lefts, right: shard..shard + 1, layers: 0..plan.layers, copies: [0, 0], turn: None };
+            let task = Task {
+                left: lefts,
+                right: shard..shard + 1,
+                layers: 0..plan.layers,
+                copies: [0, 0],
+                turn: None,
+                hand_over: None,
+            };
             while stage::exchange(stage, grid, plan, worker, &task, &mut cx).is_none() {
                 std::thread::yield_now();
             }

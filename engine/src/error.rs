@@ -31,6 +31,26 @@ pub enum Error {
         "mini-batches of edges must have one size and not lie within each other; use batches of vertices inside or outside"
     )]
     EdgeBatches,
+    /// Another process sent what this one does not expect.
+    #[error(
+        "process {process} sent rows that do not fit the plan; start all processes with the same data, options and version"
+    )]
+    Message {
+        /// Which.
+        process: usize,
+    },
+    /// The connection to other processes.
+    #[error("{0}")]
+    Peers(String),
+    /// A rotation over right shards that begin with workers of other processes.
+    #[error(
+        "{stage} changes both ends of an edge in a mini-batch of right vertices around another; with several processes \
+         batch by edges or by left vertices"
+    )]
+    NestedRotation {
+        /// The stage.
+        stage: String,
+    },
     /// Stages that want the edges of a block in different orders.
     #[error(
         "{shuffled} changes both ends of an edge and gets edges in random order, and {grouped} asks for them grouped; \

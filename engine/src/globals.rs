@@ -34,11 +34,9 @@ impl<P: Program> Globals<P> {
         self.lock().current = Arc::new(global);
     }
 
-    /// Moves a worker's sums out of its context; the last worker of a clock combines them in ascending worker order and
+    /// Takes a worker's sums; the last worker of a clock combines them in ascending worker order and
     /// makes the next version.
-    pub fn deposit<G: GlobalSync<P>>(&self, stage: &G, key: (u64, u64), worker: usize, context: &mut P::Worker) {
-        let mut sums = P::Worker::default();
-        sums.combine(context);
+    pub fn deposit<G: GlobalSync<P>>(&self, stage: &G, key: (u64, u64), worker: usize, sums: P::Worker) {
         let mut state = self.lock();
         let slots = state.pending.entry(key).or_insert_with(|| (0..self.workers).map(|_| None).collect());
         slots[worker] = Some(sums);

@@ -16,6 +16,7 @@ pub mod os;
 pub mod plan;
 mod shim;
 mod stage;
+mod sync;
 pub mod topology;
 pub mod worker;
 
@@ -23,4 +24,5 @@ pub use engine::{Engine, InitView, Input, Settings, SideView, plan};
 pub use error::Error;
 pub use grid::EdgeInput;
 pub use metrics::{IterationReport, WorkerReport};
+pub use sync::Peers;
 pub use topology::Topology;

@@ -3,6 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::sync::{self, Peers};
+
 /// One worker's part of an iteration.
 #[derive(Clone, Debug)]
 pub struct WorkerReport {
@@ -37,7 +42,7 @@ impl WorkerReport {
 }
 
 /// One iteration over all workers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct IterationReport {
     /// Which, from 1.
     pub iteration: u64,
@@ -86,5 +91,27 @@ impl IterationReport {
             sent_bytes: 0,
             staleness,
         }
+    }
+    /// Joins the processes' reports of the same iteration. Every process calls it.
+    pub(crate) fn join_processes(&self, peers: &dyn Peers) -> Result<Self, Error> {
+        let all = sync::all_gather(Some(peers), vec![self.clone()])?;
+        let mean = |of: fn(&Self) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+        let compute_seconds = mean(|report| report.compute_seconds);
+        let busiest = all.iter().map(|report| report.imbalance * report.compute_seconds).fold(0.0, f64::max);
+        let mut staleness = BTreeMap::new();
+        for (&age, &reads) in all.iter().flat_map(|report| &report.staleness) {
+            *staleness.entry(age).or_insert(0) += reads;
+        }
+        Ok(Self {
+            iteration: self.iteration,
+            seconds: all.iter().map(|report| report.seconds).fold(0.0, f64::max),
+            compute_seconds,
+            sync_seconds: mean(|report| report.sync_seconds),
+            wait_seconds: mean(|report| report.wait_seconds),
+            imbalance: if compute_seconds > 0.0 { busiest / compute_seconds } else { 1.0 },
+            updates: all.iter().map(|report| report.updates).sum(),
+            sent_bytes: all.iter().map(|report| report.sent_bytes).sum(),
+            staleness,
+        })
     }
 }

@@ -1,21 +1,19 @@
 //! Stages at work: what a task does to the grid, for each kind of stage. Made once from a sequence; nothing generic is left
 //! behind it.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use megagrid_partition::Side;
 use megagrid_stages::simd::Kernel;
 use megagrid_stages::{
-    Access, Apply, Context, EdgeData, Exchange, GlobalSync, MasterView, MiniBatch, Program, Shape, Stages, Store,
-    TotalView, Vertex, Visitor,
+    Access, Apply, Combine, Context, EdgeData, Exchange, GlobalSync, MasterView, MiniBatch, Program, Shape, Stages,
+    Store, TotalView, Vertex, Visitor,
 };
 
 use crate::globals::Globals;
-use crate::grid::{
-    Edges, Fixed, Grid, HeldRows, Id, LocalEdges, OwnedRow, OwnedRows, Runtime, VertexArrays, Walk, Width,
-};
+use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, OwnedRow, OwnedRows, Runtime, Walk, Width};
 use crate::plan::{Cut, Outline, Plan, StageInfo, StageKind, Task};
+use crate::sync::{Body, Kind, Malformed, Message, Outbox, Replication, others};
 
 /// What a task works on.
 pub struct Site<'s, P: Program> {
@@ -25,12 +23,21 @@ pub struct Site<'s, P: Program> {
     pub worker: usize,
     pub clock: u64,
     pub stage: usize,
+    pub dims: [usize; 2],
+    /// What is known of other processes, and where what is sent to them is put.
+    pub sync: Option<&'s Replication>,
+    pub outbox: &'s Outbox,
 }
 
 /// A stage with its function, ready to run tasks.
 pub trait RunStage<P: Program>: Send + Sync {
     /// Runs a task and returns the edges, or vertices, that it ran on; `None`: a hold was refused and nothing was changed.
     fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64>;
+
+    /// Takes in what another process's worker sent for this stage.
+    fn receive(&self, _: &Globals<P>, _: &Message) -> Result<(), Malformed> {
+        Err(Malformed)
+    }
 }
 
 /// Collects the stages of a sequence.
@@ -100,7 +107,7 @@ impl<P: Program> Visitor<P> for Collect<P> {
 }
 
 /// Tries until a hold is given: for holds that others keep for the time of a block at most.
-fn hold<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+pub fn hold<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     let mut refused = 0_u32;
     loop {
         if let Some(held) = attempt() {
@@ -232,29 +239,43 @@ struct ApplyRight<A>(Arc<A>);
 
 impl<P: Program, A: Apply<P, P::Left>> RunStage<P> for ApplyLeft<A> {
     fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
-        let grid = site.grid;
-        apply::<P, P::Left, A>(&self.0, &grid.left, grid.left_pieces.of(task.left.clone()), grid, cx)
+        let (grid, shard) = (site.grid, task.left.start);
+        let mut owned = grid.left.try_own(grid.left_pieces.of(task.left.clone()))?;
+        add_arrived(site, Side::Left, shard, &mut owned);
+        Some(apply::<P, P::Left, A>(&self.0, owned, grid, cx))
     }
 }
 
 impl<P: Program, A: Apply<P, P::Right>> RunStage<P> for ApplyRight<A> {
     fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
-        let grid = site.grid;
-        apply::<P, P::Right, A>(&self.0, &grid.right, grid.right_pieces.of(task.right.clone()), grid, cx)
+        let (grid, shard) = (site.grid, task.right.start);
+        let mut owned = grid.right.try_own(grid.right_pieces.of(task.right.clone()))?;
+        add_arrived(site, Side::Right, shard, &mut owned);
+        Some(apply::<P, P::Right, A>(&self.0, owned, grid, cx))
     }
 }
 
 fn apply<P: Program, V: Vertex, A: Apply<P, V>>(
     stage: &A,
-    arrays: &VertexArrays<V>,
-    pieces: Range<usize>,
+    owned: OwnedRows<'_, V>,
     grid: &Grid<P>,
     cx: &mut Context<'_, P>,
-) -> Option<u64> {
-    let owned = arrays.try_own(pieces)?;
+) -> u64 {
     let vertices = owned.rows.len() as u64;
     grid.level.run(ApplyRows { stage, owned, cx });
-    Some(vertices)
+    vertices
+}
+
+/// Adds what other processes sent for a shard to its deltas.
+///
+/// # Panics
+/// When a message has other rows than the plan says, which ends the run.
+fn add_arrived<P: Program, V: Vertex>(site: &Site<'_, P>, side: Side, shard: usize, owned: &mut OwnedRows<'_, V>) {
+    if let Some(sync) = site.sync {
+        let dims = site.dims[usize::from(side == Side::Right)];
+        let added = sync.add_arrived(side, shard, dims, owned, site.plan);
+        assert!(added.is_ok(), "deltas that another process sent do not fit the rows of shard {shard}");
+    }
 }
 
 struct ApplyRows<'k, 'h, 'c, P: Program, V: Vertex, A> {
@@ -329,6 +350,28 @@ fn apply_row<P: Program, V: Vertex, A: Apply<P, V>>(
 
 struct RunGlobalSync<G>(Arc<G>);
 
+/// Sends a worker's sums to all other processes.
+///
+/// # Panics
+/// When a worker context cannot be written as bytes, which ends the run.
+fn send_sums<P: Program>(site: &Site<'_, P>, sums: &P::Worker) {
+    let body = match bincode::serialize(sums) {
+        Ok(body) => body,
+        Err(error) => panic!("a worker context cannot be sent to other processes: {error}"),
+    };
+    for process in others(site.plan) {
+        site.outbox.put(Message {
+            kind: Kind::Sums,
+            stage: site.stage as u32,
+            from: site.worker as u32,
+            to: (process * site.plan.threads()) as u32,
+            number: site.clock,
+            body: Body::Own(body.clone()),
+            ..Message::default()
+        });
+    }
+}
+
 impl<P: Program, G: GlobalSync<P>> RunStage<P> for RunGlobalSync<G> {
     fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
         let grid = site.grid;
@@ -345,8 +388,20 @@ impl<P: Program, G: GlobalSync<P>> RunStage<P> for RunGlobalSync<G> {
                 self.0.aggregate_right(vertex, cx.worker);
             }
         } else {
-            site.globals.deposit(&*self.0, (site.clock, site.stage as u64), site.worker, cx.worker);
+            let key = (site.clock, site.stage as u64);
+            let mut sums = P::Worker::default();
+            sums.combine(cx.worker);
+            if site.sync.is_some() {
+                send_sums(site, &sums);
+            }
+            site.globals.deposit(&*self.0, key, site.worker, sums);
         }
         Some(0)
+    }
+
+    fn receive(&self, globals: &Globals<P>, message: &Message) -> Result<(), Malformed> {
+        let sums = bincode::deserialize(message.body.bytes()).map_err(|_| Malformed)?;
+        globals.deposit(&*self.0, (message.number, u64::from(message.stage)), message.from as usize, sums);
+        Ok(())
     }
 }

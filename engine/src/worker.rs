@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::board::Board;
-use crate::plan::{Event, Plan, Task};
+use crate::plan::{After, Event, Plan, Task};
 
 /// What a task came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,8 @@ pub enum Progress {
 #[derive(Debug)]
 pub struct Worker {
     id: usize,
+    /// Its number among the workers of this process.
+    seat: usize,
     plan: Arc<Plan>,
     board: Arc<Board>,
     seed: u64,
@@ -82,6 +84,7 @@ impl Worker {
         let visits = vec![0; plan.right.num_shards()];
         Self {
             id,
+            seat: id % plan.threads(),
             plan,
             board,
             seed,
@@ -95,6 +98,12 @@ impl Worker {
             todo: None,
             visits,
         }
+    }
+
+    /// Returns the number of steps that this worker has ended.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// Does one thing: a task, the end of a step or of an iteration.
@@ -128,7 +137,7 @@ impl Worker {
 
     /// With slack 0 an iteration that ended has ended on every worker.
     fn end_iteration(&mut self) -> Progress {
-        if self.plan.slack == Some(0) && !self.board.all_ended_steps(self.steps) {
+        if self.plan.slack == Some(0) && !self.all_ended_before() {
             return Progress::Waiting;
         }
         self.active = false;
@@ -136,7 +145,7 @@ impl Worker {
     }
 
     fn end_clock(&mut self) -> Progress {
-        self.board.end_clock(self.id, self.clock);
+        self.board.end_clock(self.seat, self.clock);
         self.clock += 1;
         self.clock_begun = false;
         self.advance()
@@ -151,8 +160,17 @@ impl Worker {
     fn may_enter(&self, step: usize) -> bool {
         let slack = self.plan.slack;
         let in_bounds = slack.is_none_or(|slack| self.board.slowest_clock() + 1 + slack >= self.clock);
-        let together = slack == Some(0) || self.plan.steps[step].barrier;
-        in_bounds && (!together || self.board.all_ended_steps(self.steps))
+        in_bounds
+            && match self.plan.steps[step].after {
+                After::Own => true,
+                After::Process => self.board.all_ended_steps(self.steps),
+                After::All => self.all_ended_before(),
+            }
+    }
+
+    /// Tells whether all workers of all processes have ended what this one has, and what they sent has arrived.
+    fn all_ended_before(&self) -> bool {
+        self.board.all_ended_steps(self.steps) && (!self.plan.is_distributed() || self.board.arrived() >= self.steps)
     }
 
     fn enter(&mut self, step: usize, tasks: &mut impl Tasks) -> Progress {
@@ -209,13 +227,14 @@ impl Worker {
     }
 
     fn end_step(&mut self, step: usize) -> Progress {
+        let visitors = self.plan.visitors(self.plan.steps[step].stage);
         if self.plan.steps[step].tasks[self.id].iter().any(|task| task.turn.is_some()) {
             for shard in self.plan.steps[step].scope.right.clone() {
-                self.visits[shard] += self.plan.workers as u64;
+                self.visits[shard] += visitors as u64;
             }
         }
         self.steps += 1;
-        self.board.end_step(self.id, self.steps);
+        self.board.end_step(self.seat, self.steps);
         self.todo = None;
         self.advance()
     }

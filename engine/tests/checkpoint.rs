@@ -91,7 +91,7 @@ fn factors(engine: &Engine<Mf>) -> Vec<u32> {
 }
 
 fn objective(engine: &Engine<Mf>) -> f64 {
-    Objective::new(engine.measure(&SquaredErrors(config())), config().lambda).value
+    Objective::new(engine.measure(&SquaredErrors(config())).unwrap(), config().lambda).value
 }
 
 fn names(dir: &Path) -> Vec<String> {

@@ -18,7 +18,7 @@ impl<const TRACKED: bool> Vertex for Counted<TRACKED> {
     const TRACKED: bool = TRACKED;
 }
 
-#[derive(Default)]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
 struct Seen {
     /// Edges since `begin`, edges in all, vertices begun and ended.
     open: Option<u32>,

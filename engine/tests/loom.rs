@@ -15,7 +15,7 @@ use loom::thread;
 use megagrid_engine::Topology;
 use megagrid_engine::board::Board;
 use megagrid_engine::grid::Hold;
-use megagrid_engine::plan::{Cut, Input, Outline, Plan, Schedule, StageInfo, StageKind, Task};
+use megagrid_engine::plan::{After, Cut, Input, Outline, Plan, Processes, Schedule, StageInfo, StageKind, Task};
 use megagrid_engine::worker::{Outcome, Position, Progress, Tasks, Worker};
 use megagrid_partition::Side;
 use megagrid_stages::{BatchOrder, Mode};
@@ -151,6 +151,7 @@ fn plan(kinds: &[StageKind], body: &[Outline], degrees: [&[u64]; 2], slack: u64)
         row_bytes: [4, 4],
         square: false,
         workers: WORKERS,
+        processes: Processes::default(),
         slack: Some(slack),
         topology: &Topology::synthetic(1, WORKERS),
         grid: true,
@@ -319,7 +320,7 @@ fn an_apply_sees_what_all_workers_added_and_the_next_exchange_sees_the_apply() {
     // One heavy vertex: its edges are split among the workers.
     let plan = plan(&kinds, &[Outline::Stage(0), Outline::Stage(1)], [&[50, 50], &[99, 1]], 0);
     assert_eq!(plan.schedules[0], Some(Schedule::Owned { side: Side::Left, partial: true }));
-    assert!(plan.steps[1].barrier);
+    assert!(plan.steps[1].after == After::All);
     model(move || {
         let shards = plan.right.num_shards();
         let sums = (0..shards).map(|_| (Cell::new(0), [Cell::new(0), Cell::new(0)])).collect();
@@ -359,7 +360,7 @@ impl Tasks for Sides {
 fn with_slack_0_an_exchange_sees_what_all_workers_wrote_in_the_one_before() {
     let kinds = [StageKind::Exchange(Mode::Update, Mode::Read), StageKind::Exchange(Mode::Read, Mode::Update)];
     let plan = plan(&kinds, &[Outline::Stage(0), Outline::Stage(1)], [&[2, 2], &[2, 2]], 0);
-    assert!(!plan.steps[1].barrier);
+    assert!(plan.steps[1].after != After::All);
     model(move || {
         let rows = |shards: usize| (0..shards).map(|_| Cell::new(0)).collect();
         let rows = Arc::new([rows(plan.left.num_shards()), rows(plan.right.num_shards())]);

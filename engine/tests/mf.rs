@@ -56,7 +56,7 @@ fn train(
     let mut objectives = Vec::new();
     engine
         .run(iterations, |_, engine| {
-            objectives.push(Objective::new(engine.measure(&SquaredErrors(config)), config.lambda));
+            objectives.push(Objective::new(engine.measure(&SquaredErrors(config)).unwrap(), config.lambda));
             ControlFlow::Continue(())
         })
         .unwrap();

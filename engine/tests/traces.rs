@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use megagrid_engine::Topology;
 use megagrid_engine::board::Board;
-use megagrid_engine::plan::{Cut, Event, Input, Outline, Plan, StageInfo, StageKind, Task};
+use megagrid_engine::plan::{Cut, Event, Input, Outline, Plan, Processes, StageInfo, StageKind, Task};
 use megagrid_engine::worker::{Outcome, Position, Progress, Tasks, Worker};
 use megagrid_partition::{Side, SplitMix};
 use megagrid_stages::{BatchOrder, Mode};
@@ -40,6 +40,7 @@ impl Case {
             row_bytes: [self.row_bytes; 2],
             square: self.square,
             workers,
+            processes: Processes::default(),
             slack,
             topology: &Topology::synthetic(1, workers),
             grid: self.grid,

@@ -17,6 +17,7 @@ use megagrid_stages::kernels::{descend, dot};
 use megagrid_stages::{
     Combine, Context, Error, Exchange, Program, Read, ReadView, Row, Sequence, Stages, Update, UpdateView, Vertex,
 };
+use serde::{Deserialize, Serialize};
 
 /// A user's factor.
 pub struct User;
@@ -51,7 +52,7 @@ impl Program for ClickFactors {
 }
 
 /// A sum of log losses, and over how many edges.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Loss {
     sum: f64,
     edges: u64,

@@ -23,6 +23,7 @@ use megagrid_stages::{
     Add, AddView, Apply, Combine, Context, Exchange, GlobalSync, MasterView, Program, Read, ReadView, Row, Sequence,
     Stages, Value, Vertex,
 };
+use serde::{Deserialize, Serialize};
 
 /// A vertex: its label distribution, and the sum of its neighbours'.
 pub struct Member;
@@ -49,7 +50,7 @@ impl Program for LabelPropagation {
 }
 
 /// The largest change that a worker has seen.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Largest(f32);
 
 impl Combine for Largest {

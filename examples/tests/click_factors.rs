@@ -22,7 +22,7 @@ fn train(
     engine.init_left(|id, user| user.sync.copy_from_slice(&first(2 * id as u64)));
     engine.init_right(|id, item| item.sync.copy_from_slice(&first(2 * id as u64 + 1)));
     engine.run(iterations, |_, _| ControlFlow::Continue(())).unwrap();
-    let loss = Loss::mean(&engine.measure(&LogLoss));
+    let loss = Loss::mean(&engine.measure(&LogLoss).unwrap());
     let (left, right) = (engine.left(), engine.right());
     let users = (0..left.len()).map(|id| left.sync(id).to_vec()).collect();
     (users, (0..right.len()).map(|id| right.sync(id).to_vec()).collect(), loss)

@@ -1,5 +1,8 @@
 //! GlobalSync: worker contexts and vertices folded into the shared context.
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::program::Program;
 use crate::store::Store;
 use crate::vertex::Vertex;
@@ -14,8 +17,9 @@ pub struct TotalView<'a, V: Vertex> {
 
 /// Sums that can be joined: what workers' contexts are made of (TuX²'s Combine).
 ///
-/// Implemented for numbers, arrays of them and `()`. A context's scratch stays where it is.
-pub trait Combine: Default + Send + 'static {
+/// Implemented for numbers, arrays of them and `()`. A context's scratch stays where it is: sums alone travel between
+/// processes, and scratch is best marked `#[serde(skip)]`.
+pub trait Combine: Default + Send + Serialize + DeserializeOwned + 'static {
     /// Moves the sums of `from` into `self`, leaving them at zero in `from`.
     fn combine(&mut self, from: &mut Self);
 }
@@ -37,7 +41,7 @@ combine_numbers!(u32, u64, usize, i32, i64, f32, f64);
 
 impl<T: Combine, const N: usize> Combine for [T; N]
 where
-    [T; N]: Default,
+    [T; N]: Default + Serialize + DeserializeOwned,
 {
     fn combine(&mut self, from: &mut Self) {
         self.iter_mut().zip(from).for_each(|(total, part)| total.combine(part));

@@ -2,6 +2,8 @@
 
 use megagrid_stages::{Combine, GlobalSync, TotalView};
 
+use serde::{Deserialize, Serialize};
+
 use super::counts::TopicCounts;
 use super::program::{Document, Lda, Topics, Worker};
 
@@ -18,7 +20,7 @@ pub enum Prior {
 }
 
 /// How many documents have a topic how often, and how long documents are.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Histogram {
     /// `[topic][count]`: documents.
     topics: Vec<Vec<u32>>,

@@ -73,17 +73,22 @@ impl Topics {
 }
 
 /// The worker context: the worker's own changes of the totals, and scratch.
-#[derive(Default)]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
 pub struct Worker {
     /// What this worker added to the topic totals since the last GlobalSync.
     changes: Vec<i64>,
     /// `1 / (n_k + V beta)` for each topic, as of the last refresh, and 0 for padding.
+    #[serde(skip)]
     pub(super) inverse: Vec<f32>,
     /// Tokens until the next refresh.
+    #[serde(skip)]
     pub(super) fresh: u32,
+    #[serde(skip)]
     pub(super) sums: Vec<Sums>,
+    #[serde(skip)]
     random: Random,
     /// Scratch of the sparse sampler.
+    #[serde(skip)]
     pub(super) word: super::sparse::WordScratch,
     /// What the optimization of the document prior gathers.
     pub(super) histogram: super::prior::Histogram,

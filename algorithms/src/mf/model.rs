@@ -3,10 +3,12 @@
 use megagrid_stages::kernels::dot;
 use megagrid_stages::{Combine, Context, Exchange, Program, Read, ReadView, Row, Vertex};
 
+use serde::{Deserialize, Serialize};
+
 use super::Config;
 
 /// Sums over ratings.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sums {
     /// Squared errors.
     pub squared_errors: f64,

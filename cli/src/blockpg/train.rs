@@ -151,10 +151,14 @@ pub fn train(job: Job, common: &Common, resolved: serde_json::Value, mut phases:
         let (mut stop, mut certified) = (false, None);
         engine.run(until, |report, engine| {
             let flow = session.iteration(report, engine, || {
+                engine.collect()?;
+                if !common.is_first() {
+                    return Ok(None);
+                }
                 let (mut measured, certificate) = measure(&job, config, engine);
                 certified = certificate.filter(|certificate| is_converged(certificate, config, job.tolerance));
                 measured.converged = is_last && certified.is_some();
-                measured
+                Ok(Some(measured))
             });
             stop = flow.is_break();
             if certified.is_some() { ControlFlow::Break(()) } else { flow }

@@ -111,12 +111,18 @@ pub fn train<F: Form>(
             return session.unmeasured(report, engine);
         }
         session.iteration(report, engine, || {
+            engine.collect()?;
+            if !common.is_first() {
+                return Ok(None);
+            }
             let measured = measure::<F>(engine, tokens.total, test.as_ref(), tolerance, before);
             before = measured.objective;
-            measured
+            Ok(Some(measured))
         })
     })?;
-    Ok(Trained { record: session.end()?, model: model::<F>(&engine), names, edges, checksum, top_words })
+    let record = session.end()?;
+    engine.collect()?;
+    Ok(Trained { record, model: model::<F>(&engine), names, edges, checksum, top_words })
 }
 
 /// Counts tokens in the place of edges, each of which has all its tokens drawn.

@@ -93,12 +93,13 @@ pub fn train<F: Form>(
     let mut before = f64::INFINITY;
     engine.run(iterations, |report, engine| {
         session.iteration(report, engine, || {
-            let measured = measure::<F>(engine, &config, &test, mean, tolerance, before);
+            let measured = measure::<F>(engine, &config, &test, mean, tolerance, before)?;
             before = measured.objective;
-            measured
+            Ok(Some(measured))
         })
     })?;
     let record = session.end()?;
+    engine.collect()?;
     let (users, items) = (engine.left(), engine.right());
     let rows = (0..users.len()).map(|user| users.sync(user));
     let model = Model::new(&config, mean, rows, (0..items.len()).map(|item| items.sync(item)));
@@ -160,15 +161,16 @@ fn measure<F: Form>(
     mean: f32,
     tolerance: f64,
     before: f64,
-) -> Measured {
-    let Objective { value, rmse } = Objective::new(engine.measure(&SquaredErrors(*config)), config.lambda);
+) -> anyhow::Result<Measured> {
+    let Objective { value, rmse } = Objective::new(engine.measure(&SquaredErrors(*config))?, config.lambda);
     let mut metrics = Metrics::from([("train_rmse", rmse)]);
     if test.len() > 0 {
+        engine.collect()?;
         metrics.insert("test_rmse", test_rmse(&engine.left(), &engine.right(), config, test, mean));
     }
     let change = (before - value).abs() / before.abs();
     let converged = tolerance > 0.0 && change <= tolerance;
-    Measured { objective: value, metrics, converged, advice: "try a smaller --step" }
+    Ok(Measured { objective: value, metrics, converged, advice: "try a smaller --step" })
 }
 
 /// Returns the error on unseen ratings. The sum's order does not depend on threads.

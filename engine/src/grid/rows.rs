@@ -277,6 +277,14 @@ impl<V: Vertex> OwnedRows<'_, V> {
         }
     }
 
+    /// Marks a row as touched.
+    pub fn touch(&mut self, row: usize) {
+        let at = row - self.rows.start;
+        if let Some(marks) = self.touched.first_mut() {
+            marks[at] = 1;
+        }
+    }
+
     /// Reduces the partial deltas of all rows, in ascending worker order.
     pub fn reduce(&mut self) {
         if self.deltas.len() > 1 {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use megagrid_stages::BatchOrder;
 
-use super::{Node, Plan, SideShape, StageKind};
+use super::{Node, Plan, Processes, SideShape, StageKind};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,7 +31,9 @@ impl fmt::Display for Plan {
 impl Plan {
     fn fmt_workers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slack = self.slack.map_or_else(|| "any".to_owned(), |slack| slack.to_string());
-        writeln!(f, "workers       {}, slack {slack}", self.workers)?;
+        let Processes { this, count } = self.processes;
+        let of = if count > 1 { format!(" in {count} processes, seen from process {this}") } else { String::new() };
+        writeln!(f, "workers       {}{of}, slack {slack}", self.workers)?;
         for (worker, (node, core)) in self.homes.iter().enumerate() {
             let count = |side: &SideShape| side.owners.iter().filter(|&&owner| owner == worker).count();
             let (left, right) = (count(&self.left), count(&self.right));
@@ -90,6 +92,8 @@ fn kind(kind: StageKind) -> String {
         StageKind::Exchange(left, right) => format!("exchange {left:?} left, {right:?} right"),
         StageKind::Apply(side) => format!("apply on the {side} side"),
         StageKind::GlobalSync(..) => "global sync".to_owned(),
+        StageKind::Deliver(side) => format!("deltas of the {side} side to their masters' process"),
+        StageKind::Publish(side) => format!("synced rows of the {side} side to their mirrors"),
     }
 }
 

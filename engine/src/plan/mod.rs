@@ -5,6 +5,7 @@
 
 mod display;
 mod outline;
+mod processes;
 mod schedule;
 mod shape;
 mod steps;
@@ -15,12 +16,13 @@ use std::ops::Range;
 use megagrid_stages::Side;
 
 pub use outline::{Cut, Outline, StageInfo, StageKind};
+pub use processes::Processes;
 pub(crate) use schedule::rotates;
 pub use schedule::{Schedule, Scope, Task};
 pub use shape::SideShape;
 use shape::{Sizing, Weights};
 pub(crate) use steps::shuffle;
-pub use steps::{Event, Node, Step};
+pub use steps::{After, Event, Node, Step};
 
 use crate::Error;
 use crate::topology::Topology;
@@ -37,8 +39,10 @@ pub struct Input<'i> {
     pub row_bytes: [usize; 2],
     /// Whether both sides index the same vertices.
     pub square: bool,
-    /// Worker threads.
+    /// Worker threads of all processes.
     pub workers: usize,
+    /// The processes, which have equally many workers.
+    pub processes: Processes,
     /// Clocks that a worker may be ahead of the slowest; `None`: any number.
     pub slack: Option<u64>,
     /// What the machine looks like.
@@ -50,8 +54,10 @@ pub struct Input<'i> {
 /// What the engine decided.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// Worker threads.
+    /// Worker threads of all processes.
     pub workers: usize,
+    /// The processes, which have equally many workers: the first has the first ones.
+    pub processes: Processes,
     /// Clocks that a worker may be ahead of the slowest; `None`: any number.
     pub slack: Option<u64>,
     /// The stages, in the order of the sequence.
@@ -68,7 +74,7 @@ pub struct Plan {
     pub grouped: bool,
     /// Whether local ids have 32 bits; else 16.
     pub wide: bool,
-    /// Delta arrays of each side: 1, or one for each worker.
+    /// Delta arrays of each side: 1, or one for each worker of a process.
     pub copies: [usize; 2],
     /// The NUMA node on which each worker runs, and the core.
     pub homes: Vec<(usize, usize)>,
@@ -105,7 +111,9 @@ impl Plan {
         let weights = [0, 1].map(|side| Weights::new((0..input.rows[side]).map(|row| input.degrees[side](row))));
         let bounds = [Side::Left, Side::Right].map(|side| batch_bounds(&weights[index(side)], body, side));
         let imbalance = [0, 1].map(|side| imbalance(&weights[side], &bounds[side], input.workers));
-        let costs = schedule::Costs { imbalance, workers: input.workers };
+        let processes = input.processes.count;
+        let home = processes::home_side(&stages, processes);
+        let costs = schedule::Costs { imbalance, workers: input.workers, processes, home };
         let schedules: Vec<_> = stages.iter().map(|stage| schedule_of(stage.kind, costs)).collect();
         let grouped = grouped(&stages)?;
 
@@ -114,12 +122,16 @@ impl Plan {
         let rotates = schedules.contains(&Some(Schedule::Rotation));
         let sizing = sizing(input, (grouped, rotates), owned, edges_per_layer, &bounds);
         let left = shape::shards(&weights[0], &bounds[0], sizing[0], input.workers);
-        let right = shape::shards(&weights[1], &bounds[1], sizing[1], input.workers);
+        let mut right = shape::shards(&weights[1], &bounds[1], sizing[1], input.workers);
+        if rotates {
+            processes::own_by_first_visit(&mut right, &bounds[1], input.workers);
+        }
 
         let mut plan = Self {
             workers: input.workers,
+            processes: input.processes,
             slack: input.slack,
-            copies: copies(&schedules, input.workers),
+            copies: copies(&schedules, input.workers / processes),
             wide: left.max_rows().max(right.max_rows()) > 1 << 16,
             homes: (0..input.workers).map(|worker| input.topology.home_of(worker, input.workers)).collect(),
             body: Vec::new(),
@@ -135,7 +147,9 @@ impl Plan {
             grouped,
         };
         let scope = Scope { left: 0..plan.left.num_shards(), right: 0..plan.right.num_shards(), layers: 0..layers };
+        plan.add_crossings();
         steps::Builder { plan: &mut plan, weights: &weights }.body(body, &scope);
+        plan.check_rotations()?;
         Ok(plan)
     }
 
@@ -161,7 +175,7 @@ fn check_square(stages: &[StageInfo]) -> Result<(), Error> {
     use megagrid_stages::Mode::{Add, Read};
     let refused = |stage: &&StageInfo| match stage.kind {
         StageKind::Exchange(left, right) => !matches!((left, right), (Read, Read | Add) | (Add, Read)),
-        StageKind::Apply(_) | StageKind::GlobalSync(..) => false,
+        _ => false,
     };
     stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::SquareUpdate { stage: stage.name.clone() }))
 }
@@ -180,7 +194,7 @@ fn grouped(stages: &[StageInfo]) -> Result<bool, Error> {
 fn schedule_of(kind: StageKind, costs: schedule::Costs) -> Option<Schedule> {
     match kind {
         StageKind::Exchange(left, right) => Some(schedule::choose(left, right, costs)),
-        StageKind::Apply(_) | StageKind::GlobalSync(..) => None,
+        _ => None,
     }
 }
 
@@ -206,6 +220,7 @@ fn owned_sides(stages: &[StageInfo], schedules: &[Option<Schedule>], square: boo
                 owned[0] |= left;
                 owned[1] |= right;
             }
+            (StageKind::Deliver(_) | StageKind::Publish(_), _) => {}
         }
     }
     owned

@@ -23,6 +23,10 @@ pub enum StageKind {
     Apply(Side),
     /// Folds contexts, and the vertices of the sides marked (left, right).
     GlobalSync(bool, bool),
+    /// Sends this process's deltas of a side to the masters' keepers.
+    Deliver(Side),
+    /// Sends synced rows of a side from masters to mirrors.
+    Publish(Side),
 }
 
 /// A sequence: stages by index, and mini-batches.

@@ -24,6 +24,16 @@ pub enum Schedule {
     Rotation,
 }
 
+impl Schedule {
+    /// Tells whether workers add to, or change, rows of a side that others own.
+    pub(super) fn reaches(self, side: Side) -> bool {
+        match self {
+            Self::Rotation => true,
+            Self::Owned { side: owned, .. } => owned != side,
+        }
+    }
+}
+
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -43,6 +53,10 @@ pub struct Costs {
     pub imbalance: [f64; 2],
     /// Workers.
     pub workers: usize,
+    /// Processes.
+    pub processes: usize,
+    /// With several processes, the side whose shards keep their edges in one process.
+    pub home: Option<Side>,
 }
 
 /// Above this the owner of a heavy vertex would keep the others waiting, and its edges are split among workers.
@@ -53,9 +67,11 @@ const SPLIT_ABOVE: f64 = 1.2;
 pub fn choose(left: Mode, right: Mode, costs: Costs) -> Schedule {
     use Mode::{Add, Read, Update};
     let [left_imbalance, right_imbalance] = costs.imbalance;
-    let split = |here: f64, there: f64| costs.workers > 1 && here > SPLIT_ABOVE && there < here;
+    let split = |here: f64, there: f64| costs.processes == 1 && costs.workers > 1 && here > SPLIT_ABOVE && there < here;
     let owned = |side, partial| Schedule::Owned { side, partial };
     match (left, right) {
+        (Read, Add) if costs.home == Some(Side::Left) => owned(Side::Left, true),
+        (Read, Read) if costs.home == Some(Side::Left) => owned(Side::Left, false),
         (Read, Add) if split(right_imbalance, left_imbalance) => owned(Side::Left, true),
         (Add, Read) if split(left_imbalance, right_imbalance) => owned(Side::Right, true),
         (Read, _) => owned(Side::Right, false),
@@ -95,6 +111,8 @@ pub struct Task {
     /// In a rotation: the worker's place in the order in which workers visit the right shard. It runs the blocks of those
     /// left shards that it owns.
     pub turn: Option<usize>,
+    /// The worker of another process that the right shard's rows go to next.
+    pub hand_over: Option<usize>,
 }
 
 /// Lists what each worker does in one step, in order.
@@ -105,36 +123,54 @@ pub fn tasks(
     scope: &Scope,
     left: &SideShape,
     right: &SideShape,
-    workers: usize,
+    (workers, processes): (usize, usize),
 ) -> Vec<Vec<Task>> {
+    let threads = workers / processes;
     let whole = |left: Range<usize>, right: Range<usize>| Task {
         left,
         right,
         layers: scope.layers.clone(),
         copies: [0, 0],
         turn: None,
+        hand_over: None,
     };
     (0..workers)
         .map(|worker| {
             let lefts = || owned(left, &scope.left, worker);
             let rights = || owned(right, &scope.right, worker);
             match (kind, schedule) {
-                (StageKind::Exchange(..), Some(Schedule::Rotation)) => rotation(scope, worker, workers),
+                (StageKind::Exchange(..), Some(Schedule::Rotation)) => {
+                    let group = if rotates_everywhere(kind) { 0..workers } else { group_of(worker, threads) };
+                    rotation(scope, worker, &group, threads, right)
+                }
                 (StageKind::Exchange(..), Some(Schedule::Owned { side: Side::Left, partial })) => lefts()
                     .map(|shard| Task {
-                        copies: [0, copy(partial, worker)],
+                        copies: [0, copy(partial, worker % threads)],
                         ..whole(shard..shard + 1, scope.right.clone())
                     })
                     .collect(),
                 (StageKind::Exchange(..), Some(Schedule::Owned { side: Side::Right, partial })) => rights()
                     .map(|shard| Task {
-                        copies: [copy(partial, worker), 0],
+                        copies: [copy(partial, worker % threads), 0],
                         ..whole(scope.left.clone(), shard..shard + 1)
                     })
                     .collect(),
                 (StageKind::Exchange(..), None) => Vec::new(),
-                (StageKind::Apply(Side::Left), _) => lefts().map(|shard| whole(shard..shard + 1, 0..0)).collect(),
-                (StageKind::Apply(Side::Right), _) => rights().map(|shard| whole(0..0, shard..shard + 1)).collect(),
+                (StageKind::Apply(Side::Left) | StageKind::Publish(Side::Left), _) => {
+                    lefts().map(|shard| whole(shard..shard + 1, 0..0)).collect()
+                }
+                (StageKind::Apply(Side::Right) | StageKind::Publish(Side::Right), _) => {
+                    rights().map(|shard| whole(0..0, shard..shard + 1)).collect()
+                }
+                (StageKind::Deliver(side), _) => {
+                    let shape = if side == Side::Left { left } else { right };
+                    let shards = if side == Side::Left { scope.left.clone() } else { scope.right.clone() };
+                    let foreign = |shard: &usize| shape.owners[*shard] / threads != worker / threads;
+                    let mine = shards.filter(foreign).filter(|shard| shard % threads == worker % threads);
+                    let of =
+                        |shard| if side == Side::Left { (shard..shard + 1, 0..0) } else { (0..0, shard..shard + 1) };
+                    mine.map(of).map(|(left, right)| whole(left, right)).collect()
+                }
                 (StageKind::GlobalSync(on_left, on_right), _) => {
                     let lefts = lefts().filter(|_| on_left).map(|shard| whole(shard..shard + 1, 0..0));
                     let rights = rights().filter(|_| on_right).map(|shard| whole(0..0, shard..shard + 1));
@@ -153,25 +189,52 @@ fn owned<'s>(side: &'s SideShape, shards: &Range<usize>, worker: usize) -> impl 
     shards.clone().filter(move |&shard| side.owners[shard] == worker)
 }
 
+/// Tells whether a rotation goes over all workers, or over each process's by themselves: rows travel, deltas do not.
+pub(super) fn rotates_everywhere(kind: StageKind) -> bool {
+    matches!(kind, StageKind::Exchange(_, Mode::Update))
+}
+
+fn group_of(worker: usize, threads: usize) -> Range<usize> {
+    let first = worker / threads * threads;
+    first..first + threads
+}
+
 /// Workers begin at right shards that lie as far apart as possible and go round; each runs the blocks of its own left
-/// shards with the right shard that it holds.
-fn rotation(scope: &Scope, worker: usize, workers: usize) -> Vec<Task> {
-    let columns = scope.right.len();
-    let begin = |worker: usize| worker * columns / workers;
+/// shards with the right shard that it holds. After the last visit a shard goes back to its owner.
+fn rotation(scope: &Scope, worker: usize, group: &Range<usize>, threads: usize, right: &SideShape) -> Vec<Task> {
+    let (columns, workers) = (scope.right.len(), group.len());
+    let begin = |member: usize| member * columns / workers;
+    let member = worker - group.start;
     (0..columns)
         .map(|round| {
-            let at = (begin(worker) + round) % columns;
-            // Worker w comes to shard x in round (x - begin(w)) mod columns; workers that begin together take turns by number.
-            let arrival = |w: usize| ((at + columns - begin(w)) % columns, w);
-            let turn = (0..workers).filter(|&w| arrival(w) < arrival(worker)).count();
+            let at = (begin(member) + round) % columns;
+            let order = visitors(at, columns, workers);
+            let turn = order.iter().position(|&visitor| visitor == member).unwrap_or(0);
             let shard = scope.right.start + at;
+            let next = order.get(turn + 1).map_or(right.owners[shard], |next| group.start + next);
+            let crosses = workers > threads && next / threads != worker / threads;
             Task {
                 left: scope.left.clone(),
                 right: shard..shard + 1,
                 layers: scope.layers.clone(),
                 copies: [0, 0],
                 turn: Some(turn),
+                hand_over: crosses.then_some(next),
             }
         })
         .collect()
+}
+
+/// Returns the workers in the order in which they visit the right shard number `at` of `columns`.
+///
+/// Worker w comes to it in round (at - begin(w)) mod columns; workers that begin together take turns by number.
+fn visitors(at: usize, columns: usize, workers: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..workers).collect();
+    order.sort_by_key(|&worker| ((at + columns - worker * columns / workers) % columns, worker));
+    order
+}
+
+/// Returns the worker that visits the right shard number `at` of `columns` first.
+pub(super) fn first_visitor(at: usize, columns: usize, workers: usize) -> usize {
+    visitors(at, columns, workers)[0]
 }

@@ -4,10 +4,10 @@ use megagrid_partition::SplitMix;
 use megagrid_stages::{BatchOrder, Side};
 use serde::Serialize;
 
+use super::Plan;
 use super::outline::{Outline, StageKind};
 use super::schedule::{self, Scope, Task};
 use super::shape::{self, SideShape, Weights};
-use super::{Plan, Schedule};
 
 /// One stage on one batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,8 +18,19 @@ pub struct Step {
     pub scope: Scope,
     /// What each worker does.
     pub tasks: Vec<Vec<Task>>,
-    /// Whether a worker may begin only when all have ended what comes before, even with slack.
-    pub barrier: bool,
+    /// What has to have ended before a worker begins, beside its own work.
+    pub after: After,
+}
+
+/// What a step waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum After {
+    /// Nothing but what the consistency model asks for.
+    Own,
+    /// All that comes before on the workers of this process.
+    Process,
+    /// All that comes before on all workers, even with slack.
+    All,
 }
 
 /// Part of an iteration.
@@ -113,10 +124,15 @@ impl Builder<'_> {
             let node = self.node(outline, scope);
             if let (Outline::Stage(stage), Node::Step(step)) = (outline, &node) {
                 // What an Apply of this batch set has to be seen: slack is between clocks, not within one.
-                self.plan.steps[*step].barrier |= applied;
+                if applied {
+                    self.plan.steps[*step].after = After::All;
+                }
                 applied |= matches!(self.plan.stages[*stage].kind, StageKind::Apply(_));
             }
             nodes.push(node);
+            if let Outline::Stage(stage) = outline {
+                nodes.extend(self.crossings(*stage, scope));
+            }
         }
         // A clock is one run of the innermost batch, or of the sequence if it has none.
         let innermost = body.iter().all(|outline| matches!(outline, Outline::Stage(_)));
@@ -148,20 +164,33 @@ impl Builder<'_> {
         }
     }
 
+    fn crossings(&mut self, stage: usize, scope: &Scope) -> Vec<Node> {
+        let kinds = self.plan.crossings(stage);
+        let stages = &self.plan.stages;
+        let known = |kind: &StageKind| stages.iter().position(|stage| stage.kind == *kind);
+        let stages: Vec<usize> = kinds.iter().filter_map(known).collect();
+        stages.into_iter().map(|stage| Node::Step(self.step(stage, scope))).collect()
+    }
+
     fn step(&mut self, stage: usize, scope: &Scope) -> usize {
         let plan = &mut *self.plan;
         let kind = plan.stages[stage].kind;
         let schedule = plan.schedules[stage];
-        let tasks = schedule::tasks(kind, schedule, scope, &plan.left, &plan.right, plan.workers);
+        let tasks =
+            schedule::tasks(kind, schedule, scope, &plan.left, &plan.right, (plan.workers, plan.processes.count));
         // An Apply reduces what other workers added to partial deltas, or to rows that rotate.
-        let barrier = match kind {
-            StageKind::Apply(side) => plan.schedules.iter().flatten().any(|schedule| match schedule {
-                Schedule::Rotation => true,
-                Schedule::Owned { side: owned, .. } => *owned != side,
-            }),
-            StageKind::Exchange(..) | StageKind::GlobalSync(..) => false,
+        let after = match kind {
+            StageKind::Apply(side) if plan.schedules.iter().flatten().any(|schedule| schedule.reaches(side)) => {
+                After::All
+            }
+            // A process's deltas are whole when its workers have ended; rows that travelled are at home when all have.
+            StageKind::Deliver(_) => After::Process,
+            StageKind::Publish(Side::Right) if plan.travels() => After::All,
+            StageKind::Publish(_) => After::Own,
+            _ if plan.slack == Some(0) => After::All,
+            _ => After::Own,
         };
-        plan.steps.push(Step { stage, scope: scope.clone(), tasks, barrier });
+        plan.steps.push(Step { stage, scope: scope.clone(), tasks, after });
         plan.steps.len() - 1
     }
 }

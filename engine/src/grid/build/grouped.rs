@@ -16,7 +16,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         Edges: From<LocalEdges<I>>,
     {
         let right = &self.plan.right;
-        let begin = |shard: usize| Gathered::new(right.rows(shard).len());
+        let begin = |shard: usize| Gathered::new(right.rows(shard).len(), self.held_lefts(shard));
         if let RowOrder::Natural(_) = self.orders[1] {
             for &shard in shards {
                 let mut gathered = [begin(shard)];
@@ -55,6 +55,9 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
                 let span = (offsets[id] - first) as usize..(offsets[id + 1] - first) as usize;
                 let row = self.orders[1].row(id);
                 gathered[n].push(row, offsets[id], &targets[span.clone()], &data[span], &self.orders[0]);
+                if self.plan.layers == 1 {
+                    gathered[n].keep_held(&self.plan.left.bounds);
+                }
             }
         })?;
         Ok(())
@@ -70,6 +73,9 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
             let layer = gathered.layer(self.plan.layers, |edge| self.layer_of(edge) == layer);
             let mut blocks = layer.segments(&self.plan.left.bounds, rows.start);
             for (left, segments) in blocks.iter_mut().enumerate() {
+                if gathered.held.as_ref().is_some_and(|held| !held[left]) {
+                    segments.clear();
+                }
                 // Vertices with equally many edges side by side: the walk's inner loops then have predictable lengths.
                 segments.sort_by_key(|segment| std::cmp::Reverse(segment.ends.len()));
                 let vertices = segments.iter().map(|s| (s.right as usize, &layer.left[s.ends.clone()]));
@@ -93,6 +99,8 @@ struct Gathered<T> {
     left: Vec<u32>,
     data: Vec<T>,
     vertices: Vec<Vertex>,
+    /// Of which left shards the edges are wanted; `None`: of all.
+    held: Option<Vec<bool>>,
 }
 
 /// A right vertex of a shard.
@@ -112,8 +120,30 @@ struct Segment {
 }
 
 impl<T: Copy> Gathered<T> {
-    fn new(rows: usize) -> Self {
-        Self { left: Vec::new(), data: Vec::new(), vertices: Vec::with_capacity(rows) }
+    fn new(rows: usize, held: Option<Vec<bool>>) -> Self {
+        Self { left: Vec::new(), data: Vec::new(), vertices: Vec::with_capacity(rows), held }
+    }
+
+    /// Drops those edges of the last vertex that are not wanted.
+    fn keep_held(&mut self, left_bounds: &[usize]) {
+        let Some(held) = &self.held else { return };
+        let (begin, mut shard) = (self.vertices.iter().nth_back(1).map_or(0, |vertex| vertex.end as usize), 0);
+        let mut end = begin;
+        for edge in begin..self.left.len() {
+            while self.left[edge] as usize >= left_bounds[shard + 1] {
+                shard += 1;
+            }
+            if held[shard] {
+                self.left[end] = self.left[edge];
+                self.data[end] = self.data[edge];
+                end += 1;
+            }
+        }
+        self.left.truncate(end);
+        self.data.truncate(end);
+        if let Some(vertex) = self.vertices.last_mut() {
+            vertex.end = end as u32;
+        }
     }
 
     fn push(&mut self, row: usize, first_edge: u64, targets: &[u32], data: &[T], left: &RowOrder) {
@@ -137,7 +167,7 @@ impl<T: Copy> Gathered<T> {
         if layers == 1 {
             return Cow::Borrowed(self);
         }
-        let mut part = Self::new(self.vertices.len());
+        let mut part = Self::new(self.vertices.len(), None);
         let mut begin = 0;
         for vertex in &self.vertices {
             for (n, edge) in (begin..vertex.end as usize).enumerate() {

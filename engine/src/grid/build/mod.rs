@@ -70,7 +70,7 @@ pub(crate) fn build_columns<T: Copy + Sync, P: Program>(
     let columns = Mutex::new(Vec::new());
     let failed = Mutex::new(None);
     std::thread::scope(|threads| {
-        for worker in 0..plan.workers {
+        for worker in plan.local_workers() {
             let (build, columns, failed) = (&build, &columns, &failed);
             threads.spawn(move || {
                 crate::os::pin_current_thread(plan.homes[worker].1);
@@ -111,9 +111,11 @@ pub(crate) fn windows<T>(source: &dyn EdgeSource<T>) -> Vec<Range<usize>> {
 impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
     /// Builds a worker's columns: those of its right shards, or, where right shards rotate, every so many.
     fn share(&self, worker: usize, done: &dyn Fn(usize, Column<P>)) -> Result<(), Error> {
-        let Plan { grouped, wide, workers, ref right, .. } = *self.plan;
-        let rotates = self.plan.schedules.contains(&Some(Schedule::Rotation));
-        let mine = |shard: &usize| if rotates { shard % workers == worker } else { right.owners[*shard] == worker };
+        let Plan { grouped, wide, ref right, .. } = *self.plan;
+        let threads = self.plan.threads();
+        let deal = self.plan.is_distributed() || self.plan.schedules.contains(&Some(Schedule::Rotation));
+        let mine =
+            |shard: &usize| if deal { shard % threads == worker % threads } else { right.owners[*shard] == worker };
         let shards: Vec<usize> = (0..right.num_shards()).filter(mine).collect();
         match (grouped, wide) {
             (true, false) => self.grouped::<u16>(&shards, done),
@@ -121,6 +123,13 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
             (false, false) => self.pairs::<u16>(&shards, done),
             (false, true) => self.pairs::<u32>(&shards, done),
         }
+    }
+
+    /// Tells of which left shards this process holds the edges to a right shard; `None`: of all.
+    fn held_lefts(&self, right: usize) -> Option<Vec<bool>> {
+        let (plan, lefts) = (self.plan, 0..self.plan.left.num_shards());
+        let held = |left| plan.holds_block(plan.processes.this, left, right);
+        plan.is_distributed().then(|| lefts.map(held).collect())
     }
 
     /// Draws the layer of the edge with this number in the source.

@@ -30,9 +30,12 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         let (left_shards, places) = (left.num_shards(), self.left_places());
         let blocks = self.plan.layers * left_shards;
         let block = |edge: &Placed<'_, T>| edge.layer * left_shards + places[edge.left].0 as usize;
+        let held: Vec<_> = (0..right.num_shards()).map(|shard| self.held_lefts(shard)).collect();
+        let here =
+            |edge: &Placed<'_, T>| held[edge.shard].as_ref().is_none_or(|held| held[places[edge.left].0 as usize]);
         let mut bounds = vec![Vec::new(); right.num_shards()];
         shards.iter().for_each(|&shard| bounds[shard] = vec![0_usize; blocks + 1]);
-        self.each_edge(shards, |edge| bounds[edge.shard][block(&edge) + 1] += 1)?;
+        self.each_edge(shards, |edge| bounds[edge.shard][block(&edge) + 1] += usize::from(here(&edge)))?;
 
         let mut columns: Vec<Option<Pairs<'_, I, T, P>>> = (0..right.num_shards()).map(|_| None).collect();
         for &shard in shards {
@@ -40,7 +43,9 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
             columns[shard] = Some(Pairs::new(&bounds[shard], self.input));
         }
         self.each_edge(shards, |edge| {
-            if let Some(column) = &mut columns[edge.shard] {
+            if let Some(column) = &mut columns[edge.shard]
+                && here(&edge)
+            {
                 column.place(block(&edge), places[edge.left].1 as usize, edge.right, edge.value);
             }
         })?;

@@ -1,0 +1,196 @@
+//! Several processes: which side's shards stay with one process, and what crosses between them.
+//!
+//! A process is a run of workers. Rows of a side that only their owners touch never leave their process (users of matrix
+//! factorization, samples, documents). A *cut* side is touched by workers of several processes:
+//!
+//! | how a stage uses the cut side | what crosses |
+//! |---|---|
+//! | `Add` | deltas, to the process that keeps the masters: [`StageKind::Deliver`] |
+//! | Apply, or `Update` by its owner | synced rows, to the processes that read them: [`StageKind::Publish`] |
+//! | `Update` in a rotation | the rows themselves, from worker to worker; they are at home between two steps |
+
+use megagrid_stages::{Mode, Side};
+
+use super::Plan;
+use super::outline::{StageInfo, StageKind};
+use super::schedule::Schedule;
+use super::shape::SideShape;
+use crate::Error;
+
+/// How many processes run the workers of a plan, and which this one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Processes {
+    /// This process, from 0.
+    pub this: usize,
+    /// All of them.
+    pub count: usize,
+}
+
+impl Default for Processes {
+    fn default() -> Self {
+        Self { this: 0, count: 1 }
+    }
+}
+
+/// Chooses the side whose shards, with their edges, belong to one process; `None` with one process, or where every
+/// stage's own choice is the right side.
+pub fn home_side(stages: &[StageInfo], processes: usize) -> Option<Side> {
+    let right_alone = |stage: &StageInfo| match stage.kind {
+        StageKind::Exchange(left, right) => left == Mode::Read && right != Mode::Read,
+        _ => true,
+    };
+    (processes > 1 && !stages.iter().all(right_alone)).then_some(Side::Left)
+}
+
+impl Plan {
+    /// Returns the worker threads of a process.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.workers / self.processes.count
+    }
+
+    /// Returns the workers of this process.
+    #[must_use]
+    pub fn local_workers(&self) -> std::ops::Range<usize> {
+        let threads = self.threads();
+        self.processes.this * threads..(self.processes.this + 1) * threads
+    }
+
+    /// Returns the process of a worker.
+    #[must_use]
+    pub fn process_of(&self, worker: usize) -> usize {
+        worker / self.threads()
+    }
+
+    /// Tells whether there are other processes.
+    #[must_use]
+    pub fn is_distributed(&self) -> bool {
+        self.processes.count > 1
+    }
+
+    /// Returns the process that keeps the masters of a shard.
+    #[must_use]
+    pub fn keeper(&self, side: Side, shard: usize) -> usize {
+        self.process_of(self.side(side).owners[shard])
+    }
+
+    /// Tells whether a process runs the edges between two shards in any stage.
+    #[must_use]
+    pub fn holds_block(&self, process: usize, left: usize, right: usize) -> bool {
+        self.schedules.iter().flatten().any(|schedule| {
+            let keeper = match schedule {
+                Schedule::Rotation | Schedule::Owned { side: Side::Left, .. } => self.keeper(Side::Left, left),
+                Schedule::Owned { side: Side::Right, .. } => self.keeper(Side::Right, right),
+            };
+            keeper == process
+        })
+    }
+
+    /// Tells whether a stage adds to, or changes in place, rows of a side that other workers own.
+    #[must_use]
+    pub fn is_cut(&self, side: Side) -> bool {
+        self.is_distributed() && (self.is_read_elsewhere(side) || side == Side::Right && self.travels())
+    }
+
+    /// Tells whether right shards go from process to process.
+    #[must_use]
+    pub fn travels(&self) -> bool {
+        let updates = |stage: &StageInfo| matches!(stage.kind, StageKind::Exchange(_, Mode::Update));
+        let mut stages = self.stages.iter().zip(&self.schedules);
+        self.is_distributed() && stages.any(|(stage, schedule)| *schedule == Some(Schedule::Rotation) && updates(stage))
+    }
+
+    /// Tells whether a process reads synced rows of a side of which another keeps the masters.
+    #[must_use]
+    pub fn is_read_elsewhere(&self, side: Side) -> bool {
+        let elsewhere = |(stage, schedule): (&StageInfo, &Option<Schedule>)| match schedule {
+            Some(Schedule::Owned { side: owned, .. }) => *owned != side || self.square,
+            Some(Schedule::Rotation) => {
+                side == Side::Right && matches!(stage.kind, StageKind::Exchange(_, Mode::Read | Mode::Add))
+            }
+            None => false,
+        };
+        self.is_distributed() && self.stages.iter().zip(&self.schedules).any(elsewhere)
+    }
+
+    /// Lists the shards of a side that a worker keeps for its process: those that it owns, and its share of those that its
+    /// process mirrors.
+    pub(crate) fn shards_at(&self, side: Side, worker: usize) -> impl Iterator<Item = usize> + '_ {
+        let (shape, mirrored, threads) = (self.side(side), self.is_cut(side), self.threads());
+        (0..shape.num_shards()).filter(move |&shard| {
+            let owner = shape.owners[shard];
+            owner == worker || mirrored && owner / threads != worker / threads && shard % threads == worker % threads
+        })
+    }
+
+    /// Returns how many workers visit a right shard in a rotation.
+    pub(crate) fn visitors(&self, stage: usize) -> usize {
+        if super::schedule::rotates_everywhere(self.stages[stage].kind) { self.workers } else { self.threads() }
+    }
+
+    /// Lists what has to cross after a stage: deltas first, then rows.
+    pub(super) fn crossings(&self, stage: usize) -> Vec<StageKind> {
+        if !self.is_distributed() {
+            return Vec::new();
+        }
+        let publish = |side: Side| {
+            let side = if self.square { Side::Right } else { side };
+            self.is_read_elsewhere(side).then_some(StageKind::Publish(side))
+        };
+        let (kind, schedule) = (self.stages[stage].kind, self.schedules[stage]);
+        let crossing = |(side, mode): (Side, Mode)| match (mode, schedule) {
+            (Mode::Add, Some(Schedule::Rotation)) if side == Side::Right => Some(StageKind::Deliver(side)),
+            (Mode::Add, Some(Schedule::Owned { side: owned, .. })) if owned != side => Some(StageKind::Deliver(side)),
+            (Mode::Update, _) => publish(side),
+            (Mode::Add | Mode::Read, _) => None,
+        };
+        match kind {
+            StageKind::Apply(side) => publish(side).into_iter().collect(),
+            StageKind::Exchange(left, right) => {
+                [(Side::Left, left), (Side::Right, right)].into_iter().filter_map(crossing).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Appends the stages that cross between processes, and returns which they are.
+    pub(super) fn add_crossings(&mut self) {
+        for stage in 0..self.stages.len() {
+            for kind in self.crossings(stage) {
+                if !self.stages.iter().any(|known| known.kind == kind) {
+                    let name = match kind {
+                        StageKind::Deliver(_) => "Deliver",
+                        _ => "Publish",
+                    };
+                    self.stages.push(StageInfo { name: name.to_owned(), kind, grouped: true });
+                    self.schedules.push(None);
+                }
+            }
+        }
+    }
+
+    /// Finds that the first visitor of each shard is in the process that keeps it.
+    pub(super) fn check_rotations(&self) -> Result<(), Error> {
+        for step in &self.steps {
+            let tasks =
+                step.tasks.iter().enumerate().flat_map(|(worker, tasks)| tasks.iter().map(move |t| (worker, t)));
+            for (worker, task) in tasks.filter(|(_, task)| task.turn == Some(0)) {
+                let travels = matches!(self.stages[step.stage].kind, StageKind::Exchange(_, Mode::Update));
+                if travels && self.keeper(Side::Right, task.right.start) != self.process_of(worker) {
+                    return Err(Error::NestedRotation { stage: self.stages[step.stage].name.clone() });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives each right shard of a rotation to the worker that visits it first.
+pub fn own_by_first_visit(right: &mut SideShape, batch_bounds: &[usize], workers: usize) {
+    for interval in batch_bounds.windows(2) {
+        let shards = right.shards(&(interval[0]..interval[1]));
+        for (at, shard) in shards.clone().enumerate() {
+            right.owners[shard] = super::schedule::first_visitor(at, shards.len(), workers);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What all processes do together between iterations: show each other rows, and bring results to the first process.
+
+use megagrid_partition::Side;
+use megagrid_stages::{Program, Vertex};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::rows::{pack_sync, pack_whole, unpack_sync, unpack_whole};
+use super::{Malformed, Peers, Pick};
+use crate::Error;
+use crate::engine::Shared;
+use crate::grid::{Pieces, VertexArrays};
+use crate::plan::Plan;
+use crate::stage::hold;
+
+/// One side's rows and where they are kept.
+struct Rows<'r, V: Vertex> {
+    plan: &'r Plan,
+    side: Side,
+    arrays: &'r VertexArrays<V>,
+    pieces: &'r Pieces,
+    dims: usize,
+}
+
+impl<V: Vertex> Rows<'_, V> {
+    fn shards_of(&self, process: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.plan.side(self.side).num_shards()).filter(move |&shard| self.plan.keeper(self.side, shard) == process)
+    }
+
+    fn pick(&self, shard: usize) -> Pick {
+        Pick::All(self.plan.side(self.side).rows(shard).len())
+    }
+
+    /// Writes the shards that this process keeps, one after the other, each with its length before it.
+    fn pack(&self, whole: bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        for shard in self.shards_of(self.plan.processes.this) {
+            let rows = hold(|| self.arrays.try_share(self.pieces.of(shard..shard + 1)));
+            let bytes =
+                if whole { pack_whole(&rows, self.dims, true) } else { pack_sync(&rows, &self.pick(shard), self.dims) };
+            out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            out.extend(bytes);
+        }
+        out
+    }
+
+    /// Reads the shards that another process keeps.
+    fn unpack(&self, process: usize, whole: bool, from: &mut &[u8]) -> Result<(), Malformed> {
+        for shard in self.shards_of(process) {
+            let len = from.split_off(..8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()).ok_or(Malformed)?;
+            let bytes = from.split_off(..u64::from_le_bytes(len) as usize).ok_or(Malformed)?;
+            let mut rows = hold(|| self.arrays.try_own(self.pieces.of(shard..shard + 1)));
+            if whole {
+                unpack_whole(&mut rows, self.dims, true, bytes)?;
+            } else {
+                unpack_sync(&mut rows, &self.pick(shard), self.dims, bytes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn left<P: Program>(shared: &Shared<P>) -> Rows<'_, P::Left> {
+    let (grid, dims) = (&shared.grid, shared.dims[0]);
+    Rows { plan: &shared.plan, side: Side::Left, arrays: &grid.left, pieces: &grid.left_pieces, dims }
+}
+
+fn right<P: Program>(shared: &Shared<P>) -> Rows<'_, P::Right> {
+    let (grid, dims) = (&shared.grid, shared.dims[1]);
+    Rows { plan: &shared.plan, side: Side::Right, arrays: &grid.right, pieces: &grid.right_pieces, dims }
+}
+
+/// Brings the right rows that travel up to date in every process, as far as edge functions read them.
+pub fn refresh<P: Program>(shared: &Shared<P>) -> Result<(), Error> {
+    let Some(peers) = shared.peers.as_deref().filter(|_| shared.plan.travels()) else { return Ok(()) };
+    let rows = right(shared);
+    let all = peers.all_gather(rows.pack(false))?;
+    for (process, bytes) in all.iter().enumerate().filter(|(process, _)| *process != peers.process()) {
+        rows.unpack(process, false, &mut &bytes[..]).map_err(|Malformed| Error::Message { process })?;
+    }
+    Ok(())
+}
+
+/// Brings every master's data to the first process.
+pub fn collect<P: Program>(shared: &Shared<P>) -> Result<(), Error> {
+    let Some(peers) = shared.peers.as_deref() else { return Ok(()) };
+    let (left, right) = (left(shared), right(shared));
+    let mut mine = right.pack(true);
+    if !shared.plan.square {
+        mine.extend(left.pack(true));
+    }
+    let Some(all) = peers.gather(mine)? else { return Ok(()) };
+    for (process, bytes) in all.iter().enumerate().skip(1) {
+        let mut from = &bytes[..];
+        let mut taken = right.unpack(process, true, &mut from);
+        if !shared.plan.square {
+            taken = taken.and_then(|()| left.unpack(process, true, &mut from));
+        }
+        taken.map_err(|Malformed| Error::Message { process })?;
+    }
+    Ok(())
+}
+
+/// Gives every process what each has, in the order of processes.
+pub fn all_gather<T: Serialize + DeserializeOwned>(peers: Option<&dyn Peers>, mine: Vec<T>) -> Result<Vec<T>, Error> {
+    let Some(peers) = peers else { return Ok(mine) };
+    let unreadable = |error: bincode::Error| Error::Peers(format!("what a process sent cannot be read: {error}"));
+    let mut all = Vec::new();
+    for bytes in peers.all_gather(bincode::serialize(&mine).map_err(unreadable)?)? {
+        all.extend(bincode::deserialize::<Vec<T>>(&bytes).map_err(unreadable)?);
+    }
+    Ok(all)
+}

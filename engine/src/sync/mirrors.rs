@@ -1,0 +1,85 @@
+//! Mirrors: which rows of each shard each process uses, found from its edges before the first iteration.
+
+use megagrid_partition::Side;
+use megagrid_stages::Program;
+
+use super::{Peers, Pick};
+use crate::Error;
+
+use crate::grid::{Edges, Grid, Id, LocalEdges};
+use crate::plan::Plan;
+
+/// The mirrors of all processes.
+#[derive(Debug)]
+pub struct Mirrors {
+    /// `[side][process][shard]`: the rows that a process uses; empty for sides that are not cut.
+    picks: [Vec<Vec<Pick>>; 2],
+}
+
+impl Mirrors {
+    /// Tells the other processes which rows this one uses, and hears which they use. Every process calls it.
+    pub fn agree<P: Program>(plan: &Plan, grid: &Grid<P>, peers: &dyn Peers) -> Result<Self, Error> {
+        let mut used = [Side::Left, Side::Right].map(|side| Used::none(plan, side));
+        for (shard, column) in grid.columns.iter().enumerate() {
+            match &column.edges {
+                Edges::Narrow(edges) => mark(plan, shard, edges, &mut used),
+                Edges::Wide(edges) => mark(plan, shard, edges, &mut used),
+            }
+        }
+        let mut mine = used[0].0.clone();
+        mine.extend_from_slice(&used[1].0);
+        let all = peers.all_gather(mine)?;
+        let left_bytes = used[0].0.len();
+        let picks = [Side::Left, Side::Right].map(|side| {
+            let of = |bits: &Vec<u8>| {
+                if side == Side::Left { bits[..left_bytes].to_vec() } else { bits[left_bytes..].to_vec() }
+            };
+            all.iter().map(|bits| Used(of(bits)).picks(plan, side)).collect()
+        });
+        Ok(Self { picks })
+    }
+
+    /// Returns the rows of a shard that a process uses.
+    pub fn of(&self, side: Side, process: usize, shard: usize) -> &Pick {
+        &self.picks[usize::from(side == Side::Right)][process][shard]
+    }
+}
+
+/// A bit for each row of a side; no bits for a side that is not cut. On a square graph the right side's bits stand for both.
+struct Used(Vec<u8>);
+
+impl Used {
+    fn none(plan: &Plan, side: Side) -> Self {
+        let cut = plan.is_cut(side) && !(plan.square && side == Side::Left);
+        let rows = plan.side(side).bounds.last().copied().unwrap_or(0);
+        Self(if cut { vec![0; rows.div_ceil(8)] } else { Vec::new() })
+    }
+
+    fn set(&mut self, row: usize) {
+        if let Some(bits) = self.0.get_mut(row / 8) {
+            *bits |= 1 << (row % 8);
+        }
+    }
+
+    fn picks(&self, plan: &Plan, side: Side) -> Vec<Pick> {
+        let shape = plan.side(side);
+        let is_set = |row: usize| self.0.get(row / 8).is_some_and(|bits| bits >> (row % 8) & 1 == 1);
+        let pick = |shard: usize| {
+            let rows = shape.rows(shard);
+            let some: Box<[u32]> =
+                rows.clone().filter(|&row| is_set(row)).map(|row| (row - rows.start) as u32).collect();
+            if some.len() == rows.len() { Pick::All(rows.len()) } else { Pick::Some(some) }
+        };
+        (0..shape.num_shards()).map(pick).collect()
+    }
+}
+
+fn mark<I: Id>(plan: &Plan, shard: usize, edges: &LocalEdges<I>, used: &mut [Used; 2]) {
+    let first_right = plan.right.rows(shard).start;
+    let left_side = usize::from(plan.square);
+    for (at, block) in edges.blocks().iter().enumerate() {
+        let first_left = plan.left.rows(at % plan.left.num_shards()).start;
+        edges.left(block).iter().for_each(|id| used[left_side].set(first_left + id.index()));
+        edges.right(block).iter().for_each(|id| used[1].set(first_right + id.index()));
+    }
+}

@@ -1,0 +1,148 @@
+//! Master and mirrors across processes: what a worker sends, and what becomes of what arrives.
+//!
+//! At slack 0 every message belongs to a step. A worker sends in a step, and no worker of any process begins the next one
+//! before all messages of the step have arrived and were taken in; see [`Board::arrive`](crate::board::Board::arrive).
+
+mod collective;
+mod message;
+mod mirrors;
+mod peers;
+mod rows;
+mod stages;
+mod transport;
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use megagrid_partition::Side;
+use megagrid_stages::{Program, Vertex};
+
+pub use peers::Peers;
+
+pub(crate) use collective::{all_gather, collect, refresh};
+pub(crate) use message::{Body, Kind, Message};
+pub(crate) use mirrors::Mirrors;
+pub(crate) use rows::{Malformed, Pick, add_deltas, unpack_whole};
+pub(crate) use stages::{Deliver, Publish, hand_over, others};
+pub(crate) use transport::{Timely, connect};
+
+use crate::Error;
+use crate::board::Board;
+use crate::engine::Shared;
+use crate::grid::{OwnedRows, Pieces, VertexArrays};
+use crate::plan::Plan;
+
+/// What a process knows of the others during a run.
+pub struct Replication {
+    pub mirrors: Mirrors,
+    /// `[side][shard]`: deltas that have arrived for the next Apply.
+    inbox: [Vec<Mutex<Vec<Message>>>; 2],
+    /// Bytes sent to other processes, headers included.
+    sent_bytes: AtomicU64,
+}
+
+impl Replication {
+    pub fn new(plan: &Plan, mirrors: Mirrors) -> Self {
+        let boxes = |side: Side| (0..plan.side(side).num_shards()).map(|_| Mutex::default()).collect();
+        Self { mirrors, inbox: [boxes(Side::Left), boxes(Side::Right)], sent_bytes: AtomicU64::new(0) }
+    }
+
+    fn inbox(&self, side: Side, shard: usize) -> std::sync::MutexGuard<'_, Vec<Message>> {
+        self.inbox[usize::from(side == Side::Right)][shard].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds what other processes sent for a shard to its deltas, in the order of their numbers.
+    pub fn add_arrived<V: Vertex>(
+        &self,
+        side: Side,
+        shard: usize,
+        dims: usize,
+        rows: &mut OwnedRows<'_, V>,
+        plan: &Plan,
+    ) -> Result<(), Malformed> {
+        let mut arrived = std::mem::take(&mut *self.inbox(side, shard));
+        arrived.sort_by_key(|message| message.from);
+        arrived.iter().try_for_each(|message| {
+            let pick = self.mirrors.of(side, plan.process_of(message.from as usize), shard);
+            add_deltas(rows, pick, dims, message.body.bytes())
+        })
+    }
+
+    /// Returns the bytes sent so far.
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// What a worker is about to send.
+#[derive(Default)]
+pub struct Outbox {
+    messages: RefCell<Vec<Message>>,
+    sent_bytes: Cell<u64>,
+}
+
+impl Outbox {
+    /// Puts a message in.
+    pub fn put(&self, message: Message) {
+        self.sent_bytes.set(self.sent_bytes.get() + message.wire_bytes() as u64);
+        self.messages.borrow_mut().push(message);
+    }
+
+    /// Takes all messages out.
+    pub fn take(&self) -> Vec<Message> {
+        std::mem::take(&mut self.messages.borrow_mut())
+    }
+
+    /// Moves the count of bytes to the process's.
+    pub fn count(&self, sync: &Replication) {
+        sync.sent_bytes.fetch_add(self.sent_bytes.take(), Ordering::Relaxed);
+    }
+}
+
+/// Takes in what another process sent.
+pub fn receive<P: Program>(shared: &Shared<P>, board: &Board, message: Message) -> Result<(), Error> {
+    let Some(sync) = &shared.sync else { return Ok(()) };
+    let (plan, grid, shard) = (&*shared.plan, &shared.grid, message.shard as usize);
+    let known = match message.kind {
+        Kind::Rows | Kind::Deltas | Kind::Shard => shard < plan.side(message.side).num_shards(),
+        Kind::Sums => (message.stage as usize) < shared.stages.len(),
+        Kind::Empty => return Ok(()),
+    };
+    let taken = if !known {
+        Err(Malformed)
+    } else if message.kind == Kind::Deltas {
+        sync.inbox(message.side, shard).push(message.clone());
+        Ok(())
+    } else if message.kind == Kind::Sums {
+        shared.stages[message.stage as usize].receive(&shared.globals, &message)
+    } else if message.side == Side::Left {
+        take_rows(sync, plan, &grid.left, &grid.left_pieces, shared.dims[0], &message)
+    } else {
+        take_rows(sync, plan, &grid.right, &grid.right_pieces, shared.dims[1], &message)
+    };
+    taken.map_err(|Malformed| Error::Message { process: plan.process_of(message.from as usize) })?;
+    if message.kind == Kind::Shard {
+        board.receive(shard, message.number);
+    }
+    Ok(())
+}
+
+fn take_rows<V: Vertex>(
+    sync: &Replication,
+    plan: &Plan,
+    arrays: &VertexArrays<V>,
+    pieces: &Pieces,
+    dims: usize,
+    message: &Message,
+) -> Result<(), Malformed> {
+    let shard = message.shard as usize;
+    let mut rows = crate::stage::hold(|| arrays.try_own(pieces.of(shard..shard + 1)));
+    match message.kind {
+        Kind::Shard => unpack_whole(&mut rows, dims, false, message.body.bytes()),
+        _ => {
+            let pick = sync.mirrors.of(message.side, plan.processes.this, shard);
+            rows::unpack_sync(&mut rows, pick, dims, message.body.bytes())
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The other processes, as far as the engine needs them beside the messages of a run.
+
+use std::net::TcpStream;
+
+use crate::Error;
+
+/// Processes that do the same things in the same order. Every method is collective: all processes call it, in the same
+/// order, and each returns when it has what it needs.
+pub trait Peers: std::fmt::Debug + Send + Sync {
+    /// Returns this process's number, from 0.
+    fn process(&self) -> usize;
+
+    /// Returns the number of processes.
+    fn processes(&self) -> usize;
+
+    /// Gives everybody what each has, in the order of processes.
+    ///
+    /// # Errors
+    /// A lost process.
+    fn all_gather(&self, mine: Vec<u8>) -> Result<Vec<Vec<u8>>, Error>;
+
+    /// Gives the first process what each has, in the order of processes; the others `None`.
+    ///
+    /// # Errors
+    /// A lost process.
+    fn gather(&self, mine: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Error>;
+
+    /// Returns new connections to all other processes, `None` at this one's place.
+    ///
+    /// # Errors
+    /// A lost process.
+    fn sockets(&self) -> Result<Vec<Option<TcpStream>>, Error>;
+}

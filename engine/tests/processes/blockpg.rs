@@ -1,0 +1,72 @@
+//! Sparse logistic regression in several processes.
+
+use std::ops::ControlFlow;
+
+use megagrid_algorithms::blockpg::{BlockPg, Config, Margin, Region, sequence};
+use megagrid_engine::{EdgeInput, Engine, Input};
+use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
+
+use crate::{SHAPES, local, settings};
+
+const SAMPLES: usize = 400;
+const FEATURES: usize = 60;
+
+/// Values y x of samples of which each has a third of the features.
+fn samples() -> GroupedEdges<f32> {
+    let mut random = SplitMix::new(11, 0);
+    let mut list = EdgeList { num_left: SAMPLES, num_right: FEATURES, ..EdgeList::default() };
+    for sample in 0..SAMPLES {
+        let values: Vec<(usize, f64)> =
+            (0..FEATURES).filter_map(|j| (random.unit() < 0.3).then(|| (j, 2.0 * random.unit() - 0.7))).collect();
+        let score: f64 = values.iter().map(|(j, x)| if j % 4 == 0 { 2.0 * x } else { 0.0 }).sum();
+        let label = if random.unit() < 1.0 / (1.0 + (-score).exp()) { 1.0 } else { -1.0 };
+        for (feature, x) in values {
+            list.left.push(sample as u32);
+            list.right.push(feature as u32);
+            list.data.push((x * label) as f32);
+        }
+    }
+    GroupedEdges::new(list, &[Side::Right])
+}
+
+/// The objective after each iteration, from the margins and weights that the engine keeps.
+fn train(edges: &GroupedEdges<f32>, (processes, workers): (usize, usize)) -> Vec<f64> {
+    let config = Config { l1: 2.0, l2: 0.0 };
+    local::run(processes, |peers| {
+        let edge = EdgeInput { len: &|_: &f32| 1, fill: &|value: &f32, items: &mut [f32]| items[0] = *value };
+        let input = Input { source: edges, edge, capacities: [None, None] };
+        let mut engine =
+            Engine::<BlockPg>::bipartite(&input, &sequence(900).unwrap(), config.state(), &settings(peers, workers, 1))
+                .unwrap();
+        engine.init_left(|_, first| {
+            *first.master = Margin::new(0.0, 1.0);
+            *first.sync = first.master.slope();
+        });
+        engine.init_right(|_, first| *first.master = Region::new(1.0, 1.3));
+        let mut objectives = Vec::new();
+        engine
+            .run(20, |_, engine| {
+                engine.collect().unwrap();
+                let (left, right) = (engine.left(), engine.right());
+                let loss: f64 = (0..SAMPLES).map(|sample| (-left.master(sample).margin).exp().ln_1p()).sum();
+                let size: f64 = (0..FEATURES).map(|feature| right.sync(feature).value.abs()).sum();
+                objectives.push(loss + config.l1 * size);
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        objectives
+    })
+}
+
+#[test]
+fn block_proximal_gradient_has_the_same_objectives_in_every_shape() {
+    let edges = samples();
+    let expected = train(&edges, (1, 1));
+    for shape in SHAPES {
+        let objectives = train(&edges, shape);
+        for (iteration, (found, expected)) in objectives.iter().zip(&expected).enumerate() {
+            assert!((found / expected - 1.0).abs() < 1e-5, "{shape:?}, {iteration}: {found}, expected {expected}");
+        }
+        assert_eq!(objectives, train(&edges, shape), "{shape:?}: a second run");
+    }
+}

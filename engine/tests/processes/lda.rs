@@ -1,0 +1,111 @@
+//! Topic models in several processes.
+
+use std::ops::ControlFlow;
+
+use megagrid_algorithms::lda::counts::TopicCounts;
+use megagrid_algorithms::lda::{Config, Lda, Sampler, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
+use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
+use megagrid_stages::{Sequence, Stages};
+
+use crate::{SHAPES, local, settings};
+
+const DOCUMENTS: usize = 2000;
+const WORDS: usize = 160;
+const PLANTED: usize = 8;
+/// More than planted, so that none has to share: then all runs end at about the same likelihood.
+const TOPICS: usize = 14;
+const SEEDS: u64 = 3;
+
+/// Documents of two of the planted topics, whose words lie side by side.
+fn corpus() -> GroupedEdges<u32> {
+    let mut random = SplitMix::new(17, 0);
+    let mut list = EdgeList { num_left: DOCUMENTS, num_right: WORDS, ..EdgeList::default() };
+    for document in 0..DOCUMENTS {
+        let topics: [u64; 2] = std::array::from_fn(|_| random.below(PLANTED as u64));
+        let size = (WORDS / PLANTED) as u64;
+        let mut counts = std::collections::BTreeMap::new();
+        for token in 0..40 {
+            *counts.entry(topics[token % 2] * size + random.below(size)).or_insert(0) += 1;
+        }
+        for (word, count) in counts {
+            list.left.push(document as u32);
+            list.right.push(word as u32);
+            list.data.push(count);
+        }
+    }
+    GroupedEdges::new(list, &[Side::Right])
+}
+
+/// The log likelihood after the last iteration; looks at every total after each.
+fn run<D: TopicCounts, W: TopicCounts, S: Stages<Lda<D, W>>>(
+    edges: &GroupedEdges<u32>,
+    sequence: &Sequence<Lda<D, W>, S>,
+    config: &Config,
+    capacities: [Option<&[u32]>; 2],
+    settings: &Settings,
+) -> f64 {
+    let tokens: u64 = {
+        let mut sum = 0;
+        edges
+            .visit_rows(Side::Right, 0..WORDS, &mut |_, counts| {
+                sum = counts.iter().map(|&count| u64::from(count)).sum()
+            })
+            .unwrap();
+        sum
+    };
+    let input = Input { source: edges, edge: EdgeInput { len: &edge_len, fill: &fill_edge }, capacities };
+    let mut engine = Engine::<Lda<D, W>>::bipartite(&input, sequence, config.topics(WORDS), settings).unwrap();
+    let mut last = 0.0;
+    engine
+        .run(20, |_, engine| {
+            engine.collect().unwrap();
+            let (left, right, global) = (engine.left(), engine.right(), engine.global());
+            assert_eq!(global.totals.iter().sum::<i64>(), tokens as i64, "topics hold all tokens");
+            if settings.peers.as_ref().is_none_or(|peers| peers.process() == 0) {
+                let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
+                let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
+                let mut sums = vec![0_i64; TOPICS];
+                (0..WORDS).for_each(|id| W::each(right.sync(id), TOPICS, |topic, n| sums[topic] += i64::from(n)));
+                assert_eq!(sums, global.totals, "words hold all tokens");
+                let mut sum = 0;
+                (0..DOCUMENTS).for_each(|id| D::each(left.sync(id), TOPICS, |_, n| sum += u64::from(n)));
+                assert_eq!(sum, tokens, "documents hold all tokens");
+                last = log_likelihood::<D, W>(&global, &documents, &words, 1);
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    last
+}
+
+fn train(edges: &GroupedEdges<u32>, sampler: Sampler, (processes, workers): (usize, usize), seed: u64) -> f64 {
+    let config = Config { alpha: 0.1, ..Config::new(TOPICS) };
+    let tokens = Tokens::count(edges).unwrap();
+    local::run(processes, |peers| {
+        let settings = Settings { seed, ..settings(peers, workers, TOPICS) };
+        match sampler {
+            Sampler::Dense => run(edges, &config.dense(&tokens).unwrap(), &config, [None, None], &settings),
+            Sampler::Sparse => {
+                let [left, right] = tokens.capacities(TOPICS);
+                let capacities = [Some(&left[..]), Some(&right[..])];
+                run(edges, &config.sparse(&tokens).unwrap(), &config, capacities, &settings)
+            }
+        }
+    })
+}
+
+#[test]
+fn topic_models_end_at_the_same_likelihood_in_every_shape() {
+    let edges = corpus();
+    for sampler in [Sampler::Dense, Sampler::Sparse] {
+        let mean = |shape| (0..SEEDS).map(|seed| train(&edges, sampler, shape, seed)).sum::<f64>() / SEEDS as f64;
+        let expected = mean((1, 1));
+        for shape in SHAPES {
+            let found = mean(shape);
+            assert!((found / expected - 1.0).abs() < 0.01, "{sampler:?}, {shape:?}: {found}, expected {expected}");
+            let [first, second] = std::array::from_fn(|_| train(&edges, sampler, shape, 1));
+            assert_eq!(first.to_bits(), second.to_bits(), "{sampler:?}, {shape:?}: a second run");
+        }
+    }
+}

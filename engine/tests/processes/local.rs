@@ -1,0 +1,93 @@
+//! Processes that are threads of the test: the same messages cross the same kind of sockets.
+
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Barrier, Mutex};
+
+use megagrid_engine::{Error, Peers};
+
+/// What the processes of a run share.
+#[derive(Debug)]
+struct Meeting {
+    barrier: Barrier,
+    slots: Mutex<Vec<Vec<u8>>>,
+    sockets: Mutex<Vec<Vec<Option<TcpStream>>>>,
+}
+
+/// One process's view of the others.
+#[derive(Debug)]
+pub struct Local {
+    process: usize,
+    processes: usize,
+    meeting: Arc<Meeting>,
+}
+
+impl Peers for Local {
+    fn process(&self) -> usize {
+        self.process
+    }
+
+    fn processes(&self) -> usize {
+        self.processes
+    }
+
+    fn all_gather(&self, mine: Vec<u8>) -> Result<Vec<Vec<u8>>, Error> {
+        self.meeting.slots.lock().unwrap()[self.process] = mine;
+        self.meeting.barrier.wait();
+        let all = self.meeting.slots.lock().unwrap().clone();
+        self.meeting.barrier.wait();
+        Ok(all)
+    }
+
+    fn gather(&self, mine: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Error> {
+        let all = self.all_gather(mine)?;
+        Ok((self.process == 0).then_some(all))
+    }
+
+    fn sockets(&self) -> Result<Vec<Option<TcpStream>>, Error> {
+        if self.process == 0 {
+            *self.meeting.sockets.lock().unwrap() = connected(self.processes);
+        }
+        self.meeting.barrier.wait();
+        let mine = std::mem::take(&mut self.meeting.sockets.lock().unwrap()[self.process]);
+        self.meeting.barrier.wait();
+        Ok(mine)
+    }
+}
+
+/// Connects each process with every other.
+fn connected(processes: usize) -> Vec<Vec<Option<TcpStream>>> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut all: Vec<Vec<Option<TcpStream>>> = (0..processes).map(|_| (0..processes).map(|_| None).collect()).collect();
+    for a in 0..processes {
+        for b in 0..a {
+            let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (other, _) = listener.accept().unwrap();
+            one.set_nodelay(true).unwrap();
+            other.set_nodelay(true).unwrap();
+            (all[a][b], all[b][a]) = (Some(one), Some(other));
+        }
+    }
+    all
+}
+
+/// Runs the same function in every process and returns what the first one's returned.
+pub fn run<T: Send>(processes: usize, work: impl Fn(Option<Arc<dyn Peers>>) -> T + Sync) -> T {
+    if processes == 1 {
+        return work(None);
+    }
+    let meeting = Arc::new(Meeting {
+        barrier: Barrier::new(processes),
+        slots: Mutex::new(vec![Vec::new(); processes]),
+        sockets: Mutex::default(),
+    });
+    std::thread::scope(|threads| {
+        let running: Vec<_> = (0..processes)
+            .map(|process| {
+                let (meeting, work) = (Arc::clone(&meeting), &work);
+                threads.spawn(move || work(Some(Arc::new(Local { process, processes, meeting }))))
+            })
+            .collect();
+        let mut results: Vec<T> = running.into_iter().map(|thread| thread.join().unwrap()).collect();
+        results.swap_remove(0)
+    })
+}

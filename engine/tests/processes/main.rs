@@ -1,0 +1,165 @@
+//! Several processes against one: every algorithm in several shapes (processes × worker threads).
+
+mod blockpg;
+mod lda;
+mod local;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use megagrid_algorithms::mf::{self, batch, in_place};
+use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
+use megagrid_engine::{EdgeInput, Engine, Input, Peers, Settings, Topology};
+use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
+
+/// Processes and the worker threads of each.
+const SHAPES: [(usize, usize); 5] = [(1, 1), (1, 2), (2, 1), (2, 2), (4, 1)];
+
+/// Small caches, so that small graphs have many shards.
+fn settings(peers: Option<Arc<dyn Peers>>, workers: usize, dims: usize) -> Settings {
+    let topology = Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) };
+    Settings { workers, peers, dims: [dims; 2], topology, ..Settings::default() }
+}
+
+fn links(pages: usize, links: usize) -> GroupedEdges<()> {
+    let mut random = SplitMix::new(5, 0);
+    // A few pages have most links.
+    let mut page = || (random.unit().powi(3) * pages as f64) as u32;
+    let (left, right): (Vec<u32>, Vec<u32>) = (0..links).map(|_| (page(), page())).unzip();
+    let list = EdgeList { num_left: pages, num_right: pages, square: true, left, right, data: vec![(); links] };
+    GroupedEdges::new(list, &[Side::Right])
+}
+
+/// The scores after each iteration.
+fn rank(edges: &GroupedEdges<()>, (processes, workers): (usize, usize)) -> Vec<Vec<f32>> {
+    local::run(processes, |peers| {
+        let pages = edges.num_vertices(Side::Left);
+        let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64).unwrap();
+        let offsets = edges.offsets(Side::Left);
+        let links = |page: usize| offsets[page + 1] - offsets[page];
+        let start = Start::new(Damping::DEFAULT, pages, &[], &links);
+        let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
+        let input = Input { source: edges, edge, capacities: [None, None] };
+        let settings = settings(peers, workers, 1);
+        let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), &settings).unwrap();
+        engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+        let mut all = Vec::new();
+        engine
+            .run(12, |_, engine| {
+                engine.collect().unwrap();
+                let view = engine.right();
+                all.push(pagerank::scores((0..pages).map(|page| *view.master(page))));
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        all
+    })
+}
+
+#[test]
+fn page_rank_is_the_same_in_every_shape() {
+    let edges = links(700, 9000);
+    let expected = rank(&edges, (1, 1));
+    for shape in SHAPES {
+        let found = rank(&edges, shape);
+        for (iteration, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            let distance: f32 = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).sum();
+            assert!(distance < 1e-6, "{shape:?}: {distance} after iteration {}", iteration + 1);
+        }
+        assert_eq!(found, rank(&edges, shape), "{shape:?}: a second run");
+    }
+}
+
+const USERS: usize = 240;
+const ITEMS: usize = 90;
+
+fn ratings(count: usize) -> GroupedEdges<f32> {
+    let mut random = SplitMix::new(3, 0);
+    let mut list = EdgeList { num_left: USERS, num_right: ITEMS, ..EdgeList::default() };
+    for _ in 0..count {
+        let (user, item) = (random.below(USERS as u64) as u32, random.below(ITEMS as u64) as u32);
+        let factor = |n: u32| (f64::from(n) * 0.7).sin();
+        list.left.push(user);
+        list.right.push(item);
+        list.data.push((factor(user) * factor(item + 7) + 0.1 * random.unit()) as f32);
+    }
+    GroupedEdges::new(list, &[Side::Right])
+}
+
+/// The objective after each iteration, and the last factors.
+fn train<P, S>(
+    edges: &GroupedEdges<f32>,
+    (processes, workers): (usize, usize),
+    config: mf::Config,
+    sequence: impl Fn() -> megagrid_stages::Sequence<P, S> + Sync,
+) -> (Vec<f64>, Vec<Vec<f32>>)
+where
+    P: megagrid_stages::Program<Edge = f32, Worker = mf::Sums, Global = ()>,
+    P::Left: megagrid_stages::Vertex<Sync = megagrid_stages::Row<f32>>,
+    P::Right: megagrid_stages::Vertex<Sync = megagrid_stages::Row<f32>>,
+    S: megagrid_stages::Stages<P>,
+    mf::SquaredErrors: megagrid_stages::Exchange<P, Left = megagrid_stages::Read, Right = megagrid_stages::Read>,
+{
+    local::run(processes, |peers| {
+        let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
+        let input = Input { source: edges, edge, capacities: [None, None] };
+        let settings = settings(peers, workers, config.row_dims());
+        let mut engine = Engine::<P>::bipartite(&input, &sequence(), (), &settings).unwrap();
+        engine.init_left(|user, first| config.init_user(1, user, first.sync));
+        engine.init_right(|item, first| config.init_item(1, item, first.sync));
+        let mut objectives = Vec::new();
+        engine
+            .run(20, |_, engine| {
+                let sums = engine.measure(&mf::SquaredErrors(config)).unwrap();
+                objectives.push(mf::Objective::new(sums, config.lambda).value);
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        engine.collect().unwrap();
+        let (left, right) = (engine.left(), engine.right());
+        let rows = (0..USERS).map(|user| left.sync(user).to_vec());
+        (objectives, rows.chain((0..ITEMS).map(|item| right.sync(item).to_vec())).collect())
+    })
+}
+
+fn config() -> mf::Config {
+    mf::Config { dims: 4, lambda: 0.02, ..mf::Config::default() }
+}
+
+#[test]
+fn factorization_in_place_ends_at_the_same_objective_in_every_shape() {
+    let edges = ratings(9000);
+    let run = |shape| train(&edges, shape, config(), || in_place::sequence(config(), 9000).unwrap());
+    let (expected, _) = run((1, 1));
+    for shape in SHAPES {
+        let (found, factors) = run(shape);
+        let (found, expected) = (found[19], expected[19]);
+        assert!((found / expected - 1.0).abs() < 0.01, "{shape:?}: {found}, expected {expected}");
+        assert_eq!(factors, run(shape).1, "{shape:?}: a second run");
+    }
+}
+
+#[test]
+fn factorization_in_mini_batches_ends_at_the_same_objective_in_every_shape() {
+    let edges = ratings(9000);
+    let run = |shape| train(&edges, shape, config(), || in_place::sequence(config(), 900).unwrap());
+    let (expected, _) = run((1, 1));
+    for shape in SHAPES {
+        let (found, expected) = (run(shape).0[19], expected[19]);
+        assert!((found / expected - 1.0).abs() < 0.01, "{shape:?}: {found}, expected {expected}");
+    }
+}
+
+#[test]
+fn factorization_by_batch_gradient_has_the_same_objectives_in_every_shape() {
+    let edges = ratings(9000);
+    let run = |shape| train(&edges, shape, config(), || batch::sequence(config(), 3000).unwrap());
+    let (expected, _) = run((1, 1));
+    for shape in SHAPES {
+        let (objectives, factors) = run(shape);
+        for (found, expected) in objectives.iter().zip(&expected) {
+            assert!((found / expected - 1.0).abs() < 1e-5, "{shape:?}: {found}, expected {expected}");
+        }
+        assert_eq!(factors, run(shape).1, "{shape:?}: a second run");
+    }
+}
