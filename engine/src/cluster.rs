@@ -106,9 +106,10 @@ impl Cluster {
             let _ = link.send(&Message::Farewell);
         }
         let is_gone = |process: usize, left: &[bool], open: &[bool]| left[process] || !open[process];
-        drop(self.shared.wait(FAREWELL, |state| {
-            links.iter().all(|link| is_gone(link.process, &state.left, &state.open))
-        }));
+        drop(
+            self.shared
+                .wait(FAREWELL, |state| links.iter().all(|link| is_gone(link.process, &state.left, &state.open))),
+        );
         links.iter().for_each(|link| link.close());
     }
 }
@@ -121,6 +122,10 @@ impl Drop for Cluster {
             std::mem::take(&mut state.links)
         });
         links.iter().flatten().for_each(|link| link.close());
+        // Then the port is free again.
+        if let Some(listener) = lock(&self.shared.listener).take() {
+            let _ = listener.join();
+        }
     }
 }
 

@@ -5,8 +5,8 @@
 //! there. A hello that does not fit ends the job before it begins, with the same message everywhere; once it has begun it is
 //! just refused. What is no hello at all, a port scanner say, is logged and ignored.
 
-use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::io::{self, ErrorKind, Read};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -29,7 +29,8 @@ pub(super) fn join(shared: &Arc<Shared>, patience: Duration) -> Result<(), Clust
     let listener = listen(shared, deadline)?;
     let own = shared.clone();
     let serving = std::thread::Builder::new().name("megagrid:accept".to_owned()).spawn(move || serve(&own, &listener));
-    serving.map_err(|error| cannot_listen(shared, error.to_string()))?;
+    let serving = serving.map_err(|error| cannot_listen(shared, error.to_string()))?;
+    *lock(&shared.listener) = Some(serving);
     if shared.membership.process == 0 { gather(shared, patience) } else { connect(shared, deadline, patience) }
 }
 
@@ -106,12 +107,7 @@ pub(super) enum Refusal {
 }
 
 /// Connects to a process and says hello, once. What follows its welcome is not read.
-pub(super) fn greet(
-    shared: &Shared,
-    to: usize,
-    purpose: Purpose,
-    deadline: Instant,
-) -> Result<TcpStream, Refusal> {
+pub(super) fn greet(shared: &Shared, to: usize, purpose: Purpose, deadline: Instant) -> Result<TcpStream, Refusal> {
     let membership = &shared.membership;
     let address = membership.addresses[to].clone();
     let yet = |error: io::Error| Refusal::Yet(describe(&error));
@@ -154,14 +150,22 @@ fn describe(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::ConnectionRefused => "nobody listens there (connection refused)".to_owned(),
         ErrorKind::WouldBlock | ErrorKind::TimedOut => "no answer".to_owned(),
-        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset => "the connection was closed without an answer".to_owned(),
+        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset => {
+            "the connection was closed without an answer".to_owned()
+        }
         _ => error.to_string(),
     }
 }
 
 fn unreachable(shared: &Shared, process: usize, patience: Duration, problem: String) -> ClusterError {
     let address = shared.membership.addresses[process].clone();
-    ClusterError::Unreachable { process, address, from: shared.membership.process, seconds: patience.as_secs(), problem }
+    ClusterError::Unreachable {
+        process,
+        address,
+        from: shared.membership.process,
+        seconds: patience.as_secs(),
+        problem,
+    }
 }
 
 fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {
@@ -239,10 +243,13 @@ fn answer(shared: &Arc<Shared>, stream: TcpStream, from: SocketAddr) {
     };
     let Err(Some(reason)) = refusal else { return };
     let _ = frame::write(&stream, &Message::Refused(reason.clone()), &[]);
+    // Closing with something unread would reset the connection, perhaps before the answer is read.
+    let _ = stream.shutdown(Shutdown::Write);
     let is_joining = shared.membership.process == 0 && lock(&shared.state).job.is_none();
     if is_joining && wants_to_join {
         shared.end(&reason, None, false);
     }
+    let _ = io::copy(&mut (&stream).take(frame::MAX_BYTES as u64), &mut io::sink());
 }
 
 fn other_protocol(shared: &Shared, from: SocketAddr, found: u32) -> String {
@@ -309,7 +316,9 @@ fn check(shared: &Shared, hello: &Hello, from: SocketAddr) -> Result<(), String>
         Purpose::Control if process == 0 || lock(&shared.state).links[process].is_some() => {
             Err(format!("process {process} was started twice, the second time at {place}; give each its own number"))
         }
-        Purpose::Data { .. } if process <= own => Err(format!("process {process} is to be connected to, not to connect")),
+        Purpose::Data { .. } if process <= own => {
+            Err(format!("process {process} is to be connected to, not to connect"))
+        }
         _ => Ok(()),
     }
 }

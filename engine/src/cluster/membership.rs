@@ -82,7 +82,8 @@ impl Membership {
         }
         if self.process >= processes {
             let last = processes - 1;
-            let problem = format!("has {processes} processes, numbered 0 to {last}, and this one is number {}", self.process);
+            let problem =
+                format!("has {processes} processes, numbered 0 to {last}, and this one is number {}", self.process);
             return Err(wrong(place, problem));
         }
         Ok(())

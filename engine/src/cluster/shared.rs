@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::frame::Message;
@@ -20,6 +21,8 @@ pub(super) struct Shared {
     pub membership: Membership,
     pub state: Mutex<State>,
     pub changed: Condvar,
+    /// The thread that accepts connections.
+    pub listener: Mutex<Option<JoinHandle<()>>>,
 }
 
 pub(super) struct State {
@@ -73,7 +76,7 @@ impl Shared {
             parts: HashMap::new(),
             sockets: Vec::new(),
         };
-        Self { membership, state: Mutex::new(state), changed: Condvar::new() }
+        Self { membership, state: Mutex::new(state), changed: Condvar::new(), listener: Mutex::new(None) }
     }
 
     /// Changes the state, and wakes all who wait for a change.

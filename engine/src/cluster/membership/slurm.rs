@@ -26,7 +26,8 @@ pub(super) fn membership(variable: &impl Fn(&str) -> Option<String>, port_base: 
     let (name, per_node) = either("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE")?;
     let per_node = expand_counts(&per_node, tasks).map_err(|problem| wrong(name, problem))?;
     if per_node.len() != nodes.len() || per_node.iter().sum::<usize>() != tasks {
-        let problem = format!("gives tasks to {} nodes, and there are {tasks} tasks on {} nodes", per_node.len(), nodes.len());
+        let problem =
+            format!("gives tasks to {} nodes, and there are {tasks} tasks on {} nodes", per_node.len(), nodes.len());
         return Err(wrong(name, problem));
     }
     let places = nodes.iter().zip(&per_node).flat_map(|(node, &count)| (0..count).map(move |local| (node, local)));
