@@ -135,3 +135,69 @@ impl std::fmt::Debug for Cluster {
         formatter.debug_struct("Cluster").field("membership", &self.shared.membership).field("open", &links).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+    use std::sync::mpsc::channel;
+
+    use super::frame::{self, Hello, Purpose};
+    use super::*;
+
+    /// Takes part as process 1 would, by hand.
+    fn hello(addresses: &[String], version: &str) -> (TcpStream, Message) {
+        let stream = loop {
+            match TcpStream::connect(&addresses[0]) {
+                Ok(stream) => break stream,
+                Err(_) => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        let (version, addresses) = (version.to_owned(), addresses.to_vec());
+        let hello = Hello { version, process: 1, addresses, purpose: Purpose::Control };
+        frame::write(&stream, &Message::Hello(hello), &[]).unwrap();
+        let answer = frame::read(&stream).unwrap().0;
+        (stream, answer)
+    }
+
+    fn addresses() -> Vec<String> {
+        let listeners = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        listeners.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
+    }
+
+    fn hub(addresses: &[String]) -> std::thread::JoinHandle<Result<Arc<Cluster>, ClusterError>> {
+        let membership = Membership { process: 0, addresses: addresses.to_vec() };
+        std::thread::spawn(move || Cluster::join(&membership, PATIENCE))
+    }
+
+    #[test]
+    fn another_version_is_refused() {
+        let addresses = addresses();
+        let hub = hub(&addresses);
+        let (_stream, answer) = hello(&addresses, "77.0");
+        let message = hub.join().unwrap().unwrap_err().to_string();
+        assert_eq!(answer, Message::Refused(message.clone()));
+        assert!(message.starts_with("process 1 (127.0.0.1) is megagrid 77.0, process 0 is "), "{message}");
+    }
+
+    #[test]
+    fn silence_is_a_loss() {
+        let addresses = addresses();
+        let hub = hub(&addresses);
+        let (stream, answer) = hello(&addresses, env!("CARGO_PKG_VERSION"));
+        assert_eq!(answer, Message::Welcome);
+        let cluster = hub.join().unwrap().unwrap();
+        let (sender, told) = channel();
+        cluster.on_loss(move |reason| sender.send(reason.to_owned()).unwrap());
+        let message = cluster.gather(Vec::new()).unwrap_err().to_string();
+        let expected = format!("process 1 ({}) is lost: no heartbeat for 8 s", addresses[1]);
+        assert_eq!(message, expected);
+        assert_eq!(told.recv().unwrap(), expected);
+        // When the process wakes up it can read why it is alone.
+        let mut read = Vec::new();
+        while let Ok((message, _)) = frame::read(&stream) {
+            read.push(message);
+        }
+        assert_eq!(read.last(), Some(&Message::Stop(expected)));
+        assert!(read.contains(&Message::Heartbeat));
+    }
+}

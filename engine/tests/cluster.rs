@@ -29,7 +29,14 @@ fn run<R: Send>(count: usize, process: impl Fn(Arc<Cluster>) -> R + Sync) -> Vec
     let addresses = addresses(count);
     let (addresses, process) = (&addresses[..], &process);
     std::thread::scope(|scope| {
-        let start = |number| scope.spawn(move || process(join(number, addresses, LONG).unwrap()));
+        let start = |number| {
+            scope.spawn(move || {
+                let cluster = join(number, addresses, LONG).unwrap();
+                // All have joined before one does something about it.
+                cluster.all_gather(vec![]).unwrap();
+                process(cluster)
+            })
+        };
         let threads: Vec<_> = (0..count).map(start).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
@@ -145,7 +152,6 @@ fn a_failure_is_the_reason_for_all_others() {
     for failing in [0, 1] {
         let messages = run(3, |cluster| {
             let told = told(&cluster);
-            cluster.all_gather(vec![]).unwrap();
             if cluster.process() == failing {
                 cluster.fail("out of luck");
                 assert!(cluster.all_gather(vec![]).is_err());

@@ -107,8 +107,8 @@ impl Link {
                 Err(problem) => break problem,
             }
         };
-        self.close();
         shared.closed(self.process, &problem);
+        self.close();
     }
 
     /// Takes one message. Returns false after the last.

@@ -144,24 +144,23 @@ impl Shared {
     /// Ends the job for a reason, heard from or caused by process `from`: forwards it, and tells the handler if it was not
     /// this process's doing. Only the first reason counts.
     pub fn end(&self, reason: &str, from: Option<usize>, tell: bool) {
-        let (links, handler) = {
-            let mut state = lock(&self.state);
+        let first = self.change(|state| {
             if let Some(from) = from {
                 state.open[from] = false;
             }
             if state.reason.is_some() || state.leaving {
-                return;
+                return None;
             }
             state.reason = Some(reason.to_owned());
             state.leaving = !tell;
-            (state.links.iter().flatten().cloned().collect::<Vec<_>>(), state.handler.take())
-        };
+            Some((state.links.iter().flatten().cloned().collect::<Vec<_>>(), state.handler.take()))
+        });
+        let Some((links, handler)) = first else { return };
         for link in &links {
             link.send_last(&Message::Stop(reason.to_owned()));
         }
         // The others close when they have read it. Only then may the handler end the process.
         drop(self.wait(LINGER, |state| !state.open.contains(&true)));
-        self.changed.notify_all();
         links.iter().for_each(|link| link.close());
         if let Some(handler) = handler.filter(|_| tell) {
             handler(reason);
