@@ -116,6 +116,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
+        self.shared.wait_for_end();
         let links = self.shared.change(|state| {
             (state.leaving, state.closing) = (true, true);
             state.sockets.clear();

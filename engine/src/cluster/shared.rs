@@ -13,6 +13,9 @@ use super::{ClusterError, Membership};
 /// How long an end waits for the other processes to have read why.
 const LINGER: Duration = Duration::from_millis(300);
 
+/// Longer than it takes to tell the others.
+const PROMPT: Duration = Duration::from_secs(5);
+
 /// Called with the reason when the job ends.
 type Handler = Box<dyn Fn(&str) + Send + Sync>;
 
@@ -34,7 +37,9 @@ pub(super) struct State {
     pub left: Vec<bool>,
     /// The number of the job, once all are there.
     pub job: Option<u64>,
-    /// Why the job ends.
+    /// The job ends, and the others are being told why.
+    ending: bool,
+    /// Why the job ends, once they know.
     pub reason: Option<String>,
     /// Whom to tell; gone once it was told.
     handler: Option<Handler>,
@@ -69,6 +74,7 @@ impl Shared {
             open: vec![false; processes],
             left: vec![false; processes],
             job: None,
+            ending: false,
             reason: None,
             handler: None,
             leaving: false,
@@ -142,29 +148,37 @@ impl Shared {
     }
 
     /// Ends the job for a reason, heard from or caused by process `from`: forwards it, and tells the handler if it was not
-    /// this process's doing. Only the first reason counts.
+    /// this process's doing. Only the first reason counts. It shows once the others know: who sees it may exit.
     pub fn end(&self, reason: &str, from: Option<usize>, tell: bool) {
         let first = self.change(|state| {
             if let Some(from) = from {
                 state.open[from] = false;
             }
-            if state.reason.is_some() || state.leaving {
+            if state.ending || state.leaving {
                 return None;
             }
-            state.reason = Some(reason.to_owned());
-            state.leaving = !tell;
-            Some((state.links.iter().flatten().cloned().collect::<Vec<_>>(), state.handler.take()))
+            (state.ending, state.leaving) = (true, !tell);
+            Some(state.links.iter().flatten().cloned().collect::<Vec<_>>())
         });
-        let Some((links, handler)) = first else { return };
+        let Some(links) = first else { return self.wait_for_end() };
         for link in &links {
             link.send_last(&Message::Stop(reason.to_owned()));
         }
-        // The others close when they have read it. Only then may the handler end the process.
+        // The others close when they have read it.
         drop(self.wait(LINGER, |state| !state.open.contains(&true)));
+        let handler = self.change(|state| {
+            state.reason = Some(reason.to_owned());
+            state.handler.take()
+        });
         links.iter().for_each(|link| link.close());
         if let Some(handler) = handler.filter(|_| tell) {
             handler(reason);
         }
+    }
+
+    /// If the job is about to end, waits until the others know.
+    pub fn wait_for_end(&self) {
+        drop(self.wait(PROMPT, |state| !state.ending || state.reason.is_some()));
     }
 
     /// Sets who is told when the job ends, and tells at once if it has.
@@ -207,6 +221,7 @@ impl Shared {
         }
         drop(state);
         self.end(&format!("{} is lost: {problem}", self.name(process)), Some(process), true);
+        self.wait_for_end();
         let reason = lock(&self.state).reason.clone();
         ClusterError::Ended(reason.unwrap_or_else(|| "this process has left the others".to_owned()))
     }
