@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use error::ClusterError;
-pub use membership::Membership;
+pub use membership::{HOSTS, Membership, PROCESS};
 
 use frame::Message;
 use shared::{Shared, lock};
