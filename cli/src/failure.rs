@@ -17,6 +17,14 @@ pub enum Failure {
         /// What was written, and what was not.
         left: String,
     },
+    /// A command of several processes, one of which failed. It has said why; the message says which.
+    #[error("{}", message.as_deref().unwrap_or_default())]
+    Child {
+        /// The exit code.
+        code: u8,
+        /// Which process ended, and how; nothing where all were interrupted.
+        message: Option<String>,
+    },
 }
 
 /// Says that the options are wrong.
@@ -30,12 +38,15 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         // The reader of our output, `head` say, has had enough.
         return ExitCode::SUCCESS;
     }
-    eprintln!("megagrid: {}", message(error));
+    let message = message(error);
+    if !message.is_empty() {
+        eprintln!("megagrid: {message}");
+    }
     ExitCode::from(code(error))
 }
 
 /// Joins an error and its causes in one line, but for causes that the line ends with already.
-fn message(error: &anyhow::Error) -> String {
+pub fn message(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain().map(|cause| cause.to_string().replace('\n', " ")) {
         if line.is_empty() {
@@ -55,12 +66,15 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     use megagrid_algorithms::Error as Algorithm;
     use megagrid_datasets::Error as Data;
     use megagrid_engine::Error as Engine;
+    use megagrid_engine::cluster::ClusterError;
     match cause.downcast_ref::<Failure>() {
         Some(Failure::Usage(_)) => return Some(2),
         Some(Failure::Interrupted { .. }) => return Some(crate::interrupt::EXIT_CODE as u8),
+        Some(Failure::Child { code, .. }) => return Some(*code),
         None => {}
     }
-    let out_of_range = matches!(cause.downcast_ref(), Some(Algorithm::Setting { .. }))
+    let out_of_range = matches!(crate::cluster::error_of_cluster(cause), Some(ClusterError::Membership { .. }))
+        || matches!(cause.downcast_ref(), Some(Algorithm::Setting { .. }))
         || matches!(cause.downcast_ref(), Some(Engine::Setting { .. }))
         || matches!(
             cause.downcast_ref(),

@@ -3,7 +3,7 @@
 //! While a run iterates, the first ends it after the current iteration, the second at once. Before, nothing is lost, so
 //! it ends at once. Afterwards the results are being written, which is let finish.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use anyhow::Context;
 
@@ -14,9 +14,12 @@ const IDLE: u8 = 0;
 const ITERATING: u8 = 1;
 const ASKED: u8 = 2;
 const WRITING: u8 = 3;
+const COUNTING: u8 = 4;
 
 /// The state is all that is shared, so `Relaxed` suffices.
 static STATE: AtomicU8 = AtomicU8::new(IDLE);
+/// How often it was asked, where interrupts are counted.
+static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// Begins to catch interrupts.
 pub fn install() -> anyhow::Result<()> {
@@ -25,6 +28,9 @@ pub fn install() -> anyhow::Result<()> {
             // A run that has just ended is writing: then this fails, as it should.
             let _ = STATE.compare_exchange(ITERATING, ASKED, Ordering::Relaxed, Ordering::Relaxed);
             eprintln!("megagrid: ending after this iteration; once more ends at once");
+        }
+        COUNTING => {
+            COUNT.fetch_add(1, Ordering::Relaxed);
         }
         WRITING => eprintln!("megagrid: the results are being written"),
         _ => std::process::exit(EXIT_CODE),
@@ -45,4 +51,14 @@ pub fn asked() -> bool {
 /// Says that iterations are over and results are written.
 pub fn iterations_end() {
     STATE.store(WRITING, Ordering::Relaxed);
+}
+
+/// From now on interrupts are counted, and end nothing.
+pub fn count_only() {
+    STATE.store(COUNTING, Ordering::Relaxed);
+}
+
+/// Tells how many interrupts have been counted.
+pub fn count() -> u32 {
+    COUNT.load(Ordering::Relaxed)
 }

@@ -5,6 +5,7 @@
 
 mod blockpg;
 mod checkpoint;
+mod cluster;
 mod common;
 mod convert;
 mod curve;
@@ -15,6 +16,7 @@ mod generate;
 mod input;
 mod inspect;
 mod interrupt;
+mod launch;
 mod lda;
 mod mf;
 mod model;
@@ -53,6 +55,7 @@ enum Command {
     Lda(Box<lda::Args>),
     #[command(name = "blockpg")]
     BlockPg(Box<blockpg::Args>),
+    Launch(launch::Args),
     Generate(Box<generate::Args>),
     Inspect(inspect::Args),
     Convert(convert::Args),
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Command::Mf(args) => mf::run(&args),
         Command::Lda(args) => lda::run(&args),
         Command::BlockPg(args) => blockpg::run(&args),
+        Command::Launch(args) => launch::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Convert(args) => convert::run(&args),
@@ -82,6 +86,7 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(&args),
         Command::Topics(args) => topics::run(&args),
     });
+    cluster::part(&outcome);
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),

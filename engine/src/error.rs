@@ -140,6 +140,9 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// The processes of a job did not come together, or had to part.
+    #[error(transparent)]
+    Cluster(#[from] crate::cluster::ClusterError),
     /// Threads could not be started.
     #[error("starting workers: {0}")]
     Start(String),

@@ -5,6 +5,7 @@
 
 pub mod board;
 pub mod checkpoint;
+pub mod cluster;
 mod driver;
 mod engine;
 mod error;

@@ -5,6 +5,7 @@ mod data_commands;
 mod demo;
 mod errors;
 mod interrupts;
+mod launch;
 mod lda;
 mod models;
 mod options;

@@ -1,0 +1,91 @@
+//! A training command as one of several processes.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use megagrid_engine::cluster::{Cluster, ClusterError, Membership, PATIENCE};
+
+use crate::failure::{Failure, usage};
+
+/// How many seconds processes wait for each other at the start.
+const PATIENCE_VARIABLE: &str = "MEGAGRID_PATIENCE";
+/// Set by `megagrid launch`, which shows what its processes say and tells how they end.
+pub const LAUNCHED: &str = "MEGAGRID_LAUNCHED";
+/// The exit code, seen by `megagrid launch` alone, of a process that ended because of another.
+pub const ENDED_BY_ANOTHER: i32 = 3;
+
+/// The cluster of this process.
+static CLUSTER: OnceLock<Arc<Cluster>> = OnceLock::new();
+
+/// Joins the other processes, if the environment names some: see [`Membership::from_environment`]. If one of them is lost
+/// or fails, this process then ends with one line and exit code 1. Call it once.
+#[expect(dead_code, reason = "training commands call it once the engine runs on several processes")]
+pub fn join() -> anyhow::Result<Option<Arc<Cluster>>> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let Some(membership) = Membership::from_environment(variable)? else { return Ok(None) };
+    let patience = match variable(PATIENCE_VARIABLE).map(|seconds| (seconds.parse::<u32>(), seconds)) {
+        None => PATIENCE,
+        Some((Ok(seconds), _)) => Duration::from_secs(seconds.into()),
+        Some((Err(_), found)) => {
+            return Err(usage(format!("{PATIENCE_VARIABLE} is \"{found}\"; expected a number of seconds")));
+        }
+    };
+    watch_launcher();
+    let cluster = Cluster::join(&membership, patience)?;
+    let process = cluster.process();
+    cluster.on_loss(move |reason| end(process, reason));
+    Ok(Some(CLUSTER.get_or_init(|| cluster).clone()))
+}
+
+/// Parts from the other processes as the command ends: they are told why it failed, or that it did not.
+pub fn part(outcome: &anyhow::Result<()>) {
+    let Some(cluster) = CLUSTER.get() else { return };
+    let Err(error) = outcome else { return cluster.leave() };
+    for cause in error.chain() {
+        match (error_of_cluster(cause), cause.downcast_ref()) {
+            // They know, and so does the handler, which is about to say it.
+            (Some(ClusterError::Ended(reason)), _) => end(cluster.process(), reason),
+            // The same message everywhere.
+            (Some(ClusterError::Differs(_)), _) => return cluster.leave(),
+            // All are asked to end, and end after the same iteration.
+            (_, Some(Failure::Interrupted { .. })) => return cluster.leave(),
+            _ => {}
+        }
+    }
+    cluster.fail(&crate::failure::message(error));
+}
+
+/// Finds an error of the cluster, which the engine shows as its own.
+pub fn error_of_cluster<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e ClusterError> {
+    match cause.downcast_ref() {
+        Some(megagrid_engine::Error::Cluster(error)) => Some(error),
+        _ => cause.downcast_ref(),
+    }
+}
+
+/// Ends the process because of another. Timely's threads cannot be made to give up, so the process exits; what is on the
+/// disk is whole or absent at any moment.
+fn end(process: usize, reason: &str) -> ! {
+    static ONCE: Mutex<()> = Mutex::new(());
+    // Whoever comes second waits here for the exit.
+    let _once = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
+    let launched = std::env::var_os(LAUNCHED).is_some();
+    // All have the same line to say. Where they say it in one place, one does.
+    if !launched || process == 0 || (process == 1 && reason.starts_with("process 0 ")) {
+        eprintln!("megagrid: {reason}");
+    }
+    std::process::exit(if launched { ENDED_BY_ANOTHER } else { 1 })
+}
+
+/// Ends the process when the one that launched it is gone, and nobody would end it with the others.
+fn watch_launcher() {
+    #[cfg(unix)]
+    if let Some(launcher) = std::env::var(LAUNCHED).ok().and_then(|id| id.parse::<u32>().ok()) {
+        std::thread::spawn(move || {
+            while std::os::unix::process::parent_id() == launcher {
+                std::thread::sleep(Duration::from_secs(1));
+            }
+            std::process::exit(1);
+        });
+    }
+}

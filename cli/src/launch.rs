@@ -1,0 +1,179 @@
+//! `megagrid launch`: a training command as several processes.
+
+mod job;
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+use clap::CommandFactory;
+use clap::parser::ValueSource;
+use megagrid_engine::Settings;
+use megagrid_engine::cluster::{HOSTS, Membership, PROCESS};
+
+use crate::failure::{Failure, usage};
+use crate::interrupt;
+use job::Ended;
+
+/// The commands that run as several processes.
+const TRAINING: [&str; 4] = ["pagerank", "mf", "lda", "blockpg"];
+
+/// Runs a training command as several processes that share its work.
+///
+/// With -n, all of them on this machine: what process 0 prints is shown as it is, messages of the others with their number.
+/// If one fails, all end. With --hostfile, one process of many: run it once on each host, with its number, by ssh or another
+/// launcher. Slurm and Kubernetes need no launch: a training command finds its place in SLURM_… variables (srun), or in
+/// MEGAGRID_HOSTS (all addresses, separated by commas) and MEGAGRID_PROCESS or JOB_COMPLETION_INDEX.
+#[derive(clap::Args)]
+#[command(
+    override_usage = "megagrid launch -n N [--restarts R] [--port-base P] -- COMMAND\n       \
+                      megagrid launch --hostfile FILE --process I -- COMMAND",
+    after_help = "Examples:\n  \
+        Two processes on this machine:\n    megagrid launch -n 2 -- mf ratings.csv --dims 64 --model movies\n  \
+        Started again from the last checkpoint if a process dies:\n    megagrid launch -n 4 --restarts 3 -- \
+        lda corpus.txt --topics 200 --checkpoint saved --checkpoint-every 10\n  \
+        One process on each of two hosts, whose addresses stand in hosts.txt as host:port, one a line:\n    \
+        ssh node1 megagrid launch --hostfile hosts.txt --process 0 -- pagerank web-graph.mgrid\n    \
+        ssh node2 megagrid launch --hostfile hosts.txt --process 1 -- pagerank web-graph.mgrid"
+)]
+pub struct Args {
+    /// Processes on this machine. They share its cores, unless the command has --workers.
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true,
+          required_unless_present = "hostfile", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    processes: Option<u16>,
+    /// Start the processes again if one dies, at most R times, from the last complete checkpoint in the command's --checkpoint.
+    #[arg(long, value_name = "R", default_value_t = 0, conflicts_with = "hostfile")]
+    restarts: u32,
+    /// Listen at ports from P on [default: free ports].
+    #[arg(long, value_name = "P", conflicts_with = "hostfile", value_parser = clap::value_parser!(u16).range(1..))]
+    port_base: Option<u16>,
+    /// A file with the host:port of each process, one a line, the same on all hosts.
+    #[arg(long, value_name = "FILE", requires = "process", conflicts_with = "processes")]
+    hostfile: Option<PathBuf>,
+    /// The number of this process: 0 is the first line of the file.
+    #[arg(long, value_name = "I", requires = "hostfile")]
+    process: Option<usize>,
+    /// A training command and its options, after "--".
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let training = Training::check(&args.command)?;
+    match (&args.hostfile, args.process) {
+        (Some(file), Some(process)) => become_one(&args.command, &Membership::from_hostfile(file, process)?),
+        _ => run_all(args, &training),
+    }
+}
+
+/// What launch needs to know of a training command.
+struct Training {
+    checkpoint: Option<PathBuf>,
+    has_workers: bool,
+}
+
+impl Training {
+    /// Refuses commands that cannot run, as they would themselves.
+    fn check(command: &[OsString]) -> anyhow::Result<Self> {
+        let name = command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if !TRAINING.contains(&name.as_str()) {
+            let known = TRAINING.join(", ");
+            return Err(usage(format!("\"{name}\" is no training command; after \"--\" comes one of {known}")));
+        }
+        let whole = std::iter::once(OsStr::new("megagrid")).chain(command.iter().map(OsString::as_os_str));
+        let matches = crate::Cli::command().try_get_matches_from(whole).unwrap_or_else(|error| error.exit());
+        let Some((_, options)) = matches.subcommand() else { return Err(usage("no command after \"--\"")) };
+        let checkpoint = options.try_get_one::<PathBuf>("checkpoint").ok().flatten().cloned();
+        let has_workers = options.value_source("workers") == Some(ValueSource::CommandLine);
+        Ok(Self { checkpoint, has_workers })
+    }
+}
+
+/// Runs the command in the place of this process.
+fn become_one(command: &[OsString], membership: &Membership) -> anyhow::Result<()> {
+    let mut program = Command::new(own_program()?);
+    program.args(command).env(HOSTS, membership.addresses.join(",")).env(PROCESS, membership.process.to_string());
+    #[cfg(unix)]
+    let error = std::os::unix::process::CommandExt::exec(&mut program);
+    #[cfg(not(unix))]
+    let error = match program.status() {
+        Ok(status) => std::process::exit(status.code().unwrap_or(1)),
+        Err(error) => error,
+    };
+    Err(error).context("starting the command")
+}
+
+/// Runs all processes on this machine, again if they die and are to be restarted.
+fn run_all(args: &Args, training: &Training) -> anyhow::Result<()> {
+    let processes = usize::from(args.processes.unwrap_or(1));
+    let mut command = args.command.clone();
+    if !training.has_workers {
+        let workers = (Settings::default().workers / processes).max(1);
+        command.extend(["--workers".into(), workers.to_string().into()]);
+    }
+    interrupt::count_only();
+    for restart in 1.. {
+        let ended = job::run(&own_program()?, &command, &job::addresses(processes, args.port_base)?)?;
+        let (process, how) = match ended {
+            Ended::Done => return Ok(()),
+            Ended::Interrupted => return Err(Failure::Child { code: interrupt::EXIT_CODE as u8, message: None }.into()),
+            Ended::Failed { process, how } => (process, how),
+        };
+        if restart > args.restarts || how.code() == 2 {
+            let message = Some(format!("process {process} {how}; all processes have ended"));
+            return Err(Failure::Child { code: how.code(), message }.into());
+        }
+        let from = training.checkpoint.as_deref().filter(|directory| has_checkpoint(directory));
+        let place = match from {
+            Some(directory) => format!("from the last checkpoint in {}", directory.display()),
+            None => "from the beginning: there is no checkpoint".to_owned(),
+        };
+        eprintln!("megagrid: process {process} {how}; restart {restart} of {} {place}", args.restarts);
+        if let Some(directory) = from {
+            command = resumed(&command, directory);
+        }
+    }
+    Ok(())
+}
+
+fn own_program() -> anyhow::Result<PathBuf> {
+    std::env::current_exe().context("finding the program that runs")
+}
+
+/// Tells whether a directory has a complete checkpoint: its manifest is written last.
+fn has_checkpoint(directory: &Path) -> bool {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("iteration-"));
+    named.any(|entry| entry.path().join("checkpoint.json").is_file())
+}
+
+/// Makes a command go on from the checkpoints of a directory.
+fn resumed(command: &[OsString], directory: &Path) -> Vec<OsString> {
+    let mut kept = Vec::new();
+    let mut given = command.iter();
+    while let Some(word) = given.next() {
+        match word.to_str() {
+            Some("--resume") => drop(given.next()),
+            Some(word) if word.starts_with("--resume=") => {}
+            _ => kept.push(word.clone()),
+        }
+    }
+    kept.extend(["--resume".into(), directory.into()]);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restart_resumes_once() {
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        let resumed = |command: &[&str]| resumed(&words(command), Path::new("new"));
+        assert_eq!(resumed(&["mf", "a", "--resume", "old", "-q"]), words(&["mf", "a", "-q", "--resume", "new"]));
+        assert_eq!(resumed(&["mf", "--resume=old", "a"]), words(&["mf", "a", "--resume", "new"]));
+    }
+}

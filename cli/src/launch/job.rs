@@ -1,0 +1,202 @@
+//! Processes of this machine that run together and end together.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use megagrid_engine::cluster::{HOSTS, PROCESS};
+
+use crate::cluster::{ENDED_BY_ANOTHER, LAUNCHED};
+use crate::failure::usage;
+use crate::interrupt;
+
+/// How often processes are looked at.
+const POLL: Duration = Duration::from_millis(20);
+/// When one has failed, the others end by themselves within this time,
+const BY_THEMSELVES: Duration = Duration::from_secs(2);
+/// or within this time after having been asked to, or are killed.
+const ASKED: Duration = Duration::from_secs(3);
+
+/// How a job ended.
+pub enum Ended {
+    /// All processes are done.
+    Done,
+    /// It was asked to end.
+    Interrupted,
+    /// A process failed, and all have ended.
+    Failed {
+        /// The first.
+        process: usize,
+        /// How it ended.
+        how: How,
+    },
+}
+
+/// How a process ended.
+pub struct How(ExitStatus);
+
+impl How {
+    /// Returns the exit code to end with.
+    pub fn code(&self) -> u8 {
+        match self.0.code() {
+            None | Some(ENDED_BY_ANOTHER) => 1,
+            Some(code) => u8::try_from(code).unwrap_or(1),
+        }
+    }
+
+    /// Of processes that failed at about the same time the smallest was the first: a process may end because of another,
+    /// but is not killed by it.
+    fn order(&self) -> u8 {
+        match self.0.code() {
+            None => 0,
+            Some(ENDED_BY_ANOTHER) => 2,
+            Some(_) => 1,
+        }
+    }
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        #[cfg(unix)]
+        if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&self.0) {
+            return write!(formatter, "was killed by signal {signal}");
+        }
+        match self.0.code() {
+            Some(ENDED_BY_ANOTHER) => write!(formatter, "ended because another was lost"),
+            Some(code) => write!(formatter, "ended with exit code {code}"),
+            None => write!(formatter, "was killed"),
+        }
+    }
+}
+
+/// Chooses where the processes listen, on this machine alone.
+pub fn addresses(processes: usize, port_base: Option<u16>) -> anyhow::Result<Vec<String>> {
+    if let Some(base) = port_base {
+        let ports = usize::from(base)..usize::from(base) + processes;
+        if ports.end > 1 << 16 {
+            return Err(usage(format!("{processes} ports from --port-base {base} on are more than there are")));
+        }
+        return Ok(ports.map(|port| format!("127.0.0.1:{port}")).collect());
+    }
+    // All are held until the last is found, so that they differ.
+    let listeners = (0..processes).map(|_| TcpListener::bind("127.0.0.1:0"));
+    let listeners = listeners.collect::<Result<Vec<_>, _>>().context("finding free ports")?;
+    let found = listeners.iter().map(|listener| listener.local_addr().map(|address| address.to_string()));
+    found.collect::<Result<_, _>>().context("finding free ports")
+}
+
+/// A process under way.
+struct Process {
+    child: Child,
+    status: Option<ExitStatus>,
+    messages: Option<JoinHandle<()>>,
+}
+
+/// Runs a process for each address, until all have ended.
+pub fn run(program: &Path, command: &[OsString], addresses: &[String]) -> anyhow::Result<Ended> {
+    let mut processes = Vec::new();
+    for number in 0..addresses.len() {
+        match start(program, command, addresses, number) {
+            Ok(process) => processes.push(process),
+            Err(error) => {
+                processes.iter_mut().for_each(Process::kill);
+                return Err(error).with_context(|| format!("starting process {number}"));
+            }
+        }
+    }
+    let interrupts = watch(&mut processes)?;
+    for process in &mut processes {
+        process.messages.take().map(JoinHandle::join);
+    }
+    let failed = processes.into_iter().enumerate().filter_map(|(number, process)| {
+        let status = process.status.filter(|status| !status.success())?;
+        Some((number, How(status)))
+    });
+    Ok(match failed.min_by_key(|(_, how)| how.order()) {
+        None => Ended::Done,
+        Some(_) if interrupts > 0 => Ended::Interrupted,
+        Some((process, how)) => Ended::Failed { process, how },
+    })
+}
+
+fn start(program: &Path, command: &[OsString], addresses: &[String], number: usize) -> std::io::Result<Process> {
+    let mut of_process = Command::new(program);
+    of_process.args(command).stdin(Stdio::null());
+    of_process.env(HOSTS, addresses.join(",")).env(PROCESS, number.to_string());
+    of_process.env(LAUNCHED, std::process::id().to_string());
+    if number > 0 {
+        of_process.stdout(Stdio::null()).stderr(Stdio::piped());
+    }
+    // Ctrl-C in a terminal goes to this process alone, which forwards it: else it would count as two.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut of_process, 0);
+    let mut child = of_process.spawn()?;
+    let messages = child.stderr.take().map(|stderr| std::thread::spawn(move || show(number, stderr)));
+    Ok(Process { child, status: None, messages })
+}
+
+/// Shows the messages of a process.
+fn show(number: usize, stderr: impl Read) {
+    let mut stderr = BufReader::new(stderr);
+    let mut line = Vec::new();
+    while stderr.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
+        eprintln!("[process {number}] {}", String::from_utf8_lossy(&line).trim_end());
+        line.clear();
+    }
+}
+
+/// Waits until all processes have ended, and forwards interrupts to them. Returns how many there were.
+fn watch(processes: &mut [Process]) -> anyhow::Result<u32> {
+    let mut forwarded = 0;
+    let mut failed_at = None;
+    let mut asked = false;
+    loop {
+        for process in processes.iter_mut().filter(|process| process.status.is_none()) {
+            process.status = process.child.try_wait().context("waiting for a process")?;
+        }
+        if processes.iter().all(|process| process.status.is_some()) {
+            return Ok(interrupt::count());
+        }
+        let is_failed = |process: &Process| process.status.is_some_and(|status| !status.success());
+        if failed_at.is_none() && processes.iter().any(is_failed) {
+            failed_at = Some(Instant::now());
+        }
+        let since = failed_at.map_or(Duration::ZERO, |at| at.elapsed());
+        let running = processes.iter_mut().filter(|process| process.status.is_none());
+        if since > BY_THEMSELVES + ASKED {
+            running.for_each(Process::kill);
+        } else if interrupt::count() > forwarded || (since > BY_THEMSELVES && !asked) {
+            forwarded = interrupt::count();
+            asked = since > BY_THEMSELVES;
+            running.for_each(|process| process.ask());
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+impl Process {
+    /// Asks the process to end.
+    fn ask(&mut self) {
+        #[cfg(unix)]
+        {
+            use nix::sys::signal::{Signal, kill};
+            // It has not been waited for, so the id is still its own.
+            if let Ok(id) = i32::try_from(self.child.id()) {
+                let _ = kill(nix::unistd::Pid::from_raw(id), Signal::SIGTERM);
+            }
+        }
+        #[cfg(not(unix))]
+        self.kill();
+    }
+
+    fn kill(&mut self) {
+        // It may have ended just now.
+        let _ = self.child.kill();
+    }
+}

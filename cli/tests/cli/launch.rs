@@ -1,0 +1,159 @@
+//! `megagrid launch`: wrong usage, and how processes end together.
+
+use std::fs;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::{Place, done, fails, run};
+
+#[test]
+fn wrong_usage_is_told() {
+    let place = Place::new();
+    let graph = place.graph();
+    let command = ["--", "pagerank", &graph];
+    let wrong = |options: &[&str], parts: &[&str]| fails(&[&["launch"], options].concat(), 2, parts);
+    wrong(&[&["-n", "0"], &command[..]].concat(), &["0", "1..=1024"]);
+    wrong(&["-n", "2"], &["COMMAND"]);
+    wrong(&["-n", "2", "--"], &["COMMAND"]);
+    wrong(&command, &["-n"]);
+    wrong(&["-n", "2", "--", "inspect", &graph], &["\"inspect\" is no training command", "pagerank, mf, lda, blockpg"]);
+    wrong(&["-n", "2", "--", "pagerank", &graph, "--dampening", "1"], &["--dampening"]);
+    wrong(&["-n", "2", "--", "pagerank"], &["<INPUT>"]);
+    wrong(&[&["-n", "9", "--port-base", "65530"], &command[..]].concat(), &["--port-base 65530"]);
+    wrong(&[&["-n", "2", "--process", "0"], &command[..]].concat(), &["--hostfile"]);
+    let hosts = place.file("hosts", "a:1\nb:2\n");
+    wrong(&[&["--hostfile", &hosts], &command[..]].concat(), &["--process"]);
+    wrong(&[&["--hostfile", &hosts, "-n", "2", "--process", "0"], &command[..]].concat(), &["cannot be used"]);
+    wrong(&[&["--hostfile", &hosts, "--process", "2"], &command[..]].concat(), &["hosts: has 2 processes", "number 2"]);
+    let hosts = place.file("bad", "a:1\n\nb\n");
+    wrong(&[&["--hostfile", &hosts, "--process", "0"], &command[..]].concat(), &["bad:3: \"b\" has no port"]);
+    let missing = place.name("missing");
+    fails(&[&["launch", "--hostfile", &missing, "--process", "0"], &command[..]].concat(), 1, &["missing: No such"]);
+}
+
+#[test]
+fn help_is_that_of_the_command() {
+    assert!(done(&["launch", "--help"]).contains("ssh node1 megagrid launch --hostfile hosts.txt"));
+    assert!(done(&["launch", "-n", "2", "--", "mf", "--help"]).contains("--dims"));
+}
+
+#[test]
+fn one_process_runs_as_without_launch() {
+    let place = Place::new();
+    let graph = place.graph();
+    let printed = done(&["launch", "-n", "1", "--", "pagerank", &graph, "--json", "-"]);
+    let record: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(record["command"], "pagerank");
+}
+
+#[test]
+fn a_failure_ends_all() {
+    let place = Place::new();
+    let ran = run(&["launch", "-n", "3", "--", "mf", &place.name("none.csv")]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("none.csv: No such file"), "{}", ran.stderr);
+    let last = ran.stderr.lines().last().unwrap();
+    assert!(last.starts_with("megagrid: process ") && last.contains("ended with exit code 1"), "{last}");
+}
+
+#[cfg(target_os = "linux")]
+mod signals {
+    use super::*;
+
+    /// A launched command that does not end by itself.
+    fn launch(options: &[&str], command: &[&str], place: &Place) -> Child {
+        Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+            .args(
+                [&["launch"], options, &["--", "mf", &place.ratings(), "--iterations", "1000000000", "-w", "1", "-q"]]
+                    .concat(),
+            )
+            .args(command)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Waits for a process of a launched command, other than `known`, and returns its id.
+    fn process(launch: &Child, number: usize, known: Option<u32>) -> u32 {
+        let variable = format!("MEGAGRID_PROCESS={number}");
+        let is_it = |id: &u32| {
+            let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+            Some(*id) != known && environment.split(|&byte| byte == 0).any(|one| one == variable.as_bytes())
+        };
+        loop {
+            let id = launch.id();
+            let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+            if let Some(found) = children.split_whitespace().filter_map(|id| id.parse().ok()).find(is_it) {
+                return found;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn send(signal: &str, id: u32) {
+        assert!(Command::new("kill").args([signal, &id.to_string()]).status().unwrap().success());
+    }
+
+    /// Waits for the end; returns the exit code and the messages.
+    fn end(mut launch: Child) -> (Option<i32>, String) {
+        let mut messages = String::new();
+        launch.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
+        (launch.wait().unwrap().code(), messages)
+    }
+
+    #[test]
+    fn a_process_that_is_killed_ends_the_others() {
+        let place = Place::new();
+        let launched = launch(&["-n", "2"], &[], &place);
+        let other = process(&launched, 0, None);
+        send("-KILL", process(&launched, 1, None));
+        let (code, messages) = end(launched);
+        assert_eq!(code, Some(1), "{messages}");
+        assert!(messages.contains("megagrid: process 1 was killed by signal 9; all processes"), "{messages}");
+        assert!(!fs::exists(format!("/proc/{other}")).unwrap());
+    }
+
+    #[test]
+    fn an_interrupt_goes_to_all() {
+        for signal in ["-INT", "-TERM"] {
+            let place = Place::new();
+            let launched = launch(&["-n", "2"], &[], &place);
+            let processes = [0, 1].map(|number| process(&launched, number, None));
+            std::thread::sleep(Duration::from_millis(300));
+            send(signal, launched.id());
+            let (code, messages) = end(launched);
+            assert_eq!(code, Some(130), "{messages}");
+            assert!(processes.iter().all(|id| !fs::exists(format!("/proc/{id}")).unwrap()));
+        }
+    }
+
+    #[test]
+    fn a_restart_continues_from_the_checkpoint() {
+        let place = Place::new();
+        let directory = place.name("saved");
+        let command = ["--checkpoint", &directory, "--checkpoint-every", "10"];
+        let launched = launch(&["-n", "1", "--restarts", "1"], &command, &place);
+        let first = process(&launched, 0, None);
+        let is_saved = || {
+            fs::read_dir(&directory).is_ok_and(|mut entries| {
+                entries.any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with("iteration-"))
+            })
+        };
+        while !is_saved() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        send("-KILL", first);
+        let second = process(&launched, 0, Some(first));
+        let arguments = fs::read_to_string(format!("/proc/{second}/cmdline")).unwrap();
+        assert!(arguments.contains(&format!("--resume\0{directory}")), "{arguments}");
+        send("-KILL", second);
+        let (code, messages) = end(launched);
+        assert_eq!(code, Some(1), "{messages}");
+        let lines: Vec<_> = messages.lines().collect();
+        assert_eq!(lines.len(), 2, "{messages}");
+        assert!(lines[0].contains("killed by signal 9; restart 1 of 1 from the last checkpoint in "), "{messages}");
+        assert!(lines[1].contains("killed by signal 9; all processes have ended"), "{messages}");
+    }
+}
