@@ -74,7 +74,8 @@ impl Options {
             compare(directory, &fixed)?;
             done = checkpoint::load(engine, directory)?;
         }
-        if let Some(directory) = &self.checkpoint {
+        let is_first = engine.plan().processes.this == 0;
+        if let Some(directory) = self.checkpoint.as_ref().filter(|_| is_first) {
             checkpoint::check_target(engine, directory)?;
             if !compare(directory, &fixed)? {
                 fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;

@@ -19,7 +19,6 @@ static CLUSTER: OnceLock<Arc<Cluster>> = OnceLock::new();
 
 /// Joins the other processes, if the environment names some: see [`Membership::from_environment`]. If one of them is lost
 /// or fails, this process then ends with one line and exit code 1. Call it once.
-#[expect(dead_code, reason = "training commands call it once the engine runs on several processes")]
 pub fn join() -> anyhow::Result<Option<Arc<Cluster>>> {
     let variable = |name: &str| std::env::var(name).ok();
     let Some(membership) = Membership::from_environment(variable)? else { return Ok(None) };

@@ -2,11 +2,13 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::ValueEnum;
 use megagrid_datasets::{Format, output};
-use megagrid_engine::Settings;
+use megagrid_engine::cluster::Cluster;
+use megagrid_engine::{Peers, Settings};
 use megagrid_stages::simd::Level;
 use serde::Serialize;
 
@@ -90,6 +92,9 @@ pub struct Common {
     /// Checkpoints.
     #[command(flatten)]
     pub checkpoint: checkpoint::Options,
+    /// The other processes of the run, if there are any.
+    #[arg(skip)]
+    pub cluster: Option<Arc<Cluster>>,
     /// Do without the grid of shards, for comparison.
     #[arg(long, hide = true)]
     pub no_grid: bool,
@@ -115,6 +120,32 @@ pub struct Resolved {
 }
 
 impl Common {
+    /// Joins the other processes of the run, if the environment names some. All but the first are silent and write nothing.
+    pub fn join(&mut self) -> anyhow::Result<()> {
+        self.cluster = crate::cluster::join()?;
+        if !self.is_first() {
+            (self.quiet, self.model, self.json, self.report) = (true, None, None, None);
+        }
+        Ok(())
+    }
+
+    /// Finds that all processes have the same options and data.
+    pub fn agree(&self, command: &str, config: &serde_json::Value, checksum: u64) -> anyhow::Result<()> {
+        let Some(cluster) = &self.cluster else { return Ok(()) };
+        let of_one = ["input", "test", "checkpoint", "checkpoint_every", "resume", "vector"];
+        let mut facts = vec![("command", command.to_owned())];
+        let options = config.as_object().into_iter().flatten().filter(|(name, _)| !of_one.contains(&name.as_str()));
+        facts.extend(options.map(|(name, value)| (name.as_str(), value.to_string())));
+        facts.push(("data with the checksum", format!("{checksum:016x}")));
+        Ok(cluster.agree(&facts)?)
+    }
+
+    /// Tells whether something holds in any process. All of them ask.
+    pub fn any(&self, here: bool) -> anyhow::Result<bool> {
+        let Some(cluster) = &self.cluster else { return Ok(here) };
+        Ok(cluster.all_gather(vec![u8::from(here)])?.iter().any(|there| *there != [0]))
+    }
+
     /// Checks the options, and that what is to be written can be; sets the number of threads that read.
     pub fn prepare(&self) -> anyhow::Result<(Settings, Resolved)> {
         if self.slack.is_some() && !matches!(self.consistency, Consistency::Ssp | Consistency::Essp) {
@@ -135,6 +166,9 @@ impl Common {
         };
         settings.workers = self.workers.map_or(settings.workers, |workers| workers as usize);
         settings.level = self.vector.unwrap_or(settings.level);
+        if let Some(cluster) = &self.cluster {
+            settle(&mut settings, cluster)?;
+        }
         start_readers(settings.workers)?;
         Ok((settings.clone(), self.resolved(&settings)))
     }
@@ -162,6 +196,18 @@ impl Common {
     pub fn wants_summary(&self) -> bool {
         !self.quiet && self.json.as_deref() != Some(Path::new("-"))
     }
+}
+
+/// Makes the settings of all processes the same where machines differ: the least vector level and cache.
+fn settle(settings: &mut Settings, cluster: &Arc<Cluster>) -> anyhow::Result<()> {
+    let mine = (settings.level.name().to_owned(), settings.topology.l2_bytes);
+    for bytes in cluster.all_gather(serde_json::to_vec(&mine)?)? {
+        let (level, l2_bytes): (String, usize) = serde_json::from_slice(&bytes)?;
+        settings.level = settings.level.min(level.parse().map_err(anyhow::Error::msg)?);
+        settings.topology.l2_bytes = settings.topology.l2_bytes.min(l2_bytes);
+    }
+    settings.peers = Some(Arc::clone(cluster) as Arc<dyn Peers>);
+    Ok(())
 }
 
 /// Reading, relabeling and grouping use as many threads as training.

@@ -71,10 +71,10 @@ fn main() -> ExitCode {
     start_log();
     let outcome = interrupt::install().and_then(|()| match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
-        Command::PageRank(args) => pagerank::run(&args),
-        Command::Mf(args) => mf::run(&args),
-        Command::Lda(args) => lda::run(&args),
-        Command::BlockPg(args) => blockpg::run(&args),
+        Command::PageRank(mut args) => args.common.join().and_then(|()| pagerank::run(&args)),
+        Command::Mf(mut args) => args.common.join().and_then(|()| mf::run(&args)),
+        Command::Lda(mut args) => args.common.join().and_then(|()| lda::run(&args)),
+        Command::BlockPg(mut args) => args.common.join().and_then(|()| blockpg::run(&args)),
         Command::Launch(args) => launch::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),

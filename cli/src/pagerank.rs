@@ -116,7 +116,9 @@ fn rank(
     let Job { prepared, damping, restart, limits, settings } = job;
     let Prepared { edges, names, .. } = prepared;
     let sources = sources(restart, &names)?;
-    let checksum = common.model.is_some().then(|| input::digest(&edges, |()| 0.0)).transpose()?;
+    let wanted = common.model.is_some() || common.cluster.is_some();
+    let checksum = wanted.then(|| input::digest(&edges, |()| 0.0)).transpose()?;
+    common.agree("pagerank", &config, checksum.as_ref().map_or(0, |digest| digest.checksum))?;
     let begin = Instant::now();
     let (mut engine, input) = build(edges, damping, &sources, &settings)?;
     let done = common.checkpoint.begin(&mut engine, &config)?;

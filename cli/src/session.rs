@@ -97,9 +97,13 @@ impl<'o> Session<'o> {
         if self.failure.is_some() {
             return flow;
         }
-        // Only where one process alone decides is the end known before the others are asked.
-        let is_last = flow.is_break() || report.iteration == self.last;
-        if let Err(failure) = self.options.checkpoint.after(engine, report.iteration, is_last) {
+        let saves = self.options.checkpoint.checkpoint.is_some();
+        let is_last = if saves { self.options.any(flow.is_break()) } else { Ok(false) };
+        let saved = is_last.and_then(|is_last| {
+            let is_last = is_last || report.iteration == self.last;
+            self.options.checkpoint.after(engine, report.iteration, is_last)
+        });
+        if let Err(failure) = saved {
             self.failure = Some(failure);
             return ControlFlow::Break(());
         }

@@ -39,9 +39,9 @@ pub enum Error {
         /// Which.
         process: usize,
     },
-    /// The connection to other processes.
-    #[error("{0}")]
-    Peers(String),
+    /// What another process sent between iterations cannot be read.
+    #[error("what a process sent cannot be read ({0}); start all processes with the same version")]
+    Unreadable(#[from] bincode::Error),
     /// A rotation over right shards that begin with workers of other processes.
     #[error(
         "{stage} changes both ends of an edge in a mini-batch of right vertices around another; with several processes \

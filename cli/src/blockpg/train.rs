@@ -127,6 +127,8 @@ pub fn train(job: Job, common: &Common, resolved: serde_json::Value, mut phases:
         edges: signed.num_edges(),
         test_edges: job.data.test.as_ref().map_or(0, |test| test.num_values()),
     };
+    let checksum = digest(&job.data.signed, |&value| f64::from(value))?.checksum;
+    common.agree("blockpg", &resolved, checksum)?;
     let mut engine = build(&job)?;
     let done = common.checkpoint.begin(&mut engine, &resolved)?;
     phases.plan = begin.elapsed().as_secs_f64();
@@ -163,13 +165,15 @@ pub fn train(job: Job, common: &Common, resolved: serde_json::Value, mut phases:
             stop = flow.is_break();
             if certified.is_some() { ControlFlow::Break(()) } else { flow }
         })?;
+        let is_certified = common.any(certified.is_some())?;
+        engine.collect()?;
         let ended = match certified {
             Some(certificate) => certificate,
             None => Certificate::new(&job.fit(&weights(&engine)), config)?,
         };
         path.push((config.l1, ended));
-        converged = certified.is_some();
-        if stop && !converged {
+        converged = is_certified;
+        if common.any(stop)? && !converged {
             break;
         }
     }
@@ -178,7 +182,6 @@ pub fn train(job: Job, common: &Common, resolved: serde_json::Value, mut phases:
         let Certificate { bound, gap, violation, .. } = *certificate;
         record.result.metrics.extend([("bound", bound), ("gap", gap), ("kkt_violation", violation)]);
     }
-    let checksum = digest(&job.data.signed, |&value| f64::from(value))?.checksum;
     let weights = weights(&engine);
     let converged = converged || job.tolerance == 0.0;
     Ok(Trained { record, weights, features: job.data.features, path, checksum, converged })

@@ -114,7 +114,7 @@ pub struct Args {
     #[command(flatten)]
     options: Options,
     #[command(flatten)]
-    common: Common,
+    pub common: Common,
 }
 
 /// Options of the algorithm.

@@ -88,6 +88,7 @@ pub fn train<F: Form>(
         edges: job.prepared.edges.num_edges(),
         test_edges: job.test.as_ref().map_or(0, |test| test.num_edges),
     };
+    common.agree("lda", &resolved, job.checksum)?;
     let mut engine = build::<F>(&job)?;
     let Job { prepared, test, tokens, checksum, iterations, tolerance, evaluate_every, top_words, settings, .. } = job;
     let Prepared { edges, names, .. } = prepared;

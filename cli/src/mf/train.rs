@@ -77,6 +77,7 @@ pub fn train<F: Form>(
         edges: edges.num_edges(),
         test_edges: test.len(),
     };
+    common.agree("mf", &resolved, checksum)?;
     let mut engine = build::<F>(&edges, &config, batch, mean, &settings)?;
     // From here on the grid holds them.
     drop(edges);

@@ -104,10 +104,9 @@ pub fn collect<P: Program>(shared: &Shared<P>) -> Result<(), Error> {
 /// Gives every process what each has, in the order of processes.
 pub fn all_gather<T: Serialize + DeserializeOwned>(peers: Option<&dyn Peers>, mine: Vec<T>) -> Result<Vec<T>, Error> {
     let Some(peers) = peers else { return Ok(mine) };
-    let unreadable = |error: bincode::Error| Error::Peers(format!("what a process sent cannot be read: {error}"));
     let mut all = Vec::new();
-    for bytes in peers.all_gather(bincode::serialize(&mine).map_err(unreadable)?)? {
-        all.extend(bincode::deserialize::<Vec<T>>(&bytes).map_err(unreadable)?);
+    for bytes in peers.all_gather(bincode::serialize(&mine)?)? {
+        all.extend(bincode::deserialize::<Vec<T>>(&bytes)?);
     }
     Ok(all)
 }

@@ -3,6 +3,7 @@
 use std::net::TcpStream;
 
 use crate::Error;
+use crate::cluster::Cluster;
 
 /// Processes that do the same things in the same order. Every method is collective: all processes call it, in the same
 /// order, and each returns when it has what it needs.
@@ -30,4 +31,26 @@ pub trait Peers: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// A lost process.
     fn sockets(&self) -> Result<Vec<Option<TcpStream>>, Error>;
+}
+
+impl Peers for Cluster {
+    fn process(&self) -> usize {
+        self.process()
+    }
+
+    fn processes(&self) -> usize {
+        self.processes()
+    }
+
+    fn all_gather(&self, mine: Vec<u8>) -> Result<Vec<Vec<u8>>, Error> {
+        Ok(self.all_gather(mine)?)
+    }
+
+    fn gather(&self, mine: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Error> {
+        Ok(self.gather(mine)?)
+    }
+
+    fn sockets(&self) -> Result<Vec<Option<TcpStream>>, Error> {
+        Ok(self.sockets()?)
+    }
 }
