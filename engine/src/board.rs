@@ -6,6 +6,8 @@
 //! | `clocks[w]` | worker w, when it ended a clock | slack s: clock t begins when every worker ended clock t − 1 − s |
 //! | `turns[x]` | whoever held right shard x | a rotation's visit is due when all earlier visits of the shard ended |
 //! | `arrived` | the driver of a process | slack 0, several processes: all workers ended so many steps and what they sent is here |
+//! | `age` | the driver of a process | mirrored rows: clock t begins when they hold all changes of clock t − 1 − s |
+//! | `included` | the driver of a process | async: how far the own changes are known to be in |
 //! | `approved` | the run's driver | iteration i begins when at least i iterations are approved |
 //!
 //! Every write releases and every read acquires, so that whoever sees a counter sees the rows written before it. Nobody
@@ -44,6 +46,8 @@ pub struct Board {
     clocks: Box<[Counter]>,
     turns: Box<[Counter]>,
     arrived: Counter,
+    age: Counter,
+    included: Counter,
     approved: Counter,
     stop: AtomicBool,
 }
@@ -58,6 +62,8 @@ impl Board {
             clocks: counters(workers),
             turns: counters(right_shards),
             arrived: Counter::new(),
+            age: Counter::new(),
+            included: Counter::new(),
             approved: Counter::new(),
             stop: AtomicBool::new(false),
         }
@@ -77,6 +83,20 @@ impl Board {
     /// Says that all workers of all processes ended so many steps, and that what they sent has arrived.
     pub fn arrive(&self, steps: u64) {
         self.arrived.raise(steps);
+    }
+
+    /// Says up to which clock mirrored rows hold all changes, and masters the own changes.
+    pub fn freshen(&self, age: u64, included: u64) {
+        self.age.raise(age);
+        self.included.raise(included);
+    }
+
+    pub(crate) fn age(&self) -> u64 {
+        self.age.get()
+    }
+
+    pub(crate) fn included(&self) -> u64 {
+        self.included.get()
     }
 
     pub(crate) fn arrived(&self) -> u64 {

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -42,6 +43,7 @@ pub(crate) fn run<P: Program>(
     let sender = Mutex::new(sender);
     let (of_workers, of_board) = (Arc::clone(shared), Arc::clone(&board));
     board.approve(done + 1);
+    sync::begin(shared);
     let (builders, connections) = sync::connect(workers, shared.peers.as_deref())?;
     let config = timely::WorkerConfig::default();
     let guards = timely::execute::execute_from(builders, connections, config, move |timely| {
@@ -50,20 +52,24 @@ pub(crate) fn run<P: Program>(
         os::pin_current_thread(of_workers.plan.homes[id].1);
         let worker = Worker::new(id, Arc::clone(&of_workers.plan), Arc::clone(&of_board), of_workers.seed, done);
         let (shared, board, failed) = (Arc::clone(&of_workers), Arc::clone(&of_board), sender.clone());
+        let outbox = Rc::new(Outbox::default());
+        let replies = Rc::clone(&outbox);
         let receive = move |message| {
-            if let Err(error) = sync::receive(&shared, &board, message) {
+            if let Err(error) = sync::receive(&shared, &board, &replies, &message) {
                 let _ = failed.send(Message::Failed(error));
                 board.stop();
             }
         };
         let transport = Timely::begin(timely, of_workers.plan.is_distributed().then_some(receive));
-        drive(worker, Runner::new(id, &of_workers, &of_board, sender), transport, &of_board);
+        drive(worker, Runner::new(id, &of_workers, &of_board, sender, outbox), transport, &of_board);
     })
     .map_err(Error::Start)?;
     let result = coordinate(shared, &board, &messages, done..last, &mut between);
     board.stop();
     drop(guards);
-    result
+    let done = result?;
+    sync::refresh(shared)?;
+    Ok(done)
 }
 
 fn coordinate<P: Program>(
@@ -171,8 +177,9 @@ fn exchange<P: Program>(
     if progress == Progress::Ran {
         transport.step();
     }
-    if transport.arrived(worker.steps()) {
-        board.arrive(worker.steps());
+    board.arrive(transport.arrived());
+    if let Some(replicas) = &runner.shared.replicas {
+        board.freshen(replicas.age(), replicas.included());
     }
 }
 
@@ -184,24 +191,15 @@ struct Runner<'r, P: Program> {
     /// Clocks of an iteration.
     clocks: u64,
     context: P::Worker,
-    outbox: Outbox,
+    outbox: Rc<Outbox>,
     report: Option<WorkerReport>,
     messages: Sender<Message>,
 }
 
 impl<'r, P: Program> Runner<'r, P> {
-    fn new(id: usize, shared: &'r Shared<P>, board: &'r Board, messages: Sender<Message>) -> Self {
+    fn new(id: usize, shared: &'r Shared<P>, board: &'r Board, messages: Sender<Message>, outbox: Rc<Outbox>) -> Self {
         let clocks = shared.plan.clocks().max(1);
-        Self {
-            id,
-            shared,
-            board,
-            clocks,
-            context: P::Worker::default(),
-            outbox: Outbox::default(),
-            report: None,
-            messages,
-        }
+        Self { id, shared, board, clocks, context: P::Worker::default(), outbox, report: None, messages }
     }
 
     fn report(&mut self) -> &mut WorkerReport {
@@ -243,7 +241,7 @@ impl<P: Program> Tasks for Runner<'_, P> {
 
     fn run(&mut self, at: Position, task: &Task) -> Outcome {
         let begin = Instant::now();
-        let Shared { plan, grid, globals, stages, dims, sync, .. } = self.shared;
+        let Shared { plan, grid, globals, stages, dims, sync, replicas, .. } = self.shared;
         let site = Site {
             plan,
             grid,
@@ -253,6 +251,7 @@ impl<P: Program> Tasks for Runner<'_, P> {
             stage: at.stage,
             dims: *dims,
             sync: sync.as_ref(),
+            replicas: replicas.as_ref(),
             outbox: &self.outbox,
         };
         let global = globals.current();

@@ -12,7 +12,7 @@ use crate::grid::{self, Capacities, EdgeInput, Grid, Pieces, RowOrder, SharedRow
 use crate::metrics::IterationReport;
 use crate::plan::{self, Outline, Plan, StageKind, Task};
 use crate::stage::{self, Collect, RunStage};
-use crate::sync::{self, Mirrors, Peers, Replication};
+use crate::sync::{self, Mirrors, Peers, Push, Replicas, Replication};
 use crate::topology::Topology;
 use crate::{Error, driver, memory, os};
 
@@ -23,6 +23,9 @@ pub struct Settings {
     pub workers: usize,
     /// Clocks that a worker may be ahead of the slowest; `None`: any number. Default: 0.
     pub slack: Option<u64>,
+    /// With slack and several processes: whether masters' rows go to mirrors only when those would be too old (SSP), rather
+    /// than after every clock (ESSP). Default: false.
+    pub lazy: bool,
     /// The other processes of the run; `None`: there are none, which is the default. `workers` is then those of each.
     pub peers: Option<Arc<dyn Peers>>,
     /// Decides everything random. Default: 1.
@@ -43,6 +46,7 @@ impl Default for Settings {
         Self {
             workers: topology.num_cores(),
             slack: Some(0),
+            lazy: false,
             peers: None,
             seed: 1,
             dims: [1, 1],
@@ -73,7 +77,11 @@ pub(crate) struct Shared<P: Program> {
     pub dims: [usize; 2],
     pub peers: Option<Arc<dyn Peers>>,
     pub sync: Option<Replication>,
+    pub replicas: Option<Replicas<RightItem<P>>>,
 }
+
+/// What an array of the right side's synced data is made of.
+pub(crate) type RightItem<P> = <<<P as Program>::Right as Vertex>::Sync as Store>::Item;
 
 /// A program on a graph, ready to run.
 pub struct Engine<P: Program> {
@@ -248,6 +256,8 @@ impl<P: Program> Engine<P> {
             stages.push(match stage.kind {
                 StageKind::Deliver(side) => Box::new(sync::Deliver(side)),
                 StageKind::Publish(side) => Box::new(sync::Publish(side)),
+                StageKind::TakeRows => Box::new(sync::TakeRows),
+                StageKind::SendChanges => Box::new(sync::SendChanges),
                 _ => unreachable!("a plan adds stages that cross between processes alone"),
             });
         }
@@ -255,6 +265,14 @@ impl<P: Program> Engine<P> {
             Some(peers) => Some(Replication::new(&plan, Mirrors::agree(&plan, &grid, &**peers)?)),
             None => None,
         };
+        let push = match settings.slack {
+            None => Push::EveryChange,
+            Some(slack) if settings.lazy => Push::WhenNeeded(slack),
+            Some(_) => Push::EveryClock,
+        };
+        let mirrors = sync.as_ref().filter(|_| plan.mirrors_updates()).map(|sync| &sync.mirrors);
+        let replicas =
+            mirrors.map(|mirrors| Replicas::new::<P::Right>(&plan, mirrors, settings.dims[1], push)).transpose()?;
         let shared = Shared {
             plan: Arc::new(plan),
             grid,
@@ -264,6 +282,7 @@ impl<P: Program> Engine<P> {
             dims: settings.dims,
             peers: settings.peers.clone(),
             sync,
+            replicas,
         };
         Ok(Self { shared: Arc::new(shared), done: 0 })
     }

@@ -42,6 +42,12 @@ pub enum Error {
     /// What another process sent between iterations cannot be read.
     #[error("what a process sent cannot be read ({0}); start all processes with the same version")]
     Unreadable(#[from] bincode::Error),
+    /// Changes in place that cannot be summed.
+    #[error(
+        "rows that are changed in place in every process must be numbers, so that changes can be summed; use slack 0 (bsp), or \
+         an algorithm that keeps them so (--sampler dense)"
+    )]
+    NotAdditive,
     /// A rotation over right shards that begin with workers of other processes.
     #[error(
         "{stage} changes both ends of an edge in a mini-batch of right vertices around another; with several processes \

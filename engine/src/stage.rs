@@ -10,10 +10,11 @@ use megagrid_stages::{
     Store, TotalView, Vertex, Visitor,
 };
 
+use crate::engine::RightItem;
 use crate::globals::Globals;
 use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, OwnedRow, OwnedRows, Runtime, Walk, Width};
 use crate::plan::{Cut, Outline, Plan, StageInfo, StageKind, Task};
-use crate::sync::{Body, Kind, Malformed, Message, Outbox, Replication, others};
+use crate::sync::{Body, Kind, Malformed, Message, Outbox, Replicas, Replication, others};
 
 /// What a task works on.
 pub struct Site<'s, P: Program> {
@@ -26,6 +27,7 @@ pub struct Site<'s, P: Program> {
     pub dims: [usize; 2],
     /// What is known of other processes, and where what is sent to them is put.
     pub sync: Option<&'s Replication>,
+    pub replicas: Option<&'s Replicas<RightItem<P>>>,
     pub outbox: &'s Outbox,
 }
 

@@ -52,6 +52,9 @@ pub enum Progress {
     Stopped,
 }
 
+/// Clocks of changes that masters may not have yet, without a bound on staleness: what waits for a slow receiver is bounded.
+const UNACKNOWLEDGED: u64 = 64;
+
 /// One worker.
 #[derive(Debug)]
 pub struct Worker {
@@ -69,8 +72,9 @@ pub struct Worker {
     /// The current clock, from 1, and whether it has begun.
     clock: u64,
     clock_begun: bool,
-    /// Steps ended since the run began.
+    /// Steps ended since the run began, and when each clock ended.
     steps: u64,
+    steps_at_clock: Vec<u64>,
     /// Tasks of the current step that are still to run, in reverse order; `None` before it is entered.
     todo: Option<Vec<usize>>,
     /// Visits of each right shard before the current step.
@@ -95,6 +99,7 @@ impl Worker {
             clock: 1,
             clock_begun: false,
             steps: 0,
+            steps_at_clock: vec![0],
             todo: None,
             visits,
         }
@@ -137,7 +142,8 @@ impl Worker {
 
     /// With slack 0 an iteration that ended has ended on every worker.
     fn end_iteration(&mut self) -> Progress {
-        if self.plan.slack == Some(0) && !self.all_ended_before() {
+        let together = self.plan.slack == Some(0) || self.plan.is_distributed();
+        if together && !self.all_ended_before() {
             return Progress::Waiting;
         }
         self.active = false;
@@ -146,6 +152,7 @@ impl Worker {
 
     fn end_clock(&mut self) -> Progress {
         self.board.end_clock(self.seat, self.clock);
+        self.steps_at_clock.push(self.steps);
         self.clock += 1;
         self.clock_begun = false;
         self.advance()
@@ -158,14 +165,29 @@ impl Worker {
 
     /// Tells whether the consistency model lets this worker begin the step (DESIGN: SSP's bound; slack 0 is BSP).
     fn may_enter(&self, step: usize) -> bool {
-        let slack = self.plan.slack;
-        let in_bounds = slack.is_none_or(|slack| self.board.slowest_clock() + 1 + slack >= self.clock);
-        in_bounds
+        self.is_in_bounds()
             && match self.plan.steps[step].after {
                 After::Own => true,
                 After::Process => self.board.all_ended_steps(self.steps),
                 After::All => self.all_ended_before(),
             }
+    }
+
+    /// Tells whether this worker sees all of clock t − 1 − s.
+    fn is_in_bounds(&self) -> bool {
+        let (plan, board) = (&self.plan, &self.board);
+        let Some(slack) = plan.slack else {
+            return !plan.mirrors_updates() || board.included().saturating_add(UNACKNOWLEDGED) >= self.clock;
+        };
+        let needed = self.clock.saturating_sub(1 + slack);
+        board.slowest_clock() >= needed
+            && (!plan.is_distributed() || board.arrived() >= self.steps_at_clock[needed as usize])
+            && (!plan.mirrors_updates() || board.age() >= needed)
+    }
+
+    /// Returns up to which clock the data holds everything.
+    fn age(&self) -> u64 {
+        if self.plan.mirrors_updates() { self.board.age().min(self.clock - 1) } else { self.board.slowest_clock() }
     }
 
     /// Tells whether all workers of all processes have ended what this one has, and what they sent has arrived.
@@ -179,7 +201,7 @@ impl Worker {
         }
         if !self.clock_begun {
             self.clock_begun = true;
-            tasks.begin_clock(self.clock, self.board.slowest_clock());
+            tasks.begin_clock(self.clock, self.age());
         }
         self.todo = Some((0..self.plan.steps[step].tasks[self.id].len()).rev().collect());
         Progress::Ran

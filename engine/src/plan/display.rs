@@ -93,6 +93,8 @@ fn kind(kind: StageKind) -> String {
         StageKind::Apply(side) => format!("apply on the {side} side"),
         StageKind::GlobalSync(..) => "global sync".to_owned(),
         StageKind::Deliver(side) => format!("deltas of the {side} side to their masters' process"),
+        StageKind::TakeRows => "rows from their masters".to_owned(),
+        StageKind::SendChanges => "changes to their masters".to_owned(),
         StageKind::Publish(side) => format!("synced rows of the {side} side to their mirrors"),
     }
 }

@@ -220,7 +220,7 @@ fn owned_sides(stages: &[StageInfo], schedules: &[Option<Schedule>], square: boo
                 owned[0] |= left;
                 owned[1] |= right;
             }
-            (StageKind::Deliver(_) | StageKind::Publish(_), _) => {}
+            _ => {}
         }
     }
     owned

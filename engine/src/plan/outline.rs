@@ -27,6 +27,10 @@ pub enum StageKind {
     Deliver(Side),
     /// Sends synced rows of a side from masters to mirrors.
     Publish(Side),
+    /// Takes in right rows that masters sent, before a clock that changes them in place in every process.
+    TakeRows,
+    /// Sends what such a clock changed to the masters.
+    SendChanges,
 }
 
 /// A sequence: stages by index, and mini-batches.

@@ -7,7 +7,8 @@
 //! |---|---|
 //! | `Add` | deltas, to the process that keeps the masters: [`StageKind::Deliver`] |
 //! | Apply, or `Update` by its owner | synced rows, to the processes that read them: [`StageKind::Publish`] |
-//! | `Update` in a rotation | the rows themselves, from worker to worker; they are at home between two steps |
+//! | `Update` in a rotation, with slack | what changed, to the masters, and their rows back: [`StageKind::SendChanges`] |
+//! | `Update` in a rotation, slack 0 | the rows themselves, from worker to worker; they are at home between two steps |
 
 use megagrid_stages::{Mode, Side};
 
@@ -89,15 +90,29 @@ impl Plan {
     /// Tells whether a stage adds to, or changes in place, rows of a side that other workers own.
     #[must_use]
     pub fn is_cut(&self, side: Side) -> bool {
-        self.is_distributed() && (self.is_read_elsewhere(side) || side == Side::Right && self.travels())
+        self.is_read_elsewhere(side) || side == Side::Right && (self.travels() || self.mirrors_updates())
     }
 
     /// Tells whether right shards go from process to process.
     #[must_use]
     pub fn travels(&self) -> bool {
-        let updates = |stage: &StageInfo| matches!(stage.kind, StageKind::Exchange(_, Mode::Update));
-        let mut stages = self.stages.iter().zip(&self.schedules);
-        self.is_distributed() && stages.any(|(stage, schedule)| *schedule == Some(Schedule::Rotation) && updates(stage))
+        self.slack == Some(0) && self.rotates_updates()
+    }
+
+    /// Tells whether every process changes right rows in place at its own replica.
+    #[must_use]
+    pub fn mirrors_updates(&self) -> bool {
+        self.slack != Some(0) && self.rotates_updates()
+    }
+
+    fn rotates_updates(&self) -> bool {
+        self.is_distributed() && (0..self.stages.len()).any(|stage| self.rotates_update(stage))
+    }
+
+    /// Tells whether a stage changes right rows in place in a rotation.
+    fn rotates_update(&self, stage: usize) -> bool {
+        self.schedules[stage] == Some(Schedule::Rotation)
+            && matches!(self.stages[stage].kind, StageKind::Exchange(_, Mode::Update))
     }
 
     /// Tells whether a process reads synced rows of a side of which another keeps the masters.
@@ -125,7 +140,12 @@ impl Plan {
 
     /// Returns how many workers visit a right shard in a rotation.
     pub(crate) fn visitors(&self, stage: usize) -> usize {
-        if super::schedule::rotates_everywhere(self.stages[stage].kind) { self.workers } else { self.threads() }
+        if self.travels() && self.rotates_update(stage) { self.workers } else { self.threads() }
+    }
+
+    /// Lists what has to be done before a stage for other processes.
+    pub(super) fn before(&self, stage: usize) -> Option<StageKind> {
+        (self.mirrors_updates() && self.rotates_update(stage)).then_some(StageKind::TakeRows)
     }
 
     /// Lists what has to cross after a stage: deltas first, then rows.
@@ -137,6 +157,9 @@ impl Plan {
             let side = if self.square { Side::Right } else { side };
             self.is_read_elsewhere(side).then_some(StageKind::Publish(side))
         };
+        if self.mirrors_updates() && self.rotates_update(stage) {
+            return vec![StageKind::SendChanges];
+        }
         let (kind, schedule) = (self.stages[stage].kind, self.schedules[stage]);
         let crossing = |(side, mode): (Side, Mode)| match (mode, schedule) {
             (Mode::Add, Some(Schedule::Rotation)) if side == Side::Right => Some(StageKind::Deliver(side)),
@@ -156,10 +179,12 @@ impl Plan {
     /// Appends the stages that cross between processes, and returns which they are.
     pub(super) fn add_crossings(&mut self) {
         for stage in 0..self.stages.len() {
-            for kind in self.crossings(stage) {
+            for kind in self.before(stage).into_iter().chain(self.crossings(stage)) {
                 if !self.stages.iter().any(|known| known.kind == kind) {
                     let name = match kind {
                         StageKind::Deliver(_) => "Deliver",
+                        StageKind::TakeRows => "TakeRows",
+                        StageKind::SendChanges => "SendChanges",
                         _ => "Publish",
                     };
                     self.stages.push(StageInfo { name: name.to_owned(), kind, grouped: true });
@@ -175,8 +200,10 @@ impl Plan {
             let tasks =
                 step.tasks.iter().enumerate().flat_map(|(worker, tasks)| tasks.iter().map(move |t| (worker, t)));
             for (worker, task) in tasks.filter(|(_, task)| task.turn == Some(0)) {
-                let travels = matches!(self.stages[step.stage].kind, StageKind::Exchange(_, Mode::Update));
-                if travels && self.keeper(Side::Right, task.right.start) != self.process_of(worker) {
+                if self.travels()
+                    && self.rotates_update(step.stage)
+                    && self.keeper(Side::Right, task.right.start) != self.process_of(worker)
+                {
                     return Err(Error::NestedRotation { stage: self.stages[step.stage].name.clone() });
                 }
             }

@@ -121,9 +121,9 @@ pub fn tasks(
     kind: StageKind,
     schedule: Option<Schedule>,
     scope: &Scope,
-    left: &SideShape,
-    right: &SideShape,
+    (left, right): (&SideShape, &SideShape),
     (workers, processes): (usize, usize),
+    travels: bool,
 ) -> Vec<Vec<Task>> {
     let threads = workers / processes;
     let whole = |left: Range<usize>, right: Range<usize>| Task {
@@ -140,7 +140,7 @@ pub fn tasks(
             let rights = || owned(right, &scope.right, worker);
             match (kind, schedule) {
                 (StageKind::Exchange(..), Some(Schedule::Rotation)) => {
-                    let group = if rotates_everywhere(kind) { 0..workers } else { group_of(worker, threads) };
+                    let group = if travels { 0..workers } else { group_of(worker, threads) };
                     rotation(scope, worker, &group, threads, right)
                 }
                 (StageKind::Exchange(..), Some(Schedule::Owned { side: Side::Left, partial })) => lefts()
@@ -161,6 +161,10 @@ pub fn tasks(
                 }
                 (StageKind::Apply(Side::Right) | StageKind::Publish(Side::Right), _) => {
                     rights().map(|shard| whole(0..0, shard..shard + 1)).collect()
+                }
+                (StageKind::TakeRows | StageKind::SendChanges, _) => {
+                    let mine = scope.right.clone().filter(|shard| shard % threads == worker % threads);
+                    mine.map(|shard| whole(0..0, shard..shard + 1)).collect()
                 }
                 (StageKind::Deliver(side), _) => {
                     let shape = if side == Side::Left { left } else { right };
@@ -187,11 +191,6 @@ fn copy(partial: bool, worker: usize) -> usize {
 
 fn owned<'s>(side: &'s SideShape, shards: &Range<usize>, worker: usize) -> impl Iterator<Item = usize> + 's {
     shards.clone().filter(move |&shard| side.owners[shard] == worker)
-}
-
-/// Tells whether a rotation goes over all workers, or over each process's by themselves: rows travel, deltas do not.
-pub(super) fn rotates_everywhere(kind: StageKind) -> bool {
-    matches!(kind, StageKind::Exchange(_, Mode::Update))
 }
 
 fn group_of(worker: usize, threads: usize) -> Range<usize> {

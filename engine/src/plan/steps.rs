@@ -121,6 +121,10 @@ impl Builder<'_> {
         let mut nodes = Vec::with_capacity(body.len() + 1);
         let mut applied = false;
         for outline in body {
+            if let Outline::Stage(stage) = outline {
+                let before = self.plan.before(*stage);
+                nodes.extend(self.crossing_steps(before.into_iter().collect(), scope));
+            }
             let node = self.node(outline, scope);
             if let (Outline::Stage(stage), Node::Step(step)) = (outline, &node) {
                 // What an Apply of this batch set has to be seen: slack is between clocks, not within one.
@@ -131,7 +135,8 @@ impl Builder<'_> {
             }
             nodes.push(node);
             if let Outline::Stage(stage) = outline {
-                nodes.extend(self.crossings(*stage, scope));
+                let after = self.plan.crossings(*stage);
+                nodes.extend(self.crossing_steps(after, scope));
             }
         }
         // A clock is one run of the innermost batch, or of the sequence if it has none.
@@ -164,8 +169,7 @@ impl Builder<'_> {
         }
     }
 
-    fn crossings(&mut self, stage: usize, scope: &Scope) -> Vec<Node> {
-        let kinds = self.plan.crossings(stage);
+    fn crossing_steps(&mut self, kinds: Vec<StageKind>, scope: &Scope) -> Vec<Node> {
         let stages = &self.plan.stages;
         let known = |kind: &StageKind| stages.iter().position(|stage| stage.kind == *kind);
         let stages: Vec<usize> = kinds.iter().filter_map(known).collect();
@@ -176,15 +180,16 @@ impl Builder<'_> {
         let plan = &mut *self.plan;
         let kind = plan.stages[stage].kind;
         let schedule = plan.schedules[stage];
-        let tasks =
-            schedule::tasks(kind, schedule, scope, &plan.left, &plan.right, (plan.workers, plan.processes.count));
+        let (workers, travels) = ((plan.workers, plan.processes.count), plan.visitors(stage) == plan.workers);
+        let tasks = schedule::tasks(kind, schedule, scope, (&plan.left, &plan.right), workers, travels);
         // An Apply reduces what other workers added to partial deltas, or to rows that rotate.
         let after = match kind {
             StageKind::Apply(side) if plan.schedules.iter().flatten().any(|schedule| schedule.reaches(side)) => {
                 After::All
             }
             // A process's deltas are whole when its workers have ended; rows that travelled are at home when all have.
-            StageKind::Deliver(_) => After::Process,
+            StageKind::Deliver(_) | StageKind::TakeRows | StageKind::SendChanges => After::Process,
+            StageKind::Exchange(..) if plan.before(stage).is_some() => After::Process,
             StageKind::Publish(Side::Right) if plan.travels() => After::All,
             StageKind::Publish(_) => After::Own,
             _ if plan.slack == Some(0) => After::All,

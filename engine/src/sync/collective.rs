@@ -70,13 +70,34 @@ fn right<P: Program>(shared: &Shared<P>) -> Rows<'_, P::Right> {
     Rows { plan: &shared.plan, side: Side::Right, arrays: &grid.right, pieces: &grid.right_pieces, dims }
 }
 
-/// Brings the right rows that travel up to date in every process, as far as edge functions read them.
+/// Begins a run with slack: all processes have the same right rows.
+pub fn begin<P: Program>(shared: &Shared<P>) {
+    if let (Some(replicas), Some(sync)) = (&shared.replicas, &shared.sync) {
+        replicas.begin(&shared.plan, &sync.mirrors, &shared.grid.right, &shared.grid.right_pieces);
+    }
+}
+
+/// Brings right rows that are changed in place up to date in every process. No message of a run is under way.
 pub fn refresh<P: Program>(shared: &Shared<P>) -> Result<(), Error> {
-    let Some(peers) = shared.peers.as_deref().filter(|_| shared.plan.travels()) else { return Ok(()) };
+    let plan = &shared.plan;
+    let Some(peers) = shared.peers.as_deref().filter(|_| plan.travels() || plan.mirrors_updates()) else {
+        return Ok(());
+    };
     let rows = right(shared);
+    if let Some(replicas) = &shared.replicas {
+        for shard in rows.shards_of(plan.processes.this) {
+            let masters = replicas.master_rows(shard).unwrap_or_default();
+            let mut owned = hold(|| rows.arrays.try_own(rows.pieces.of(shard..shard + 1)));
+            unpack_sync(&mut owned, &rows.pick(shard), rows.dims, bytemuck::cast_slice(&masters))
+                .map_err(|Malformed| Error::Message { process: plan.processes.this })?;
+        }
+    }
     let all = peers.all_gather(rows.pack(false))?;
     for (process, bytes) in all.iter().enumerate().filter(|(process, _)| *process != peers.process()) {
         rows.unpack(process, false, &mut &bytes[..]).map_err(|Malformed| Error::Message { process })?;
+    }
+    if let (Some(replicas), Some(sync)) = (&shared.replicas, &shared.sync) {
+        replicas.settle(plan, &sync.mirrors, &shared.grid.right, &shared.grid.right_pieces);
     }
     Ok(())
 }
@@ -84,6 +105,9 @@ pub fn refresh<P: Program>(shared: &Shared<P>) -> Result<(), Error> {
 /// Brings every master's data to the first process.
 pub fn collect<P: Program>(shared: &Shared<P>) -> Result<(), Error> {
     let Some(peers) = shared.peers.as_deref() else { return Ok(()) };
+    if shared.replicas.is_some() {
+        refresh(shared)?;
+    }
     let (left, right) = (left(shared), right(shared));
     let mut mine = right.pack(true);
     if !shared.plan.square {

@@ -37,9 +37,13 @@ pub enum Kind {
     Shard,
     /// A worker's sums for a GlobalSync; `number` is the clock.
     Sums,
+    /// What a process changed in a shard in place; `number` is the clock.
+    Changes,
+    /// A shard's rows from their masters, and how far they hold the receiver's changes; `number` is their age.
+    Fresh,
 }
 
-const KINDS: [Kind; 5] = [Kind::Empty, Kind::Rows, Kind::Deltas, Kind::Shard, Kind::Sums];
+const KINDS: [Kind; 7] = [Kind::Empty, Kind::Rows, Kind::Deltas, Kind::Shard, Kind::Sums, Kind::Changes, Kind::Fresh];
 
 /// A message.
 #[derive(Clone)]

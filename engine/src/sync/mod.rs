@@ -3,10 +3,12 @@
 //! At slack 0 every message belongs to a step. A worker sends in a step, and no worker of any process begins the next one
 //! before all messages of the step have arrived and were taken in; see [`Board::arrive`](crate::board::Board::arrive).
 
+mod arithmetic;
 mod collective;
 mod message;
 mod mirrors;
 mod peers;
+mod replicas;
 mod rows;
 mod stages;
 mod transport;
@@ -20,11 +22,12 @@ use megagrid_stages::{Program, Vertex};
 
 pub use peers::Peers;
 
-pub(crate) use collective::{all_gather, collect, refresh};
+pub(crate) use collective::{all_gather, begin, collect, refresh};
 pub(crate) use message::{Body, Kind, Message};
 pub(crate) use mirrors::Mirrors;
+pub(crate) use replicas::{Push, Replicas};
 pub(crate) use rows::{Malformed, Pick, add_deltas, unpack_whole};
-pub(crate) use stages::{Deliver, Publish, hand_over, others};
+pub(crate) use stages::{Deliver, Publish, SendChanges, TakeRows, hand_over, others};
 pub(crate) use transport::{Timely, connect};
 
 use crate::Error;
@@ -101,13 +104,13 @@ impl Outbox {
 }
 
 /// Takes in what another process sent.
-pub fn receive<P: Program>(shared: &Shared<P>, board: &Board, message: Message) -> Result<(), Error> {
+pub fn receive<P: Program>(shared: &Shared<P>, board: &Board, outbox: &Outbox, message: &Message) -> Result<(), Error> {
     let Some(sync) = &shared.sync else { return Ok(()) };
     let (plan, grid, shard) = (&*shared.plan, &shared.grid, message.shard as usize);
     let known = match message.kind {
-        Kind::Rows | Kind::Deltas | Kind::Shard => shard < plan.side(message.side).num_shards(),
-        Kind::Sums => (message.stage as usize) < shared.stages.len(),
         Kind::Empty => return Ok(()),
+        Kind::Sums => (message.stage as usize) < shared.stages.len(),
+        _ => shard < plan.side(message.side).num_shards(),
     };
     let taken = if !known {
         Err(Malformed)
@@ -115,11 +118,13 @@ pub fn receive<P: Program>(shared: &Shared<P>, board: &Board, message: Message) 
         sync.inbox(message.side, shard).push(message.clone());
         Ok(())
     } else if message.kind == Kind::Sums {
-        shared.stages[message.stage as usize].receive(&shared.globals, &message)
+        shared.stages[message.stage as usize].receive(&shared.globals, message)
+    } else if let Kind::Changes | Kind::Fresh = message.kind {
+        stages::take_message(shared, outbox, message)
     } else if message.side == Side::Left {
-        take_rows(sync, plan, &grid.left, &grid.left_pieces, shared.dims[0], &message)
+        take_rows(sync, plan, &grid.left, &grid.left_pieces, shared.dims[0], message)
     } else {
-        take_rows(sync, plan, &grid.right, &grid.right_pieces, shared.dims[1], &message)
+        take_rows(sync, plan, &grid.right, &grid.right_pieces, shared.dims[1], message)
     };
     taken.map_err(|Malformed| Error::Message { process: plan.process_of(message.from as usize) })?;
     if message.kind == Kind::Shard {

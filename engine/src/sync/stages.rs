@@ -3,8 +3,10 @@
 use megagrid_partition::Side;
 use megagrid_stages::{Context, Program, Vertex};
 
+use super::replicas::Fresh;
 use super::rows::{pack_deltas, pack_sync, pack_whole};
-use super::{Body, Kind, Message, Replication};
+use super::{Body, Kind, Malformed, Message, Outbox, Replicas, Replication};
+use crate::engine::{RightItem, Shared};
 use crate::grid::{Pieces, VertexArrays};
 use crate::plan::{Plan, Task};
 use crate::stage::{RunStage, Site};
@@ -99,4 +101,91 @@ fn address<P: Program>(site: &Site<'_, P>, side: Side, shard: usize, to: usize) 
         to: to as u32,
         ..Message::default()
     }
+}
+
+/// Takes in rows that masters sent, before a clock that changes them in place.
+pub struct TakeRows;
+
+impl<P: Program> RunStage<P> for TakeRows {
+    fn run(&self, site: &Site<'_, P>, task: &Task, _: &mut Context<'_, P>) -> Option<u64> {
+        if let (Some(sync), Some(replicas)) = (site.sync, site.replicas) {
+            let (grid, shard) = (site.grid, task.right.start);
+            let pick = sync.mirrors.of(Side::Right, site.plan.processes.this, shard);
+            replicas.take_in(pick, shard, &grid.right, &grid.right_pieces);
+        }
+        Some(0)
+    }
+}
+
+/// Sends what a clock changed in place to the masters.
+pub struct SendChanges;
+
+impl<P: Program> RunStage<P> for SendChanges {
+    fn run(&self, site: &Site<'_, P>, task: &Task, _: &mut Context<'_, P>) -> Option<u64> {
+        let (Some(sync), Some(replicas)) = (site.sync, site.replicas) else { return Some(0) };
+        let (plan, grid, shard) = (site.plan, site.grid, task.right.start);
+        let pick = sync.mirrors.of(Side::Right, plan.processes.this, shard);
+        if pick.is_empty() {
+            return Some(0);
+        }
+        let change = replicas.change(pick, shard, site.clock, &grid.right, &grid.right_pieces);
+        let keeper = plan.side(Side::Right).owners[shard];
+        if plan.process_of(keeper) == plan.processes.this {
+            let fresh = replicas.add(&sync.mirrors, shard, plan.processes.this, site.clock, &change);
+            let sent = fresh.map(|fresh| send_fresh(replicas, plan, site.outbox, shard, fresh));
+            assert!(sent.is_ok(), "a process's own changes fit its shards");
+        } else {
+            let body = Body::Own(bytemuck::cast_slice(&change).to_vec());
+            let number = site.clock;
+            site.outbox.put(Message { kind: Kind::Changes, number, body, ..address(site, Side::Right, shard, keeper) });
+        }
+        Some(0)
+    }
+}
+
+/// Sends rows of a shard from their masters to those that they are due to, this process among them.
+fn send_fresh<I: megagrid_stages::Item>(
+    replicas: &Replicas<I>,
+    plan: &Plan,
+    outbox: &Outbox,
+    shard: usize,
+    fresh: Vec<(usize, Fresh<I>)>,
+) {
+    for (process, fresh) in fresh {
+        if process == plan.processes.this {
+            replicas.arrive(shard, fresh);
+        } else {
+            let (seat, threads) = (shard % plan.threads(), plan.threads());
+            outbox.put(Message {
+                kind: Kind::Fresh,
+                side: Side::Right,
+                shard: shard as u32,
+                stage: 0,
+                from: (plan.processes.this * threads + seat) as u32,
+                to: (process * threads + seat) as u32,
+                number: fresh.age,
+                body: Body::Own(fresh.to_bytes()),
+            });
+        }
+    }
+}
+
+/// Takes changes into a master's rows, or keeps rows that a master sent.
+pub fn take_message<P: Program>(shared: &Shared<P>, outbox: &Outbox, message: &Message) -> Result<(), Malformed> {
+    let (Some(sync), Some(replicas)) = (&shared.sync, &shared.replicas) else { return Err(Malformed) };
+    let (plan, shard, bytes) = (&shared.plan, message.shard as usize, message.body.bytes());
+    if message.kind == Kind::Fresh {
+        let fresh = Fresh::from_bytes(message.number, bytes)?;
+        let rows = sync.mirrors.of(Side::Right, plan.processes.this, shard).len();
+        if fresh.rows.len() != rows * replicas.width() {
+            return Err(Malformed);
+        }
+        replicas.arrive(shard, fresh);
+        return Ok(());
+    }
+    let process = plan.process_of(message.from as usize);
+    let change = Replicas::<RightItem<P>>::items(bytes);
+    let fresh = replicas.add(&sync.mirrors, shard, process, message.number, &change)?;
+    send_fresh(replicas, plan, outbox, shard, fresh);
+    Ok(())
 }

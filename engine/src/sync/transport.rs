@@ -99,8 +99,9 @@ impl<'w> Timely<'w> {
         self.worker.step_or_park(Some(at_most));
     }
 
-    /// Tells whether all workers of all processes ended so many steps, and what they sent was taken in.
-    pub fn arrived(&self, steps: u64) -> bool {
-        self.ends.as_ref().is_none_or(|ends| !ends.probe.less_than(&steps))
+    /// Returns how many steps all workers of all processes have ended of which all that they sent was taken in.
+    pub fn arrived(&self) -> u64 {
+        let first = |ends: &Ends| ends.probe.with_frontier(|frontier| frontier.first().copied().unwrap_or(u64::MAX));
+        self.ends.as_ref().map_or(u64::MAX, first)
     }
 }

@@ -91,6 +91,7 @@ fn train<P, S>(
     edges: &GroupedEdges<f32>,
     (processes, workers): (usize, usize),
     config: mf::Config,
+    consistency: (Option<u64>, bool),
     sequence: impl Fn() -> megagrid_stages::Sequence<P, S> + Sync,
 ) -> (Vec<f64>, Vec<Vec<f32>>)
 where
@@ -103,7 +104,8 @@ where
     local::run(processes, |peers| {
         let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
         let input = Input { source: edges, edge, capacities: [None, None] };
-        let settings = settings(peers, workers, config.row_dims());
+        let (slack, lazy) = consistency;
+        let settings = Settings { slack, lazy, ..settings(peers, workers, config.row_dims()) };
         let mut engine = Engine::<P>::bipartite(&input, &sequence(), (), &settings).unwrap();
         engine.init_left(|user, first| config.init_user(1, user, first.sync));
         engine.init_right(|item, first| config.init_item(1, item, first.sync));
@@ -122,6 +124,9 @@ where
     })
 }
 
+/// Slack 0, and what `lazy` says of it: nothing.
+const BSP: (Option<u64>, bool) = (Some(0), false);
+
 fn config() -> mf::Config {
     mf::Config { dims: 4, lambda: 0.02, ..mf::Config::default() }
 }
@@ -129,7 +134,7 @@ fn config() -> mf::Config {
 #[test]
 fn factorization_in_place_ends_at_the_same_objective_in_every_shape() {
     let edges = ratings(9000);
-    let run = |shape| train(&edges, shape, config(), || in_place::sequence(config(), 9000).unwrap());
+    let run = |shape| train(&edges, shape, config(), BSP, || in_place::sequence(config(), 9000).unwrap());
     let (expected, _) = run((1, 1));
     for shape in SHAPES {
         let (found, factors) = run(shape);
@@ -142,7 +147,7 @@ fn factorization_in_place_ends_at_the_same_objective_in_every_shape() {
 #[test]
 fn factorization_in_mini_batches_ends_at_the_same_objective_in_every_shape() {
     let edges = ratings(9000);
-    let run = |shape| train(&edges, shape, config(), || in_place::sequence(config(), 900).unwrap());
+    let run = |shape| train(&edges, shape, config(), BSP, || in_place::sequence(config(), 900).unwrap());
     let (expected, _) = run((1, 1));
     for shape in SHAPES {
         let (found, expected) = (run(shape).0[19], expected[19]);
@@ -153,7 +158,7 @@ fn factorization_in_mini_batches_ends_at_the_same_objective_in_every_shape() {
 #[test]
 fn factorization_by_batch_gradient_has_the_same_objectives_in_every_shape() {
     let edges = ratings(9000);
-    let run = |shape| train(&edges, shape, config(), || batch::sequence(config(), 3000).unwrap());
+    let run = |shape| train(&edges, shape, config(), BSP, || batch::sequence(config(), 3000).unwrap());
     let (expected, _) = run((1, 1));
     for shape in SHAPES {
         let (objectives, factors) = run(shape);
@@ -161,5 +166,21 @@ fn factorization_by_batch_gradient_has_the_same_objectives_in_every_shape() {
             assert!((found / expected - 1.0).abs() < 1e-5, "{shape:?}: {found}, expected {expected}");
         }
         assert_eq!(factors, run(shape).1, "{shape:?}: a second run");
+    }
+}
+
+#[test]
+fn mirrored_factors_end_near_the_objective_without_slack() {
+    let edges = ratings(9000);
+    let run = |shape, consistency| {
+        train(&edges, shape, config(), consistency, || in_place::sequence(config(), 9000 / 16).unwrap())
+    };
+    let (expected, _) = run((1, 1), BSP);
+    for consistency in [(Some(1), false), (Some(1), true), (Some(3), false), (Some(3), true), (None, false)] {
+        for shape in [(2, 1), (2, 2), (4, 1)] {
+            let (found, expected) = (run(shape, consistency).0[19], expected[19]);
+            let ratio = found / expected;
+            assert!(ratio < 1.1 && ratio > 0.9, "{shape:?}, {consistency:?}: {found}, expected {expected}");
+        }
     }
 }

@@ -1,0 +1,324 @@
+//! Mirrored updates: with slack, right rows that edge functions change in place have a replica in every process.
+//!
+//! At the end of clock c a process sends what it changed in a shard since it sent last to the shard's master, and keeps a
+//! copy until the master says that it is in. The master's rows are the sum of all changes that arrived; their *age* is the
+//! last clock of which every process's changes are in. Rows go back with their age and with the last clock of the
+//! receiver's own changes that they hold:
+//!
+//! | model | when rows go to a process |
+//! |---|---|
+//! | SSP | when it ends a clock after which what it has would be too old: as soon as the age allows (LazyTable §3) |
+//! | ESSP | whenever the age grows (ESSPTable: the server pushes when its clock advances) |
+//! | async | in answer to every change |
+//!
+//! A process takes rows in between two clocks: its replica becomes the master's rows and its own changes that these do not
+//! hold yet (read-my-updates). A worker at clock t has rows of age t − 1 − s at least.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytemuck::{cast_slice, pod_collect_to_vec};
+use megagrid_partition::Side;
+use megagrid_stages::{Item, Shape, Store, Vertex};
+
+use super::arithmetic::Arithmetic;
+use super::{Malformed, Mirrors, Pick};
+use crate::Error;
+use crate::grid::{Pieces, VertexArrays};
+use crate::plan::Plan;
+use crate::stage::hold;
+
+/// What a master sends to a process.
+#[derive(Clone, Debug)]
+pub struct Fresh<I> {
+    /// The last clock of which every process's changes are in.
+    pub age: u64,
+    /// The last clock of the receiver's own changes that are in.
+    pub included: u64,
+    /// The rows that the receiver uses.
+    pub rows: Vec<I>,
+}
+
+/// A shard as this process works on it.
+struct Replica<I> {
+    /// The rows after the last clock that was sent.
+    base: Vec<I>,
+    /// Changes that no rows that arrived hold yet, with their clocks.
+    pending: VecDeque<(u64, Vec<I>)>,
+    /// The latest rows that arrived and are to be taken in.
+    arrived: Option<Fresh<I>>,
+}
+
+/// A shard whose masters this process keeps.
+struct Master<I> {
+    /// All rows of the shard.
+    rows: Vec<I>,
+    /// The last clock whose changes are in, by process.
+    clocks: Vec<u64>,
+    /// The age of the rows sent last, by process.
+    sent: Vec<u64>,
+}
+
+/// When rows go from masters to mirrors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Push {
+    /// When they would be too old, given the slack.
+    WhenNeeded(u64),
+    /// Whenever their age grows.
+    EveryClock,
+    /// In answer to every change.
+    EveryChange,
+}
+
+/// The right shards of a process in a run with slack.
+pub struct Replicas<I> {
+    arithmetic: Arithmetic<I>,
+    /// Items of a row, without padding.
+    width: usize,
+    push: Push,
+    shards: Vec<Mutex<Replica<I>>>,
+    masters: Vec<Option<Mutex<Master<I>>>>,
+    /// The age of the latest rows of each shard; the largest number where this process uses none of it.
+    ages: Vec<AtomicU64>,
+    /// The last clock of its own changes that each shard's master is known to have.
+    included: Vec<AtomicU64>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<I: Item> Replicas<I> {
+    /// Makes room; [`Self::begin`] fills it.
+    ///
+    /// # Errors
+    /// A store whose replicas' changes cannot be summed.
+    pub fn new<V: Vertex>(plan: &Plan, mirrors: &Mirrors, dims: usize, push: Push) -> Result<Self, Error>
+    where
+        V::Sync: Store<Item = I>,
+    {
+        let width = match V::Sync::SHAPE {
+            Shape::Value => 1,
+            Shape::Row => dims,
+            Shape::Nothing | Shape::Counts => return Err(Error::NotAdditive),
+        };
+        let shards = plan.right.num_shards();
+        let used = |shard: usize| !mirrors.of(Side::Right, plan.processes.this, shard).is_empty();
+        let age = |shard: usize| AtomicU64::new(if used(shard) { 0 } else { u64::MAX });
+        let empty = || Mutex::new(Replica { base: Vec::new(), pending: VecDeque::new(), arrived: None });
+        let processes = plan.processes.count;
+        let master = |shard: usize| {
+            let master = || Master { rows: Vec::new(), clocks: vec![0; processes], sent: vec![0; processes] };
+            (plan.keeper(Side::Right, shard) == plan.processes.this).then(|| Mutex::new(master()))
+        };
+        Ok(Self {
+            arithmetic: Arithmetic::of().ok_or(Error::NotAdditive)?,
+            width,
+            push,
+            shards: (0..shards).map(|_| empty()).collect(),
+            masters: (0..shards).map(master).collect(),
+            ages: (0..shards).map(age).collect(),
+            included: (0..shards).map(age).collect(),
+        })
+    }
+
+    /// Begins a run: all processes have the same rows.
+    pub fn begin<V: Vertex>(&self, plan: &Plan, mirrors: &Mirrors, arrays: &VertexArrays<V>, pieces: &Pieces)
+    where
+        V::Sync: Store<Item = I>,
+    {
+        for shard in 0..self.shards.len() {
+            let pick = mirrors.of(Side::Right, plan.processes.this, shard);
+            let all = Pick::All(plan.right.rows(shard).len());
+            *lock(&self.shards[shard]) =
+                Replica { base: self.read(arrays, pieces, shard, pick), pending: VecDeque::new(), arrived: None };
+            if let Some(master) = &self.masters[shard] {
+                let mut master = lock(master);
+                master.rows = self.read(arrays, pieces, shard, &all);
+                // A process that uses no row sends no change.
+                let unused = |process| mirrors.of(Side::Right, process, shard).is_empty();
+                master.clocks = (0..plan.processes.count).map(|p| if unused(p) { u64::MAX } else { 0 }).collect();
+                master.sent = vec![0; plan.processes.count];
+            }
+            for counter in [&self.ages[shard], &self.included[shard]] {
+                counter.store(if pick.is_empty() { u64::MAX } else { 0 }, Ordering::Release);
+            }
+        }
+    }
+
+    fn read<V: Vertex>(&self, arrays: &VertexArrays<V>, pieces: &Pieces, shard: usize, pick: &Pick) -> Vec<I>
+    where
+        V::Sync: Store<Item = I>,
+    {
+        let rows = hold(|| arrays.try_share(pieces.of(shard..shard + 1)));
+        let mut items = Vec::with_capacity(pick.len() * self.width);
+        pick.rows(rows.rows.start).for_each(|row| items.extend_from_slice(&rows.sync.items(row)[..self.width]));
+        items
+    }
+
+    /// Returns the least age of the rows that this process uses, taken in or about to be.
+    pub fn age(&self) -> u64 {
+        self.ages.iter().map(|age| age.load(Ordering::Acquire)).min().unwrap_or(u64::MAX)
+    }
+
+    /// Returns the last clock of its own changes that all masters are known to have.
+    pub fn included(&self) -> u64 {
+        self.included.iter().map(|clock| clock.load(Ordering::Acquire)).min().unwrap_or(u64::MAX)
+    }
+
+    /// Takes in the rows of a shard that arrived last, if any did. Between two clocks.
+    pub fn take_in<V: Vertex>(&self, pick: &Pick, shard: usize, arrays: &VertexArrays<V>, pieces: &Pieces)
+    where
+        V::Sync: Store<Item = I>,
+    {
+        let mut replica = lock(&self.shards[shard]);
+        let Some(fresh) = replica.arrived.take() else { return };
+        replica.pending.retain(|(clock, _)| *clock > fresh.included);
+        let mut now = fresh.rows;
+        replica.pending.iter().for_each(|(_, change)| self.arithmetic.add(&mut now, change));
+        let mut rows = hold(|| arrays.try_own(pieces.of(shard..shard + 1)));
+        let first = rows.rows.start;
+        let (mut old, keeps_mirror) = (Vec::new(), V::Mirror::SHAPE != Shape::Nothing);
+        for (row, items) in pick.rows(first).zip(now.chunks_exact(self.width)) {
+            let row = rows.row(row);
+            if keeps_mirror {
+                old.clear();
+                old.extend_from_slice(row.sync);
+            }
+            row.sync[..self.width].copy_from_slice(items);
+            if keeps_mirror {
+                V::refresh(V::Mirror::view_mut(row.mirror), V::Sync::view(&old), V::Sync::view(row.sync));
+            }
+        }
+        replica.base = now;
+    }
+
+    /// Returns what this process changed in a shard since the last clock that it sent.
+    pub fn change<V: Vertex>(
+        &self,
+        pick: &Pick,
+        shard: usize,
+        clock: u64,
+        arrays: &VertexArrays<V>,
+        pieces: &Pieces,
+    ) -> Vec<I>
+    where
+        V::Sync: Store<Item = I>,
+    {
+        let now = self.read(arrays, pieces, shard, pick);
+        let mut replica = lock(&self.shards[shard]);
+        let mut change = now.clone();
+        self.arithmetic.subtract(&mut change, &replica.base);
+        replica.base = now;
+        replica.pending.push_back((clock, change.clone()));
+        change
+    }
+
+    /// Adds a process's changes of a clock to the master's rows, and returns the processes that rows go to now.
+    pub fn add(
+        &self,
+        mirrors: &Mirrors,
+        shard: usize,
+        process: usize,
+        clock: u64,
+        change: &[I],
+    ) -> Result<Vec<(usize, Fresh<I>)>, Malformed> {
+        let mut master = lock(self.masters[shard].as_ref().ok_or(Malformed)?);
+        let pick = mirrors.of(Side::Right, process, shard);
+        if change.len() != pick.len() * self.width || process >= master.clocks.len() {
+            return Err(Malformed);
+        }
+        for (row, change) in pick.rows(0).zip(change.chunks_exact(self.width)) {
+            self.arithmetic.add(&mut master.rows[row * self.width..][..self.width], change);
+        }
+        let before = master.age();
+        master.clocks[process] = clock;
+        let age = master.age();
+        let due = |receiver: usize| match self.push {
+            _ if master.clocks[receiver] == u64::MAX => false,
+            Push::EveryClock => age > before,
+            Push::EveryChange => receiver == process,
+            Push::WhenNeeded(slack) => {
+                // Its next clock is one on, and needs rows of one more than the slack before that.
+                let needed = master.clocks[receiver].saturating_sub(slack);
+                master.sent[receiver] < needed && needed <= age
+            }
+        };
+        let receivers: Vec<usize> = (0..master.clocks.len()).filter(|&receiver| due(receiver)).collect();
+        let mut fresh = Vec::with_capacity(receivers.len());
+        for receiver in receivers {
+            master.sent[receiver] = age;
+            let pick = mirrors.of(Side::Right, receiver, shard);
+            let mut rows = Vec::with_capacity(pick.len() * self.width);
+            pick.rows(0).for_each(|row| rows.extend_from_slice(&master.rows[row * self.width..][..self.width]));
+            fresh.push((receiver, Fresh { age, included: master.clocks[receiver], rows }));
+        }
+        Ok(fresh)
+    }
+
+    /// Keeps rows that arrived until they can be taken in. Rows that are older than those known are of no use: two workers
+    /// of a process may send a master's rows in turn.
+    pub fn arrive(&self, shard: usize, fresh: Fresh<I>) {
+        let mut replica = lock(&self.shards[shard]);
+        let known = |counter: &[AtomicU64]| counter[shard].load(Ordering::Acquire);
+        if fresh.age >= known(&self.ages) && fresh.included >= known(&self.included) {
+            self.ages[shard].store(fresh.age, Ordering::Release);
+            self.included[shard].store(fresh.included, Ordering::Release);
+            replica.arrived = Some(fresh);
+        }
+    }
+
+    /// Returns the items of a row, without padding.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Takes all rows as they are for the masters' own, now that these hold all changes and were shown to all processes.
+    pub fn settle<V: Vertex>(&self, plan: &Plan, mirrors: &Mirrors, arrays: &VertexArrays<V>, pieces: &Pieces)
+    where
+        V::Sync: Store<Item = I>,
+    {
+        for (shard, replica) in self.shards.iter().enumerate() {
+            let pick = mirrors.of(Side::Right, plan.processes.this, shard);
+            let base = self.read(arrays, pieces, shard, pick);
+            let mut replica = lock(replica);
+            let included = self.included[shard].load(Ordering::Acquire);
+            let clock = replica.pending.back().map_or(included, |(clock, _)| *clock);
+            *replica = Replica { base, pending: VecDeque::new(), arrived: None };
+            self.ages[shard].store(clock, Ordering::Release);
+            self.included[shard].store(clock, Ordering::Release);
+        }
+    }
+
+    /// Returns the rows of a shard whose masters this process keeps.
+    pub fn master_rows(&self, shard: usize) -> Option<Vec<I>> {
+        self.masters[shard].as_ref().map(|master| lock(master).rows.clone())
+    }
+
+    /// Reads the body of a message of changes, or of rows after its first 8 bytes.
+    pub fn items(bytes: &[u8]) -> Vec<I> {
+        pod_collect_to_vec(bytes)
+    }
+}
+
+impl<I> Master<I> {
+    fn age(&self) -> u64 {
+        self.clocks.iter().copied().min().unwrap_or(0)
+    }
+}
+
+impl<I: Item> Fresh<I> {
+    /// Writes the body of a message; the age goes in its header.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.included.to_le_bytes().to_vec();
+        bytes.extend_from_slice(cast_slice(&self.rows));
+        bytes
+    }
+
+    /// Reads the body of a message.
+    pub fn from_bytes(age: u64, bytes: &[u8]) -> Result<Self, Malformed> {
+        let (included, rows) = bytes.split_first_chunk::<8>().ok_or(Malformed)?;
+        Ok(Self { age, included: u64::from_le_bytes(*included), rows: pod_collect_to_vec(rows) })
+    }
+}
