@@ -21,7 +21,8 @@ fn wrong_usage_is_told() {
     wrong(&["-n", "2", "--", "pagerank", &graph, "--dampening", "1"], &["--dampening"]);
     wrong(&["-n", "2", "--", "pagerank"], &["<INPUT>"]);
     wrong(&[&["-n", "9", "--port-base", "65530"], &command[..]].concat(), &["--port-base 65530"]);
-    wrong(&[&["-n", "2", "--process", "0"], &command[..]].concat(), &["--hostfile"]);
+    wrong(&[&["-n", "2", "--process", "0"], &command[..]].concat(), &["cannot be used"]);
+    wrong(&[&["--process", "0"], &command[..]].concat(), &["--hostfile"]);
     let hosts = place.file("hosts", "a:1\nb:2\n");
     wrong(&[&["--hostfile", &hosts], &command[..]].concat(), &["--process"]);
     wrong(&[&["--hostfile", &hosts, "-n", "2", "--process", "0"], &command[..]].concat(), &["cannot be used"]);
