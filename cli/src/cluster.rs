@@ -69,8 +69,9 @@ fn end(process: usize, reason: &str) -> ! {
     // Whoever comes second waits here for the exit.
     let _once = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
     let launched = std::env::var_os(LAUNCHED).is_some();
-    // All have the same line to say. Where they say it in one place, one does.
-    if !launched || process == 0 || (process == 1 && reason.starts_with("process 0 ")) {
+    // Whoever stopped has said why. Of a loss all have the same line to say: where they say it in one place, one does.
+    let is_told = reason.contains(" stopped: ") || (process > 1 || process == 1 && !reason.starts_with("process 0 "));
+    if !launched || !is_told {
         eprintln!("megagrid: {reason}");
     }
     std::process::exit(if launched { ENDED_BY_ANOTHER } else { 1 })

@@ -53,7 +53,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "process", conflicts_with = "processes")]
     hostfile: Option<PathBuf>,
     /// The number of this process: 0 is the first line of the file.
-    #[arg(long, value_name = "I", requires = "hostfile")]
+    #[arg(long, value_name = "I", requires = "hostfile", conflicts_with = "processes")]
     process: Option<usize>,
     /// A training command and its options, after "--".
     #[arg(last = true, required = true, value_name = "COMMAND")]

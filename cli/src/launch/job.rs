@@ -18,10 +18,10 @@ use crate::interrupt;
 
 /// How often processes are looked at.
 const POLL: Duration = Duration::from_millis(20);
-/// When one has failed, the others end by themselves within this time,
-const BY_THEMSELVES: Duration = Duration::from_secs(2);
-/// or within this time after having been asked to, or are killed.
-const ASKED: Duration = Duration::from_secs(3);
+/// When one has failed, the others end by themselves within this time, are then asked to, and killed after as long again.
+const BY_THEMSELVES: Duration = Duration::from_secs(1);
+/// The same where all have been asked to end, and may be writing checkpoints.
+const INTERRUPTED: Duration = Duration::from_secs(30);
 
 /// How a job ended.
 pub enum Ended {
@@ -39,12 +39,16 @@ pub enum Ended {
 }
 
 /// How a process ended.
-pub struct How(ExitStatus);
+pub struct How {
+    status: ExitStatus,
+    /// It did not end when it should have.
+    was_stuck: bool,
+}
 
 impl How {
     /// Returns the exit code to end with.
     pub fn code(&self) -> u8 {
-        match self.0.code() {
+        match self.status.code().filter(|_| !self.was_stuck) {
             None | Some(ENDED_BY_ANOTHER) => 1,
             Some(code) => u8::try_from(code).unwrap_or(1),
         }
@@ -53,9 +57,10 @@ impl How {
     /// Of processes that failed at about the same time the smallest was the first: a process may end because of another,
     /// but is not killed by it.
     fn order(&self) -> u8 {
-        match self.0.code() {
+        match self.status.code() {
+            _ if self.was_stuck => 2,
             None => 0,
-            Some(ENDED_BY_ANOTHER) => 2,
+            Some(ENDED_BY_ANOTHER) => 3,
             Some(_) => 1,
         }
     }
@@ -63,11 +68,14 @@ impl How {
 
 impl fmt::Display for How {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.was_stuck {
+            return write!(formatter, "did not end with the others");
+        }
         #[cfg(unix)]
-        if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&self.0) {
+        if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&self.status) {
             return write!(formatter, "was killed by signal {signal}");
         }
-        match self.0.code() {
+        match self.status.code() {
             Some(ENDED_BY_ANOTHER) => write!(formatter, "ended because another was lost"),
             Some(code) => write!(formatter, "ended with exit code {code}"),
             None => write!(formatter, "was killed"),
@@ -95,6 +103,7 @@ pub fn addresses(processes: usize, port_base: Option<u16>) -> anyhow::Result<Vec
 struct Process {
     child: Child,
     status: Option<ExitStatus>,
+    was_stuck: bool,
     messages: Option<JoinHandle<()>>,
 }
 
@@ -116,7 +125,7 @@ pub fn run(program: &Path, command: &[OsString], addresses: &[String]) -> anyhow
     }
     let failed = processes.into_iter().enumerate().filter_map(|(number, process)| {
         let status = process.status.filter(|status| !status.success())?;
-        Some((number, How(status)))
+        Some((number, How { status, was_stuck: process.was_stuck }))
     });
     Ok(match failed.min_by_key(|(_, how)| how.order()) {
         None => Ended::Done,
@@ -138,7 +147,7 @@ fn start(program: &Path, command: &[OsString], addresses: &[String], number: usi
     std::os::unix::process::CommandExt::process_group(&mut of_process, 0);
     let mut child = of_process.spawn()?;
     let messages = child.stderr.take().map(|stderr| std::thread::spawn(move || show(number, stderr)));
-    Ok(Process { child, status: None, messages })
+    Ok(Process { child, status: None, was_stuck: false, messages })
 }
 
 /// Shows the messages of a process.
@@ -168,13 +177,17 @@ fn watch(processes: &mut [Process]) -> anyhow::Result<u32> {
             failed_at = Some(Instant::now());
         }
         let since = failed_at.map_or(Duration::ZERO, |at| at.elapsed());
+        let patience = if interrupt::count() > 0 { INTERRUPTED } else { BY_THEMSELVES };
         let running = processes.iter_mut().filter(|process| process.status.is_none());
-        if since > BY_THEMSELVES + ASKED {
+        if since > 2 * patience {
             running.for_each(Process::kill);
-        } else if interrupt::count() > forwarded || (since > BY_THEMSELVES && !asked) {
+        } else if interrupt::count() > forwarded || (since > patience && !asked) {
             forwarded = interrupt::count();
-            asked = since > BY_THEMSELVES;
-            running.for_each(|process| process.ask());
+            asked = since > patience;
+            running.for_each(|process| {
+                process.was_stuck = asked;
+                process.ask();
+            });
         }
         std::thread::sleep(POLL);
     }

@@ -21,7 +21,8 @@ fn wrong_usage_is_told() {
     wrong(&["-n", "2", "--", "pagerank", &graph, "--dampening", "1"], &["--dampening"]);
     wrong(&["-n", "2", "--", "pagerank"], &["<INPUT>"]);
     wrong(&[&["-n", "9", "--port-base", "65530"], &command[..]].concat(), &["--port-base 65530"]);
-    wrong(&[&["-n", "2", "--process", "0"], &command[..]].concat(), &["--hostfile"]);
+    wrong(&[&["-n", "2", "--process", "0"], &command[..]].concat(), &["cannot be used"]);
+    wrong(&[&["--process", "0"], &command[..]].concat(), &["--hostfile"]);
     let hosts = place.file("hosts", "a:1\nb:2\n");
     wrong(&[&["--hostfile", &hosts], &command[..]].concat(), &["--process"]);
     wrong(&[&["--hostfile", &hosts, "-n", "2", "--process", "0"], &command[..]].concat(), &["cannot be used"]);
@@ -155,5 +156,32 @@ mod signals {
         assert_eq!(lines.len(), 2, "{messages}");
         assert!(lines[0].contains("killed by signal 9; restart 1 of 1 from the last checkpoint in "), "{messages}");
         assert!(lines[1].contains("killed by signal 9; all processes have ended"), "{messages}");
+    }
+
+    #[test]
+    fn a_process_that_stalls_is_named() {
+        let place = Place::new();
+        let launched = launch(&["-n", "2"], &[], &place);
+        let stalled = process(&launched, 1, None);
+        // It has joined when it sends heartbeats.
+        let beats = || {
+            let threads = fs::read_dir(format!("/proc/{stalled}/task")).unwrap();
+            let names =
+                threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("comm")).unwrap_or_default());
+            names.into_iter().any(|name| name.starts_with("megagrid:heartb"))
+        };
+        while !beats() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        send("-STOP", stalled);
+        let (code, messages) = end(launched);
+        assert_eq!(code, Some(1), "{messages}");
+        let lines: Vec<_> = messages.lines().collect();
+        assert_eq!(lines.len(), 2, "{messages}");
+        assert!(lines[0].starts_with("megagrid: process 1 (127.0.0.1:"), "{messages}");
+        assert!(lines[0].ends_with("is lost: no heartbeat for 8 s"), "{messages}");
+        assert_eq!(lines[1], "megagrid: process 1 did not end with the others; all processes have ended");
+        assert!(!fs::exists(format!("/proc/{stalled}")).unwrap());
     }
 }

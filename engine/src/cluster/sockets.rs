@@ -28,8 +28,8 @@ impl Cluster {
         for (to, socket) in sockets.iter_mut().enumerate().take(self.process()) {
             *socket = Some(self.connect(to, run)?);
         }
-        for from in self.process() + 1..self.processes() {
-            sockets[from] = Some(self.accept(from, run)?);
+        for (from, socket) in sockets.iter_mut().enumerate().skip(self.process() + 1) {
+            *socket = Some(self.accept(from, run)?);
         }
         for (peer, socket) in sockets.iter().enumerate() {
             socket.as_ref().map_or(Ok(()), prepare).map_err(|error| self.unreachable(peer, error.to_string()))?;
