@@ -50,7 +50,7 @@ pub enum Consistency {
     Bsp,
     /// A worker may be --slack clocks ahead of the slowest.
     Ssp,
-    /// As ssp, and updates go out after every clock (the same inside one process).
+    /// As ssp, and rows come back after every clock, not only when they would be too old (the same in one process).
     Essp,
     /// A worker never waits.
     Async,
@@ -164,6 +164,7 @@ impl Common {
             Consistency::Ssp | Consistency::Essp => Some(self.slack.unwrap_or(0)),
             Consistency::Async => None,
         };
+        settings.lazy = self.consistency == Consistency::Ssp;
         settings.workers = self.workers.map_or(settings.workers, |workers| workers as usize);
         settings.level = self.vector.unwrap_or(settings.level);
         if let Some(cluster) = &self.cluster {

@@ -101,6 +101,8 @@ pub struct Options {
     pub work_per_clock: Option<f64>,
 }
 
+/// Clocks of an iteration in which every process changes its own replica of items: sums of longer clocks' changes diverge.
+const MIRRORED_CLOCKS: u64 = 16;
 /// Mini-batches in an iteration by batch gradients, if nothing is said.
 const BATCHES: u64 = 64;
 
@@ -128,10 +130,12 @@ impl Options {
         }
     }
 
-    fn batch(&self, ratings: usize) -> u64 {
+    fn batch(&self, ratings: usize, settings: &Settings) -> u64 {
         let ratings = ratings as u64;
         let part = |part: f64| ((part * ratings as f64).ceil() as u64).max(1);
+        let mirrored = settings.peers.is_some() && settings.slack != Some(0);
         let default = match self.gradient {
+            Gradient::InPlace if mirrored => ratings.div_ceil(MIRRORED_CLOCKS),
             Gradient::InPlace => ratings,
             Gradient::Batch => ratings.div_ceil(BATCHES),
         };
@@ -214,7 +218,7 @@ impl Job {
         settings: Settings,
     ) -> anyhow::Result<Self> {
         let digest = input::digest(&prepared.edges, |&rating| f64::from(rating))?;
-        let batch = options.batch(prepared.edges.num_edges());
+        let batch = options.batch(prepared.edges.num_edges(), &settings);
         let mean = if options.no_mean { 0.0 } else { digest.mean as f32 };
         let dims = [config.row_dims(); 2];
         let settings = Settings { dims, ..settings };
