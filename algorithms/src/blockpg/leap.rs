@@ -125,8 +125,8 @@ impl GlobalSync<BlockPg> for Aim {
     const RIGHT: bool = true;
 
     fn aggregate_left(&self, sample: TotalView<'_, Sample>, worker: &mut Totals) {
-        let ([slope, curvature], changes) = (*sample.sync, sample.master.course);
-        worker.leap.loss.add(-f64::from(slope), f64::from(curvature), changes);
+        let (model, changes) = (*sample.sync, sample.master.course);
+        worker.leap.loss.add(-f64::from(model.slope), f64::from(model.curvature), changes);
         worker.leap.spans = std::array::from_fn(|k| worker.leap.spans[k].max(f64::from(changes[k].abs())));
     }
 
@@ -193,16 +193,12 @@ impl Apply<BlockPg, Feature> for Leap {
 pub struct Land;
 
 impl Apply<BlockPg, Sample> for Land {
-    const ALL: bool = true;
-
     #[inline(always)]
     fn apply(&self, sample: MasterView<'_, Sample>, _: &mut Context<'_, BlockPg>) {
-        let state = sample.master;
-        if *sample.delta != 0.0 {
-            state.margin += *sample.delta;
-            *sample.sync = state.slope();
+        if sample.sync.shift != 0.0 {
+            *sample.sync = sample.master.settle(sample.sync.shift);
         }
-        state.course = turned(state.course, *sample.delta);
+        sample.master.course = turned(sample.master.course, 0.0);
     }
 }
 

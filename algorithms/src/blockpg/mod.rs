@@ -49,26 +49,23 @@ pub use certificate::{Certificate, Fit, log_loss, margins};
 pub use config::Config;
 pub use control::{Damp, State, Totals};
 pub use leap::{Aim, Heading, Land, Leap, Limit, Plan, Sums};
-pub use proximal::{Derivatives, Margin, Region, Weight};
+pub use proximal::{Derivatives, Margin, Parabola, Region, Weight};
 pub use quality::Quality;
 pub use sigmoid::sigmoid;
 
 use megagrid_stages::{
     Add, AddView, Apply, BatchOrder, BatchSize, Context, Error, Exchange, GlobalSync, MasterView, MiniBatch, Program,
-    Read, ReadView, Sequence, Side, Stages, Value, Vertex,
+    Read, ReadView, Sequence, Side, Stages, Update, UpdateView, Value, Vertex,
 };
 
 /// A sample.
 pub struct Sample;
 
 impl Vertex for Sample {
-    /// cτ and cτ(1 − τ): minus the slope, and the curvature, of the sample's loss by its margin.
-    type Sync = Value<[f32; 2]>;
-    /// Change of the margin.
-    type Delta = Value<f64>;
+    type Sync = Value<Parabola>;
+    type Delta = ();
     type Master = Value<Margin>;
     type Mirror = ();
-    const TRACKED: bool = true;
 }
 
 /// A feature.
@@ -116,9 +113,8 @@ impl Exchange<BlockPg> for Differentiate {
 
     #[inline(always)]
     fn exchange(&self, sample: ReadView<'_, Sample>, feature: AddView<'_, Feature>, x: &mut f32, _: &mut Cx<'_>) {
-        let [slope, curvature] = *sample.sync;
-        feature.delta.gradient -= f64::from(*x * slope);
-        feature.delta.curvature += f64::from(*x * *x * curvature);
+        feature.delta.gradient -= f64::from(*x * sample.sync.slope);
+        feature.delta.curvature += f64::from(*x * *x * sample.sync.curvature);
     }
 }
 
@@ -138,7 +134,7 @@ impl Apply<BlockPg, Feature> for Step {
 pub struct Shift;
 
 impl Exchange<BlockPg> for Shift {
-    type Left = Add;
+    type Left = Update;
     type Right = Read;
     const GROUPED: bool = true;
 
@@ -148,8 +144,8 @@ impl Exchange<BlockPg> for Shift {
     }
 
     #[inline(always)]
-    fn exchange(&self, sample: AddView<'_, Sample>, feature: ReadView<'_, Feature>, x: &mut f32, _: &mut Cx<'_>) {
-        *sample.delta += f64::from(*x) * *feature.mirror;
+    fn exchange(&self, sample: UpdateView<'_, Sample>, feature: ReadView<'_, Feature>, x: &mut f32, cx: &mut Cx<'_>) {
+        cx.worker.fall[1] += sample.sync.shift(*x * *feature.mirror as f32);
     }
 }
 
@@ -158,8 +154,8 @@ pub struct Settle;
 
 impl Apply<BlockPg, Sample> for Settle {
     #[inline(always)]
-    fn apply(&self, sample: MasterView<'_, Sample>, cx: &mut Cx<'_>) {
-        *sample.sync = sample.master.shift(*sample.delta, *sample.sync, cx.worker);
+    fn apply(&self, sample: MasterView<'_, Sample>, _: &mut Cx<'_>) {
+        *sample.sync = sample.master.settle(sample.sync.shift);
     }
 }
 
@@ -187,9 +183,9 @@ impl GlobalSync<BlockPg> for Survey {
 pub fn sequence(values: u64) -> Result<Sequence<BlockPg, impl Stages<BlockPg>>, Error> {
     let blocks = MiniBatch { size: BatchSize::EdgesOf(Side::Right, values), order: BatchOrder::RandomBlocks };
     let pass = Sequence::new().mini_batch(blocks, |b| {
-        b.exchange(Differentiate).apply_right(Step).exchange(Shift).apply_left(Settle).global_sync(Damp)
+        b.exchange(Differentiate).apply_right(Step).exchange(Shift).global_sync(Damp)
     });
-    leap::then_leap(pass.global_sync(Survey)).build()
+    leap::then_leap(pass.apply_left(Settle)).global_sync(Survey).build()
 }
 
 /// The threshold of rest, as a part of the violation in the last iteration.
