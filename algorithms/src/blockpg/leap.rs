@@ -210,11 +210,10 @@ pub fn then_leap<S: Stages<BlockPg>>(
 }
 
 /// Begins a new direction: the last leap's change joins the one that led to it, the oldest is forgotten.
-fn turned(mut course: [f32; DIRECTIONS], change: f64) -> [f32; DIRECTIONS] {
-    course[0] += change as f32;
-    course.rotate_right(1);
-    course[0] = 0.0;
-    course
+#[inline(always)]
+fn turned(course: [f32; DIRECTIONS], change: f64) -> [f32; DIRECTIONS] {
+    let [first, second, third, fourth, _] = course;
+    [0.0, first + change as f32, second, third, fourth]
 }
 
 /// Directions with less than this part of their curvature beside the others' are made up of them.

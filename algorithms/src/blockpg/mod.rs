@@ -182,9 +182,8 @@ impl GlobalSync<BlockPg> for Survey {
 /// Blocks of 0 values.
 pub fn sequence(values: u64) -> Result<Sequence<BlockPg, impl Stages<BlockPg>>, Error> {
     let blocks = MiniBatch { size: BatchSize::EdgesOf(Side::Right, values), order: BatchOrder::RandomBlocks };
-    let pass = Sequence::new().mini_batch(blocks, |b| {
-        b.exchange(Differentiate).apply_right(Step).exchange(Shift).global_sync(Damp)
-    });
+    let pass = Sequence::new()
+        .mini_batch(blocks, |b| b.exchange(Differentiate).apply_right(Step).exchange(Shift).global_sync(Damp));
     leap::then_leap(pass.apply_left(Settle)).global_sync(Survey).build()
 }
 
