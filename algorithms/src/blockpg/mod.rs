@@ -40,7 +40,7 @@
 //!
 //! **Intercept.** A feature that every sample has, with the penalty factor 0.
 //!
-//! Margins and weights are kept in f64; what values read and change of a sample is f32. Memory: 44 bytes a sample, 80 bytes a
+//! Margins and weights are kept in f64; slopes that values read are f32. Memory: 48 bytes a sample, 80 bytes a
 //! feature and 16 for each worker, 6 a value. Not for: data with more than a few thousand dense, strongly correlated features, where blocks become single features.
 
 mod certificate;
@@ -151,7 +151,7 @@ impl Exchange<BlockPg> for Shift {
 
     #[inline(always)]
     fn exchange(&self, sample: UpdateView<'_, Sample>, feature: ReadView<'_, Feature>, x: &mut f32, cx: &mut Cx<'_>) {
-        cx.worker.fall[1] += sample.sync.shift(*x * *feature.mirror as f32);
+        cx.worker.fall[1] += sample.sync.shift(f64::from(*x) * *feature.mirror);
     }
 }
 

@@ -36,9 +36,9 @@ impl Margin {
     /// Shifts the margin, and returns the parabola there.
     #[inline(always)]
     #[must_use]
-    pub fn settle(&mut self, shift: f32) -> Parabola {
-        self.margin += f64::from(shift);
-        self.course[0] += shift;
+    pub fn settle(&mut self, shift: f64) -> Parabola {
+        self.margin += shift;
+        self.course[0] += shift as f32;
         self.parabola()
     }
 }
@@ -52,16 +52,18 @@ pub struct Parabola {
     /// cτ(1 − τ).
     pub curvature: f32,
     /// What the margin has changed by since the sample was last settled.
-    pub shift: f32,
+    pub shift: f64,
 }
 
 impl Parabola {
     /// Shifts the margin, and returns the shift times minus the slope before it.
     #[inline(always)]
-    pub fn shift(&mut self, change: f32) -> f64 {
+    pub fn shift(&mut self, change: f64) -> f64 {
+        // Margins must not drift from the weights; slopes are taken anew in each iteration.
+        self.shift += change;
+        let change = change as f32;
         let fall = change * self.slope;
         self.slope -= change * self.curvature;
-        self.shift += change;
         f64::from(fall)
     }
 }
