@@ -56,7 +56,7 @@ impl Data {
         let engine = Engine::<BlockPg>::bipartite(&input, &sequence, config.state(), settings).unwrap();
         engine.init_left(|sample, first| {
             *first.master = Margin::new(0.0, self.sample_weights[sample]);
-            *first.sync = first.master.slope();
+            *first.sync = first.master.parabola();
         });
         engine.init_right(|feature, first| {
             *first.master = Region::new(if self.intercept == Some(feature) { 0.0 } else { 1.0 }, 1.3);

@@ -8,8 +8,11 @@ use super::{BlockPg, Heading, Sums};
 /// Sums of a worker.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Totals {
-    /// Σ u d² of the steps d, and what the curvature along the block's step was.
-    pub curvature: [f64; 2],
+    /// Σ u d² of a block's steps d.
+    pub curvature: f64,
+    /// How fast the loss falls along each of them, Σ −g d: as it was before the block, and as it was when the samples were
+    /// told of it, after the steps told before it.
+    pub fall: [f64; 2],
     /// The largest violation of the optimality conditions.
     pub violation: f64,
     /// Σ (l1 |w| + w g), the part of the duality gap that vanishes at the optimum, and |w|₁.
@@ -25,7 +28,8 @@ pub struct Totals {
 impl Combine for Totals {
     fn combine(&mut self, from: &mut Self) {
         let from = std::mem::take(from);
-        self.curvature.combine(&mut { from.curvature });
+        self.curvature += from.curvature;
+        self.fall.combine(&mut { from.fall });
         self.violation = self.violation.max(from.violation);
         self.slackness += from.slackness;
         self.visited += from.visited;
@@ -68,7 +72,10 @@ pub struct Damp;
 
 impl GlobalSync<BlockPg> for Damp {
     fn apply(&self, mut total: Totals, state: &mut State) {
-        let [promised, met] = std::mem::take(&mut total.curvature);
+        let promised = std::mem::take(&mut total.curvature);
+        let [alone, together] = std::mem::take(&mut total.fall);
+        // What steps take away from those after them is half of the curvature that they share.
+        let met = promised + 2.0 * (alone - together);
         // By Cauchy and Schwarz, k steps meet at most k times the curvature of each alone.
         let ratio = if promised > 0.0 { (met / promised).min(total.changed as f64) } else { 1.0 };
         state.damping = (1.0 + DECAY * (state.damping - 1.0)).max(ratio);

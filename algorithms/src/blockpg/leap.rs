@@ -7,7 +7,8 @@
 //!
 //! | stage | reads | writes |
 //! |---|---|---|
-//! | [`Aim`] | q of samples, p of features | the step in the space |
+//! | [`super::Settle`], each sample | its q | sums over samples |
+//! | [`Aim`] | these, p of features | the step in the space |
 //! | [`Plan`], each feature | its p, the step | where the step leads, how soon a weight is zero |
 //! | [`Limit`] | these, the largest q | the part of the step that changes no sign and no margin by more than 1 |
 //! | [`Leap`], each feature | the part | weight |
@@ -17,7 +18,7 @@
 use megagrid_stages::{Apply, Combine, Context, GlobalSync, MasterView, Sequence, Stages, TotalView};
 use serde::{Deserialize, Serialize};
 
-use super::{BlockPg, Feature, Sample, Shift, State, Totals, Weight};
+use super::{BlockPg, Feature, Parabola, Sample, Shift, State, Totals, Weight};
 
 /// Changes that span the space of a leap: the one since the last leap, and those before it.
 pub(super) const DIRECTIONS: usize = 5;
@@ -27,7 +28,7 @@ pub(super) const DIRECTIONS: usize = 5;
 struct Model {
     /// Slope along each direction.
     slopes: [f64; DIRECTIONS],
-    /// Curvature of pairs of directions.
+    /// Curvature of pairs of directions, the second not after the first: the others are the same.
     curvatures: [[f64; DIRECTIONS]; DIRECTIONS],
 }
 
@@ -36,17 +37,22 @@ impl Model {
     #[inline(always)]
     fn add(&mut self, slope: f64, curvature: f64, changes: [f32; DIRECTIONS]) {
         let changes = changes.map(f64::from);
-        for (k, &change) in changes.iter().enumerate() {
-            self.slopes[k] += slope * change;
-            for (l, &other) in changes.iter().enumerate() {
-                self.curvatures[k][l] += curvature * change * other;
+        for k in 0..DIRECTIONS {
+            self.slopes[k] += slope * changes[k];
+            for l in 0..=k {
+                self.curvatures[k][l] += curvature * changes[k] * changes[l];
             }
         }
     }
 
+    /// Returns the curvatures of all pairs.
+    fn matrix(&self) -> [[f64; DIRECTIONS]; DIRECTIONS] {
+        std::array::from_fn(|k| std::array::from_fn(|l| self.curvatures[k.max(l)][k.min(l)]))
+    }
+
     /// Returns where the model is least, by elimination. A direction that others make up but for rounding is left out.
     fn minimum(&self) -> [f64; DIRECTIONS] {
-        let (mut matrix, mut step) = (self.curvatures, self.slopes.map(|slope| -slope));
+        let (mut matrix, mut step) = (self.matrix(), self.slopes.map(|slope| -slope));
         let mut used = [false; DIRECTIONS];
         for k in 0..DIRECTIONS {
             let (pivot, above) = (matrix[k][k], matrix[k]);
@@ -83,6 +89,13 @@ pub struct Sums {
 }
 
 impl Sums {
+    /// Adds a sample: its loss near the margin, and what the margin changed by in each direction.
+    #[inline(always)]
+    pub(super) fn add(&mut self, loss: Parabola, changes: [f32; DIRECTIONS]) {
+        self.loss.add(-f64::from(loss.slope), f64::from(loss.curvature), changes);
+        self.spans = std::array::from_fn(|k| self.spans[k].max(f64::from(changes[k].abs())));
+    }
+
     /// Returns the model of the whole objective.
     fn model(&self, l1: f64, l2: f64) -> Model {
         let Self { loss, squares, sizes, .. } = self;
@@ -121,14 +134,7 @@ pub struct Heading {
 pub struct Aim;
 
 impl GlobalSync<BlockPg> for Aim {
-    const LEFT: bool = true;
     const RIGHT: bool = true;
-
-    fn aggregate_left(&self, sample: TotalView<'_, Sample>, worker: &mut Totals) {
-        let ([slope, curvature], changes) = (*sample.sync, sample.master.course);
-        worker.leap.loss.add(-f64::from(slope), f64::from(curvature), changes);
-        worker.leap.spans = std::array::from_fn(|k| worker.leap.spans[k].max(f64::from(changes[k].abs())));
-    }
 
     fn aggregate_right(&self, feature: TotalView<'_, Feature>, worker: &mut Totals) {
         let (w, region) = (feature.sync.value, feature.master);
@@ -156,7 +162,10 @@ impl Apply<BlockPg, Feature> for Plan {
     fn apply(&self, feature: MasterView<'_, Feature>, cx: &mut Context<'_, BlockPg>) {
         let (w, region) = (feature.sync.value, feature.master);
         let along = |(step, change): (&f64, f32)| step * f64::from(change);
-        region.ahead = if w == 0.0 { 0.0 } else { cx.global.heading.step.iter().zip(region.course).map(along).sum() };
+        if w == 0.0 {
+            return;
+        }
+        region.ahead = cx.global.heading.step.iter().zip(region.course).map(along).sum();
         if region.ahead * w < 0.0 {
             cx.worker.leap.hurry = cx.worker.leap.hurry.max(-region.ahead / w);
         }
@@ -182,7 +191,11 @@ impl Apply<BlockPg, Feature> for Leap {
     #[inline(always)]
     fn apply(&self, feature: MasterView<'_, Feature>, cx: &mut Context<'_, BlockPg>) {
         let Weight { value: w, resting } = *feature.sync;
-        let goal = w + cx.global.heading.part * feature.master.ahead;
+        if w == 0.0 && feature.master.course == [0.0; DIRECTIONS] {
+            return;
+        }
+        let ahead = if w == 0.0 { 0.0 } else { cx.global.heading.part * feature.master.ahead };
+        let goal = w + ahead;
         let value = if goal.abs() < ROUNDING * w.abs() { 0.0 } else { goal };
         *feature.sync = Weight { value, resting };
         feature.master.course = turned(feature.master.course, value - w);
@@ -193,16 +206,12 @@ impl Apply<BlockPg, Feature> for Leap {
 pub struct Land;
 
 impl Apply<BlockPg, Sample> for Land {
-    const ALL: bool = true;
-
     #[inline(always)]
     fn apply(&self, sample: MasterView<'_, Sample>, _: &mut Context<'_, BlockPg>) {
-        let state = sample.master;
-        if *sample.delta != 0.0 {
-            state.margin += *sample.delta;
-            *sample.sync = state.slope();
+        if sample.sync.shift != 0.0 {
+            *sample.sync = sample.master.settle(sample.sync.shift);
         }
-        state.course = turned(state.course, *sample.delta);
+        sample.master.course = turned(sample.master.course, 0.0);
     }
 }
 
@@ -214,11 +223,10 @@ pub fn then_leap<S: Stages<BlockPg>>(
 }
 
 /// Begins a new direction: the last leap's change joins the one that led to it, the oldest is forgotten.
-fn turned(mut course: [f32; DIRECTIONS], change: f64) -> [f32; DIRECTIONS] {
-    course[0] += change as f32;
-    course.rotate_right(1);
-    course[0] = 0.0;
-    course
+#[inline(always)]
+fn turned(course: [f32; DIRECTIONS], change: f64) -> [f32; DIRECTIONS] {
+    let [first, second, third, fourth, _] = course;
+    [0.0, first + change as f32, second, third, fourth]
 }
 
 /// Directions with less than this part of their curvature beside the others' are made up of them.
@@ -244,7 +252,7 @@ mod tests {
             model.add(f64::from(value(4)), 1.0 + f64::from(n), [a, b, a + b, c, 0.0]);
         }
         let step = model.minimum();
-        for (slope, row) in model.slopes.iter().zip(&model.curvatures) {
+        for (slope, row) in model.slopes.iter().zip(model.matrix()) {
             let there = slope + row.iter().zip(step).map(|(curvature, step)| curvature * step).sum::<f64>();
             assert!(there.abs() < 1e-9, "{there} at {step:?}");
         }

@@ -24,25 +24,47 @@ impl Margin {
         Self { margin, weight, ..Self::default() }
     }
 
-    /// Returns cτ and cτ(1 − τ).
+    /// Returns the parabola at the margin.
     #[inline(always)]
     #[must_use]
-    pub fn slope(&self) -> [f32; 2] {
+    pub fn parabola(&self) -> Parabola {
         let rate = sigmoid(-self.margin as f32);
         let slope = self.weight * rate;
-        [slope, slope * (1.0 - rate)]
+        Parabola { slope, curvature: slope * (1.0 - rate), shift: 0.0 }
     }
 
-    /// Shifts the margin, tells the worker the curvature on the way from where cτ and cτ(1 − τ) were `old`, and returns them
-    /// anew.
+    /// Shifts the margin, and returns the parabola there.
     #[inline(always)]
     #[must_use]
-    pub fn shift(&mut self, change: f64, old: [f32; 2], worker: &mut Totals) -> [f32; 2] {
-        self.margin += change;
-        let (new, change) = (self.slope(), change as f32);
-        self.course[0] += change;
-        worker.curvature[1] += f64::from(0.5 * (old[1] + new[1]) * change * change);
-        new
+    pub fn settle(&mut self, shift: f64) -> Parabola {
+        self.margin += shift;
+        self.course[0] += shift as f32;
+        self.parabola()
+    }
+}
+
+/// What all replicas of a sample know: the quadratic model of its loss by its margin.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Parabola {
+    /// Minus the slope: cτ when the sample was last settled, and since then as the model has it.
+    pub slope: f32,
+    /// cτ(1 − τ).
+    pub curvature: f32,
+    /// What the margin has changed by since the sample was last settled.
+    pub shift: f64,
+}
+
+impl Parabola {
+    /// Shifts the margin, and returns the shift times minus the slope before it.
+    #[inline(always)]
+    pub fn shift(&mut self, change: f64) -> f64 {
+        // Margins must not drift from the weights; slopes are taken anew in each iteration.
+        self.shift += change;
+        let change = change as f32;
+        let fall = change * self.slope;
+        self.slope -= change * self.curvature;
+        f64::from(fall)
     }
 }
 
@@ -122,7 +144,8 @@ impl Region {
         self.course[0] += d as f32;
         self.trust = (2.0 * d.abs() as f32 + MORE_SHIFT / self.reach).min(LAST_SHIFT / self.reach);
         let resting = u64::from(w == 0.0 && near == 0.0 && g.abs() < l1 - state.threshold);
-        worker.curvature[0] += u * d * d;
+        worker.curvature += u * d * d;
+        worker.fall[0] -= sums.gradient * d;
         worker.violation = worker.violation.max(violation);
         worker.slackness += l1 * w.abs() + w * g;
         worker.visited += 1;

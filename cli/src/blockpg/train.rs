@@ -195,7 +195,7 @@ fn build(job: &Job) -> anyhow::Result<Engine<BlockPg>> {
     engine.init_left(|sample, first| {
         let weight = sample_weights.get(sample).copied().unwrap_or(1.0);
         *first.master = Margin::new(margins[sample], weight);
-        *first.sync = first.master.slope();
+        *first.sync = first.master.parabola();
     });
     engine.init_right(|feature, first| {
         let penalty = if *intercept == Some(feature) { 0.0 } else { 1.0 };

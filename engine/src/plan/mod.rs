@@ -113,7 +113,7 @@ impl Plan {
         let imbalance = [0, 1].map(|side| imbalance(&weights[side], &bounds[side], input.workers));
         let processes = input.processes.count;
         let home = processes::home_side(&stages, processes);
-        let costs = schedule::Costs { imbalance, workers: input.workers, processes, home };
+        let costs = schedule::Costs { imbalance, settled: settled(&stages), workers: input.workers, processes, home };
         let schedules: Vec<_> = stages.iter().map(|stage| schedule_of(stage.kind, costs)).collect();
         let grouped = grouped(&stages)?;
 
@@ -189,6 +189,13 @@ fn grouped(stages: &[StageInfo]) -> Result<bool, Error> {
         }
         (shuffled, _) => Ok(shuffled.is_none()),
     }
+}
+
+/// Tells on which sides an Exchange that reads the other side changes rows in place.
+fn settled(stages: &[StageInfo]) -> [bool; 2] {
+    use megagrid_stages::Mode::{Read, Update};
+    let has = |modes| stages.iter().any(|stage| stage.kind == modes);
+    [has(StageKind::Exchange(Update, Read)), has(StageKind::Exchange(Read, Update))]
 }
 
 fn schedule_of(kind: StageKind, costs: schedule::Costs) -> Option<Schedule> {

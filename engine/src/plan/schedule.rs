@@ -51,6 +51,8 @@ impl fmt::Display for Schedule {
 pub struct Costs {
     /// The heaviest worker's share of the work over the mean, if workers own shards of the left, and of the right side.
     pub imbalance: [f64; 2],
+    /// Whether an Exchange that reads the other side changes the rows of the left side, and of the right side, in place.
+    pub settled: [bool; 2],
     /// Workers.
     pub workers: usize,
     /// Processes.
@@ -67,11 +69,15 @@ const SPLIT_ABOVE: f64 = 1.2;
 pub fn choose(left: Mode, right: Mode, costs: Costs) -> Schedule {
     use Mode::{Add, Read, Update};
     let [left_imbalance, right_imbalance] = costs.imbalance;
+    let settled = costs.settled.map(|settled| costs.processes == 1 && costs.workers > 1 && settled);
     let split = |here: f64, there: f64| costs.processes == 1 && costs.workers > 1 && here > SPLIT_ABOVE && there < here;
     let owned = |side, partial| Schedule::Owned { side, partial };
     match (left, right) {
         (Read, Add) if costs.home == Some(Side::Left) => owned(Side::Left, true),
         (Read, Read) if costs.home == Some(Side::Left) => owned(Side::Left, false),
+        // Rows that workers change in place in another stage lie in the caches of those who own them.
+        (Read, Add) if settled[0] => owned(Side::Left, true),
+        (Add, Read) if settled[1] => owned(Side::Right, true),
         (Read, Add) if split(right_imbalance, left_imbalance) => owned(Side::Left, true),
         (Add, Read) if split(left_imbalance, right_imbalance) => owned(Side::Right, true),
         (Read, _) => owned(Side::Right, false),

@@ -40,7 +40,7 @@ fn train(edges: &GroupedEdges<f32>, (processes, workers): (usize, usize)) -> Vec
                 .unwrap();
         engine.init_left(|_, first| {
             *first.master = Margin::new(0.0, 1.0);
-            *first.sync = first.master.slope();
+            *first.sync = first.master.parabola();
         });
         engine.init_right(|_, first| *first.master = Region::new(1.0, 1.3));
         let mut objectives = Vec::new();
