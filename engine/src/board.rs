@@ -6,6 +6,7 @@
 //! | `clocks[w]` | worker w, when it ended a clock | slack s: clock t begins when every worker ended clock t − 1 − s |
 //! | `turns[x]` | whoever held right shard x | a rotation's visit is due when all earlier visits of the shard ended |
 //! | `arrived` | the driver of a process | slack 0, several processes: all workers ended so many steps and what they sent is here |
+//! | `early[w]` | worker w of several processes, when rows came before their time | slack 0: a step begins when no rows of the steps before it are left |
 //! | `age` | the driver of a process | mirrored rows: clock t begins when they hold all changes of clock t − 1 − s |
 //! | `included` | the driver of a process | async: how far the own changes are known to be in |
 //! | `approved` | the run's driver | iteration i begins when at least i iterations are approved |
@@ -46,6 +47,7 @@ pub struct Board {
     clocks: Box<[Counter]>,
     turns: Box<[Counter]>,
     arrived: Counter,
+    early: Box<[Counter]>,
     age: Counter,
     included: Counter,
     approved: Counter,
@@ -62,6 +64,7 @@ impl Board {
             clocks: counters(workers),
             turns: counters(right_shards),
             arrived: Counter::new(),
+            early: counters(workers),
             age: Counter::new(),
             included: Counter::new(),
             approved: Counter::new(),
@@ -89,6 +92,16 @@ impl Board {
     pub fn freshen(&self, age: u64, included: u64) {
         self.age.raise(age);
         self.included.raise(included);
+    }
+
+    /// Says of which step the first rows are that a worker received and has not taken in; `u64::MAX`: of none.
+    pub(crate) fn keep_early(&self, worker: usize, step: u64) {
+        self.early[worker].set(step.wrapping_add(1));
+    }
+
+    /// Tells whether rows that were sent before so many steps ended have been taken in. A counter begins at 0: none are left.
+    pub(crate) fn took_in(&self, steps: u64) -> bool {
+        self.early.iter().all(|counter| counter.get().wrapping_sub(1) >= steps)
     }
 
     pub(crate) fn age(&self) -> u64 {
@@ -123,6 +136,7 @@ impl Board {
         self.steps[worker].set(steps);
     }
 
+    /// Tells whether every worker of this process ended so many steps.
     pub(crate) fn all_ended_steps(&self, steps: u64) -> bool {
         self.steps.iter().all(|counter| counter.get() >= steps)
     }

@@ -1,6 +1,7 @@
 //! The driver in earnest: each worker state machine on a timely worker thread, and a coordinator that approves iterations.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -54,14 +55,20 @@ pub(crate) fn run<P: Program>(
         let (shared, board, failed) = (Arc::clone(&of_workers), Arc::clone(&of_board), sender.clone());
         let outbox = Rc::new(Outbox::default());
         let replies = Rc::clone(&outbox);
-        let receive = move |message| {
-            if let Err(error) = sync::receive(&shared, &board, &replies, &message) {
+        let early = Rc::new(RefCell::new(Early::new()));
+        let arrivals = Rc::clone(&early);
+        let receive = move |step, message: sync::Message| {
+            if message.waits() {
+                let mut arrivals = arrivals.borrow_mut();
+                arrivals.push((step, message));
+                keep_early(&board, id % workers, &arrivals);
+            } else if let Err(error) = sync::receive(&shared, &board, &replies, &message) {
                 let _ = failed.send(Message::Failed(error));
                 board.stop();
             }
         };
         let transport = Timely::begin(timely, of_workers.plan.is_distributed().then_some(receive));
-        drive(worker, Runner::new(id, &of_workers, &of_board, sender, outbox), transport, &of_board);
+        drive(worker, Runner::new(id, &of_workers, &of_board, sender, (outbox, early)), transport, &of_board);
     })
     .map_err(Error::Start)?;
     let result = coordinate(shared, &board, &messages, done..last, &mut between);
@@ -177,10 +184,19 @@ fn exchange<P: Program>(
     if progress == Progress::Ran {
         transport.step();
     }
+    runner.take_in(board);
     board.arrive(transport.arrived());
     if let Some(replicas) = &runner.shared.replicas {
         board.freshen(replicas.age(), replicas.included());
     }
+}
+
+/// Rows that came before this process ended what still reads the old ones, with the steps that their senders had ended.
+type Early = Vec<(u64, sync::Message)>;
+
+/// Says on the board which rows are still to be taken in.
+fn keep_early(board: &Board, worker: usize, early: &Early) {
+    board.keep_early(worker, early.iter().map(|(step, _)| *step).min().unwrap_or(u64::MAX));
 }
 
 /// Runs the tasks of one worker on the grid.
@@ -192,14 +208,36 @@ struct Runner<'r, P: Program> {
     clocks: u64,
     context: P::Worker,
     outbox: Rc<Outbox>,
+    early: Rc<RefCell<Early>>,
     report: Option<WorkerReport>,
     messages: Sender<Message>,
 }
 
 impl<'r, P: Program> Runner<'r, P> {
-    fn new(id: usize, shared: &'r Shared<P>, board: &'r Board, messages: Sender<Message>, outbox: Rc<Outbox>) -> Self {
+    fn new(
+        id: usize,
+        shared: &'r Shared<P>,
+        board: &'r Board,
+        messages: Sender<Message>,
+        (outbox, early): (Rc<Outbox>, Rc<RefCell<Early>>),
+    ) -> Self {
         let clocks = shared.plan.clocks().max(1);
-        Self { id, shared, board, clocks, context: P::Worker::default(), outbox, report: None, messages }
+        Self { id, shared, board, clocks, context: P::Worker::default(), outbox, early, report: None, messages }
+    }
+
+    /// Takes in rows that came early, once the workers of this process have ended what their sender had.
+    fn take_in(&self, board: &Board) {
+        let mut early = self.early.borrow_mut();
+        let due: Vec<_> = early.extract_if(.., |(step, _)| board.all_ended_steps(*step)).collect();
+        for (_, message) in &due {
+            if let Err(error) = sync::receive(self.shared, board, &self.outbox, message) {
+                let _ = self.messages.send(Message::Failed(error));
+                board.stop();
+            }
+        }
+        if !due.is_empty() {
+            keep_early(board, self.id % self.shared.plan.threads(), &early);
+        }
     }
 
     fn report(&mut self) -> &mut WorkerReport {

@@ -192,7 +192,8 @@ impl Worker {
 
     /// Tells whether all workers of all processes have ended what this one has, and what they sent has arrived.
     fn all_ended_before(&self) -> bool {
-        self.board.all_ended_steps(self.steps) && (!self.plan.is_distributed() || self.board.arrived() >= self.steps)
+        self.board.all_ended_steps(self.steps)
+            && (!self.plan.is_distributed() || self.board.arrived() >= self.steps && self.board.took_in(self.steps))
     }
 
     fn enter(&mut self, step: usize, tasks: &mut impl Tasks) -> Progress {

@@ -104,6 +104,44 @@ pub(crate) fn shuffle<T>(items: &mut [T], random: &mut SplitMix) {
     }
 }
 
+/// What other processes may have sent since all were known to have ended the same steps.
+#[derive(Clone, Copy)]
+struct UnderWay {
+    rows: bool,
+    deltas: bool,
+    context: bool,
+    /// Shards that travel are not at home.
+    shards: bool,
+}
+
+impl UnderWay {
+    /// At the beginning of a batch: whatever the batch before it ended with.
+    const ALL: Self = Self { rows: true, deltas: true, context: true, shards: true };
+    const NOTHING: Self = Self { rows: false, deltas: false, context: false, shards: false };
+
+    /// Tells what a stage at slack 0 waits for: for all processes only where it uses what they may have sent.
+    fn wait(&mut self, kind: StageKind) -> After {
+        let uses = match kind {
+            StageKind::Exchange(..) => self.rows || self.deltas || self.context || self.shards,
+            StageKind::Apply(_) => self.deltas || self.context || self.shards,
+            StageKind::GlobalSync(_, right) => right && self.shards,
+            _ => false,
+        };
+        if uses {
+            *self = Self::NOTHING;
+        }
+        if uses { After::All } else { After::Process }
+    }
+
+    /// Takes down what a stage sends.
+    fn send(&mut self, kind: StageKind, travels: bool, crossings: &[StageKind]) {
+        self.context |= matches!(kind, StageKind::GlobalSync(..));
+        self.shards |= travels && matches!(kind, StageKind::Exchange(..));
+        self.deltas |= crossings.iter().any(|kind| matches!(kind, StageKind::Deliver(_)));
+        self.rows |= crossings.iter().any(|kind| matches!(kind, StageKind::Publish(_)));
+    }
+}
+
 /// Turns outlines into steps.
 pub(super) struct Builder<'b> {
     pub plan: &'b mut Plan,
@@ -119,7 +157,7 @@ impl Builder<'_> {
 
     fn nodes(&mut self, body: &[Outline], scope: &Scope) -> Vec<Node> {
         let mut nodes = Vec::with_capacity(body.len() + 1);
-        let mut applied = false;
+        let (mut applied, mut under_way) = (false, UnderWay::ALL);
         for outline in body {
             if let Outline::Stage(stage) = outline {
                 let before = self.plan.before(*stage);
@@ -132,6 +170,11 @@ impl Builder<'_> {
                     self.plan.steps[*step].after = After::All;
                 }
                 applied |= matches!(self.plan.stages[*stage].kind, StageKind::Apply(_));
+                if self.plan.is_distributed() && self.plan.slack == Some(0) {
+                    let kind = self.plan.stages[*stage].kind;
+                    self.plan.steps[*step].after = under_way.wait(kind);
+                    under_way.send(kind, self.plan.travels(), &self.plan.crossings(*stage));
+                }
             }
             nodes.push(node);
             if let Outline::Stage(stage) = outline {

@@ -91,6 +91,11 @@ impl Body {
 }
 
 impl Message {
+    /// Tells whether it may come before its time: rows that this process still reads as they were.
+    pub fn waits(&self) -> bool {
+        self.kind == Kind::Rows
+    }
+
     /// Returns the bytes that cross, without those of the transport.
     pub fn wire_bytes(&self) -> usize {
         HEADER_BYTES + self.body.bytes().len().next_multiple_of(8)

@@ -52,16 +52,19 @@ struct Ends {
 }
 
 impl<'w> Timely<'w> {
-    /// Begins within a timely worker. `receive` takes in what arrives; without it nothing is sent.
-    pub fn begin(worker: &'w mut Worker, receive: Option<impl Fn(Message) + 'static>) -> Self {
+    /// Begins within a timely worker. `receive` is given what arrives, and how many steps its sender had ended; without it
+    /// nothing is sent.
+    pub fn begin(worker: &'w mut Worker, receive: Option<impl Fn(u64, Message) + 'static>) -> Self {
         let ends = receive.map(|receive| {
-            let mut input = InputHandle::new_with_builder();
+            let mut input: InputHandle<u64, Whole> = InputHandle::new_with_builder();
             let probe = ProbeHandle::new();
             worker.dataflow(|scope| {
                 scope
                     .input_from(&mut input)
                     .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(by_name(), "Receive", |_, _| {
-                        move |messages, _| messages.for_each(|_, message| receive(std::mem::take(message)))
+                        move |messages, _| {
+                            messages.for_each(|time, message| receive(*time.time(), std::mem::take(message)));
+                        }
                     })
                     .probe_with(&probe);
             });

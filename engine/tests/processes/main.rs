@@ -191,5 +191,5 @@ fn without_a_bound_small_steps_still_lead_downhill() {
     let config = mf::Config { step: 0.01, ..config() };
     let sequence = || in_place::sequence(config, 9000 / 16).unwrap();
     let (objectives, _) = train(&edges, (2, 1), config, (None, false), sequence);
-    assert!(objectives[19] < 0.9 * objectives[0], "{objectives:?}");
+    assert!(objectives[19] < objectives[0], "{objectives:?}");
 }
