@@ -24,16 +24,20 @@
 //! Input: how often words occur in documents. Memory, beside 2 bytes a token and 8 an edge: see [`Sampler`]. Not for: texts of a
 //! few words, whose mixtures are as good as the prior.
 
+mod alias;
 pub mod coherence;
 mod config;
 pub mod counts;
 pub mod dense;
 mod fold_in;
 mod likelihood;
+pub mod mh;
 mod model;
 mod prior;
 mod program;
 pub mod sparse;
+
+use megagrid_stages::Item;
 
 pub use config::{Config, DEFAULT_CLOCKS, DEFAULT_UNIFORM_SHARE, DENSE_UP_TO, Sampler, Tokens};
 pub use fold_in::FoldIn;
@@ -49,6 +53,6 @@ pub fn edge_len(count: &u32) -> usize {
 }
 
 /// Sets an edge's first topics: none.
-pub fn fill_edge(_count: &u32, topics: &mut [u16]) {
-    topics.fill(UNASSIGNED);
+pub fn fill_edge<E: Item>(_count: &u32, topics: &mut [E]) {
+    bytemuck::cast_slice_mut(topics).fill(UNASSIGNED);
 }

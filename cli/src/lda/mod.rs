@@ -23,7 +23,7 @@ use crate::input;
 use crate::record::Phases;
 use crate::session;
 use corpus::{NewDocuments, Unseen, Words};
-use form::{Dense, Sparse};
+use form::{Dense, Mh, Sparse};
 pub use train::{Job, Trained};
 
 /// Topics, if nothing is said.
@@ -39,6 +39,8 @@ pub enum Sampler {
     Dense,
     /// Over the topics of a document, and the rest at once.
     Sparse,
+    /// Metropolis-Hastings: two proposals for each token and iteration, whatever K.
+    Mh,
 }
 
 /// The prior weight of a topic in a document: a number, or a sum that all topics share.
@@ -185,6 +187,7 @@ impl Options {
             Sampler::Auto => lda::Sampler::fastest(self.topics),
             Sampler::Dense => lda::Sampler::Dense,
             Sampler::Sparse => lda::Sampler::Sparse,
+            Sampler::Mh => lda::Sampler::Mh,
         }
     }
 
@@ -227,6 +230,7 @@ pub fn train(job: Job, common: &Common, resolved: serde_json::Value, phases: Pha
     match job.sampler {
         lda::Sampler::Dense => train::train::<Dense>(job, common, resolved, phases),
         lda::Sampler::Sparse => train::train::<Sparse>(job, common, resolved, phases),
+        lda::Sampler::Mh => train::train::<Mh>(job, common, resolved, phases),
     }
 }
 

@@ -37,6 +37,8 @@ pub struct Input<'i> {
     pub edges: u64,
     /// Bytes that a block touches for each row, left and right: the synced data and what is written.
     pub row_bytes: [usize; 2],
+    /// Bytes of the data of all edges.
+    pub edge_bytes: u64,
     /// Whether both sides index the same vertices.
     pub square: bool,
     /// Worker threads of all processes.
@@ -120,7 +122,8 @@ impl Plan {
         let owned = owned_sides(&stages, &schedules, input.square);
         let edges_per_layer = input.edges / layers as u64;
         let rotates = schedules.contains(&Some(Schedule::Rotation));
-        let sizing = sizing(input, (grouped, rotates), owned, edges_per_layer, &bounds);
+        let mut sizing = sizing(input, (grouped, rotates), owned, edges_per_layer, &bounds);
+        fit_edges(&mut sizing, input, &stages, &bounds);
         let left = shape::shards(&weights[0], &bounds[0], sizing[0], input.workers);
         let mut right = shape::shards(&weights[1], &bounds[1], sizing[1], input.workers);
         if rotates {
@@ -222,7 +225,7 @@ fn owned_sides(stages: &[StageInfo], schedules: &[Option<Schedule>], square: boo
         match (stage.kind, schedule) {
             (StageKind::Exchange(..), Some(Schedule::Owned { side, .. })) => owned[index(*side)] = true,
             (StageKind::Exchange(..), _) => owned[0] = true,
-            (StageKind::Apply(side), _) => owned[index(side)] = true,
+            (StageKind::Incident(side) | StageKind::Apply(side), _) => owned[index(side)] = true,
             (StageKind::GlobalSync(left, right), _) => {
                 owned[0] |= left;
                 owned[1] |= right;
@@ -321,6 +324,28 @@ fn sizing(
         let shards_per_chunk = shards[side].div_ceil(chunks * batches[side]);
         Sizing { chunks, shards_per_chunk, max_rows: 1 << 16 }
     })
+}
+
+/// Cuts the sides whose vertices are visited with all their edges so that the data of a shard's edges fit a cache. Where no
+/// Exchange runs on blocks, rows need not.
+fn fit_edges(sizing: &mut [Sizing; 2], input: &Input<'_>, stages: &[StageInfo], bounds: &[Vec<usize>; 2]) {
+    if !input.grid {
+        return;
+    }
+    let exchanges = stages.iter().any(|stage| matches!(stage.kind, StageKind::Exchange(..)));
+    let most = ((input.edges / MIN_BLOCK_EDGES) as f64).sqrt() as usize;
+    let fitting = (input.edge_bytes as usize).div_ceil(input.topology.l2_bytes / CACHE_SHARE).min(most);
+    for side in [Side::Left, Side::Right] {
+        if stages.iter().any(|stage| stage.kind == StageKind::Incident(side)) {
+            let sizing = &mut sizing[index(side)];
+            sizing.chunks = input.workers;
+            let batches = (bounds[index(side)].len() - 1).max(1);
+            sizing.shards_per_chunk = sizing.shards_per_chunk.max(fitting.div_ceil(input.workers * batches));
+            if !exchanges {
+                sizing.max_rows = 1 << 16;
+            }
+        }
+    }
 }
 
 /// Enlarges shards until a block averages enough edges, first the side with more shards.
