@@ -21,8 +21,8 @@ pub enum Sampler {
     Dense,
     /// A document's topics are weighed. Memory: min(K, tokens) entries at each vertex.
     Sparse,
-    /// One proposal of a document and one of a word are weighed for each token and iteration, whatever K. Memory: 12 bytes a
-    /// token, and min(K, tokens) entries at each vertex.
+    /// One proposal of a document and one of a word are weighed for each token and iteration, whatever K. Memory: 8 bytes a token to
+    /// find it from either side, and min(K, tokens) entries at each vertex.
     Mh,
 }
 

@@ -150,7 +150,8 @@ pub struct Options {
     /// Top words of each topic that are shown and whose coherence is measured; 0: none, and edges need not be kept.
     #[arg(long, default_value_t = 10, value_name = "N")]
     pub top_words: usize,
-    /// Part of an iteration between two clocks, at each of which topic totals are merged: above 0, at most 1.
+    /// Part of an iteration between two clocks, at each of which topic totals are merged: above 0, at most 1. The sampler mh merges
+    /// them after words and after documents instead.
     #[arg(
         long,
         default_value_t = 1.0 / DEFAULT_CLOCKS as f64,
