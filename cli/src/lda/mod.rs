@@ -39,7 +39,7 @@ pub enum Sampler {
     Dense,
     /// Over the topics of a document, and the rest at once.
     Sparse,
-    /// Metropolis-Hastings: two proposals for each token and iteration, whatever K.
+    /// Metropolis-Hastings, two proposals for each token and iteration: for several thousand topics, with more iterations.
     Mh,
 }
 
