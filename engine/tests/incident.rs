@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use megagrid_engine::plan::StageKind;
+use megagrid_engine::plan::{After, StageKind};
 use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{
@@ -208,7 +208,7 @@ fn shards_are_cut_to_the_data_of_their_edges_and_tasks_are_the_owners() {
     assert!((7..=10).contains(&plan.right.num_shards()), "{} right shards", plan.right.num_shards());
     for step in &plan.steps {
         let StageKind::Incident(side) = plan.stages[step.stage].kind else { panic!("{:?}", plan.stages[step.stage]) };
-        assert!(step.barrier, "edges change hands between sides");
+        assert_eq!(step.after, After::All, "edges change hands between sides");
         let mut seen = vec![0; plan.side(side).num_shards()];
         for (worker, tasks) in step.tasks.iter().enumerate() {
             for task in tasks {

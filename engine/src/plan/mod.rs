@@ -104,11 +104,12 @@ impl Plan {
     ///
     /// # Errors
     /// Mini-batches of edges of different sizes, or within each other; on a square graph an Exchange that changes both ends,
-    /// or one in place.
+    /// or one in place; an Incident in several processes.
     pub fn make(stages: Vec<StageInfo>, body: &[Outline], input: &Input<'_>) -> Result<Self, Error> {
         if input.square {
             check_square(&stages)?;
         }
+        check_processes(&stages, input.processes.count)?;
         let layers = layers(body, input.edges)?;
         let weights = [0, 1].map(|side| Weights::new((0..input.rows[side]).map(|row| input.degrees[side](row))));
         let bounds = [Side::Left, Side::Right].map(|side| batch_bounds(&weights[index(side)], body, side));
@@ -181,6 +182,12 @@ fn check_square(stages: &[StageInfo]) -> Result<(), Error> {
         _ => false,
     };
     stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::SquareUpdate { stage: stage.name.clone() }))
+}
+
+/// Refuses what needs all edges of a vertex of either side where processes have a part of them each.
+fn check_processes(stages: &[StageInfo], processes: usize) -> Result<(), Error> {
+    let refused = |stage: &&StageInfo| processes > 1 && matches!(stage.kind, StageKind::Incident(_));
+    stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::EdgesOfProcesses { stage: stage.name.clone() }))
 }
 
 /// Tells whether edges are stored by right vertex rather than as shuffled pairs.
