@@ -310,7 +310,7 @@ impl<P: Program> Tasks for Runner<'_, P> {
             let shard = task.right.start;
             hand_over(&site, shard, to, self.board.visits(shard) + 1);
         }
-        let exchange = matches!(plan.stages[at.stage].kind, StageKind::Exchange(..));
+        let exchange = matches!(plan.stages[at.stage].kind, StageKind::Exchange(..) | StageKind::Incident(_));
         let report = self.report();
         if exchange {
             report.compute += begin.elapsed();

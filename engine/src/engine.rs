@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::simd::Level;
-use megagrid_stages::{Access, Context, Exchange, Program, Read, Sequence, Stages, Store, Vertex, row_width};
+use megagrid_stages::{Access, Context, EdgeItem, Exchange, Program, Read, Sequence, Stages, Store, Vertex, row_width};
 
 use crate::globals::Globals;
 use crate::grid::{self, Capacities, EdgeInput, Grid, Pieces, RowOrder, SharedRows, VertexArrays};
@@ -126,6 +126,7 @@ fn make_plan<P: Program, T>(
         count: peers.processes(),
     });
     let widths = settings.dims.map(row_width);
+    let items = memory::edge_items(input)?;
     let [left_capacities, right_capacities] = input.capacities;
     let sizes = plan::Input {
         degrees: [degree(Side::Left), degree(Side::Right)],
@@ -135,6 +136,7 @@ fn make_plan<P: Program, T>(
             grid::touched_bytes::<P::Left>(widths[0], left_capacities),
             grid::touched_bytes::<P::Right>(widths[1], right_capacities),
         ],
+        edge_bytes: items * size_of::<EdgeItem<P>>() as u64,
         square: source.is_square(),
         workers: settings.workers * processes.count,
         processes,
@@ -144,7 +146,7 @@ fn make_plan<P: Program, T>(
     };
     let mut plan = Plan::make(infos, body, &sizes)?;
     drop(sizes);
-    plan.memory_bytes = memory::estimate(&plan, input, settings.dims)?;
+    plan.memory_bytes = memory::estimate(&plan, input, settings.dims, items);
     Ok((plan, orders))
 }
 
@@ -246,6 +248,7 @@ impl<P: Program> Engine<P> {
             left,
             right,
             orders,
+            places: grid::places(&plan, &columns)?,
             columns,
             left_shards: plan.left.num_shards(),
             level: settings.level,

@@ -57,6 +57,15 @@ pub enum Error {
         /// The stage.
         stage: String,
     },
+    /// A stage on all edges of a vertex, whose edges several processes have.
+    #[error(
+        "{stage} needs all edges of a vertex of either side in one process; use one process, or an algorithm that does not \
+         (--sampler dense)"
+    )]
+    EdgesOfProcesses {
+        /// The stage.
+        stage: String,
+    },
     /// Stages that want the edges of a block in different orders.
     #[error(
         "{shuffled} changes both ends of an edge and gets edges in random order, and {grouped} asks for them grouped; \

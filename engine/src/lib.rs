@@ -19,6 +19,7 @@ mod shim;
 mod stage;
 mod sync;
 pub mod topology;
+mod visit;
 pub mod worker;
 
 pub use engine::{Engine, InitView, Input, Settings, SideView, plan};

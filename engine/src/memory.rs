@@ -1,11 +1,11 @@
 //! What a run will need of the machine's memory, before any of it is asked for.
 
 use megagrid_partition::Side;
-use megagrid_stages::{EdgeData, Program, Shape, Store, Vertex, row_width};
+use megagrid_stages::{EdgeData, EdgeItem, Program, Shape, Store, Vertex, row_width};
 
 use crate::engine::Input;
 use crate::grid::Capacities;
-use crate::plan::{Plan, SideShape};
+use crate::plan::{Plan, SideShape, StageKind};
 use crate::{Error, os};
 
 /// Refuses a run that the machine has no memory for.
@@ -18,21 +18,25 @@ pub fn check(needed_bytes: u64) -> Result<(), Error> {
     }
 }
 
-/// Estimates the bytes of grid and vertex data. Reads the edges where their data is in slices.
-pub fn estimate<P: Program, T>(plan: &Plan, input: &Input<'_, T, P>, dims: [usize; 2]) -> Result<u64, Error> {
+/// Estimates the bytes of grid and vertex data, of edges that have so many items of data.
+pub fn estimate<P: Program, T>(plan: &Plan, input: &Input<'_, T, P>, dims: [usize; 2], items: u64) -> u64 {
     let left = side::<P::Left>(&plan.left, dims[0], plan.copies[0], input.capacities[0]);
     let right = side::<P::Right>(&plan.right, dims[1], plan.copies[1], input.capacities[1]);
     let id = if plan.wide { 4 } else { 2 };
     // Grouped blocks name a right vertex once; a tenth more than the left ids is typical.
     let ids = if plan.grouped { plan.edges * id + plan.edges * id / 10 } else { 2 * plan.edges * id };
     let offsets = if P::Edge::SLICE { 4 * plan.edges } else { 0 };
-    let data = edge_items(plan, input)? * size_of::<<P::Edge as EdgeData>::Item>() as u64;
-    Ok(left + if plan.square { 0 } else { right } + ids + offsets + data)
+    let data = items * size_of::<EdgeItem<P>>() as u64;
+    let is_indexed = |side: &Side| plan.stages.iter().any(|stage| stage.kind == StageKind::Incident(*side));
+    let indexed = [Side::Left, Side::Right].into_iter().filter(is_indexed);
+    let places = indexed.map(|side| 4 * (items + plan.side(side).bounds.last().map_or(0, |&rows| rows as u64)));
+    left + if plan.square { 0 } else { right } + ids + offsets + data + places.sum::<u64>()
 }
 
-fn edge_items<P: Program, T>(plan: &Plan, input: &Input<'_, T, P>) -> Result<u64, Error> {
+/// Counts the items of all edges' data. Reads the edges where their data is in slices.
+pub fn edge_items<P: Program, T>(input: &Input<'_, T, P>) -> Result<u64, Error> {
     if !P::Edge::SLICE {
-        return Ok(plan.edges);
+        return Ok(input.source.num_edges() as u64);
     }
     let mut items = 0;
     for rows in crate::grid::windows(input.source) {

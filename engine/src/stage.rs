@@ -1,13 +1,15 @@
 //! Stages at work: what a task does to the grid, for each kind of stage. Made once from a sequence; nothing generic is left
 //! behind it.
 
+mod incident;
+
 use std::sync::Arc;
 
 use megagrid_partition::Side;
 use megagrid_stages::simd::Kernel;
 use megagrid_stages::{
-    Access, Apply, Combine, Context, EdgeData, Exchange, GlobalSync, MasterView, MiniBatch, Program, Shape, Stages,
-    Store, TotalView, Vertex, Visitor,
+    Access, Apply, Combine, Context, EdgeData, Exchange, GlobalSync, Incident, MasterView, MiniBatch, Program, Shape,
+    Stages, Store, TotalView, Vertex, Visitor,
 };
 
 use crate::engine::RightItem;
@@ -15,6 +17,8 @@ use crate::globals::Globals;
 use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, OwnedRow, OwnedRows, Runtime, Walk, Width};
 use crate::plan::{Cut, Outline, Plan, StageInfo, StageKind, Task};
 use crate::sync::{Body, Kind, Malformed, Message, Outbox, Replicas, Replication, others};
+use incident::{IncidentLeft, IncidentRight};
+pub use incident::{Scratch, visit_left, visit_right};
 
 /// What a task works on.
 pub struct Site<'s, P: Program> {
@@ -78,6 +82,14 @@ impl<P: Program> Visitor<P> for Collect<P> {
     fn exchange<E: Exchange<P>>(&mut self, stage: &Arc<E>) {
         let kind = StageKind::Exchange(E::Left::MODE, E::Right::MODE);
         self.add::<E>(kind, E::GROUPED, Box::new(RunExchange(Arc::clone(stage))));
+    }
+
+    fn incident_left<A: Incident<P, P::Left>>(&mut self, stage: &Arc<A>) {
+        self.add::<A>(StageKind::Incident(Side::Left), false, Box::new(IncidentLeft::new(stage)));
+    }
+
+    fn incident_right<A: Incident<P, P::Right>>(&mut self, stage: &Arc<A>) {
+        self.add::<A>(StageKind::Incident(Side::Right), false, Box::new(IncidentRight::new(stage)));
     }
 
     fn apply_left<A: Apply<P, P::Left>>(&mut self, stage: &Arc<A>) {

@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 
 use megagrid_algorithms::lda::counts::TopicCounts;
-use megagrid_algorithms::lda::{Config, Lda, Model, Tokens, Vertices, edge_len, fill_edge};
+use megagrid_algorithms::lda::mh::{CountTopics, Mh};
+use megagrid_algorithms::lda::{Config, Lda, Model, Prior, Tokens, Vertices, edge_len, fill_edge};
 use megagrid_engine::checkpoint::{load, save};
 use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Program, Sequence, Stages};
+use megagrid_stages::{Item, Program, Sequence, Stages};
 use tempfile::tempdir;
 
 const TOPICS: usize = 6;
@@ -26,13 +27,13 @@ fn documents(seed: u64) -> GroupedEdges<u32> {
     GroupedEdges::new(list, &[Side::Right])
 }
 
-fn build<D: TopicCounts, W: TopicCounts, S: Stages<Lda<D, W>>>(
+fn build<D: TopicCounts, W: TopicCounts, E: Item, S: Stages<Lda<D, W, E>>>(
     source: &GroupedEdges<u32>,
-    sequence: &Sequence<Lda<D, W>, S>,
+    sequence: &Sequence<Lda<D, W, E>, S>,
     config: &Config,
     capacities: Option<&[Vec<u32>; 2]>,
     workers: usize,
-) -> Engine<Lda<D, W>> {
+) -> Engine<Lda<D, W, E>> {
     // Small caches, so that small graphs have many shards.
     let topology = Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) };
     let settings = Settings { workers, topology, dims: [TOPICS; 2], ..Settings::default() };
@@ -46,14 +47,23 @@ fn run<P: Program>(engine: &mut Engine<P>, last: u64) {
     engine.run(last, |_, _| ControlFlow::Continue(())).unwrap();
 }
 
-fn model<D: TopicCounts, W: TopicCounts>(engine: &Engine<Lda<D, W>>) -> Model {
+fn model<D: TopicCounts, W: TopicCounts, E: Item>(engine: &Engine<Lda<D, W, E>>) -> Model {
     let (left, right) = (engine.left(), engine.right());
     let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
     let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
     Model::new::<D, W>(&engine.global(), &documents, &words)
 }
 
-fn goes_on<D: TopicCounts, W: TopicCounts>(build: impl Fn(usize) -> Engine<Lda<D, W>>, tokens: i64) {
+/// `count` brings the counts up to date.
+fn goes_on<D: TopicCounts, W: TopicCounts, E: Item>(
+    build: impl Fn(usize) -> Engine<Lda<D, W, E>>,
+    count: impl Fn(&Engine<Lda<D, W, E>>),
+    tokens: i64,
+) {
+    let model = |engine: &_| {
+        count(engine);
+        model(engine)
+    };
     for workers in 1..=3 {
         let mut straight = build(workers);
         run(&mut straight, 6);
@@ -87,9 +97,16 @@ fn topic_models_go_on_bit_by_bit_and_on_other_numbers_of_workers() {
     let tokens = Tokens::count(&source).unwrap();
     let config = Config { clocks: 3, ..Config::new(TOPICS) };
     let dense = config.dense(&tokens).unwrap();
-    goes_on(|workers| build(&source, &dense, &config, None, workers), tokens.total as i64);
+    goes_on(|workers| build(&source, &dense, &config, None, workers), |_| {}, tokens.total as i64);
     let (sparse, capacities) = (config.sparse(&tokens).unwrap(), tokens.capacities(TOPICS));
-    goes_on(|workers| build(&source, &sparse, &config, Some(&capacities), workers), tokens.total as i64);
+    goes_on(|workers| build(&source, &sparse, &config, Some(&capacities), workers), |_| {}, tokens.total as i64);
+    let config = Config { prior: Prior::Symmetric, ..config };
+    let mh = config.mh().unwrap();
+    let count = |engine: &Engine<Mh>| {
+        engine.visit_left(&CountTopics);
+        engine.visit_right(&CountTopics);
+    };
+    goes_on(|workers| build(&source, &mh, &config, Some(&capacities), workers), count, tokens.total as i64);
 }
 
 #[test]

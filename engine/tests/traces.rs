@@ -38,6 +38,7 @@ impl Case {
             rows: [self.degrees[0].len(), self.degrees[1].len()],
             edges: self.degrees[0].iter().sum(),
             row_bytes: [self.row_bytes; 2],
+            edge_bytes: 4 * self.degrees[0].iter().sum::<u64>(),
             square: self.square,
             workers,
             processes: Processes::default(),
@@ -61,6 +62,7 @@ fn kind(square: bool) -> impl Strategy<Value = StageKind> {
     let side = prop::sample::select(if square { vec![Side::Right] } else { vec![Side::Left, Side::Right] });
     prop_oneof![
         3 => (mode(), mode()).prop_map(move |(left, right)| exchange(left, right)),
+        1 => side.clone().prop_map(StageKind::Incident),
         1 => side.prop_map(StageKind::Apply),
         1 => any::<(bool, bool)>().prop_map(|(left, right)| StageKind::GlobalSync(left, right)),
     ]
@@ -162,9 +164,15 @@ fn uses(plan: &Plan, worker: usize, at: Position, task: &Task) -> Vec<Use> {
             add(Side::Right, &task.right, right == Mode::Update, deltas(right, task.copies[1]));
         }
         kind => {
-            let alone = matches!(kind, StageKind::Apply(_));
-            add(Side::Left, &task.left, alone, 0..usize::from(alone) * plan.workers);
-            add(Side::Right, &task.right, alone, 0..usize::from(alone) * plan.workers);
+            let alone = matches!(kind, StageKind::Apply(_) | StageKind::Incident(_));
+            let deltas = 0..usize::from(alone) * plan.workers;
+            // An Incident's task names the blocks of its shard, and holds rows of its own side alone.
+            if kind != StageKind::Incident(Side::Right) {
+                add(Side::Left, &task.left, alone, deltas.clone());
+            }
+            if kind != StageKind::Incident(Side::Left) {
+                add(Side::Right, &task.right, alone, deltas);
+            }
         }
     }
     uses
@@ -276,9 +284,11 @@ impl Tasks for OfWorker<'_> {
         }
         let current = &world.due[id][world.ran[id].borrow().len()];
         let kind = world.plan.stages[at.stage].kind;
+        // What an Incident changes, others' shards have as well.
+        let waits = matches!(kind, StageKind::Incident(_));
         let applies_sums =
             matches!(kind, StageKind::Apply(side) if world.plan.copies[usize::from(side == Side::Right)] > 1);
-        if in_order || applies_sums {
+        if in_order || applies_sums || waits {
             let before = |worker| world.has_run(worker, |due| due.step < current.step);
             assert!((0..world.plan.workers).all(before), "all workers ended what comes before {at:?}");
         }

@@ -12,6 +12,12 @@ pub enum Error {
          put an exchange with `type {name} = Add` before it, in the same batch", name = type_name(.0)
     )]
     NothingToApply(Side),
+    /// A stage on all edges of a vertex in a batch that has a part of them.
+    #[error(
+        "incident on the {0} side stands in a mini-batch that has part of a vertex's edges; \
+         put it outside, or into a batch of {0} vertices"
+    )]
+    PartOfEdges(Side),
     /// A batch of size zero.
     #[error("a mini-batch holds 0 {0}; give at least 1")]
     EmptyBatch(&'static str),

@@ -1,6 +1,6 @@
 //! The MEGA programming model (TuX² §3.3): what an algorithm author imports.
 //!
-//! An algorithm is two [`Vertex`] types, a few stage functions ([`Exchange`], [`Apply`], [`GlobalSync`]) and a
+//! An algorithm is two [`Vertex`] types, a few stage functions ([`Exchange`], [`Incident`], [`Apply`], [`GlobalSync`]) and a
 //! [`Sequence`] that says in which order they run. There are no threads, locks or indices here; an engine derives them.
 
 mod access;
@@ -10,6 +10,7 @@ mod edge;
 mod error;
 mod exchange;
 mod global_sync;
+mod incident;
 pub mod kernels;
 mod mini_batch;
 mod program;
@@ -25,6 +26,7 @@ pub use edge::{EdgeData, Scalar, Slice};
 pub use error::Error;
 pub use exchange::{Edge, Exchange, View};
 pub use global_sync::{Combine, GlobalSync, TotalView};
+pub use incident::{EdgeItem, Incident};
 pub use megagrid_partition::Side;
 pub use mini_batch::{BatchOrder, BatchSize, MiniBatch};
 pub use program::{Context, Program};

@@ -13,6 +13,7 @@ use crate::apply::Apply;
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::global_sync::GlobalSync;
+use crate::incident::Incident;
 use crate::mini_batch::{BatchSize, MiniBatch};
 use crate::program::Program;
 
@@ -33,6 +34,10 @@ pub trait Stages<P: Program> {
 pub trait Visitor<P: Program> {
     /// Meets an Exchange.
     fn exchange<E: Exchange<P>>(&mut self, stage: &Arc<E>);
+    /// Meets an Incident on the left side.
+    fn incident_left<A: Incident<P, P::Left>>(&mut self, stage: &Arc<A>);
+    /// Meets an Incident on the right side.
+    fn incident_right<A: Incident<P, P::Right>>(&mut self, stage: &Arc<A>);
     /// Meets an Apply on the left side.
     fn apply_left<A: Apply<P, P::Left>>(&mut self, stage: &Arc<A>);
     /// Meets an Apply on the right side.
@@ -69,6 +74,16 @@ impl<P: Program, S: Stages<P>> Sequence<P, S> {
         self.then(ExchangeStage(Arc::new(stage)))
     }
 
+    /// Runs `stage` on every left vertex of the batch with the data of all its edges.
+    pub fn incident_left<A: Incident<P, P::Left>>(self, stage: A) -> Sequence<P, impl Stages<P> + use<P, S, A>> {
+        self.then(IncidentLeft(Arc::new(stage)))
+    }
+
+    /// Runs `stage` on every right vertex of the batch with the data of all its edges.
+    pub fn incident_right<A: Incident<P, P::Right>>(self, stage: A) -> Sequence<P, impl Stages<P> + use<P, S, A>> {
+        self.then(IncidentRight(Arc::new(stage)))
+    }
+
     /// Runs `stage` on every left vertex of the batch.
     pub fn apply_left<A: Apply<P, P::Left>>(self, stage: A) -> Sequence<P, impl Stages<P> + use<P, S, A>> {
         self.then(ApplyLeft(Arc::new(stage)))
@@ -97,7 +112,8 @@ impl<P: Program, S: Stages<P>> Sequence<P, S> {
     /// Ends the sequence and checks it.
     ///
     /// # Errors
-    /// An Apply on a side that no earlier stage of the same batch adds to or updates, an empty batch, no stages.
+    /// An Apply on a side that no earlier stage of the same batch adds to or updates, an Incident in a batch that has part of
+    /// a vertex's edges, an empty batch, no stages.
     pub fn build(self) -> Result<Self, Error> {
         let mut check = Check { open: vec![Scope::default()], error: None };
         self.stages.visit(&mut check);
@@ -112,6 +128,8 @@ impl<P: Program, S: Stages<P>> Sequence<P, S> {
 }
 
 struct ExchangeStage<E>(Arc<E>);
+struct IncidentLeft<A>(Arc<A>);
+struct IncidentRight<A>(Arc<A>);
 struct ApplyLeft<A>(Arc<A>);
 struct ApplyRight<A>(Arc<A>);
 struct GlobalSyncStage<G>(Arc<G>);
@@ -132,6 +150,8 @@ macro_rules! list_with {
     };
 }
 list_with!(ExchangeStage, E: Exchange<P>, exchange);
+list_with!(IncidentLeft, A: Incident<P, P::Left>, incident_left);
+list_with!(IncidentRight, A: Incident<P, P::Right>, incident_right);
 list_with!(ApplyLeft, A: Apply<P, P::Left>, apply_left);
 list_with!(ApplyRight, A: Apply<P, P::Right>, apply_right);
 list_with!(GlobalSyncStage, G: GlobalSync<P>, global_sync);
@@ -151,6 +171,8 @@ struct Scope {
     left: bool,
     right: bool,
     stages: usize,
+    /// Whether left, and right, vertices may have but part of their edges in it.
+    partial: [bool; 2],
 }
 
 struct Check {
@@ -180,6 +202,14 @@ impl Check {
         }
     }
 
+    fn incident(&mut self, side: Side) {
+        let scope = self.scope();
+        scope.stages += 1;
+        if scope.partial[usize::from(side == Side::Right)] {
+            self.fail(Error::PartOfEdges(side));
+        }
+    }
+
     /// Ends a batch: what it wrote and did not apply can be applied by the stages after it.
     fn close(&mut self, what: &'static str) {
         let Some(done) = self.open.pop() else { return };
@@ -199,6 +229,14 @@ impl<P: Program> Visitor<P> for Check {
         scope.stages += 1;
         scope.left |= E::Left::MODE != Mode::Read;
         scope.right |= E::Right::MODE != Mode::Read;
+    }
+
+    fn incident_left<A: Incident<P, P::Left>>(&mut self, _: &Arc<A>) {
+        self.incident(Side::Left);
+    }
+
+    fn incident_right<A: Incident<P, P::Right>>(&mut self, _: &Arc<A>) {
+        self.incident(Side::Right);
     }
 
     fn apply_left<A: Apply<P, P::Left>>(&mut self, _: &Arc<A>) {
@@ -221,7 +259,13 @@ impl<P: Program> Visitor<P> for Check {
                 BatchSize::Edges(_) | BatchSize::EdgesOf(..) => "edges",
             }));
         }
-        self.open.push(Scope::default());
+        let [left, right] = self.scope().partial;
+        let partial = match batch.size {
+            BatchSize::Edges(_) => [true, true],
+            BatchSize::Vertices(Side::Left, _) | BatchSize::EdgesOf(Side::Left, _) => [left, true],
+            BatchSize::Vertices(Side::Right, _) | BatchSize::EdgesOf(Side::Right, _) => [true, right],
+        };
+        self.open.push(Scope { partial, ..Scope::default() });
     }
 
     fn end_batch(&mut self) {

@@ -7,12 +7,13 @@ use megagrid_stages::{Error as SequenceError, Sequence, Side, Stages};
 
 use super::counts::{capacity, topic_bits};
 use super::dense::{self, Dense};
+use super::mh::{self, Mh};
 use super::program::Topics;
 use super::sparse::{self, Sparse};
 use super::{FitPrior, Prior};
 use crate::Error;
 
-/// How topics are drawn. Both are exact; they differ in speed and memory.
+/// How topics are drawn. The first two are exact; they differ in speed and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sampler {
@@ -20,6 +21,9 @@ pub enum Sampler {
     Dense,
     /// A document's topics are weighed. Memory: min(K, tokens) entries at each vertex.
     Sparse,
+    /// One proposal of a document and one of a word are weighed for each token and iteration, whatever K. Memory: 8 bytes a token to
+    /// find it from either side, and min(K, tokens) entries at each vertex.
+    Mh,
 }
 
 /// Up to so many topics the dense sampler reaches a likelihood first (measured).
@@ -129,6 +133,14 @@ impl Config {
         sparse::sequence(self, corpus)
     }
 
+    /// Builds an iteration of the Metropolis-Hastings sampler: words, then documents.
+    ///
+    /// # Errors
+    /// None that parameters can cause.
+    pub fn mh(&self) -> Result<Sequence<Mh, impl Stages<Mh> + use<>>, SequenceError> {
+        mh::sequence(self)
+    }
+
     /// Returns the edges of a clock.
     pub(super) fn batch(&self, corpus: &Tokens) -> u64 {
         corpus.edges.div_ceil(self.clocks.max(1)).max(1)
@@ -181,7 +193,7 @@ impl Tokens {
         Ok(Self { of_documents, of_words, total, edges: source.num_edges() as u64 })
     }
 
-    /// Returns the capacities of the sparse sampler's counts, documents' and words'.
+    /// Returns the capacities of counts that are not dense rows, documents' and words'.
     #[must_use]
     pub fn capacities(&self, num_topics: usize) -> [Vec<u32>; 2] {
         let of = |tokens: &[u64]| tokens.iter().map(|&tokens| capacity(num_topics, tokens)).collect();
@@ -192,7 +204,8 @@ impl Tokens {
     ///
     /// # Errors
     /// A word with more than 2^24 tokens for `Dense`; for `Sparse` a document whose tokens of one topic could be more than
-    /// an entry holds, 2^32 / K and no fewer than 65,535.
+    /// an entry holds, 2^32 / K and no fewer than 65,535; for `Sparse` and `Mh` a word with more than 2^32 - 1 tokens, for `Mh`
+    /// such a document.
     pub fn check(&self, sampler: Sampler, num_topics: usize) -> Result<(), Error> {
         let most = |tokens: &[u64]| tokens.iter().copied().max().unwrap_or(0);
         match sampler {
@@ -204,10 +217,13 @@ impl Tokens {
                 let found = most(&self.of_documents);
                 Err(Error::setting("tokens of a document", found, "fewer for the sparse sampler with so many topics"))
             }
-            Sampler::Sparse if most(&self.of_words) > u64::from(u32::MAX) => {
+            Sampler::Mh if most(&self.of_documents) > u64::from(u32::MAX) => {
+                Err(Error::setting("tokens of a document", most(&self.of_documents), "4294967295 or fewer"))
+            }
+            Sampler::Sparse | Sampler::Mh if most(&self.of_words) > u64::from(u32::MAX) => {
                 Err(Error::setting("tokens of a word", most(&self.of_words), "4294967295 or fewer"))
             }
-            Sampler::Dense | Sampler::Sparse => Ok(()),
+            Sampler::Dense | Sampler::Sparse | Sampler::Mh => Ok(()),
         }
     }
 }

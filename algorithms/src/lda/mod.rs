@@ -10,30 +10,34 @@
 //! ```
 //!
 //! with n_dk, n_wk and n_k the tokens of topic k in the document, of the word, and in all, without the token itself. An
-//! iteration draws every token's topic anew. Both [`Sampler`]s do just that: [`dense`] weighs all topics with vector
-//! instructions, [`sparse`] those of the document.
+//! iteration draws every token's topic anew. [`Sampler`]s: [`dense`] weighs all topics with vector instructions, [`sparse`] those of
+//! the document; [`mh`] weighs two proposals, and so needs more iterations, each of which costs the same whatever K.
 //!
 //! The graph: documents, words, and for each word in a document an edge with the topics of its occurrences. n_dk and n_wk are
-//! changed in place, exclusively; n_k is a copy of the shared totals and the worker's own changes, merged each clock and
+//! changed in place, exclusively, or counted from the topics; n_k is a copy of the shared totals and the worker's own changes, merged each clock and
 //! looked at every few thousand tokens, so that it may be out of date by what other workers do within a clock.
 //!
-//! First topics: the first iteration draws most tokens' topics given the tokens placed before, the others' uniformly
+//! First topics: the first iteration draws most tokens' topics given the tokens placed before (for `mh` those of the word alone), the others' uniformly
 //! ([`Config::uniform_share`]). A chain may stay with two true topics in one of its own and another in halves; a few topics more
 //! than are expected make that rare, and change the others little.
 //!
-//! Input: how often words occur in documents. Memory, beside 2 bytes a token and 8 an edge: see [`Sampler`]. Not for: texts of a
+//! Input: how often words occur in documents. Memory, beside 2 bytes a token (4 for `mh`) and 8 an edge: see [`Sampler`]. Not for: texts of a
 //! few words, whose mixtures are as good as the prior.
 
+mod alias;
 pub mod coherence;
 mod config;
 pub mod counts;
 pub mod dense;
 mod fold_in;
 mod likelihood;
+pub mod mh;
 mod model;
 mod prior;
 mod program;
 pub mod sparse;
+
+use megagrid_stages::Item;
 
 pub use config::{Config, DEFAULT_CLOCKS, DEFAULT_UNIFORM_SHARE, DENSE_UP_TO, Sampler, Tokens};
 pub use fold_in::FoldIn;
@@ -49,6 +53,6 @@ pub fn edge_len(count: &u32) -> usize {
 }
 
 /// Sets an edge's first topics: none.
-pub fn fill_edge(_count: &u32, topics: &mut [u16]) {
-    topics.fill(UNASSIGNED);
+pub fn fill_edge<E: Item>(_count: &u32, topics: &mut [E]) {
+    bytemuck::cast_slice_mut(topics).fill(UNASSIGNED);
 }

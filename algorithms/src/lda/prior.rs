@@ -1,6 +1,6 @@
 //! The document prior, optimized: alpha that makes the document-topic counts most likely (Minka 2000's fixed point).
 
-use megagrid_stages::{Combine, GlobalSync, TotalView};
+use megagrid_stages::{Combine, GlobalSync, Item, TotalView};
 
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,17 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    /// Counts a document; `each` calls back with its topics and how many tokens they have.
+    pub(super) fn document(&mut self, num_topics: usize, each: impl FnOnce(&mut dyn FnMut(usize, usize))) {
+        self.topics.resize_with(num_topics, Vec::new);
+        let mut length = 0;
+        each(&mut |topic, count| {
+            length += count;
+            Self::count(&mut self.topics[topic], count);
+        });
+        Self::count(&mut self.lengths, length);
+    }
+
     fn count(row: &mut Vec<u32>, at: usize) {
         if row.len() <= at {
             row.resize(at + 1, 0);
@@ -62,26 +73,29 @@ pub struct FitPrior {
     pub num_topics: usize,
 }
 
-impl<D: TopicCounts, W: TopicCounts> GlobalSync<Lda<D, W>> for FitPrior {
+impl<D: TopicCounts, W: TopicCounts, E: Item> GlobalSync<Lda<D, W, E>> for FitPrior {
     const LEFT: bool = true;
 
     fn aggregate_left(&self, document: TotalView<'_, Document<D>>, worker: &mut Worker) {
         if self.prior == Prior::Fixed {
             return;
         }
-        let histogram = &mut worker.histogram;
-        histogram.topics.resize_with(self.num_topics, Vec::new);
-        let mut length = 0;
-        D::each(document.sync, self.num_topics, |topic, count| {
-            length += count as usize;
-            Histogram::count(&mut histogram.topics[topic], count as usize);
-        });
-        Histogram::count(&mut histogram.lengths, length);
+        let each = |count: &mut dyn FnMut(usize, usize)| {
+            D::each(document.sync, self.num_topics, |topic, tokens| count(topic, tokens as usize));
+        };
+        worker.histogram.document(self.num_topics, each);
     }
 
     fn apply(&self, total: Worker, global: &mut Topics) {
-        if self.prior != Prior::Fixed {
-            fit(&total.histogram, self.prior, global);
+        self.prior.fit(&total.histogram, global);
+    }
+}
+
+impl Prior {
+    /// Fits the prior to documents that were counted.
+    pub(super) fn fit(self, histogram: &Histogram, global: &mut Topics) {
+        if self != Self::Fixed {
+            fit(histogram, self, global);
         }
     }
 }

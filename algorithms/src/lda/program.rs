@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use megagrid_partition::SplitMix;
 use megagrid_stages::kernels::draw::Sums;
-use megagrid_stages::{Combine, Context, GlobalSync, Program, Slice, Store, Vertex, row_width};
+use megagrid_stages::{Combine, Context, GlobalSync, Item, Program, Slice, Store, Vertex, row_width};
 
 use super::counts::TopicCounts;
 
@@ -29,13 +29,13 @@ impl<S: Store> Vertex for Word<S> {
 }
 
 /// Topic modelling with topic counts kept in `D` at documents and in `W` at words. An edge carries the topics of a word's
-/// occurrences in a document.
-pub struct Lda<D, W>(PhantomData<(D, W)>);
+/// occurrences in a document, and what else a sampler keeps for each, as `E`.
+pub struct Lda<D, W, E = u16>(PhantomData<(D, W, E)>);
 
-impl<D: TopicCounts, W: TopicCounts> Program for Lda<D, W> {
+impl<D: TopicCounts, W: TopicCounts, E: Item> Program for Lda<D, W, E> {
     type Left = Document<D>;
     type Right = Word<W>;
-    type Edge = Slice<u16>;
+    type Edge = Slice<E>;
     type Worker = Worker;
     type Global = Topics;
 }
@@ -76,7 +76,7 @@ impl Topics {
 #[derive(Default, serde::Serialize, serde::Deserialize)]
 pub struct Worker {
     /// What this worker added to the topic totals since the last GlobalSync.
-    changes: Vec<i64>,
+    pub(super) changes: Vec<i64>,
     /// `1 / (n_k + V beta)` for each topic, as of the last refresh, and 0 for padding.
     #[serde(skip)]
     pub(super) inverse: Vec<f32>,
@@ -86,18 +86,21 @@ pub struct Worker {
     #[serde(skip)]
     pub(super) sums: Vec<Sums>,
     #[serde(skip)]
-    random: Random,
+    pub(super) random: Random,
     /// Scratch of the sparse sampler.
     #[serde(skip)]
     pub(super) word: super::sparse::WordScratch,
+    /// Scratch of the Metropolis-Hastings sampler.
+    #[serde(skip)]
+    pub(super) mh: super::mh::MhScratch,
     /// What the optimization of the document prior gathers.
     pub(super) histogram: super::prior::Histogram,
 }
 
 /// Random numbers of a clock.
-struct Random {
+pub(super) struct Random {
     seed: Option<u64>,
-    numbers: SplitMix,
+    pub(super) numbers: SplitMix,
 }
 
 impl Default for Random {
@@ -122,9 +125,9 @@ impl Worker {
     /// Copies the totals that this worker sees, shared ones and its own changes, and seeds random numbers for the clock.
     #[cold]
     pub(super) fn refresh(&mut self, global: &Topics, seed: u64, tokens: u32) {
-        let (num_topics, width) = (global.num_topics(), global.alpha.len());
+        let width = global.alpha.len();
         self.fresh = tokens;
-        self.changes.resize(num_topics, 0);
+        self.begin(global, seed);
         self.inverse.resize(width, 0.0);
         self.sums.resize(width / 16, [0.0; 16]);
         let prior = global.num_words as f32 * global.beta;
@@ -132,6 +135,11 @@ impl Worker {
             // With slack a worker may have removed tokens that it does not see in the totals yet.
             *inverse = 1.0 / ((total + change).max(0) as f32 + prior);
         }
+    }
+
+    /// Makes room for changes, and seeds random numbers for the clock.
+    pub(super) fn begin(&mut self, global: &Topics, seed: u64) {
+        self.changes.resize(global.num_topics(), 0);
         if self.random.seed != Some(seed) {
             self.random = Random { seed: Some(seed), numbers: SplitMix::new(seed, 0) };
         }
@@ -163,7 +171,7 @@ pub(super) fn without_one(inverse: f32) -> f32 {
 /// Adds the workers' changes to the topic totals.
 pub struct MergeTotals;
 
-impl<D: TopicCounts, W: TopicCounts> GlobalSync<Lda<D, W>> for MergeTotals {
+impl<D: TopicCounts, W: TopicCounts, E: Item> GlobalSync<Lda<D, W, E>> for MergeTotals {
     fn apply(&self, total: Worker, global: &mut Topics) {
         global.totals.iter_mut().zip(&total.changes).for_each(|(total, change)| *total += change);
         debug_assert!(global.totals.iter().all(|&total| total >= 0), "a topic has no fewer than 0 tokens");

@@ -1,11 +1,12 @@
 //! The samplers of LDA, which are different programs, behind one trait.
 
 use megagrid_algorithms::lda::counts::{Packed, Table, TopicCounts};
+use megagrid_algorithms::lda::mh::{CountTopics, Token};
 use megagrid_algorithms::lda::{Config, Lda, Sampler, Tokens, edge_len, fill_edge};
 use megagrid_datasets::Edges;
 use megagrid_engine::plan::Plan;
-use megagrid_engine::{EdgeInput, Input, Settings};
-use megagrid_stages::{Error, Row, Sequence, Stages};
+use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_stages::{Error, Item, Row, Sequence, Stages};
 
 /// One sampler.
 pub trait Form {
@@ -13,18 +14,25 @@ pub trait Form {
     type Documents: TopicCounts;
     /// How words keep theirs.
     type Words: TopicCounts;
+    /// What it keeps for each token.
+    type Token: Item;
     /// Its name.
     const SAMPLER: Sampler;
+    /// How often an iteration visits each edge.
+    const VISITS: u64 = 1;
 
     /// Builds the stages of an iteration.
     fn sequence(
         config: &Config,
         tokens: &Tokens,
     ) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, Error>;
+
+    /// Brings the counts of documents and words up to date, to be looked at.
+    fn count(_: &Engine<ProgramOf<Self>>) {}
 }
 
 /// The program of a form.
-pub type ProgramOf<F> = Lda<<F as Form>::Documents, <F as Form>::Words>;
+pub type ProgramOf<F> = Lda<<F as Form>::Documents, <F as Form>::Words, <F as Form>::Token>;
 
 /// Over all topics.
 pub struct Dense;
@@ -32,6 +40,7 @@ pub struct Dense;
 impl Form for Dense {
     type Documents = Row<f32>;
     type Words = Row<f32>;
+    type Token = u16;
     const SAMPLER: Sampler = Sampler::Dense;
 
     fn sequence(
@@ -48,6 +57,7 @@ pub struct Sparse;
 impl Form for Sparse {
     type Documents = Packed;
     type Words = Table;
+    type Token = u16;
     const SAMPLER: Sampler = Sampler::Sparse;
 
     fn sequence(
@@ -58,13 +68,33 @@ impl Form for Sparse {
     }
 }
 
+/// By one proposal of a document and one of a word.
+pub struct Mh;
+
+impl Form for Mh {
+    type Documents = Table;
+    type Words = Table;
+    type Token = Token;
+    const SAMPLER: Sampler = Sampler::Mh;
+    const VISITS: u64 = 2;
+
+    fn sequence(config: &Config, _: &Tokens) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, Error> {
+        config.mh()
+    }
+
+    fn count(engine: &Engine<ProgramOf<Self>>) {
+        engine.visit_left(&CountTopics);
+        engine.visit_right(&CountTopics);
+    }
+}
+
 /// The counts that each vertex needs room for, left and right; `None` where it has one of each topic.
 pub struct Capacities(Option<[Vec<u32>; 2]>);
 
 impl Capacities {
     /// Sizes the counts of a form.
     pub fn of<F: Form>(config: &Config, tokens: &Tokens) -> Self {
-        Self((F::SAMPLER == Sampler::Sparse).then(|| tokens.capacities(config.num_topics)))
+        Self((F::SAMPLER != Sampler::Dense).then(|| tokens.capacities(config.num_topics)))
     }
 
     /// Describes documents as a form's input.
@@ -90,6 +120,7 @@ pub fn plan(
     match sampler {
         Sampler::Dense => plan_of::<Dense>(config, tokens, edges, settings),
         Sampler::Sparse => plan_of::<Sparse>(config, tokens, edges, settings),
+        Sampler::Mh => plan_of::<Mh>(config, tokens, edges, settings),
     }
 }
 

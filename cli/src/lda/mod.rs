@@ -23,7 +23,7 @@ use crate::input;
 use crate::record::Phases;
 use crate::session;
 use corpus::{NewDocuments, Unseen, Words};
-use form::{Dense, Sparse};
+use form::{Dense, Mh, Sparse};
 pub use train::{Job, Trained};
 
 /// Topics, if nothing is said.
@@ -39,6 +39,8 @@ pub enum Sampler {
     Dense,
     /// Over the topics of a document, and the rest at once.
     Sparse,
+    /// Metropolis-Hastings, two proposals for each token and iteration: for several thousand topics, with more iterations.
+    Mh,
 }
 
 /// The prior weight of a topic in a document: a number, or a sum that all topics share.
@@ -148,7 +150,8 @@ pub struct Options {
     /// Top words of each topic that are shown and whose coherence is measured; 0: none, and edges need not be kept.
     #[arg(long, default_value_t = 10, value_name = "N")]
     pub top_words: usize,
-    /// Part of an iteration between two clocks, at each of which topic totals are merged: above 0, at most 1.
+    /// Part of an iteration between two clocks, at each of which topic totals are merged: above 0, at most 1. The sampler mh merges
+    /// them after words and after documents instead.
     #[arg(
         long,
         default_value_t = 1.0 / DEFAULT_CLOCKS as f64,
@@ -185,6 +188,7 @@ impl Options {
             Sampler::Auto => lda::Sampler::fastest(self.topics),
             Sampler::Dense => lda::Sampler::Dense,
             Sampler::Sparse => lda::Sampler::Sparse,
+            Sampler::Mh => lda::Sampler::Mh,
         }
     }
 
@@ -227,6 +231,7 @@ pub fn train(job: Job, common: &Common, resolved: serde_json::Value, phases: Pha
     match job.sampler {
         lda::Sampler::Dense => train::train::<Dense>(job, common, resolved, phases),
         lda::Sampler::Sparse => train::train::<Sparse>(job, common, resolved, phases),
+        lda::Sampler::Mh => train::train::<Mh>(job, common, resolved, phases),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Training with either sampler.
+//! Training with any sampler.
 
 use std::path::Path;
 use std::time::Instant;
@@ -106,12 +106,13 @@ pub fn train<F: Form>(
     let mut session = Session::begin(common, "lda", resolved, Start { input, machine, done, phases }, iterations);
     let mut before = f64::INFINITY;
     engine.run(iterations, |report, engine| {
-        let report = &in_tokens(report, &tokens);
+        let report = &in_tokens::<F>(report, &tokens);
         let is_due = report.iteration == 1 || report.iteration.is_multiple_of(evaluate_every);
         if !is_due && report.iteration < iterations {
             return session.unmeasured(report, engine);
         }
         session.iteration(report, engine, || {
+            F::count(engine);
             engine.collect()?;
             if !common.is_first() {
                 return Ok(None);
@@ -122,13 +123,14 @@ pub fn train<F: Form>(
         })
     })?;
     let record = session.end()?;
+    F::count(&engine);
     engine.collect()?;
     Ok(Trained { record, model: model::<F>(&engine), names, edges, checksum, top_words })
 }
 
 /// Counts tokens in the place of edges, each of which has all its tokens drawn.
-fn in_tokens(report: &IterationReport, tokens: &Tokens) -> IterationReport {
-    let updates = u128::from(report.updates) * u128::from(tokens.total) / u128::from(tokens.edges.max(1));
+fn in_tokens<F: Form>(report: &IterationReport, tokens: &Tokens) -> IterationReport {
+    let updates = u128::from(report.updates) * u128::from(tokens.total) / u128::from(tokens.edges.max(1) * F::VISITS);
     IterationReport { updates: updates as u64, ..report.clone() }
 }
 

@@ -71,7 +71,7 @@ fn the_record_counts_tokens_and_evaluates_when_asked_to() {
 #[test]
 fn models_hold_every_token_once_and_topics_are_listed() {
     let place = Place::new();
-    for (sampler, name) in [("dense", "d"), ("sparse", "s")] {
+    for (sampler, name) in [("dense", "d"), ("sparse", "s"), ("mh", "m")] {
         let model = train(&place, name, &["--sampler", sampler]);
         let totals = read_npy::<u64>(&Path::new(&model).join("topic_tokens.npy"), 1).unwrap().values;
         assert_eq!(totals.iter().sum::<u64>(), 1200);

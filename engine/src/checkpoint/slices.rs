@@ -16,7 +16,6 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::io;
 use super::manifest::{FileEntry, Manifest};
 use super::roles::{Hashing, wait};
-use crate::grid::{Edges, Id, LocalEdges};
 use crate::{Engine, Error};
 
 const NAME: &str = "edges.bin";
@@ -31,34 +30,18 @@ struct Place {
 
 /// Returns the edges of a right shard in the order of the file.
 fn places<P: Program>(engine: &Engine<P>, shard: usize) -> Vec<Place> {
+    let (plan, grid) = (engine.plan(), &engine.shared.grid);
+    let (edges, first_right) = (&grid.columns[shard].edges, plan.right.rows(shard).start);
     let mut places = Vec::new();
-    match &engine.shared.grid.columns[shard].edges {
-        Edges::Narrow(edges) => collect(engine, shard, edges, &mut places),
-        Edges::Wide(edges) => collect(engine, shard, edges, &mut places),
+    for block in 0..edges.blocks().len() {
+        let first_left = plan.left.rows(block % grid.left_shards).start;
+        edges.each_edge(block, |left, right, items| {
+            places.push(Place { right: first_right + right, left: first_left + left, items });
+        });
     }
     // Stable: with the plan that it had, a run gets every slice back where it was.
     places.sort_by_key(|place| (place.right, place.left, place.items.len()));
     places
-}
-
-fn collect<P: Program, I: Id>(engine: &Engine<P>, shard: usize, edges: &LocalEdges<I>, into: &mut Vec<Place>) {
-    let plan = engine.plan();
-    let first_right = plan.right.rows(shard).start;
-    for (at, block) in edges.blocks().iter().enumerate() {
-        let first_left = plan.left.rows(at % engine.shared.grid.left_shards).start;
-        let rights: Vec<I> = if edges.grouped() {
-            let degrees =
-                edges.runs(block).iter().flat_map(|run| std::iter::repeat_n(run.degree, run.vertices as usize));
-            let vertices = edges.right(block).iter().zip(degrees);
-            vertices.flat_map(|(&right, degree)| std::iter::repeat_n(right, degree as usize)).collect()
-        } else {
-            edges.right(block).to_vec()
-        };
-        let slices = edges.slice_offsets(block).windows(2).map(|ends| ends[0] as usize..ends[1] as usize);
-        for ((left, right), items) in edges.left(block).iter().zip(rights).zip(slices) {
-            into.push(Place { right: first_right + right.index(), left: first_left + left.index(), items });
-        }
-    }
 }
 
 /// Returns a digest of the ends and the lengths of all slices.

@@ -193,6 +193,12 @@ impl<I: Id> LocalEdges<I> {
         &self.slice_offsets[block.edges.start..block.edges.end + 1]
     }
 
+    /// Returns where the items of the column's `edge`th edge begin.
+    #[inline(always)]
+    pub fn first_item(&self, edge: usize) -> usize {
+        if self.slice_offsets.is_empty() { edge } else { self.slice_offsets[edge] as usize }
+    }
+
     /// Returns the bytes of ids and runs.
     pub fn bytes(&self) -> usize {
         (self.left.capacity() + self.right.capacity()) * size_of::<I>()

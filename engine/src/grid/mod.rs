@@ -5,6 +5,7 @@ mod build;
 mod disjoint;
 mod hold;
 mod order;
+mod places;
 mod rows;
 
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub use block::{Block, Id, LocalEdges, Run};
 pub use disjoint::{Disjoint, Fixed, HeldRows, Owned, Runtime, Shared, Walk, Width};
 pub use hold::Hold;
 pub use order::RowOrder;
+pub(crate) use places::places;
+pub use places::{Places, row_of_blocks};
 pub use rows::{Capacities, OwnedRow, OwnedRows, Role, SharedRows, VertexArrays};
 
 pub use build::EdgeInput;
@@ -100,6 +103,8 @@ pub struct Grid<P: Program> {
     pub orders: [RowOrder; 2],
     /// The right shards' edges.
     pub columns: Vec<Column<P>>,
+    /// Where the items of each vertex's edges are, by shard, left and right; empty on a side where no stage asks.
+    pub places: [Box<[Places]>; 2],
     /// Left shards, and so blocks of a column for each layer.
     pub left_shards: usize,
     /// What hot loops are compiled for.
@@ -107,10 +112,11 @@ pub struct Grid<P: Program> {
 }
 
 impl<P: Program> Grid<P> {
-    /// Returns the bytes of edges.
+    /// Returns the bytes of edges, and of where those of each vertex are.
     #[must_use]
     pub fn edge_bytes(&self) -> usize {
-        self.columns.iter().map(|column| column.edges.bytes() + column.data.bytes()).sum()
+        let places = self.places.iter().flatten().map(Places::bytes).sum::<usize>();
+        places + self.columns.iter().map(|column| column.edges.bytes() + column.data.bytes()).sum::<usize>()
     }
 
     /// Returns the bytes of rows, and of where they are.

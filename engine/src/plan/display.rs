@@ -90,6 +90,7 @@ impl Plan {
 fn kind(kind: StageKind) -> String {
     match kind {
         StageKind::Exchange(left, right) => format!("exchange {left:?} left, {right:?} right"),
+        StageKind::Incident(side) => format!("incident on the {side} side, whole vertices"),
         StageKind::Apply(side) => format!("apply on the {side} side"),
         StageKind::GlobalSync(..) => "global sync".to_owned(),
         StageKind::Deliver(side) => format!("deltas of the {side} side to their masters' process"),

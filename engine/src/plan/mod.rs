@@ -37,6 +37,8 @@ pub struct Input<'i> {
     pub edges: u64,
     /// Bytes that a block touches for each row, left and right: the synced data and what is written.
     pub row_bytes: [usize; 2],
+    /// Bytes of the data of all edges.
+    pub edge_bytes: u64,
     /// Whether both sides index the same vertices.
     pub square: bool,
     /// Worker threads of all processes.
@@ -102,11 +104,12 @@ impl Plan {
     ///
     /// # Errors
     /// Mini-batches of edges of different sizes, or within each other; on a square graph an Exchange that changes both ends,
-    /// or one in place.
+    /// or one in place; an Incident in several processes.
     pub fn make(stages: Vec<StageInfo>, body: &[Outline], input: &Input<'_>) -> Result<Self, Error> {
         if input.square {
             check_square(&stages)?;
         }
+        check_processes(&stages, input.processes.count)?;
         let layers = layers(body, input.edges)?;
         let weights = [0, 1].map(|side| Weights::new((0..input.rows[side]).map(|row| input.degrees[side](row))));
         let bounds = [Side::Left, Side::Right].map(|side| batch_bounds(&weights[index(side)], body, side));
@@ -120,7 +123,8 @@ impl Plan {
         let owned = owned_sides(&stages, &schedules, input.square);
         let edges_per_layer = input.edges / layers as u64;
         let rotates = schedules.contains(&Some(Schedule::Rotation));
-        let sizing = sizing(input, (grouped, rotates), owned, edges_per_layer, &bounds);
+        let mut sizing = sizing(input, (grouped, rotates), owned, edges_per_layer, &bounds);
+        fit_edges(&mut sizing, input, &stages, &bounds);
         let left = shape::shards(&weights[0], &bounds[0], sizing[0], input.workers);
         let mut right = shape::shards(&weights[1], &bounds[1], sizing[1], input.workers);
         if rotates {
@@ -180,6 +184,12 @@ fn check_square(stages: &[StageInfo]) -> Result<(), Error> {
     stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::SquareUpdate { stage: stage.name.clone() }))
 }
 
+/// Refuses what needs all edges of a vertex of either side where processes have a part of them each.
+fn check_processes(stages: &[StageInfo], processes: usize) -> Result<(), Error> {
+    let refused = |stage: &&StageInfo| processes > 1 && matches!(stage.kind, StageKind::Incident(_));
+    stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::EdgesOfProcesses { stage: stage.name.clone() }))
+}
+
 /// Tells whether edges are stored by right vertex rather than as shuffled pairs.
 fn grouped(stages: &[StageInfo]) -> Result<bool, Error> {
     let shuffled = stages.iter().find(|stage| schedule::rotates(stage.kind) && !stage.grouped);
@@ -222,7 +232,7 @@ fn owned_sides(stages: &[StageInfo], schedules: &[Option<Schedule>], square: boo
         match (stage.kind, schedule) {
             (StageKind::Exchange(..), Some(Schedule::Owned { side, .. })) => owned[index(*side)] = true,
             (StageKind::Exchange(..), _) => owned[0] = true,
-            (StageKind::Apply(side), _) => owned[index(side)] = true,
+            (StageKind::Incident(side) | StageKind::Apply(side), _) => owned[index(side)] = true,
             (StageKind::GlobalSync(left, right), _) => {
                 owned[0] |= left;
                 owned[1] |= right;
@@ -321,6 +331,28 @@ fn sizing(
         let shards_per_chunk = shards[side].div_ceil(chunks * batches[side]);
         Sizing { chunks, shards_per_chunk, max_rows: 1 << 16 }
     })
+}
+
+/// Cuts the sides whose vertices are visited with all their edges so that the data of a shard's edges fit a cache. Where no
+/// Exchange runs on blocks, rows need not.
+fn fit_edges(sizing: &mut [Sizing; 2], input: &Input<'_>, stages: &[StageInfo], bounds: &[Vec<usize>; 2]) {
+    if !input.grid {
+        return;
+    }
+    let exchanges = stages.iter().any(|stage| matches!(stage.kind, StageKind::Exchange(..)));
+    let most = ((input.edges / MIN_BLOCK_EDGES) as f64).sqrt() as usize;
+    let fitting = (input.edge_bytes as usize).div_ceil(input.topology.l2_bytes / CACHE_SHARE).min(most);
+    for side in [Side::Left, Side::Right] {
+        if stages.iter().any(|stage| stage.kind == StageKind::Incident(side)) {
+            let sizing = &mut sizing[index(side)];
+            sizing.chunks = input.workers;
+            let batches = (bounds[index(side)].len() - 1).max(1);
+            sizing.shards_per_chunk = sizing.shards_per_chunk.max(fitting.div_ceil(input.workers * batches));
+            if !exchanges {
+                sizing.max_rows = 1 << 16;
+            }
+        }
+    }
 }
 
 /// Enlarges shards until a block averages enough edges, first the side with more shards.

@@ -19,6 +19,8 @@ pub struct StageInfo {
 pub enum StageKind {
     /// Runs on edges, with these access modes left and right.
     Exchange(Mode, Mode),
+    /// Runs on the vertices of a side with the data of all their edges.
+    Incident(Side),
     /// Runs on the vertices of a side.
     Apply(Side),
     /// Folds contexts, and the vertices of the sides marked (left, right).

@@ -162,6 +162,12 @@ pub fn tasks(
                     })
                     .collect(),
                 (StageKind::Exchange(..), None) => Vec::new(),
+                (StageKind::Incident(Side::Left), _) => {
+                    lefts().map(|shard| whole(shard..shard + 1, scope.right.clone())).collect()
+                }
+                (StageKind::Incident(Side::Right), _) => {
+                    rights().map(|shard| whole(scope.left.clone(), shard..shard + 1)).collect()
+                }
                 (StageKind::Apply(Side::Left) | StageKind::Publish(Side::Left), _) => {
                     lefts().map(|shard| whole(shard..shard + 1, 0..0)).collect()
                 }

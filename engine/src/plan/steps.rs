@@ -230,6 +230,8 @@ impl Builder<'_> {
             StageKind::Apply(side) if plan.schedules.iter().flatten().any(|schedule| schedule.reaches(side)) => {
                 After::All
             }
+            // It changes the data of edges that other workers' shards of the other side have as well.
+            StageKind::Incident(_) => After::All,
             // A process's deltas are whole when its workers have ended; rows that travelled are at home when all have.
             StageKind::Deliver(_) | StageKind::TakeRows | StageKind::SendChanges => After::Process,
             StageKind::Exchange(..) if plan.before(stage).is_some() => After::Process,

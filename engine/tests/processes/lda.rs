@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use megagrid_algorithms::lda::counts::TopicCounts;
 use megagrid_algorithms::lda::{Config, Lda, Sampler, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{EdgeInput, Engine, Error, Input, Settings};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{Sequence, Stages};
 
@@ -91,6 +91,7 @@ fn train(edges: &GroupedEdges<u32>, sampler: Sampler, (processes, workers): (usi
                 let capacities = [Some(&left[..]), Some(&right[..])];
                 run(edges, &config.sparse(&tokens).unwrap(), &config, capacities, &settings)
             }
+            Sampler::Mh => unreachable!("it runs in one process"),
         }
     })
 }
@@ -108,4 +109,21 @@ fn topic_models_end_at_the_same_likelihood_in_every_shape() {
             assert_eq!(first.to_bits(), second.to_bits(), "{sampler:?}, {shape:?}: a second run");
         }
     }
+}
+
+#[test]
+fn a_sampler_that_needs_whole_documents_and_words_is_refused() {
+    let edges = corpus();
+    let config = Config::new(TOPICS);
+    let [left, right] = Tokens::count(&edges).unwrap().capacities(TOPICS);
+    let refused = local::run(2, |peers| {
+        let capacities = [Some(&left[..]), Some(&right[..])];
+        let input = Input { source: &edges, edge: EdgeInput { len: &edge_len, fill: &fill_edge }, capacities };
+        let settings = settings(peers, 1, TOPICS);
+        match megagrid_engine::plan(&input, &config.mh().unwrap(), &settings) {
+            Err(error @ Error::EdgesOfProcesses { .. }) => error.to_string(),
+            other => panic!("expected a refusal, found {other:?}"),
+        }
+    });
+    assert!(refused.contains("Words") && refused.contains("one process"), "{refused}");
 }

@@ -1,0 +1,148 @@
+//! Stages on a vertex and the data of all its edges.
+//!
+//! The data of a vertex's edges are copied together, shown to the stage, and copied back, from a column that is held as a
+//! whole or from a row of blocks that is laid out one after the other. Shards are sized so that both stay in a cache.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use megagrid_stages::simd::Kernel;
+use megagrid_stages::{Context, EdgeItem, Incident, Program, Store, UpdateView, Vertex};
+
+use super::{RunStage, Site};
+use crate::grid::{Grid, OwnedRows, Places, row_of_blocks};
+use crate::plan::{Plan, Task};
+
+/// Memory of a task, kept from one to the next.
+pub struct Scratch<P: Program> {
+    /// A left shard's blocks, one after the other.
+    row: Vec<EdgeItem<P>>,
+    /// The items of the vertex at hand.
+    vertex: Vec<EdgeItem<P>>,
+}
+
+impl<P: Program> Default for Scratch<P> {
+    fn default() -> Self {
+        Self { row: Vec::new(), vertex: Vec::new() }
+    }
+}
+
+/// Scratch for as many tasks as run at a time.
+struct Pool<P: Program>(Mutex<Vec<Scratch<P>>>);
+
+impl<P: Program> Pool<P> {
+    /// Lends scratch for a task.
+    fn with<R>(&self, run: impl FnOnce(&mut Scratch<P>) -> R) -> R {
+        let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scratch = free().pop().unwrap_or_default();
+        let result = run(&mut scratch);
+        free().push(scratch);
+        result
+    }
+}
+
+/// A stage on the left side.
+pub struct IncidentLeft<P: Program, A>(Arc<A>, Pool<P>);
+/// A stage on the right side.
+pub struct IncidentRight<P: Program, A>(Arc<A>, Pool<P>);
+
+impl<P: Program, A> IncidentLeft<P, A> {
+    pub fn new(stage: &Arc<A>) -> Self {
+        Self(Arc::clone(stage), Pool(Mutex::default()))
+    }
+}
+
+impl<P: Program, A> IncidentRight<P, A> {
+    pub fn new(stage: &Arc<A>) -> Self {
+        Self(Arc::clone(stage), Pool(Mutex::default()))
+    }
+}
+
+impl<P: Program, A: Incident<P, P::Left>> RunStage<P> for IncidentLeft<P, A> {
+    fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
+        self.1.with(|scratch| visit_left(&*self.0, (site.grid, site.plan), task.left.start, scratch, cx))
+    }
+}
+
+impl<P: Program, A: Incident<P, P::Right>> RunStage<P> for IncidentRight<P, A> {
+    fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
+        self.1.with(|scratch| visit_right(&*self.0, site.grid, task.right.start, scratch, cx))
+    }
+}
+
+/// Runs a stage on the vertices of a left shard, and returns the number of their edges; `None`: a hold was refused and
+/// nothing was changed.
+pub fn visit_left<P: Program, A: Incident<P, P::Left>>(
+    stage: &A,
+    (grid, plan): (&Grid<P>, &Plan),
+    shard: usize,
+    scratch: &mut Scratch<P>,
+    cx: &mut Context<'_, P>,
+) -> Option<u64> {
+    let rows = grid.left.try_own(grid.left_pieces.of(shard..shard + 1))?;
+    let own = |(column, block): (usize, usize)| grid.columns[column].data.try_own(block..block + 1);
+    let mut blocks: Vec<_> = row_of_blocks(plan, shard).map(own).collect::<Option<_>>()?;
+    let Scratch { row, vertex } = scratch;
+    row.clear();
+    blocks.iter().for_each(|block| row.extend_from_slice(block));
+    let places = &grid.places[0][shard];
+    grid.level.run(VisitRows { stage, rows, places, items: row, vertex, cx });
+    let mut rest = &row[..];
+    for block in &mut blocks {
+        let (items, after) = rest.split_at(block.len());
+        block.copy_from_slice(items);
+        rest = after;
+    }
+    let edges = |(column, block): (usize, usize)| grid.columns[column].edges.blocks()[block].edges.len() as u64;
+    Some(row_of_blocks(plan, shard).map(edges).sum())
+}
+
+/// Runs a stage on the vertices of a right shard, and returns the number of their edges; `None`: a hold was refused and
+/// nothing was changed.
+pub fn visit_right<P: Program, A: Incident<P, P::Right>>(
+    stage: &A,
+    grid: &Grid<P>,
+    shard: usize,
+    scratch: &mut Scratch<P>,
+    cx: &mut Context<'_, P>,
+) -> Option<u64> {
+    let rows = grid.right.try_own(grid.right_pieces.of(shard..shard + 1))?;
+    let column = &grid.columns[shard];
+    let mut items = column.data.try_own(0..column.data.num_pieces())?;
+    let places = &grid.places[1][shard];
+    grid.level.run(VisitRows { stage, rows, places, items: &mut items, vertex: &mut scratch.vertex, cx });
+    Some(column.edges.blocks().last().map_or(0, |block| block.edges.end as u64))
+}
+
+/// The vertices of a shard with everything that they need held.
+struct VisitRows<'k, 'h, 'c, P: Program, V: Vertex, A> {
+    stage: &'k A,
+    rows: OwnedRows<'h, V>,
+    places: &'k Places,
+    items: &'k mut [EdgeItem<P>],
+    vertex: &'k mut Vec<EdgeItem<P>>,
+    cx: &'k mut Context<'c, P>,
+}
+
+impl<P: Program, V: Vertex, A: Incident<P, V>> Kernel for VisitRows<'_, '_, '_, P, V, A> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { stage, mut rows, places, items, vertex, cx } = self;
+        // A context that no pointer leads to stays in registers while the rows are written.
+        let mut at_hand = std::mem::take(cx.worker);
+        let mut near = Context::<P> { worker: &mut at_hand, ..*cx };
+        let first = rows.rows.start;
+        for row in rows.each_row() {
+            let places = places.of(row.row - first);
+            vertex.clear();
+            vertex.extend(places.iter().map(|&place| items[place as usize]));
+            let view = UpdateView { sync: V::Sync::view_mut(row.sync), mirror: V::Mirror::view_mut(row.mirror) };
+            stage.visit(view, vertex, &mut near);
+            for (item, &place) in vertex.iter().zip(places) {
+                items[place as usize] = *item;
+            }
+        }
+        *cx.worker = at_hand;
+    }
+}

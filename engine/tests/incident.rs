@@ -1,0 +1,224 @@
+//! Stages on a vertex with the data of all its edges: every item once, on either side, whatever the plan.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use megagrid_engine::plan::{After, StageKind};
+use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
+use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
+use megagrid_stages::{
+    BatchSize, Context, Error, Exchange, Incident, Program, Sequence, Slice, Stages, Update, UpdateView, Value, Vertex,
+    View,
+};
+
+/// Sums what its edges carry.
+struct Sums;
+
+impl Vertex for Sums {
+    type Sync = Value<u64>;
+    type Delta = ();
+    type Master = ();
+    type Mirror = ();
+}
+
+struct Summing;
+
+impl Program for Summing {
+    type Left = Sums;
+    type Right = Sums;
+    type Edge = Slice<u32>;
+    type Worker = ();
+    type Global = ();
+}
+
+/// Replaces each item by a mix of it and the sum of all of the vertex, which depends on no order.
+struct Spread(u32);
+
+impl Incident<Summing, Sums> for Spread {
+    fn visit(&self, vertex: UpdateView<'_, Sums>, items: &mut [u32], _: &mut Context<'_, Summing>) {
+        let sum = items.iter().fold(self.0, |sum, item| sum.wrapping_add(*item));
+        items.iter_mut().for_each(|item| *item = item.wrapping_mul(0x9e37_79b1) ^ sum.rotate_left(7));
+        *vertex.sync = u64::from(sum) << 32 | items.len() as u64;
+    }
+}
+
+/// Changes each item by itself, edges in random order.
+struct Stir;
+
+impl Exchange<Summing> for Stir {
+    type Left = Update;
+    type Right = Update;
+
+    fn exchange(
+        &self,
+        _: View<'_, Update, Sums>,
+        _: View<'_, Update, Sums>,
+        items: &mut [u32],
+        _: &mut Context<'_, Summing>,
+    ) {
+        items.iter_mut().for_each(|item| *item = item.rotate_left(5));
+    }
+}
+
+const LEFT: usize = 300;
+const RIGHT: usize = 90;
+
+/// Edges of 0 to 4 items; some vertices have many, some none.
+fn graph(seed: u64) -> EdgeList<u32> {
+    let mut random = SplitMix::new(seed, 0);
+    let mut pairs = BTreeMap::new();
+    for _ in 0..4000 {
+        let right = random.below(RIGHT as u64 - 2).min(random.below(RIGHT as u64));
+        pairs.insert((random.below(LEFT as u64 - 10) as u32, right as u32), random.below(5) as u32);
+    }
+    let mut edges = EdgeList { num_left: LEFT, num_right: RIGHT, ..EdgeList::default() };
+    for ((left, right), len) in pairs {
+        edges.left.push(left);
+        edges.right.push(right);
+        edges.data.push(len);
+    }
+    edges
+}
+
+/// The first items of an edge, by its length alone, so that they can be known here.
+fn first(len: u32) -> Vec<u32> {
+    (0..len).map(|item| 1 + len + item * item).collect()
+}
+
+/// What the stages come to: the vertices' sums by a loop over all edges.
+fn expected(edges: &EdgeList<u32>, iterations: u64, stirs: bool) -> [Vec<u64>; 2] {
+    let mut items: Vec<Vec<u32>> = edges.data.iter().map(|&len| first(len)).collect();
+    let mut found = [vec![0; LEFT], vec![0; RIGHT]];
+    for _ in 0..iterations {
+        for (side, ends, salt) in [(0, &edges.left, 1), (1, &edges.right, 2)] {
+            let mut sums = vec![(salt, 0); found[side].len()];
+            for (items, &end) in items.iter().zip(ends) {
+                let sum = &mut sums[end as usize];
+                items.iter().for_each(|item| *sum = (u32::wrapping_add(sum.0, *item), sum.1 + 1));
+            }
+            for (items, &end) in items.iter_mut().zip(ends) {
+                let sum = sums[end as usize].0;
+                items.iter_mut().for_each(|item| *item = item.wrapping_mul(0x9e37_79b1) ^ sum.rotate_left(7));
+            }
+            found[side] = sums.iter().map(|&(sum, len)| u64::from(sum) << 32 | len).collect();
+        }
+        if stirs {
+            items.iter_mut().flatten().for_each(|item| *item = item.rotate_left(5));
+        }
+    }
+    found
+}
+
+fn check<S: Stages<Summing>>(edges: &EdgeList<u32>, sequence: &Sequence<Summing, S>, stirs: bool, settings: &Settings) {
+    let source = GroupedEdges::new(edges.clone(), &[Side::Left, Side::Right]);
+    let fill = |len: &u32, items: &mut [u32]| items.copy_from_slice(&first(*len));
+    let input =
+        Input { source: &source, edge: EdgeInput { len: &|len| *len as usize, fill: &fill }, capacities: [None; 2] };
+    let mut engine = Engine::<Summing>::bipartite(&input, sequence, (), settings).unwrap();
+    engine.run(3, |_, _| ControlFlow::Continue(())).unwrap();
+    let what = format!("{} workers, slack {:?}, grid {}", settings.workers, settings.slack, settings.grid);
+    let [left, right] = expected(edges, 3, stirs);
+    assert!((0..LEFT).all(|id| *engine.left().sync(id) == left[id]), "left, {what}");
+    assert!((0..RIGHT).all(|id| *engine.right().sync(id) == right[id]), "right, {what}");
+    // Between iterations the stages run on what is there, and the estimate covers what was allocated.
+    engine.visit_left(&Spread(1));
+    let [left, _] = expected(edges, 4, stirs);
+    assert!((0..LEFT).all(|id| *engine.left().sync(id) == left[id]), "left, between iterations, {what}");
+    let (used, estimate) = (engine.grid().edge_bytes() + engine.grid().vertex_bytes(), engine.plan().memory_bytes);
+    assert!(used as u64 <= 2 * estimate + 100_000, "{used} bytes, {estimate} expected");
+}
+
+fn each_setting(mut see: impl FnMut(&Settings)) {
+    for workers in 1..=3 {
+        for slack in [Some(0), Some(2), None] {
+            for grid in [true, false] {
+                let topology = Topology { l2_bytes: 4 << 10, ..Topology::synthetic(1, workers) };
+                see(&Settings { workers, slack, grid, topology, ..Settings::default() });
+            }
+        }
+    }
+}
+
+#[test]
+fn both_sides_see_and_change_all_items_of_their_edges() {
+    let edges = graph(1);
+    let sequence = Sequence::new().incident_left(Spread(1)).incident_right(Spread(2)).build().unwrap();
+    each_setting(|settings| check(&edges, &sequence, false, settings));
+}
+
+#[test]
+fn data_that_an_exchange_changes_is_seen() {
+    let edges = graph(2);
+    let sequence = Sequence::new().incident_left(Spread(1)).incident_right(Spread(2)).exchange(Stir).build().unwrap();
+    each_setting(|settings| {
+        // With slack an Exchange may begin while others are still at the stage before it.
+        if settings.slack == Some(0) {
+            check(&edges, &sequence, true, settings);
+        }
+    });
+}
+
+#[test]
+fn batches_of_its_own_side_hold_whole_vertices() {
+    let edges = graph(3);
+    let sequence = Sequence::new()
+        .mini_batch(BatchSize::Vertices(Side::Left, 70), |b| b.incident_left(Spread(1)))
+        .mini_batch(BatchSize::EdgesOf(Side::Right, 500), |b| b.incident_right(Spread(2)))
+        .build()
+        .unwrap();
+    each_setting(|settings| {
+        if settings.slack == Some(0) {
+            check(&edges, &sequence, false, settings);
+        }
+    });
+}
+
+#[test]
+fn batches_that_have_part_of_a_vertexs_edges_are_refused() {
+    let of_other = Sequence::<Summing>::new()
+        .mini_batch(BatchSize::Vertices(Side::Right, 10), |b| b.incident_left(Spread(1)))
+        .build();
+    assert_eq!(of_other.err(), Some(Error::PartOfEdges(Side::Left)));
+    let of_edges = Sequence::<Summing>::new().mini_batch(BatchSize::Edges(10), |b| b.incident_right(Spread(1))).build();
+    assert_eq!(of_edges.err(), Some(Error::PartOfEdges(Side::Right)));
+    let within = Sequence::<Summing>::new().mini_batch(BatchSize::Vertices(Side::Left, 10), |b| {
+        b.mini_batch(BatchSize::Vertices(Side::Right, 10), |b| b.incident_right(Spread(1)))
+    });
+    assert_eq!(within.build().err(), Some(Error::PartOfEdges(Side::Right)));
+}
+
+#[test]
+fn shards_are_cut_to_the_data_of_their_edges_and_tasks_are_the_owners() {
+    let mut edges = EdgeList { num_left: 4000, num_right: 500, ..EdgeList::default() };
+    let mut random = SplitMix::new(4, 0);
+    for edge in 0..200_000_u32 {
+        edges.left.push(edge % 4000);
+        edges.right.push(random.below(500).min(random.below(500)) as u32);
+        edges.data.push(2);
+    }
+    let source = GroupedEdges::new(edges, &[Side::Left, Side::Right]);
+    let edge = EdgeInput { len: &|len: &u32| *len as usize, fill: &|_: &u32, _: &mut [u32]| {} };
+    let input = Input::<u32, Summing> { source: &source, edge, capacities: [None; 2] };
+    let sequence = Sequence::new().incident_left(Spread(1)).incident_right(Spread(2)).build().unwrap();
+    let topology = Topology { l2_bytes: 1 << 20, ..Topology::synthetic(1, 2) };
+    let settings = Settings { workers: 2, topology, ..Settings::default() };
+    let plan = megagrid_engine::plan(&input, &sequence, &settings).unwrap();
+    // 1.6 MB of data, a quarter of a MiB a shard.
+    assert!((7..=10).contains(&plan.left.num_shards()), "{} left shards", plan.left.num_shards());
+    assert!((7..=10).contains(&plan.right.num_shards()), "{} right shards", plan.right.num_shards());
+    for step in &plan.steps {
+        let StageKind::Incident(side) = plan.stages[step.stage].kind else { panic!("{:?}", plan.stages[step.stage]) };
+        assert_eq!(step.after, After::All, "edges change hands between sides");
+        let mut seen = vec![0; plan.side(side).num_shards()];
+        for (worker, tasks) in step.tasks.iter().enumerate() {
+            for task in tasks {
+                let (own, other) =
+                    if side == Side::Left { (&task.left, &task.right) } else { (&task.right, &task.left) };
+                assert_eq!((own.len(), other.len()), (1, plan.side(side.other()).num_shards()));
+                assert_eq!(plan.side(side).owners[own.start], worker);
+                seen[own.start] += 1;
+            }
+        }
+        assert!(seen.iter().all(|&times| times == 1), "each shard once");
+    }
+}
