@@ -176,12 +176,15 @@ fn exchange<P: Program>(
     board: &Board,
     progress: Progress,
 ) {
-    transport.send(&runner.outbox);
-    if let Some(sync) = &runner.shared.sync {
-        runner.outbox.count(sync);
+    let in_step = progress == Progress::Ran && worker.steps() == transport.steps();
+    if !in_step || runner.outbox.is_due() {
+        transport.send(&runner.outbox);
+        if let Some(sync) = &runner.shared.sync {
+            runner.outbox.count(sync);
+        }
     }
     transport.advance(worker.steps());
-    if progress == Progress::Ran {
+    if in_step {
         transport.step();
     }
     runner.take_in(board);

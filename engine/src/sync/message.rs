@@ -1,4 +1,4 @@
-//! What travels between processes: one slice of rows, deltas or sums as one container, with its own byte layout.
+//! What travels between processes: slices of rows, deltas or sums, in containers with a byte layout of their own.
 //!
 //! | bytes | header |
 //! |---|---|
@@ -11,6 +11,7 @@
 //! Numbers are little-endian. The body follows, filled up with zeros to a multiple of 8 bytes.
 
 use std::io::Write;
+use std::ops::Range;
 
 use megagrid_partition::Side;
 use timely::Accountable;
@@ -77,7 +78,7 @@ impl Default for Message {
 #[derive(Clone)]
 pub enum Body {
     Own(Vec<u8>),
-    Received(Bytes, usize),
+    Received(Bytes, Range<usize>),
 }
 
 impl Body {
@@ -85,12 +86,17 @@ impl Body {
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Own(bytes) => bytes,
-            Self::Received(bytes, len) => bytes.get(HEADER_BYTES..HEADER_BYTES + len).unwrap_or(&[]),
+            Self::Received(bytes, span) => bytes.get(span.clone()).unwrap_or(&[]),
         }
     }
 }
 
 impl Message {
+    /// Tells whether somebody may be waiting for it before its sender ends the step.
+    pub fn is_urgent(&self) -> bool {
+        self.kind == Kind::Shard
+    }
+
     /// Tells whether it may come before its time: rows that this process still reads as they were.
     pub fn waits(&self) -> bool {
         self.kind == Kind::Rows
@@ -102,16 +108,57 @@ impl Message {
     }
 }
 
-impl Accountable for Message {
-    fn record_count(&self) -> i64 {
-        i64::from(self.kind != Kind::Empty)
+/// Messages for one worker that travel together: each arrival costs as much as many small messages take to send.
+#[derive(Clone, Default)]
+pub struct Parcel {
+    pub messages: Vec<Message>,
+}
+
+impl Parcel {
+    /// Returns the worker that it goes to.
+    fn to(&self) -> usize {
+        self.messages.first().map_or(0, |message| message.to as usize)
     }
 }
 
-impl ContainerBytes for Message {
+impl Accountable for Parcel {
+    fn record_count(&self) -> i64 {
+        self.messages.len() as i64
+    }
+}
+
+impl ContainerBytes for Parcel {
     fn from_bytes(bytes: Bytes) -> Self {
-        let word = |at: usize| bytes.get(at..at + 4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        let (mut messages, mut begin) = (Vec::new(), 0);
+        while begin + HEADER_BYTES <= bytes.len() {
+            let message = Message::read(&bytes, begin);
+            begin += message.wire_bytes();
+            messages.push(message);
+        }
+        Self { messages }
+    }
+
+    fn length_in_bytes(&self) -> usize {
+        self.messages.iter().map(Message::wire_bytes).sum()
+    }
+
+    fn into_bytes<W: Write>(&self, writer: &mut W) {
+        // The writer is memory of `length_in_bytes` bytes, which is what is written.
+        let written = self.messages.iter().try_for_each(|message| message.write(writer));
+        debug_assert!(written.is_ok(), "messages fit the memory that they asked for");
+    }
+}
+
+impl Message {
+    fn read(bytes: &Bytes, begin: usize) -> Self {
+        let word = |at: usize| {
+            let at = begin + at;
+            bytes.get(at..at + 4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+        };
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        // A length that the bytes do not have, which no process of this version writes, ends as a body that fits nothing.
+        let body = begin + HEADER_BYTES;
+        let body = body..body + (long(32) as usize).min(bytes.len() - body);
         Self {
             kind: KINDS.get(word(0) as usize).copied().unwrap_or_default(),
             side: if word(4) == 0 { Side::Left } else { Side::Right },
@@ -120,15 +167,11 @@ impl ContainerBytes for Message {
             from: word(16),
             to: word(20),
             number: long(24),
-            body: Body::Received(bytes.clone(), long(32) as usize),
+            body: Body::Received(bytes.clone(), body),
         }
     }
 
-    fn length_in_bytes(&self) -> usize {
-        self.wire_bytes()
-    }
-
-    fn into_bytes<W: Write>(&self, writer: &mut W) {
+    fn write(&self, writer: &mut impl Write) -> std::io::Result<()> {
         let body = self.body.bytes();
         let mut header = [0; HEADER_BYTES];
         let words = [self.kind as u32, u32::from(self.side == Side::Right), self.shard, self.stage, self.from, self.to];
@@ -137,45 +180,38 @@ impl ContainerBytes for Message {
         }
         header[24..32].copy_from_slice(&self.number.to_le_bytes());
         header[32..].copy_from_slice(&(body.len() as u64).to_le_bytes());
-        let rest = &[0; 8][..body.len().next_multiple_of(8) - body.len()];
-        // The writer is memory of `length_in_bytes` bytes, which is what is written.
-        let written =
-            writer.write_all(&header).and_then(|()| writer.write_all(body)).and_then(|()| writer.write_all(rest));
-        debug_assert!(written.is_ok(), "a message fits the memory that it asked for");
+        writer.write_all(&header)?;
+        writer.write_all(body)?;
+        writer.write_all(&[0; 8][..body.len().next_multiple_of(8) - body.len()])
     }
 }
 
-/// Builds nothing: messages are sent whole.
+/// Builds nothing: parcels are sent whole.
 #[derive(Debug, Default)]
 pub struct Whole;
 
 impl ContainerBuilder for Whole {
-    type Container = Message;
+    type Container = Parcel;
 
-    fn extract(&mut self) -> Option<&mut Message> {
+    fn extract(&mut self) -> Option<&mut Parcel> {
         None
     }
 
-    fn finish(&mut self) -> Option<&mut Message> {
+    fn finish(&mut self) -> Option<&mut Parcel> {
         None
     }
 }
 
-/// Sends each message to the worker that it names.
+/// Sends each parcel to the worker that its messages name.
 pub struct ByName;
 
-impl Distributor<Message> for ByName {
-    fn partition<T: Clone, P: Push<Envelope<T, Message>>>(
-        &mut self,
-        message: &mut Message,
-        time: &T,
-        pushers: &mut [P],
-    ) {
-        let to = message.to as usize;
-        Envelope::push_at(message, time.clone(), &mut pushers[to]);
+impl Distributor<Parcel> for ByName {
+    fn partition<T: Clone, P: Push<Envelope<T, Parcel>>>(&mut self, parcel: &mut Parcel, time: &T, pushers: &mut [P]) {
+        let to = parcel.to();
+        Envelope::push_at(parcel, time.clone(), &mut pushers[to]);
     }
 
-    fn flush<T: Clone, P: Push<Envelope<T, Message>>>(&mut self, _: &T, _: &mut [P]) {}
+    fn flush<T: Clone, P: Push<Envelope<T, Parcel>>>(&mut self, _: &T, _: &mut [P]) {}
 }
 
 /// The contract of a channel that routes messages by name.

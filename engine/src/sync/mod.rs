@@ -78,22 +78,38 @@ impl Replication {
     }
 }
 
+/// Messages of a step are sent together up to about so many bytes, which transports carry best.
+const PARCEL_BYTES: u64 = 256 << 10;
+
 /// What a worker is about to send.
 #[derive(Default)]
 pub struct Outbox {
     messages: RefCell<Vec<Message>>,
+    /// Whether one of them is urgent, and the bytes of all.
+    is_urgent: Cell<bool>,
+    waiting_bytes: Cell<u64>,
     sent_bytes: Cell<u64>,
 }
 
 impl Outbox {
     /// Puts a message in.
     pub fn put(&self, message: Message) {
-        self.sent_bytes.set(self.sent_bytes.get() + message.wire_bytes() as u64);
+        let bytes = message.wire_bytes() as u64;
+        self.sent_bytes.set(self.sent_bytes.get() + bytes);
+        self.waiting_bytes.set(self.waiting_bytes.get() + bytes);
+        self.is_urgent.set(self.is_urgent.get() || message.is_urgent());
         self.messages.borrow_mut().push(message);
+    }
+
+    /// Tells whether messages are worth sending before the step ends.
+    pub fn is_due(&self) -> bool {
+        self.is_urgent.get() || self.waiting_bytes.get() >= PARCEL_BYTES
     }
 
     /// Takes all messages out.
     pub fn take(&self) -> Vec<Message> {
+        self.is_urgent.set(false);
+        self.waiting_bytes.set(0);
         std::mem::take(&mut self.messages.borrow_mut())
     }
 

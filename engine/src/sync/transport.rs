@@ -13,7 +13,7 @@ use timely::dataflow::operators::{Input, Probe};
 use timely::dataflow::{InputHandle, ProbeHandle};
 use timely::worker::Worker;
 
-use super::message::{Message, Whole, by_name};
+use super::message::{Message, Parcel, Whole, by_name};
 use super::{Outbox, Peers};
 use crate::Error;
 
@@ -63,7 +63,10 @@ impl<'w> Timely<'w> {
                     .input_from(&mut input)
                     .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(by_name(), "Receive", |_, _| {
                         move |messages, _| {
-                            messages.for_each(|time, message| receive(*time.time(), std::mem::take(message)));
+                            messages.for_each(|time, parcel| {
+                                let messages = std::mem::take(parcel).messages;
+                                messages.into_iter().for_each(|message| receive(*time.time(), message));
+                            });
                         }
                     })
                     .probe_with(&probe);
@@ -76,8 +79,12 @@ impl<'w> Timely<'w> {
     /// Sends what a worker put out during a step.
     pub fn send(&mut self, outbox: &Outbox) {
         let Some(ends) = &mut self.ends else { return };
-        for mut message in outbox.take() {
-            ends.input.send_batch(&mut message);
+        let mut messages = outbox.take();
+        messages.sort_by_key(|message| message.to);
+        while let Some(first) = messages.first() {
+            let to = first.to;
+            let rest = messages.split_off(messages.partition_point(|message| message.to == to));
+            ends.input.send_batch(&mut Parcel { messages: std::mem::replace(&mut messages, rest) });
         }
     }
 
@@ -90,6 +97,11 @@ impl<'w> Timely<'w> {
             ends.input.advance_to(steps);
             self.worker.step();
         }
+    }
+
+    /// Returns how many steps the worker was last said to have ended.
+    pub fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// Moves messages on.
