@@ -16,8 +16,12 @@ fn samples() -> GroupedEdges<f32> {
     let mut random = SplitMix::new(11, 0);
     let mut list = EdgeList { num_left: SAMPLES, num_right: FEATURES, ..EdgeList::default() };
     for sample in 0..SAMPLES {
-        let values: Vec<(usize, f64)> =
-            (0..FEATURES).filter_map(|j| (random.unit() < 0.3).then(|| (j, 2.0 * random.unit() - 0.7))).collect();
+        let mut values = Vec::new();
+        for feature in 0..FEATURES {
+            if random.unit() < 0.3 {
+                values.push((feature, 2.0 * random.unit() - 0.7));
+            }
+        }
         let score: f64 = values.iter().map(|(j, x)| if j % 4 == 0 { 2.0 * x } else { 0.0 }).sum();
         let label = if random.unit() < 1.0 / (1.0 + (-score).exp()) { 1.0 } else { -1.0 };
         for (feature, x) in values {

@@ -58,14 +58,13 @@ impl Peers for Local {
 fn connected(processes: usize) -> Vec<Vec<Option<TcpStream>>> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut all: Vec<Vec<Option<TcpStream>>> = (0..processes).map(|_| (0..processes).map(|_| None).collect()).collect();
-    for a in 0..processes {
-        for b in 0..a {
-            let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            let (other, _) = listener.accept().unwrap();
-            one.set_nodelay(true).unwrap();
-            other.set_nodelay(true).unwrap();
-            (all[a][b], all[b][a]) = (Some(one), Some(other));
-        }
+    let pairs = (0..processes).flat_map(|a| (0..a).map(move |b| (a, b)));
+    for (a, b) in pairs {
+        let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (other, _) = listener.accept().unwrap();
+        one.set_nodelay(true).unwrap();
+        other.set_nodelay(true).unwrap();
+        (all[a][b], all[b][a]) = (Some(one), Some(other));
     }
     all
 }
