@@ -14,6 +14,9 @@ pub const LAUNCHED: &str = "MEGAGRID_LAUNCHED";
 /// The exit code, seen by `megagrid launch` alone, of a process that ended because of another.
 pub const ENDED_BY_ANOTHER: i32 = 3;
 
+/// Longer than it takes to hear why another process ends. A process that stalls is found later, and breaks no connection.
+const PROMPT: Duration = Duration::from_secs(3);
+
 /// The cluster of this process.
 static CLUSTER: OnceLock<Arc<Cluster>> = OnceLock::new();
 
@@ -44,6 +47,11 @@ pub fn part(outcome: &anyhow::Result<()>) {
         match (error_of_cluster(cause), cause.downcast_ref()) {
             // They know, and so does the handler, which is about to say it.
             (Some(ClusterError::Ended(reason)), _) => end(cluster.process(), reason),
+            _ if is_elsewhere(cause) => {
+                // The process that failed is about to tell why. If it comes to nothing, this one has heard it too.
+                let reason = cluster.reason(PROMPT).unwrap_or_else(|| cause.to_string());
+                end(cluster.process(), &reason)
+            }
             // The same message everywhere.
             (Some(ClusterError::Differs(_)), _) => return cluster.leave(),
             // All are asked to end, and end after the same iteration.
@@ -52,6 +60,35 @@ pub fn part(outcome: &anyhow::Result<()>) {
         }
     }
     cluster.fail(&crate::failure::message(error));
+}
+
+/// Tells whether an error is that of another process.
+fn is_elsewhere(cause: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(cause.downcast_ref(), Some(megagrid_engine::Error::Elsewhere { .. }))
+}
+
+/// Keeps threads of timely from printing panics: those of workers are caught and told as errors (`RUST_BACKTRACE` shows them
+/// all the same), and those of connections of data follow from the loss of a process, which has a line of its own.
+pub fn quiet_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or_default();
+        let [of_worker, of_connection] = [&["timely:work"][..], &["timely:recv", "timely:send"]]
+            .map(|names| names.iter().any(|begin| name.starts_with(begin)));
+        if !of_connection && (!of_worker || std::env::var_os("RUST_BACKTRACE").is_some()) {
+            usual(panic);
+        }
+        if let Some(cluster) = CLUSTER.get().filter(|_| of_connection)
+            && cluster.reason(PROMPT).is_none()
+        {
+            let why = panic.payload().downcast_ref::<String>().map_or("no message", String::as_str);
+            let reason = format!("a connection of data broke: {why}");
+            cluster.fail(&reason);
+            eprintln!("megagrid: {reason}");
+            std::process::exit(1);
+        }
+    }));
 }
 
 /// Finds an error of the cluster, which the engine shows as its own.

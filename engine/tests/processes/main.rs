@@ -4,6 +4,7 @@ mod blockpg;
 mod checkpoint;
 mod lda;
 mod local;
+mod panics;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
