@@ -47,7 +47,7 @@ impl Exchange<Faulty> for Count {
 }
 
 /// How a run ends; `between` is called after each iteration.
-fn end(processes: usize, between: impl Fn(u64) + Sync) -> Result<u64, Error> {
+fn end(processes: usize, between: impl Fn(u64) + Sync) -> Result<(), Error> {
     let edges = ratings(500);
     local::run(processes, |peers| {
         let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
