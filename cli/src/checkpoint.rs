@@ -63,29 +63,27 @@ const FIXED: [&str; 26] = [
 
 impl Options {
     /// Continues a run if asked to, and tells before it whether checkpoints can be written. Returns the iterations done.
+    /// All processes call it; the first looks at options, for all.
     pub fn begin<P: Program>(&self, engine: &mut Engine<P>, config: &Value) -> anyhow::Result<u64>
     where
         P::Global: Serialize + DeserializeOwned,
     {
         let fixed: Value =
             FIXED.iter().filter_map(|&name| Some((name.to_owned(), config.get(name)?.clone()))).collect();
+        let is_first = engine.plan().processes.this == 0;
         let mut done = 0;
         if let Some(directory) = &self.resume {
-            compare(directory, &fixed)?;
+            engine.agree(if is_first { compare(directory, &fixed).map(drop) } else { Ok(()) })?;
             done = checkpoint::load(engine, directory)?;
         }
-        let is_first = engine.plan().processes.this == 0;
-        if let Some(directory) = self.checkpoint.as_ref().filter(|_| is_first) {
+        if let Some(directory) = &self.checkpoint {
             checkpoint::check_target(engine, directory)?;
-            if !compare(directory, &fixed)? {
-                fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
-                common::write_text(&directory.join(OPTIONS), &format!("{fixed:#}\n"))?;
-            }
+            engine.agree(if is_first { keep(directory, &fixed) } else { Ok(()) })?;
         }
         Ok(done)
     }
 
-    /// Writes a checkpoint if one is due after this iteration.
+    /// Writes a checkpoint if one is due after this iteration. All processes call it.
     pub fn after<P: Program>(&self, engine: &Engine<P>, iteration: u64, is_last: bool) -> anyhow::Result<()>
     where
         P::Global: Serialize + DeserializeOwned,
@@ -96,6 +94,15 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// Keeps options beside the checkpoints to come, or finds that they are those of the checkpoints that are there.
+fn keep(directory: &Path, fixed: &Value) -> anyhow::Result<()> {
+    if compare(directory, fixed)? {
+        return Ok(());
+    }
+    fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
+    common::write_text(&directory.join(OPTIONS), &format!("{fixed:#}\n"))
 }
 
 /// Compares options with those that the checkpoints of a directory were made with. Returns false if there are none.

@@ -14,6 +14,9 @@ pub const LAUNCHED: &str = "MEGAGRID_LAUNCHED";
 /// The exit code, seen by `megagrid launch` alone, of a process that ended because of another.
 pub const ENDED_BY_ANOTHER: i32 = 3;
 
+/// Longer than it takes to hear why another process ends.
+const PROMPT: Duration = Duration::from_secs(3);
+
 /// The cluster of this process.
 static CLUSTER: OnceLock<Arc<Cluster>> = OnceLock::new();
 
@@ -44,6 +47,12 @@ pub fn part(outcome: &anyhow::Result<()>) {
         match (error_of_cluster(cause), cause.downcast_ref()) {
             // They know, and so does the handler, which is about to say it.
             (Some(ClusterError::Ended(reason)), _) => end(cluster.process(), reason),
+            _ if may_follow(cause) => {
+                // The reason is on its way. If it comes to nothing, this one is as good.
+                if let Some(reason) = cluster.reason(PROMPT) {
+                    end(cluster.process(), &reason);
+                }
+            }
             // The same message everywhere.
             (Some(ClusterError::Differs(_)), _) => return cluster.leave(),
             // All are asked to end, and end after the same iteration.
@@ -52,6 +61,37 @@ pub fn part(outcome: &anyhow::Result<()>) {
         }
     }
     cluster.fail(&crate::failure::message(error));
+}
+
+/// Tells whether an error may follow from one of another process, which is about to say so, or from its loss.
+fn may_follow(cause: &(dyn std::error::Error + 'static)) -> bool {
+    use megagrid_engine::Error;
+    matches!(cause.downcast_ref(), Some(Error::Elsewhere { .. } | Error::EnginePanicked { .. }))
+}
+
+/// Keeps threads of timely from printing panics. Those of workers are caught and told as errors; with one process
+/// `RUST_BACKTRACE` shows them all the same. Those of connections of data follow from the loss of a process, which has a
+/// line of its own.
+pub fn quiet_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or_default();
+        let cluster = CLUSTER.get();
+        if !name.starts_with("timely:") || cluster.is_none() && std::env::var_os("RUST_BACKTRACE").is_some() {
+            usual(panic);
+        }
+        let is_connection = name.starts_with("timely:recv") || name.starts_with("timely:send");
+        if let Some(cluster) = cluster.filter(|_| is_connection)
+            && cluster.reason(PROMPT).is_none()
+        {
+            let why = panic.payload().downcast_ref::<String>().map_or("no message", String::as_str);
+            let reason = format!("a connection of data broke: {why}");
+            cluster.fail(&reason);
+            eprintln!("megagrid: {reason}");
+            std::process::exit(1);
+        }
+    }));
 }
 
 /// Finds an error of the cluster, which the engine shows as its own.

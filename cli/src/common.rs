@@ -132,18 +132,28 @@ impl Common {
     /// Finds that all processes have the same options and data.
     pub fn agree(&self, command: &str, config: &serde_json::Value, checksum: u64) -> anyhow::Result<()> {
         let Some(cluster) = &self.cluster else { return Ok(()) };
-        let of_one = ["input", "test", "checkpoint", "checkpoint_every", "resume", "vector"];
+        let of_one = ["input", "test", "checkpoint", "resume", "vector"];
         let mut facts = vec![("command", command.to_owned())];
         let options = config.as_object().into_iter().flatten().filter(|(name, _)| !of_one.contains(&name.as_str()));
         facts.extend(options.map(|(name, value)| (name.as_str(), value.to_string())));
+        // A directory may have other names elsewhere.
+        for (name, directory) in [("checkpoint", &self.checkpoint.checkpoint), ("resume", &self.checkpoint.resume)] {
+            facts.push((name, directory.as_ref().map_or("unset", |_| "set").to_owned()));
+        }
         facts.push(("data with the checksum", format!("{checksum:016x}")));
         Ok(cluster.agree(&facts)?)
     }
 
     /// Tells whether something holds in any process. All of them ask.
     pub fn any(&self, here: bool) -> anyhow::Result<bool> {
+        self.any_of([here]).map(|[all]| all)
+    }
+
+    /// Tells of several things whether they hold in any process. All of them ask.
+    pub fn any_of<const N: usize>(&self, here: [bool; N]) -> anyhow::Result<[bool; N]> {
         let Some(cluster) = &self.cluster else { return Ok(here) };
-        Ok(cluster.all_gather(vec![u8::from(here)])?.iter().any(|there| *there != [0]))
+        let all = cluster.all_gather(here.map(u8::from).to_vec())?;
+        Ok(std::array::from_fn(|at| all.iter().any(|there| there.get(at) == Some(&1))))
     }
 
     /// Checks the options, and that what is to be written can be; sets the number of threads that read.

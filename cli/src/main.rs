@@ -69,6 +69,7 @@ enum Command {
 
 fn main() -> ExitCode {
     start_log();
+    cluster::quiet_panics();
     let outcome = interrupt::install().and_then(|()| match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
         Command::PageRank(mut args) => args.common.join().and_then(|()| pagerank::run(&args)),

@@ -94,20 +94,34 @@ impl<'o> Session<'o> {
         P::Global: Serialize + DeserializeOwned,
     {
         let flow = self.take(report, measure);
-        if self.failure.is_some() {
-            return flow;
+        self.conclude(report, engine, flow).unwrap_or_else(|failure| {
+            self.failure.get_or_insert(failure);
+            ControlFlow::Break(())
+        })
+    }
+
+    /// Finds with the other processes whether this was the last iteration, and writes a checkpoint if one is due.
+    fn conclude<P: Program>(
+        &mut self,
+        report: &IterationReport,
+        engine: &Engine<P>,
+        flow: ControlFlow<()>,
+    ) -> anyhow::Result<ControlFlow<()>>
+    where
+        P::Global: Serialize + DeserializeOwned,
+    {
+        let is_early = report.iteration < self.last;
+        let here = [self.failure.is_some(), flow.is_break(), interrupt::asked() && is_early];
+        let [failed, ended, interrupted] = self.options.any_of(here)?;
+        if failed {
+            return Ok(ControlFlow::Break(()));
         }
-        let saves = self.options.checkpoint.checkpoint.is_some();
-        let is_last = if saves { self.options.any(flow.is_break()) } else { Ok(false) };
-        let saved = is_last.and_then(|is_last| {
-            let is_last = is_last || report.iteration == self.last;
-            self.options.checkpoint.after(engine, report.iteration, is_last)
-        });
-        if let Err(failure) = saved {
-            self.failure = Some(failure);
-            return ControlFlow::Break(());
+        if interrupted && !ended {
+            self.record.result.ended_by = "interrupt";
         }
-        flow
+        let ends = ended || interrupted;
+        self.options.checkpoint.after(engine, report.iteration, ends || !is_early)?;
+        Ok(if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
     fn take(
@@ -154,10 +168,6 @@ impl<'o> Session<'o> {
         }
         if measured.is_some_and(|one| one.converged) {
             self.record.result.ended_by = "tolerance";
-            return ControlFlow::Break(());
-        }
-        if interrupt::asked() && report.iteration < self.last {
-            self.record.result.ended_by = "interrupt";
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())

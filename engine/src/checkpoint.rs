@@ -19,8 +19,12 @@
 //! ```
 //!
 //! A checkpoint is written under a temporary name, `DIR/.iteration-00012.tmp`, brought to the disk and renamed; only then
-//! are older ones removed. A process that dies on the way leaves the one before intact. One process at a time may write
-//! to a directory.
+//! are older ones removed. A process that dies on the way leaves the one before intact. One job at a time may write to a
+//! directory.
+//!
+//! Several processes save and load together: the first one collects and writes, and each reads the same directory, which
+//! all see. What fails in one fails in all. Deltas are then stored only as far as the program applies them within an
+//! iteration.
 
 mod manifest;
 mod roles;
@@ -32,13 +36,14 @@ use std::path::{Path, PathBuf};
 
 use bincode::Options;
 use megagrid_partition::Side;
-use megagrid_stages::Program;
-use serde::Serialize;
+use megagrid_stages::{EdgeData, Program};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use crate::{Engine, Error};
+use crate::{Engine, Error, sync};
 use manifest::{FileEntry, Fingerprint, Manifest};
 use roles::{Hashing, RoleFile};
+use slices::Layout;
 
 const GLOBAL: &str = "global.bin";
 const PREFIX: &str = "iteration-";
@@ -46,7 +51,10 @@ const PREFIX: &str = "iteration-";
 const REPLACED: &str = "-replaced";
 
 /// Saves the state of a run between iterations to `dir`, which is made if it is not there, and removes older checkpoints
-/// of the run. Memory: a few buffers. Between iterations means from `between` of [`Engine::run`], or outside of it.
+/// of the run. Between iterations means from `between` of [`Engine::run`], or outside of it. All processes call it.
+///
+/// # Complexity
+/// Memory: a few buffers; with several processes what [`Engine::collect`] brings to the first.
 ///
 /// # Errors
 /// What [`check_target`] refuses; a disk that is full or fails: earlier checkpoints are then still there.
@@ -54,22 +62,41 @@ pub fn save<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<(), Error>
 where
     P::Global: Serialize + DeserializeOwned,
 {
-    let run = Fingerprint::of(engine);
-    check(engine, &run, dir)?;
-    fs::create_dir_all(dir).map_err(io(dir))?;
+    let is_first = is_first(engine);
+    let run = Fingerprint::of(engine)?;
     let name = format!("{PREFIX}{:05}", engine.iterations());
     let temporary = dir.join(format!(".{name}.tmp"));
-    remove(&temporary)?;
-    let written = write(engine, run, &temporary).and_then(|()| place(&temporary, dir, &name));
-    if written.is_err() {
+    engine.agree(if is_first { make(engine, &run, dir, &temporary) } else { Ok(()) })?;
+    engine.collect()?;
+    let slices = slices::write(engine, &temporary);
+    let written = if is_first {
+        slices.and_then(|slices| write(engine, run, slices, &temporary)).and_then(|()| place(&temporary, dir, &name))
+    } else {
+        slices.map(drop)
+    };
+    if is_first && written.is_err() {
         // The first error is the one to tell; what is left behind is removed by the next save.
         let _ = remove(&temporary);
     }
-    written?;
-    remove_others(dir, &name)
+    engine.agree(written.and_then(|()| if is_first { remove_others(dir, &name) } else { Ok(()) }))
 }
 
-/// Tells, before a run, whether its checkpoints could be written to `dir`.
+/// Makes the directory that a checkpoint is written to.
+fn make<P: Program>(engine: &Engine<P>, run: &Fingerprint, dir: &Path, temporary: &Path) -> Result<(), Error>
+where
+    P::Global: Serialize + DeserializeOwned,
+{
+    check(engine, run, dir)?;
+    fs::create_dir_all(dir).map_err(io(dir))?;
+    remove(temporary)?;
+    fs::create_dir(temporary).map_err(io(temporary))
+}
+
+fn is_first<P: Program>(engine: &Engine<P>) -> bool {
+    engine.plan().processes.this == 0
+}
+
+/// Tells, before a run, whether its checkpoints could be written to `dir`. All processes call it.
 ///
 /// # Errors
 /// `dir` is a file or cannot be listed; it holds checkpoints of another run, of another version of the format, or of a
@@ -78,11 +105,13 @@ pub fn check_target<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<(), Er
 where
     P::Global: Serialize + DeserializeOwned,
 {
-    check(engine, &Fingerprint::of(engine), dir)
+    let run = Fingerprint::of(engine)?;
+    engine.agree(if is_first(engine) { check(engine, &run, dir) } else { Ok(()) })
 }
 
 /// Loads the newest complete checkpoint of `dir` that is undamaged and fits, and returns its iterations: the next
-/// [`Engine::run`] continues from there. Ones that are passed over are told as warnings.
+/// [`Engine::run`] continues from there. Ones that are passed over are told as warnings. All processes call it, and use
+/// the same checkpoint.
 ///
 /// Set first values before, so that rows lie where their workers are.
 ///
@@ -93,22 +122,21 @@ pub fn load<P: Program>(engine: &mut Engine<P>, dir: &Path) -> Result<u64, Error
 where
     P::Global: Serialize + DeserializeOwned,
 {
-    let run = Fingerprint::of(engine);
+    let run = Fingerprint::of(engine)?;
+    let layout = Layout::of(engine)?;
     let mut refused = Vec::new();
-    for found in list(dir)? {
-        match verify(engine, &run, &found) {
+    for found in list_together(engine, dir)? {
+        match engine.agree(verify(engine, &run, &found)) {
             Ok(global) => {
-                let grid = &engine.shared.grid;
-                if !grid.is_square() {
-                    roles::scatter("left", &grid.left, grid.order(Side::Left), &found.path)?;
-                }
-                roles::scatter(right_name(engine), &grid.right, grid.order(Side::Right), &found.path)?;
-                slices::read(engine, &found.path)?;
+                engine.agree(read(engine, &layout, &found.path))?;
                 engine.resume(found.iterations, global);
                 return Ok(found.iterations);
             }
+            Err(error @ Error::Cluster(_)) => return Err(error),
             Err(error) => {
-                tracing::warn!("a checkpoint is passed over: {error}");
+                if is_first(engine) {
+                    tracing::warn!("a checkpoint is passed over: {error}");
+                }
                 refused.push(error.to_string());
             }
         }
@@ -117,10 +145,32 @@ where
         refused.push(format!("no directory {PREFIX}… with a checkpoint is there"));
     }
     let advice = "name a directory with a checkpoint of this run, or start anew";
-    Err(Error::Checkpoint { path: dir.to_owned(), problem: refused.join("; "), advice })
+    engine.agree(Err(Error::Checkpoint { path: dir.to_owned(), problem: refused.join("; "), advice }))
+}
+
+/// Lists what the first process sees.
+fn list_together<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<Vec<Found>, Error> {
+    let found = engine.agree(if is_first(engine) { list(dir) } else { Ok(Vec::new()) })?;
+    let found = sync::all_gather(engine.shared.peers.as_deref(), found)?;
+    // Each may know the directory by another name.
+    Ok(found
+        .into_iter()
+        .map(|found| Found { path: dir.join(found.path.file_name().unwrap_or_default()), ..found })
+        .collect())
+}
+
+/// Reads a checkpoint that was verified.
+fn read<P: Program>(engine: &Engine<P>, layout: &Layout, dir: &Path) -> Result<(), Error> {
+    let grid = &engine.shared.grid;
+    if !grid.is_square() {
+        roles::scatter("left", &grid.left, grid.order(Side::Left), dir)?;
+    }
+    roles::scatter(right_name(engine), &grid.right, grid.order(Side::Right), dir)?;
+    layout.read(engine, dir)
 }
 
 /// A checkpoint's place.
+#[derive(Serialize, Deserialize)]
 struct Found {
     iterations: u64,
     path: PathBuf,
@@ -188,7 +238,9 @@ where
             role.verify(&found.path)
         })
     })?;
-    slices::verify(engine, &manifest, &found.path)?;
+    if P::Edge::SLICE {
+        manifest.entry(slices::NAME, &found.path)?;
+    }
     manifest.entry(GLOBAL, &found.path)?;
     read_global::<P>(&found.path.join(GLOBAL))
 }
@@ -206,15 +258,14 @@ where
     })
 }
 
-/// Writes a checkpoint to a directory of its own, and brings it to the disk.
-fn write<P: Program>(engine: &Engine<P>, run: Fingerprint, dir: &Path) -> Result<(), Error>
+/// Writes a checkpoint, beside its slices, to a directory of its own, and brings it to the disk.
+fn write<P: Program>(engine: &Engine<P>, run: Fingerprint, slices: Option<FileEntry>, dir: &Path) -> Result<(), Error>
 where
     P::Global: Serialize,
 {
-    fs::create_dir(dir).map_err(io(dir))?;
     let mut files =
         with_roles(engine, |roles| roles.iter_mut().map(|role| role.write(dir)).collect::<Result<Vec<_>, _>>())?;
-    files.extend(slices::write(engine, dir)?);
+    files.extend(slices);
     files.push(write_global::<P>(&*engine.global(), dir)?);
     let manifest = Manifest {
         iterations: engine.iterations(),

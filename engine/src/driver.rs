@@ -47,7 +47,7 @@ pub(crate) fn run<P: Program>(
     sync::begin(shared);
     let (builders, connections) = sync::connect(workers, shared.peers.as_deref())?;
     let config = timely::WorkerConfig::default();
-    let guards = timely::execute::execute_from(builders, connections, config, move |timely| {
+    let threads = timely::execute::execute_from(builders, connections, config, move |timely| {
         let sender = sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let id = timely.index();
         os::pin_current_thread(of_workers.plan.homes[id].1);
@@ -68,15 +68,45 @@ pub(crate) fn run<P: Program>(
             }
         };
         let transport = Timely::begin(timely, of_workers.plan.is_distributed().then_some(receive));
-        drive(worker, Runner::new(id, &of_workers, &of_board, sender, (outbox, early)), transport, &of_board);
-    })
-    .map_err(Error::Start)?;
-    let result = coordinate(shared, &board, &messages, done..last, &mut between);
-    board.stop();
-    drop(guards);
-    let done = result?;
+        let runner = Runner::new(id, &of_workers, &of_board, sender.clone(), (outbox, early));
+        let driven = catch_unwind(AssertUnwindSafe(|| drive(worker, runner, transport, &of_board)));
+        if let Err(panic) = driven {
+            let error = Error::EnginePanicked { worker: id, message: text(&*panic).to_owned() };
+            let _ = sender.send(Message::Failed(error));
+            of_board.stop();
+        }
+    });
+    let mut threads =
+        Threads { board: &board, guards: Some(threads.map_err(Error::Start)?), may_hang: shared.peers.is_some() };
+    let done = coordinate(shared, &board, &messages, done..last, &mut between)?;
+    threads.may_hang = false;
+    drop(threads);
     sync::refresh(shared)?;
     Ok(done)
+}
+
+/// The workers' threads, which end when this is dropped: between the last iteration and what comes next, or on an error.
+struct Threads<'b> {
+    board: &'b Board,
+    guards: Option<timely::communication::WorkerGuards<()>>,
+    /// They wait for threads of other processes, which may never come: after an error they are left alone.
+    may_hang: bool,
+}
+
+impl Drop for Threads<'_> {
+    fn drop(&mut self) {
+        self.board.stop();
+        let guards = self.guards.take();
+        if self.may_hang {
+            std::mem::forget(guards);
+        }
+    }
+}
+
+/// Returns what a panic says.
+fn text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("no message")
 }
 
 fn coordinate<P: Program>(
@@ -262,12 +292,11 @@ impl<'r, P: Program> Runner<'r, P> {
     }
 
     fn fail(&mut self, at: Position, panic: &(dyn Any + Send)) {
-        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
         let error = Error::WorkerPanicked {
             worker: self.id,
             clock: at.clock,
             stage: self.shared.plan.stages[at.stage].name.clone(),
-            message: text.unwrap_or("no message").to_owned(),
+            message: text(panic).to_owned(),
         };
         let _ = self.messages.send(Message::Failed(error));
         self.board.stop();

@@ -402,6 +402,15 @@ impl<P: Program> Engine<P> {
         sync::collect(&self.shared)
     }
 
+    /// Finds whether something succeeded in every process, which all of them call: the first that failed keeps its error,
+    /// and the others get [`Error::Elsewhere`]. With one process there is nothing to do.
+    ///
+    /// # Errors
+    /// The failure; a lost process.
+    pub fn agree<T, E: std::fmt::Display + From<Error>>(&self, here: Result<T, E>) -> Result<T, E> {
+        sync::agree(self.shared.peers.as_deref(), here)
+    }
+
     fn measure_part<E: Exchange<P, Left = Read, Right = Read>>(&self, stage: &E, worker: usize) -> P::Worker {
         let Shared { plan, grid, .. } = &*self.shared;
         let mut context = P::Worker::default();

@@ -155,9 +155,25 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// A worker panicked elsewhere, which is a fault of the engine.
+    #[error("worker {worker} panicked outside of stages: {message}")]
+    EnginePanicked {
+        /// Which worker.
+        worker: usize,
+        /// What it said.
+        message: String,
+    },
     /// The processes of a job did not come together, or had to part.
     #[error(transparent)]
     Cluster(#[from] crate::cluster::ClusterError),
+    /// What all processes do together failed in another one.
+    #[error("process {process} stopped: {message}")]
+    Elsewhere {
+        /// Which.
+        process: usize,
+        /// What it says.
+        message: String,
+    },
     /// Threads could not be started.
     #[error("starting workers: {0}")]
     Start(String),

@@ -1,9 +1,7 @@
 //! `megagrid launch`: wrong usage, and how processes end together.
 
 use std::fs;
-use std::io::Read;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::Child;
 
 use crate::{Place, done, fails, run};
 
@@ -61,58 +59,27 @@ fn a_failure_ends_all() {
 #[cfg(target_os = "linux")]
 mod signals {
     use super::*;
+    use crate::launched::{self, end, process, send};
 
     /// A launched command that does not end by itself.
     fn launch(options: &[&str], command: &[&str], place: &Place) -> Child {
-        Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
-            .args(
-                [&["launch"], options, &["--", "mf", &place.ratings(), "--iterations", "1000000000", "-w", "1", "-q"]]
-                    .concat(),
-            )
-            .args(command)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
-    }
-
-    /// Waits for a process of a launched command, other than `known`, and returns its id.
-    fn process(launch: &Child, number: usize, known: Option<u32>) -> u32 {
-        let variable = format!("MEGAGRID_PROCESS={number}");
-        let is_it = |id: &u32| {
-            let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-            Some(*id) != known && environment.split(|&byte| byte == 0).any(|one| one == variable.as_bytes())
-        };
-        loop {
-            let id = launch.id();
-            let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-            if let Some(found) = children.split_whitespace().filter_map(|id| id.parse().ok()).find(is_it) {
-                return found;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn send(signal: &str, id: u32) {
-        assert!(Command::new("kill").args([signal, &id.to_string()]).status().unwrap().success());
-    }
-
-    /// Waits for the end; returns the exit code and the messages.
-    fn end(mut launch: Child) -> (Option<i32>, String) {
-        let mut messages = String::new();
-        launch.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
-        (launch.wait().unwrap().code(), messages)
+        let ratings = place.ratings();
+        launched::mf(options, &[&[&ratings, "--iterations", "1000000000"], command].concat())
     }
 
     #[test]
     fn a_process_that_is_killed_ends_the_others() {
         let place = Place::new();
         let launched = launch(&["-n", "2"], &[], &place);
+        launched::is_training(&launched);
         let other = process(&launched, 0, None);
         send("-KILL", process(&launched, 1, None));
         let (code, messages) = end(launched);
         assert_eq!(code, Some(1), "{messages}");
-        assert!(messages.contains("megagrid: process 1 was killed by signal 9; all processes"), "{messages}");
+        let lines: Vec<_> = messages.lines().collect();
+        assert_eq!(lines.len(), 2, "{messages}");
+        assert!(lines[0].starts_with("megagrid: process 1 (127.0.0.1:"), "{messages}");
+        assert_eq!(lines[1], "megagrid: process 1 was killed by signal 9; all processes have ended");
         assert!(!fs::exists(format!("/proc/{other}")).unwrap());
     }
 
@@ -122,12 +89,42 @@ mod signals {
             let place = Place::new();
             let launched = launch(&["-n", "2"], &[], &place);
             let processes = [0, 1].map(|number| process(&launched, number, None));
-            std::thread::sleep(Duration::from_millis(300));
+            launched::is_training(&launched);
             send(signal, launched.id());
             let (code, messages) = end(launched);
             assert_eq!(code, Some(130), "{messages}");
             assert!(processes.iter().all(|id| !fs::exists(format!("/proc/{id}")).unwrap()));
         }
+    }
+
+    #[test]
+    fn an_interrupted_job_can_be_continued_by_one_process() {
+        let place = Place::new();
+        let (directory, model) = (place.name("saved"), place.name("model"));
+        let launched = launch(&["-n", "2"], &["--checkpoint", &directory, "--model", &model], &place);
+        launched::is_training(&launched);
+        send("-TERM", launched.id());
+        let (code, messages) = end(launched);
+        assert_eq!(code, Some(130), "{messages}");
+        assert!(messages.contains(&format!("continue with --resume {directory}")), "{messages}");
+        assert!(!place.path("model").exists());
+        let saved = launched::newest(&directory).unwrap();
+        let more = (saved + 2).to_string();
+        let path = place.name("run.json");
+        done(&[
+            "mf",
+            &place.ratings(),
+            "--resume",
+            &directory,
+            "--iterations",
+            &more,
+            "-q",
+            "-w",
+            "1",
+            "--json",
+            &path,
+        ]);
+        assert_eq!(crate::json(path)["iterations"].as_array().unwrap().len(), 2);
     }
 
     #[test]
@@ -137,14 +134,7 @@ mod signals {
         let command = ["--checkpoint", &directory, "--checkpoint-every", "10"];
         let launched = launch(&["-n", "1", "--restarts", "1"], &command, &place);
         let first = process(&launched, 0, None);
-        let is_saved = || {
-            fs::read_dir(&directory).is_ok_and(|mut entries| {
-                entries.any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with("iteration-"))
-            })
-        };
-        while !is_saved() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        launched::wait(|| launched::newest(&directory).is_some());
         send("-KILL", first);
         let second = process(&launched, 0, Some(first));
         let arguments = fs::read_to_string(format!("/proc/{second}/cmdline")).unwrap();
@@ -163,17 +153,7 @@ mod signals {
         let place = Place::new();
         let launched = launch(&["-n", "2"], &[], &place);
         let stalled = process(&launched, 1, None);
-        // It has joined when it sends heartbeats.
-        let beats = || {
-            let threads = fs::read_dir(format!("/proc/{stalled}/task")).unwrap();
-            let names =
-                threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("comm")).unwrap_or_default());
-            names.into_iter().any(|name| name.starts_with("megagrid:heartb"))
-        };
-        while !beats() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        std::thread::sleep(Duration::from_millis(500));
+        launched::is_training(&launched);
         send("-STOP", stalled);
         let (code, messages) = end(launched);
         assert_eq!(code, Some(1), "{messages}");

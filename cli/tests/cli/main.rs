@@ -5,8 +5,13 @@ mod data_commands;
 mod demo;
 mod errors;
 mod interrupts;
+#[cfg(target_os = "linux")]
+mod kill;
 mod launch;
+#[cfg(target_os = "linux")]
+mod launched;
 mod lda;
+mod members;
 mod models;
 mod options;
 mod records;

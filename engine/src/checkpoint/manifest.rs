@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::io;
 use super::roles::{Hashing, wait};
 use super::slices;
-use crate::{Engine, Error};
+use crate::{Engine, Error, sync};
 
 pub const MANIFEST: &str = "checkpoint.json";
 /// The version of the format that is written, and the only one that is read.
@@ -132,19 +132,24 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Looks at a run.
-    pub fn of<P: Program>(engine: &Engine<P>) -> Self {
+    /// Looks at a run. All processes call it.
+    ///
+    /// # Errors
+    /// A lost process.
+    pub fn of<P: Program>(engine: &Engine<P>) -> Result<Self, Error> {
         let plan = engine.plan();
-        Self {
+        // What crosses between processes is no part of the program.
+        let own = plan.stages.iter().filter(|stage| !stage.kind.crosses());
+        Ok(Self {
             program: std::any::type_name::<P>().to_owned(),
-            stages: plan.stages.iter().map(|stage| format!("{} {:?}", stage.name, stage.kind)).collect(),
+            stages: own.map(|stage| format!("{} {:?}", stage.name, stage.kind)).collect(),
             dims: engine.shared.dims,
             seed: engine.shared.seed,
             square: plan.square,
             vertices: [0, 1].map(|side| engine.shared.grid.orders[side].len()),
             edges: plan.edges,
-            edge_data: edge_data(engine),
-        }
+            edge_data: edge_data(engine)?,
+        })
     }
 
     /// Compares with a run; names the first difference.
@@ -170,16 +175,24 @@ impl Fingerprint {
     }
 }
 
-fn edge_data<P: Program>(engine: &Engine<P>) -> u64 {
-    if P::Edge::SLICE {
-        return slices::digest(engine);
-    }
+/// Joins the digests of the processes.
+fn edge_data<P: Program>(engine: &Engine<P>) -> Result<u64, Error> {
+    let here = if P::Edge::SLICE { slices::digest(engine) } else { items_digest(engine) };
+    let all = sync::all_gather(engine.shared.peers.as_deref(), vec![here])?;
+    Ok(all.into_iter().fold(0, u64::wrapping_add))
+}
+
+fn items_digest<P: Program>(engine: &Engine<P>) -> u64 {
+    let (grid, plan) = (&engine.shared.grid, engine.plan());
     let mut sum = 0_u64;
-    for column in &engine.shared.grid.columns {
-        let items = wait(|| column.data.try_share(0..column.data.num_pieces()));
-        // Data without bytes say nothing that the number of edges does not.
-        if size_of_val(&*items) > 0 {
-            sum = items.iter().fold(sum, |sum, item| sum.wrapping_add(xxh3_64(bytemuck::bytes_of(item))));
+    for (shard, column) in grid.columns.iter().enumerate() {
+        let here = |piece: &usize| plan.answers_for(piece % grid.left_shards, shard);
+        for piece in (0..column.data.num_pieces()).filter(here) {
+            let items = wait(|| column.data.try_share(piece..piece + 1));
+            // Data without bytes say nothing that the number of edges does not.
+            if size_of_val(&*items) > 0 {
+                sum = items.iter().fold(sum, |sum, item| sum.wrapping_add(xxh3_64(bytemuck::bytes_of(item))));
+            }
         }
     }
     sum

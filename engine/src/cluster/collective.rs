@@ -135,17 +135,16 @@ fn compare(all: &[Vec<u8>]) -> Option<String> {
     let facts = |process: usize| decode::<Vec<(String, String)>>(&all[process], process);
     let difference = |process: usize| -> Result<Option<String>> {
         let (first, other) = (facts(0)?, facts(process)?);
-        if first.len() != other.len() {
-            return Ok(Some(format!("process {process} has {} facts and process 0 has {}", other.len(), first.len())));
-        }
         let mut pairs = first.iter().zip(&other);
-        Ok(pairs.find(|(expected, found)| expected != found).map(|((name, expected), (other, found))| {
+        let differs = pairs.find(|(expected, found)| expected != found).map(|((name, expected), (other, found))| {
             if name == other {
                 format!("process {process} has {name} {found}, process 0 has {name} {expected}")
             } else {
                 format!("process {process} compares {other} where process 0 compares {name}")
             }
-        }))
+        });
+        let more = || format!("process {process} has {} facts and process 0 has {}", other.len(), first.len());
+        Ok(differs.or_else(|| (first.len() != other.len()).then(more)))
     };
     (1..all.len()).find_map(|process| difference(process).unwrap_or_else(|error| Some(error.to_string())))
 }

@@ -35,6 +35,14 @@ pub enum StageKind {
     SendChanges,
 }
 
+impl StageKind {
+    /// Tells whether the stage was added for other processes.
+    #[must_use]
+    pub fn crosses(self) -> bool {
+        matches!(self, Self::Deliver(_) | Self::Publish(_) | Self::TakeRows | Self::SendChanges)
+    }
+}
+
 /// A sequence: stages by index, and mini-batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outline {

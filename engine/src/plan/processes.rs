@@ -87,6 +87,13 @@ impl Plan {
         })
     }
 
+    /// Tells whether this process is the one that answers for the edges between two shards: the first that holds them.
+    #[must_use]
+    pub fn answers_for(&self, left: usize, right: usize) -> bool {
+        let Processes { this, count } = self.processes;
+        !self.is_distributed() || (0..count).find(|&process| self.holds_block(process, left, right)) == Some(this)
+    }
+
     /// Tells whether a stage adds to, or changes in place, rows of a side that other workers own.
     #[must_use]
     pub fn is_cut(&self, side: Side) -> bool {

@@ -1,5 +1,7 @@
 //! What all processes do together between iterations: show each other rows, and bring results to the first process.
 
+use std::fmt::Display;
+
 use megagrid_partition::Side;
 use megagrid_stages::{Program, Vertex};
 use serde::Serialize;
@@ -123,6 +125,19 @@ pub fn collect<P: Program>(shared: &Shared<P>) -> Result<(), Error> {
         taken.map_err(|Malformed| Error::Message { process })?;
     }
     Ok(())
+}
+
+/// Finds whether something succeeded in every process. Where it did not, the first process that failed keeps its error, and
+/// the others are told of it.
+pub fn agree<T, E: Display + From<Error>>(peers: Option<&dyn Peers>, here: Result<T, E>) -> Result<T, E> {
+    let Some(peers) = peers else { return here };
+    let problem = here.as_ref().err().map(|error| format!("{error:#}"));
+    let all = all_gather(Some(peers), vec![problem])?;
+    let failed = all.into_iter().enumerate().find_map(|(process, problem)| Some((process, problem?)));
+    match failed {
+        Some((process, message)) if process != peers.process() => Err(Error::Elsewhere { process, message }.into()),
+        _ => here,
+    }
 }
 
 /// Gives every process what each has, in the order of processes.

@@ -22,7 +22,7 @@ use megagrid_stages::{Program, Vertex};
 
 pub use peers::Peers;
 
-pub(crate) use collective::{all_gather, begin, collect, refresh};
+pub(crate) use collective::{agree, all_gather, begin, collect, refresh};
 pub(crate) use message::{Body, Kind, Message};
 pub(crate) use mirrors::Mirrors;
 pub(crate) use replicas::{Push, Replicas};

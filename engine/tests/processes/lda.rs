@@ -14,11 +14,11 @@ const DOCUMENTS: usize = 2000;
 const WORDS: usize = 160;
 const PLANTED: usize = 8;
 /// More than planted, so that none has to share: then all runs end at about the same likelihood.
-const TOPICS: usize = 14;
+pub const TOPICS: usize = 14;
 const SEEDS: u64 = 3;
 
 /// Documents of two of the planted topics, whose words lie side by side.
-fn corpus() -> GroupedEdges<u32> {
+pub fn corpus() -> GroupedEdges<u32> {
     let mut random = SplitMix::new(17, 0);
     let mut list = EdgeList { num_left: DOCUMENTS, num_right: WORDS, ..EdgeList::default() };
     for document in 0..DOCUMENTS {

@@ -1,8 +1,10 @@
 //! Several processes against one: every algorithm in several shapes (processes × worker threads).
 
 mod blockpg;
+mod checkpoint;
 mod lda;
 mod local;
+mod panics;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -1,0 +1,88 @@
+//! Processes that are started by hand: what does not fit ends all, with one message.
+
+use std::net::TcpListener;
+use std::process::{Command, Output, Stdio};
+
+use crate::{Place, fails};
+
+/// Addresses that are free.
+fn addresses(processes: usize) -> Vec<String> {
+    let listeners: Vec<_> = (0..processes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    listeners.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
+}
+
+/// Runs a process for each command, all at a time; `numbers` are those that they are told.
+fn run_all(hosts: &[String], numbers: &[usize], commands: &[&[&str]]) -> Vec<(Option<i32>, String)> {
+    let start = |(number, command): (&usize, &&[&str])| {
+        Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+            .args(*command)
+            .args(["-w", "1", "-q"])
+            .env("MEGAGRID_HOSTS", hosts.join(","))
+            .env("MEGAGRID_PROCESS", number.to_string())
+            .env("MEGAGRID_PATIENCE", "3")
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let processes: Vec<_> = numbers.iter().zip(commands).map(start).collect();
+    let end = |Output { status, stderr, .. }| (status.code(), String::from_utf8(stderr).unwrap());
+    processes.into_iter().map(|process| end(process.wait_with_output().unwrap())).collect()
+}
+
+/// All processes fail, each with one message that holds one of `parts`.
+fn all_fail(hosts: &[String], numbers: &[usize], commands: &[&[&str]], parts: &[&str]) {
+    for (code, message) in run_all(hosts, numbers, commands) {
+        assert_eq!(code, Some(1), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+        assert!(parts.iter().any(|part| message.contains(part)), "none of {parts:?} in: {message}");
+    }
+}
+
+#[test]
+fn what_differs_is_named_in_all_processes() {
+    let place = Place::new();
+    let (ratings, saved) = (place.ratings(), place.name("saved"));
+    let same: &[&str] = &["mf", &ratings];
+    let differs = |other: &[&str], parts: &[&str]| all_fail(&addresses(2), &[0, 1], &[same, other], parts);
+    differs(&["mf", &ratings, "--seed", "2"], &["process 1 has seed 2, process 0 has seed 1"]);
+    differs(&["mf", &ratings, "--lambda", "0.5"], &["process 1 has lambda 0.5"]);
+    differs(
+        &["mf", &ratings, "--checkpoint", &saved],
+        &["process 1 has checkpoint set, process 0 has checkpoint unset"],
+    );
+    let graph = place.graph();
+    differs(&["pagerank", &graph], &["process 1 has command pagerank, process 0 has command mf"]);
+    let other = place.file("other.csv", "u1,i1,3.0\nu2,i2,4.5\n");
+    differs(&["mf", &other], &["batch 2, process 0 has batch", "data with the checksum"]);
+    assert!(!place.path("saved").exists());
+}
+
+#[test]
+fn who_is_missing_is_named() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    let command: &[&str] = &["mf", &ratings];
+    let hosts = addresses(2);
+    all_fail(&hosts, &[0], &[command], &["process 1 (127.0.0.1:"]);
+    all_fail(&hosts, &[1], &[command], &["process 0 (127.0.0.1:"]);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let in_use = [taken.local_addr().unwrap().to_string(), hosts[1].clone()];
+    all_fail(&in_use, &[0], &[command], &["process 0 cannot listen at 127.0.0.1:"]);
+    let nowhere = [hosts[0].clone(), "no-such-host.invalid:4000".to_owned()];
+    all_fail(&nowhere, &[0], &[command], &["process 1 (no-such-host.invalid:4000)"]);
+    let mut ended = run_all(&hosts, &[0, 1, 1], &[command; 3]);
+    ended.sort();
+    assert_eq!(ended[..2], [(Some(0), String::new()), (Some(0), String::new())]);
+    assert!(ended[2].1.contains("process 1 cannot listen at 127.0.0.1:"), "{ended:?}");
+}
+
+#[test]
+fn options_that_no_process_can_have_are_refused() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    let ran = crate::run(&["launch", "-n", "2", "--", "mf", &ratings, "--slack", "2"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--slack goes with --consistency ssp or essp"), "{}", ran.stderr);
+    fails(&["launch", "-n", "2000", "--", "mf", &ratings], 2, &["1..=1024"]);
+}
