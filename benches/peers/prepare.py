@@ -1,6 +1,7 @@
 """Brings a data set into the text that Megagrid and its peers both read.
 
 usage: prepare.py words IN OUT    UCI bag of words, without the words that do not occur
+       prepare.py terms IN OUT    LDA-C, likewise, as a UCI bag of words
        prepare.py unit IN OUT     LIBSVM text, rows scaled to length 1: labels 1 to 10 against the rest
        prepare.py unpack IN OUT   as it is
 
@@ -16,7 +17,7 @@ import sys
 def main():
     action, source, target = sys.argv[1:4]
     with open(target, "w") as out:
-        {"words": words, "unit": unit, "unpack": unpack}[action](source, out)
+        {"words": words, "terms": terms, "unit": unit, "unpack": unpack}[action](source, out)
 
 
 def read(path):
@@ -36,6 +37,17 @@ def words(source, out):
         for line in lines:
             document, word, count = line.split()
             out.write(f"{document} {numbers[word]} {count}\n")
+
+
+def terms(source, out):
+    """Its terms count from 0, and may have no document."""
+    with read(source) as lines:
+        documents = [[pair.split(":") for pair in line.split()[1:]] for line in lines]
+    used = sorted({int(term) for pairs in documents for term, _ in pairs})
+    numbers = {term: number for number, term in enumerate(used, 1)}
+    out.write(f"{len(documents)}\n{len(used)}\n{sum(map(len, documents))}\n")
+    for document, pairs in enumerate(documents, 1):
+        out.writelines(f"{document} {numbers[int(term)]} {count}\n" for term, count in pairs)
 
 
 def unit(source, out):

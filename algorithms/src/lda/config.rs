@@ -8,6 +8,7 @@ use megagrid_stages::{Error as SequenceError, Sequence, Side, Stages};
 use super::counts::{capacity, topic_bits};
 use super::dense::{self, Dense};
 use super::mh::{self, Mh};
+use super::prior::smoothing;
 use super::program::Topics;
 use super::sparse::{self, Sparse};
 use super::{FitPrior, Prior};
@@ -52,6 +53,13 @@ pub struct Config {
     /// Share of the tokens whose first topic is drawn uniformly; the others' is drawn given the tokens placed before.
     /// 0 begins at the highest likelihood, but often stays with planted topics merged; 1 is the textbook's start.
     pub uniform_share: f32,
+    /// Iterations from one fit of the document prior to the next.
+    pub optimize_every: u64,
+    /// Iterations over which the word prior that topics are drawn with falls from ten times beta to beta; 0: it is beta from
+    /// the beginning. With a small beta a word hardly enters a topic that it is not in, so that words stay where the first
+    /// iterations put them; a larger one lets them move. The likelihood and the model are always those of beta. The
+    /// `Mh` sampler draws with beta throughout.
+    pub annealing: u64,
     /// Clocks of an iteration: how often workers tell each other the topic totals.
     pub clocks: u64,
 }
@@ -71,6 +79,20 @@ pub struct Config {
 /// where there are many more topics than the corpus has.
 pub const DEFAULT_UNIFORM_SHARE: f32 = 0.2;
 
+/// Returns the iterations of annealing by default. Real texts gain from more, corpora of far fewer topics than are fitted lose:
+///
+/// | log likelihood per token | none | 10 | 25 |
+/// |---|---|---|---|
+/// | newsgroups, 100 topics, after 60 iterations | -8.563 | -8.518 | -8.457 |
+/// | newsgroups, 1000 topics, after 20 | -9.671 | -8.847 | -8.709 |
+/// | 3 M tokens of 100 planted topics, 100 topics, after 60 | -10.403 | | -10.403 |
+/// | the same, 1000 topics, after 20 | -11.828 | -11.907 | -12.336 |
+/// | the same, 1000 topics, after 30 | -11.727 | -11.761 | -11.844 |
+#[must_use]
+pub fn default_annealing(num_topics: usize) -> u64 {
+    if num_topics <= DENSE_UP_TO { 25 } else { 10 }
+}
+
 /// Clocks of an iteration: more cost waiting, fewer cost likelihood where many workers begin together.
 pub const DEFAULT_CLOCKS: u64 = 8;
 
@@ -85,6 +107,8 @@ impl Config {
             beta: 0.01,
             prior: Prior::Fixed,
             uniform_share: DEFAULT_UNIFORM_SHARE,
+            optimize_every: 1,
+            annealing: default_annealing(num_topics),
             clocks: DEFAULT_CLOCKS,
         }
     }
@@ -105,8 +129,10 @@ impl Config {
         if !(0.0..=1.0).contains(&self.uniform_share) {
             return Err(Error::setting("uniform share", self.uniform_share, "0 to 1"));
         }
-        if self.clocks == 0 {
-            return Err(Error::setting("clocks", self.clocks, "1 or more"));
+        for (name, value) in [("clocks", self.clocks), ("optimize every", self.optimize_every)] {
+            if value == 0 {
+                return Err(Error::setting(name, value, "1 or more"));
+            }
         }
         Ok(())
     }
@@ -114,7 +140,8 @@ impl Config {
     /// Returns the shared context to begin with.
     #[must_use]
     pub fn topics(&self, num_words: usize) -> Topics {
-        Topics::new(&vec![self.alpha; self.num_topics], self.beta, num_words)
+        let topics = Topics::new(&vec![self.alpha; self.num_topics], self.beta, num_words);
+        Topics { smoothing: smoothing(self.beta, 0, self.annealing), ..topics }
     }
 
     /// Builds an iteration of the dense sampler: tokens in random order.
@@ -148,7 +175,8 @@ impl Config {
 
     /// Returns the stage that ends an iteration.
     pub(super) fn fit(&self) -> FitPrior {
-        FitPrior { prior: self.prior, num_topics: self.num_topics }
+        let Self { prior, optimize_every: every, annealing, num_topics, .. } = *self;
+        FitPrior { prior, every, annealing, num_topics }
     }
 }
 

@@ -75,13 +75,13 @@ impl RowKernel for Tokens<'_> {
             // The counts are not written before the draw, which would have to wait for them.
             let mut change = Change::default();
             if old != UNASSIGNED {
-                let (n_d, n_w) = (document[at] + global.alpha[at], word[at] + global.beta);
+                let (n_d, n_w) = (document[at] + global.alpha[at], word[at] + global.smoothing);
                 let inverse = worker.inverse[at];
                 let by = (n_d - 1.0) * (n_w - 1.0) * without_one(inverse) - n_d * n_w * inverse;
                 change = Change { at, by };
             }
             let uniform = worker.uniform();
-            let weights = SmoothedProduct::new((document, &global.alpha), (word, global.beta), &worker.inverse);
+            let weights = SmoothedProduct::new((document, &global.alpha), (word, global.smoothing), &worker.inverse);
             let first =
                 if old == UNASSIGNED { first_topic(uniform, uniform_share, global.num_topics()) } else { Err(uniform) };
             let drawn = match first {

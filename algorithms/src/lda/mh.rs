@@ -31,7 +31,7 @@ use megagrid_stages::{Context, Error, GlobalSync, Incident, Sequence, Stages, Up
 use super::alias::Alias;
 use super::counts::{Table, has_all_topics, topic_bits};
 use super::program::{Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker};
-use super::{Config, Prior};
+use super::{Config, FitPrior, Prior};
 
 /// A token: its topic, and what it is proposed to become.
 pub type Token = [u16; 2];
@@ -184,11 +184,11 @@ fn count_for_prior(tokens: &[Token], worker: &mut Worker, num_topics: usize) {
 }
 
 /// Adds the workers' changes to the topic totals, and fits the document prior to what they counted.
-pub struct MergeDocuments(Prior);
+pub struct MergeDocuments(FitPrior);
 
 impl GlobalSync<Mh> for MergeDocuments {
     fn apply(&self, total: Worker, global: &mut Topics) {
-        self.0.fit(&total.histogram, global);
+        self.0.end_iteration(&total.histogram, global);
         <MergeTotals as GlobalSync<Mh>>::apply(&MergeTotals, total, global);
     }
 }
@@ -235,6 +235,6 @@ pub fn sequence(config: &Config) -> Result<Sequence<Mh, impl Stages<Mh> + use<>>
         .incident_right(Words { uniform_share: config.uniform_share })
         .global_sync(MergeTotals)
         .incident_left(Documents { fits: config.prior != Prior::Fixed })
-        .global_sync(MergeDocuments(config.prior))
+        .global_sync(MergeDocuments(config.fit()))
         .build()
 }

@@ -19,7 +19,8 @@
 //!
 //! First topics: the first iteration draws most tokens' topics given the tokens placed before (for `mh` those of the word alone), the others' uniformly
 //! ([`Config::uniform_share`]). A chain may stay with two true topics in one of its own and another in halves; a few topics more
-//! than are expected make that rare, and change the others little.
+//! than are expected make that rare, and change the others little. The first iterations draw with a larger beta
+//! ([`Config::annealing`]).
 //!
 //! Input: how often words occur in documents. Memory, beside 2 bytes a token (4 for `mh`) and 8 an edge: see [`Sampler`]. Not for: texts of a
 //! few words, whose mixtures are as good as the prior.
@@ -39,7 +40,7 @@ pub mod sparse;
 
 use megagrid_stages::Item;
 
-pub use config::{Config, DEFAULT_CLOCKS, DEFAULT_UNIFORM_SHARE, DENSE_UP_TO, Sampler, Tokens};
+pub use config::{Config, DEFAULT_CLOCKS, DEFAULT_UNIFORM_SHARE, DENSE_UP_TO, Sampler, Tokens, default_annealing};
 pub use fold_in::FoldIn;
 pub use likelihood::{Vertices, ln_gamma, log_likelihood};
 pub use model::{Model, SparseCounts};

@@ -65,12 +65,25 @@ impl Combine for Histogram {
     }
 }
 
-/// Fits the document prior once per iteration, from the second on.
+/// Ends an iteration: fits the document prior where that is due, and lowers the word prior that topics are drawn with.
 pub struct FitPrior {
     /// How.
     pub prior: Prior,
+    /// Iterations from one fit to the next.
+    pub every: u64,
+    /// See [`Config::annealing`](super::Config).
+    pub annealing: u64,
     /// Topics.
     pub num_topics: usize,
+}
+
+/// How many times beta the word prior is at first.
+const ANNEALED_FROM: f32 = 10.0;
+
+/// Returns the word prior that topics are drawn with after so many iterations: it falls geometrically to beta.
+pub(super) fn smoothing(beta: f32, iterations: u64, annealing: u64) -> f32 {
+    let left = annealing.saturating_sub(iterations) as f32 / annealing.max(1) as f32;
+    beta * ANNEALED_FROM.powf(left)
 }
 
 impl<D: TopicCounts, W: TopicCounts, E: Item> GlobalSync<Lda<D, W, E>> for FitPrior {
@@ -87,15 +100,17 @@ impl<D: TopicCounts, W: TopicCounts, E: Item> GlobalSync<Lda<D, W, E>> for FitPr
     }
 
     fn apply(&self, total: Worker, global: &mut Topics) {
-        self.prior.fit(&total.histogram, global);
+        self.end_iteration(&total.histogram, global);
     }
 }
 
-impl Prior {
-    /// Fits the prior to documents that were counted.
-    pub(super) fn fit(self, histogram: &Histogram, global: &mut Topics) {
-        if self != Self::Fixed {
-            fit(histogram, self, global);
+impl FitPrior {
+    /// Ends an iteration whose documents were counted.
+    pub(super) fn end_iteration(&self, histogram: &Histogram, global: &mut Topics) {
+        global.iterations += 1;
+        global.smoothing = smoothing(global.beta, global.iterations, self.annealing);
+        if self.prior != Prior::Fixed && global.iterations.is_multiple_of(self.every) {
+            fit(histogram, self.prior, global);
         }
     }
 }
@@ -145,6 +160,15 @@ fn digamma_differences(histogram: &[u32], alpha: f64) -> f64 {
 mod tests {
     use super::*;
     use megagrid_partition::SplitMix;
+
+    #[test]
+    fn the_word_prior_falls_from_ten_times_beta_to_beta() {
+        let found = [0, 1, 2, 3, 99].map(|iterations| smoothing(0.01, iterations, 2));
+        for (found, expected) in found.iter().zip([0.1, 0.031_622_8, 0.01, 0.01, 0.01]) {
+            assert!((found - expected).abs() < 1e-6, "{found}, expected {expected}");
+        }
+        assert_eq!(smoothing(0.01, 0, 0), 0.01);
+    }
 
     /// Documents of two topics drawn as a Polya urn, whose law is the one that is fitted.
     #[test]

@@ -52,6 +52,10 @@ pub struct Topics {
     pub alpha: Vec<f32>,
     /// Prior weight of each word in a topic.
     pub beta: f32,
+    /// The weight that topics are drawn with for now: it falls to `beta` over [`Config::annealing`](super::Config).
+    pub smoothing: f32,
+    /// Iterations that were done.
+    pub iterations: u64,
     /// Words of the vocabulary.
     pub num_words: usize,
 }
@@ -62,7 +66,7 @@ impl Topics {
     pub fn new(alpha: &[f32], beta: f32, num_words: usize) -> Self {
         let mut padded = alpha.to_vec();
         padded.resize(row_width(alpha.len()), 0.0);
-        Self { totals: vec![0; alpha.len()], alpha: padded, beta, num_words }
+        Self { totals: vec![0; alpha.len()], alpha: padded, beta, smoothing: beta, iterations: 0, num_words }
     }
 
     /// Returns the number of topics K.
@@ -130,7 +134,7 @@ impl Worker {
         self.begin(global, seed);
         self.inverse.resize(width, 0.0);
         self.sums.resize(width / 16, [0.0; 16]);
-        let prior = global.num_words as f32 * global.beta;
+        let prior = global.num_words as f32 * global.smoothing;
         for ((inverse, total), change) in self.inverse.iter_mut().zip(&global.totals).zip(&self.changes) {
             // With slack a worker may have removed tokens that it does not see in the totals yet.
             *inverse = 1.0 / ((total + change).max(0) as f32 + prior);

@@ -74,7 +74,7 @@ impl Sample {
         scratch.width = worker.inverse.len();
         scratch.phi.resize((1 << self.topic_bits).max(scratch.width), 0.0);
         scratch.counts.resize(scratch.width, 0);
-        scratch.phi.iter_mut().zip(&worker.inverse).for_each(|(phi, inverse)| *phi = global.beta * inverse);
+        scratch.phi.iter_mut().zip(&worker.inverse).for_each(|(phi, inverse)| *phi = global.smoothing * inverse);
         // Padding has no weight: its alpha is 0, and no token its topic.
         scratch.base_mass = dot(&global.alpha, &scratch.phi[..scratch.width]);
     }
@@ -89,7 +89,7 @@ impl WordScratch {
             let phi = self.phi[..entries.len()].iter_mut();
             phi.zip(entries)
                 .zip(inverse)
-                .for_each(|((phi, &count), inverse)| *phi = (count as f32 + global.beta) * inverse);
+                .for_each(|((phi, &count), inverse)| *phi = (count as f32 + global.smoothing) * inverse);
             self.mass = dot(&global.alpha, &self.phi[..entries.len()]);
             return;
         }
@@ -166,7 +166,7 @@ impl Exchange<Sparse> for Sample {
     #[inline(always)]
     fn end(&self, word: UpdateView<'_, Word<Table>>, cx: Cx<'_, '_, Packed, Table>) {
         let worker = &mut *cx.worker;
-        worker.word.collapse(word.sync, self, &worker.inverse, cx.global.beta);
+        worker.word.collapse(word.sync, self, &worker.inverse, cx.global.smoothing);
     }
 
     #[inline(always)]

@@ -43,6 +43,8 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
         alpha: Alpha { weight: planted.alpha, shared: false },
         beta: planted.beta as f32,
         prior: PriorChoice::Fixed,
+        optimize_every: 1,
+        annealing: None,
         sampler: Sampler::Auto,
         iterations: 200,
         tolerance: 0.0,

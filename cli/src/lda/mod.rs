@@ -135,6 +135,13 @@ pub struct Options {
     /// more topics than they have.
     #[arg(long, value_enum, default_value = "symmetric")]
     pub prior: PriorChoice,
+    /// Fit alpha after every N-th iteration alone.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub optimize_every: u64,
+    /// Iterations over which topics are drawn with a larger beta than --beta, ten times as large at first, which lets words
+    /// find their topics sooner; 0: none [default: 25, with more than 200 topics 10]. The sampler mh has none.
+    #[arg(long, value_name = "N")]
+    pub annealing: Option<u64>,
     /// How topics are drawn.
     #[arg(long, value_enum, default_value = "auto")]
     pub sampler: Sampler,
@@ -169,6 +176,8 @@ impl Options {
             alpha: self.alpha.of_topic(self.topics) as f32,
             beta: self.beta,
             prior: self.prior.into(),
+            optimize_every: self.optimize_every,
+            annealing: self.annealing.unwrap_or(lda::default_annealing(self.topics)),
             clocks: (1.0 / self.work_per_clock).round().max(1.0) as u64,
             ..Config::new(self.topics)
         };
@@ -198,6 +207,7 @@ impl Options {
         let beta = self.beta.to_string().parse::<f64>().unwrap_or(f64::from(self.beta));
         serde_json::json!({
             "topics": self.topics, "alpha": self.alpha.of_topic(self.topics), "beta": beta, "prior": self.prior,
+            "optimize_every": self.optimize_every, "annealing": job.config.annealing,
             "sampler": job.sampler, "iterations": self.iterations, "tolerance": self.tolerance,
             "evaluate_every": self.evaluate_every, "top_words": self.top_words, "work_per_clock": self.work_per_clock,
         })

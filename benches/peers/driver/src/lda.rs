@@ -11,8 +11,10 @@ use crate::summary::{MEGAGRID, Table};
 use crate::texts::{Source, Text, corpus_shape, prepare};
 use crate::{Options, Programs};
 
-const TOMOTOPY: &str = "tomotopy 0.14.0";
-const BETA: &str = "0.01";
+pub const TOMOTOPY: &str = "tomotopy 0.14.0";
+pub const BETA: &str = "0.01";
+/// Between what tomotopy prints and what its own assignments give.
+pub const MAX_DIFFERENCE: f64 = 1e-3;
 /// tomotopy's likelihood is read every so many iterations; all levels are multiples.
 const STEP: u32 = 5;
 const PER_ITERATION: &str = "s per iteration";
@@ -130,7 +132,7 @@ fn tomotopy(programs: &Programs, case: &Case, corpus: &Path, threads: u32) -> Re
     ensure!(words == shape.words, "tomotopy knows {words} words, expected {}", shape.words);
     let curve = read_curve(&trial, "curve", "/per_token")?;
     let (printed, joint) = (curve.last().map_or(f64::NAN, |point| -point.1), number(&trial, "/joint_per_token")?);
-    ensure!((printed - joint).abs() < 1e-3, "tomotopy prints {printed} per token, its assignments give {joint}");
+    ensure!((printed - joint).abs() < MAX_DIFFERENCE, "tomotopy prints {printed} per token, its assignments give {joint}");
     // The first step sets up.
     let steps = (curve.len() - 1) as f64 * f64::from(STEP);
     Ok(Trial {

@@ -10,6 +10,7 @@ mod blockpg;
 mod curve;
 mod inputs;
 mod lda;
+mod lda_quality;
 mod mf;
 mod pagerank;
 mod process;
@@ -61,7 +62,7 @@ struct Options {
 
 impl Options {
     fn measures(&self, algorithm: Algorithm) -> bool {
-        self.algorithms.is_empty() || self.algorithms.contains(&algorithm)
+        (self.algorithms.is_empty() && algorithm != Algorithm::LdaQuality) || self.algorithms.contains(&algorithm)
     }
 
     fn wants(&self, input: &str) -> bool {
@@ -74,6 +75,8 @@ enum Algorithm {
     Pagerank,
     Mf,
     Lda,
+    /// The likelihood after as many iterations; only where it is named.
+    LdaQuality,
     Blockpg,
 }
 
@@ -141,6 +144,7 @@ fn main() -> Result<()> {
     // Before anything is measured, because a missing command ends the run.
     let measures = |algorithm, command| Ok::<_, Error>(options.measures(algorithm) && programs.can_measure(command)?);
     let (lda, blockpg) = (measures(Algorithm::Lda, "lda")?, measures(Algorithm::Blockpg, "blockpg")?);
+    let lda_quality = measures(Algorithm::LdaQuality, "lda")?;
     let mut tables = Vec::new();
     if options.measures(Algorithm::Pagerank) {
         tables.push(pagerank::measure(&programs, &options)?);
@@ -152,6 +156,9 @@ fn main() -> Result<()> {
     }
     if lda {
         tables.extend(lda::measure(&programs, &options)?);
+    }
+    if lda_quality {
+        tables.extend(lda_quality::measure(&programs, &options)?);
     }
     if blockpg {
         tables.extend(blockpg::measure(&programs, &options)?);
