@@ -30,7 +30,7 @@ impl Moment {
         let mut below = |n| random.below(n);
         let (victim, iteration) = (below(4) as usize, 2 + below(ITERATIONS / 2));
         // The first process writes.
-        let victim = if during_checkpoint && seed % 2 == 0 { 0 } else { victim };
+        let victim = if during_checkpoint && seed.is_multiple_of(2) { 0 } else { victim };
         Self { victim, iteration, delay: Duration::from_micros(below(3000)), during_checkpoint }
     }
 
