@@ -2,6 +2,7 @@
 
 mod blockpg;
 mod checkpoint;
+mod guarantee;
 mod lda;
 mod local;
 mod panics;

@@ -1,0 +1,131 @@
+//! The promise of bounded staleness, seen from inside: who reads what when, under delays.
+//!
+//! Every left vertex belongs to one clock and marks its own place in the rows of all right vertices. When it does, it looks which
+//! others have: all of clocks up to t − 1 − s must have, and none of clocks after t + s may have, since a worker there would be
+//! more than s clocks ahead of this one.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
+use megagrid_stages::{
+    BatchSize, Context, Exchange, Program, Row, Sequence, Stages, Update, UpdateView, Value, Vertex,
+};
+use proptest::prelude::*;
+
+use crate::{local, settings};
+
+const CLOCKS: usize = 20;
+/// Left vertices of a clock.
+const EACH: usize = 4;
+const LEFTS: usize = CLOCKS * EACH;
+const RIGHTS: usize = 3;
+
+/// A left vertex: its number, and how often it saw too little, and too much.
+struct Marker;
+
+impl Vertex for Marker {
+    type Sync = Value<[u32; 3]>;
+    type Delta = ();
+    type Master = ();
+    type Mirror = ();
+}
+
+struct Board;
+
+impl Vertex for Board {
+    type Sync = Row<f32>;
+    type Delta = ();
+    type Master = ();
+    type Mirror = ();
+}
+
+struct Marking;
+
+impl Program for Marking {
+    type Left = Marker;
+    type Right = Board;
+    type Edge = ();
+    type Worker = ();
+    type Global = ();
+}
+
+struct Mark {
+    slack: usize,
+    /// Seed of the delays.
+    delays: u64,
+}
+
+impl Exchange<Marking> for Mark {
+    type Left = Update;
+    type Right = Update;
+
+    fn exchange(
+        &self,
+        marker: UpdateView<'_, Marker>,
+        board: UpdateView<'_, Board>,
+        (): &mut (),
+        _: &mut Context<'_, Marking>,
+    ) {
+        let mut random = SplitMix::new(self.delays, u64::from(marker.sync[0]));
+        if random.below(8) == 0 {
+            std::thread::sleep(Duration::from_micros(random.below(3000)));
+        }
+        let me = marker.sync[0] as usize;
+        let clock = me / EACH;
+        for (other, mark) in board.sync[..LEFTS].iter().enumerate() {
+            let at = other / EACH;
+            marker.sync[1] += u32::from(at + self.slack < clock && *mark != 1.0);
+            marker.sync[2] += u32::from(at > clock + self.slack && *mark != 0.0);
+        }
+        board.sync[me] += 1.0;
+    }
+}
+
+fn sequence(slack: usize, delays: u64) -> Sequence<Marking, impl Stages<Marking>> {
+    let mark = Mark { slack, delays };
+    Sequence::new().mini_batch(BatchSize::Vertices(Side::Left, EACH as u64), move |b| b.exchange(mark)).build().unwrap()
+}
+
+fn edges() -> GroupedEdges<()> {
+    let all = (0..LEFTS as u32).flat_map(|left| (0..RIGHTS as u32).map(move |right| (left, right)));
+    let (left, right): (Vec<u32>, Vec<u32>) = all.unzip();
+    let data = vec![(); left.len()];
+    GroupedEdges::new(EdgeList { num_left: LEFTS, num_right: RIGHTS, square: false, left, right, data }, &[Side::Right])
+}
+
+/// Returns how often too little and too much was seen, and the marks at the end.
+fn run(slack: u64, lazy: bool, (processes, workers): (usize, usize), delays: u64) -> (u32, u32, f32) {
+    let edges = edges();
+    local::run(processes, |peers| {
+        let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
+        let input = Input { source: &edges, edge, capacities: [None, None] };
+        let settings = Settings { slack: Some(slack), lazy, dims: [1, LEFTS], ..settings(peers, workers, 1) };
+        let mut engine =
+            Engine::<Marking>::bipartite(&input, &sequence(slack as usize, delays), (), &settings).unwrap();
+        engine.init_left(|id, first| *first.sync = [id as u32, 0, 0]);
+        engine.run(1, |_, _| ControlFlow::Continue(())).unwrap();
+        engine.collect().unwrap();
+        let (left, right) = (engine.left(), engine.right());
+        let sum = |at: usize| (0..LEFTS).map(|id| left.sync(id)[at]).sum::<u32>();
+        (sum(1), sum(2), (0..RIGHTS).map(|id| right.sync(id).iter().sum::<f32>()).sum())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_worker_sees_what_the_slack_promises(
+        slack in 0_u64..5,
+        lazy: bool,
+        shape in prop::sample::select(vec![(2, 1), (2, 2), (3, 1), (4, 1)]),
+        delays: u64,
+    ) {
+        let (stale, ahead, marks) = run(slack, lazy, shape, delays);
+        prop_assert_eq!(stale, 0, "changes of clock t - 1 - s that were not seen");
+        prop_assert_eq!(ahead, 0, "changes of workers more than s clocks ahead");
+        prop_assert_eq!(marks, (LEFTS * RIGHTS) as f32, "no change is lost or counted twice");
+    }
+}
