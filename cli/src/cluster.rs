@@ -59,16 +59,24 @@ pub fn part(outcome: &anyhow::Result<()>) {
             // The same message everywhere.
             (Some(ClusterError::Differs(_)), _) => return cluster.leave(),
             // All are asked to end, and end after the same iteration.
-            (_, Some(Failure::Interrupted { .. })) => return cluster.leave(),
+            (_, Some(Failure::Interrupted { .. })) => {
+                cluster.leave();
+                if is_launched() && cluster.process() > 0 {
+                    // The first one says it.
+                    std::process::exit(crate::interrupt::EXIT_CODE);
+                }
+                return;
+            }
             _ => {}
         }
     }
     let message = crate::failure::message(error);
     // What fails in all processes at a time is shown once.
-    if is_launched() && cluster.process() > 0 {
-        if let Some(reason) = cluster.reason(AT_A_TIME).filter(|reason| reason.ends_with(&message)) {
-            end(cluster.process(), &reason);
-        }
+    if is_launched()
+        && cluster.process() > 0
+        && let Some(reason) = cluster.reason(AT_A_TIME).filter(|reason| reason.ends_with(&message))
+    {
+        end(cluster.process(), &reason);
     }
     cluster.fail(&message);
 }
