@@ -36,7 +36,11 @@ pub fn join() -> anyhow::Result<Option<Arc<Cluster>>> {
         }
     };
     watch_launcher();
-    let cluster = Cluster::join(&membership, patience)?;
+    let cluster = match Cluster::join(&membership, patience) {
+        // One that was there before has failed, and says so itself.
+        Err(ClusterError::Ended(reason)) => end(membership.process, &reason),
+        joined => joined?,
+    };
     let process = cluster.process();
     cluster.on_loss(move |reason| end(process, reason));
     Ok(Some(CLUSTER.get_or_init(|| cluster).clone()))
