@@ -17,6 +17,9 @@ pub const ENDED_BY_ANOTHER: i32 = 3;
 /// Longer than it takes to hear why another process ends.
 const PROMPT: Duration = Duration::from_secs(3);
 
+/// How far apart processes are that fail at a time.
+const AT_A_TIME: Duration = Duration::from_millis(500);
+
 /// The cluster of this process.
 static CLUSTER: OnceLock<Arc<Cluster>> = OnceLock::new();
 
@@ -33,7 +36,11 @@ pub fn join() -> anyhow::Result<Option<Arc<Cluster>>> {
         }
     };
     watch_launcher();
-    let cluster = Cluster::join(&membership, patience)?;
+    let cluster = match Cluster::join(&membership, patience) {
+        // One that was there before has failed, and says so itself.
+        Err(ClusterError::Ended(reason)) => end(membership.process, &reason),
+        joined => joined?,
+    };
     let process = cluster.process();
     cluster.on_loss(move |reason| end(process, reason));
     Ok(Some(CLUSTER.get_or_init(|| cluster).clone()))
@@ -56,11 +63,30 @@ pub fn part(outcome: &anyhow::Result<()>) {
             // The same message everywhere.
             (Some(ClusterError::Differs(_)), _) => return cluster.leave(),
             // All are asked to end, and end after the same iteration.
-            (_, Some(Failure::Interrupted { .. })) => return cluster.leave(),
+            (_, Some(Failure::Interrupted { .. })) => {
+                cluster.leave();
+                if is_launched() && cluster.process() > 0 {
+                    // The first one says it.
+                    std::process::exit(crate::interrupt::EXIT_CODE);
+                }
+                return;
+            }
             _ => {}
         }
     }
-    cluster.fail(&crate::failure::message(error));
+    let message = crate::failure::message(error);
+    // What fails in all processes at a time is shown once.
+    if is_launched()
+        && cluster.process() > 0
+        && let Some(reason) = cluster.reason(AT_A_TIME).filter(|reason| reason.ends_with(&message))
+    {
+        end(cluster.process(), &reason);
+    }
+    cluster.fail(&message);
+}
+
+fn is_launched() -> bool {
+    std::env::var_os(LAUNCHED).is_some()
 }
 
 /// Tells whether an error may follow from one of another process, which is about to say so, or from its loss.
@@ -108,7 +134,7 @@ fn end(process: usize, reason: &str) -> ! {
     static ONCE: Mutex<()> = Mutex::new(());
     // Whoever comes second waits here for the exit.
     let _once = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
-    let launched = std::env::var_os(LAUNCHED).is_some();
+    let launched = is_launched();
     // Whoever stopped has said why. Of a loss all have the same line to say: where they say it in one place, one does.
     let is_told = reason.contains(" stopped: ") || (process > 1 || process == 1 && !reason.starts_with("process 0 "));
     if !launched || !is_told {

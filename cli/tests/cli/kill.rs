@@ -75,8 +75,8 @@ impl Job {
         record["result"]["objective"].as_f64().unwrap()
     }
 
-    /// Kills or stops a process of a run, which has to end as if it had not.
-    fn disturb(&self, name: &str, signal: &str, moment: Moment) {
+    /// Kills or stops a process of a run, which has to end as if it had not. Returns what was said.
+    fn disturb(&self, name: &str, signal: &str, moment: Moment) -> String {
         let launched = self.launch(name, &["--restarts", "1"]);
         moment.wait(&self.place.name(name));
         send(signal, process(&launched, moment.victim, None));
@@ -87,6 +87,7 @@ impl Job {
         assert!(!messages.contains("passed over") && !messages.contains("panicked"), "{moment:?}: {messages}");
         let (found, expected) = (self.result(name), self.objective);
         assert!((found / expected - 1.0).abs() < 0.01, "{moment:?}: {found}, expected {expected}");
+        messages
     }
 }
 
@@ -114,9 +115,9 @@ fn soak() {
     for seed in 0..kills {
         let begin = Instant::now();
         let moment = Moment::draw(100 + seed, seed % 3 == 0);
-        job.disturb(&format!("soak-{seed}"), "-KILL", moment);
+        let messages = job.disturb(&format!("soak-{seed}"), "-KILL", moment);
         seconds.push(begin.elapsed().as_secs_f64());
-        println!("{seed:>2}: {moment:?}: {:.1} s", seconds.last().unwrap());
+        println!("{seed:>2}: {moment:?}: {:.1} s\n{messages}", seconds.last().unwrap());
     }
     seconds.sort_by(f64::total_cmp);
     let median = seconds[seconds.len() / 2];

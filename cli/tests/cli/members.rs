@@ -84,5 +84,6 @@ fn options_that_no_process_can_have_are_refused() {
     let ran = crate::run(&["launch", "-n", "2", "--", "mf", &ratings, "--slack", "2"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("--slack goes with --consistency ssp or essp"), "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("--slack goes").count(), 1, "{}", ran.stderr);
     fails(&["launch", "-n", "2000", "--", "mf", &ratings], 2, &["1..=1024"]);
 }
