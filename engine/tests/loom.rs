@@ -361,7 +361,7 @@ impl Tasks for Sides {
 fn with_slack_0_an_exchange_sees_what_all_workers_wrote_in_the_one_before() {
     let kinds = [StageKind::Exchange(Mode::Update, Mode::Read), StageKind::Exchange(Mode::Read, Mode::Update)];
     let plan = plan(&kinds, &[Outline::Stage(0), Outline::Stage(1)], [&[2, 2], &[2, 2]], 0);
-    assert!(plan.steps[1].after != After::All);
+    assert!(plan.steps[1].after == After::All);
     model(move || {
         let rows = |shards: usize| (0..shards).map(|_| Cell::new(0)).collect();
         let rows = Arc::new([rows(plan.left.num_shards()), rows(plan.right.num_shards())]);
