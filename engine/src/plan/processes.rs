@@ -183,7 +183,7 @@ impl Plan {
         }
     }
 
-    /// Appends the stages that cross between processes, and returns which they are.
+    /// Appends the stages that cross between processes, each once.
     pub(super) fn add_crossings(&mut self) {
         for stage in 0..self.stages.len() {
             for kind in self.before(stage).into_iter().chain(self.crossings(stage)) {

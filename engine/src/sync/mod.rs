@@ -1,7 +1,8 @@
 //! Master and mirrors across processes: what a worker sends, and what becomes of what arrives.
 //!
-//! At slack 0 every message belongs to a step. A worker sends in a step, and no worker of any process begins the next one
-//! before all messages of the step have arrived and were taken in; see [`Board::arrive`](crate::board::Board::arrive).
+//! At slack 0 every message belongs to a step: the one in which it was sent. No worker begins a step that uses what others
+//! send ([`After::All`](crate::plan::After::All)) before all messages of earlier steps have arrived and were taken in; see
+//! [`Board::arrive`](crate::board::Board::arrive). Other steps wait for the workers of their own process alone.
 
 mod arithmetic;
 mod collective;
