@@ -78,9 +78,9 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
                 }
                 // Vertices with equally many edges side by side: the walk's inner loops then have predictable lengths.
                 segments.sort_by_key(|segment| std::cmp::Reverse(segment.ends.len()));
-                let vertices = segments.iter().map(|s| (s.right as usize, &layer.left[s.ends.clone()]));
+                let vertices = segments.iter().map(|s| (s.right as usize, &layer.left[s.edges()]));
                 edges.push_grouped(self.plan.left.rows(left), vertices);
-                segments.iter().for_each(|segment| values.extend(&layer.data[segment.ends.clone()]));
+                segments.iter().for_each(|segment| values.extend(&layer.data[segment.edges()]));
                 values.end_block(edges.blocks().last().map_or(0, |block| block.edges.end));
             }
         }
@@ -116,7 +116,14 @@ struct Vertex {
 /// The edges of one right vertex in one block.
 struct Segment {
     right: u32,
-    ends: Range<usize>,
+    /// Where they are: as 32 bits each, since vertices of small degree make nearly as many segments as edges.
+    ends: Range<u32>,
+}
+
+impl Segment {
+    fn edges(&self) -> Range<usize> {
+        self.ends.start as usize..self.ends.end as usize
+    }
 }
 
 impl<T: Copy> Gathered<T> {
@@ -194,7 +201,7 @@ impl<T: Copy> Gathered<T> {
                     shard += 1;
                 }
                 let next = begin + self.left[begin..end].partition_point(|&l| (l as usize) < left_bounds[shard + 1]);
-                blocks[shard].push(Segment { right: vertex.row - first_row as u32, ends: begin..next });
+                blocks[shard].push(Segment { right: vertex.row - first_row as u32, ends: begin as u32..next as u32 });
                 begin = next;
             }
         }
