@@ -115,7 +115,7 @@ pub fn sequence(damping: Damping, edges: u64) -> Result<Sequence<PageRank, impl 
 /// Batches of an iteration (measured: 32 need as many iterations as one page at a time).
 const BATCHES: u64 = 32;
 /// Batches smaller than this cost more than they save: with several processes each ends with messages there and back.
-const MIN_BATCH_EDGES: u64 = 1 << 21;
+const MIN_BATCH_EDGES: u64 = 1 << 22;
 
 /// The chance of following a link, in (0, 1).
 #[derive(Clone, Copy, Debug, PartialEq)]

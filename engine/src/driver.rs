@@ -17,7 +17,7 @@ use crate::engine::Shared;
 use crate::metrics::{IterationReport, WorkerReport};
 use crate::plan::{StageKind, Task};
 use crate::stage::Site;
-use crate::sync::{self, Outbox, Peers, Timely, hand_over};
+use crate::sync::{self, Arrived, Outbox, Peers, Timely, hand_over};
 use crate::worker::{Outcome, Position, Progress, Tasks, Worker};
 use crate::{Error, os};
 
@@ -44,6 +44,7 @@ pub(crate) fn run<P: Program>(
     let sender = Mutex::new(sender);
     let (of_workers, of_board) = (Arc::clone(shared), Arc::clone(&board));
     board.approve(done + 1);
+    let arrived = Arc::new(Arrived::new(workers));
     sync::begin(shared);
     let (builders, connections) = sync::connect(workers, shared.peers.as_deref())?;
     let config = timely::WorkerConfig::default();
@@ -67,7 +68,7 @@ pub(crate) fn run<P: Program>(
                 board.stop();
             }
         };
-        let transport = Timely::begin(timely, of_workers.plan.is_distributed().then_some(receive));
+        let transport = Timely::begin(timely, &arrived, of_workers.plan.is_distributed().then_some(receive));
         let runner = Runner::new(id, &of_workers, &of_board, sender.clone(), (outbox, early));
         let driven = catch_unwind(AssertUnwindSafe(|| drive(worker, runner, transport, &of_board)));
         if let Err(panic) = driven {
@@ -214,6 +215,9 @@ fn exchange<P: Program>(
         }
     }
     transport.advance(worker.steps());
+    if progress == Progress::Waiting || worker.is_at_barrier() || runner.shared.plan.slack != Some(0) {
+        transport.announce();
+    }
     if in_step {
         transport.step();
     }

@@ -111,6 +111,18 @@ impl Worker {
         self.steps
     }
 
+    /// Tells whether what comes next, a step or the end of an iteration, waits for all workers: they wait for this one too.
+    #[must_use]
+    pub fn is_at_barrier(&self) -> bool {
+        match self.events.get(self.at) {
+            Some(Event::Step(step)) => {
+                self.todo.is_none() && (!self.clock_begun || self.plan.steps[*step].after == After::All)
+            }
+            Some(Event::Clock) => false,
+            None => true,
+        }
+    }
+
     /// Does one thing: a task, the end of a step or of an iteration.
     pub fn step(&mut self, tasks: &mut impl Tasks) -> Progress {
         if self.board.stopped() {

@@ -20,7 +20,7 @@ pub use hold::Hold;
 pub use order::RowOrder;
 pub(crate) use places::places;
 pub use places::{Places, row_of_blocks};
-pub use rows::{Capacities, OwnedRow, OwnedRows, Role, SharedRows, VertexArrays};
+pub use rows::{Capacities, OwnedRow, OwnedRows, Role, RoleMut, SharedRows, VertexArrays};
 
 pub use build::EdgeInput;
 pub(crate) use build::{build_columns, windows};

@@ -75,14 +75,16 @@ impl<S: Store> Array<S> {
 }
 
 /// One role's items, held alone, addressed by row.
-struct RoleMut<'h, S: Store> {
+pub struct RoleMut<'h, S: Store> {
     array: &'h Array<S>,
     items: Owned<'h, S::Item>,
     first: usize,
 }
 
 impl<S: Store> RoleMut<'_, S> {
-    fn items(&mut self, row: usize) -> &mut [S::Item] {
+    /// Returns the items of a row.
+    #[inline(always)]
+    pub fn items(&mut self, row: usize) -> &mut [S::Item] {
         &mut self.items[self.array.span(self.first, row)]
     }
 
@@ -244,9 +246,12 @@ fn own<'h, S: Store>(array: &'h Array<S>, pieces: &Range<usize>, first: usize) -
 pub struct OwnedRows<'h, V: Vertex> {
     /// Which rows.
     pub rows: Range<usize>,
-    sync: RoleMut<'h, V::Sync>,
-    mirror: RoleMut<'h, V::Mirror>,
-    master: RoleMut<'h, V::Master>,
+    /// Synced data.
+    pub sync: RoleMut<'h, V::Sync>,
+    /// Data of the replica.
+    pub mirror: RoleMut<'h, V::Mirror>,
+    /// Data of the master.
+    pub master: RoleMut<'h, V::Master>,
     deltas: Vec<RoleMut<'h, V::Delta>>,
     touched: Vec<Owned<'h, u8>>,
 }

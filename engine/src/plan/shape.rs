@@ -41,8 +41,11 @@ impl SideShape {
     }
 }
 
-/// How much work the rows before each row are: edges, and one for the row itself.
+/// How much work the rows before each row are: edges, and [`ROW_WORK`] for the row itself.
 pub struct Weights(Vec<u64>);
+
+/// Edges that take as long as what is done once for a row (measured on PageRank: 2 ns in Apply, 0.5 ns an edge).
+const ROW_WORK: u64 = 4;
 
 impl Weights {
     /// Sums degrees in row order.
@@ -50,7 +53,7 @@ impl Weights {
         let mut sums = vec![0];
         let mut sum = 0;
         for degree in degrees {
-            sum += degree + 1;
+            sum += degree + ROW_WORK;
             sums.push(sum);
         }
         Self(sums)
@@ -97,7 +100,7 @@ pub fn batches(weights: &Weights, rows: Range<usize>, cut: Cut) -> Vec<Range<usi
             rows.clone().step_by(n).map(|begin| begin..(begin + n).min(rows.end)).collect()
         }
         Cut::Edges(n) => {
-            let edges = weights.of(&rows) - rows.len() as u64;
+            let edges = weights.of(&rows) - ROW_WORK * rows.len() as u64;
             let parts = edges.div_ceil(n).clamp(1, rows.len() as u64) as usize;
             weights.split(rows, parts).into_iter().filter(|part| !part.is_empty()).collect()
         }

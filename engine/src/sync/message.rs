@@ -14,13 +14,8 @@ use std::io::Write;
 use std::ops::Range;
 
 use megagrid_partition::Side;
-use timely::Accountable;
 use timely::bytes::arc::Bytes;
-use timely::communication::Push;
-use timely::container::ContainerBuilder;
-use timely::dataflow::channels::pact::DistributorPact;
-use timely::dataflow::channels::pushers::exchange::Distributor;
-use timely::dataflow::channels::{ContainerBytes, Message as Envelope};
+use timely::communication::Bytesable;
 
 const HEADER_BYTES: usize = 40;
 
@@ -109,42 +104,45 @@ impl Message {
 }
 
 /// Messages for one worker that travel together: each arrival costs as much as many small messages take to send.
+///
+/// | bytes | header |
+/// |---|---|
+/// | 0..8 | steps that the sender had ended |
+/// | 8..16 | the sender |
 #[derive(Clone, Default)]
 pub struct Parcel {
+    /// Steps that the sender had ended: its messages belong to the step after, and none of earlier steps comes later.
+    pub steps: u64,
+    /// The worker that sent it.
+    pub from: u64,
     pub messages: Vec<Message>,
 }
 
-impl Parcel {
-    /// Returns the worker that it goes to.
-    fn to(&self) -> usize {
-        self.messages.first().map_or(0, |message| message.to as usize)
-    }
-}
+const PARCEL_HEADER_BYTES: usize = 16;
 
-impl Accountable for Parcel {
-    fn record_count(&self) -> i64 {
-        self.messages.len() as i64
-    }
-}
-
-impl ContainerBytes for Parcel {
+impl Bytesable for Parcel {
     fn from_bytes(bytes: Bytes) -> Self {
-        let (mut messages, mut begin) = (Vec::new(), 0);
+        let long =
+            |at: usize| bytes.get(at..at + 8).map_or(0, |b| b.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b)));
+        let (mut messages, mut begin) = (Vec::new(), PARCEL_HEADER_BYTES);
         while begin + HEADER_BYTES <= bytes.len() {
             let message = Message::read(&bytes, begin);
             begin += message.wire_bytes();
             messages.push(message);
         }
-        Self { messages }
+        Self { steps: long(0), from: long(8), messages }
     }
 
     fn length_in_bytes(&self) -> usize {
-        self.messages.iter().map(Message::wire_bytes).sum()
+        PARCEL_HEADER_BYTES + self.messages.iter().map(Message::wire_bytes).sum::<usize>()
     }
 
     fn into_bytes<W: Write>(&self, writer: &mut W) {
         // The writer is memory of `length_in_bytes` bytes, which is what is written.
-        let written = self.messages.iter().try_for_each(|message| message.write(writer));
+        let written = writer
+            .write_all(&self.steps.to_le_bytes())
+            .and_then(|()| writer.write_all(&self.from.to_le_bytes()))
+            .and_then(|()| self.messages.iter().try_for_each(|message| message.write(writer)));
         debug_assert!(written.is_ok(), "messages fit the memory that they asked for");
     }
 }
@@ -184,37 +182,4 @@ impl Message {
         writer.write_all(body)?;
         writer.write_all(&[0; 8][..body.len().next_multiple_of(8) - body.len()])
     }
-}
-
-/// Builds nothing: parcels are sent whole.
-#[derive(Debug, Default)]
-pub struct Whole;
-
-impl ContainerBuilder for Whole {
-    type Container = Parcel;
-
-    fn extract(&mut self) -> Option<&mut Parcel> {
-        None
-    }
-
-    fn finish(&mut self) -> Option<&mut Parcel> {
-        None
-    }
-}
-
-/// Sends each parcel to the worker that its messages name.
-pub struct ByName;
-
-impl Distributor<Parcel> for ByName {
-    fn partition<T: Clone, P: Push<Envelope<T, Parcel>>>(&mut self, parcel: &mut Parcel, time: &T, pushers: &mut [P]) {
-        let to = parcel.to();
-        Envelope::push_at(parcel, time.clone(), &mut pushers[to]);
-    }
-
-    fn flush<T: Clone, P: Push<Envelope<T, Parcel>>>(&mut self, _: &T, _: &mut [P]) {}
-}
-
-/// The contract of a channel that routes messages by name.
-pub fn by_name() -> DistributorPact<fn(usize) -> ByName> {
-    DistributorPact(|_| ByName)
 }

@@ -29,7 +29,7 @@ pub(crate) use mirrors::Mirrors;
 pub(crate) use replicas::{Push, Replicas};
 pub(crate) use rows::{Malformed, Pick, add_deltas, unpack_whole};
 pub(crate) use stages::{Deliver, Publish, SendChanges, TakeRows, hand_over, others};
-pub(crate) use transport::{Timely, connect};
+pub(crate) use transport::{Arrived, Timely, connect};
 
 use crate::Error;
 use crate::board::Board;

@@ -6,10 +6,10 @@
 //! | row of k | the k items, without padding |
 //! | counts | the number of items up to the last that is not zero, 4 bytes, and these items |
 
-use bytemuck::{Zeroable, bytes_of, cast_slice, cast_slice_mut};
+use bytemuck::{Zeroable, bytes_of, bytes_of_mut, cast_slice, cast_slice_mut};
 use megagrid_stages::{Additive, Shape, Store, Vertex};
 
-use crate::grid::{OwnedRows, Role, SharedRows};
+use crate::grid::{OwnedRows, Role, RoleMut, SharedRows};
 
 /// Which rows of a shard a message holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +112,23 @@ fn take<S: Store>(items: &mut [S::Item], dims: usize, from: &mut &[u8]) -> Resul
     Ok(())
 }
 
+/// Reads rows of a role.
+fn take_role<S: Store>(
+    role: &mut RoleMut<'_, S>,
+    mut rows: impl Iterator<Item = usize>,
+    count: usize,
+    dims: usize,
+    from: &mut &[u8],
+) -> Result<(), Malformed> {
+    if S::SHAPE != Shape::Value {
+        return rows.try_for_each(|row| take::<S>(role.items(row), dims, from));
+    }
+    let bytes = from.split_off(..count * size_of::<S::Item>()).ok_or(Malformed)?;
+    let values = bytes.chunks_exact(size_of::<S::Item>());
+    values.zip(rows).for_each(|(value, row)| bytes_of_mut(&mut role.items(row)[0]).copy_from_slice(value));
+    Ok(())
+}
+
 fn take_number(from: &mut &[u8]) -> Result<usize, Malformed> {
     let bytes = from.split_off(..4).ok_or(Malformed)?;
     Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize)
@@ -131,18 +148,17 @@ pub fn unpack_sync<V: Vertex>(
     dims: usize,
     mut from: &[u8],
 ) -> Result<(), Malformed> {
-    let keeps_mirror = V::Mirror::SHAPE != Shape::Nothing;
+    if V::Mirror::SHAPE == Shape::Nothing {
+        take_role(&mut rows.sync, pick.rows(rows.rows.start), pick.len(), dims, &mut from)?;
+        return ended(from);
+    }
     let mut old = Vec::new();
     for row in pick.rows(rows.rows.start) {
         let row = rows.row(row);
-        if keeps_mirror {
-            old.clear();
-            old.extend_from_slice(row.sync);
-        }
+        old.clear();
+        old.extend_from_slice(row.sync);
         take::<V::Sync>(row.sync, dims, &mut from)?;
-        if keeps_mirror {
-            V::refresh(V::Mirror::view_mut(row.mirror), V::Sync::view(&old), V::Sync::view(row.sync));
-        }
+        V::refresh(V::Mirror::view_mut(row.mirror), V::Sync::view(&old), V::Sync::view(row.sync));
     }
     ended(from)
 }
@@ -166,11 +182,11 @@ pub fn unpack_whole<V: Vertex>(
     master: bool,
     mut from: &[u8],
 ) -> Result<(), Malformed> {
-    let all = rows.rows.clone();
-    all.clone().try_for_each(|row| take::<V::Sync>(rows.row(row).sync, dims, &mut from))?;
-    all.clone().try_for_each(|row| take::<V::Mirror>(rows.row(row).mirror, dims, &mut from))?;
+    let (all, count) = (rows.rows.clone(), rows.rows.len());
+    take_role(&mut rows.sync, all.clone(), count, dims, &mut from)?;
+    take_role(&mut rows.mirror, all.clone(), count, dims, &mut from)?;
     if master {
-        all.clone().try_for_each(|row| take::<V::Master>(rows.row(row).master, dims, &mut from))?;
+        take_role(&mut rows.master, all, count, dims, &mut from)?;
     }
     ended(from)
 }

@@ -1,19 +1,18 @@
-//! The transport in earnest: timely dataflow between processes. A message carries the number of steps that its sender had
-//! ended; when timely knows that no message of a step is under way any more, the step has arrived.
+//! The transport in earnest: timely's threads and channels between processes. A parcel says how many steps its sender had
+//! ended; when one from every worker of the other processes says so, the steps before have arrived.
 
 use std::any::Any;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use timely::communication::Hooks;
 use timely::communication::allocator::zero_copy::initialize::initialize_networking_from_sockets;
 use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
-use timely::container::CapacityContainerBuilder;
-use timely::dataflow::operators::generic::Operator;
-use timely::dataflow::operators::{Input, Probe};
-use timely::dataflow::{InputHandle, ProbeHandle};
+use timely::communication::{Hooks, Pull, Push};
 use timely::worker::Worker;
 
-use super::message::{Message, Parcel, Whole, by_name};
+use super::message::{Message, Parcel};
 use super::{Outbox, Peers};
 use crate::Error;
 
@@ -38,45 +37,54 @@ pub fn connect(threads: usize, peers: Option<&dyn Peers>) -> Result<Builders, Er
     Ok((builders.into_iter().map(AllocatorBuilder::Tcp).collect(), Box::new(guard)))
 }
 
+/// How many steps all workers of other processes have ended of which what they sent is here, for each worker of this
+/// process.
+pub struct Arrived(Box<[AtomicU64]>);
+
+impl Arrived {
+    /// Begins with nothing.
+    pub fn new(threads: usize) -> Self {
+        Self((0..threads).map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
 /// One worker's end of the transport.
 pub struct Timely<'w> {
     worker: &'w mut Worker,
-    ends: Option<Ends>,
+    ends: Option<Ends<'w>>,
+    /// Steps that the worker has ended; others may know of fewer.
     steps: u64,
 }
 
-/// Where messages go in, and what is known of those under way.
-struct Ends {
-    input: InputHandle<u64, Whole>,
-    probe: ProbeHandle<u64>,
+/// Where parcels go in and come out. These are timely's channels without a dataflow: its frontier would pass a step only
+/// when every process knows that every other has taken in all messages, which is a round trip more than is needed here.
+struct Ends<'w> {
+    to: Vec<Box<dyn Push<Parcel>>>,
+    from: Box<dyn Pull<Parcel>>,
+    receive: Box<dyn Fn(u64, Message) + 'w>,
+    /// Steps that others know this worker has ended.
+    announced: u64,
+    /// Of each worker of other processes, the steps that it has ended of which all that it sent here has come.
+    heard: Vec<u64>,
+    arrived: Arc<Arrived>,
 }
 
 impl<'w> Timely<'w> {
     /// Begins within a timely worker. `receive` is given what arrives, and how many steps its sender had ended; without it
     /// nothing is sent.
-    pub fn begin(worker: &'w mut Worker, receive: Option<impl Fn(u64, Message) + 'static>) -> Self {
+    pub fn begin(worker: &'w mut Worker, arrived: &Arc<Arrived>, receive: Option<impl Fn(u64, Message) + 'w>) -> Self {
         let ends = receive.map(|receive| {
-            let mut input: InputHandle<u64, Whole> = InputHandle::new_with_builder();
-            let probe = ProbeHandle::new();
-            worker.dataflow(|scope| {
-                scope
-                    .input_from(&mut input)
-                    .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(by_name(), "Receive", |_, _| {
-                        move |messages, _| {
-                            messages.for_each(|time, parcel| {
-                                let messages = std::mem::take(parcel).messages;
-                                messages.into_iter().for_each(|message| receive(*time.time(), message));
-                            });
-                        }
-                    })
-                    .probe_with(&probe);
-            });
-            Ends { input, probe }
+            let channel = worker.new_identifier();
+            let (to, from) = worker.allocate(channel, Rc::from([channel]));
+            let threads = arrived.0.len();
+            let own = worker.index() / threads;
+            let heard = (0..worker.peers()).map(|other| if other / threads == own { u64::MAX } else { 0 }).collect();
+            Ends { to, from, receive: Box::new(receive), announced: 0, heard, arrived: Arc::clone(arrived) }
         });
         Self { worker, ends, steps: 0 }
     }
 
-    /// Sends what a worker put out during a step.
+    /// Sends what a worker put out since it ended its last step.
     pub fn send(&mut self, outbox: &Outbox) {
         let Some(ends) = &mut self.ends else { return };
         let mut messages = outbox.take();
@@ -84,19 +92,15 @@ impl<'w> Timely<'w> {
         while let Some(first) = messages.first() {
             let to = first.to;
             let rest = messages.split_off(messages.partition_point(|message| message.to == to));
-            ends.input.send_batch(&mut Parcel { messages: std::mem::replace(&mut messages, rest) });
+            let messages = std::mem::replace(&mut messages, rest);
+            let parcel = Parcel { steps: self.steps, from: self.worker.index() as u64, messages };
+            ends.to[to as usize].send(parcel);
         }
     }
 
-    /// Says that the worker has ended so many steps; all it sent in them was given to [`Self::send`].
+    /// Takes down that the worker has ended so many steps; all it sent in them was given to [`Self::send`].
     pub fn advance(&mut self, steps: u64) {
-        if let Some(ends) = &mut self.ends
-            && self.steps < steps
-        {
-            self.steps = steps;
-            ends.input.advance_to(steps);
-            self.worker.step();
-        }
+        self.steps = steps;
     }
 
     /// Returns how many steps the worker was last said to have ended.
@@ -104,19 +108,48 @@ impl<'w> Timely<'w> {
         self.steps
     }
 
+    /// Lets all others know how many steps the worker has ended. It wakes them, so not before they may need it.
+    pub fn announce(&mut self) {
+        let Some(ends) = self.ends.as_mut().filter(|ends| ends.announced < self.steps) else { return };
+        ends.announced = self.steps;
+        for (other, to) in ends.to.iter_mut().enumerate() {
+            if ends.heard[other] < u64::MAX {
+                to.send(Parcel { steps: self.steps, from: self.worker.index() as u64, messages: Vec::new() });
+            }
+        }
+        self.step();
+    }
+
     /// Moves messages on.
     pub fn step(&mut self) {
         self.worker.step();
+        self.take_in();
     }
 
     /// Moves messages on, or waits for some.
     pub fn wait(&mut self, at_most: Duration) {
         self.worker.step_or_park(Some(at_most));
+        self.take_in();
     }
 
-    /// Returns how many steps all workers of all processes have ended of which all that they sent was taken in.
+    fn take_in(&mut self) {
+        let Some(ends) = &mut self.ends else { return };
+        while let Some(parcel) = ends.from.recv() {
+            parcel.messages.into_iter().for_each(|message| (ends.receive)(parcel.steps, message));
+            // A process of this version names no other worker.
+            if let Some(heard) = ends.heard.get_mut(parcel.from as usize) {
+                *heard = parcel.steps.max(*heard);
+            }
+        }
+        let seat = self.worker.index() % ends.arrived.0.len();
+        let all = ends.heard.iter().copied().min().unwrap_or(u64::MAX);
+        ends.arrived.0[seat].store(all, Ordering::Release);
+    }
+
+    /// Returns how many steps all workers of other processes have ended of which all that they sent was taken in, by any
+    /// worker of this process.
     pub fn arrived(&self) -> u64 {
-        let first = |ends: &Ends| ends.probe.with_frontier(|frontier| frontier.first().copied().unwrap_or(u64::MAX));
-        self.ends.as_ref().map_or(u64::MAX, first)
+        let first = |ends: &Ends<'_>| ends.arrived.0.iter().map(|steps| steps.load(Ordering::Acquire)).min();
+        self.ends.as_ref().and_then(first).unwrap_or(u64::MAX)
     }
 }
