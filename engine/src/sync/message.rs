@@ -116,8 +116,13 @@ pub struct Parcel {
 
 impl Parcel {
     /// Returns the worker that it goes to.
-    fn to(&self) -> usize {
+    pub fn to(&self) -> usize {
         self.messages.first().map_or(0, |message| message.to as usize)
+    }
+
+    /// Returns the bytes that cross, without those of the transport.
+    pub fn wire_bytes(&self) -> usize {
+        self.messages.iter().map(Message::wire_bytes).sum()
     }
 }
 
@@ -139,7 +144,7 @@ impl ContainerBytes for Parcel {
     }
 
     fn length_in_bytes(&self) -> usize {
-        self.messages.iter().map(Message::wire_bytes).sum()
+        self.wire_bytes()
     }
 
     fn into_bytes<W: Write>(&self, writer: &mut W) {

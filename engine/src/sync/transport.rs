@@ -13,9 +13,27 @@ use timely::dataflow::operators::{Input, Probe};
 use timely::dataflow::{InputHandle, ProbeHandle};
 use timely::worker::Worker;
 
-use super::message::{Message, Parcel, Whole, by_name};
+use super::message::{Message, Whole, by_name};
 use super::{Outbox, Peers};
 use crate::Error;
+
+/// How what a worker sends comes to others, and what is known of messages under way.
+pub trait Transport {
+    /// Sends what a worker put out during a step.
+    fn send(&mut self, outbox: &Outbox);
+
+    /// Says that the worker has ended so many steps; all it sent in them was given to [`Self::send`].
+    fn advance(&mut self, steps: u64);
+
+    /// Returns how many steps the worker was last said to have ended.
+    fn steps(&self) -> u64;
+
+    /// Moves messages on.
+    fn step(&mut self);
+
+    /// Returns how many steps all workers of all processes have ended of which all that they sent was taken in.
+    fn arrived(&self) -> u64;
+}
 
 /// What timely's workers are made from.
 pub type Builders = (Vec<AllocatorBuilder>, Box<dyn Any + Send>);
@@ -76,20 +94,19 @@ impl<'w> Timely<'w> {
         Self { worker, ends, steps: 0 }
     }
 
-    /// Sends what a worker put out during a step.
-    pub fn send(&mut self, outbox: &Outbox) {
+    /// Moves messages on, or waits for some.
+    pub fn wait(&mut self, at_most: Duration) {
+        self.worker.step_or_park(Some(at_most));
+    }
+}
+
+impl Transport for Timely<'_> {
+    fn send(&mut self, outbox: &Outbox) {
         let Some(ends) = &mut self.ends else { return };
-        let mut messages = outbox.take();
-        messages.sort_by_key(|message| message.to);
-        while let Some(first) = messages.first() {
-            let to = first.to;
-            let rest = messages.split_off(messages.partition_point(|message| message.to == to));
-            ends.input.send_batch(&mut Parcel { messages: std::mem::replace(&mut messages, rest) });
-        }
+        outbox.parcels().for_each(|mut parcel| ends.input.send_batch(&mut parcel));
     }
 
-    /// Says that the worker has ended so many steps; all it sent in them was given to [`Self::send`].
-    pub fn advance(&mut self, steps: u64) {
+    fn advance(&mut self, steps: u64) {
         if let Some(ends) = &mut self.ends
             && self.steps < steps
         {
@@ -99,23 +116,15 @@ impl<'w> Timely<'w> {
         }
     }
 
-    /// Returns how many steps the worker was last said to have ended.
-    pub fn steps(&self) -> u64 {
+    fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Moves messages on.
-    pub fn step(&mut self) {
+    fn step(&mut self) {
         self.worker.step();
     }
 
-    /// Moves messages on, or waits for some.
-    pub fn wait(&mut self, at_most: Duration) {
-        self.worker.step_or_park(Some(at_most));
-    }
-
-    /// Returns how many steps all workers of all processes have ended of which all that they sent was taken in.
-    pub fn arrived(&self) -> u64 {
+    fn arrived(&self) -> u64 {
         let first = |ends: &Ends| ends.probe.with_frontier(|frontier| frontier.first().copied().unwrap_or(u64::MAX));
         self.ends.as_ref().map_or(u64::MAX, first)
     }
