@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::common;
 
 /// Options about checkpoints.
-#[derive(Clone, Debug, clap::Args, Serialize)]
+#[derive(Clone, Debug, Default, clap::Args, Serialize)]
 #[command(next_help_heading = "Checkpoints")]
 #[group(id = "checkpoints")]
 pub struct Options {

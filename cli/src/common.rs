@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::checkpoint;
 use crate::failure::usage;
+use crate::virtual_cluster;
 
 /// The input, the first argument of most commands.
 #[derive(Clone, Debug, clap::Args)]
@@ -92,9 +93,18 @@ pub struct Common {
     /// Checkpoints.
     #[command(flatten)]
     pub checkpoint: checkpoint::Options,
-    /// The other processes of the run, if there are any.
+    /// Virtual workers, and what disturbs workers.
+    #[command(flatten)]
+    pub experiment: virtual_cluster::Options,
+    /// The other processes of the run, if there are any in earnest.
     #[arg(skip)]
     pub cluster: Option<Arc<Cluster>>,
+    /// The same, or other virtual workers.
+    #[arg(skip)]
+    pub peers: Option<Arc<dyn Peers>>,
+    /// Whether the run ends after an iteration, and shows and writes nothing.
+    #[arg(skip)]
+    pub is_trial: bool,
     /// Do without the grid of shards, for comparison.
     #[arg(long, hide = true)]
     pub no_grid: bool,
@@ -117,16 +127,24 @@ pub struct Resolved {
     degree_order: bool,
     #[serde(flatten)]
     checkpoint: checkpoint::Options,
+    #[serde(flatten)]
+    experiment: virtual_cluster::Resolved,
 }
 
 impl Common {
     /// Joins the other processes of the run, if the environment names some. All but the first are silent and write nothing.
     pub fn join(&mut self) -> anyhow::Result<()> {
         self.cluster = crate::cluster::join()?;
+        self.peers = self.cluster.clone().map(|cluster| cluster as Arc<dyn Peers>);
         if !self.is_first() {
-            (self.quiet, self.model, self.json, self.report) = (true, None, None, None);
+            self.be_silent();
         }
         Ok(())
+    }
+
+    /// Shows and writes nothing.
+    pub fn be_silent(&mut self) {
+        (self.quiet, self.model, self.json, self.report) = (true, None, None, None);
     }
 
     /// Finds that all processes have the same options and data.
@@ -151,8 +169,8 @@ impl Common {
 
     /// Tells of several things whether they hold in any process. All of them ask.
     pub fn any_of<const N: usize>(&self, here: [bool; N]) -> anyhow::Result<[bool; N]> {
-        let Some(cluster) = &self.cluster else { return Ok(here) };
-        let all = cluster.all_gather(here.map(u8::from).to_vec())?;
+        let Some(peers) = &self.peers else { return Ok(here) };
+        let all = peers.all_gather(here.map(u8::from).to_vec())?;
         Ok(std::array::from_fn(|at| all.iter().any(|there| there.get(at) == Some(&1))))
     }
 
@@ -177,10 +195,13 @@ impl Common {
         settings.lazy = self.consistency == Consistency::Ssp;
         settings.workers = self.workers.map_or(settings.workers, |workers| workers as usize);
         settings.level = self.vector.unwrap_or(settings.level);
-        if let Some(cluster) = &self.cluster {
-            settle(&mut settings, cluster)?;
+        settings.inject = self.experiment.inject;
+        if let Some(peers) = &self.peers {
+            settle(&mut settings, peers)?;
         }
-        start_readers(settings.workers)?;
+        if self.peers.as_ref().is_none_or(|peers| peers.virtual_cluster().is_none()) {
+            start_readers(settings.workers)?;
+        }
         Ok((settings.clone(), self.resolved(&settings)))
     }
 
@@ -195,12 +216,13 @@ impl Common {
             grid: settings.grid,
             degree_order: !self.no_degree_order,
             checkpoint: self.checkpoint.clone(),
+            experiment: self.experiment.resolved(self.peers.as_deref()),
         }
     }
 
     /// Tells whether this is the process that measures, decides and writes: the first, or the only one.
     pub fn is_first(&self) -> bool {
-        self.cluster.as_ref().is_none_or(|cluster| cluster.process() == 0)
+        self.peers.as_ref().is_none_or(|peers| peers.process() == 0)
     }
 
     /// Tells whether stdout is free for a summary.
@@ -210,19 +232,19 @@ impl Common {
 }
 
 /// Makes the settings of all processes the same where machines differ: the least vector level and cache.
-fn settle(settings: &mut Settings, cluster: &Arc<Cluster>) -> anyhow::Result<()> {
+fn settle(settings: &mut Settings, peers: &Arc<dyn Peers>) -> anyhow::Result<()> {
     let mine = (settings.level.name().to_owned(), settings.topology.l2_bytes);
-    for bytes in cluster.all_gather(serde_json::to_vec(&mine)?)? {
+    for bytes in peers.all_gather(serde_json::to_vec(&mine)?)? {
         let (level, l2_bytes): (String, usize) = serde_json::from_slice(&bytes)?;
         settings.level = settings.level.min(level.parse().map_err(anyhow::Error::msg)?);
         settings.topology.l2_bytes = settings.topology.l2_bytes.min(l2_bytes);
     }
-    settings.peers = Some(Arc::clone(cluster) as Arc<dyn Peers>);
+    settings.peers = Some(Arc::clone(peers));
     Ok(())
 }
 
 /// Reading, relabeling and grouping use as many threads as training.
-fn start_readers(threads: usize) -> anyhow::Result<()> {
+pub fn start_readers(threads: usize) -> anyhow::Result<()> {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("starting threads")
 }
 

@@ -31,6 +31,7 @@ mod report;
 mod session;
 mod top;
 mod topics;
+mod virtual_cluster;
 
 use std::process::ExitCode;
 
@@ -48,7 +49,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Demo(demo::Args),
+    Demo(Box<demo::Args>),
     #[command(name = "pagerank")]
     PageRank(Box<pagerank::Args>),
     Mf(Box<mf::Args>),
@@ -72,10 +73,10 @@ fn main() -> ExitCode {
     cluster::quiet_panics();
     let outcome = interrupt::install().and_then(|()| match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
-        Command::PageRank(mut args) => args.common.join().and_then(|()| pagerank::run(&args)),
-        Command::Mf(mut args) => args.common.join().and_then(|()| mf::run(&args)),
-        Command::Lda(mut args) => args.common.join().and_then(|()| lda::run(&args)),
-        Command::BlockPg(mut args) => args.common.join().and_then(|()| blockpg::run(&args)),
+        Command::PageRank(args) => virtual_cluster::train(*args, |args| &mut args.common, pagerank::run),
+        Command::Mf(args) => virtual_cluster::train(*args, |args| &mut args.common, mf::run),
+        Command::Lda(args) => virtual_cluster::train(*args, |args| &mut args.common, lda::run),
+        Command::BlockPg(args) => virtual_cluster::train(*args, |args| &mut args.common, blockpg::run),
         Command::Launch(args) => launch::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),

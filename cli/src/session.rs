@@ -119,7 +119,7 @@ impl<'o> Session<'o> {
         if interrupted && !ended {
             self.record.result.ended_by = "interrupt";
         }
-        let ends = ended || interrupted;
+        let ends = ended || interrupted || self.options.is_trial;
         self.options.checkpoint.after(engine, report.iteration, ends || !is_early)?;
         Ok(if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }

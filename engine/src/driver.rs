@@ -1,5 +1,7 @@
 //! The driver in earnest: each worker state machine on a timely worker thread, and a coordinator that approves iterations.
 
+mod seat;
+
 use std::any::Any;
 use std::cell::RefCell;
 use std::ops::{ControlFlow, Range};
@@ -17,7 +19,8 @@ use crate::engine::Shared;
 use crate::metrics::{IterationReport, WorkerReport};
 use crate::plan::{StageKind, Task};
 use crate::stage::Site;
-use crate::sync::{self, Arrived, Outbox, Peers, Timely, hand_over};
+use crate::stopwatch::Stopwatch;
+use crate::sync::{self, Arrived, Outbox, Peers, Timely, Transport, hand_over};
 use crate::worker::{Outcome, Position, Progress, Tasks, Worker};
 use crate::{Error, os};
 
@@ -37,6 +40,9 @@ pub(crate) fn run<P: Program>(
     if done >= last {
         return Ok(done);
     }
+    if let Some(cluster) = shared.peers.as_deref().and_then(Peers::virtual_cluster) {
+        return seat::run(shared, cluster, done, last, between);
+    }
     let plan = &shared.plan;
     let workers = plan.threads();
     let board = Arc::new(Board::new(workers, plan.right.num_shards()));
@@ -53,23 +59,10 @@ pub(crate) fn run<P: Program>(
         let id = timely.index();
         os::pin_current_thread(of_workers.plan.homes[id].1);
         let worker = Worker::new(id, Arc::clone(&of_workers.plan), Arc::clone(&of_board), of_workers.seed, done);
-        let (shared, board, failed) = (Arc::clone(&of_workers), Arc::clone(&of_board), sender.clone());
-        let outbox = Rc::new(Outbox::default());
-        let replies = Rc::clone(&outbox);
-        let early = Rc::new(RefCell::new(Early::new()));
-        let arrivals = Rc::clone(&early);
-        let receive = move |step, message: sync::Message| {
-            if message.waits() {
-                let mut arrivals = arrivals.borrow_mut();
-                arrivals.push((step, message));
-                keep_early(&board, id % workers, &arrivals);
-            } else if let Err(error) = sync::receive(&shared, &board, &replies, &message) {
-                let _ = failed.send(Message::Failed(error));
-                board.stop();
-            }
-        };
+        let runner = Runner::new(id, &of_workers, &of_board, sender.clone(), Stopwatch::Wall);
+        let arrivals = Rc::clone(&runner.arrivals);
+        let receive = move |step, message: sync::Message| arrivals.receive(step, message);
         let transport = Timely::begin(timely, &arrived, of_workers.plan.is_distributed().then_some(receive));
-        let runner = Runner::new(id, &of_workers, &of_board, sender.clone(), (outbox, early));
         let driven = catch_unwind(AssertUnwindSafe(|| drive(worker, runner, transport, &of_board)));
         if let Err(panic) = driven {
             let error = Error::EnginePanicked { worker: id, message: text(&*panic).to_owned() };
@@ -159,9 +152,8 @@ const SLEEP: Duration = Duration::from_micros(100);
 const PARK: Duration = Duration::from_micros(100);
 
 /// Steps a worker until it stops. Between tasks messages are moved on, so that the masters of this thread are served.
-fn drive<P: Program>(mut worker: Worker, mut runner: Runner<'_, P>, mut transport: Timely<'_>, board: &Board) {
+fn drive<P: Program>(mut worker: Worker, mut runner: Runner<P>, mut transport: Timely<'_>, board: &Board) {
     let distributed = runner.shared.plan.is_distributed();
-
     let mut waiting: Option<Instant> = None;
     loop {
         let progress = worker.step(&mut runner);
@@ -190,8 +182,13 @@ fn drive<P: Program>(mut worker: Worker, mut runner: Runner<'_, P>, mut transpor
                 if let Some(since) = waiting.take() {
                     runner.waited(since.elapsed());
                 }
+                let pause = runner.take_pause();
+                if !pause.is_zero() {
+                    serve(&worker, &runner, &mut transport, board, pause);
+                }
                 if let Progress::Ended(_) = progress {
                     runner.end_iteration();
+                    runner.report();
                     transport.step();
                 }
             }
@@ -199,19 +196,37 @@ fn drive<P: Program>(mut worker: Worker, mut runner: Runner<'_, P>, mut transpor
     }
 }
 
+/// Keeps a worker from work for a while. The masters of its thread are served.
+fn serve<P: Program>(worker: &Worker, runner: &Runner<P>, transport: &mut Timely<'_>, board: &Board, pause: Duration) {
+    let end = Instant::now() + pause;
+    let takes_cycles = runner.shared.inject.is_some_and(|injection| injection.takes_cycles());
+    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|_| !board.stopped()) {
+        if takes_cycles {
+            transport.step();
+        } else if runner.shared.plan.is_distributed() {
+            transport.wait(left.min(PARK));
+        } else {
+            std::thread::sleep(left.min(SLEEP));
+        }
+        if runner.shared.plan.is_distributed() {
+            exchange(worker, runner, transport, board, Progress::Waiting);
+        }
+    }
+}
+
 /// Sends what a task put out, tells how far the worker is, and looks how far all are.
 fn exchange<P: Program>(
     worker: &Worker,
-    runner: &Runner<'_, P>,
-    transport: &mut Timely<'_>,
+    runner: &Runner<P>,
+    transport: &mut impl Transport,
     board: &Board,
     progress: Progress,
 ) {
     let in_step = progress == Progress::Ran && worker.steps() == transport.steps();
-    if !in_step || runner.outbox.is_due() {
-        transport.send(&runner.outbox);
+    if !in_step || runner.arrivals.outbox.is_due() {
+        transport.send(&runner.arrivals.outbox);
         if let Some(sync) = &runner.shared.sync {
-            runner.outbox.count(sync);
+            runner.arrivals.outbox.count(sync);
         }
     }
     transport.advance(worker.steps());
@@ -221,64 +236,113 @@ fn exchange<P: Program>(
     if in_step {
         transport.step();
     }
-    runner.take_in(board);
+    runner.arrivals.take_in();
     board.arrive(transport.arrived());
     if let Some(replicas) = &runner.shared.replicas {
         board.freshen(replicas.age(), replicas.included());
     }
 }
 
-/// Rows that came before this process ended what still reads the old ones, with the steps that their senders had ended.
-type Early = Vec<(u64, sync::Message)>;
+/// Takes in what other processes send to a worker.
+struct Arrivals<P: Program> {
+    shared: Arc<Shared<P>>,
+    board: Arc<Board>,
+    /// The worker's number in its process.
+    seat: usize,
+    /// What it answers, and what the worker sends.
+    outbox: Outbox,
+    /// Rows that came before this process ended what still reads the old ones, with the steps that their senders had ended.
+    early: RefCell<Vec<(u64, sync::Message)>>,
+    messages: Sender<Message>,
+}
 
-/// Says on the board which rows are still to be taken in.
-fn keep_early(board: &Board, worker: usize, early: &Early) {
-    board.keep_early(worker, early.iter().map(|(step, _)| *step).min().unwrap_or(u64::MAX));
+impl<P: Program> Arrivals<P> {
+    /// Takes a message in, or keeps it until its time has come.
+    fn receive(&self, step: u64, message: sync::Message) {
+        if message.waits() {
+            self.early.borrow_mut().push((step, message));
+            self.keep_early();
+        } else {
+            self.take(&message);
+        }
+    }
+
+    fn take(&self, message: &sync::Message) {
+        if let Err(error) = sync::receive(&self.shared, &self.board, &self.outbox, message) {
+            let _ = self.messages.send(Message::Failed(error));
+            self.board.stop();
+        }
+    }
+
+    /// Says on the board which rows are still to be taken in.
+    fn keep_early(&self) {
+        let first = self.early.borrow().iter().map(|(step, _)| *step).min();
+        self.board.keep_early(self.seat, first.unwrap_or(u64::MAX));
+    }
+
+    /// Takes in rows that came early, once the workers of this process have ended what their sender had.
+    fn take_in(&self) {
+        let due = |(step, _): &mut (u64, _)| self.board.all_ended_steps(*step);
+        let due: Vec<_> = self.early.borrow_mut().extract_if(.., due).collect();
+        due.iter().for_each(|(_, message)| self.take(message));
+        if !due.is_empty() {
+            self.keep_early();
+        }
+    }
 }
 
 /// Runs the tasks of one worker on the grid.
-struct Runner<'r, P: Program> {
+struct Runner<P: Program> {
     id: usize,
-    shared: &'r Shared<P>,
-    board: &'r Board,
+    shared: Arc<Shared<P>>,
+    board: Arc<Board>,
     /// Clocks of an iteration.
     clocks: u64,
     context: P::Worker,
-    outbox: Rc<Outbox>,
-    early: Rc<RefCell<Early>>,
+    arrivals: Rc<Arrivals<P>>,
+    stopwatch: Stopwatch,
+    /// When the run began.
+    begin: Instant,
+    /// What an injection takes of the time to come.
+    pause: Duration,
     report: Option<WorkerReport>,
     messages: Sender<Message>,
 }
 
-impl<'r, P: Program> Runner<'r, P> {
+impl<P: Program> Runner<P> {
     fn new(
         id: usize,
-        shared: &'r Shared<P>,
-        board: &'r Board,
+        shared: &Arc<Shared<P>>,
+        board: &Arc<Board>,
         messages: Sender<Message>,
-        (outbox, early): (Rc<Outbox>, Rc<RefCell<Early>>),
+        stopwatch: Stopwatch,
     ) -> Self {
-        let clocks = shared.plan.clocks().max(1);
-        Self { id, shared, board, clocks, context: P::Worker::default(), outbox, early, report: None, messages }
+        let arrivals = Arrivals {
+            shared: Arc::clone(shared),
+            board: Arc::clone(board),
+            seat: id % shared.plan.threads(),
+            outbox: Outbox::default(),
+            early: RefCell::default(),
+            messages: messages.clone(),
+        };
+        Self {
+            id,
+            shared: Arc::clone(shared),
+            board: Arc::clone(board),
+            clocks: shared.plan.clocks().max(1),
+            context: P::Worker::default(),
+            arrivals: Rc::new(arrivals),
+            begin: stopwatch.now(),
+            stopwatch,
+            pause: Duration::ZERO,
+            report: None,
+            messages,
+        }
     }
 
-    /// Takes in rows that came early, once the workers of this process have ended what their sender had.
-    fn take_in(&self, board: &Board) {
-        let mut early = self.early.borrow_mut();
-        let due: Vec<_> = early.extract_if(.., |(step, _)| board.all_ended_steps(*step)).collect();
-        for (_, message) in &due {
-            if let Err(error) = sync::receive(self.shared, board, &self.outbox, message) {
-                let _ = self.messages.send(Message::Failed(error));
-                board.stop();
-            }
-        }
-        if !due.is_empty() {
-            keep_early(board, self.id % self.shared.plan.threads(), &early);
-        }
-    }
-
-    fn report(&mut self) -> &mut WorkerReport {
-        self.report.get_or_insert_with(WorkerReport::begin)
+    fn report_now(&mut self) -> &mut WorkerReport {
+        let now = self.stopwatch.now();
+        self.report.get_or_insert_with(|| WorkerReport::begin(now))
     }
 
     /// Counts time without work, but not the coordinator's time between iterations.
@@ -288,11 +352,27 @@ impl<'r, P: Program> Runner<'r, P> {
         }
     }
 
+    /// Stops the worker's work for a while.
+    fn stop_for(&mut self, time: Duration) {
+        self.pause += time;
+        self.report_now().compute += time;
+    }
+
+    fn take_pause(&mut self) -> Duration {
+        std::mem::take(&mut self.pause)
+    }
+
     fn end_iteration(&mut self) {
-        let mut report = self.report.take().unwrap_or_else(WorkerReport::begin);
-        report.span.1 = Instant::now();
-        // The coordinator is gone only when the run is over.
-        let _ = self.messages.send(Message::Ended(report));
+        let now = self.stopwatch.now();
+        self.report_now().span.1 = now;
+    }
+
+    /// Hands the report of an iteration that has ended to the coordinator.
+    fn report(&mut self) {
+        if let Some(report) = self.report.take() {
+            // The coordinator is gone only when the run is over.
+            let _ = self.messages.send(Message::Ended(report));
+        }
     }
 
     fn fail(&mut self, at: Position, panic: &(dyn Any + Send)) {
@@ -307,15 +387,21 @@ impl<'r, P: Program> Runner<'r, P> {
     }
 }
 
-impl<P: Program> Tasks for Runner<'_, P> {
+impl<P: Program> Tasks for Runner<P> {
     fn begin_clock(&mut self, clock: u64, slowest: u64) {
         let staleness = slowest as i64 - clock as i64;
-        *self.report().staleness.entry(staleness).or_insert(0) += 1;
+        *self.report_now().staleness.entry(staleness).or_insert(0) += 1;
+        self.stopwatch.begin_clock(clock);
+        if let Some(injection) = self.shared.inject {
+            self.stop_for(injection.before_clock(self.id, self.shared.plan.workers, clock));
+        }
     }
 
     fn run(&mut self, at: Position, task: &Task) -> Outcome {
-        let begin = Instant::now();
-        let Shared { plan, grid, globals, stages, dims, sync, replicas, .. } = self.shared;
+        let begin = self.stopwatch.now();
+        let shared = Arc::clone(&self.shared);
+        let Shared { plan, grid, globals, stages, dims, sync, replicas, .. } = &*shared;
+        let arrivals = Rc::clone(&self.arrivals);
         let site = Site {
             plan,
             grid,
@@ -326,15 +412,22 @@ impl<P: Program> Tasks for Runner<'_, P> {
             dims: *dims,
             sync: sync.as_ref(),
             replicas: replicas.as_ref(),
-            outbox: &self.outbox,
+            outbox: &arrivals.outbox,
         };
         let global = globals.current();
         let context = &mut self.context;
         let clock = (at.clock - 1) % self.clocks;
         let stream = (clock << 12 | self.id as u64) ^ at.iteration.rotate_right(16);
-        let seed = SplitMix::new(self.shared.seed, stream).bits();
+        let seed = SplitMix::new(shared.seed, stream).bits();
         let mut cx = Context { worker: context, global: &*global, iteration: at.iteration, seed };
-        let ran = match catch_unwind(AssertUnwindSafe(|| stages[at.stage].run(&site, task, &mut cx))) {
+        let exchange = matches!(plan.stages[at.stage].kind, StageKind::Exchange(..) | StageKind::Incident(_));
+        let rows = || (plan.left.rows_of(&task.left) + plan.right.rows_of(&task.right)) as u64;
+        let ran = self.stopwatch.time(
+            at.stage,
+            || catch_unwind(AssertUnwindSafe(|| stages[at.stage].run(&site, task, &mut cx))),
+            |ran| ran.as_ref().ok()?.map(|edges| if exchange { edges } else { rows() }),
+        );
+        let ran = match ran {
             Ok(ran) => ran,
             Err(panic) => {
                 self.fail(at, &*panic);
@@ -346,14 +439,18 @@ impl<P: Program> Tasks for Runner<'_, P> {
             let shard = task.right.start;
             hand_over(&site, shard, to, self.board.visits(shard) + 1);
         }
-        let exchange = matches!(plan.stages[at.stage].kind, StageKind::Exchange(..) | StageKind::Incident(_));
-        let report = self.report();
+        let took = self.stopwatch.now() - begin;
+        let report = self.report_now();
         if exchange {
-            report.compute += begin.elapsed();
+            report.compute += took;
             report.updates += updates;
         } else {
-            report.sync += begin.elapsed();
+            report.sync += took;
         }
+        let more = if exchange { self.stopwatch.rest_of_clock() } else { Duration::ZERO };
+        let lost =
+            |injection: crate::Injection| injection.during(shared.seed, self.id, begin - self.begin, took + more);
+        self.stop_for(more + shared.inject.map_or(Duration::ZERO, lost));
         Outcome::Ran
     }
 }

@@ -7,6 +7,7 @@ use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::simd::Level;
 use megagrid_stages::{Access, Context, EdgeItem, Exchange, Program, Read, Sequence, Stages, Store, Vertex, row_width};
 
+use crate::Injection;
 use crate::globals::Globals;
 use crate::grid::{self, Capacities, EdgeInput, Grid, Pieces, RowOrder, SharedRows, VertexArrays};
 use crate::metrics::IterationReport;
@@ -36,6 +37,8 @@ pub struct Settings {
     pub level: Level,
     /// What the machine looks like. Default: detected.
     pub topology: Topology,
+    /// What disturbs workers, as an experiment. Default: nothing.
+    pub inject: Option<Injection>,
     /// Whether edges are cut into a grid of shards sized for the caches. Default: true; off for comparisons.
     pub grid: bool,
 }
@@ -52,6 +55,7 @@ impl Default for Settings {
             dims: [1, 1],
             level: Level::detect(),
             topology,
+            inject: None,
             grid: true,
         }
     }
@@ -74,6 +78,7 @@ pub(crate) struct Shared<P: Program> {
     pub globals: Globals<P>,
     pub stages: Vec<Box<dyn RunStage<P>>>,
     pub seed: u64,
+    pub inject: Option<Injection>,
     pub dims: [usize; 2],
     pub peers: Option<Arc<dyn Peers>>,
     pub sync: Option<Replication>,
@@ -282,6 +287,7 @@ impl<P: Program> Engine<P> {
             globals,
             stages,
             seed: settings.seed,
+            inject: settings.inject,
             dims: settings.dims,
             peers: settings.peers.clone(),
             sync,

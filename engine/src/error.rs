@@ -174,6 +174,12 @@ pub enum Error {
         /// What it says.
         message: String,
     },
+    /// A virtual cluster's calibration is of another program.
+    #[error("the calibration does not say what stage {stage} costs; calibrate with the same algorithm and consistency")]
+    Calibration {
+        /// The stage.
+        stage: String,
+    },
     /// Threads could not be started.
     #[error("starting workers: {0}")]
     Start(String),

@@ -13,7 +13,7 @@ use crate::sync::{self, Peers};
 pub struct WorkerReport {
     /// When it began and ended.
     pub span: (Instant, Instant),
-    /// Time in Exchange.
+    /// Time in Exchange, and what an injection takes.
     pub compute: Duration,
     /// Time in Apply and GlobalSync.
     pub sync: Duration,
@@ -28,8 +28,7 @@ pub struct WorkerReport {
 impl WorkerReport {
     /// Begins now.
     #[must_use]
-    pub fn begin() -> Self {
-        let now = Instant::now();
+    pub fn begin(now: Instant) -> Self {
         Self {
             span: (now, now),
             compute: Duration::ZERO,

@@ -27,6 +27,11 @@ impl SideShape {
         self.bounds[shard]..self.bounds[shard + 1]
     }
 
+    /// Returns the number of rows of some shards.
+    pub(crate) fn rows_of(&self, shards: &Range<usize>) -> usize {
+        if shards.is_empty() { 0 } else { self.bounds[shards.end] - self.bounds[shards.start] }
+    }
+
     /// Returns the shards that cover `rows`, whose ends are shard boundaries.
     #[must_use]
     pub fn shards(&self, rows: &Range<usize>) -> Range<usize> {

@@ -120,6 +120,18 @@ pub struct Parcel {
 
 const PARCEL_HEADER_BYTES: usize = 16;
 
+impl Parcel {
+    /// Returns the worker that it goes to.
+    pub fn to(&self) -> usize {
+        self.messages.first().map_or(0, |message| message.to as usize)
+    }
+
+    /// Returns the bytes that cross, without those of the transport.
+    pub fn wire_bytes(&self) -> usize {
+        PARCEL_HEADER_BYTES + self.messages.iter().map(Message::wire_bytes).sum::<usize>()
+    }
+}
+
 impl Bytesable for Parcel {
     fn from_bytes(bytes: Bytes) -> Self {
         let long =
@@ -134,7 +146,7 @@ impl Bytesable for Parcel {
     }
 
     fn length_in_bytes(&self) -> usize {
-        PARCEL_HEADER_BYTES + self.messages.iter().map(Message::wire_bytes).sum::<usize>()
+        self.wire_bytes()
     }
 
     fn into_bytes<W: Write>(&self, writer: &mut W) {

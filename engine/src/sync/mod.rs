@@ -24,12 +24,12 @@ use megagrid_stages::{Program, Vertex};
 pub use peers::Peers;
 
 pub(crate) use collective::{agree, all_gather, begin, collect, refresh};
-pub(crate) use message::{Body, Kind, Message};
+pub(crate) use message::{Body, Kind, Message, Parcel};
 pub(crate) use mirrors::Mirrors;
 pub(crate) use replicas::{Push, Replicas};
 pub(crate) use rows::{Malformed, Pick, add_deltas, unpack_whole};
 pub(crate) use stages::{Deliver, Publish, SendChanges, TakeRows, hand_over, others};
-pub(crate) use transport::{Arrived, Timely, connect};
+pub(crate) use transport::{Arrived, Timely, Transport, connect};
 
 use crate::Error;
 use crate::board::Board;
@@ -107,11 +107,17 @@ impl Outbox {
         self.is_urgent.get() || self.waiting_bytes.get() >= PARCEL_BYTES
     }
 
-    /// Takes all messages out.
-    pub fn take(&self) -> Vec<Message> {
+    /// Takes all messages out, those for one worker together.
+    pub fn parcels(&self) -> impl Iterator<Item = Parcel> + use<> {
         self.is_urgent.set(false);
         self.waiting_bytes.set(0);
-        std::mem::take(&mut self.messages.borrow_mut())
+        let mut messages = std::mem::take(&mut *self.messages.borrow_mut());
+        messages.sort_by_key(|message| message.to);
+        std::iter::from_fn(move || {
+            let to = messages.first()?.to;
+            let rest = messages.split_off(messages.partition_point(|message| message.to == to));
+            Some(Parcel { messages: std::mem::replace(&mut messages, rest) })
+        })
     }
 
     /// Moves the count of bytes to the process's.

@@ -1,9 +1,11 @@
 //! The other processes, as far as the engine needs them beside the messages of a run.
 
 use std::net::TcpStream;
+use std::sync::Arc;
 
 use crate::Error;
 use crate::cluster::Cluster;
+use crate::virtual_cluster::VirtualCluster;
 
 /// Processes that do the same things in the same order. Every method is collective: all processes call it, in the same
 /// order, and each returns when it has what it needs.
@@ -31,6 +33,11 @@ pub trait Peers: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// A lost process.
     fn sockets(&self) -> Result<Vec<Option<TcpStream>>, Error>;
+
+    /// Returns the virtual cluster that these processes are workers of, if they are none in earnest.
+    fn virtual_cluster(&self) -> Option<&Arc<VirtualCluster>> {
+        None
+    }
 }
 
 impl Peers for Cluster {

@@ -16,6 +16,27 @@ use super::message::{Message, Parcel};
 use super::{Outbox, Peers};
 use crate::Error;
 
+/// How what a worker sends comes to others, and what is known of messages under way.
+pub trait Transport {
+    /// Sends what a worker put out since it ended its last step.
+    fn send(&mut self, outbox: &Outbox);
+
+    /// Takes down that the worker has ended so many steps; all it sent in them was given to [`Self::send`].
+    fn advance(&mut self, steps: u64);
+
+    /// Lets all others know how many steps the worker has ended. It wakes them, so not before they may need it.
+    fn announce(&mut self);
+
+    /// Returns how many steps the worker was last said to have ended.
+    fn steps(&self) -> u64;
+
+    /// Moves messages on.
+    fn step(&mut self);
+
+    /// Returns how many steps all workers of other processes have ended of which all that they sent was taken in.
+    fn arrived(&self) -> u64;
+}
+
 /// What timely's workers are made from.
 pub type Builders = (Vec<AllocatorBuilder>, Box<dyn Any + Send>);
 
@@ -84,48 +105,6 @@ impl<'w> Timely<'w> {
         Self { worker, ends, steps: 0 }
     }
 
-    /// Sends what a worker put out since it ended its last step.
-    pub fn send(&mut self, outbox: &Outbox) {
-        let Some(ends) = &mut self.ends else { return };
-        let mut messages = outbox.take();
-        messages.sort_by_key(|message| message.to);
-        while let Some(first) = messages.first() {
-            let to = first.to;
-            let rest = messages.split_off(messages.partition_point(|message| message.to == to));
-            let messages = std::mem::replace(&mut messages, rest);
-            let parcel = Parcel { steps: self.steps, from: self.worker.index() as u64, messages };
-            ends.to[to as usize].send(parcel);
-        }
-    }
-
-    /// Takes down that the worker has ended so many steps; all it sent in them was given to [`Self::send`].
-    pub fn advance(&mut self, steps: u64) {
-        self.steps = steps;
-    }
-
-    /// Returns how many steps the worker was last said to have ended.
-    pub fn steps(&self) -> u64 {
-        self.steps
-    }
-
-    /// Lets all others know how many steps the worker has ended. It wakes them, so not before they may need it.
-    pub fn announce(&mut self) {
-        let Some(ends) = self.ends.as_mut().filter(|ends| ends.announced < self.steps) else { return };
-        ends.announced = self.steps;
-        for (other, to) in ends.to.iter_mut().enumerate() {
-            if ends.heard[other] < u64::MAX {
-                to.send(Parcel { steps: self.steps, from: self.worker.index() as u64, messages: Vec::new() });
-            }
-        }
-        self.step();
-    }
-
-    /// Moves messages on.
-    pub fn step(&mut self) {
-        self.worker.step();
-        self.take_in();
-    }
-
     /// Moves messages on, or waits for some.
     pub fn wait(&mut self, at_most: Duration) {
         self.worker.step_or_park(Some(at_most));
@@ -145,10 +124,42 @@ impl<'w> Timely<'w> {
         let all = ends.heard.iter().copied().min().unwrap_or(u64::MAX);
         ends.arrived.0[seat].store(all, Ordering::Release);
     }
+}
 
-    /// Returns how many steps all workers of other processes have ended of which all that they sent was taken in, by any
-    /// worker of this process.
-    pub fn arrived(&self) -> u64 {
+impl Transport for Timely<'_> {
+    fn send(&mut self, outbox: &Outbox) {
+        let Some(ends) = &mut self.ends else { return };
+        for parcel in outbox.parcels() {
+            let to = parcel.to();
+            ends.to[to].send(Parcel { steps: self.steps, from: self.worker.index() as u64, ..parcel });
+        }
+    }
+
+    fn advance(&mut self, steps: u64) {
+        self.steps = steps;
+    }
+
+    fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn announce(&mut self) {
+        let Some(ends) = self.ends.as_mut().filter(|ends| ends.announced < self.steps) else { return };
+        ends.announced = self.steps;
+        for (other, to) in ends.to.iter_mut().enumerate() {
+            if ends.heard[other] < u64::MAX {
+                to.send(Parcel { steps: self.steps, from: self.worker.index() as u64, messages: Vec::new() });
+            }
+        }
+        self.step();
+    }
+
+    fn step(&mut self) {
+        self.worker.step();
+        self.take_in();
+    }
+
+    fn arrived(&self) -> u64 {
         let first = |ends: &Ends<'_>| ends.arrived.0.iter().map(|steps| steps.load(Ordering::Acquire)).min();
         self.ends.as_ref().and_then(first).unwrap_or(u64::MAX)
     }

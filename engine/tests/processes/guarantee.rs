@@ -19,8 +19,8 @@ use crate::{local, settings};
 const CLOCKS: usize = 20;
 /// Left vertices of a clock.
 const EACH: usize = 4;
-const LEFTS: usize = CLOCKS * EACH;
-const RIGHTS: usize = 3;
+pub const LEFTS: usize = CLOCKS * EACH;
+pub const RIGHTS: usize = 3;
 
 /// A left vertex: its number, and how often it saw too little, and too much.
 struct Marker;
@@ -88,7 +88,7 @@ fn sequence(slack: usize, delays: u64) -> Sequence<Marking, impl Stages<Marking>
     Sequence::new().mini_batch(BatchSize::Vertices(Side::Left, EACH as u64), move |b| b.exchange(mark)).build().unwrap()
 }
 
-fn edges() -> GroupedEdges<()> {
+pub fn edges() -> GroupedEdges<()> {
     let all = (0..LEFTS as u32).flat_map(|left| (0..RIGHTS as u32).map(move |right| (left, right)));
     let (left, right): (Vec<u32>, Vec<u32>) = all.unzip();
     let data = vec![(); left.len()];
@@ -98,19 +98,26 @@ fn edges() -> GroupedEdges<()> {
 /// Returns how often too little and too much was seen, and the marks at the end.
 fn run(slack: u64, lazy: bool, (processes, workers): (usize, usize), delays: u64) -> (u32, u32, f32) {
     let edges = edges();
-    local::run(processes, |peers| {
-        let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
-        let input = Input { source: &edges, edge, capacities: [None, None] };
-        let settings = Settings { slack: Some(slack), lazy, dims: [1, LEFTS], ..settings(peers, workers, 1) };
-        let mut engine =
-            Engine::<Marking>::bipartite(&input, &sequence(slack as usize, delays), (), &settings).unwrap();
-        engine.init_left(|id, first| *first.sync = [id as u32, 0, 0]);
-        engine.run(1, |_, _| ControlFlow::Continue(())).unwrap();
-        engine.collect().unwrap();
-        let (left, right) = (engine.left(), engine.right());
-        let sum = |at: usize| (0..LEFTS).map(|id| left.sync(id)[at]).sum::<u32>();
-        (sum(1), sum(2), (0..RIGHTS).map(|id| right.sync(id).iter().sum::<f32>()).sum())
-    })
+    local::run(processes, |peers| run_as(&edges, &settings(peers, workers, 1), (slack, lazy), delays))
+}
+
+/// The part of one process.
+pub fn run_as(
+    edges: &GroupedEdges<()>,
+    settings: &Settings,
+    (slack, lazy): (u64, bool),
+    delays: u64,
+) -> (u32, u32, f32) {
+    let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
+    let input = Input { source: edges, edge, capacities: [None, None] };
+    let settings = Settings { slack: Some(slack), lazy, dims: [1, LEFTS], ..settings.clone() };
+    let mut engine = Engine::<Marking>::bipartite(&input, &sequence(slack as usize, delays), (), &settings).unwrap();
+    engine.init_left(|id, first| *first.sync = [id as u32, 0, 0]);
+    engine.run(1, |_, _| ControlFlow::Continue(())).unwrap();
+    engine.collect().unwrap();
+    let (left, right) = (engine.left(), engine.right());
+    let sum = |at: usize| (0..LEFTS).map(|id| left.sync(id)[at]).sum::<u32>();
+    (sum(1), sum(2), (0..RIGHTS).map(|id| right.sync(id).iter().sum::<f32>()).sum())
 }
 
 proptest! {

@@ -6,13 +6,14 @@ mod guarantee;
 mod lda;
 mod local;
 mod panics;
+mod virtual_workers;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use megagrid_algorithms::mf::{self, batch, in_place};
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
-use megagrid_engine::{EdgeInput, Engine, Input, Peers, Settings, Topology};
+use megagrid_engine::{EdgeInput, Engine, Input, IterationReport, Peers, Settings, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 
 /// Processes and the worker threads of each.
@@ -35,28 +36,31 @@ fn links(pages: usize, links: usize) -> GroupedEdges<()> {
 
 /// The scores after each iteration.
 fn rank(edges: &GroupedEdges<()>, (processes, workers): (usize, usize)) -> Vec<Vec<f32>> {
-    local::run(processes, |peers| {
-        let pages = edges.num_vertices(Side::Left);
-        let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64).unwrap();
-        let offsets = edges.offsets(Side::Left);
-        let links = |page: usize| offsets[page + 1] - offsets[page];
-        let start = Start::new(Damping::DEFAULT, pages, &[], &links);
-        let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
-        let input = Input { source: edges, edge, capacities: [None, None] };
-        let settings = settings(peers, workers, 1);
-        let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), &settings).unwrap();
-        engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
-        let mut all = Vec::new();
-        engine
-            .run(12, |_, engine| {
-                engine.collect().unwrap();
-                let view = engine.right();
-                all.push(pagerank::scores((0..pages).map(|page| *view.master(page))));
-                ControlFlow::Continue(())
-            })
-            .unwrap();
-        all
-    })
+    local::run(processes, |peers| rank_as(peers, edges, workers))
+}
+
+/// The part of one process.
+fn rank_as(peers: Option<Arc<dyn Peers>>, edges: &GroupedEdges<()>, workers: usize) -> Vec<Vec<f32>> {
+    let pages = edges.num_vertices(Side::Left);
+    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64).unwrap();
+    let offsets = edges.offsets(Side::Left);
+    let links = |page: usize| offsets[page + 1] - offsets[page];
+    let start = Start::new(Damping::DEFAULT, pages, &[], &links);
+    let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
+    let input = Input { source: edges, edge, capacities: [None, None] };
+    let settings = settings(peers, workers, 1);
+    let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), &settings).unwrap();
+    engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+    let mut all = Vec::new();
+    engine
+        .run(12, |_, engine| {
+            engine.collect().unwrap();
+            let view = engine.right();
+            all.push(pagerank::scores((0..pages).map(|page| *view.master(page))));
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    all
 }
 
 #[test]
@@ -105,26 +109,45 @@ where
     mf::SquaredErrors: megagrid_stages::Exchange<P, Left = megagrid_stages::Read, Right = megagrid_stages::Read>,
 {
     local::run(processes, |peers| {
-        let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
-        let input = Input { source: edges, edge, capacities: [None, None] };
         let (slack, lazy) = consistency;
         let settings = Settings { slack, lazy, ..settings(peers, workers, config.row_dims()) };
-        let mut engine = Engine::<P>::bipartite(&input, &sequence(), (), &settings).unwrap();
-        engine.init_left(|user, first| config.init_user(1, user, first.sync));
-        engine.init_right(|item, first| config.init_item(1, item, first.sync));
-        let mut objectives = Vec::new();
-        engine
-            .run(20, |_, engine| {
-                let sums = engine.measure(&mf::SquaredErrors(config)).unwrap();
-                objectives.push(mf::Objective::new(sums, config.lambda).value);
-                ControlFlow::Continue(())
-            })
-            .unwrap();
-        engine.collect().unwrap();
-        let (left, right) = (engine.left(), engine.right());
-        let rows = (0..USERS).map(|user| left.sync(user).to_vec());
-        (objectives, rows.chain((0..ITEMS).map(|item| right.sync(item).to_vec())).collect())
+        let (objectives, rows, _) = train_as(edges, config, &settings, sequence());
+        (objectives, rows)
     })
+}
+
+/// The part of one process, with the reports of all iterations.
+fn train_as<P, S>(
+    edges: &GroupedEdges<f32>,
+    config: mf::Config,
+    settings: &Settings,
+    sequence: megagrid_stages::Sequence<P, S>,
+) -> (Vec<f64>, Vec<Vec<f32>>, Vec<IterationReport>)
+where
+    P: megagrid_stages::Program<Edge = f32, Worker = mf::Sums, Global = ()>,
+    P::Left: megagrid_stages::Vertex<Sync = megagrid_stages::Row<f32>>,
+    P::Right: megagrid_stages::Vertex<Sync = megagrid_stages::Row<f32>>,
+    S: megagrid_stages::Stages<P>,
+    mf::SquaredErrors: megagrid_stages::Exchange<P, Left = megagrid_stages::Read, Right = megagrid_stages::Read>,
+{
+    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
+    let input = Input { source: edges, edge, capacities: [None, None] };
+    let mut engine = Engine::<P>::bipartite(&input, &sequence, (), settings).unwrap();
+    engine.init_left(|user, first| config.init_user(1, user, first.sync));
+    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    let (mut objectives, mut reports) = (Vec::new(), Vec::new());
+    engine
+        .run(20, |report, engine| {
+            reports.push(report.clone());
+            let sums = engine.measure(&mf::SquaredErrors(config)).unwrap();
+            objectives.push(mf::Objective::new(sums, config.lambda).value);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    engine.collect().unwrap();
+    let (left, right) = (engine.left(), engine.right());
+    let rows = (0..USERS).map(|user| left.sync(user).to_vec());
+    (objectives, rows.chain((0..ITEMS).map(|item| right.sync(item).to_vec())).collect(), reports)
 }
 
 /// Slack 0, and what `lazy` says of it: nothing.

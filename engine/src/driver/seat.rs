@@ -1,0 +1,173 @@
+//! The driver of a virtual worker: the same state machine, moved on by the conductor of a virtual cluster.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use megagrid_stages::Program;
+
+use super::{Message, Runner, coordinate, exchange};
+use crate::Error;
+use crate::board::Board;
+use crate::engine::Shared;
+use crate::metrics::IterationReport;
+use crate::stopwatch::Stopwatch;
+use crate::sync::{self, Outbox, Parcel, Transport};
+use crate::virtual_cluster::{Approval, Charges, Seat, VirtualCluster};
+use crate::worker::{Progress, Worker};
+
+/// Runs iterations `done + 1..=last` of one virtual worker; see [`super::run`].
+pub fn run<P: Program>(
+    shared: &Arc<Shared<P>>,
+    cluster: &Arc<VirtualCluster>,
+    done: u64,
+    last: u64,
+    mut between: impl FnMut(&IterationReport) -> ControlFlow<()>,
+) -> Result<u64, Error> {
+    let plan = &shared.plan;
+    if plan.threads() != 1 {
+        let found = plan.threads().to_string();
+        return Err(Error::Setting { name: "workers of a virtual worker", found, expected: "1" });
+    }
+    let worker = plan.processes.this;
+    let charges = Charges::new(Arc::clone(cluster), worker, plan)?;
+    let board = Arc::new(Board::new(1, plan.right.num_shards()));
+    let (sender, messages) = channel();
+    board.approve(done + 1);
+    sync::begin(shared);
+    let (of_seat, of_board) = (Arc::clone(shared), Arc::clone(&board));
+    let enlisted = Box::new(move |time: Rc<_>| {
+        let plan = Arc::clone(&of_seat.plan);
+        let stopwatch = Stopwatch::Virtual(time, charges);
+        Box::new(Driven {
+            worker: Worker::new(worker, plan, Arc::clone(&of_board), of_seat.seed, done),
+            runner: Runner::new(worker, &of_seat, &of_board, sender, stopwatch),
+            transport: InMemory::default(),
+            board: of_board,
+            ended: done,
+        }) as Box<dyn Seat>
+    });
+    cluster.enlist(worker, enlisted)?;
+    let stop = Stop(&board);
+    let done = coordinate(shared, &board, &messages, done..last, &mut between);
+    drop(stop);
+    if done.is_ok() {
+        // Then nobody else has a hold of the rows.
+        cluster.wait_for_end();
+        sync::refresh(shared)?;
+    }
+    done
+}
+
+/// Ends the worker when this is dropped.
+struct Stop<'b>(&'b Board);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// The transport of a virtual worker, up to the conductor.
+#[derive(Default)]
+struct InMemory {
+    /// What is to be sent, with the steps ended before.
+    sent: Vec<(u64, Parcel)>,
+    steps: u64,
+    arrived: u64,
+}
+
+impl Transport for InMemory {
+    fn send(&mut self, outbox: &Outbox) {
+        self.sent.extend(outbox.parcels().map(|parcel| (self.steps, parcel)));
+    }
+
+    fn advance(&mut self, steps: u64) {
+        self.steps = steps;
+    }
+
+    /// The modelled network tells them.
+    fn announce(&mut self) {}
+
+    fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn step(&mut self) {}
+
+    fn arrived(&self) -> u64 {
+        self.arrived
+    }
+}
+
+/// A virtual worker.
+struct Driven<P: Program> {
+    worker: Worker,
+    runner: Runner<P>,
+    transport: InMemory,
+    board: Arc<Board>,
+    /// Iterations that it has ended.
+    ended: u64,
+}
+
+impl<P: Program> Driven<P> {
+    fn exchange(&mut self, arrived: u64, progress: Progress) {
+        self.transport.arrived = arrived;
+        exchange(&self.worker, &self.runner, &mut self.transport, &self.board, progress);
+    }
+}
+
+impl<P: Program> Seat for Driven<P> {
+    fn step(&mut self, arrived: u64) -> Progress {
+        self.board.arrive(arrived);
+        let progress = self.worker.step(&mut self.runner);
+        self.exchange(arrived, progress);
+        if let Progress::Ended(iteration) = progress {
+            self.ended = iteration;
+            self.runner.end_iteration();
+        }
+        progress
+    }
+
+    fn receive(&mut self, step: u64, parcel: Parcel, arrived: u64) {
+        parcel.messages.into_iter().for_each(|message| self.runner.arrivals.receive(step, message));
+        self.exchange(arrived, Progress::Waiting);
+    }
+
+    fn sent(&mut self) -> Vec<(u64, Parcel)> {
+        std::mem::take(&mut self.transport.sent)
+    }
+
+    fn steps(&self) -> u64 {
+        self.transport.steps
+    }
+
+    fn pause(&mut self) -> Duration {
+        self.runner.take_pause()
+    }
+
+    fn waited(&mut self, time: Duration) {
+        self.runner.waited(time);
+    }
+
+    fn report(&mut self) {
+        self.runner.report();
+    }
+
+    fn fail(&mut self, error: Error) {
+        let _ = self.runner.messages.send(Message::Failed(error));
+        self.board.stop();
+    }
+
+    fn approval(&self) -> Approval {
+        if self.board.stopped() {
+            Approval::Stop
+        } else if self.board.approved() > self.ended {
+            Approval::Next
+        } else {
+            Approval::None
+        }
+    }
+}
