@@ -95,6 +95,9 @@ pub struct Common {
     /// The other processes of the run, if there are any.
     #[arg(skip)]
     pub cluster: Option<Arc<Cluster>>,
+    /// Processes that are planned for and not there.
+    #[arg(skip)]
+    pub planned: Option<Arc<dyn Peers>>,
     /// Do without the grid of shards, for comparison.
     #[arg(long, hide = true)]
     pub no_grid: bool,
@@ -180,6 +183,7 @@ impl Common {
         if let Some(cluster) = &self.cluster {
             settle(&mut settings, cluster)?;
         }
+        settings.peers = self.planned.clone().or(settings.peers);
         start_readers(settings.workers)?;
         Ok((settings.clone(), self.resolved(&settings)))
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use megagrid_engine::Traffic;
 use serde::Serialize;
 
 /// Measured values by name.
@@ -98,6 +99,8 @@ pub struct Iteration {
     pub imbalance: f64,
     /// Bytes sent to other processes.
     pub sent_bytes: u64,
+    /// Messages and bytes sent to other processes, by kind.
+    pub sent: Traffic,
     /// Edges that Exchanges ran on.
     pub updates: u64,
 }

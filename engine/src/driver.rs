@@ -17,7 +17,7 @@ use crate::engine::Shared;
 use crate::metrics::{IterationReport, WorkerReport};
 use crate::plan::{StageKind, Task};
 use crate::stage::Site;
-use crate::sync::{self, Outbox, Peers, Timely, hand_over};
+use crate::sync::{self, Outbox, Peers, Timely, Traffic, hand_over};
 use crate::worker::{Outcome, Position, Progress, Tasks, Worker};
 use crate::{Error, os};
 
@@ -116,7 +116,8 @@ fn coordinate<P: Program>(
     iterations: Range<u64>,
     between: &mut impl FnMut(&IterationReport) -> ControlFlow<()>,
 ) -> Result<u64, Error> {
-    let (workers, last, mut sent) = (shared.plan.threads(), iterations.end, 0);
+    let (workers, last) = (shared.plan.threads(), iterations.end);
+    let mut sent = Traffic::default();
     for iteration in iterations.start + 1..=last {
         let mut parts = Vec::with_capacity(workers);
         while parts.len() < workers {
@@ -128,7 +129,8 @@ fn coordinate<P: Program>(
         }
         let mut report = IterationReport::join(iteration, &parts);
         if let Some(sync) = &shared.sync {
-            report.sent_bytes = sync.sent_bytes() - std::mem::replace(&mut sent, sync.sent_bytes());
+            let before = std::mem::replace(&mut sent, sync.sent());
+            report.sent = sent - before;
         }
         let peers = shared.peers.as_deref();
         let report = peers.map_or(Ok(report.clone()), |peers| report.join_processes(peers))?;

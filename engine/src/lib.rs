@@ -26,5 +26,5 @@ pub use engine::{Engine, InitView, Input, Settings, SideView, plan};
 pub use error::Error;
 pub use grid::EdgeInput;
 pub use metrics::{IterationReport, WorkerReport};
-pub use sync::Peers;
+pub use sync::{Amount, Peers, Traffic};
 pub use topology::Topology;

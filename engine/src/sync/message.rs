@@ -22,7 +22,8 @@ use timely::dataflow::channels::pact::DistributorPact;
 use timely::dataflow::channels::pushers::exchange::Distributor;
 use timely::dataflow::channels::{ContainerBytes, Message as Envelope};
 
-const HEADER_BYTES: usize = 40;
+/// Bytes of a message before its body.
+pub const HEADER_BYTES: usize = 40;
 
 /// What a message holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -66,7 +66,7 @@ fn publish<P: Program, V: Vertex>(
 ) -> Option<u64> {
     let plan = site.plan;
     let rows = arrays.try_share(pieces.of(shard..shard + 1))?;
-    for process in others(plan) {
+    for process in others(plan.processes.this, plan.processes.count) {
         let pick = sync.mirrors.of(side, process, shard);
         if !pick.is_empty() {
             let body = Body::Own(pack_sync(&rows, pick, site.dims[usize::from(side == Side::Right)]));
@@ -86,10 +86,9 @@ pub fn hand_over<P: Program>(site: &Site<'_, P>, shard: usize, to: usize, visits
     site.outbox.put(Message { kind: Kind::Shard, number: visits, body, ..address(site, Side::Right, shard, to) });
 }
 
-/// Returns the processes other than this one, the next one first.
-pub fn others(plan: &Plan) -> impl Iterator<Item = usize> + use<> {
-    let (this, count) = (plan.processes.this, plan.processes.count);
-    (1..count).map(move |step| (this + step) % count)
+/// Returns the processes other than one of them, the next one first.
+pub fn others(process: usize, count: usize) -> impl Iterator<Item = usize> {
+    (1..count).map(move |step| (process + step) % count)
 }
 
 fn address<P: Program>(site: &Site<'_, P>, side: Side, shard: usize, to: usize) -> Message {

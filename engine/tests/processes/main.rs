@@ -6,6 +6,7 @@ mod guarantee;
 mod lda;
 mod local;
 mod panics;
+mod traffic;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
