@@ -104,6 +104,9 @@ pub struct Common {
     /// Leave vertices in the order of the input, for comparison (text input only).
     #[arg(long, hide = true)]
     pub no_degree_order: bool,
+    /// Send to other processes what they need last first, for comparison.
+    #[arg(long, hide = true)]
+    pub no_early: bool,
 }
 
 /// The common options, resolved.
@@ -118,6 +121,7 @@ pub struct Resolved {
     vector: &'static str,
     grid: bool,
     degree_order: bool,
+    early: bool,
     #[serde(flatten)]
     checkpoint: checkpoint::Options,
 }
@@ -171,7 +175,8 @@ impl Common {
         for file in [&self.json, &self.report].into_iter().flatten() {
             check_writable(file)?;
         }
-        let mut settings = Settings { seed: self.seed, grid: !self.no_grid, ..Settings::default() };
+        let mut settings =
+            Settings { seed: self.seed, grid: !self.no_grid, early: !self.no_early, ..Settings::default() };
         settings.slack = match self.consistency {
             Consistency::Bsp => Some(0),
             Consistency::Ssp | Consistency::Essp => Some(self.slack.unwrap_or(0)),
@@ -198,6 +203,7 @@ impl Common {
             vector: settings.level.name(),
             grid: settings.grid,
             degree_order: !self.no_degree_order,
+            early: settings.early,
             checkpoint: self.checkpoint.clone(),
         }
     }

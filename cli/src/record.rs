@@ -101,6 +101,8 @@ pub struct Iteration {
     pub sent_bytes: u64,
     /// Messages and bytes sent to other processes, by kind.
     pub sent: Traffic,
+    /// The most bytes of changes in place so far, in a process, that masters were not known to have.
+    pub unacknowledged_bytes: u64,
     /// Edges that Exchanges ran on.
     pub updates: u64,
 }

@@ -158,6 +158,7 @@ impl<'o> Session<'o> {
             imbalance: report.imbalance,
             sent_bytes: report.sent.total().bytes,
             sent: report.sent,
+            unacknowledged_bytes: report.unacknowledged_bytes,
             updates: report.updates,
         });
         self.show(report);

@@ -53,7 +53,7 @@ pub(crate) fn run<P: Program>(
         os::pin_current_thread(of_workers.plan.homes[id].1);
         let worker = Worker::new(id, Arc::clone(&of_workers.plan), Arc::clone(&of_board), of_workers.seed, done);
         let (shared, board, failed) = (Arc::clone(&of_workers), Arc::clone(&of_board), sender.clone());
-        let outbox = Rc::new(Outbox::default());
+        let outbox = Rc::new(Outbox::new(!of_workers.plan.early));
         let replies = Rc::clone(&outbox);
         let early = Rc::new(RefCell::new(Early::new()));
         let arrivals = Rc::clone(&early);
@@ -132,6 +132,8 @@ fn coordinate<P: Program>(
             let before = std::mem::replace(&mut sent, sync.sent());
             report.sent = sent - before;
         }
+        report.unacknowledged_bytes =
+            shared.replicas.as_ref().map_or(0, |replicas| replicas.most_unacknowledged_bytes());
         let peers = shared.peers.as_deref();
         let report = peers.map_or(Ok(report.clone()), |peers| report.join_processes(peers))?;
         let flow = between(&report);

@@ -38,6 +38,8 @@ pub struct Settings {
     pub topology: Topology,
     /// Whether edges are cut into a grid of shards sized for the caches. Default: true; off for comparisons.
     pub grid: bool,
+    /// Whether what other processes need first is sent first. Default: true; off for comparisons.
+    pub early: bool,
 }
 
 impl Default for Settings {
@@ -53,6 +55,7 @@ impl Default for Settings {
             level: Level::detect(),
             topology,
             grid: true,
+            early: true,
         }
     }
 }
@@ -149,6 +152,7 @@ fn make_plan<P: Program, T>(
         slack: settings.slack,
         topology: &settings.topology,
         grid: settings.grid,
+        early: settings.early,
     };
     let mut plan = Plan::make(infos, body, &sizes)?;
     drop(sizes);

@@ -61,6 +61,8 @@ pub struct IterationReport {
     pub updates: u64,
     /// What processes sent each other.
     pub sent: Traffic,
+    /// The most bytes of changes in place so far, in a process, that masters were not known to have.
+    pub unacknowledged_bytes: u64,
     /// How often each staleness (age minus clock) was read; −1 is fresh.
     pub staleness: BTreeMap<i64, u64>,
 }
@@ -90,6 +92,7 @@ impl IterationReport {
             imbalance: if compute_seconds > 0.0 { busiest / compute_seconds } else { 1.0 },
             updates: parts.iter().map(|part| part.updates).sum(),
             sent: Traffic::default(),
+            unacknowledged_bytes: 0,
             staleness,
         }
     }
@@ -112,6 +115,7 @@ impl IterationReport {
             wait_seconds: mean(|report| report.wait_seconds),
             imbalance: if compute_seconds > 0.0 { busiest / compute_seconds } else { 1.0 },
             updates: all.iter().map(|report| report.updates).sum(),
+            unacknowledged_bytes: all.iter().map(|report| report.unacknowledged_bytes).max().unwrap_or(0),
             sent: all.iter().map(|report| report.sent).fold(Traffic::default(), Traffic::add),
             staleness,
         })

@@ -52,6 +52,8 @@ pub struct Input<'i> {
     pub topology: &'i Topology,
     /// Whether the grid is on; off gives one shard per worker and batch, plain CSR.
     pub grid: bool,
+    /// Whether what other processes need first is sent first.
+    pub early: bool,
 }
 
 /// What the engine decided.
@@ -91,6 +93,8 @@ pub struct Plan {
     pub edges: u64,
     /// Estimated bytes of grid and vertex data in the process that needs most; 0 until the program's types are known.
     pub memory_bytes: u64,
+    /// Whether what other processes need first is sent first: a rotating shard at once, changes in the order of visits.
+    pub early: bool,
     /// What the processes send each other in an iteration; `None` where that depends on the data or on time, and until the
     /// program's types are known.
     pub traffic: Option<Traffic>,
@@ -147,6 +151,7 @@ impl Plan {
             square: input.square,
             edges: input.edges,
             memory_bytes: 0,
+            early: input.early,
             traffic: None,
             stages,
             schedules,
@@ -158,6 +163,9 @@ impl Plan {
         let scope = Scope { left: 0..plan.left.num_shards(), right: 0..plan.right.num_shards(), layers: 0..layers };
         plan.add_crossings();
         steps::Builder { plan: &mut plan, weights: &weights }.body(body, &scope);
+        if !input.early {
+            plan.send_last_first();
+        }
         plan.check_rotations()?;
         plan.check_shards()?;
         Ok(plan)

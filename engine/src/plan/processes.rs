@@ -212,6 +212,15 @@ impl Plan {
         }
     }
 
+    /// Sends changes in the opposite of the order in which they are needed, for comparison.
+    pub(super) fn send_last_first(&mut self) {
+        for step in &mut self.steps {
+            if self.stages[step.stage].kind == StageKind::SendChanges {
+                step.tasks.iter_mut().for_each(|tasks| tasks.reverse());
+            }
+        }
+    }
+
     /// Finds that there is a shard with its edges for every process.
     pub(super) fn check_shards(&self) -> Result<(), Error> {
         let sides = [Side::Left, Side::Right].into_iter().filter(|&side| self.keeps_edges(side));

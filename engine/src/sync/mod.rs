@@ -6,6 +6,7 @@
 
 mod arithmetic;
 mod collective;
+mod dirty;
 mod message;
 mod mirrors;
 mod peers;
@@ -88,6 +89,8 @@ const PARCEL_BYTES: u64 = 256 << 10;
 #[derive(Default)]
 pub struct Outbox {
     messages: RefCell<Vec<Message>>,
+    /// Whether urgent ones may wait.
+    is_patient: bool,
     /// Whether one of them is urgent, and the bytes of all.
     is_urgent: Cell<bool>,
     waiting_bytes: Cell<u64>,
@@ -96,6 +99,11 @@ pub struct Outbox {
 }
 
 impl Outbox {
+    /// Begins empty; a patient one lets urgent messages wait for others.
+    pub fn new(is_patient: bool) -> Self {
+        Self { is_patient, ..Self::default() }
+    }
+
     /// Puts a message in.
     pub fn put(&self, message: Message) {
         let bytes = message.wire_bytes() as u64;
@@ -103,7 +111,7 @@ impl Outbox {
         sent.count(&message);
         self.sent.set(sent);
         self.waiting_bytes.set(self.waiting_bytes.get() + bytes);
-        self.is_urgent.set(self.is_urgent.get() || message.is_urgent());
+        self.is_urgent.set(self.is_urgent.get() || message.is_urgent() && !self.is_patient);
         self.messages.borrow_mut().push(message);
     }
 

@@ -6,7 +6,7 @@ use megagrid_stages::{Context, Program, Vertex};
 use super::replicas::Fresh;
 use super::rows::{pack_deltas, pack_sync, pack_whole};
 use super::{Body, Kind, Malformed, Message, Outbox, Replicas, Replication};
-use crate::engine::{RightItem, Shared};
+use crate::engine::Shared;
 use crate::grid::{Pieces, VertexArrays};
 use crate::plan::{Plan, Task};
 use crate::stage::{RunStage, Site};
@@ -134,7 +134,7 @@ impl<P: Program> RunStage<P> for SendChanges {
             let sent = fresh.map(|fresh| send_fresh(replicas, plan, site.outbox, shard, fresh));
             assert!(sent.is_ok(), "a process's own changes fit its shards");
         } else {
-            let body = Body::Own(bytemuck::cast_slice(&change).to_vec());
+            let body = Body::Own(replicas.pack_change(&change));
             let number = site.clock;
             site.outbox.put(Message { kind: Kind::Changes, number, body, ..address(site, Side::Right, shard, keeper) });
         }
@@ -183,7 +183,8 @@ pub fn take_message<P: Program>(shared: &Shared<P>, outbox: &Outbox, message: &M
         return Ok(());
     }
     let process = plan.process_of(message.from as usize);
-    let change = Replicas::<RightItem<P>>::items(bytes);
+    let rows = sync.mirrors.of(Side::Right, process, shard).len();
+    let change = replicas.unpack_change(bytes, rows)?;
     let fresh = replicas.add(&sync.mirrors, shard, process, message.number, &change)?;
     send_fresh(replicas, plan, outbox, shard, fresh);
     Ok(())

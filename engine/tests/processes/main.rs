@@ -1,6 +1,7 @@
 //! Several processes against one: every algorithm in several shapes (processes × worker threads).
 
 mod blockpg;
+mod bounded;
 mod checkpoint;
 mod guarantee;
 mod lda;

@@ -108,7 +108,7 @@ fn mini_batches_send_what_was_foreseen() {
 fn block_proximal_gradient_sends_what_was_foreseen() {
     let (edges, sequence) = (samples(), blockpg::sequence(900).unwrap());
     let state = blockpg::Config { l1: 2.0, l2: 0.0 }.state();
-    agree(|peers, workers| values::<BlockPg, _>(&edges, &sequence, &settings(peers, workers, 1), state.clone()));
+    agree(|peers, workers| values::<BlockPg, _>(&edges, &sequence, &settings(peers, workers, 1), state));
 }
 
 #[test]
