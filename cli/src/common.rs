@@ -71,7 +71,7 @@ pub struct Common {
     /// Decides everything random: initial values, order, split.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How edges are dealt to several processes (one process holds them all).
+    /// A strategy of `megagrid partition`, for the record alone: training gives each process whole vertices of one side.
     #[arg(long, value_name = "NAME", value_parser = ["random", "grid", "hdrf", "hybrid", "bicut", "aweto"])]
     pub strategy: Option<String>,
     /// Vector instructions to use: plain, avx2, avx512 [default: the widest of this processor].
