@@ -72,7 +72,7 @@ pub struct Common {
     /// Decides everything random: initial values, order, split.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How edges are dealt to several processes (one process holds them all).
+    /// A strategy of `megagrid partition`, for the record alone: training gives each process whole vertices of one side.
     #[arg(long, value_name = "NAME", value_parser = ["random", "grid", "hdrf", "hybrid", "bicut", "aweto"])]
     pub strategy: Option<String>,
     /// Vector instructions to use: plain, avx2, avx512 [default: the widest of this processor].
@@ -105,12 +105,18 @@ pub struct Common {
     /// Whether the run ends after an iteration, and shows and writes nothing.
     #[arg(skip)]
     pub is_trial: bool,
+    /// Processes that are planned for and not there.
+    #[arg(skip)]
+    pub planned: Option<Arc<dyn Peers>>,
     /// Do without the grid of shards, for comparison.
     #[arg(long, hide = true)]
     pub no_grid: bool,
     /// Leave vertices in the order of the input, for comparison (text input only).
     #[arg(long, hide = true)]
     pub no_degree_order: bool,
+    /// Send to other processes what they need last first, for comparison.
+    #[arg(long, hide = true)]
+    pub no_early: bool,
 }
 
 /// The common options, resolved.
@@ -125,6 +131,7 @@ pub struct Resolved {
     vector: &'static str,
     grid: bool,
     degree_order: bool,
+    early: bool,
     #[serde(flatten)]
     checkpoint: checkpoint::Options,
     #[serde(flatten)]
@@ -186,7 +193,8 @@ impl Common {
         for file in [&self.json, &self.report].into_iter().flatten() {
             check_writable(file)?;
         }
-        let mut settings = Settings { seed: self.seed, grid: !self.no_grid, ..Settings::default() };
+        let mut settings =
+            Settings { seed: self.seed, grid: !self.no_grid, early: !self.no_early, ..Settings::default() };
         settings.slack = match self.consistency {
             Consistency::Bsp => Some(0),
             Consistency::Ssp | Consistency::Essp => Some(self.slack.unwrap_or(0)),
@@ -202,6 +210,7 @@ impl Common {
         if self.peers.as_ref().is_none_or(|peers| peers.virtual_cluster().is_none()) {
             start_readers(settings.workers)?;
         }
+        settings.peers = self.planned.clone().or(settings.peers);
         Ok((settings.clone(), self.resolved(&settings)))
     }
 
@@ -215,6 +224,7 @@ impl Common {
             vector: settings.level.name(),
             grid: settings.grid,
             degree_order: !self.no_degree_order,
+            early: settings.early,
             checkpoint: self.checkpoint.clone(),
             experiment: self.experiment.resolved(self.peers.as_deref()),
         }

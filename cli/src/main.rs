@@ -82,7 +82,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Partition(args) => partition::run(&args),
-        Command::Plan(args) => plan::run(&args),
+        Command::Plan(args) => plan::run(args),
         Command::Recommend(args) => recommend::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Top(args) => top::run(&args),

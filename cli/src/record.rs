@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use megagrid_engine::Traffic;
 use serde::Serialize;
 
 /// Measured values by name.
@@ -98,6 +99,10 @@ pub struct Iteration {
     pub imbalance: f64,
     /// Bytes sent to other processes.
     pub sent_bytes: u64,
+    /// Messages and bytes sent to other processes, by kind.
+    pub sent: Traffic,
+    /// The most bytes of changes in place so far, in a process, that masters were not known to have.
+    pub unacknowledged_bytes: u64,
     /// Edges that Exchanges ran on.
     pub updates: u64,
 }

@@ -156,7 +156,9 @@ impl<'o> Session<'o> {
             wait_seconds: report.wait_seconds,
             sync_seconds: report.sync_seconds,
             imbalance: report.imbalance,
-            sent_bytes: report.sent_bytes,
+            sent_bytes: report.sent.total().bytes,
+            sent: report.sent,
+            unacknowledged_bytes: report.unacknowledged_bytes,
             updates: report.updates,
         });
         self.show(report);

@@ -20,7 +20,7 @@ use crate::metrics::{IterationReport, WorkerReport};
 use crate::plan::{StageKind, Task};
 use crate::stage::Site;
 use crate::stopwatch::Stopwatch;
-use crate::sync::{self, Arrived, Outbox, Peers, Timely, Transport, hand_over};
+use crate::sync::{self, Arrived, Outbox, Peers, Timely, Traffic, Transport, hand_over};
 use crate::worker::{Outcome, Position, Progress, Tasks, Worker};
 use crate::{Error, os};
 
@@ -110,7 +110,8 @@ fn coordinate<P: Program>(
     iterations: Range<u64>,
     between: &mut impl FnMut(&IterationReport) -> ControlFlow<()>,
 ) -> Result<u64, Error> {
-    let (workers, last, mut sent) = (shared.plan.threads(), iterations.end, 0);
+    let (workers, last) = (shared.plan.threads(), iterations.end);
+    let mut sent = Traffic::default();
     for iteration in iterations.start + 1..=last {
         let mut parts = Vec::with_capacity(workers);
         while parts.len() < workers {
@@ -122,8 +123,11 @@ fn coordinate<P: Program>(
         }
         let mut report = IterationReport::join(iteration, &parts);
         if let Some(sync) = &shared.sync {
-            report.sent_bytes = sync.sent_bytes() - std::mem::replace(&mut sent, sync.sent_bytes());
+            let before = std::mem::replace(&mut sent, sync.sent());
+            report.sent = sent - before;
         }
+        report.unacknowledged_bytes =
+            shared.replicas.as_ref().map_or(0, |replicas| replicas.most_unacknowledged_bytes());
         let peers = shared.peers.as_deref();
         let report = peers.map_or(Ok(report.clone()), |peers| report.join_processes(peers))?;
         let flow = between(&report);
@@ -321,7 +325,7 @@ impl<P: Program> Runner<P> {
             shared: Arc::clone(shared),
             board: Arc::clone(board),
             seat: id % shared.plan.threads(),
-            outbox: Outbox::default(),
+            outbox: Outbox::new(!shared.plan.early),
             early: RefCell::default(),
             messages: messages.clone(),
         };

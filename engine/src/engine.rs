@@ -41,6 +41,8 @@ pub struct Settings {
     pub inject: Option<Injection>,
     /// Whether edges are cut into a grid of shards sized for the caches. Default: true; off for comparisons.
     pub grid: bool,
+    /// Whether what other processes need first is sent first. Default: true; off for comparisons.
+    pub early: bool,
 }
 
 impl Default for Settings {
@@ -57,6 +59,7 @@ impl Default for Settings {
             topology,
             inject: None,
             grid: true,
+            early: true,
         }
     }
 }
@@ -94,17 +97,23 @@ pub struct Engine<P: Program> {
     done: u64,
 }
 
-/// Makes the plan of a program on a graph, without its memory.
+/// Makes the plan of a program on a graph, without its memory. With several processes it reads the edges, to foresee what
+/// crosses between them, and asks no other process.
 ///
 /// # Errors
-/// See [`Plan::make`]; workers 0; a square program on a bipartite graph.
+/// See [`Plan::make`]; workers 0; a square program on a bipartite graph; edges that cannot be read.
 pub fn plan<P: Program, S: Stages<P>, T>(
     input: &Input<'_, T, P>,
     sequence: &Sequence<P, S>,
     settings: &Settings,
 ) -> Result<Plan, Error> {
     let (collect, body) = Collect::from(sequence);
-    make_plan::<P, T>(input, collect.infos, &body, settings).map(|(plan, _)| plan)
+    let (mut plan, orders) = make_plan::<P, T>(input, collect.infos, &body, settings)?;
+    if plan.is_distributed() {
+        let mirrors = Mirrors::foresee(&plan, input.source, &orders)?;
+        plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
+    }
+    Ok(plan)
 }
 
 fn make_plan<P: Program, T>(
@@ -148,10 +157,11 @@ fn make_plan<P: Program, T>(
         slack: settings.slack,
         topology: &settings.topology,
         grid: settings.grid,
+        early: settings.early,
     };
     let mut plan = Plan::make(infos, body, &sizes)?;
     drop(sizes);
-    plan.memory_bytes = memory::estimate(&plan, input, settings.dims, items);
+    plan.memory_bytes = memory::estimate(&plan, input, &orders, settings.dims, items);
     Ok((plan, orders))
 }
 
@@ -240,7 +250,7 @@ impl<P: Program> Engine<P> {
         rows: impl FnOnce([Vec<usize>; 2], [usize; 2], [Option<Vec<u32>>; 2]) -> Result<Arrays<P>, Error>,
     ) -> Result<Self, Error> {
         let (collect, body) = Collect::from(sequence);
-        let (plan, orders) = make_plan::<P, T>(input, collect.infos, &body, settings)?;
+        let (mut plan, orders) = make_plan::<P, T>(input, collect.infos, &body, settings)?;
         memory::check(plan.memory_bytes)?;
         let by_row = [0, 1].map(|side| {
             input.capacities[side].map(|by_id| (0..by_id.len()).map(|row| by_id[orders[side].id(row)]).collect())
@@ -273,6 +283,7 @@ impl<P: Program> Engine<P> {
             Some(peers) => Some(Replication::new(&plan, Mirrors::agree(&plan, &grid, &**peers)?)),
             None => None,
         };
+        plan.traffic = sync.as_ref().and_then(|sync| sync::predict::<P>(&plan, &sync.mirrors, settings.dims));
         let push = match settings.slack {
             None => Push::EveryChange,
             Some(slack) if settings.lazy => Push::WhenNeeded(slack),

@@ -6,6 +6,14 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// Processes would have nothing to do.
+    #[error("there are {processes} processes, and the edges make {shards} shards to share out; use fewer processes")]
+    TooManyProcesses {
+        /// Processes.
+        processes: usize,
+        /// Shards whose edges belong together.
+        shards: usize,
+    },
     /// The machine has not enough memory.
     #[error("{needed_bytes} bytes of memory are needed and could not be had; use a smaller model or a larger machine")]
     OutOfMemory {

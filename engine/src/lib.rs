@@ -30,5 +30,5 @@ pub use error::Error;
 pub use grid::EdgeInput;
 pub use inject::{Injection, NoInjection};
 pub use metrics::{IterationReport, WorkerReport};
-pub use sync::Peers;
+pub use sync::{Amount, Peers, Traffic};
 pub use topology::Topology;

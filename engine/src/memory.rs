@@ -4,8 +4,8 @@ use megagrid_partition::Side;
 use megagrid_stages::{EdgeData, EdgeItem, Program, Shape, Store, Vertex, row_width};
 
 use crate::engine::Input;
-use crate::grid::Capacities;
-use crate::plan::{Plan, SideShape, StageKind};
+use crate::grid::{Capacities, RowOrder};
+use crate::plan::{Plan, StageKind};
 use crate::{Error, os};
 
 /// Refuses a run that the machine has no memory for.
@@ -18,14 +18,25 @@ pub fn check(needed_bytes: u64) -> Result<(), Error> {
     }
 }
 
-/// Estimates the bytes of grid and vertex data, of edges that have so many items of data.
-pub fn estimate<P: Program, T>(plan: &Plan, input: &Input<'_, T, P>, dims: [usize; 2], items: u64) -> u64 {
-    let left = side::<P::Left>(&plan.left, dims[0], plan.copies[0], input.capacities[0]);
-    let right = side::<P::Right>(&plan.right, dims[1], plan.copies[1], input.capacities[1]);
+/// Estimates the bytes of grid and vertex data, of edges that have so many items of data, in the process that has most.
+pub fn estimate<P: Program, T>(
+    plan: &Plan,
+    input: &Input<'_, T, P>,
+    orders: &[RowOrder; 2],
+    dims: [usize; 2],
+    items: u64,
+) -> u64 {
+    let left = side::<P::Left>(plan, Side::Left, dims[0], input.capacities[0]);
+    let right = side::<P::Right>(plan, Side::Right, dims[1], input.capacities[1]);
+    let edges = plan.most_edges(&|side, row| {
+        let (id, offsets) = (orders[usize::from(side == Side::Right)].id(row), input.source.offsets(side));
+        offsets[id + 1] - offsets[id]
+    });
+    let items = part(items, edges, plan.edges);
     let id = if plan.wide { 4 } else { 2 };
     // Grouped blocks name a right vertex once; a tenth more than the left ids is typical.
-    let ids = if plan.grouped { plan.edges * id + plan.edges * id / 10 } else { 2 * plan.edges * id };
-    let offsets = if P::Edge::SLICE { 4 * plan.edges } else { 0 };
+    let ids = if plan.grouped { edges * id + edges * id / 10 } else { 2 * edges * id };
+    let offsets = if P::Edge::SLICE { 4 * edges } else { 0 };
     let data = items * size_of::<EdgeItem<P>>() as u64;
     let is_indexed = |side: &Side| plan.stages.iter().any(|stage| stage.kind == StageKind::Incident(*side));
     let indexed = [Side::Left, Side::Right].into_iter().filter(is_indexed);
@@ -47,9 +58,12 @@ pub fn edge_items<P: Program, T>(input: &Input<'_, T, P>) -> Result<u64, Error> 
     Ok(items)
 }
 
-fn side<V: Vertex>(shape: &SideShape, dims: usize, copies: usize, capacities: Capacities<'_>) -> u64 {
-    let rows = shape.bounds.last().copied().unwrap_or(0) as u64;
-    let counts: u64 = capacities.unwrap_or_default().iter().map(|&capacity| u64::from(capacity)).sum();
+fn side<V: Vertex>(plan: &Plan, side: Side, dims: usize, capacities: Capacities<'_>) -> u64 {
+    let rows = plan.most_rows(side) as u64;
+    let capacities = capacities.unwrap_or_default();
+    let counts: u64 = capacities.iter().map(|&capacity| u64::from(capacity)).sum();
+    let counts = part(counts, rows, capacities.len() as u64);
+    let copies = plan.copies[usize::from(side == Side::Right)];
     let of = |shape: Shape, item: usize| {
         let items = match shape {
             Shape::Nothing => 0,
@@ -63,4 +77,9 @@ fn side<V: Vertex>(shape: &SideShape, dims: usize, copies: usize, capacities: Ca
         + of(V::Mirror::SHAPE, size_of::<<V::Mirror as Store>::Item>())
         + of(V::Master::SHAPE, size_of::<<V::Master as Store>::Item>())
         + copies as u64 * of(V::Delta::SHAPE, size_of::<<V::Delta as Store>::Item>())
+}
+
+/// Returns the share of a sum that so many of all have.
+fn part(sum: u64, some: u64, all: u64) -> u64 {
+    if all == 0 { sum } else { (u128::from(sum) * u128::from(some) / u128::from(all)) as u64 }
 }

@@ -1,12 +1,13 @@
 //! What an iteration cost, and how fresh the data was that it read.
 
 use std::collections::BTreeMap;
+use std::ops::Add;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::sync::{self, Peers};
+use crate::sync::{self, Peers, Traffic};
 
 /// One worker's part of an iteration.
 #[derive(Clone, Debug)]
@@ -57,8 +58,10 @@ pub struct IterationReport {
     pub imbalance: f64,
     /// Edges that Exchanges ran on.
     pub updates: u64,
-    /// Bytes sent to other processes.
-    pub sent_bytes: u64,
+    /// What processes sent each other.
+    pub sent: Traffic,
+    /// The most bytes of changes in place so far, in a process, that masters were not known to have.
+    pub unacknowledged_bytes: u64,
     /// How often each staleness (age minus clock) was read; −1 is fresh.
     pub staleness: BTreeMap<i64, u64>,
 }
@@ -87,10 +90,12 @@ impl IterationReport {
             wait_seconds: mean(|part| part.wait),
             imbalance: if compute_seconds > 0.0 { busiest / compute_seconds } else { 1.0 },
             updates: parts.iter().map(|part| part.updates).sum(),
-            sent_bytes: 0,
+            sent: Traffic::default(),
+            unacknowledged_bytes: 0,
             staleness,
         }
     }
+
     /// Joins the processes' reports of the same iteration. Every process calls it.
     pub(crate) fn join_processes(&self, peers: &dyn Peers) -> Result<Self, Error> {
         let all = sync::all_gather(Some(peers), vec![self.clone()])?;
@@ -109,7 +114,8 @@ impl IterationReport {
             wait_seconds: mean(|report| report.wait_seconds),
             imbalance: if compute_seconds > 0.0 { busiest / compute_seconds } else { 1.0 },
             updates: all.iter().map(|report| report.updates).sum(),
-            sent_bytes: all.iter().map(|report| report.sent_bytes).sum(),
+            unacknowledged_bytes: all.iter().map(|report| report.unacknowledged_bytes).max().unwrap_or(0),
+            sent: all.iter().map(|report| report.sent).fold(Traffic::default(), Traffic::add),
             staleness,
         })
     }

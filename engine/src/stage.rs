@@ -373,7 +373,7 @@ fn send_sums<P: Program>(site: &Site<'_, P>, sums: &P::Worker) {
         Ok(body) => body,
         Err(error) => panic!("a worker context cannot be sent to other processes: {error}"),
     };
-    for process in others(site.plan) {
+    for process in others(site.plan.processes.this, site.plan.processes.count) {
         site.outbox.put(Message {
             kind: Kind::Sums,
             stage: site.stage as u32,

@@ -5,6 +5,7 @@
 //! the plan's order, rotating shards when their turn has come, so that a run is serializable and reproducible; with slack
 //! in any order, taking another task where a hold is refused.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::board::Board;
@@ -72,9 +73,9 @@ pub struct Worker {
     /// The current clock, from 1, and whether it has begun.
     clock: u64,
     clock_begun: bool,
-    /// Steps ended since the run began, and when each clock ended.
+    /// Steps ended since the run began, and when the clocks had ended that the slack looks back to.
     steps: u64,
-    steps_at_clock: Vec<u64>,
+    steps_at_clock: VecDeque<u64>,
     /// Tasks of the current step that are still to run, in reverse order; `None` before it is entered.
     todo: Option<Vec<usize>>,
     /// Visits of each right shard before the current step.
@@ -99,7 +100,7 @@ impl Worker {
             clock: 1,
             clock_begun: false,
             steps: 0,
-            steps_at_clock: vec![0],
+            steps_at_clock: VecDeque::from([0]),
             todo: None,
             visits,
         }
@@ -164,7 +165,10 @@ impl Worker {
 
     fn end_clock(&mut self) -> Progress {
         self.board.end_clock(self.seat, self.clock);
-        self.steps_at_clock.push(self.steps);
+        self.steps_at_clock.push_back(self.steps);
+        if self.steps_at_clock.len() as u64 > self.plan.slack.unwrap_or(0).saturating_add(1) {
+            self.steps_at_clock.pop_front();
+        }
         self.clock += 1;
         self.clock_begun = false;
         self.advance()
@@ -193,7 +197,7 @@ impl Worker {
         };
         let needed = self.clock.saturating_sub(1 + slack);
         board.slowest_clock() >= needed
-            && (!plan.is_distributed() || board.arrived() >= self.steps_at_clock[needed as usize])
+            && (!plan.is_distributed() || board.arrived() >= self.steps_at_clock[0])
             && (!plan.mirrors_updates() || board.age() >= needed)
     }
 

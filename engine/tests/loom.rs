@@ -156,6 +156,7 @@ fn plan(kinds: &[StageKind], body: &[Outline], degrees: [&[u64]; 2], slack: u64)
         slack: Some(slack),
         topology: &Topology::synthetic(1, WORKERS),
         grid: true,
+        early: true,
     };
     Arc::new(Plan::make(kinds.iter().copied().map(stage).collect(), body, &input).unwrap())
 }

@@ -45,6 +45,7 @@ impl Case {
             slack,
             topology: &Topology::synthetic(1, workers),
             grid: self.grid,
+            early: true,
         };
         let stage = |kind: &StageKind| StageInfo { name: String::new(), kind: *kind, grouped: false };
         Arc::new(Plan::make(self.kinds.iter().map(stage).collect(), &self.body, &input).unwrap())

@@ -149,6 +149,27 @@ mod signals {
     }
 
     #[test]
+    fn a_process_that_pauses_is_waited_for_with_bounded_memory() {
+        let place = Place::new();
+        let record = place.name("run.json");
+        let ratings = place.ratings();
+        let command = [&ratings, "--consistency", "async", "--iterations", "1000", "--json", &record];
+        let launched = launched::mf(&["-n", "2"], &command);
+        launched::is_training(&launched);
+        let paused = process(&launched, 1, None);
+        send("-STOP", paused);
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        send("-CONT", paused);
+        let (code, messages) = end(launched);
+        assert_eq!(code, Some(0), "{messages}");
+        let record = crate::json(&record);
+        let last = record["iterations"].as_array().unwrap().last().unwrap();
+        let kept = last["unacknowledged_bytes"].as_u64().unwrap();
+        // 64 clocks of 30 items with 34 numbers each.
+        assert!(kept > 0 && kept <= 64 * 30 * 34 * 4, "{kept}");
+    }
+
+    #[test]
     fn a_process_that_stalls_is_named() {
         let place = Place::new();
         let launched = launch(&["-n", "2"], &[], &place);

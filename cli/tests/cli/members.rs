@@ -78,6 +78,19 @@ fn who_is_missing_is_named() {
 }
 
 #[test]
+fn more_processes_than_shards_are_refused() {
+    let place = Place::new();
+    let ratings = place.file("few.csv", "u1,i1,3.0\nu2,i2,4.5\nu2,i1,1.0\n");
+    let command: &[&str] = &["mf", &ratings];
+    let message = ["there are 3 processes, and the edges make 2 shards to share out"];
+    all_fail(&addresses(3), &[0, 1, 2], &[command; 3], &message);
+    let ran = crate::run(&[&["launch", "-n", "3", "--"], command].concat());
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches(message[0]).count(), 1, "{}", ran.stderr);
+    fails(&["plan", "mf", &ratings, "--processes", "3"], 1, &message);
+}
+
+#[test]
 fn options_that_no_process_can_have_are_refused() {
     let place = Place::new();
     let ratings = place.ratings();

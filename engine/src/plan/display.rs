@@ -5,6 +5,7 @@ use std::fmt;
 use megagrid_stages::BatchOrder;
 
 use super::{Node, Plan, Processes, SideShape, StageKind};
+use crate::sync::Traffic;
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -24,7 +25,8 @@ impl fmt::Display for Plan {
             self.clocks()
         )?;
         self.fmt_nodes(f, &self.body)?;
-        writeln!(f)
+        writeln!(f)?;
+        self.fmt_traffic(f)
     }
 }
 
@@ -55,6 +57,25 @@ impl Plan {
             writeln!(f, "deltas        {} arrays left, {} right", self.copies[0], self.copies[1])?;
         }
         Ok(())
+    }
+
+    fn fmt_traffic(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_distributed() {
+            return Ok(());
+        }
+        let Some(traffic) = self.traffic else {
+            return writeln!(f, "traffic       depends on the data, or on time");
+        };
+        let total = traffic.total();
+        write!(
+            f,
+            "traffic       {} bytes in {} messages an iteration, over all processes",
+            total.bytes, total.messages
+        )?;
+        for (name, amount) in Traffic::NAMES.into_iter().zip(traffic.amounts()).filter(|(_, one)| one.messages > 0) {
+            write!(f, "\n  {name:<12}{} bytes in {} messages", amount.bytes, amount.messages)?;
+        }
+        writeln!(f)
     }
 
     fn fmt_nodes(&self, f: &mut fmt::Formatter<'_>, nodes: &[Node]) -> fmt::Result {

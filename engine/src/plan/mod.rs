@@ -25,6 +25,7 @@ pub(crate) use steps::shuffle;
 pub use steps::{After, Event, Node, Step};
 
 use crate::Error;
+use crate::sync::Traffic;
 use crate::topology::Topology;
 
 /// What a plan is made from, beside the outline.
@@ -51,6 +52,8 @@ pub struct Input<'i> {
     pub topology: &'i Topology,
     /// Whether the grid is on; off gives one shard per worker and batch, plain CSR.
     pub grid: bool,
+    /// Whether what other processes need first is sent first.
+    pub early: bool,
 }
 
 /// What the engine decided.
@@ -88,8 +91,13 @@ pub struct Plan {
     pub square: bool,
     /// Edges, for reports.
     pub edges: u64,
-    /// Estimated bytes of grid and vertex data; 0 until the program's types are known.
+    /// Estimated bytes of grid and vertex data in the process that needs most; 0 until the program's types are known.
     pub memory_bytes: u64,
+    /// Whether what other processes need first is sent first: a rotating shard at once, changes in the order of visits.
+    pub early: bool,
+    /// What the processes send each other in an iteration; `None` where that depends on the data or on time, and until the
+    /// program's types are known.
+    pub traffic: Option<Traffic>,
 }
 
 /// A block should hold this many edges on average: below, its fixed costs show.
@@ -104,7 +112,7 @@ impl Plan {
     ///
     /// # Errors
     /// Mini-batches of edges of different sizes, or within each other; on a square graph an Exchange that changes both ends,
-    /// or one in place; an Incident in several processes.
+    /// or one in place; an Incident in several processes; processes without a shard.
     pub fn make(stages: Vec<StageInfo>, body: &[Outline], input: &Input<'_>) -> Result<Self, Error> {
         if input.square {
             check_square(&stages)?;
@@ -143,6 +151,8 @@ impl Plan {
             square: input.square,
             edges: input.edges,
             memory_bytes: 0,
+            early: input.early,
+            traffic: None,
             stages,
             schedules,
             left,
@@ -153,7 +163,11 @@ impl Plan {
         let scope = Scope { left: 0..plan.left.num_shards(), right: 0..plan.right.num_shards(), layers: 0..layers };
         plan.add_crossings();
         steps::Builder { plan: &mut plan, weights: &weights }.body(body, &scope);
+        if !input.early {
+            plan.send_last_first();
+        }
         plan.check_rotations()?;
+        plan.check_shards()?;
         Ok(plan)
     }
 

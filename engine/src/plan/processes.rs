@@ -78,13 +78,24 @@ impl Plan {
     /// Tells whether a process runs the edges between two shards in any stage.
     #[must_use]
     pub fn holds_block(&self, process: usize, left: usize, right: usize) -> bool {
-        self.schedules.iter().flatten().any(|schedule| {
-            let keeper = match schedule {
-                Schedule::Rotation | Schedule::Owned { side: Side::Left, .. } => self.keeper(Side::Left, left),
-                Schedule::Owned { side: Side::Right, .. } => self.keeper(Side::Right, right),
-            };
-            keeper == process
+        self.keeps_edges(Side::Left) && self.keeper(Side::Left, left) == process
+            || self.keeps_edges(Side::Right) && self.keeper(Side::Right, right) == process
+    }
+
+    /// Tells whether, in some stage, a process runs the edges of those shards of a side that it keeps.
+    #[must_use]
+    pub fn keeps_edges(&self, side: Side) -> bool {
+        self.schedules.iter().flatten().any(|schedule| match schedule {
+            Schedule::Rotation => side == Side::Left,
+            Schedule::Owned { side: owned, .. } => *owned == side,
         })
+    }
+
+    /// Lists by row the process that keeps each vertex of a side with its edges; nothing where edges are not kept so.
+    pub(crate) fn keepers_of_edges(&self, side: Side) -> Vec<u16> {
+        let shards = if self.keeps_edges(side) { self.side(side).num_shards() } else { 0 };
+        let keepers = |shard| self.side(side).rows(shard).map(move |_| self.keeper(side, shard) as u16);
+        (0..shards).flat_map(keepers).collect()
     }
 
     /// Tells whether this process is the one that answers for the edges between two shards: the first that holds them.
@@ -199,6 +210,50 @@ impl Plan {
                 }
             }
         }
+    }
+
+    /// Sends changes in the opposite of the order in which they are needed, for comparison.
+    pub(super) fn send_last_first(&mut self) {
+        for step in &mut self.steps {
+            if self.stages[step.stage].kind == StageKind::SendChanges {
+                step.tasks.iter_mut().for_each(|tasks| tasks.reverse());
+            }
+        }
+    }
+
+    /// Finds that there is a shard with its edges for every process.
+    pub(super) fn check_shards(&self) -> Result<(), Error> {
+        let sides = [Side::Left, Side::Right].into_iter().filter(|&side| self.keeps_edges(side));
+        let shards = sides.map(|side| self.side(side).num_shards()).max().unwrap_or(usize::MAX);
+        let processes = self.processes.count;
+        if processes > 1 && shards < processes { Err(Error::TooManyProcesses { processes, shards }) } else { Ok(()) }
+    }
+
+    /// Returns the edges that the process with most of them runs, given the degree of a vertex by side and row; more, where
+    /// it runs edges for their left and for their right ends.
+    pub(crate) fn most_edges(&self, degree: &dyn Fn(Side, usize) -> u64) -> u64 {
+        if !self.is_distributed() {
+            return self.edges;
+        }
+        let mut edges = vec![0; self.processes.count];
+        for side in [Side::Left, Side::Right] {
+            for (row, &keeper) in self.keepers_of_edges(side).iter().enumerate() {
+                edges[usize::from(keeper)] += degree(side, row);
+            }
+        }
+        edges.into_iter().max().unwrap_or(0).min(self.edges)
+    }
+
+    /// Returns the most rows of a side that a process touches: all where it may mirror any, else those that it keeps.
+    pub(crate) fn most_rows(&self, side: Side) -> usize {
+        let shape = self.side(side);
+        let all = shape.bounds.last().copied().unwrap_or(0);
+        if !self.is_distributed() || self.is_cut(side) {
+            return all;
+        }
+        let mut rows = vec![0; self.processes.count];
+        (0..shape.num_shards()).for_each(|shard| rows[self.keeper(side, shard)] += shape.rows(shard).len());
+        rows.into_iter().max().unwrap_or(0)
     }
 
     /// Finds that the first visitor of each shard is in the process that keeps it.

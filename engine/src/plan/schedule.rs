@@ -176,7 +176,9 @@ pub fn tasks(
                 }
                 (StageKind::TakeRows | StageKind::SendChanges, _) => {
                     let mine = scope.right.clone().filter(|shard| shard % threads == worker % threads);
-                    mine.map(|shard| whole(0..0, shard..shard + 1)).collect()
+                    let mut mine: Vec<usize> = mine.collect();
+                    mine.sort_by_key(|shard| first_round(shard - scope.right.start, scope.right.len(), threads));
+                    mine.into_iter().map(|shard| whole(0..0, shard..shard + 1)).collect()
                 }
                 (StageKind::Deliver(side), _) => {
                     let shape = if side == Side::Left { left } else { right };
@@ -243,6 +245,11 @@ fn visitors(at: usize, columns: usize, workers: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..workers).collect();
     order.sort_by_key(|&worker| ((at + columns - worker * columns / workers) % columns, worker));
     order
+}
+
+/// Returns the round in which the first of so many workers comes to the right shard number `at` of `columns`.
+fn first_round(at: usize, columns: usize, workers: usize) -> usize {
+    (0..workers).map(|worker| (at + columns - worker * columns / workers) % columns).min().unwrap_or(0)
 }
 
 /// Returns the worker that visits the right shard number `at` of `columns` first.

@@ -17,7 +17,8 @@ use megagrid_partition::Side;
 use timely::bytes::arc::Bytes;
 use timely::communication::Bytesable;
 
-const HEADER_BYTES: usize = 40;
+/// Bytes of a message before its body.
+pub const HEADER_BYTES: usize = 40;
 
 /// What a message holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

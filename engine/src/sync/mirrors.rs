@@ -1,12 +1,12 @@
 //! Mirrors: which rows of each shard each process uses, found from its edges before the first iteration.
 
-use megagrid_partition::Side;
+use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::Program;
 
 use super::{Peers, Pick};
 use crate::Error;
 
-use crate::grid::{Edges, Grid, Id, LocalEdges};
+use crate::grid::{Edges, Grid, Id, LocalEdges, RowOrder, windows};
 use crate::plan::Plan;
 
 /// The mirrors of all processes.
@@ -30,13 +30,49 @@ impl Mirrors {
         mine.extend_from_slice(&used[1].0);
         let all = peers.all_gather(mine)?;
         let left_bytes = used[0].0.len();
-        let picks = [Side::Left, Side::Right].map(|side| {
-            let of = |bits: &Vec<u8>| {
-                if side == Side::Left { bits[..left_bytes].to_vec() } else { bits[left_bytes..].to_vec() }
-            };
-            all.iter().map(|bits| Used(of(bits)).picks(plan, side)).collect()
-        });
-        Ok(Self { picks })
+        let split = |mut bits: Vec<u8>| {
+            let right = bits.split_off(left_bytes);
+            [Used(bits), Used(right)]
+        };
+        Ok(Self::of_used(plan, &all.into_iter().map(split).collect::<Vec<_>>()))
+    }
+
+    /// Finds what [`Self::agree`] would, from all edges and without the other processes.
+    ///
+    /// # Complexity
+    /// O(m).
+    ///
+    /// # Errors
+    /// Edges that cannot be read.
+    pub fn foresee<T>(plan: &Plan, source: &dyn EdgeSource<T>, orders: &[RowOrder; 2]) -> Result<Self, Error> {
+        let none = || [Side::Left, Side::Right].map(|side| Used::none(plan, side));
+        let mut used: Vec<_> = (0..plan.processes.count).map(|_| none()).collect();
+        let keepers = [Side::Left, Side::Right].map(|side| plan.keepers_of_edges(side));
+        let (left_side, offsets) = (usize::from(plan.square), source.offsets(Side::Right));
+        for rights in windows(source) {
+            let first = offsets[rights.start];
+            source.visit_rows(Side::Right, rights.clone(), &mut |lefts, _| {
+                for id in rights.clone() {
+                    let right = orders[1].row(id);
+                    let edges = (offsets[id] - first) as usize..(offsets[id + 1] - first) as usize;
+                    for &left in &lefts[edges] {
+                        let left = orders[0].row(left as usize);
+                        for process in [keepers[0].get(left), keepers[1].get(right)].into_iter().flatten() {
+                            let used = &mut used[usize::from(*process)];
+                            used[left_side].set(left);
+                            used[1].set(right);
+                        }
+                    }
+                }
+            })?;
+        }
+        Ok(Self::of_used(plan, &used))
+    }
+
+    fn of_used(plan: &Plan, used: &[[Used; 2]]) -> Self {
+        let picks =
+            |side: Side| used.iter().map(|both| both[usize::from(side == Side::Right)].picks(plan, side)).collect();
+        Self { picks: [picks(Side::Left), picks(Side::Right)] }
     }
 
     /// Returns the rows of a shard that a process uses.

@@ -6,22 +6,24 @@
 
 mod arithmetic;
 mod collective;
+mod dirty;
 mod message;
 mod mirrors;
 mod peers;
 mod replicas;
 mod rows;
 mod stages;
+mod traffic;
 mod transport;
 
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use megagrid_partition::Side;
 use megagrid_stages::{Program, Vertex};
 
 pub use peers::Peers;
+pub use traffic::{Amount, Traffic};
 
 pub(crate) use collective::{agree, all_gather, begin, collect, refresh};
 pub(crate) use message::{Body, Kind, Message, Parcel};
@@ -29,6 +31,7 @@ pub(crate) use mirrors::Mirrors;
 pub(crate) use replicas::{Push, Replicas};
 pub(crate) use rows::{Malformed, Pick, add_deltas, unpack_whole};
 pub(crate) use stages::{Deliver, Publish, SendChanges, TakeRows, hand_over, others};
+pub(crate) use traffic::predict;
 pub(crate) use transport::{Arrived, Timely, Transport, connect};
 
 use crate::Error;
@@ -42,14 +45,14 @@ pub struct Replication {
     pub mirrors: Mirrors,
     /// `[side][shard]`: deltas that have arrived for the next Apply.
     inbox: [Vec<Mutex<Vec<Message>>>; 2],
-    /// Bytes sent to other processes, headers included.
-    sent_bytes: AtomicU64,
+    /// What was sent to other processes.
+    sent: Mutex<Traffic>,
 }
 
 impl Replication {
     pub fn new(plan: &Plan, mirrors: Mirrors) -> Self {
         let boxes = |side: Side| (0..plan.side(side).num_shards()).map(|_| Mutex::default()).collect();
-        Self { mirrors, inbox: [boxes(Side::Left), boxes(Side::Right)], sent_bytes: AtomicU64::new(0) }
+        Self { mirrors, inbox: [boxes(Side::Left), boxes(Side::Right)], sent: Mutex::default() }
     }
 
     fn inbox(&self, side: Side, shard: usize) -> std::sync::MutexGuard<'_, Vec<Message>> {
@@ -73,9 +76,9 @@ impl Replication {
         })
     }
 
-    /// Returns the bytes sent so far.
-    pub fn sent_bytes(&self) -> u64 {
-        self.sent_bytes.load(Ordering::Relaxed)
+    /// Returns what was sent so far.
+    pub fn sent(&self) -> Traffic {
+        *self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -86,19 +89,29 @@ const PARCEL_BYTES: u64 = 256 << 10;
 #[derive(Default)]
 pub struct Outbox {
     messages: RefCell<Vec<Message>>,
+    /// Whether urgent ones may wait.
+    is_patient: bool,
     /// Whether one of them is urgent, and the bytes of all.
     is_urgent: Cell<bool>,
     waiting_bytes: Cell<u64>,
-    sent_bytes: Cell<u64>,
+    /// What was put in since it was counted last.
+    sent: Cell<Traffic>,
 }
 
 impl Outbox {
+    /// Begins empty; a patient one lets urgent messages wait for others.
+    pub fn new(is_patient: bool) -> Self {
+        Self { is_patient, ..Self::default() }
+    }
+
     /// Puts a message in.
     pub fn put(&self, message: Message) {
         let bytes = message.wire_bytes() as u64;
-        self.sent_bytes.set(self.sent_bytes.get() + bytes);
+        let mut sent = self.sent.get();
+        sent.count(&message);
+        self.sent.set(sent);
         self.waiting_bytes.set(self.waiting_bytes.get() + bytes);
-        self.is_urgent.set(self.is_urgent.get() || message.is_urgent());
+        self.is_urgent.set(self.is_urgent.get() || message.is_urgent() && !self.is_patient);
         self.messages.borrow_mut().push(message);
     }
 
@@ -116,13 +129,17 @@ impl Outbox {
         std::iter::from_fn(move || {
             let to = messages.first()?.to;
             let rest = messages.split_off(messages.partition_point(|message| message.to == to));
-            Some(Parcel { messages: std::mem::replace(&mut messages, rest) })
+            Some(Parcel { messages: std::mem::replace(&mut messages, rest), ..Parcel::default() })
         })
     }
 
-    /// Moves the count of bytes to the process's.
+    /// Moves the count of what was sent to the process's.
     pub fn count(&self, sync: &Replication) {
-        sync.sent_bytes.fetch_add(self.sent_bytes.take(), Ordering::Relaxed);
+        let mine = self.sent.take();
+        if mine != Traffic::default() {
+            let mut sent = sync.sent.lock().unwrap_or_else(PoisonError::into_inner);
+            *sent = *sent + mine;
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use megagrid_partition::Side;
 use megagrid_stages::{Item, Shape, Store, Vertex};
 
 use super::arithmetic::Arithmetic;
-use super::{Malformed, Mirrors, Pick};
+use super::{Malformed, Mirrors, Pick, dirty};
 use crate::Error;
 use crate::grid::{Pieces, VertexArrays};
 use crate::plan::Plan;
@@ -83,6 +83,9 @@ pub struct Replicas<I> {
     ages: Vec<AtomicU64>,
     /// The last clock of its own changes that each shard's master is known to have.
     included: Vec<AtomicU64>,
+    /// Bytes of pending changes, now and at most.
+    unacknowledged: AtomicU64,
+    most_unacknowledged: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -120,6 +123,8 @@ impl<I: Item> Replicas<I> {
             masters: (0..shards).map(master).collect(),
             ages: (0..shards).map(age).collect(),
             included: (0..shards).map(age).collect(),
+            unacknowledged: AtomicU64::new(0),
+            most_unacknowledged: AtomicU64::new(0),
         })
     }
 
@@ -128,6 +133,7 @@ impl<I: Item> Replicas<I> {
     where
         V::Sync: Store<Item = I>,
     {
+        self.unacknowledged.store(0, Ordering::Relaxed);
         for shard in 0..self.shards.len() {
             let pick = mirrors.of(Side::Right, plan.processes.this, shard);
             let all = Pick::All(plan.right.rows(shard).len());
@@ -174,7 +180,10 @@ impl<I: Item> Replicas<I> {
     {
         let mut replica = lock(&self.shards[shard]);
         let Some(fresh) = replica.arrived.take() else { return };
-        replica.pending.retain(|(clock, _)| *clock > fresh.included);
+        let still = replica.pending.partition_point(|(clock, _)| *clock <= fresh.included);
+        for (_, change) in replica.pending.drain(..still) {
+            self.unacknowledged.fetch_sub(size_of_val(&change[..]) as u64, Ordering::Relaxed);
+        }
         let mut now = fresh.rows;
         replica.pending.iter().for_each(|(_, change)| self.arithmetic.add(&mut now, change));
         let mut rows = hold(|| arrays.try_own(pieces.of(shard..shard + 1)));
@@ -212,6 +221,7 @@ impl<I: Item> Replicas<I> {
         self.arithmetic.subtract(&mut change, &replica.base);
         replica.base = now;
         replica.pending.push_back((clock, change.clone()));
+        self.keep(change.len());
         change
     }
 
@@ -279,6 +289,7 @@ impl<I: Item> Replicas<I> {
     where
         V::Sync: Store<Item = I>,
     {
+        self.unacknowledged.store(0, Ordering::Relaxed);
         for (shard, replica) in self.shards.iter().enumerate() {
             let pick = mirrors.of(Side::Right, plan.processes.this, shard);
             let base = self.read(arrays, pieces, shard, pick);
@@ -296,9 +307,44 @@ impl<I: Item> Replicas<I> {
         self.masters[shard].as_ref().map(|master| lock(master).rows.clone())
     }
 
-    /// Reads the body of a message of changes, or of rows after its first 8 bytes.
-    pub fn items(bytes: &[u8]) -> Vec<I> {
-        pod_collect_to_vec(bytes)
+    /// Writes the body of a message of changes: the rows that changed alone, with a list of them, if that is smaller.
+    pub fn pack_change(&self, change: &[I]) -> Vec<u8> {
+        let all = change.len() / self.width;
+        let bytes = |row: u32| -> &[u8] { cast_slice(&change[row as usize * self.width..][..self.width]) };
+        let mut rows: Vec<u32> = (0..all as u32).filter(|&row| bytes(row).iter().any(|&byte| byte != 0)).collect();
+        if !dirty::is_smaller(rows.len(), all, self.width * size_of::<I>()) {
+            rows = (0..all as u32).collect();
+        }
+        let mut out = Vec::with_capacity(4 + (4 + self.width * size_of::<I>()) * rows.len());
+        dirty::put(&rows, all, &mut out);
+        rows.iter().for_each(|&row| out.extend_from_slice(bytes(row)));
+        out
+    }
+
+    /// Reads the changes of `all` rows from the body of a message.
+    pub fn unpack_change(&self, mut from: &[u8], all: usize) -> Result<Vec<I>, Malformed> {
+        let rows = dirty::take(all, &mut from)?;
+        if from.len() != rows.len() * self.width * size_of::<I>() {
+            return Err(Malformed);
+        }
+        let items: Vec<I> = pod_collect_to_vec(from);
+        let mut change = vec![I::zeroed(); all * self.width];
+        for (row, items) in rows.iter().zip(items.chunks_exact(self.width)) {
+            change[*row as usize * self.width..][..self.width].copy_from_slice(items);
+        }
+        Ok(change)
+    }
+
+    /// Returns the most bytes of changes since the run began that masters were not known to have.
+    pub fn most_unacknowledged_bytes(&self) -> u64 {
+        self.most_unacknowledged.load(Ordering::Relaxed)
+    }
+
+    /// Counts changes that are kept until their masters have them.
+    fn keep(&self, items: usize) {
+        let bytes = (items * size_of::<I>()) as u64;
+        let before = self.unacknowledged.fetch_add(bytes, Ordering::Relaxed);
+        self.most_unacknowledged.fetch_max(before + bytes, Ordering::Relaxed);
     }
 }
 

@@ -9,6 +9,7 @@
 use bytemuck::{Zeroable, bytes_of, bytes_of_mut, cast_slice, cast_slice_mut};
 use megagrid_stages::{Additive, Shape, Store, Vertex};
 
+use super::dirty;
 use crate::grid::{OwnedRows, Role, RoleMut, SharedRows};
 
 /// Which rows of a shard a message holds.
@@ -191,8 +192,8 @@ pub fn unpack_whole<V: Vertex>(
     ended(from)
 }
 
-/// Sums this process's deltas of rows, writes them and leaves zeros. Of a tracked type those of touched rows alone, with
-/// their numbers in the shard before them.
+/// Sums this process's deltas of rows, writes them and leaves zeros. Of a tracked type those of touched rows alone, after
+/// a list of these ([`dirty`]).
 pub fn pack_deltas<V: Vertex>(rows: &mut OwnedRows<'_, V>, pick: &Pick, dims: usize) -> Vec<u8> {
     let first = rows.rows.start;
     let mut out = Vec::with_capacity(pick.len() * row_bytes::<V::Delta>(dims).unwrap_or(0));
@@ -204,8 +205,8 @@ pub fn pack_deltas<V: Vertex>(rows: &mut OwnedRows<'_, V>, pick: &Pick, dims: us
     if V::TRACKED {
         let mut touched = Vec::new();
         rows.take_touched(&mut touched);
-        out.extend_from_slice(&(touched.len() as u32).to_le_bytes());
-        touched.iter().for_each(|row| out.extend_from_slice(&((row - first) as u32).to_le_bytes()));
+        let numbers: Vec<u32> = touched.iter().map(|row| (row - first) as u32).collect();
+        dirty::put(&numbers, rows.rows.len(), &mut out);
         touched.into_iter().for_each(|row| put_row(rows, row, &mut out));
     } else {
         rows.reduce();
@@ -232,13 +233,8 @@ pub fn add_deltas<V: Vertex>(
         Ok(())
     };
     if V::TRACKED {
-        let count = take_number(&mut from)?;
-        let mut numbers = from.split_off(..4 * count).ok_or(Malformed)?;
-        for _ in 0..count {
-            let row = first + take_number(&mut numbers)?;
-            if row >= rows.rows.end {
-                return Err(Malformed);
-            }
+        for number in dirty::take(rows.rows.len(), &mut from)? {
+            let row = first + number as usize;
             rows.touch(row);
             add_row(rows, row, &mut from)?;
         }

@@ -6,7 +6,7 @@ use megagrid_stages::{Context, Program, Vertex};
 use super::replicas::Fresh;
 use super::rows::{pack_deltas, pack_sync, pack_whole};
 use super::{Body, Kind, Malformed, Message, Outbox, Replicas, Replication};
-use crate::engine::{RightItem, Shared};
+use crate::engine::Shared;
 use crate::grid::{Pieces, VertexArrays};
 use crate::plan::{Plan, Task};
 use crate::stage::{RunStage, Site};
@@ -66,7 +66,7 @@ fn publish<P: Program, V: Vertex>(
 ) -> Option<u64> {
     let plan = site.plan;
     let rows = arrays.try_share(pieces.of(shard..shard + 1))?;
-    for process in others(plan) {
+    for process in others(plan.processes.this, plan.processes.count) {
         let pick = sync.mirrors.of(side, process, shard);
         if !pick.is_empty() {
             let body = Body::Own(pack_sync(&rows, pick, site.dims[usize::from(side == Side::Right)]));
@@ -86,10 +86,9 @@ pub fn hand_over<P: Program>(site: &Site<'_, P>, shard: usize, to: usize, visits
     site.outbox.put(Message { kind: Kind::Shard, number: visits, body, ..address(site, Side::Right, shard, to) });
 }
 
-/// Returns the processes other than this one, the next one first.
-pub fn others(plan: &Plan) -> impl Iterator<Item = usize> + use<> {
-    let (this, count) = (plan.processes.this, plan.processes.count);
-    (1..count).map(move |step| (this + step) % count)
+/// Returns the processes other than one of them, the next one first.
+pub fn others(process: usize, count: usize) -> impl Iterator<Item = usize> {
+    (1..count).map(move |step| (process + step) % count)
 }
 
 fn address<P: Program>(site: &Site<'_, P>, side: Side, shard: usize, to: usize) -> Message {
@@ -135,7 +134,7 @@ impl<P: Program> RunStage<P> for SendChanges {
             let sent = fresh.map(|fresh| send_fresh(replicas, plan, site.outbox, shard, fresh));
             assert!(sent.is_ok(), "a process's own changes fit its shards");
         } else {
-            let body = Body::Own(bytemuck::cast_slice(&change).to_vec());
+            let body = Body::Own(replicas.pack_change(&change));
             let number = site.clock;
             site.outbox.put(Message { kind: Kind::Changes, number, body, ..address(site, Side::Right, shard, keeper) });
         }
@@ -184,7 +183,8 @@ pub fn take_message<P: Program>(shared: &Shared<P>, outbox: &Outbox, message: &M
         return Ok(());
     }
     let process = plan.process_of(message.from as usize);
-    let change = Replicas::<RightItem<P>>::items(bytes);
+    let rows = sync.mirrors.of(Side::Right, process, shard).len();
+    let change = replicas.unpack_change(bytes, rows)?;
     let fresh = replicas.add(&sync.mirrors, shard, process, message.number, &change)?;
     send_fresh(replicas, plan, outbox, shard, fresh);
     Ok(())

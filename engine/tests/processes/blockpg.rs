@@ -12,7 +12,7 @@ const SAMPLES: usize = 400;
 const FEATURES: usize = 60;
 
 /// Values y x of samples of which each has a third of the features.
-fn samples() -> GroupedEdges<f32> {
+pub fn samples() -> GroupedEdges<f32> {
     let mut random = SplitMix::new(11, 0);
     let mut list = EdgeList { num_left: SAMPLES, num_right: FEATURES, ..EdgeList::default() };
     for sample in 0..SAMPLES {

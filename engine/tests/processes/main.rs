@@ -1,11 +1,13 @@
 //! Several processes against one: every algorithm in several shapes (processes × worker threads).
 
 mod blockpg;
+mod bounded;
 mod checkpoint;
 mod guarantee;
 mod lda;
 mod local;
 mod panics;
+mod traffic;
 mod virtual_workers;
 
 use std::ops::ControlFlow;

@@ -1,18 +1,15 @@
-//! What two processes cost over one with two threads: PageRank and MF, interleaved, best of several rounds.
-//!
-//!     cargo processes
-//!
-//! Runs the release build of the command (`cargo build --release -p megagrid` first, or `MEGAGRID_BIN`). Without `--bench` (as `cargo
-//! test` runs it) it does nothing.
+//! PageRank and matrix factorization, as the command runs them: 2 processes × 1 thread against 1 × 2, interleaved.
 
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use crate::{Floors, Result};
 
 /// Rounds; each runs every shape once.
 const ROUNDS: usize = 5;
 
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
+/// Two processes take at most so many times as long as one with two threads.
+const MOST: f64 = 1.35;
 
 /// A job with its input, and what starts it in two processes.
 struct Job {
@@ -34,14 +31,12 @@ const JOBS: [Job; 2] = [
     },
 ];
 
-fn main() -> Result<()> {
-    if !std::env::args().any(|arg| arg == "--bench") {
-        return Ok(());
-    }
+/// Measures every job. Each shape's time is that of its best iteration over all rounds.
+pub fn measure_all(floors: &mut Floors) -> Result<()> {
     let binary = std::env::var_os("MEGAGRID_BIN").map_or_else(beside, PathBuf::from);
     let directory = std::env::temp_dir().join(format!("megagrid-processes-{}", std::process::id()));
     std::fs::create_dir(&directory)?;
-    let measured = JOBS.iter().try_for_each(|job| measure(&binary, &directory, job));
+    let measured = JOBS.iter().try_for_each(|job| measure(&binary, &directory, job, floors));
     std::fs::remove_dir_all(&directory)?;
     measured
 }
@@ -52,7 +47,7 @@ fn beside() -> PathBuf {
     bench.ancestors().nth(2).unwrap_or(Path::new("target/release")).join("megagrid")
 }
 
-fn measure(binary: &Path, directory: &Path, job: &Job) -> Result<()> {
+fn measure(binary: &Path, directory: &Path, job: &Job, floors: &mut Floors) -> Result<()> {
     let (text, input) = (directory.join("input.txt"), directory.join("input.mgrid"));
     run(Command::new(binary).args(["generate", job.generate[0]]).arg(&text).args(&job.generate[1..]))?;
     let format = if job.train[0] == "mf" { "ratings" } else { "edges" };
@@ -71,14 +66,9 @@ fn measure(binary: &Path, directory: &Path, job: &Job) -> Result<()> {
         sent_bytes = bytes;
     }
     let [threads, processes] = [threads, processes].map(|all| all.into_iter().fold(f64::INFINITY, f64::min));
-    println!(
-        "{:<26} 1 x 2: {:>7.2} ms   2 x 1: {:>7.2} ms   ratio {:.2}   {:.2} MB sent an iteration",
-        job.name,
-        1e3 * threads,
-        1e3 * processes,
-        processes / threads,
-        sent_bytes / 1e6
-    );
+    let (threads_ms, processes_ms, megabytes) = (1e3 * threads, 1e3 * processes, sent_bytes / 1e6);
+    println!("{}: 1 x 2 {threads_ms:.2} ms, 2 x 1 {processes_ms:.2} ms, {megabytes:.2} MB sent an iteration", job.name);
+    floors.at_most(&format!("{}, 2 x 1 by 1 x 2", job.name), processes / threads, MOST);
     Ok(())
 }
 

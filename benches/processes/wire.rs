@@ -1,0 +1,235 @@
+//! Two processes of one thread that exchange next to nothing, and as much as they can. They are threads of this program, with
+//! connections over loopback as between processes.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use megagrid_engine::{EdgeInput, Engine, Input, IterationReport, Peers, Settings, Topology};
+use megagrid_partition::{EdgeList, GroupedEdges, Side};
+use megagrid_stages::{
+    Add, AddView, Apply, BatchSize, Context, Exchange, MasterView, Program, Read, ReadView, Row, Sequence, Stages,
+    Update, UpdateView, Value, Vertex,
+};
+use timely::communication::Hooks;
+use timely::communication::allocator::zero_copy::initialize::initialize_networking_from_sockets;
+use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
+use timely::dataflow::operators::{Exchange as _, Input as _, Probe};
+use timely::dataflow::{InputHandle, ProbeHandle};
+
+use crate::{Floors, local};
+
+/// Rounds; each measures what is compared in turn.
+const ROUNDS: usize = 9;
+/// Clocks of a round.
+const CLOCKS: usize = 1000;
+/// An empty clock takes at most so many rounds of timely.
+const MOST_ROUNDS: f64 = 2.5;
+/// Synced data in a second, each way.
+const LEAST_GIGABYTES: f64 = 1.5;
+
+/// One number, with deltas.
+struct Number;
+
+impl Vertex for Number {
+    type Sync = Value<f32>;
+    type Delta = Value<f32>;
+    type Master = ();
+    type Mirror = ();
+}
+
+/// Deltas go there and rows come back in every clock.
+struct Pulse;
+
+impl Program for Pulse {
+    type Left = Number;
+    type Right = Number;
+    type Edge = ();
+    type Worker = ();
+    type Global = ();
+}
+
+struct Beat;
+
+impl Exchange<Pulse> for Beat {
+    type Left = Update;
+    type Right = Add;
+
+    fn exchange(
+        &self,
+        left: UpdateView<'_, Number>,
+        right: AddView<'_, Number>,
+        (): &mut (),
+        _: &mut Context<'_, Pulse>,
+    ) {
+        *left.sync = *right.sync;
+        *right.delta += 1.0;
+    }
+}
+
+impl Apply<Pulse, Number> for Beat {
+    fn apply(&self, vertex: MasterView<'_, Number>, _: &mut Context<'_, Pulse>) {
+        *vertex.sync += *vertex.delta;
+    }
+}
+
+/// Two left vertices a clock, one of each process, and a right vertex that each process keeps.
+fn pulse() -> Sequence<Pulse, impl Stages<Pulse>> {
+    let batch = BatchSize::Vertices(Side::Left, 2);
+    Sequence::new().mini_batch(batch, |batch| batch.exchange(Beat).apply_right(Beat)).build().expect("a valid sequence")
+}
+
+/// Measures an empty clock, deltas there and rows back, against a round of timely in which all learn that all have come.
+pub fn measure_clock(floors: &mut Floors) {
+    let (mut clock, mut round) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..ROUNDS {
+        clock = clock.min(seconds_of_a_clock());
+        round = round.min(seconds_of_a_round());
+    }
+    println!("empty clock, there and back {:.1} us; empty round of timely {:.1} us", 1e6 * clock, 1e6 * round);
+    floors.at_most("empty clock by empty round of timely", clock / round, MOST_ROUNDS);
+}
+
+fn settings(peers: Option<Arc<dyn Peers>>, dims: [usize; 2]) -> Settings {
+    Settings { workers: 1, peers, dims, topology: Topology::synthetic(1, 2), ..Settings::default() }
+}
+
+/// Returns all edges between so many left and right vertices.
+fn all_edges(lefts: usize, rights: usize) -> GroupedEdges<()> {
+    let pairs = (0..lefts as u32).flat_map(|left| (0..rights as u32).map(move |right| (left, right)));
+    let (left, right): (Vec<u32>, Vec<u32>) = pairs.unzip();
+    let data = vec![(); left.len()];
+    GroupedEdges::new(EdgeList { num_left: lefts, num_right: rights, square: false, left, right, data }, &[Side::Right])
+}
+
+/// Runs a program for some iterations, and returns the least seconds of one after the first, with its report.
+fn best<P: Program<Edge = (), Global = ()>, S: Stages<P>>(
+    edges: &GroupedEdges<()>,
+    sequence: &(impl Fn() -> Sequence<P, S> + Sync),
+    (dims, iterations): ([usize; 2], u64),
+) -> IterationReport {
+    local::run(2, |peers| {
+        let input =
+            Input { source: edges, edge: EdgeInput { len: &|()| 1, fill: &|(), _| {} }, capacities: [None, None] };
+        let mut engine = Engine::<P>::bipartite(&input, &sequence(), (), &settings(peers, dims)).expect("an engine");
+        let mut reports = Vec::new();
+        let take = |report: &IterationReport, _: &Engine<P>| {
+            reports.push(report.clone());
+            ControlFlow::Continue(())
+        };
+        engine.run(iterations, take).expect("a run");
+        let later = reports.into_iter().skip(1);
+        later.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).expect("two iterations at least")
+    })
+}
+
+fn seconds_of_a_clock() -> f64 {
+    best(&all_edges(2 * CLOCKS, 2), &pulse, ([1, 1], 3)).seconds / CLOCKS as f64
+}
+
+/// Returns the seconds in which two workers, each after the other's last round, end a round.
+fn seconds_of_a_round() -> f64 {
+    let peers = |peers: Option<Arc<dyn Peers>>| {
+        let Some(peers) = peers else { return 0.0 };
+        let hooks = Hooks::default();
+        let process = ProcessBuilder::new_typed_vector(1, hooks.refill.clone(), hooks.spill.clone());
+        let sockets = peers.sockets().expect("connections");
+        let (builders, guard) =
+            initialize_networking_from_sockets(process, sockets, peers.process(), 1, hooks).expect("connections");
+        let builders = builders.into_iter().map(AllocatorBuilder::Tcp).collect();
+        let config = timely::WorkerConfig::default();
+        let guards = timely::execute::execute_from(builders, Box::new(guard), config, rounds).expect("workers");
+        guards.join().into_iter().map(|seconds| seconds.expect("a worker that ends")).fold(0.0, f64::max)
+    };
+    local::run(2, peers)
+}
+
+fn rounds(worker: &mut timely::worker::Worker) -> f64 {
+    let mut input: InputHandle<u64, timely::container::CapacityContainerBuilder<Vec<u64>>> =
+        InputHandle::new_with_builder();
+    let probe = ProbeHandle::new();
+    worker.dataflow(|scope| {
+        scope.input_from(&mut input).exchange(|number| *number).probe_with(&probe);
+    });
+    let mut run = |rounds: std::ops::Range<u64>| {
+        let begin = Instant::now();
+        for round in rounds {
+            input.advance_to(round + 1);
+            worker.step();
+            while probe.less_than(&(round + 1)) {
+                worker.step_or_park(Some(Duration::from_micros(100)));
+            }
+        }
+        begin.elapsed().as_secs_f64() / CLOCKS as f64
+    };
+    run(0..CLOCKS as u64);
+    run(CLOCKS as u64..2 * CLOCKS as u64)
+}
+
+/// A row.
+struct Wide;
+
+impl Vertex for Wide {
+    type Sync = Row<f32>;
+    type Delta = ();
+    type Master = ();
+    type Mirror = ();
+}
+
+/// Every process reads all rows, which their masters change.
+struct Flood;
+
+impl Program for Flood {
+    type Left = Number;
+    type Right = Wide;
+    type Edge = ();
+    type Worker = ();
+    type Global = ();
+}
+
+struct Look;
+
+impl Exchange<Flood> for Look {
+    type Left = Update;
+    type Right = Read;
+
+    fn exchange(
+        &self,
+        left: UpdateView<'_, Number>,
+        right: ReadView<'_, Wide>,
+        (): &mut (),
+        _: &mut Context<'_, Flood>,
+    ) {
+        *left.sync += right.sync[0];
+    }
+}
+
+impl Apply<Flood, Wide> for Look {
+    fn apply(&self, vertex: MasterView<'_, Wide>, _: &mut Context<'_, Flood>) {
+        vertex.sync[0] += 1.0;
+    }
+}
+
+fn flood() -> Sequence<Flood, impl Stages<Flood>> {
+    Sequence::new().exchange(Look).apply_right(Look).build().expect("a valid sequence")
+}
+
+/// Measures how much of masters' rows reaches mirrors in a second, both ways at once: all that an iteration does counts.
+pub fn measure_rate(floors: &mut Floors) {
+    let mut most: f64 = 0.0;
+    // Rows of 4 KB; a quarter of a cache is 256 rows and more in a message.
+    for rows in [1 << 10, 1 << 12, 1 << 14] {
+        let edges = all_edges(2, rows);
+        let reports = (0..ROUNDS).map(|_| best(&edges, &flood, ([1, 1024], 20)));
+        let report = reports.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).expect("a round");
+        let sent = report.sent.rows;
+        let rate = sent.bytes as f64 / 2.0 / report.seconds / 1e9;
+        println!(
+            "sync of {:.0} MB a clock in messages of {} KB: {rate:.2} GB/s each way",
+            sent.bytes as f64 / 1e6,
+            sent.bytes / sent.messages.max(1) / 1000
+        );
+        most = most.max(rate);
+    }
+    floors.at_least("GB/s of synced rows each way", most, LEAST_GIGABYTES);
+}
