@@ -8,8 +8,8 @@ use std::sync::Arc;
 use megagrid_partition::Side;
 use megagrid_stages::simd::Kernel;
 use megagrid_stages::{
-    Access, Apply, Combine, Context, EdgeData, Exchange, GlobalSync, Incident, MasterView, MiniBatch, Program, Shape,
-    Stages, Store, TotalView, Vertex, Visitor,
+    Access, Apply, Combine, Context, EdgeData, Exchange, GlobalSync, Incident, MasterView, MiniBatch, Program,
+    ReadView, Shape, Stages, Store, TotalView, Vertex, Visitor,
 };
 
 use crate::engine::RightItem;
@@ -315,19 +315,26 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
             }
             if touched.len() * SPARSE < self.owned.rows.len() {
                 for row in touched {
-                    apply_row::<P, V, A>(self.stage, self.owned.row(row), &mut old, &mut cx);
+                    let row = self.owned.row(row);
+                    if begins::<P, V, A>(self.stage, &row, &mut cx) {
+                        apply_row::<P, V, A>(self.stage, row, &mut old, &mut cx);
+                    }
                 }
             } else {
                 let mut touched = touched.into_iter().peekable();
                 for row in self.owned.each_row() {
-                    if touched.next_if_eq(&row.row).is_some() {
+                    if touched.next_if_eq(&row.row).is_some() && begins::<P, V, A>(self.stage, &row, &mut cx) {
                         apply_row::<P, V, A>(self.stage, row, &mut old, &mut cx);
                     }
                 }
             }
         } else {
-            for row in self.owned.each_row() {
-                apply_row::<P, V, A>(self.stage, row, &mut old, &mut cx);
+            let mut rows = self.owned.each_row_in_parts();
+            while let Some(mut row) = rows.next() {
+                if begins::<P, V, A>(self.stage, &row, &mut cx) {
+                    rows.reduce_row(&mut row);
+                    apply_row::<P, V, A>(self.stage, row, &mut old, &mut cx);
+                }
             }
         }
         *self.cx.worker = at_hand;
@@ -336,6 +343,12 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
 
 /// Where more than one row in so many is touched, going through all costs less than finding each.
 const SPARSE: usize = 8;
+
+/// Tells whether Apply is to run on a row.
+#[inline(always)]
+fn begins<P: Program, V: Vertex, A: Apply<P, V>>(stage: &A, row: &OwnedRow<'_, V>, cx: &mut Context<'_, P>) -> bool {
+    stage.begin(ReadView { sync: V::Sync::view(row.sync), mirror: V::Mirror::view(row.mirror) }, cx)
+}
 
 /// Runs Apply on one row, and refreshes its mirror data; `old` is scratch.
 #[inline(always)]

@@ -1,5 +1,6 @@
 //! Apply: a function on a vertex at its master.
 
+use crate::access::ReadView;
 use crate::program::{Context, Program};
 use crate::store::Store;
 use crate::vertex::Vertex;
@@ -21,6 +22,14 @@ pub struct MasterView<'a, V: Vertex> {
 pub trait Apply<P: Program, V: Vertex>: Send + Sync + 'static {
     /// Whether it runs on every vertex of a tracked type too, touched or not.
     const ALL: bool = false;
+
+    /// Runs before [`apply`](Self::apply), which `false` skips: the vertex stays as it is, what was added to its delta too.
+    ///
+    /// Costs a look at the synced data where Apply would load all roles, and write some of them.
+    #[inline(always)]
+    fn begin(&self, _vertex: ReadView<'_, V>, _cx: &mut Context<'_, P>) -> bool {
+        true
+    }
 
     /// Runs on one vertex.
     fn apply(&self, vertex: MasterView<'_, V>, cx: &mut Context<'_, P>);

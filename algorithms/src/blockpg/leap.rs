@@ -15,7 +15,7 @@
 //! | [`super::Shift`], each value of a feature that changed | change of the weight | change of the margin |
 //! | [`Land`], each sample | change of the margin | margin, cτ, cτ(1 − τ) |
 
-use megagrid_stages::{Apply, Combine, Context, GlobalSync, MasterView, Sequence, Stages, TotalView};
+use megagrid_stages::{Apply, Combine, Context, GlobalSync, MasterView, ReadView, Sequence, Stages, TotalView};
 use serde::{Deserialize, Serialize};
 
 use super::{BlockPg, Feature, Parabola, Sample, Shift, State, Totals, Weight};
@@ -50,13 +50,13 @@ impl Model {
         std::array::from_fn(|k| std::array::from_fn(|l| self.curvatures[k.max(l)][k.min(l)]))
     }
 
-    /// Returns where the model is least, by elimination. A direction that others make up but for rounding is left out.
-    fn minimum(&self) -> [f64; DIRECTIONS] {
+    /// Returns where the model is least in the directions that are `used`, by elimination. Another that these make up but for
+    /// rounding is left out.
+    fn minimum(&self, mut used: [bool; DIRECTIONS]) -> [f64; DIRECTIONS] {
         let (mut matrix, mut step) = (self.matrix(), self.slopes.map(|slope| -slope));
-        let mut used = [false; DIRECTIONS];
         for k in 0..DIRECTIONS {
             let (pivot, above) = (matrix[k][k], matrix[k]);
-            used[k] = pivot > DEPENDENT * self.curvatures[k][k];
+            used[k] &= pivot > DEPENDENT * self.curvatures[k][k];
             for row in (0..DIRECTIONS).filter(|&row| used[k] && row != k) {
                 let factor = matrix[row][k] / pivot;
                 matrix[row].iter_mut().zip(above).for_each(|(entry, above)| *entry -= factor * above);
@@ -74,6 +74,24 @@ impl Combine for Model {
     }
 }
 
+/// The part of the directions that weights have which have become zero since.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Lost {
+    /// Its slopes.
+    slopes: [f64; DIRECTIONS],
+    /// Its squared lengths.
+    squares: [f64; DIRECTIONS],
+}
+
+impl Lost {
+    #[inline(always)]
+    fn add(&mut self, gradient: f64, course: [f32; DIRECTIONS]) {
+        let course = course.map(f64::from);
+        self.slopes.combine(&mut course.map(|change| gradient * change));
+        self.squares.combine(&mut course.map(|change| change * change));
+    }
+}
+
 /// What a leap is decided from.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Sums {
@@ -82,6 +100,8 @@ pub struct Sums {
     squares: Model,
     /// Slopes of |w|₁, the penalty factors included.
     sizes: [f64; DIRECTIONS],
+    /// Weights that have become zero do not leap: their part of the directions.
+    lost: Lost,
     /// The largest changes of a margin.
     spans: [f64; DIRECTIONS],
     /// One over the part of the step at which the first weight is zero.
@@ -96,11 +116,16 @@ impl Sums {
         self.spans = std::array::from_fn(|k| self.spans[k].max(f64::from(changes[k].abs())));
     }
 
+    /// Tells which directions are still about the same without the weights that have become zero.
+    fn kept(&self) -> [bool; DIRECTIONS] {
+        std::array::from_fn(|k| self.lost.squares[k] <= MOST_LOST * self.squares.curvatures[k][k])
+    }
+
     /// Returns the model of the whole objective.
     fn model(&self, l1: f64, l2: f64) -> Model {
-        let Self { loss, squares, sizes, .. } = self;
+        let Self { loss, squares, sizes, lost, .. } = self;
         Model {
-            slopes: std::array::from_fn(|k| loss.slopes[k] + l1 * sizes[k] + l2 * squares.slopes[k]),
+            slopes: std::array::from_fn(|k| loss.slopes[k] - lost.slopes[k] + l1 * sizes[k] + l2 * squares.slopes[k]),
             curvatures: std::array::from_fn(|k| {
                 std::array::from_fn(|l| loss.curvatures[k][l] + l2 * squares.curvatures[k][l])
             }),
@@ -114,6 +139,8 @@ impl Combine for Sums {
         self.loss.combine(&mut from.loss);
         self.squares.combine(&mut from.squares);
         self.sizes.combine(&mut from.sizes);
+        self.lost.slopes.combine(&mut from.lost.slopes);
+        self.lost.squares.combine(&mut from.lost.squares);
         self.spans = std::array::from_fn(|k| self.spans[k].max(from.spans[k]));
         self.hurry = self.hurry.max(from.hurry);
     }
@@ -136,17 +163,23 @@ pub struct Aim;
 impl GlobalSync<BlockPg> for Aim {
     const RIGHT: bool = true;
 
+    #[inline(always)]
     fn aggregate_right(&self, feature: TotalView<'_, Feature>, worker: &mut Totals) {
         let (w, region) = (feature.sync.value, feature.master);
+        if feature.sync.resting != 0 {
+            return;
+        }
+        let (course, sums) = (region.course, &mut worker.leap);
         if w != 0.0 {
-            let (course, sums) = (region.course, &mut worker.leap);
             sums.squares.add(region.penalty * w, region.penalty, course);
             sums.sizes.combine(&mut course.map(|change| region.penalty * w.signum() * f64::from(change)));
+        } else {
+            sums.lost.add(f64::from(region.gradient), course);
         }
     }
 
     fn apply(&self, total: Totals, state: &mut State) {
-        let step = total.leap.model(state.l1, state.l2).minimum();
+        let step = total.leap.model(state.l1, state.l2).minimum(total.leap.kept());
         let spans = total.leap.spans;
         let whole = step.iter().zip(spans).map(|(step, span)| step.abs() * span).sum();
         let span = [whole, spans.into_iter().fold(0.0, f64::max)];
@@ -159,12 +192,14 @@ pub struct Plan;
 
 impl Apply<BlockPg, Feature> for Plan {
     #[inline(always)]
+    fn begin(&self, feature: ReadView<'_, Feature>, _: &mut Context<'_, BlockPg>) -> bool {
+        feature.sync.value != 0.0
+    }
+
+    #[inline(always)]
     fn apply(&self, feature: MasterView<'_, Feature>, cx: &mut Context<'_, BlockPg>) {
         let (w, region) = (feature.sync.value, feature.master);
         let along = |(step, change): (&f64, f32)| step * f64::from(change);
-        if w == 0.0 {
-            return;
-        }
         region.ahead = cx.global.heading.step.iter().zip(region.course).map(along).sum();
         if region.ahead * w < 0.0 {
             cx.worker.leap.hurry = cx.worker.leap.hurry.max(-region.ahead / w);
@@ -188,12 +223,15 @@ impl GlobalSync<BlockPg> for Limit {
 pub struct Leap;
 
 impl Apply<BlockPg, Feature> for Leap {
+    /// A feature that rests has not changed in any direction.
+    #[inline(always)]
+    fn begin(&self, feature: ReadView<'_, Feature>, _: &mut Context<'_, BlockPg>) -> bool {
+        feature.sync.resting == 0
+    }
+
     #[inline(always)]
     fn apply(&self, feature: MasterView<'_, Feature>, cx: &mut Context<'_, BlockPg>) {
         let Weight { value: w, resting } = *feature.sync;
-        if w == 0.0 && feature.master.course == [0.0; DIRECTIONS] {
-            return;
-        }
         let ahead = if w == 0.0 { 0.0 } else { cx.global.heading.part * feature.master.ahead };
         let goal = w + ahead;
         let value = if goal.abs() < ROUNDING * w.abs() { 0.0 } else { goal };
@@ -229,6 +267,8 @@ fn turned(course: [f32; DIRECTIONS], change: f64) -> [f32; DIRECTIONS] {
     [0.0, first + change as f32, second, third, fourth]
 }
 
+/// A direction is left out if weights that have become zero have more than this part of its squared length.
+const MOST_LOST: f64 = 0.1;
 /// Directions with less than this part of their curvature beside the others' are made up of them.
 const DEPENDENT: f64 = 1e-9;
 /// No leap changes a margin by more.
@@ -251,7 +291,7 @@ mod tests {
             // The third is the sum of the first two, the fifth is nothing.
             model.add(f64::from(value(4)), 1.0 + f64::from(n), [a, b, a + b, c, 0.0]);
         }
-        let step = model.minimum();
+        let step = model.minimum([true; DIRECTIONS]);
         for (slope, row) in model.slopes.iter().zip(model.matrix()) {
             let there = slope + row.iter().zip(step).map(|(curvature, step)| curvature * step).sum::<f64>();
             assert!(there.abs() < 1e-9, "{there} at {step:?}");

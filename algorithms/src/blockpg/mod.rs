@@ -129,10 +129,13 @@ pub struct Step;
 
 impl Apply<BlockPg, Feature> for Step {
     #[inline(always)]
+    fn begin(&self, feature: ReadView<'_, Feature>, cx: &mut Cx<'_>) -> bool {
+        cx.global.full || feature.sync.resting == 0
+    }
+
+    #[inline(always)]
     fn apply(&self, feature: MasterView<'_, Feature>, cx: &mut Cx<'_>) {
-        if cx.global.full || feature.sync.resting == 0 {
-            *feature.sync = feature.master.step(*feature.sync, *feature.delta, cx.global, cx.worker);
-        }
+        *feature.sync = feature.master.step(*feature.sync, *feature.delta, cx.global, cx.worker);
     }
 }
 
@@ -175,7 +178,7 @@ impl GlobalSync<BlockPg> for Survey {
         if state.full {
             (state.full_violation, state.partial) = (found.violation, 0);
         }
-        state.threshold = found.violation * THRESHOLD;
+        state.threshold = (found.violation * THRESHOLD).min(state.l1 * MOST_THRESHOLD);
         state.was_full = state.full;
         state.partial += 1;
         state.full = found.violation <= FULL_BELOW * state.full_violation || state.partial > MAX_PARTIAL;
@@ -196,6 +199,8 @@ pub fn sequence(values: u64) -> Result<Sequence<BlockPg, impl Stages<BlockPg>>, 
 
 /// The threshold of rest, as a part of the violation in the last iteration.
 const THRESHOLD: f64 = 0.02;
+/// And at most this part of l1: of the features of an iteration from far away few will have a weight in the next ones.
+const MOST_THRESHOLD: f64 = 0.7;
 /// A full iteration follows when the violation is below this part of that in the last full one.
 const FULL_BELOW: f64 = 0.3;
 /// Or after so many that were not.

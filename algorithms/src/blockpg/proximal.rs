@@ -110,7 +110,8 @@ pub struct Region {
     pub ahead: f64,
     /// What the weight has changed by since the last leap, and from leap to leap before it.
     pub course: [f32; DIRECTIONS],
-    padding: u32,
+    /// The loss's slope by the weight after its last step.
+    pub gradient: f32,
 }
 
 impl Region {
@@ -142,8 +143,10 @@ impl Region {
         let near = goal.clamp(w - trust, w + trust);
         let d = near - w;
         self.course[0] += d as f32;
+        self.gradient = (sums.gradient + sums.curvature * d) as f32;
         self.trust = (2.0 * d.abs() as f32 + MORE_SHIFT / self.reach).min(LAST_SHIFT / self.reach);
-        let resting = u64::from(w == 0.0 && near == 0.0 && g.abs() < l1 - state.threshold);
+        let still = w == 0.0 && near == 0.0 && self.course == [0.0; DIRECTIONS];
+        let resting = u64::from(still && g.abs() < l1 - state.threshold);
         worker.curvature += u * d * d;
         worker.fall[0] -= sums.gradient * d;
         worker.violation = worker.violation.max(violation);

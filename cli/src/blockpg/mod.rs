@@ -75,7 +75,7 @@ pub struct Options {
     /// Begin from the weights of a model.
     #[arg(long, value_name = "MODEL")]
     pub warm_start: Option<PathBuf>,
-    /// Blocks of features, of about equally many values [default: 100, and at most 1 a feature].
+    /// Blocks of features, of about equally many values [default: 20 to 100, one for 65,536 values, at most 1 a feature].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub blocks: Option<u64>,
     /// Size of a block in values, instead of --blocks.
@@ -92,8 +92,14 @@ pub struct Options {
     pub tolerance: f64,
 }
 
-/// Blocks of features, if nothing is said: with fewer, iterations cost less and more are needed.
-const BLOCKS: u64 = 100;
+/// Blocks of features, if nothing is said: with more, fewer iterations are needed and each costs more, as workers wait for each
+/// other a few times in each block.
+fn default_blocks(values: usize) -> u64 {
+    (values as u64 / BLOCK_VALUES).clamp(20, 100)
+}
+
+/// Below, waiting counts.
+const BLOCK_VALUES: u64 = 1 << 16;
 
 impl Options {
     /// Returns the parameters for each l1, the largest first, checked.
@@ -114,7 +120,7 @@ impl Options {
 
     /// Returns the values of a block.
     fn block_values(&self, values: usize, features: usize) -> u64 {
-        let blocks = self.blocks.unwrap_or(BLOCKS).min(features.max(1) as u64);
+        let blocks = self.blocks.unwrap_or_else(|| default_blocks(values)).min(features.max(1) as u64);
         self.batch.unwrap_or((values as u64).div_ceil(blocks)).max(1)
     }
 
@@ -170,7 +176,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Returns what training with default options would need.
 pub fn memory(samples: &Edges<f32>) -> anyhow::Result<u64> {
-    let values = (samples.num_edges() as u64).div_ceil(BLOCKS).max(1);
+    let values = (samples.num_edges() as u64).div_ceil(default_blocks(samples.num_edges())).max(1);
     let sequence = megagrid_algorithms::blockpg::sequence(values)?;
     Ok(megagrid_engine::plan(&input(samples), &sequence, &Settings::default())?.memory_bytes)
 }

@@ -603,10 +603,10 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Group<'_, P, E, I, W> {
     fn run(&mut self, degree: usize, data: &mut Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
         for (n, row) in self.rows.iter().enumerate() {
             let (row, first) = (row.index(), n * degree);
-            let ends = &self.ends[first..first + degree];
             if E::GROUPED && !stage.begin(Endpoint { lines: self.right, row, delta: None }.read(), cx) {
                 continue;
             }
+            let ends = &self.ends[first..first + degree];
             let mut kept = [<DeltaItem<P::Right> as bytemuck::Zeroable>::zeroed(); LANES];
             let in_lanes = if Self::AT_HAND && degree >= 2 * LANES { degree / LANES } else { 0 };
             let (lanes, rest) = ends.split_at(in_lanes * LANES);

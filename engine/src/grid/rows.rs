@@ -270,7 +270,7 @@ pub struct OwnedRow<'r, V: Vertex> {
     pub delta: &'r mut [<V::Delta as Store>::Item],
 }
 
-impl<V: Vertex> OwnedRows<'_, V> {
+impl<'h, V: Vertex> OwnedRows<'h, V> {
     /// Returns the roles of any of the rows; the delta is the first array's.
     pub fn row(&mut self, row: usize) -> OwnedRow<'_, V> {
         OwnedRow {
@@ -298,11 +298,8 @@ impl<V: Vertex> OwnedRows<'_, V> {
     }
 
     fn reduce_row(&mut self, row: usize) {
-        let Some((delta, partials)) = self.deltas.split_first_mut() else { return };
-        for partial in partials {
-            let from = partial.items(row);
-            V::Delta::add(delta.items(row), from);
-            from.fill(Zeroable::zeroed());
+        if let Some((delta, partials)) = self.deltas.split_first_mut() {
+            reduce::<V>(partials, row, delta.items(row));
         }
     }
 
@@ -334,28 +331,54 @@ impl<V: Vertex> OwnedRows<'_, V> {
     }
 
     /// Reduces partial deltas, and returns every row's roles, in row order.
-    pub fn each_row(&mut self) -> EachRow<'_, V> {
+    pub fn each_row(&mut self) -> EachRow<'_, 'h, V> {
         self.reduce();
+        self.each_row_in_parts()
+    }
+
+    /// Returns every row's roles, in row order, with partial deltas that [`EachRow::reduce_row`] reduces.
+    pub fn each_row_in_parts(&mut self) -> EachRow<'_, 'h, V> {
+        let (delta, partials) = self.deltas.split_at_mut(1);
         EachRow {
             rows: self.rows.clone(),
             sync: self.sync.rows(),
             mirror: self.mirror.rows(),
             master: self.master.rows(),
-            delta: self.deltas[0].rows(),
+            delta: delta[0].rows(),
+            partials,
         }
     }
 }
 
 /// Rows one after the other; see [`OwnedRows::each_row`].
-pub struct EachRow<'r, V: Vertex> {
+pub struct EachRow<'r, 'h, V: Vertex> {
     rows: Range<usize>,
     sync: RowsMut<'r, V::Sync>,
     mirror: RowsMut<'r, V::Mirror>,
     master: RowsMut<'r, V::Master>,
     delta: RowsMut<'r, V::Delta>,
+    partials: &'r mut [RoleMut<'h, V::Delta>],
 }
 
-impl<'r, V: Vertex> Iterator for EachRow<'r, V> {
+impl<V: Vertex> EachRow<'_, '_, V> {
+    /// Reduces the partial deltas of a row that came from here, in ascending worker order.
+    #[inline(always)]
+    pub fn reduce_row(&mut self, row: &mut OwnedRow<'_, V>) {
+        reduce::<V>(self.partials, row.row, row.delta);
+    }
+}
+
+/// Adds a row's partial deltas and leaves zeros.
+#[inline(always)]
+fn reduce<V: Vertex>(partials: &mut [RoleMut<'_, V::Delta>], row: usize, delta: &mut [<V::Delta as Store>::Item]) {
+    for partial in partials {
+        let from = partial.items(row);
+        V::Delta::add(delta, from);
+        from.fill(Zeroable::zeroed());
+    }
+}
+
+impl<'r, V: Vertex> Iterator for EachRow<'r, '_, V> {
     type Item = OwnedRow<'r, V>;
 
     #[inline(always)]

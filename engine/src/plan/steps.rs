@@ -166,12 +166,12 @@ impl Builder<'_> {
             let node = self.node(outline, scope);
             if let (Outline::Stage(stage), Node::Step(step)) = (outline, &node) {
                 // What an Apply of this batch set has to be seen: slack is between clocks, not within one.
-                if applied {
+                let kind = self.plan.stages[*stage].kind;
+                if applied && kind != StageKind::GlobalSync(false, false) {
                     self.plan.steps[*step].after = After::All;
                 }
-                applied |= matches!(self.plan.stages[*stage].kind, StageKind::Apply(_));
+                applied |= matches!(kind, StageKind::Apply(_));
                 if self.plan.is_distributed() && self.plan.slack == Some(0) {
-                    let kind = self.plan.stages[*stage].kind;
                     self.plan.steps[*step].after = under_way.wait(kind);
                     under_way.send(kind, self.plan.travels(), &self.plan.crossings(*stage));
                 }
@@ -236,7 +236,8 @@ impl Builder<'_> {
             StageKind::Deliver(_) | StageKind::TakeRows | StageKind::SendChanges => After::Process,
             StageKind::Exchange(..) if plan.before(stage).is_some() => After::Process,
             StageKind::Publish(Side::Right) if plan.travels() => After::All,
-            StageKind::Publish(_) => After::Own,
+            // Whoever hands its sums in last makes the next context: nobody waits for it to do so but the stage that follows.
+            StageKind::Publish(_) | StageKind::GlobalSync(false, false) => After::Own,
             _ if plan.slack == Some(0) => After::All,
             _ => After::Own,
         };
