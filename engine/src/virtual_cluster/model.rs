@@ -63,15 +63,17 @@ pub struct NoLink {
     found: String,
 }
 
-/// Units, the longer ones of those that end alike first.
-const BITS: [(&str, f64); 4] = [("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
-const SECONDS: [(&str, f64); 4] = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+/// Units and their powers of ten, the longer ones of those that end alike first.
+const BITS: [(&str, i32); 4] = [("gbit", 9), ("mbit", 6), ("kbit", 3), ("bit", 0)];
+const SECONDS: [(&str, i32); 4] = [("ns", -9), ("us", -6), ("ms", -3), ("s", 0)];
 
 /// Reads a number with its unit.
-fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+fn quantity(text: &str, units: &[(&str, i32)]) -> Option<f64> {
     let text = text.trim().to_lowercase();
-    let (number, unit) = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
-    number.trim().parse::<f64>().ok().map(|number| number * unit).filter(|value| value.is_finite() && *value >= 0.0)
+    let (number, power) = units.iter().find_map(|(name, power)| Some((text.strip_suffix(name)?, *power)))?;
+    let number: f64 = number.trim().parse().ok()?;
+    let value = if power < 0 { number / 10_f64.powi(-power) } else { number * 10_f64.powi(power) };
+    (value.is_finite() && value >= 0.0).then_some(value)
 }
 
 impl FromStr for Link {
