@@ -443,6 +443,10 @@ impl<P: Program> Tasks for Runner<P> {
             let shard = task.right.start;
             hand_over(&site, shard, to, self.board.visits(shard) + 1);
         }
+        if let Some(stage) = task.publish {
+            let publish = || crate::stage::hold(|| stages[stage].run(&site, task, &mut cx));
+            self.stopwatch.time(stage, publish, |_| Some(rows()));
+        }
         let took = self.stopwatch.now() - begin;
         let report = self.report_now();
         if exchange {

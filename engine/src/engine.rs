@@ -442,6 +442,7 @@ impl<P: Program> Engine<P> {
                 copies: [0, 0],
                 turn: None,
                 hand_over: None,
+                publish: None,
             };
             while stage::exchange(stage, grid, plan, worker, &task, &mut cx).is_none() {
                 std::thread::yield_now();

@@ -119,6 +119,8 @@ pub struct Task {
     pub turn: Option<usize>,
     /// The worker of another process that the right shard's rows go to next.
     pub hand_over: Option<usize>,
+    /// The stage that then sends the shard's rows to the processes that read them.
+    pub publish: Option<usize>,
 }
 
 /// Lists what each worker does in one step, in order.
@@ -139,6 +141,7 @@ pub fn tasks(
         copies: [0, 0],
         turn: None,
         hand_over: None,
+        publish: None,
     };
     (0..workers)
         .map(|worker| {
@@ -233,6 +236,7 @@ fn rotation(scope: &Scope, worker: usize, group: &Range<usize>, threads: usize, 
                 copies: [0, 0],
                 turn: Some(turn),
                 hand_over: crosses.then_some(next),
+                publish: None,
             }
         })
         .collect()

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Plan;
 use super::outline::{Outline, StageKind};
-use super::schedule::{self, Scope, Task};
+use super::schedule::{self, Schedule, Scope, Task};
 use super::shape::{self, SideShape, Weights};
 
 /// One stage on one batch.
@@ -176,9 +176,11 @@ impl Builder<'_> {
                     under_way.send(kind, self.plan.travels(), &self.plan.crossings(*stage));
                 }
             }
+            let step = if let Node::Step(step) = node { Some(step) } else { None };
             nodes.push(node);
-            if let Outline::Stage(stage) = outline {
-                let after = self.plan.crossings(*stage);
+            if let (Outline::Stage(stage), Some(step)) = (outline, step) {
+                let mut after = self.plan.crossings(*stage);
+                after.retain(|kind| !self.sends_with_tasks(step, *kind));
                 nodes.extend(self.crossing_steps(after, scope));
             }
         }
@@ -210,6 +212,24 @@ impl Builder<'_> {
                 Node::Batches(*order, batches.collect())
             }
         }
+    }
+
+    /// Lets each task of a step send the rows that it has settled, where it settles a whole shard: they are in the cache, and
+    /// under way while the worker goes on. Tells whether it does.
+    fn sends_with_tasks(&mut self, step: usize, kind: StageKind) -> bool {
+        let plan = &mut *self.plan;
+        let stage = plan.steps[step].stage;
+        let settles = match (plan.stages[stage].kind, plan.schedules[stage]) {
+            (StageKind::Apply(side), _) => kind == StageKind::Publish(side),
+            (_, Some(Schedule::Owned { side, .. })) => kind == StageKind::Publish(side),
+            _ => false,
+        };
+        let at_home = !(plan.travels() && kind == StageKind::Publish(Side::Right));
+        let publish = plan.stages.iter().position(|stage| stage.kind == kind).filter(|_| settles && at_home);
+        if publish.is_some() {
+            plan.steps[step].tasks.iter_mut().flatten().for_each(|task| task.publish = publish);
+        }
+        publish.is_some()
     }
 
     fn crossing_steps(&mut self, kinds: Vec<StageKind>, scope: &Scope) -> Vec<Node> {

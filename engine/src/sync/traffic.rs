@@ -140,6 +140,13 @@ pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: [usize; 2]) -> 
         for (worker, task) in tasks {
             let process = plan.process_of(worker);
             let shard = |side| if side == Side::Left { task.left.start } else { task.right.start };
+            let sends = task.publish.map_or(kind, |stage| plan.stages[stage].kind);
+            if let StageKind::Publish(side) = sends {
+                for other in others(process, plan.processes.count) {
+                    let rows = mirrors.of(side, other, shard(side)).len();
+                    traffic.rows.add_bodies(u64::from(rows > 0), rows * bytes(side).synced?);
+                }
+            }
             match kind {
                 StageKind::Exchange(..) if task.hand_over.is_some() => {
                     let rows = plan.right.rows(task.right.start).len();
@@ -148,12 +155,6 @@ pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: [usize; 2]) -> 
                 StageKind::Deliver(side) => {
                     let rows = mirrors.of(side, process, shard(side)).len();
                     traffic.deltas.add_bodies(u64::from(rows > 0), rows * bytes(side).delta?);
-                }
-                StageKind::Publish(side) => {
-                    for other in others(process, plan.processes.count) {
-                        let rows = mirrors.of(side, other, shard(side)).len();
-                        traffic.rows.add_bodies(u64::from(rows > 0), rows * bytes(side).synced?);
-                    }
                 }
                 StageKind::GlobalSync(..) if task.left.is_empty() && task.right.is_empty() => {
                     traffic.sums.add_bodies(plan.processes.count as u64 - 1, sums);
