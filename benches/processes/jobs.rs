@@ -48,10 +48,8 @@ fn beside() -> PathBuf {
 }
 
 fn measure(binary: &Path, directory: &Path, job: &Job, floors: &mut Floors) -> Result<()> {
-    let (text, input) = (directory.join("input.txt"), directory.join("input.mgrid"));
-    run(Command::new(binary).args(["generate", job.generate[0]]).arg(&text).args(&job.generate[1..]))?;
-    let format = if job.train[0] == "mf" { "ratings" } else { "edges" };
-    run(Command::new(binary).arg("convert").args(["--format", format]).arg(&text).arg(&input))?;
+    let input = directory.join(format!("{}.mgrid", job.train[0]));
+    run(Command::new(binary).args(["generate", job.generate[0]]).arg(&input).args(&job.generate[1..]))?;
     let record = directory.join("record.json");
     let (mut threads, mut processes) = (Vec::new(), Vec::new());
     let mut sent_bytes = 0.0;
