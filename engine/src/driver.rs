@@ -148,7 +148,8 @@ fn agree(peers: Option<&dyn Peers>, flow: ControlFlow<()>) -> Result<ControlFlow
     Ok(if all.iter().any(|flow| *flow != [0]) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
 }
 
-/// How long a worker that waits spins before it lets others run, and before it sleeps a little.
+/// How long a worker that waits spins before it lets others run, and before it sleeps a little. With a core for each worker
+/// it does not let others run: they may keep the core for milliseconds, and what it waits for takes microseconds.
 const SPIN: Duration = Duration::from_micros(50);
 const YIELD: Duration = Duration::from_millis(1);
 const SLEEP: Duration = Duration::from_micros(100);
@@ -158,6 +159,8 @@ const PARK: Duration = Duration::from_micros(100);
 /// Steps a worker until it stops. Between tasks messages are moved on, so that the masters of this thread are served.
 fn drive<P: Program>(mut worker: Worker, mut runner: Runner<P>, mut transport: Timely<'_>, board: &Board) {
     let distributed = runner.shared.plan.is_distributed();
+    let has_cores = std::thread::available_parallelism().is_ok_and(|cores| runner.shared.plan.threads() <= cores.get());
+    let spin = if has_cores { YIELD } else { SPIN };
     let mut waiting: Option<Instant> = None;
     loop {
         let progress = worker.step(&mut runner);
@@ -172,7 +175,7 @@ fn drive<P: Program>(mut worker: Worker, mut runner: Runner<P>, mut transport: T
                 if distributed {
                     // Spinning would take the processor from the threads that send and receive.
                     transport.wait(PARK);
-                } else if waited < SPIN {
+                } else if waited < spin {
                     std::hint::spin_loop();
                 } else if waited < YIELD {
                     transport.step();
