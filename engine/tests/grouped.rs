@@ -110,6 +110,39 @@ impl Apply<Counting, Counted<true>> for Count {
     }
 }
 
+/// Adds to right vertices.
+struct Pull;
+
+impl Exchange<Counting> for Pull {
+    type Left = Read;
+    type Right = Add;
+
+    fn exchange(
+        &self,
+        _: View<'_, Read, Counted<true>>,
+        right: View<'_, Add, Counted<false>>,
+        _: Edge<'_, Counting>,
+        _: &mut Context<'_, Counting>,
+    ) {
+        *right.delta += 1;
+    }
+}
+
+/// Counts in each third iteration.
+struct Late;
+
+impl<const TRACKED: bool> Apply<Counting, Counted<TRACKED>> for Late {
+    fn begin(&self, vertex: ReadView<'_, Counted<TRACKED>>, cx: &mut Context<'_, Counting>) -> bool {
+        assert_eq!(vertex.sync[1], (cx.iteration as u32 - 1) / 3, "Applies so far");
+        cx.iteration.is_multiple_of(3)
+    }
+
+    fn apply(&self, vertex: MasterView<'_, Counted<TRACKED>>, _: &mut Context<'_, Counting>) {
+        vertex.sync[0] += *vertex.delta;
+        vertex.sync[1] += 1;
+    }
+}
+
 fn graph(seed: u64) -> GroupedEdges<u32> {
     let mut random = SplitMix::new(seed, 0);
     let mut edges = EdgeList { num_left: 300, num_right: 90, ..EdgeList::default() };
@@ -170,6 +203,28 @@ fn apply_runs_on_touched_vertices_alone() {
                 applies <= degree && (applies > 0) == (degree > 0),
                 "vertex {id}: {applies} applies, {degree} edges"
             );
+        }
+    }
+}
+
+#[test]
+fn what_was_added_to_a_vertex_waits_until_apply_begins() {
+    let source = graph(3);
+    let [left_degrees, right_degrees] = [Side::Left, Side::Right].map(|side| degrees(&source, side));
+    for workers in 1..=3 {
+        let sequence =
+            Sequence::new().exchange(Push).apply_left(Late).exchange(Pull).apply_right(Late).build().unwrap();
+        let input =
+            Input { source: &source, edge: EdgeInput { len: &|_| 1, fill: &|_, _| {} }, capacities: [None, None] };
+        let settings = Settings { workers, ..Settings::default() };
+        let mut engine = Engine::<Counting>::bipartite(&input, &sequence, (), &settings).unwrap();
+        engine.run(7, |_, _| std::ops::ControlFlow::Continue(())).unwrap();
+        let (left, right) = (engine.left(), engine.right());
+        for (id, &degree) in left_degrees.iter().enumerate().filter(|(_, degree)| **degree > 0) {
+            assert_eq!(*left.sync(id), [6 * degree, 2], "left vertex {id}, {workers} workers");
+        }
+        for (id, &degree) in right_degrees.iter().enumerate() {
+            assert_eq!(*right.sync(id), [6 * degree, 2], "right vertex {id}, {workers} workers");
         }
     }
 }

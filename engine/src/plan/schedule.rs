@@ -260,3 +260,39 @@ fn first_round(at: usize, columns: usize, workers: usize) -> usize {
 pub(super) fn first_visitor(at: usize, columns: usize, workers: usize) -> usize {
     visitors(at, columns, workers)[0]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Mode::{Add, Read, Update};
+
+    const EVEN: Costs = Costs { imbalance: [1.0; 2], settled: [false; 2], workers: 2, processes: 1, home: None };
+
+    fn owned(side: Side, partial: bool) -> Schedule {
+        Schedule::Owned { side, partial }
+    }
+
+    #[test]
+    fn what_reads_one_side_and_adds_to_the_other_follows_the_owners_of_rows_that_another_stage_updates() {
+        assert_eq!(choose(Read, Add, EVEN), owned(Side::Right, false));
+        assert_eq!(choose(Add, Read, EVEN), owned(Side::Left, false));
+        let settled = |settled| Costs { settled, ..EVEN };
+        assert_eq!(choose(Read, Add, settled([true, false])), owned(Side::Left, true));
+        assert_eq!(choose(Add, Read, settled([false, true])), owned(Side::Right, true));
+        // The stage that updates has the same owners.
+        assert_eq!(choose(Update, Read, settled([true, false])), owned(Side::Left, false));
+        // Updates of the side that it adds to do not count.
+        assert_eq!(choose(Read, Add, settled([false, true])), owned(Side::Right, false));
+        assert_eq!(choose(Add, Read, settled([true, false])), owned(Side::Left, false));
+    }
+
+    #[test]
+    fn one_worker_has_no_caches_to_spare_and_processes_keep_their_home_side() {
+        let settled = Costs { settled: [true, true], ..EVEN };
+        assert_eq!(choose(Read, Add, Costs { workers: 1, ..settled }), owned(Side::Right, false));
+        assert_eq!(
+            choose(Read, Add, Costs { processes: 2, home: Some(Side::Right), ..settled }),
+            owned(Side::Right, false)
+        );
+    }
+}

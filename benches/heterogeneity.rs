@@ -1,0 +1,496 @@
+//! What the kinds of heterogeneity of TuX² are worth to BlockPG (its Figure 9): four layouts of the same vertices, the same
+//! numbers in all of them; interleaved runs, one thread, medians.
+//!
+//!     cargo bench -p megagrid-benches --bench heterogeneity
+//!
+//! From each row to the next one thing is added: samples are not tracked (nobody has mirrors of them), samples and features
+//! are different types, and a master keeps to itself what mirrors do not need. Leaps are left out. Without `--bench` (as
+//! `cargo test` runs it) the input is tiny and the times mean nothing.
+
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+
+use bytemuck::{Pod, Zeroable};
+use megagrid_algorithms::blockpg::{
+    self, BlockPg, Config, Damp, Derivatives, Margin, Parabola, Region, State, Survey, Totals, Weight,
+};
+use megagrid_datasets::synthetic::ClicksSettings;
+use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_partition::{EdgeSource, GroupedEdges, Side};
+use megagrid_stages::{
+    Add, AddView, Apply, BatchOrder, BatchSize, Combine, Context, Exchange, GlobalSync, MasterView, MiniBatch, Program,
+    Read, ReadView, Sequence, Store, Update, UpdateView, Value, Vertex,
+};
+use serde::{Deserialize, Serialize};
+
+/// Where the data of samples and features are.
+trait Layout: Send + Sync + 'static {
+    type Sample: Vertex;
+    type Feature: Vertex<Delta = Value<Derivatives>>;
+    const NAME: &'static str;
+
+    fn parabola(sample: ReadView<'_, Self::Sample>) -> &Parabola;
+    fn parabola_mut(sample: UpdateView<'_, Self::Sample>) -> &mut Parabola;
+    fn sample<'v>(
+        sync: SyncMut<'v, Self::Sample>,
+        master: MasterMut<'v, Self::Sample>,
+    ) -> (&'v mut Parabola, &'v mut Margin);
+    /// The weight and its last change.
+    fn weight(feature: ReadView<'_, Self::Feature>) -> (Weight, f64);
+    /// Runs a step from the weight, and keeps what it returns and, without a mirror that does, the change.
+    fn step(
+        sync: SyncMut<'_, Self::Feature>,
+        master: MasterMut<'_, Self::Feature>,
+        step: impl FnOnce(Weight, &mut Region) -> Weight,
+    );
+}
+
+type SyncMut<'v, V> = <<V as Vertex>::Sync as Store>::Mut<'v>;
+type MasterMut<'v, V> = <<V as Vertex>::Master as Store>::Mut<'v>;
+
+/// All that a vertex of either side may need.
+#[derive(Clone, Copy, Default, Pod, Zeroable)]
+#[repr(C)]
+struct Everything {
+    sample: WholeSample,
+    feature: WholeFeature,
+}
+
+#[derive(Clone, Copy, Default, Pod, Zeroable)]
+#[repr(C)]
+struct WholeSample {
+    parabola: Parabola,
+    margin: Margin,
+}
+
+#[derive(Clone, Copy, Default, Pod, Zeroable)]
+#[repr(C)]
+struct WholeFeature {
+    weight: Weight,
+    region: Region,
+    change: f64,
+}
+
+impl WholeFeature {
+    #[inline(always)]
+    fn step(&mut self, step: impl FnOnce(Weight, &mut Region) -> Weight) {
+        let old = self.weight;
+        self.weight = step(old, &mut self.region);
+        self.change = self.weight.value - old.value;
+    }
+}
+
+/// A vertex of one type for both sides, all of it synced.
+struct Same<const TRACKED: bool>;
+
+impl<const TRACKED: bool> Vertex for Same<TRACKED> {
+    type Sync = Value<Everything>;
+    type Delta = Value<Derivatives>;
+    type Master = ();
+    type Mirror = ();
+    const TRACKED: bool = TRACKED;
+}
+
+/// One vertex type; whether samples are tracked.
+struct OneType<const TRACKED: bool>;
+
+impl<const TRACKED: bool> Layout for OneType<TRACKED> {
+    type Sample = Same<TRACKED>;
+    type Feature = Same<false>;
+    const NAME: &'static str = if TRACKED { "one vertex type" } else { "samples not tracked" };
+
+    #[inline(always)]
+    fn parabola(sample: ReadView<'_, Self::Sample>) -> &Parabola {
+        &sample.sync.sample.parabola
+    }
+
+    #[inline(always)]
+    fn parabola_mut(sample: UpdateView<'_, Self::Sample>) -> &mut Parabola {
+        &mut sample.sync.sample.parabola
+    }
+
+    #[inline(always)]
+    fn sample(sync: &mut Everything, (): ()) -> (&mut Parabola, &mut Margin) {
+        let WholeSample { parabola, margin } = &mut sync.sample;
+        (parabola, margin)
+    }
+
+    #[inline(always)]
+    fn weight(feature: ReadView<'_, Self::Feature>) -> (Weight, f64) {
+        let WholeFeature { weight, change, .. } = feature.sync.feature;
+        (weight, change)
+    }
+
+    #[inline(always)]
+    fn step(sync: &mut Everything, (): (), step: impl FnOnce(Weight, &mut Region) -> Weight) {
+        sync.feature.step(step);
+    }
+}
+
+struct SampleOnly;
+
+impl Vertex for SampleOnly {
+    type Sync = Value<WholeSample>;
+    type Delta = ();
+    type Master = ();
+    type Mirror = ();
+}
+
+struct FeatureOnly;
+
+impl Vertex for FeatureOnly {
+    type Sync = Value<WholeFeature>;
+    type Delta = Value<Derivatives>;
+    type Master = ();
+    type Mirror = ();
+}
+
+/// Two vertex types, all of each synced.
+struct TwoTypes;
+
+impl Layout for TwoTypes {
+    type Sample = SampleOnly;
+    type Feature = FeatureOnly;
+    const NAME: &'static str = "samples and features";
+
+    #[inline(always)]
+    fn parabola(sample: ReadView<'_, SampleOnly>) -> &Parabola {
+        &sample.sync.parabola
+    }
+
+    #[inline(always)]
+    fn parabola_mut(sample: UpdateView<'_, SampleOnly>) -> &mut Parabola {
+        &mut sample.sync.parabola
+    }
+
+    #[inline(always)]
+    fn sample(sync: &mut WholeSample, (): ()) -> (&mut Parabola, &mut Margin) {
+        let WholeSample { parabola, margin } = sync;
+        (parabola, margin)
+    }
+
+    #[inline(always)]
+    fn weight(feature: ReadView<'_, FeatureOnly>) -> (Weight, f64) {
+        (feature.sync.weight, feature.sync.change)
+    }
+
+    #[inline(always)]
+    fn step(sync: &mut WholeFeature, (): (), step: impl FnOnce(Weight, &mut Region) -> Weight) {
+        sync.step(step);
+    }
+}
+
+/// The program's own types: masters and mirrors differ.
+struct Roles;
+
+impl Layout for Roles {
+    type Sample = blockpg::Sample;
+    type Feature = blockpg::Feature;
+    const NAME: &'static str = "masters and mirrors";
+
+    #[inline(always)]
+    fn parabola(sample: ReadView<'_, blockpg::Sample>) -> &Parabola {
+        sample.sync
+    }
+
+    #[inline(always)]
+    fn parabola_mut(sample: UpdateView<'_, blockpg::Sample>) -> &mut Parabola {
+        sample.sync
+    }
+
+    #[inline(always)]
+    fn sample<'v>(sync: &'v mut Parabola, master: &'v mut Margin) -> (&'v mut Parabola, &'v mut Margin) {
+        (sync, master)
+    }
+
+    #[inline(always)]
+    fn weight(feature: ReadView<'_, blockpg::Feature>) -> (Weight, f64) {
+        (*feature.sync, *feature.mirror)
+    }
+
+    #[inline(always)]
+    fn step(sync: &mut Weight, master: &mut Region, step: impl FnOnce(Weight, &mut Region) -> Weight) {
+        *sync = step(*sync, master);
+    }
+}
+
+/// The program in a layout.
+struct Laid<L>(PhantomData<fn() -> L>);
+
+impl<L: Layout> Program for Laid<L> {
+    type Left = L::Sample;
+    type Right = L::Feature;
+    type Edge = f32;
+    type Worker = Sums;
+    type Global = Shared;
+}
+
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+struct Sums {
+    totals: Totals,
+    /// Vertices that masters would send to mirrors, samples and features.
+    synced: [u64; 2],
+}
+
+impl Combine for Sums {
+    fn combine(&mut self, from: &mut Self) {
+        self.totals.combine(&mut from.totals);
+        self.synced.combine(&mut from.synced);
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Shared {
+    state: State,
+    synced: [u64; 2],
+}
+
+/// A stage of the program, in a layout: see `megagrid_algorithms::blockpg`.
+struct Stage<L, const NUMBER: u8>(PhantomData<fn() -> L>);
+type Differentiate<L> = Stage<L, 0>;
+type Step<L> = Stage<L, 1>;
+type Shift<L> = Stage<L, 2>;
+type Settle<L> = Stage<L, 3>;
+type Enumerate<L> = Stage<L, 4>;
+
+type Cx<'a, L> = Context<'a, Laid<L>>;
+
+impl<L: Layout> Exchange<Laid<L>> for Differentiate<L> {
+    type Left = Read;
+    type Right = Add;
+    const GROUPED: bool = true;
+
+    #[inline(always)]
+    fn begin(&self, feature: ReadView<'_, L::Feature>, cx: &mut Cx<'_, L>) -> bool {
+        cx.global.state.full || L::weight(feature).0.resting == 0
+    }
+
+    #[inline(always)]
+    fn exchange(
+        &self,
+        sample: ReadView<'_, L::Sample>,
+        feature: AddView<'_, L::Feature>,
+        x: &mut f32,
+        _: &mut Cx<'_, L>,
+    ) {
+        let parabola = L::parabola(sample);
+        feature.delta.gradient -= f64::from(*x * parabola.slope);
+        feature.delta.curvature += f64::from(*x * *x * parabola.curvature);
+    }
+}
+
+impl<L: Layout> Apply<Laid<L>, L::Feature> for Step<L> {
+    #[inline(always)]
+    fn begin(&self, feature: ReadView<'_, L::Feature>, cx: &mut Cx<'_, L>) -> bool {
+        cx.global.state.full || L::weight(feature).0.resting == 0
+    }
+
+    #[inline(always)]
+    fn apply(&self, feature: MasterView<'_, L::Feature>, cx: &mut Cx<'_, L>) {
+        cx.worker.synced[1] += 1;
+        let (state, totals) = (&cx.global.state, &mut cx.worker.totals);
+        let MasterView { sync, master, delta } = feature;
+        L::step(sync, master, |weight, region| region.step(weight, *delta, state, totals));
+    }
+}
+
+impl<L: Layout> Exchange<Laid<L>> for Shift<L> {
+    type Left = Update;
+    type Right = Read;
+    const GROUPED: bool = true;
+
+    #[inline(always)]
+    fn begin(&self, feature: ReadView<'_, L::Feature>, _: &mut Cx<'_, L>) -> bool {
+        L::weight(feature).1 != 0.0
+    }
+
+    #[inline(always)]
+    fn exchange(
+        &self,
+        sample: UpdateView<'_, L::Sample>,
+        feature: ReadView<'_, L::Feature>,
+        x: &mut f32,
+        cx: &mut Cx<'_, L>,
+    ) {
+        cx.worker.totals.fall[1] += L::parabola_mut(sample).shift(f64::from(*x) * L::weight(feature).1);
+    }
+}
+
+/// Finds the samples that a block changed: with mirrors of them, these would be sent.
+impl<L: Layout> Apply<Laid<L>, L::Sample> for Enumerate<L> {
+    #[inline(always)]
+    fn begin(&self, _: ReadView<'_, L::Sample>, cx: &mut Cx<'_, L>) -> bool {
+        cx.worker.synced[0] += 1;
+        false
+    }
+
+    fn apply(&self, _: MasterView<'_, L::Sample>, _: &mut Cx<'_, L>) {}
+}
+
+impl<L: Layout> Apply<Laid<L>, L::Sample> for Settle<L> {
+    const ALL: bool = true;
+
+    #[inline(always)]
+    fn apply(&self, sample: MasterView<'_, L::Sample>, _: &mut Cx<'_, L>) {
+        let (parabola, margin) = L::sample(sample.sync, sample.master);
+        *parabola = margin.settle(parabola.shift);
+    }
+}
+
+/// Ends a block, and an iteration.
+struct EndBlock;
+struct EndIteration;
+
+impl<L: Layout> GlobalSync<Laid<L>> for EndBlock {
+    fn apply(&self, total: Sums, shared: &mut Shared) {
+        GlobalSync::<BlockPg>::apply(&Damp, total.totals, &mut shared.state);
+        shared.synced.combine(&mut { total.synced });
+    }
+}
+
+impl<L: Layout> GlobalSync<Laid<L>> for EndIteration {
+    fn apply(&self, total: Sums, shared: &mut Shared) {
+        GlobalSync::<BlockPg>::apply(&Survey, total.totals, &mut shared.state);
+    }
+}
+
+/// Returns the bytes of what masters and mirrors of a vertex agree on.
+fn bytes<V: Vertex>() -> f64 {
+    size_of::<<V::Sync as Store>::Item>() as f64
+}
+
+/// How large the input is.
+struct Sizes {
+    clicks: ClicksSettings,
+    iterations: u64,
+    rounds: usize,
+}
+
+/// What a layout took.
+struct Taken {
+    name: &'static str,
+    seconds: Vec<f64>,
+    bytes_per_vertex: f64,
+    synced_bytes: f64,
+    /// The weights' bits.
+    weights: Vec<u64>,
+}
+
+impl Taken {
+    fn median(&self) -> f64 {
+        let mut sorted = self.seconds.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted[sorted.len() / 2]
+    }
+}
+
+const BLOCKS: u64 = 40;
+
+/// Trains from the start, and returns the time of the iterations alone.
+fn train<L: Layout>(signed: &GroupedEdges<f32>, sizes: &Sizes) -> Taken {
+    let values = (signed.num_edges() as u64).div_ceil(BLOCKS);
+    let blocks = MiniBatch { size: BatchSize::EdgesOf(Side::Right, values), order: BatchOrder::RandomBlocks };
+    let (differentiate, step): (Differentiate<L>, Step<L>) = (Stage(PhantomData), Stage(PhantomData));
+    let (shift, enumerate): (Shift<L>, Enumerate<L>) = (Stage(PhantomData), Stage(PhantomData));
+    let settle: Settle<L> = Stage(PhantomData);
+    let state = Config { l1: 1.0, l2: 0.0 }.state();
+    let settings = Settings { workers: 1, ..Settings::default() };
+    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|value: &f32, items: &mut [f32]| items[0] = *value };
+    let input = Input { source: signed, edge, capacities: [None, None] };
+    let shared = Shared { state, synced: [0; 2] };
+    macro_rules! run {
+        ($sequence:expr) => {{
+            let sequence = $sequence.apply_left(settle).global_sync(EndIteration).build().expect("stages in order");
+            let engine = Engine::<Laid<L>>::bipartite(&input, &sequence, shared, &settings);
+            finish::<L>(engine.expect("the samples fit the memory"), sizes)
+        }};
+    }
+    let sequence = Sequence::new();
+    if <L::Sample as Vertex>::TRACKED {
+        run!(sequence.mini_batch(blocks, |b| {
+            b.exchange(differentiate).apply_right(step).exchange(shift).apply_left(enumerate).global_sync(EndBlock)
+        }))
+    } else {
+        run!(sequence.mini_batch(blocks, |b| {
+            b.exchange(differentiate).apply_right(step).exchange(shift).global_sync(EndBlock)
+        }))
+    }
+}
+
+fn finish<L: Layout>(mut engine: Engine<Laid<L>>, sizes: &Sizes) -> Taken {
+    engine.init_left(|_, first| {
+        let (parabola, margin) = L::sample(first.sync, first.master);
+        *margin = Margin::new(0.0, 1.0);
+        *parabola = margin.parabola();
+    });
+    engine.init_right(|_, first| {
+        L::step(first.sync, first.master, |weight, region| {
+            *region = Region::new(1.0, 1.0);
+            weight
+        });
+    });
+    let mut seconds = 0.0;
+    let run = engine.run(sizes.iterations, |report, _| {
+        seconds += report.seconds;
+        ControlFlow::Continue(())
+    });
+    run.expect("stages do not panic");
+    let vertices = sizes.clicks.num_samples + sizes.clicks.num_features;
+    let [samples, features] = engine.global().synced.map(|count| count as f64);
+    let synced = samples * bytes::<L::Sample>() + features * bytes::<L::Feature>();
+    let right = engine.right();
+    let view = |feature| ReadView { sync: right.sync(feature), mirror: right.mirror(feature) };
+    let weights = (0..right.len()).map(|feature| L::weight(view(feature)).0.value.to_bits()).collect();
+    Taken {
+        name: L::NAME,
+        seconds: vec![seconds / sizes.iterations as f64],
+        bytes_per_vertex: engine.grid().vertex_bytes() as f64 / vertices as f64,
+        synced_bytes: synced / sizes.iterations as f64,
+        weights,
+    }
+}
+
+fn main() {
+    let large =
+        ClicksSettings { num_samples: 100_000, num_features: 50_000, mean_features: 30.0, ..Default::default() };
+    let is_bench = std::env::args().any(|arg| arg == "--bench");
+    let (clicks, rounds) = if is_bench { (large, 7) } else { (ClicksSettings::default(), 1) };
+    let sizes = Sizes { clicks, iterations: 8, rounds };
+    let made = clicks.generate().expect("settings within their ranges").samples.in_degree_order();
+    let (mut list, labels) = (made.data.edges, made.labels);
+    list.left.iter().zip(&mut list.data).for_each(|(&sample, value)| *value *= labels[sample as usize]);
+    let signed = GroupedEdges::new(list, &[Side::Right]);
+
+    let layouts = [train::<OneType<true>>, train::<OneType<false>>, train::<TwoTypes>, train::<Roles>];
+    let mut taken: Vec<Taken> = layouts.iter().map(|train| train(&signed, &sizes)).collect();
+    for _ in 1..sizes.rounds {
+        for (train, taken) in layouts.iter().zip(&mut taken) {
+            taken.seconds.append(&mut train(&signed, &sizes).seconds);
+        }
+    }
+    assert!(taken.iter().all(|one| one.weights == taken[0].weights), "weights are the same in all layouts");
+    print(&signed, &taken);
+}
+
+/// How much slower than the one before it a layout may seem.
+const NOISE: f64 = 1.03;
+
+fn print(signed: &GroupedEdges<f32>, taken: &[Taken]) {
+    let (samples, features) = (signed.num_vertices(Side::Left), signed.num_vertices(Side::Right));
+    println!("BlockPG, {samples} samples, {features} features, {} values: one iteration", signed.num_edges());
+    println!("{:<22}{:>10}{:>8}{:>14}{:>12}", "", "median ms", "ratio", "bytes/vertex", "synced MB");
+    for one in taken {
+        let Taken { name, bytes_per_vertex, synced_bytes, .. } = one;
+        let (ms, ratio) = (one.median() * 1e3, taken[0].median() / one.median());
+        println!("{name:<22}{ms:>10.2}{ratio:>8.2}{bytes_per_vertex:>14.1}{:>12.3}", synced_bytes / 1e6);
+    }
+    let verdict = |is: bool| if is { "PASS" } else { "FAIL" };
+    let falls = |of: fn(&Taken) -> f64| taken.windows(2).all(|two| of(&two[1]) < of(&two[0]));
+    let monotone = taken.windows(2).all(|two| two[1].median() <= NOISE * two[0].median());
+    let gain = 1.0 - taken[taken.len() - 1].median() / taken[0].median();
+    println!("same weights in all: PASS");
+    println!("time never rises by more than 3 %: {}", verdict(monotone));
+    println!("bytes of a vertex fall: {}", verdict(falls(|one| one.bytes_per_vertex)));
+    println!("synced bytes fall: {}", verdict(falls(|one| one.synced_bytes)));
+    println!("less time in all by 10 to 60 %: {:.0} %, {}", gain * 100.0, verdict((0.1..=0.6).contains(&gain)));
+}
