@@ -101,11 +101,12 @@ impl Ran {
         all
     }
 
-    /// Returns the bytes that an iteration sends, at the median.
-    pub fn bytes(&self) -> u64 {
-        let mut all: Vec<u64> = self.reports.iter().map(|report| report.sent_bytes).collect();
-        all.sort_unstable();
-        all[all.len() / 2]
+    /// Returns the bytes that a worker sends to masters in the last iteration, and those that it receives from them. Shards that
+    /// rotate count as both.
+    pub fn bytes(&self, workers: usize) -> (f64, f64) {
+        let Some(sent) = self.reports.last().map(|report| report.sent) else { return (0.0, 0.0) };
+        let of_one = |bytes: u64| bytes as f64 / workers as f64;
+        (of_one(sent.changes.bytes + sent.shards.bytes), of_one(sent.fresh.bytes + sent.shards.bytes))
     }
 
     /// Returns the virtual seconds, and the iterations, to an objective, between iterations by a line; `None`: not reached.
@@ -267,11 +268,14 @@ pub fn samples(samples: usize, features: usize) -> GroupedEdges<f32> {
     GroupedEdges::new(edges, &[Side::Right])
 }
 
-const CALIBRATION: &str = include_str!("calibration.json");
+/// Where costs are kept, from the root.
+const CALIBRATION: &str = "benches/reenact/calibration.json";
 
 /// What tasks cost, measured once by `cargo reenact calibrate`.
 fn calibration() -> Calibration {
-    serde_json::from_str(CALIBRATION).expect("a file that `calibrate` wrote")
+    let path = crate::root().join(CALIBRATION);
+    let text = std::fs::read_to_string(&path).expect("a calibration, which `cargo reenact calibrate` makes");
+    serde_json::from_str(&text).expect("a file that `cargo reenact calibrate` wrote")
 }
 
 /// Measures what tasks of all jobs cost, and writes it down.
@@ -287,7 +291,7 @@ pub fn calibrate() {
         ran.into_iter().for_each(|ran| stages.extend(ran.calibration.stages));
     }
     let text = serde_json::to_string_pretty(&Calibration { stages }).expect("numbers");
-    let path = crate::root().join("benches/reenact/calibration.json");
+    let path = crate::root().join(CALIBRATION);
     std::fs::write(&path, text + "\n").expect("a directory that can be written to");
-    println!("{} written; build again", path.display());
+    println!("{} written", path.display());
 }

@@ -16,7 +16,7 @@ const SETTINGS: [(u64, u64); 5] = [(1, 0), (2, 0), (1, 1), (1, 3), (2, 1)];
 const DELAYS: [f64; 8] = [0.0, 2.0, 4.0, 5.0, 6.0, 8.0, 12.0, 16.0];
 
 pub fn run(findings: &mut Findings) {
-    let edges = ratings(400, 100, 50 * UNITS);
+    let edges = ratings(6000, 6, 50 * UNITS);
     println!("  {}", Shape::clocks(SECONDS).describe());
     let time = |(work, slack): (u64, u64), delay: f64| {
         let inject = (delay > 0.0).then_some(Injection::Delay { seconds: delay, turns: work });

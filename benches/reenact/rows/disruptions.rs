@@ -8,14 +8,14 @@ use crate::job::{Factorize, Shape, ratings};
 use crate::plot::Plot;
 
 const SECONDS: f64 = 4.2;
-const UNITS: usize = 240;
+const UNITS: usize = 160;
 const WORKERS: usize = 32;
 /// Work per clock and slack: BSP, and A-BSP and SSP of the same bound.
 const SETTINGS: [(u64, u64, &str); 3] = [(1, 0, "BSP {1,0}"), (2, 0, "A-BSP {2,0}"), (1, 1, "SSP {1,1}")];
 const SLOTS: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
 
 pub fn run(findings: &mut Findings) {
-    let edges = ratings(400, 100, 50 * UNITS);
+    let edges = ratings(6000, 6, 50 * UNITS);
     println!("  {}; disrupted with probability 0.1", Shape { workers: WORKERS, ..Shape::clocks(SECONDS) }.describe());
     let time = |(work, slack, _): (u64, u64, &str), slot: Option<f64>| {
         let inject = slot.map(|slot_seconds| Injection::Disrupt { probability: 0.1, slot_seconds });
