@@ -8,7 +8,7 @@
 //!
 //! | in earnest | here |
 //! |---|---|
-//! | timely moves messages, its progress tracking tells what has arrived | `conductor.rs`: a queue of events by time |
+//! | timely's channels move parcels, which tell how far their senders are | `conductor.rs`: a queue of events by time |
 //! | sockets | `network.rs`: a link for each worker, with a bandwidth each way, and a latency between any two |
 //! | the wall clock | [`VirtualTime`]: moved on by what tasks and messages cost |
 //! | the control connections' collectives | `peers.rs`: threads of this process that meet; no time passes |

@@ -178,8 +178,6 @@ enum Event {
     Arrive(u64, Parcel),
     /// All know that a worker has ended so many steps.
     Told(usize, u64),
-    /// All know that a parcel of a step was taken in.
-    TakenIn(u64),
 }
 
 /// An event with its time; those of the same moment happen in the order in which they were foreseen.
@@ -326,15 +324,10 @@ impl Conductor {
                     self.wake(at);
                 }
             }
-            Event::TakenIn(step) => {
-                if self.frontier.take_in(step) {
-                    self.wake(at);
-                }
-            }
         }
     }
 
-    /// More has arrived, for which workers may wait.
+    /// All have ended more steps, for which workers may wait.
     fn wake(&mut self, at: u64) {
         for worker in 0..self.slots.len() {
             if matches!(self.slots[worker].status, Status::Waiting(_)) {
@@ -355,13 +348,11 @@ impl Conductor {
     }
 
     fn take_in(&mut self, worker: usize) {
-        let arrived = self.frontier.arrived();
         while let Some((step, parcel)) = self.slots[worker].inbox.pop_front() {
             self.time.pass(self.wire.message);
-            self.slots[worker].seat.receive(step, parcel, arrived);
-            let known = self.time.nanos() + self.wire.latency;
+            self.frontier.take_in(worker, step);
+            self.slots[worker].seat.receive(step, parcel, self.frontier.arrived(worker));
             self.send(worker);
-            self.foresee(known, Event::TakenIn(step));
         }
         self.slots[worker].busy = self.time.nanos();
     }
@@ -369,7 +360,7 @@ impl Conductor {
     fn step(&mut self, worker: usize) {
         let begin = self.time.nanos();
         let slot = &mut self.slots[worker];
-        let progress = slot.seat.step(self.frontier.arrived());
+        let progress = slot.seat.step(self.frontier.arrived(worker));
         if let (Status::Waiting(since), Progress::Ran | Progress::Ended(_)) = (slot.status, progress) {
             slot.seat.waited(Duration::from_nanos(begin - since));
         }
@@ -396,7 +387,7 @@ impl Conductor {
     /// Sends what a worker put out, and tells all how far it is.
     fn send(&mut self, worker: usize) {
         for (step, parcel) in self.slots[worker].seat.sent() {
-            self.frontier.send(step);
+            self.frontier.send(parcel.to(), step);
             if parcel.to() == worker {
                 self.foresee(self.time.nanos(), Event::Arrive(step, parcel));
                 continue;

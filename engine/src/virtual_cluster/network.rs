@@ -38,58 +38,51 @@ impl Lane {
     }
 }
 
-/// What all workers know of each other's progress, as timely would tell them: of which step the earliest messages are
-/// that are under way or may still be sent.
+/// What workers know of each other's progress: how many steps all have told to have ended, and which messages are still under
+/// way to each.
 #[derive(Debug)]
 pub struct Frontier {
     /// The steps that each worker has told to have ended.
     told: Vec<u64>,
-    /// Messages that are not known to be taken in, by the steps that their senders had ended.
-    under_way: BTreeMap<u64, usize>,
-    arrived: u64,
+    all_told: u64,
+    /// Messages to each worker that it has not taken in, by the steps that their senders had ended.
+    under_way: Vec<BTreeMap<u64, usize>>,
 }
 
 impl Frontier {
     pub fn new(workers: usize) -> Self {
-        Self { told: vec![0; workers], under_way: BTreeMap::new(), arrived: 0 }
+        Self { told: vec![0; workers], all_told: 0, under_way: vec![BTreeMap::new(); workers] }
     }
 
-    /// Returns how many steps all workers have ended of which all that they sent was taken in.
-    pub fn arrived(&self) -> u64 {
-        self.arrived
+    /// Returns how many steps all workers have ended of which all that they sent to a worker was taken in.
+    pub fn arrived(&self, at: usize) -> u64 {
+        self.under_way[at].first_key_value().map_or(self.all_told, |(&step, _)| self.all_told.min(step))
     }
 
-    /// A message is sent.
-    pub fn send(&mut self, step: u64) {
-        *self.under_way.entry(step).or_insert(0) += 1;
+    /// A message is sent to a worker.
+    pub fn send(&mut self, to: usize, step: u64) {
+        *self.under_way[to].entry(step).or_insert(0) += 1;
     }
 
-    /// A message is known to be taken in. Returns whether more has arrived by that.
-    pub fn take_in(&mut self, step: u64) -> bool {
-        if let Some(count) = self.under_way.get_mut(&step) {
+    /// A worker takes a message in.
+    pub fn take_in(&mut self, to: usize, step: u64) {
+        if let Some(count) = self.under_way[to].get_mut(&step) {
             *count -= 1;
             if *count == 0 {
-                self.under_way.remove(&step);
+                self.under_way[to].remove(&step);
             }
         }
-        self.rise()
     }
 
-    /// A worker is known to have ended so many steps. Returns whether more has arrived by that.
+    /// A worker is known to have ended so many steps. Returns whether all are known to have ended more by that.
     pub fn tell(&mut self, worker: usize, steps: u64) -> bool {
+        let was_last = self.told[worker] == self.all_told;
         self.told[worker] = steps;
-        self.rise()
-    }
-
-    fn rise(&mut self) -> bool {
-        if self.under_way.first_key_value().is_some_and(|(&step, _)| step <= self.arrived) {
-            return false;
+        let before = self.all_told;
+        if was_last {
+            self.all_told = self.told.iter().copied().min().unwrap_or(0);
         }
-        let told = self.told.iter().copied().min().unwrap_or(0);
-        let now = self.under_way.first_key_value().map_or(told, |(&step, _)| told.min(step));
-        let rises = now > self.arrived;
-        self.arrived = self.arrived.max(now);
-        rises
+        self.all_told > before
     }
 }
 
@@ -109,14 +102,14 @@ mod tests {
     #[test]
     fn steps_arrive_with_their_messages() {
         let mut frontier = Frontier::new(2);
-        frontier.send(0);
+        frontier.send(1, 0);
         assert!(!frontier.tell(0, 3));
-        assert!(!frontier.tell(1, 2));
-        assert!(frontier.take_in(0));
-        assert_eq!(frontier.arrived(), 2);
-        frontier.send(2);
-        assert!(!frontier.tell(1, 3));
-        assert!(frontier.take_in(2));
-        assert_eq!(frontier.arrived(), 3);
+        assert!(frontier.tell(1, 2));
+        assert_eq!([frontier.arrived(0), frontier.arrived(1)], [2, 0]);
+        frontier.take_in(1, 0);
+        assert_eq!(frontier.arrived(1), 2);
+        frontier.send(0, 2);
+        assert!(frontier.tell(1, 3));
+        assert_eq!([frontier.arrived(0), frontier.arrived(1)], [2, 3]);
     }
 }

@@ -1,0 +1,297 @@
+//! Jobs on the virtual cluster: inputs, programs and what is measured of them.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use megagrid_algorithms::blockpg::{self, BlockPg, Margin, Region};
+use megagrid_algorithms::lda::{self, Lda, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
+use megagrid_algorithms::mf::{self, in_place};
+use megagrid_datasets::synthetic::{ClicksSettings, CorpusSettings};
+use megagrid_engine::virtual_cluster::{Calibration, Costs, Link, Model, VirtualCluster};
+use megagrid_engine::{EdgeInput, Engine, Injection, Input, IterationReport, Peers, Settings, Topology};
+use megagrid_partition::{EdgeSource, GroupedEdges, Side};
+use megagrid_stages::Row;
+
+use crate::rows;
+
+/// How many virtual workers there are, and what they may do.
+#[derive(Clone)]
+pub struct Shape {
+    pub workers: usize,
+    pub slack: u64,
+    /// Whether rows come back when they would be too old (SSP), rather than after every clock (ESSP).
+    pub lazy: bool,
+    pub model: Model,
+    pub inject: Option<Injection>,
+    pub seed: u64,
+}
+
+impl Shape {
+    /// Eight workers without slack whose clocks cost so much.
+    pub fn clocks(seconds: f64) -> Self {
+        Self::of(Costs::Clock(seconds))
+    }
+
+    /// Eight workers without slack whose tasks cost what was measured once.
+    pub fn calibrated() -> Self {
+        Self::of(Costs::Calibrated(calibration()))
+    }
+
+    fn of(costs: Costs) -> Self {
+        let model = Model { link: Link::default(), costs, jitter: 0.0, seed: 1 };
+        Self { workers: 8, slack: 0, lazy: true, model, inject: None, seed: 1 }
+    }
+
+    fn settings(&self, peers: Arc<dyn Peers>, dims: usize) -> Settings {
+        // The same shards on every machine.
+        let topology = Topology { l2_bytes: 1 << 20, ..Topology::synthetic(1, 1) };
+        Settings {
+            workers: 1,
+            slack: Some(self.slack),
+            lazy: self.lazy,
+            inject: self.inject,
+            peers: Some(peers),
+            seed: self.seed,
+            dims: [dims; 2],
+            topology,
+            ..Settings::default()
+        }
+    }
+
+    fn run(&self, work: impl Fn(Arc<dyn Peers>) -> (Vec<f64>, Vec<IterationReport>) + Sync) -> Ran {
+        let cluster = VirtualCluster::new(self.workers, self.model.clone());
+        let (objectives, reports) = cluster.run(work).swap_remove(0);
+        Ran { objectives, reports, calibration: cluster.calibration() }
+    }
+
+    /// Says in a line what is modelled.
+    pub fn describe(&self) -> String {
+        let costs = match &self.model.costs {
+            Costs::Measured => "measured".to_owned(),
+            Costs::Clock(seconds) => format!("{seconds} s a clock"),
+            Costs::Calibrated(_) => "benches/reenact/calibration.json".to_owned(),
+        };
+        let Self { workers, model: Model { link, jitter, .. }, .. } = self;
+        format!("{workers} workers; link {link}; costs: {costs}; jitter {jitter}")
+    }
+}
+
+/// What came of a job.
+pub struct Ran {
+    /// What the algorithm minimizes (or, LDA, maximizes), after each iteration.
+    pub objectives: Vec<f64>,
+    pub reports: Vec<IterationReport>,
+    calibration: Calibration,
+}
+
+impl Ran {
+    /// Returns the seconds up to the end of an iteration, from 1.
+    pub fn seconds(&self, iterations: usize) -> f64 {
+        self.reports[..iterations].iter().map(|report| report.seconds).sum()
+    }
+
+    /// Returns how often each staleness was read.
+    pub fn staleness(&self) -> BTreeMap<i64, u64> {
+        let mut all = BTreeMap::new();
+        self.reports
+            .iter()
+            .flat_map(|report| &report.staleness)
+            .for_each(|(age, n)| *all.entry(*age).or_insert(0) += n);
+        all
+    }
+
+    /// Returns the bytes that a worker sends to masters in the last iteration, and those that it receives from them. Shards that
+    /// rotate count as both.
+    pub fn bytes(&self, workers: usize) -> (f64, f64) {
+        let Some(sent) = self.reports.last().map(|report| report.sent) else { return (0.0, 0.0) };
+        let of_one = |bytes: u64| bytes as f64 / workers as f64;
+        (of_one(sent.changes.bytes + sent.shards.bytes), of_one(sent.fresh.bytes + sent.shards.bytes))
+    }
+
+    /// Returns the virtual seconds, and the iterations, to an objective, between iterations by a line; `None`: not reached.
+    pub fn reaches(&self, target: f64, is_better: fn(f64, f64) -> bool) -> Option<(f64, f64)> {
+        let at = self.objectives.iter().position(|&objective| is_better(objective, target))?;
+        let (end, before) = (self.seconds(at + 1), self.seconds(at));
+        let first = at.checked_sub(1).map(|at| self.objectives[at]);
+        let part = first.map_or(1.0, |first| (target - first) / (self.objectives[at] - first));
+        Some((before + part * (end - before), at as f64 + part))
+    }
+}
+
+/// A job of matrix factorization.
+#[derive(Clone, Copy)]
+pub struct Factorize {
+    pub config: mf::Config,
+    /// Ratings of a clock.
+    pub batch: u64,
+    pub iterations: u64,
+}
+
+impl Factorize {
+    /// One pass in a clock for each unit of work: for what depends on time alone.
+    pub fn clocks(ratings: usize, clocks: usize) -> Self {
+        let config = mf::Config { dims: 1, ..mf::Config::default() };
+        Self { config, batch: (ratings / clocks) as u64, iterations: 1 }
+    }
+
+    /// The sum of squared errors after each iteration, without the regularizer. Ends when it is no number.
+    pub fn run(&self, edges: &GroupedEdges<f32>, shape: &Shape) -> Ran {
+        let Self { config, batch, iterations } = *self;
+        shape.run(|peers| {
+            let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
+            let input = Input { source: edges, edge, capacities: [None, None] };
+            let settings = shape.settings(peers, config.row_dims());
+            let sequence = in_place::sequence(config, batch).expect("a batch of some ratings");
+            let mut engine = Engine::<in_place::Mf>::bipartite(&input, &sequence, (), &settings).expect("a small job");
+            engine.init_left(|user, first| config.init_user(shape.seed, user, first.sync));
+            engine.init_right(|item, first| config.init_item(shape.seed, item, first.sync));
+            let (mut objectives, mut reports) = (Vec::new(), Vec::new());
+            let ran = engine.run(iterations, |report, engine| {
+                let sums = engine.measure(&mf::SquaredErrors(config)).expect("all workers are here");
+                let rmse = mf::Objective::new(sums, config.lambda).rmse;
+                objectives.push(rmse * rmse * edges.num_edges() as f64);
+                reports.push(report.clone());
+                if rmse.is_finite() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            ran.expect("a run that ends");
+            (objectives, reports)
+        })
+    }
+}
+
+/// A job of topic modelling with the dense sampler.
+#[derive(Clone, Copy)]
+pub struct Topics {
+    pub config: lda::Config,
+    pub iterations: u64,
+}
+
+impl Topics {
+    /// The log likelihood after each iteration.
+    pub fn run(&self, edges: &GroupedEdges<u32>, shape: &Shape) -> Ran {
+        let Self { config, iterations } = *self;
+        let tokens = Tokens::count(edges).expect("a corpus in memory");
+        let words = edges.num_vertices(Side::Right);
+        shape.run(|peers| {
+            let is_first = peers.process() == 0;
+            let edge = EdgeInput { len: &edge_len, fill: &fill_edge };
+            let input = Input { source: edges, edge, capacities: [None, None] };
+            let settings = shape.settings(peers, config.num_topics);
+            let sequence = config.dense(&tokens).expect("some clocks");
+            let mut engine =
+                Engine::<Lda<Row<f32>, Row<f32>>>::bipartite(&input, &sequence, config.topics(words), &settings)
+                    .expect("a small job");
+            let (mut objectives, mut reports) = (Vec::new(), Vec::new());
+            let ran = engine.run(iterations, |report, engine| {
+                engine.collect().expect("all workers are here");
+                reports.push(report.clone());
+                if is_first {
+                    let (left, right) = (engine.left(), engine.right());
+                    let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
+                    let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
+                    let global = engine.global();
+                    objectives.push(log_likelihood::<Row<f32>, Row<f32>>(&global, &documents, &words, 1));
+                }
+                ControlFlow::Continue(())
+            });
+            ran.expect("a run that ends");
+            (objectives, reports)
+        })
+    }
+}
+
+/// A job of sparse logistic regression.
+#[derive(Clone, Copy)]
+pub struct Select {
+    pub l1: f64,
+    /// Values of a block of features, which is a clock.
+    pub batch: u64,
+    pub iterations: u64,
+}
+
+impl Select {
+    /// The objective after each iteration.
+    pub fn run(&self, edges: &GroupedEdges<f32>, shape: &Shape) -> Ran {
+        let Self { l1, batch, iterations } = *self;
+        let config = blockpg::Config { l1, l2: 0.0 };
+        let (samples, features) = (edges.num_vertices(Side::Left), edges.num_vertices(Side::Right));
+        shape.run(|peers| {
+            let edge = EdgeInput { len: &|_: &f32| 1, fill: &|value: &f32, items: &mut [f32]| items[0] = *value };
+            let input = Input { source: edges, edge, capacities: [None, None] };
+            let settings = shape.settings(peers, 1);
+            let sequence = blockpg::sequence(batch).expect("blocks of some values");
+            let mut engine =
+                Engine::<BlockPg>::bipartite(&input, &sequence, config.state(), &settings).expect("a small job");
+            engine.init_left(|_, first| {
+                *first.master = Margin::new(0.0, 1.0);
+                *first.sync = first.master.parabola();
+            });
+            engine.init_right(|_, first| *first.master = Region::new(1.0, 1.3));
+            let (mut objectives, mut reports) = (Vec::new(), Vec::new());
+            let ran = engine.run(iterations, |report, engine| {
+                engine.collect().expect("all workers are here");
+                reports.push(report.clone());
+                let (left, right) = (engine.left(), engine.right());
+                let loss: f64 = (0..samples).map(|sample| (-left.master(sample).margin).exp().ln_1p()).sum();
+                let size: f64 = (0..features).map(|feature| right.sync(feature).value.abs()).sum();
+                objectives.push(loss + l1 * size);
+                ControlFlow::Continue(())
+            });
+            ran.expect("a run that ends");
+            (objectives, reports)
+        })
+    }
+}
+
+/// Makes ratings without their mean.
+pub fn ratings(users: usize, items: usize, count: usize) -> GroupedEdges<f32> {
+    GroupedEdges::new(megagrid_benches::inputs::ratings(users, items, count), &[Side::Right])
+}
+
+/// Makes documents of planted topics.
+pub fn corpus(documents: usize, words: usize, topics: usize) -> GroupedEdges<u32> {
+    let settings =
+        CorpusSettings { num_documents: documents, num_words: words, num_topics: topics, ..CorpusSettings::default() };
+    let made = settings.generate().expect("a small corpus");
+    GroupedEdges::new(made.corpus.data.in_degree_order().edges, &[Side::Right])
+}
+
+/// Makes labelled samples, each value times its label.
+pub fn samples(samples: usize, features: usize) -> GroupedEdges<f32> {
+    let settings = ClicksSettings { num_samples: samples, num_features: features, ..ClicksSettings::default() };
+    let made = settings.generate().expect("some samples").samples;
+    let mut edges = made.data.edges;
+    for (value, &sample) in edges.data.iter_mut().zip(&edges.left) {
+        *value *= made.labels[sample as usize];
+    }
+    GroupedEdges::new(edges, &[Side::Right])
+}
+
+/// Where costs are kept, from the root.
+const CALIBRATION: &str = "benches/reenact/calibration.json";
+
+/// What tasks cost, measured once by `cargo reenact calibrate`.
+fn calibration() -> Calibration {
+    let path = crate::root().join(CALIBRATION);
+    let text = std::fs::read_to_string(&path).expect("a calibration, which `cargo reenact calibrate` makes");
+    serde_json::from_str(&text).expect("a file that `cargo reenact calibrate` wrote")
+}
+
+/// Measures what tasks of all jobs cost, and writes it down.
+pub fn calibrate() {
+    let mut stages = BTreeMap::new();
+    for slack in [0, 2] {
+        let shape = Shape { slack, ..Shape::of(Costs::Measured) };
+        let ran = [
+            rows::slack::factorization(16).run(&rows::slack::ratings(), &shape),
+            rows::slack::selection(20).run(&rows::slack::samples(), &shape),
+            rows::work::topics(16).run(&rows::work::documents(), &shape),
+        ];
+        ran.into_iter().for_each(|ran| stages.extend(ran.calibration.stages));
+    }
+    let text = serde_json::to_string_pretty(&Calibration { stages }).expect("numbers");
+    let path = crate::root().join(CALIBRATION);
+    std::fs::write(&path, text + "\n").expect("a directory that can be written to");
+    println!("{} written", path.display());
+}

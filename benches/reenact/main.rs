@@ -1,0 +1,107 @@
+//! Published figures re-enacted on the virtual cluster: real numbers, modelled time.
+//!
+//!     cargo reenact ROW        # 3, 8, 9, 10, 11, 12 or 13; "all"; "calibrate" measures what tasks cost
+//!
+//! Each row prints its figures, link and costs, writes a plot to `docs/reenact/`, and says what of the published shape holds.
+//! A row of which something does not hold ends with exit code 1. Without `--bench` (as `cargo test` runs it) nothing is done.
+
+mod job;
+mod plot;
+mod rows {
+    pub mod bytes;
+    pub mod delays;
+    pub mod disruptions;
+    pub mod essp;
+    pub mod slack;
+    pub mod staleness;
+    pub mod work;
+}
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use plot::Plot;
+
+/// What re-enacting a row came to.
+#[derive(Default)]
+pub struct Findings {
+    plots: Vec<(&'static str, Plot)>,
+    checks: Vec<(String, Option<bool>)>,
+}
+
+impl Findings {
+    /// Says of something published whether it holds here.
+    pub fn check(&mut self, what: impl Into<String>, holds: bool) {
+        self.checks.push((what.into(), Some(holds)));
+    }
+
+    /// Says of something published why it cannot be looked at here.
+    pub fn cannot(&mut self, what: impl Into<String>) {
+        self.checks.push((what.into(), None));
+    }
+
+    /// Adds a plot by the name of its file.
+    pub fn plot(&mut self, name: &'static str, plot: Plot) {
+        self.plots.push((name, plot));
+    }
+}
+
+type Row = (&'static str, &'static str, fn(&mut Findings));
+
+const ROWS: [Row; 7] = [
+    ("3", "TuX2 Figures 10 to 12: slack and mini-batches", rows::slack::run),
+    ("8", "LazyTable Figure 6: delayed workers", rows::delays::run),
+    ("9", "LazyTable Figure 7: disrupted workers", rows::disruptions::run),
+    ("10", "LazyTable Figures 3 and 5: work per clock and slack", rows::work::run),
+    ("11", "LazyTable Table 2: bytes at an equal bound", rows::bytes::run),
+    ("12", "ESSP Figure 2: staleness", rows::staleness::run),
+    ("13", "ESSP Figure 3: ESSP against SSP", rows::essp::run),
+];
+
+/// The repository's root.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if !arguments.iter().any(|argument| argument == "--bench") {
+        return ExitCode::SUCCESS;
+    }
+    let wanted = arguments.iter().find(|argument| !argument.starts_with("--")).map_or("all", String::as_str);
+    if wanted == "calibrate" {
+        job::calibrate();
+        return ExitCode::SUCCESS;
+    }
+    let rows: Vec<&Row> = ROWS.iter().filter(|row| wanted == "all" || row.0 == wanted).collect();
+    if rows.is_empty() {
+        eprintln!("no row {wanted}; expected 3, 8, 9, 10, 11, 12, 13, all or calibrate");
+        return ExitCode::from(2);
+    }
+    let mut failed = false;
+    for (number, title, run) in rows {
+        println!("Row {number}. {title}");
+        let mut findings = Findings::default();
+        run(&mut findings);
+        for (what, holds) in &findings.checks {
+            let verdict = match holds {
+                Some(true) => "PASS",
+                Some(false) => "FAIL",
+                None => "n/a ",
+            };
+            println!("  {verdict}  {what}");
+            failed |= *holds == Some(false);
+        }
+        for (name, plot) in &findings.plots {
+            let directory = root().join("docs/reenact");
+            let written = std::fs::create_dir_all(&directory)
+                .and_then(|()| std::fs::write(directory.join(name).with_extension("svg"), plot.svg()));
+            match written {
+                Ok(()) => println!("  docs/reenact/{name}.svg"),
+                Err(error) => eprintln!("  the plot could not be written: {error}"),
+            }
+        }
+        println!();
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

@@ -1,0 +1,45 @@
+//! LazyTable, Table 2: bytes of a client in an iteration of topic modelling, at an equal bound on staleness. Exact counters.
+
+use megagrid_algorithms::lda::Config;
+
+use crate::Findings;
+use crate::job::{Shape, Topics};
+use crate::plot::Plot;
+
+/// Units of a pass.
+const UNITS: u64 = 64;
+/// Work per clock and slack, each with a bound of 3 units.
+const SETTINGS: [(u64, u64); 3] = [(4, 0), (2, 1), (1, 3)];
+
+pub fn run(findings: &mut Findings) {
+    let edges = super::work::documents();
+    println!("  {}; a unit is 1/{UNITS} of a pass", Shape::clocks(1.0).describe());
+    let mut lines = Vec::new();
+    for (name, lazy) in [("ssp", true), ("essp", false)] {
+        let (mut sent, mut received) = (Vec::new(), Vec::new());
+        for (work, slack) in SETTINGS {
+            let config = Config { alpha: 0.1, clocks: UNITS / work, annealing: 0, ..Config::new(20) };
+            let shape = Shape { slack, lazy, ..Shape::clocks(1.0) };
+            let (to, from) = Topics { config, iterations: 3 }.run(&edges, &shape).bytes(shape.workers);
+            println!("    {name:<5}{{{work},{slack}}}  {:.2} MB sent, {:.2} MB received", 1e-6 * to, 1e-6 * from);
+            sent.push((work as f64, 1e-6 * to));
+            received.push((work as f64, 1e-6 * from));
+        }
+        for (what, points, least) in [("sends", &sent, 1.6), ("receives", &received, 1.4)] {
+            let ratios: Vec<f64> = points.windows(2).map(|pair| pair[1].1 / pair[0].1).collect();
+            let holds = ratios.iter().all(|ratio| (least..=2.0 + 1e-3).contains(ratio));
+            let shown: Vec<_> = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
+            let claim = format!("{name}: a worker {what} {least} to 2 times as much when work per clock is halved");
+            findings.check(format!("{claim}: {}", shown.join(", then ")), holds);
+        }
+        lines.push((format!("{name}, sent"), sent));
+        lines.push((format!("{name}, received"), received));
+    }
+    println!(
+        "    By a worker in a pass. Without slack words travel from worker to worker; with it changes go to masters,"
+    );
+    println!("    and rows come back when they would be too old (ssp) or after every clock (essp).");
+    let title = "Bytes at an equal bound (LazyTable, Table 2)".to_owned();
+    let (x_name, y_name) = ("units of work per clock", "MB of a worker in a pass");
+    findings.plot("row-11-bytes", Plot { title, x_name, y_name, log: false, lines });
+}

@@ -1,0 +1,43 @@
+//! LazyTable, Figure 7: in a tenth of all time slots a machine has half its processor; how much longer an iteration takes, by
+//! the length of slots. An iteration of the paper is a unit of work here, as in row 8.
+
+use megagrid_engine::Injection;
+
+use crate::Findings;
+use crate::job::{Factorize, Shape, ratings};
+use crate::plot::Plot;
+
+const SECONDS: f64 = 4.2;
+const UNITS: usize = 160;
+const WORKERS: usize = 32;
+/// Work per clock and slack: BSP, and A-BSP and SSP of the same bound.
+const SETTINGS: [(u64, u64, &str); 3] = [(1, 0, "BSP {1,0}"), (2, 0, "A-BSP {2,0}"), (1, 1, "SSP {1,1}")];
+const SLOTS: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
+
+pub fn run(findings: &mut Findings) {
+    let edges = ratings(6000, 6, 50 * UNITS);
+    println!("  {}; disrupted with probability 0.1", Shape { workers: WORKERS, ..Shape::clocks(SECONDS) }.describe());
+    let time = |(work, slack, _): (u64, u64, &str), slot: Option<f64>| {
+        let inject = slot.map(|slot_seconds| Injection::Disrupt { probability: 0.1, slot_seconds });
+        let shape = Shape { workers: WORKERS, slack, inject, ..Shape::clocks(SECONDS * work as f64) };
+        Factorize::clocks(50 * UNITS, UNITS / work as usize).run(&edges, &shape).seconds(1) / UNITS as f64
+    };
+    println!("  increase of a unit of work by the length of slots; ideal 5 %");
+    let mut curves = Vec::new();
+    for setting in SETTINGS {
+        let calm = time(setting, None);
+        let points: Vec<_> =
+            SLOTS.iter().map(|&slot| (slot, 100.0 * (time(setting, Some(slot)) / calm - 1.0))).collect();
+        let shown: Vec<_> = points.iter().map(|(slot, more)| format!("{slot} s: {more:.1} %")).collect();
+        println!("    {:<12}{}", setting.2, shown.join("  "));
+        curves.push((setting.2.to_owned(), points));
+    }
+    let less = curves[1].1.iter().zip(&curves[2].1).all(|(bulk, stale)| stale.1 < bulk.1);
+    findings.check("SSP suffers less than A-BSP of the same bound at every length", less);
+    let bulk = curves[0].1.iter().zip(&curves[2].1).all(|(bulk, stale)| stale.1 < bulk.1);
+    findings.check("and less than BSP", bulk);
+    curves.push(("ideal".to_owned(), SLOTS.iter().map(|&slot| (slot, 5.0)).collect()));
+    let title = "Disrupted workers (LazyTable, Figure 7)".to_owned();
+    findings
+        .plot("row-9-disruptions", Plot { title, x_name: "slot, s", y_name: "increase, %", log: false, lines: curves });
+}

@@ -1,0 +1,126 @@
+//! LazyTable, Figures 3 and 5: how much work a clock has, and how many clocks of slack there are. The bound on staleness is
+//! work · (slack + 1) − 1 units. A unit is a part of a pass over the data, since slack acts within one.
+
+use megagrid_algorithms::lda::Config;
+use megagrid_algorithms::mf;
+use megagrid_partition::GroupedEdges;
+
+use crate::Findings;
+use crate::job::{self, Factorize, Ran, Shape, Topics};
+use crate::plot::Plot;
+
+/// Units of a pass.
+const UNITS: u64 = 64;
+const WORKS: [u64; 5] = [1, 2, 4, 8, 16];
+const SLACKS: [u64; 4] = [0, 1, 3, 7];
+
+pub fn documents() -> GroupedEdges<u32> {
+    job::corpus(1500, 1000, 10)
+}
+
+/// Topic modelling in so many clocks a pass.
+pub fn topics(clocks: u64) -> Topics {
+    Topics { config: Config { alpha: 0.1, clocks, annealing: 0, ..Config::new(20) }, iterations: 20 }
+}
+
+fn factorization(clocks: u64) -> Factorize {
+    let config = mf::Config { dims: 16, adaptive: false, step: 0.05, decay: 0.0, ..mf::Config::default() };
+    Factorize { config, batch: 100_000 / clocks, iterations: 12 }
+}
+
+fn shape(slack: u64) -> Shape {
+    let mut shape = Shape { slack, ..Shape::calibrated() };
+    shape.model.jitter = 0.3;
+    shape
+}
+
+/// What is compared of a job.
+struct Grid {
+    /// `[work][slack]`.
+    ran: Vec<Vec<Ran>>,
+    target: f64,
+    is_better: fn(f64, f64) -> bool,
+}
+
+impl Grid {
+    fn of(run: impl Fn(u64, &Shape) -> Ran, target: impl Fn(&Ran) -> f64, is_better: fn(f64, f64) -> bool) -> Self {
+        let ran: Vec<Vec<Ran>> =
+            WORKS.iter().map(|work| SLACKS.iter().map(|&slack| run(UNITS / work, &shape(slack))).collect()).collect();
+        let target = target(&ran[0][0]);
+        Self { ran, target, is_better }
+    }
+
+    fn at(&self, work: usize, slack: usize) -> Option<(f64, f64)> {
+        self.ran[work][slack].reaches(self.target, self.is_better)
+    }
+
+    fn show(&self) {
+        let names: Vec<_> = SLACKS.iter().map(|slack| format!("{:>19}", format!("slack {slack}"))).collect();
+        println!("    units{}", names.concat());
+        for (at, work) in WORKS.iter().enumerate() {
+            let shown = (0..SLACKS.len()).map(|slack| match self.at(at, slack) {
+                Some((seconds, passes)) => format!("{:>19}", format!("{:.0} ms ({passes:.1})", 1e3 * seconds)),
+                None => format!("{:>19}", "never"),
+            });
+            println!("    {work:>5}{}", shown.collect::<String>());
+        }
+    }
+
+    /// Says what the paper does of a job.
+    fn check(&self, name: &str, findings: &mut Findings) {
+        let all = (0..WORKS.len()).flat_map(|work| (0..SLACKS.len()).map(move |slack| (work, slack)));
+        let known = all.filter_map(|(work, slack)| Some((work, slack, self.at(work, slack)?.0)));
+        let best = known.min_by(|a, b| a.2.total_cmp(&b.2));
+        let interior = best.is_some_and(|(work, slack, _)| {
+            work > 0 && work + 1 < WORKS.len() && slack > 0 && slack + 1 < SLACKS.len()
+        });
+        let at = best.map_or("none".to_owned(), |(work, slack, _)| format!("{{{},{}}}", WORKS[work], SLACKS[slack]));
+        findings.check(format!("{name}: the best {{work, slack}}, {at}, is inside of the grid"), interior);
+        // {4,0}, {2,1}, {1,3}: a bound of 3 units each.
+        let equal = [self.at(2, 0), self.at(1, 1), self.at(0, 2)];
+        let passes: Vec<f64> = equal.iter().flatten().map(|time| time.1).collect();
+        let spread = passes.iter().copied().fold(0.0, f64::max) / passes.iter().copied().fold(f64::INFINITY, f64::min);
+        findings.check(
+            format!(
+                "{name}: at an equal bound of 3 units passes differ by no more than 10 %: {:.0} %",
+                100.0 * (spread - 1.0)
+            ),
+            equal.iter().all(Option::is_some) && spread <= 1.1,
+        );
+        let time = |at: usize| equal[at].map_or(f64::INFINITY, |time| time.0);
+        let shown: Vec<_> = (0..3).map(|at| format!("{:.0}", 1e3 * time(at))).collect();
+        findings.check(
+            format!("{name}: of {{4,0}}, {{2,1}} and {{1,3}}, {} ms, the second is best", shown.join(", ")),
+            time(1) <= time(0) && time(1) <= time(2),
+        );
+    }
+
+    fn plot(&self, title: String) -> Plot {
+        let line = |slack: usize| {
+            let points =
+                (0..WORKS.len()).map(|work| (WORKS[work] as f64, self.at(work, slack).map_or(f64::NAN, |time| time.0)));
+            (format!("slack {}", SLACKS[slack]), points.collect())
+        };
+        let lines = (0..SLACKS.len()).map(line).collect();
+        Plot { title, x_name: "units of work per clock", y_name: "virtual seconds to the target", log: true, lines }
+    }
+}
+
+pub fn run(findings: &mut Findings) {
+    println!("  {}; ssp; a unit is 1/{UNITS} of a pass", shape(0).describe());
+    let edges = documents();
+    let last = |ran: &Ran| *ran.objectives.last().unwrap_or(&f64::NAN);
+    let grid = Grid::of(|clocks, shape| topics(clocks).run(&edges, shape), |ran| 1.002 * last(ran), |a, b| a >= b);
+    println!("  LDA, virtual time (passes) to a log likelihood of {:.4e}", grid.target);
+    grid.show();
+    grid.check("LDA", findings);
+    findings.plot("row-10-lda", grid.plot("LDA: work per clock and slack (LazyTable, Figure 3)".to_owned()));
+    let edges = super::slack::ratings();
+    let grid =
+        Grid::of(|clocks, shape| factorization(clocks).run(&edges, shape), |ran| 1.05 * last(ran), |a, b| a <= b);
+    println!("  MF, virtual time (passes) to a squared error of {:.0}", grid.target);
+    grid.show();
+    grid.check("MF", findings);
+    findings.plot("row-10-mf", grid.plot("MF: work per clock and slack (LazyTable, Figure 3)".to_owned()));
+    findings.cannot("PageRank: the engine settles all scores at once, and takes a work per clock of 1 alone");
+}
