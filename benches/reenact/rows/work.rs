@@ -24,7 +24,7 @@ pub fn topics(clocks: u64) -> Topics {
 }
 
 fn factorization(clocks: u64) -> Factorize {
-    let config = mf::Config { dims: 16, adaptive: false, step: 0.05, decay: 0.0, ..mf::Config::default() };
+    let config = mf::Config { dims: 16, adaptive: false, step: 0.02, decay: 0.0, ..mf::Config::default() };
     Factorize { config, batch: 100_000 / clocks, iterations: 12 }
 }
 
@@ -91,7 +91,7 @@ impl Grid {
         let shown: Vec<_> = (0..3).map(|at| format!("{:.0}", 1e3 * time(at))).collect();
         findings.check(
             format!("{name}: of {{4,0}}, {{2,1}} and {{1,3}}, {} ms, the second is best", shown.join(", ")),
-            time(1) <= time(0) && time(1) <= time(2),
+            equal.iter().all(Option::is_some) && time(1) <= time(0) && time(1) <= time(2),
         );
     }
 
@@ -110,14 +110,13 @@ pub fn run(findings: &mut Findings) {
     println!("  {}; ssp; a unit is 1/{UNITS} of a pass", shape(0).describe());
     let edges = documents();
     let last = |ran: &Ran| *ran.objectives.last().unwrap_or(&f64::NAN);
-    let grid = Grid::of(|clocks, shape| topics(clocks).run(&edges, shape), |ran| 1.002 * last(ran), |a, b| a >= b);
+    let grid = Grid::of(|clocks, shape| topics(clocks).run(&edges, shape), |ran| 1.01 * last(ran), |a, b| a >= b);
     println!("  LDA, virtual time (passes) to a log likelihood of {:.4e}", grid.target);
     grid.show();
     grid.check("LDA", findings);
     findings.plot("row-10-lda", grid.plot("LDA: work per clock and slack (LazyTable, Figure 3)".to_owned()));
     let edges = super::slack::ratings();
-    let grid =
-        Grid::of(|clocks, shape| factorization(clocks).run(&edges, shape), |ran| 1.05 * last(ran), |a, b| a <= b);
+    let grid = Grid::of(|clocks, shape| factorization(clocks).run(&edges, shape), |ran| 1.2 * last(ran), |a, b| a <= b);
     println!("  MF, virtual time (passes) to a squared error of {:.0}", grid.target);
     grid.show();
     grid.check("MF", findings);
