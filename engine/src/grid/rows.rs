@@ -62,6 +62,15 @@ impl<S: Store> Array<S> {
         }
     }
 
+    /// Tells whether nothing lies between the items of rows of `dims` items.
+    fn has_no_gaps(&self, dims: usize) -> bool {
+        match S::SHAPE {
+            Shape::Value => true,
+            Shape::Row => self.stride == dims,
+            Shape::Nothing | Shape::Counts => false,
+        }
+    }
+
     /// Returns where the items of `row` lie among those of rows that begin with `first`.
     #[inline(always)]
     fn span(&self, first: usize, row: usize) -> Range<usize> {
@@ -88,6 +97,16 @@ impl<S: Store> RoleMut<'_, S> {
         &mut self.items[self.array.span(self.first, row)]
     }
 
+    /// Returns the first row.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// Returns the items of all rows, of `dims` items each, where nothing lies between them.
+    pub fn side_by_side(&mut self, dims: usize) -> Option<&mut [S::Item]> {
+        self.array.has_no_gaps(dims).then_some(&mut *self.items)
+    }
+
     fn rows(&mut self) -> RowsMut<'_, S> {
         RowsMut { rest: &mut self.items, stride: self.array.stride, offsets: &self.array.offsets }
     }
@@ -101,6 +120,16 @@ pub struct Role<'h, S: Store> {
 }
 
 impl<S: Store> Role<'_, S> {
+    /// Returns the first row.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// Returns the items of all rows, of `dims` items each, where nothing lies between them.
+    pub fn side_by_side(&self, dims: usize) -> Option<&[S::Item]> {
+        self.array.has_no_gaps(dims).then_some(&*self.items)
+    }
+
     /// Returns the items of a row.
     #[inline(always)]
     pub fn items(&self, row: usize) -> &[S::Item] {

@@ -59,21 +59,19 @@ pub fn row_bytes<S: Store>(dims: usize) -> Option<usize> {
     Some(items * size_of::<S::Item>())
 }
 
-/// Appends rows of a role.
-fn put_role<S: Store>(
-    role: &Role<'_, S>,
-    rows: impl Iterator<Item = usize>,
-    count: usize,
-    dims: usize,
-    out: &mut Vec<u8>,
-) {
-    if S::SHAPE == Shape::Value {
+/// Appends rows of a role, in one go where they lie side by side.
+fn put_role<S: Store>(role: &Role<'_, S>, pick: &Pick, dims: usize, out: &mut Vec<u8>) {
+    if let (Pick::All(_), Some(items)) = (pick, role.side_by_side(dims)) {
+        out.extend_from_slice(cast_slice(items));
+    } else if S::SHAPE == Shape::Value {
         let begin = out.len();
-        out.resize(begin + count * size_of::<S::Item>(), 0);
+        out.resize(begin + pick.len() * size_of::<S::Item>(), 0);
         let places = out[begin..].chunks_exact_mut(size_of::<S::Item>());
-        places.zip(rows).for_each(|(place, row)| place.copy_from_slice(bytes_of(&role.items(row)[0])));
+        places
+            .zip(pick.rows(role.first()))
+            .for_each(|(place, row)| place.copy_from_slice(bytes_of(&role.items(row)[0])));
     } else {
-        rows.for_each(|row| put::<S>(role.items(row), dims, out));
+        pick.rows(role.first()).for_each(|row| put::<S>(role.items(row), dims, out));
     }
 }
 
@@ -113,20 +111,19 @@ fn take<S: Store>(items: &mut [S::Item], dims: usize, from: &mut &[u8]) -> Resul
     Ok(())
 }
 
-/// Reads rows of a role.
-fn take_role<S: Store>(
-    role: &mut RoleMut<'_, S>,
-    mut rows: impl Iterator<Item = usize>,
-    count: usize,
-    dims: usize,
-    from: &mut &[u8],
-) -> Result<(), Malformed> {
-    if S::SHAPE != Shape::Value {
-        return rows.try_for_each(|row| take::<S>(role.items(row), dims, from));
+/// Reads rows of a role, in one go where they lie side by side.
+fn take_role<S: Store>(role: &mut RoleMut<'_, S>, pick: &Pick, dims: usize, from: &mut &[u8]) -> Result<(), Malformed> {
+    let mut rows = pick.rows(role.first());
+    if let (Pick::All(_), Some(items)) = (pick, role.side_by_side(dims)) {
+        let bytes = from.split_off(..size_of_val(items)).ok_or(Malformed)?;
+        cast_slice_mut(items).copy_from_slice(bytes);
+    } else if S::SHAPE == Shape::Value {
+        let bytes = from.split_off(..pick.len() * size_of::<S::Item>()).ok_or(Malformed)?;
+        let values = bytes.chunks_exact(size_of::<S::Item>());
+        values.zip(rows).for_each(|(value, row)| bytes_of_mut(&mut role.items(row)[0]).copy_from_slice(value));
+    } else {
+        rows.try_for_each(|row| take::<S>(role.items(row), dims, from))?;
     }
-    let bytes = from.split_off(..count * size_of::<S::Item>()).ok_or(Malformed)?;
-    let values = bytes.chunks_exact(size_of::<S::Item>());
-    values.zip(rows).for_each(|(value, row)| bytes_of_mut(&mut role.items(row)[0]).copy_from_slice(value));
     Ok(())
 }
 
@@ -138,7 +135,7 @@ fn take_number(from: &mut &[u8]) -> Result<usize, Malformed> {
 /// Writes the synced data of rows.
 pub fn pack_sync<V: Vertex>(rows: &SharedRows<'_, V>, pick: &Pick, dims: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(pick.len() * row_bytes::<V::Sync>(dims).unwrap_or(0));
-    put_role(&rows.sync, pick.rows(rows.rows.start), pick.len(), dims, &mut out);
+    put_role(&rows.sync, pick, dims, &mut out);
     out
 }
 
@@ -150,7 +147,7 @@ pub fn unpack_sync<V: Vertex>(
     mut from: &[u8],
 ) -> Result<(), Malformed> {
     if V::Mirror::SHAPE == Shape::Nothing {
-        take_role(&mut rows.sync, pick.rows(rows.rows.start), pick.len(), dims, &mut from)?;
+        take_role(&mut rows.sync, pick, dims, &mut from)?;
         return ended(from);
     }
     let mut old = Vec::new();
@@ -167,11 +164,11 @@ pub fn unpack_sync<V: Vertex>(
 /// Writes all that is in rows that move: synced and mirror data, and with `master` the master's.
 pub fn pack_whole<V: Vertex>(rows: &SharedRows<'_, V>, dims: usize, master: bool) -> Vec<u8> {
     let mut out = Vec::new();
-    let count = rows.rows.len();
-    put_role(&rows.sync, rows.rows.clone(), count, dims, &mut out);
-    put_role(&rows.mirror, rows.rows.clone(), count, dims, &mut out);
+    let all = Pick::All(rows.rows.len());
+    put_role(&rows.sync, &all, dims, &mut out);
+    put_role(&rows.mirror, &all, dims, &mut out);
     if master {
-        put_role(&rows.master, rows.rows.clone(), count, dims, &mut out);
+        put_role(&rows.master, &all, dims, &mut out);
     }
     out
 }
@@ -183,11 +180,11 @@ pub fn unpack_whole<V: Vertex>(
     master: bool,
     mut from: &[u8],
 ) -> Result<(), Malformed> {
-    let (all, count) = (rows.rows.clone(), rows.rows.len());
-    take_role(&mut rows.sync, all.clone(), count, dims, &mut from)?;
-    take_role(&mut rows.mirror, all.clone(), count, dims, &mut from)?;
+    let all = Pick::All(rows.rows.len());
+    take_role(&mut rows.sync, &all, dims, &mut from)?;
+    take_role(&mut rows.mirror, &all, dims, &mut from)?;
     if master {
-        take_role(&mut rows.master, all, count, dims, &mut from)?;
+        take_role(&mut rows.master, &all, dims, &mut from)?;
     }
     ended(from)
 }
