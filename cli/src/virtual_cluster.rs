@@ -31,8 +31,9 @@ pub struct Options {
     /// How much costs vary from clock to clock: their standard deviation, as a part of them.
     #[arg(long, value_name = "X", default_value_t = 0.0, requires = "virtual_workers")]
     pub jitter: f64,
-    /// Disturb workers: delay:SECONDS[,TURNS] or disrupt:PROBABILITY,SECONDS. With delay a worker sleeps before a clock,
-    /// each in turn, TURNS of them in a clock [1]; with disrupt it has half its processor in some of the slots of that length.
+    /// Disturb workers: delay:SECONDS or delay:SECONDS,TURNS, or disrupt:PROBABILITY,SECONDS. With delay a worker sleeps
+    /// before a clock, each in turn, TURNS of them in a clock (1 unless said); with disrupt it has half its processor in
+    /// some of the slots of that length.
     #[arg(long, value_name = "KIND:…")]
     pub inject: Option<Injection>,
 }

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | timely's channels move parcels, which tell how far their senders are | `conductor.rs`: a queue of events by time |
 //! | sockets | `network.rs`: a link for each worker, with a bandwidth each way, and a latency between any two |
-//! | the wall clock | [`VirtualTime`]: moved on by what tasks and messages cost |
+//! | the wall clock | `VirtualTime`: moved on by what tasks and messages cost |
 //! | the control connections' collectives | `peers.rs`: threads of this process that meet; no time passes |
 //!
 //! Messages are served when they arrive, or when the task that a worker is at ends, as in earnest. What a worker tells of

@@ -365,7 +365,7 @@ impl<'h, V: Vertex> OwnedRows<'h, V> {
         self.each_row_in_parts()
     }
 
-    /// Returns every row's roles, in row order, with partial deltas that [`EachRow::reduce_row`] reduces.
+    /// Returns every row's roles, in row order, with partial deltas that are reduced for each row by itself.
     pub fn each_row_in_parts(&mut self) -> EachRow<'_, 'h, V> {
         let (delta, partials) = self.deltas.split_at_mut(1);
         EachRow {
