@@ -32,7 +32,7 @@ pub struct Options {
 /// The options that a run was begun with, beside its checkpoints.
 const OPTIONS: &str = "options.json";
 /// Options that a run cannot go on with if they change. The engine knows the graph and the shape of the data itself.
-const FIXED: [&str; 26] = [
+const FIXED: [&str; 27] = [
     "damping",
     "restart",
     "dims",
@@ -55,6 +55,7 @@ const FIXED: [&str; 26] = [
     "sample_weights",
     "warm_start",
     "topics",
+    "extra_topics",
     "alpha",
     "beta",
     "prior",

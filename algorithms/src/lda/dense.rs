@@ -10,7 +10,7 @@ use megagrid_stages::simd::{RowKernel, Vector, row_kernel};
 use megagrid_stages::{BatchSize, Error, Exchange, Row, Sequence, Stages, Update, UpdateView};
 
 use super::program::{
-    Cx, Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker, first_topic, refresh_interval, without_one,
+    Cx, Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker, first_topic, growth_without_one, refresh_interval,
 };
 use super::{Config, Tokens as Corpus};
 
@@ -77,7 +77,8 @@ impl RowKernel for Tokens<'_> {
             if old != UNASSIGNED {
                 let (n_d, n_w) = (document[at] + global.alpha[at], word[at] + global.smoothing);
                 let inverse = worker.inverse[at];
-                let by = (n_d - 1.0) * (n_w - 1.0) * without_one(inverse) - n_d * n_w * inverse;
+                let without = (n_d - 1.0) * (n_w - 1.0) * growth_without_one(inverse);
+                let by = (without - n_d * n_w) * inverse;
                 change = Change { at, by };
             }
             let uniform = worker.uniform();

@@ -35,14 +35,14 @@ pub fn ln_gamma(x: f64) -> f64 {
 }
 
 /// `lgamma(n + prior) - lgamma(prior)`, tabulated for small n.
-struct RisingLogs {
+pub(super) struct RisingLogs {
     prior: f64,
     at_prior: f64,
     table: Vec<f64>,
 }
 
 impl RisingLogs {
-    fn new(prior: f64, entries: usize) -> Self {
+    pub(super) fn new(prior: f64, entries: usize) -> Self {
         let mut sum = 0.0;
         let mut next = |n: usize| {
             let before = sum;
@@ -53,12 +53,12 @@ impl RisingLogs {
     }
 
     #[inline]
-    fn of(&self, n: u64) -> f64 {
+    pub(super) fn of(&self, n: u64) -> f64 {
         self.table.get(n as usize).copied().unwrap_or_else(|| ln_gamma(n as f64 + self.prior) - self.at_prior)
     }
 }
 
-const TABLE: usize = 4096;
+pub(super) const TABLE: usize = 4096;
 
 /// Returns the joint log likelihood of all tokens with a topic. Runs on `threads` threads; the sum is the same on any number.
 ///
@@ -76,10 +76,13 @@ where
 {
     let num_topics = topics.num_topics();
     let alpha: Vec<f64> = topics.alpha[..num_topics].iter().map(|&alpha| f64::from(alpha)).collect();
-    let symmetric = alpha.windows(2).all(|pair| pair[0] == pair[1]);
+    // Topics that were given up have weight 0 and, but for rounding, no tokens.
+    let mut kept = alpha.iter().copied().filter(|&alpha| alpha > 0.0);
+    let first = kept.next().unwrap_or(1.0);
+    let symmetric = kept.all(|alpha| alpha == first);
     let entries = if symmetric { TABLE } else { 64 };
-    let of_topic: Vec<_> =
-        alpha.iter().take(if symmetric { 1 } else { num_topics }).map(|&a| RisingLogs::new(a, entries)).collect();
+    let table = |alpha: f64| RisingLogs::new(if alpha > 0.0 { alpha } else { first }, entries);
+    let of_topic: Vec<_> = if symmetric { vec![table(first)] } else { alpha.iter().copied().map(table).collect() };
     let of_document = RisingLogs::new(alpha.iter().sum(), TABLE);
     let document = |id: usize| {
         let (mut sum, mut tokens) = (0.0, 0);

@@ -235,6 +235,6 @@ pub fn sequence(config: &Config) -> Result<Sequence<Mh, impl Stages<Mh> + use<>>
         .incident_right(Words { uniform_share: config.uniform_share })
         .global_sync(MergeTotals)
         .incident_left(Documents { fits: config.prior != Prior::Fixed })
-        .global_sync(MergeDocuments(config.fit()))
+        .global_sync(MergeDocuments(FitPrior { annealing: 0, ..config.fit() }))
         .build()
 }

@@ -18,9 +18,8 @@
 //! looked at every few thousand tokens, so that it may be out of date by what other workers do within a clock.
 //!
 //! First topics: the first iteration draws most tokens' topics given the tokens placed before (for `mh` those of the word alone), the others' uniformly
-//! ([`Config::uniform_share`]). A chain may stay with two true topics in one of its own and another in halves; a few topics more
-//! than are expected make that rare, and change the others little. The first iterations draw with a larger beta
-//! ([`Config::annealing`]).
+//! ([`Config::uniform_share`]). The first iterations draw with a larger beta ([`Config::annealing`]). A chain may stay with two
+//! true topics in one of its own and another in halves; a few topics more than are wanted make that rare, and [`merge_topics`] gives them up.
 //!
 //! Input: how often words occur in documents. Memory, beside 2 bytes a token (4 for `mh`) and 8 an edge: see [`Sampler`]. Not for: texts of a
 //! few words, whose mixtures are as good as the prior.
@@ -32,6 +31,7 @@ pub mod counts;
 pub mod dense;
 mod fold_in;
 mod likelihood;
+mod merge;
 pub mod mh;
 mod model;
 mod prior;
@@ -43,6 +43,7 @@ use megagrid_stages::Item;
 pub use config::{Config, DEFAULT_CLOCKS, DEFAULT_UNIFORM_SHARE, DENSE_UP_TO, Sampler, Tokens, default_annealing};
 pub use fold_in::FoldIn;
 pub use likelihood::{Vertices, ln_gamma, log_likelihood};
+pub use merge::{MERGE_UP_TO, merge_topics};
 pub use model::{Model, SparseCounts};
 pub use prior::{FitPrior, Prior};
 pub use program::{Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker};

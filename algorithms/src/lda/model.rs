@@ -27,15 +27,17 @@ pub struct SparseCounts {
 }
 
 impl SparseCounts {
-    /// Copies the counts of vertices.
-    pub fn new<'v, S: TopicCounts>(
-        num_topics: usize,
+    /// Copies the counts of vertices; `numbers` says what number each topic gets, if any, `[num_topics]`.
+    fn new<'v, S: TopicCounts>(
+        numbers: &[Option<u16>],
         vertices: &Vertices<impl Fn(usize) -> <S as Store>::Ref<'v>>,
     ) -> Self {
         let mut counts = Self { offsets: vec![0], entries: Vec::new() };
         for id in 0..vertices.len {
             let begin = counts.entries.len();
-            S::each((vertices.counts)(id), num_topics, |topic, count| counts.entries.push((topic as u16, count)));
+            S::each((vertices.counts)(id), numbers.len(), |topic, count| {
+                counts.entries.extend(numbers[topic].map(|number| (number, count)));
+            });
             counts.entries[begin..].sort_unstable_by_key(|entry| entry.0);
             counts.offsets.push(counts.entries.len());
         }
@@ -62,17 +64,20 @@ impl SparseCounts {
 }
 
 impl Model {
-    /// Takes the model out of vertices.
+    /// Takes the model out of vertices, without the topics that were given up.
     pub fn new<'v, D: TopicCounts, W: TopicCounts>(
         topics: &Topics,
         documents: &Vertices<impl Fn(usize) -> <D as Store>::Ref<'v>>,
         words: &Vertices<impl Fn(usize) -> <W as Store>::Ref<'v>>,
     ) -> Self {
-        let num_topics = topics.num_topics();
+        let kept: Vec<usize> = (0..topics.num_topics()).filter(|&topic| topics.is_kept(topic)).collect();
+        // Of those that were given up rounding may have drawn one token in millions, which is left out.
+        let mut numbers = vec![None; topics.num_topics()];
+        kept.iter().zip(0..).for_each(|(&topic, number)| numbers[topic] = Some(number));
         Self {
-            topics: topics.clone(),
-            words: SparseCounts::new::<W>(num_topics, words),
-            documents: SparseCounts::new::<D>(num_topics, documents),
+            topics: topics.only(&kept),
+            words: SparseCounts::new::<W>(&numbers, words),
+            documents: SparseCounts::new::<D>(&numbers, documents),
         }
     }
 

@@ -65,7 +65,8 @@ impl Combine for Histogram {
     }
 }
 
-/// Ends an iteration: fits the document prior where that is due, and lowers the word prior that topics are drawn with.
+/// Ends an iteration: lowers the word prior that topics are drawn with, and fits the document prior where that is due: not
+/// while the word prior falls, for documents have more topics then than they keep.
 pub struct FitPrior {
     /// How.
     pub prior: Prior,
@@ -109,7 +110,8 @@ impl FitPrior {
     pub(super) fn end_iteration(&self, histogram: &Histogram, global: &mut Topics) {
         global.iterations += 1;
         global.smoothing = smoothing(global.beta, global.iterations, self.annealing);
-        if self.prior != Prior::Fixed && global.iterations.is_multiple_of(self.every) {
+        let is_due = global.iterations >= self.annealing && global.iterations.is_multiple_of(self.every);
+        if self.prior != Prior::Fixed && is_due {
             fit(histogram, self.prior, global);
         }
     }
@@ -122,28 +124,29 @@ const LEAST: f64 = 1e-5;
 
 /// alpha_k <- alpha_k (sum_d psi(n_dk + alpha_k) - psi(alpha_k)) / (sum_d psi(n_d + A) - psi(A)), A the sum of all alpha.
 fn fit(histogram: &Histogram, prior: Prior, global: &mut Topics) {
-    let num_topics = global.num_topics();
-    let mut alpha: Vec<f64> = global.alpha[..num_topics].iter().map(|&alpha| f64::from(alpha)).collect();
+    // Topics that were given up stay so.
+    let kept: Vec<usize> = (0..global.num_topics()).filter(|&topic| global.is_kept(topic)).collect();
+    let mut alpha: Vec<f64> = kept.iter().map(|&topic| f64::from(global.alpha[topic])).collect();
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     if prior == Prior::Symmetric {
-        let mean = alpha.iter().sum::<f64>() / num_topics as f64;
+        let mean = mean(&alpha);
         alpha.fill(mean);
     }
     for _ in 0..STEPS {
-        let sum: f64 = alpha.iter().sum();
-        let lengths = digamma_differences(&histogram.lengths, sum);
+        let lengths = digamma_differences(&histogram.lengths, alpha.iter().sum());
         if lengths <= 0.0 {
             return;
         }
-        let gains: Vec<f64> = (0..num_topics)
-            .map(|topic| digamma_differences(histogram.topics.get(topic).map_or(&[], Vec::as_slice), alpha[topic]))
-            .collect();
-        let mean = gains.iter().sum::<f64>() / num_topics as f64;
-        for (alpha, gain) in alpha.iter_mut().zip(gains) {
-            let gain = if prior == Prior::Symmetric { mean } else { gain };
-            *alpha = (*alpha * gain / lengths).max(LEAST);
+        let counts = |topic: usize| histogram.topics.get(topic).map_or(&[][..], Vec::as_slice);
+        let mut gains: Vec<f64> =
+            kept.iter().zip(&alpha).map(|(&topic, &alpha)| digamma_differences(counts(topic), alpha)).collect();
+        if prior == Prior::Symmetric {
+            let mean = mean(&gains);
+            gains.fill(mean);
         }
+        alpha.iter_mut().zip(gains).for_each(|(alpha, gain)| *alpha = (*alpha * gain / lengths).max(LEAST));
     }
-    global.alpha.iter_mut().zip(alpha).for_each(|(kept, fitted)| *kept = fitted as f32);
+    kept.into_iter().zip(alpha).for_each(|(topic, fitted)| global.alpha[topic] = fitted as f32);
 }
 
 /// Sums `psi(n + alpha) - psi(alpha) = 1/alpha + 1/(alpha + 1) + ... + 1/(alpha + n - 1)` over a histogram of `n`.

@@ -48,7 +48,8 @@ pub const UNASSIGNED: u16 = u16::MAX;
 pub struct Topics {
     /// Tokens of each topic, `[num_topics]`.
     pub totals: Vec<i64>,
-    /// Prior weight of each topic in a document, `[num_topics]`, padded with zeros to the width of a row.
+    /// Prior weight of each topic in a document, `[num_topics]`, padded with zeros to the width of a row; 0 for a topic that
+    /// was given up, of which no token is drawn.
     pub alpha: Vec<f32>,
     /// Prior weight of each word in a topic.
     pub beta: f32,
@@ -69,10 +70,34 @@ impl Topics {
         Self { totals: vec![0; alpha.len()], alpha: padded, beta, smoothing: beta, iterations: 0, num_words }
     }
 
-    /// Returns the number of topics K.
+    /// Returns the number of topics K, with those that were given up.
     #[must_use]
     pub fn num_topics(&self) -> usize {
         self.totals.len()
+    }
+
+    /// Tells whether a topic was not given up by [`merge_topics`](super::merge_topics).
+    #[must_use]
+    pub fn is_kept(&self, topic: usize) -> bool {
+        self.alpha[topic] > 0.0
+    }
+
+    /// Returns these topics alone, in this order.
+    pub(super) fn only(&self, topics: &[usize]) -> Self {
+        let alpha: Vec<f32> = topics.iter().map(|&topic| self.alpha[topic]).collect();
+        let totals = topics.iter().map(|&topic| self.totals[topic]).collect();
+        Self {
+            totals,
+            smoothing: self.smoothing,
+            iterations: self.iterations,
+            ..Self::new(&alpha, self.beta, self.num_words)
+        }
+    }
+
+    /// Returns the number of topics that were not given up.
+    #[must_use]
+    pub fn num_kept(&self) -> usize {
+        (0..self.num_topics()).filter(|&topic| self.is_kept(topic)).count()
     }
 }
 
@@ -81,7 +106,7 @@ impl Topics {
 pub struct Worker {
     /// What this worker added to the topic totals since the last GlobalSync.
     pub(super) changes: Vec<i64>,
-    /// `1 / (n_k + V beta)` for each topic, as of the last refresh, and 0 for padding.
+    /// `1 / (n_k + V beta)` for each topic, as of the last refresh, and 0 for padding and topics that were given up.
     #[serde(skip)]
     pub(super) inverse: Vec<f32>,
     /// Tokens until the next refresh.
@@ -135,9 +160,10 @@ impl Worker {
         self.inverse.resize(width, 0.0);
         self.sums.resize(width / 16, [0.0; 16]);
         let prior = global.num_words as f32 * global.smoothing;
-        for ((inverse, total), change) in self.inverse.iter_mut().zip(&global.totals).zip(&self.changes) {
+        let seen = global.totals.iter().zip(&self.changes).zip(&global.alpha);
+        for (inverse, ((total, change), &alpha)) in self.inverse.iter_mut().zip(seen) {
             // With slack a worker may have removed tokens that it does not see in the totals yet.
-            *inverse = 1.0 / ((total + change).max(0) as f32 + prior);
+            *inverse = if alpha > 0.0 { 1.0 / ((total + change).max(0) as f32 + prior) } else { 0.0 };
         }
     }
 
@@ -165,11 +191,11 @@ impl Worker {
     }
 }
 
-/// Returns the factor `1 / (n - 1 + V beta)` of a topic without one of its tokens, from `1 / (n + V beta)`.
+/// Returns the factor that `1 / (n + V beta)` grows by where a topic is without one of its tokens.
 #[inline(always)]
-pub(super) fn without_one(inverse: f32) -> f32 {
+pub(super) fn growth_without_one(inverse: f32) -> f32 {
     // A total out of date may be without the token already.
-    if inverse < 1.0 { inverse / (1.0 - inverse) } else { inverse }
+    if inverse < 1.0 { 1.0 / (1.0 - inverse) } else { 1.0 }
 }
 
 /// Adds the workers' changes to the topic totals.

@@ -27,7 +27,7 @@ use megagrid_stages::{
 
 use super::counts::{Packed, Table, has_all_topics, topic_bits};
 use super::program::{
-    Cx, Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker, first_topic, refresh_interval, without_one,
+    Cx, Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker, first_topic, growth_without_one, refresh_interval,
 };
 use super::{Config, Tokens as Corpus};
 
@@ -226,7 +226,7 @@ impl Sample {
             let topic = usize::from(old);
             let (count, phi, inverse) = ((document[at] >> bits) as f32, scratch.phi[topic], worker.inverse[topic]);
             // phi without the token, exactly: (n_wk - 1 + beta) / (n_k - 1 + V beta).
-            let without = (phi - inverse) / inverse * without_one(inverse);
+            let without = (phi - inverse) * growth_without_one(inverse);
             change = Change { at, by: (count - 1.0) * without - count * phi };
             (phi_change, alpha) = (without - phi, global.alpha[topic]);
         }

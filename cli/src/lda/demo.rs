@@ -40,7 +40,8 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
     ))?;
     let options = Options {
         topics: planted.num_topics,
-        alpha: Alpha { weight: planted.alpha, shared: false },
+        extra_topics: planted.num_topics / 2,
+        alpha: Some(Alpha { weight: planted.alpha, shared: false }),
         beta: planted.beta as f32,
         prior: PriorChoice::Fixed,
         optimize_every: 1,

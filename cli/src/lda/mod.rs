@@ -67,7 +67,9 @@ impl fmt::Display for Alpha {
 }
 
 impl Alpha {
-    const DEFAULT: Self = Self { weight: 50.0, shared: true };
+    /// The usual weight where it stays as given (Griffiths and Steyvers 2004), and one to be fitted.
+    const FIXED: Self = Self { weight: 50.0, shared: true };
+    const FITTED: Self = Self { weight: 5.0, shared: true };
 
     fn of_topic(self, num_topics: usize) -> f64 {
         if self.shared { self.weight / num_topics as f64 } else { self.weight }
@@ -125,21 +127,26 @@ pub struct Options {
     /// Topics (K), 1 to 65535.
     #[arg(short = 'k', long, default_value_t = DEFAULT_TOPICS, value_name = "K", allow_negative_numbers = true)]
     pub topics: usize,
-    /// Prior weight of each topic in a document: a number, or a sum that all topics share, as 50/K.
-    #[arg(long, default_value_t = Alpha::DEFAULT, allow_hyphen_values = true)]
-    pub alpha: Alpha,
+    /// Begin with N topics more, and give up as many after half of the iterations: those that are one with another at the
+    /// least loss of likelihood. With half as many more, few topics stay merged that documents tell apart. Not for mh.
+    #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true)]
+    pub extra_topics: usize,
+    /// Prior weight of each topic in a document, the first where it is fitted: a number, or a sum that all topics share,
+    /// as 50/K [default: 5/K, with --prior fixed 50/K].
+    #[arg(long, allow_hyphen_values = true)]
+    pub alpha: Option<Alpha>,
     /// Prior weight of each word in a topic.
     #[arg(long, default_value_t = Config::new(DEFAULT_TOPICS).beta, allow_negative_numbers = true)]
     pub beta: f32,
-    /// Whether alpha is fitted to the documents, each iteration, from --alpha on. A fixed 50/K spreads short documents over
-    /// more topics than they have.
+    /// Whether alpha is fitted to the documents, each iteration once --annealing has ended. A fixed 50/K spreads short
+    /// documents over more topics than they have.
     #[arg(long, value_enum, default_value = "symmetric")]
     pub prior: PriorChoice,
     /// Fit alpha after every N-th iteration alone.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub optimize_every: u64,
     /// Iterations over which topics are drawn with a larger beta than --beta, ten times as large at first, which lets words
-    /// find their topics sooner; 0: none [default: 25, with more than 200 topics 10]. The sampler mh has none.
+    /// find their topics sooner; 0: none [default: 25, with more than 200 topics 10, with --extra-topics 40]. The sampler mh has none.
     #[arg(long, value_name = "N")]
     pub annealing: Option<u64>,
     /// How topics are drawn.
@@ -173,15 +180,17 @@ impl Options {
     /// Returns the parameters, checked.
     pub fn config(&self) -> anyhow::Result<Config> {
         let config = Config {
-            alpha: self.alpha.of_topic(self.topics) as f32,
+            num_topics: self.topics.saturating_add(self.extra_topics),
+            alpha: self.first_alpha() as f32,
             beta: self.beta,
             prior: self.prior.into(),
             optimize_every: self.optimize_every,
-            annealing: self.annealing.unwrap_or(lda::default_annealing(self.topics)),
+            annealing: self.annealing.unwrap_or(lda::default_annealing(self.topics, self.extra_topics)),
             clocks: (1.0 / self.work_per_clock).round().max(1.0) as u64,
             ..Config::new(self.topics)
         };
         config.check()?;
+        self.check_extra_topics()?;
         if !(self.tolerance.is_finite() && self.tolerance >= 0.0) {
             return Err(usage(format!("tolerance is {}; expected 0 or a number above 0", self.tolerance)));
         }
@@ -190,6 +199,31 @@ impl Options {
             return Err(usage(format!("work-per-clock is {found}; expected a number above 0 and at most 1")));
         }
         Ok(config)
+    }
+
+    fn first_alpha(&self) -> f64 {
+        let default = if self.prior == PriorChoice::Fixed { Alpha::FIXED } else { Alpha::FITTED };
+        self.alpha.unwrap_or(default).of_topic(self.topics)
+    }
+
+    fn check_extra_topics(&self) -> anyhow::Result<()> {
+        let Self { topics, extra_topics, iterations, .. } = *self;
+        if extra_topics == 0 {
+            return Ok(());
+        }
+        if self.sampler == Sampler::Mh {
+            return Err(usage("extra-topics is not for the sampler mh"));
+        }
+        if topics.saturating_add(extra_topics) > lda::MERGE_UP_TO {
+            let most = lda::MERGE_UP_TO;
+            return Err(usage(format!(
+                "topics and extra-topics are {topics} and {extra_topics}; expected {most} at most"
+            )));
+        }
+        if iterations < 2 {
+            return Err(usage("extra-topics are given up after half of the iterations; expected 2 iterations or more"));
+        }
+        Ok(())
     }
 
     fn sampler(&self) -> lda::Sampler {
@@ -206,7 +240,7 @@ impl Options {
         // As it was typed: 0.1, not the nearest f32 written with all the digits of an f64.
         let beta = self.beta.to_string().parse::<f64>().unwrap_or(f64::from(self.beta));
         serde_json::json!({
-            "topics": self.topics, "alpha": self.alpha.of_topic(self.topics), "beta": beta, "prior": self.prior,
+            "topics": self.topics, "extra_topics": self.extra_topics, "alpha": self.first_alpha(), "beta": beta, "prior": self.prior,
             "optimize_every": self.optimize_every, "annealing": job.config.annealing,
             "sampler": job.sampler, "iterations": self.iterations, "tolerance": self.tolerance,
             "evaluate_every": self.evaluate_every, "top_words": self.top_words, "work_per_clock": self.work_per_clock,
@@ -285,12 +319,13 @@ impl Job {
         let sampler = options.sampler();
         tokens.check(sampler, topics)?;
         let checksum = input::digest(&prepared.edges, |&count| f64::from(count))?.checksum;
-        let Options { iterations, tolerance, evaluate_every, top_words, .. } = *options;
+        let Options { topics, iterations, tolerance, evaluate_every, top_words, .. } = *options;
         Ok(Self {
             prepared,
             test,
             tokens,
             config,
+            topics,
             sampler,
             checksum,
             iterations,

@@ -1,9 +1,12 @@
 //! Training with any sampler.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::Instant;
 
-use megagrid_algorithms::lda::{Config, FoldIn, Model, Sampler, Tokens, Topics, Vertices, log_likelihood};
+use megagrid_algorithms::lda::{
+    Config, FoldIn, Model, Sampler, Tokens, Topics, Vertices, log_likelihood, merge_topics,
+};
 use megagrid_datasets::{Edges, Names, Prepared};
 use megagrid_engine::{Engine, IterationReport, Settings};
 use megagrid_partition::{EdgeSource, Side};
@@ -12,6 +15,7 @@ use super::corpus::NewDocuments;
 use super::form::{self, Capacities, Form, ProgramOf};
 use super::{saved, topics};
 use crate::common::Common;
+use crate::failure::usage;
 use crate::record::{InputSizes, Machine, Metrics, Phases, Record};
 use crate::session::{Measured, Session, Start};
 
@@ -23,8 +27,10 @@ pub struct Job {
     pub test: Option<NewDocuments>,
     /// Tokens of documents and words.
     pub tokens: Tokens,
-    /// Parameters.
+    /// Parameters, with topics to be given up.
     pub config: Config,
+    /// Topics to be left.
+    pub topics: usize,
     /// The sampler.
     pub sampler: Sampler,
     /// Checksum of the corpus.
@@ -90,7 +96,22 @@ pub fn train<F: Form>(
     };
     common.agree("lda", &resolved, job.checksum)?;
     let mut engine = build::<F>(&job)?;
-    let Job { prepared, test, tokens, checksum, iterations, tolerance, evaluate_every, top_words, settings, .. } = job;
+    if job.config.num_topics > job.topics && engine.plan().processes.count > 1 {
+        return Err(usage("extra-topics is for one process"));
+    }
+    let Job {
+        prepared,
+        test,
+        tokens,
+        topics,
+        checksum,
+        iterations,
+        tolerance,
+        evaluate_every,
+        top_words,
+        settings,
+        ..
+    } = job;
     let Prepared { edges, names, .. } = prepared;
     // From here on the grid holds them; coherence asks which documents a word is in.
     let edges = (top_words > 0).then_some(edges);
@@ -105,13 +126,11 @@ pub fn train<F: Form>(
     };
     let mut session = Session::begin(common, "lda", resolved, Start { input, machine, done, phases }, iterations);
     let mut before = f64::INFINITY;
-    engine.run(iterations, |report, engine| {
+    let ended = Cell::new(false);
+    let mut after = |report: &IterationReport, engine: &Engine<ProgramOf<F>>| {
         let report = &in_tokens::<F>(report, &tokens);
         let is_due = report.iteration == 1 || report.iteration.is_multiple_of(evaluate_every);
-        if !is_due && report.iteration < iterations {
-            return session.unmeasured(report, engine);
-        }
-        session.iteration(report, engine, || {
+        let measure = || {
             F::count(engine);
             engine.collect()?;
             if !common.is_first() {
@@ -120,8 +139,24 @@ pub fn train<F: Form>(
             let measured = measure::<F>(engine, tokens.total, test.as_ref(), tolerance, before);
             before = measured.objective;
             Ok(Some(measured))
-        })
-    })?;
+        };
+        let flow = match is_due || report.iteration == iterations {
+            true => session.iteration(report, engine, measure),
+            false => session.unmeasured(report, engine),
+        };
+        ended.set(flow.is_break());
+        flow
+    };
+    if engine.global().num_kept() > topics {
+        engine.run(iterations / 2, &mut after)?;
+        if !ended.get() {
+            let topics = merged::<F>(&engine, topics);
+            engine.resume(engine.iterations(), topics);
+        }
+    }
+    if !ended.get() {
+        engine.run(iterations, after)?;
+    }
     let record = session.end()?;
     F::count(&engine);
     engine.collect()?;
@@ -141,6 +176,14 @@ fn build<F: Form>(job: &Job) -> anyhow::Result<Engine<ProgramOf<F>>> {
     let sequence = F::sequence(config, tokens)?;
     let settings = form::settings(config, &job.settings);
     Ok(Engine::bipartite(&capacities.input::<F>(edges), &sequence, topics, &settings)?)
+}
+
+/// Gives up all topics but so many.
+fn merged<F: Form>(engine: &Engine<ProgramOf<F>>, topics: usize) -> Topics {
+    let (left, right) = (engine.left(), engine.right());
+    let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
+    let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
+    merge_topics::<F::Documents, F::Words>(&engine.global(), &documents, &words, topics)
 }
 
 fn model<F: Form>(engine: &Engine<ProgramOf<F>>) -> Model {
