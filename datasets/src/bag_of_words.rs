@@ -2,8 +2,8 @@
 //!
 //! UCI text starts with three lines, the numbers of documents, words and entries, and has an entry `document word
 //! count` a line after that, ids from 1. LDA-C has a document a line, `terms term:count ...`, terms from 0. In plain
-//! text, words are what a [`Tokenizer`] finds: by default, what white space separates, taken as it stands. Blank lines are
-//! no documents.
+//! text, words are what a [`Tokenizer`] finds: by default, what white space separates, taken as it stands; a blank line
+//! is a document without words, so that documents are numbered as lines.
 
 use crate::entries::{self, Entries, Header, NUM_ENTRIES, index, size};
 use crate::rows::{self, Rows};
@@ -49,7 +49,7 @@ fn count(field: &[u8]) -> Result<u32, Malformed> {
 
 /// Reads LDA-C.
 pub(crate) fn read_ldac(input: &Input<'_>, vocabulary: Option<Dictionary>) -> Result<Corpus, Error> {
-    let (data, _) = rows::read(input, "terms", ldac_document)?;
+    let (data, _) = rows::read(input, "terms", |_| (), ldac_document)?;
     let Some(vocabulary) = vocabulary else {
         return Ok(Corpus::new(data));
     };
@@ -103,12 +103,17 @@ fn check_vocabulary(
     }
 }
 
-/// Reads one document a line.
+/// Reads one document a line, blank ones too.
 pub(crate) fn read_text(input: &Input<'_>, tokenizer: Tokenizer) -> Result<Corpus, Error> {
-    let (data, _) = rows::read(input, "words", |rows, line| {
-        tokenizer.each_word(line, |word| rows.count_name("word", word))?;
-        rows.end(());
-        Ok(())
-    })?;
+    let (data, _) = rows::read(
+        input,
+        "words",
+        |text| text.parse_blank_lines(),
+        |rows, line| {
+            tokenizer.each_word(line, |word| rows.count_name("word", word))?;
+            rows.end(());
+            Ok(())
+        },
+    )?;
     Ok(Corpus::new(data))
 }

@@ -10,7 +10,7 @@ use crate::{Error, Samples};
 /// Reads samples. `positive` lists the labels that count as 1, all others being -1; where it is empty, the labels
 /// have to be -1 and 1, or 0 and 1.
 pub(crate) fn read(input: &Input<'_>, positive: &[f32]) -> Result<Samples, Error> {
-    let (data, mut labels) = rows::read(input, "features", |rows, line| sample(rows, line, positive))?;
+    let (data, mut labels) = rows::read(input, "features", |_| (), |rows, line| sample(rows, line, positive))?;
     if labels.contains(&0.0) && labels.contains(&-1.0) {
         let problem = "labels -1, 0 and 1 all occur, expected -1 and 1 or 0 and 1; say which ones are positive";
         return Err(Error::invalid(input.path(), problem));

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use megagrid_partition::EdgeList;
 
 use crate::column::{Column, intern};
-use crate::text::{Input, Malformed};
+use crate::text::{Input, Malformed, Text};
 use crate::{Dataset, Dictionary, Error};
 
 /// Left vertices in the order of their lines, each with its edges, and what else the lines say.
@@ -87,15 +87,19 @@ impl<L> Rows<u32, L> {
     }
 }
 
-/// Reads rows, one a line that is not blank. `records` says what the edges are.
+/// Reads rows, one a line that is not blank, unless `begin` has these parsed too. `records` says what the edges are.
 pub(crate) fn read<T: Send, L: Send>(
     input: &Input<'_>,
     records: &'static str,
+    begin: impl Fn(&mut Text<'_>) + Sync,
     line: impl Fn(&mut Rows<T, L>, &[u8]) -> Result<(), Malformed> + Sync,
 ) -> Result<(Dataset<T>, Vec<L>), Error> {
     let mut all = Rows::default();
     input.parse(
-        |_| Ok(()),
+        |text| {
+            begin(text);
+            Ok(())
+        },
         |()| Rows::default(),
         line,
         |mut chunk| {

@@ -159,6 +159,45 @@ fn documents_without_words_are_kept() {
 }
 
 #[test]
+fn a_line_without_words_is_a_document_of_uniform_topics() {
+    let place = Place::new();
+    // Lines 2 and 5 are blank, the stop words leave nothing of line 4.
+    let posts = place.file("posts.txt", "ale bun ale\n\nbun the rye\nthe\n   \nrye ale\n");
+    let stop = place.file("stop.txt", "the\n");
+    let model = place.name("model");
+    let args = ["lda", &posts, "--format", "text", "-k", "2", "--iterations", "3", "--stop-words", &stop];
+    done(&[&args[..], &["--model", &model, "-q"]].concat());
+    assert_eq!(json(Path::new(&model).join("model.json"))["data"]["left"], 6);
+    let with_words: std::collections::BTreeSet<u32> =
+        counts(&model, "document_topics.parquet")[0].iter().copied().collect();
+    assert_eq!(with_words.len(), 3);
+    let text = run(&["topics", &model, "--documents", &posts, "--format", "text"]).stdout;
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 6, "{text}");
+    for line in [1, 3, 4] {
+        assert_eq!(lines[line], format!("{}  0:0.500 1:0.500", line + 1));
+    }
+}
+
+#[test]
+fn extra_topics_are_given_up() {
+    let place = Place::new();
+    for sampler in ["dense", "sparse"] {
+        let options = ["--extra-topics", "3", "--sampler", sampler, "-w", "2"];
+        let model = train(&place, sampler, &options);
+        let alpha = read_npy::<f32>(&Path::new(&model).join("alpha.npy"), 1).unwrap().values;
+        assert!(alpha.len() == 2 && alpha.iter().all(|&alpha| alpha > 0.0), "{alpha:?}");
+        assert!(counts(&model, "word_topics.parquet")[1].iter().all(|&topic| topic < 2));
+        assert_eq!(counts(&model, "document_topics.parquet")[2].iter().sum::<u32>(), 1200);
+    }
+    let posts = documents(&place);
+    let refused = |options: &[&str], parts: &[&str]| fails(&[&["lda", &posts][..], options].concat(), 2, parts);
+    refused(&["--extra-topics", "1", "--sampler", "mh"], &["extra-topics is not for the sampler mh"]);
+    refused(&["--extra-topics", "1", "--iterations", "1"], &["expected 2 iterations or more"]);
+    refused(&["--extra-topics", "4000", "-k", "100"], &["4096 at most"]);
+}
+
+#[test]
 fn the_same_run_writes_the_same_bytes_and_goes_on_from_a_checkpoint() {
     let place = Place::new();
     for sampler in ["dense", "sparse"] {

@@ -24,13 +24,16 @@ pub(crate) struct Text<'a> {
     /// Lines before the rest of the window.
     num_lines: u64,
     window_bytes: usize,
+    parses_blank_lines: bool,
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl<'a> Text<'a> {
     pub(super) fn new(path: PathBuf, source: Source<'a>, window_bytes: usize) -> Result<Self, Error> {
-        let mut text = Self { path, source, window: Vec::new(), whole: 0, skipped: 0, num_lines: 0, window_bytes };
+        let window = Vec::new();
+        let (whole, skipped, num_lines, parses_blank_lines) = (0, 0, 0, false);
+        let mut text = Self { path, source, window, whole, skipped, num_lines, window_bytes, parses_blank_lines };
         (text.window, text.whole) = text.read_window(Vec::new(), &[])?;
         if text.head().starts_with(BYTE_ORDER_MARK) {
             text.skipped = BYTE_ORDER_MARK.len();
@@ -81,6 +84,11 @@ impl<'a> Text<'a> {
         Error::Malformed { path: self.path.clone(), line, field, found, expected }
     }
 
+    /// Has [`Text::parse`] parse blank lines too.
+    pub(crate) fn parse_blank_lines(&mut self) {
+        self.parses_blank_lines = true;
+    }
+
     /// Parses the lines that were not skipped, except blank ones. Each chunk is parsed from a fresh `start()`, and
     /// consumed in the order of the file.
     pub(crate) fn parse<C: Send>(
@@ -89,13 +97,13 @@ impl<'a> Text<'a> {
         line: &(impl Fn(&mut C, &[u8]) -> Result<(), Malformed> + Sync),
         consume: &mut dyn FnMut(C) -> Consumed,
     ) -> Consumed {
-        let mut spare = Vec::new();
+        let (mut spare, blank) = (Vec::new(), self.parses_blank_lines);
         while !self.window.is_empty() {
             let window = std::mem::take(&mut self.window);
             let (lines, rest) = window.split_at(self.whole);
             let chunks = cut(&lines[self.skipped..]);
             let (outcomes, next) = rayon::join(
-                || chunks.par_iter().map(|chunk| parse_chunk(chunk, &start, line)).collect::<Vec<_>>(),
+                || chunks.par_iter().map(|chunk| parse_chunk(chunk, blank, &start, line)).collect::<Vec<_>>(),
                 || self.read_window(std::mem::take(&mut spare), rest),
             );
             for (outcome, num_lines) in outcomes {
@@ -168,9 +176,10 @@ fn cut(mut lines: &[u8]) -> Vec<&[u8]> {
     chunks
 }
 
-/// Parses the lines of a chunk up to the first malformed one; returns also how many lines that were, with it.
+/// Parses the lines of a chunk, those that are `blank` if asked to, up to the first malformed one; returns also how many lines that were, with it.
 fn parse_chunk<C>(
     mut text: &[u8],
+    blank: bool,
     start: &(impl Fn() -> C + Sync),
     line: &(impl Fn(&mut C, &[u8]) -> Result<(), Malformed> + Sync),
 ) -> (Result<C, Malformed>, u64) {
@@ -179,7 +188,7 @@ fn parse_chunk<C>(
         let end = memchr(b'\n', text).unwrap_or(text.len());
         let content = text[..end].trim_ascii_end();
         num_lines += 1;
-        if !content.is_empty()
+        if (blank || !content.is_empty())
             && let Err(malformed) = line(&mut chunk, content)
         {
             return (Err(malformed), num_lines);
