@@ -49,7 +49,8 @@ pub struct Args {
 }
 
 impl Args {
-    fn damping(&self) -> anyhow::Result<Damping> {
+    /// Returns the chance of following a link; checks the other options too.
+    pub fn damping(&self) -> anyhow::Result<Damping> {
         let damping = Damping::new(self.damping)?;
         if !(self.tolerance.is_finite() && self.tolerance >= 0.0) {
             return Err(usage(format!("tolerance is {}; expected 0 or a number above 0", self.tolerance)));
@@ -63,7 +64,8 @@ impl Args {
         Ok(damping)
     }
 
-    fn config(&self, common: &common::Resolved) -> anyhow::Result<serde_json::Value> {
+    /// Returns the options as they stand in a run record.
+    pub fn config(&self, common: &common::Resolved) -> anyhow::Result<serde_json::Value> {
         let own = serde_json::json!({
             "damping": self.damping, "restart": self.restart, "iterations": self.iterations,
             "tolerance": self.tolerance, "work_per_clock": self.work_per_clock,

@@ -21,9 +21,10 @@ use crate::session::{Measured, Session, Start};
 
 /// What is to be trained.
 pub struct Job {
-    data: Fitted,
+    /// Samples.
+    pub data: Fitted,
     /// Parameters, the largest l1 first.
-    path: Vec<Config>,
+    pub path: Vec<Config>,
     /// First weights, by feature.
     start: Vec<f64>,
     /// Values of a block.
@@ -181,7 +182,11 @@ pub fn train(job: Job, common: &Common, resolved: serde_json::Value, mut phases:
     let mut record = session.end()?;
     if let Some((_, certificate)) = path.last() {
         let Certificate { bound, gap, violation, .. } = *certificate;
-        record.result.metrics.extend([("bound".into(), bound), ("gap".into(), gap), ("kkt_violation".into(), violation)]);
+        record.result.metrics.extend([
+            ("bound".into(), bound),
+            ("gap".into(), gap),
+            ("kkt_violation".into(), violation),
+        ]);
     }
     let weights = weights(&engine);
     let converged = converged || job.tolerance == 0.0;

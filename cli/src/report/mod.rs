@@ -31,7 +31,10 @@ impl Subject<'_> {
     }
 
     /// Returns the median over iterations of each run.
-    fn medians<'s>(&'s self, of: impl Fn(&record::Iteration) -> f64 + Copy + 's) -> impl Iterator<Item = f64> + Clone + 's {
+    fn medians<'s>(
+        &'s self,
+        of: impl Fn(&record::Iteration) -> f64 + Copy + 's,
+    ) -> impl Iterator<Item = f64> + Clone + 's {
         self.runs.iter().filter_map(move |run| record::median(run.iterations.iter().map(of)))
     }
 }
@@ -53,7 +56,13 @@ pub fn page(record: &Record) -> anyhow::Result<String> {
 }
 
 /// Makes the page of several systems' runs of the same job, with a table and what is to be said about it.
-pub fn comparison(title: &str, table: &Table, notes: &[String], subjects: &[Subject<'_>], json: &str) -> anyhow::Result<String> {
+pub fn comparison(
+    title: &str,
+    table: &Table,
+    notes: &[String],
+    subjects: &[Subject<'_>],
+    json: &str,
+) -> anyhow::Result<String> {
     let notes: String = notes.iter().map(|note| format!("<p class=note>{}</p>", escape(note))).collect();
     let head = format!("{}{}{notes}", job(subjects), table_of(table));
     assemble(title, &head, subjects, json)
@@ -118,7 +127,10 @@ fn table_of(table: &Table) -> String {
         false => format!("<td>{}<small>{}</small>", escape(value), escape(range)),
     };
     let rows = table.rows.iter().map(|cells| format!("<tr>{}", cells.iter().map(cell).collect::<String>()));
-    format!("<div class=wide><table><thead><tr>{columns}</thead><tbody>{}</tbody></table></div>\n", rows.collect::<String>())
+    format!(
+        "<div class=wide><table><thead><tr>{columns}</thead><tbody>{}</tbody></table></div>\n",
+        rows.collect::<String>()
+    )
 }
 
 fn configuration(config: &serde_json::Value) -> String {
@@ -130,4 +142,91 @@ fn configuration(config: &serde_json::Value) -> String {
         }
     }
     format!("<table>{rows}</table>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{InputSizes, Iteration, Machine, Outcome, Phases};
+    use megagrid_engine::{Traffic, WorkerSeconds};
+
+    /// A run that takes `seconds` an iteration, on two workers.
+    fn run(seconds: f64, has_workers: bool) -> Record {
+        let worker = |wait: f64| WorkerSeconds { begin: 0.0, seconds, compute: seconds - wait, sync: 0.0, wait };
+        let iteration = |at: u64| Iteration {
+            iteration: at,
+            seconds,
+            train_seconds: seconds * at as f64,
+            evaluate_seconds: 0.01,
+            objective: Some(1000.0 + 5000.0 / at as f64),
+            metrics: [("train_rmse".into(), 1.0 / at as f64)].into(),
+            compute_seconds: seconds * 0.7,
+            wait_seconds: seconds * 0.2,
+            sync_seconds: seconds * 0.1,
+            imbalance: 1.1,
+            workers: if has_workers { vec![worker(0.0), worker(seconds * 0.3)] } else { Vec::new() },
+            sent_bytes: (1e6 * seconds) as u64,
+            sent: Traffic::default(),
+            unacknowledged_bytes: 0,
+            updates: 1000,
+        };
+        let machine =
+            Machine { workers: 2, memory_bytes: 1 << 20, replication_factor: Some(1.5), ..Machine::default() };
+        Record {
+            megagrid: "0".into(),
+            command: "mf".into(),
+            config: serde_json::json!({ "dims": 32, "note": "</script><b>" }),
+            input: InputSizes { left: 9, right: 7, edges: 20, test_edges: 0 },
+            machine,
+            phases: Phases { train: seconds * 20.0, ..Phases::default() },
+            iterations: (1..=20).map(iteration).collect(),
+            staleness: [(-1, 30), (-2, 10)].into(),
+            result: Outcome { iterations: 20, ended_by: "iterations".into(), ..Outcome::default() },
+            peak_rss_bytes: Some(50 << 20),
+        }
+    }
+
+    fn is_whole(page: &str) {
+        assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+        assert!(
+            !page.contains("http://") && !page.contains("https://") && !page.contains("src=") && !page.contains("url(")
+        );
+        assert!(!page.contains("NaN") && !page.contains("inf,") && !page.contains("<b></script>"));
+        assert_eq!(page.matches("<figure>").count(), page.matches("</figure>").count());
+        assert_eq!(page.matches("<script").count(), page.matches("</script>").count());
+    }
+
+    #[test]
+    fn seven_systems_share_a_page() {
+        let names = ["megagrid", "gas", "gas-faithful", "ps-naive", "lazytable", "essp", "iterstore"];
+        let times = [0.002, 0.004, 0.05, 0.4, 0.02, 0.018, 0.008];
+        let runs: Vec<Vec<Record>> =
+            times.iter().map(|time| [1.0, 1.1, 0.9].map(|noise| run(time * noise, *time < 0.003)).into()).collect();
+        let subjects: Vec<Subject<'_>> =
+            names.iter().zip(&runs).map(|(name, runs)| Subject { name, runs: runs.iter().collect() }).collect();
+        assert_eq!(subjects[0].shown().phases.train, 0.04);
+        let cell = |text: &str| (text.to_owned(), "1–2".to_owned());
+        let table = Table {
+            columns: vec!["system", "s"],
+            rows: names.iter().map(|name| vec![cell(name), cell("1")]).collect(),
+        };
+        let page = comparison("compare", &table, &["a < b".to_owned()], &subjects, "{}").unwrap();
+        is_whole(&page);
+        for (style, name) in names.iter().enumerate() {
+            assert!(page.contains(&format!("line s{style}")), "{name}");
+            assert!(page.matches(&format!(">{name}<")).count() >= 5, "{name}");
+        }
+        for section in ["Objective", "Time", "Staleness", "Workers", "Messages and memory", "Configuration"] {
+            assert!(page.contains(&format!("<h2>{section}")), "{section}");
+        }
+        assert!(page.contains("a &lt; b"));
+    }
+
+    #[test]
+    fn a_run_without_iterations_has_a_page() {
+        let mut record = run(0.1, true);
+        record.iterations.clear();
+        record.staleness.clear();
+        is_whole(&page(&record).unwrap());
+    }
 }

@@ -41,8 +41,13 @@ fn curves(subjects: &[Subject<'_>]) -> String {
     let mut plots = String::new();
     for (title, names) in groups(first.shown(), subjects.len() > 1) {
         for (x, x_of, x_scale) in axes {
-            let drawn: Vec<Line> = subjects.iter().flat_map(|subject| of_subject(subject, &names, x_of, subjects.len() > 1)).collect();
-            plots.push_str(&lines(&Labels { title: &format!("{title} by {}", x.split(',').next().unwrap_or(x)), x, y: &title }, &drawn, x_scale));
+            let drawn: Vec<Line> =
+                subjects.iter().flat_map(|subject| of_subject(subject, &names, x_of, subjects.len() > 1)).collect();
+            plots.push_str(&lines(
+                &Labels { title: &format!("{title} by {}", x.split(',').next().unwrap_or(x)), x, y: &title },
+                &drawn,
+                x_scale,
+            ));
         }
     }
     plots
@@ -89,7 +94,12 @@ fn value(one: &Iteration, name: &str) -> f64 {
 fn times(subjects: &[Subject<'_>]) -> String {
     let mut plots = match subjects {
         [one] => of_iterations(one.shown()),
-        _ => by_system("seconds of an iteration: medians, with their range over rounds", subjects, |one| one.seconds, seconds),
+        _ => by_system(
+            "seconds of an iteration: medians, with their range over rounds",
+            subjects,
+            |one| one.seconds,
+            seconds,
+        ),
     };
     let parts = |one: &Iteration| [one.compute_seconds, one.sync_seconds, one.wait_seconds];
     let share = |subject: &Subject<'_>| {
@@ -119,7 +129,12 @@ fn phases(record: &Record) -> String {
     format!("<table>{}</table>", rows.collect::<String>())
 }
 
-fn by_system(title: &str, subjects: &[Subject<'_>], of: impl Fn(&Iteration) -> f64 + Copy, write: fn(f64) -> String) -> String {
+fn by_system(
+    title: &str,
+    subjects: &[Subject<'_>],
+    of: impl Fn(&Iteration) -> f64 + Copy,
+    write: fn(f64) -> String,
+) -> String {
     let row = |subject: &Subject<'_>| Some((subject.name.to_owned(), Spread::of(subject.medians(of))?));
     let rows: Vec<(String, Spread)> = subjects.iter().filter_map(row).collect();
     values(title, &rows, write)
@@ -161,7 +176,10 @@ fn of_workers(subject: &Subject<'_>, named: bool) -> String {
     let mut bounds: Vec<f64> = shown.iter().map(start).collect();
     bounds.push(start(last) + last.seconds);
     let of = if named { format!("{}: ", subject.name) } else { String::new() };
-    let title = format!("{of}iterations {} to {}; the order of parts within one is not recorded", first.iteration, last.iteration);
+    let title = format!(
+        "{of}iterations {} to {}; the order of parts within one is not recorded",
+        first.iteration, last.iteration
+    );
     timeline(&title, &PARTS[..3], &rows, &bounds)
 }
 

@@ -41,7 +41,8 @@ pub struct Axis {
 impl Axis {
     /// Spans values, which its scale has to hold.
     pub fn over(values: impl Iterator<Item = f64>, scale: Scale) -> Self {
-        let ends = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        let ends =
+            values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
         let (low, high) = widened((scale.to(ends.0), scale.to(ends.1)));
         Self { ends: (low, high), scale }
     }
@@ -51,7 +52,6 @@ impl Axis {
         self.ends = (self.ends.0 - below, self.ends.1 + above);
         self
     }
-
 
     /// Returns how far along the axis a value is, 0 to 1.
     pub fn part(&self, value: f64) -> f64 {

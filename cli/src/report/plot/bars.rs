@@ -32,10 +32,8 @@ pub fn stacked(labels: &Labels<'_>, parts: &[&str], stacks: &[Vec<f64>]) -> Stri
         .collect();
     let x_ends = bars.first().zip(bars.last()).map_or([0.5, 1.5], |(first, last)| [first.0, last.1]);
     let tops = bars.iter().map(|bar| bar.2.iter().sum::<f64>());
-    let axes = Axes {
-        x: Axis::over(x_ends.into_iter(), Scale::Linear),
-        y: Axis::over(tops.chain([0.0]), Scale::Linear),
-    };
+    let axes =
+        Axes { x: Axis::over(x_ends.into_iter(), Scale::Linear), y: Axis::over(tops.chain([0.0]), Scale::Linear) };
     let mut svg = axes.frame(labels.x, labels.y);
     for (left, right, heights) in &bars {
         let margin = (right - left) * 0.1;

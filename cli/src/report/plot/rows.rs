@@ -33,7 +33,12 @@ pub fn values(title: &str, rows: &[(String, Spread)], write: fn(f64) -> String) 
             escape(&said)
         ));
         svg.push_str(&format!("<line class=range x1={min:.1} x2={max:.1} y1={middle:.1} y2={middle:.1} />"));
-        svg.push_str(&format!("<text x={} y={:.1}>{}</text>", WIDTH - VALUES + 6.0, middle + 4.0, numbers(spread, write)));
+        svg.push_str(&format!(
+            "<text x={} y={:.1}>{}</text>",
+            WIDTH - VALUES + 6.0,
+            middle + 4.0,
+            numbers(spread, write)
+        ));
     }
     let title = if scale == Scale::Log { format!("{title}; logarithmic") } else { title.to_owned() };
     figure_of(&title, rows.len() as f64 * ROW + 4.0, &svg, Vec::new())
@@ -41,7 +46,11 @@ pub fn values(title: &str, rows: &[(String, Spread)], write: fn(f64) -> String) 
 
 fn numbers(spread: &Spread, write: fn(f64) -> String) -> String {
     let Spread { median, min, max } = *spread;
-    if min == max { escape(&write(median)) } else { format!("{} ({}–{})", escape(&write(median)), ratio(min, median), ratio(max, median)) }
+    if min == max {
+        escape(&write(median))
+    } else {
+        format!("{} ({}–{})", escape(&write(median)), ratio(min, median), ratio(max, median))
+    }
 }
 
 /// Writes an end of a range as a part of the median.
@@ -71,7 +80,9 @@ pub fn shares(title: &str, parts: &[&str], rows: &[(String, Vec<f64>)]) -> Strin
             if width > 34.0 {
                 let across = left + width / 2.0;
                 let y = middle + 4.0;
-                svg.push_str(&format!("<text class=\"on p{part}\" x={across:.1} y={y:.1} text-anchor=middle>{percent}</text>"));
+                svg.push_str(&format!(
+                    "<text class=\"on p{part}\" x={across:.1} y={y:.1} text-anchor=middle>{percent}</text>"
+                ));
             }
             left += width;
         }

@@ -51,7 +51,10 @@ pub fn timeline(title: &str, parts: &[&str], workers: &[Vec<Stretch>], bounds: &
     }
     let unit = if left_out == 0 { "s".to_owned() } else { format!("s (×10{})", superscript(left_out)) };
     let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-    svg.push_str(&format!("<text class=name x={middle} y={} text-anchor=middle>training time, {unit}</text>", bottom + 32.0));
+    svg.push_str(&format!(
+        "<text class=name x={middle} y={} text-anchor=middle>training time, {unit}</text>",
+        bottom + 32.0
+    ));
     let keys = parts.iter().enumerate().map(|(part, name)| Key::part(part, name)).collect();
     figure_of(title, bottom + BELOW, &svg, keys)
 }
