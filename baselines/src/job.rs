@@ -87,6 +87,19 @@ pub struct Run {
     pub slack: u64,
 }
 
+impl Run {
+    /// Checks what a system can run.
+    pub(crate) fn check(&self, system: System) -> Result<(), Error> {
+        if self.workers == 0 || self.workers > 4096 {
+            return Err(Error::Setting { name: "workers", found: self.workers as u64, expected: "1 to 4096" });
+        }
+        if self.slack > 0 && matches!(system, System::Gas | System::GasFaithful) {
+            return Err(Error::Unsupported { system: system.name(), what: "slack", advice: "take a slack of 0" });
+        }
+        Ok(())
+    }
+}
+
 impl Default for Run {
     fn default() -> Self {
         Self { workers: 1, iterations: 10, seed: 1, slack: 0 }
@@ -136,6 +149,19 @@ pub(crate) struct Cost {
     pub sync_seconds: f64,
     pub sent_bytes: u64,
     pub messages: u64,
+}
+
+impl Cost {
+    /// Adds what steps of an iteration cost.
+    pub fn sum(steps: &[Self]) -> Self {
+        steps.iter().fold(Self::default(), |sum, step| Self {
+            compute_seconds: sum.compute_seconds + step.compute_seconds,
+            wait_seconds: sum.wait_seconds + step.wait_seconds,
+            sync_seconds: sum.sync_seconds + step.sync_seconds,
+            sent_bytes: sum.sent_bytes + step.sent_bytes,
+            messages: sum.messages + step.messages,
+        })
+    }
 }
 
 /// A job under way on one system.

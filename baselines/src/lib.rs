@@ -4,8 +4,11 @@
 #![forbid(unsafe_code)]
 
 pub mod apps;
+mod crew;
 mod error;
+pub mod gas;
 mod job;
+pub mod rows;
 
 pub use error::Error;
 pub use job::{Algorithm, Epoch, Finish, Report, Run, System, list_by};
