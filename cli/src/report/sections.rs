@@ -184,13 +184,12 @@ fn of_workers(subject: &Subject<'_>, named: bool) -> String {
 }
 
 fn messages(subjects: &[Subject<'_>]) -> String {
-    let mut plots = String::new();
-    let sends = |of: fn(&Iteration) -> f64| subjects.iter().any(|one| one.medians(of).any(|sent| sent > 0.0));
-    let bytes_of: fn(&Iteration) -> f64 = |one| one.sent_bytes as f64;
-    if sends(bytes_of) {
-        plots.push_str(&by_system("bytes sent in an iteration", subjects, bytes_of, bytes));
-        plots.push_str(&by_system("messages in an iteration", subjects, |one| one.sent.total().messages as f64, short));
-    }
+    let of_iterations = |title: &str, of: fn(&Iteration) -> f64, write: fn(f64) -> String| {
+        let any = subjects.iter().any(|one| one.medians(of).any(|value| value > 0.0));
+        if any { by_system(title, subjects, of, write) } else { String::new() }
+    };
+    let mut plots = of_iterations("bytes sent in an iteration", |one| one.sent_bytes as f64, bytes);
+    plots.push_str(&of_iterations("messages in an iteration", |one| one.sent.total().messages as f64, short));
     let of_runs = |title: &str, of: fn(&Record) -> Option<f64>, write: fn(f64) -> String| {
         let row = |subject: &Subject<'_>| {
             let found: Vec<f64> = subject.runs.iter().filter_map(|run| of(run)).collect();

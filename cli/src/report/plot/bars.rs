@@ -32,8 +32,10 @@ pub fn stacked(labels: &Labels<'_>, parts: &[&str], stacks: &[Vec<f64>]) -> Stri
         .collect();
     let x_ends = bars.first().zip(bars.last()).map_or([0.5, 1.5], |(first, last)| [first.0, last.1]);
     let tops = bars.iter().map(|bar| bar.2.iter().sum::<f64>());
-    let axes =
-        Axes { x: Axis::over(x_ends.into_iter(), Scale::Linear), y: Axis::over(tops.chain([0.0]), Scale::Linear) };
+    let axes = Axes {
+        x: Axis::over(x_ends.into_iter(), Scale::Linear).of_whole(),
+        y: Axis::over(tops.chain([0.0]), Scale::Linear),
+    };
     let mut svg = axes.frame(labels.x, labels.y);
     for (left, right, heights) in &bars {
         let margin = (right - left) * 0.1;
@@ -58,7 +60,7 @@ pub fn grouped(labels: &Labels<'_>, series: &[Series]) -> String {
     let all = || series.iter().flat_map(|one| &one.bars);
     let numbers = all().map(|&(x, _)| x as f64);
     let axes = Axes {
-        x: Axis::over(numbers.clone().map(|x| x - 0.5).chain(numbers.map(|x| x + 0.5)), Scale::Linear),
+        x: Axis::over(numbers.clone().map(|x| x - 0.5).chain(numbers.map(|x| x + 0.5)), Scale::Linear).of_whole(),
         y: Axis::over(all().map(|bar| bar.1).chain([0.0]), Scale::Linear),
     };
     let mut svg = axes.frame(labels.x, labels.y);
