@@ -42,7 +42,7 @@ fn compare(place: &Place, args: &[&str]) -> (Value, String) {
     let text = done(&[&["compare"], args, &rest].concat());
     let (record, page) = (json(record), std::fs::read_to_string(page).unwrap());
     let systems = record["systems"].as_array().unwrap();
-    for column in ["iteration", "to target", "setup", "compute", "wait", "sync", "bytes", "messages", "peak", "lines"] {
+    for column in ["iteration", "to target", "setup", "compute/wait/sync", "bytes", "messages", "peak", "lines"] {
         assert!(text.contains(column), "no {column} in {text}");
     }
     assert_eq!(record["command"], format!("compare {}", args[0]));

@@ -12,6 +12,8 @@ const BARS: usize = 60;
 pub struct Series {
     /// Its name, in the legend.
     pub name: String,
+    /// Its style.
+    pub style: usize,
     /// Its bars, by whole numbers.
     pub bars: Vec<(i64, f64)>,
 }
@@ -69,10 +71,10 @@ pub fn grouped(labels: &Labels<'_>, series: &[Series]) -> String {
         for &(x, height) in &one.bars {
             let left = x as f64 - 0.4 + at as f64 * width;
             let said = format!("{} {} at {x}", one.name, short(height));
-            svg.push_str(&bar(&axes, &format!("s{at}"), [(left, height), (left + width, 0.0)], &said));
+            svg.push_str(&bar(&axes, &format!("s{}", one.style), [(left, height), (left + width, 0.0)], &said));
         }
     }
-    let keys = series.iter().enumerate().map(|(style, one)| Key::bar(style, &one.name)).collect();
+    let keys = series.iter().map(|one| Key::bar(one.style, &one.name)).collect();
     figure(labels.title, &svg, keys)
 }
 
