@@ -15,7 +15,6 @@ use megagrid_stages::{Program, Row, Sequence, Stages, Value, Vertex};
 use crate::order::visited;
 use crate::{assert_agree, assert_ends_near, objectives, skewed};
 
-
 /// Ratings of skewed users and items around a product of two planted numbers.
 fn ratings() -> EdgeList<f32> {
     let (users, items) = (200, 90);
@@ -89,7 +88,8 @@ fn batch_gradients_agree_on_all_systems() {
 #[test]
 fn steps_in_place_agree_on_all_servers() {
     for adaptive in [true, false] {
-        let config = Config { dims: 8, step: if adaptive { 0.5 } else { 0.1 }, adaptive, init_std: 0.3, ..Config::default() };
+        let config =
+            Config { dims: 8, step: if adaptive { 0.5 } else { 0.1 }, adaptive, init_std: 0.3, ..Config::default() };
         let ratings = ratings();
         let sequence = in_place::sequence(config, ratings.data.len() as u64).unwrap();
         let megagrid = megagrid::<Mf, _, _, _>(&ratings, config, sequence, 30);
