@@ -55,7 +55,7 @@ mod options;
 mod statistics;
 mod tablet;
 
-pub use client::{Client, TableRows, Worker};
+pub use client::{Client, Gather, TableRows, Worker};
 pub use element::{Element, Table, Tables};
 pub use frame::{MAX_FRAME_BYTES, PROTOCOL};
 pub use options::{CONTENTION_BOUND, EARLY_RATIO, Options, PATIENCE, Prefetch, Preset, Specializations, ThreadCache};
