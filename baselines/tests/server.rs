@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use megagrid_baselines::Error;
 use megagrid_baselines::server::{
-    CONTENTION_BOUND, Client, Gather, Options, Preset, ServerOptions, Specializations, Statistics, Table, Tables,
-    TabletServer, ThreadCache, Worker,
+    CONTENTION_BOUND, Checkpoints, Client, Element, Gather, Options, Preset, ServerOptions, Specializations,
+    Statistics, Table, Tables, TabletServer, ThreadCache, Worker, newest_checkpoint,
 };
 use proptest::prelude::*;
 
@@ -193,6 +193,135 @@ fn no_update_is_lost_with_64_threads() {
         assert_eq!(all.rows.len(), rows as usize);
         assert!(all.values.chunks(3).all(|row| row == expected), "{preset:?}: {:?}", &all.values[..3]);
     }
+}
+
+/// Rows long enough for several messages, and tables of several kinds: what arrives is what was sent, however rows travel.
+#[test]
+fn long_rows_and_many_rows_arrive_whole() {
+    #[derive(Debug, Clone, Copy, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+    #[repr(C)]
+    struct Extent {
+        low: i16,
+        high: i16,
+        count: u16,
+    }
+    impl Element for Extent {
+        const NAME: &'static str = "extent (union)";
+        const IDENTITY: Self = Self { low: i16::MAX, high: i16::MIN, count: 0 };
+        fn merge(&mut self, delta: &Self) {
+            *self = Self {
+                low: self.low.min(delta.low),
+                high: self.high.max(delta.high),
+                count: self.count.wrapping_add(delta.count),
+            };
+        }
+    }
+    let mut tables = Tables::new();
+    let (long, many) = (tables.add::<f64>(50_001), tables.add::<Extent>(1));
+    let rows: Vec<u32> = (0..100_000).map(|row| row * 3).collect();
+    for specializations in [Specializations::none(), Specializations::all(100)] {
+        let mut options = options(Preset::IterStore, 2, 2, 2, 0);
+        options.iter_mut().for_each(|options| options.specializations = specializations.clone());
+        let (_servers, clients) = start(&tables, 2, &options);
+        thread::scope(|scope| {
+            for mut worker in clients.iter().flat_map(Client::workers) {
+                let rows = &rows;
+                scope.spawn(move || {
+                    let me = worker.index() as i16;
+                    let ones = vec![1.0; long.row_len()];
+                    let iteration = |worker: &mut Worker, clock: u32| {
+                        for row in 0..9 {
+                            let value = worker.read(long, row, 0).unwrap();
+                            assert!(value.iter().all(|&value| value == value.trunc() && value >= f64::from(4 * clock)));
+                            worker.update(long, row, &ones).unwrap();
+                        }
+                        // Each worker skips rows of its own.
+                        for &row in rows.iter().filter(|&&row| row % 4 != me as u32) {
+                            worker.read(many, row, 0).unwrap();
+                            worker.update(many, row, &[Extent { low: -me, high: me, count: 1 }]).unwrap();
+                        }
+                        worker.clock().unwrap();
+                    };
+                    worker.start_gather(Gather::Real);
+                    iteration(&mut worker, 0);
+                    worker.finish_gather().unwrap();
+                    (1..3).for_each(|clock| iteration(&mut worker, clock));
+                });
+            }
+        });
+        let sums = clients[1].read_table(long, 3).unwrap();
+        assert_eq!((sums.rows, sums.values), ((0..9).collect(), vec![12.0; 9 * long.row_len()]));
+        let extents = clients[0].read_table(many, 3).unwrap();
+        assert_eq!(extents.rows, rows);
+        for (&row, extent) in rows.iter().zip(&extents.values) {
+            let me = (0..4).rev().find(|me| row % 4 != *me as u32).unwrap();
+            assert_eq!(*extent, Extent { low: -me, high: me, count: 9 }, "row {row}");
+        }
+    }
+}
+
+/// A job that is stopped and goes on from its checkpoint ends as one that was not; rows that were placed are found again.
+#[test]
+fn servers_resume_from_a_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tables = Tables::new();
+    let sums = tables.add::<i64>(2);
+    let run = |from: Option<u32>, until: u32| {
+        let start = |server| {
+            let checkpoints = Some(Checkpoints { folder: folder.path().into(), every: 2 });
+            let resume = from.map(|clock| (folder.path().into(), clock));
+            let options = ServerOptions { checkpoints, resume, ..ServerOptions::new(server, 2, 2) };
+            TabletServer::start("127.0.0.1:0", &tables, options).unwrap()
+        };
+        let servers = [start(0), start(1)];
+        let addresses = servers.each_ref().map(TabletServer::address);
+        let options = options(Preset::IterStore, 2, 2, 2, 0);
+        let clients = options.iter().map(|options| Client::connect(&addresses, &tables, options.clone()).unwrap());
+        let clients: Vec<Client> = clients.collect();
+        thread::scope(|scope| {
+            for (index, mut worker) in clients.iter().flat_map(Client::workers).enumerate() {
+                scope.spawn(move || {
+                    assert_eq!(worker.current_clock(), from.unwrap_or(0));
+                    let rows = [index as u32, 4, 5];
+                    for clock in worker.current_clock()..until {
+                        if from.is_none() && clock == 0 {
+                            worker.start_gather(Gather::Real);
+                        }
+                        for row in rows {
+                            let before = worker.read(sums, row, 0).unwrap().to_vec();
+                            assert!(before[0] >= i64::from(clock), "row {row} in clock {clock}: {before:?}");
+                            worker.update(sums, row, &[1, i64::from(row)]).unwrap();
+                        }
+                        worker.clock().unwrap();
+                        worker.finish_gather().unwrap();
+                    }
+                });
+            }
+        });
+        let table = clients[0].read_table(sums, until).unwrap();
+        let stored: Vec<usize> = servers.iter().map(TabletServer::num_rows).collect();
+        drop(clients);
+        (table, stored)
+    };
+    let (stopped, stored) = run(None, 5);
+    assert_eq!(stopped.values[..4], [5, 0, 5, 5]);
+    assert_eq!(stored, [3, 3], "rows 0 and 1 are used by client 0, 2 and 3 by client 1");
+    // The servers write in the background, and are stopped: the newest may be of clock 2 or 4.
+    let clock = newest_checkpoint(folder.path(), 2).unwrap();
+    assert!(clock == 4 || clock == 2, "clock {clock}");
+    let (resumed, stored) = run(Some(clock), 9);
+    assert_eq!(resumed.rows, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(resumed.values, [9, 0, 9, 9, 9, 18, 9, 27, 36, 144, 36, 180]);
+    assert_eq!(stored, [3, 3]);
+
+    let path = folder.path().join(format!("server-0-of-2.clock-{}", newest_checkpoint(folder.path(), 2).unwrap()));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[40] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let resume = newest_checkpoint(folder.path(), 2).map(|clock| (folder.path().into(), clock));
+    let error = TabletServer::start("127.0.0.1:0", &tables, ServerOptions { resume, ..ServerOptions::new(0, 2, 2) });
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("its checksum does not fit; use the checkpoint that this job wrote"), "{error}");
 }
 
 #[test]

@@ -52,6 +52,8 @@ mod element;
 mod frame;
 mod link;
 mod options;
+#[cfg(test)]
+mod refusals;
 mod statistics;
 mod tablet;
 

@@ -36,6 +36,14 @@ pub(super) struct Client {
     in_barrier: bool,
 }
 
+impl Client {
+    /// Returns the slots of the list that a message is about; one that was not announced is empty.
+    fn list(&self, header: &Header) -> &[u32] {
+        let lists = &self.plans[header.table as usize];
+        lists.get(header.flags as usize).map_or(&[], Vec::as_slice)
+    }
+}
+
 /// The state of a tablet server.
 #[derive(Debug)]
 pub(super) struct Shard {
@@ -176,7 +184,7 @@ impl Shard {
         let rows = match frame.verb() {
             Verb::PlanUpdate => {
                 let rows = frame.data().len() / kind.row_bytes;
-                let len = self.list(client, header).len();
+                let len = self.clients[client].list(header).len();
                 if header.first as usize + rows > len {
                     return Err(Error::Refused(format!("rows beyond the {len} of a list for table {table}")));
                 }
@@ -189,12 +197,6 @@ impl Shard {
             return Err(Error::OtherRows { table, expected: kind.description(), found });
         }
         Ok(())
-    }
-
-    /// Returns the slots of the list that a message is about; one that was not announced is empty.
-    fn list(&self, client: usize, header: &Header) -> &[u32] {
-        let lists = &self.clients[client].plans[header.table as usize];
-        lists.get(header.flags as usize).map_or(&[], Vec::as_slice)
     }
 
     fn store(&mut self, frame: &Frame) -> Result<(), Error> {
@@ -250,7 +252,7 @@ impl Shard {
         let table = &self.tables[asked.table as usize];
         let row_bytes = table.kind.row_bytes;
         let chunk = (CHUNK_BYTES / row_bytes).max(1);
-        for (index, slots) in self.list(client, asked).chunks(chunk).enumerate() {
+        for (index, slots) in self.clients[client].list(asked).chunks(chunk).enumerate() {
             let mut frame = Frame::new(Verb::PlanRows).set(|header| {
                 (header.table, header.flags, header.first) = (asked.table, asked.flags, (index * chunk) as u32);
             });
@@ -301,8 +303,8 @@ impl Shard {
             let table = &mut self.tables[number];
             let row_bytes = table.kind.row_bytes;
             if frame.verb() == Verb::PlanUpdate {
-                let header = frame.header();
-                let slots = &self.clients[client].plans[number][header.flags as usize][header.first as usize..];
+                let slots = self.clients[client].list(frame.header());
+                let slots = &slots[frame.header().first as usize..];
                 let mut data = frame.data();
                 for run in slots[..data.len() / row_bytes].chunk_by(|a, b| a + 1 == *b) {
                     let (updates, rest) = data.split_at(run.len() * row_bytes);
