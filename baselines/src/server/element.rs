@@ -210,6 +210,11 @@ impl Kind {
         format!("{} {}", self.row_len, self.name)
     }
 
+    /// Returns the bytes of a row that nobody has updated.
+    pub(super) fn identity(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.identity)[..self.row_bytes]
+    }
+
     /// Changes rows by updates; both of the same length, a number of whole rows, aligned as words are.
     #[inline]
     pub(super) fn merge(&self, rows: &mut [u8], updates: &[u8]) {

@@ -183,7 +183,12 @@ impl Frame {
 
     /// Writes it.
     pub(super) async fn write(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
-        stream.write_all(&bytemuck::cast_slice(&self.words)[..self.len_bytes()]).await
+        stream.write_all(self.bytes()).await
+    }
+
+    /// Returns it as it goes over the wire.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.len_bytes()]
     }
 
     /// Reads the next one; `None` at the end of the stream.

@@ -52,10 +52,12 @@ mod element;
 mod frame;
 mod link;
 mod options;
+#[cfg(test)]
+mod refusals;
 mod statistics;
 mod tablet;
 
-pub use client::{Client, TableRows, Worker};
+pub use client::{Client, Gather, TableRows, Worker};
 pub use element::{Element, Table, Tables};
 pub use frame::{MAX_FRAME_BYTES, PROTOCOL};
 pub use options::{CONTENTION_BOUND, EARLY_RATIO, Options, PATIENCE, Prefetch, Preset, Specializations, ThreadCache};

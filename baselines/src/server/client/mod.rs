@@ -1,10 +1,18 @@
 //! The client library: one [`Client`] in each process, and one [`Worker`] for each of its threads.
 
+mod block;
 mod dynamic;
+mod fixed;
+mod gather;
+mod index;
 mod key;
+mod links;
+mod locks;
 mod receive;
 mod shared;
 mod signal;
+mod specialize;
+mod thread_cache;
 mod worker;
 
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -20,16 +28,18 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::element::{Element, Table, Tables};
-use super::frame::{Batch, CHUNK_BYTES, Frame, Verb};
+use super::frame::{CHUNK_BYTES, Frame, Verb};
 use super::link::{Counters, heartbeat, write_frames};
 use super::options::Options;
 use super::statistics::Statistics;
 use super::tablet::runtime;
 use crate::Error;
-use dynamic::lock;
 use key::Key;
-use shared::{Link, Shared};
+use links::{Link, Links};
+use locks::lock;
+use shared::Shared;
 
+pub use gather::Gather;
 pub use worker::Worker;
 
 /// How long a client waits for servers that have not started yet.
@@ -111,8 +121,11 @@ impl Client {
             placed.extend(server.placed);
         }
         let threads = options.threads;
+        let links = Links::new(links, options.push);
+        for frame in &placed {
+            links.place(frame);
+        }
         let shared = Arc::new(Shared::new(options, tables.clone(), links, clock));
-        placed.iter().for_each(|frame| shared.place(frame));
         for (server, reader) in readers.into_iter().enumerate() {
             runtime.spawn(receive::receive(shared.clone(), server, reader));
         }
@@ -148,19 +161,12 @@ impl Client {
             let (row_len, rows, found) = (kind.row_len, rows.len(), values.len());
             return Err(Error::RowLength { table: table.number(), row_len, rows, found });
         }
-        let mut batches: Vec<Batch> = Vec::new();
-        batches.resize_with(self.shared.links.len(), || Batch::new(Verb::Store, table.number()));
+        let mut batches = self.shared.links.batches(Verb::Store, &self.shared.tables);
         for (&row, value) in rows.iter().zip(values.chunks_exact(kind.row_len)) {
-            let server = self.shared.server(Key::new(table.number(), row));
-            if let Some(frame) = batches[server].push(row, bytemuck::cast_slice(value)) {
-                self.shared.send(server, frame);
-            }
+            let key = Key::new(table.number(), row);
+            batches.push(self.shared.links.server(key), key, bytemuck::cast_slice(value));
         }
-        for (server, batch) in batches.into_iter().enumerate() {
-            if let Some(frame) = batch.finish() {
-                self.shared.send(server, frame);
-            }
-        }
+        batches.finish();
         Ok(())
     }
 
@@ -210,7 +216,7 @@ impl Drop for Client {
     fn drop(&mut self) {
         // Workers that were not taken leave here, so that nobody waits for them.
         lock(&self.workers).clear();
-        for link in &self.shared.links {
+        for link in self.shared.links.iter() {
             lock(&link.outbox).take();
         }
         let Some(runtime) = self.runtime.take() else { return };

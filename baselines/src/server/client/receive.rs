@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::time::timeout;
 
-use super::dynamic::lock;
 use super::key::Key;
+use super::locks::lock;
 use super::shared::Shared;
 use crate::Error;
 use crate::server::frame::{Frame, Verb};
@@ -20,7 +20,7 @@ pub(super) async fn receive(shared: Arc<Shared>, server: usize, mut reader: Owne
     let error = loop {
         match timeout(patience, Frame::read(&mut reader, &peer, limit)).await {
             Ok(Ok(Some(frame))) => {
-                shared.links[server].counters.count_received(&frame);
+                shared.links.get(server).counters.count_received(&frame);
                 if let Err(error) = handle(&shared, server, frame) {
                     break error;
                 }
@@ -36,13 +36,32 @@ pub(super) async fn receive(shared: Arc<Shared>, server: usize, mut reader: Owne
 
 fn handle(shared: &Shared, server: usize, frame: Frame) -> Result<(), Error> {
     let header = *frame.header();
-    let link = &shared.links[server];
+    let link = shared.links.get(server);
     match frame.verb() {
         Verb::Heartbeat => return Ok(()),
         Verb::Rows => receive_rows(shared, &frame)?,
         Verb::Advanced => {
             link.confirmed.store(header.clock, Ordering::Release);
             link.global.store(header.version, Ordering::Release);
+        }
+        Verb::PlanRows => {
+            let fixed = shared.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
+            if !fixed.is_some_and(|fixed| fixed.receive_list(server, &frame)) {
+                let peer = format!("tablet server {server}");
+                return Err(Error::Malformed { peer, what: "rows of a list that does not exist".into() });
+            }
+        }
+        // All threads wait for this, and all their updates have been applied.
+        Verb::Placed => {
+            shared.links.place(&frame).into_iter().for_each(|key| shared.dynamic.forget(key));
+            lock(&shared.replies).servers += header.flags as usize;
+        }
+        Verb::Moved => {
+            if header.first as usize >= shared.links.len() {
+                return Err(Error::Refused("rows are moved to a server that does not exist".into()));
+            }
+            let frame = Frame::with_rows(Verb::Store, header.table, frame.rows(), frame.data());
+            shared.links.send(header.first, frame);
         }
         Verb::Barrier => lock(&shared.replies).servers += 1,
         Verb::Dumped => {
@@ -64,8 +83,12 @@ fn handle(shared: &Shared, server: usize, frame: Frame) -> Result<(), Error> {
 fn receive_rows(shared: &Shared, frame: &Frame) -> Result<(), Error> {
     let header = frame.header();
     let kind = shared.tables.kind(header.table)?;
+    let fixed = shared.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
     for (&row, values) in frame.rows().iter().zip(frame.data().chunks_exact(kind.row_bytes)) {
-        shared.dynamic.receive(Key::new(header.table, row), kind, values, header.version, header.clock);
+        let key = Key::new(header.table, row);
+        if !fixed.is_some_and(|fixed| fixed.receive(key, values, header.version, header.clock)) {
+            shared.dynamic.receive(key, kind, values, header.version, header.clock, &shared.links);
+        }
     }
     Ok(())
 }

@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
+use super::dynamic::Wanted;
+use super::gather::{Gather, Recording};
 use super::key::Key;
+use super::locks::lock;
 use super::shared::Shared;
+use super::thread_cache::ThreadRows;
 use crate::Error;
 use crate::server::element::{Element, Table, zeroed_words};
+use crate::server::options::ThreadCache;
 use crate::server::statistics::Statistics;
 
 /// One worker thread's access to the tables. All methods are synchronous; only those that read wait.
@@ -20,8 +25,11 @@ pub struct Worker {
     shared: Arc<Shared>,
     thread: usize,
     clock: u32,
-    /// The row read last.
+    /// The row read last, as long as the longest.
     row: Vec<u64>,
+    cache: Option<ThreadRows>,
+    /// While accesses are gathered.
+    recording: Option<Recording>,
     counters: Statistics,
 }
 
@@ -29,8 +37,13 @@ impl Worker {
     pub(super) fn new(shared: Arc<Shared>, thread: usize, clock: u32) -> Self {
         let longest =
             (0..shared.tables.len() as u32).filter_map(|table| Some(shared.tables.kind(table).ok()?.row_bytes));
-        let row = zeroed_words(longest.max().unwrap_or(0));
-        Self { shared, thread, clock, row, counters: Statistics::default() }
+        let longest = longest.max().unwrap_or(0);
+        let cache = match shared.options.specializations.thread_cache {
+            ThreadCache::Lru { capacity } if capacity > 0 => Some(ThreadRows::lru(capacity, longest)),
+            _ => None,
+        };
+        let counters = Statistics::default();
+        Self { shared, thread, clock, row: zeroed_words(longest), cache, recording: None, counters }
     }
 
     /// Returns the number of this thread within its process.
@@ -55,10 +68,23 @@ impl Worker {
     #[inline]
     pub fn read<T: Element>(&mut self, table: Table<T>, row: u32, slack: u32) -> Result<&[T], Error> {
         let bytes = self.shared.tables.check(table)?.row_bytes;
-        let needed = self.clock.saturating_sub(slack);
-        let out = &mut bytemuck::cast_slice_mut(&mut self.row)[..bytes];
         let key = Key::new(table.number(), row);
-        let version = self.shared.read(key, (needed, self.clock), out, &mut self.counters)?;
+        let out = &mut bytemuck::cast_slice_mut(&mut self.row)[..bytes];
+        if let Some(recording) = &mut self.recording {
+            recording.access(key, false);
+            if recording.mode == Gather::Virtual {
+                out.copy_from_slice(self.shared.tables.kind(key.table())?.identity());
+                return Ok(bytemuck::cast_slice(out));
+            }
+        }
+        let wanted = Wanted::new(self.clock, slack);
+        if let Some(cache) = &mut self.cache
+            && let Some((slot, version)) = cache.read(key, wanted, &self.shared, &mut self.counters)?
+        {
+            self.counters.count_read(self.clock, version);
+            return Ok(bytemuck::cast_slice(cache.row(slot, bytes)));
+        }
+        let version = self.shared.read(key, wanted, out, &mut self.counters)?;
         self.counters.count_read(self.clock, version);
         Ok(bytemuck::cast_slice(out))
     }
@@ -91,7 +117,7 @@ impl Worker {
         values: &mut [T],
     ) -> Result<(), Error> {
         self.check_len(table, rows.len(), values.len())?;
-        if rows.len() > 1 {
+        if rows.len() > 1 && self.cache.is_none() {
             self.refresh_rows(table, rows, slack)?;
         }
         for (&row, values) in rows.iter().zip(values.chunks_exact_mut(table.row_len())) {
@@ -107,9 +133,21 @@ impl Worker {
     #[inline]
     pub fn update<T: Element>(&mut self, table: Table<T>, row: u32, delta: &[T]) -> Result<(), Error> {
         self.check_len(table, 1, delta.len())?;
-        self.counters.updates += 1;
         let key = Key::new(table.number(), row);
-        self.shared.update(key, self.clock, bytemuck::cast_slice(delta), &mut self.counters)
+        if let Some(recording) = &mut self.recording {
+            recording.access(key, true);
+            if recording.mode == Gather::Virtual {
+                return Ok(());
+            }
+        }
+        self.counters.updates += 1;
+        let delta = bytemuck::cast_slice(delta);
+        if let Some(cache) = &mut self.cache
+            && cache.update(key, self.clock, delta, &self.shared, &mut self.counters)?
+        {
+            return Ok(());
+        }
+        self.shared.update(key, self.clock, delta, &mut self.counters)
     }
 
     /// Updates rows; `deltas` has one row after the other.
@@ -138,8 +176,10 @@ impl Worker {
     /// If the table is not of this job.
     pub fn refresh_rows<T: Element>(&mut self, table: Table<T>, rows: &[u32], slack: u32) -> Result<(), Error> {
         self.shared.tables.check(table)?;
-        let needed = self.clock.saturating_sub(slack);
-        self.shared.refresh(table.number(), rows, (needed, self.clock), false);
+        if !self.is_virtual() {
+            let keys = rows.iter().map(|&row| Key::new(table.number(), row));
+            self.shared.refresh(keys, Wanted::new(self.clock, slack), false);
+        }
         Ok(())
     }
 
@@ -148,9 +188,52 @@ impl Worker {
     /// # Errors
     /// If the run has ended.
     pub fn clock(&mut self) -> Result<(), Error> {
+        if let Some(recording) = &mut self.recording {
+            recording.clock();
+        }
+        if self.is_virtual() {
+            return Ok(());
+        }
+        self.hand_over()?;
         self.report();
         self.clock += 1;
         self.shared.tick(self.thread)
+    }
+
+    /// Begins to gather the accesses of an iteration. All workers of all processes do so in the same clock, once.
+    pub fn start_gather(&mut self, how: Gather) {
+        self.recording = Some(Recording::new(how));
+    }
+
+    /// Ends it, and waits for all workers of all processes: rows are placed, laid out and cached as
+    /// [`Specializations`](crate::server::Specializations) say. An iteration may have several clocks. Nothing happens if
+    /// gathering has not begun.
+    ///
+    /// Accesses of later iterations that differ are correct, and slower.
+    ///
+    /// # Errors
+    /// If accesses were gathered before, threads are in different clocks, or the run has ended.
+    pub fn finish_gather(&mut self) -> Result<(), Error> {
+        let Some(recording) = self.recording.take() else { return Ok(()) };
+        let specialized = self.shared.finish_gather(self.thread, recording)?;
+        if self.shared.caches_chosen_rows() {
+            let rows = &specialized.pattern.cached[self.thread];
+            let longest = size_of_val(self.row.as_slice());
+            self.cache = Some(ThreadRows::fixed(rows, longest, &self.shared)?);
+        }
+        Ok(())
+    }
+
+    fn is_virtual(&self) -> bool {
+        self.recording.as_ref().is_some_and(|recording| recording.mode == Gather::Virtual)
+    }
+
+    /// Hands the updates in the thread cache to the process.
+    fn hand_over(&mut self) -> Result<(), Error> {
+        match &mut self.cache {
+            Some(cache) => cache.flush(self.clock, &self.shared, &mut self.counters),
+            None => Ok(()),
+        }
     }
 
     fn check_len<T: Element>(&self, table: Table<T>, rows: usize, found: usize) -> Result<(), Error> {
@@ -163,17 +246,20 @@ impl Worker {
 
     /// Adds this thread's counts to those of the process.
     fn report(&mut self) {
-        super::dynamic::lock(&self.shared.statistics).add(&std::mem::take(&mut self.counters));
+        lock(&self.shared.statistics).add(&std::mem::take(&mut self.counters));
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.report();
         if std::thread::panicking() {
             self.shared.fail(Error::ThreadPanicked { thread: self.thread, clock: self.clock });
-        } else {
-            self.shared.leave(self.thread);
+            return;
         }
+        if let Err(error) = self.hand_over() {
+            self.shared.fail(error);
+        }
+        self.report();
+        self.shared.leave(self.thread);
     }
 }

@@ -12,16 +12,14 @@ use super::checkpoint;
 use super::master::MasterTable;
 use crate::Error;
 use crate::server::element::Tables;
-use crate::server::frame::{Batch, CHUNK_BYTES, Frame, Verb};
+use crate::server::frame::{Batch, CHUNK_BYTES, Frame, Header, Verb};
 use crate::server::link::Outbox;
 
 /// Entry of the vector clock of a client that has left: it holds nobody up.
 pub(in crate::server) const LEFT: u32 = u32::MAX;
 
-/// The lists of a plan.
-pub(in crate::server) const LISTS: usize = 3;
-/// The list that `PlanUpdate` refers to; the others are read.
-pub(in crate::server) const UPDATES: usize = 2;
+/// How many lists of rows a client may have for a table: three for each clock of an iteration.
+pub(in crate::server) const MAX_LISTS: usize = 3 << 16;
 
 /// One client process.
 #[derive(Debug, Default)]
@@ -34,8 +32,16 @@ pub(super) struct Client {
     /// Updates of the clock that it is in.
     pending: Vec<Frame>,
     /// Slots of its lists of rows, by table and list.
-    plans: Vec<[Vec<u32>; LISTS]>,
+    plans: Vec<Vec<Vec<u32>>>,
     in_barrier: bool,
+}
+
+impl Client {
+    /// Returns the slots of the list that a message is about; one that was not announced is empty.
+    fn list(&self, header: &Header) -> &[u32] {
+        let lists = &self.plans[header.table as usize];
+        lists.get(header.flags as usize).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// The state of a tablet server.
@@ -66,7 +72,7 @@ impl Shard {
             }
             None => 0,
         };
-        let plans = vec![<[Vec<u32>; LISTS]>::default(); tables.len()];
+        let plans = vec![Vec::new(); tables.len()];
         let client = || Client { clock, plans: plans.clone(), ..Client::default() };
         Ok(Self {
             descriptions: tables.clone(),
@@ -177,10 +183,10 @@ impl Shard {
         let kind = self.descriptions.kind(table)?;
         let rows = match frame.verb() {
             Verb::PlanUpdate => {
-                let list = &self.clients[client].plans[table as usize][UPDATES];
                 let rows = frame.data().len() / kind.row_bytes;
-                if header.first as usize + rows > list.len() {
-                    return Err(Error::Refused(format!("rows beyond the {} of a plan for table {table}", list.len())));
+                let len = self.clients[client].list(header).len();
+                if header.first as usize + rows > len {
+                    return Err(Error::Refused(format!("rows beyond the {len} of a list for table {table}")));
                 }
                 rows
             }
@@ -205,9 +211,6 @@ impl Shard {
 
     fn read_or_wait(&mut self, client: usize, frame: Frame) -> Result<(), Error> {
         self.descriptions.kind(frame.header().table)?;
-        if frame.verb() == Verb::PlanRead && frame.header().flags as usize >= UPDATES {
-            return Err(Error::Refused("a list that is not for reads".into()));
-        }
         let version = frame.header().version;
         if version > self.global {
             self.pending_reads.entry(version).or_default().push((client, frame));
@@ -221,7 +224,7 @@ impl Shard {
     fn answer(&mut self, client: usize, frame: &Frame) {
         match frame.verb() {
             Verb::Dump => self.dump(client, frame.header().table),
-            Verb::PlanRead => self.answer_plan(client, frame.header().table, frame.header().flags),
+            Verb::PlanRead => self.answer_list(client, frame.header()),
             _ => self.answer_rows(client, frame),
         }
     }
@@ -245,13 +248,13 @@ impl Shard {
         }
     }
 
-    fn answer_plan(&self, client: usize, number: u32, list: u32) {
-        let table = &self.tables[number as usize];
+    fn answer_list(&self, client: usize, asked: &Header) {
+        let table = &self.tables[asked.table as usize];
         let row_bytes = table.kind.row_bytes;
         let chunk = (CHUNK_BYTES / row_bytes).max(1);
-        for (index, slots) in self.clients[client].plans[number as usize][list as usize].chunks(chunk).enumerate() {
+        for (index, slots) in self.clients[client].list(asked).chunks(chunk).enumerate() {
             let mut frame = Frame::new(Verb::PlanRows).set(|header| {
-                (header.table, header.flags, header.first) = (number, list, (index * chunk) as u32);
+                (header.table, header.flags, header.first) = (asked.table, asked.flags, (index * chunk) as u32);
             });
             let mut data = frame.push_data(slots.len() * row_bytes);
             for run in slots.chunk_by(|a, b| a + 1 == *b) {
@@ -300,8 +303,8 @@ impl Shard {
             let table = &mut self.tables[number];
             let row_bytes = table.kind.row_bytes;
             if frame.verb() == Verb::PlanUpdate {
-                let first = frame.header().first as usize;
-                let slots = &self.clients[client].plans[number][UPDATES][first..];
+                let slots = self.clients[client].list(frame.header());
+                let slots = &slots[frame.header().first as usize..];
                 let mut data = frame.data();
                 for run in slots[..data.len() / row_bytes].chunk_by(|a, b| a + 1 == *b) {
                     let (updates, rest) = data.split_at(run.len() * row_bytes);
@@ -378,11 +381,13 @@ impl Shard {
     fn extend_plan(&mut self, client: usize, frame: &Frame) -> Result<(), Error> {
         let (table, list) = (frame.header().table as usize, frame.header().flags as usize);
         self.descriptions.kind(table as u32)?;
-        if list >= LISTS {
-            return Err(Error::Refused(format!("a plan has {LISTS} lists")));
+        if list >= MAX_LISTS {
+            return Err(Error::Refused(format!("a client has at most {MAX_LISTS} lists of rows for a table")));
         }
-        let slots: Vec<u32> = frame.rows().iter().map(|&row| self.tables[table].slot(row)).collect();
-        self.clients[client].plans[table][list].extend(slots);
+        let slots = frame.rows().iter().map(|&row| self.tables[table].slot(row));
+        let lists = &mut self.clients[client].plans[table];
+        lists.resize(lists.len().max(list + 1), Vec::new());
+        lists[list].extend(slots);
         Ok(())
     }
 }
