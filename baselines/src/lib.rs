@@ -10,6 +10,7 @@ pub mod gas;
 mod job;
 pub mod naive;
 pub mod rows;
+pub mod server;
 pub mod store;
 
 pub use error::Error;

@@ -64,23 +64,23 @@ impl Active<'_> {
     }
 }
 
-/// A graph with its vertices' rows.
-pub struct Gas<P: VertexProgram> {
+/// A graph with its vertices' rows of `I`, edges that carry `E` and sums of `S`.
+pub struct Gas<I, E, S> {
     /// Edges by the end that gathers: vertices number 0 and up, and those after them.
-    edges: Vec<Csr<P::Edge>>,
+    edges: Vec<Csr<E>>,
     /// Which vertex a group of edges' other ends count from.
     others: Vec<usize>,
     /// Rows of all vertices.
-    pub vertices: Rows<P::Item>,
-    sums: Rows<P::Sum>,
+    pub vertices: Rows<I>,
+    sums: Rows<S>,
     workers: usize,
     level: Level,
 }
 
-impl<P: VertexProgram> Gas<P> {
+impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E, S> {
     /// Takes a graph; vertices have rows of `widths[0]` zeros and sums of `widths[1]`. Vertices of a square graph gather over edges that
     /// lead to them, those of a bipartite one over all theirs.
-    pub fn new<T>(list: &EdgeList<T>, data: impl Fn(usize) -> P::Edge, widths: [usize; 2], workers: usize) -> Self {
+    pub fn new<T>(list: &EdgeList<T>, data: impl Fn(usize) -> E, widths: [usize; 2], workers: usize) -> Self {
         let (edges, others, len) = if list.square {
             (vec![Csr::new(list, Side::Right, data)], vec![0], list.num_left)
         } else {
@@ -95,7 +95,10 @@ impl<P: VertexProgram> Gas<P> {
     ///
     /// # Errors
     /// A worker that panics.
-    pub(crate) fn superstep(&mut self, program: &P, active: Active<'_>) -> Result<(Vec<P::Total>, Vec<Spent>), Error> {
+    pub(crate) fn superstep<P>(&mut self, program: &P, active: Active<'_>) -> Result<(Vec<P::Total>, Vec<Spent>), Error>
+    where
+        P: VertexProgram<Item = I, Edge = E, Sum = S>,
+    {
         let Self { edges, others, vertices, sums, workers, level } = self;
         let len = active.len(vertices.len());
         let parts = match active {
@@ -127,6 +130,35 @@ impl<P: VertexProgram> Gas<P> {
             spent.wait += more.wait;
         }
         Ok((totals, spent))
+    }
+
+    /// Scatters over edges of left vertices, where workers have runs of these, `left`, and mirrors of all right vertices. What they
+    /// change there the next gather brings together.
+    ///
+    /// # Errors
+    /// A worker that panics.
+    pub(crate) fn scatter<W: Send, T: Send>(
+        &mut self,
+        left: &[Range<usize>],
+        workers: Vec<W>,
+        mirrors: &mut [Rows<I>],
+        scatter: impl Fn(W, &mut [I], &mut Rows<I>) -> T + Sync,
+    ) -> Result<(Vec<T>, Vec<Spent>), Error> {
+        let width = self.vertices.width();
+        let num_left = self.edges[0].len() * width;
+        let (lefts, rights) = self.vertices.items_mut().split_at_mut(num_left);
+        let (mut rest, mut cut) = (lefts, Vec::new());
+        for part in left {
+            let (mine, after) = std::mem::take(&mut rest).split_at_mut(part.len() * width);
+            cut.push(mine);
+            rest = after;
+        }
+        let rights = &*rights;
+        let workers = workers.into_iter().zip(cut).zip(mirrors).collect();
+        crew::step(workers, |_, ((worker, left), mirror): ((W, &mut [I]), &mut Rows<I>)| {
+            mirror.items_mut().copy_from_slice(rights);
+            scatter(worker, left, mirror)
+        })
     }
 
     /// Returns the bytes of rows, sums and edges.

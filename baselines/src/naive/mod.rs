@@ -9,13 +9,15 @@ mod table;
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::rows::Rows;
+use crate::server::{Table, Tables};
 use crate::store::{Client, Number, Store, Usage};
-use table::{Erased, Table};
+use table::{Erased, NaiveTable};
 
 /// Locks what no panic of another thread can leave half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -29,10 +31,13 @@ struct Shared {
     ended: Mutex<Vec<u64>>,
     advanced: Condvar,
     slack: u64,
+    /// Nanoseconds that workers waited.
+    waited: AtomicU64,
 }
 
 /// The server and the process's cache.
 pub struct Naive {
+    handles: Tables,
     tables: Vec<Box<dyn Erased>>,
     shared: Option<Arc<Shared>>,
     workers: usize,
@@ -43,26 +48,30 @@ impl Naive {
     /// Makes a server without tables for so many workers.
     #[must_use]
     pub fn new(workers: usize, slack: u64) -> Self {
-        Self { tables: Vec::new(), shared: None, workers, slack }
+        Self { handles: Tables::new(), tables: Vec::new(), shared: None, workers, slack }
     }
 }
 
 impl Store for Naive {
     type Client = Access;
 
-    fn table<T: Number>(&mut self, rows: usize, row_len: usize) -> usize {
-        self.tables.push(Box::new(Table::<T>::new(rows, row_len)));
-        self.tables.len() - 1
+    const SHARES_UPDATES: bool = true;
+
+    fn table<T: Number>(&mut self, _rows: usize, row_len: usize) -> Table<T> {
+        self.tables.push(Box::new(NaiveTable::<T>::new(row_len)));
+        self.handles.add(row_len)
     }
 
-    fn set<T: Number>(&mut self, table: usize, row: usize, values: &[T]) -> Result<(), Error> {
-        find::<T>(&self.tables, table)?.set(row, values);
+    fn set<T: Number>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error> {
+        let rows = values.chunks_exact(table.row_len()).enumerate();
+        let of = find(&self.tables, table)?;
+        rows.for_each(|(at, values)| of.set(first + at, values));
         Ok(())
     }
 
-    fn all<T: Number>(&self, table: usize, _clocks: u64) -> Result<Rows<T>, Error> {
+    fn all<T: Number>(&self, table: Table<T>, rows: usize, _clocks: u64) -> Result<Rows<T>, Error> {
         let tables = self.shared.as_ref().map_or(&self.tables, |shared| &shared.tables);
-        Ok(find::<T>(tables, table)?.all())
+        Ok(find(tables, table)?.all(rows))
     }
 
     fn clients(&mut self) -> Result<Vec<Access>, Error> {
@@ -71,14 +80,17 @@ impl Store for Naive {
             ended: Mutex::new(vec![0; self.workers]),
             advanced: Condvar::new(),
             slack: self.slack,
+            waited: AtomicU64::new(0),
         });
         self.shared = Some(Arc::clone(&shared));
-        let access = |worker| Access { shared: Arc::clone(&shared), worker, clock: 1, waited: Duration::ZERO };
+        let access = |worker| Access { shared: Arc::clone(&shared), worker, clock: 1 };
         Ok((0..self.workers).map(access).collect())
     }
 
     fn usage(&self) -> Usage {
         let mut usage = Usage::default();
+        let waited = self.shared.as_ref().map_or(0, |shared| shared.waited.load(Ordering::Relaxed));
+        usage.wait_seconds = Duration::from_nanos(waited).as_secs_f64();
         for table in self.shared.iter().flat_map(|shared| &shared.tables) {
             let of = table.usage();
             usage.sent_bytes += of.sent_bytes;
@@ -92,13 +104,9 @@ impl Store for Naive {
     }
 }
 
-fn find<T: Number>(tables: &[Box<dyn Erased>], table: usize) -> Result<&Table<T>, Error> {
-    let found = tables.get(table).and_then(|table| (&**table as &dyn Any).downcast_ref());
-    found.ok_or(Error::Setting {
-        name: "table",
-        found: table as u64,
-        expected: "one of this job, with its type of rows",
-    })
+fn find<T: Number>(tables: &[Box<dyn Erased>], table: Table<T>) -> Result<&NaiveTable<T>, Error> {
+    let found = tables.get(table.number() as usize).and_then(|table| (&**table as &dyn Any).downcast_ref());
+    found.ok_or(Error::UnknownTable { table: table.number(), tables: tables.len() })
 }
 
 /// One worker's access.
@@ -106,7 +114,6 @@ pub struct Access {
     shared: Arc<Shared>,
     worker: usize,
     clock: u64,
-    waited: Duration,
 }
 
 impl Access {
@@ -120,7 +127,7 @@ impl Access {
             least = slowest(&ended);
         }
         drop(ended);
-        self.waited += begin.elapsed();
+        self.shared.waited.fetch_add(begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
         least
     }
 }
@@ -130,9 +137,9 @@ fn slowest(ended: &[u64]) -> u64 {
 }
 
 impl Client for Access {
-    fn read<T: Number>(&mut self, table: usize, row: usize, into: &mut [T]) -> Result<(), Error> {
+    fn read<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
-        let table = find::<T>(&shared.tables, table)?;
+        let table = find(&shared.tables, table)?;
         let needed = (self.clock - 1).saturating_sub(shared.slack);
         while !table.read_cached(row, needed, self.clock, into) {
             let now = self.wait(needed);
@@ -141,8 +148,8 @@ impl Client for Access {
         Ok(())
     }
 
-    fn update<T: Number>(&mut self, table: usize, row: usize, by: &[T]) -> Result<(), Error> {
-        find::<T>(&self.shared.tables, table)?.update(row, by);
+    fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error> {
+        find(&self.shared.tables, table)?.update(row, by);
         Ok(())
     }
 
@@ -156,10 +163,6 @@ impl Client for Access {
         }
         self.clock += 1;
         Ok(())
-    }
-
-    fn spent(&mut self) -> [f64; 2] {
-        [std::mem::take(&mut self.waited).as_secs_f64(), 0.0]
     }
 }
 
@@ -185,7 +188,8 @@ mod tests {
         b.clock().unwrap();
         b.read(table, 3, &mut row).unwrap();
         assert_eq!(row, [11.0, 2.0]);
-        assert!(a.read::<f32>(table, 3, &mut [0.0; 2]).is_err() && a.update(9, 0, &[1.0_f64]).is_err());
+        let other = Tables::new().add::<f32>(2);
+        assert!(a.read(other, 3, &mut [0.0; 2]).is_err());
         assert!(naive.usage().messages > 0);
     }
 
@@ -207,7 +211,7 @@ mod tests {
                     });
                 }
             });
-            let total = naive.all::<i64>(table, 50).unwrap().items().iter().sum::<i64>();
+            let total = naive.all(table, 3, 50).unwrap().items().iter().sum::<i64>();
             assert_eq!(total, 400);
             let least = naive.usage().staleness.keys().min().copied().unwrap();
             assert!(least >= -1 - slack as i64, "{least}");

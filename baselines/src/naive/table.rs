@@ -37,14 +37,13 @@ pub(super) trait Erased: Any + Send + Sync {
     fn usage(&self) -> Usage;
 }
 
-pub(super) struct Table<T> {
-    rows: usize,
+pub(super) struct NaiveTable<T> {
     row_len: usize,
     stripes: Vec<Mutex<Stripe<T>>>,
 }
 
-impl<T: Number> Table<T> {
-    pub fn new(rows: usize, row_len: usize) -> Self {
+impl<T: Number> NaiveTable<T> {
+    pub fn new(row_len: usize) -> Self {
         let stripe = || Stripe {
             server: HashMap::new(),
             cache: HashMap::new(),
@@ -53,7 +52,7 @@ impl<T: Number> Table<T> {
             sent_bytes: 0,
             messages: 0,
         };
-        Self { rows, row_len, stripes: (0..STRIPES).map(|_| Mutex::new(stripe())).collect() }
+        Self { row_len, stripes: (0..STRIPES).map(|_| Mutex::new(stripe())).collect() }
     }
 
     /// Sets a row at the server.
@@ -62,8 +61,8 @@ impl<T: Number> Table<T> {
     }
 
     /// Returns the server's rows.
-    pub fn all(&self) -> Rows<T> {
-        let mut rows = Rows::zeros(self.rows, self.row_len);
+    pub fn all(&self, rows: usize) -> Rows<T> {
+        let mut rows = Rows::zeros(rows, self.row_len);
         for stripe in &self.stripes {
             for (&row, values) in &lock(stripe).server {
                 rows.row_mut(row).copy_from_slice(values);
@@ -110,7 +109,7 @@ impl<T: Number> Table<T> {
     }
 }
 
-impl<T: Number> Erased for Table<T> {
+impl<T: Number> Erased for NaiveTable<T> {
     fn flush(&self) {
         for stripe in &self.stripes {
             let stripe = &mut *lock(stripe);

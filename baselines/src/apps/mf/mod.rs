@@ -14,6 +14,7 @@ use megagrid_stages::simd::{Kernel, Level};
 use megagrid_stages::{Context, Exchange, ReadView};
 
 use crate::job::train;
+use crate::store::Tablets;
 use crate::{Error, Finish, Report, Run, System};
 
 /// Clocks of an iteration in place: what several workers change an item by within a clock adds up, too much if that is an iteration.
@@ -56,7 +57,7 @@ pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Resu
         System::Gas => train(gas::Trainer::new(job, run), run, report),
         System::GasFaithful => train(faithful::Trainer::new(job, run), run, report),
         System::PsNaive => train(naive::Trainer::new(job, run)?, run, report),
-        _ => train(server::Trainer::new(job, run, crate::naive::Naive::new(run.workers, run.slack))?, run, report),
+        _ => train(server::Trainer::new(job, run, Tablets::new(system, run.workers, run.slack)?)?, run, report),
     }
 }
 

@@ -13,18 +13,25 @@ use crate::apps::servers::Team;
 use crate::crew;
 use crate::job::{self, Cost};
 use crate::naive::Naive;
+use crate::rows::Rows;
+use crate::server::Table;
 use crate::store::{Client, Store};
 use crate::{Error, Finish, Run};
 
-/// Tables of users and items: factors, and sums of gradients.
-const FACTORS: [usize; 2] = [0, 1];
-const GRADIENTS: [usize; 2] = [2, 3];
+/// Tables of users and items.
+#[derive(Clone, Copy)]
+struct Both {
+    /// A factor and, behind it, the sum of its squared gradients.
+    factors: [Table<f32>; 2],
+    /// Sums of gradients.
+    gradients: [Table<f32>; 2],
+}
 
 struct Worker {
+    tables: Both,
     number: usize,
     ratings: Vec<([usize; 2], f32)>,
-    /// Sums of squared gradients of users and items, as this worker knows them.
-    squares: [Vec<f32>; 2],
+    lens: [usize; 2],
     width: usize,
 }
 
@@ -34,24 +41,24 @@ impl Worker {
         let descend = Descend::new(job.config);
         let mut cx: Context<'_, Mf> =
             Context { worker: &mut Default::default(), global: &(), iteration: number, seed: 0 };
-        let [of_users, of_items] = &mut self.squares;
+        let width = self.width;
         for part in crew::parts(self.ratings.len(), CLOCKS as usize, |at| at as u64) {
-            for &(ids @ [user, item], rating) in &self.ratings[part] {
-                let mut rows = [vec![0.0; self.width], vec![0.0; self.width]];
+            for &(ids, rating) in &self.ratings[part] {
+                let mut rows = [vec![0.0; width + 1], vec![0.0; width + 1]];
                 for side in 0..2 {
-                    client.read(FACTORS[side], ids[side], &mut rows[side])?;
+                    client.read(self.tables.factors[side], ids[side], &mut rows[side])?;
                 }
                 let before = rows.clone();
-                let [p, q] = &mut rows;
+                let [(p, of_user), (q, of_item)] = rows.each_mut().map(|row| row.split_at_mut(width));
                 descend.exchange(
-                    UpdateView { sync: p, mirror: &mut of_users[user] },
-                    UpdateView::<in_place::Item> { sync: q, mirror: &mut of_items[item] },
+                    UpdateView { sync: p, mirror: &mut of_user[0] },
+                    UpdateView::<in_place::Item> { sync: q, mirror: &mut of_item[0] },
                     &mut { rating },
                     &mut cx,
                 );
                 for side in 0..2 {
                     let delta: Vec<f32> = rows[side].iter().zip(&before[side]).map(|(now, old)| now - old).collect();
-                    client.update(FACTORS[side], ids[side], &delta)?;
+                    client.update(self.tables.factors[side], ids[side], &delta)?;
                 }
             }
             client.clock()?;
@@ -61,17 +68,18 @@ impl Worker {
 
     /// Sums gradients in one clock, and steps users and items by them in another.
     fn batch(&mut self, job: &Job<'_>, workers: usize, number: u64, client: &mut impl Client) -> Result<(), Error> {
+        let width = self.width;
         for &(ids, rating) in &self.ratings {
-            let mut rows = [vec![0.0; self.width], vec![0.0; self.width]];
+            let mut rows = [vec![0.0; width + 1], vec![0.0; width + 1]];
             for side in 0..2 {
-                client.read(FACTORS[side], ids[side], &mut rows[side])?;
+                client.read(self.tables.factors[side], ids[side], &mut rows[side])?;
             }
-            let error = rating - dot(&rows[0], &rows[1]);
+            let error = rating - dot(&rows[0][..width], &rows[1][..width]);
             for side in 0..2 {
-                let mut gradient = vec![0.0; self.width];
-                axpy(&mut gradient, error, &rows[1 - side]);
-                axpy(&mut gradient, -job.config.lambda, &rows[side]);
-                client.update(GRADIENTS[side], ids[side], &gradient)?;
+                let mut gradient = vec![0.0; width];
+                axpy(&mut gradient, error, &rows[1 - side][..width]);
+                axpy(&mut gradient, -job.config.lambda, &rows[side][..width]);
+                client.update(self.tables.gradients[side], ids[side], &gradient)?;
             }
         }
         client.clock()?;
@@ -80,22 +88,22 @@ impl Worker {
             Context { worker: &mut Default::default(), global: &(), iteration: number, seed: 0 };
         let (users, items) = (Step::users(job.config), Step::items(job.config));
         for side in 0..2 {
-            for id in (self.number..self.squares[side].len()).step_by(workers) {
-                let (mut factor, mut gradient) = (vec![0.0; self.width], vec![0.0; self.width]);
-                client.read(FACTORS[side], id, &mut factor)?;
-                client.read(GRADIENTS[side], id, &mut gradient)?;
-                let (before, master) = (factor.clone(), &mut self.squares[side][id]);
+            for id in (self.number..self.lens[side]).step_by(workers) {
+                let (mut row, mut gradient) = (vec![0.0; width + 1], vec![0.0; width]);
+                client.read(self.tables.factors[side], id, &mut row)?;
+                client.read(self.tables.gradients[side], id, &mut gradient)?;
+                let before = row.clone();
+                let (sync, squares) = row.split_at_mut(width);
+                let (master, delta) = (&mut squares[0], &gradient[..]);
                 if side == 0 {
-                    let view = MasterView { sync: &mut factor[..], master, delta: &gradient[..] };
-                    Apply::<_, batch::User>::apply(&users, view, &mut cx);
+                    Apply::<_, batch::User>::apply(&users, MasterView { sync, master, delta }, &mut cx);
                 } else {
-                    let view = MasterView { sync: &mut factor[..], master, delta: &gradient[..] };
-                    Apply::<_, batch::Item>::apply(&items, view, &mut cx);
+                    Apply::<_, batch::Item>::apply(&items, MasterView { sync, master, delta }, &mut cx);
                 }
-                let delta: Vec<f32> = factor.iter().zip(&before).map(|(now, old)| now - old).collect();
-                client.update(FACTORS[side], id, &delta)?;
+                let delta: Vec<f32> = row.iter().zip(&before).map(|(now, old)| now - old).collect();
+                client.update(self.tables.factors[side], id, &delta)?;
                 let back: Vec<f32> = gradient.iter().map(|gradient| -gradient).collect();
-                client.update(GRADIENTS[side], id, &back)?;
+                client.update(self.tables.gradients[side], id, &back)?;
             }
         }
         client.clock()
@@ -105,6 +113,7 @@ impl Worker {
 /// A job on this system.
 pub struct Trainer<'j> {
     job: Job<'j>,
+    tables: Both,
     team: Team<Naive>,
     workers: Vec<Worker>,
 }
@@ -114,24 +123,23 @@ impl<'j> Trainer<'j> {
         let Job { ratings, config, .. } = *job;
         let (width, lens) = (row_width(config.row_dims()), [ratings.num_left, ratings.num_right]);
         let mut store = Naive::new(run.workers, run.slack);
-        for side in [0, 1, 0, 1] {
-            store.table::<f32>(lens[side], width);
-        }
-        let mut failed = None;
+        let tables = Both {
+            factors: lens.map(|len| store.table(len, width + 1)),
+            gradients: lens.map(|len| store.table(len, width)),
+        };
+        let mut rows = lens.map(|len| Rows::<f32>::zeros(len, width + 1));
         job.init(run.seed, |side, id, first| {
-            let mut row = vec![0.0; width];
-            first(&mut row);
-            let table = FACTORS[usize::from(side == Side::Right)];
-            failed = store.set(table, id, &row).err().or(failed.take());
+            first(&mut rows[usize::from(side == Side::Right)].row_mut(id)[..width]);
         });
-        failed.map_or(Ok(()), Err)?;
-        let mut workers: Vec<Worker> = (0..run.workers)
-            .map(|number| Worker { number, ratings: Vec::new(), squares: lens.map(|len| vec![0.0; len]), width })
-            .collect();
+        for (table, rows) in tables.factors.into_iter().zip(&rows) {
+            store.set(table, 0, rows.items())?;
+        }
+        let mut workers: Vec<Worker> =
+            (0..run.workers).map(|number| Worker { tables, number, ratings: Vec::new(), lens, width }).collect();
         for (at, ((&user, &item), &rating)) in ratings.left.iter().zip(&ratings.right).zip(&ratings.data).enumerate() {
             workers[at % run.workers].ratings.push(([user as usize, item as usize], rating));
         }
-        Ok(Self { job: *job, team: Team::new(store)?, workers })
+        Ok(Self { job: *job, tables, team: Team::new(store)?, workers })
     }
 }
 
@@ -149,9 +157,11 @@ impl job::Trainer for Trainer<'_> {
     }
 
     fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
-        let all = |table| self.team.store.all::<f32>(table, self.team.clocks);
-        let (users, items) = (all(FACTORS[0])?, all(FACTORS[1])?);
-        Ok(self.job.measure(|user| users.row(user), |item| items.row(item)))
+        let ([users, items], Team { store, clocks, .. }) = (self.tables.factors, &self.team);
+        let users = store.all(users, self.job.ratings.num_left, *clocks)?;
+        let items = store.all(items, self.job.ratings.num_right, *clocks)?;
+        let width = users.width() - 1;
+        Ok(self.job.measure(|user| &users.row(user)[..width], |item| &items.row(item)[..width]))
     }
 
     fn finish(&self) -> Finish {
