@@ -4,7 +4,7 @@ use megagrid_algorithms::lda::Config;
 
 use crate::Findings;
 use crate::job::{Shape, Topics};
-use crate::plot::Plot;
+use megagrid_benches::plot::Plot;
 
 /// Units of a pass.
 const UNITS: u64 = 64;

@@ -5,7 +5,7 @@ use megagrid_algorithms::mf;
 
 use crate::Findings;
 use crate::job::{Factorize, Ran, Shape, Topics, ratings};
-use crate::plot::Plot;
+use megagrid_benches::plot::Plot;
 
 const SLACKS: [u64; 3] = [3, 10, 20];
 const SEEDS: u64 = 5;

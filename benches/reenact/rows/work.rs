@@ -7,7 +7,7 @@ use megagrid_partition::GroupedEdges;
 
 use crate::Findings;
 use crate::job::{self, Factorize, Ran, Shape, Topics};
-use crate::plot::Plot;
+use megagrid_benches::plot::Plot;
 
 /// Units of a pass.
 const UNITS: u64 = 64;
