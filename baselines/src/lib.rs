@@ -2,3 +2,13 @@
 //! the same four algorithms written against each. Same initial values, kernels and objective code as in
 //! [`megagrid_algorithms`], so that only the system differs.
 #![forbid(unsafe_code)]
+
+pub mod apps;
+mod crew;
+mod error;
+pub mod gas;
+mod job;
+pub mod rows;
+
+pub use error::Error;
+pub use job::{Algorithm, Epoch, Finish, Report, Run, System, list_by};

@@ -7,6 +7,7 @@ mod blockpg;
 mod checkpoint;
 mod cluster;
 mod common;
+mod compare;
 mod convert;
 mod curve;
 mod data;
@@ -56,6 +57,7 @@ enum Command {
     Lda(Box<lda::Args>),
     #[command(name = "blockpg")]
     BlockPg(Box<blockpg::Args>),
+    Compare(compare::Args),
     Launch(launch::Args),
     Generate(Box<generate::Args>),
     Inspect(inspect::Args),
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Command::Mf(args) => virtual_cluster::train(*args, |args| &mut args.common, mf::run),
         Command::Lda(args) => virtual_cluster::train(*args, |args| &mut args.common, lda::run),
         Command::BlockPg(args) => virtual_cluster::train(*args, |args| &mut args.common, blockpg::run),
+        Command::Compare(args) => compare::run(args),
         Command::Launch(args) => launch::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),

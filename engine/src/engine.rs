@@ -115,6 +115,7 @@ pub fn plan<P: Program, S: Stages<P>, T>(
     if plan.is_distributed() {
         let mirrors = Mirrors::foresee(&plan, input.source, &orders)?;
         plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
+        plan.replication_factor = mirrors.replication_factor(&plan);
     }
     Ok(plan)
 }
@@ -287,6 +288,7 @@ impl<P: Program> Engine<P> {
             None => None,
         };
         plan.traffic = sync.as_ref().and_then(|sync| sync::predict::<P>(&plan, &sync.mirrors, settings.dims));
+        plan.replication_factor = sync.as_ref().map_or(1.0, |sync| sync.mirrors.replication_factor(&plan));
         let push = match settings.slack {
             None => Push::EveryChange,
             Some(slack) if settings.lazy => Push::WhenNeeded(slack),

@@ -33,6 +33,6 @@ pub use engine::{Engine, InitView, Input, Settings, SideView, plan};
 pub use error::Error;
 pub use grid::EdgeInput;
 pub use inject::{Injection, NoInjection};
-pub use metrics::{IterationReport, WorkerReport};
+pub use metrics::{IterationReport, WorkerReport, WorkerSeconds};
 pub use sync::{Amount, Peers, Traffic};
 pub use topology::Topology;

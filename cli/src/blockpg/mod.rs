@@ -124,7 +124,8 @@ impl Options {
         self.batch.unwrap_or((values as u64).div_ceil(blocks)).max(1)
     }
 
-    fn resolved(&self, block_values: u64) -> serde_json::Value {
+    /// Returns the options as they stand in a run record.
+    pub fn resolved(&self, block_values: u64) -> serde_json::Value {
         serde_json::json!({
             "l1": self.l1, "l2": self.l2, "intercept": self.intercept, "warm_start": self.warm_start,
             "blocks": self.blocks, "batch": block_values, "delay": self.delay, "iterations": self.iterations,
@@ -135,7 +136,7 @@ impl Options {
 
 impl Args {
     /// Returns how the run is to go, and the common options as they stand in a record.
-    fn prepare(&self) -> anyhow::Result<(Settings, common::Resolved)> {
+    pub fn prepare(&self) -> anyhow::Result<(Settings, common::Resolved)> {
         let mut common = self.common.clone();
         if self.options.delay.is_some() {
             if common.consistency != Consistency::Bsp {
@@ -147,7 +148,8 @@ impl Args {
         common.prepare()
     }
 
-    fn job(&self, settings: Settings) -> anyhow::Result<(Job, Phases)> {
+    /// Loads samples and makes a job of them.
+    pub fn job(&self, settings: Settings) -> anyhow::Result<(Job, Phases)> {
         let path = self.options.path()?;
         let mut phases = Phases::default();
         let start = self.options.warm_start.as_deref().map(saved::read).transpose()?;

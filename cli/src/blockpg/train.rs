@@ -21,9 +21,10 @@ use crate::session::{Measured, Session, Start};
 
 /// What is to be trained.
 pub struct Job {
-    data: Fitted,
+    /// Samples.
+    pub data: Fitted,
     /// Parameters, the largest l1 first.
-    path: Vec<Config>,
+    pub path: Vec<Config>,
     /// First weights, by feature.
     start: Vec<f64>,
     /// Values of a block.
@@ -134,9 +135,10 @@ pub fn train(job: Job, common: &Common, resolved: serde_json::Value, mut phases:
     phases.plan = begin.elapsed().as_secs_f64();
     let machine = Machine {
         workers: job.settings.workers,
-        vector: job.settings.level.name(),
+        vector: job.settings.level.name().into(),
         memory_estimate_bytes: engine.plan().memory_bytes,
         memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
+        replication_factor: Some(engine.plan().replication_factor),
     };
     let last = done + job.iterations * job.path.len() as u64;
     let mut session = Session::begin(common, "blockpg", resolved, Start { input, machine, done, phases }, last);
@@ -180,7 +182,11 @@ pub fn train(job: Job, common: &Common, resolved: serde_json::Value, mut phases:
     let mut record = session.end()?;
     if let Some((_, certificate)) = path.last() {
         let Certificate { bound, gap, violation, .. } = *certificate;
-        record.result.metrics.extend([("bound", bound), ("gap", gap), ("kkt_violation", violation)]);
+        record.result.metrics.extend([
+            ("bound".into(), bound),
+            ("gap".into(), gap),
+            ("kkt_violation".into(), violation),
+        ]);
     }
     let weights = weights(&engine);
     let converged = converged || job.tolerance == 0.0;
@@ -230,13 +236,17 @@ fn measure(job: &Job, config: &Config, engine: &Engine<BlockPg>) -> (Measured, O
     let objective = loss + config.penalty(penalized.iter().copied());
     let State { last, was_full, .. } = *engine.global();
     let nonzeros = penalized.iter().filter(|w| **w != 0.0).count();
-    let mut metrics = Metrics::from([("loss", loss), ("nonzeros", nonzeros as f64), ("kkt_violation", last.violation)]);
+    let mut metrics = Metrics::from([
+        ("loss".into(), loss),
+        ("nonzeros".into(), nonzeros as f64),
+        ("kkt_violation".into(), last.violation),
+    ]);
     if let Some(test) = &job.data.test {
         let intercept = weights.get(penalized.len()).copied().unwrap_or(0.0);
         let Quality { auc, log_loss, accuracy } = Quality::new(&test.scores(penalized, intercept), &test.labels);
-        metrics.extend([("test_log_loss", log_loss), ("test_accuracy", accuracy)]);
+        metrics.extend([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
         // A test of one class alone has none, and a record takes numbers alone.
-        metrics.extend(auc.is_finite().then_some(("test_auc", auc)));
+        metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
     }
     drop(samples);
     let sizes: f64 = penalized.iter().map(|w| w.abs()).sum();

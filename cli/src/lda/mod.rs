@@ -110,13 +110,13 @@ impl From<PriorChoice> for Prior {
   megagrid lda posts.txt --lower-case --split punctuation --stop-words english --min-documents 5")]
 pub struct Args {
     #[command(flatten)]
-    source: Source,
+    pub source: Source,
     #[command(flatten)]
-    words: Words,
+    pub words: Words,
     #[command(flatten)]
-    unseen: Unseen,
+    pub unseen: Unseen,
     #[command(flatten)]
-    options: Options,
+    pub options: Options,
     #[command(flatten)]
     pub common: Common,
 }
@@ -297,7 +297,8 @@ pub fn memory(edges: &Edges<u32>, settings: &Settings) -> anyhow::Result<u64> {
     Ok(form::plan(sampler, &config, &tokens, edges, settings)?.memory_bytes)
 }
 
-fn load(args: &Args, config: Config, settings: Settings, phases: &mut Phases) -> anyhow::Result<Job> {
+/// Loads documents and makes a job of them.
+pub fn load(args: &Args, config: Config, settings: Settings, phases: &mut Phases) -> anyhow::Result<Job> {
     let (prepared, test) = corpus::load(&args.source, &args.words, &args.unseen, &args.common, phases)?;
     Job::new(prepared, test, config, &args.options, settings)
 }

@@ -72,7 +72,7 @@ impl Trained {
         let coherences = self.edges.as_ref().map(|edges| topics::coherences(edges, &top)).transpose()?;
         if let Some(coherences) = &coherences {
             let mean = coherences.iter().sum::<f64>() / coherences.len() as f64;
-            self.record.result.metrics.insert("coherence_npmi", mean);
+            self.record.result.metrics.insert("coherence_npmi".into(), mean);
         }
         let words = self.names.get(Side::Right)?;
         let curve = topics::curve(&self.record);
@@ -120,9 +120,10 @@ pub fn train<F: Form>(
 
     let machine = Machine {
         workers: settings.workers,
-        vector: settings.level.name(),
+        vector: settings.level.name().into(),
         memory_estimate_bytes: engine.plan().memory_bytes,
         memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
+        replication_factor: Some(engine.plan().replication_factor),
     };
     let mut session = Session::begin(common, "lda", resolved, Start { input, machine, done, phases }, iterations);
     let mut before = f64::INFINITY;
@@ -208,10 +209,10 @@ fn measure<F: Form>(
     before: f64,
 ) -> Measured {
     let value = likelihood::<F>(engine, &engine.global());
-    let mut metrics = Metrics::from([("log_likelihood", value), ("per_token", value / tokens as f64)]);
+    let mut metrics = Metrics::from([("log_likelihood".into(), value), ("per_token".into(), value / tokens as f64)]);
     if let Some(test) = test {
         let perplexity = FoldIn::default().perplexity(&model::<F>(engine), &test.words, rayon::current_num_threads());
-        metrics.insert("test_perplexity", perplexity);
+        metrics.insert("test_perplexity".into(), perplexity);
     }
     let change = (before - value).abs() / before.abs();
     let converged = tolerance > 0.0 && change <= tolerance;

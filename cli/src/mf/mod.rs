@@ -202,7 +202,8 @@ pub fn plan(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-fn load(args: &Args, config: Config, settings: Settings) -> anyhow::Result<(Job, Phases)> {
+/// Loads ratings and makes a job of them.
+pub fn load(args: &Args, config: Config, settings: Settings) -> anyhow::Result<(Job, Phases)> {
     let mut phases = Phases::default();
     let (prepared, test) = input::ratings(&args.source, &args.unseen, &args.common, &mut phases)?;
     Job::new(prepared, test, config, &args.options, settings).map(|job| (job, phases))

@@ -86,9 +86,10 @@ pub fn train<F: Form>(
 
     let machine = Machine {
         workers: settings.workers,
-        vector: settings.level.name(),
+        vector: settings.level.name().into(),
         memory_estimate_bytes: engine.plan().memory_bytes,
         memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
+        replication_factor: Some(engine.plan().replication_factor),
     };
     let mut session = Session::begin(common, "mf", resolved, Start { input, machine, done, phases }, iterations);
     let mut before = f64::INFINITY;
@@ -164,10 +165,10 @@ fn measure<F: Form>(
     before: f64,
 ) -> anyhow::Result<Measured> {
     let Objective { value, rmse } = Objective::new(engine.measure(&SquaredErrors(*config))?, config.lambda);
-    let mut metrics = Metrics::from([("train_rmse", rmse)]);
+    let mut metrics = Metrics::from([("train_rmse".into(), rmse)]);
     if test.len() > 0 {
         engine.collect()?;
-        metrics.insert("test_rmse", test_rmse(&engine.left(), &engine.right(), config, test, mean));
+        metrics.insert("test_rmse".into(), test_rmse(&engine.left(), &engine.right(), config, test, mean));
     }
     let change = (before - value).abs() / before.abs();
     let converged = tolerance > 0.0 && change <= tolerance;

@@ -98,6 +98,8 @@ pub struct Plan {
     /// What the processes send each other in an iteration; `None` where that depends on the data or on time, and until the
     /// program's types are known.
     pub traffic: Option<Traffic>,
+    /// Masters and mirrors over vertices: how many processes use a vertex, on average. 1 until edges are known.
+    pub replication_factor: f64,
 }
 
 /// A block should hold this many edges on average: below, its fixed costs show.
@@ -153,6 +155,7 @@ impl Plan {
             memory_bytes: 0,
             early: input.early,
             traffic: None,
+            replication_factor: 1.0,
             stages,
             schedules,
             left,
