@@ -6,9 +6,12 @@ use std::ops::ControlFlow;
 
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Objective, SquaredErrors};
-use megagrid_engine::{Branches, EdgeInput, Engine, Error, Input, Settings};
+use megagrid_engine::{Branches, EdgeInput, Engine, Input, Settings};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
 use megagrid_tuner::{Branch, Clock, Noise, ROOT, Setting, Trainer};
+
+/// Any failure.
+pub type Error = Box<dyn std::error::Error>;
 
 /// Ratings to factorize.
 pub struct Ratings {
@@ -101,7 +104,7 @@ impl Trainer for Factorization<'_> {
             samples += report.updates;
             ControlFlow::Continue(())
         })?;
-        Ok(Clock { time: samples as f64, loss: loss(engine, &self.config)? })
+        Ok(Clock { time: samples as f64, loss: loss(engine, &self.config)?, finished: false })
     }
 
     fn report(&mut self, branch: Branch) -> Result<f64, Error> {
@@ -110,6 +113,6 @@ impl Trainer for Factorization<'_> {
 
     fn free(&mut self, branch: Branch) -> Result<(), Error> {
         self.settings.remove(&branch.0);
-        self.branches.free(branch.0)
+        Ok(self.branches.free(branch.0)?)
     }
 }

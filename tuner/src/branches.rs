@@ -17,6 +17,8 @@ pub struct Live {
     pub point: Point,
     /// The loss at the fork and after each clock.
     pub trace: Vec<Report>,
+    /// Whether training has come to its end.
+    pub finished: bool,
 }
 
 impl Live {
@@ -117,7 +119,7 @@ impl<'t, T: Trainer> Branches<'t, T> {
         self.alive += 1;
         self.most_alive = self.most_alive.max(self.alive);
         (self.watch)(&Event::Forked { branch, parent, setting: &setting });
-        Ok(Live { branch, setting, point, trace: vec![Report { time: 0.0, loss }] })
+        Ok(Live { branch, setting, point, trace: vec![Report { time: 0.0, loss }], finished: false })
     }
 
     /// Runs a branch for one clock.
@@ -126,6 +128,7 @@ impl<'t, T: Trainer> Branches<'t, T> {
         self.elapsed += clock.time;
         self.clocks += 1;
         live.trace.push(Report { time: live.time() + clock.time, loss: clock.loss });
+        live.finished = clock.finished;
         let (branch, clocks, elapsed) = (live.branch, live.clocks(), self.elapsed);
         (self.watch)(&Event::Clock { branch, clocks, loss: clock.loss, elapsed });
         Ok(())

@@ -189,7 +189,7 @@ impl<T: Trainer> Search<'_, '_, T> {
     fn train(&mut self, live: &mut Live, time: f64, end: u64) -> Result<(), Failure<T::Error>> {
         while !live.diverged() && self.branches.clocks < end && live.clocks() < self.bounds.clocks_of_trial {
             let clocks = live.clocks();
-            if clocks > 0 && live.time() * (1.0 + 0.5 / clocks as f64) > time {
+            if live.finished || clocks > 0 && live.time() * (1.0 + 0.5 / clocks as f64) > time {
                 break;
             }
             self.branches.run(live).map_err(Failure::Trainer)?;

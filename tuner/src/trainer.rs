@@ -17,6 +17,8 @@ pub struct Clock {
     pub time: f64,
     /// The loss after it, which training makes smaller. No finite number means that the branch diverged.
     pub loss: f64,
+    /// Whether training is known to have come to its end.
+    pub finished: bool,
 }
 
 /// Training that keeps several branches of its state, of which one runs at a time. The branch 0 is there.

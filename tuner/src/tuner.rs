@@ -71,7 +71,7 @@ impl Default for Options {
             searcher: Kind::default(),
             seed: 1,
             clocks: 100,
-            budget: 15,
+            budget: 10,
             trials: 30,
             retune: Some(Plateau::default()),
             target: None,
@@ -99,6 +99,8 @@ pub enum Ended {
     Clocks,
     /// The target is reached.
     Target,
+    /// The trainer says that it is done.
+    Finished,
     /// No setting makes further progress.
     Converged,
     /// The chosen setting diverged afterwards.
@@ -212,6 +214,9 @@ impl<T: Trainer> Run<'_, '_, T> {
             }
             if self.options.target.is_some_and(|target| live.loss() <= target) {
                 break Ended::Target;
+            }
+            if live.finished {
+                break Ended::Finished;
             }
             if self.line.len() as u64 >= self.options.clocks {
                 break Ended::Clocks;

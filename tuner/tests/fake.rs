@@ -21,6 +21,7 @@ struct Descent {
     floor: f64,
     dulls: u64,
     most: usize,
+    enough: f64,
     forks: Vec<(Branch, Branch)>,
 }
 
@@ -28,7 +29,16 @@ impl Descent {
     fn new() -> Self {
         let branches = BTreeMap::from([(ROOT, (1.0, 0.0, 0))]);
         let noise = Noise::Exact;
-        Self { branches, noise, jitter: 0.0, floor: 0.0, dulls: u64::MAX, most: 1, forks: Vec::new() }
+        Self {
+            branches,
+            noise,
+            jitter: 0.0,
+            floor: 0.0,
+            dulls: u64::MAX,
+            most: 1,
+            enough: f64::NEG_INFINITY,
+            forks: Vec::new(),
+        }
     }
 
     fn loss(&self, branch: Branch) -> f64 {
@@ -63,7 +73,7 @@ impl Trainer for Descent {
             *x = f64::INFINITY;
         }
         *clocks += 1;
-        Ok(Clock { time: 1.0, loss: self.loss(branch) })
+        Ok(Clock { time: 1.0, loss: self.loss(branch), finished: self.loss(branch) < self.enough })
     }
 
     fn report(&mut self, branch: Branch) -> Result<f64, String> {
@@ -146,6 +156,14 @@ fn a_plateau_tunes_again_and_a_converged_run_ends() {
     assert!(tuned.trials.iter().filter(|trial| trial.search > 0).all(|trial| trial.clocks <= 3));
     assert_eq!(trainer.branches.len(), 1);
     assert!((tuned.line.len() as u64) < 200);
+}
+
+#[test]
+fn a_trainer_says_when_it_is_done() {
+    let mut trainer = Descent { enough: 1e-6, ..Descent::new() };
+    let tuned = run(&mut trainer, &space("step=log:0.1..1.5"), &options(3)).unwrap();
+    assert_eq!(tuned.ended, Ended::Finished);
+    assert!(tuned.loss() < 1e-6 && tuned.line.iter().rev().skip(1).all(|step| step.loss >= 1e-6));
 }
 
 #[test]

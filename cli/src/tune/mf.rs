@@ -1,7 +1,6 @@
 //! What is tuned of matrix factorization.
 
 use std::marker::PhantomData;
-use std::rc::Rc;
 
 use megagrid_algorithms::mf::Config;
 use megagrid_engine::{Engine, Settings};
@@ -37,7 +36,7 @@ pub fn run(mut args: Args, tuning: &TuningOptions) -> anyhow::Result<()> {
     let (job, phases) = mf::load(&args, config, settings)?;
     let resolved = mf::resolved(&args, &job, &config, &resolved)?;
     let iterations = args.options.iterations;
-    let algorithm = Ratings { job: Rc::new(job), options: args.options };
+    let algorithm = Ratings { job, options: args.options };
     let telling = Telling { common: &args.common, command: "mf", resolved, phases };
     let trained = train(&algorithm, &Plan { tuning, known: &known, space: &space, iterations }, telling)?;
     if let Some(directory) = &args.common.model {
@@ -73,7 +72,7 @@ fn apply(options: &Options, settings: &Settings, setting: &Setting) -> anyhow::R
 
 /// Ratings to factorize.
 struct Ratings {
-    job: Rc<Job>,
+    job: Job,
     options: Options,
 }
 
@@ -137,6 +136,7 @@ impl<F: Form> Tunable for Factorization<'_, F> {
     }
 
     fn conclude(self: Box<Self>, engine: &Engine<F::Program>, record: Record) -> anyhow::Result<Trained> {
-        self.ratings.job.conclude::<F>(engine, record)
+        let names = self.ratings.job.prepared.names.clone();
+        Ok(self.ratings.job.conclude::<F>(engine, names, record))
     }
 }

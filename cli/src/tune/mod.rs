@@ -13,7 +13,6 @@ use megagrid_tuner::{Ended, Failure, Label, Options, Plateau, Setting, Space, Tr
 use crate::common::{self, Common};
 use crate::failure::usage;
 use crate::record::{Record, Tuning};
-use crate::session;
 use crate::{blockpg as blockpg_command, lda as lda_command, mf as mf_command};
 use strand::Telling;
 use training::{Algorithm, Time, Training};
@@ -64,7 +63,7 @@ pub struct TuningOptions {
     /// What proposes settings [default: tpe, or grid where all tunables have lists of values].
     #[arg(long, value_enum)]
     searcher: Option<Searcher>,
-    /// Iterations of trials of the first search, and again of all searches after it [default: 15, or 15 % of --iterations].
+    /// Iterations of trials of the first search, and again of all searches after it [default: 10, or 10 % of --iterations].
     #[arg(long, value_name = "ITERATIONS")]
     budget: Option<u64>,
     /// Settings tried by the first search, at most.
@@ -132,15 +131,12 @@ pub fn check(common: &Common) -> anyhow::Result<()> {
 
 impl TuningOptions {
     /// Returns the space, checked: each extreme value is shown to `try_setting`, which refuses what the algorithm does.
-    pub fn space(
-        &self,
-        known: &Known,
-        try_setting: impl Fn(&Setting) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Space> {
+    pub fn space(&self, known: &Known, try_setting: impl Fn(&Setting) -> anyhow::Result<()>) -> anyhow::Result<Space> {
         let texts = if self.tune.is_empty() { &known.default } else { &self.tune };
         let mut tunables = Vec::new();
         for text in texts {
-            let tunable: megagrid_tuner::Tunable = text.parse().map_err(|error: megagrid_tuner::Error| usage(error.to_string()))?;
+            let tunable: megagrid_tuner::Tunable =
+                text.parse().map_err(|error: megagrid_tuner::Error| usage(error.to_string()))?;
             let name = tunable.name();
             if !known.stages.contains(&name) && !known.layout.contains(&name) {
                 let names = [known.stages, known.layout].concat().join(", ");
@@ -149,7 +145,8 @@ impl TuningOptions {
             }
             for value in tunable.extremes() {
                 let setting = Setting::new(vec![(name.to_owned(), value.clone())]);
-                try_setting(&setting).map_err(|error| usage(format!("tune {name}={value}: {}", crate::failure::message(&error))))?;
+                try_setting(&setting)
+                    .map_err(|error| usage(format!("tune {name}={value}: {}", crate::failure::message(&error))))?;
             }
             tunables.push(tunable);
         }
@@ -178,7 +175,7 @@ impl TuningOptions {
             searcher,
             seed,
             clocks: iterations,
-            budget: self.budget.unwrap_or((iterations * 15 / 100).max(default.budget)),
+            budget: self.budget.unwrap_or((iterations / 10).max(default.budget)),
             trials: self.trials as usize,
             retune: (!self.no_retune && !fixed).then(Plateau::default),
             target: None,
@@ -237,6 +234,7 @@ fn report(known: &Known, options: &Options, time: Time, tuned: &Tuned, seconds: 
     let ended_by = match tuned.ended {
         Ended::Clocks => "iterations",
         Ended::Target => "target",
+        Ended::Finished => "tolerance",
         Ended::Converged => "plateau",
         Ended::Diverged => "divergence",
     };
@@ -289,8 +287,14 @@ fn summary(tuning: &Tuning) -> String {
 }
 
 /// Options of the tuner, which a training command does not take; whether a value follows.
-const OWN: [(&str, bool); 6] =
-    [("--tune", true), ("--searcher", true), ("--budget", true), ("--trials", true), ("--time", true), ("--no-retune", false)];
+const OWN: [(&str, bool); 6] = [
+    ("--tune", true),
+    ("--searcher", true),
+    ("--budget", true),
+    ("--trials", true),
+    ("--time", true),
+    ("--no-retune", false),
+];
 
 /// Returns the command line that trains with a setting: this one's without what tunes.
 fn command(known: &Known, setting: &Setting) -> String {
@@ -320,7 +324,8 @@ fn options_of(setting: &Setting) -> Vec<(String, String)> {
     for (name, value) in setting.iter() {
         match name {
             "slack" if value.number() == Some(0.0) => {}
-            "slack" => options.extend([("--consistency".to_owned(), "ssp".to_owned()), ("--slack".to_owned(), value.to_string())]),
+            "slack" => options
+                .extend([("--consistency".to_owned(), "ssp".to_owned()), ("--slack".to_owned(), value.to_string())]),
             _ => options.push((format!("--{name}"), value.to_string())),
         }
     }
@@ -329,7 +334,11 @@ fn options_of(setting: &Setting) -> Vec<(String, String)> {
 
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./,:=+@%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 /// Returns a value that has to be a number.

@@ -138,7 +138,8 @@ impl<T: Tunable> Strand<T::Trained> for Engines<T> {
         let start = self.of.start(engine, phases);
         let mut session = Session::begin(common, command, resolved, start, engine.iterations());
         for done in history {
-            session.add(&done.report, Some(done.measured.clone()), done.seconds);
+            // The tuner has decided where the run ends.
+            let _ = session.add(&done.report, Some(done.measured.clone()), done.seconds);
         }
         let mut record = session.end()?;
         with(&mut record);

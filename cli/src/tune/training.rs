@@ -115,9 +115,9 @@ impl<A: Algorithm> Trainer for Training<'_, A> {
             Time::Seconds => report.seconds,
             Time::Samples => report.updates as f64,
         };
-        let loss = self.algorithm.loss(&measured);
+        let (loss, finished) = (self.algorithm.loss(&measured), measured.converged);
         seat.history.push(Done { report, measured, seconds: begin.elapsed().as_secs_f64() });
-        Ok(Clock { time, loss })
+        Ok(Clock { time, loss, finished })
     }
 
     fn report(&mut self, branch: Branch) -> anyhow::Result<f64> {

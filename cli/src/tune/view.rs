@@ -64,7 +64,7 @@ impl View {
         if let Some(best) = best.filter(|_| self.chosen.is_none()) {
             text.push_str(&format!("; best so far: {}", best.setting));
         }
-        self.progress.tell(text);
+        self.progress.say(text);
     }
 
     /// Removes the line.
