@@ -3,6 +3,7 @@
 
 mod plot;
 mod sections;
+mod tuning;
 
 use anyhow::Context;
 
