@@ -62,11 +62,16 @@ fn arrays(sizes: [usize; 2], dims: usize) -> [Array; 2] {
     [0, 1].map(|side| Array((0..sizes[side]).flat_map(|id| first(side as u64, id, width, dims)).collect(), width))
 }
 
+/// Rows come as a file of edges first names them, which is in no order.
 fn hashed<S: BuildHasher + Default>(sizes: [usize; 2], dims: usize) -> [Hashed<S>; 2] {
     let width = row_width(dims);
     [0, 1].map(|side| {
-        let row = |id| (id as u32, first(side as u64, id, width, dims));
-        Hashed((0..sizes[side]).map(row).collect(), width)
+        let mut ids: Vec<usize> = (0..sizes[side]).collect();
+        let mut random = SplitMix::new(3, side as u64);
+        for last in (1..ids.len()).rev() {
+            ids.swap(last, random.below(last as u64 + 1) as usize);
+        }
+        Hashed(ids.into_iter().map(|id| (id as u32, first(side as u64, id, width, dims))).collect(), width)
     })
 }
 
