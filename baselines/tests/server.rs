@@ -141,6 +141,7 @@ fn specializations() -> impl Strategy<Value = Specializations> {
             placement,
             thread_cache,
             early_ratio,
+            numa: false,
         },
     )
 }

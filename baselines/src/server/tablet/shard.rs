@@ -348,8 +348,11 @@ impl Shard {
         }
     }
 
-    /// Pushes the registered rows that changed.
+    /// Pushes the registered rows that changed; when all clients have left, nobody needs them.
     fn push_changed(&mut self) {
+        if self.global == LEFT {
+            return;
+        }
         for number in 0..self.tables.len() {
             let changed = self.tables[number].take_changed();
             for client in 0..self.clients.len() {

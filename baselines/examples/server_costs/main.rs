@@ -1,6 +1,6 @@
 //! What the parameter server costs, and what each of its specializations saves, on access patterns of three kinds:
 //!
-//!     cargo run --release -p megagrid-baselines --example server_costs -- switches|caches|missing [--threads 2] [--seed 1]
+//!     cargo run --release -p megagrid-baselines --example server_costs -- units|switches|caches|missing [--threads 2] [--seed 1]
 //!
 //! | pattern | rows                                      | each thread, in a clock                        |
 //! |---------|-------------------------------------------|------------------------------------------------|
@@ -11,7 +11,10 @@
 //! Rows are chosen with Zipf's exponent 0.8, as items, words and pages are. There is no computation: times are the
 //! library's. One process, one server, loopback, slack 0; medians over clocks, after the first, of runs that take turns.
 //! `switches` turns each specialization on alone and off alone (IterStore, figure 6), `caches` compares policies and
-//! capacities of thread caches (figure 7), `missing` leaves out part of the accesses when they are gathered (figure 9).
+//! capacities of thread caches (figure 7), `missing` leaves out part of the accesses when they are gathered (figure 9), and
+//! `units` prints what a single access, clock and byte cost one thread.
+
+mod units;
 
 use std::error::Error;
 use std::time::Instant;
@@ -71,13 +74,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         None => Ok(otherwise),
     };
+    if arguments.first().is_some_and(|mode| mode == "units") {
+        return units::print();
+    }
     let (threads, seed) = (number("--threads", 2)? as usize, number("--seed", 1)?);
     for (pattern, name) in Pattern::ALL {
         let settings = match arguments.first().map(String::as_str) {
             Some("switches") => switches(),
             Some("caches") => caches(pattern),
             Some("missing") => missing(),
-            _ => return Err("say switches, caches or missing".into()),
+            _ => return Err("say units, switches, caches or missing".into()),
         };
         println!("{name}, {threads} threads, seed {seed}: ms per clock (min, max), and per clock of all threads");
         println!(
@@ -87,6 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         compare(pattern, &settings, threads, seed)?;
         println!();
     }
+    println!("NUMA placement: {}", Client::numa_nodes());
     Ok(())
 }
 
@@ -320,5 +327,7 @@ fn caches(pattern: Pattern) -> Vec<Setting> {
 /// Accesses left out.
 fn missing() -> Vec<Setting> {
     let missing = |share: f64| setting(&format!("{} % missing", share * 100.0), |s| s.missing = share);
-    [0.0, 0.01, 0.05, 0.1, 0.2, 0.5].map(missing).to_vec()
+    let mut settings = [0.0, 0.01, 0.05, 0.1, 0.2, 0.5].map(missing).to_vec();
+    settings.push(setting("nothing gathered", |s| s.gather = None));
+    settings
 }
