@@ -3,7 +3,15 @@
 //! [`megagrid_algorithms`], so that only the system differs.
 #![forbid(unsafe_code)]
 
+pub mod apps;
+mod crew;
 mod error;
+pub mod gas;
+mod job;
+pub mod naive;
+pub mod rows;
 pub mod server;
+pub mod store;
 
 pub use error::Error;
+pub use job::{Algorithm, Epoch, Finish, Report, Run, System, list_by};

@@ -6,7 +6,6 @@
 //! A row of which something does not hold ends with exit code 1. Without `--bench` (as `cargo test` runs it) nothing is done.
 
 mod job;
-mod plot;
 mod rows {
     pub mod bytes;
     pub mod delays;
@@ -20,7 +19,7 @@ mod rows {
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use plot::Plot;
+use megagrid_benches::plot::Plot;
 
 /// What re-enacting a row came to.
 #[derive(Default)]

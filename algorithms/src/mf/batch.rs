@@ -73,6 +73,18 @@ pub struct Step {
 }
 
 impl Step {
+    /// Steps users.
+    #[must_use]
+    pub fn users(config: Config) -> Self {
+        Self { config, one: config.user_one() }
+    }
+
+    /// Steps items.
+    #[must_use]
+    pub fn items(config: Config) -> Self {
+        Self { config, one: config.item_one() }
+    }
+
     #[inline(always)]
     fn step(&self, factor: &mut [f32], squares: &mut f32, gradient: &[f32], iteration: u64) {
         let config = &self.config;
@@ -108,8 +120,7 @@ impl Apply<MfBatch, Item> for Step {
 /// # Errors
 /// A batch of 0 ratings.
 pub fn sequence(config: Config, batch: u64) -> Result<Sequence<MfBatch, impl Stages<MfBatch>>, Error> {
-    let users = Step { config, one: config.user_one() };
-    let items = Step { config, one: config.item_one() };
+    let (users, items) = (Step::users(config), Step::items(config));
     Sequence::new()
         .mini_batch(BatchSize::Edges(batch), move |b| b.exchange(Gradient(config)).apply_left(users).apply_right(items))
         .build()

@@ -1,0 +1,144 @@
+//! Matrix factorization as PowerGraph's toolkit has it: users gather and send items their part as messages, items apply these.
+
+use std::collections::BTreeMap;
+
+use megagrid_algorithms::mf::Config;
+use megagrid_partition::Side;
+
+use super::Job;
+use crate::crew::Spent;
+use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
+use crate::job::{self, Cost};
+use crate::rows::Rows;
+use crate::{Error, Finish, Run};
+
+/// A factor, and the sum of its mean squared gradients.
+struct Vertex {
+    factor: Vec<f64>,
+    squares: f64,
+}
+
+struct Descend {
+    config: Config,
+    num_users: usize,
+    iteration: u64,
+}
+
+impl Descend {
+    /// Returns `error other − lambda vertex`.
+    fn gradient(&self, error: f64, other: &[f64], vertex: &[f64]) -> Vec<f64> {
+        let lambda = f64::from(self.config.lambda);
+        other.iter().zip(vertex).map(|(other, own)| error * other - lambda * own).collect()
+    }
+
+    fn step(&self, vertex: &mut Vertex, gradient: &[f64], one: usize) {
+        let config = &self.config;
+        let step = if config.adaptive {
+            vertex.squares += gradient.iter().map(|g| g * g).sum::<f64>() / gradient.len() as f64;
+            f64::from(config.step) / (1.0 + vertex.squares).sqrt()
+        } else {
+            f64::from(config.step) / (1.0 + f64::from(config.decay) * (self.iteration - 1) as f64)
+        };
+        vertex.factor.iter_mut().zip(gradient).for_each(|(value, gradient)| *value += step * gradient);
+        if config.biases {
+            vertex.factor[one] = 1.0;
+        }
+    }
+}
+
+fn add(sum: &mut [f64], part: &[f64]) {
+    sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+}
+
+impl VertexProgram for Descend {
+    type Vertex = Vertex;
+    type Edge = f32;
+    type Gather = Vec<f64>;
+    type Message = Vec<f64>;
+
+    fn phases(&self, id: usize) -> [bool; 2] {
+        [id < self.num_users, true]
+    }
+
+    fn gather(&self, edge: EdgeView<'_, Self>, signals: &Signals<'_, Self>) -> Vec<f64> {
+        let (user, item) = (&edge.vertex.factor, &edge.other.factor);
+        let error = f64::from(edge.edge) - user.iter().zip(item).map(|(p, q)| p * q).sum::<f64>();
+        signals.signal(edge.other_id, self.gradient(error, user, item));
+        self.gradient(error, item, user)
+    }
+
+    fn add(&self, sum: &mut Vec<f64>, part: Vec<f64>) {
+        add(sum, &part);
+    }
+
+    fn combine(&self, sum: &mut Vec<f64>, message: Vec<f64>) {
+        add(sum, &message);
+    }
+
+    fn apply(&self, id: usize, vertex: &mut Vertex, sum: Option<Vec<f64>>, message: Vec<f64>) {
+        if id < self.num_users {
+            if let Some(gradient) = sum {
+                self.step(vertex, &gradient, self.config.dims + 1);
+            }
+        } else {
+            self.step(vertex, &message, self.config.dims);
+        }
+    }
+
+    fn scatter(&self, edge: EdgeView<'_, Self>, signals: &Signals<'_, Self>) {
+        signals.signal(edge.other_id, vec![0.0; edge.other.factor.len()]);
+    }
+}
+
+/// A job on this system.
+pub struct Trainer<'j> {
+    job: Job<'j>,
+    gas: Faithful<Descend>,
+    program: Descend,
+}
+
+impl<'j> Trainer<'j> {
+    pub fn new(job: &Job<'j>, run: &Run) -> Self {
+        let Job { ratings, config, .. } = *job;
+        let (dims, num_users) = (config.row_dims(), ratings.num_left);
+        let mut vertices = Vec::with_capacity(num_users + ratings.num_right);
+        job.init(run.seed, |_, _, first| {
+            let mut row = vec![0.0; dims];
+            first(&mut row);
+            vertices.push(Vertex { factor: row.into_iter().map(f64::from).collect(), squares: 0.0 });
+        });
+        let mut gas = Faithful::new(ratings, |edge| ratings.data[edge], vertices, run.workers);
+        (0..num_users).for_each(|user| gas.signal(user, vec![0.0; dims]));
+        Self { job: *job, gas, program: Descend { config, num_users, iteration: 0 } }
+    }
+}
+
+impl job::Trainer for Trainer<'_> {
+    /// Two supersteps: users, then items.
+    fn iterate(&mut self, iteration: u64) -> Result<Cost, Error> {
+        self.program.iteration = iteration;
+        let (mut all, mut messages) = (Vec::new(), 0);
+        for _ in [Side::Left, Side::Right] {
+            let (spent, sent) = self.gas.superstep(&self.program)?;
+            all.push(Spent::mean(&spent));
+            messages += sent;
+        }
+        let sent_bytes = messages * 8 * self.job.config.row_dims() as u64;
+        Ok(Cost { sent_bytes, messages, ..Cost::sum(&all) })
+    }
+
+    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+        let width = megagrid_stages::row_width(self.job.config.row_dims());
+        let mut rows = Rows::<f32>::zeros(self.gas.vertices.len(), width);
+        for (id, vertex) in self.gas.vertices.iter().enumerate() {
+            rows.row_mut(id).iter_mut().zip(&vertex.factor).for_each(|(into, &value)| *into = value as f32);
+        }
+        let num_users = self.program.num_users;
+        Ok(self.job.measure(|user| rows.row(user), |item| rows.row(num_users + item)))
+    }
+
+    fn finish(&self) -> Finish {
+        let vectors = (self.gas.vertices.len() * self.job.config.row_dims() * 8) as u64;
+        Finish { memory_bytes: self.gas.bytes() + vectors, ..Finish::default() }
+    }
+}

@@ -1,0 +1,91 @@
+//! Matrix factorization by batch gradients on [`Gas`]: one superstep, in which users and items gather.
+
+use std::collections::BTreeMap;
+
+use megagrid_algorithms::mf::Config;
+use megagrid_algorithms::mf::batch::{Item, MfBatch, Step, User};
+use megagrid_partition::Side;
+use megagrid_stages::kernels::{axpy, dot};
+use megagrid_stages::{Apply, Context, MasterView, ROW_ALIGN, row_width};
+
+use super::Job;
+use crate::crew::Spent;
+use crate::gas::{Active, Gas, VertexProgram};
+use crate::job::{self, Cost};
+use crate::{Error, Finish, Run};
+
+/// A vertex is its factor and, in a cache line of its own, the sum of its squared gradients.
+struct Descend {
+    config: Config,
+    width: usize,
+    num_users: usize,
+    steps: (Step, Step),
+    iteration: u64,
+}
+
+impl VertexProgram for Descend {
+    type Item = f32;
+    type Edge = f32;
+    type Sum = f32;
+    type Total = ();
+
+    #[inline(always)]
+    fn gather(&self, vertex: &[f32], other: &[f32], rating: f32, sum: &mut [f32]) {
+        let (vertex, other) = (&vertex[..self.width], &other[..self.width]);
+        let error = rating - dot(vertex, other);
+        axpy(sum, error, other);
+        axpy(sum, -self.config.lambda, vertex);
+    }
+
+    #[inline(always)]
+    fn apply(&self, id: usize, vertex: &mut [f32], sum: &[f32], (): &mut ()) {
+        let (sync, master) = vertex.split_at_mut(self.width);
+        let (master, worker) = (&mut master[0], &mut Default::default());
+        let mut cx: Context<'_, MfBatch> = Context { worker, global: &(), iteration: self.iteration, seed: 0 };
+        if id < self.num_users {
+            Apply::<_, User>::apply(&self.steps.0, MasterView { sync, master, delta: sum }, &mut cx);
+        } else {
+            Apply::<_, Item>::apply(&self.steps.1, MasterView { sync, master, delta: sum }, &mut cx);
+        }
+    }
+}
+
+/// A job on this system.
+pub struct Trainer<'j> {
+    job: Job<'j>,
+    gas: Gas<f32, f32, f32>,
+    program: Descend,
+}
+
+impl<'j> Trainer<'j> {
+    pub fn new(job: &Job<'j>, run: &Run) -> Self {
+        let Job { ratings, config, .. } = *job;
+        let (width, num_users) = (row_width(config.row_dims()), ratings.num_left);
+        let steps = (Step::users(config), Step::items(config));
+        let program = Descend { config, width, num_users, steps, iteration: 0 };
+        let mut gas = Gas::new(ratings, |edge| ratings.data[edge], [width + ROW_ALIGN, width], run.workers);
+        job.init(run.seed, |side, id, first| {
+            let id = if side == Side::Left { id } else { num_users + id };
+            first(&mut gas.vertices.row_mut(id)[..width]);
+        });
+        Self { job: *job, gas, program }
+    }
+}
+
+impl job::Trainer for Trainer<'_> {
+    fn iterate(&mut self, iteration: u64) -> Result<Cost, Error> {
+        self.program.iteration = iteration;
+        let (_, spent) = self.gas.superstep(&self.program, Active::All)?;
+        Ok(Spent::mean(&spent))
+    }
+
+    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+        let Descend { width, num_users, .. } = self.program;
+        let rows = &self.gas.vertices;
+        Ok(self.job.measure(|user| &rows.row(user)[..width], |item| &rows.row(num_users + item)[..width]))
+    }
+
+    fn finish(&self) -> Finish {
+        Finish { memory_bytes: self.gas.bytes(), ..Finish::default() }
+    }
+}

@@ -1,0 +1,100 @@
+//! PageRank as PowerGraph's toolkit has it: gathers ranks over links to a page, and signals the pages that it links to.
+
+use std::collections::BTreeMap;
+
+use megagrid_algorithms::pagerank::{Measure, State};
+use megagrid_stages::GlobalSync;
+
+use super::{Job, measured};
+use crate::crew::Spent;
+use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
+use crate::job::{self, Cost};
+use crate::{Error, Finish, Run};
+
+/// A page: its score, what of it each link passes on, its part of restarts, and the score's last change.
+struct Page {
+    score: f64,
+    per_link: f64,
+    restart: f64,
+    change: f64,
+}
+
+struct Rank {
+    state: State,
+}
+
+impl VertexProgram for Rank {
+    type Vertex = Page;
+    type Edge = ();
+    type Gather = f64;
+    type Message = ();
+
+    fn phases(&self, _: usize) -> [bool; 2] {
+        [true, true]
+    }
+
+    fn gather(&self, edge: EdgeView<'_, Self>, _: &Signals<'_, Self>) -> f64 {
+        edge.other.score * edge.other.per_link
+    }
+
+    fn add(&self, sum: &mut f64, part: f64) {
+        *sum += part;
+    }
+
+    fn combine(&self, (): &mut (), (): ()) {}
+
+    fn apply(&self, _: usize, page: &mut Page, sum: Option<f64>, (): ()) {
+        let settled = sum.unwrap_or(0.0) + f64::from(self.state.restart) * page.restart;
+        page.change = (settled - page.score).abs();
+        page.score = settled;
+    }
+
+    fn scatter(&self, edge: EdgeView<'_, Self>, signals: &Signals<'_, Self>) {
+        signals.signal(edge.other_id, ());
+    }
+}
+
+/// A job on this system.
+pub struct Trainer {
+    measure: Measure,
+    gas: Faithful<Rank>,
+    program: Rank,
+}
+
+impl Trainer {
+    pub fn new(job: &Job<'_>, run: &Run) -> Self {
+        let (pages, state) = job.start(|start| {
+            let page = |page| {
+                let ([score, per_link, restart], _) = start.page(page);
+                let [score, per_link, restart] = [score, per_link, restart].map(f64::from);
+                Page { score, per_link, restart, change: 0.0 }
+            };
+            ((0..job.graph.num_left).map(page).collect(), start.state())
+        });
+        let gas = Faithful::new(job.graph, |_| (), pages, run.workers);
+        Self { measure: Measure(job.damping), gas, program: Rank { state } }
+    }
+}
+
+impl job::Trainer for Trainer {
+    fn iterate(&mut self, _: u64) -> Result<Cost, Error> {
+        // Also pages that nothing links to get what restarts give.
+        (0..self.gas.vertices.len()).for_each(|page| self.gas.signal(page, ()));
+        let (spent, messages) = self.gas.superstep(&self.program)?;
+        let mut sums = [0.0; 3];
+        for Page { score, per_link, change, .. } in &self.gas.vertices {
+            let dangling = if *per_link == 0.0 { *score } else { 0.0 };
+            sums.iter_mut().zip([*score, dangling, *change]).for_each(|(sum, part)| *sum += part);
+        }
+        self.measure.apply(sums, &mut self.program.state);
+        Ok(Cost { messages, ..Spent::mean(&spent) })
+    }
+
+    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+        Ok(measured(&self.program.state))
+    }
+
+    fn finish(&self) -> Finish {
+        Finish { memory_bytes: self.gas.bytes(), ..Finish::default() }
+    }
+}

@@ -1,0 +1,75 @@
+//! PageRank on [`Gas`]: one superstep over links to a page, and an aggregate.
+
+use std::collections::BTreeMap;
+
+use megagrid_algorithms::pagerank::{Measure, PageRank, Settle, State};
+use megagrid_stages::{Apply, Combine, Context, GlobalSync, MasterView};
+
+use super::{Job, measured};
+use crate::crew::Spent;
+use crate::gas::{Active, Gas, VertexProgram};
+use crate::job::{self, Cost};
+use crate::{Error, Finish, Run};
+
+/// A page is what it passes on along a link, and its rank.
+struct Rank {
+    state: State,
+}
+
+impl VertexProgram for Rank {
+    type Item = [f32; 4];
+    type Edge = ();
+    type Sum = f32;
+    type Total = [f64; 3];
+
+    #[inline(always)]
+    fn gather(&self, _: &[[f32; 4]], other: &[[f32; 4]], (): (), sum: &mut [f32]) {
+        sum[0] += other[0][0];
+    }
+
+    #[inline(always)]
+    fn apply(&self, _: usize, page: &mut [[f32; 4]], sum: &[f32], total: &mut [f64; 3]) {
+        let [passed, rank @ ..] = &mut page[0];
+        let mut cx: Context<'_, PageRank> = Context { worker: total, global: &self.state, iteration: 0, seed: 0 };
+        Settle.apply(MasterView { sync: passed, master: rank, delta: &sum[0] }, &mut cx);
+    }
+}
+
+/// A job on this system.
+pub struct Trainer {
+    measure: Measure,
+    gas: Gas<[f32; 4], (), f32>,
+    program: Rank,
+}
+
+impl Trainer {
+    pub fn new(job: &Job<'_>, run: &Run) -> Self {
+        let mut gas = Gas::new(job.graph, |_| (), [1, 1], run.workers);
+        let state = job.start(|start| {
+            for page in 0..job.graph.num_left {
+                let ([score, per_link, restart], passed) = start.page(page);
+                gas.vertices.row_mut(page)[0] = [passed, score, per_link, restart];
+            }
+            start.state()
+        });
+        Self { measure: Measure(job.damping), gas, program: Rank { state } }
+    }
+}
+
+impl job::Trainer for Trainer {
+    fn iterate(&mut self, _: u64) -> Result<Cost, Error> {
+        let (totals, spent) = self.gas.superstep(&self.program, Active::All)?;
+        let mut sum = [0.0; 3];
+        totals.into_iter().for_each(|mut total| sum.combine(&mut total));
+        self.measure.apply(sum, &mut self.program.state);
+        Ok(Spent::mean(&spent))
+    }
+
+    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+        Ok(measured(&self.program.state))
+    }
+
+    fn finish(&self) -> Finish {
+        Finish { memory_bytes: self.gas.bytes(), ..Finish::default() }
+    }
+}

@@ -1,0 +1,99 @@
+//! Threads that work side by side on one step, and where their time goes.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use crate::Error;
+use crate::job::Cost;
+
+/// Where a worker's time went.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spent {
+    pub compute: Duration,
+    pub wait: Duration,
+    pub sync: Duration,
+}
+
+impl Spent {
+    /// Joins the workers' times of an iteration.
+    pub fn mean(parts: &[Self]) -> Cost {
+        let mean = |of: fn(&Self) -> Duration| {
+            parts.iter().map(|part| of(part).as_secs_f64()).sum::<f64>() / parts.len().max(1) as f64
+        };
+        Cost {
+            compute_seconds: mean(|part| part.compute),
+            wait_seconds: mean(|part| part.wait),
+            sync_seconds: mean(|part| part.sync),
+            ..Cost::default()
+        }
+    }
+}
+
+/// Runs a step on all workers, one thread each, and returns what they return and their times: those who end first wait.
+pub(crate) fn step<W: Send, T: Send>(
+    workers: Vec<W>,
+    run: impl Fn(usize, W) -> T + Sync,
+) -> Result<(Vec<T>, Vec<Spent>), Error> {
+    let timed = |id: usize, worker: W| {
+        let begin = Instant::now();
+        (run(id, worker), begin.elapsed())
+    };
+    let begin = Instant::now();
+    let num_workers = workers.len();
+    let mut workers = workers.into_iter().enumerate();
+    let ended: Vec<Result<(T, Duration), usize>> = match (num_workers, workers.next()) {
+        (1, Some((id, worker))) => vec![Ok(timed(id, worker))],
+        (_, None) => Vec::new(),
+        (_, Some(first)) => std::thread::scope(|scope| {
+            let timed = &timed;
+            let others: Vec<_> = workers.map(|(id, worker)| (id, scope.spawn(move || timed(id, worker)))).collect();
+            let first = timed(first.0, first.1);
+            let mut all = vec![Ok(first)];
+            all.extend(others.into_iter().map(|(id, other)| other.join().map_err(|_| id)));
+            all
+        }),
+    };
+    let whole = begin.elapsed();
+    let (mut results, mut spent) = (Vec::with_capacity(num_workers), Vec::with_capacity(num_workers));
+    for part in ended {
+        let (result, compute) = part.map_err(|worker| Error::WorkerPanicked { worker })?;
+        results.push(result);
+        spent.push(Spent { compute, wait: whole.saturating_sub(compute), sync: Duration::ZERO });
+    }
+    Ok((results, spent))
+}
+
+/// Cuts `0..len` into one part for each worker, all of about the same weight; `weight_before(i)` is that of what comes before i.
+pub(crate) fn parts(len: usize, workers: usize, weight_before: impl Fn(usize) -> u64) -> Vec<Range<usize>> {
+    let whole = weight_before(len);
+    let bound = |worker: usize| {
+        let goal = (u128::from(whole) * worker as u128 / workers as u128) as u64;
+        let (mut low, mut high) = (0, len);
+        while low < high {
+            let middle = (low + high) / 2;
+            if weight_before(middle) < goal { low = middle + 1 } else { high = middle }
+        }
+        low
+    };
+    let bounds: Vec<usize> = (0..=workers).map(|worker| if worker == workers { len } else { bound(worker) }).collect();
+    bounds.windows(2).map(|pair| pair[0]..pair[1]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_all_and_weigh_the_same() {
+        for workers in 1..6 {
+            let parts = parts(100, workers, |at| (at * at) as u64);
+            assert_eq!(parts.len(), workers);
+            assert_eq!((parts[0].start, parts[workers - 1].end), (0, 100));
+            for (pair, part) in parts.windows(2).zip(&parts) {
+                assert_eq!(pair[0].end, pair[1].start);
+                let weight = part.end * part.end - part.start * part.start;
+                assert!(weight.abs_diff(10_000 / workers) <= 400, "{parts:?}");
+            }
+        }
+    }
+}

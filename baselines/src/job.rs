@@ -1,0 +1,223 @@
+//! What a comparison asks of every baseline, and what it is told: the same for all systems and algorithms.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::str::FromStr;
+use std::time::Instant;
+
+use megagrid_partition::{EdgeList, EdgeSource, Side};
+
+use crate::Error;
+
+/// A system that Megagrid is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum System {
+    /// Gather, apply, scatter: two passes over edges grouped either way, single precision, no memory taken for an edge.
+    Gas,
+    /// Gather, apply, scatter as PowerGraph's toolkits do: double precision vectors on the heap, messages along edges.
+    GasFaithful,
+    /// A parameter server with all data in it, a map for each row's changes, and a look at its age for each access.
+    PsNaive,
+    /// A parameter server whose clients pull rows that have become too old (stale synchronous parallel).
+    LazyTable,
+    /// A parameter server that pushes the rows that clients have asked for (eager stale synchronous parallel).
+    Essp,
+    /// A parameter server that knows the accesses of an iteration beforehand.
+    IterStore,
+}
+
+impl System {
+    /// All of them, the simplest first.
+    pub const ALL: [Self; 6] =
+        [Self::Gas, Self::GasFaithful, Self::PsNaive, Self::LazyTable, Self::Essp, Self::IterStore];
+
+    /// Returns the name by which it is asked for.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gas => "gas",
+            Self::GasFaithful => "gas-faithful",
+            Self::PsNaive => "ps-naive",
+            Self::LazyTable => "lazytable",
+            Self::Essp => "essp",
+            Self::IterStore => "iterstore",
+        }
+    }
+}
+
+impl fmt::Display for System {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for System {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|system| system.name() == name);
+        found.ok_or_else(|| Error::UnknownSystem(name.to_owned()))
+    }
+}
+
+/// An algorithm that all systems run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Algorithm {
+    /// [`crate::apps::pagerank`].
+    PageRank,
+    /// [`crate::apps::mf`].
+    Mf,
+    /// [`crate::apps::lda`].
+    Lda,
+    /// [`crate::apps::blockpg`].
+    BlockPg,
+}
+
+/// How a job is to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Threads that compute.
+    pub workers: usize,
+    /// Iterations at most.
+    pub iterations: u64,
+    /// Decides everything random.
+    pub seed: u64,
+    /// Clocks that a worker may be ahead of the slowest; GAS has 0 only.
+    pub slack: u64,
+}
+
+impl Run {
+    /// Checks what a system can run.
+    pub(crate) fn check(&self, system: System) -> Result<(), Error> {
+        if self.workers == 0 || self.workers > 4096 {
+            return Err(Error::Setting { name: "workers", found: self.workers as u64, expected: "1 to 4096" });
+        }
+        if self.slack > 0 && matches!(system, System::Gas | System::GasFaithful) {
+            return Err(Error::Unsupported { system: system.name(), what: "slack", advice: "take a slack of 0" });
+        }
+        Ok(())
+    }
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self { workers: 1, iterations: 10, seed: 1, slack: 0 }
+    }
+}
+
+/// One iteration.
+#[derive(Clone, Debug, Default)]
+pub struct Epoch {
+    /// Which, from 1.
+    pub iteration: u64,
+    /// Wall-clock seconds of training; measuring the objective is not in it.
+    pub seconds: f64,
+    /// Seconds that workers computed, accesses to their own caches included, mean over workers.
+    pub compute_seconds: f64,
+    /// Seconds that workers waited for data or for each other, mean over workers.
+    pub wait_seconds: f64,
+    /// Seconds that workers brought data to others or took it from them, mean over workers.
+    pub sync_seconds: f64,
+    /// Bytes sent between servers and clients, frames included; of GAS, the bytes of messages along edges.
+    pub sent_bytes: u64,
+    /// Messages between servers and clients, or along edges.
+    pub messages: u64,
+    /// What the algorithm minimizes, or maximizes: computed by the same code as Megagrid's.
+    pub objective: f64,
+    /// Measured values, by the names of run records.
+    pub metrics: BTreeMap<&'static str, f64>,
+}
+
+/// The end of a job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Finish {
+    /// How often data of each age, minus the reader's clock, was read; −1 is fresh. Empty for GAS.
+    pub staleness: BTreeMap<i64, u64>,
+    /// Bytes of model, edges, caches and logs.
+    pub memory_bytes: u64,
+}
+
+/// What is told of each iteration; breaking ends the job.
+pub type Report<'r> = &'r mut dyn FnMut(&Epoch) -> ControlFlow<()>;
+
+/// What an iteration cost, as the system knows it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cost {
+    pub compute_seconds: f64,
+    pub wait_seconds: f64,
+    pub sync_seconds: f64,
+    pub sent_bytes: u64,
+    pub messages: u64,
+}
+
+impl Cost {
+    /// Adds what steps of an iteration cost.
+    pub fn sum(steps: &[Self]) -> Self {
+        steps.iter().fold(Self::default(), |sum, step| Self {
+            compute_seconds: sum.compute_seconds + step.compute_seconds,
+            wait_seconds: sum.wait_seconds + step.wait_seconds,
+            sync_seconds: sum.sync_seconds + step.sync_seconds,
+            sent_bytes: sum.sent_bytes + step.sent_bytes,
+            messages: sum.messages + step.messages,
+        })
+    }
+}
+
+/// A job under way on one system.
+pub(crate) trait Trainer {
+    /// Runs an iteration, the first of which is 1, to the end on all workers.
+    fn iterate(&mut self, iteration: u64) -> Result<Cost, Error>;
+    /// Measures the objective and its metrics.
+    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error>;
+    /// Tells what is known at the end.
+    fn finish(&self) -> Finish;
+}
+
+/// Runs a job to its end.
+pub(crate) fn train(mut trainer: impl Trainer, run: &Run, report: Report<'_>) -> Result<Finish, Error> {
+    for iteration in 1..=run.iterations {
+        let begin = Instant::now();
+        let Cost { compute_seconds, wait_seconds, sync_seconds, sent_bytes, messages } = trainer.iterate(iteration)?;
+        let seconds = begin.elapsed().as_secs_f64();
+        let (objective, metrics) = trainer.measure()?;
+        if !objective.is_finite() {
+            return Err(Error::Diverged { iteration, objective });
+        }
+        let epoch = Epoch {
+            iteration,
+            seconds,
+            compute_seconds,
+            wait_seconds,
+            sync_seconds,
+            sent_bytes,
+            messages,
+            objective,
+            metrics,
+        };
+        if report(&epoch).is_break() {
+            break;
+        }
+    }
+    Ok(trainer.finish())
+}
+
+/// Lists edges vertex by vertex of a side, each with its data changed by `data`: the order in which a system visits them.
+///
+/// # Errors
+/// Edges that cannot be read.
+pub fn list_by<T, U>(source: &dyn EdgeSource<T>, side: Side, data: impl Fn(&T) -> U) -> Result<EdgeList<U>, Error> {
+    let (mut near, mut far) = (Vec::with_capacity(source.num_edges()), Vec::with_capacity(source.num_edges()));
+    let mut all = Vec::with_capacity(source.num_edges());
+    for vertex in 0..source.num_vertices(side) {
+        let read = source.visit_rows(side, vertex..vertex + 1, &mut |ends, values| {
+            near.resize(near.len() + ends.len(), vertex as u32);
+            far.extend_from_slice(ends);
+            all.extend(values.iter().map(&data));
+        });
+        read.map_err(Error::io("edges"))?;
+    }
+    let (left, right) = if side == Side::Left { (near, far) } else { (far, near) };
+    let [num_left, num_right] = [Side::Left, Side::Right].map(|side| source.num_vertices(side));
+    Ok(EdgeList { num_left, num_right, square: source.is_square(), left, right, data: all })
+}

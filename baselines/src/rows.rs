@@ -1,0 +1,87 @@
+//! Rows of numbers that lie one after the other, the first on a cache line.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use bytemuck::{Pod, Zeroable};
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// `len` rows of `width` items each.
+pub struct Rows<T> {
+    lines: Vec<Line>,
+    width: usize,
+    len: usize,
+    of: PhantomData<T>,
+}
+
+impl<T: Pod> Rows<T> {
+    /// Makes rows of zeros.
+    #[must_use]
+    pub fn zeros(len: usize, width: usize) -> Self {
+        let lines = (len * width * size_of::<T>()).div_ceil(size_of::<Line>());
+        Self { lines: vec![Line::zeroed(); lines], width, len, of: PhantomData }
+    }
+
+    /// Returns the number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Tells whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the items of a row.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Returns all items.
+    #[must_use]
+    pub fn items(&self) -> &[T] {
+        &bytemuck::cast_slice(&self.lines)[..self.len * self.width]
+    }
+
+    /// Returns all items.
+    pub fn items_mut(&mut self) -> &mut [T] {
+        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len * self.width]
+    }
+
+    /// Returns a row.
+    #[must_use]
+    pub fn row(&self, at: usize) -> &[T] {
+        &self.items()[at * self.width..(at + 1) * self.width]
+    }
+
+    /// Returns a row.
+    pub fn row_mut(&mut self, at: usize) -> &mut [T] {
+        let width = self.width;
+        &mut self.items_mut()[at * width..(at + 1) * width]
+    }
+
+    /// Cuts the rows where the parts, which follow each other, begin and end.
+    pub fn split_mut(&mut self, parts: &[Range<usize>]) -> Vec<&mut [T]> {
+        let width = self.width;
+        let (mut rest, mut at, mut cut) = (self.items_mut(), 0, Vec::with_capacity(parts.len()));
+        for part in parts {
+            let (_, from) = rest.split_at_mut((part.start - at) * width);
+            let (mine, after) = from.split_at_mut(part.len() * width);
+            cut.push(mine);
+            (rest, at) = (after, part.end);
+        }
+        cut
+    }
+
+    /// Returns the bytes of all rows.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        (self.lines.len() * size_of::<Line>()) as u64
+    }
+}
