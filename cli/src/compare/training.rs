@@ -265,6 +265,9 @@ impl Training for lda::Args {
     }
 }
 
+/// Whether the baselines have BlockPG.
+const BLOCKPG_ON_BASELINES: bool = false;
+
 impl Training for blockpg::Args {
     const COMMAND: &'static str = "blockpg";
 
@@ -280,6 +283,9 @@ impl Training for blockpg::Args {
     fn runs_on(&self, system: System) -> Result<(), &'static str> {
         if system == System::Megagrid {
             return Ok(());
+        }
+        if !BLOCKPG_ON_BASELINES {
+            return Err("it has no blockpg");
         }
         if self.options.l1.len() > 1 || self.options.warm_start.is_some() {
             return Err("it has no paths and no warm starts: give one --l1, and leave out --warm-start");
