@@ -86,7 +86,7 @@ fn sizes<T>(edges: &dyn EdgeSource<T>) -> InputSizes {
 /// Lists edges by the vertices of the left side, in which order baselines visit them.
 fn by_left<T: Copy + Send + Sync>(edges: &dyn EdgeSource<T>) -> anyhow::Result<EdgeList<T>> {
     let list = list_by(edges, Side::Right, |data| *data).context("reading edges")?;
-    Ok(list_by(&GroupedEdges::new(list, &[Side::Left]), Side::Left, |data| *data).context("reading edges")?)
+    list_by(&GroupedEdges::new(list, &[Side::Left]), Side::Left, |data| *data).context("reading edges")
 }
 
 impl Training for pagerank::Args {
