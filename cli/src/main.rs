@@ -32,6 +32,7 @@ mod report;
 mod session;
 mod top;
 mod topics;
+mod tune;
 mod virtual_cluster;
 
 use std::process::ExitCode;
@@ -58,6 +59,7 @@ enum Command {
     #[command(name = "blockpg")]
     BlockPg(Box<blockpg::Args>),
     Compare(compare::Args),
+    Tune(Box<tune::Args>),
     Launch(launch::Args),
     Generate(Box<generate::Args>),
     Inspect(inspect::Args),
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         Command::Lda(args) => virtual_cluster::train(*args, |args| &mut args.common, lda::run),
         Command::BlockPg(args) => virtual_cluster::train(*args, |args| &mut args.common, blockpg::run),
         Command::Compare(args) => compare::run(args),
+        Command::Tune(args) => tune::run(*args),
         Command::Launch(args) => launch::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),

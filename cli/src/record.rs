@@ -35,6 +35,55 @@ pub struct Record {
     pub result: Outcome,
     /// The most memory that the process has had; absent where the system does not tell.
     pub peak_rss_bytes: Option<u64>,
+    /// How the settings were found; absent where they were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<Tuning>,
+}
+
+/// How a run found its settings.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Tuning {
+    /// What proposed settings.
+    pub searcher: String,
+    /// The unit of trials' times: seconds or samples.
+    pub time: String,
+    /// Trials that were not gone on with, as a part of the time of all branches.
+    pub part: f64,
+    /// Wall-clock seconds of everything but the run's own iterations and measurements.
+    pub seconds: f64,
+    /// Branches that were alive at a time, at most, the first included.
+    pub most_branches: usize,
+    /// Why the run ended.
+    pub ended_by: String,
+    /// Settings of the run, each with the iterations that were done before.
+    pub settings: Vec<(u64, String)>,
+    /// The command line that trains with the first of them.
+    pub command: String,
+    /// Every trial.
+    pub trials: Vec<Trial>,
+}
+
+/// A setting that was tried.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Trial {
+    /// The branch.
+    pub branch: u64,
+    /// The search, from 0; later ones are re-tunings.
+    pub search: usize,
+    /// The setting.
+    pub setting: String,
+    /// Iterations as a trial.
+    pub iterations: u64,
+    /// Their time.
+    pub time: f64,
+    /// What training makes smaller, after them; absent if it is no number.
+    pub loss: Option<f64>,
+    /// By how much that fell in a unit of time, less its largest rise.
+    pub speed: f64,
+    /// Converging, unstable or diverged.
+    pub label: String,
+    /// Whether the run went on with it.
+    pub chosen: bool,
 }
 
 /// Sizes of the input.

@@ -17,6 +17,7 @@ use crate::record::{self, InputSizes, Iteration, Machine, Metrics, Outcome, Phas
 use crate::report;
 
 /// What an algorithm measured after an iteration.
+#[derive(Clone, Debug)]
 pub struct Measured {
     /// What it minimizes.
     pub objective: f64,
@@ -57,6 +58,7 @@ impl<'o> Session<'o> {
             staleness: Default::default(),
             result: Outcome { iterations: start.done, ended_by: "iterations".into(), ..Outcome::default() },
             peak_rss_bytes: None,
+            tuning: None,
         };
         interrupt::iterations_begin();
         Self { options, record, progress: Progress::iterations(options.quiet, start.done, last), last, failure: None }
@@ -137,8 +139,17 @@ impl<'o> Session<'o> {
                 return ControlFlow::Break(());
             }
         };
+        self.add(report, measured, begin.elapsed().as_secs_f64())
+    }
+
+    /// Adds an iteration to the record, and what was measured after it in so many seconds. Breaks where the run has to end.
+    pub fn add(
+        &mut self,
+        report: &IterationReport,
+        measured: Option<Measured>,
+        evaluate_seconds: f64,
+    ) -> ControlFlow<()> {
         let (objective, metrics) = measured.as_ref().map(|one| (one.objective, one.metrics.clone())).unzip();
-        let evaluate_seconds = begin.elapsed().as_secs_f64();
         let phases = &mut self.record.phases;
         phases.train += report.seconds;
         phases.evaluate += evaluate_seconds;

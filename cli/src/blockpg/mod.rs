@@ -118,9 +118,14 @@ impl Options {
             .collect()
     }
 
+    /// Returns the number of blocks.
+    pub fn num_blocks(&self, values: usize, features: usize) -> u64 {
+        self.blocks.unwrap_or_else(|| default_blocks(values)).min(features.max(1) as u64)
+    }
+
     /// Returns the values of a block.
-    fn block_values(&self, values: usize, features: usize) -> u64 {
-        let blocks = self.blocks.unwrap_or_else(|| default_blocks(values)).min(features.max(1) as u64);
+    pub fn block_values(&self, values: usize, features: usize) -> u64 {
+        let blocks = self.num_blocks(values, features);
         self.batch.unwrap_or((values as u64).div_ceil(blocks)).max(1)
     }
 
@@ -163,9 +168,7 @@ impl Args {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let (settings, common) = args.prepare()?;
     let (job, phases) = args.job(settings)?;
-    let own = args.options.resolved(job.block_values);
-    let samples = serde_json::to_value(&args.samples)?;
-    let resolved = common::join([args.source.resolved(), samples, own, serde_json::to_value(&common)?]);
+    let resolved = resolved(args, &job, &common)?;
     let trained = train(job, &args.common, resolved, phases)?;
     if let Some(directory) = &args.common.model {
         trained.write(directory)?;
@@ -174,6 +177,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         common::print(&format!("{}{}", session::summary(&trained.record), trained.findings()))?;
     }
     session::write_record(&trained.record, &args.common)
+}
+
+/// Returns every option as it stands in a run record.
+pub fn resolved(args: &Args, job: &Job, common: &common::Resolved) -> anyhow::Result<serde_json::Value> {
+    let own = args.options.resolved(job.block_values);
+    let samples = serde_json::to_value(&args.samples)?;
+    Ok(common::join([args.source.resolved(), samples, own, serde_json::to_value(common)?]))
 }
 
 /// Returns what training with default options would need.

@@ -44,6 +44,7 @@ pub fn run(start: Start<'_>, job: impl FnOnce(Report<'_>) -> Result<Finish, Erro
         staleness: Default::default(),
         result: Outcome { ended_by: "iterations".into(), ..Outcome::default() },
         peak_rss_bytes: None,
+        tuning: None,
     };
     interrupt::iterations_begin();
     let mut clock = Instant::now();

@@ -3,6 +3,7 @@
 
 mod plot;
 mod sections;
+mod tuning;
 
 use anyhow::Context;
 
@@ -182,6 +183,7 @@ mod tests {
             iterations: (1..=20).map(iteration).collect(),
             staleness: [(-1, 30), (-2, 10)].into(),
             result: Outcome { iterations: 20, ended_by: "iterations".into(), ..Outcome::default() },
+            tuning: None,
             peak_rss_bytes: Some(50 << 20),
         }
     }

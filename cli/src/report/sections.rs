@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::Subject;
 use super::plot::{
     Labels, Line, Scale, Series, Stretch, escape, grouped, lines, seconds, shares, short, stacked, timeline, values,
 };
+use super::{Subject, tuning};
 use crate::progress;
 use crate::record::{Iteration, Record, Spread};
 
@@ -20,6 +20,7 @@ const FAR_APART: f64 = 8.0;
 pub fn all(subjects: &[Subject<'_>]) -> Vec<(&'static str, String)> {
     vec![
         ("Objective and metrics", curves(subjects)),
+        ("Tuning", tuning::section(subjects)),
         ("Time", times(subjects)),
         ("Staleness", staleness(subjects)),
         ("Workers", workers(subjects)),

@@ -29,7 +29,7 @@ fn corpus(place: &Place) -> String {
 
 fn samples(place: &Place) -> String {
     let line = |at: usize| {
-        let label = if at % 3 == 0 { 1 } else { -1 };
+        let label = if at.is_multiple_of(3) { 1 } else { -1 };
         format!("{label} {}:1 {}:0.5 {}:{}\n", 1 + at % 3, 4 + at % 5, 10 + at % 7, 1 + at % 2)
     };
     place.file("samples.svm", (0..60).map(line).collect::<String>())

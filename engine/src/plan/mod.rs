@@ -174,6 +174,14 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Tells whether this plan runs on the grid that was built for another.
+    pub(crate) fn has_grid_of(&self, other: &Self) -> bool {
+        let sides = |plan: &Self| (plan.left.clone(), plan.right.clone(), plan.copies, plan.homes.clone());
+        let blocks = |plan: &Self| (plan.layers, plan.grouped, plan.wide, plan.square);
+        let runs = |plan: &Self| (plan.workers, plan.processes, plan.stages.clone());
+        sides(self) == sides(other) && blocks(self) == blocks(other) && runs(self) == runs(other)
+    }
+
     /// Returns a side's shards.
     #[must_use]
     pub fn side(&self, side: Side) -> &SideShape {
