@@ -265,9 +265,6 @@ impl Training for lda::Args {
     }
 }
 
-/// Whether the baselines have BlockPG.
-const BLOCKPG_ON_BASELINES: bool = false;
-
 impl Training for blockpg::Args {
     const COMMAND: &'static str = "blockpg";
 
@@ -284,16 +281,16 @@ impl Training for blockpg::Args {
         if system == System::Megagrid {
             return Ok(());
         }
-        if !BLOCKPG_ON_BASELINES {
-            return Err("it has no blockpg");
-        }
         if self.options.l1.len() > 1 || self.options.warm_start.is_some() {
             return Err("it has no paths and no warm starts: give one --l1, and leave out --warm-start");
+        }
+        if self.common.consistency != common::Consistency::Bsp || self.options.delay.is_some() {
+            return Err("its blocks take turns: leave out --consistency, --slack and --delay");
         }
         if self.samples.test.is_some() || self.samples.holdout.is_some() {
             return Err("leave out --test and --holdout");
         }
-        no_slack(&self.common, system)
+        Ok(())
     }
 
     fn check(&self) -> anyhow::Result<()> {
@@ -311,10 +308,8 @@ impl Training for blockpg::Args {
         let samples = serde_json::to_value(&self.samples)?;
         let data = &job.data;
         let input = InputSizes { right: data.features.len(), ..sizes(&data.signed) };
-        let signed = list_by(&data.signed, Side::Right, |x| *x).context("reading edges")?;
-        let signed = GroupedEdges::new(signed, &[Side::Left, Side::Right]);
         let fit = apps::blockpg::Job {
-            signed: &signed,
+            signed: &data.signed,
             sample_weights: &data.sample_weights,
             intercept: data.intercept,
             config,
