@@ -55,8 +55,6 @@ impl Naive {
 impl Store for Naive {
     type Client = Access;
 
-    const SHARES_UPDATES: bool = true;
-
     fn table<T: Number>(&mut self, _rows: usize, row_len: usize) -> Table<T> {
         self.tables.push(Box::new(NaiveTable::<T>::new(row_len)));
         self.handles.add(row_len)

@@ -60,9 +60,6 @@ pub trait Store: Sized {
     /// A worker's access.
     type Client: Client;
 
-    /// Whether workers of a process see each other's updates before the clock ends.
-    const SHARES_UPDATES: bool = false;
-
     /// Makes a table of zeros; before [`Store::clients`].
     fn table<T: Number>(&mut self, rows: usize, row_len: usize) -> Table<T>;
 
