@@ -16,6 +16,7 @@ mod members;
 mod models;
 mod options;
 mod records;
+mod tune;
 mod virtual_workers;
 
 use std::fmt::Write;
