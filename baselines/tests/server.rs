@@ -141,6 +141,7 @@ fn specializations() -> impl Strategy<Value = Specializations> {
             placement,
             thread_cache,
             early_ratio,
+            numa: false,
         },
     )
 }
@@ -218,7 +219,7 @@ fn long_rows_and_many_rows_arrive_whole() {
     }
     let mut tables = Tables::new();
     let (long, many) = (tables.add::<f64>(50_001), tables.add::<Extent>(1));
-    let rows: Vec<u32> = (0..100_000).map(|row| row * 3).collect();
+    let rows: Vec<u32> = (0..20_000).map(|row| row * 3).collect();
     for specializations in [Specializations::none(), Specializations::all(100)] {
         let mut options = options(Preset::IterStore, 2, 2, 2, 0);
         options.iter_mut().for_each(|options| options.specializations = specializations.clone());

@@ -4,3 +4,4 @@
 pub mod inputs;
 pub mod loops;
 pub mod measure;
+pub mod plot;

@@ -7,6 +7,7 @@ mod blockpg;
 mod checkpoint;
 mod cluster;
 mod common;
+mod compare;
 mod convert;
 mod curve;
 mod data;
@@ -31,6 +32,7 @@ mod report;
 mod session;
 mod top;
 mod topics;
+mod tune;
 mod virtual_cluster;
 
 use std::process::ExitCode;
@@ -56,6 +58,8 @@ enum Command {
     Lda(Box<lda::Args>),
     #[command(name = "blockpg")]
     BlockPg(Box<blockpg::Args>),
+    Compare(compare::Args),
+    Tune(Box<tune::Args>),
     Launch(launch::Args),
     Generate(Box<generate::Args>),
     Inspect(inspect::Args),
@@ -77,6 +81,8 @@ fn main() -> ExitCode {
         Command::Mf(args) => virtual_cluster::train(*args, |args| &mut args.common, mf::run),
         Command::Lda(args) => virtual_cluster::train(*args, |args| &mut args.common, lda::run),
         Command::BlockPg(args) => virtual_cluster::train(*args, |args| &mut args.common, blockpg::run),
+        Command::Compare(args) => compare::run(args),
+        Command::Tune(args) => tune::run(*args),
         Command::Launch(args) => launch::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),

@@ -55,7 +55,7 @@ impl Manifest {
     /// Begins the manifest of a model that a run made.
     pub fn new(kind: &str, record: &crate::record::Record, checksum: u64) -> Self {
         let crate::record::InputSizes { left, right, edges, .. } = record.input;
-        let metrics = record.result.metrics.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
+        let metrics = record.result.metrics.iter().map(|(name, value)| (name.to_string(), (*value).into()));
         Self {
             kind: kind.to_owned(),
             version: VERSION,

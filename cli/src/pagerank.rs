@@ -49,7 +49,8 @@ pub struct Args {
 }
 
 impl Args {
-    fn damping(&self) -> anyhow::Result<Damping> {
+    /// Returns the chance of following a link; checks the other options too.
+    pub fn damping(&self) -> anyhow::Result<Damping> {
         let damping = Damping::new(self.damping)?;
         if !(self.tolerance.is_finite() && self.tolerance >= 0.0) {
             return Err(usage(format!("tolerance is {}; expected 0 or a number above 0", self.tolerance)));
@@ -63,7 +64,8 @@ impl Args {
         Ok(damping)
     }
 
-    fn config(&self, common: &common::Resolved) -> anyhow::Result<serde_json::Value> {
+    /// Returns the options as they stand in a run record.
+    pub fn config(&self, common: &common::Resolved) -> anyhow::Result<serde_json::Value> {
         let own = serde_json::json!({
             "damping": self.damping, "restart": self.restart, "iterations": self.iterations,
             "tolerance": self.tolerance, "work_per_clock": self.work_per_clock,
@@ -137,7 +139,7 @@ fn rank(
     let scores = scores((0..view.len()).map(|page| *view.master(page)));
     drop(view);
     // Scores get their common factor at the end, so that there is a sum only now.
-    record.result.metrics.insert("sum", scores.iter().map(|&score| f64::from(score)).sum());
+    record.result.metrics.insert("sum".into(), scores.iter().map(|&score| f64::from(score)).sum());
     let ranked = Ranked::new(scores, &names)?;
     if let (Some(directory), Some(digest)) = (&common.model, checksum) {
         write_model(directory, &record, &digest, &ranked)?;
@@ -184,16 +186,17 @@ pub fn graph_input(edges: &Edges<()>) -> Input<'_, (), PageRank> {
 fn machine(engine: &Engine<PageRank>, settings: &Settings) -> Machine {
     Machine {
         workers: settings.workers,
-        vector: settings.level.name(),
+        vector: settings.level.name().into(),
         memory_estimate_bytes: engine.plan().memory_bytes,
         memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
+        replication_factor: Some(engine.plan().replication_factor),
     }
 }
 
 fn measure(state: &State, tolerance: f64) -> Measured {
     Measured {
         objective: state.residual,
-        metrics: Metrics::from([("residual", state.residual)]),
+        metrics: Metrics::from([("residual".into(), state.residual)]),
         converged: state.residual <= tolerance,
         advice: "please report the graph",
     }

@@ -1,5 +1,6 @@
 //! A line on the terminal that tells how a run goes. Nothing where stderr is no terminal.
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ impl Progress {
     }
 
     /// Says what the work is now.
-    pub fn say(&self, message: &'static str) {
+    pub fn say(&self, message: impl Into<Cow<'static, str>>) {
         self.0.set_message(message);
     }
 

@@ -1,20 +1,24 @@
 //! The run record: what a run was asked, what it did, and what that cost. Written by `--json` and drawn by `--report`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use megagrid_engine::Traffic;
-use serde::Serialize;
+use megagrid_engine::{Traffic, WorkerSeconds};
+use serde::{Deserialize, Serialize};
+
+/// A name that the program knows, or that stood in a record.
+pub type Name = Cow<'static, str>;
 
 /// Measured values by name.
-pub type Metrics = BTreeMap<&'static str, f64>;
+pub type Metrics = BTreeMap<Name, f64>;
 
 /// The record of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
     /// Version of the program.
-    pub megagrid: &'static str,
+    pub megagrid: Name,
     /// The command.
-    pub command: &'static str,
+    pub command: Name,
     /// Every resolved option.
     pub config: serde_json::Value,
     /// Sizes of the input.
@@ -31,10 +35,59 @@ pub struct Record {
     pub result: Outcome,
     /// The most memory that the process has had; absent where the system does not tell.
     pub peak_rss_bytes: Option<u64>,
+    /// How the settings were found; absent where they were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<Tuning>,
+}
+
+/// How a run found its settings.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Tuning {
+    /// What proposed settings.
+    pub searcher: String,
+    /// The unit of trials' times: seconds or samples.
+    pub time: String,
+    /// Trials that were not gone on with, as a part of the time of all branches.
+    pub part: f64,
+    /// Wall-clock seconds of everything but the run's own iterations and measurements.
+    pub seconds: f64,
+    /// Branches that were alive at a time, at most, the first included.
+    pub most_branches: usize,
+    /// Why the run ended.
+    pub ended_by: String,
+    /// Settings of the run, each with the iterations that were done before.
+    pub settings: Vec<(u64, String)>,
+    /// The command line that trains with the first of them.
+    pub command: String,
+    /// Every trial.
+    pub trials: Vec<Trial>,
+}
+
+/// A setting that was tried.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Trial {
+    /// The branch.
+    pub branch: u64,
+    /// The search, from 0; later ones are re-tunings.
+    pub search: usize,
+    /// The setting.
+    pub setting: String,
+    /// Iterations as a trial.
+    pub iterations: u64,
+    /// Their time.
+    pub time: f64,
+    /// What training makes smaller, after them; absent if it is no number.
+    pub loss: Option<f64>,
+    /// By how much that fell in a unit of time, less its largest rise.
+    pub speed: f64,
+    /// Converging, unstable or diverged.
+    pub label: String,
+    /// Whether the run went on with it.
+    pub chosen: bool,
 }
 
 /// Sizes of the input.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct InputSizes {
     /// Left vertices.
     pub left: usize,
@@ -47,20 +100,22 @@ pub struct InputSizes {
 }
 
 /// What a run ran on.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
     /// Worker threads.
     pub workers: usize,
     /// Vector instructions used.
-    pub vector: &'static str,
+    pub vector: Name,
     /// Bytes of grid and vertex data that the plan expected.
     pub memory_estimate_bytes: u64,
     /// Bytes of grid and vertex data that there are.
     pub memory_bytes: u64,
+    /// Masters and mirrors over vertices.
+    pub replication_factor: Option<f64>,
 }
 
 /// Wall-clock seconds of each phase.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Phases {
     /// From files to edges.
     pub load: f64,
@@ -75,7 +130,7 @@ pub struct Phases {
 }
 
 /// One iteration.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Iteration {
     /// Which, from 1.
     pub iteration: u64,
@@ -95,8 +150,10 @@ pub struct Iteration {
     pub wait_seconds: f64,
     /// Seconds in Apply and GlobalSync, mean over workers.
     pub sync_seconds: f64,
-    /// The busiest worker's seconds in Exchange over the mean.
-    pub imbalance: f64,
+    /// The busiest worker's seconds in Exchange over the mean, where that is recorded.
+    pub imbalance: Option<f64>,
+    /// Each worker's part.
+    pub workers: Vec<WorkerSeconds>,
     /// Bytes sent to other processes.
     pub sent_bytes: u64,
     /// Messages and bytes sent to other processes, by kind.
@@ -108,7 +165,7 @@ pub struct Iteration {
 }
 
 /// The end of a run.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// The last objective.
     pub objective: Option<f64>,
@@ -121,7 +178,7 @@ pub struct Outcome {
     /// The busiest worker's seconds in Exchange over the mean, median over iterations.
     pub imbalance: Option<f64>,
     /// Why it ended: `iterations`, `tolerance`, `interrupt`.
-    pub ended_by: &'static str,
+    pub ended_by: Name,
 }
 
 /// Returns the median edges per second over iterations after the first, or of the only one.
@@ -139,6 +196,26 @@ pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
         0 => None,
         n if n % 2 == 1 => Some(values[middle]),
         _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}
+
+/// A median with its range.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// The median.
+    pub median: f64,
+    /// The least.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Returns the spread of values; `None` of nothing.
+    pub fn of(values: impl Iterator<Item = f64> + Clone) -> Option<Self> {
+        let median = median(values.clone())?;
+        let ends = values.fold((median, median), |(min, max), value| (min.min(value), max.max(value)));
+        Some(Self { median, min: ends.0, max: ends.1 })
     }
 }
 

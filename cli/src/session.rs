@@ -17,6 +17,7 @@ use crate::record::{self, InputSizes, Iteration, Machine, Metrics, Outcome, Phas
 use crate::report;
 
 /// What an algorithm measured after an iteration.
+#[derive(Clone, Debug)]
 pub struct Measured {
     /// What it minimizes.
     pub objective: f64,
@@ -47,16 +48,17 @@ impl<'o> Session<'o> {
         last: u64,
     ) -> Self {
         let record = Record {
-            megagrid: env!("CARGO_PKG_VERSION"),
-            command,
+            megagrid: env!("CARGO_PKG_VERSION").into(),
+            command: command.into(),
             config,
             input: start.input,
             machine: start.machine,
             phases: start.phases,
             iterations: Vec::new(),
             staleness: Default::default(),
-            result: Outcome { iterations: start.done, ended_by: "iterations", ..Outcome::default() },
+            result: Outcome { iterations: start.done, ended_by: "iterations".into(), ..Outcome::default() },
             peak_rss_bytes: None,
+            tuning: None,
         };
         interrupt::iterations_begin();
         Self { options, record, progress: Progress::iterations(options.quiet, start.done, last), last, failure: None }
@@ -117,7 +119,7 @@ impl<'o> Session<'o> {
             return Ok(ControlFlow::Break(()));
         }
         if interrupted && !ended {
-            self.record.result.ended_by = "interrupt";
+            self.record.result.ended_by = "interrupt".into();
         }
         let ends = ended || interrupted || self.options.is_trial;
         self.options.checkpoint.after(engine, report.iteration, ends || !is_early)?;
@@ -137,8 +139,17 @@ impl<'o> Session<'o> {
                 return ControlFlow::Break(());
             }
         };
+        self.add(report, measured, begin.elapsed().as_secs_f64())
+    }
+
+    /// Adds an iteration to the record, and what was measured after it in so many seconds. Breaks where the run has to end.
+    pub fn add(
+        &mut self,
+        report: &IterationReport,
+        measured: Option<Measured>,
+        evaluate_seconds: f64,
+    ) -> ControlFlow<()> {
         let (objective, metrics) = measured.as_ref().map(|one| (one.objective, one.metrics.clone())).unzip();
-        let evaluate_seconds = begin.elapsed().as_secs_f64();
         let phases = &mut self.record.phases;
         phases.train += report.seconds;
         phases.evaluate += evaluate_seconds;
@@ -155,7 +166,8 @@ impl<'o> Session<'o> {
             compute_seconds: report.compute_seconds,
             wait_seconds: report.wait_seconds,
             sync_seconds: report.sync_seconds,
-            imbalance: report.imbalance,
+            imbalance: Some(report.imbalance),
+            workers: report.workers.clone(),
             sent_bytes: report.sent.total().bytes,
             sent: report.sent,
             unacknowledged_bytes: report.unacknowledged_bytes,
@@ -169,7 +181,7 @@ impl<'o> Session<'o> {
             return ControlFlow::Break(());
         }
         if measured.is_some_and(|one| one.converged) {
-            self.record.result.ended_by = "tolerance";
+            self.record.result.ended_by = "tolerance".into();
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
@@ -203,7 +215,7 @@ impl<'o> Session<'o> {
             record.result.metrics = last.metrics.clone();
         }
         record.result.edges_per_second = record::edges_per_second(&record.iterations);
-        record.result.imbalance = record::median(record.iterations.iter().map(|one| one.imbalance));
+        record.result.imbalance = record::median(record.iterations.iter().filter_map(|one| one.imbalance));
         record.peak_rss_bytes = record::peak_rss_bytes();
         if record.result.ended_by != "interrupt" {
             return Ok(self.record);
@@ -245,14 +257,14 @@ pub fn write_record(record: &Record, options: &Common) -> anyhow::Result<()> {
 pub fn summary(record: &Record) -> String {
     let InputSizes { left, right, edges, test_edges } = record.input;
     let Phases { load, partition, plan, train, evaluate } = record.phases;
-    let Outcome { iterations, edges_per_second, ended_by, .. } = record.result;
+    let Outcome { iterations, edges_per_second, ref ended_by, .. } = record.result;
     let mut text = format!("{}: {left} × {right} vertices, {edges} edges", record.command);
     if test_edges > 0 {
         text.push_str(&format!(", {test_edges} to test on"));
     }
     text.push_str(&format!("\n  {iterations} iterations (ended by {ended_by})"));
     if let Some(rate) = edges_per_second {
-        let Machine { workers, vector, .. } = record.machine;
+        let Machine { workers, vector, .. } = &record.machine;
         let unit = if record.command == "lda" { "tokens" } else { "edges" };
         text.push_str(&format!(", {} {unit}/s with {workers} workers ({vector})", progress::engineering(rate)));
     }

@@ -8,6 +8,7 @@ use megagrid_stages::simd::Level;
 use megagrid_stages::{Access, Context, EdgeItem, Exchange, Program, Read, Sequence, Stages, Store, Vertex, row_width};
 
 use crate::Injection;
+use crate::branch::Branch;
 use crate::globals::Globals;
 use crate::grid::{self, Capacities, EdgeInput, Grid, Pieces, RowOrder, SharedRows, VertexArrays};
 use crate::metrics::IterationReport;
@@ -94,7 +95,9 @@ pub(crate) type RightItem<P> = <<<P as Program>::Right as Vertex>::Sync as Store
 /// A program on a graph, ready to run.
 pub struct Engine<P: Program> {
     pub(crate) shared: Arc<Shared<P>>,
-    done: u64,
+    pub(crate) done: u64,
+    /// Memory of branches that were freed.
+    pub(crate) spare: Vec<Branch<P>>,
 }
 
 /// Makes the plan of a program on a graph, without its memory. With several processes it reads the edges, to foresee what
@@ -112,11 +115,12 @@ pub fn plan<P: Program, S: Stages<P>, T>(
     if plan.is_distributed() {
         let mirrors = Mirrors::foresee(&plan, input.source, &orders)?;
         plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
+        plan.replication_factor = mirrors.replication_factor(&plan);
     }
     Ok(plan)
 }
 
-fn make_plan<P: Program, T>(
+pub(crate) fn make_plan<P: Program, T>(
     input: &Input<'_, T, P>,
     infos: Vec<plan::StageInfo>,
     body: &[Outline],
@@ -284,6 +288,7 @@ impl<P: Program> Engine<P> {
             None => None,
         };
         plan.traffic = sync.as_ref().and_then(|sync| sync::predict::<P>(&plan, &sync.mirrors, settings.dims));
+        plan.replication_factor = sync.as_ref().map_or(1.0, |sync| sync.mirrors.replication_factor(&plan));
         let push = match settings.slack {
             None => Push::EveryChange,
             Some(slack) if settings.lazy => Push::WhenNeeded(slack),
@@ -304,7 +309,7 @@ impl<P: Program> Engine<P> {
             sync,
             replicas,
         };
-        Ok(Self { shared: Arc::new(shared), done: 0 })
+        Ok(Self { shared: Arc::new(shared), done: 0, spare: Vec::new() })
     }
 
     /// Returns what was decided.

@@ -31,6 +31,24 @@ pub enum Error {
         /// What the system can give.
         available_bytes: u64,
     },
+    /// A setting of a branch that would lay out the graph in another way.
+    #[error("these settings need another grid; make an engine for them")]
+    OtherGrid,
+    /// Branches, where a run failed before its threads could end.
+    #[error("a run that failed has left threads behind; make a new engine")]
+    Running,
+    /// A branch that is not alive.
+    #[error("there is no branch {branch}, or it was freed")]
+    NoBranch {
+        /// Its number.
+        branch: u64,
+    },
+    /// Branches of several processes.
+    #[error("branches are for one process; leave out the other {others}")]
+    BranchesOfProcesses {
+        /// Processes beside the first.
+        others: usize,
+    },
     /// A store of counts without capacities.
     #[error("a vertex type has counts, and no capacities were given; pass one number for each vertex")]
     NoCapacities,

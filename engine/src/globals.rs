@@ -34,6 +34,11 @@ impl<P: Program> Globals<P> {
         self.lock().current = Arc::new(global);
     }
 
+    /// Exchanges the current version with another, between iterations.
+    pub fn swap(&self, other: &mut Arc<P::Global>) {
+        std::mem::swap(&mut self.lock().current, other);
+    }
+
     /// Takes a worker's sums; the last worker of a clock combines them in ascending worker order and
     /// makes the next version.
     pub fn deposit<G: GlobalSync<P>>(&self, stage: &G, key: (u64, u64), worker: usize, sums: P::Worker) {

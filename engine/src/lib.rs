@@ -4,6 +4,8 @@
 //! blocks, and workers that walk the plan. See [`Engine`].
 
 pub mod board;
+mod branch;
+mod branches;
 pub mod checkpoint;
 pub mod cluster;
 mod driver;
@@ -25,10 +27,12 @@ pub mod virtual_cluster;
 mod visit;
 pub mod worker;
 
+pub use branch::Branch;
+pub use branches::Branches;
 pub use engine::{Engine, InitView, Input, Settings, SideView, plan};
 pub use error::Error;
 pub use grid::EdgeInput;
 pub use inject::{Injection, NoInjection};
-pub use metrics::{IterationReport, WorkerReport};
+pub use metrics::{IterationReport, WorkerReport, WorkerSeconds};
 pub use sync::{Amount, Peers, Traffic};
 pub use topology::Topology;

@@ -41,6 +41,21 @@ impl WorkerReport {
     }
 }
 
+/// One worker's part of an iteration, in seconds.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct WorkerSeconds {
+    /// From the start of its process's first worker to its own.
+    pub begin: f64,
+    /// From its start to its end.
+    pub seconds: f64,
+    /// In Exchange.
+    pub compute: f64,
+    /// In Apply and GlobalSync.
+    pub sync: f64,
+    /// With nothing to do.
+    pub wait: f64,
+}
+
 /// One iteration over all workers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct IterationReport {
@@ -56,6 +71,8 @@ pub struct IterationReport {
     pub wait_seconds: f64,
     /// The busiest worker's time in Exchange over the mean.
     pub imbalance: f64,
+    /// Each worker's part, by process and worker.
+    pub workers: Vec<WorkerSeconds>,
     /// Edges that Exchanges ran on.
     pub updates: u64,
     /// What processes sent each other.
@@ -78,6 +95,13 @@ impl IterationReport {
         };
         let compute_seconds = mean(|part| part.compute);
         let busiest = parts.iter().map(|part| part.compute.as_secs_f64()).fold(0.0, f64::max);
+        let workers = parts.iter().map(|part| WorkerSeconds {
+            begin: begin.map_or(0.0, |begin| (part.span.0 - begin).as_secs_f64()),
+            seconds: (part.span.1 - part.span.0).as_secs_f64(),
+            compute: part.compute.as_secs_f64(),
+            sync: part.sync.as_secs_f64(),
+            wait: part.wait.as_secs_f64(),
+        });
         let mut staleness = BTreeMap::new();
         for (&age, &reads) in parts.iter().flat_map(|part| &part.staleness) {
             *staleness.entry(age).or_insert(0) += reads;
@@ -89,6 +113,7 @@ impl IterationReport {
             sync_seconds: mean(|part| part.sync),
             wait_seconds: mean(|part| part.wait),
             imbalance: if compute_seconds > 0.0 { busiest / compute_seconds } else { 1.0 },
+            workers: workers.collect(),
             updates: parts.iter().map(|part| part.updates).sum(),
             sent: Traffic::default(),
             unacknowledged_bytes: 0,
@@ -113,6 +138,7 @@ impl IterationReport {
             sync_seconds: mean(|report| report.sync_seconds),
             wait_seconds: mean(|report| report.wait_seconds),
             imbalance: if compute_seconds > 0.0 { busiest / compute_seconds } else { 1.0 },
+            workers: all.iter().flat_map(|report| report.workers.iter().copied()).collect(),
             updates: all.iter().map(|report| report.updates).sum(),
             unacknowledged_bytes: all.iter().map(|report| report.unacknowledged_bytes).max().unwrap_or(0),
             sent: all.iter().map(|report| report.sent).fold(Traffic::default(), Traffic::add),

@@ -1,3 +1,30 @@
 //! Training that tunes itself: MLtuner of Cui's thesis, chapter 5. Knows its trainer by fork, schedule, free and reported
-//! progress alone, so that it can drive any.
+//! progress alone ([`Trainer`]), so that it can drive any.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`space`] | what can be tuned: lists, ranges, ranges by their logarithm |
+//! | [`progress`] | how fast a branch converges, from what it reported |
+//! | [`searcher`] | what to try next: random, grid, TPE, Gaussian process |
+//! | [`search`] | one search: how long a trial takes, and the best of the trials |
+//! | [`tuner`] | a run: search, go on, search again when progress stops |
+//! | [`baselines`] | tuners to compare with: Spearmint-like, Hyperband |
 #![forbid(unsafe_code)]
+
+pub mod baselines;
+mod branches;
+mod error;
+pub mod progress;
+pub mod search;
+pub mod searcher;
+pub mod space;
+mod trainer;
+pub mod tuner;
+
+pub use branches::{Branches, Event, Live, Watch};
+pub use error::{Error, Failure};
+pub use progress::{Label, Noise, Report, Summary};
+pub use search::Trial;
+pub use space::{Setting, Space, Tunable, Value, Values};
+pub use trainer::{Branch, Clock, ROOT, Trainer};
+pub use tuner::{Ended, Options, Plateau, Tuned, tune};

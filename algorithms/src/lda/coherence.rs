@@ -3,29 +3,30 @@
 /// Returns the mean normalized pointwise mutual information (NPMI, Bouma 2009; Lau et al. 2014) over all pairs of each
 /// topic's top words, by their occurrence in the documents of the corpus: 1 always together, 0 independent, −1 never.
 ///
-/// `documents_of` calls back with the documents of a word, ascending, each once; `top_words` are word ids by topic. A
-/// topic of fewer than two words has 0.
+/// `documents_of` calls back with the documents of a word, in any order and in any number of parts; `top_words` are word
+/// ids by topic. A topic of fewer than two words has 0.
 ///
 /// # Complexity
-/// O(sum over topics of pairs * documents of the words).
+/// O(documents of the words + pairs · documents / 64): a word's documents are a set of bits.
 pub fn coherence(
     num_documents: usize,
     top_words: &[Vec<u32>],
     mut documents_of: impl FnMut(u32, &mut dyn FnMut(&[u32])),
 ) -> Vec<f64> {
     let mut of_topic = |words: &Vec<u32>| {
-        let documents: Vec<Vec<u32>> = words
+        let documents: Vec<Documents> = words
             .iter()
             .map(|&word| {
-                let mut list = Vec::new();
-                documents_of(word, &mut |documents| list.extend_from_slice(documents));
-                list
+                let mut set = Documents::none_of(num_documents);
+                documents_of(word, &mut |documents| set.insert(documents));
+                set
             })
             .collect();
+        let counts: Vec<f64> = documents.iter().map(|set| set.shared(set) as f64).collect();
         let (mut sum, mut pairs) = (0.0, 0.0);
         for (n, a) in documents.iter().enumerate() {
-            for b in &documents[n + 1..] {
-                sum += npmi(num_documents as f64, a.len() as f64, b.len() as f64, shared(a, b) as f64);
+            for (m, b) in documents.iter().enumerate().skip(n + 1) {
+                sum += npmi(num_documents as f64, counts[n], counts[m], a.shared(b) as f64);
                 pairs += 1.0;
             }
         }
@@ -44,14 +45,23 @@ fn npmi(documents: f64, a: f64, b: f64, both: f64) -> f64 {
     (both * documents / (a * b)).ln() / (documents / both).ln()
 }
 
-fn shared(a: &[u32], b: &[u32]) -> usize {
-    let (mut count, mut rest) = (0, b);
-    for document in a {
-        let at = rest.partition_point(|other| other < document);
-        rest = &rest[at..];
-        count += usize::from(rest.first() == Some(document));
+/// A set of documents, one bit each.
+struct Documents(Vec<u64>);
+
+impl Documents {
+    fn none_of(num_documents: usize) -> Self {
+        Self(vec![0; num_documents.div_ceil(64)])
     }
-    count
+
+    fn insert(&mut self, documents: &[u32]) {
+        for &document in documents {
+            self.0[document as usize / 64] |= 1 << (document % 64);
+        }
+    }
+
+    fn shared(&self, other: &Self) -> u64 {
+        self.0.iter().zip(&other.0).map(|(a, b)| u64::from((a & b).count_ones())).sum()
+    }
 }
 
 #[cfg(test)]

@@ -32,7 +32,16 @@ impl SparseCounts {
         numbers: &[Option<u16>],
         vertices: &Vertices<impl Fn(usize) -> <S as Store>::Ref<'v>>,
     ) -> Self {
-        let mut counts = Self { offsets: vec![0], entries: Vec::new() };
+        // Counted first: a list that grows takes up to three times its bytes.
+        let mut num_entries = 0;
+        for id in 0..vertices.len {
+            S::each((vertices.counts)(id), numbers.len(), |topic, _| {
+                num_entries += usize::from(numbers[topic].is_some())
+            });
+        }
+        let (offsets, entries) = (Vec::with_capacity(vertices.len + 1), Vec::with_capacity(num_entries));
+        let mut counts = Self { offsets, entries };
+        counts.offsets.push(0);
         for id in 0..vertices.len {
             let begin = counts.entries.len();
             S::each((vertices.counts)(id), numbers.len(), |topic, count| {

@@ -93,18 +93,27 @@ pub struct Specializations {
     pub thread_cache: ThreadCache,
     /// The share of reads whose rows are requested first, at the beginning of a clock: 0 sends one request for all.
     pub early_ratio: f64,
+    /// Worker threads are bound to the machine's NUMA nodes in turn, and their caches lie in the memory of their node. On a
+    /// machine of one node it does nothing ([`super::Client::numa_nodes`]).
+    pub numa: bool,
 }
 
 impl Specializations {
     /// None of them.
     pub fn none() -> Self {
-        Self { static_structures: false, placement: false, thread_cache: ThreadCache::Off, early_ratio: 0.0 }
+        Self {
+            static_structures: false,
+            placement: false,
+            thread_cache: ThreadCache::Off,
+            early_ratio: 0.0,
+            numa: false,
+        }
     }
 
     /// All of them, with thread caches of so many rows.
     pub fn all(cached_rows: usize) -> Self {
         let thread_cache = ThreadCache::Static { capacity: cached_rows, contention_bound: CONTENTION_BOUND };
-        Self { static_structures: true, placement: true, thread_cache, early_ratio: EARLY_RATIO }
+        Self { static_structures: true, placement: true, thread_cache, early_ratio: EARLY_RATIO, numa: true }
     }
 }
 

@@ -5,7 +5,7 @@ use megagrid_engine::Injection;
 
 use crate::Findings;
 use crate::job::{Factorize, Shape, ratings};
-use crate::plot::Plot;
+use megagrid_benches::plot::Plot;
 
 const SECONDS: f64 = 4.2;
 const UNITS: usize = 160;

@@ -5,7 +5,7 @@ use megagrid_partition::GroupedEdges;
 
 use crate::Findings;
 use crate::job::{self, Factorize, Ran, Select, Shape};
-use crate::plot::Plot;
+use megagrid_benches::plot::Plot;
 
 const RATINGS: usize = 100_000;
 const SLACKS: [u64; 6] = [0, 1, 2, 4, 8, 16];

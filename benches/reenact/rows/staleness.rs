@@ -2,7 +2,7 @@
 
 use crate::Findings;
 use crate::job::{Factorize, Shape, ratings};
-use crate::plot::Plot;
+use megagrid_benches::plot::Plot;
 
 const CLOCKS: usize = 100;
 const SLACK: u64 = 10;

@@ -118,13 +118,19 @@ impl Options {
             .collect()
     }
 
+    /// Returns the number of blocks.
+    pub fn num_blocks(&self, values: usize, features: usize) -> u64 {
+        self.blocks.unwrap_or_else(|| default_blocks(values)).min(features.max(1) as u64)
+    }
+
     /// Returns the values of a block.
-    fn block_values(&self, values: usize, features: usize) -> u64 {
-        let blocks = self.blocks.unwrap_or_else(|| default_blocks(values)).min(features.max(1) as u64);
+    pub fn block_values(&self, values: usize, features: usize) -> u64 {
+        let blocks = self.num_blocks(values, features);
         self.batch.unwrap_or((values as u64).div_ceil(blocks)).max(1)
     }
 
-    fn resolved(&self, block_values: u64) -> serde_json::Value {
+    /// Returns the options as they stand in a run record.
+    pub fn resolved(&self, block_values: u64) -> serde_json::Value {
         serde_json::json!({
             "l1": self.l1, "l2": self.l2, "intercept": self.intercept, "warm_start": self.warm_start,
             "blocks": self.blocks, "batch": block_values, "delay": self.delay, "iterations": self.iterations,
@@ -135,7 +141,7 @@ impl Options {
 
 impl Args {
     /// Returns how the run is to go, and the common options as they stand in a record.
-    fn prepare(&self) -> anyhow::Result<(Settings, common::Resolved)> {
+    pub fn prepare(&self) -> anyhow::Result<(Settings, common::Resolved)> {
         let mut common = self.common.clone();
         if self.options.delay.is_some() {
             if common.consistency != Consistency::Bsp {
@@ -147,7 +153,8 @@ impl Args {
         common.prepare()
     }
 
-    fn job(&self, settings: Settings) -> anyhow::Result<(Job, Phases)> {
+    /// Loads samples and makes a job of them.
+    pub fn job(&self, settings: Settings) -> anyhow::Result<(Job, Phases)> {
         let path = self.options.path()?;
         let mut phases = Phases::default();
         let start = self.options.warm_start.as_deref().map(saved::read).transpose()?;
@@ -161,9 +168,7 @@ impl Args {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let (settings, common) = args.prepare()?;
     let (job, phases) = args.job(settings)?;
-    let own = args.options.resolved(job.block_values);
-    let samples = serde_json::to_value(&args.samples)?;
-    let resolved = common::join([args.source.resolved(), samples, own, serde_json::to_value(&common)?]);
+    let resolved = resolved(args, &job, &common)?;
     let trained = train(job, &args.common, resolved, phases)?;
     if let Some(directory) = &args.common.model {
         trained.write(directory)?;
@@ -172,6 +177,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         common::print(&format!("{}{}", session::summary(&trained.record), trained.findings()))?;
     }
     session::write_record(&trained.record, &args.common)
+}
+
+/// Returns every option as it stands in a run record.
+pub fn resolved(args: &Args, job: &Job, common: &common::Resolved) -> anyhow::Result<serde_json::Value> {
+    let own = args.options.resolved(job.block_values);
+    let samples = serde_json::to_value(&args.samples)?;
+    Ok(common::join([args.source.resolved(), samples, own, serde_json::to_value(common)?]))
 }
 
 /// Returns what training with default options would need.

@@ -21,9 +21,10 @@ use crate::session::{Measured, Session, Start};
 
 /// What is to be trained.
 pub struct Job {
-    data: Fitted,
+    /// Samples.
+    pub data: Fitted,
     /// Parameters, the largest l1 first.
-    path: Vec<Config>,
+    pub path: Vec<Config>,
     /// First weights, by feature.
     start: Vec<f64>,
     /// Values of a block.
@@ -120,26 +121,14 @@ pub fn plan(job: &Job) -> anyhow::Result<()> {
 /// Trains.
 pub fn train(job: Job, common: &Common, resolved: serde_json::Value, mut phases: Phases) -> anyhow::Result<Trained> {
     let begin = Instant::now();
-    let signed = &job.data.signed;
-    let input = InputSizes {
-        left: signed.num_vertices(Side::Left),
-        right: job.data.features.len(),
-        edges: signed.num_edges(),
-        test_edges: job.data.test.as_ref().map_or(0, |test| test.num_values()),
-    };
     let checksum = digest(&job.data.signed, |&value| f64::from(value))?.checksum;
     common.agree("blockpg", &resolved, checksum)?;
-    let mut engine = build(&job)?;
+    let mut engine = job.build(job.block_values, &job.settings)?;
     let done = common.checkpoint.begin(&mut engine, &resolved)?;
     phases.plan = begin.elapsed().as_secs_f64();
-    let machine = Machine {
-        workers: job.settings.workers,
-        vector: job.settings.level.name(),
-        memory_estimate_bytes: engine.plan().memory_bytes,
-        memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
-    };
+    let start = Start { done, ..job.start(&engine, phases) };
     let last = done + job.iterations * job.path.len() as u64;
-    let mut session = Session::begin(common, "blockpg", resolved, Start { input, machine, done, phases }, last);
+    let mut session = Session::begin(common, "blockpg", resolved, start, last);
 
     let first = job.path.iter().position(|config| config.l1 == engine.global().l1).unwrap_or(0);
     let (mut path, mut converged) = (Vec::new(), false);
@@ -177,32 +166,88 @@ pub fn train(job: Job, common: &Common, resolved: serde_json::Value, mut phases:
             break;
         }
     }
-    let mut record = session.end()?;
-    if let Some((_, certificate)) = path.last() {
-        let Certificate { bound, gap, violation, .. } = *certificate;
-        record.result.metrics.extend([("bound", bound), ("gap", gap), ("kkt_violation", violation)]);
-    }
+    let record = with_certificate(session.end()?, &path);
     let weights = weights(&engine);
     let converged = converged || job.tolerance == 0.0;
     Ok(Trained { record, weights, features: job.data.features, path, checksum, converged })
 }
 
-fn build(job: &Job) -> anyhow::Result<Engine<BlockPg>> {
-    let Fitted { signed, sample_weights, intercept, .. } = &job.data;
-    let sequence = sequence(job.block_values)?;
-    let engine = Engine::<BlockPg>::bipartite(&input(signed), &sequence, job.path[0].state(), &job.settings)?;
-    let (reaches, margins) = (job.data.reaches()?, margins(signed, &job.start)?);
-    engine.init_left(|sample, first| {
-        let weight = sample_weights.get(sample).copied().unwrap_or(1.0);
-        *first.master = Margin::new(margins[sample], weight);
-        *first.sync = first.master.parabola();
-    });
-    engine.init_right(|feature, first| {
-        let penalty = if *intercept == Some(feature) { 0.0 } else { 1.0 };
-        first.sync.value = job.start[feature];
-        *first.master = Region::new(penalty, reaches[feature]);
-    });
-    Ok(engine)
+impl Job {
+    /// Makes an engine with first weights, for blocks of so many values.
+    pub fn build(&self, block_values: u64, settings: &Settings) -> anyhow::Result<Engine<BlockPg>> {
+        let Fitted { signed, sample_weights, intercept, .. } = &self.data;
+        let sequence = sequence(block_values)?;
+        let engine = Engine::<BlockPg>::bipartite(&input(signed), &sequence, self.path[0].state(), settings)?;
+        let (reaches, margins) = (self.data.reaches()?, margins(signed, &self.start)?);
+        engine.init_left(|sample, first| {
+            let weight = sample_weights.get(sample).copied().unwrap_or(1.0);
+            *first.master = Margin::new(margins[sample], weight);
+            *first.sync = first.master.parabola();
+        });
+        engine.init_right(|feature, first| {
+            let penalty = if *intercept == Some(feature) { 0.0 } else { 1.0 };
+            first.sync.value = self.start[feature];
+            *first.master = Region::new(penalty, reaches[feature]);
+        });
+        Ok(engine)
+    }
+
+    /// Lets an engine of this job go on with other settings.
+    pub fn adapt(&self, engine: &mut Engine<BlockPg>, block_values: u64, settings: &Settings) -> anyhow::Result<()> {
+        Ok(engine.reconfigure(&input(&self.data.signed), &sequence(block_values)?, settings)?)
+    }
+
+    /// Measures what an engine has learned at the first l1, and whether that is known to be near enough to the optimum.
+    pub fn measure(&self, engine: &Engine<BlockPg>) -> Measured {
+        let config = &self.path[0];
+        let (measured, certificate) = measure(self, config, engine);
+        let converged = certificate.is_some_and(|certificate| is_converged(&certificate, config, self.tolerance));
+        Measured { converged, ..measured }
+    }
+
+    /// Returns the numbers of values and of features, and how the run was to go.
+    pub fn sizes(&self) -> (usize, usize, &Settings) {
+        (self.data.signed.num_edges(), self.data.signed.num_vertices(Side::Right), &self.settings)
+    }
+
+    /// Says what a run begins with.
+    pub fn start(&self, engine: &Engine<BlockPg>, phases: Phases) -> Start {
+        let signed = &self.data.signed;
+        let input = InputSizes {
+            left: signed.num_vertices(Side::Left),
+            right: self.data.features.len(),
+            edges: signed.num_edges(),
+            test_edges: self.data.test.as_ref().map_or(0, |test| test.num_values()),
+        };
+        let machine = Machine {
+            workers: engine.plan().threads(),
+            vector: self.settings.level.name().into(),
+            memory_estimate_bytes: engine.plan().memory_bytes,
+            memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
+            replication_factor: Some(engine.plan().replication_factor),
+        };
+        Start { input, machine, done: 0, phases }
+    }
+
+    /// Takes the model of the first l1 out of an engine, with its certificate.
+    pub fn conclude(&self, engine: &Engine<BlockPg>, record: Record) -> anyhow::Result<Trained> {
+        let (config, weights) = (&self.path[0], weights(engine));
+        let certificate = Certificate::new(&self.fit(&weights), config)?;
+        let converged = self.tolerance == 0.0 || is_converged(&certificate, config, self.tolerance);
+        let checksum = digest(&self.data.signed, |&value| f64::from(value))?.checksum;
+        let (features, path) = (self.data.features.clone(), vec![(config.l1, certificate)]);
+        Ok(Trained { record: with_certificate(record, &path), weights, features, path, checksum, converged })
+    }
+}
+
+/// Adds what is known of the last model to a record.
+fn with_certificate(mut record: Record, path: &[(f64, Certificate)]) -> Record {
+    if let Some((_, certificate)) = path.last() {
+        let Certificate { bound, gap, violation, .. } = *certificate;
+        let found = [("bound", bound), ("gap", gap), ("kkt_violation", violation)];
+        record.result.metrics.extend(found.map(|(name, value)| (name.into(), value)));
+    }
+    record
 }
 
 fn weights(engine: &Engine<BlockPg>) -> Vec<f64> {
@@ -230,13 +275,17 @@ fn measure(job: &Job, config: &Config, engine: &Engine<BlockPg>) -> (Measured, O
     let objective = loss + config.penalty(penalized.iter().copied());
     let State { last, was_full, .. } = *engine.global();
     let nonzeros = penalized.iter().filter(|w| **w != 0.0).count();
-    let mut metrics = Metrics::from([("loss", loss), ("nonzeros", nonzeros as f64), ("kkt_violation", last.violation)]);
+    let mut metrics = Metrics::from([
+        ("loss".into(), loss),
+        ("nonzeros".into(), nonzeros as f64),
+        ("kkt_violation".into(), last.violation),
+    ]);
     if let Some(test) = &job.data.test {
         let intercept = weights.get(penalized.len()).copied().unwrap_or(0.0);
         let Quality { auc, log_loss, accuracy } = Quality::new(&test.scores(penalized, intercept), &test.labels);
-        metrics.extend([("test_log_loss", log_loss), ("test_accuracy", accuracy)]);
+        metrics.extend([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
         // A test of one class alone has none, and a record takes numbers alone.
-        metrics.extend(auc.is_finite().then_some(("test_auc", auc)));
+        metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
     }
     drop(samples);
     let sizes: f64 = penalized.iter().map(|w| w.abs()).sum();

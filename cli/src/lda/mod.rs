@@ -23,7 +23,7 @@ use crate::input;
 use crate::record::Phases;
 use crate::session;
 use corpus::{NewDocuments, Unseen, Words};
-use form::{Dense, Mh, Sparse};
+pub use form::{Dense, Form, Mh, ProgramOf, Sparse};
 pub use train::{Job, Trained};
 
 /// Topics, if nothing is said.
@@ -110,13 +110,13 @@ impl From<PriorChoice> for Prior {
   megagrid lda posts.txt --lower-case --split punctuation --stop-words english --min-documents 5")]
 pub struct Args {
     #[command(flatten)]
-    source: Source,
+    pub source: Source,
     #[command(flatten)]
-    words: Words,
+    pub words: Words,
     #[command(flatten)]
-    unseen: Unseen,
+    pub unseen: Unseen,
     #[command(flatten)]
-    options: Options,
+    pub options: Options,
     #[command(flatten)]
     pub common: Common,
 }
@@ -226,7 +226,8 @@ impl Options {
         Ok(())
     }
 
-    fn sampler(&self) -> lda::Sampler {
+    /// Returns the sampler.
+    pub fn sampler(&self) -> lda::Sampler {
         match self.sampler {
             Sampler::Auto => lda::Sampler::fastest(self.topics),
             Sampler::Dense => lda::Sampler::Dense,
@@ -248,16 +249,27 @@ impl Options {
     }
 }
 
-/// Runs the command.
-pub fn run(args: &Args) -> anyhow::Result<()> {
-    let config = args.options.config()?;
+/// Loads documents and makes a job of them, with every option as it stands in a run record.
+pub fn prepare(
+    args: &Args,
+    settings: Settings,
+    common: &common::Resolved,
+) -> anyhow::Result<(Job, serde_json::Value, Phases)> {
     args.unseen.check()?;
-    let (settings, common) = args.common.prepare()?;
     let mut phases = Phases::default();
-    let job = load(args, config, settings, &mut phases)?;
+    let job = load(args, args.options.config()?, settings, &mut phases)?;
     let own = args.options.resolved(&job);
     let parts = [args.source.resolved(), args.words.resolved(), args.unseen.resolved(), own];
-    let resolved = common::join([common::join(parts), serde_json::to_value(&common)?]);
+    let resolved = common::join([common::join(parts), serde_json::to_value(common)?]);
+    Ok((job, resolved, phases))
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    args.options.config()?;
+    args.unseen.check()?;
+    let (settings, common) = args.common.prepare()?;
+    let (job, resolved, phases) = prepare(args, settings, &common)?;
     let mut trained = train(job, &args.common, resolved, phases)?;
     let summary = trained.summary()?;
     if let Some(directory) = &args.common.model {
@@ -297,7 +309,8 @@ pub fn memory(edges: &Edges<u32>, settings: &Settings) -> anyhow::Result<u64> {
     Ok(form::plan(sampler, &config, &tokens, edges, settings)?.memory_bytes)
 }
 
-fn load(args: &Args, config: Config, settings: Settings, phases: &mut Phases) -> anyhow::Result<Job> {
+/// Loads documents and makes a job of them.
+pub fn load(args: &Args, config: Config, settings: Settings, phases: &mut Phases) -> anyhow::Result<Job> {
     let (prepared, test) = corpus::load(&args.source, &args.words, &args.unseen, &args.common, phases)?;
     Job::new(prepared, test, config, &args.options, settings)
 }

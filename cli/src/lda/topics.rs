@@ -26,13 +26,9 @@ pub fn coherences(edges: &Edges<u32>, top: &[TopWords]) -> anyhow::Result<Vec<f6
         let words = words.iter().map(|&(word, _)| word).collect();
         let mut outcome = Ok(());
         let documents_of = |word: u32, see: &mut dyn FnMut(&[u32])| {
-            let mut documents = Vec::new();
-            let mut visit = |ends: &[u32], _: &[u32]| documents.extend_from_slice(ends);
+            let mut visit = |ends: &[u32], _: &[u32]| see(ends);
             let read = edges.visit_rows(Side::Right, word as usize..word as usize + 1, &mut visit);
             outcome = std::mem::replace(&mut outcome, Ok(())).and(read);
-            documents.sort_unstable();
-            documents.dedup();
-            see(&documents);
         };
         let coherence = coherence(num_documents, &[words], documents_of);
         outcome?;

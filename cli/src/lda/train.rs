@@ -10,6 +10,7 @@ use megagrid_algorithms::lda::{
 use megagrid_datasets::{Edges, Names, Prepared};
 use megagrid_engine::{Engine, IterationReport, Settings};
 use megagrid_partition::{EdgeSource, Side};
+use megagrid_stages::Program;
 
 use super::corpus::NewDocuments;
 use super::form::{self, Capacities, Form, ProgramOf};
@@ -72,7 +73,7 @@ impl Trained {
         let coherences = self.edges.as_ref().map(|edges| topics::coherences(edges, &top)).transpose()?;
         if let Some(coherences) = &coherences {
             let mean = coherences.iter().sum::<f64>() / coherences.len() as f64;
-            self.record.result.metrics.insert("coherence_npmi", mean);
+            self.record.result.metrics.insert("coherence_npmi".into(), mean);
         }
         let words = self.names.get(Side::Right)?;
         let curve = topics::curve(&self.record);
@@ -88,43 +89,19 @@ pub fn train<F: Form>(
     mut phases: Phases,
 ) -> anyhow::Result<Trained> {
     let begin = Instant::now();
-    let input = InputSizes {
-        left: job.prepared.edges.num_vertices(Side::Left),
-        right: job.prepared.edges.num_vertices(Side::Right),
-        edges: job.prepared.edges.num_edges(),
-        test_edges: job.test.as_ref().map_or(0, |test| test.num_edges),
-    };
     common.agree("lda", &resolved, job.checksum)?;
-    let mut engine = build::<F>(&job)?;
+    let mut engine = job.build::<F>(&job.config, &job.settings)?;
     if job.config.num_topics > job.topics && engine.plan().processes.count > 1 {
         return Err(usage("extra-topics is for one process"));
     }
-    let Job {
-        prepared,
-        test,
-        tokens,
-        topics,
-        checksum,
-        iterations,
-        tolerance,
-        evaluate_every,
-        top_words,
-        settings,
-        ..
-    } = job;
+    let done = common.checkpoint.begin(&mut engine, &resolved)?;
+    phases.plan = begin.elapsed().as_secs_f64();
+    let start = Start { done, ..job.start(&engine, phases) };
+    let Job { prepared, test, tokens, topics, checksum, iterations, tolerance, evaluate_every, top_words, .. } = job;
     let Prepared { edges, names, .. } = prepared;
     // From here on the grid holds them; coherence asks which documents a word is in.
     let edges = (top_words > 0).then_some(edges);
-    let done = common.checkpoint.begin(&mut engine, &resolved)?;
-    phases.plan = begin.elapsed().as_secs_f64();
-
-    let machine = Machine {
-        workers: settings.workers,
-        vector: settings.level.name(),
-        memory_estimate_bytes: engine.plan().memory_bytes,
-        memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
-    };
-    let mut session = Session::begin(common, "lda", resolved, Start { input, machine, done, phases }, iterations);
+    let mut session = Session::begin(common, "lda", resolved, start, iterations);
     let mut before = f64::INFINITY;
     let ended = Cell::new(false);
     let mut after = |report: &IterationReport, engine: &Engine<ProgramOf<F>>| {
@@ -169,13 +146,58 @@ fn in_tokens<F: Form>(report: &IterationReport, tokens: &Tokens) -> IterationRep
     IterationReport { updates: updates as u64, ..report.clone() }
 }
 
-fn build<F: Form>(job: &Job) -> anyhow::Result<Engine<ProgramOf<F>>> {
-    let Job { prepared: Prepared { edges, .. }, config, tokens, .. } = job;
-    let capacities = Capacities::of::<F>(config, tokens);
-    let topics = config.topics(edges.num_vertices(Side::Right));
-    let sequence = F::sequence(config, tokens)?;
-    let settings = form::settings(config, &job.settings);
-    Ok(Engine::bipartite(&capacities.input::<F>(edges), &sequence, topics, &settings)?)
+impl Job {
+    /// Makes an engine at the beginning of a run.
+    pub fn build<F: Form>(&self, config: &Config, settings: &Settings) -> anyhow::Result<Engine<ProgramOf<F>>> {
+        let (edges, tokens) = (&self.prepared.edges, &self.tokens);
+        let capacities = Capacities::of::<F>(config, tokens);
+        let topics = config.topics(edges.num_vertices(Side::Right));
+        let sequence = F::sequence(config, tokens)?;
+        let settings = form::settings(config, settings);
+        Ok(Engine::bipartite(&capacities.input::<F>(edges), &sequence, topics, &settings)?)
+    }
+
+    /// Returns the number of words.
+    pub fn num_words(&self) -> usize {
+        self.prepared.edges.num_vertices(Side::Right)
+    }
+
+    /// Measures what an engine has learned.
+    pub fn measure<F: Form>(&self, engine: &Engine<ProgramOf<F>>) -> Measured {
+        F::count(engine);
+        measure::<F>(engine, self.tokens.total, self.test.as_ref(), 0.0, f64::INFINITY)
+    }
+
+    /// Counts tokens in the place of edges.
+    pub fn in_tokens<F: Form>(&self, report: &IterationReport) -> IterationReport {
+        in_tokens::<F>(report, &self.tokens)
+    }
+
+    /// Says what a run begins with.
+    pub fn start<P: Program>(&self, engine: &Engine<P>, phases: Phases) -> Start {
+        let edges = &self.prepared.edges;
+        let input = InputSizes {
+            left: edges.num_vertices(Side::Left),
+            right: edges.num_vertices(Side::Right),
+            edges: edges.num_edges(),
+            test_edges: self.test.as_ref().map_or(0, |test| test.num_edges),
+        };
+        let machine = Machine {
+            workers: engine.plan().threads(),
+            vector: self.settings.level.name().into(),
+            memory_estimate_bytes: engine.plan().memory_bytes,
+            memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
+            replication_factor: Some(engine.plan().replication_factor),
+        };
+        Start { input, machine, done: 0, phases }
+    }
+
+    /// Takes the model out of an engine; coherence is not measured.
+    pub fn conclude<F: Form>(&self, engine: &Engine<ProgramOf<F>>, record: Record) -> Trained {
+        F::count(engine);
+        let (names, checksum, top_words) = (self.prepared.names.clone(), self.checksum, self.top_words);
+        Trained { record, model: model::<F>(engine), names, edges: None, checksum, top_words }
+    }
 }
 
 /// Gives up all topics but so many.
@@ -208,10 +230,10 @@ fn measure<F: Form>(
     before: f64,
 ) -> Measured {
     let value = likelihood::<F>(engine, &engine.global());
-    let mut metrics = Metrics::from([("log_likelihood", value), ("per_token", value / tokens as f64)]);
+    let mut metrics = Metrics::from([("log_likelihood".into(), value), ("per_token".into(), value / tokens as f64)]);
     if let Some(test) = test {
         let perplexity = FoldIn::default().perplexity(&model::<F>(engine), &test.words, rayon::current_num_threads());
-        metrics.insert("test_perplexity", perplexity);
+        metrics.insert("test_perplexity".into(), perplexity);
     }
     let change = (before - value).abs() / before.abs();
     let converged = tolerance > 0.0 && change <= tolerance;

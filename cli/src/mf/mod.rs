@@ -15,7 +15,7 @@ use crate::failure::usage;
 use crate::input::{self, TestSet, Unseen};
 use crate::record::Phases;
 use crate::session;
-use form::{Batch, InPlace};
+pub use form::{Batch, Form, InPlace};
 pub use train::{Job, Trained, copy, ratings};
 
 /// How gradients are applied.
@@ -130,7 +130,8 @@ impl Options {
         }
     }
 
-    fn batch(&self, ratings: usize, settings: &Settings) -> u64 {
+    /// Returns the ratings of a mini-batch.
+    pub fn batch(&self, ratings: usize, settings: &Settings) -> u64 {
         let ratings = ratings as u64;
         let part = |part: f64| ((part * ratings as f64).ceil() as u64).max(1);
         let mirrored = settings.peers.is_some() && settings.slack != Some(0);
@@ -162,10 +163,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let config = args.options.config()?;
     let (settings, common) = args.common.prepare()?;
     let (job, phases) = load(args, config, settings)?;
-    let ratings = job.prepared.edges.num_edges();
-    let own = args.options.resolved(&config, job.batch, ratings);
-    let unseen = serde_json::json!({ "test": args.unseen.test, "holdout": args.unseen.holdout });
-    let resolved = common::join([args.source.resolved(), unseen, own, serde_json::to_value(&common)?]);
+    let resolved = resolved(args, &job, &config, &common)?;
     let trained = train(job, args.options.gradient, &args.common, resolved, phases)?;
     if let Some(directory) = &args.common.model {
         trained.write(directory)?;
@@ -174,6 +172,18 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         common::print(&session::summary(&trained.record))?;
     }
     session::write_record(&trained.record, &args.common)
+}
+
+/// Returns every option as it stands in a run record.
+pub fn resolved(
+    args: &Args,
+    job: &Job,
+    config: &Config,
+    common: &common::Resolved,
+) -> anyhow::Result<serde_json::Value> {
+    let own = args.options.resolved(config, job.batch, job.num_ratings());
+    let unseen = serde_json::json!({ "test": args.unseen.test, "holdout": args.unseen.holdout });
+    Ok(common::join([args.source.resolved(), unseen, own, serde_json::to_value(common)?]))
 }
 
 /// Trains in either form.
@@ -202,7 +212,8 @@ pub fn plan(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-fn load(args: &Args, config: Config, settings: Settings) -> anyhow::Result<(Job, Phases)> {
+/// Loads ratings and makes a job of them.
+pub fn load(args: &Args, config: Config, settings: Settings) -> anyhow::Result<(Job, Phases)> {
     let mut phases = Phases::default();
     let (prepared, test) = input::ratings(&args.source, &args.unseen, &args.common, &mut phases)?;
     Job::new(prepared, test, config, &args.options, settings).map(|job| (job, phases))

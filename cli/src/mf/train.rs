@@ -68,29 +68,16 @@ pub fn train<F: Form>(
     resolved: serde_json::Value,
     mut phases: Phases,
 ) -> anyhow::Result<Trained> {
-    let Job { prepared, test, config, batch, mean, checksum, iterations, tolerance, settings } = job;
-    let Prepared { edges, names, .. } = prepared;
     let begin = Instant::now();
-    let input = InputSizes {
-        left: edges.num_vertices(Side::Left),
-        right: edges.num_vertices(Side::Right),
-        edges: edges.num_edges(),
-        test_edges: test.len(),
-    };
-    common.agree("mf", &resolved, checksum)?;
-    let mut engine = build::<F>(&edges, &config, batch, mean, &settings)?;
-    // From here on the grid holds them.
-    drop(edges);
+    common.agree("mf", &resolved, job.checksum)?;
+    let mut engine = job.build::<F>(&job.config, job.batch, &job.settings)?;
     let done = common.checkpoint.begin(&mut engine, &resolved)?;
     phases.plan = begin.elapsed().as_secs_f64();
-
-    let machine = Machine {
-        workers: settings.workers,
-        vector: settings.level.name(),
-        memory_estimate_bytes: engine.plan().memory_bytes,
-        memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
-    };
-    let mut session = Session::begin(common, "mf", resolved, Start { input, machine, done, phases }, iterations);
+    let start = Start { done, ..job.start::<F>(&engine, phases) };
+    // From here on the grid holds the ratings.
+    let Job { prepared: Prepared { edges, names, .. }, test, config, mean, checksum, iterations, tolerance, .. } = job;
+    drop(edges);
+    let mut session = Session::begin(common, "mf", resolved, start, iterations);
     let mut before = f64::INFINITY;
     engine.run(iterations, |report, engine| {
         session.iteration(report, engine, || {
@@ -101,10 +88,71 @@ pub fn train<F: Form>(
     })?;
     let record = session.end()?;
     engine.collect()?;
+    Ok(Trained { record, model: model::<F>(&engine, &config, mean), names, checksum })
+}
+
+fn model<F: Form>(engine: &Engine<F::Program>, config: &Config, mean: f32) -> Model {
     let (users, items) = (engine.left(), engine.right());
     let rows = (0..users.len()).map(|user| users.sync(user));
-    let model = Model::new(&config, mean, rows, (0..items.len()).map(|item| items.sync(item)));
-    Ok(Trained { record, model, names, checksum })
+    Model::new(config, mean, rows, (0..items.len()).map(|item| items.sync(item)))
+}
+
+impl Job {
+    /// Returns the number of ratings.
+    pub fn num_ratings(&self) -> usize {
+        self.prepared.edges.num_edges()
+    }
+
+    /// Makes an engine with first values.
+    pub fn build<F: Form>(
+        &self,
+        config: &Config,
+        batch: u64,
+        settings: &Settings,
+    ) -> anyhow::Result<Engine<F::Program>> {
+        build::<F>(&self.prepared.edges, config, batch, self.mean, settings)
+    }
+
+    /// Lets an engine of this job go on with other parameters.
+    pub fn adapt<F: Form>(
+        &self,
+        engine: &mut Engine<F::Program>,
+        config: &Config,
+        batch: u64,
+        settings: &Settings,
+    ) -> anyhow::Result<()> {
+        let sequence = F::sequence(*config, batch)?;
+        Ok(engine.reconfigure(&ratings(&self.prepared.edges, &copy), &sequence, settings)?)
+    }
+
+    /// Measures what an engine has learned.
+    pub fn measure<F: Form>(&self, engine: &Engine<F::Program>) -> anyhow::Result<Measured> {
+        measure::<F>(engine, &self.config, &self.test, self.mean, 0.0, f64::INFINITY)
+    }
+
+    /// Says what a run begins with.
+    pub fn start<F: Form>(&self, engine: &Engine<F::Program>, phases: Phases) -> Start {
+        let edges = &self.prepared.edges;
+        let input = InputSizes {
+            left: edges.num_vertices(Side::Left),
+            right: edges.num_vertices(Side::Right),
+            edges: edges.num_edges(),
+            test_edges: self.test.len(),
+        };
+        let machine = Machine {
+            workers: engine.plan().threads(),
+            vector: self.settings.level.name().into(),
+            memory_estimate_bytes: engine.plan().memory_bytes,
+            memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
+            replication_factor: Some(engine.plan().replication_factor),
+        };
+        Start { input, machine, done: 0, phases }
+    }
+
+    /// Takes the model out of an engine.
+    pub fn conclude<F: Form>(&self, engine: &Engine<F::Program>, names: Names, record: Record) -> Trained {
+        Trained { record, model: model::<F>(engine, &self.config, self.mean), names, checksum: self.checksum }
+    }
 }
 
 /// Prints the plan.
@@ -164,10 +212,10 @@ fn measure<F: Form>(
     before: f64,
 ) -> anyhow::Result<Measured> {
     let Objective { value, rmse } = Objective::new(engine.measure(&SquaredErrors(*config))?, config.lambda);
-    let mut metrics = Metrics::from([("train_rmse", rmse)]);
+    let mut metrics = Metrics::from([("train_rmse".into(), rmse)]);
     if test.len() > 0 {
         engine.collect()?;
-        metrics.insert("test_rmse", test_rmse(&engine.left(), &engine.right(), config, test, mean));
+        metrics.insert("test_rmse".into(), test_rmse(&engine.left(), &engine.right(), config, test, mean));
     }
     let change = (before - value).abs() / before.abs();
     let converged = tolerance > 0.0 && change <= tolerance;

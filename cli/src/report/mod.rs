@@ -1,118 +1,137 @@
-//! The run record as a page: one HTML file with inline plots, no script and no network.
+//! Run records as a page: one HTML file with inline plots, no script and no network. The same page shows one run, or the runs
+//! of several systems.
 
 mod plot;
+mod sections;
+mod tuning;
 
 use anyhow::Context;
 
 use crate::progress;
-use crate::record::{Iteration, Record};
-use plot::{Line, bars, escape, lines, precise, short};
+use crate::record::{self, Record};
+use plot::{escape, precise, short};
+
+pub use plot::seconds;
 
 const STYLE: &str = include_str!("style.css");
 
-/// Makes the page.
+/// What a page shows: the runs of one system.
+pub struct Subject<'r> {
+    /// The system.
+    pub name: &'r str,
+    /// Its runs, at least one.
+    pub runs: Vec<&'r Record>,
+}
+
+impl Subject<'_> {
+    /// Returns the run whose training time is the median, or the shorter of the two in the middle.
+    fn shown(&self) -> &Record {
+        let mut runs = self.runs.clone();
+        runs.sort_by(|a, b| a.phases.train.total_cmp(&b.phases.train));
+        runs[(runs.len() - 1) / 2]
+    }
+
+    /// Returns the median over iterations of each run.
+    fn medians<'s>(
+        &'s self,
+        of: impl Fn(&record::Iteration) -> f64 + Copy + 's,
+    ) -> impl Iterator<Item = f64> + Clone + 's {
+        self.runs.iter().filter_map(move |run| record::median(run.iterations.iter().map(of)))
+    }
+}
+
+/// A table: names of the columns, and rows of cells. A cell has a number and, in a second line, its range.
+pub struct Table {
+    /// Names of the columns.
+    pub columns: Vec<&'static str>,
+    /// Cells by row.
+    pub rows: Vec<Vec<(String, String)>>,
+}
+
+/// Makes the page of a run.
 pub fn page(record: &Record) -> anyhow::Result<String> {
     let json = serde_json::to_string(record).context("writing the report")?;
-    let title = format!("megagrid {}", record.command);
-    let sections = [
-        format!("<h1>{}</h1>\n{}", escape(&title), tiles(record)),
-        format!("<h2>Objective and metrics</h2>\n<div class=plots>{}</div>", curves(record)),
-        format!("<h2>Time</h2>\n<div class=plots>{}</div>", times(record)),
-        format!("<h2>Staleness</h2>\n<div class=plots>{}</div>", staleness(record)),
-        format!("<h2>Configuration</h2>\n{}", configuration(&record.config)),
-    ];
+    let subjects = [Subject { name: &record.command, runs: vec![record] }];
+    let head = tiles(record);
+    assemble(&format!("megagrid {}", record.command), &head, &subjects, &json)
+}
+
+/// Makes the page of several systems' runs of the same job, with a table and what is to be said about it.
+pub fn comparison(
+    title: &str,
+    table: &Table,
+    notes: &[String],
+    subjects: &[Subject<'_>],
+    json: &str,
+) -> anyhow::Result<String> {
+    let notes: String = notes.iter().map(|note| format!("<p class=note>{}</p>", escape(note))).collect();
+    let head = format!("{}{}{notes}", job(subjects), table_of(table));
+    assemble(title, &head, subjects, json)
+}
+
+fn assemble(title: &str, head: &str, subjects: &[Subject<'_>], json: &str) -> anyhow::Result<String> {
+    let title = escape(title);
+    let sections: String = sections::all(subjects)
+        .into_iter()
+        .filter(|(_, content)| !content.is_empty())
+        .map(|(name, content)| format!("<h2>{name}</h2>\n<div class=plots>{content}</div>\n"))
+        .collect();
+    let configuration = subjects.first().map_or(String::new(), |subject| configuration(&subject.shown().config));
+    // Inside a script element only its end tag would be taken for markup.
+    let json = json.replace("</", "<\\/");
     Ok(format!(
         "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n\
-         <meta name=viewport content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n\
-         <style>\n{STYLE}</style>\n<body>\n{}\n\
-         <script type=\"application/json\" id=record>{}</script>\n</body>\n</html>\n",
-        escape(&title),
-        sections.join("\n"),
-        // Inside a script element only its end tag would be taken for markup.
-        json.replace("</", "<\\/"),
+         <meta name=viewport content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
+         <style>\n{STYLE}</style>\n<body>\n<h1>{title}</h1>\n{head}\n{sections}<h2>Configuration</h2>\n{configuration}\n\
+         <script type=\"application/json\" id=record>{json}</script>\n</body>\n</html>\n",
     ))
 }
 
 fn tiles(record: &Record) -> String {
-    let sizes = &record.input;
-    let mut tiles = vec![
-        ("vertices".to_owned(), format!("{} × {}", sizes.left, sizes.right)),
-        ("edges".to_owned(), sizes.edges.to_string()),
-        ("iterations".to_owned(), record.result.iterations.to_string()),
-        ("ended by".to_owned(), record.result.ended_by.to_owned()),
-        ("train seconds".to_owned(), short(record.phases.train)),
-        ("workers".to_owned(), format!("{} ({})", record.machine.workers, record.machine.vector)),
-    ];
+    let mut tiles = sizes(record);
+    tiles.push(("iterations".to_owned(), record.result.iterations.to_string()));
+    tiles.push(("ended by".to_owned(), record.result.ended_by.to_string()));
+    tiles.push(("train seconds".to_owned(), short(record.phases.train)));
     tiles.extend(record.result.edges_per_second.map(|rate| ("edges/s".to_owned(), progress::engineering(rate))));
     tiles.extend(record.peak_rss_bytes.map(|peak| ("peak memory".to_owned(), progress::bytes(peak))));
-    tiles.extend(record.result.metrics.iter().map(|(name, value)| ((*name).to_owned(), precise(*value))));
+    tiles.extend(record.result.metrics.iter().map(|(name, value)| (name.to_string(), precise(*value))));
+    tiles_of(tiles)
+}
+
+/// Tells what the job of all systems is.
+fn job(subjects: &[Subject<'_>]) -> String {
+    let Some(first) = subjects.first() else { return String::new() };
+    let mut tiles = sizes(first.shown());
+    tiles.push(("rounds".to_owned(), first.runs.len().to_string()));
+    tiles_of(tiles)
+}
+
+fn sizes(record: &Record) -> Vec<(String, String)> {
+    let (sizes, machine) = (&record.input, &record.machine);
+    vec![
+        ("vertices".to_owned(), format!("{} × {}", sizes.left, sizes.right)),
+        ("edges".to_owned(), sizes.edges.to_string()),
+        ("workers".to_owned(), format!("{} ({})", machine.workers, machine.vector)),
+    ]
+}
+
+fn tiles_of(tiles: Vec<(String, String)>) -> String {
     let tile =
         |(name, value): (String, String)| format!("<div><b>{}</b><span>{}</span></div>", escape(&value), escape(&name));
-    format!("<div class=tiles>{}</div>", tiles.into_iter().map(tile).collect::<String>())
+    format!("<div class=tiles>{}</div>\n", tiles.into_iter().map(tile).collect::<String>())
 }
 
-/// Draws objective and metrics against iterations and against time. What falls over decades is drawn on a logarithm.
-fn curves(record: &Record) -> String {
-    let evaluated = || record.iterations.iter().filter(|one| one.objective.is_some());
-    let names: Vec<&str> = evaluated().next().map_or(Vec::new(), |first| first.metrics.keys().copied().collect());
-    // Errors share a plot, so that training and unseen data can be compared.
-    let (errors, others): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| name.ends_with("rmse"));
-    let mut groups = vec![("objective".to_owned(), vec!["objective"])];
-    if !errors.is_empty() {
-        groups.push(("rmse".to_owned(), errors));
-    }
-    groups.extend(others.into_iter().map(|name| (name.to_owned(), vec![name])));
-    let mut plots = String::new();
-    for (title, names) in &groups {
-        for (x_name, x_of) in [("iteration", by_iteration as fn(&Iteration) -> f64), ("train seconds", by_time)] {
-            let line = |name: &&str| Line {
-                name: (*name).to_owned(),
-                points: evaluated().map(|one| (x_of(one), value(one, name))).collect(),
-            };
-            let drawn: Vec<Line> = names.iter().map(line).collect();
-            plots.push_str(&lines(title, x_name, &drawn, falls_far(&drawn)));
-        }
-    }
-    plots
-}
-
-fn by_iteration(one: &Iteration) -> f64 {
-    one.iteration as f64
-}
-
-fn by_time(one: &Iteration) -> f64 {
-    one.train_seconds
-}
-
-fn value(one: &Iteration, name: &str) -> f64 {
-    let metric = if name == "objective" { one.objective } else { one.metrics.get(name).copied() };
-    metric.unwrap_or(f64::NAN)
-}
-
-fn falls_far(drawn: &[Line]) -> bool {
-    let values = drawn.iter().flat_map(|line| &line.points).map(|point| point.1).filter(|value| value.is_finite());
-    let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
-    low > 0.0 && high / low > 100.0
-}
-
-fn times(record: &Record) -> String {
-    let parts = ["compute", "sync", "wait", "evaluate"];
-    let stack = |one: &Iteration| {
-        let seconds = vec![one.compute_seconds, one.sync_seconds, one.wait_seconds, one.evaluate_seconds];
-        (one.iteration as f64, seconds)
+fn table_of(table: &Table) -> String {
+    let columns: String = table.columns.iter().map(|name| format!("<th>{}", escape(name))).collect();
+    let cell = |(value, range): &(String, String)| match range.is_empty() {
+        true => format!("<td>{}", escape(value)),
+        false => format!("<td>{}<small>{}</small>", escape(value), escape(range)),
     };
-    let by_iteration: Vec<_> = record.iterations.iter().map(stack).collect();
-    let phases = &record.phases;
-    let names = ["load", "partition", "plan", "train", "evaluate"];
-    let seconds = [phases.load, phases.partition, phases.plan, phases.train, phases.evaluate];
-    let rows = names.iter().zip(seconds).map(|(name, time)| format!("<tr><th>{name}<td>{time:.4} s"));
-    let table = format!("<table>{}</table>", rows.collect::<String>());
-    bars("seconds, mean of workers", "iteration", &parts, &by_iteration) + &table
-}
-
-fn staleness(record: &Record) -> String {
-    let stacks: Vec<_> = record.staleness.iter().map(|(&age, &reads)| (age as f64, vec![reads as f64])).collect();
-    bars("reads by age minus clock; −1 is fresh", "staleness in clocks", &["reads"], &stacks)
+    let rows = table.rows.iter().map(|cells| format!("<tr>{}", cells.iter().map(cell).collect::<String>()));
+    format!(
+        "<div class=wide><table><thead><tr>{columns}</thead><tbody>{}</tbody></table></div>\n",
+        rows.collect::<String>()
+    )
 }
 
 fn configuration(config: &serde_json::Value) -> String {
@@ -124,4 +143,92 @@ fn configuration(config: &serde_json::Value) -> String {
         }
     }
     format!("<table>{rows}</table>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{InputSizes, Iteration, Machine, Outcome, Phases};
+    use megagrid_engine::{Traffic, WorkerSeconds};
+
+    /// A run that takes `seconds` an iteration, on two workers.
+    fn run(seconds: f64, has_workers: bool) -> Record {
+        let worker = |wait: f64| WorkerSeconds { begin: 0.0, seconds, compute: seconds - wait, sync: 0.0, wait };
+        let iteration = |at: u64| Iteration {
+            iteration: at,
+            seconds,
+            train_seconds: seconds * at as f64,
+            evaluate_seconds: 0.01,
+            objective: Some(1000.0 + 5000.0 / at as f64),
+            metrics: [("train_rmse".into(), 1.0 / at as f64)].into(),
+            compute_seconds: seconds * 0.7,
+            wait_seconds: seconds * 0.2,
+            sync_seconds: seconds * 0.1,
+            imbalance: Some(1.1),
+            workers: if has_workers { vec![worker(0.0), worker(seconds * 0.3)] } else { Vec::new() },
+            sent_bytes: (1e6 * seconds) as u64,
+            sent: Traffic::default(),
+            unacknowledged_bytes: 0,
+            updates: 1000,
+        };
+        let machine =
+            Machine { workers: 2, memory_bytes: 1 << 20, replication_factor: Some(1.5), ..Machine::default() };
+        Record {
+            megagrid: "0".into(),
+            command: "mf".into(),
+            config: serde_json::json!({ "dims": 32, "note": "</script><b>" }),
+            input: InputSizes { left: 9, right: 7, edges: 20, test_edges: 0 },
+            machine,
+            phases: Phases { train: seconds * 20.0, ..Phases::default() },
+            iterations: (1..=20).map(iteration).collect(),
+            staleness: [(-1, 30), (-2, 10)].into(),
+            result: Outcome { iterations: 20, ended_by: "iterations".into(), ..Outcome::default() },
+            tuning: None,
+            peak_rss_bytes: Some(50 << 20),
+        }
+    }
+
+    fn is_whole(page: &str) {
+        assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+        assert!(
+            !page.contains("http://") && !page.contains("https://") && !page.contains("src=") && !page.contains("url(")
+        );
+        assert!(!page.contains("NaN") && !page.contains("inf,") && !page.contains("<b></script>"));
+        assert_eq!(page.matches("<figure>").count(), page.matches("</figure>").count());
+        assert_eq!(page.matches("<script").count(), page.matches("</script>").count());
+    }
+
+    #[test]
+    fn seven_systems_share_a_page() {
+        let names = ["megagrid", "gas", "gas-faithful", "ps-naive", "lazytable", "essp", "iterstore"];
+        let times = [0.002, 0.004, 0.05, 0.4, 0.02, 0.018, 0.008];
+        let runs: Vec<Vec<Record>> =
+            times.iter().map(|time| [1.0, 1.1, 0.9].map(|noise| run(time * noise, *time < 0.003)).into()).collect();
+        let subjects: Vec<Subject<'_>> =
+            names.iter().zip(&runs).map(|(name, runs)| Subject { name, runs: runs.iter().collect() }).collect();
+        assert_eq!(subjects[0].shown().phases.train, 0.04);
+        let cell = |text: &str| (text.to_owned(), "1–2".to_owned());
+        let table = Table {
+            columns: vec!["system", "s"],
+            rows: names.iter().map(|name| vec![cell(name), cell("1")]).collect(),
+        };
+        let page = comparison("compare", &table, &["a < b".to_owned()], &subjects, "{}").unwrap();
+        is_whole(&page);
+        for (style, name) in names.iter().enumerate() {
+            assert!(page.contains(&format!("line s{style}")), "{name}");
+            assert!(page.matches(&format!(">{name}<")).count() >= 5, "{name}");
+        }
+        for section in ["Objective", "Time", "Staleness", "Workers", "Messages and memory", "Configuration"] {
+            assert!(page.contains(&format!("<h2>{section}")), "{section}");
+        }
+        assert!(page.contains("a &lt; b"));
+    }
+
+    #[test]
+    fn a_run_without_iterations_has_a_page() {
+        let mut record = run(0.1, true);
+        record.iterations.clear();
+        record.staleness.clear();
+        is_whole(&page(&record).unwrap());
+    }
 }

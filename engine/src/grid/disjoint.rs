@@ -54,6 +54,21 @@ impl<T: Item> Disjoint<T> {
         self.holds.len()
     }
 
+    /// Allocates an array of zero bytes in the same pieces.
+    ///
+    /// # Errors
+    /// Not enough memory.
+    pub fn like(&self) -> Result<Self, Error> {
+        Self::new(self.bounds.to_vec())
+    }
+
+    /// Copies the items of some pieces from an array in the same pieces. `None`: a hold was refused.
+    pub fn try_copy(&self, from: &Self, pieces: Range<usize>) -> Option<()> {
+        let (mut into, from) = (self.try_own(pieces.clone())?, from.try_share(pieces)?);
+        into.copy_from_slice(&from);
+        Some(())
+    }
+
     /// Returns the size of the array in bytes.
     pub fn bytes(&self) -> usize {
         self.bounds[self.bounds.len() - 1] * size_of::<T>()

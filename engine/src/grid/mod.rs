@@ -126,6 +126,14 @@ impl<P: Program> Grid<P> {
         self.left.bytes() + right + self.orders.iter().map(RowOrder::bytes).sum::<usize>()
     }
 
+    /// Returns the bytes of what training changes: rows, and edge data in slices.
+    #[must_use]
+    pub fn branch_bytes(&self) -> u64 {
+        let right = if self.is_square() { 0 } else { self.right.bytes() };
+        let columns = if P::Edge::SLICE { &self.columns[..] } else { &[] };
+        (self.left.bytes() + right + columns.iter().map(|column| column.data.bytes()).sum::<usize>()) as u64
+    }
+
     /// Tells whether both sides index the same rows.
     #[must_use]
     pub fn is_square(&self) -> bool {

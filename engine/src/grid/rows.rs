@@ -4,6 +4,7 @@
 //! boundaries, or on a square graph both sides'.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytemuck::Zeroable;
 use megagrid_stages::{Access, Additive, Mode, Shape, Store, Vertex, row_width};
@@ -19,7 +20,7 @@ struct Array<S: Store> {
     items: Disjoint<S::Item>,
     /// Items per row, or 0 where `offsets` says.
     stride: usize,
-    offsets: Box<[usize]>,
+    offsets: Arc<[usize]>,
 }
 
 impl<S: Store> Array<S> {
@@ -31,7 +32,7 @@ impl<S: Store> Array<S> {
         };
         if S::SHAPE != Shape::Counts {
             let items = Disjoint::new(bounds.iter().map(|row| row * stride).collect())?;
-            return Ok(Self { items, stride, offsets: Box::default() });
+            return Ok(Self { items, stride, offsets: Arc::default() });
         }
         let capacities = capacities.ok_or(Error::NoCapacities)?;
         let mut offsets = Vec::with_capacity(capacities.len() + 1);
@@ -41,6 +42,11 @@ impl<S: Store> Array<S> {
         }
         let items = Disjoint::new(bounds.iter().map(|&row| offsets[row]).collect())?;
         Ok(Self { items, stride, offsets: offsets.into() })
+    }
+
+    /// Allocates zero items for the same rows.
+    fn like(&self) -> Result<Self, Error> {
+        Ok(Self { items: self.items.like()?, stride: self.stride, offsets: Arc::clone(&self.offsets) })
     }
 
     fn held<'h>(&'h self, rows: &Range<usize>, items: Held<'h, S>) -> HeldStore<'h, S> {
@@ -182,6 +188,33 @@ impl<V: Vertex> VertexArrays<V> {
             width,
             bounds: bounds.into(),
         })
+    }
+
+    /// Allocates zero rows of the same vertices.
+    ///
+    /// # Errors
+    /// Not enough memory.
+    pub fn like(&self) -> Result<Self, Error> {
+        Ok(Self {
+            bounds: self.bounds.clone(),
+            width: self.width,
+            sync: self.sync.like()?,
+            mirror: self.mirror.like()?,
+            master: self.master.like()?,
+            deltas: self.deltas.iter().map(Array::like).collect::<Result<_, _>>()?,
+            touched: self.touched.iter().map(Disjoint::like).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Copies every role of the rows of `pieces` from arrays of the same vertices. `None`: refused.
+    pub fn try_copy(&self, from: &Self, pieces: &Range<usize>) -> Option<()> {
+        self.sync.items.try_copy(&from.sync.items, pieces.clone())?;
+        self.mirror.items.try_copy(&from.mirror.items, pieces.clone())?;
+        self.master.items.try_copy(&from.master.items, pieces.clone())?;
+        for (into, from) in self.deltas.iter().zip(&from.deltas) {
+            into.items.try_copy(&from.items, pieces.clone())?;
+        }
+        self.touched.iter().zip(&from.touched).try_for_each(|(into, from)| into.try_copy(from, pieces.clone()))
     }
 
     /// Returns the padded width of a row.

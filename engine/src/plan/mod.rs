@@ -98,6 +98,8 @@ pub struct Plan {
     /// What the processes send each other in an iteration; `None` where that depends on the data or on time, and until the
     /// program's types are known.
     pub traffic: Option<Traffic>,
+    /// Masters and mirrors over vertices: how many processes use a vertex, on average. 1 until edges are known.
+    pub replication_factor: f64,
 }
 
 /// A block should hold this many edges on average: below, its fixed costs show.
@@ -153,6 +155,7 @@ impl Plan {
             memory_bytes: 0,
             early: input.early,
             traffic: None,
+            replication_factor: 1.0,
             stages,
             schedules,
             left,
@@ -169,6 +172,14 @@ impl Plan {
         plan.check_rotations()?;
         plan.check_shards()?;
         Ok(plan)
+    }
+
+    /// Tells whether this plan runs on the grid that was built for another.
+    pub(crate) fn has_grid_of(&self, other: &Self) -> bool {
+        let sides = |plan: &Self| (plan.left.clone(), plan.right.clone(), plan.copies, plan.homes.clone());
+        let blocks = |plan: &Self| (plan.layers, plan.grouped, plan.wide, plan.square);
+        let runs = |plan: &Self| (plan.workers, plan.processes, plan.stages.clone());
+        sides(self) == sides(other) && blocks(self) == blocks(other) && runs(self) == runs(other)
     }
 
     /// Returns a side's shards.

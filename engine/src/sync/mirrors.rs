@@ -75,6 +75,23 @@ impl Mirrors {
         Self { picks: [picks(Side::Left), picks(Side::Right)] }
     }
 
+    /// Returns masters and mirrors over vertices.
+    pub fn replication_factor(&self, plan: &Plan) -> f64 {
+        let (mut replicas, mut vertices) = (0, 0);
+        // On a square graph the right side stands for both.
+        for side in if plan.square { &[Side::Right][..] } else { &[Side::Left, Side::Right] } {
+            let masters = plan.side(*side).bounds.last().copied().unwrap_or(0);
+            let mirrors = |process: usize| {
+                let shards = self.picks[usize::from(*side == Side::Right)][process].iter().enumerate();
+                let elsewhere = shards.filter(move |(shard, _)| plan.keeper(*side, *shard) != process);
+                elsewhere.map(|(_, pick)| pick.len()).sum::<usize>()
+            };
+            vertices += masters;
+            replicas += masters + (0..plan.processes.count).map(mirrors).sum::<usize>();
+        }
+        if vertices == 0 { 1.0 } else { replicas as f64 / vertices as f64 }
+    }
+
     /// Returns the rows of a shard that a process uses.
     pub fn of(&self, side: Side, process: usize, shard: usize) -> &Pick {
         &self.picks[usize::from(side == Side::Right)][process][shard]

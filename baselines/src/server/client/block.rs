@@ -127,9 +127,10 @@ impl BlockRows {
                 kind.merge(bytes_mut(&mut self.values, row, 1, kind), bytes(&log.deltas, row, 1, kind));
             }
         }
+        let arrived = version.saturating_add(1);
         for row in offset..offset + count {
-            self.versions[row] = version + 1;
-            if self.requested[row] <= version + 1 {
+            self.versions[row] = arrived;
+            if self.requested[row] <= arrived {
                 self.requested[row] = 0;
             }
         }

@@ -8,6 +8,7 @@ mod index;
 mod key;
 mod links;
 mod locks;
+mod numa;
 mod receive;
 mod shared;
 mod signal;
@@ -191,6 +192,14 @@ impl Client {
         rows.sort_unstable_by_key(|row| row.0);
         let values = rows.iter().flat_map(|row| bytemuck::cast_slice::<u8, T>(row.1)).copied().collect();
         Ok(TableRows { rows: rows.iter().map(|row| row.0).collect(), values })
+    }
+
+    /// Tells what NUMA placement can do on this machine.
+    pub fn numa_nodes() -> String {
+        match numa::nodes().len() {
+            0 | 1 => "one NUMA node: not measurable".to_owned(),
+            nodes => format!("{nodes} NUMA nodes, threads are bound to them in turn"),
+        }
     }
 
     /// Returns what this process has counted; a worker's counts are added when it ends a clock.

@@ -230,16 +230,17 @@ impl Shared {
         }
         let wanted = Wanted::new(clock, self.options.slack);
         let freshest = self.options.prefetch == Prefetch::Aggressive;
-        let Some(specialized) = self.specialized.get() else {
-            let keys = self.dynamic.prefetch(wanted, freshest, &self.links);
-            return self.links.request(&keys, wanted.needed);
-        };
-        match &specialized.fixed {
-            Some(fixed) => fixed.prefetch(wanted, freshest, &self.links),
-            None => {
-                specialized.reads(clock).iter().for_each(|list| self.refresh(list.iter().copied(), wanted, freshest))
+        if let Some(specialized) = self.specialized.get() {
+            match &specialized.fixed {
+                Some(fixed) => fixed.prefetch(wanted, freshest, &self.links),
+                None => specialized.reads(clock).iter().for_each(|list| {
+                    self.refresh(list.iter().copied(), wanted, freshest);
+                }),
             }
         }
+        // Rows that nobody has reported are expected again after a clock in which they were read.
+        let keys = self.dynamic.prefetch(wanted, freshest, &self.links);
+        self.links.request(&keys, wanted.needed);
     }
 
     /// Has the rows of this clock prefetched again: what was requested before gathering ended is not kept.

@@ -6,6 +6,7 @@ use super::dynamic::Wanted;
 use super::gather::{Gather, Recording};
 use super::key::Key;
 use super::locks::lock;
+use super::numa;
 use super::shared::Shared;
 use super::thread_cache::ThreadRows;
 use crate::Error;
@@ -215,6 +216,10 @@ impl Worker {
     /// If accesses were gathered before, threads are in different clocks, or the run has ended.
     pub fn finish_gather(&mut self) -> Result<(), Error> {
         let Some(recording) = self.recording.take() else { return Ok(()) };
+        let options = &self.shared.options;
+        if options.specializations.numa {
+            numa::bind_thread(self.thread, options.threads);
+        }
         let specialized = self.shared.finish_gather(self.thread, recording)?;
         if self.shared.caches_chosen_rows() {
             let rows = &specialized.pattern.cached[self.thread];

@@ -110,6 +110,19 @@ impl TabletServer {
         lock(&self.shard).global_clock()
     }
 
+    /// Waits until all clients have come, left and closed their connections.
+    ///
+    /// # Errors
+    /// If a client is lost.
+    pub fn wait(&self) -> Result<(), Error> {
+        loop {
+            if let Some(ended) = lock(&self.shard).ended() {
+                return ended;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Returns how many rows are stored here.
     pub fn num_rows(&self) -> usize {
         lock(&self.shard).num_rows()

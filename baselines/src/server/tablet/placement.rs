@@ -31,7 +31,8 @@ impl Shard {
         Ok(())
     }
 
-    /// Places each reported row on the server of the client with most accesses; ties go to the server with fewest rows.
+    /// Places each reported row on the server of the client with most accesses; ties go to the server with fewest rows, then
+    /// to this one.
     fn place(&mut self) {
         let mut users: BTreeMap<(u32, u32), Vec<(u32, usize)>> = BTreeMap::new();
         for (client, frame) in std::mem::take(&mut self.accesses) {
@@ -46,7 +47,9 @@ impl Shard {
             let most = users.iter().map(|&(count, _)| count).max().unwrap_or(0);
             let servers =
                 users.iter().filter(|user| user.0 == most).map(|user| self.clients[user.1].own_server as usize);
-            let target = servers.filter(|&server| server < load.len()).min_by_key(|&server| load[server]);
+            let target = servers
+                .filter(|&server| server < load.len())
+                .min_by_key(|&to| (load[to], to != self.options.server, to));
             let target = target.unwrap_or(self.options.server);
             load[target] += 1;
             if target != self.options.server {

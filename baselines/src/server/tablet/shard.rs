@@ -90,6 +90,14 @@ impl Shard {
         self.global
     }
 
+    /// Returns how the job ended, if it has.
+    pub(super) fn ended(&self) -> Option<Result<(), Error>> {
+        if let Some(lost) = self.clients.iter().position(|client| client.lost) {
+            return Some(Err(Error::ClientLost { client: lost, clock: self.clients[lost].clock }));
+        }
+        self.clients.iter().all(|client| client.clock == LEFT && client.outbox.is_none()).then_some(Ok(()))
+    }
+
     pub(super) fn num_rows(&self) -> usize {
         self.tables.iter().map(|table| table.stored().count()).sum()
     }
@@ -348,8 +356,11 @@ impl Shard {
         }
     }
 
-    /// Pushes the registered rows that changed.
+    /// Pushes the registered rows that changed; when all clients have left, nobody needs them.
     fn push_changed(&mut self) {
+        if self.global == LEFT {
+            return;
+        }
         for number in 0..self.tables.len() {
             let changed = self.tables[number].take_changed();
             for client in 0..self.clients.len() {

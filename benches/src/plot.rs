@@ -11,11 +11,15 @@ const COLOURS: [&str; 8] = ["#1f6fb4", "#d9572b", "#2a9d5c", "#8a4fbf", "#b8860b
 
 /// A plot of named lines.
 pub struct Plot {
+    /// What it shows.
     pub title: String,
+    /// What runs from left to right, and its unit.
     pub x_name: &'static str,
+    /// What runs upwards, and its unit.
     pub y_name: &'static str,
     /// Whether `y` is drawn by its logarithm.
     pub log: bool,
+    /// Name and points of each line.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
@@ -52,6 +56,7 @@ fn escape(text: &str) -> String {
 
 impl Plot {
     /// Draws the plot. Points that are no numbers are left out.
+    #[must_use]
     pub fn svg(&self) -> String {
         let height = |y: f64| if self.log { y.log10() } else { y };
         let points = || self.lines.iter().flat_map(|(_, points)| points.iter().copied());

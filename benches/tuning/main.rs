@@ -1,0 +1,228 @@
+//! What tuning a run costs, against the best fixed setting and against two other tuners (Cui's thesis, §5.4.3).
+//!
+//!     cargo tuning [movielens|anime|generated|forks] [--seeds N]
+//!
+//! Matrix factorization as in the thesis: factors alone, steps by AdaGrad; the step is any from 1e-5 to 1, the slack 0, 1, 3 or 7
+//! (one worker: it has no effect, and the tuners do not know). One pass is one clock. The target of a seed is the loss of the best
+//! run of a grid of fixed steps when that changes by less than 1 % over 10 passes. Time is ratings processed, trials included.
+
+mod forks;
+mod trainer;
+
+use std::path::Path;
+
+use megagrid_algorithms::mf::Config;
+use megagrid_benches::inputs;
+use megagrid_tuner::baselines::{Limits, hyperband, spearmint};
+use megagrid_tuner::{Options, Plateau, ROOT, Setting, Space, Trainer, Value, tune};
+use trainer::{Error, Factorization, Ratings};
+
+/// Fixed steps for each decade from 1e-5 to 1.
+const PER_DECADE: u32 = 5;
+/// A step is called slow if it takes longer than so many times the best one.
+const SLOW: u64 = 10;
+/// Where baselines give up, in times of the best fixed step.
+const LIMIT: f64 = 30.0;
+/// Passes of a fixed step, at most, to find the target.
+const PASSES: u64 = 400;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let is_bench = args.iter().any(|arg| arg == "--bench");
+    let seeds =
+        args.iter().position(|arg| arg == "--seeds").and_then(|at| args.get(at + 1)?.parse().ok()).unwrap_or(11);
+    let has = |name: &str| args.iter().any(|arg| arg == name);
+    let all = ["movielens", "anime", "generated", "forks"];
+    let any = all.iter().any(|name| has(name));
+    if !is_bench {
+        forks::run(200, 100, 2000, 3);
+        let ratings = Ratings::new(inputs::ratings(100, 50, 1000));
+        return compare("tiny", &ratings, &Config { dims: 4, ..thesis() }, 1);
+    }
+    if has("forks") || !any {
+        forks::run(72_000, 10_000, 10_000_000, 15);
+    }
+    for name in &all[..3] {
+        if has(name) || !any {
+            match load(name) {
+                Some(ratings) => compare(name, &ratings, &thesis(), seeds),
+                None => println!("{name}: skipped, its file is not there"),
+            }
+        }
+    }
+}
+
+/// The thesis' model: factors alone, first values with a deviation of 0.1.
+fn thesis() -> Config {
+    Config { dims: 32, lambda: 0.05, init_std: 0.1, biases: false, ..Config::default() }
+}
+
+fn load(name: &str) -> Option<Ratings> {
+    let path = match name {
+        "movielens" => "../shared/data/movielens-100k/u.data.gz",
+        "anime" => "../shared/data/anime/anime_ratings.dat.gz",
+        _ => return Some(Ratings::new(inputs::ratings(6000, 4000, 1_000_000))),
+    };
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    let read = megagrid_datasets::read_ratings(&path, None).ok()?;
+    let mut edges = read.in_degree_order().edges;
+    let mean = edges.data.iter().map(|&rating| f64::from(rating)).sum::<f64>() / edges.data.len() as f64;
+    edges.data.iter_mut().for_each(|rating| *rating -= mean as f32);
+    Some(Ratings::new(edges))
+}
+
+fn space() -> Space {
+    let tunables = ["step=log:1e-5..1", "slack=0,1,3,7"].map(|text| text.parse().expect("a tunable"));
+    Space::new(tunables.to_vec()).expect("a space")
+}
+
+/// The grid of fixed steps.
+fn steps() -> impl Iterator<Item = f64> {
+    (0..=5 * PER_DECADE).map(|n| 10_f64.powf(-5.0 + f64::from(n) / f64::from(PER_DECADE)))
+}
+
+/// Trains with a fixed step and returns the losses after each pass, until one is no number or `end` says so.
+fn fixed(
+    ratings: &Ratings,
+    config: &Config,
+    seed: u64,
+    step: f64,
+    mut end: impl FnMut(&[f64]) -> bool,
+) -> Result<Vec<f64>, Error> {
+    let mut training = Factorization::new(ratings, *config, seed)?;
+    let branch = megagrid_tuner::Branch(1);
+    training.fork(ROOT, branch, &Setting::new(vec![("step".to_owned(), Value::Number(step))]))?;
+    let mut losses = Vec::new();
+    while !end(&losses) && losses.last().is_none_or(|loss: &f64| loss.is_finite()) {
+        losses.push(training.schedule(branch)?.loss);
+    }
+    Ok(losses)
+}
+
+/// What one seed came to, in passes.
+struct Race {
+    step: f64,
+    best: f64,
+    slow: f64,
+    tuned: Option<f64>,
+    tuning: f64,
+    trials: usize,
+    chosen: String,
+    spearmint: Option<f64>,
+    hyperband: Option<f64>,
+}
+
+fn race(ratings: &Ratings, config: &Config, seed: u64, counts_slow: bool) -> Result<Race, Error> {
+    let plateau = Plateau::default();
+    let mut runs = Vec::new();
+    for step in steps() {
+        let losses =
+            fixed(ratings, config, seed, step, |losses| plateau.is_reached(losses) || losses.len() as u64 >= PASSES)?;
+        runs.push((step, losses));
+    }
+    let ends = runs.iter().filter_map(|(_, losses)| losses.last().copied().filter(|loss| loss.is_finite()));
+    let target = ends.fold(f64::INFINITY, f64::min);
+    let reached = |losses: &[f64]| losses.iter().position(|loss| *loss <= target).map(|at| at + 1);
+    let (mut step, mut best) = runs
+        .iter()
+        .filter_map(|(step, losses)| Some((*step, reached(losses)?)))
+        .min_by_key(|(_, passes)| *passes)
+        .unwrap_or((f64::NAN, PASSES as usize));
+    // Runs that stopped on a plateau above the target may yet reach it.
+    let mut slow = 0;
+    for (other, losses) in &runs {
+        let most = if counts_slow { best * SLOW as usize } else { best - 1 };
+        let stopped = losses.last().is_some_and(|loss| *loss > target);
+        let losses = match stopped && (counts_slow || losses.len() < best) {
+            true => fixed(ratings, config, seed, *other, |losses| {
+                losses.last().is_some_and(|loss| *loss <= target) || losses.len() >= most
+            })?,
+            false => losses.clone(),
+        };
+        match reached(&losses) {
+            Some(passes) if passes < best => (step, best) = (*other, passes),
+            Some(_) => {}
+            None => slow += 1,
+        }
+    }
+    let pass = ratings.len() as f64;
+    let options = Options {
+        seed,
+        clocks: 20 * best as u64,
+        target: Some(target),
+        retune: None,
+        decisions_count: false,
+        ..Options::default()
+    };
+    let mut training = Factorization::new(ratings, *config, seed)?;
+    let tuned = tune(&mut training, &space(), &options, &mut |_| {});
+    let limits = Limits { target, time: LIMIT * best as f64 * pass, clocks: PASSES };
+    let mut training = Factorization::new(ratings, *config, seed)?;
+    let spearmint = spearmint(&mut training, &space(), seed, limits, &mut |_| {})?;
+    let mut training = Factorization::new(ratings, *config, seed)?;
+    let hyperband = hyperband(&mut training, &space(), seed, limits, &mut |_| {})?;
+    let mut race = Race {
+        step,
+        best: best as f64,
+        slow: slow as f64 / runs.len() as f64,
+        tuned: None,
+        tuning: f64::NAN,
+        trials: 0,
+        chosen: String::new(),
+        spearmint: spearmint.reached.map(|time| time / pass),
+        hyperband: hyperband.reached.map(|time| time / pass),
+    };
+    match tuned {
+        Ok(tuned) => {
+            race.tuned = (tuned.ended == megagrid_tuner::Ended::Target).then_some(tuned.elapsed / pass);
+            race.tuning = tuned.tuning / pass;
+            race.trials = tuned.trials.len();
+            race.chosen = tuned.setting().map(ToString::to_string).unwrap_or_default();
+        }
+        Err(failure) => race.chosen = failure.to_string(),
+    }
+    Ok(race)
+}
+
+fn compare(name: &str, ratings: &Ratings, config: &Config, seeds: u64) {
+    println!("\n{name}: {} ratings, k = {}; time in passes", ratings.len(), config.dims);
+    println!(
+        "{:>4} {:>9} {:>6} {:>6} {:>7} {:>7} {:>6} {:>9} {:>9}  chosen",
+        "seed", "best step", "time", "tuned", "tuning", "trials", "ratio", "spearmint", "hyperband"
+    );
+    let mut races = Vec::new();
+    for seed in 1..=seeds {
+        let race = match race(ratings, config, seed, seed == 1) {
+            Ok(race) => race,
+            Err(error) => return println!("failed: {error}"),
+        };
+        let shown = |time: Option<f64>| time.map_or("-".to_owned(), |time| format!("{time:.0}"));
+        println!(
+            "{seed:>4} {:>9.4} {:>6} {:>6} {:>7.0} {:>7} {:>6.2} {:>9} {:>9}  {}",
+            race.step,
+            race.best,
+            shown(race.tuned),
+            race.tuning,
+            race.trials,
+            race.tuned.unwrap_or(f64::INFINITY) / race.best,
+            shown(race.spearmint),
+            shown(race.hyperband),
+            race.chosen,
+        );
+        races.push(race);
+    }
+    let median = |of: &dyn Fn(&Race) -> f64| {
+        let mut values: Vec<f64> = races.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let time = |race: &Race| race.tuned.unwrap_or(f64::INFINITY);
+    let most = races.iter().map(|race| time(race) / race.best).fold(0.0, f64::max);
+    println!("medians: tuned / best fixed {:.2} (at most {most:.2})", median(&|race| time(race) / race.best));
+    // A baseline that gave up took the limit at least.
+    let at_least = |reached: Option<f64>, race: &Race| reached.unwrap_or(LIMIT * race.best) / time(race);
+    println!("  spearmint / tuned at least {:.1}", median(&|race| at_least(race.spearmint, race)));
+    println!("  hyperband / tuned at least {:.1}", median(&|race| at_least(race.hyperband, race)));
+    println!("  tuning, of a run of 100 passes: {:.0} %", median(&|race| race.tuning / (race.tuning + 100.0) * 100.0));
+    println!("fixed steps over {SLOW}× slower than the best, or diverged, seed 1: {:.0} %", races[0].slow * 100.0);
+}

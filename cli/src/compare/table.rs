@@ -1,0 +1,247 @@
+//! What a comparison found: a row for each system.
+
+use megagrid_engine::Traffic;
+use serde::Serialize;
+
+use super::lines;
+use super::systems::System;
+use crate::progress;
+use crate::record::{Iteration, Record, Spread, median};
+use crate::report::{Subject, Table, seconds};
+
+/// A comparison, as it stands in `--json`.
+#[derive(Debug, Serialize)]
+pub struct Comparison {
+    megagrid: &'static str,
+    command: String,
+    rounds: usize,
+    /// The objective whose time is measured.
+    target: Option<f64>,
+    maximizes: bool,
+    /// What was measured of each system.
+    pub systems: Vec<Measured>,
+}
+
+/// What was measured of a system. Spreads are over rounds.
+#[derive(Debug, Serialize)]
+pub struct Measured {
+    /// The system.
+    pub system: System,
+    /// Median seconds of an iteration.
+    pub iteration_seconds: Option<Spread>,
+    /// Seconds before the first iteration: plan and grid, or accesses recorded and tables built.
+    pub setup_seconds: Option<Spread>,
+    /// Seconds of training until the target was reached; `None` if a run did not reach it.
+    pub target_seconds: Option<Spread>,
+    /// Iterations until then, median.
+    pub target_iterations: Option<f64>,
+    /// Shares of the workers' time.
+    pub shares: Shares,
+    /// Bytes sent in an iteration.
+    pub sent_bytes: Option<Spread>,
+    /// Messages in an iteration.
+    pub messages: Option<Spread>,
+    /// Bytes of data structures.
+    pub memory_bytes: Option<Spread>,
+    /// Peak memory of the process.
+    pub peak_rss_bytes: Option<Spread>,
+    /// Lines that a user writes for the algorithm.
+    pub user_lines: Option<usize>,
+    /// The last objective.
+    pub objective: Option<Spread>,
+    /// The runs.
+    pub runs: Vec<Record>,
+}
+
+/// Shares of the workers' time, 0 to 1.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Shares {
+    /// Of computing.
+    pub compute: f64,
+    /// Of waiting.
+    pub wait: f64,
+    /// Of bringing data to others, or taking it from them.
+    pub sync: f64,
+}
+
+impl Comparison {
+    /// Measures runs. Without a target it is the worst objective with which a run ends, so that all reach it.
+    pub fn new(command: &str, maximizes: bool, target: Option<f64>, runs: Vec<(System, Vec<Record>)>) -> Self {
+        let worst = |a: f64, b: f64| if maximizes { a.min(b) } else { a.max(b) };
+        let last = runs.iter().flat_map(|(_, records)| records).filter_map(|record| record.result.objective);
+        let target = target.or_else(|| last.reduce(worst));
+        let rounds = runs.first().map_or(0, |(_, records)| records.len());
+        let measure = |(system, records)| Measured::new(system, records, command, target, maximizes);
+        Self {
+            megagrid: env!("CARGO_PKG_VERSION"),
+            command: format!("compare {command}"),
+            rounds,
+            target,
+            maximizes,
+            systems: runs.into_iter().map(measure).collect(),
+        }
+    }
+
+    /// Makes the table.
+    pub fn table(&self) -> Table {
+        let columns = vec![
+            "system",
+            "iteration",
+            "to target",
+            "iterations",
+            "setup",
+            "compute/wait/sync",
+            "bytes",
+            "messages",
+            "data",
+            "peak",
+            "lines",
+            "objective",
+        ];
+        Table { columns, rows: self.systems.iter().map(Measured::cells).collect() }
+    }
+
+    /// Says what the columns mean.
+    pub fn notes(&self) -> Vec<String> {
+        let target = self.target.map_or("none".to_owned(), |target| format!("{target}"));
+        vec![
+            format!(
+                "Medians over rounds, with the least and the largest. The target is the objective {target}; time to it is of \
+                 training alone, from the first iteration on. Setup is what comes before that and after reading: plan and \
+                 grid, or tables and recorded accesses."
+            ),
+            "Compute, wait and sync are shares of the workers' time. Bytes and messages are of an iteration: between \
+             processes, between servers and clients, or along edges. Data are the bytes of model, edges, caches and logs; peak \
+             is the process with reading. Lines are what a user of the system writes for the algorithm."
+                .to_owned(),
+        ]
+    }
+
+    /// Writes the table as a text.
+    pub fn text(&self) -> String {
+        let Table { columns, rows } = self.table();
+        let head = columns.iter().map(|name| ((*name).to_owned(), String::new())).collect();
+        let rows: Vec<Vec<(String, String)>> = std::iter::once(head).chain(rows).collect();
+        let width = |at: usize, of: fn(&(String, String)) -> &String| {
+            rows.iter().map(|row| of(&row[at]).chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> =
+            (0..columns.len()).map(|at| width(at, |cell| &cell.0).max(width(at, |cell| &cell.1))).collect();
+        let mut text = format!("{}: {} rounds", self.command, self.rounds);
+        if let Some(target) = self.target {
+            text.push_str(&format!(", target {target}"));
+        }
+        text.push('\n');
+        for row in &rows {
+            for of in [(|cell| &cell.0) as fn(&(String, String)) -> &String, |cell| &cell.1] {
+                if row.iter().all(|cell| of(cell).is_empty()) {
+                    continue;
+                }
+                let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, &width))| match at {
+                    0 => format!("{:<width$}", of(cell)),
+                    _ => format!("{:>width$}", of(cell)),
+                });
+                let line = cells.collect::<Vec<_>>().join("  ");
+                text.push_str(line.trim_end());
+                text.push('\n');
+            }
+        }
+        text
+    }
+}
+
+impl Measured {
+    fn new(system: System, runs: Vec<Record>, command: &str, target: Option<f64>, maximizes: bool) -> Self {
+        let reached = |one: &&Iteration| match (one.objective, target) {
+            (Some(objective), Some(target)) => {
+                if maximizes {
+                    objective >= target
+                } else {
+                    objective <= target
+                }
+            }
+            _ => false,
+        };
+        let firsts: Vec<&Iteration> = runs.iter().filter_map(|run| run.iterations.iter().find(reached)).collect();
+        let all_reach = firsts.len() == runs.len();
+        let of_iterations = |of: fn(&Iteration) -> f64| {
+            let medians: Vec<f64> = runs.iter().filter_map(|run| median(run.iterations.iter().map(of))).collect();
+            Spread::of(medians.into_iter())
+        };
+        let of_runs =
+            |of: fn(&Record) -> Option<f64>| Spread::of(runs.iter().filter_map(of).collect::<Vec<_>>().into_iter());
+        let messages = |one: &Iteration| Traffic::total(&one.sent).messages as f64;
+        Self {
+            system,
+            iteration_seconds: of_iterations(|one| one.seconds),
+            setup_seconds: of_runs(|run| Some(run.phases.plan)),
+            target_seconds: Spread::of(firsts.iter().map(|one| one.train_seconds)).filter(|_| all_reach),
+            target_iterations: median(firsts.iter().map(|one| one.iteration as f64)).filter(|_| all_reach),
+            shares: Shares::of(&runs),
+            sent_bytes: of_iterations(|one| one.sent_bytes as f64),
+            messages: of_iterations(messages),
+            memory_bytes: of_runs(|run| Some(run.machine.memory_bytes as f64)),
+            peak_rss_bytes: of_runs(|run| run.peak_rss_bytes.map(|peak| peak as f64)),
+            user_lines: lines::of(system, command),
+            objective: of_runs(|run| run.result.objective),
+            runs,
+        }
+    }
+
+    /// Returns what a page shows of it.
+    pub fn subject(&self) -> Subject<'_> {
+        Subject { name: self.system.name(), runs: self.runs.iter().collect() }
+    }
+
+    fn cells(&self) -> Vec<(String, String)> {
+        let plain = |text: String| (text, String::new());
+        let bytes = |number: f64| progress::bytes(number as u64);
+        let count = |number: f64| if number < 1000.0 { format!("{number}") } else { progress::engineering(number) };
+        let median_of = |spread: Option<Spread>, write: &dyn Fn(f64) -> String| {
+            plain(spread.map_or("–".to_owned(), |spread| write(spread.median)))
+        };
+        vec![
+            plain(self.system.name().to_owned()),
+            ranged(self.iteration_seconds, &seconds, "–"),
+            ranged(self.target_seconds, &seconds, "not reached"),
+            plain(self.target_iterations.map_or("–".to_owned(), |iterations| format!("{iterations}"))),
+            median_of(self.setup_seconds, &seconds),
+            plain(self.shares.text()),
+            median_of(self.sent_bytes, &bytes),
+            median_of(self.messages, &count),
+            median_of(self.memory_bytes, &bytes),
+            median_of(self.peak_rss_bytes, &bytes),
+            plain(self.user_lines.map_or("–".to_owned(), |lines| lines.to_string())),
+            median_of(self.objective, &|objective| format!("{objective:.6e}")),
+        ]
+    }
+}
+
+fn ranged(spread: Option<Spread>, write: &dyn Fn(f64) -> String, none: &str) -> (String, String) {
+    match spread {
+        None => (none.to_owned(), String::new()),
+        Some(Spread { median, min, max }) if min == max => (write(median), String::new()),
+        Some(Spread { median, min, max }) => (write(median), format!("{}–{}", write(min), write(max))),
+    }
+}
+
+impl Shares {
+    fn text(&self) -> String {
+        format!("{:.0}/{:.0}/{:.0} %", self.compute * 100.0, self.wait * 100.0, self.sync * 100.0)
+    }
+
+    fn of(runs: &[Record]) -> Self {
+        let all = || runs.iter().flat_map(|run| &run.iterations);
+        let [compute, wait, sync] = [
+            all().map(|one| one.compute_seconds).sum::<f64>(),
+            all().map(|one| one.wait_seconds).sum(),
+            all().map(|one| one.sync_seconds).sum(),
+        ];
+        let whole = compute + wait + sync;
+        if whole > 0.0 {
+            Self { compute: compute / whole, wait: wait / whole, sync: sync / whole }
+        } else {
+            Self::default()
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! How a run found its settings: every trial, and the command that does without them.
+
+use super::Subject;
+use super::plot::{escape, precise};
+use crate::record::{Trial, Tuning};
+
+/// Makes the section; empty unless a run was tuned.
+pub fn section(subjects: &[Subject<'_>]) -> String {
+    subjects.iter().filter_map(|subject| subject.shown().tuning.as_ref()).map(of_run).collect()
+}
+
+fn of_run(tuning: &Tuning) -> String {
+    let Tuning { part, seconds, searcher, command, most_branches, .. } = tuning;
+    let told = format!(
+        "<p>{} trials by {}, {:.0} % of the run and {:.2} s; at most {most_branches} branches at a time. \
+         The same without trials:</p><pre>{}</pre>",
+        tuning.trials.len(),
+        escape(searcher),
+        100.0 * part,
+        seconds,
+        escape(command)
+    );
+    let columns = ["branch", "search", "setting", "iterations", tuning.time.as_str(), "loss", "speed", "", ""];
+    let head: String = columns.iter().map(|name| format!("<th>{}", escape(name))).collect();
+    let rows: String = tuning.trials.iter().map(row).collect();
+    format!("{told}<div class=wide><table><thead><tr>{head}</thead><tbody>{rows}</tbody></table></div>")
+}
+
+fn row(trial: &Trial) -> String {
+    let loss = trial.loss.map_or_else(|| "—".to_owned(), precise);
+    let cells = [
+        trial.branch.to_string(),
+        trial.search.to_string(),
+        escape(&trial.setting),
+        trial.iterations.to_string(),
+        precise(trial.time),
+        loss,
+        precise(trial.speed),
+        escape(&trial.label),
+        if trial.chosen { "chosen".to_owned() } else { String::new() },
+    ];
+    format!("<tr>{}", cells.map(|cell| format!("<td>{cell}")).concat())
+}

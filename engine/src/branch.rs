@@ -1,0 +1,157 @@
+//! Branches: several states of one run, of which one at a time is in the engine and runs.
+//!
+//! A branch is what training changes, as it is between two iterations: all four roles of the vertices of both sides, edge data in
+//! slices (the topics of tokens), the shared context and the iterations done, from which random numbers follow. It is the same
+//! that a [checkpoint](crate::checkpoint) holds, in memory and in the plan's layout; saving a checkpoint saves the branch that is
+//! in the engine. Edges, their ids, and data of one item per edge are the input's: all branches share them.
+//!
+//! To fork is to copy, each worker its own shards; to switch is to exchange pointers. Memory of branches that were freed is used
+//! again. With several processes there are none yet.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use megagrid_partition::Side;
+use megagrid_stages::{EdgeData, Program, Sequence, Stages, Vertex};
+
+use crate::engine::{Engine, Input, Settings, Shared, make_plan};
+use crate::grid::{Disjoint, Pieces, VertexArrays};
+use crate::plan::Plan;
+use crate::stage::{Collect, hold};
+use crate::{Error, memory, os};
+
+/// A state of a run that is not in the engine.
+pub struct Branch<P: Program> {
+    left: Arc<VertexArrays<P::Left>>,
+    right: Arc<VertexArrays<P::Right>>,
+    /// Data of the edges of each right shard; none unless they are slices.
+    edges: Vec<Disjoint<<P::Edge as EdgeData>::Item>>,
+    global: Arc<P::Global>,
+    iterations: u64,
+}
+
+impl<P: Program> Branch<P> {
+    /// Returns the iterations that it has done.
+    #[must_use]
+    pub fn iterations(&self) -> u64 {
+        self.iterations
+    }
+
+    fn like(shared: &Shared<P>) -> Result<Self, Error> {
+        let grid = &shared.grid;
+        memory::check(grid.branch_bytes())?;
+        let left = Arc::new(grid.left.like()?);
+        let right = if grid.is_square() {
+            let both: Arc<dyn Any + Send + Sync> = Arc::<VertexArrays<P::Left>>::clone(&left);
+            let Ok(right) = both.downcast() else { unreachable!("both sides of a square graph have one vertex type") };
+            right
+        } else {
+            Arc::new(grid.right.like()?)
+        };
+        let columns = if P::Edge::SLICE { &grid.columns[..] } else { &[] };
+        let edges = columns.iter().map(|column| column.data.like()).collect::<Result<_, _>>()?;
+        Ok(Self { left, right, edges, global: shared.globals.current(), iterations: 0 })
+    }
+}
+
+impl<P: Program> Engine<P> {
+    /// Copies the state of the run to a new branch, between iterations.
+    ///
+    /// # Complexity
+    /// A copy of the vertex data, and of edge data in slices, by all workers.
+    ///
+    /// # Errors
+    /// Not enough memory; several processes.
+    pub fn fork(&mut self) -> Result<Branch<P>, Error> {
+        self.check_branches()?;
+        let mut branch = match self.spare.pop() {
+            Some(branch) => branch,
+            None => Branch::like(&self.shared)?,
+        };
+        let Shared { plan, grid, globals, .. } = &*self.shared;
+        let copy = |worker: usize| {
+            if !grid.is_square() {
+                copy_side(plan, Side::Left, worker, &grid.left_pieces, (&grid.left, &branch.left));
+            }
+            copy_side(plan, Side::Right, worker, &grid.right_pieces, (&grid.right, &branch.right));
+            for (column, into) in grid.columns.iter().zip(&branch.edges).skip(worker).step_by(plan.workers) {
+                hold(|| into.try_copy(&column.data, 0..into.num_pieces()));
+            }
+        };
+        std::thread::scope(|threads| {
+            for worker in 1..plan.workers {
+                threads.spawn(move || {
+                    os::pin_current_thread(plan.homes[worker].1);
+                    copy(worker);
+                });
+            }
+            copy(0);
+        });
+        branch.global = globals.current();
+        branch.iterations = self.done;
+        Ok(branch)
+    }
+
+    /// Exchanges the state of the run with a branch of this engine: what ran is then in the branch, and the next
+    /// [`Engine::run`] goes on with what the branch had.
+    ///
+    /// # Errors
+    /// A run that failed and left threads behind.
+    pub fn switch(&mut self, branch: &mut Branch<P>) -> Result<(), Error> {
+        let shared = Arc::get_mut(&mut self.shared).ok_or(Error::Running)?;
+        std::mem::swap(&mut shared.grid.left, &mut branch.left);
+        std::mem::swap(&mut shared.grid.right, &mut branch.right);
+        for (column, data) in shared.grid.columns.iter_mut().zip(&mut branch.edges) {
+            std::mem::swap(&mut column.data, data);
+        }
+        shared.globals.swap(&mut branch.global);
+        std::mem::swap(&mut self.done, &mut branch.iterations);
+        Ok(())
+    }
+
+    /// Ends a branch of this engine, whose memory the next one takes.
+    pub fn free(&mut self, branch: Branch<P>) {
+        self.spare.push(branch);
+    }
+
+    /// Lets the run go on with other stage functions or another slack, on the same grid. `input` is what the engine was made of.
+    ///
+    /// # Errors
+    /// [`Error::OtherGrid`]: the edges would have to be laid out anew, as for other workers or mini-batches; what making a plan
+    /// refuses.
+    pub fn reconfigure<T, S: Stages<P>>(
+        &mut self,
+        input: &Input<'_, T, P>,
+        sequence: &Sequence<P, S>,
+        settings: &Settings,
+    ) -> Result<(), Error> {
+        self.check_branches()?;
+        let (collect, body) = Collect::from(sequence);
+        let (plan, _) = make_plan::<P, T>(input, collect.infos, &body, settings)?;
+        let shared = Arc::get_mut(&mut self.shared).ok_or(Error::Running)?;
+        if !plan.has_grid_of(&shared.plan) || settings.dims != shared.dims {
+            return Err(Error::OtherGrid);
+        }
+        shared.plan = Arc::new(plan);
+        shared.stages = collect.stages;
+        Ok(())
+    }
+
+    fn check_branches(&self) -> Result<(), Error> {
+        let processes = self.shared.plan.processes.count;
+        if processes > 1 { Err(Error::BranchesOfProcesses { others: processes - 1 }) } else { Ok(()) }
+    }
+}
+
+/// Copies the shards of a side that a worker keeps.
+fn copy_side<V: Vertex>(
+    plan: &Plan,
+    side: Side,
+    worker: usize,
+    pieces: &Pieces,
+    (from, into): (&VertexArrays<V>, &VertexArrays<V>),
+) {
+    for shard in plan.shards_at(side, worker) {
+        hold(|| into.try_copy(from, &pieces.of(shard..shard + 1)));
+    }
+}

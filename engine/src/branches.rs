@@ -1,0 +1,81 @@
+//! The branches of a run by number: one is in the engine, the others are beside it.
+
+use std::collections::BTreeMap;
+
+use megagrid_stages::Program;
+
+use crate::{Branch, Engine, Error};
+
+/// An engine and its branches.
+pub struct Branches<P: Program> {
+    engine: Engine<P>,
+    /// The branch in the engine; `None` when it was freed there.
+    current: Option<u64>,
+    others: BTreeMap<u64, Branch<P>>,
+}
+
+impl<P: Program> Branches<P> {
+    /// Begins with what is in the engine as the branch `first`.
+    #[must_use]
+    pub fn new(engine: Engine<P>, first: u64) -> Self {
+        Self { engine, current: Some(first), others: BTreeMap::new() }
+    }
+
+    /// Returns the engine, with the branch that was selected or forked last in it.
+    pub fn engine(&mut self) -> &mut Engine<P> {
+        &mut self.engine
+    }
+
+    /// Gives the engine back, with the branch that was selected last.
+    #[must_use]
+    pub fn into_engine(self) -> Engine<P> {
+        self.engine
+    }
+
+    /// Tells whether a branch is alive.
+    #[must_use]
+    pub fn is_alive(&self, branch: u64) -> bool {
+        self.current == Some(branch) || self.others.contains_key(&branch)
+    }
+
+    /// Brings a branch into the engine.
+    ///
+    /// # Errors
+    /// No such branch; see [`Engine::switch`].
+    pub fn select(&mut self, branch: u64) -> Result<&mut Engine<P>, Error> {
+        if self.current != Some(branch) {
+            let mut other = self.others.remove(&branch).ok_or(Error::NoBranch { branch })?;
+            self.engine.switch(&mut other)?;
+            match self.current.replace(branch) {
+                Some(current) => drop(self.others.insert(current, other)),
+                None => self.engine.free(other),
+            }
+        }
+        Ok(&mut self.engine)
+    }
+
+    /// Copies a branch to another, which is then in the engine.
+    ///
+    /// # Errors
+    /// No such branch; see [`Engine::fork`].
+    pub fn fork(&mut self, parent: u64, child: u64) -> Result<&mut Engine<P>, Error> {
+        let copy = self.select(parent)?.fork()?;
+        self.others.insert(parent, copy);
+        self.current = Some(child);
+        Ok(&mut self.engine)
+    }
+
+    /// Ends a branch. Its memory serves the next one.
+    ///
+    /// # Errors
+    /// No such branch.
+    pub fn free(&mut self, branch: u64) -> Result<(), Error> {
+        if self.current == Some(branch) {
+            self.current = None;
+        } else {
+            let other = self.others.remove(&branch).ok_or(Error::NoBranch { branch })?;
+            self.engine.free(other);
+        }
+        Ok(())
+    }
+}

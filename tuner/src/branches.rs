@@ -1,0 +1,152 @@
+//! Branches at work: what all tuners do with a trainer, and the time that it takes.
+
+use serde::Serialize;
+
+use crate::progress::{Report, Summary, summarize};
+use crate::space::{Point, Setting, Space};
+use crate::trainer::{Branch, ROOT, Trainer};
+
+/// A branch that is alive, with all that it reported since it was forked.
+#[derive(Clone, Debug)]
+pub struct Live {
+    /// Its number.
+    pub branch: Branch,
+    /// What it trains with.
+    pub setting: Setting,
+    /// The same as a point.
+    pub point: Point,
+    /// The loss at the fork and after each clock.
+    pub trace: Vec<Report>,
+    /// Whether training has come to its end.
+    pub finished: bool,
+}
+
+impl Live {
+    /// Returns the clocks that it ran.
+    #[must_use]
+    pub fn clocks(&self) -> u64 {
+        self.trace.len() as u64 - 1
+    }
+
+    /// Returns the time that it ran.
+    #[must_use]
+    pub fn time(&self) -> f64 {
+        self.trace.last().map_or(0.0, |report| report.time)
+    }
+
+    /// Returns its loss.
+    #[must_use]
+    pub fn loss(&self) -> f64 {
+        self.trace.last().map_or(f64::NAN, |report| report.loss)
+    }
+
+    /// Tells whether a loss was no finite number.
+    #[must_use]
+    pub fn diverged(&self) -> bool {
+        !self.loss().is_finite()
+    }
+}
+
+/// What happens to branches, for who watches.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "lowercase", tag = "event")]
+pub enum Event<'e> {
+    /// A branch was forked.
+    Forked {
+        /// Its number.
+        branch: Branch,
+        /// The branch that it began from.
+        parent: Branch,
+        /// What it trains with.
+        setting: &'e Setting,
+    },
+    /// A branch ran a clock.
+    Clock {
+        /// Its number.
+        branch: Branch,
+        /// Clocks of this branch.
+        clocks: u64,
+        /// The loss after it.
+        loss: f64,
+        /// Time since the beginning, of all branches.
+        elapsed: f64,
+    },
+    /// A trial ended.
+    Tried {
+        /// The branch.
+        branch: Branch,
+        /// What it came to.
+        summary: Summary,
+    },
+    /// A branch is the one to go on with.
+    Chosen {
+        /// The branch.
+        branch: Branch,
+    },
+}
+
+/// Who watches.
+pub type Watch<'t> = &'t mut dyn FnMut(&Event<'_>);
+
+/// The branches of a trainer.
+pub struct Branches<'t, T: Trainer> {
+    /// The trainer.
+    pub trainer: &'t mut T,
+    /// What can be tuned.
+    pub space: &'t Space,
+    watch: Watch<'t>,
+    next: u64,
+    alive: usize,
+    /// Branches alive at a time, at most.
+    pub most_alive: usize,
+    /// Time of all branches together.
+    pub elapsed: f64,
+    /// Clocks of all branches together.
+    pub clocks: u64,
+}
+
+impl<'t, T: Trainer> Branches<'t, T> {
+    /// Begins with the root alone.
+    pub fn new(trainer: &'t mut T, space: &'t Space, watch: Watch<'t>) -> Self {
+        Self { trainer, space, watch, next: ROOT.0 + 1, alive: 1, most_alive: 1, elapsed: 0.0, clocks: 0 }
+    }
+
+    /// Forks a branch whose parent has a loss.
+    pub fn fork(&mut self, parent: Branch, loss: f64, point: Point) -> Result<Live, T::Error> {
+        let (branch, setting) = (Branch(self.next), self.space.setting(&point));
+        self.next += 1;
+        self.trainer.fork(parent, branch, &setting)?;
+        self.alive += 1;
+        self.most_alive = self.most_alive.max(self.alive);
+        (self.watch)(&Event::Forked { branch, parent, setting: &setting });
+        Ok(Live { branch, setting, point, trace: vec![Report { time: 0.0, loss }], finished: false })
+    }
+
+    /// Runs a branch for one clock.
+    pub fn run(&mut self, live: &mut Live) -> Result<(), T::Error> {
+        let clock = self.trainer.schedule(live.branch)?;
+        self.elapsed += clock.time;
+        self.clocks += 1;
+        live.trace.push(Report { time: live.time() + clock.time, loss: clock.loss });
+        live.finished = clock.finished;
+        let (branch, clocks, elapsed) = (live.branch, live.clocks(), self.elapsed);
+        (self.watch)(&Event::Clock { branch, clocks, loss: clock.loss, elapsed });
+        Ok(())
+    }
+
+    /// Summarizes a branch.
+    pub fn summarize(&mut self, live: &Live) -> Summary {
+        summarize(&live.trace, self.trainer.noise())
+    }
+
+    /// Ends a branch.
+    pub fn free(&mut self, branch: Branch) -> Result<(), T::Error> {
+        self.alive -= 1;
+        self.trainer.free(branch)
+    }
+
+    /// Tells who watches.
+    pub fn tell(&mut self, event: &Event<'_>) {
+        (self.watch)(event);
+    }
+}

@@ -1,0 +1,237 @@
+//! One search: trials of settings on branches that begin at the same parent, and the best of them (thesis §5.2.3, Algorithm 6).
+//!
+//! The trial time is found first. It begins with one clock, or the time that the searcher takes to decide if that is longer.
+//! While no branch is converging it is doubled: one more setting is tried, and all those before go on for the longer time. Then
+//! every setting is tried for that time, and a branch is kept only while it is the best. The search ends when the five best
+//! speeds differ by less than 10 %, or where its bounds are reached.
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::branches::{Branches, Event, Live};
+use crate::error::{Error, Failure};
+use crate::progress::{Label, Noise, Summary, WINDOWS};
+use crate::searcher::{Observation, Searcher, is_settled};
+use crate::space::{Point, Setting};
+use crate::trainer::{Branch, Trainer};
+
+/// A setting that was tried.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trial {
+    /// The branch.
+    pub branch: Branch,
+    /// The search, from 0; later ones are re-tunings.
+    pub search: usize,
+    /// What it was tried with.
+    pub setting: Setting,
+    /// Clocks that it ran as a trial.
+    pub clocks: u64,
+    /// Their time.
+    pub time: f64,
+    /// The loss after them; `None` if it is no finite number.
+    pub loss: Option<f64>,
+    /// How fast it converged.
+    pub speed: f64,
+    /// What to make of that.
+    pub label: Label,
+    /// Whether training went on with it.
+    pub chosen: bool,
+}
+
+/// What a search may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Trials.
+    pub trials: usize,
+    /// Clocks of all trials.
+    pub clocks: u64,
+    /// Clocks of a trial.
+    pub clocks_of_trial: u64,
+    /// Whether the searcher's own time counts: not where time is no time.
+    pub decisions_count: bool,
+}
+
+/// A search under way.
+pub struct Search<'s, 't, T: Trainer> {
+    /// The branches.
+    pub branches: &'s mut Branches<'t, T>,
+    /// What proposes settings.
+    pub searcher: &'s mut dyn Searcher,
+    /// What it may take.
+    pub bounds: Bounds,
+    /// Its number.
+    pub number: usize,
+    /// Where all trials begin, and the loss there.
+    pub parent: (Branch, f64),
+    /// What is to be tried first.
+    pub first: Option<Point>,
+    /// All trials.
+    pub trials: &'s mut Vec<Trial>,
+}
+
+/// A trial that was summarized.
+struct Tried {
+    live: Live,
+    summary: Summary,
+}
+
+impl<T: Trainer> Search<'_, '_, T> {
+    /// Runs the search and returns the best branch, which is alive; the parent is too, others are not.
+    ///
+    /// # Errors
+    /// [`Error::Budget`], [`Error::AllDiverged`]; the trainer's.
+    pub fn run(mut self) -> Result<Live, Failure<T::Error>> {
+        let least = match self.branches.trainer.noise() {
+            Noise::Exact => 1,
+            Noise::Sampled => WINDOWS as u64 - 1,
+        };
+        if self.bounds.clocks < least {
+            return Err(Error::Budget { budget: self.bounds.clocks as f64, needed: least as f64 }.into());
+        }
+        let end = self.branches.clocks + self.bounds.clocks;
+        let begin = self.trials.len();
+        let (trial_time, mut best) = self.find_trial_time(end)?;
+        while self.goes_on(begin, end) {
+            let Some(live) = self.next_trial()? else { break };
+            let mut live = live;
+            self.train(&mut live, trial_time, end)?;
+            let tried = self.conclude(live);
+            best = Some(match best {
+                Some(best) if !is_better(&tried, &best) => {
+                    self.branches.free(tried.live.branch).map_err(Failure::Trainer)?;
+                    best
+                }
+                Some(worse) => {
+                    self.branches.free(worse.live.branch).map_err(Failure::Trainer)?;
+                    tried
+                }
+                None => tried,
+            });
+        }
+        let best = best.filter(|best| best.summary.label != Label::Diverged);
+        let Some(best) = best else { return Err(self.all_diverged(begin).into()) };
+        if let Some(trial) = self.trials.iter_mut().find(|trial| trial.branch == best.live.branch) {
+            trial.chosen = true;
+        }
+        self.branches.tell(&Event::Chosen { branch: best.live.branch });
+        Ok(best.live)
+    }
+
+    /// Doubles the trial time until a branch converges, and returns it with the best branch.
+    fn find_trial_time(&mut self, end: u64) -> Result<(f64, Option<Tried>), Failure<T::Error>> {
+        let (mut trial_time, mut alive) = (0.0_f64, Vec::<Live>::new());
+        let begin = self.trials.len();
+        loop {
+            let deciding = Instant::now();
+            if self.trials.len() - begin + alive.len() < self.bounds.trials {
+                alive.extend(self.next_trial()?);
+            }
+            if self.bounds.decisions_count {
+                trial_time = trial_time.max(deciding.elapsed().as_secs_f64());
+            }
+            for live in &mut alive {
+                self.train(live, trial_time, end)?;
+            }
+            if let Some(longest) = alive.iter().map(Live::time).max_by(f64::total_cmp) {
+                trial_time = trial_time.max(longest);
+            }
+            for live in alive.extract_if(.., |live| live.diverged()).collect::<Vec<_>>() {
+                let branch = self.conclude(live).live.branch;
+                self.branches.free(branch).map_err(Failure::Trainer)?;
+            }
+            let converges = alive.iter().any(|live| self.branches.summarize(live).label == Label::Converging);
+            let longest = alive.iter().map(Live::clocks).max().unwrap_or(0);
+            let tried = self.trials.len() - begin + alive.len();
+            let is_over = self.branches.clocks >= end
+                || longest >= self.bounds.clocks_of_trial
+                || alive.is_empty() && tried >= self.bounds.trials;
+            if converges || is_over {
+                return Ok((trial_time, self.best_of(alive)?));
+            }
+            // Diverged ones tell nothing of the time that others need.
+            if !alive.is_empty() {
+                trial_time *= 2.0;
+            }
+        }
+    }
+
+    /// Frees all branches but the best.
+    fn best_of(&mut self, alive: Vec<Live>) -> Result<Option<Tried>, Failure<T::Error>> {
+        let mut best: Option<Tried> = None;
+        for live in alive {
+            let tried = self.conclude(live);
+            let worse = match &best {
+                Some(so_far) if !is_better(&tried, so_far) => Some(tried),
+                _ => best.replace(tried),
+            };
+            if let Some(worse) = worse {
+                self.branches.free(worse.live.branch).map_err(Failure::Trainer)?;
+            }
+        }
+        Ok(best)
+    }
+
+    fn goes_on(&self, begin: usize, end: u64) -> bool {
+        let tried = &self.trials[begin..];
+        let speeds: Vec<f64> = tried.iter().map(|trial| trial.speed).collect();
+        let settled = !self.searcher.is_exhaustive() && is_settled(&speeds);
+        !settled && tried.len() < self.bounds.trials && self.branches.clocks < end
+    }
+
+    fn next_trial(&mut self) -> Result<Option<Live>, Failure<T::Error>> {
+        let Some(point) = self.first.take().or_else(|| self.searcher.propose()) else { return Ok(None) };
+        let (parent, loss) = self.parent;
+        self.branches.fork(parent, loss, point).map(Some).map_err(Failure::Trainer)
+    }
+
+    /// Trains a branch for the trial time, to the nearest clock, and one clock at least.
+    fn train(&mut self, live: &mut Live, time: f64, end: u64) -> Result<(), Failure<T::Error>> {
+        while !live.diverged() && self.branches.clocks < end && live.clocks() < self.bounds.clocks_of_trial {
+            let clocks = live.clocks();
+            if live.finished || clocks > 0 && live.time() * (1.0 + 0.5 / clocks as f64) > time {
+                break;
+            }
+            self.branches.run(live).map_err(Failure::Trainer)?;
+        }
+        Ok(())
+    }
+
+    /// Summarizes a trial that has ended, and lets the searcher learn from it.
+    fn conclude(&mut self, live: Live) -> Tried {
+        let summary = self.branches.summarize(&live);
+        self.searcher.observe(Observation { point: live.point.clone(), value: summary.speed });
+        self.branches.tell(&Event::Tried { branch: live.branch, summary });
+        self.trials.push(Trial {
+            branch: live.branch,
+            search: self.number,
+            setting: live.setting.clone(),
+            clocks: live.clocks(),
+            time: live.time(),
+            loss: Some(live.loss()).filter(|loss| loss.is_finite()),
+            speed: summary.speed,
+            label: summary.label,
+            chosen: false,
+        });
+        Tried { live, summary }
+    }
+
+    fn all_diverged(&self, begin: usize) -> Error {
+        let tried = &self.trials[begin..];
+        let least = tried.iter().max_by_key(|trial| trial.clocks);
+        let least_bad =
+            least.map_or_else(String::new, |trial| format!("{}, after {} clocks", trial.setting, trial.clocks));
+        Error::AllDiverged { trials: tried.len(), least_bad }
+    }
+}
+
+/// A faster branch is better; where neither makes progress, the one with the lower loss.
+fn is_better(one: &Tried, other: &Tried) -> bool {
+    let diverged = |tried: &Tried| tried.summary.label == Label::Diverged;
+    match (diverged(one), diverged(other)) {
+        (true, _) => false,
+        (false, true) => true,
+        (false, false) if one.summary.speed == other.summary.speed => one.live.loss() < other.live.loss(),
+        (false, false) => one.summary.speed > other.summary.speed,
+    }
+}

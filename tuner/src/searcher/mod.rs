@@ -1,0 +1,182 @@
+//! Searchers: what setting to try next, given how fast those before converged.
+
+mod gaussian;
+mod grid;
+mod random;
+mod tpe;
+
+pub use gaussian::Gaussian;
+pub use grid::Grid;
+pub use random::Random;
+pub use tpe::Tpe;
+
+use crate::space::{Point, Space};
+
+/// A setting that was tried, as a point, and what came of it; larger is better.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    /// Where.
+    pub point: Point,
+    /// The convergence speed, say.
+    pub value: f64,
+}
+
+/// Proposes settings that may be better than those observed.
+pub trait Searcher {
+    /// Proposes a point, or nothing when all have been proposed.
+    fn propose(&mut self) -> Option<Point>;
+
+    /// Takes in what came of a point.
+    fn observe(&mut self, observation: Observation);
+
+    /// Tells whether a search with it ends only when all points have been proposed.
+    fn is_exhaustive(&self) -> bool {
+        false
+    }
+}
+
+/// The searchers by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Settings at random.
+    Random,
+    /// All settings of a grid.
+    Grid,
+    /// A tree-structured Parzen estimator (HyperOpt).
+    #[default]
+    Tpe,
+    /// A Gaussian process (Spearmint).
+    Gp,
+}
+
+impl Kind {
+    /// Makes a searcher.
+    #[must_use]
+    pub fn searcher(self, space: &Space, seed: u64) -> Box<dyn Searcher> {
+        match self {
+            Self::Random => Box::new(Random::new(space, seed)),
+            Self::Grid => Box::new(Grid::new(space, seed)),
+            Self::Tpe => Box::new(Tpe::new(space, seed)),
+            Self::Gp => Box::new(Gaussian::new(space, seed)),
+        }
+    }
+}
+
+/// Best speeds that are compared to end a search, and how near they have to be.
+pub const TOP: usize = 5;
+/// The part of the best speed by which they differ at most.
+pub const NEAR: f64 = 0.1;
+
+/// Tells whether a search has found what there is to find: the five best speeds above 0 differ by less than 10 %.
+#[must_use]
+pub fn is_settled(speeds: &[f64]) -> bool {
+    let mut best: Vec<f64> = speeds.iter().copied().filter(|&speed| speed > 0.0).collect();
+    best.sort_by(|a, b| b.total_cmp(a));
+    best.len() >= TOP && best[0] - best[TOP - 1] < NEAR * best[0]
+}
+
+/// Points that spread over a space more evenly than random ones: an additive recurrence for each tunable (Roberts 2018), from a
+/// random place.
+struct Spread {
+    choices: Vec<Option<usize>>,
+    steps: Vec<f64>,
+    at: Vec<f64>,
+}
+
+impl Spread {
+    fn new(space: &Space, random: &mut impl rand::RngExt) -> Self {
+        let choices: Vec<_> = space.tunables().iter().map(|tunable| tunable.choices()).collect();
+        // The root above 1 of x^(d+1) = x + 1.
+        let (degree, mut root) = (choices.len() as f64 + 1.0, 2.0_f64);
+        for _ in 0..60 {
+            root = (1.0 + root).powf(1.0 / degree);
+        }
+        let steps = (1..=choices.len()).map(|n| root.powi(-(n as i32))).collect();
+        Self { at: choices.iter().map(|_| random.random()).collect(), choices, steps }
+    }
+
+    fn next(&mut self) -> Point {
+        self.at.iter_mut().zip(&self.steps).for_each(|(at, step)| *at = (*at + step).fract());
+        let of = |(at, choices): (&f64, &Option<usize>)| choices.map_or(*at, |n| (at * n as f64).floor());
+        self.at.iter().zip(&self.choices).map(of).collect()
+    }
+}
+
+/// Draws a point at random.
+fn uniform(space: &Space, random: &mut impl rand::RngExt) -> Point {
+    let draw = |choices: Option<usize>, random: &mut _| match choices {
+        Some(n) => rand::RngExt::random_range(random, 0..n) as f64,
+        None => rand::RngExt::random::<f64>(random),
+    };
+    space.tunables().iter().map(|tunable| draw(tunable.choices(), random)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_is_settled_when_the_five_best_are_near() {
+        assert!(!is_settled(&[1.0, 1.0, 1.0, 1.0]));
+        assert!(!is_settled(&[1.0, 0.99, 0.98, 0.97, 0.89, 0.0]));
+        assert!(is_settled(&[0.1, 1.0, 0.99, 0.5, 0.98, 0.97, 0.901, 0.0]));
+        // Speeds of 0 do not count.
+        assert!(!is_settled(&[0.0; 10]));
+    }
+
+    #[test]
+    fn first_points_spread_over_the_range() {
+        let space = Space::new(vec!["x=0..1".parse().unwrap()]).unwrap();
+        let mut random = <rand::rngs::Xoshiro256PlusPlus as rand::SeedableRng>::seed_from_u64(1);
+        let mut spread = Spread::new(&space, &mut random);
+        let mut points: Vec<f64> = (0..5).map(|_| spread.next()[0]).collect();
+        points.sort_by(f64::total_cmp);
+        let widest = points.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+        assert!(widest < 0.4, "{points:?}");
+    }
+
+    /// A bowl with its top at 0.73, and one of three choices better than the others.
+    fn quality(point: &[f64]) -> f64 {
+        (1.0 - (point[0] - 0.73).powi(2) * 4.0) * if point[1] == 2.0 { 1.0 } else { 0.7 }
+    }
+
+    fn best_of(kind: Kind, seed: u64, trials: usize) -> f64 {
+        let space = Space::new(vec!["x=0..1".parse().unwrap(), "c=a,b,c".parse().unwrap()]).unwrap();
+        let mut searcher = kind.searcher(&space, seed);
+        let mut best = f64::NEG_INFINITY;
+        for _ in 0..trials {
+            let Some(point) = searcher.propose() else { break };
+            assert!((0.0..=1.0).contains(&point[0]) && [0.0, 1.0, 2.0].contains(&point[1]), "{point:?}");
+            let value = quality(&point);
+            best = best.max(value);
+            searcher.observe(Observation { point, value });
+        }
+        best
+    }
+
+    #[test]
+    fn every_searcher_comes_near_a_known_optimum() {
+        for kind in [Kind::Random, Kind::Grid, Kind::Tpe, Kind::Gp] {
+            for seed in 0..5 {
+                let best = best_of(kind, seed, 30);
+                assert!(best > 0.9, "{kind:?}, seed {seed}: {best}");
+            }
+        }
+    }
+
+    #[test]
+    fn models_search_better_than_chance() {
+        let mean = |kind| (0..20).map(|seed| 1.0 - best_of(kind, seed, 20)).sum::<f64>() / 20.0;
+        let chance = mean(Kind::Random);
+        assert!(mean(Kind::Tpe) < chance, "{} {chance}", mean(Kind::Tpe));
+        assert!(mean(Kind::Gp) < chance, "{} {chance}", mean(Kind::Gp));
+    }
+
+    #[test]
+    fn a_seed_decides_everything() {
+        for kind in [Kind::Random, Kind::Grid, Kind::Tpe, Kind::Gp] {
+            assert_eq!(best_of(kind, 7, 12), best_of(kind, 7, 12));
+        }
+    }
+}

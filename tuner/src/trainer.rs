@@ -1,0 +1,55 @@
+//! What a tuner asks of training: branches that it can fork, run and free.
+
+use crate::progress::Noise;
+use crate::space::Setting;
+
+/// A branch of training, by its number. The first is 0, the state that training begins with; numbers are not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+pub struct Branch(pub u64);
+
+/// The state that training begins with.
+pub const ROOT: Branch = Branch(0);
+
+/// A clock that a branch ran.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Clock {
+    /// How long it took: seconds, or samples processed where a run is to be reproducible.
+    pub time: f64,
+    /// The loss after it, which training makes smaller. No finite number means that the branch diverged.
+    pub loss: f64,
+    /// Whether training is known to have come to its end.
+    pub finished: bool,
+}
+
+/// Training that keeps several branches of its state, of which one runs at a time. The branch 0 is there.
+pub trait Trainer {
+    /// What can go wrong.
+    type Error;
+
+    /// Tells how reports come about.
+    fn noise(&self) -> Noise;
+
+    /// Makes the branch `child`, which begins where `parent` is and goes on with `setting`.
+    ///
+    /// # Errors
+    /// No memory; a setting that training does not take.
+    fn fork(&mut self, parent: Branch, child: Branch, setting: &Setting) -> Result<(), Self::Error>;
+
+    /// Runs a branch for one clock.
+    ///
+    /// # Errors
+    /// Training failed, in another way than to diverge.
+    fn schedule(&mut self, branch: Branch) -> Result<Clock, Self::Error>;
+
+    /// Reports the loss of a branch as it stands.
+    ///
+    /// # Errors
+    /// It could not be measured.
+    fn report(&mut self, branch: Branch) -> Result<f64, Self::Error>;
+
+    /// Ends a branch.
+    ///
+    /// # Errors
+    /// Other processes were lost.
+    fn free(&mut self, branch: Branch) -> Result<(), Self::Error>;
+}

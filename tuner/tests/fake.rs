@@ -1,0 +1,224 @@
+//! A trainer with a known optimum, and the tuners on it.
+
+#![allow(missing_docs)]
+
+use std::collections::BTreeMap;
+
+use megagrid_tuner::baselines::{Limits, hyperband, spearmint};
+use megagrid_tuner::searcher::Kind;
+use megagrid_tuner::{
+    Branch, Clock, Ended, Error, Event, Failure, Label, Noise, Options, Plateau, ROOT, Setting, Space, Trainer, Tuned,
+    tune,
+};
+
+/// Gradient descent on x²/2 from x = 1 with a step that is to be found: x shrinks by 1 − step in each clock, so that 1 is best
+/// and steps above 2 diverge. From clock `dulls` on a tenth of the step is best.
+struct Descent {
+    branches: BTreeMap<Branch, (f64, f64, u64)>,
+    noise: Noise,
+    /// Added to reports, by turns.
+    jitter: f64,
+    floor: f64,
+    dulls: u64,
+    most: usize,
+    enough: f64,
+    forks: Vec<(Branch, Branch)>,
+}
+
+impl Descent {
+    fn new() -> Self {
+        let branches = BTreeMap::from([(ROOT, (1.0, 0.0, 0))]);
+        let noise = Noise::Exact;
+        Self {
+            branches,
+            noise,
+            jitter: 0.0,
+            floor: 0.0,
+            dulls: u64::MAX,
+            most: 1,
+            enough: f64::NEG_INFINITY,
+            forks: Vec::new(),
+        }
+    }
+
+    fn loss(&self, branch: Branch) -> f64 {
+        let (x, _, clocks) = self.branches[&branch];
+        self.floor + 0.5 * x * x + self.jitter * (clocks as f64 * 2.399).sin()
+    }
+}
+
+impl Trainer for Descent {
+    type Error = String;
+
+    fn noise(&self) -> Noise {
+        self.noise
+    }
+
+    fn fork(&mut self, parent: Branch, child: Branch, setting: &Setting) -> Result<(), String> {
+        let step = setting.number("step").ok_or("no step")?;
+        let (x, _, clocks) = *self.branches.get(&parent).ok_or("no parent")?;
+        self.branches.insert(child, (x, step, clocks));
+        self.most = self.most.max(self.branches.len());
+        self.forks.push((parent, child));
+        Ok(())
+    }
+
+    fn schedule(&mut self, branch: Branch) -> Result<Clock, String> {
+        let dulls = self.dulls;
+        let (x, step, clocks) = self.branches.get_mut(&branch).ok_or("no such branch")?;
+        let step = if *clocks >= dulls { 10.0 * *step } else { *step };
+        *x *= 1.0 - step;
+        // Far from there everything overflows, as training does.
+        if x.abs() > 1e3 {
+            *x = f64::INFINITY;
+        }
+        *clocks += 1;
+        Ok(Clock { time: 1.0, loss: self.loss(branch), finished: self.loss(branch) < self.enough })
+    }
+
+    fn report(&mut self, branch: Branch) -> Result<f64, String> {
+        Ok(self.loss(branch))
+    }
+
+    fn free(&mut self, branch: Branch) -> Result<(), String> {
+        self.branches.remove(&branch).map(drop).ok_or("freed twice".to_owned())
+    }
+}
+
+fn space(text: &str) -> Space {
+    Space::new(vec![text.parse().unwrap(), "slack=0,1,3,7".parse().unwrap()]).unwrap()
+}
+
+fn options(seed: u64) -> Options {
+    Options { seed, clocks: 60, budget: 40, decisions_count: false, ..Options::default() }
+}
+
+fn run(trainer: &mut Descent, space: &Space, options: &Options) -> Result<Tuned, Failure<String>> {
+    tune(trainer, space, options, &mut |_| {})
+}
+
+#[test]
+fn the_best_step_is_found() {
+    for kind in [Kind::Tpe, Kind::Gp, Kind::Grid] {
+        for seed in 0..10 {
+            let mut trainer = Descent::new();
+            let options = Options { searcher: kind, target: Some(1e-4), budget: 60, ..options(seed) };
+            let tuned = run(&mut trainer, &space("step=log:1e-5..1.9"), &options).unwrap();
+            assert_eq!(tuned.ended, Ended::Target, "{kind:?}, seed {seed}: {:?}", tuned.settings);
+            let step = tuned.setting().unwrap().number("step").unwrap();
+            assert!((0.3..1.7).contains(&step), "{kind:?}, seed {seed}: {step}");
+        }
+    }
+}
+
+#[test]
+fn three_branches_are_alive_once_the_trial_time_is_found() {
+    let mut trainer = Descent::new();
+    let tuned = run(&mut trainer, &space("step=log:1e-5..1.9"), &options(1)).unwrap();
+    assert_eq!((tuned.most_alive, trainer.most), (3, 3));
+    assert_eq!(trainer.branches.keys().collect::<Vec<_>>(), [&tuned.branch]);
+    assert!(tuned.trials.len() >= 5);
+    assert_eq!(tuned.trials.iter().filter(|trial| trial.chosen && trial.search == 0).count(), 1);
+}
+
+#[test]
+fn a_seed_decides_everything() {
+    let of = |seed| run(&mut Descent::new(), &space("step=log:1e-5..3"), &options(seed)).unwrap();
+    let text = |tuned: &Tuned| format!("{:?}", tuned);
+    assert_eq!(text(&of(3)), text(&of(3)));
+    assert_ne!(text(&of(3)), text(&of(4)));
+}
+
+#[test]
+fn noise_makes_trials_longer() {
+    let mut trainer = Descent { noise: Noise::Sampled, jitter: 0.02, ..Descent::new() };
+    let tuned = run(&mut trainer, &space("step=log:1e-4..0.1"), &Options { budget: 2000, ..options(2) }).unwrap();
+    let longest = tuned.trials.iter().map(|trial| trial.clocks).max().unwrap();
+    assert!(longest >= 9, "{longest}");
+    assert!(tuned.trials.iter().any(|trial| trial.label == Label::Converging));
+}
+
+#[test]
+fn a_plateau_tunes_again_and_a_converged_run_ends() {
+    // Steps that were best become ten times too large: progress ends, and a search finds smaller ones.
+    let mut trainer = Descent { dulls: 20, floor: 1e-9, ..Descent::new() };
+    let plateau = Plateau { clocks: 3, change: 0.5 };
+    let options = Options { retune: Some(plateau), clocks: 200, ..options(5) };
+    let tuned = run(&mut trainer, &space("step=log:0.01..0.15"), &options).unwrap();
+    assert_eq!(tuned.ended, Ended::Converged);
+    assert!(tuned.trials.iter().any(|trial| trial.search > 0));
+    let of = |search| tuned.trials.iter().filter(|trial| trial.search == search).count();
+    let searches = tuned.trials.iter().map(|trial| trial.search).max().unwrap();
+    assert!(
+        (1..=searches).all(|search| of(search) <= of(search - 1)),
+        "each search has no more trials than the one before"
+    );
+    assert!(tuned.trials.iter().filter(|trial| trial.search > 0).all(|trial| trial.clocks <= 3));
+    assert_eq!(trainer.branches.len(), 1);
+    assert!((tuned.line.len() as u64) < 200);
+}
+
+#[test]
+fn a_trainer_says_when_it_is_done() {
+    let mut trainer = Descent { enough: 1e-6, ..Descent::new() };
+    let tuned = run(&mut trainer, &space("step=log:0.1..1.5"), &options(3)).unwrap();
+    assert_eq!(tuned.ended, Ended::Finished);
+    assert!(tuned.loss() < 1e-6 && tuned.line.iter().rev().skip(1).all(|step| step.loss >= 1e-6));
+}
+
+#[test]
+fn the_line_is_that_of_the_chosen_branches() {
+    let mut trainer = Descent::new();
+    let mut clocks = 0;
+    let tuned = tune(&mut trainer, &space("step=log:1e-3..1.9"), &options(8), &mut |event| {
+        clocks += u64::from(matches!(event, Event::Clock { .. }));
+    })
+    .unwrap();
+    let given_up: u64 = tuned.trials.iter().filter(|trial| !trial.chosen).map(|trial| trial.clocks).sum();
+    assert_eq!(clocks, tuned.line.len() as u64 + given_up);
+    assert_eq!(tuned.elapsed, clocks as f64);
+    assert_eq!(tuned.tuning, given_up as f64);
+    assert!(tuned.line.windows(2).all(|pair| pair[0].elapsed <= pair[1].elapsed));
+}
+
+#[test]
+fn what_cannot_be_tuned_is_told() {
+    let of = |text: &str, options: &Options| run(&mut Descent::new(), &space(text), options).unwrap_err();
+    let diverged = of("step=log:2000..3000", &options(1));
+    assert!(matches!(diverged, Failure::Tuning(Error::AllDiverged { .. })), "{diverged}");
+    assert!(diverged.to_string().contains("the least bad was step="), "{diverged}");
+    let small = of("step=log:1e-3..1", &Options { budget: 0, ..options(1) });
+    assert!(small.to_string().contains("too small for one trial"), "{small}");
+    let mut noisy = Descent { noise: Noise::Sampled, ..Descent::new() };
+    let small = run(&mut noisy, &space("step=log:1e-3..1"), &Options { budget: 8, ..options(1) }).unwrap_err();
+    assert!(small.to_string().contains("too small for one trial"), "{small}");
+}
+
+#[test]
+fn a_trainer_that_fails_ends_the_run() {
+    let space = Space::new(vec!["size=1..2".parse().unwrap()]).unwrap();
+    let failure = run(&mut Descent::new(), &space, &options(1)).unwrap_err();
+    assert_eq!(failure.to_string(), "no step");
+}
+
+#[test]
+fn baselines_reach_the_target_later() {
+    let space = space("step=log:1e-5..3");
+    let (mut ours, mut spearmints, mut hyperbands) = (Vec::new(), Vec::new(), Vec::new());
+    for seed in 0..11 {
+        let limits = Limits { target: 1e-3, time: 1e5, clocks: 1000 };
+        let options = Options { target: Some(1e-3), clocks: 1000, retune: None, ..options(seed) };
+        ours.push(run(&mut Descent::new(), &space, &options).unwrap().elapsed);
+        let of = spearmint(&mut Descent::new(), &space, seed, limits, &mut |_| {}).unwrap();
+        spearmints.push(of.reached.unwrap());
+        let mut trainer = Descent::new();
+        hyperbands.push(hyperband(&mut trainer, &space, seed, limits, &mut |_| {}).unwrap().reached.unwrap());
+        assert_eq!(trainer.branches.len(), 1, "only the root is left");
+    }
+    let median = |times: &mut Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    let (ours, spearmint, hyperband) = (median(&mut ours), median(&mut spearmints), median(&mut hyperbands));
+    assert!(ours < spearmint, "{ours} {spearmint} {hyperband}");
+}
