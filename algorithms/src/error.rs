@@ -1,7 +1,7 @@
 //! What can be wrong with an algorithm's parameters.
 
 /// Why an algorithm refuses its parameters.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A parameter out of range.

@@ -1,7 +1,11 @@
 //! What can go wrong in a baseline.
 
-/// Why a baseline does not run, or does not go on.
-#[derive(Debug, thiserror::Error)]
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Why a baseline refused, or ended, a run. It can be cloned, since all threads of a process are told of one failure.
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A system that there is none of.
@@ -44,7 +48,128 @@ pub enum Error {
     /// Parameters that an algorithm refuses.
     #[error(transparent)]
     Algorithm(#[from] megagrid_algorithms::Error),
-    /// Edges that cannot be read, or connections that break.
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
+    /// A socket or file.
+    #[error("{place}: {source}")]
+    Io {
+        /// Which address or file.
+        place: String,
+        /// What the system said.
+        source: Arc<io::Error>,
+    },
+    /// A table that nobody made.
+    #[error("there is no table {table}: tables are 0..{tables}; add it before servers and clients start")]
+    UnknownTable {
+        /// The number asked for.
+        table: u32,
+        /// How many there are.
+        tables: usize,
+    },
+    /// Rows of another type, update or length than the table has.
+    #[error("table {table} has rows of {expected}, not of {found}; use the same tables in servers and clients")]
+    OtherRows {
+        /// Which table.
+        table: u32,
+        /// What the table has.
+        expected: String,
+        /// What was given.
+        found: String,
+    },
+    /// Values that do not make up whole rows of the table.
+    #[error("{found} values were given for {rows} rows of table {table}, whose rows have {row_len}")]
+    RowLength {
+        /// Which table.
+        table: u32,
+        /// Values in a row.
+        row_len: usize,
+        /// Rows named.
+        rows: usize,
+        /// Values given.
+        found: usize,
+    },
+    /// Another version of the messages.
+    #[error(
+        "{peer} speaks version {found} of the messages and this program version {expected}; start the same build everywhere"
+    )]
+    OtherVersion {
+        /// Who.
+        peer: String,
+        /// Its version.
+        found: u32,
+        /// This program's.
+        expected: u32,
+    },
+    /// Something else than a parameter server or client.
+    #[error("{peer} is not a parameter server of this program; check the address")]
+    NotAPeer {
+        /// Who.
+        peer: String,
+    },
+    /// A frame beyond the limit.
+    #[error(
+        "{peer} sent a frame of {bytes} bytes, and the limit is {limit}; raise `max_frame_bytes` or send fewer rows"
+    )]
+    FrameTooLarge {
+        /// Who.
+        peer: String,
+        /// How large.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A message that cannot be.
+    #[error("{peer} sent a message that cannot be read ({what}); start the same build everywhere")]
+    Malformed {
+        /// Who.
+        peer: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The server's answer to what it does not accept.
+    #[error("the parameter server refused: {0}")]
+    Refused(String),
+    /// A client process whose connection closed, or that was silent, in the middle of a run.
+    #[error(
+        "client process {client} is lost at clock {clock}; restart all processes, from a checkpoint if there is one"
+    )]
+    ClientLost {
+        /// Which.
+        client: usize,
+        /// The clock that it was in.
+        clock: u32,
+    },
+    /// A tablet server whose connection closed, or that was silent, in the middle of a run.
+    #[error("tablet server {server} is lost ({reason}); restart all processes, from a checkpoint if there is one")]
+    ServerLost {
+        /// Which.
+        server: usize,
+        /// What was noticed.
+        reason: String,
+    },
+    /// A worker thread that panicked, so that its clock stands still.
+    #[error("worker thread {thread} panicked in clock {clock}")]
+    ThreadPanicked {
+        /// Which.
+        thread: usize,
+        /// The clock that it was in.
+        clock: u32,
+    },
+    /// Options that do not go together.
+    #[error("{0}")]
+    Options(String),
+    /// A checkpoint that is not one, or not of this job.
+    #[error("{}: {reason}; use the checkpoint that this job wrote", path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// Returns what makes an I/O error at a place one of this crate's.
+    pub(crate) fn io(place: impl ToString) -> impl FnOnce(io::Error) -> Self {
+        let place = place.to_string();
+        move |source| Self::Io { place, source: Arc::new(source) }
+    }
 }

@@ -210,11 +210,12 @@ pub fn list_by<T, U>(source: &dyn EdgeSource<T>, side: Side, data: impl Fn(&T) -
     let (mut near, mut far) = (Vec::with_capacity(source.num_edges()), Vec::with_capacity(source.num_edges()));
     let mut all = Vec::with_capacity(source.num_edges());
     for vertex in 0..source.num_vertices(side) {
-        source.visit_rows(side, vertex..vertex + 1, &mut |ends, values| {
+        let read = source.visit_rows(side, vertex..vertex + 1, &mut |ends, values| {
             near.resize(near.len() + ends.len(), vertex as u32);
             far.extend_from_slice(ends);
             all.extend(values.iter().map(&data));
-        })?;
+        });
+        read.map_err(Error::io("edges"))?;
     }
     let (left, right) = if side == Side::Left { (near, far) } else { (far, near) };
     let [num_left, num_right] = [Side::Left, Side::Right].map(|side| source.num_vertices(side));

@@ -8,7 +8,10 @@ mod crew;
 mod error;
 pub mod gas;
 mod job;
+pub mod naive;
 pub mod rows;
+pub mod server;
+pub mod store;
 
 pub use error::Error;
 pub use job::{Algorithm, Epoch, Finish, Report, Run, System, list_by};

@@ -18,6 +18,12 @@ impl SplitMix {
         Self { state: mix(mix(seed.wrapping_add(GOLDEN_GAMMA)) ^ stream.wrapping_mul(GOLDEN_GAMMA)) }
     }
 
+    /// Returns the seed of what a worker draws in a clock, counted from 0, of an iteration, counted from 1.
+    #[must_use]
+    pub fn seed_of_clock(seed: u64, worker: usize, clock: u64, iteration: u64) -> u64 {
+        Self::new(seed, (clock << 12 | worker as u64) ^ iteration.rotate_right(16)).bits()
+    }
+
     /// Returns 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {

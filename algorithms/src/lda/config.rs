@@ -183,7 +183,8 @@ impl Config {
     }
 
     /// Returns the stage that ends an iteration.
-    pub(super) fn fit(&self) -> FitPrior {
+    #[must_use]
+    pub fn fit(&self) -> FitPrior {
         let Self { prior, optimize_every: every, annealing, num_topics, .. } = *self;
         FitPrior { prior, every, annealing, num_topics }
     }

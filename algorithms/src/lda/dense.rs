@@ -25,6 +25,15 @@ pub struct Sample {
     pub(super) uniform_share: f32,
 }
 
+impl Sample {
+    /// Draws with these parameters.
+    #[must_use]
+    pub fn new(config: &Config, corpus: &Corpus) -> Self {
+        let refresh = refresh_interval(config.num_topics, corpus.total);
+        Self { refresh, uniform_share: config.uniform_share }
+    }
+}
+
 impl Exchange<Dense> for Sample {
     type Left = Update;
     type Right = Update;
@@ -107,8 +116,7 @@ impl RowKernel for Tokens<'_> {
 /// # Errors
 /// No clocks.
 pub fn sequence(config: &Config, corpus: &Corpus) -> Result<Sequence<Dense, impl Stages<Dense> + use<>>, Error> {
-    let refresh = refresh_interval(config.num_topics, corpus.total);
-    let sample = Sample { refresh, uniform_share: config.uniform_share };
+    let sample = Sample::new(config, corpus);
     let batch = BatchSize::Edges(config.batch(corpus));
     Sequence::new()
         .mini_batch(batch, move |b| b.exchange(sample).global_sync(MergeTotals))

@@ -151,6 +151,12 @@ impl Combine for Worker {
 }
 
 impl Worker {
+    /// Returns what this worker added to the topic totals since the last GlobalSync; empty before the first token.
+    #[must_use]
+    pub fn changes(&self) -> &[i64] {
+        &self.changes
+    }
+
     /// Copies the totals that this worker sees, shared ones and its own changes, and seeds random numbers for the clock.
     #[cold]
     pub(super) fn refresh(&mut self, global: &Topics, seed: u64, tokens: u32) {

@@ -50,6 +50,14 @@ pub struct Descend {
     share: f32,
 }
 
+impl Descend {
+    /// Steps with these parameters.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self { config, share: 1.0 / config.row_dims() as f32 }
+    }
+}
+
 impl Exchange<Mf> for Descend {
     type Left = Update;
     type Right = Update;
@@ -85,6 +93,6 @@ impl Exchange<Mf> for Descend {
 /// # Errors
 /// A batch of 0 ratings.
 pub fn sequence(config: Config, batch: u64) -> Result<Sequence<Mf, impl Stages<Mf>>, Error> {
-    let descend = Descend { config, share: 1.0 / config.row_dims() as f32 };
+    let descend = Descend::new(config);
     Sequence::new().mini_batch(BatchSize::Edges(batch), move |b| b.exchange(descend)).build()
 }

@@ -7,6 +7,7 @@ pub mod blockpg;
 pub mod lda;
 pub mod mf;
 pub mod pagerank;
+mod servers;
 
 use crate::{Algorithm, System};
 

@@ -23,6 +23,8 @@ pub trait VertexProgram: Sync {
     type Gather: Send;
     /// What vertices send each other.
     type Message: Send;
+    /// Whether scatter goes over all edges as they are stored, seen from their left ends, instead of vertex by vertex.
+    const SWEEPS: bool = false;
 
     /// Tells whether a vertex gathers, and whether it scatters.
     fn phases(&self, id: usize) -> [bool; 2];
@@ -60,6 +62,8 @@ type Inbox<M> = Vec<Mutex<Option<M>>>;
 /// Where vertices are signalled.
 pub struct Signals<'s, P: VertexProgram + ?Sized> {
     program: &'s P,
+    /// The worker that signals.
+    pub worker: usize,
     inbox: &'s Inbox<P::Message>,
     sent: &'s AtomicU64,
 }
@@ -80,6 +84,8 @@ impl<P: VertexProgram + ?Sized> Signals<'_, P> {
 pub struct Faithful<P: VertexProgram> {
     /// Edges by either end, and where the other ends count from.
     edges: [(Csr<P::Edge>, usize); 2],
+    /// Edges as they are stored, if they are swept.
+    stored: Vec<([u32; 2], P::Edge)>,
     is_square: bool,
     num_left: usize,
     /// All vertices, left ones first.
@@ -99,8 +105,10 @@ impl<P: VertexProgram> Faithful<P> {
     ) -> Self {
         let first_right = if list.square { 0 } else { list.num_left };
         let edges = [(Csr::new(list, Side::Left, &data), first_right), (Csr::new(list, Side::Right, &data), 0)];
+        let ends = list.left.iter().zip(&list.right).filter(|_| P::SWEEPS).enumerate();
+        let stored = ends.map(|(edge, (&left, &right))| ([left, right], data(edge))).collect();
         let inbox = vertices.iter().map(|_| Mutex::new(None)).collect();
-        Self { edges, is_square: list.square, num_left: list.num_left, vertices, inbox, workers }
+        Self { edges, stored, is_square: list.square, num_left: list.num_left, vertices, inbox, workers }
     }
 
     /// Signals a vertex before the first superstep.
@@ -122,10 +130,10 @@ impl<P: VertexProgram> Faithful<P> {
         let active: Vec<usize> = received.iter().map(|(id, _)| *id).collect();
         let sent = AtomicU64::new(0);
         let parts = crew::parts(active.len(), self.workers, |at| at as u64);
-        let signals = Signals { program, inbox: &self.inbox, sent: &sent };
-
         let shared = &*self;
-        let (gathered, mut spent) = crew::step(parts.clone(), |_, part| {
+        let signals = |worker| Signals { program, worker, inbox: &shared.inbox, sent: &sent };
+        let (gathered, mut spent) = crew::step(parts.clone(), |worker, part| {
+            let signals = signals(worker);
             active[part].iter().map(|&id| shared.gather(program, id, &signals)).collect::<Vec<_>>()
         })?;
         let begin = std::time::Instant::now();
@@ -134,9 +142,14 @@ impl<P: VertexProgram> Faithful<P> {
         }
         let applied = begin.elapsed();
         let shared = &*self;
-        let signals = Signals { program, inbox: &self.inbox, sent: &sent };
-        let (_, more) = crew::step(parts, |_, part| {
-            active[part].iter().for_each(|&id| shared.scatter(program, id, &signals));
+        let parts = if P::SWEEPS { crew::parts(self.stored.len(), self.workers, |at| at as u64) } else { parts };
+        let (_, more) = crew::step(parts, |worker, part| {
+            let signals = Signals { program, worker, inbox: &shared.inbox, sent: &sent };
+            if P::SWEEPS {
+                shared.sweep(part, &signals);
+            } else {
+                active[part].iter().for_each(|&id| shared.scatter(id, &signals));
+            }
         })?;
         for (spent, more) in spent.iter_mut().zip(more) {
             spent.compute += more.compute;
@@ -169,10 +182,18 @@ impl<P: VertexProgram> Faithful<P> {
         Some(sum)
     }
 
-    fn scatter(&self, program: &P, id: usize, signals: &Signals<'_, P>) {
-        let [_, scatters] = program.phases(id);
+    fn scatter(&self, id: usize, signals: &Signals<'_, P>) {
+        let [_, scatters] = signals.program.phases(id);
         if scatters {
-            self.edges(id, 1).for_each(|edge| program.scatter(edge, signals));
+            self.edges(id, 1).for_each(|edge| signals.program.scatter(edge, signals));
+        }
+    }
+
+    fn sweep(&self, part: std::ops::Range<usize>, signals: &Signals<'_, P>) {
+        for &([left, right], edge) in &self.stored[part] {
+            let other_id = self.edges[0].1 + right as usize;
+            let (vertex, other) = (&self.vertices[left as usize], &self.vertices[other_id]);
+            signals.program.scatter(EdgeView { vertex, other_id, other, edge }, signals);
         }
     }
 

@@ -64,23 +64,23 @@ impl Active<'_> {
     }
 }
 
-/// A graph with its vertices' rows.
-pub struct Gas<P: VertexProgram> {
+/// A graph with its vertices' rows of `I`, edges that carry `E` and sums of `S`.
+pub struct Gas<I, E, S> {
     /// Edges by the end that gathers: vertices number 0 and up, and those after them.
-    edges: Vec<Csr<P::Edge>>,
+    edges: Vec<Csr<E>>,
     /// Which vertex a group of edges' other ends count from.
     others: Vec<usize>,
     /// Rows of all vertices.
-    pub vertices: Rows<P::Item>,
-    sums: Rows<P::Sum>,
+    pub vertices: Rows<I>,
+    sums: Rows<S>,
     workers: usize,
     level: Level,
 }
 
-impl<P: VertexProgram> Gas<P> {
+impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E, S> {
     /// Takes a graph; vertices have rows of `widths[0]` zeros and sums of `widths[1]`. Vertices of a square graph gather over edges that
     /// lead to them, those of a bipartite one over all theirs.
-    pub fn new<T>(list: &EdgeList<T>, data: impl Fn(usize) -> P::Edge, widths: [usize; 2], workers: usize) -> Self {
+    pub fn new<T>(list: &EdgeList<T>, data: impl Fn(usize) -> E, widths: [usize; 2], workers: usize) -> Self {
         let (edges, others, len) = if list.square {
             (vec![Csr::new(list, Side::Right, data)], vec![0], list.num_left)
         } else {
@@ -95,7 +95,10 @@ impl<P: VertexProgram> Gas<P> {
     ///
     /// # Errors
     /// A worker that panics.
-    pub(crate) fn superstep(&mut self, program: &P, active: Active<'_>) -> Result<(Vec<P::Total>, Vec<Spent>), Error> {
+    pub(crate) fn superstep<P>(&mut self, program: &P, active: Active<'_>) -> Result<(Vec<P::Total>, Vec<Spent>), Error>
+    where
+        P: VertexProgram<Item = I, Edge = E, Sum = S>,
+    {
         let Self { edges, others, vertices, sums, workers, level } = self;
         let len = active.len(vertices.len());
         let parts = match active {
@@ -127,6 +130,93 @@ impl<P: VertexProgram> Gas<P> {
             spent.wait += more.wait;
         }
         Ok((totals, spent))
+    }
+
+    /// Scatters over edges of left vertices, where workers have runs of these, `left`, and mirrors of all right vertices. What they
+    /// change there the next gather brings together.
+    ///
+    /// # Errors
+    /// A worker that panics.
+    pub(crate) fn scatter<W: Send, T: Send>(
+        &mut self,
+        left: &[Range<usize>],
+        workers: Vec<W>,
+        mirrors: &mut [Rows<I>],
+        scatter: impl Fn(W, &mut [I], &mut Rows<I>) -> T + Sync,
+    ) -> Result<(Vec<T>, Vec<Spent>), Error> {
+        let width = self.vertices.width();
+        let num_left = self.edges[0].len() * width;
+        let (lefts, rights) = self.vertices.items_mut().split_at_mut(num_left);
+        let (mut rest, mut cut) = (lefts, Vec::new());
+        for part in left {
+            let (mine, after) = std::mem::take(&mut rest).split_at_mut(part.len() * width);
+            cut.push(mine);
+            rest = after;
+        }
+        let rights = &*rights;
+        let workers = workers.into_iter().zip(cut).zip(mirrors).collect();
+        crew::step(workers, |_, ((worker, left), mirror): ((W, &mut [I]), &mut Rows<I>)| {
+            mirror.items_mut().copy_from_slice(rights);
+            scatter(worker, left, mirror)
+        })
+    }
+
+    /// Changes vertices, a run of numbers, each by itself. Returns the workers' totals and times.
+    ///
+    /// # Errors
+    /// A worker that panics.
+    pub(crate) fn transform<T: Default + Send>(
+        &mut self,
+        ids: Range<usize>,
+        change: impl Fn(usize, &mut [I], &mut T) + Sync,
+    ) -> Result<(Vec<T>, Vec<Spent>), Error> {
+        let width = self.vertices.width();
+        let mut parts = crew::parts(ids.len(), self.workers, |at| at as u64);
+        parts.iter_mut().for_each(|part| *part = ids.start + part.start..ids.start + part.end);
+        let rows = self.vertices.split_mut(&parts).into_iter().zip(parts.clone()).collect();
+        crew::step(rows, |_, (rows, part): (&mut [I], Range<usize>)| {
+            let mut total = T::default();
+            part.zip(rows.chunks_exact_mut(width)).for_each(|(id, row)| change(id, row, &mut total));
+            total
+        })
+    }
+
+    /// Scatters over the edges of right vertices, which change the left ends of these: each worker changes a run of left vertices, and
+    /// so looks at the edges of all. Returns the workers' totals and times.
+    ///
+    /// # Errors
+    /// A worker that panics.
+    pub(crate) fn push<T: Default + Send>(
+        &mut self,
+        active: &[u32],
+        push: impl Fn(&[I], &mut [I], E, &mut T) + Sync,
+    ) -> Result<(Vec<T>, Vec<Spent>), Error> {
+        let Self { edges, vertices, workers, .. } = self;
+        let (num_left, width) = (edges[0].len(), vertices.width());
+        let parts = crew::parts(num_left, *workers, |at| edges[0].offsets[at]);
+        let (left, right) = vertices.items_mut().split_at_mut(num_left * width);
+        let (mut rest, mut cut) = (left, Vec::new());
+        for part in parts {
+            let (mine, after) = std::mem::take(&mut rest).split_at_mut(part.len() * width);
+            cut.push((part, mine));
+            rest = after;
+        }
+        let (by_right, right) = (&edges[1], &*right);
+        crew::step(cut, |_, (part, rows): (Range<usize>, &mut [I])| {
+            let mut total = T::default();
+            for id in active.iter().map(|&id| id as usize - num_left) {
+                let from = &right[id * width..(id + 1) * width];
+                let (ends, data) = by_right.of(id);
+                for (&end, &edge) in ends.iter().zip(data) {
+                    let end = end as usize;
+                    if part.contains(&end) {
+                        let at = (end - part.start) * width;
+                        push(from, &mut rows[at..at + width], edge, &mut total);
+                    }
+                }
+            }
+            total
+        })
     }
 
     /// Returns the bytes of rows, sums and edges.

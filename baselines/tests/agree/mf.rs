@@ -3,15 +3,17 @@
 use std::ops::ControlFlow;
 
 use megagrid_algorithms::mf::batch::{self, MfBatch};
-use megagrid_algorithms::mf::{Config, Objective, SquaredErrors};
+use megagrid_algorithms::mf::in_place::{self, Mf};
+use megagrid_algorithms::mf::{Config, Objective, SquaredErrors, Sums};
 use megagrid_baselines::apps::mf::{Form, Job, run};
 use megagrid_baselines::{Run, System};
 use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 
-use crate::{assert_agree, assert_ends_near, objectives, skewed};
+use megagrid_stages::{Program, Row, Sequence, Stages, Value, Vertex};
 
-const ITERATIONS: u64 = 10;
+use crate::order::visited;
+use crate::{assert_agree, assert_ends_near, objectives, skewed};
 
 /// Ratings of skewed users and items around a product of two planted numbers.
 fn ratings() -> EdgeList<f32> {
@@ -33,21 +35,41 @@ fn settings(workers: usize, config: &Config) -> Settings {
     Settings { workers, dims: [config.row_dims(); 2], topology, ..Settings::default() }
 }
 
-fn megagrid_batch(list: &EdgeList<f32>, config: Config) -> Vec<f64> {
+/// Trains with Megagrid; returns the objectives.
+fn megagrid<P, U, I, S>(list: &EdgeList<f32>, config: Config, sequence: Sequence<P, S>, iterations: u64) -> Vec<f64>
+where
+    P: Program<Left = U, Right = I, Edge = f32, Worker = Sums, Global = ()>,
+    U: Vertex<Sync = Row<f32>>,
+    I: Vertex<Sync = Row<f32>>,
+    S: Stages<P>,
+{
     let source = GroupedEdges::new(list.clone(), &[Side::Right]);
-    let sequence = batch::sequence(config, list.data.len() as u64).unwrap();
     let edge = EdgeInput { len: &|_| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
     let input = Input { source: &source, edge, capacities: [None, None] };
-    let mut engine = Engine::<MfBatch>::bipartite(&input, &sequence, (), &settings(1, &config)).unwrap();
+    let mut engine = Engine::<P>::bipartite(&input, &sequence, (), &settings(1, &config)).unwrap();
     engine.init_left(|user, first| config.init_user(1, user, first.sync));
     engine.init_right(|item, first| config.init_item(1, item, first.sync));
     let mut found = Vec::new();
-    let between = |_: &_, engine: &Engine<MfBatch>| {
+    let between = |_: &_, engine: &Engine<P>| {
         found.push(Objective::new(engine.measure(&SquaredErrors(config)).unwrap(), config.lambda).value);
         ControlFlow::Continue(())
     };
-    engine.run(ITERATIONS, between).unwrap();
+    engine.run(iterations, between).unwrap();
     found
+}
+
+/// Checks that systems agree with Megagrid, with one worker and two.
+fn assert_systems_agree(systems: &[System], job: &Job<'_>, megagrid: &[f64], what: &str) {
+    assert!(megagrid[9] < 0.9 * megagrid[0], "it learns: {megagrid:?}");
+    for &system in systems {
+        let at = |workers| {
+            let of = Run { workers, iterations: megagrid.len() as u64, ..Run::default() };
+            objectives(|report| run(system, job, &of, report))
+        };
+        let name = format!("{system}, {what}");
+        assert_agree(&name, &at(1), megagrid, 1e-5);
+        assert_ends_near(&name, &at(2), megagrid);
+    }
 }
 
 #[test]
@@ -56,17 +78,23 @@ fn batch_gradients_agree_on_all_systems() {
     for (adaptive, biases) in [(true, true), (false, false)] {
         let step = if adaptive { 0.5 } else { 0.005 };
         let config = Config { dims: 8, step, adaptive, biases, init_std: 0.3, ..Config::default() };
-        let megagrid = megagrid_batch(&ratings, config);
-        assert!(megagrid[9] < 0.9 * megagrid[0], "it learns: {megagrid:?}");
-        for system in [System::Gas, System::GasFaithful] {
-            let job = Job { ratings: &ratings, config, form: Form::Batch };
-            let at = |workers| {
-                let of = Run { workers, iterations: ITERATIONS, ..Run::default() };
-                objectives(|report| run(system, &job, &of, report))
-            };
-            let name = format!("{system}, adaptive {adaptive}");
-            assert_agree(&name, &at(1), &megagrid, 1e-5);
-            assert_ends_near(&name, &at(2), &megagrid);
-        }
+        let sequence = batch::sequence(config, ratings.data.len() as u64).unwrap();
+        let megagrid = megagrid::<MfBatch, _, _, _>(&ratings, config, sequence, 10);
+        let job = Job { ratings: &ratings, config, form: Form::Batch };
+        assert_systems_agree(&System::ALL, &job, &megagrid, &format!("adaptive {adaptive}"));
+    }
+}
+
+#[test]
+fn steps_in_place_agree_on_all_servers() {
+    for adaptive in [true, false] {
+        let config =
+            Config { dims: 8, step: if adaptive { 0.5 } else { 0.1 }, adaptive, init_std: 0.3, ..Config::default() };
+        let ratings = ratings();
+        let sequence = in_place::sequence(config, ratings.data.len() as u64).unwrap();
+        let megagrid = megagrid::<Mf, _, _, _>(&ratings, config, sequence, 30);
+        let visits = visited::<Value<f32>, _>(&ratings, &settings(1, &config), |rating| *rating);
+        let job = Job { ratings: &visits, config, form: Form::InPlace };
+        assert_systems_agree(&System::ALL[2..], &job, &megagrid, &format!("in place, adaptive {adaptive}"));
     }
 }

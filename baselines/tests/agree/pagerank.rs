@@ -53,7 +53,7 @@ fn residuals_agree_on_all_systems() {
     let graph = list_by(&source, Side::Left, |&()| ()).unwrap();
     let damping = Damping::DEFAULT;
     let megagrid = megagrid(&graph, damping);
-    for system in [System::Gas, System::GasFaithful] {
+    for system in System::ALL {
         let job = Job { graph: &graph, damping };
         let at = |workers| {
             let of = Run { workers, iterations: ITERATIONS, ..Run::default() };

@@ -3,16 +3,17 @@
 use megagrid_algorithms::lda::Config;
 
 use crate::Findings;
-use crate::job::{Shape, Topics};
+use crate::job::{self, Shape, Topics};
 use megagrid_benches::plot::Plot;
 
 /// Units of a pass.
-const UNITS: u64 = 64;
-/// Work per clock and slack, each with a bound of 3 units.
-const SETTINGS: [(u64, u64); 3] = [(4, 0), (2, 1), (1, 3)];
+const UNITS: u64 = 8;
+/// Work per clock and slack, each with a bound of 7 units. Not without slack: words would travel from worker to worker, each
+/// once a clock, where the paper's go to servers and back.
+const SETTINGS: [(u64, u64); 3] = [(4, 1), (2, 3), (1, 7)];
 
 pub fn run(findings: &mut Findings) {
-    let edges = super::work::documents();
+    let edges = job::corpus(3000, 1000, 10);
     println!("  {}; a unit is 1/{UNITS} of a pass", Shape::clocks(1.0).describe());
     let mut lines = Vec::new();
     for (name, lazy) in [("ssp", true), ("essp", false)] {
@@ -25,7 +26,10 @@ pub fn run(findings: &mut Findings) {
             sent.push((work as f64, 1e-6 * to));
             received.push((work as f64, 1e-6 * from));
         }
-        for (what, points, least) in [("sends", &sent, 1.6), ("receives", &received, 1.4)] {
+        // Under ssp the plan sends rows when they would be too old, every work · (slack + 1) units, so that a bound costs the
+        // same however it is made up: the paper's clients ask anew.
+        let held = [("sends", &sent, 1.6), ("receives", &received, 1.4)];
+        for (what, points, least) in held.into_iter().filter(|(what, ..)| !lazy || *what == "sends") {
             let ratios: Vec<f64> = points.windows(2).map(|pair| pair[1].1 / pair[0].1).collect();
             let holds = ratios.iter().all(|ratio| (least..=2.0 + 1e-3).contains(ratio));
             let shown: Vec<_> = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
@@ -35,10 +39,10 @@ pub fn run(findings: &mut Findings) {
         lines.push((format!("{name}, sent"), sent));
         lines.push((format!("{name}, received"), received));
     }
-    println!(
-        "    By a worker in a pass. Without slack words travel from worker to worker; with it changes go to masters,"
+    println!("    By a worker in a pass. Rows come back when they would be too old (ssp) or after every clock (essp).");
+    findings.cannot(
+        "what ssp receives: rows come back when the bound asks for them, so that equal bounds receive the same",
     );
-    println!("    and rows come back when they would be too old (ssp) or after every clock (essp).");
     let title = "Bytes at an equal bound (LazyTable, Table 2)".to_owned();
     let (x_name, y_name) = ("units of work per clock", "MB of a worker in a pass");
     findings.plot("row-11-bytes", Plot { title, x_name, y_name, log: false, lines });

@@ -90,9 +90,7 @@ impl Comparison {
             "to target",
             "iterations",
             "setup",
-            "compute",
-            "wait",
-            "sync",
+            "compute/wait/sync",
             "bytes",
             "messages",
             "data",
@@ -196,9 +194,9 @@ impl Measured {
     }
 
     fn cells(&self) -> Vec<(String, String)> {
-        let percent = |share: f64| (format!("{:.0} %", share * 100.0), String::new());
         let plain = |text: String| (text, String::new());
         let bytes = |number: f64| progress::bytes(number as u64);
+        let count = |number: f64| if number < 1000.0 { format!("{number}") } else { progress::engineering(number) };
         let median_of = |spread: Option<Spread>, write: &dyn Fn(f64) -> String| {
             plain(spread.map_or("–".to_owned(), |spread| write(spread.median)))
         };
@@ -208,11 +206,9 @@ impl Measured {
             ranged(self.target_seconds, &seconds, "not reached"),
             plain(self.target_iterations.map_or("–".to_owned(), |iterations| format!("{iterations}"))),
             median_of(self.setup_seconds, &seconds),
-            percent(self.shares.compute),
-            percent(self.shares.wait),
-            percent(self.shares.sync),
+            plain(self.shares.text()),
             median_of(self.sent_bytes, &bytes),
-            median_of(self.messages, &progress::engineering),
+            median_of(self.messages, &count),
             median_of(self.memory_bytes, &bytes),
             median_of(self.peak_rss_bytes, &bytes),
             plain(self.user_lines.map_or("–".to_owned(), |lines| lines.to_string())),
@@ -230,6 +226,10 @@ fn ranged(spread: Option<Spread>, write: &dyn Fn(f64) -> String, none: &str) -> 
 }
 
 impl Shares {
+    fn text(&self) -> String {
+        format!("{:.0}/{:.0}/{:.0} %", self.compute * 100.0, self.wait * 100.0, self.sync * 100.0)
+    }
+
     fn of(runs: &[Record]) -> Self {
         let all = || runs.iter().flat_map(|run| &run.iterations);
         let [compute, wait, sync] = [

@@ -142,14 +142,14 @@ fn by_system(
 }
 
 fn staleness(subjects: &[Subject<'_>]) -> String {
-    let series = |subject: &Subject<'_>| {
+    let series = |(style, subject): (usize, &Subject<'_>)| {
         let ages: &BTreeMap<i64, u64> = &subject.shown().staleness;
         let reads = ages.values().sum::<u64>().max(1) as f64;
         let bars = ages.iter().map(|(&age, &of_age)| (age, of_age as f64 / reads * 100.0)).collect();
-        Series { name: subject.name.to_owned(), bars }
+        Series { name: subject.name.to_owned(), style, bars }
     };
-    let drawn: Vec<Series> = subjects.iter().map(series).collect();
-    if drawn.iter().all(|one| one.bars.is_empty()) {
+    let drawn: Vec<Series> = subjects.iter().enumerate().map(series).filter(|one| !one.bars.is_empty()).collect();
+    if drawn.is_empty() {
         return String::new();
     }
     let title = "reads by age minus the reader's clock; −1 is fresh";
@@ -185,22 +185,28 @@ fn of_workers(subject: &Subject<'_>, named: bool) -> String {
 }
 
 fn messages(subjects: &[Subject<'_>]) -> String {
-    let mut plots = String::new();
-    let sends = |of: fn(&Iteration) -> f64| subjects.iter().any(|one| one.medians(of).any(|sent| sent > 0.0));
-    let bytes_of: fn(&Iteration) -> f64 = |one| one.sent_bytes as f64;
-    if sends(bytes_of) {
-        plots.push_str(&by_system("bytes sent in an iteration", subjects, bytes_of, bytes));
-        plots.push_str(&by_system("messages in an iteration", subjects, |one| one.sent.total().messages as f64, short));
-    }
+    let of_iterations = |title: &str, of: fn(&Iteration) -> f64, write: fn(f64) -> String| {
+        let any = subjects.iter().any(|one| one.medians(of).any(|value| value > 0.0));
+        if any { by_system(title, subjects, of, write) } else { String::new() }
+    };
+    let mut plots = of_iterations("bytes sent in an iteration", |one| one.sent_bytes as f64, bytes);
+    plots.push_str(&of_iterations(
+        "messages in an iteration",
+        |one| one.sent.total().messages as f64,
+        progress::engineering,
+    ));
     let of_runs = |title: &str, of: fn(&Record) -> Option<f64>, write: fn(f64) -> String| {
         let row = |subject: &Subject<'_>| {
             let found: Vec<f64> = subject.runs.iter().filter_map(|run| of(run)).collect();
             Some((subject.name.to_owned(), Spread::of(found.into_iter())?))
         };
         let rows: Vec<(String, Spread)> = subjects.iter().filter_map(row).collect();
-        if rows.is_empty() { String::new() } else { values(title, &rows, write) }
+        values(title, &rows, write)
     };
-    plots.push_str(&of_runs("replicas and masters a vertex", |run| run.machine.replication_factor, short));
+    if subjects.iter().flat_map(|one| &one.runs).any(|run| run.machine.replication_factor.is_some_and(|all| all != 1.0))
+    {
+        plots.push_str(&of_runs("replicas, masters among them, a vertex", |run| run.machine.replication_factor, short));
+    }
     plots.push_str(&of_runs("bytes of data structures", |run| Some(run.machine.memory_bytes as f64), bytes));
     plots.push_str(&of_runs("peak memory of the process", |run| run.peak_rss_bytes.map(|peak| peak as f64), bytes));
     if let [one] = subjects {

@@ -196,8 +196,7 @@ impl<P: Program> Tasks for Runner<P> {
         let global = globals.current();
         let context = &mut self.context;
         let clock = (at.clock - 1) % self.clocks;
-        let stream = (clock << 12 | self.id as u64) ^ at.iteration.rotate_right(16);
-        let seed = SplitMix::new(shared.seed, stream).bits();
+        let seed = SplitMix::seed_of_clock(shared.seed, self.id, clock, at.iteration);
         let mut cx = Context { worker: context, global: &*global, iteration: at.iteration, seed };
         let exchange = matches!(plan.stages[at.stage].kind, StageKind::Exchange(..) | StageKind::Incident(_));
         let rows = || (plan.left.rows_of(&task.left) + plan.right.rows_of(&task.right)) as u64;

@@ -53,7 +53,7 @@ impl VertexProgram for Descend {
 /// A job on this system.
 pub struct Trainer<'j> {
     job: Job<'j>,
-    gas: Gas<Descend>,
+    gas: Gas<f32, f32, f32>,
     program: Descend,
 }
 

@@ -2,6 +2,8 @@
 
 mod faithful;
 mod gas;
+mod naive;
+mod server;
 
 use std::collections::BTreeMap;
 
@@ -12,7 +14,11 @@ use megagrid_stages::simd::{Kernel, Level};
 use megagrid_stages::{Context, Exchange, ReadView};
 
 use crate::job::train;
+use crate::store::Tablets;
 use crate::{Error, Finish, Report, Run, System};
+
+/// Clocks of an iteration in place: what several workers change an item by within a clock adds up, too much if that is an iteration.
+const CLOCKS: u64 = 16;
 
 /// How factors are stepped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +56,8 @@ pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Resu
         }),
         System::Gas => train(gas::Trainer::new(job, run), run, report),
         System::GasFaithful => train(faithful::Trainer::new(job, run), run, report),
-        _ => Err(Error::Unsupported { system: system.name(), what: "mf", advice: "leave it out" }),
+        System::PsNaive => train(naive::Trainer::new(job, run)?, run, report),
+        _ => train(server::Trainer::new(job, run, Tablets::new(system, run.workers, run.slack)?)?, run, report),
     }
 }
 

@@ -38,7 +38,7 @@ impl VertexProgram for Rank {
 /// A job on this system.
 pub struct Trainer {
     measure: Measure,
-    gas: Gas<Rank>,
+    gas: Gas<[f32; 4], (), f32>,
     program: Rank,
 }
 

@@ -2,6 +2,7 @@
 
 mod faithful;
 mod gas;
+mod server;
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,8 @@ use megagrid_algorithms::pagerank::{Damping, Start, State};
 use megagrid_partition::EdgeList;
 
 use crate::job::train;
+use crate::naive::Naive;
+use crate::store::Tablets;
 use crate::{Error, Finish, Report, Run, System};
 
 /// What is to be ranked.
@@ -30,7 +33,8 @@ pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Resu
     match system {
         System::Gas => train(gas::Trainer::new(job, run), run, report),
         System::GasFaithful => train(faithful::Trainer::new(job, run), run, report),
-        _ => Err(Error::Unsupported { system: system.name(), what: "pagerank", advice: "leave it out" }),
+        System::PsNaive => train(server::Trainer::new(job, run, Naive::new(run.workers, run.slack))?, run, report),
+        _ => train(server::Trainer::new(job, run, Tablets::new(system, run.workers, run.slack)?)?, run, report),
     }
 }
 

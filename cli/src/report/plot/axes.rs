@@ -36,6 +36,8 @@ pub struct Axis {
     /// Ends, as logarithms on an axis of ratios.
     ends: (f64, f64),
     scale: Scale,
+    /// Whether marks stand at whole numbers alone.
+    whole: bool,
 }
 
 impl Axis {
@@ -44,13 +46,18 @@ impl Axis {
         let ends =
             values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
         let (low, high) = widened((scale.to(ends.0), scale.to(ends.1)));
-        Self { ends: (low, high), scale }
+        Self { ends: (low, high), scale, whole: false }
     }
 
     /// Moves both ends outwards.
     pub fn with_margin(mut self, below: f64, above: f64) -> Self {
         self.ends = (self.ends.0 - below, self.ends.1 + above);
         self
+    }
+
+    /// Marks whole numbers alone.
+    pub fn of_whole(self) -> Self {
+        Self { whole: true, ..self }
     }
 
     /// Returns how far along the axis a value is, 0 to 1.
@@ -61,7 +68,7 @@ impl Axis {
     /// Returns round values on the axis with their labels, and the power of ten that all labels leave out.
     pub fn marks(&self) -> (Vec<(f64, String)>, i32) {
         match self.scale {
-            Scale::Linear => linear_marks(self.ends),
+            Scale::Linear => linear_marks(self.ends, if self.whole { 1.0 } else { 0.0 }),
             Scale::Log => (log_marks(self.ends), 0),
         }
     }
@@ -79,10 +86,11 @@ fn widened((low, high): (f64, f64)) -> (f64, f64) {
 }
 
 /// Three to ten multiples of 1, 2 or 5 times a power of ten.
-fn linear_marks((low, high): (f64, f64)) -> (Vec<(f64, String)>, i32) {
+fn linear_marks((low, high): (f64, f64), least: f64) -> (Vec<(f64, String)>, i32) {
     let rough = (high - low) / 4.0;
     let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0].map(|times| times * power).into_iter().rfind(|step| *step <= rough).unwrap_or(power);
+    let step =
+        [1.0, 2.0, 5.0].map(|times| times * power).into_iter().rfind(|step| *step <= rough).unwrap_or(power).max(least);
     let largest = low.abs().max(high.abs());
     let left_out = if (1e-2..1e5).contains(&largest) { 0 } else { (largest.log10() / 3.0).floor() as i32 * 3 };
     let unit = 10f64.powi(left_out);

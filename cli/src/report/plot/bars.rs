@@ -12,6 +12,8 @@ const BARS: usize = 60;
 pub struct Series {
     /// Its name, in the legend.
     pub name: String,
+    /// Its style.
+    pub style: usize,
     /// Its bars, by whole numbers.
     pub bars: Vec<(i64, f64)>,
 }
@@ -32,8 +34,10 @@ pub fn stacked(labels: &Labels<'_>, parts: &[&str], stacks: &[Vec<f64>]) -> Stri
         .collect();
     let x_ends = bars.first().zip(bars.last()).map_or([0.5, 1.5], |(first, last)| [first.0, last.1]);
     let tops = bars.iter().map(|bar| bar.2.iter().sum::<f64>());
-    let axes =
-        Axes { x: Axis::over(x_ends.into_iter(), Scale::Linear), y: Axis::over(tops.chain([0.0]), Scale::Linear) };
+    let axes = Axes {
+        x: Axis::over(x_ends.into_iter(), Scale::Linear).of_whole(),
+        y: Axis::over(tops.chain([0.0]), Scale::Linear),
+    };
     let mut svg = axes.frame(labels.x, labels.y);
     for (left, right, heights) in &bars {
         let margin = (right - left) * 0.1;
@@ -58,7 +62,7 @@ pub fn grouped(labels: &Labels<'_>, series: &[Series]) -> String {
     let all = || series.iter().flat_map(|one| &one.bars);
     let numbers = all().map(|&(x, _)| x as f64);
     let axes = Axes {
-        x: Axis::over(numbers.clone().map(|x| x - 0.5).chain(numbers.map(|x| x + 0.5)), Scale::Linear),
+        x: Axis::over(numbers.clone().map(|x| x - 0.5).chain(numbers.map(|x| x + 0.5)), Scale::Linear).of_whole(),
         y: Axis::over(all().map(|bar| bar.1).chain([0.0]), Scale::Linear),
     };
     let mut svg = axes.frame(labels.x, labels.y);
@@ -67,10 +71,10 @@ pub fn grouped(labels: &Labels<'_>, series: &[Series]) -> String {
         for &(x, height) in &one.bars {
             let left = x as f64 - 0.4 + at as f64 * width;
             let said = format!("{} {} at {x}", one.name, short(height));
-            svg.push_str(&bar(&axes, &format!("s{at}"), [(left, height), (left + width, 0.0)], &said));
+            svg.push_str(&bar(&axes, &format!("s{}", one.style), [(left, height), (left + width, 0.0)], &said));
         }
     }
-    let keys = series.iter().enumerate().map(|(style, one)| Key::bar(style, &one.name)).collect();
+    let keys = series.iter().map(|one| Key::bar(one.style, &one.name)).collect();
     figure(labels.title, &svg, keys)
 }
 

@@ -1,16 +1,17 @@
 //! Lying bars, one a name: values with their range, and shares of a whole.
 
 use super::axes::{Axis, Scale};
-use super::numbers::{escape, short};
+use super::lines::mark;
+use super::numbers::escape;
 use super::{Key, WIDTH, figure_of};
 use crate::record::Spread;
 
 const NAMES: f64 = 96.0;
-const VALUES: f64 = 128.0;
+const VALUES: f64 = 150.0;
 const ROW: f64 = 24.0;
 
 /// Draws a bar for each value from zero, with a line from the least to the largest and the numbers beside it. Where values
-/// are far apart, dots by ratios.
+/// are far apart, marks by ratios.
 pub fn values(title: &str, rows: &[(String, Spread)], write: fn(f64) -> String) -> String {
     let scale = Scale::of(rows.iter().map(|row| row.1.median), 20.0);
     let ends = rows.iter().flat_map(|(_, spread)| [spread.min, spread.max]).filter(|value| scale.holds(*value));
@@ -25,37 +26,37 @@ pub fn values(title: &str, rows: &[(String, Spread)], write: fn(f64) -> String) 
         let [min, median, max] = [spread.min, spread.median, spread.max].map(place);
         let said = format!("{}: {} ({} to {})", name, write(spread.median), write(spread.min), write(spread.max));
         svg.push_str(&label(name, middle));
-        let (from, height) = (place(if scale == Scale::Linear { 0.0 } else { f64::MIN_POSITIVE }), ROW - 10.0);
-        svg.push_str(&format!(
-            "<rect class=\"bar s{style}\" x={from:.1} y={:.1} width={:.1} height={height}><title>{}</title></rect>",
-            top + 5.0,
-            (median - from).max(0.0),
-            escape(&said)
-        ));
+        if scale == Scale::Linear {
+            let (from, height) = (place(0.0), ROW - 10.0);
+            svg.push_str(&format!(
+                "<rect class=\"bar s{style}\" x={from:.1} y={:.1} width={:.1} height={height}><title>{}</title></rect>",
+                top + 5.0,
+                (median - from).max(0.0),
+                escape(&said)
+            ));
+        } else {
+            let end = WIDTH - VALUES;
+            svg.push_str(&format!("<line class=grid x1={NAMES} x2={end} y1={middle} y2={middle} />"));
+        }
         svg.push_str(&format!("<line class=range x1={min:.1} x2={max:.1} y1={middle:.1} y2={middle:.1} />"));
-        svg.push_str(&format!(
-            "<text x={} y={:.1}>{}</text>",
-            WIDTH - VALUES + 6.0,
-            middle + 4.0,
-            numbers(spread, write)
-        ));
+        if scale == Scale::Log {
+            svg.push_str(&mark(style, (median, middle), &escape(&said)));
+        }
+        let (left, y) = (WIDTH - VALUES + 8.0, middle + 4.0);
+        svg.push_str(&format!("<text x={left} y={y:.1}>{}</text>", numbers(spread, write)));
     }
     let title = if scale == Scale::Log { format!("{title}; logarithmic") } else { title.to_owned() };
     figure_of(&title, rows.len() as f64 * ROW + 4.0, &svg, Vec::new())
 }
 
+/// Writes the median, and the range as parts of it.
 fn numbers(spread: &Spread, write: fn(f64) -> String) -> String {
     let Spread { median, min, max } = *spread;
-    if min == max {
-        escape(&write(median))
-    } else {
-        format!("{} ({}–{})", escape(&write(median)), ratio(min, median), ratio(max, median))
+    let text = escape(&write(median));
+    if min == max || median == 0.0 {
+        return text;
     }
-}
-
-/// Writes an end of a range as a part of the median.
-fn ratio(value: f64, median: f64) -> String {
-    if median == 0.0 { short(value) } else { format!("{:.0} %", value / median * 100.0) }
+    format!("{text} ({:.0}–{:.0} %)", min / median * 100.0, max / median * 100.0)
 }
 
 /// Draws bars of equal length, cut into the shares of the parts.

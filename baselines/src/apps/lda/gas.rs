@@ -1,0 +1,137 @@
+//! LDA on [`Gas`] as PowerGraph's toolkit has it: vertices scatter, which draws topics along edges, then gather their counts from the edges.
+
+use std::collections::BTreeMap;
+
+use megagrid_algorithms::lda::dense::{Dense, Sample};
+use megagrid_algorithms::lda::{MergeTotals, Topics, Worker};
+use megagrid_stages::simd::{Kernel, Level};
+use megagrid_stages::{Combine, Context, GlobalSync, row_width};
+
+use super::{Corpus, draw, end_iteration};
+use crate::crew::Spent;
+use crate::gas::{Active, Gas, VertexProgram};
+use crate::job::{self, Cost};
+use crate::rows::Rows;
+use crate::{Error, Finish};
+
+/// Counts topics.
+struct Count<'c> {
+    topics: &'c [u16],
+    offsets: &'c [usize],
+}
+
+impl VertexProgram for Count<'_> {
+    type Item = f32;
+    type Edge = u32;
+    type Sum = f32;
+    type Total = ();
+
+    #[inline(always)]
+    fn gather(&self, _: &[f32], _: &[f32], edge: u32, sum: &mut [f32]) {
+        let edge = edge as usize;
+        for &topic in &self.topics[self.offsets[edge]..self.offsets[edge + 1]] {
+            sum[usize::from(topic)] += 1.0;
+        }
+    }
+
+    #[inline(always)]
+    fn apply(&self, _: usize, vertex: &mut [f32], sum: &[f32], (): &mut ()) {
+        vertex.copy_from_slice(sum);
+    }
+}
+
+/// One worker's scatter.
+struct Scatter<'s> {
+    corpus: &'s Corpus,
+    sample: &'s Sample,
+    worker: usize,
+    tokens: &'s mut [u16],
+    documents: &'s mut [f32],
+    words: &'s mut Rows<f32>,
+    cx: Context<'s, Dense>,
+}
+
+impl Kernel for Scatter<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(mut self) {
+        let (part, width) = (self.corpus.parts[self.worker].clone(), self.words.width());
+        let first_document = self.corpus.documents[self.worker].start;
+        let first_token = self.corpus.offsets[part.start];
+        for edge in part {
+            let document = (self.corpus.edges.left[edge] as usize - first_document) * width;
+            let word = self.words.row_mut(self.corpus.edges.right[edge] as usize);
+            let tokens = self.corpus.offsets[edge] - first_token..self.corpus.offsets[edge + 1] - first_token;
+            let document = &mut self.documents[document..document + width];
+            draw(self.sample, document, word, &mut self.tokens[tokens], &mut self.cx);
+        }
+    }
+}
+
+/// A job on this system.
+pub struct Trainer {
+    corpus: Corpus,
+    sample: Sample,
+    gas: Gas<f32, u32, f32>,
+    tokens: Vec<u16>,
+    /// Each worker's copies of words.
+    mirrors: Vec<Rows<f32>>,
+    contexts: Vec<Worker>,
+    topics: Topics,
+    level: Level,
+}
+
+impl Trainer {
+    pub fn new(corpus: Corpus) -> Self {
+        let (width, workers) = (row_width(corpus.config.num_topics), corpus.parts.len());
+        Self {
+            sample: corpus.sample(),
+            gas: Gas::new(&corpus.edges, |edge| edge as u32, [width, width], workers),
+            tokens: corpus.unassigned(),
+            mirrors: (0..workers).map(|_| Rows::zeros(corpus.num_words(), width)).collect(),
+            contexts: (0..workers).map(|_| Worker::default()).collect(),
+            topics: corpus.topics(),
+            level: Level::detect(),
+            corpus,
+        }
+    }
+}
+
+impl job::Trainer for Trainer {
+    fn iterate(&mut self, iteration: u64) -> Result<Cost, Error> {
+        let Self { corpus, sample, gas, tokens, mirrors, contexts, topics, level } = self;
+        let mut rest = &mut tokens[..];
+        let workers = contexts.iter_mut().enumerate().map(|(worker, context)| {
+            let part = &corpus.parts[worker];
+            let len = corpus.offsets[part.end] - corpus.offsets[part.start];
+            let (mine, after) = std::mem::take(&mut rest).split_at_mut(len);
+            rest = after;
+            (worker, mine, context)
+        });
+        let (workers, global) = (workers.collect(), &*topics);
+        let (_, scattered) =
+            gas.scatter(&corpus.documents, workers, mirrors, |(worker, tokens, context), documents, words| {
+                let seed = corpus.seed(worker, 0, iteration);
+                let cx = Context { worker: context, global, iteration, seed };
+                level.run(Scatter { corpus, sample, worker, tokens, documents, words, cx });
+            })?;
+        let mut total = Worker::default();
+        contexts.iter_mut().for_each(|context| total.combine(context));
+        GlobalSync::<Dense>::apply(&MergeTotals, total, topics);
+        end_iteration(&corpus.config, topics);
+        let count = Count { topics: tokens, offsets: &corpus.offsets };
+        let (_, gathered) = gas.superstep(&count, Active::All)?;
+        Ok(Cost::sum(&[Spent::mean(&scattered), Spent::mean(&gathered)]))
+    }
+
+    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+        let (rows, num_documents) = (&self.gas.vertices, self.corpus.edges.num_left);
+        Ok(self.corpus.measure(&self.topics, |document| rows.row(document), |word| rows.row(num_documents + word)))
+    }
+
+    fn finish(&self) -> Finish {
+        let mirrors: u64 = self.mirrors.iter().map(Rows::bytes).sum();
+        Finish { memory_bytes: self.gas.bytes() + mirrors + self.corpus.bytes(), ..Finish::default() }
+    }
+}

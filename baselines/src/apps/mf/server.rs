@@ -1,0 +1,227 @@
+//! Matrix factorization on a parameter server: each worker keeps the users whose ratings it has, items are in the server.
+
+use std::collections::BTreeMap;
+
+use megagrid_algorithms::mf::batch::{self, MfBatch, Step};
+use megagrid_algorithms::mf::in_place::{self, Descend, Mf};
+use megagrid_partition::Side;
+use megagrid_stages::kernels::{axpy, dot};
+use megagrid_stages::simd::{Kernel, Level};
+use megagrid_stages::{Apply, Context, Exchange, MasterView, UpdateView, row_width};
+
+use super::{CLOCKS, Form, Job};
+use crate::apps::servers::Team;
+use crate::crew;
+use crate::job::{self, Cost};
+use crate::rows::Rows;
+use crate::server::Table;
+use crate::store::{Client, Store};
+use crate::{Error, Finish, Run};
+
+/// Tables of items.
+#[derive(Clone, Copy)]
+struct Items {
+    /// A factor and, behind it, the sum of its squared gradients.
+    factors: Table<f32>,
+    /// Sums of gradients.
+    gradients: Table<f32>,
+}
+
+/// A worker's ratings, users and scratch.
+struct Worker {
+    ratings: Vec<(u32, u32, f32)>,
+    first_user: usize,
+    users: Rows<f32>,
+    gradients: Rows<f32>,
+    /// Sums of squared gradients of own users.
+    squares: Vec<f32>,
+    /// Items that this worker steps, one of each so many: the first, and how many.
+    own_items: (usize, usize),
+    num_items: usize,
+    /// Rows of an item: as read, and by what it changes.
+    item: Vec<f32>,
+    delta: Vec<f32>,
+    gradient: Vec<f32>,
+}
+
+/// One iteration of a worker.
+struct Iteration<'i, C> {
+    job: &'i Job<'i>,
+    items: Items,
+    number: u64,
+    worker: &'i mut Worker,
+    client: &'i mut C,
+}
+
+impl<C: Client> Kernel for Iteration<'_, C> {
+    type Output = Result<(), Error>;
+
+    #[inline(always)]
+    fn run(self) -> Result<(), Error> {
+        match self.job.form {
+            Form::InPlace => self.in_place(),
+            Form::Batch => self.batch(),
+        }
+    }
+}
+
+impl<C: Client> Iteration<'_, C> {
+    /// Steps user and item of each rating.
+    #[inline(always)]
+    fn in_place(self) -> Result<(), Error> {
+        let Self { job, items, number, worker, client } = self;
+        let (descend, sums) = (Descend::new(job.config), &mut Default::default());
+        let mut cx: Context<'_, Mf> = Context { worker: sums, global: &(), iteration: number, seed: 0 };
+        let Worker { ratings, first_user, users, squares, item: row, delta, .. } = worker;
+        let width = users.width();
+        for part in crew::parts(ratings.len(), CLOCKS as usize, |at| at as u64) {
+            for &(user, item, rating) in &ratings[part] {
+                let (own, item) = (user as usize - *first_user, item as usize);
+                client.read(items.factors, item, row)?;
+                delta.copy_from_slice(row);
+                let (factor, of_item) = row.split_at_mut(width);
+                descend.exchange(
+                    UpdateView { sync: users.row_mut(own), mirror: &mut squares[own] },
+                    UpdateView::<in_place::Item> { sync: factor, mirror: &mut of_item[0] },
+                    &mut { rating },
+                    &mut cx,
+                );
+                delta.iter_mut().zip(&*row).for_each(|(delta, now)| *delta = now - *delta);
+                client.update(items.factors, item, delta)?;
+            }
+            client.clock()?;
+        }
+        Ok(())
+    }
+
+    /// Sums gradients in one clock, and steps users and items by them in another.
+    #[inline(always)]
+    fn batch(self) -> Result<(), Error> {
+        let Self { job: Job { config, .. }, items, number, worker, client } = self;
+        let Worker { ratings, first_user, users, gradients, squares, own_items, num_items, .. } = worker;
+        let (row, delta, gradient, width) = (&mut worker.item, &mut worker.delta, &mut worker.gradient, users.width());
+        gradients.items_mut().fill(0.0);
+        for &(user, item, rating) in &*ratings {
+            let (user, item) = (user as usize - *first_user, item as usize);
+            client.read(items.factors, item, row)?;
+            let factor = &row[..width];
+            let error = rating - dot(users.row(user), factor);
+            axpy(gradients.row_mut(user), error, factor);
+            axpy(gradients.row_mut(user), -config.lambda, users.row(user));
+            gradient.fill(0.0);
+            axpy(gradient, error, users.row(user));
+            axpy(gradient, -config.lambda, factor);
+            client.update(items.gradients, item, gradient)?;
+        }
+        client.clock()?;
+
+        let mut cx: Context<'_, MfBatch> =
+            Context { worker: &mut Default::default(), global: &(), iteration: number, seed: 0 };
+        let (step_user, step_item) = (Step::users(*config), Step::items(*config));
+        for (user, squares) in squares.iter_mut().enumerate() {
+            let view = MasterView { sync: users.row_mut(user), master: squares, delta: gradients.row(user) };
+            Apply::<_, batch::User>::apply(&step_user, view, &mut cx);
+        }
+        for item in (own_items.0..*num_items).step_by(own_items.1) {
+            client.read(items.gradients, item, gradient)?;
+            client.read(items.factors, item, row)?;
+            delta.copy_from_slice(row);
+            let (sync, squares) = row.split_at_mut(width);
+            let view = MasterView { sync, master: &mut squares[0], delta: &gradient[..] };
+            Apply::<_, batch::Item>::apply(&step_item, view, &mut cx);
+            delta.iter_mut().zip(&*row).for_each(|(delta, now)| *delta = now - *delta);
+            client.update(items.factors, item, delta)?;
+            gradient.iter_mut().for_each(|gradient| *gradient = -*gradient);
+            client.update(items.gradients, item, gradient)?;
+        }
+        client.clock()
+    }
+}
+
+/// A job on this system.
+pub struct Trainer<'j, S: Store> {
+    job: Job<'j>,
+    items: Items,
+    team: Team<S>,
+    workers: Vec<Worker>,
+    level: Level,
+}
+
+impl<'j, S: Store> Trainer<'j, S> {
+    pub fn new(job: &Job<'j>, run: &Run, mut store: S) -> Result<Self, Error> {
+        let Job { ratings, config, .. } = *job;
+        let width = row_width(config.row_dims());
+        let items = Items {
+            factors: store.table(ratings.num_right, width + 1),
+            gradients: store.table(ratings.num_right, width),
+        };
+        let (mut users, mut factors) =
+            (Rows::zeros(ratings.num_left, width), Rows::zeros(ratings.num_right, width + 1));
+        job.init(run.seed, |side, id, first| match side {
+            Side::Left => first(users.row_mut(id)),
+            Side::Right => first(&mut factors.row_mut(id)[..width]),
+        });
+        store.set(items.factors, 0, factors.items())?;
+        let workers = deal(job, run.workers, &users);
+        Ok(Self { job: *job, items, team: Team::new(store)?, workers, level: Level::detect() })
+    }
+}
+
+/// Deals users to workers, runs of them with about as many ratings, and the ratings with them.
+fn deal(job: &Job<'_>, num_workers: usize, users: &Rows<f32>) -> Vec<Worker> {
+    let Job { ratings, .. } = job;
+    let mut before = vec![0_u64; ratings.num_left + 1];
+    ratings.left.iter().for_each(|&user| before[user as usize + 1] += 1);
+    (0..ratings.num_left).for_each(|user| before[user + 1] += before[user]);
+    let parts = crew::parts(ratings.num_left, num_workers, |user| before[user]);
+    let of = |(number, part): (usize, &std::ops::Range<usize>)| {
+        let all = ratings.left.iter().zip(&ratings.right).zip(&ratings.data);
+        let own = all.filter(|((user, _), _)| part.contains(&(**user as usize)));
+        let mut rows = Rows::zeros(part.len(), users.width());
+        part.clone().for_each(|user| rows.row_mut(user - part.start).copy_from_slice(users.row(user)));
+        Worker {
+            ratings: own.map(|((&user, &item), &rating)| (user, item, rating)).collect(),
+            first_user: part.start,
+            gradients: Rows::zeros(if job.form == Form::Batch { part.len() } else { 0 }, users.width()),
+            users: rows,
+            squares: vec![0.0; part.len()],
+            own_items: (number, num_workers),
+            num_items: ratings.num_right,
+            item: vec![0.0; users.width() + 1],
+            delta: vec![0.0; users.width() + 1],
+            gradient: vec![0.0; users.width()],
+        }
+    };
+    parts.iter().enumerate().map(of).collect()
+}
+
+impl<S: Store> job::Trainer for Trainer<'_, S> {
+    fn iterate(&mut self, number: u64) -> Result<Cost, Error> {
+        let Self { job, items, team, workers, level } = self;
+        let items = *items;
+        let clocks = if job.form == Form::Batch { 2 } else { CLOCKS };
+        team.iterate(workers, clocks, |worker, client| level.run(Iteration { job, items, number, worker, client }))
+    }
+
+    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+        let items = self.team.store.all(self.items.factors, self.job.ratings.num_right, self.team.clocks)?;
+        let owner: Vec<usize> = self.workers.iter().map(|worker| worker.first_user + worker.users.len()).collect();
+        let user = |user: usize| {
+            let worker = &self.workers[owner.partition_point(|&end| end <= user)];
+            worker.users.row(user - worker.first_user)
+        };
+        let width = items.width() - 1;
+        Ok(self.job.measure(user, |item| &items.row(item)[..width]))
+    }
+
+    fn finish(&self) -> Finish {
+        let usage = self.team.store.usage();
+        let of = |worker: &Worker| {
+            worker.users.bytes()
+                + worker.gradients.bytes()
+                + (12 * worker.ratings.len() + 4 * worker.squares.len()) as u64
+        };
+        let memory_bytes = usage.memory_bytes + self.workers.iter().map(of).sum::<u64>();
+        Finish { staleness: usage.staleness, memory_bytes }
+    }
+}

@@ -1,0 +1,218 @@
+//! A parameter server as an application of Petuum 0.93 met it, written as simply as that was: rows in hash maps at the server
+//! and in the process's cache, changes in a map of columns for each row, and the age of a row looked at for each access.
+//!
+//! Threads of the process share cache and log. A row that is too old is fetched; when the slowest worker ends a clock, the log goes to the
+//! server. It shows what its papers' comparisons measured, and is never to be reported alone. Nothing goes over a network: bytes are counted
+//! as if it did, 8 a row and 8 an element for changes, 16 a row for rows.
+
+mod table;
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::Error;
+use crate::rows::Rows;
+use crate::server::{Table, Tables};
+use crate::store::{Client, Number, Store, Usage};
+use table::{Erased, NaiveTable};
+
+/// Locks what no panic of another thread can leave half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What all workers share.
+struct Shared {
+    tables: Vec<Box<dyn Erased>>,
+    /// Clocks that each worker has ended.
+    ended: Mutex<Vec<u64>>,
+    advanced: Condvar,
+    slack: u64,
+    /// Nanoseconds that workers waited.
+    waited: AtomicU64,
+}
+
+/// The server and the process's cache.
+pub struct Naive {
+    handles: Tables,
+    tables: Vec<Box<dyn Erased>>,
+    shared: Option<Arc<Shared>>,
+    workers: usize,
+    slack: u64,
+}
+
+impl Naive {
+    /// Makes a server without tables for so many workers.
+    #[must_use]
+    pub fn new(workers: usize, slack: u64) -> Self {
+        Self { handles: Tables::new(), tables: Vec::new(), shared: None, workers, slack }
+    }
+}
+
+impl Store for Naive {
+    type Client = Access;
+
+    fn table<T: Number>(&mut self, _rows: usize, row_len: usize) -> Table<T> {
+        self.tables.push(Box::new(NaiveTable::<T>::new(row_len)));
+        self.handles.add(row_len)
+    }
+
+    fn set<T: Number>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error> {
+        let rows = values.chunks_exact(table.row_len()).enumerate();
+        let of = find(&self.tables, table)?;
+        rows.for_each(|(at, values)| of.set(first + at, values));
+        Ok(())
+    }
+
+    fn all<T: Number>(&self, table: Table<T>, rows: usize, _clocks: u64) -> Result<Rows<T>, Error> {
+        let tables = self.shared.as_ref().map_or(&self.tables, |shared| &shared.tables);
+        Ok(find(tables, table)?.all(rows))
+    }
+
+    fn clients(&mut self) -> Result<Vec<Access>, Error> {
+        let shared = Arc::new(Shared {
+            tables: std::mem::take(&mut self.tables),
+            ended: Mutex::new(vec![0; self.workers]),
+            advanced: Condvar::new(),
+            slack: self.slack,
+            waited: AtomicU64::new(0),
+        });
+        self.shared = Some(Arc::clone(&shared));
+        let access = |worker| Access { shared: Arc::clone(&shared), worker, clock: 1 };
+        Ok((0..self.workers).map(access).collect())
+    }
+
+    fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        let waited = self.shared.as_ref().map_or(0, |shared| shared.waited.load(Ordering::Relaxed));
+        usage.wait_seconds = Duration::from_nanos(waited).as_secs_f64();
+        for table in self.shared.iter().flat_map(|shared| &shared.tables) {
+            let of = table.usage();
+            usage.sent_bytes += of.sent_bytes;
+            usage.messages += of.messages;
+            usage.memory_bytes += of.memory_bytes;
+            for (age, reads) in of.staleness {
+                *usage.staleness.entry(age).or_insert(0) += reads;
+            }
+        }
+        usage
+    }
+}
+
+fn find<T: Number>(tables: &[Box<dyn Erased>], table: Table<T>) -> Result<&NaiveTable<T>, Error> {
+    let found = tables.get(table.number() as usize).and_then(|table| (&**table as &dyn Any).downcast_ref());
+    found.ok_or(Error::UnknownTable { table: table.number(), tables: tables.len() })
+}
+
+/// One worker's access.
+pub struct Access {
+    shared: Arc<Shared>,
+    worker: usize,
+    clock: u64,
+}
+
+impl Access {
+    /// Waits until all workers have ended so many clocks; returns how many they have.
+    fn wait(&mut self, clocks: u64) -> u64 {
+        let begin = Instant::now();
+        let mut ended = lock(&self.shared.ended);
+        let mut least = slowest(&ended);
+        while least < clocks {
+            ended = self.shared.advanced.wait(ended).unwrap_or_else(PoisonError::into_inner);
+            least = slowest(&ended);
+        }
+        drop(ended);
+        self.shared.waited.fetch_add(begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        least
+    }
+}
+
+fn slowest(ended: &[u64]) -> u64 {
+    ended.iter().copied().min().unwrap_or(0)
+}
+
+impl Client for Access {
+    fn read<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
+        let shared = Arc::clone(&self.shared);
+        let table = find(&shared.tables, table)?;
+        let needed = (self.clock - 1).saturating_sub(shared.slack);
+        while !table.read_cached(row, needed, self.clock, into) {
+            let now = self.wait(needed);
+            table.fetch(row, now);
+        }
+        Ok(())
+    }
+
+    fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error> {
+        find(&self.shared.tables, table)?.update(row, by);
+        Ok(())
+    }
+
+    fn clock(&mut self) -> Result<(), Error> {
+        let mut ended = lock(&self.shared.ended);
+        let before = slowest(&ended);
+        ended[self.worker] = self.clock;
+        if slowest(&ended) > before {
+            self.shared.tables.iter().for_each(|table| table.flush());
+            self.shared.advanced.notify_all();
+        }
+        self.clock += 1;
+        Ok(())
+    }
+}
+
+/// How often each age was read.
+type Staleness = BTreeMap<i64, u64>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_changes_are_read_at_once_and_those_of_others_after_the_clock() {
+        let mut naive = Naive::new(2, 1);
+        let table = naive.table::<f64>(4, 2);
+        let [mut a, mut b] = <[Access; 2]>::try_from(naive.clients().unwrap()).ok().unwrap();
+        let mut row = [0.0; 2];
+        a.update(table, 3, &[1.0, 2.0]).unwrap();
+        a.read(table, 3, &mut row).unwrap();
+        assert_eq!(row, [1.0, 2.0]);
+        a.clock().unwrap();
+        b.update(table, 3, &[10.0, 0.0]).unwrap();
+        b.clock().unwrap();
+        b.clock().unwrap();
+        b.read(table, 3, &mut row).unwrap();
+        assert_eq!(row, [11.0, 2.0]);
+        let other = Tables::new().add::<f32>(2);
+        assert!(a.read(other, 3, &mut [0.0; 2]).is_err());
+        assert!(naive.usage().messages > 0);
+    }
+
+    #[test]
+    fn no_change_of_many_workers_is_lost() {
+        for slack in [0, 2] {
+            let mut naive = Naive::new(8, slack);
+            let table = naive.table::<i64>(3, 1);
+            let clients = naive.clients().unwrap();
+            std::thread::scope(|scope| {
+                for mut client in clients {
+                    scope.spawn(move || {
+                        let mut row = [0];
+                        for clock in 1..=50 {
+                            client.read(table, clock % 3, &mut row).unwrap();
+                            client.update(table, clock % 3, &[1_i64]).unwrap();
+                            client.clock().unwrap();
+                        }
+                    });
+                }
+            });
+            let total = naive.all(table, 3, 50).unwrap().items().iter().sum::<i64>();
+            assert_eq!(total, 400);
+            let least = naive.usage().staleness.keys().min().copied().unwrap();
+            assert!(least >= -1 - slack as i64, "{least}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! A table: the server's rows, the process's cache of them, and its log of changes.
+
+use std::any::Any;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+
+use super::{Staleness, lock};
+use crate::rows::Rows;
+use crate::store::{Number, Usage};
+
+/// Locks that rows are spread over.
+const STRIPES: usize = 64;
+
+/// A row in the cache, and the clocks whose changes it has of all workers.
+struct Cached<T> {
+    clock: u64,
+    values: Vec<T>,
+}
+
+/// A row's changes: each column has a cell of its own.
+type Changes<T> = BTreeMap<i32, Box<T>>;
+
+struct Stripe<T> {
+    server: HashMap<usize, Vec<T>>,
+    cache: HashMap<usize, Cached<T>>,
+    log: HashMap<usize, Changes<T>>,
+    staleness: Staleness,
+    sent_bytes: u64,
+    messages: u64,
+}
+
+/// A table of any rows.
+pub(super) trait Erased: Any + Send + Sync {
+    /// Brings the log to the server.
+    fn flush(&self);
+    /// Tells what it used.
+    fn usage(&self) -> Usage;
+}
+
+pub(super) struct NaiveTable<T> {
+    row_len: usize,
+    stripes: Vec<Mutex<Stripe<T>>>,
+}
+
+impl<T: Number> NaiveTable<T> {
+    pub fn new(row_len: usize) -> Self {
+        let stripe = || Stripe {
+            server: HashMap::new(),
+            cache: HashMap::new(),
+            log: HashMap::new(),
+            staleness: Staleness::new(),
+            sent_bytes: 0,
+            messages: 0,
+        };
+        Self { row_len, stripes: (0..STRIPES).map(|_| Mutex::new(stripe())).collect() }
+    }
+
+    /// Sets a row at the server.
+    pub fn set(&self, row: usize, values: &[T]) {
+        lock(&self.stripes[row % STRIPES]).server.insert(row, values.to_vec());
+    }
+
+    /// Returns the server's rows.
+    pub fn all(&self, rows: usize) -> Rows<T> {
+        let mut rows = Rows::zeros(rows, self.row_len);
+        for stripe in &self.stripes {
+            for (&row, values) in &lock(stripe).server {
+                rows.row_mut(row).copy_from_slice(values);
+            }
+        }
+        rows
+    }
+
+    /// Reads a row if it is cached and has the changes of so many clocks.
+    pub fn read_cached(&self, row: usize, needed: u64, clock: u64, into: &mut [T]) -> bool {
+        let stripe = &mut *lock(&self.stripes[row % STRIPES]);
+        match stripe.cache.get(&row).filter(|cached| cached.clock >= needed) {
+            Some(cached) => {
+                into.copy_from_slice(&cached.values);
+                *stripe.staleness.entry(cached.clock as i64 - clock as i64).or_insert(0) += 1;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Fetches a row from the server, which has the changes of so many clocks, and adds what is in the log.
+    pub fn fetch(&self, row: usize, clock: u64) {
+        let stripe = &mut *lock(&self.stripes[row % STRIPES]);
+        let mut values = stripe.server.get(&row).cloned().unwrap_or_else(|| vec![T::default(); self.row_len]);
+        for (&column, change) in stripe.log.get(&row).into_iter().flatten() {
+            values[column as usize] += **change;
+        }
+        stripe.sent_bytes += (16 + 16 + self.row_len * size_of::<T>()) as u64;
+        stripe.messages += 2;
+        stripe.cache.insert(row, Cached { clock, values });
+    }
+
+    /// Adds to a row, in the log and in the cache.
+    pub fn update(&self, row: usize, by: &[T]) {
+        let stripe = &mut *lock(&self.stripes[row % STRIPES]);
+        let changes = stripe.log.entry(row).or_default();
+        for (column, &by) in by.iter().enumerate() {
+            **changes.entry(column as i32).or_default() += by;
+        }
+        if let Some(cached) = stripe.cache.get_mut(&row) {
+            cached.values.iter_mut().zip(by).for_each(|(value, &by)| *value += by);
+        }
+    }
+}
+
+impl<T: Number> Erased for NaiveTable<T> {
+    fn flush(&self) {
+        for stripe in &self.stripes {
+            let stripe = &mut *lock(stripe);
+            for (row, changes) in stripe.log.drain() {
+                stripe.sent_bytes += (8 + 8 * changes.len()) as u64;
+                let values = stripe.server.entry(row).or_insert_with(|| vec![T::default(); self.row_len]);
+                changes.into_iter().for_each(|(column, change)| values[column as usize] += *change);
+            }
+            stripe.messages += 1;
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        for stripe in &self.stripes {
+            let stripe = lock(stripe);
+            let row = self.row_len * size_of::<T>() + 48;
+            usage.sent_bytes += stripe.sent_bytes;
+            usage.messages += stripe.messages;
+            usage.memory_bytes += ((stripe.server.len() + stripe.cache.len()) * row) as u64;
+            for (&age, &reads) in &stripe.staleness {
+                *usage.staleness.entry(age).or_insert(0) += reads;
+            }
+        }
+        usage
+    }
+}

@@ -1,0 +1,226 @@
+//! The process cache and operation log for any rows: a hash map in shards, each with a lock.
+
+use std::sync::Mutex;
+
+use rustc_hash::FxHashMap;
+
+use super::key::Key;
+use super::links::Links;
+use super::locks::{lock, lock_counted};
+use crate::server::element::Kind;
+use crate::server::statistics::Statistics;
+
+/// Shards of the hash map: enough that threads seldom meet by chance.
+const SHARDS: usize = 128;
+
+/// What a look into the process cache found.
+pub(super) enum Found {
+    /// The values were copied; of this version.
+    Row(u32),
+    /// Not there or too old.
+    Absent {
+        /// Nobody has requested it: the caller is to do so.
+        request: bool,
+    },
+}
+
+/// What a read asks for: a version of at least `needed`, in a clock.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) needed: u32,
+    pub(super) clock: u32,
+}
+
+impl Wanted {
+    pub(super) fn new(clock: u32, slack: u32) -> Self {
+        Self { needed: clock.saturating_sub(slack), clock }
+    }
+}
+
+/// A row as this process knows it.
+#[derive(Debug)]
+struct Row {
+    server: u32,
+    /// What the server sent last and the updates of this process after it; empty until something arrived.
+    values: Box<[u64]>,
+    /// All updates of clocks before this one are in `values`.
+    version: u32,
+    /// A version that is requested and has not arrived.
+    requested: Option<u32>,
+    /// The clock in which it was last read.
+    used: u32,
+    /// Updates of this process by clock, which the last received values may not contain.
+    logs: Vec<(u32, Box<[u64]>)>,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    rows: FxHashMap<Key, Row>,
+    /// Rows with updates of a clock that is not sent yet.
+    unsent: Vec<(u32, Key)>,
+}
+
+impl Shard {
+    fn row(&mut self, key: Key, links: &Links) -> &mut Row {
+        self.rows.entry(key).or_insert_with(|| Row {
+            server: links.server(key),
+            values: Box::default(),
+            version: 0,
+            requested: None,
+            used: 0,
+            logs: Vec::new(),
+        })
+    }
+}
+
+/// Rows by key.
+#[derive(Debug)]
+pub(super) struct DynamicCache {
+    shards: Box<[Mutex<Shard>]>,
+}
+
+impl DynamicCache {
+    pub(super) fn new() -> Self {
+        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+    }
+
+    fn shard(&self, key: Key) -> &Mutex<Shard> {
+        &self.shards[key.spread() % SHARDS]
+    }
+
+    /// Copies a row to `out` if it is fresh enough.
+    pub(super) fn read(
+        &self,
+        key: Key,
+        wanted: Wanted,
+        links: &Links,
+        out: &mut [u8],
+        counters: &mut Statistics,
+    ) -> Found {
+        let mut shard = lock_counted(self.shard(key), counters);
+        let row = shard.row(key, links);
+        row.used = wanted.clock;
+        match row.version(links) {
+            Some(version) if version >= wanted.needed => {
+                out.copy_from_slice(&bytemuck::cast_slice(&row.values)[..out.len()]);
+                Found::Row(version)
+            }
+            _ => Found::Absent { request: row.request(wanted.needed, wanted.needed, links) },
+        }
+    }
+
+    /// Notes that a row is about to be requested; `false` if it need not be. With `freshest`, a row that is fresh enough but
+    /// not of the newest version is requested too.
+    pub(super) fn wants(&self, key: Key, wanted: Wanted, freshest: bool, links: &Links) -> bool {
+        let mut shard = lock(self.shard(key));
+        let row = shard.row(key, links);
+        row.used = wanted.clock;
+        row.request(wanted.needed, if freshest { wanted.clock } else { wanted.needed }, links)
+    }
+
+    /// Returns the rows that were used in the clock before and are to be requested again.
+    pub(super) fn prefetch(&self, wanted: Wanted, freshest: bool, links: &Links) -> Vec<Key> {
+        let target = if freshest { wanted.clock } else { wanted.needed };
+        let mut keys = Vec::new();
+        for shard in &self.shards {
+            for (&key, row) in &mut lock(shard).rows {
+                let recent = row.used + 1 >= wanted.clock && !row.values.is_empty();
+                if recent && row.request(wanted.needed, target, links) {
+                    keys.push(key);
+                }
+            }
+        }
+        keys
+    }
+
+    /// Applies an update of a clock to the cached values and logs it.
+    pub(super) fn update(
+        &self,
+        key: Key,
+        clock: u32,
+        kind: &Kind,
+        delta: &[u8],
+        links: &Links,
+        counters: &mut Statistics,
+    ) {
+        let mut shard = lock_counted(self.shard(key), counters);
+        let row = shard.row(key, links);
+        if !row.values.is_empty() {
+            kind.merge(bytes_mut(&mut row.values, kind), delta);
+        }
+        // The newest clock is usually the last.
+        if let Some((_, log)) = row.logs.iter_mut().rev().find(|log| log.0 == clock) {
+            kind.merge(bytes_mut(log, kind), delta);
+            return;
+        }
+        let confirmed = links.confirmed(row.server);
+        row.logs.retain(|&(logged, _)| logged >= confirmed);
+        let mut log: Box<[u64]> = (&*kind.identity).into();
+        kind.merge(bytes_mut(&mut log, kind), delta);
+        row.logs.push((clock, log));
+        shard.unsent.push((clock, key));
+    }
+
+    /// Takes in what a server sent: `version` as in the cache; it contains this process's updates of clocks before `clock`.
+    pub(super) fn receive(&self, key: Key, kind: &Kind, values: &[u8], version: u32, clock: u32, links: &Links) {
+        let mut shard = lock(self.shard(key));
+        let row = shard.row(key, links);
+        if row.values.is_empty() {
+            row.values = (&*kind.identity).into();
+        }
+        bytes_mut(&mut row.values, kind).copy_from_slice(values);
+        row.logs.retain(|&(logged, _)| logged >= clock);
+        for (_, delta) in &row.logs {
+            let delta: &[u8] = bytemuck::cast_slice(delta);
+            kind.merge(bytes_mut(&mut row.values, kind), &delta[..kind.row_bytes]);
+        }
+        row.version = version;
+        row.requested = row.requested.filter(|&requested| requested > version);
+    }
+
+    /// Calls `send` with server and update of each row that has updates of clocks up to `clock` which have not been sent.
+    /// They stay in the log until the server has confirmed them.
+    pub(super) fn flush(&self, clock: u32, mut send: impl FnMut(u32, Key, &[u8])) {
+        for shard in &self.shards {
+            let mut shard = lock(shard);
+            let Shard { rows, unsent } = &mut *shard;
+            unsent.retain(|&(logged, key)| {
+                if logged > clock {
+                    return true;
+                }
+                if let Some(row) = rows.get(&key) {
+                    let logs = row.logs.iter().filter(|log| log.0 == logged);
+                    logs.for_each(|log| send(row.server, key, bytemuck::cast_slice(&log.1)));
+                }
+                false
+            });
+        }
+    }
+
+    /// Forgets a row, whose updates have been applied by its server.
+    pub(super) fn forget(&self, key: Key) {
+        lock(self.shard(key)).rows.remove(&key);
+    }
+}
+
+impl Row {
+    /// Returns the version of its values, if there are any.
+    fn version(&self, links: &Links) -> Option<u32> {
+        (!self.values.is_empty()).then(|| self.version.max(links.pushed(self.server)))
+    }
+
+    /// Whether to request version `needed`, because the cached one is older than `target` and none is on its way.
+    fn request(&mut self, needed: u32, target: u32, links: &Links) -> bool {
+        let comes = links.pushes() && (self.requested.is_some() || !self.values.is_empty());
+        let current = self.version(links).is_some_and(|version| version >= target);
+        if comes || current || self.requested.is_some_and(|requested| requested >= needed) {
+            return false;
+        }
+        self.requested = Some(needed);
+        true
+    }
+}
+
+fn bytes_mut<'a>(words: &'a mut [u64], kind: &Kind) -> &'a mut [u8] {
+    &mut bytemuck::cast_slice_mut(words)[..kind.row_bytes]
+}

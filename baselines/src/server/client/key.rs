@@ -1,0 +1,24 @@
+//! A row of a table, as one number.
+
+/// Table and row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Key(u64);
+
+impl Key {
+    pub(super) fn new(table: u32, row: u32) -> Self {
+        Self(u64::from(table) << 32 | u64::from(row))
+    }
+
+    pub(super) fn table(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    pub(super) fn row(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Returns a number whose low bits depend on all bits of the key.
+    pub(super) fn spread(self) -> usize {
+        (self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
+    }
+}

@@ -1,0 +1,280 @@
+//! The client library: one [`Client`] in each process, and one [`Worker`] for each of its threads.
+
+mod block;
+mod dynamic;
+mod fixed;
+mod gather;
+mod index;
+mod key;
+mod links;
+mod locks;
+mod numa;
+mod receive;
+mod shared;
+mod signal;
+mod specialize;
+mod thread_cache;
+mod worker;
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedReadHalf;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::element::{Element, Table, Tables};
+use super::frame::{CHUNK_BYTES, Frame, Verb};
+use super::link::{Counters, heartbeat, write_frames};
+use super::options::Options;
+use super::statistics::Statistics;
+use super::tablet::runtime;
+use crate::Error;
+use key::Key;
+use links::{Link, Links};
+use locks::lock;
+use shared::Shared;
+
+pub use gather::Gather;
+pub use worker::Worker;
+
+/// How long a client waits for servers that have not started yet.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the last messages may take.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// A process's connection to the tablet servers, and its process cache.
+///
+/// Drop it after its workers. Not to be dropped, or called, in an asynchronous context.
+#[derive(Debug)]
+pub struct Client {
+    shared: Arc<Shared>,
+    workers: Mutex<Vec<Option<Worker>>>,
+    writers: Vec<JoinHandle<()>>,
+    runtime: Option<Runtime>,
+}
+
+/// The rows of a table that exist, in ascending order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableRows<T> {
+    /// Their numbers.
+    pub rows: Vec<u32>,
+    /// Their values, one row after the other.
+    pub values: Vec<T>,
+}
+
+/// A connection that a server has welcomed.
+struct Welcomed {
+    link: Link,
+    reader: OwnedReadHalf,
+    writer: JoinHandle<()>,
+    clock: u32,
+    placed: Vec<Frame>,
+}
+
+impl Client {
+    /// Connects to all tablet servers, in the order of their numbers, and waits a few seconds for those that have not
+    /// started.
+    ///
+    /// # Errors
+    /// If a server is not there, or refuses: it has other tables, another version or another number of clients, or this
+    /// client's number is taken.
+    pub fn connect<A: ToSocketAddrs>(servers: &[A], tables: &Tables, options: Options) -> Result<Self, Error> {
+        if options.threads == 0 || servers.is_empty() || options.own_server >= servers.len() {
+            return Err(Error::Options(format!(
+                "{} threads and {} servers, of which {} is the own one; there is at least one of each",
+                options.threads,
+                servers.len(),
+                options.own_server
+            )));
+        }
+        if options.max_frame_bytes < 2 * CHUNK_BYTES {
+            return Err(Error::Options(format!("frames need at least {} bytes", 2 * CHUNK_BYTES)));
+        }
+        let mut addresses = Vec::new();
+        for server in servers {
+            let resolved = server.to_socket_addrs().map_err(Error::io("the address of a tablet server"))?.next();
+            addresses.push(resolved.ok_or_else(|| Error::Options("a server's name has no address".into()))?);
+        }
+        let runtime = runtime("parameter-client")?;
+        let mut welcomed = Vec::new();
+        for &address in &addresses {
+            welcomed.push(runtime.block_on(join(address, tables, &options))?);
+        }
+        let clock = welcomed[0].clock;
+        if let Some(other) = welcomed.iter().position(|server| server.clock != clock) {
+            return Err(Error::Options(format!(
+                "server 0 is at clock {clock} and server {other} at {}; resume all from one clock",
+                welcomed[other].clock
+            )));
+        }
+        let (mut links, mut readers, mut writers) = (Vec::new(), Vec::new(), Vec::new());
+        let mut placed = Vec::new();
+        for server in welcomed {
+            links.push(server.link);
+            readers.push(server.reader);
+            writers.push(server.writer);
+            placed.extend(server.placed);
+        }
+        let threads = options.threads;
+        let links = Links::new(links, options.push);
+        for frame in &placed {
+            links.place(frame);
+        }
+        let shared = Arc::new(Shared::new(options, tables.clone(), links, clock));
+        for (server, reader) in readers.into_iter().enumerate() {
+            runtime.spawn(receive::receive(shared.clone(), server, reader));
+        }
+        let workers = (0..threads).map(|thread| Some(Worker::new(shared.clone(), thread, clock))).collect();
+        Ok(Self { shared, workers: Mutex::new(workers), writers, runtime: Some(runtime) })
+    }
+
+    /// Returns the worker of a thread, once. A worker that is not taken leaves the run with the client.
+    ///
+    /// # Errors
+    /// If there is no such thread, or its worker was taken.
+    pub fn worker(&self, thread: usize) -> Result<Worker, Error> {
+        let taken = lock(&self.workers).get_mut(thread).and_then(Option::take);
+        let threads = self.shared.options.threads;
+        taken
+            .ok_or_else(|| Error::Options(format!("the worker of thread {thread} of {threads} is taken, or not there")))
+    }
+
+    /// Returns the workers that have not been taken, in the order of threads.
+    pub fn workers(&self) -> Vec<Worker> {
+        lock(&self.workers).iter_mut().filter_map(Option::take).collect()
+    }
+
+    /// Sets rows to values, before training; `values` has one row after the other. This process's reads see them from now
+    /// on, other processes' after a [`Client::barrier`].
+    ///
+    /// # Errors
+    /// If the table is not of this job or there are not as many values as the rows have.
+    pub fn store<T: Element>(&self, table: Table<T>, rows: &[u32], values: &[T]) -> Result<(), Error> {
+        self.shared.check()?;
+        let kind = self.shared.tables.check(table)?;
+        if rows.len() * kind.row_len != values.len() {
+            let (row_len, rows, found) = (kind.row_len, rows.len(), values.len());
+            return Err(Error::RowLength { table: table.number(), row_len, rows, found });
+        }
+        let mut batches = self.shared.links.batches(Verb::Store, &self.shared.tables);
+        for (&row, value) in rows.iter().zip(values.chunks_exact(kind.row_len)) {
+            let key = Key::new(table.number(), row);
+            batches.push(self.shared.links.server(key), key, bytemuck::cast_slice(value));
+        }
+        batches.finish();
+        Ok(())
+    }
+
+    /// Waits until all client processes have called this; the servers have then taken in all that was sent before.
+    ///
+    /// # Errors
+    /// If the run has ended.
+    pub fn barrier(&self) -> Result<(), Error> {
+        self.shared.ask(|| Frame::new(Verb::Barrier)).map(|_| ())
+    }
+
+    /// Returns the rows of a table with all updates of clocks before `version`; waits until these are there.
+    ///
+    /// # Errors
+    /// If the table is not of this job or the run has ended.
+    pub fn read_table<T: Element>(&self, table: Table<T>, version: u32) -> Result<TableRows<T>, Error> {
+        let kind = self.shared.tables.check(table)?;
+        let ask = || Frame::new(Verb::Dump).set(|header| (header.table, header.version) = (table.number(), version));
+        let frames = self.shared.ask(ask)?;
+        let rows = frames.iter().flat_map(|frame| frame.rows().iter().zip(frame.data().chunks_exact(kind.row_bytes)));
+        let mut rows: Vec<(u32, &[u8])> = rows.map(|(&row, value)| (row, value)).collect();
+        rows.sort_unstable_by_key(|row| row.0);
+        let values = rows.iter().flat_map(|row| bytemuck::cast_slice::<u8, T>(row.1)).copied().collect();
+        Ok(TableRows { rows: rows.iter().map(|row| row.0).collect(), values })
+    }
+
+    /// Tells what NUMA placement can do on this machine.
+    pub fn numa_nodes() -> String {
+        match numa::nodes().len() {
+            0 | 1 => "one NUMA node: not measurable".to_owned(),
+            nodes => format!("{nodes} NUMA nodes, threads are bound to them in turn"),
+        }
+    }
+
+    /// Returns what this process has counted; a worker's counts are added when it ends a clock.
+    pub fn statistics(&self) -> Statistics {
+        let mut sum = lock(&self.shared.statistics).clone();
+        for (server, link) in self.shared.links.iter().enumerate() {
+            let counters = &link.counters;
+            let (sent, received) =
+                (counters.sent_bytes.load(Ordering::Relaxed), counters.received_bytes.load(Ordering::Relaxed));
+            sum.sent_bytes += sent;
+            sum.received_bytes += received;
+            sum.sent_messages += counters.sent_messages.load(Ordering::Relaxed);
+            sum.received_messages += counters.received_messages.load(Ordering::Relaxed);
+            if server == self.shared.options.own_server {
+                sum.own_server_bytes += sent + received;
+            }
+        }
+        sum
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // Workers that were not taken leave here, so that nobody waits for them.
+        lock(&self.workers).clear();
+        for link in self.shared.links.iter() {
+            lock(&link.outbox).take();
+        }
+        let Some(runtime) = self.runtime.take() else { return };
+        for writer in self.writers.drain(..) {
+            // What is not sent by then is lost: the server reads no more.
+            let _ = runtime.block_on(async { timeout(FAREWELL, writer).await });
+        }
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        self.shared.fail(Error::Options("the client is closed; drop workers before it".into()));
+    }
+}
+
+/// Connects to one server and says who this is.
+async fn join(address: SocketAddr, tables: &Tables, options: &Options) -> Result<Welcomed, Error> {
+    let begin = Instant::now();
+    let stream = loop {
+        match TcpStream::connect(address).await {
+            Ok(stream) => break stream,
+            Err(_) if begin.elapsed() < CONNECT_PATIENCE => sleep(Duration::from_millis(50)).await,
+            Err(error) => return Err(Error::io(format!("tablet server {address}"))(error)),
+        }
+    };
+    stream.set_nodelay(true).map_err(Error::io(address))?;
+    let (mut reader, writer) = stream.into_split();
+    let counters = Arc::new(Counters::default());
+    let (outbox, frames) = mpsc::unbounded_channel();
+    let writer = tokio::spawn(write_frames(writer, frames, counters.clone()));
+    tokio::spawn(heartbeat(outbox.downgrade()));
+    let hello = Frame::with_rows(Verb::Hello, tables.len() as u32, &[], tables.descriptions().as_bytes());
+    let hello = hello.set(|header| {
+        (header.clock, header.first) = (options.client as u32, options.clients as u32);
+        header.version = options.own_server as u32;
+    });
+    // A connection that closes is noticed by reading from it.
+    let _ = outbox.send(hello);
+    let peer = format!("tablet server {address}");
+    let closed = || Error::Refused(format!("{peer} closed the connection"));
+    let mut placed = Vec::new();
+    let clock = loop {
+        let read = timeout(options.patience, Frame::read(&mut reader, &peer, options.max_frame_bytes));
+        let frame = read.await.map_err(|_| closed())??.ok_or_else(closed)?;
+        match frame.verb() {
+            Verb::Welcome => break frame.header().version,
+            Verb::Placed => placed.push(frame),
+            Verb::Refused => return Err(Error::Refused(frame.text())),
+            _ => {}
+        }
+    };
+    let (global, confirmed) = (AtomicU32::new(clock), AtomicU32::new(clock));
+    let link = Link { outbox: Mutex::new(Some(outbox)), counters, global, confirmed };
+    Ok(Welcomed { link, reader, writer, clock, placed })
+}

@@ -1,0 +1,261 @@
+//! What the worker threads of a process and its connections share: the process cache, the clocks, the connections.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::Instant;
+
+use super::dynamic::{DynamicCache, Found, Wanted};
+use super::gather::Recording;
+use super::key::Key;
+use super::links::Links;
+use super::locks::lock;
+use super::signal::Signal;
+use super::specialize::Specialized;
+use crate::Error;
+use crate::server::element::Tables;
+use crate::server::frame::{Frame, Verb};
+use crate::server::options::{Options, Prefetch};
+use crate::server::statistics::Statistics;
+use crate::server::tablet::LEFT;
+
+/// The clocks of the worker threads.
+#[derive(Debug)]
+pub(super) struct Progress {
+    clocks: Vec<u32>,
+    /// The first clock whose updates are not sent.
+    unsent: u32,
+    /// The newest clock that a thread is in.
+    newest: u32,
+}
+
+/// Answers to what one thread at a time asks of all servers.
+#[derive(Debug, Default)]
+pub(super) struct Replies {
+    /// Servers that have answered.
+    pub(super) servers: usize,
+    /// Rows of a table.
+    pub(super) dumped: Vec<Frame>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) options: Options,
+    pub(super) tables: Tables,
+    pub(super) links: Links,
+    pub(super) dynamic: DynamicCache,
+    /// Set once, when accesses were gathered.
+    pub(super) specialized: OnceLock<Specialized>,
+    /// Recordings of the threads that have ended gathering.
+    pub(super) recordings: Mutex<Vec<Option<Recording>>>,
+    progress: Mutex<Progress>,
+    /// 1 + the newest clock whose rows were prefetched.
+    prefetched: AtomicU32,
+    pub(super) signal: Signal,
+    pub(super) replies: Mutex<Replies>,
+    /// Held by whoever asks all servers for something.
+    asking: Mutex<()>,
+    pub(super) statistics: Mutex<Statistics>,
+    failure: OnceLock<Error>,
+}
+
+impl Shared {
+    pub(super) fn new(options: Options, tables: Tables, links: Links, clock: u32) -> Self {
+        let clocks = vec![clock; options.threads];
+        Self {
+            recordings: Mutex::new((0..options.threads).map(|_| None).collect()),
+            options,
+            tables,
+            links,
+            dynamic: DynamicCache::new(),
+            specialized: OnceLock::new(),
+            progress: Mutex::new(Progress { clocks, unsent: clock, newest: clock }),
+            prefetched: AtomicU32::new(0),
+            signal: Signal::default(),
+            replies: Mutex::default(),
+            asking: Mutex::default(),
+            statistics: Mutex::default(),
+            failure: OnceLock::new(),
+        }
+    }
+
+    /// Ends the run for all threads of this process; the first reason counts.
+    pub(super) fn fail(&self, error: Error) {
+        let _ = self.failure.set(error);
+        self.signal.notify();
+    }
+
+    /// Returns the reason if the run has ended.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.failure.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// Waits until `ready` returns something, which is asked again after each arrival.
+    pub(super) fn wait<T>(&self, mut ready: impl FnMut() -> Option<T>) -> Result<T, Error> {
+        loop {
+            let seen = self.signal.now();
+            if let Some(value) = ready() {
+                return Ok(value);
+            }
+            self.check()?;
+            self.signal.wait_past(seen);
+        }
+    }
+
+    /// Copies a row that is fresh enough from the process cache, and waits for it if it is not there; returns its version.
+    pub(super) fn read(
+        &self,
+        key: Key,
+        wanted: Wanted,
+        out: &mut [u8],
+        counters: &mut Statistics,
+    ) -> Result<u32, Error> {
+        if let Found::Row(version) = self.look(key, wanted, out, counters) {
+            counters.process_cache_hits += 1;
+            return Ok(version);
+        }
+        counters.misses += 1;
+        let begin = Instant::now();
+        let version = self.wait(|| match self.look(key, wanted, out, counters) {
+            Found::Row(version) => Some(version),
+            Found::Absent { .. } => None,
+        });
+        counters.wait += begin.elapsed();
+        version
+    }
+
+    /// Looks once; requests a row that is not there.
+    #[inline]
+    fn look(&self, key: Key, wanted: Wanted, out: &mut [u8], counters: &mut Statistics) -> Found {
+        let fixed = self.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
+        let known = fixed.and_then(|fixed| fixed.read(key, wanted, &self.links, out, counters));
+        let found = known.unwrap_or_else(|| {
+            counters.unreported += u64::from(fixed.is_some());
+            self.dynamic.read(key, wanted, &self.links, out, counters)
+        });
+        if let Found::Absent { request } = found {
+            if request {
+                self.links.request(&[key], wanted.needed);
+            }
+            // The first clock after gathering is not begun by a tick.
+            self.prefetch(wanted.clock);
+        }
+        found
+    }
+
+    /// Requests those of the rows that are not cached or too old, without waiting.
+    pub(super) fn refresh(&self, keys: impl Iterator<Item = Key>, wanted: Wanted, freshest: bool) {
+        let fixed = self.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
+        let wants = |key| fixed.and_then(|fixed| fixed.wants(key, wanted, freshest, &self.links));
+        let wants = |&key: &Key| wants(key).unwrap_or_else(|| self.dynamic.wants(key, wanted, freshest, &self.links));
+        self.links.request(&keys.filter(wants).collect::<Vec<_>>(), wanted.needed);
+    }
+
+    /// Applies an update of a clock to the process cache and logs it.
+    pub(super) fn update(&self, key: Key, clock: u32, delta: &[u8], counters: &mut Statistics) -> Result<(), Error> {
+        let fixed = self.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
+        if fixed.is_some_and(|fixed| fixed.update(key, clock, delta, &self.links, counters)) {
+            return Ok(());
+        }
+        counters.unreported += u64::from(fixed.is_some());
+        self.dynamic.update(key, clock, self.tables.kind(key.table())?, delta, &self.links, counters);
+        Ok(())
+    }
+
+    /// A thread ends a clock. The last of the process sends the process's updates of that clock.
+    pub(super) fn tick(&self, thread: usize) -> Result<(), Error> {
+        self.check()?;
+        let mut progress = lock(&self.progress);
+        progress.clocks[thread] += 1;
+        let clock = progress.clocks[thread];
+        self.send_ended(&mut progress);
+        progress.newest = progress.newest.max(clock);
+        drop(progress);
+        self.prefetch(clock);
+        Ok(())
+    }
+
+    /// A thread ends; when all have, the servers are told not to wait for this process.
+    pub(super) fn leave(&self, thread: usize) {
+        let mut progress = lock(&self.progress);
+        progress.clocks[thread] = LEFT;
+        self.send_ended(&mut progress);
+        if progress.clocks.iter().all(|&clock| clock == LEFT) {
+            self.flush(LEFT);
+            self.links.send_all(|| Frame::new(Verb::Leave));
+        }
+    }
+
+    /// Returns the clock that all threads are in.
+    pub(super) fn common_clock(&self) -> Result<u32, Error> {
+        let progress = lock(&self.progress);
+        if progress.clocks.iter().any(|&clock| clock != progress.newest) {
+            return Err(Error::Options("all threads gather the same clocks".into()));
+        }
+        Ok(progress.newest)
+    }
+
+    /// Sends the updates of clocks that all threads have ended. A thread that has left counts as ended.
+    fn send_ended(&self, progress: &mut Progress) {
+        let present = progress.clocks.iter().copied().filter(|&clock| clock != LEFT).min();
+        let ended = present.unwrap_or(progress.newest);
+        while progress.unsent < ended {
+            let clock = progress.unsent;
+            self.flush(clock);
+            self.links.send_all(|| Frame::new(Verb::Clock).set(|header| header.clock = clock));
+            progress.unsent += 1;
+        }
+    }
+
+    /// Sends the updates of clocks up to this one.
+    fn flush(&self, clock: u32) {
+        let mut batches = self.links.batches(Verb::Update, &self.tables);
+        let mut send = |server, key: Key, delta: &[u8]| {
+            if let Ok(kind) = self.tables.kind(key.table()) {
+                batches.push(server, key, &delta[..kind.row_bytes]);
+            }
+        };
+        if let Some(fixed) = self.specialized.get().and_then(|specialized| specialized.fixed.as_ref()) {
+            fixed.flush(clock, &self.links, &mut send);
+        }
+        self.dynamic.flush(clock, &mut send);
+        batches.finish();
+    }
+
+    /// Requests what will be read in a clock, when the first thread is in it.
+    fn prefetch(&self, clock: u32) {
+        let first = self.prefetched.load(Ordering::Relaxed) <= clock
+            && self.prefetched.fetch_max(clock + 1, Ordering::Relaxed) <= clock;
+        if !first || self.options.prefetch == Prefetch::Off {
+            return;
+        }
+        let wanted = Wanted::new(clock, self.options.slack);
+        let freshest = self.options.prefetch == Prefetch::Aggressive;
+        if let Some(specialized) = self.specialized.get() {
+            match &specialized.fixed {
+                Some(fixed) => fixed.prefetch(wanted, freshest, &self.links),
+                None => specialized.reads(clock).iter().for_each(|list| {
+                    self.refresh(list.iter().copied(), wanted, freshest);
+                }),
+            }
+        }
+        // Rows that nobody has reported are expected again after a clock in which they were read.
+        let keys = self.dynamic.prefetch(wanted, freshest, &self.links);
+        self.links.request(&keys, wanted.needed);
+    }
+
+    /// Has the rows of this clock prefetched again: what was requested before gathering ended is not kept.
+    pub(super) fn forget_prefetch(&self, clock: u32) {
+        self.prefetched.store(clock, Ordering::Relaxed);
+    }
+
+    /// Sends the same to all servers and waits until each has answered; returns the rows that came.
+    pub(super) fn ask(&self, frame: impl Fn() -> Frame) -> Result<Vec<Frame>, Error> {
+        let _turn = lock(&self.asking);
+        *lock(&self.replies) = Replies::default();
+        self.links.send_all(frame);
+        self.wait(|| {
+            let mut replies = lock(&self.replies);
+            (replies.servers == self.links.len()).then(|| std::mem::take(&mut replies.dumped))
+        })
+    }
+}

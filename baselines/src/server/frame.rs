@@ -1,0 +1,268 @@
+//! Messages: a fixed header, row numbers, and bytes of rows, as they lie in memory.
+//!
+//! A frame is one piece of aligned memory, so that received rows are merged where they arrived, and rows that lie
+//! contiguously are copied once on their way out. Numbers are little-endian.
+
+use std::io;
+
+use bytemuck::{Pod, Zeroable};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::Error;
+
+/// Version of the messages; both ends compare it in every frame.
+pub const PROTOCOL: u32 = 1;
+/// Largest frame that is accepted unless the options say otherwise.
+pub const MAX_FRAME_BYTES: usize = 64 << 20;
+/// Rows are sent in frames of about this size, so that the receiver can begin before all are sent.
+pub(super) const CHUNK_BYTES: usize = 256 << 10;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"MGps");
+const HEADER_BYTES: usize = size_of::<Header>();
+
+/// What a message says. C: from a client, S: from a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Verb {
+    /// C: which client this is and which tables it knows. `clock`: its number, `first`: how many clients.
+    Hello = 1,
+    /// S: the client takes part.
+    Welcome,
+    /// S: the reason why not, in words, or why the run ends.
+    Refused,
+    /// C: set these rows to these values.
+    Store,
+    /// C: return these rows when the global clock is at least `version`; `flags` 1: and push them from now on.
+    Read,
+    /// S: rows that contain all updates of clocks before `version`, and those of the receiver before `clock`.
+    Rows,
+    /// C: updates of this clock, which wait for the client's `Clock`.
+    Update,
+    /// C: the client has ended clock `clock`; apply its updates.
+    Clock,
+    /// S: the global clock is `version`, and all rows that were to be pushed have been.
+    Advanced,
+    /// C: no more clocks; nobody needs to wait for this client.
+    Leave,
+    /// C: return the whole table when the global clock is at least `version`.
+    Dump,
+    /// S: part of a table; `flags` 1: the last one.
+    Dumped,
+    /// C: tell when all clients have sent this; S: they have. All that was sent before it has been taken in.
+    Barrier,
+    /// Both: still there.
+    Heartbeat,
+    /// S: a client is lost. `first`: which, `clock`: its clock.
+    Lost,
+    /// C: how often this client accesses rows, as u32 in the data, for their placement. `flags` 1: the last one.
+    Access,
+    /// S: where rows are from now on, as u32 in the data. `flags` 1: the last one.
+    Placed,
+    /// S: values of rows that `first`, another server, is to store.
+    Moved,
+    /// C: appends rows to the list `flags` of the client's plan for a table.
+    Plan,
+    /// C: as `Read`, for all rows of list `flags`.
+    PlanRead,
+    /// S: as `Rows`, for rows `first..` of list `flags`.
+    PlanRows,
+    /// C: as `Update`, for rows `first..` of the list of updates.
+    PlanUpdate,
+}
+
+impl Verb {
+    const ALL: [Self; 22] = {
+        use Verb::*;
+        [
+            Hello, Welcome, Refused, Store, Read, Rows, Update, Clock, Advanced, Leave, Dump, Dumped, Barrier,
+            Heartbeat, Lost, Access, Placed, Moved, Plan, PlanRead, PlanRows, PlanUpdate,
+        ]
+    };
+}
+
+/// What every message begins with; a verb says what it uses.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Header {
+    magic: u32,
+    protocol: u32,
+    verb: u32,
+    /// Bytes after the header.
+    body_bytes: u32,
+    pub(super) table: u32,
+    pub(super) version: u32,
+    pub(super) clock: u32,
+    pub(super) first: u32,
+    /// Row numbers in the body.
+    num_rows: u32,
+    pub(super) flags: u32,
+}
+
+/// A message.
+#[derive(Debug, Clone)]
+pub(super) struct Frame {
+    /// The header, row numbers padded to 8 bytes, and the data padded to 8 bytes.
+    words: Vec<u64>,
+    verb: Verb,
+}
+
+impl Frame {
+    /// Makes a message without rows; fields of the header are set through [`Frame::header_mut`].
+    pub(super) fn new(verb: Verb) -> Self {
+        let mut frame = Self { words: vec![0; HEADER_BYTES / 8], verb };
+        *frame.header_mut() = Header { magic: MAGIC, protocol: PROTOCOL, verb: verb as u32, ..Header::zeroed() };
+        frame
+    }
+
+    /// Makes a message with row numbers and data.
+    pub(super) fn with_rows(verb: Verb, table: u32, rows: &[u32], data: &[u8]) -> Self {
+        let mut frame = Self::new(verb);
+        frame.header_mut().table = table;
+        frame.push_rows(rows);
+        frame.push_data(data.len()).copy_from_slice(data);
+        frame
+    }
+
+    fn push_rows(&mut self, rows: &[u32]) {
+        let begin = self.words.len();
+        self.words.resize(begin + rows.len().div_ceil(2), 0);
+        bytemuck::cast_slice_mut::<u64, u32>(&mut self.words[begin..])[..rows.len()].copy_from_slice(rows);
+        let header = self.header_mut();
+        header.num_rows = rows.len() as u32;
+        header.body_bytes = (rows.len().div_ceil(2) * 8) as u32;
+    }
+
+    /// Appends data of this many bytes and returns them, to be written. Called at most once, after the rows.
+    pub(super) fn push_data(&mut self, bytes: usize) -> &mut [u8] {
+        let begin = self.words.len();
+        self.words.resize(begin + bytes.div_ceil(8), 0);
+        self.header_mut().body_bytes += bytes as u32;
+        &mut bytemuck::cast_slice_mut(&mut self.words[begin..])[..bytes]
+    }
+
+    /// Sets fields of the header.
+    pub(super) fn set(mut self, change: impl FnOnce(&mut Header)) -> Self {
+        change(self.header_mut());
+        self
+    }
+
+    pub(super) fn verb(&self) -> Verb {
+        self.verb
+    }
+
+    pub(super) fn header(&self) -> &Header {
+        bytemuck::from_bytes(bytemuck::cast_slice(&self.words[..HEADER_BYTES / 8]))
+    }
+
+    pub(super) fn header_mut(&mut self) -> &mut Header {
+        bytemuck::from_bytes_mut(bytemuck::cast_slice_mut(&mut self.words[..HEADER_BYTES / 8]))
+    }
+
+    /// Returns the row numbers.
+    pub(super) fn rows(&self) -> &[u32] {
+        let rows = self.header().num_rows as usize;
+        &bytemuck::cast_slice(&self.words[HEADER_BYTES / 8..])[..rows]
+    }
+
+    /// Returns the data, aligned to 8 bytes.
+    pub(super) fn data(&self) -> &[u8] {
+        let ids = self.rows().len().div_ceil(2);
+        let bytes = self.header().body_bytes as usize - ids * 8;
+        &bytemuck::cast_slice(&self.words[HEADER_BYTES / 8 + ids..])[..bytes]
+    }
+
+    /// Returns the data as text.
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(self.data()).into_owned()
+    }
+
+    /// Returns how long it is on the wire.
+    pub(super) fn len_bytes(&self) -> usize {
+        HEADER_BYTES + self.header().body_bytes as usize
+    }
+
+    /// Writes it.
+    pub(super) async fn write(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        stream.write_all(self.bytes()).await
+    }
+
+    /// Returns it as it goes over the wire.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.len_bytes()]
+    }
+
+    /// Reads the next one; `None` at the end of the stream.
+    ///
+    /// # Errors
+    /// What is no message, of another version, or larger than `limit`.
+    pub(super) async fn read(
+        stream: &mut (impl AsyncRead + Unpin),
+        peer: &str,
+        limit: usize,
+    ) -> Result<Option<Self>, Error> {
+        let mut frame = Self { words: vec![0; HEADER_BYTES / 8], verb: Verb::Heartbeat };
+        match stream.read_exact(bytemuck::cast_slice_mut(&mut frame.words)).await {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(Error::io(peer)(error)),
+        }
+        let header = *frame.header();
+        let peer_name = || peer.to_owned();
+        if header.magic != MAGIC {
+            return Err(Error::NotAPeer { peer: peer_name() });
+        }
+        if header.protocol != PROTOCOL {
+            return Err(Error::OtherVersion { peer: peer_name(), found: header.protocol, expected: PROTOCOL });
+        }
+        let bytes = header.body_bytes as usize;
+        if bytes > limit {
+            return Err(Error::FrameTooLarge { peer: peer_name(), bytes, limit });
+        }
+        let malformed = |what: &str| Error::Malformed { peer: peer_name(), what: what.to_owned() };
+        frame.verb = Verb::ALL
+            .into_iter()
+            .find(|&verb| verb as u32 == header.verb)
+            .ok_or_else(|| malformed("a verb that does not exist"))?;
+        if (header.num_rows as usize).div_ceil(2) * 8 > bytes {
+            return Err(malformed("more rows than bytes"));
+        }
+        frame.words.resize(HEADER_BYTES / 8 + bytes.div_ceil(8), 0);
+        let body = &mut bytemuck::cast_slice_mut(&mut frame.words[HEADER_BYTES / 8..])[..bytes];
+        stream.read_exact(body).await.map_err(Error::io(peer))?;
+        Ok(Some(frame))
+    }
+}
+
+/// Rows on their way into frames of about [`CHUNK_BYTES`].
+#[derive(Debug)]
+pub(super) struct Batch {
+    verb: Verb,
+    table: u32,
+    rows: Vec<u32>,
+    data: Vec<u8>,
+}
+
+impl Batch {
+    pub(super) fn new(verb: Verb, table: u32) -> Self {
+        Self { verb, table, rows: Vec::new(), data: Vec::new() }
+    }
+
+    /// Adds a row and its data; returns a frame when there are enough for one.
+    pub(super) fn push(&mut self, row: u32, data: &[u8]) -> Option<Frame> {
+        self.rows.push(row);
+        self.data.extend_from_slice(data);
+        (self.rows.len() * 4 + self.data.len() >= CHUNK_BYTES).then(|| self.take())
+    }
+
+    /// Returns a frame of the rows that are left, if there are any.
+    pub(super) fn finish(mut self) -> Option<Frame> {
+        (!self.rows.is_empty()).then(|| self.take())
+    }
+
+    fn take(&mut self) -> Frame {
+        let frame = Frame::with_rows(self.verb, self.table, &self.rows, &self.data);
+        self.rows.clear();
+        self.data.clear();
+        frame
+    }
+}

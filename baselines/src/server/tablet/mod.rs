@@ -1,0 +1,148 @@
+//! A tablet server: stores rows, applies updates when their client's clock ticks, answers reads when the global clock allows.
+
+mod checkpoint;
+mod connection;
+mod master;
+mod placement;
+mod shard;
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+
+use super::element::Tables;
+use super::frame::{CHUNK_BYTES, MAX_FRAME_BYTES};
+use super::options::PATIENCE;
+use crate::Error;
+use shard::Shard;
+
+pub use checkpoint::{Checkpoints, newest_checkpoint};
+pub(super) use placement::home;
+pub(super) use shard::LEFT;
+
+/// The number of client processes that one server serves at most.
+pub const MAX_CLIENTS: usize = 64;
+
+/// What a tablet server is told.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// The number of this server, from 0: its place in the clients' list of addresses.
+    pub server: usize,
+    /// How many servers there are.
+    pub servers: usize,
+    /// How many client processes there are.
+    pub clients: usize,
+    /// The largest frame accepted.
+    pub max_frame_bytes: usize,
+    /// How long a client may be silent ([`PATIENCE`]).
+    pub patience: Duration,
+    /// Where and how often its rows are written to a file.
+    pub checkpoints: Option<Checkpoints>,
+    /// The checkpoint to begin with: the folder, and the clock at which it was written ([`newest_checkpoint`]).
+    pub resume: Option<(PathBuf, u32)>,
+}
+
+impl ServerOptions {
+    /// One server among `servers`, for so many client processes, without checkpoints.
+    pub fn new(server: usize, servers: usize, clients: usize) -> Self {
+        Self {
+            server,
+            servers,
+            clients,
+            max_frame_bytes: MAX_FRAME_BYTES,
+            patience: PATIENCE,
+            checkpoints: None,
+            resume: None,
+        }
+    }
+}
+
+/// A running tablet server. It ends when it is dropped; not to be dropped in an asynchronous context.
+#[derive(Debug)]
+pub struct TabletServer {
+    address: SocketAddr,
+    shard: Arc<Mutex<Shard>>,
+    runtime: Option<Runtime>,
+}
+
+impl TabletServer {
+    /// Listens at an address (port 0: a free one, see [`TabletServer::address`]) and serves in a thread of its own.
+    ///
+    /// # Errors
+    /// If it cannot listen there, the options do not go together, or the checkpoint cannot be read.
+    pub fn start(address: impl ToSocketAddrs, tables: &Tables, options: ServerOptions) -> Result<Self, Error> {
+        if options.clients == 0 || options.clients > MAX_CLIENTS || options.server >= options.servers {
+            return Err(Error::Options(format!(
+                "server {} of {} for {} clients: there are 1 to {MAX_CLIENTS} clients, and servers count from 0",
+                options.server, options.servers, options.clients
+            )));
+        }
+        if options.max_frame_bytes < 2 * CHUNK_BYTES {
+            return Err(Error::Options(format!("frames need at least {} bytes", 2 * CHUNK_BYTES)));
+        }
+        let shard = Arc::new(Mutex::new(Shard::new(tables, options.clone())?));
+        let runtime = runtime("tablet-server")?;
+        let bind = || {
+            let listener = std::net::TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            Ok((listener.local_addr()?, listener))
+        };
+        let (address, listener) = bind().map_err(Error::io("listening as a tablet server"))?;
+        let listener = {
+            let _context = runtime.enter();
+            TcpListener::from_std(listener).map_err(Error::io(address))?
+        };
+        runtime.spawn(connection::accept(listener, shard.clone(), options));
+        Ok(Self { address, shard, runtime: Some(runtime) })
+    }
+
+    /// Returns where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the global clock: how many clocks all clients have ended.
+    pub fn global_clock(&self) -> u32 {
+        lock(&self.shard).global_clock()
+    }
+
+    /// Waits until all clients have come, left and closed their connections.
+    ///
+    /// # Errors
+    /// If a client is lost.
+    pub fn wait(&self) -> Result<(), Error> {
+        loop {
+            if let Some(ended) = lock(&self.shard).ended() {
+                return ended;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Returns how many rows are stored here.
+    pub fn num_rows(&self) -> usize {
+        lock(&self.shard).num_rows()
+    }
+}
+
+impl Drop for TabletServer {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(Duration::from_secs(1));
+        }
+    }
+}
+
+/// Makes a runtime of one thread.
+pub(super) fn runtime(name: &str) -> Result<Runtime, Error> {
+    Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build().map_err(Error::io(name))
+}
+
+/// Locks what stays usable when a thread panicked with it: every change to it is a whole one.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

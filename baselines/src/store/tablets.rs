@@ -1,0 +1,121 @@
+//! A tablet server and a client process, both in this process, connected by TCP over the loopback interface.
+
+use std::ops::Range;
+
+use super::{Client, Number, Store, Usage};
+use crate::rows::Rows;
+use crate::server::{self, Options, ServerOptions, Statistics, Table, Tables, TabletServer, Worker};
+use crate::{Error, System};
+
+/// A parameter server that is not naive.
+pub struct Tablets {
+    tables: Tables,
+    row_bytes: Vec<u64>,
+    options: Options,
+    /// The client first, so that it ends before the server.
+    running: Option<(server::Client, TabletServer)>,
+}
+
+impl Tablets {
+    /// Prepares a system for so many workers.
+    ///
+    /// # Errors
+    /// A system that is none of [`server::Preset`].
+    pub fn new(system: System, workers: usize, slack: u64) -> Result<Self, Error> {
+        let slack = u32::try_from(slack).map_err(|_| Error::Setting {
+            name: "slack",
+            found: slack,
+            expected: "less than 2^32",
+        })?;
+        let options = Options::preset(system.name().parse()?, workers, slack);
+        Ok(Self { tables: Tables::new(), row_bytes: Vec::new(), options, running: None })
+    }
+
+    /// Starts server and client, once all tables are there.
+    fn running(&mut self) -> Result<&server::Client, Error> {
+        if self.running.is_none() {
+            let server = TabletServer::start("127.0.0.1:0", &self.tables, ServerOptions::new(0, 1, 1))?;
+            let client = server::Client::connect(&[server.address()], &self.tables, self.options.clone())?;
+            self.running = Some((client, server));
+        }
+        self.running.as_ref().map(|(client, _)| client).ok_or(Error::Options("nothing runs".to_owned()))
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.running.as_ref().map(|(client, _)| client.statistics()).unwrap_or_default()
+    }
+}
+
+/// Tells numbers of rows as servers do.
+fn numbers(rows: Range<usize>) -> Result<Vec<u32>, Error> {
+    let number = |row: usize| {
+        u32::try_from(row).map_err(|_| Error::Setting { name: "row", found: row as u64, expected: "less than 2^32" })
+    };
+    rows.map(number).collect()
+}
+
+impl Store for Tablets {
+    type Client = Access;
+
+    fn table<T: Number>(&mut self, rows: usize, row_len: usize) -> Table<T> {
+        self.row_bytes.push((rows * row_len * size_of::<T>()) as u64);
+        self.tables.add(row_len)
+    }
+
+    fn set<T: Number>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error> {
+        let rows = numbers(first..first + values.len() / table.row_len())?;
+        self.running()?.store(table, &rows, values)
+    }
+
+    fn clients(&mut self) -> Result<Vec<Access>, Error> {
+        let slack = self.options.slack;
+        Ok(self.running()?.workers().into_iter().map(|worker| Access { worker, slack }).collect())
+    }
+
+    fn all<T: Number>(&self, table: Table<T>, rows: usize, clocks: u64) -> Result<Rows<T>, Error> {
+        let mut all = Rows::zeros(rows, table.row_len());
+        if let Some((client, _)) = &self.running {
+            let found = client.read_table(table, clocks as u32)?;
+            for (&row, values) in found.rows.iter().zip(found.values.chunks_exact(table.row_len())) {
+                all.row_mut(row as usize).copy_from_slice(values);
+            }
+        }
+        Ok(all)
+    }
+
+    fn usage(&self) -> Usage {
+        let Statistics { sent_bytes, received_bytes, sent_messages, received_messages, wait, staleness, .. } =
+            self.statistics();
+        Usage {
+            sent_bytes: sent_bytes + received_bytes,
+            messages: sent_messages + received_messages,
+            // Rows at the server, in the process's cache, and in its log.
+            memory_bytes: 3 * self.row_bytes.iter().sum::<u64>(),
+            staleness: staleness.into_iter().enumerate().map(|(behind, reads)| (-1 - behind as i64, reads)).collect(),
+            wait_seconds: wait.as_secs_f64(),
+        }
+    }
+}
+
+/// One worker's access.
+pub struct Access {
+    worker: Worker,
+    slack: u32,
+}
+
+impl Client for Access {
+    #[inline]
+    fn read<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
+        into.copy_from_slice(self.worker.read(table, row as u32, self.slack)?);
+        Ok(())
+    }
+
+    #[inline]
+    fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error> {
+        self.worker.update(table, row as u32, by)
+    }
+
+    fn clock(&mut self) -> Result<(), Error> {
+        self.worker.clock()
+    }
+}

@@ -1,0 +1,97 @@
+//! Megagrid's visiting order, written down by a program with the same access modes and rows as one that trains.
+
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+
+use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_partition::{EdgeList, GroupedEdges, Side};
+use megagrid_stages::{
+    BatchSize, Combine, Context, Exchange, GlobalSync, Program, Row, Sequence, Store, Update, UpdateView, Vertex,
+};
+use serde::{Deserialize, Serialize};
+
+/// A vertex whose row begins with its number.
+struct Numbered<M>(PhantomData<M>);
+
+impl<M: Store> Vertex for Numbered<M> {
+    type Sync = Row<f32>;
+    type Delta = ();
+    type Master = ();
+    type Mirror = M;
+}
+
+/// Visits of edges in order, by the numbers of their ends; `M` is what vertices have beside their rows.
+struct Order<M>(PhantomData<M>);
+
+#[derive(Default, Serialize, Deserialize)]
+struct Visits(Vec<(u32, u32, f32)>);
+
+impl Combine for Visits {
+    fn combine(&mut self, from: &mut Self) {
+        self.0.append(&mut from.0);
+    }
+}
+
+impl<M: Store> Program for Order<M> {
+    type Left = Numbered<M>;
+    type Right = Numbered<M>;
+    type Edge = f32;
+    type Worker = Visits;
+    type Global = Vec<(u32, u32, f32)>;
+}
+
+struct Visit;
+
+impl<M: Store> Exchange<Order<M>> for Visit {
+    type Left = Update;
+    type Right = Update;
+
+    fn exchange(
+        &self,
+        left: UpdateView<'_, Numbered<M>>,
+        right: UpdateView<'_, Numbered<M>>,
+        data: &mut f32,
+        cx: &mut Context<'_, Order<M>>,
+    ) {
+        cx.worker.0.push((left.sync[0] as u32, right.sync[0] as u32, *data));
+    }
+}
+
+struct Keep;
+
+impl<M: Store> GlobalSync<Order<M>> for Keep {
+    fn apply(&self, total: Visits, global: &mut Vec<(u32, u32, f32)>) {
+        *global = total.0;
+    }
+}
+
+/// Returns the edges in the order in which one worker of Megagrid visits them, the same in each iteration, where both ends are updated in
+/// place and an iteration is one batch.
+pub fn visited<M: Store, T: Copy + Send + Sync>(
+    list: &EdgeList<T>,
+    settings: &Settings,
+    data: impl Fn(&T) -> f32 + Sync,
+) -> EdgeList<f32> {
+    let batch = BatchSize::Edges(list.data.len() as u64);
+    let sequence = Sequence::new().mini_batch(batch, |b| b.exchange(Visit)).global_sync(Keep).build().unwrap();
+    let source = GroupedEdges::new(list.clone(), &[Side::Right]);
+    let edge = EdgeInput { len: &|_| 1, fill: &|from: &T, items: &mut [f32]| items[0] = data(from) };
+    let input = Input { source: &source, edge, capacities: [None, None] };
+    let mut engine = Engine::<Order<M>>::bipartite(&input, &sequence, Vec::new(), settings).unwrap();
+    engine.init_left(|id, first| first.sync[0] = id as f32);
+    engine.init_right(|id, first| first.sync[0] = id as f32);
+    let mut orders = Vec::new();
+    let between = |_: &_, engine: &Engine<Order<M>>| {
+        orders.push((*engine.global()).clone());
+        ControlFlow::Continue(())
+    };
+    engine.run(3, between).unwrap();
+    assert!(orders[0].len() == list.data.len() && orders.iter().all(|order| *order == orders[0]));
+    let mut visited = EdgeList { num_left: list.num_left, num_right: list.num_right, ..EdgeList::default() };
+    for &(left, right, data) in &orders[0] {
+        visited.left.push(left);
+        visited.right.push(right);
+        visited.data.push(data);
+    }
+    visited
+}

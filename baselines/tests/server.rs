@@ -1,0 +1,363 @@
+//! The parameter server as its users see it: what reads may return, and that nothing is lost.
+
+use std::thread;
+use std::time::Duration;
+
+use megagrid_baselines::Error;
+use megagrid_baselines::server::{
+    CONTENTION_BOUND, Checkpoints, Client, Element, Gather, Options, Preset, ServerOptions, Specializations,
+    Statistics, Table, Tables, TabletServer, ThreadCache, Worker, newest_checkpoint,
+};
+use proptest::prelude::*;
+
+/// Servers and the client processes of a job, all in this process.
+fn start(tables: &Tables, servers: usize, options: &[Options]) -> (Vec<TabletServer>, Vec<Client>) {
+    let start = |server| TabletServer::start("127.0.0.1:0", tables, ServerOptions::new(server, servers, options.len()));
+    let servers: Vec<TabletServer> = (0..servers).map(|server| start(server).unwrap()).collect();
+    let addresses: Vec<_> = servers.iter().map(TabletServer::address).collect();
+    let clients = options.iter().map(|options| Client::connect(&addresses, tables, options.clone()).unwrap());
+    let clients = clients.collect();
+    (servers, clients)
+}
+
+/// Options of `clients` processes of a preset.
+fn options(preset: Preset, clients: usize, threads: usize, servers: usize, slack: u32) -> Vec<Options> {
+    let of =
+        |client| Options { client, clients, own_server: client % servers, ..Options::preset(preset, threads, slack) };
+    (0..clients).map(of).collect()
+}
+
+/// Numbers that are not random, for delays.
+fn scrambled(seed: u64, index: u64) -> u64 {
+    let mut x = seed.wrapping_add(index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x ^= x >> 29;
+    x.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40
+}
+
+/// One job of the staleness test.
+#[derive(Debug, Clone)]
+struct Job {
+    preset: Preset,
+    clients: usize,
+    threads: usize,
+    servers: usize,
+    slack: u32,
+    clocks: u32,
+    /// How accesses are gathered, for how many clocks, and how many of the rows are left out.
+    gather: Option<(Gather, u32, u32)>,
+    specializations: Specializations,
+    seed: u64,
+}
+
+const ROWS: u32 = 7;
+
+impl Job {
+    fn options(&self) -> Vec<Options> {
+        let mut all = options(self.preset, self.clients, self.threads, self.servers, self.slack);
+        all.iter_mut().for_each(|options| options.specializations = self.specializations.clone());
+        all
+    }
+
+    /// Every worker adds 1 to an entry of its own in each row, once a clock, and checks what it sees of the others: entry w
+    /// is how many clocks of worker w a read contains. Delays make some workers late.
+    fn run(&self) {
+        let workers = self.clients * self.threads;
+        let mut tables = Tables::new();
+        let progress = tables.add::<i32>(workers);
+        let (_servers, clients) = start(&tables, self.servers, &self.options());
+        thread::scope(|scope| {
+            for mut worker in clients.iter().flat_map(Client::workers) {
+                scope.spawn(move || self.work(&mut worker, progress));
+            }
+        });
+        for client in &clients {
+            let all = client.read_table(progress, self.clocks).unwrap();
+            assert_eq!(all.rows, (0..ROWS).collect::<Vec<_>>(), "{self:?}");
+            let clocks_of = |row| (self.clocks - self.first_clock(row)) as i32;
+            let expected: Vec<i32> = (0..ROWS).flat_map(|row| vec![clocks_of(row); workers]).collect();
+            assert_eq!(all.values, expected, "{self:?}");
+        }
+        let mut sum = Statistics::default();
+        clients.iter().for_each(|client| sum.add(&client.statistics()));
+        assert_eq!(sum.staleness.iter().sum::<u64>(), sum.reads);
+        assert!(sum.staleness.len() <= self.slack as usize + 1, "staleness within the slack: {:?}", sum.staleness);
+    }
+
+    /// The clock in which a row is first used: rows that are left out are not used while accesses are gathered.
+    fn first_clock(&self, row: u32) -> u32 {
+        match self.gather {
+            Some((Gather::Real, clocks, left_out)) if row < left_out => clocks,
+            _ => 0,
+        }
+    }
+
+    fn work(&self, worker: &mut Worker, progress: Table<i32>) {
+        let me = worker.index();
+        let mut delta = vec![0; self.clients * self.threads];
+        delta[me] = 1;
+        if let Some((Gather::Virtual, clocks, left_out)) = self.gather {
+            worker.start_gather(Gather::Virtual);
+            for _ in 0..clocks {
+                for row in left_out..ROWS {
+                    worker.read(progress, row, self.slack).unwrap();
+                    worker.update(progress, row, &delta).unwrap();
+                }
+                worker.clock().unwrap();
+            }
+            worker.finish_gather().unwrap();
+        }
+        for clock in 0..self.clocks {
+            match self.gather {
+                Some((Gather::Real, _, _)) if clock == 0 => worker.start_gather(Gather::Real),
+                Some((Gather::Real, clocks, _)) if clock == clocks => worker.finish_gather().unwrap(),
+                _ => {}
+            }
+            for row in (0..ROWS).filter(|&row| self.first_clock(row) <= clock) {
+                let late = scrambled(self.seed, u64::from(clock) * 64 + me as u64) % 700;
+                thread::sleep(Duration::from_micros(late));
+                let used = (clock - self.first_clock(row)) as i32;
+                let seen = worker.read(progress, row, self.slack).unwrap();
+                assert_eq!(seen[me], used, "worker {me} reads its own updates of row {row} in clock {clock}: {self:?}");
+                let fresh = seen.iter().all(|&count| count >= used - self.slack as i32);
+                assert!(fresh, "worker {me} in clock {clock} saw {seen:?} of row {row}: {self:?}");
+                worker.update(progress, row, &delta).unwrap();
+                assert_eq!(worker.read(progress, row, self.slack).unwrap()[me], used + 1);
+            }
+            worker.clock().unwrap();
+        }
+    }
+}
+
+fn specializations() -> impl Strategy<Value = Specializations> {
+    let cache = prop_oneof![
+        Just(ThreadCache::Off),
+        (1usize..9).prop_map(|capacity| ThreadCache::Lru { capacity }),
+        (0usize..9).prop_map(|capacity| ThreadCache::Static { capacity, contention_bound: CONTENTION_BOUND }),
+    ];
+    let early = prop::sample::select(vec![0.0, 0.1, 0.5]);
+    (any::<bool>(), any::<bool>(), cache, early).prop_map(
+        |(static_structures, placement, thread_cache, early_ratio)| Specializations {
+            static_structures,
+            placement,
+            thread_cache,
+            early_ratio,
+            numa: false,
+        },
+    )
+}
+
+fn jobs() -> impl Strategy<Value = Job> {
+    let sizes = (1usize..4, 1usize..4, 1usize..4, 0u32..4, 1u32..5);
+    let how = prop::sample::select(vec![Gather::Virtual, Gather::Real]);
+    let gather = prop::option::of((how, 1u32..3, 0u32..4));
+    let preset = prop::sample::select(Preset::ALL.to_vec());
+    (preset, sizes, gather, specializations(), any::<u64>()).prop_map(
+        |(preset, (clients, threads, servers, slack, clocks), gather, specializations, seed)| {
+            let clocks = clocks + gather.map_or(0, |gather| gather.1 + 2);
+            Job { preset, clients, threads, servers, slack, clocks, gather, specializations, seed }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 20, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_read_contains_what_its_slack_promises(job in jobs()) {
+        job.run();
+    }
+}
+
+#[test]
+fn no_update_is_lost_with_64_threads() {
+    let (clocks, rows) = (5, 97);
+    for preset in Preset::ALL {
+        let mut tables = Tables::new();
+        let sums = tables.add::<i64>(3);
+        let (_servers, clients) = start(&tables, 2, &options(preset, 4, 16, 2, 2));
+        thread::scope(|scope| {
+            for mut worker in clients.iter().flat_map(Client::workers) {
+                scope.spawn(move || {
+                    let value = worker.index() as i64 + 1;
+                    for _ in 0..clocks {
+                        for row in 0..rows {
+                            worker.update(sums, row, &[value, -value, 1]).unwrap();
+                        }
+                        worker.read(sums, value as u32 % rows, 2).unwrap();
+                        worker.clock().unwrap();
+                    }
+                });
+            }
+        });
+        let expected = [65 * 32 * i64::from(clocks), -65 * 32 * i64::from(clocks), 64 * i64::from(clocks)];
+        let all = clients[3].read_table(sums, clocks).unwrap();
+        assert_eq!(all.rows.len(), rows as usize);
+        assert!(all.values.chunks(3).all(|row| row == expected), "{preset:?}: {:?}", &all.values[..3]);
+    }
+}
+
+/// Rows long enough for several messages, and tables of several kinds: what arrives is what was sent, however rows travel.
+#[test]
+fn long_rows_and_many_rows_arrive_whole() {
+    #[derive(Debug, Clone, Copy, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+    #[repr(C)]
+    struct Extent {
+        low: i16,
+        high: i16,
+        count: u16,
+    }
+    impl Element for Extent {
+        const NAME: &'static str = "extent (union)";
+        const IDENTITY: Self = Self { low: i16::MAX, high: i16::MIN, count: 0 };
+        fn merge(&mut self, delta: &Self) {
+            *self = Self {
+                low: self.low.min(delta.low),
+                high: self.high.max(delta.high),
+                count: self.count.wrapping_add(delta.count),
+            };
+        }
+    }
+    let mut tables = Tables::new();
+    let (long, many) = (tables.add::<f64>(50_001), tables.add::<Extent>(1));
+    let rows: Vec<u32> = (0..20_000).map(|row| row * 3).collect();
+    for specializations in [Specializations::none(), Specializations::all(100)] {
+        let mut options = options(Preset::IterStore, 2, 2, 2, 0);
+        options.iter_mut().for_each(|options| options.specializations = specializations.clone());
+        let (_servers, clients) = start(&tables, 2, &options);
+        thread::scope(|scope| {
+            for mut worker in clients.iter().flat_map(Client::workers) {
+                let rows = &rows;
+                scope.spawn(move || {
+                    let me = worker.index() as i16;
+                    let ones = vec![1.0; long.row_len()];
+                    let iteration = |worker: &mut Worker, clock: u32| {
+                        for row in 0..9 {
+                            let value = worker.read(long, row, 0).unwrap();
+                            assert!(value.iter().all(|&value| value == value.trunc() && value >= f64::from(4 * clock)));
+                            worker.update(long, row, &ones).unwrap();
+                        }
+                        // Each worker skips rows of its own.
+                        for &row in rows.iter().filter(|&&row| row % 4 != me as u32) {
+                            worker.read(many, row, 0).unwrap();
+                            worker.update(many, row, &[Extent { low: -me, high: me, count: 1 }]).unwrap();
+                        }
+                        worker.clock().unwrap();
+                    };
+                    worker.start_gather(Gather::Real);
+                    iteration(&mut worker, 0);
+                    worker.finish_gather().unwrap();
+                    (1..3).for_each(|clock| iteration(&mut worker, clock));
+                });
+            }
+        });
+        let sums = clients[1].read_table(long, 3).unwrap();
+        assert_eq!((sums.rows, sums.values), ((0..9).collect(), vec![12.0; 9 * long.row_len()]));
+        let extents = clients[0].read_table(many, 3).unwrap();
+        assert_eq!(extents.rows, rows);
+        for (&row, extent) in rows.iter().zip(&extents.values) {
+            let me = (0..4).rev().find(|me| row % 4 != *me as u32).unwrap();
+            assert_eq!(*extent, Extent { low: -me, high: me, count: 9 }, "row {row}");
+        }
+    }
+}
+
+/// A job that is stopped and goes on from its checkpoint ends as one that was not; rows that were placed are found again.
+#[test]
+fn servers_resume_from_a_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tables = Tables::new();
+    let sums = tables.add::<i64>(2);
+    let run = |from: Option<u32>, until: u32| {
+        let start = |server| {
+            let checkpoints = Some(Checkpoints { folder: folder.path().into(), every: 2 });
+            let resume = from.map(|clock| (folder.path().into(), clock));
+            let options = ServerOptions { checkpoints, resume, ..ServerOptions::new(server, 2, 2) };
+            TabletServer::start("127.0.0.1:0", &tables, options).unwrap()
+        };
+        let servers = [start(0), start(1)];
+        let addresses = servers.each_ref().map(TabletServer::address);
+        let options = options(Preset::IterStore, 2, 2, 2, 0);
+        let clients = options.iter().map(|options| Client::connect(&addresses, &tables, options.clone()).unwrap());
+        let clients: Vec<Client> = clients.collect();
+        thread::scope(|scope| {
+            for (index, mut worker) in clients.iter().flat_map(Client::workers).enumerate() {
+                scope.spawn(move || {
+                    assert_eq!(worker.current_clock(), from.unwrap_or(0));
+                    let rows = [index as u32, 4, 5];
+                    for clock in worker.current_clock()..until {
+                        if from.is_none() && clock == 0 {
+                            worker.start_gather(Gather::Real);
+                        }
+                        for row in rows {
+                            let before = worker.read(sums, row, 0).unwrap().to_vec();
+                            assert!(before[0] >= i64::from(clock), "row {row} in clock {clock}: {before:?}");
+                            worker.update(sums, row, &[1, i64::from(row)]).unwrap();
+                        }
+                        worker.clock().unwrap();
+                        worker.finish_gather().unwrap();
+                    }
+                });
+            }
+        });
+        let table = clients[0].read_table(sums, until).unwrap();
+        let stored: Vec<usize> = servers.iter().map(TabletServer::num_rows).collect();
+        drop(clients);
+        (table, stored)
+    };
+    let (stopped, stored) = run(None, 5);
+    assert_eq!(stopped.values[..4], [5, 0, 5, 5]);
+    assert_eq!(stored, [3, 3], "rows 0 and 1 are used by client 0, 2 and 3 by client 1");
+    // The servers write in the background, and are stopped: the newest may be of clock 2 or 4.
+    let clock = newest_checkpoint(folder.path(), 2).unwrap();
+    assert!(clock == 4 || clock == 2, "clock {clock}");
+    let (resumed, stored) = run(Some(clock), 9);
+    assert_eq!(resumed.rows, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(resumed.values, [9, 0, 9, 9, 9, 18, 9, 27, 36, 144, 36, 180]);
+    assert_eq!(stored, [3, 3]);
+
+    let path = folder.path().join(format!("server-0-of-2.clock-{}", newest_checkpoint(folder.path(), 2).unwrap()));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[40] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let resume = newest_checkpoint(folder.path(), 2).map(|clock| (folder.path().into(), clock));
+    let error = TabletServer::start("127.0.0.1:0", &tables, ServerOptions { resume, ..ServerOptions::new(0, 2, 2) });
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("its checksum does not fit; use the checkpoint that this job wrote"), "{error}");
+}
+
+#[test]
+fn initial_values_are_what_is_read() {
+    let mut tables = Tables::new();
+    let (first, second) = (tables.add::<f32>(2), tables.add::<f64>(1));
+    let (_servers, clients) = start(&tables, 2, &options(Preset::LazyTable, 2, 1, 2, 0));
+    clients[0].store(first, &[1, 4_000_000_000], &[1.0, 2.0, 3.0, 4.0]).unwrap();
+    clients[1].store(second, &[1], &[5.0]).unwrap();
+    thread::scope(|scope| {
+        for client in &clients {
+            scope.spawn(|| client.barrier().unwrap());
+        }
+    });
+    let mut worker = clients[1].worker(0).unwrap();
+    assert_eq!(worker.read(first, 4_000_000_000, 0).unwrap(), [3.0, 4.0]);
+    assert_eq!(worker.read(first, 3, 0).unwrap(), [0.0, 0.0], "a row that nobody updated");
+    let mut both = [0.0; 4];
+    worker.read_rows(first, &[4_000_000_000, 1], 0, &mut both).unwrap();
+    assert_eq!(both, [3.0, 4.0, 1.0, 2.0]);
+    assert_eq!(worker.read(second, 1, 0).unwrap(), [5.0]);
+}
+
+#[test]
+fn tables_and_lengths_are_checked() {
+    let mut tables = Tables::new();
+    let table = tables.add::<f32>(3);
+    assert!(matches!(tables.get::<f32>(1), Err(Error::UnknownTable { table: 1, tables: 1 })));
+    assert!(matches!(tables.get::<i32>(0), Err(Error::OtherRows { .. })));
+    let (_servers, clients) = start(&tables, 1, &options(Preset::Essp, 1, 1, 1, 0));
+    let mut worker = clients[0].worker(0).unwrap();
+    assert!(matches!(worker.update(table, 0, &[1.0]), Err(Error::RowLength { found: 1, .. })));
+    assert!(matches!(clients[0].worker(0), Err(Error::Options(_))));
+    let mut others = Tables::new();
+    others.add::<f32>(3);
+    let unknown: Table<f32> = others.add(3);
+    assert!(matches!(worker.read(unknown, 0, 0), Err(Error::UnknownTable { table: 1, .. })));
+}

@@ -1,0 +1,172 @@
+//! `megagrid compare`: every training command on every system, its table, its record and its page.
+
+use serde_json::Value;
+
+use crate::{Place, done, fails, json};
+
+/// What every row of the table and of the JSON has to say.
+const FIELDS: [&str; 14] = [
+    "system",
+    "iteration_seconds",
+    "setup_seconds",
+    "target_seconds",
+    "target_iterations",
+    "shares",
+    "sent_bytes",
+    "messages",
+    "memory_bytes",
+    "peak_rss_bytes",
+    "user_lines",
+    "objective",
+    "runs",
+    "shares",
+];
+
+fn corpus(place: &Place) -> String {
+    let line = |at: usize| ["cat dog cat mouse dog", "car bus car road bus", "cat mouse dog", "road car bus"][at % 4];
+    place.file("corpus.txt", (0..40).map(|at| format!("{}\n", line(at))).collect::<String>())
+}
+
+fn samples(place: &Place) -> String {
+    let line = |at: usize| {
+        let label = if at.is_multiple_of(3) { 1 } else { -1 };
+        format!("{label} {}:1 {}:0.5 {}:{}\n", 1 + at % 3, 4 + at % 5, 10 + at % 7, 1 + at % 2)
+    };
+    place.file("samples.svm", (0..60).map(line).collect::<String>())
+}
+
+/// Compares on all systems that run a job; returns the record, whose table it checks, and the page.
+fn compare(place: &Place, args: &[&str]) -> (Value, String) {
+    let (record, page) = (place.name("compare.json"), place.name("compare.html"));
+    let rest = ["--repeat", "2", "--json", &record, "--report", &page, "-w", "1"];
+    let text = done(&[&["compare"], args, &rest].concat());
+    let (record, page) = (json(record), std::fs::read_to_string(page).unwrap());
+    let systems = record["systems"].as_array().unwrap();
+    for column in ["iteration", "to target", "setup", "compute/wait/sync", "bytes", "messages", "peak", "lines"] {
+        assert!(text.contains(column), "no {column} in {text}");
+    }
+    assert_eq!(record["command"], format!("compare {}", args[0]));
+    for one in systems {
+        let name = one["system"].as_str().unwrap();
+        assert!(text.contains(name) && page.contains(&format!(">{name}<")), "{name}");
+        for field in FIELDS {
+            assert!(one.get(field).is_some(), "{name}: no {field}");
+        }
+        let runs = one["runs"].as_array().unwrap();
+        assert_eq!(runs.len(), 2, "{name}");
+        for run in runs {
+            assert_eq!(run["command"], args[0]);
+            assert_eq!(run["iterations"].as_array().unwrap().len(), 5, "{name}");
+            assert_eq!(run["config"], runs[0]["config"]);
+        }
+        let Value::Object(spread) = &one["iteration_seconds"] else { panic!("{name}: {one}") };
+        let [min, median, max] = ["min", "median", "max"].map(|of| spread[of].as_f64().unwrap());
+        assert!(0.0 < min && min <= median && median <= max, "{name}");
+        assert!(one["target_seconds"]["median"].as_f64().unwrap() > 0.0, "{name}: all runs reach the worst objective");
+    }
+    (record, page)
+}
+
+/// All systems end with the same objective: rounding apart, the job is the same.
+fn agrees(record: &Value, within: f64) {
+    let of = |one: &Value| one["objective"]["median"].as_f64().unwrap();
+    let systems = record["systems"].as_array().unwrap();
+    for one in systems {
+        let (first, here) = (of(&systems[0]), of(one));
+        assert!((first - here).abs() <= within * first.abs(), "{}: {here}, not {first}", one["system"]);
+    }
+}
+
+fn names(record: &Value) -> Vec<&str> {
+    record["systems"].as_array().unwrap().iter().map(|one| one["system"].as_str().unwrap()).collect()
+}
+
+fn is_one_page(page: &str) {
+    assert!(page.starts_with("<!doctype html>"));
+    for outside in ["http://", "https://", "src=", "url(", "@import", "<link"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    for shown in
+        ["prefers-color-scheme", "@media print", "objective by iteration", "share of the workers", "peak memory"]
+    {
+        assert!(page.contains(shown), "no {shown}");
+    }
+    assert!(!page.contains("NaN"));
+}
+
+#[test]
+fn mf_runs_on_all_systems_by_gradients() {
+    let place = Place::new();
+    let (record, page) = compare(&place, &["mf", &place.ratings(), "--iterations", "5", "--dims", "4"]);
+    assert_eq!(names(&record)[..3], ["megagrid", "gas", "gas-faithful"]);
+    agrees(&record, 1e-4);
+    is_one_page(&page);
+    for run in record["systems"].as_array().unwrap() {
+        assert_eq!(run["runs"][0]["input"]["edges"], 960);
+    }
+}
+
+#[test]
+fn pagerank_runs_on_all_systems() {
+    let place = Place::new();
+    let (record, page) = compare(&place, &["pagerank", &place.graph(), "--iterations", "5"]);
+    agrees(&record, 1e-4);
+    is_one_page(&page);
+    assert_eq!(record["rounds"], 2);
+}
+
+#[test]
+fn lda_runs_on_all_systems() {
+    let place = Place::new();
+    let args = ["lda", &corpus(&place), "--format", "text", "-k", "3", "--iterations", "5"];
+    let (record, page) = compare(&place, &args);
+    // Systems visit tokens in different orders, which so small a corpus shows.
+    agrees(&record, 0.25);
+    is_one_page(&page);
+    assert_eq!(record["maximizes"], true);
+}
+
+#[test]
+fn blockpg_runs_on_all_systems() {
+    let place = Place::new();
+    let (record, page) =
+        compare(&place, &["blockpg", &samples(&place), "--iterations", "5", "--l1", "0.5", "--blocks", "3"]);
+    agrees(&record, 0.02);
+    is_one_page(&page);
+}
+
+#[test]
+fn a_target_that_no_run_reaches_is_said_so() {
+    let place = Place::new();
+    let (ratings, record) = (place.ratings(), place.name("c.json"));
+    let args =
+        ["compare", "mf", &ratings, "--systems", "megagrid", "--repeat", "1", "--iterations", "2", "--target", "1"];
+    assert!(done(&args).contains("not reached"));
+    let stdout = done(&[&args[..], &["--json", "-"]].concat());
+    let record_of: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(record_of["target"], 1.0);
+    assert_eq!(record_of["systems"][0]["target_seconds"], Value::Null);
+    assert!(!std::path::Path::new(&record).exists());
+    assert_eq!(done(&[&args[..], &["-q"]].concat()), "");
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    let missing = place.name("missing.csv");
+    let bad = place.file("bad.csv", "1,2,3\n1,2,x\n");
+    let mf = |rest: &[&'static str]| [&["compare", "mf", &ratings][..], rest].concat();
+    fails(&mf(&["--systems", "petuum"]), 2, &["petuum", "iterstore"]);
+    fails(&mf(&["--repeat", "0"]), 2, &["--repeat"]);
+    fails(&mf(&["--systems", "gas,gas"]), 2, &["twice"]);
+    fails(&mf(&["--systems", "gas", "--gradient", "in-place"]), 2, &["gas", "--gradient batch"]);
+    fails(&mf(&["--systems", "gas", "--holdout", "0.1"]), 2, &["gas", "--holdout"]);
+    fails(&mf(&["--systems", "gas", "--consistency", "ssp", "--slack", "1"]), 2, &["gas", "slack"]);
+    fails(&mf(&["--model", "somewhere"]), 2, &["--model"]);
+    fails(&mf(&["--target", "NaN"]), 2, &["target"]);
+    fails(&mf(&["--dims", "0"]), 2, &["dims"]);
+    fails(&["compare", "mf", &missing], 1, &["missing.csv"]);
+    fails(&["compare", "mf", &bad, "--repeat", "1"], 1, &["bad.csv:2", "megagrid"]);
+    fails(&["compare", "mf", &ratings, "--report", "/nowhere/r.html"], 1, &["/nowhere/r.html"]);
+}
