@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::crew::{self, Spent};
 use crate::job::Cost;
-use crate::store::{Store, Usage};
+use crate::store::{Client, Store, Usage};
 
 /// Clients of a parameter server, and what they used before the iteration at hand.
 pub(crate) struct Team<S: Store> {
