@@ -55,3 +55,23 @@ pub fn compare(title: &str, unit: &str, units: f64, rounds: usize, mut contestan
         );
     }
 }
+
+/// Runs all in turn, once without counting and then `rounds` times, and returns each one's median seconds.
+///
+/// # Panics
+/// Without rounds.
+pub fn interleaved<const N: usize>(rounds: usize, mut runs: [Box<dyn FnMut() + '_>; N]) -> [f64; N] {
+    let mut samples = [const { Vec::new() }; N];
+    for round in 0..=rounds {
+        for (run, samples) in runs.iter_mut().zip(&mut samples) {
+            let seconds = seconds(run);
+            if round > 0 {
+                samples.push(seconds);
+            }
+        }
+    }
+    samples.map(|mut samples| {
+        samples.sort_by(f64::total_cmp);
+        samples[samples.len() / 2]
+    })
+}

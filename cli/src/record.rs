@@ -150,8 +150,8 @@ pub struct Iteration {
     pub wait_seconds: f64,
     /// Seconds in Apply and GlobalSync, mean over workers.
     pub sync_seconds: f64,
-    /// The busiest worker's seconds in Exchange over the mean.
-    pub imbalance: f64,
+    /// The busiest worker's seconds in Exchange over the mean, where that is recorded.
+    pub imbalance: Option<f64>,
     /// Each worker's part.
     pub workers: Vec<WorkerSeconds>,
     /// Bytes sent to other processes.

@@ -166,7 +166,7 @@ impl<'o> Session<'o> {
             compute_seconds: report.compute_seconds,
             wait_seconds: report.wait_seconds,
             sync_seconds: report.sync_seconds,
-            imbalance: report.imbalance,
+            imbalance: Some(report.imbalance),
             workers: report.workers.clone(),
             sent_bytes: report.sent.total().bytes,
             sent: report.sent,
@@ -215,7 +215,7 @@ impl<'o> Session<'o> {
             record.result.metrics = last.metrics.clone();
         }
         record.result.edges_per_second = record::edges_per_second(&record.iterations);
-        record.result.imbalance = record::median(record.iterations.iter().map(|one| one.imbalance));
+        record.result.imbalance = record::median(record.iterations.iter().filter_map(|one| one.imbalance));
         record.peak_rss_bytes = record::peak_rss_bytes();
         if record.result.ended_by != "interrupt" {
             return Ok(self.record);

@@ -161,6 +161,64 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E
         })
     }
 
+    /// Changes vertices, a run of numbers, each by itself. Returns the workers' totals and times.
+    ///
+    /// # Errors
+    /// A worker that panics.
+    pub(crate) fn transform<T: Default + Send>(
+        &mut self,
+        ids: Range<usize>,
+        change: impl Fn(usize, &mut [I], &mut T) + Sync,
+    ) -> Result<(Vec<T>, Vec<Spent>), Error> {
+        let width = self.vertices.width();
+        let mut parts = crew::parts(ids.len(), self.workers, |at| at as u64);
+        parts.iter_mut().for_each(|part| *part = ids.start + part.start..ids.start + part.end);
+        let rows = self.vertices.split_mut(&parts).into_iter().zip(parts.clone()).collect();
+        crew::step(rows, |_, (rows, part): (&mut [I], Range<usize>)| {
+            let mut total = T::default();
+            part.zip(rows.chunks_exact_mut(width)).for_each(|(id, row)| change(id, row, &mut total));
+            total
+        })
+    }
+
+    /// Scatters over the edges of right vertices, which change the left ends of these: each worker changes a run of left vertices, and
+    /// so looks at the edges of all. Returns the workers' totals and times.
+    ///
+    /// # Errors
+    /// A worker that panics.
+    pub(crate) fn push<T: Default + Send>(
+        &mut self,
+        active: &[u32],
+        push: impl Fn(&[I], &mut [I], E, &mut T) + Sync,
+    ) -> Result<(Vec<T>, Vec<Spent>), Error> {
+        let Self { edges, vertices, workers, .. } = self;
+        let (num_left, width) = (edges[0].len(), vertices.width());
+        let parts = crew::parts(num_left, *workers, |at| edges[0].offsets[at]);
+        let (left, right) = vertices.items_mut().split_at_mut(num_left * width);
+        let (mut rest, mut cut) = (left, Vec::new());
+        for part in parts {
+            let (mine, after) = std::mem::take(&mut rest).split_at_mut(part.len() * width);
+            cut.push((part, mine));
+            rest = after;
+        }
+        let (by_right, right) = (&edges[1], &*right);
+        crew::step(cut, |_, (part, rows): (Range<usize>, &mut [I])| {
+            let mut total = T::default();
+            for id in active.iter().map(|&id| id as usize - num_left) {
+                let from = &right[id * width..(id + 1) * width];
+                let (ends, data) = by_right.of(id);
+                for (&end, &edge) in ends.iter().zip(data) {
+                    let end = end as usize;
+                    if part.contains(&end) {
+                        let at = (end - part.start) * width;
+                        push(from, &mut rows[at..at + width], edge, &mut total);
+                    }
+                }
+            }
+            total
+        })
+    }
+
     /// Returns the bytes of rows, sums and edges.
     #[must_use]
     pub fn bytes(&self) -> u64 {

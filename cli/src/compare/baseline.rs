@@ -52,17 +52,8 @@ pub fn run(start: Start<'_>, job: impl FnOnce(Report<'_>) -> Result<Finish, Erro
         let passed = clock.elapsed().as_secs_f64();
         clock = Instant::now();
         let beside = (passed - epoch.seconds).max(0.0);
-        let phases = &mut record.phases;
-        phases.train += epoch.seconds;
-        // What is beside the first iteration is what comes before it, and an evaluation, which the second one tells.
-        let evaluate = if epoch.iteration == 1 { 0.0 } else { beside };
-        match epoch.iteration {
-            1 => phases.plan += beside,
-            2 => phases.plan = (phases.plan - beside).max(0.0),
-            _ => {}
-        }
-        phases.evaluate += evaluate;
-        record.iterations.push(iteration(epoch, phases.train, evaluate, updates));
+        record.phases.train += epoch.seconds;
+        record.iterations.push(iteration(epoch, record.phases.train, beside, updates));
         if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     let interrupted = interrupt::asked();
@@ -71,6 +62,7 @@ pub fn run(start: Start<'_>, job: impl FnOnce(Report<'_>) -> Result<Finish, Erro
         let iteration = record.iterations.len() as u64;
         return Err(Failure::Interrupted { iteration, left: "nothing was written".to_owned() }.into());
     }
+    tell_setup_apart(&mut record);
     record.staleness = finish.staleness;
     record.machine.memory_bytes = finish.memory_bytes;
     if let Some(last) = record.iterations.last() {
@@ -82,6 +74,18 @@ pub fn run(start: Start<'_>, job: impl FnOnce(Report<'_>) -> Result<Finish, Erro
     record.result.edges_per_second = record::edges_per_second(&record.iterations);
     record.peak_rss_bytes = record::peak_rss_bytes();
     session::write_record(&record, common)
+}
+
+/// Beside the first iteration is what comes before it and an evaluation, beside each other one an evaluation: the median of
+/// these is taken for the first too.
+fn tell_setup_apart(record: &mut Record) {
+    let evaluation = record::median(record.iterations.iter().skip(1).map(|one| one.evaluate_seconds)).unwrap_or(0.0);
+    if let Some(first) = record.iterations.first_mut() {
+        let evaluation = evaluation.min(first.evaluate_seconds);
+        record.phases.plan = first.evaluate_seconds - evaluation;
+        first.evaluate_seconds = evaluation;
+    }
+    record.phases.evaluate = record.iterations.iter().map(|one| one.evaluate_seconds).sum();
 }
 
 fn iteration(epoch: &Epoch, train_seconds: f64, evaluate_seconds: f64, updates: u64) -> Iteration {
@@ -98,7 +102,7 @@ fn iteration(epoch: &Epoch, train_seconds: f64, evaluate_seconds: f64, updates: 
         compute_seconds: epoch.compute_seconds,
         wait_seconds: epoch.wait_seconds,
         sync_seconds: epoch.sync_seconds,
-        imbalance: 1.0,
+        imbalance: None,
         workers: Vec::new(),
         sent_bytes: epoch.sent_bytes,
         sent,

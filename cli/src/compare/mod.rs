@@ -126,7 +126,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 }
 
 impl<A: clap::Args + Training> Job<A> {
-    fn run(mut self: Box<Self>) -> anyhow::Result<()> {
+    fn run(mut self) -> anyhow::Result<()> {
         self.training.settle()?;
         match (self.options.one, &self.options.record) {
             (Some(system), Some(record)) => {
@@ -139,7 +139,7 @@ impl<A: clap::Args + Training> Job<A> {
     }
 
     /// Runs all systems in all rounds, and writes what was found.
-    fn compare(mut self: Box<Self>) -> anyhow::Result<()> {
+    fn compare(mut self) -> anyhow::Result<()> {
         let systems = Systems::new(&self.options.systems, |system| self.training.runs_on(system))?;
         if self.options.target.is_some_and(|target| !target.is_finite()) {
             return Err(usage("target is no number; expected an objective"));

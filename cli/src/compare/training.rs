@@ -86,7 +86,7 @@ fn sizes<T>(edges: &dyn EdgeSource<T>) -> InputSizes {
 /// Lists edges by the vertices of the left side, in which order baselines visit them.
 fn by_left<T: Copy + Send + Sync>(edges: &dyn EdgeSource<T>) -> anyhow::Result<EdgeList<T>> {
     let list = list_by(edges, Side::Right, |data| *data).context("reading edges")?;
-    Ok(list_by(&GroupedEdges::new(list, &[Side::Left]), Side::Left, |data| *data).context("reading edges")?)
+    list_by(&GroupedEdges::new(list, &[Side::Left]), Side::Left, |data| *data).context("reading edges")
 }
 
 impl Training for pagerank::Args {
@@ -284,10 +284,13 @@ impl Training for blockpg::Args {
         if self.options.l1.len() > 1 || self.options.warm_start.is_some() {
             return Err("it has no paths and no warm starts: give one --l1, and leave out --warm-start");
         }
+        if self.common.consistency != common::Consistency::Bsp || self.options.delay.is_some() {
+            return Err("its blocks take turns: leave out --consistency, --slack and --delay");
+        }
         if self.samples.test.is_some() || self.samples.holdout.is_some() {
             return Err("leave out --test and --holdout");
         }
-        no_slack(&self.common, system)
+        Ok(())
     }
 
     fn check(&self) -> anyhow::Result<()> {
@@ -305,10 +308,8 @@ impl Training for blockpg::Args {
         let samples = serde_json::to_value(&self.samples)?;
         let data = &job.data;
         let input = InputSizes { right: data.features.len(), ..sizes(&data.signed) };
-        let signed = list_by(&data.signed, Side::Right, |x| *x).context("reading edges")?;
-        let signed = GroupedEdges::new(signed, &[Side::Left, Side::Right]);
         let fit = apps::blockpg::Job {
-            signed: &signed,
+            signed: &data.signed,
             sample_weights: &data.sample_weights,
             intercept: data.intercept,
             config,

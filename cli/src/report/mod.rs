@@ -164,7 +164,7 @@ mod tests {
             compute_seconds: seconds * 0.7,
             wait_seconds: seconds * 0.2,
             sync_seconds: seconds * 0.1,
-            imbalance: 1.1,
+            imbalance: Some(1.1),
             workers: if has_workers { vec![worker(0.0), worker(seconds * 0.3)] } else { Vec::new() },
             sent_bytes: (1e6 * seconds) as u64,
             sent: Traffic::default(),
@@ -183,6 +183,7 @@ mod tests {
             iterations: (1..=20).map(iteration).collect(),
             staleness: [(-1, 30), (-2, 10)].into(),
             result: Outcome { iterations: 20, ended_by: "iterations".into(), ..Outcome::default() },
+            tuning: None,
             peak_rss_bytes: Some(50 << 20),
         }
     }

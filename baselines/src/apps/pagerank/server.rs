@@ -38,7 +38,7 @@ struct Worker {
 
 impl Worker {
     fn iterate(&mut self, job: &Shared, number: u64, client: &mut impl Client) -> Result<(), Error> {
-        let Shared { tables, measure, links, .. } = job;
+        let Shared { tables, measure, links } = job;
         if number > 1 {
             let mut sums = [0.0; 3];
             client.read(tables.sums, 0, &mut sums)?;
@@ -58,10 +58,10 @@ impl Worker {
             Settle.apply(MasterView { sync: &mut passed[0], master: rank, delta: &sum }, &mut cx);
             *change = passed[0] - before;
         }
-        // A worker reads its own updates, and all pages are to see the same.
-        if job.shares_updates {
-            client.clock()?;
-        }
+        // A worker reads its own updates at once and others' as they come, but all pages are to be settled from the same: with slack 0 a
+        // read waits until all workers are here.
+        client.clock()?;
+        client.read(tables.sums, 0, &mut [0.0; 3])?;
         for (page, &change) in self.pages.clone().zip(&self.changes).filter(|(_, change)| **change != 0.0) {
             client.update(tables.passed, page, &[change])?;
         }
@@ -78,8 +78,6 @@ struct Shared {
     measure: Measure,
     /// Links by the page that they lead to.
     links: Csr<()>,
-    /// See [`Store::SHARES_UPDATES`].
-    shares_updates: bool,
 }
 
 /// A job on this system.
@@ -109,7 +107,7 @@ impl<S: Store> Trainer<S> {
                 state,
             })
             .collect();
-        let shared = Shared { tables, measure: Measure(job.damping), links, shares_updates: S::SHARES_UPDATES };
+        let shared = Shared { tables, measure: Measure(job.damping), links };
         Ok(Self { shared, team: Team::new(store)?, workers })
     }
 }
@@ -117,9 +115,7 @@ impl<S: Store> Trainer<S> {
 impl<S: Store> job::Trainer for Trainer<S> {
     fn iterate(&mut self, number: u64) -> Result<Cost, Error> {
         let shared = &self.shared;
-        self.team.iterate(&mut self.workers, 1 + u64::from(S::SHARES_UPDATES), |worker, client| {
-            worker.iterate(shared, number, client)
-        })
+        self.team.iterate(&mut self.workers, 2, |worker, client| worker.iterate(shared, number, client))
     }
 
     fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {

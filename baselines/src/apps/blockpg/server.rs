@@ -1,0 +1,273 @@
+//! BlockPG on a parameter server, by Megagrid's rules: weights, and sums of derivatives, are in the server; each worker keeps samples
+//! and is the one that steps its share of the features. A scheduler joins the workers' totals, as DARLIN's does.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use megagrid_algorithms::blockpg::{
+    Aim, BlockPg, Damp, Derivatives, Differentiate, Feature, Land, Leap, Limit, Margin, Parabola, Plan, Region, Sample,
+    Settle, Shift, State, Step, Survey, Totals, Weight,
+};
+use megagrid_partition::{EdgeList, Side};
+use megagrid_stages::{AddView, Apply, Context, Exchange, GlobalSync, MasterView, ReadView, TotalView, UpdateView};
+
+use super::{Data, is_visited, sync};
+use crate::apps::servers::Team;
+use crate::crew;
+use crate::gas::csr::Csr;
+use crate::job::{self, Cost};
+use crate::server::Table;
+use crate::store::{Client, Store};
+use crate::{Error, Finish, Run};
+
+#[derive(Clone, Copy)]
+pub(super) struct Tables {
+    /// A weight, and whether it rests.
+    pub weights: Table<f64>,
+    /// Sums of gradients and curvatures.
+    pub derivatives: Table<f64>,
+}
+
+/// A worker's samples and features.
+struct Worker {
+    samples: Range<usize>,
+    /// Values of own samples by feature; samples count from the first.
+    values: Csr<f32>,
+    parabolas: Vec<Parabola>,
+    margins: Vec<Margin>,
+    /// All weights, as last read.
+    weights: Vec<Weight>,
+    /// Own features are this one and each so many after it.
+    first: usize,
+    workers: usize,
+    /// What is known of own features.
+    regions: Vec<Region>,
+    /// The total since a scheduler asked.
+    total: Totals,
+}
+
+fn context<'c>(worker: &'c mut Totals, global: &'c State) -> Context<'c, BlockPg> {
+    Context { worker, global, iteration: 0, seed: 0 }
+}
+
+impl Worker {
+    /// Returns the own features among those of a block.
+    fn own<'f>(&self, features: &'f [u32]) -> impl Iterator<Item = usize> + use<'f> {
+        let (first, workers) = (self.first, self.workers);
+        features.iter().map(|&feature| feature as usize).filter(move |feature| feature % workers == first)
+    }
+
+    /// Sums the derivatives of a block's features over own samples.
+    fn differentiate(&self, block: &[u32], state: &State, to: Tables, client: &mut impl Client) -> Result<(), Error> {
+        let visited = block.iter().map(|&feature| feature as usize);
+        for feature in visited.filter(|&feature| is_visited(&self.weights[feature], state)) {
+            let mut delta = Derivatives::default();
+            let (samples, values) = self.values.of(feature);
+            for (&sample, &x) in samples.iter().zip(values) {
+                let sample = ReadView { sync: &self.parabolas[sample as usize], mirror: () };
+                let view = AddView { sync: &self.weights[feature], mirror: &0.0, delta: &mut delta };
+                Differentiate.exchange(sample, view, &mut { x }, &mut context(&mut Totals::default(), state));
+            }
+            client.update(to.derivatives, feature, &[delta.gradient, delta.curvature])?;
+        }
+        client.clock()
+    }
+
+    /// Applies a stage to own features of those given.
+    fn apply(
+        &mut self,
+        (stage, features): (&impl Apply<BlockPg, Feature>, &[u32]),
+        (state, to, sums): (&State, Tables, bool),
+        client: &mut impl Client,
+    ) -> Result<(), Error> {
+        for feature in self.own(features) {
+            let mut weight = self.weights[feature];
+            let cx = &mut context(&mut self.total, state);
+            if !stage.begin(ReadView { sync: &weight, mirror: &0.0 }, cx) {
+                continue;
+            }
+            let mut delta = [0.0; 2];
+            if sums {
+                client.read(to.derivatives, feature, &mut delta)?;
+                client.update(to.derivatives, feature, &delta.map(|sum| -sum))?;
+            }
+            let delta = Derivatives { gradient: delta[0], curvature: delta[1] };
+            let master = &mut self.regions[feature / self.workers];
+            stage.apply(MasterView { sync: &mut weight, master, delta: &delta }, cx);
+            let before = self.weights[feature];
+            let change = [weight.value - before.value, weight.resting as f64 - before.resting as f64];
+            if change != [0.0; 2] {
+                client.update(to.weights, feature, &change)?;
+            }
+        }
+        client.clock()
+    }
+
+    /// Reads features' weights, and tells own samples how they changed.
+    fn shift(&mut self, features: &[u32], state: &State, from: Tables, client: &mut impl Client) -> Result<(), Error> {
+        for &feature in features {
+            let (feature, mut row) = (feature as usize, [0.0; 2]);
+            client.read(from.weights, feature, &mut row)?;
+            let change = row[0] - self.weights[feature].value;
+            self.weights[feature] = Weight { value: row[0], resting: row[1] as u64 };
+            if change == 0.0 {
+                continue;
+            }
+            let (samples, values) = self.values.of(feature);
+            for (&sample, &x) in samples.iter().zip(values) {
+                let sample = UpdateView { sync: &mut self.parabolas[sample as usize], mirror: () };
+                let view = ReadView { sync: &self.weights[feature], mirror: &change };
+                Shift.exchange(sample, view, &mut { x }, &mut context(&mut self.total, state));
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies a stage to own samples.
+    fn samples(&mut self, stage: &impl Apply<BlockPg, Sample>, state: &State) {
+        for (sync, master) in self.parabolas.iter_mut().zip(&mut self.margins) {
+            stage.apply(MasterView { sync, master, delta: () }, &mut context(&mut self.total, state));
+        }
+    }
+
+    /// Adds own features to the total that a leap is decided from.
+    fn aim(&mut self) {
+        for (at, region) in self.regions.iter().enumerate() {
+            let view = TotalView { sync: &self.weights[self.first + at * self.workers], master: region };
+            Aim.aggregate_right(view, &mut self.total);
+        }
+    }
+}
+
+/// A job on this system.
+pub struct Trainer<'j, S: Store> {
+    data: Data<'j>,
+    tables: Tables,
+    team: Team<S>,
+    workers: Vec<Worker>,
+    state: State,
+}
+
+impl<'j, S: Store> Trainer<'j, S> {
+    pub fn new(data: Data<'j>, mut store: S, run: &Run) -> Result<Self, Error> {
+        let features = data.regions.len();
+        let tables = Tables { weights: store.table(features, 2), derivatives: store.table(features, 2) };
+        store.set(tables.weights, 0, &vec![0.0; 2 * features])?;
+        let parts = split(&data.values, run.workers);
+        let of = |(first, (samples, values)): (usize, (Range<usize>, Csr<f32>))| Worker {
+            parabolas: data.margins[samples.clone()].iter().map(Margin::parabola).collect(),
+            margins: data.margins[samples.clone()].to_vec(),
+            samples,
+            values,
+            weights: vec![Weight::default(); features],
+            first,
+            workers: run.workers,
+            regions: data.regions.iter().skip(first).step_by(run.workers).copied().collect(),
+            total: Totals::default(),
+        };
+        let workers = parts.into_iter().enumerate().map(of).collect();
+        let state = data.job.config.state();
+        Ok(Self { data, tables, team: Team::new(store)?.without_pattern(), workers, state })
+    }
+
+    /// Lets all workers do something, which takes so many clocks, side by side.
+    fn all(
+        &mut self,
+        clocks: u64,
+        spent: &mut Vec<Cost>,
+        run: impl Fn(&mut Worker, &State, Tables, &mut S::Client) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let (state, tables) = (&self.state, self.tables);
+        spent.push(self.team.iterate(&mut self.workers, clocks, |worker, client| run(worker, state, tables, client))?);
+        Ok(())
+    }
+
+    /// Lets the scheduler join the workers' totals, which are sent to it and answered with the state.
+    fn schedule(&mut self, stage: &impl GlobalSync<BlockPg>, spent: &mut Vec<Cost>) {
+        let totals = self.workers.iter_mut().map(|worker| std::mem::take(&mut worker.total)).collect();
+        sync(stage, totals, &mut self.state);
+        let workers = self.workers.len() as u64;
+        let sent_bytes = workers * (size_of::<Totals>() + size_of::<State>()) as u64;
+        spent.push(Cost { sent_bytes, messages: 2 * workers, ..Cost::default() });
+    }
+
+    fn run_block(&mut self, block: &[u32], spent: &mut Vec<Cost>) -> Result<(), Error> {
+        self.all(1, spent, |worker, state, tables, client| worker.differentiate(block, state, tables, client))?;
+        self.all(1, spent, |worker, state, to, client| worker.apply((&Step, block), (state, to, true), client))?;
+        self.all(0, spent, |worker, state, tables, client| worker.shift(block, state, tables, client))?;
+        self.schedule(&Damp, spent);
+        Ok(())
+    }
+
+    fn leap(&mut self, spent: &mut Vec<Cost>) -> Result<(), Error> {
+        self.all(0, spent, |worker, state, _, _| {
+            worker.samples(&Settle, state);
+            worker.aim();
+            Ok(())
+        })?;
+        self.schedule(&Aim, spent);
+        let features: Vec<u32> = (0..self.data.regions.len() as u32).collect();
+        let active: Vec<u32> =
+            features.into_iter().filter(|&feature| self.workers[0].weights[feature as usize].resting == 0).collect();
+        let active = &active[..];
+        self.all(1, spent, |worker, state, to, client| worker.apply((&Plan, active), (state, to, false), client))?;
+        self.schedule(&Limit, spent);
+        self.all(1, spent, |worker, state, to, client| worker.apply((&Leap, active), (state, to, false), client))?;
+        self.all(0, spent, |worker, state, tables, client| {
+            worker.shift(active, state, tables, client)?;
+            worker.samples(&Land, state);
+            Ok(())
+        })?;
+        self.schedule(&Survey, spent);
+        Ok(())
+    }
+}
+
+/// Cuts samples into runs with about as many values; values of each by feature, samples counted from the first.
+pub(super) fn split(values: &EdgeList<f32>, workers: usize) -> Vec<(Range<usize>, Csr<f32>)> {
+    let mut before = vec![0_u64; values.num_left + 1];
+    values.left.iter().for_each(|&sample| before[sample as usize + 1] += 1);
+    (0..values.num_left).for_each(|sample| before[sample + 1] += before[sample]);
+    let of = |part: Range<usize>| {
+        let mut own = EdgeList { num_left: part.len(), num_right: values.num_right, ..EdgeList::default() };
+        for ((&sample, &feature), &x) in values.left.iter().zip(&values.right).zip(&values.data) {
+            if part.contains(&(sample as usize)) {
+                own.left.push(sample - part.start as u32);
+                own.right.push(feature);
+                own.data.push(x);
+            }
+        }
+        let by_feature = Csr::new(&own, Side::Right, |value| own.data[value]);
+        (part, by_feature)
+    };
+    crew::parts(values.num_left, workers, |sample| before[sample]).into_iter().map(of).collect()
+}
+
+impl<S: Store> job::Trainer for Trainer<'_, S> {
+    fn iterate(&mut self, iteration: u64) -> Result<Cost, Error> {
+        let mut spent = Vec::new();
+        for block in self.data.blocks(iteration) {
+            self.run_block(&block, &mut spent)?;
+        }
+        self.leap(&mut spent)?;
+        Ok(Cost::sum(&spent))
+    }
+
+    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+        let rows = self.team.store.all(self.tables.weights, self.data.regions.len(), self.team.clocks)?;
+        let weights: Vec<f64> = rows.items().chunks_exact(2).map(|row| row[0]).collect();
+        let margins = self.workers.iter().flat_map(|worker| &worker.margins);
+        Ok(self.data.measure(margins, &weights, self.state.last.violation))
+    }
+
+    fn finish(&self) -> Finish {
+        let usage = self.team.store.usage();
+        let of = |worker: &Worker| {
+            let samples = worker.samples.len() * (size_of::<Parabola>() + size_of::<Margin>());
+            let features = size_of_val(&worker.weights[..]) + size_of_val(&worker.regions[..]);
+            worker.values.bytes() + (samples + features) as u64
+        };
+        let memory_bytes = usage.memory_bytes + self.workers.iter().map(of).sum::<u64>();
+        Finish { staleness: usage.staleness, memory_bytes }
+    }
+}

@@ -1,0 +1,168 @@
+//! TuX², Figures 13 and 14: matrix factorization on Megagrid and on what it is compared with. Real time, one thread.
+
+use std::ops::ControlFlow;
+
+use megagrid_algorithms::mf::batch::{self, MfBatch};
+use megagrid_algorithms::mf::in_place::{self, Mf};
+use megagrid_algorithms::mf::{Config, Sums};
+use megagrid_baselines::apps::mf::{self, Form, Job};
+use megagrid_baselines::{Epoch, Run, System};
+use megagrid_benches::inputs;
+use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_partition::{EdgeList, GroupedEdges, Side};
+use megagrid_stages::{Program, Row, Sequence, Stages, Vertex};
+
+use crate::Findings;
+
+/// Items, a small and a large number of them.
+const ITEMS: [usize; 2] = [5_000, 200_000];
+const ROUNDS: usize = 5;
+/// Iterations of a run; the first is not counted.
+const ITERATIONS: u64 = 3;
+
+fn config() -> Config {
+    Config { dims: 50, adaptive: false, step: 1e-5, decay: 0.0, biases: false, ..Config::default() }
+}
+
+/// Users and ratings: a naive server takes minutes for what the others do in seconds.
+#[derive(Clone, Copy)]
+struct Size {
+    users: usize,
+    ratings: usize,
+}
+
+const LARGE: Size = Size { users: 100_000, ratings: 3_000_000 };
+const SMALL: Size = Size { users: 20_000, ratings: 600_000 };
+
+/// What a run cost: the least seconds of an iteration, and what was sent in one.
+#[derive(Clone, Copy)]
+struct Cost {
+    seconds: f64,
+    bytes: u64,
+    messages: u64,
+}
+
+/// Runs Megagrid.
+fn megagrid<P, S>(edges: &GroupedEdges<f32>, config: &Config, sequence: &Sequence<P, S>) -> Cost
+where
+    P: Program<Edge = f32, Worker = Sums, Global = ()>,
+    P::Left: Vertex<Sync = Row<f32>>,
+    P::Right: Vertex<Sync = Row<f32>>,
+    S: Stages<P>,
+{
+    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
+    let input = Input { source: edges, edge, capacities: [None, None] };
+    let settings = Settings { workers: 1, dims: [config.row_dims(); 2], ..Settings::default() };
+    let mut engine = Engine::<P>::bipartite(&input, sequence, (), &settings).expect("a job that fits");
+    engine.init_left(|user, first| config.init_user(1, user, first.sync));
+    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    let mut seconds = f64::INFINITY;
+    let take = |report: &megagrid_engine::IterationReport, _: &Engine<P>| {
+        seconds = if report.iteration > 1 { seconds.min(report.seconds) } else { seconds };
+        ControlFlow::Continue(())
+    };
+    engine.run(ITERATIONS, take).expect("a run that ends");
+    Cost { seconds, bytes: 0, messages: 0 }
+}
+
+/// Runs another system.
+fn other(system: System, ratings: &EdgeList<f32>, config: Config, form: Form) -> Cost {
+    let mut cost = Cost { seconds: f64::INFINITY, bytes: 0, messages: 0 };
+    let run = Run { iterations: ITERATIONS, ..Run::default() };
+    let mut take = |epoch: &Epoch| {
+        if epoch.iteration > 1 {
+            let seconds = cost.seconds.min(epoch.seconds);
+            cost = Cost { seconds, bytes: epoch.sent_bytes, messages: epoch.messages };
+        }
+        ControlFlow::Continue(())
+    };
+    mf::run(system, &Job { ratings, config, form }, &run, &mut take).expect("a run that ends");
+    cost
+}
+
+/// Orders ratings by user, as all systems are given them.
+fn by_user(size: Size, items: usize) -> EdgeList<f32> {
+    let edges = inputs::ratings(size.users, items, size.ratings);
+    megagrid_baselines::list_by(&GroupedEdges::new(edges, &[Side::Left]), Side::Left, |rating| *rating)
+        .expect("edges in memory")
+}
+
+/// Runs all in turn, and returns each one's medians, Megagrid first, having shown them.
+fn compared((size, items): (Size, usize), form: Form, systems: &[System]) -> Vec<Cost> {
+    let (ratings, config) = (by_user(size, items), config());
+    let edges = GroupedEdges::new(ratings.clone(), &[Side::Right]);
+    let own = || match form {
+        Form::Batch => {
+            let sequence = batch::sequence(config, size.ratings as u64).expect("one batch");
+            megagrid::<MfBatch, _>(&edges, &config, &sequence)
+        }
+        Form::InPlace => {
+            let sequence = in_place::sequence(config, size.ratings as u64).expect("one batch");
+            megagrid::<Mf, _>(&edges, &config, &sequence)
+        }
+    };
+    let mut samples = vec![Vec::new(); systems.len() + 1];
+    for _ in 0..ROUNDS {
+        samples[0].push(own());
+        for (at, system) in systems.iter().enumerate() {
+            samples[at + 1].push(other(*system, &ratings, config, form));
+        }
+    }
+    let medians: Vec<Cost> = samples
+        .into_iter()
+        .map(|mut samples| {
+            samples.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+            samples[ROUNDS / 2]
+        })
+        .collect();
+    let names = std::iter::once("megagrid").chain(systems.iter().map(|system| system.name()));
+    for (name, cost) in names.zip(&medians) {
+        println!(
+            "    {items:>7} items  {name:<13} {:>8.3} s  {:>6.2}  {:>9.1} MB  {:>10} messages",
+            cost.seconds,
+            cost.seconds / medians[0].seconds,
+            1e-6 * cost.bytes as f64,
+            cost.messages
+        );
+    }
+    medians
+}
+
+fn show(Size { users, ratings }: Size, form: &str) {
+    println!(
+        "  k = 50, {users} users, {ratings} ratings, one thread, {form}; seconds of an iteration, medians of {ROUNDS} rounds"
+    );
+}
+
+/// Figure 13: gather-apply-scatter.
+pub fn gas(findings: &mut Findings) {
+    show(LARGE, "gradients of all ratings");
+    for items in ITEMS {
+        let costs = compared((LARGE, items), Form::Batch, &[System::Gas, System::GasFaithful]);
+        let times = |at: usize| costs[at].seconds / costs[0].seconds;
+        findings.check(
+            format!("{items} items: at least 5 times as fast as gas-faithful: {:.2}", times(2)),
+            times(2) >= 5.0,
+        );
+        findings.check(format!("{items} items: not slower than gas: {:.2}", times(1)), times(1) >= 1.0);
+        findings.check(
+            format!("{items} items: one pass over the edges, where gas makes two, and nothing along them"),
+            costs[0].bytes == 0 && costs[2].bytes > 0,
+        );
+    }
+}
+
+/// Figure 14: parameter servers.
+pub fn servers(findings: &mut Findings) {
+    show(SMALL, "rating by rating");
+    for items in ITEMS {
+        let systems = [System::PsNaive, System::LazyTable, System::Essp, System::IterStore];
+        let costs = compared((SMALL, items), Form::InPlace, &systems);
+        let times = |at: usize| costs[at].seconds / costs[0].seconds;
+        let tuned = times(2).min(times(3)).min(times(4));
+        findings
+            .check(format!("{items} items: at least 10 times as fast as ps-naive: {:.1}", times(1)), times(1) >= 10.0);
+        findings.check(format!("{items} items: over 1.5 times as fast as the best server: {tuned:.2}"), tuned > 1.5);
+    }
+    findings.cannot("topic models and logistic regression: `megagrid compare lda` and `megagrid compare blockpg`");
+}
