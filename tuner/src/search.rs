@@ -62,7 +62,7 @@ impl Trial {
 /// Percent of a search's clocks that are kept for a second look.
 const SECOND_LOOK: u64 = 40;
 /// A step of the second look, as a part of a range.
-const STEP: f64 = 0.03;
+const STEP: f64 = 0.05;
 
 /// What a search may take.
 #[derive(Clone, Copy, Debug)]
