@@ -61,19 +61,6 @@ impl FromStr for System {
     }
 }
 
-/// An algorithm that all systems run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Algorithm {
-    /// [`crate::apps::pagerank`].
-    PageRank,
-    /// [`crate::apps::mf`].
-    Mf,
-    /// [`crate::apps::lda`].
-    Lda,
-    /// [`crate::apps::blockpg`].
-    BlockPg,
-}
-
 /// How a job is to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {

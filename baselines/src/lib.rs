@@ -14,4 +14,4 @@ pub mod server;
 pub mod store;
 
 pub use error::Error;
-pub use job::{Algorithm, Epoch, Finish, Report, Run, System, list_by};
+pub use job::{Epoch, Finish, Report, Run, System, list_by};

@@ -43,15 +43,20 @@ impl<T: Pod> Rows<T> {
         self.width
     }
 
+    fn item_bytes(&self) -> usize {
+        self.len * self.width * size_of::<T>()
+    }
+
     /// Returns all items.
     #[must_use]
     pub fn items(&self) -> &[T] {
-        &bytemuck::cast_slice(&self.lines)[..self.len * self.width]
+        bytemuck::cast_slice(&bytemuck::cast_slice::<_, u8>(&self.lines)[..self.item_bytes()])
     }
 
     /// Returns all items.
     pub fn items_mut(&mut self) -> &mut [T] {
-        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len * self.width]
+        let bytes = self.item_bytes();
+        bytemuck::cast_slice_mut(&mut bytemuck::cast_slice_mut::<_, u8>(&mut self.lines)[..bytes])
     }
 
     /// Returns a row.

@@ -27,11 +27,29 @@ pub trait Client: Send {
     /// A server that is lost; a table or row that there is not.
     fn read<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error>;
 
+    /// Reads a row as with slack 0.
+    ///
+    /// # Errors
+    /// As [`Client::read`].
+    fn read_fresh<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error>;
+
     /// Adds to a row.
     ///
     /// # Errors
     /// As [`Client::read`].
     fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error>;
+
+    /// Begins to record accesses: what this iteration does, later ones will do too. All workers do so in the first one. Systems
+    /// that make no use of it record nothing.
+    fn start_gather(&mut self) {}
+
+    /// Ends recording.
+    ///
+    /// # Errors
+    /// As [`Client::read`].
+    fn finish_gather(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Ends a clock of this worker.
     ///

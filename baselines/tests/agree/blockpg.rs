@@ -28,8 +28,10 @@ fn signed() -> (GroupedEdges<f32>, usize) {
     let planted: Vec<f64> = (0..features).map(|j| if j % 3 == 0 { 4.0 * random.unit() - 2.0 } else { 0.0 }).collect();
     let mut list = EdgeList { num_left: samples, num_right: features + 1, ..EdgeList::default() };
     for sample in 0..samples {
-        let values: Vec<(usize, f64)> =
-            (0..features).map(|feature| (feature, 2.0 * random.unit() - 0.7)).filter(|_| random.unit() < 0.2).collect();
+        let mut values = Vec::new();
+        for feature in 0..features {
+            values.extend((random.unit() < 0.2).then(|| (feature, 2.0 * random.unit() - 0.7)));
+        }
         let score: f64 = 0.5 + values.iter().map(|(j, x)| x * planted[*j]).sum::<f64>();
         let label = if random.unit() < 1.0 / (1.0 + (-score).exp()) { 1.0 } else { -1.0 };
         for (feature, x) in values.into_iter().chain([(features, 1.0)]) {

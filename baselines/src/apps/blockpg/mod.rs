@@ -1,5 +1,6 @@
 //! Sparse logistic regression by block proximal gradient.
 
+mod darlin;
 mod faithful;
 mod gas;
 mod server;
@@ -64,6 +65,12 @@ pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Resu
         }
         (System::LazyTable | System::Essp | System::IterStore, Rules::Shared) => {
             train(server::Trainer::new(data, Tablets::new(system, run.workers, run.slack)?, run)?, run, report)
+        }
+        (System::PsNaive, Rules::Darlin) => {
+            train(darlin::Trainer::new(data, Naive::new(run.workers, run.slack), run)?, run, report)
+        }
+        (System::LazyTable | System::Essp | System::IterStore, Rules::Darlin) => {
+            train(darlin::Trainer::new(data, Tablets::new(system, run.workers, run.slack)?, run)?, run, report)
         }
         _ => {
             let advice = "take the shared rules, which all systems run";
