@@ -66,7 +66,8 @@ impl BlockRows {
 
     /// Whether to request this version of a row, which nobody has done.
     pub(super) fn request(&mut self, offset: usize, needed: u32) -> bool {
-        let request = self.requested[offset] <= needed;
+        // One of a newer version may be answered only once this reader has moved on.
+        let request = self.requested[offset] != needed + 1;
         if request {
             self.requested[offset] = needed + 1;
         }
@@ -76,7 +77,7 @@ impl BlockRows {
     /// Notes that rows may be requested; returns whether one of them is older than `target` and not on its way.
     pub(super) fn expect(&mut self, offset: usize, count: usize, needed: u32, target: u32) -> bool {
         let rows = offset..offset + count;
-        let old = rows.clone().any(|row| self.versions[row] <= target && self.requested[row] <= needed);
+        let old = rows.clone().any(|row| self.versions[row] <= target && self.requested[row] != needed + 1);
         if old {
             self.requested[rows].fill(needed + 1);
         }

@@ -209,11 +209,12 @@ impl Row {
         (!self.values.is_empty()).then(|| self.version.max(links.pushed(self.server)))
     }
 
-    /// Whether to request version `needed`, because the cached one is older than `target` and none is on its way.
+    /// Whether to request version `needed`, because the cached one is older than `target` and it is not on its way. A newer one that is
+    /// does not count: the server may answer only once this reader has moved on.
     fn request(&mut self, needed: u32, target: u32, links: &Links) -> bool {
-        let comes = links.pushes() && (self.requested.is_some() || !self.values.is_empty());
+        let comes = links.pushes() && !self.values.is_empty();
         let current = self.version(links).is_some_and(|version| version >= target);
-        if comes || current || self.requested.is_some_and(|requested| requested >= needed) {
+        if comes || current || self.requested == Some(needed) {
             return false;
         }
         self.requested = Some(needed);
