@@ -57,7 +57,7 @@ fn train(client: usize, vanish: bool, servers: &[&str]) -> Result<String, Error>
                 }
                 worker.clock()?;
             }
-            Ok(())
+            Ok::<(), Error>(())
         };
         let threads: Vec<_> = client.workers().into_iter().map(|worker| scope.spawn(move || work(worker))).collect();
         threads.into_iter().try_for_each(|thread| thread.join().unwrap())
