@@ -61,7 +61,7 @@ fn load(name: &str) -> Option<Ratings> {
     let path = match name {
         "movielens" => "../shared/data/movielens-100k/u.data.gz",
         "anime" => "../shared/data/anime/anime_ratings.dat.gz",
-        _ => return Some(Ratings::new(inputs::ratings(6000, 4000, 1_000_000))),
+        _ => return Some(Ratings::new(inputs::ratings(2000, 1000, 200_000))),
     };
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
     let read = megagrid_datasets::read_ratings(&path, None).ok()?;

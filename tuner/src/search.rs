@@ -4,6 +4,10 @@
 //! While no branch is converging it is doubled: one more setting is tried, and all those before go on for the longer time. Then
 //! every setting is tried for that time, and a branch is kept only while it is the best. The search ends when the five best
 //! speeds differ by less than 10 %, or where its bounds are reached.
+//!
+//! The first clocks do not tell near ones apart: what is best for one may not be for two. So a part of the clocks is kept for a
+//! second look. From the best setting it takes steps along each range, upwards first, as long as a step leads to a faster one, all
+//! for twice the trial time.
 
 use std::time::Instant;
 
@@ -39,6 +43,27 @@ pub struct Trial {
     pub chosen: bool,
 }
 
+impl Trial {
+    fn of(live: &Live, summary: Summary, search: usize) -> Self {
+        Self {
+            branch: live.branch,
+            search,
+            setting: live.setting.clone(),
+            clocks: live.clocks(),
+            time: live.time(),
+            loss: Some(live.loss()).filter(|loss| loss.is_finite()),
+            speed: summary.speed,
+            label: summary.label,
+            chosen: false,
+        }
+    }
+}
+
+/// Percent of a search's clocks that are kept for a second look.
+const SECOND_LOOK: u64 = 40;
+/// A step of the second look, as a part of a range.
+const STEP: f64 = 0.03;
+
 /// What a search may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
@@ -66,7 +91,7 @@ pub struct Search<'s, 't, T: Trainer> {
     pub parent: (Branch, f64),
     /// What is to be tried first.
     pub first: Option<Point>,
-    /// All trials.
+    /// All trials, of searches before too.
     pub trials: &'s mut Vec<Trial>,
 }
 
@@ -91,11 +116,14 @@ impl<T: Trainer> Search<'_, '_, T> {
         }
         let end = self.branches.clocks + self.bounds.clocks;
         let begin = self.trials.len();
-        let (trial_time, mut best) = self.find_trial_time(end)?;
-        while self.goes_on(begin, end) {
+        let has_ranges = self.branches.space.tunables().iter().any(|tunable| tunable.choices().is_none());
+        let kept = if has_ranges { self.bounds.clocks * SECOND_LOOK / 100 } else { 0 };
+        let first_end = end - kept;
+        let (trial_time, mut best) = self.find_trial_time(first_end)?;
+        while self.goes_on(begin, first_end) {
             let Some(live) = self.next_trial()? else { break };
             let mut live = live;
-            self.train(&mut live, trial_time, end)?;
+            self.train(&mut live, trial_time, first_end)?;
             let tried = self.conclude(live);
             best = Some(match best {
                 Some(best) if !is_better(&tried, &best) => {
@@ -111,6 +139,7 @@ impl<T: Trainer> Search<'_, '_, T> {
         }
         let best = best.filter(|best| best.summary.label != Label::Diverged);
         let Some(best) = best else { return Err(self.all_diverged(begin).into()) };
+        let best = self.climb(best, 2.0 * trial_time, end)?;
         if let Some(trial) = self.trials.iter_mut().find(|trial| trial.branch == best.live.branch) {
             trial.chosen = true;
         }
@@ -172,6 +201,59 @@ impl<T: Trainer> Search<'_, '_, T> {
         Ok(best)
     }
 
+    /// Takes steps from the best setting, along one range after the other, as long as they lead to better ones.
+    fn climb(&mut self, mut best: Tried, time: f64, end: u64) -> Result<Tried, Failure<T::Error>> {
+        let ranges =
+            self.branches.space.tunables().iter().enumerate().filter(|(_, tunable)| tunable.choices().is_none());
+        for at in ranges.map(|(at, _)| at).collect::<Vec<_>>() {
+            for step in [STEP, -STEP] {
+                let before = best.live.branch;
+                while let Some(point) = stepped(&best.live.point, at, step) {
+                    match self.challenge(&mut best, point, time, end)? {
+                        Some(true) => {}
+                        Some(false) => break,
+                        None => return Ok(best),
+                    }
+                }
+                if best.live.branch != before {
+                    break;
+                }
+            }
+        }
+        Ok(best)
+    }
+
+    /// Tries a point against the best setting, both for a time, and returns the better one; `None` leaves the best as it is: too
+    /// few clocks are left.
+    fn challenge(
+        &mut self,
+        best: &mut Tried,
+        point: Point,
+        time: f64,
+        end: u64,
+    ) -> Result<Option<bool>, Failure<T::Error>> {
+        let clock = best.live.time() / best.live.clocks().max(1) as f64;
+        let clocks = (time / clock).round().max(1.0) as u64;
+        let needed = clocks + clocks.saturating_sub(best.live.clocks());
+        if self.branches.clocks + needed > end || clocks > self.bounds.clocks_of_trial || best.live.finished {
+            return Ok(None);
+        }
+        // The best itself goes on as well, which is progress.
+        self.train(&mut best.live, time, end)?;
+        best.summary = self.branches.summarize(&best.live);
+        if let Some(trial) = self.trials.iter_mut().find(|trial| trial.branch == best.live.branch) {
+            *trial = Trial::of(&best.live, best.summary, self.number);
+        }
+        self.first = Some(point);
+        let Some(mut live) = self.next_trial()? else { return Ok(None) };
+        self.train(&mut live, time, end)?;
+        let challenger = self.conclude(live);
+        let wins = is_better(&challenger, best);
+        let worse = if wins { std::mem::replace(best, challenger) } else { challenger };
+        self.branches.free(worse.live.branch).map_err(Failure::Trainer)?;
+        Ok(Some(wins))
+    }
+
     fn goes_on(&self, begin: usize, end: u64) -> bool {
         let tried = &self.trials[begin..];
         let speeds: Vec<f64> = tried.iter().map(|trial| trial.speed).collect();
@@ -202,17 +284,7 @@ impl<T: Trainer> Search<'_, '_, T> {
         let summary = self.branches.summarize(&live);
         self.searcher.observe(Observation { point: live.point.clone(), value: summary.speed });
         self.branches.tell(&Event::Tried { branch: live.branch, summary });
-        self.trials.push(Trial {
-            branch: live.branch,
-            search: self.number,
-            setting: live.setting.clone(),
-            clocks: live.clocks(),
-            time: live.time(),
-            loss: Some(live.loss()).filter(|loss| loss.is_finite()),
-            speed: summary.speed,
-            label: summary.label,
-            chosen: false,
-        });
+        self.trials.push(Trial::of(&live, summary, self.number));
         Tried { live, summary }
     }
 
@@ -223,6 +295,13 @@ impl<T: Trainer> Search<'_, '_, T> {
             least.map_or_else(String::new, |trial| format!("{}, after {} clocks", trial.setting, trial.clocks));
         Error::AllDiverged { trials: tried.len(), least_bad }
     }
+}
+
+/// Returns the point a step along a range, unless that is at its end.
+fn stepped(point: &[f64], at: usize, step: f64) -> Option<Point> {
+    let mut next = point.to_vec();
+    next[at] = (next[at] + step).clamp(0.0, 1.0);
+    (next != point).then_some(next)
 }
 
 /// A faster branch is better; where neither makes progress, the one with the lower loss.

@@ -71,7 +71,7 @@ impl Default for Options {
             searcher: Kind::default(),
             seed: 1,
             clocks: 100,
-            budget: 10,
+            budget: 12,
             trials: 30,
             retune: Some(Plateau::default()),
             target: None,

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::crew::{self, Spent};
 use crate::job::Cost;
-use crate::store::{Store, Usage};
+use crate::store::{Client, Store, Usage};
 
 /// Clients of a parameter server, and what they used before the iteration at hand.
 pub(crate) struct Team<S: Store> {
@@ -12,6 +12,8 @@ pub(crate) struct Team<S: Store> {
     before: Usage,
     /// Clocks that all have ended.
     pub clocks: u64,
+    /// Whether every iteration accesses the same rows in the same order.
+    repeats: bool,
 }
 
 impl<S: Store> Team<S> {
@@ -19,7 +21,12 @@ impl<S: Store> Team<S> {
     pub fn new(mut store: S) -> Result<Self, Error> {
         let clients = store.clients()?;
         let before = store.usage();
-        Ok(Self { store, clients, before, clocks: 0 })
+        Ok(Self { store, clients, before, clocks: 0, repeats: true })
+    }
+
+    /// Says that iterations access other rows each, so that there is nothing to record.
+    pub fn without_pattern(self) -> Self {
+        Self { repeats: false, ..self }
     }
 
     /// Runs an iteration of `clocks` clocks: each worker with its client.
@@ -30,7 +37,14 @@ impl<S: Store> Team<S> {
         run: impl Fn(&mut W, &mut S::Client) -> Result<(), Error> + Sync,
     ) -> Result<Cost, Error> {
         let pairs = workers.iter_mut().zip(&mut self.clients).collect();
-        let (ended, spent) = crew::step(pairs, |_, (worker, client): (&mut W, &mut S::Client)| run(worker, client))?;
+        let gathers = self.repeats && self.clocks == 0;
+        let (ended, spent) = crew::step(pairs, |_, (worker, client): (&mut W, &mut S::Client)| {
+            if gathers {
+                client.start_gather();
+            }
+            run(worker, client)?;
+            if gathers { client.finish_gather() } else { Ok(()) }
+        })?;
         ended.into_iter().collect::<Result<(), Error>>()?;
         self.clocks += clocks;
         let mut cost = Spent::mean(&spent);

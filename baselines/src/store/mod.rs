@@ -39,6 +39,18 @@ pub trait Client: Send {
     /// As [`Client::read`].
     fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error>;
 
+    /// Begins to record accesses: what this iteration does, later ones will do too. All workers do so in the first one. Systems
+    /// that make no use of it record nothing.
+    fn start_gather(&mut self) {}
+
+    /// Ends recording.
+    ///
+    /// # Errors
+    /// As [`Client::read`].
+    fn finish_gather(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Ends a clock of this worker.
     ///
     /// # Errors

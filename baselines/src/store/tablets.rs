@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Client, Number, Store, Usage};
 use crate::rows::Rows;
-use crate::server::{self, Options, ServerOptions, Statistics, Table, Tables, TabletServer, Worker};
+use crate::server::{self, Gather, Options, ServerOptions, Statistics, Table, Tables, TabletServer, Worker};
 use crate::{Error, System};
 
 /// A parameter server that is not naive.
@@ -118,6 +118,14 @@ impl Client for Access {
     #[inline]
     fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error> {
         self.worker.update(table, row as u32, by)
+    }
+
+    fn start_gather(&mut self) {
+        self.worker.start_gather(Gather::Real);
+    }
+
+    fn finish_gather(&mut self) -> Result<(), Error> {
+        self.worker.finish_gather()
     }
 
     fn clock(&mut self) -> Result<(), Error> {

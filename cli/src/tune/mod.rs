@@ -63,7 +63,7 @@ pub struct TuningOptions {
     /// What proposes settings [default: tpe, or grid where all tunables have lists of values].
     #[arg(long, value_enum)]
     searcher: Option<Searcher>,
-    /// Iterations of trials of the first search, and again of all searches after it [default: 10, or 10 % of --iterations].
+    /// Iterations of trials of the first search, and again of all searches after it [default: 12, or 12 % of --iterations].
     #[arg(long, value_name = "ITERATIONS")]
     budget: Option<u64>,
     /// Settings tried by the first search, at most.
@@ -175,7 +175,7 @@ impl TuningOptions {
             searcher,
             seed,
             clocks: iterations,
-            budget: self.budget.unwrap_or((iterations / 10).max(default.budget)),
+            budget: self.budget.unwrap_or((iterations * 12 / 100).max(default.budget)),
             trials: self.trials as usize,
             retune: (!self.no_retune && !fixed).then(Plateau::default),
             target: None,

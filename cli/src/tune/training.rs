@@ -55,6 +55,9 @@ pub struct Training<'a, A: Algorithm> {
     seats: BTreeMap<Branch, Seat>,
 }
 
+/// What trains a branch.
+type Engine<'a, A> = Box<dyn Strand<<A as Algorithm>::Trained> + 'a>;
+
 impl<'a, A: Algorithm> Training<'a, A> {
     /// Begins a run with the settings that its options say.
     pub fn new(algorithm: &'a A, time: Time) -> anyhow::Result<Self> {
@@ -65,7 +68,7 @@ impl<'a, A: Algorithm> Training<'a, A> {
     }
 
     /// Takes out a branch: its engine and its iterations.
-    pub fn take(mut self, branch: Branch) -> anyhow::Result<(Box<dyn Strand<A::Trained> + 'a>, Vec<Done>)> {
+    pub fn take(mut self, branch: Branch) -> anyhow::Result<(Engine<'a, A>, Vec<Done>)> {
         let seat = self.seats.remove(&branch).ok_or_else(|| gone(branch))?;
         let strand = self.strands.remove(&seat.strand).ok_or_else(|| gone(branch))?;
         Ok((strand, seat.history))

@@ -207,7 +207,7 @@ impl<'j, S: Store> Trainer<'j, S> {
         Ok(Self {
             data,
             tables,
-            team: Team::new(store)?,
+            team: Team::new(store)?.without_pattern(),
             workers,
             violation: 0.0,
             objectives,

@@ -167,7 +167,7 @@ impl<'j, S: Store> Trainer<'j, S> {
         };
         let workers = parts.into_iter().enumerate().map(of).collect();
         let state = data.job.config.state();
-        Ok(Self { data, tables, team: Team::new(store)?, workers, state })
+        Ok(Self { data, tables, team: Team::new(store)?.without_pattern(), workers, state })
     }
 
     /// Lets all workers do something, which takes so many clocks, side by side.

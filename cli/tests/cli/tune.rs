@@ -1,0 +1,160 @@
+//! Training that tunes itself.
+
+use crate::{Place, done, fails, json, run};
+
+#[test]
+fn ratings_tune_themselves_and_the_command_printed_does_the_same() {
+    let place = Place::new();
+    let (ratings, record) = (place.ratings(), place.name("run.json"));
+    let common = ["-w", "1", "--dims", "4", "--no-biases", "--iterations", "30"];
+    let report = place.name("run.html");
+    let printed = done(
+        &[
+            &["tune", "mf", &ratings][..],
+            &common,
+            &["--json", &record, "--report", &report, "--model", &place.name("model")],
+        ]
+        .concat(),
+    );
+    let found = json(&record);
+    let tuning = &found["tuning"];
+    let trials = tuning["trials"].as_array().unwrap();
+    let first: Vec<_> = trials.iter().filter(|trial| trial["search"] == 0).collect();
+    assert!((2..=12).contains(&first.len()), "{tuning}");
+    assert_eq!(first.iter().filter(|trial| trial["chosen"] == true).count(), 1, "{tuning}");
+    assert_eq!(tuning["time"], "samples");
+    assert!(tuning["most_branches"].as_u64().unwrap() <= 3, "{tuning}");
+    assert!(place.path("model/model.json").exists());
+
+    // The chosen setting alone, from the beginning, is the same run.
+    let command = tuning["command"].as_str().unwrap();
+    assert!(printed.contains(command), "{printed}");
+    let words: Vec<&str> = command.split(' ').collect();
+    assert_eq!((words[0], words[1], words.contains(&"--step")), ("megagrid", "mf", true), "{command}");
+    assert!(!command.contains("--tune"), "{command}");
+    let same = place.name("same.json");
+    let at = words.iter().position(|word| *word == "--json").unwrap();
+    let again: Vec<&str> = words[1..].to_vec();
+    let again: Vec<&str> = again
+        .iter()
+        .enumerate()
+        .filter(|(n, word)| **word != "--model" && (*n == 0 || again[n - 1] != "--model"))
+        .map(|(n, word)| if n == at { same.as_str() } else { *word })
+        .collect();
+    done(&again);
+    let fixed = json(&same);
+    let objectives = |record: &serde_json::Value| -> Vec<f64> {
+        record["iterations"].as_array().unwrap().iter().map(|one| one["objective"].as_f64().unwrap()).collect()
+    };
+    let (tuned, fixed) = (objectives(&found), objectives(&fixed));
+    let settings = tuning["settings"].as_array().unwrap();
+    let shared = settings.get(1).map_or(tuned.len(), |second| second[0].as_u64().unwrap() as usize);
+    assert_eq!(tuned[..shared], fixed[..shared], "{settings:?}");
+    let page = std::fs::read_to_string(&report).unwrap();
+    assert!(page.contains("<h2>Tuning</h2>") && page.contains("chosen"), "{page}");
+}
+
+#[test]
+fn a_tuned_run_is_reproducible() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    let of = |name: &str, seed: &str| {
+        let record = place.name(name);
+        done(&[
+            "tune",
+            "mf",
+            &ratings,
+            "-w",
+            "1",
+            "--seed",
+            seed,
+            "--iterations",
+            "15",
+            "--dims",
+            "4",
+            "--json",
+            &record,
+        ]);
+        let record = json(&record);
+        (record["tuning"]["trials"].to_string(), record["result"]["objective"].to_string())
+    };
+    assert_eq!(of("a.json", "3"), of("b.json", "3"));
+    assert_ne!(of("a.json", "3"), of("c.json", "4"));
+}
+
+#[test]
+fn every_searcher_serves() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    for searcher in ["random", "grid", "tpe", "gp"] {
+        let out =
+            done(&["tune", "mf", &ratings, "-w", "1", "--dims", "4", "--iterations", "12", "--searcher", searcher]);
+        assert!(out.contains(&format!("({searcher})")), "{out}");
+    }
+    let out = done(&[
+        "tune",
+        "mf",
+        &ratings,
+        "-w",
+        "2",
+        "--dims",
+        "4",
+        "--iterations",
+        "12",
+        "--tune",
+        "step=0.05,0.1",
+        "--tune",
+        "slack=0,2",
+        "--tune",
+        "workers=1,2",
+    ]);
+    assert!(out.contains("(grid)"), "{out}");
+}
+
+#[test]
+fn topics_and_samples_tune_themselves() {
+    let place = Place::new();
+    let corpus = place.name("corpus.txt");
+    done(&["generate", "corpus", &corpus, "--documents", "60", "--vocabulary", "50", "--topics", "4"]);
+    let record = place.name("lda.json");
+    done(&["tune", "lda", &corpus, "-k", "4", "--iterations", "20", "-w", "2", "--json", &record]);
+    let found = json(&record);
+    assert!(found["tuning"]["trials"].as_array().unwrap().len() >= 2, "{}", found["tuning"]);
+    assert!(found["tuning"]["command"].as_str().unwrap().contains("--sampler"), "{}", found["tuning"]);
+    assert_eq!(found["iterations"].as_array().unwrap().len(), 20);
+
+    let clicks = place.name("clicks.libsvm");
+    done(&["generate", "clicks", &clicks, "--samples", "300", "--features", "100"]);
+    let record = place.name("blockpg.json");
+    done(&["tune", "blockpg", &clicks, "-w", "2", "--json", &record]);
+    let found = json(&record);
+    assert!(found["tuning"]["command"].as_str().unwrap().contains("--blocks"), "{}", found["tuning"]);
+    assert_eq!(found["tuning"]["ended_by"], "tolerance", "{}", found["tuning"]);
+    assert!(found["result"]["metrics"]["gap"].as_f64().unwrap() <= 1e-6, "{}", found["result"]);
+}
+
+#[test]
+fn what_cannot_be_tuned_is_refused() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    let tune =
+        |options: &[&str], code, parts: &[&str]| fails(&[&["tune", "mf", &ratings], options].concat(), code, parts);
+    tune(
+        &["--tune", "lambda=0..1"],
+        2,
+        &["tune lambda: mf has no such tunable; it has step, decay, slack, batch, workers"],
+    );
+    tune(&["--tune", "step=1..1"], 2, &["tune step: 1..1 is empty"]);
+    tune(&["--tune", "step=log:0..1"], 2, &["has no logarithm"]);
+    tune(&["--tune", "step=0,0.1"], 2, &["tune step=0: step is 0; expected a number above 0"]);
+    tune(&["--tune", "slack=0.5,1"], 2, &["tune slack=0.5", "expected a whole number"]);
+    tune(&["--tune", "decay=0,1"], 2, &["--plain-sgd"]);
+    tune(&["--tune", "step=0.1"], 2, &["nothing to tune"]);
+    tune(&["--tune", "step"], 2, &["no = in it"]);
+    tune(&["--budget", "0"], 2, &["a budget of 0 is too small for one trial"]);
+    tune(&["--checkpoint", &place.name("c")], 2, &["--checkpoint and --resume are not for tune"]);
+    tune(&["--tune", "step=log:1e4..1e6", "--dims", "4"], 1, &["diverged", "the least bad was step="]);
+    fails(&["tune", "lda", &ratings, "--tune", "topics=5,10"], 2, &["lda has no such tunable; it has sampler"]);
+    let ran = run(&["tune", "--help"]);
+    assert!(ran.stdout.contains("megagrid tune mf ratings.csv"), "{}", ran.stdout);
+}
