@@ -1,6 +1,6 @@
 //! What tuning a run costs, against the best fixed setting and against two other tuners (Cui's thesis, §5.4.3).
 //!
-//!     cargo tuning [movielens|anime|generated|forks] [--seeds N]
+//!     cargo tuning [movielens|anime|generated|forks] [--first SEED] [--seeds N]
 //!
 //! Matrix factorization as in the thesis: factors alone, steps by AdaGrad; the step is any from 1e-5 to 1, the slack 0, 1, 3 or 7
 //! (one worker: it has no effect, and the tuners do not know). One pass is one clock. The target of a seed is the loss of the best
@@ -22,22 +22,25 @@ const PER_DECADE: u32 = 5;
 /// A step is called slow if it takes longer than so many times the best one.
 const SLOW: u64 = 10;
 /// Where baselines give up, in times of the best fixed step.
-const LIMIT: f64 = 30.0;
+const LIMIT: f64 = 15.0;
 /// Passes of a fixed step, at most, to find the target.
 const PASSES: u64 = 400;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let is_bench = args.iter().any(|arg| arg == "--bench");
-    let seeds =
-        args.iter().position(|arg| arg == "--seeds").and_then(|at| args.get(at + 1)?.parse().ok()).unwrap_or(11);
+    let number = |name: &str, default| {
+        args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1)?.parse().ok()).unwrap_or(default)
+    };
+    let first: u64 = number("--first", 1);
+    let seeds = first..first + number("--seeds", 11);
     let has = |name: &str| args.iter().any(|arg| arg == name);
     let all = ["movielens", "anime", "generated", "forks"];
     let any = all.iter().any(|name| has(name));
     if !is_bench {
         forks::run(200, 100, 2000, 3);
         let ratings = Ratings::new(inputs::ratings(100, 50, 1000));
-        return compare("tiny", &ratings, &Config { dims: 4, ..thesis() }, 1);
+        return compare("tiny", &ratings, &Config { dims: 4, ..thesis() }, 1..2);
     }
     if has("forks") || !any {
         forks::run(72_000, 10_000, 10_000_000, 15);
@@ -45,7 +48,7 @@ fn main() {
     for name in &all[..3] {
         if has(name) || !any {
             match load(name) {
-                Some(ratings) => compare(name, &ratings, &thesis(), seeds),
+                Some(ratings) => compare(name, &ratings, &thesis(), seeds.clone()),
                 None => println!("{name}: skipped, its file is not there"),
             }
         }
@@ -184,14 +187,14 @@ fn race(ratings: &Ratings, config: &Config, seed: u64, counts_slow: bool) -> Res
     Ok(race)
 }
 
-fn compare(name: &str, ratings: &Ratings, config: &Config, seeds: u64) {
+fn compare(name: &str, ratings: &Ratings, config: &Config, seeds: std::ops::Range<u64>) {
     println!("\n{name}: {} ratings, k = {}; time in passes", ratings.len(), config.dims);
     println!(
         "{:>4} {:>9} {:>6} {:>6} {:>7} {:>7} {:>6} {:>9} {:>9}  chosen",
         "seed", "best step", "time", "tuned", "tuning", "trials", "ratio", "spearmint", "hyperband"
     );
     let mut races = Vec::new();
-    for seed in 1..=seeds {
+    for seed in seeds.clone() {
         let race = match race(ratings, config, seed, seed == 1) {
             Ok(race) => race,
             Err(error) => return println!("failed: {error}"),
@@ -224,5 +227,7 @@ fn compare(name: &str, ratings: &Ratings, config: &Config, seeds: u64) {
     println!("  spearmint / tuned at least {:.1}", median(&|race| at_least(race.spearmint, race)));
     println!("  hyperband / tuned at least {:.1}", median(&|race| at_least(race.hyperband, race)));
     println!("  tuning, of a run of 100 passes: {:.0} %", median(&|race| race.tuning / (race.tuning + 100.0) * 100.0));
-    println!("fixed steps over {SLOW}× slower than the best, or diverged, seed 1: {:.0} %", races[0].slow * 100.0);
+    if seeds.start == 1 {
+        println!("fixed steps over {SLOW}× slower than the best, or diverged, seed 1: {:.0} %", races[0].slow * 100.0);
+    }
 }

@@ -62,7 +62,7 @@ impl Trial {
 /// Percent of a search's clocks that are kept for a second look.
 const SECOND_LOOK: u64 = 40;
 /// A step of the second look, as a part of a range.
-const STEP: f64 = 0.03;
+const STEP: f64 = 0.05;
 
 /// What a search may take.
 #[derive(Clone, Copy, Debug)]
@@ -121,8 +121,7 @@ impl<T: Trainer> Search<'_, '_, T> {
         let first_end = end - kept;
         let (trial_time, mut best) = self.find_trial_time(first_end)?;
         while self.goes_on(begin, first_end) {
-            let Some(live) = self.next_trial()? else { break };
-            let mut live = live;
+            let Some(mut live) = self.next_trial()? else { break };
             self.train(&mut live, trial_time, first_end)?;
             let tried = self.conclude(live);
             best = Some(match best {
@@ -153,8 +152,11 @@ impl<T: Trainer> Search<'_, '_, T> {
         let begin = self.trials.len();
         loop {
             let deciding = Instant::now();
-            if self.trials.len() - begin + alive.len() < self.bounds.trials {
-                alive.extend(self.next_trial()?);
+            let mut has_next = self.trials.len() - begin + alive.len() < self.bounds.trials;
+            if has_next {
+                let next = self.next_trial()?;
+                has_next = next.is_some();
+                alive.extend(next);
             }
             if self.bounds.decisions_count {
                 trial_time = trial_time.max(deciding.elapsed().as_secs_f64());
@@ -171,10 +173,8 @@ impl<T: Trainer> Search<'_, '_, T> {
             }
             let converges = alive.iter().any(|live| self.branches.summarize(live).label == Label::Converging);
             let longest = alive.iter().map(Live::clocks).max().unwrap_or(0);
-            let tried = self.trials.len() - begin + alive.len();
-            let is_over = self.branches.clocks >= end
-                || longest >= self.bounds.clocks_of_trial
-                || alive.is_empty() && tried >= self.bounds.trials;
+            let is_over =
+                self.branches.clocks >= end || longest >= self.bounds.clocks_of_trial || alive.is_empty() && !has_next;
             if converges || is_over {
                 return Ok((trial_time, self.best_of(alive)?));
             }

@@ -187,6 +187,8 @@ fn what_cannot_be_tuned_is_told() {
     let diverged = of("step=log:2000..3000", &options(1));
     assert!(matches!(diverged, Failure::Tuning(Error::AllDiverged { .. })), "{diverged}");
     assert!(diverged.to_string().contains("the least bad was step="), "{diverged}");
+    let listed = of("step=2000,3000", &Options { searcher: Kind::Grid, ..options(1) });
+    assert!(listed.to_string().starts_with("all 8 settings"), "{listed}");
     let small = of("step=log:1e-3..1", &Options { budget: 0, ..options(1) });
     assert!(small.to_string().contains("too small for one trial"), "{small}");
     let mut noisy = Descent { noise: Noise::Sampled, ..Descent::new() };

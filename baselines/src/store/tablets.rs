@@ -132,3 +132,36 @@ impl Client for Access {
         self.worker.clock()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The row that one worker waits for is on its way, in a version that cannot be before the other has read it and moved on.
+    #[test]
+    fn a_reader_ahead_does_not_hold_up_one_behind() {
+        for system in [System::LazyTable, System::Essp, System::IterStore] {
+            let mut store = Tablets::new(system, 2, 1).unwrap();
+            let table = store.table::<f64>(1, 1);
+            store.set(table, 0, &[1.0]).unwrap();
+            let Ok([mut ahead, mut behind]) = <[Access; 2]>::try_from(store.clients().unwrap()) else { panic!("two") };
+            ahead.update(table, 0, &[1.0]).unwrap();
+            ahead.clock().unwrap();
+            ahead.clock().unwrap();
+            std::thread::scope(|scope| {
+                let reader = scope.spawn(move || {
+                    let mut row = [0.0];
+                    ahead.read(table, 0, &mut row).map(|()| row[0])
+                });
+                std::thread::sleep(Duration::from_millis(50));
+                let mut row = [0.0];
+                behind.read(table, 0, &mut row).unwrap();
+                behind.update(table, 0, &[10.0]).unwrap();
+                behind.clock().unwrap();
+                assert_eq!(reader.join().unwrap().unwrap(), 12.0, "{system}");
+            });
+        }
+    }
+}

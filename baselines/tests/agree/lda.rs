@@ -15,7 +15,8 @@ use crate::{assert_agree, assert_ends_near, objectives};
 
 const ITERATIONS: u64 = 40;
 
-/// Documents of three topics with words of their own, which no chain takes long to find.
+/// Documents of two topics, each of which prefers its own words a little: chains that stay with different topics end at nearly the same
+/// likelihood, so that at the end it tells whether counts are right, not which topics were found.
 fn corpus() -> EdgeList<u32> {
     let (documents, words) = (150, 120);
     let mut random = SplitMix::new(3, 0);
@@ -23,8 +24,9 @@ fn corpus() -> EdgeList<u32> {
     for document in 0..documents as u32 {
         let mut counts = vec![0; words];
         for _ in 0..60 {
-            let topic = (document as usize + random.below(5) as usize / 4) % 3;
-            counts[topic * 40 + (random.unit() * random.unit() * 40.0) as usize] += 1;
+            let topic = (document as usize + random.below(5) as usize / 4) % 2;
+            let drawn = (random.unit() * random.unit() * 60.0) as usize;
+            counts[if random.unit() < 0.5 { topic * 60 + drawn } else { 2 * drawn }] += 1;
         }
         for (word, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             list.left.push(document);
@@ -65,9 +67,9 @@ fn megagrid(list: &EdgeList<u32>, config: &Config) -> Vec<f64> {
 fn likelihoods_agree_on_all_systems() {
     let corpus = corpus();
     // In one clock: a clock ends where Megagrid's blocks end, and then both seed their numbers anew.
-    let config = Config { alpha: 0.5, beta: 0.1, annealing: 15, uniform_share: 1.0, clocks: 1, ..Config::new(3) };
+    let config = Config { alpha: 0.5, beta: 0.1, annealing: 15, uniform_share: 1.0, clocks: 1, ..Config::new(2) };
     let megagrid = megagrid(&corpus, &config);
-    assert!(megagrid[39] > 0.9 * megagrid[0], "likelihoods rise: {megagrid:?}");
+    assert!(megagrid[39] > megagrid[0], "likelihoods rise: {megagrid:?}");
     let visits = visited::<(), _>(&corpus, &settings(&config), |count| *count as f32);
     let data = visits.data.iter().map(|&count| count as u32).collect();
     let visits = EdgeList { data, left: visits.left, right: visits.right, ..corpus };

@@ -26,6 +26,9 @@ fn ratings_tune_themselves_and_the_command_printed_does_the_same() {
     assert!(tuning["most_branches"].as_u64().unwrap() <= 3, "{tuning}");
     assert!(place.path("model/model.json").exists());
 
+    let page = std::fs::read_to_string(&report).unwrap();
+    assert!(page.contains("<h2>Tuning</h2>") && page.contains("chosen"), "{page}");
+
     // The chosen setting alone, from the beginning, is the same run.
     let command = tuning["command"].as_str().unwrap();
     assert!(printed.contains(command), "{printed}");
@@ -50,8 +53,6 @@ fn ratings_tune_themselves_and_the_command_printed_does_the_same() {
     let settings = tuning["settings"].as_array().unwrap();
     let shared = settings.get(1).map_or(tuned.len(), |second| second[0].as_u64().unwrap() as usize);
     assert_eq!(tuned[..shared], fixed[..shared], "{settings:?}");
-    let page = std::fs::read_to_string(&report).unwrap();
-    assert!(page.contains("<h2>Tuning</h2>") && page.contains("chosen"), "{page}");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
+use super::dynamic::Wanted;
+use super::requests::Requests;
 use crate::server::element::{Kind, zeroed_words};
 
 /// Rows of one server, which share a lock.
@@ -19,8 +21,8 @@ pub(super) struct BlockRows {
     values: Vec<u64>,
     /// 0: nothing arrived yet, otherwise 1 + the version.
     versions: Vec<u32>,
-    /// 0: nothing is on its way, otherwise 1 + the version that was requested.
-    requested: Vec<u32>,
+    /// What is on its way.
+    requests: Vec<Requests>,
     /// The updates of this process by clock, ascending, which the server may not have applied.
     logs: VecDeque<Log>,
 }
@@ -47,7 +49,7 @@ impl BlockRows {
         Self {
             values: zeroed_words(rows * kind.row_bytes),
             versions: vec![0; rows],
-            requested: vec![0; rows],
+            requests: vec![Requests::default(); rows],
             logs: VecDeque::new(),
         }
     }
@@ -64,21 +66,22 @@ impl BlockRows {
         bytes(&self.values, offset, 1, kind)
     }
 
-    /// Whether to request this version of a row, which nobody has done.
-    pub(super) fn request(&mut self, offset: usize, needed: u32) -> bool {
-        let request = self.requested[offset] <= needed;
+    /// Whether to request a row, which is not on its way.
+    pub(super) fn request(&mut self, offset: usize, wanted: Wanted) -> bool {
+        let request = !self.requests[offset].cover(wanted.needed, wanted.clock);
         if request {
-            self.requested[offset] = needed + 1;
+            self.requests[offset].add(wanted.needed);
         }
         request
     }
 
     /// Notes that rows may be requested; returns whether one of them is older than `target` and not on its way.
-    pub(super) fn expect(&mut self, offset: usize, count: usize, needed: u32, target: u32) -> bool {
+    pub(super) fn expect(&mut self, offset: usize, count: usize, wanted: Wanted, target: u32) -> bool {
         let rows = offset..offset + count;
-        let old = rows.clone().any(|row| self.versions[row] <= target && self.requested[row] <= needed);
+        let on_its_way = |row: usize| self.requests[row].cover(wanted.needed, wanted.clock);
+        let old = rows.clone().any(|row| self.versions[row] <= target && !on_its_way(row));
         if old {
-            self.requested[rows].fill(needed + 1);
+            self.requests[rows].iter_mut().for_each(|requests| requests.add(wanted.needed));
         }
         old
     }
@@ -127,13 +130,8 @@ impl BlockRows {
                 kind.merge(bytes_mut(&mut self.values, row, 1, kind), bytes(&log.deltas, row, 1, kind));
             }
         }
-        let arrived = version.saturating_add(1);
-        for row in offset..offset + count {
-            self.versions[row] = arrived;
-            if self.requested[row] <= arrived {
-                self.requested[row] = 0;
-            }
-        }
+        self.versions[offset..offset + count].fill(version.saturating_add(1));
+        self.requests[offset..offset + count].iter_mut().for_each(|requests| requests.arrived(version));
     }
 
     /// Returns how many of consecutive rows have updates of a clock that are not sent.

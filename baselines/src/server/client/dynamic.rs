@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use super::key::Key;
 use super::links::Links;
 use super::locks::{lock, lock_counted};
+use super::requests::Requests;
 use crate::server::element::Kind;
 use crate::server::statistics::Statistics;
 
@@ -45,8 +46,8 @@ struct Row {
     values: Box<[u64]>,
     /// All updates of clocks before this one are in `values`.
     version: u32,
-    /// A version that is requested and has not arrived.
-    requested: Option<u32>,
+    /// What is on its way.
+    requests: Requests,
     /// The clock in which it was last read.
     used: u32,
     /// Updates of this process by clock, which the last received values may not contain.
@@ -66,7 +67,7 @@ impl Shard {
             server: links.server(key),
             values: Box::default(),
             version: 0,
-            requested: None,
+            requests: Requests::default(),
             used: 0,
             logs: Vec::new(),
         })
@@ -105,7 +106,7 @@ impl DynamicCache {
                 out.copy_from_slice(&bytemuck::cast_slice(&row.values)[..out.len()]);
                 Found::Row(version)
             }
-            _ => Found::Absent { request: row.request(wanted.needed, wanted.needed, links) },
+            _ => Found::Absent { request: row.request(wanted, wanted.needed, links) },
         }
     }
 
@@ -115,7 +116,7 @@ impl DynamicCache {
         let mut shard = lock(self.shard(key));
         let row = shard.row(key, links);
         row.used = wanted.clock;
-        row.request(wanted.needed, if freshest { wanted.clock } else { wanted.needed }, links)
+        row.request(wanted, if freshest { wanted.clock } else { wanted.needed }, links)
     }
 
     /// Returns the rows that were used in the clock before and are to be requested again.
@@ -125,7 +126,7 @@ impl DynamicCache {
         for shard in &self.shards {
             for (&key, row) in &mut lock(shard).rows {
                 let recent = row.used + 1 >= wanted.clock && !row.values.is_empty();
-                if recent && row.request(wanted.needed, target, links) {
+                if recent && row.request(wanted, target, links) {
                     keys.push(key);
                 }
             }
@@ -175,7 +176,7 @@ impl DynamicCache {
             kind.merge(bytes_mut(&mut row.values, kind), &delta[..kind.row_bytes]);
         }
         row.version = version;
-        row.requested = row.requested.filter(|&requested| requested > version);
+        row.requests.arrived(version);
     }
 
     /// Calls `send` with server and update of each row that has updates of clocks up to `clock` which have not been sent.
@@ -209,14 +210,14 @@ impl Row {
         (!self.values.is_empty()).then(|| self.version.max(links.pushed(self.server)))
     }
 
-    /// Whether to request version `needed`, because the cached one is older than `target` and none is on its way.
-    fn request(&mut self, needed: u32, target: u32, links: &Links) -> bool {
-        let comes = links.pushes() && (self.requested.is_some() || !self.values.is_empty());
+    /// Whether to request what is wanted, because the cached version is older than `target` and none is on its way.
+    fn request(&mut self, wanted: Wanted, target: u32, links: &Links) -> bool {
+        let comes = links.pushes() && (!self.values.is_empty() || self.requests.any_before(wanted.clock));
         let current = self.version(links).is_some_and(|version| version >= target);
-        if comes || current || self.requested.is_some_and(|requested| requested >= needed) {
+        if comes || current || self.requests.cover(wanted.needed, wanted.clock) {
             return false;
         }
-        self.requested = Some(needed);
+        self.requests.add(wanted.needed);
         true
     }
 }

@@ -81,7 +81,7 @@ impl FixedCache {
             }
             found => {
                 let comes = links.pushes() && found.is_some();
-                Found::Absent { request: !comes && rows.request(offset, wanted.needed) }
+                Found::Absent { request: !comes && rows.request(offset, wanted) }
             }
         })
     }
@@ -93,7 +93,7 @@ impl FixedCache {
         let target = if freshest { wanted.clock } else { wanted.needed };
         let version = rows.version(offset, links.pushed(block.server));
         let comes = version.is_some_and(|version| links.pushes() || version >= target);
-        Some(!comes && rows.request(offset, wanted.needed))
+        Some(!comes && rows.request(offset, wanted))
     }
 
     /// Applies an update of a clock to the cached values and logs it; `false` if the row is not among the known ones.
@@ -143,7 +143,7 @@ impl FixedCache {
             {
                 let mut old = false;
                 for run in table.runs(&table.lists[server][list]) {
-                    old |= lock(&run.block.rows).expect(run.offset, run.len, wanted.needed, target);
+                    old |= lock(&run.block.rows).expect(run.offset, run.len, wanted, target);
                 }
                 if old {
                     let frame = Frame::new(Verb::PlanRead).set(|header| {

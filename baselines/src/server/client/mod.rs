@@ -10,6 +10,7 @@ mod links;
 mod locks;
 mod numa;
 mod receive;
+mod requests;
 mod shared;
 mod signal;
 mod specialize;

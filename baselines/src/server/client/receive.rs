@@ -12,8 +12,18 @@ use super::shared::Shared;
 use crate::Error;
 use crate::server::frame::{Frame, Verb};
 
+/// Tells all threads when nothing is received any more, by a panic even; a reason that was told before counts.
+struct Receiving(Arc<Shared>, usize);
+
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        self.0.fail(Error::ServerLost { server: self.1, reason: "its messages are not read any more".into() });
+    }
+}
+
 /// Reads from one server until the connection ends; a failure is told to all threads.
 pub(super) async fn receive(shared: Arc<Shared>, server: usize, mut reader: OwnedReadHalf) {
+    let _receiving = Receiving(shared.clone(), server);
     let peer = format!("tablet server {server}");
     let (patience, limit) = (shared.options.patience, shared.options.max_frame_bytes);
     let lost = |reason: String| Error::ServerLost { server, reason };

@@ -41,7 +41,7 @@ async fn serve(stream: TcpStream, address: String, shard: Arc<Mutex<Shard>>, opt
     let (outbox, frames) = mpsc::unbounded_channel();
     tokio::spawn(write_frames(writer, frames, Arc::new(Counters::default())));
     tokio::spawn(heartbeat(outbox.downgrade()));
-    let mut client = None;
+    let mut client = Joined { shard: &shard, number: None };
     let end = loop {
         let frame = match timeout(options.patience, Frame::read(&mut reader, &address, options.max_frame_bytes)).await {
             Ok(Ok(Some(frame))) => frame,
@@ -49,9 +49,9 @@ async fn serve(stream: TcpStream, address: String, shard: Arc<Mutex<Shard>>, opt
             Ok(Err(error)) => break Some(error),
             Err(_) => break None,
         };
-        let handled = match client {
-            Some(client) => lock(&shard).handle(client, frame),
-            None => lock(&shard).hello(&frame, &outbox).map(|number| client = Some(number)),
+        let handled = match client.number {
+            Some(number) => lock(&shard).handle(number, frame),
+            None => lock(&shard).hello(&frame, &outbox).map(|number| client.number = Some(number)),
         };
         if let Err(error) = handled {
             break Some(error);
@@ -61,14 +61,26 @@ async fn serve(stream: TcpStream, address: String, shard: Arc<Mutex<Shard>>, opt
         refuse(&outbox, error);
     }
     drop(outbox);
-    if let Some(client) = client {
-        lock(&shard).closed(client);
-    }
+    drop(client);
     if end.is_some() {
         // A socket that is closed with bytes unread resets the connection, and the reason would be lost with it.
         let mut rest = vec![0; 1 << 16];
         let drained = async { while reader.read(&mut rest).await.is_ok_and(|bytes| bytes > 0) {} };
         let _ = timeout(FAREWELL, drained).await;
+    }
+}
+
+/// A client of this connection. When it goes, by a panic even, the others are told.
+struct Joined<'a> {
+    shard: &'a Mutex<Shard>,
+    number: Option<usize>,
+}
+
+impl Drop for Joined<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            lock(self.shard).closed(number);
+        }
     }
 }
 
