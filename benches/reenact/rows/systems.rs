@@ -14,8 +14,6 @@ use megagrid_stages::{Program, Row, Sequence, Stages, Vertex};
 
 use crate::Findings;
 
-/// Items, a small and a large number of them.
-const ITEMS: [usize; 2] = [5_000, 200_000];
 const ROUNDS: usize = 5;
 /// Iterations of a run; the first is not counted.
 const ITERATIONS: u64 = 3;
@@ -24,15 +22,17 @@ fn config() -> Config {
     Config { dims: 50, adaptive: false, step: 1e-5, decay: 0.0, biases: false, ..Config::default() }
 }
 
-/// Users and ratings: a naive server takes minutes for what the others do in seconds.
+/// Users and ratings, with few and with many items.
 #[derive(Clone, Copy)]
 struct Size {
     users: usize,
     ratings: usize,
+    items: [usize; 2],
 }
 
-const LARGE: Size = Size { users: 100_000, ratings: 3_000_000 };
-const SMALL: Size = Size { users: 20_000, ratings: 600_000 };
+const LARGE: Size = Size { users: 100_000, ratings: 3_000_000, items: [5_000, 200_000] };
+/// A naive server takes minutes for what the others do in seconds.
+const SMALL: Size = Size { users: 20_000, ratings: 300_000, items: [2_000, 20_000] };
 
 /// What a run cost: the least seconds of an iteration, and what was sent in one.
 #[derive(Clone, Copy)]
@@ -128,7 +128,7 @@ fn compared((size, items): (Size, usize), form: Form, systems: &[System]) -> Vec
     medians
 }
 
-fn show(Size { users, ratings }: Size, form: &str) {
+fn show(Size { users, ratings, .. }: Size, form: &str) {
     println!(
         "  k = 50, {users} users, {ratings} ratings, one thread, {form}; seconds of an iteration, medians of {ROUNDS} rounds"
     );
@@ -137,7 +137,7 @@ fn show(Size { users, ratings }: Size, form: &str) {
 /// Figure 13: gather-apply-scatter.
 pub fn gas(findings: &mut Findings) {
     show(LARGE, "gradients of all ratings");
-    for items in ITEMS {
+    for items in LARGE.items {
         let costs = compared((LARGE, items), Form::Batch, &[System::Gas, System::GasFaithful]);
         let times = |at: usize| costs[at].seconds / costs[0].seconds;
         findings.check(
@@ -155,7 +155,7 @@ pub fn gas(findings: &mut Findings) {
 /// Figure 14: parameter servers.
 pub fn servers(findings: &mut Findings) {
     show(SMALL, "rating by rating");
-    for items in ITEMS {
+    for items in SMALL.items {
         let systems = [System::PsNaive, System::LazyTable, System::Essp, System::IterStore];
         let costs = compared((SMALL, items), Form::InPlace, &systems);
         let times = |at: usize| costs[at].seconds / costs[0].seconds;
