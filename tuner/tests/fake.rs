@@ -1,7 +1,5 @@
 //! A trainer with a known optimum, and the tuners on it.
 
-#![allow(missing_docs)]
-
 use std::collections::BTreeMap;
 
 use megagrid_tuner::baselines::{Limits, hyperband, spearmint};

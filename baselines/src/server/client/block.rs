@@ -75,8 +75,8 @@ impl BlockRows {
         request
     }
 
-    /// Notes that rows may be requested; returns whether one of them is older than `target` and not on its way.
-    pub(super) fn expect(&mut self, offset: usize, count: usize, wanted: Wanted, target: u32) -> bool {
+    /// Whether to request a run of rows: one of them is older than `target` and not on its way. Then all count as requested.
+    pub(super) fn request_run(&mut self, offset: usize, count: usize, wanted: Wanted, target: u32) -> bool {
         let rows = offset..offset + count;
         let on_its_way = |row: usize| self.requests[row].cover(wanted.needed, wanted.clock);
         let old = rows.clone().any(|row| self.versions[row] <= target && !on_its_way(row));

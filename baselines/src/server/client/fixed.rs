@@ -143,7 +143,7 @@ impl FixedCache {
             {
                 let mut old = false;
                 for run in table.runs(&table.lists[server][list]) {
-                    old |= lock(&run.block.rows).expect(run.offset, run.len, wanted, target);
+                    old |= lock(&run.block.rows).request_run(run.offset, run.len, wanted, target);
                 }
                 if old {
                     let frame = Frame::new(Verb::PlanRead).set(|header| {
