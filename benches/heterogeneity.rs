@@ -271,7 +271,7 @@ impl<L: Layout> Exchange<Laid<L>> for Differentiate<L> {
     const GROUPED: bool = true;
 
     #[inline(always)]
-    fn begin(&self, feature: ReadView<'_, L::Feature>, cx: &mut Cx<'_, L>) -> bool {
+    fn is_active(&self, feature: ReadView<'_, L::Feature>, cx: &Cx<'_, L>) -> bool {
         cx.global.state.full || L::weight(feature).0.resting == 0
     }
 
@@ -291,7 +291,7 @@ impl<L: Layout> Exchange<Laid<L>> for Differentiate<L> {
 
 impl<L: Layout> Apply<Laid<L>, L::Feature> for Step<L> {
     #[inline(always)]
-    fn begin(&self, feature: ReadView<'_, L::Feature>, cx: &mut Cx<'_, L>) -> bool {
+    fn is_active(&self, feature: ReadView<'_, L::Feature>, cx: &Cx<'_, L>) -> bool {
         cx.global.state.full || L::weight(feature).0.resting == 0
     }
 
@@ -310,7 +310,7 @@ impl<L: Layout> Exchange<Laid<L>> for Shift<L> {
     const GROUPED: bool = true;
 
     #[inline(always)]
-    fn begin(&self, feature: ReadView<'_, L::Feature>, _: &mut Cx<'_, L>) -> bool {
+    fn is_active(&self, feature: ReadView<'_, L::Feature>, _: &Cx<'_, L>) -> bool {
         L::weight(feature).1 != 0.0
     }
 
@@ -329,12 +329,9 @@ impl<L: Layout> Exchange<Laid<L>> for Shift<L> {
 /// Finds the samples that a block changed: with mirrors of them, these would be sent.
 impl<L: Layout> Apply<Laid<L>, L::Sample> for Enumerate<L> {
     #[inline(always)]
-    fn begin(&self, _: ReadView<'_, L::Sample>, cx: &mut Cx<'_, L>) -> bool {
+    fn apply(&self, _: MasterView<'_, L::Sample>, cx: &mut Cx<'_, L>) {
         cx.worker.synced[0] += 1;
-        false
     }
-
-    fn apply(&self, _: MasterView<'_, L::Sample>, _: &mut Cx<'_, L>) {}
 }
 
 impl<L: Layout> Apply<Laid<L>, L::Sample> for Settle<L> {

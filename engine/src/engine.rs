@@ -169,7 +169,7 @@ pub(crate) fn make_plan<P: Program, T>(
     Ok((plan, orders))
 }
 
-/// Rows are in the order of ids, but for sides whose vertices are dealt to random blocks, and for rotations, where every
+/// Rows are in the order of ids, but for sides whose vertices are dealt to random blocks, or change in place, where every
 /// shard is to have its share of hubs.
 fn row_order<T>(
     source: &dyn EdgeSource<T>,
@@ -189,8 +189,8 @@ fn row_order<T>(
             }
         });
     }
-    let rotates = infos.iter().any(|stage| plan::rotates(stage.kind));
-    let shuffled = (random || rotates && !cut) && !source.is_square();
+    let in_place = infos.iter().any(|stage| plan::rotates(stage.kind) || stage.kind.updates(side));
+    let shuffled = (random || in_place && !cut) && !source.is_square();
     if shuffled { RowOrder::shuffled(rows, seed ^ u64::from(side == Side::Right)) } else { RowOrder::Natural(rows) }
 }
 

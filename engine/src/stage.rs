@@ -149,8 +149,9 @@ pub fn exchange<P: Program, E: Exchange<P>>(
     task: &Task,
     cx: &mut Context<'_, P>,
 ) -> Option<u64> {
-    let mut edges = 0;
+    let (mut edges, mut active) = (0, Vec::new());
     for shard in task.right.clone() {
+        active.clear();
         let column = &grid.columns[shard];
         let pieces = grid.right_pieces.of(shard..shard + 1);
         let take = || grid.right.try_hold::<E::Right>(pieces.clone(), task.copies[1]);
@@ -167,7 +168,8 @@ pub fn exchange<P: Program, E: Exchange<P>>(
                 let pieces = grid.left_pieces.of(left..left + 1);
                 let mut left = hold(|| grid.left.try_hold::<E::Left>(pieces.clone(), task.copies[0]));
                 let mut data = hold(|| column.data.try_own(block..block + 1));
-                let at = BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data };
+                let at =
+                    BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data, active: &mut active };
                 at.run(grid, &column.edges, cx);
                 edges += len as u64;
             }
@@ -183,6 +185,7 @@ struct BlockAt<'b, 'h, P: Program, E: Exchange<P>> {
     left: &'b mut HeldRows<'h, P::Left, E::Left>,
     right: &'b mut HeldRows<'h, P::Right, E::Right>,
     data: &'b mut [<P::Edge as EdgeData>::Item],
+    active: &'b mut Vec<bool>,
 }
 
 impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
@@ -216,8 +219,8 @@ impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
         widths: (W, W),
         cx: &mut Context<'_, P>,
     ) {
-        let Self { stage, block, left, right, data } = self;
-        let walk = Walk { edges, block, left, right, data, stage, widths };
+        let Self { stage, block, left, right, data, active } = self;
+        let walk = Walk { edges, block, left, right, data, active, stage, widths };
         grid.level.run(OneBlock { walk, cx });
     }
 }
@@ -316,14 +319,14 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
             if touched.len() * SPARSE < self.owned.rows.len() {
                 for row in touched {
                     let row = self.owned.row(row);
-                    if begins::<P, V, A>(self.stage, &row, &mut cx) {
+                    if is_active::<P, V, A>(self.stage, &row, &cx) {
                         apply_row::<P, V, A>(self.stage, row, &mut old, &mut cx);
                     }
                 }
             } else {
                 let mut touched = touched.into_iter().peekable();
                 for row in self.owned.each_row() {
-                    if touched.next_if_eq(&row.row).is_some() && begins::<P, V, A>(self.stage, &row, &mut cx) {
+                    if touched.next_if_eq(&row.row).is_some() && is_active::<P, V, A>(self.stage, &row, &cx) {
                         apply_row::<P, V, A>(self.stage, row, &mut old, &mut cx);
                     }
                 }
@@ -331,7 +334,7 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
         } else {
             let mut rows = self.owned.each_row_in_parts();
             while let Some(mut row) = rows.next() {
-                if begins::<P, V, A>(self.stage, &row, &mut cx) {
+                if is_active::<P, V, A>(self.stage, &row, &cx) {
                     rows.reduce_row(&mut row);
                     apply_row::<P, V, A>(self.stage, row, &mut old, &mut cx);
                 }
@@ -346,8 +349,8 @@ const SPARSE: usize = 8;
 
 /// Tells whether Apply is to run on a row.
 #[inline(always)]
-fn begins<P: Program, V: Vertex, A: Apply<P, V>>(stage: &A, row: &OwnedRow<'_, V>, cx: &mut Context<'_, P>) -> bool {
-    stage.begin(ReadView { sync: V::Sync::view(row.sync), mirror: V::Mirror::view(row.mirror) }, cx)
+fn is_active<P: Program, V: Vertex, A: Apply<P, V>>(stage: &A, row: &OwnedRow<'_, V>, cx: &Context<'_, P>) -> bool {
+    stage.is_active(ReadView { sync: V::Sync::view(row.sync), mirror: V::Mirror::view(row.mirror) }, cx)
 }
 
 /// Runs Apply on one row, and refreshes its mirror data; `old` is scratch.

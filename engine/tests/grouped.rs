@@ -54,14 +54,15 @@ impl Exchange<Counting> for Visit {
     type Right = Update;
     const GROUPED: bool = true;
 
-    fn begin(&self, right: ReadView<'_, Counted<false>>, cx: &mut Context<'_, Counting>) -> bool {
+    fn is_active(&self, right: ReadView<'_, Counted<false>>, _: &Context<'_, Counting>) -> bool {
+        right.sync[1].is_multiple_of(2)
+    }
+
+    fn begin(&self, right: ReadView<'_, Counted<false>>, cx: &mut Context<'_, Counting>) {
         assert!(cx.worker.open.is_none(), "the last vertex was ended");
-        if right.sync[1] % 2 == 1 {
-            return false;
-        }
+        assert!(right.sync[1].is_multiple_of(2), "the vertex is active");
         cx.worker.open = Some(0);
         cx.worker.begun += 1;
-        true
     }
 
     fn end(&self, right: View<'_, Update, Counted<false>>, cx: &mut Context<'_, Counting>) {
@@ -132,7 +133,7 @@ impl Exchange<Counting> for Pull {
 struct Late;
 
 impl<const TRACKED: bool> Apply<Counting, Counted<TRACKED>> for Late {
-    fn begin(&self, vertex: ReadView<'_, Counted<TRACKED>>, cx: &mut Context<'_, Counting>) -> bool {
+    fn is_active(&self, vertex: ReadView<'_, Counted<TRACKED>>, cx: &Context<'_, Counting>) -> bool {
         assert_eq!(vertex.sync[1], (cx.iteration as u32 - 1) / 3, "Applies so far");
         cx.iteration.is_multiple_of(3)
     }

@@ -23,11 +23,11 @@ pub trait Apply<P: Program, V: Vertex>: Send + Sync + 'static {
     /// Whether it runs on every vertex of a tracked type too, touched or not.
     const ALL: bool = false;
 
-    /// Runs before [`apply`](Self::apply), which `false` skips: the vertex stays as it is, what was added to its delta too.
+    /// Tells whether [`apply`](Self::apply) runs on a vertex; else it stays as it is, what was added to its delta too.
     ///
     /// Costs a look at the synced data where Apply would load all roles, and write some of them.
     #[inline(always)]
-    fn begin(&self, _vertex: ReadView<'_, V>, _cx: &mut Context<'_, P>) -> bool {
+    fn is_active(&self, _vertex: ReadView<'_, V>, _cx: &Context<'_, P>) -> bool {
         true
     }
 

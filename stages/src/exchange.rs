@@ -47,13 +47,18 @@ pub trait Exchange<P: Program>: Send + Sync + 'static {
     /// [`end`](Self::end). Without it a function that changes both ends gets the edges of a block in random order.
     const GROUPED: bool = false;
 
-    /// Runs before the edges of a right vertex in a block, where [`GROUPED`](Self::GROUPED); `false` skips them.
+    /// Tells whether the edges of a right vertex run, where [`GROUPED`](Self::GROUPED). Asked about many vertices before the
+    /// edges of the first run, so that what these need is fetched ahead.
     #[inline(always)]
-    fn begin(&self, _right: ReadView<'_, P::Right>, _cx: &mut Context<'_, P>) -> bool {
+    fn is_active(&self, _right: ReadView<'_, P::Right>, _cx: &Context<'_, P>) -> bool {
         true
     }
 
-    /// Runs after the edges of a right vertex that were not skipped, where [`GROUPED`](Self::GROUPED).
+    /// Runs before the edges of an active right vertex in a block, where [`GROUPED`](Self::GROUPED).
+    #[inline(always)]
+    fn begin(&self, _right: ReadView<'_, P::Right>, _cx: &mut Context<'_, P>) {}
+
+    /// Runs after the edges of an active right vertex in a block, where [`GROUPED`](Self::GROUPED).
     #[inline(always)]
     fn end(&self, _right: View<'_, Self::Right, P::Right>, _cx: &mut Context<'_, P>) {}
 

@@ -192,7 +192,7 @@ pub struct Plan;
 
 impl Apply<BlockPg, Feature> for Plan {
     #[inline(always)]
-    fn begin(&self, feature: ReadView<'_, Feature>, _: &mut Context<'_, BlockPg>) -> bool {
+    fn is_active(&self, feature: ReadView<'_, Feature>, _: &Context<'_, BlockPg>) -> bool {
         feature.sync.value != 0.0
     }
 
@@ -225,7 +225,7 @@ pub struct Leap;
 impl Apply<BlockPg, Feature> for Leap {
     /// A feature that rests has not changed in any direction.
     #[inline(always)]
-    fn begin(&self, feature: ReadView<'_, Feature>, _: &mut Context<'_, BlockPg>) -> bool {
+    fn is_active(&self, feature: ReadView<'_, Feature>, _: &Context<'_, BlockPg>) -> bool {
         feature.sync.resting == 0
     }
 

@@ -113,7 +113,7 @@ impl Exchange<BlockPg> for Differentiate {
     const GROUPED: bool = true;
 
     #[inline(always)]
-    fn begin(&self, feature: ReadView<'_, Feature>, cx: &mut Cx<'_>) -> bool {
+    fn is_active(&self, feature: ReadView<'_, Feature>, cx: &Cx<'_>) -> bool {
         cx.global.full || feature.sync.resting == 0
     }
 
@@ -129,7 +129,7 @@ pub struct Step;
 
 impl Apply<BlockPg, Feature> for Step {
     #[inline(always)]
-    fn begin(&self, feature: ReadView<'_, Feature>, cx: &mut Cx<'_>) -> bool {
+    fn is_active(&self, feature: ReadView<'_, Feature>, cx: &Cx<'_>) -> bool {
         cx.global.full || feature.sync.resting == 0
     }
 
@@ -148,7 +148,7 @@ impl Exchange<BlockPg> for Shift {
     const GROUPED: bool = true;
 
     #[inline(always)]
-    fn begin(&self, feature: ReadView<'_, Feature>, _: &mut Cx<'_>) -> bool {
+    fn is_active(&self, feature: ReadView<'_, Feature>, _: &Cx<'_>) -> bool {
         *feature.mirror != 0.0
     }
 

@@ -154,13 +154,12 @@ impl Exchange<Sparse> for Sample {
     const GROUPED: bool = true;
 
     #[inline(always)]
-    fn begin(&self, word: ReadView<'_, Word<Table>>, cx: Cx<'_, '_, Packed, Table>) -> bool {
+    fn begin(&self, word: ReadView<'_, Word<Table>>, cx: Cx<'_, '_, Packed, Table>) {
         let worker = &mut *cx.worker;
         if worker.fresh == 0 {
             self.refresh(worker, cx.global, cx.seed);
         }
         worker.word.expand(word.sync, self, &worker.inverse, cx.global);
-        true
     }
 
     #[inline(always)]

@@ -14,7 +14,7 @@ use megagrid_stages::{
     UpdateView, Vertex,
 };
 
-use super::block::{Block, Id, LocalEdges};
+use super::block::{Block, Id, LocalEdges, Run};
 use super::hold::Hold;
 use crate::Error;
 use crate::os::AlignedBuffer;
@@ -418,10 +418,11 @@ struct Endpoint<'r, V: Vertex, A: Access<V>, W: Width> {
 }
 
 // SAFETY of all three: an `Endpoint` is made by the walks below alone, one per side for each edge, and is consumed before
-// the next is made (`begin` reads the right row before its edges run); `row` was checked when the block was built. Each method asserts its mode (the assertion folds away),
-// and `HeldRows::new` checked that roles are held as the mode needs them: alone where a `&mut` is given, else shared. On a
-// square graph both endpoints may be the same row: then both lines of the sync store are shared holds (an exclusive
-// hold on either side would have refused the other), and deltas belong to one side.
+// the next is made (`is_active` and `begin` read a right row before its edges run); `row` was checked when the block was
+// built, or is below the rows that are held. Each method asserts its mode (the assertion folds away), and `HeldRows::new`
+// checked that roles are held as the mode needs them: alone where a `&mut` is given, else shared. On a square graph both
+// endpoints may be the same row: then both lines of the sync store are shared holds (an exclusive hold on either side
+// would have refused the other), and deltas belong to one side.
 impl<'r, V: Vertex, A: Access<V>, W: Width> Replica<'r, V> for Endpoint<'r, V, A, W> {
     #[inline(always)]
     fn read(self) -> ReadView<'r, V> {
@@ -473,6 +474,8 @@ pub struct Walk<'w, 'h, P: Program, E: Exchange<P>, I, W> {
     pub right: &'w mut HeldRows<'h, P::Right, E::Right>,
     /// The data of the block's edges.
     pub data: &'w mut [<P::Edge as EdgeData>::Item],
+    /// Which rows of the right shard are active; empty before its first block.
+    pub active: &'w mut Vec<bool>,
     /// The edge function.
     pub stage: &'w E,
     /// Items per row, left and right.
@@ -488,7 +491,7 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Walk<'_, '_, P, E, I, W> {
     /// When fewer rows are held than the block's ids need, or rows of another width.
     #[inline(always)]
     pub fn run(self, cx: &mut Context<'_, P>) {
-        let Self { edges, block, left, right, data, stage, widths } = self;
+        let Self { edges, block, left, right, data, active, stage, widths } = self;
         let block = &edges.blocks()[block];
         assert!(block.left_rows <= left.rows && edges.right_rows() <= right.rows, "all rows of the block are held");
         assert!((left.width, right.width) == (widths.0.get(), widths.1.get()), "rows have the width that is held");
@@ -497,7 +500,11 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Walk<'_, '_, P, E, I, W> {
         // A function whose edges have one form is compiled for that form alone.
         if E::GROUPED {
             assert!(edges.grouped(), "a function that asks for groups gets them");
-            grouped::<P, E, I, W>(edges, block, left, right, &mut data, stage, cx);
+            if active.is_empty() {
+                let rows = (0..edges.right_rows()).map(|row| Endpoint { lines: right, row, delta: None }.read());
+                active.extend(rows.map(|row| stage.is_active(row, cx)));
+            }
+            active_groups::<P, E, I, W>(edges, block, left, right, &mut data, active, stage, cx);
         } else if Self::ROTATES {
             assert!(!edges.grouped(), "a function that changes both ends runs on pairs");
             pairs::<P, E, I, W>(edges, block, left, right, &mut data, stage, cx);
@@ -536,6 +543,15 @@ impl<'d, P: Program> Data<'d, P> {
             P::Edge::view_mut(unsafe { std::slice::from_raw_parts_mut(self.items.as_mut_ptr().add(edge), 1) })
         }
     }
+
+    /// Fetches the first data of some edges.
+    #[inline(always)]
+    fn prefetch(&self, edge: usize, edges: usize) {
+        if !P::Edge::SLICE {
+            let bytes = edges * size_of::<<P::Edge as EdgeData>::Item>();
+            prefetch(self.items.as_ptr().wrapping_add(edge), FETCHED.min(bytes));
+        }
+    }
 }
 
 /// Edges as shuffled pairs: both endpoints' rows are fetched a few edges ahead.
@@ -564,7 +580,7 @@ fn pairs<P: Program, E: Exchange<P>, I: Id, W: Width>(
 }
 
 /// Edges grouped by right vertex, vertices with equally many edges side by side, so that the loops' lengths can be
-/// predicted. The delta of the right vertex is kept at hand while its edges run, where it is one value.
+/// predicted.
 #[inline(always)]
 fn grouped<P: Program, E: Exchange<P>, I: Id, W: Width>(
     edges: &LocalEdges<I>,
@@ -575,32 +591,105 @@ fn grouped<P: Program, E: Exchange<P>, I: Id, W: Width>(
     stage: &E,
     cx: &mut Context<'_, P>,
 ) {
-    let (lefts, rights) = (edges.left(block), edges.right(block));
+    let rights = edges.right(block);
+    let mut group = Group::<P, E, I, W> { ends: edges.left(block), left, right };
     let (mut edge, mut vertex) = (0, 0);
     for run in edges.runs(block) {
         let (degree, vertices) = (run.degree as usize, run.vertices as usize);
         let rows = &rights[vertex..vertex + vertices];
-        let ends = &lefts[edge..edge + degree * vertices];
-        let mut group = Group::<P, E, I, W> { rows, ends, first: edge, left, right };
+        // Where an edge is a few instructions, a length known beforehand saves half of them.
         match degree {
-            // Where an edge is a few instructions, a length known beforehand saves half of them.
-            _ if !Group::<P, E, I, W>::AT_HAND => group.run(degree, data, stage, cx),
-            1 => group.run(1, data, stage, cx),
-            2 => group.run(2, data, stage, cx),
-            3 => group.run(3, data, stage, cx),
-            4 => group.run(4, data, stage, cx),
-            _ => group.run(degree, data, stage, cx),
+            _ if !Group::<P, E, I, W>::AT_HAND => group.run(rows, edge, degree, data, stage, cx),
+            1 => group.run(rows, edge, 1, data, stage, cx),
+            2 => group.run(rows, edge, 2, data, stage, cx),
+            3 => group.run(rows, edge, 3, data, stage, cx),
+            4 => group.run(rows, edge, 4, data, stage, cx),
+            _ => group.run(rows, edge, degree, data, stage, cx),
         }
         vertex += vertices;
         edge += degree * vertices;
     }
 }
 
-/// Right vertices that have equally many edges in a block.
-struct Group<'g, P: Program, E: Exchange<P>, I, W: Width> {
-    rows: &'g [I],
-    ends: &'g [I],
+/// As [`grouped`], for the active right vertices alone. They are collected before their edges run, so that which are active
+/// need not be predicted, and what each needs is fetched while others run.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "a walk's parts, inlined into it")]
+fn active_groups<P: Program, E: Exchange<P>, I: Id, W: Width>(
+    edges: &LocalEdges<I>,
+    block: &Block,
+    left: Lines<'_, P::Left, E::Left, W>,
+    right: Lines<'_, P::Right, E::Right, W>,
+    data: &mut Data<'_, P>,
+    is_active: &[bool],
+    stage: &E,
+    cx: &mut Context<'_, P>,
+) {
+    let mut group = Group::<P, E, I, W> { ends: edges.left(block), left, right };
+    let (mut runs, mut visits) = (Runs::new(edges.runs(block)), [Visit::default(); LOOKED_AT]);
+    for (n, rows) in edges.right(block).chunks(LOOKED_AT).enumerate() {
+        let mut found = 0;
+        for (vertex, row) in rows.iter().enumerate() {
+            visits[found].first = vertex;
+            found += usize::from(is_active[row.index()]);
+        }
+        for visit in &mut visits[..found] {
+            let row = rows[visit.first].index();
+            let (degree, first) = runs.find(n * LOOKED_AT + visit.first);
+            *visit = Visit { row, first, degree };
+        }
+        group.visits(&visits[..found], data, stage, cx);
+    }
+}
+
+/// Right vertices that are looked at before the edges of the first of them run.
+const LOOKED_AT: usize = 128;
+/// How many active ones ahead what one needs is fetched (measured: BlockPG).
+const VISITS_AHEAD: usize = 3;
+/// Bytes of ids, and of data, that are fetched ahead; what follows the processor foresees.
+const FETCHED: usize = 256;
+
+/// The runs of a block, to be asked for its vertices in ascending order.
+struct Runs<'r> {
+    rest: std::slice::Iter<'r, Run>,
+    degree: usize,
+    /// Vertices of the runs before this one, and with it.
+    vertices: Range<usize>,
+    /// Edges of the runs before.
+    edges: usize,
+}
+
+impl<'r> Runs<'r> {
+    fn new(runs: &'r [Run]) -> Self {
+        Self { rest: runs.iter(), degree: 0, vertices: 0..0, edges: 0 }
+    }
+
+    /// Returns the degree of a vertex, by its number in the block, and its first edge.
+    #[inline(always)]
+    fn find(&mut self, vertex: usize) -> (usize, usize) {
+        while vertex >= self.vertices.end {
+            let Some(run) = self.rest.next() else { break };
+            self.edges += self.degree * self.vertices.len();
+            self.degree = run.degree as usize;
+            self.vertices = self.vertices.end..self.vertices.end + run.vertices as usize;
+        }
+        (self.degree, self.edges + (vertex - self.vertices.start) * self.degree)
+    }
+}
+
+/// A right vertex whose edges are to run.
+#[derive(Clone, Copy, Default)]
+struct Visit {
+    row: usize,
+    /// Its first edge in the block.
     first: usize,
+    /// Its edges.
+    degree: usize,
+}
+
+/// Right vertices with their edges. The delta of the right vertex is kept at hand while its edges run, where it is one value.
+struct Group<'g, P: Program, E: Exchange<P>, I, W: Width> {
+    ends: &'g [I],
     left: Lines<'g, P::Left, E::Left, W>,
     right: Lines<'g, P::Right, E::Right, W>,
 }
@@ -614,32 +703,60 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Group<'_, P, E, I, W> {
     /// Whether the delta of the right vertex is one value, to be kept at hand.
     const AT_HAND: bool = matches!((E::Right::MODE, <P::Right as Vertex>::Delta::SHAPE), (Mode::Add, Shape::Value));
 
+    /// Runs vertices that have equally many edges, one after the other from edge `first`.
     #[inline(always)]
-    fn run(&mut self, degree: usize, data: &mut Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
-        for (n, row) in self.rows.iter().enumerate() {
-            let (row, first) = (row.index(), n * degree);
-            if E::GROUPED && !stage.begin(Endpoint { lines: self.right, row, delta: None }.read(), cx) {
-                continue;
-            }
-            let ends = &self.ends[first..first + degree];
-            let mut kept = [<DeltaItem<P::Right> as bytemuck::Zeroable>::zeroed(); LANES];
-            let in_lanes = if Self::AT_HAND && degree >= 2 * LANES { degree / LANES } else { 0 };
-            let (lanes, rest) = ends.split_at(in_lanes * LANES);
-            for (group, ends) in lanes.chunks_exact(LANES).enumerate() {
-                for lane in 0..LANES {
-                    self.edge(ends[lane], row, &mut kept[lane..=lane], data, first + group * LANES + lane, stage, cx);
+    fn run(
+        &mut self,
+        rows: &[I],
+        first: usize,
+        degree: usize,
+        data: &mut Data<'_, P>,
+        stage: &E,
+        cx: &mut Context<'_, P>,
+    ) {
+        for (n, row) in rows.iter().enumerate() {
+            self.vertex(Visit { row: row.index(), first: first + n * degree, degree }, data, stage, cx);
+        }
+    }
+
+    #[inline(always)]
+    fn visits(&mut self, visits: &[Visit], data: &mut Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
+        for (n, &visit) in visits.iter().enumerate() {
+            if let Some(&Visit { row, first, degree }) = visits.get(n + VISITS_AHEAD) {
+                prefetch(self.ends.as_ptr().wrapping_add(first), FETCHED.min(degree * size_of::<I>()));
+                data.prefetch(first, degree);
+                if Self::AT_HAND {
+                    prefetch(self.right.delta.items.wrapping_add(row), 1);
                 }
             }
-            for (edge, &end) in rest.iter().enumerate() {
-                self.edge(end, row, &mut kept[..1], data, first + lanes.len() + edge, stage, cx);
+            stage.begin(Endpoint { lines: self.right, row: visit.row, delta: None }.read(), cx);
+            match visit.degree {
+                1 if Self::AT_HAND => self.vertex(Visit { degree: 1, ..visit }, data, stage, cx),
+                2 if Self::AT_HAND => self.vertex(Visit { degree: 2, ..visit }, data, stage, cx),
+                _ => self.vertex(visit, data, stage, cx),
             }
-            if Self::AT_HAND {
-                for lane in 0..if in_lanes > 0 { LANES } else { 1 } {
-                    <P::Right as Vertex>::Delta::add(self.delta(row), &kept[lane..=lane]);
-                }
+            stage.end(E::Right::view(Endpoint { lines: self.right, row: visit.row, delta: None }), cx);
+        }
+    }
+
+    #[inline(always)]
+    fn vertex(&mut self, visit: Visit, data: &mut Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
+        let Visit { row, first, degree } = visit;
+        let ends = &self.ends[first..first + degree];
+        let mut kept = [<DeltaItem<P::Right> as bytemuck::Zeroable>::zeroed(); LANES];
+        let in_lanes = if Self::AT_HAND && degree >= 2 * LANES { degree / LANES } else { 0 };
+        let (lanes, rest) = ends.split_at(in_lanes * LANES);
+        for (group, ends) in lanes.chunks_exact(LANES).enumerate() {
+            for lane in 0..LANES {
+                self.edge(ends[lane], row, &mut kept[lane..=lane], data, first + group * LANES + lane, stage, cx);
             }
-            if E::GROUPED {
-                stage.end(E::Right::view(Endpoint { lines: self.right, row, delta: None }), cx);
+        }
+        for (edge, &end) in rest.iter().enumerate() {
+            self.edge(end, row, &mut kept[..1], data, first + lanes.len() + edge, stage, cx);
+        }
+        if Self::AT_HAND {
+            for lane in 0..if in_lanes > 0 { LANES } else { 1 } {
+                <P::Right as Vertex>::Delta::add(self.delta(row), &kept[lane..=lane]);
             }
         }
     }
@@ -659,7 +776,7 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Group<'_, P, E, I, W> {
         let near = Endpoint { lines: self.left, row: end.index(), delta: None };
         let delta = if Self::AT_HAND { Some(kept) } else { None };
         let far = Endpoint { lines: self.right, row, delta };
-        stage.exchange(E::Left::view(near), E::Right::view(far), data.at(self.first + edge), cx);
+        stage.exchange(E::Left::view(near), E::Right::view(far), data.at(edge), cx);
     }
 
     #[inline(always)]

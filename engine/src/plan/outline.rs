@@ -36,6 +36,15 @@ pub enum StageKind {
 }
 
 impl StageKind {
+    /// Tells whether the stage changes rows of a side in place.
+    #[must_use]
+    pub fn updates(self, side: Side) -> bool {
+        match self {
+            Self::Exchange(left, right) => [left, right][usize::from(side == Side::Right)] == Mode::Update,
+            _ => false,
+        }
+    }
+
     /// Tells whether the stage was added for other processes.
     #[must_use]
     pub fn crosses(self) -> bool {

@@ -37,7 +37,7 @@ impl Vertex {
         delta: &Derivatives,
         cx: &mut Context<'_, BlockPg>,
     ) {
-        if stage.begin(ReadView { sync: &self.weight, mirror: &self.change }, cx) {
+        if stage.is_active(ReadView { sync: &self.weight, mirror: &self.change }, cx) {
             let before = self.weight.value;
             stage.apply(MasterView { sync: &mut self.weight, master: &mut self.region, delta }, cx);
             self.change = self.weight.value - before;

@@ -83,7 +83,7 @@ impl Worker {
         for feature in self.own(features) {
             let mut weight = self.weights[feature];
             let cx = &mut context(&mut self.total, state);
-            if !stage.begin(ReadView { sync: &weight, mirror: &0.0 }, cx) {
+            if !stage.is_active(ReadView { sync: &weight, mirror: &0.0 }, cx) {
                 continue;
             }
             let mut delta = [0.0; 2];
