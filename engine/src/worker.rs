@@ -116,7 +116,7 @@ impl Worker {
     #[must_use]
     pub fn is_at_barrier(&self) -> bool {
         match self.events.get(self.at) {
-            Some(Event::Step(step)) => {
+            Some(Event::Step { step, .. }) => {
                 self.todo.is_none() && (!self.clock_begun || self.plan.steps[*step].after == After::All)
             }
             Some(Event::Clock) => false,
@@ -133,8 +133,8 @@ impl Worker {
             None if self.active => self.end_iteration(),
             None => self.begin_iteration(),
             Some(Event::Clock) => self.end_clock(),
-            Some(Event::Step(step)) => match self.todo.take() {
-                None => self.enter(step, tasks),
+            Some(Event::Step { step, lag }) => match self.todo.take() {
+                None => self.enter(step, lag, tasks),
                 Some(todo) => self.run(step, todo, tasks),
             },
         }
@@ -156,7 +156,7 @@ impl Worker {
     /// With slack 0 an iteration that ended has ended on every worker.
     fn end_iteration(&mut self) -> Progress {
         let together = self.plan.slack == Some(0) || self.plan.is_distributed();
-        if together && !self.all_ended_before() {
+        if together && !self.all_ended(self.steps) {
             return Progress::Waiting;
         }
         self.active = false;
@@ -180,12 +180,12 @@ impl Worker {
     }
 
     /// Tells whether the consistency model lets this worker begin the step (DESIGN: SSP's bound; slack 0 is BSP).
-    fn may_enter(&self, step: usize) -> bool {
+    fn may_enter(&self, step: usize, lag: u64) -> bool {
         self.is_in_bounds()
             && match self.plan.steps[step].after {
                 After::Own => true,
                 After::Process => self.board.all_ended_steps(self.steps),
-                After::All => self.all_ended_before(),
+                After::All => self.all_ended(self.steps - lag),
             }
     }
 
@@ -206,14 +206,14 @@ impl Worker {
         if self.plan.mirrors_updates() { self.board.age().min(self.clock - 1) } else { self.board.slowest_clock() }
     }
 
-    /// Tells whether all workers of all processes have ended what this one has, and what they sent has arrived.
-    fn all_ended_before(&self) -> bool {
-        self.board.all_ended_steps(self.steps)
-            && (!self.plan.is_distributed() || self.board.arrived() >= self.steps && self.board.took_in(self.steps))
+    /// Tells whether all workers of all processes have ended so many steps, and what they sent has arrived.
+    fn all_ended(&self, steps: u64) -> bool {
+        self.board.all_ended_steps(steps)
+            && (!self.plan.is_distributed() || self.board.arrived() >= steps && self.board.took_in(steps))
     }
 
-    fn enter(&mut self, step: usize, tasks: &mut impl Tasks) -> Progress {
-        if !self.may_enter(step) {
+    fn enter(&mut self, step: usize, lag: u64, tasks: &mut impl Tasks) -> Progress {
+        if !self.may_enter(step, lag) {
             return Progress::Waiting;
         }
         if !self.clock_begun {

@@ -115,7 +115,7 @@ fn due(plan: &Plan, worker: usize) -> Vec<Due> {
     let (mut all, mut clock, mut steps) = (Vec::new(), 1, 0);
     for iteration in 1..=ITERATIONS {
         for event in plan.events(SEED, iteration) {
-            let Event::Step(step) = event else {
+            let Event::Step { step, .. } = event else {
                 clock += 1;
                 continue;
             };
@@ -257,6 +257,18 @@ impl World {
     }
 }
 
+impl World {
+    /// Tells whether a worker has run all of the steps before one that add to deltas that are to be used.
+    fn has_run_additions(&self, worker: usize, step: usize, uses: &[Use]) -> bool {
+        let adds = |due: &Due| {
+            let of_due = self::uses(&self.plan, worker, due.at, &due.task);
+            due.step < step && of_due.iter().any(|a| !a.deltas.is_empty() && uses.iter().any(|b| a.conflicts(b)))
+        };
+        let last = self.due[worker].iter().filter(|due| adds(due)).map(|due| due.step).max();
+        last.is_none_or(|last| self.has_run(worker, |due| due.step <= last))
+    }
+}
+
 struct OfWorker<'w> {
     id: usize,
     world: &'w World,
@@ -291,9 +303,13 @@ impl Tasks for OfWorker<'_> {
             matches!(kind, StageKind::Apply(side) if world.plan.copies[usize::from(side == Side::Right)] > 1);
         // Sums of the workers alone are handed in whenever a worker has them; the last to do so makes the context.
         let hands_in = kind == StageKind::GlobalSync(false, false);
-        if in_order && !hands_in || applies_sums || waits {
+        if in_order && !hands_in || waits {
             let before = |worker| world.has_run(worker, |due| due.step < current.step);
             assert!((0..world.plan.workers).all(before), "all workers ended what comes before {at:?}");
+        }
+        if applies_sums {
+            let whole = |worker| world.has_run_additions(worker, current.step, &uses);
+            assert!((0..world.plan.workers).all(whole), "all workers ended what adds to the sums of {at:?}");
         }
         world.running[id].replace(uses);
         (0..world.below(8)).for_each(|_| world.step());
@@ -363,6 +379,33 @@ fn batches(plan: &Plan) -> Vec<(usize, [Range<usize>; 2], Range<usize>)> {
     plan.steps.iter().map(scope).collect()
 }
 
+/// Slack lets what a batch adds run early, and no more than so many batches.
+#[test]
+fn with_slack_gradients_run_early_and_their_apply_waits_for_them_alone() {
+    use Mode::{Add, Read, Update};
+    let kinds = vec![
+        StageKind::Exchange(Read, Add),
+        StageKind::Apply(Side::Right),
+        StageKind::Exchange(Update, Read),
+        StageKind::Apply(Side::Left),
+    ];
+    let stages = (0..3).map(Outline::Stage).collect();
+    let body = vec![Outline::Vertices(Side::Right, Cut::Vertices(2), BatchOrder::Fixed, stages), Outline::Stage(3)];
+    let case = Case { kinds, body, degrees: [vec![2; 8], vec![2; 8]], square: false, row_bytes: 4, grid: true };
+    let walk = |slack| {
+        let plan = case.plan(2, slack);
+        let shown = |event: Event| match event {
+            Event::Step { step, lag: 0 } => format!("{}", plan.steps[step].stage),
+            Event::Step { step, lag } => format!("{}-{lag}", plan.steps[step].stage),
+            Event::Clock => ".".to_owned(),
+        };
+        plan.events(SEED, 1).into_iter().map(shown).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(walk(Some(0)), "0 1 2 . 0 1 2 . 0 1 2 . 0 1 2 . 3");
+    assert_eq!(walk(Some(1)), "0 0 1-1 2 . 0 1-3 2 . 0 1-3 2 . 1-2 2 . 3");
+    assert_eq!(walk(Some(9)), "0 0 0 0 1-3 2 . 1-4 2 . 1-5 2 . 1-6 2 . 3");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
@@ -397,7 +440,7 @@ proptest! {
 
     #[test]
     fn batches_are_the_same_for_any_number_of_workers(case in case()) {
-        let expected = case.plan(1, Some(0));
+        let expected = case.plan(1, Some(2));
         for workers in 2..5 {
             let plan = case.plan(workers, Some(2));
             prop_assert_eq!(batches(&plan), batches(&expected));

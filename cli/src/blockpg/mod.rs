@@ -81,7 +81,8 @@ pub struct Options {
     /// Size of a block in values, instead of --blocks.
     #[arg(long, value_name = "VALUES", conflicts_with = "blocks", value_parser = clap::value_parser!(u64).range(1..))]
     pub batch: Option<u64>,
-    /// Blocks that a worker may be ahead of the slowest: --consistency ssp --slack N under the algorithm's own name.
+    /// Blocks that a worker may be ahead of the slowest, computing gradients that do not know of as many steps:
+    /// --consistency ssp --slack N under the algorithm's own name.
     #[arg(long, value_name = "N", help_heading = "Consistency", conflicts_with = "slack")]
     pub delay: Option<u64>,
     /// Passes over the features at most, for each l1.

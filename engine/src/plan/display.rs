@@ -89,7 +89,7 @@ impl Plan {
             }
             match node {
                 Node::Step(step) => f.write_str(&self.stages[self.steps[*step].stage].name)?,
-                Node::Batches(order, batches) => {
+                Node::Batches { order, batches, lead } => {
                     let order = match order {
                         BatchOrder::Fixed => "",
                         BatchOrder::Shuffled => " in random order",
@@ -100,6 +100,9 @@ impl Plan {
                         self.fmt_nodes(f, batch)?;
                     }
                     f.write_str("]")?;
+                    if let (1.., 1..) = (lead, self.slack.unwrap_or(0)) {
+                        write!(f, ", the first {lead} early")?;
+                    }
                 }
                 Node::Clock => {}
             }

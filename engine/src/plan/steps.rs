@@ -38,8 +38,16 @@ pub enum After {
 pub enum Node {
     /// The step with this index.
     Step(usize),
-    /// Batches, in an order.
-    Batches(BatchOrder, Vec<Vec<Node>>),
+    /// Batches.
+    Batches {
+        /// Their order.
+        order: BatchOrder,
+        /// What each consists of.
+        batches: Vec<Vec<Node>>,
+        /// How many nodes a batch begins with that do not wait for the batches before it: with slack s they run up to s
+        /// batches early.
+        lead: usize,
+    },
     /// A clock ends here.
     Clock,
 }
@@ -47,8 +55,14 @@ pub enum Node {
 /// What a worker walks: steps and ends of clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Run this step.
-    Step(usize),
+    /// Run a step.
+    Step {
+        /// Its index.
+        step: usize,
+        /// If it waits for all workers: how many of the steps that this worker has ended, the last ones, others need not have
+        /// ended.
+        lag: u64,
+    },
     /// A clock ends.
     Clock,
 }
@@ -57,9 +71,10 @@ impl Plan {
     /// Lists the steps of an iteration in order. The same on every worker.
     #[must_use]
     pub fn events(&self, seed: u64, iteration: u64) -> Vec<Event> {
-        let mut events = Vec::new();
-        flatten(&self.body, &mut SplitMix::new(seed, iteration), &mut events);
-        events
+        let early = self.slack.map_or(0, |slack| usize::try_from(slack).unwrap_or(usize::MAX));
+        let mut walk = Walk { early, random: SplitMix::new(seed, iteration), events: Vec::new(), steps: 0 };
+        walk.nodes(&self.body);
+        walk.events
     }
 
     /// Tells whether every iteration has the same order.
@@ -67,7 +82,7 @@ impl Plan {
     pub fn fixed_order(&self) -> bool {
         fn fixed(nodes: &[Node]) -> bool {
             nodes.iter().all(|node| match node {
-                Node::Batches(order, batches) => *order == BatchOrder::Fixed && batches.iter().all(|b| fixed(b)),
+                Node::Batches { order, batches, .. } => *order == BatchOrder::Fixed && batches.iter().all(|b| fixed(b)),
                 Node::Step(_) | Node::Clock => true,
             })
         }
@@ -81,17 +96,51 @@ impl Plan {
     }
 }
 
-fn flatten(nodes: &[Node], random: &mut SplitMix, events: &mut Vec<Event>) {
-    for node in nodes {
-        match node {
-            Node::Step(step) => events.push(Event::Step(*step)),
-            Node::Clock => events.push(Event::Clock),
-            Node::Batches(order, batches) => {
-                let mut indices: Vec<usize> = (0..batches.len()).collect();
-                if *order != BatchOrder::Fixed {
-                    shuffle(&mut indices, random);
+/// Lists the steps of an iteration.
+struct Walk {
+    /// How many batches early a batch's lead runs.
+    early: usize,
+    random: SplitMix,
+    events: Vec<Event>,
+    /// Steps among the events.
+    steps: u64,
+}
+
+impl Walk {
+    fn nodes(&mut self, nodes: &[Node]) {
+        for node in nodes {
+            match node {
+                Node::Step(step) => {
+                    self.events.push(Event::Step { step: *step, lag: 0 });
+                    self.steps += 1;
                 }
-                indices.into_iter().for_each(|batch| flatten(&batches[batch], random, events));
+                Node::Clock => self.events.push(Event::Clock),
+                Node::Batches { order, batches, lead } => {
+                    let mut batches: Vec<&[Node]> = batches.iter().map(Vec::as_slice).collect();
+                    if *order != BatchOrder::Fixed {
+                        shuffle(&mut batches, &mut self.random);
+                    }
+                    self.batches(&batches, *lead);
+                }
+            }
+        }
+    }
+
+    /// Lists batches, each after the leads of those that follow it. What uses a lead's deltas waits for all workers to have
+    /// ended it, and for nothing that came after.
+    fn batches(&mut self, batches: &[&[Node]], lead: usize) {
+        let mut leads = batches.iter();
+        let mut ends = Vec::with_capacity(batches.len());
+        for (n, batch) in batches.iter().enumerate() {
+            let wanted = n.saturating_add(self.early).saturating_add(1) - ends.len();
+            for batch in leads.by_ref().take(wanted) {
+                self.nodes(&batch[..lead]);
+                ends.push(self.steps);
+            }
+            let (first, steps) = (self.events.len(), self.steps);
+            self.nodes(&batch[lead..]);
+            if let (1.., Some(Event::Step { lag, .. })) = (lead, self.events.get_mut(first)) {
+                *lag = steps - ends[n];
             }
         }
     }
@@ -201,17 +250,37 @@ impl Builder<'_> {
                 let rows = shape.bounds[shards.start]..shape.bounds[shards.end];
                 let weights = &self.weights[usize::from(*side == Side::Right)];
                 let batches = shape::batches(weights, rows, *cut);
-                let batches =
+                let batches: Vec<_> =
                     batches.iter().map(|rows| self.nodes(body, &scope.narrowed(*side, &shape, rows))).collect();
-                Node::Batches(*order, batches)
+                let lead = batches.first().map_or(0, |batch| self.lead(*side, body, batch));
+                Node::Batches { order: *order, batches, lead }
             }
             Outline::Edges(_, order, body) => {
                 let layers = scope.layers.clone();
                 let batches =
                     layers.map(|layer| self.nodes(body, &Scope { layers: layer..layer + 1, ..scope.clone() }));
-                Node::Batches(*order, batches.collect())
+                Node::Batches { order: *order, batches: batches.collect(), lead: 0 }
             }
         }
+    }
+
+    /// Returns how many nodes of a batch of vertices come before its Apply, if all that they do is to add to the deltas of
+    /// these vertices, which no other batch has.
+    fn lead(&self, side: Side, body: &[Outline], batch: &[Node]) -> usize {
+        use megagrid_stages::Mode::{Add, Read};
+        let adds = if side == Side::Left { StageKind::Exchange(Add, Read) } else { StageKind::Exchange(Read, Add) };
+        let kind = |outline: &Outline| match outline {
+            Outline::Stage(stage) => Some(self.plan.stages[*stage].kind),
+            _ => None,
+        };
+        if body.iter().map(kind).find(|kind| *kind != Some(adds)) != Some(Some(StageKind::Apply(side))) {
+            return 0;
+        }
+        let applies = |node: &Node| match node {
+            Node::Step(step) => self.plan.stages[self.plan.steps[*step].stage].kind == StageKind::Apply(side),
+            _ => false,
+        };
+        batch.iter().position(applies).unwrap_or(0)
     }
 
     /// Lets each task of a step send the rows that it has settled, where it settles a whole shard: they are in the cache, and
