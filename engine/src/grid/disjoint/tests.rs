@@ -227,6 +227,34 @@ impl Exchange<Spread> for Spread {
     }
 }
 
+/// As [`Spread`], for right vertices whose row is no multiple of three.
+struct SpreadSome;
+
+fn is_active(sync: f64) -> bool {
+    sync as u64 % 3 != 1
+}
+
+impl Exchange<Spread> for SpreadSome {
+    type Left = Read;
+    type Right = Add;
+    const GROUPED: bool = true;
+
+    fn is_active(&self, right: ReadView<'_, Page>, _: &Context<'_, Spread>) -> bool {
+        is_active(*right.sync)
+    }
+
+    fn exchange(
+        &self,
+        left: View<'_, Read, Page>,
+        right: View<'_, Add, Page>,
+        edge: &mut (),
+        cx: &mut Context<'_, Spread>,
+    ) {
+        assert!(is_active(*right.sync), "an active vertex");
+        Spread.exchange(left, right, edge, cx);
+    }
+}
+
 /// Vertices of degree 1 to 20, listed by degree, over `left` rows; their ends as absolute rows.
 fn listed(left: Range<usize>, rights: usize) -> Vec<(usize, Vec<u32>)> {
     (0..rights)
@@ -236,6 +264,16 @@ fn listed(left: Range<usize>, rights: usize) -> Vec<(usize, Vec<u32>)> {
 }
 
 fn check_grouped(left: &VertexArrays<Page>, right: &VertexArrays<Page>, lefts: Range<usize>, rights: Range<usize>) {
+    check_groups(&Spread, |_| true, (left, lefts.clone()), (right, rights.clone()));
+    check_groups(&SpreadSome, is_active, (left, lefts), (right, rights));
+}
+
+fn check_groups(
+    stage: &impl Exchange<Spread, Left = Read, Right = Add>,
+    is_active: fn(f64) -> bool,
+    (left, lefts): (&VertexArrays<Page>, Range<usize>),
+    (right, rights): (&VertexArrays<Page>, Range<usize>),
+) {
     let mut edges = LocalEdges::<u32>::new(rights.len(), true);
     let vertices = listed(lefts.clone(), rights.len());
     edges.push_grouped(lefts.clone(), vertices.iter().map(|(right, ends)| (*right, &ends[..])));
@@ -248,6 +286,9 @@ fn check_grouped(left: &VertexArrays<Page>, right: &VertexArrays<Page>, lefts: R
     for (right, ends) in &vertices {
         let sync = |row: usize| row as f64 + 1.0;
         let row = rights.start + right;
+        if !is_active(sync(row)) {
+            continue;
+        }
         expected[row] += ends.iter().map(|&end| sync(end as usize) * 2.0 + sync(row)).sum::<f64>();
     }
     for side in [left, right] {
@@ -257,7 +298,7 @@ fn check_grouped(left: &VertexArrays<Page>, right: &VertexArrays<Page>, lefts: R
     }
     let held = (left.try_hold(pieces(left, &lefts), 0).unwrap(), right.try_hold(pieces(right, &rights), 0).unwrap());
     let len = edges.blocks()[0].edges.len();
-    walk(&Spread, (&edges, 0), held.0, held.1, &mut vec![(); len], (16, 16));
+    walk(stage, (&edges, 0), held.0, held.1, &mut vec![(); len], (16, 16));
     for row in right.try_own(all(right)).unwrap().each_row() {
         assert_eq!(row.delta[0], expected[row.row], "row {}", row.row);
     }
@@ -269,6 +310,8 @@ fn runs_of_every_degree_add_up() {
     let right = VertexArrays::<Page>::new(vec![0, 5, 47], 1, 1, None).unwrap();
     check_grouped(&left, &right, 0..7, 5..47);
     check_grouped(&left, &right, 0..7, 0..5);
+    let many = VertexArrays::<Page>::new(vec![0, 300], 1, 1, None).unwrap();
+    check_grouped(&left, &many, 0..7, 0..300);
 }
 
 #[test]
