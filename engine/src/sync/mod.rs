@@ -13,6 +13,7 @@ mod peers;
 mod replicas;
 mod rows;
 mod stages;
+mod table;
 mod traffic;
 mod transport;
 

@@ -34,6 +34,14 @@ impl Pick {
         self.len() == 0
     }
 
+    /// Returns the number in the shard of the row at a place.
+    pub fn number(&self, at: usize) -> Option<usize> {
+        match self {
+            Self::All(rows) => (at < *rows).then_some(at),
+            Self::Some(rows) => rows.get(at).map(|&row| row as usize),
+        }
+    }
+
     /// Lists the rows, where the shard begins with row `first`.
     pub fn rows(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
         let (all, some) = match self {
