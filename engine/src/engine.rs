@@ -280,6 +280,7 @@ impl<P: Program> Engine<P> {
                 StageKind::Publish(side) => Box::new(sync::Publish(side)),
                 StageKind::TakeRows => Box::new(sync::TakeRows),
                 StageKind::SendChanges => Box::new(sync::SendChanges),
+                StageKind::SendEdges(side) => Box::new(sync::SendEdges(side)),
                 _ => unreachable!("a plan adds stages that cross between processes alone"),
             });
         }

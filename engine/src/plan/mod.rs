@@ -114,7 +114,7 @@ impl Plan {
     ///
     /// # Errors
     /// Mini-batches of edges of different sizes, or within each other; on a square graph an Exchange that changes both ends,
-    /// or one in place; an Incident in several processes; processes without a shard.
+    /// or one in place; an Incident beside an Exchange in several processes; processes without a shard.
     pub fn make(stages: Vec<StageInfo>, body: &[Outline], input: &Input<'_>) -> Result<Self, Error> {
         if input.square {
             check_square(&stages)?;
@@ -209,9 +209,11 @@ fn check_square(stages: &[StageInfo]) -> Result<(), Error> {
     stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::SquareUpdate { stage: stage.name.clone() }))
 }
 
-/// Refuses what needs all edges of a vertex of either side where processes have a part of them each.
+/// Refuses stages on all edges of a vertex beside others on edges, with several processes: what these change in edge data would
+/// not come to the process of the other end.
 fn check_processes(stages: &[StageInfo], processes: usize) -> Result<(), Error> {
-    let refused = |stage: &&StageInfo| processes > 1 && matches!(stage.kind, StageKind::Incident(_));
+    let exchanges = stages.iter().any(|stage| matches!(stage.kind, StageKind::Exchange(..)));
+    let refused = |stage: &&StageInfo| processes > 1 && exchanges && matches!(stage.kind, StageKind::Incident(_));
     stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::EdgesOfProcesses { stage: stage.name.clone() }))
 }
 

@@ -9,6 +9,9 @@
 //! | Apply, or `Update` by its owner | synced rows, to the processes that read them: [`StageKind::Publish`] |
 //! | `Update` in a rotation, with slack | what changed, to the masters, and their rows back: [`StageKind::SendChanges`] |
 //! | `Update` in a rotation, slack 0 | the rows themselves, from worker to worker; they are at home between two steps |
+//!
+//! Where stages visit vertices with the data of all their edges, an edge is in the processes of both its ends, and its data go
+//! from one to the other after each visit: [`StageKind::SendEdges`].
 
 use megagrid_stages::{Mode, Side};
 
@@ -85,10 +88,12 @@ impl Plan {
     /// Tells whether, in some stage, a process runs the edges of those shards of a side that it keeps.
     #[must_use]
     pub fn keeps_edges(&self, side: Side) -> bool {
-        self.schedules.iter().flatten().any(|schedule| match schedule {
-            Schedule::Rotation => side == Side::Left,
-            Schedule::Owned { side: owned, .. } => *owned == side,
-        })
+        let visited = self.stages.iter().any(|stage| stage.kind == StageKind::Incident(side));
+        visited
+            || self.schedules.iter().flatten().any(|schedule| match schedule {
+                Schedule::Rotation => side == Side::Left,
+                Schedule::Owned { side: owned, .. } => *owned == side,
+            })
     }
 
     /// Lists by row the process that keeps each vertex of a side with its edges; nothing where edges are not kept so.
@@ -187,6 +192,7 @@ impl Plan {
         };
         match kind {
             StageKind::Apply(side) => publish(side).into_iter().collect(),
+            StageKind::Incident(side) => vec![StageKind::SendEdges(side)],
             StageKind::Exchange(left, right) => {
                 [(Side::Left, left), (Side::Right, right)].into_iter().filter_map(crossing).collect()
             }
@@ -203,6 +209,7 @@ impl Plan {
                         StageKind::Deliver(_) => "Deliver",
                         StageKind::TakeRows => "TakeRows",
                         StageKind::SendChanges => "SendChanges",
+                        StageKind::SendEdges(_) => "SendEdges",
                         _ => "Publish",
                     };
                     self.stages.push(StageInfo { name: name.to_owned(), kind, grouped: true });

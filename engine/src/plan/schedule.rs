@@ -164,7 +164,8 @@ pub fn tasks(
                         ..whole(scope.left.clone(), shard..shard + 1)
                     })
                     .collect(),
-                (StageKind::Exchange(..), None) => Vec::new(),
+                // Edge data are sent with the tasks that change them.
+                (StageKind::Exchange(..), None) | (StageKind::SendEdges(_), _) => Vec::new(),
                 (StageKind::Incident(Side::Left), _) => {
                     lefts().map(|shard| whole(shard..shard + 1, scope.right.clone())).collect()
                 }

@@ -157,6 +157,7 @@ pub(crate) fn shuffle<T>(items: &mut [T], random: &mut SplitMix) {
 #[derive(Clone, Copy)]
 struct UnderWay {
     rows: bool,
+    edges: bool,
     deltas: bool,
     context: bool,
     /// Shards that travel are not at home.
@@ -165,13 +166,14 @@ struct UnderWay {
 
 impl UnderWay {
     /// At the beginning of a batch: whatever the batch before it ended with.
-    const ALL: Self = Self { rows: true, deltas: true, context: true, shards: true };
-    const NOTHING: Self = Self { rows: false, deltas: false, context: false, shards: false };
+    const ALL: Self = Self { rows: true, edges: true, deltas: true, context: true, shards: true };
+    const NOTHING: Self = Self { rows: false, edges: false, deltas: false, context: false, shards: false };
 
     /// Tells what a stage at slack 0 waits for: for all processes only where it uses what they may have sent.
     fn wait(&mut self, kind: StageKind) -> After {
         let uses = match kind {
             StageKind::Exchange(..) => self.rows || self.deltas || self.context || self.shards,
+            StageKind::Incident(_) => self.edges || self.context,
             StageKind::Apply(_) => self.deltas || self.context || self.shards,
             StageKind::GlobalSync(_, right) => right && self.shards,
             _ => false,
@@ -187,6 +189,7 @@ impl UnderWay {
         self.context |= matches!(kind, StageKind::GlobalSync(..));
         self.shards |= travels && matches!(kind, StageKind::Exchange(..));
         self.deltas |= crossings.iter().any(|kind| matches!(kind, StageKind::Deliver(_)));
+        self.edges |= crossings.iter().any(|kind| matches!(kind, StageKind::SendEdges(_)));
         self.rows |= crossings.iter().any(|kind| matches!(kind, StageKind::Publish(_)));
     }
 }
@@ -290,6 +293,7 @@ impl Builder<'_> {
         let stage = plan.steps[step].stage;
         let settles = match (plan.stages[stage].kind, plan.schedules[stage]) {
             (StageKind::Apply(side), _) => kind == StageKind::Publish(side),
+            (StageKind::Incident(side), _) => kind == StageKind::SendEdges(side),
             (_, Some(Schedule::Owned { side, .. })) => kind == StageKind::Publish(side),
             _ => false,
         };

@@ -7,6 +7,7 @@
 mod arithmetic;
 mod collective;
 mod dirty;
+mod edges;
 mod message;
 mod mirrors;
 mod peers;
@@ -27,6 +28,7 @@ pub use peers::Peers;
 pub use traffic::{Amount, Traffic};
 
 pub(crate) use collective::{agree, all_gather, begin, collect, refresh};
+pub(crate) use edges::SendEdges;
 pub(crate) use message::{Body, Kind, Message, Parcel};
 pub(crate) use mirrors::Mirrors;
 pub(crate) use replicas::{Push, Replicas};
@@ -151,6 +153,7 @@ pub fn receive<P: Program>(shared: &Shared<P>, board: &Board, outbox: &Outbox, m
     let known = match message.kind {
         Kind::Empty => return Ok(()),
         Kind::Sums => (message.stage as usize) < shared.stages.len(),
+        Kind::Edges => shard < plan.right.num_shards(),
         _ => shard < plan.side(message.side).num_shards(),
     };
     let taken = if !known {
@@ -162,6 +165,8 @@ pub fn receive<P: Program>(shared: &Shared<P>, board: &Board, outbox: &Outbox, m
         shared.stages[message.stage as usize].receive(&shared.globals, message)
     } else if let Kind::Changes | Kind::Fresh = message.kind {
         stages::take_message(shared, outbox, message)
+    } else if message.kind == Kind::Edges {
+        edges::take(grid, message)
     } else if message.side == Side::Left {
         take_rows(sync, plan, &grid.left, &grid.left_pieces, shared.dims[0], message)
     } else {

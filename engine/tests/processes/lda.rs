@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 
 use megagrid_algorithms::lda::counts::TopicCounts;
+use megagrid_algorithms::lda::mh::CountTopics;
 use megagrid_algorithms::lda::{Config, Lda, Sampler, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
-use megagrid_engine::{EdgeInput, Engine, Error, Input, Settings};
+use megagrid_engine::{EdgeInput, Engine, Input, Settings};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Sequence, Stages};
+use megagrid_stages::{Item, Sequence, Stages};
 
 use crate::{SHAPES, local, settings};
 
@@ -49,6 +50,18 @@ fn run<D: TopicCounts, W: TopicCounts, S: Stages<Lda<D, W>>>(
     capacities: [Option<&[u32]>; 2],
     settings: &Settings,
 ) -> f64 {
+    run_with(edges, sequence, config, capacities, settings, |_| {})
+}
+
+/// As [`run`], with what brings the counts up to date.
+fn run_with<D: TopicCounts, W: TopicCounts, E: Item, S: Stages<Lda<D, W, E>>>(
+    edges: &GroupedEdges<u32>,
+    sequence: &Sequence<Lda<D, W, E>, S>,
+    config: &Config,
+    capacities: [Option<&[u32]>; 2],
+    settings: &Settings,
+    count: impl Fn(&Engine<Lda<D, W, E>>),
+) -> f64 {
     let tokens: u64 = {
         let mut sum = 0;
         edges
@@ -59,10 +72,11 @@ fn run<D: TopicCounts, W: TopicCounts, S: Stages<Lda<D, W>>>(
         sum
     };
     let input = Input { source: edges, edge: EdgeInput { len: &edge_len, fill: &fill_edge }, capacities };
-    let mut engine = Engine::<Lda<D, W>>::bipartite(&input, sequence, config.topics(WORDS), settings).unwrap();
+    let mut engine = Engine::<Lda<D, W, E>>::bipartite(&input, sequence, config.topics(WORDS), settings).unwrap();
     let mut last = 0.0;
     engine
         .run(20, |_, engine| {
+            count(engine);
             engine.collect().unwrap();
             let (left, right, global) = (engine.left(), engine.right(), engine.global());
             assert_eq!(global.totals.iter().sum::<i64>(), tokens as i64, "topics hold all tokens");
@@ -107,7 +121,14 @@ fn train(
                 let capacities = [Some(&left[..]), Some(&right[..])];
                 run(edges, &config.sparse(&tokens).unwrap(), &config, capacities, &settings)
             }
-            Sampler::Mh => unreachable!("it runs in one process"),
+            Sampler::Mh => {
+                let [left, right] = tokens.capacities(num_topics);
+                let capacities = [Some(&left[..]), Some(&right[..])];
+                run_with(edges, &config.mh().unwrap(), &config, capacities, &settings, |engine| {
+                    engine.visit_left(&CountTopics);
+                    engine.visit_right(&CountTopics);
+                })
+            }
         }
     })
 }
@@ -115,7 +136,7 @@ fn train(
 #[test]
 fn topic_models_end_at_the_same_likelihood_in_every_shape() {
     let edges = corpus();
-    for sampler in [Sampler::Dense, Sampler::Sparse] {
+    for sampler in [Sampler::Dense, Sampler::Sparse, Sampler::Mh] {
         let mean = |shape| {
             (0..SEEDS).map(|seed| train(&edges, (sampler, TOPICS), shape, seed, BSP)).sum::<f64>() / SEEDS as f64
         };
@@ -161,21 +182,4 @@ fn packed_counts_of_replicas_hold_all_tokens() {
         let found = train(&edges, (Sampler::Sparse, 60), (3, 1), 1, consistency);
         assert!((found / expected - 1.0).abs() < 0.05, "{consistency:?}: {found}, expected {expected}");
     }
-}
-
-#[test]
-fn a_sampler_that_needs_whole_documents_and_words_is_refused() {
-    let edges = corpus();
-    let config = Config::new(TOPICS);
-    let [left, right] = Tokens::count(&edges).unwrap().capacities(TOPICS);
-    let refused = local::run(2, |peers| {
-        let capacities = [Some(&left[..]), Some(&right[..])];
-        let input = Input { source: &edges, edge: EdgeInput { len: &edge_len, fill: &fill_edge }, capacities };
-        let settings = settings(peers, 1, TOPICS);
-        match megagrid_engine::plan(&input, &config.mh().unwrap(), &settings) {
-            Err(error @ Error::EdgesOfProcesses { .. }) => error.to_string(),
-            other => panic!("expected a refusal, found {other:?}"),
-        }
-    });
-    assert!(refused.contains("Words") && refused.contains("one process"), "{refused}");
 }
