@@ -12,6 +12,7 @@ mod steps;
 
 use serde::Serialize;
 use std::ops::Range;
+use std::sync::Arc;
 
 use megagrid_stages::Side;
 
@@ -85,8 +86,9 @@ pub struct Plan {
     pub homes: Vec<(usize, usize)>,
     /// Steps and mini-batches of an iteration.
     pub body: Vec<Node>,
-    /// The steps by index.
-    pub steps: Vec<Step>,
+    /// The steps by index. Virtual workers share them.
+    #[serde(serialize_with = "as_list")]
+    pub steps: Arc<Vec<Step>>,
     /// Whether both sides index the same vertices.
     pub square: bool,
     /// Edges, for reports.
@@ -149,7 +151,7 @@ impl Plan {
             wide: left.max_rows().max(right.max_rows()) > 1 << 16,
             homes: (0..input.workers).map(|worker| input.topology.home_of(worker, input.workers)).collect(),
             body: Vec::new(),
-            steps: Vec::new(),
+            steps: Arc::default(),
             square: input.square,
             edges: input.edges,
             memory_bytes: 0,
@@ -190,6 +192,10 @@ impl Plan {
             Side::Right => &self.right,
         }
     }
+}
+
+fn as_list<S: serde::Serializer>(steps: &Arc<Vec<Step>>, to: S) -> Result<S::Ok, S::Error> {
+    steps.as_slice().serialize(to)
 }
 
 fn index(side: Side) -> usize {

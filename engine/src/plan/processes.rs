@@ -221,8 +221,9 @@ impl Plan {
 
     /// Sends changes in the opposite of the order in which they are needed, for comparison.
     pub(super) fn send_last_first(&mut self) {
-        for step in &mut self.steps {
-            if self.stages[step.stage].kind == StageKind::SendChanges {
+        let is_sending: Vec<bool> = self.stages.iter().map(|stage| stage.kind == StageKind::SendChanges).collect();
+        for step in self.steps_mut() {
+            if is_sending[step.stage] {
                 step.tasks.iter_mut().for_each(|tasks| tasks.reverse());
             }
         }
@@ -265,7 +266,7 @@ impl Plan {
 
     /// Finds that the first visitor of each shard is in the process that keeps it.
     pub(super) fn check_rotations(&self) -> Result<(), Error> {
-        for step in &self.steps {
+        for step in self.steps.iter() {
             let tasks =
                 step.tasks.iter().enumerate().flat_map(|(worker, tasks)| tasks.iter().map(move |t| (worker, t)));
             for (worker, task) in tasks.filter(|(_, task)| task.turn == Some(0)) {

@@ -1,5 +1,7 @@
 //! Steps: one stage on one batch, with each worker's tasks; and the order in which an iteration walks them.
 
+use std::sync::Arc;
+
 use megagrid_partition::SplitMix;
 use megagrid_stages::{BatchOrder, Side};
 use serde::Serialize;
@@ -87,6 +89,11 @@ impl Plan {
             })
         }
         fixed(&self.body)
+    }
+
+    /// Returns the steps, to change them while the plan is made.
+    pub(super) fn steps_mut(&mut self) -> &mut Vec<Step> {
+        Arc::make_mut(&mut self.steps)
     }
 
     /// Returns the clocks of an iteration.
@@ -220,11 +227,11 @@ impl Builder<'_> {
                 // What an Apply of this batch set has to be seen: slack is between clocks, not within one.
                 let kind = self.plan.stages[*stage].kind;
                 if applied && kind != StageKind::GlobalSync(false, false) {
-                    self.plan.steps[*step].after = After::All;
+                    self.plan.steps_mut()[*step].after = After::All;
                 }
                 applied |= matches!(kind, StageKind::Apply(_));
                 if self.plan.is_distributed() && self.plan.slack == Some(0) {
-                    self.plan.steps[*step].after = under_way.wait(kind);
+                    self.plan.steps_mut()[*step].after = under_way.wait(kind);
                     under_way.send(kind, self.plan.travels(), &self.plan.crossings(*stage));
                 }
             }
@@ -300,7 +307,7 @@ impl Builder<'_> {
         let at_home = !(plan.travels() && kind == StageKind::Publish(Side::Right));
         let publish = plan.stages.iter().position(|stage| stage.kind == kind).filter(|_| settles && at_home);
         if publish.is_some() {
-            plan.steps[step].tasks.iter_mut().flatten().for_each(|task| task.publish = publish);
+            plan.steps_mut()[step].tasks.iter_mut().flatten().for_each(|task| task.publish = publish);
         }
         publish.is_some()
     }
@@ -334,7 +341,7 @@ impl Builder<'_> {
             _ if plan.slack == Some(0) => After::All,
             _ => After::Own,
         };
-        plan.steps.push(Step { stage, scope: scope.clone(), tasks, after });
+        plan.steps_mut().push(Step { stage, scope: scope.clone(), tasks, after });
         plan.steps.len() - 1
     }
 }

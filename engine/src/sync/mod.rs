@@ -19,7 +19,7 @@ mod traffic;
 mod transport;
 
 use std::cell::{Cell, RefCell};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use megagrid_partition::Side;
 use megagrid_stages::{Program, Vertex};
@@ -45,7 +45,7 @@ use crate::plan::Plan;
 
 /// What a process knows of the others during a run.
 pub struct Replication {
-    pub mirrors: Mirrors,
+    pub mirrors: Arc<Mirrors>,
     /// `[side][shard]`: deltas that have arrived for the next Apply.
     inbox: [Vec<Mutex<Vec<Message>>>; 2],
     /// What was sent to other processes.
@@ -53,7 +53,7 @@ pub struct Replication {
 }
 
 impl Replication {
-    pub fn new(plan: &Plan, mirrors: Mirrors) -> Self {
+    pub fn new(plan: &Plan, mirrors: Arc<Mirrors>) -> Self {
         let boxes = |side: Side| (0..plan.side(side).num_shards()).map(|_| Mutex::default()).collect();
         Self { mirrors, inbox: [boxes(Side::Left), boxes(Side::Right)], sent: Mutex::default() }
     }

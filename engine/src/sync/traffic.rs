@@ -138,7 +138,7 @@ pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: [usize; 2]) -> 
     let bytes = |side: Side| &sides[usize::from(side == Side::Right)];
     let sums = bincode::serialized_size(&P::Worker::default()).ok()? as usize;
     let mut traffic = Traffic::default();
-    for step in &plan.steps {
+    for step in plan.steps.iter() {
         let kind = plan.stages[step.stage].kind;
         let tasks =
             step.tasks.iter().enumerate().flat_map(|(worker, tasks)| tasks.iter().map(move |task| (worker, task)));
