@@ -111,13 +111,24 @@ pub fn plan<P: Program, S: Stages<P>, T>(
     settings: &Settings,
 ) -> Result<Plan, Error> {
     let (collect, body) = Collect::from(sequence);
-    let (mut plan, orders) = make_plan::<P, T>(input, collect.infos, &body, settings)?;
-    if plan.is_distributed() {
-        let mirrors = Mirrors::foresee(&plan, input.source, &orders)?;
-        plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
-        plan.replication_factor = mirrors.replication_factor(&plan);
+    foresee(input, collect.infos, &body, settings).map(|(plan, _)| plan)
+}
+
+/// Makes a plan, and with several processes the mirrors of all.
+fn foresee<P: Program, T>(
+    input: &Input<'_, T, P>,
+    infos: Vec<plan::StageInfo>,
+    body: &[Outline],
+    settings: &Settings,
+) -> Result<(Plan, Option<Arc<Mirrors>>), Error> {
+    let (mut plan, orders) = make_plan::<P, T>(input, infos, body, settings)?;
+    if !plan.is_distributed() {
+        return Ok((plan, None));
     }
-    Ok(plan)
+    let mirrors = Mirrors::foresee(&plan, input.source, &orders)?;
+    plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
+    plan.replication_factor = mirrors.replication_factor(&plan);
+    Ok((plan, Some(Arc::new(mirrors))))
 }
 
 pub(crate) fn make_plan<P: Program, T>(
@@ -131,7 +142,7 @@ pub(crate) fn make_plan<P: Program, T>(
         return Err(Error::Setting { name: "workers", found, expected: "1 to 4096" });
     }
     let source = input.source;
-    let orders = [Side::Left, Side::Right].map(|side| row_order(source, &infos, body, side, settings.seed));
+    let orders = row_orders(source, &infos, body, settings.seed);
     let degree = |side: Side| {
         let (offsets, order) = (source.offsets(side), &orders[usize::from(side == Side::Right)]);
         Box::new(move |row: usize| {
@@ -167,6 +178,10 @@ pub(crate) fn make_plan<P: Program, T>(
     drop(sizes);
     plan.memory_bytes = memory::estimate(&plan, input, &orders, settings.dims, items);
     Ok((plan, orders))
+}
+
+fn row_orders<T>(source: &dyn EdgeSource<T>, infos: &[plan::StageInfo], body: &[Outline], seed: u64) -> [RowOrder; 2] {
+    [Side::Left, Side::Right].map(|side| row_order(source, infos, body, side, seed))
 }
 
 /// Rows are in the order of ids, but for sides whose vertices are dealt to random blocks, or change in place, where every
@@ -254,7 +269,17 @@ impl<P: Program> Engine<P> {
         rows: impl FnOnce([Vec<usize>; 2], [usize; 2], [Option<Vec<u32>>; 2]) -> Result<Arrays<P>, Error>,
     ) -> Result<Self, Error> {
         let (collect, body) = Collect::from(sequence);
-        let (mut plan, orders) = make_plan::<P, T>(input, collect.infos, &body, settings)?;
+        let peers = settings.peers.as_deref();
+        let cluster = peers.and_then(|peers| Some((peers.process(), peers.virtual_cluster()?)));
+        let (mut plan, orders, foreseen) = if let Some((this, cluster)) = cluster {
+            let orders = row_orders(input.source, &collect.infos, &body, settings.seed);
+            let of_all = cluster.share(this, || foresee::<P, T>(input, collect.infos, &body, settings))?;
+            let (plan, mirrors) = (*of_all).clone();
+            (Plan { processes: plan::Processes { this, ..plan.processes }, ..plan }, orders, mirrors)
+        } else {
+            let (plan, orders) = make_plan::<P, T>(input, collect.infos, &body, settings)?;
+            (plan, orders, None)
+        };
         memory::check(plan.memory_bytes)?;
         let by_row = [0, 1].map(|side| {
             input.capacities[side].map(|by_id| (0..by_id.len()).map(|row| by_id[orders[side].id(row)]).collect())
@@ -280,15 +305,20 @@ impl<P: Program> Engine<P> {
                 StageKind::Publish(side) => Box::new(sync::Publish(side)),
                 StageKind::TakeRows => Box::new(sync::TakeRows),
                 StageKind::SendChanges => Box::new(sync::SendChanges),
+                StageKind::SendEdges(side) => Box::new(sync::SendEdges(side)),
                 _ => unreachable!("a plan adds stages that cross between processes alone"),
             });
         }
         let sync = match &settings.peers {
-            Some(peers) => Some(Replication::new(&plan, Mirrors::agree(&plan, &grid, &**peers)?)),
+            Some(_) if foreseen.is_some() => foreseen.map(|mirrors| Replication::new(&plan, mirrors)),
+            Some(peers) => {
+                let mirrors = Mirrors::agree(&plan, &grid, &**peers)?;
+                plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
+                plan.replication_factor = mirrors.replication_factor(&plan);
+                Some(Replication::new(&plan, Arc::new(mirrors)))
+            }
             None => None,
         };
-        plan.traffic = sync.as_ref().and_then(|sync| sync::predict::<P>(&plan, &sync.mirrors, settings.dims));
-        plan.replication_factor = sync.as_ref().map_or(1.0, |sync| sync.mirrors.replication_factor(&plan));
         let push = match settings.slack {
             None => Push::EveryChange,
             Some(slack) if settings.lazy => Push::WhenNeeded(slack),

@@ -83,10 +83,10 @@ pub enum Error {
         /// The stage.
         stage: String,
     },
-    /// A stage on all edges of a vertex, whose edges several processes have.
+    /// A stage on all edges of a vertex beside one on single edges, with several processes.
     #[error(
-        "{stage} needs all edges of a vertex of either side in one process; use one process, or an algorithm that does not \
-         (--sampler dense)"
+        "{stage} visits vertices with the data of all their edges beside a stage that runs on single edges, which with several \
+         processes are in two of them; use one process, or leave one of the two out"
     )]
     EdgesOfProcesses {
         /// The stage.

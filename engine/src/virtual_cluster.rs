@@ -21,6 +21,7 @@ mod conductor;
 mod model;
 mod network;
 mod peers;
+mod share;
 mod time;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +35,7 @@ use crate::{Error, Peers};
 use calibration::Samples;
 use conductor::Roll;
 use peers::{Meeting, VirtualPeers};
+use share::Shelf;
 
 /// Virtual workers and what is modelled of them.
 #[derive(Debug)]
@@ -41,6 +43,7 @@ pub struct VirtualCluster {
     workers: usize,
     model: Model,
     meeting: Meeting,
+    shelf: Shelf,
     roll: Roll,
     /// What tasks took, where costs are measured.
     samples: Mutex<Samples>,
@@ -51,7 +54,8 @@ impl VirtualCluster {
     #[must_use]
     pub fn new(workers: usize, model: Model) -> Arc<Self> {
         let (meeting, roll) = (Meeting::new(workers), Roll::new(workers));
-        Arc::new(Self { workers, model, meeting, roll, samples: Mutex::default() })
+        let shelf = Shelf::new(workers);
+        Arc::new(Self { workers, model, meeting, shelf, roll, samples: Mutex::default() })
     }
 
     /// Runs the same work as every virtual worker, each on a thread of its own, and returns what they return, in order.
@@ -100,6 +104,15 @@ impl VirtualCluster {
 
     fn samples(&self) -> MutexGuard<'_, Samples> {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what is the same for all workers, made by the first that asks. All ask for the same things in the same order.
+    pub(crate) fn share<T: Send + Sync + 'static>(
+        &self,
+        worker: usize,
+        make: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<Arc<T>, Error> {
+        self.shelf.share(worker, make)
     }
 
     /// Lets a run of one process begin once all have come, and waits for none.

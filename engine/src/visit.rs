@@ -8,7 +8,7 @@ use crate::stage::{Scratch, visit_left, visit_right};
 
 impl<P: Program> Engine<P> {
     /// Runs a stage on every left vertex, between iterations: for data that is looked at then alone. Each worker begins with
-    /// a new context.
+    /// a new context. With several processes each runs it on the vertices that it keeps.
     ///
     /// # Panics
     /// When no stage of the sequence is an Incident on the left side.
@@ -34,7 +34,7 @@ impl<P: Program> Engine<P> {
         assert!(is_indexed, "a stage of the sequence visits the {side} side's vertices with their edges");
         let global = self.global();
         std::thread::scope(|threads| {
-            for worker in 0..plan.workers {
+            for worker in plan.local_workers() {
                 let (shard, global) = (&shard, &*global);
                 threads.spawn(move || {
                     os::pin_current_thread(plan.homes[worker].1);

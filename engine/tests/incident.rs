@@ -206,7 +206,7 @@ fn shards_are_cut_to_the_data_of_their_edges_and_tasks_are_the_owners() {
     // 1.6 MB of data, a quarter of a MiB a shard.
     assert!((7..=10).contains(&plan.left.num_shards()), "{} left shards", plan.left.num_shards());
     assert!((7..=10).contains(&plan.right.num_shards()), "{} right shards", plan.right.num_shards());
-    for step in &plan.steps {
+    for step in plan.steps.iter() {
         let StageKind::Incident(side) = plan.stages[step.stage].kind else { panic!("{:?}", plan.stages[step.stage]) };
         assert_eq!(step.after, After::All, "edges change hands between sides");
         let mut seen = vec![0; plan.side(side).num_shards()];

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
-use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
+use megagrid_engine::{EdgeInput, Engine, Input, IterationReport, Settings, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
 use proptest::prelude::*;
 
@@ -42,15 +42,21 @@ fn rank(graph: &Links, sources: &[usize], settings: &Settings) -> (Vec<f32>, u64
     let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), settings).unwrap();
     engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
     engine
-        .run(
-            500,
-            |_, engine| {
-                if engine.global().residual < 1e-8 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            },
-        )
+        .run(500, |report, engine| {
+            assert_spans_hold_all_work(report);
+            if engine.global().residual < 1e-8 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
         .unwrap();
     let view = engine.right();
     (pagerank::scores((0..graph.pages).map(|page| *view.master(page))), engine.iterations())
+}
+
+/// Work lies between a worker's begin and end: also what comes first in an iteration, and before the first end of a clock.
+fn assert_spans_hold_all_work(report: &IterationReport) {
+    for worker in &report.workers {
+        assert!(worker.compute + worker.sync <= worker.seconds + 1e-9, "{worker:?}");
+        assert!(worker.seconds <= report.seconds + 1e-9, "{worker:?} in {} s", report.seconds);
+    }
 }
 
 /// The power method on a dense matrix, in f64.

@@ -31,5 +31,5 @@ pub use megagrid_partition::Side;
 pub use mini_batch::{BatchOrder, BatchSize, MiniBatch};
 pub use program::{Context, Program};
 pub use sequence::{Sequence, Stages, Visitor};
-pub use store::{Additive, Item, ROW_ALIGN, Row, Shape, Store, Value, row_width};
+pub use store::{Additive, Changes, Item, ROW_ALIGN, Row, Shape, Store, Value, row_width};
 pub use vertex::Vertex;

@@ -33,6 +33,17 @@ pub const fn row_width(dims: usize) -> usize {
     dims.next_multiple_of(ROW_ALIGN)
 }
 
+/// How the items of a vertex that replicas change by themselves are told from what they were, and brought together.
+///
+/// Changes of several replicas come in any order; the sum of all is what it would be if one had made them.
+pub struct Changes<I> {
+    /// Appends what has to be added to the items before to have those now, of a side of `dims` items a row: `(now, before,
+    /// dims, out)`. Appends nothing where nothing changed.
+    pub append: fn(&[I], &[I], usize, &mut Vec<I>),
+    /// Adds a change: `(into, change, dims)`. Returns false if it does not fit the vertex.
+    pub add: fn(&mut [I], &[I], usize) -> bool,
+}
+
 /// One role of the data of a vertex type. See [`Vertex`](crate::Vertex) for the roles.
 pub trait Store: 'static {
     /// What an array of this store holds.
@@ -43,6 +54,8 @@ pub trait Store: 'static {
     type Mut<'a>;
     /// How many items a vertex has.
     const SHAPE: Shape;
+    /// How changes of counts are summed; `None`: they are not. Values and rows of numbers are summed item by item.
+    const CHANGES: Option<Changes<Self::Item>> = None;
 
     /// Views the items of one vertex; `items` has the length that [`Self::SHAPE`] says.
     fn view(items: &[Self::Item]) -> Self::Ref<'_>;

@@ -1,6 +1,6 @@
 //! How a vertex keeps its topic counts: dense rows, or packed entries bounded by what can occur.
 
-use megagrid_stages::{Row, Shape, Store, row_width};
+use megagrid_stages::{Changes, Row, Shape, Store, row_width};
 
 /// A store of how many tokens of a vertex have each topic.
 pub trait TopicCounts: Store {
@@ -37,6 +37,7 @@ macro_rules! store_of_entries {
             type Ref<'a> = &'a [u32];
             type Mut<'a> = &'a mut [u32];
             const SHAPE: Shape = Shape::Counts;
+            const CHANGES: Option<Changes<u32>> = Some(Changes { append: append_change, add: add_change });
 
             #[inline(always)]
             fn view(items: &[u32]) -> &[u32] {
@@ -102,4 +103,126 @@ pub fn topic_bits(num_topics: usize) -> u32 {
 pub fn capacity(num_topics: usize, num_tokens: u64) -> u32 {
     let distinct = usize::try_from(num_tokens).map_or(num_topics, |tokens| tokens.min(num_topics));
     row_width(distinct) as u32
+}
+
+/// Appends the entries that lead from the counts before to those now: of each topic whose count changed, by how much modulo
+/// what the bits of a count hold. Dense counts: all of them, by how much they changed.
+fn append_change(now: &[u32], before: &[u32], num_topics: usize, out: &mut Vec<u32>) {
+    if has_all_topics(now, num_topics) {
+        out.extend(now.iter().zip(before).map(|(now, before)| now.wrapping_sub(*before)));
+        return;
+    }
+    let bits = topic_bits(num_topics);
+    let change = |now: u32, before: u32| (now >> bits).wrapping_sub(before >> bits) << bits;
+    merge(now, before, bits, |topic, now, before| {
+        let by = change(now, before);
+        if by != 0 {
+            out.push(by | topic);
+        }
+    });
+}
+
+/// Adds what [`append_change`] appended, to dense counts also without zeros at its end. False: there are more topics than the
+/// vertex has room for.
+fn add_change(into: &mut [u32], by: &[u32], num_topics: usize) -> bool {
+    if has_all_topics(into, num_topics) {
+        into.iter_mut().zip(by).for_each(|(count, by)| *count = count.wrapping_add(*by));
+        return by.len() <= into.len();
+    }
+    let bits = topic_bits(num_topics);
+    let mut sum = Vec::with_capacity(into.len());
+    merge(into, by, bits, |topic, count, by| {
+        let count = (count >> bits).wrapping_add(by >> bits) << bits;
+        if count != 0 {
+            sum.push(count | topic);
+        }
+    });
+    let fits = sum.len() <= into.len();
+    if fits {
+        into[..sum.len()].copy_from_slice(&sum);
+        into[sum.len()..].fill(0);
+    }
+    fits
+}
+
+/// Calls `visit` with each topic of two lists of entries, ascending, and its entry in both, 0 where there is none.
+fn merge(one: &[u32], other: &[u32], bits: u32, mut visit: impl FnMut(u32, u32, u32)) {
+    let topic = |entry: &u32| entry & ((1 << bits) - 1);
+    let sorted = |entries: &[u32]| {
+        let mut used: Vec<u32> = entries.iter().copied().take_while(|&entry| entry != 0).collect();
+        used.sort_unstable_by_key(topic);
+        used.into_iter().peekable()
+    };
+    let (mut one, mut other) = (sorted(one), sorted(other));
+    while let Some(next) = one.peek().into_iter().chain(other.peek()).map(topic).min() {
+        let take = |entries: &mut std::iter::Peekable<std::vec::IntoIter<u32>>| {
+            entries.next_if(|entry| topic(entry) == next).unwrap_or(0)
+        };
+        let (first, second) = (take(&mut one), take(&mut other));
+        visit(next, first, second);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(entries: &[u32], num_topics: usize) -> Vec<u32> {
+        let mut counts = vec![0; num_topics];
+        Table::each(entries, num_topics, |topic, count| counts[topic] += count);
+        counts
+    }
+
+    /// Packed counts in some order, with as much room as there are topics.
+    fn packed(counts: &[u32], room: usize) -> Vec<u32> {
+        let bits = topic_bits(counts.len());
+        let entries = counts.iter().enumerate().rev().filter(|(_, count)| **count > 0);
+        let mut entries: Vec<u32> = entries.map(|(topic, count)| count << bits | topic as u32).collect();
+        entries.resize(room, 0);
+        entries
+    }
+
+    #[test]
+    fn changes_of_two_replicas_are_summed_in_either_order() {
+        let num_topics = 40;
+        let of = |some: &[(usize, u32)]| {
+            let mut counts = vec![0; num_topics];
+            some.iter().for_each(|&(topic, count)| counts[topic] = count);
+            counts
+        };
+        let before = of(&[(0, 2), (3, 1), (39, 4)]);
+        let (one, other) = (of(&[(0, 1), (3, 2), (39, 4)]), of(&[(0, 1), (3, 1), (38, 1), (39, 4)]));
+        let both = of(&[(3, 2), (38, 1), (39, 4)]);
+        for room in [16, row_width(num_topics)] {
+            let form = |counts: &[u32]| {
+                if room < row_width(num_topics) {
+                    packed(counts, room)
+                } else {
+                    let mut dense = counts.to_vec();
+                    dense.resize(room, 0);
+                    dense
+                }
+            };
+            let change = |now: &[u32]| {
+                let mut out = Vec::new();
+                append_change(&form(now), &form(&before), num_topics, &mut out);
+                out
+            };
+            for changes in [[change(&one), change(&other)], [change(&other), change(&one)]] {
+                let mut sum = form(&before);
+                assert!(changes.iter().all(|change| add_change(&mut sum, change, num_topics)));
+                assert_eq!(counts(&sum, num_topics), both, "room {room}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_that_does_not_fit_is_refused() {
+        let (num_topics, room) = (40, 16);
+        let mut full = packed(&[vec![1; 16], vec![0; 24]].concat(), room);
+        let mut more = Vec::new();
+        append_change(&packed(&[vec![0; 39], vec![1]].concat(), room), &vec![0; room], num_topics, &mut more);
+        assert!(!add_change(&mut full, &more, num_topics));
+        assert!(!add_change(&mut vec![0; row_width(num_topics)], &[1; 64], num_topics));
+    }
 }

@@ -8,6 +8,7 @@
 //! Of several processes each has the edges of some blocks. A [`Run`] is a right row's part in a block: its slices lie
 //! together in the file. Processes tell each other their runs, right shard by right shard, to know where theirs lie.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::ops::Range;
@@ -38,12 +39,17 @@ type Run = [u32; 3];
 
 /// Returns the edges of a right shard that this process answers for, in the order of the file.
 fn places<P: Program>(engine: &Engine<P>, shard: usize) -> Vec<Place> {
+    places_of(engine, shard, |left| engine.plan().answers_for(left, shard))
+}
+
+/// Returns the edges of a right shard in this process whose left shard is wanted, in the order of the file.
+fn places_of<P: Program>(engine: &Engine<P>, shard: usize, is_wanted: impl Fn(usize) -> bool) -> Vec<Place> {
     let (plan, grid) = (engine.plan(), &engine.shared.grid);
     let (edges, first_right) = (&grid.columns[shard].edges, plan.right.rows(shard).start);
     let mut places = Vec::new();
     for block in 0..edges.blocks().len() {
         let left_shard = block % grid.left_shards;
-        if !plan.answers_for(left_shard, shard) {
+        if !is_wanted(left_shard) {
             continue;
         }
         let first_left = plan.left.rows(left_shard).start;
@@ -54,6 +60,11 @@ fn places<P: Program>(engine: &Engine<P>, shard: usize) -> Vec<Place> {
     // Stable: with the plan that it had, a run gets every slice back where it was.
     places.sort_by_key(|place| (place.right, place.left, place.items.len()));
     places
+}
+
+/// Returns all edges of a right shard in this process.
+fn held<P: Program>(engine: &Engine<P>, shard: usize) -> Vec<Place> {
+    places_of(engine, shard, |_| true)
 }
 
 /// Cuts the edges of a right shard into runs.
@@ -161,14 +172,15 @@ impl Layout {
                 Some(peers) => peers.all_gather(mine)?,
                 None => vec![mine],
             };
-            let mut here = Vec::new();
-            for (process, [_, _, items]) in in_order(&all) {
-                if process == engine.plan().processes.this {
-                    here.push(end);
-                }
+            let mut of_runs = BTreeMap::new();
+            for (_, [right, left, items]) in in_order(&all) {
+                of_runs.insert([right, left], end);
                 end += u64::from(items);
             }
-            begins.push(here);
+            // Every edge has a process that answers for it; others may have it too.
+            let here = held(engine, shard);
+            let runs = bytemuck::pod_collect_to_vec::<u8, Run>(&runs(engine, shard, &here));
+            begins.push(runs.iter().map(|[right, left, _]| of_runs[&[*right, *left]]).collect());
         }
         Ok(Self(begins))
     }
@@ -183,7 +195,7 @@ impl Layout {
         let (item_bytes, mut at) = (size_of::<<P::Edge as EdgeData>::Item>() as u64, 0);
         for (shard, (column, begins)) in engine.shared.grid.columns.iter().zip(&self.0).enumerate() {
             let mut data = wait(|| column.data.try_own(0..column.data.num_pieces()));
-            for (part, begin) in parts(&places(engine, shard)).zip(begins) {
+            for (part, begin) in parts(&held(engine, shard)).zip(begins) {
                 file.seek_relative((begin * item_bytes) as i64 - at as i64).map_err(io(&path))?;
                 at = begin * item_bytes;
                 for Place { items, .. } in part {

@@ -121,7 +121,12 @@ impl<P: Program> Runner<P> {
 
     fn report_now(&mut self) -> &mut WorkerReport {
         let now = self.stopwatch.now();
-        self.report.get_or_insert_with(|| WorkerReport::begin(now))
+        self.report_since(now)
+    }
+
+    /// Returns the iteration's report, which begins at `begin` if this is the first that is heard of it.
+    fn report_since(&mut self, begin: Instant) -> &mut WorkerReport {
+        self.report.get_or_insert_with(|| WorkerReport::begin(begin))
     }
 
     /// Counts time without work, but not the coordinator's time between iterations.
@@ -222,7 +227,8 @@ impl<P: Program> Tasks for Runner<P> {
             self.stopwatch.time(stage, publish, |_| Some(rows()));
         }
         let took = self.stopwatch.now() - begin;
-        let report = self.report_now();
+        // A clock may go on from the iteration before (stages after the last batch), so no clock begins with this one.
+        let report = self.report_since(begin);
         if exchange {
             report.compute += took;
             report.updates += updates;

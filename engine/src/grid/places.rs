@@ -75,7 +75,7 @@ fn of_side<P: Program>(plan: &Plan, columns: &[Column<P>], side: Side) -> Result
     let shards = plan.side(side).num_shards();
     let found = Mutex::new((0..shards).map(|_| Ok(Places::default())).collect::<Vec<_>>());
     std::thread::scope(|threads| {
-        for worker in 0..plan.workers {
+        for worker in plan.local_workers() {
             let found = &found;
             threads.spawn(move || {
                 crate::os::pin_current_thread(plan.homes[worker].1);

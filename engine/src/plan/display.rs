@@ -120,6 +120,7 @@ fn kind(kind: StageKind) -> String {
         StageKind::Deliver(side) => format!("deltas of the {side} side to their masters' process"),
         StageKind::TakeRows => "rows from their masters".to_owned(),
         StageKind::SendChanges => "changes to their masters".to_owned(),
+        StageKind::SendEdges(side) => format!("edge data to the processes of the {} side's vertices", side.other()),
         StageKind::Publish(side) => format!("synced rows of the {side} side to their mirrors"),
     }
 }

@@ -12,6 +12,7 @@ mod steps;
 
 use serde::Serialize;
 use std::ops::Range;
+use std::sync::Arc;
 
 use megagrid_stages::Side;
 
@@ -85,8 +86,9 @@ pub struct Plan {
     pub homes: Vec<(usize, usize)>,
     /// Steps and mini-batches of an iteration.
     pub body: Vec<Node>,
-    /// The steps by index.
-    pub steps: Vec<Step>,
+    /// The steps by index. Virtual workers share them.
+    #[serde(serialize_with = "as_list")]
+    pub steps: Arc<Vec<Step>>,
     /// Whether both sides index the same vertices.
     pub square: bool,
     /// Edges, for reports.
@@ -114,7 +116,7 @@ impl Plan {
     ///
     /// # Errors
     /// Mini-batches of edges of different sizes, or within each other; on a square graph an Exchange that changes both ends,
-    /// or one in place; an Incident in several processes; processes without a shard.
+    /// or one in place; an Incident beside an Exchange in several processes; processes without a shard.
     pub fn make(stages: Vec<StageInfo>, body: &[Outline], input: &Input<'_>) -> Result<Self, Error> {
         if input.square {
             check_square(&stages)?;
@@ -149,7 +151,7 @@ impl Plan {
             wide: left.max_rows().max(right.max_rows()) > 1 << 16,
             homes: (0..input.workers).map(|worker| input.topology.home_of(worker, input.workers)).collect(),
             body: Vec::new(),
-            steps: Vec::new(),
+            steps: Arc::default(),
             square: input.square,
             edges: input.edges,
             memory_bytes: 0,
@@ -192,6 +194,10 @@ impl Plan {
     }
 }
 
+fn as_list<S: serde::Serializer>(steps: &Arc<Vec<Step>>, to: S) -> Result<S::Ok, S::Error> {
+    steps.as_slice().serialize(to)
+}
+
 fn index(side: Side) -> usize {
     match side {
         Side::Left => 0,
@@ -209,9 +215,11 @@ fn check_square(stages: &[StageInfo]) -> Result<(), Error> {
     stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::SquareUpdate { stage: stage.name.clone() }))
 }
 
-/// Refuses what needs all edges of a vertex of either side where processes have a part of them each.
+/// Refuses stages on all edges of a vertex beside others on edges, with several processes: what these change in edge data would
+/// not come to the process of the other end.
 fn check_processes(stages: &[StageInfo], processes: usize) -> Result<(), Error> {
-    let refused = |stage: &&StageInfo| processes > 1 && matches!(stage.kind, StageKind::Incident(_));
+    let exchanges = stages.iter().any(|stage| matches!(stage.kind, StageKind::Exchange(..)));
+    let refused = |stage: &&StageInfo| processes > 1 && exchanges && matches!(stage.kind, StageKind::Incident(_));
     stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::EdgesOfProcesses { stage: stage.name.clone() }))
 }
 

@@ -33,6 +33,9 @@ pub enum StageKind {
     TakeRows,
     /// Sends what such a clock changed to the masters.
     SendChanges,
+    /// Sends the data of edges that a visit of a side's vertices changed to the processes that have these edges for their other
+    /// ends.
+    SendEdges(Side),
 }
 
 impl StageKind {
@@ -48,7 +51,7 @@ impl StageKind {
     /// Tells whether the stage was added for other processes.
     #[must_use]
     pub fn crosses(self) -> bool {
-        matches!(self, Self::Deliver(_) | Self::Publish(_) | Self::TakeRows | Self::SendChanges)
+        matches!(self, Self::Deliver(_) | Self::Publish(_) | Self::TakeRows | Self::SendChanges | Self::SendEdges(_))
     }
 }
 

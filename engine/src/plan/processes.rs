@@ -9,6 +9,9 @@
 //! | Apply, or `Update` by its owner | synced rows, to the processes that read them: [`StageKind::Publish`] |
 //! | `Update` in a rotation, with slack | what changed, to the masters, and their rows back: [`StageKind::SendChanges`] |
 //! | `Update` in a rotation, slack 0 | the rows themselves, from worker to worker; they are at home between two steps |
+//!
+//! Where stages visit vertices with the data of all their edges, an edge is in the processes of both its ends, and its data go
+//! from one to the other after each visit: [`StageKind::SendEdges`].
 
 use megagrid_stages::{Mode, Side};
 
@@ -85,10 +88,12 @@ impl Plan {
     /// Tells whether, in some stage, a process runs the edges of those shards of a side that it keeps.
     #[must_use]
     pub fn keeps_edges(&self, side: Side) -> bool {
-        self.schedules.iter().flatten().any(|schedule| match schedule {
-            Schedule::Rotation => side == Side::Left,
-            Schedule::Owned { side: owned, .. } => *owned == side,
-        })
+        let visited = self.stages.iter().any(|stage| stage.kind == StageKind::Incident(side));
+        visited
+            || self.schedules.iter().flatten().any(|schedule| match schedule {
+                Schedule::Rotation => side == Side::Left,
+                Schedule::Owned { side: owned, .. } => *owned == side,
+            })
     }
 
     /// Lists by row the process that keeps each vertex of a side with its edges; nothing where edges are not kept so.
@@ -187,6 +192,7 @@ impl Plan {
         };
         match kind {
             StageKind::Apply(side) => publish(side).into_iter().collect(),
+            StageKind::Incident(side) => vec![StageKind::SendEdges(side)],
             StageKind::Exchange(left, right) => {
                 [(Side::Left, left), (Side::Right, right)].into_iter().filter_map(crossing).collect()
             }
@@ -203,6 +209,7 @@ impl Plan {
                         StageKind::Deliver(_) => "Deliver",
                         StageKind::TakeRows => "TakeRows",
                         StageKind::SendChanges => "SendChanges",
+                        StageKind::SendEdges(_) => "SendEdges",
                         _ => "Publish",
                     };
                     self.stages.push(StageInfo { name: name.to_owned(), kind, grouped: true });
@@ -214,8 +221,9 @@ impl Plan {
 
     /// Sends changes in the opposite of the order in which they are needed, for comparison.
     pub(super) fn send_last_first(&mut self) {
-        for step in &mut self.steps {
-            if self.stages[step.stage].kind == StageKind::SendChanges {
+        let is_sending: Vec<bool> = self.stages.iter().map(|stage| stage.kind == StageKind::SendChanges).collect();
+        for step in self.steps_mut() {
+            if is_sending[step.stage] {
                 step.tasks.iter_mut().for_each(|tasks| tasks.reverse());
             }
         }
@@ -258,7 +266,7 @@ impl Plan {
 
     /// Finds that the first visitor of each shard is in the process that keeps it.
     pub(super) fn check_rotations(&self) -> Result<(), Error> {
-        for step in &self.steps {
+        for step in self.steps.iter() {
             let tasks =
                 step.tasks.iter().enumerate().flat_map(|(worker, tasks)| tasks.iter().map(move |t| (worker, t)));
             for (worker, task) in tasks.filter(|(_, task)| task.turn == Some(0)) {

@@ -134,6 +134,13 @@ pub fn tasks(
     travels: bool,
 ) -> Vec<Vec<Task>> {
     let threads = workers / processes;
+    let columns = scope.right.len();
+    let visitors: Vec<Vec<usize>> = match schedule {
+        Some(Schedule::Rotation) => {
+            (0..columns).map(|at| visitors(at, columns, if travels { workers } else { threads })).collect()
+        }
+        _ => Vec::new(),
+    };
     let whole = |left: Range<usize>, right: Range<usize>| Task {
         left,
         right,
@@ -150,7 +157,7 @@ pub fn tasks(
             match (kind, schedule) {
                 (StageKind::Exchange(..), Some(Schedule::Rotation)) => {
                     let group = if travels { 0..workers } else { group_of(worker, threads) };
-                    rotation(scope, worker, &group, threads, right)
+                    rotation(scope, worker, &group, (threads, &visitors), right)
                 }
                 (StageKind::Exchange(..), Some(Schedule::Owned { side: Side::Left, partial })) => lefts()
                     .map(|shard| Task {
@@ -164,7 +171,8 @@ pub fn tasks(
                         ..whole(scope.left.clone(), shard..shard + 1)
                     })
                     .collect(),
-                (StageKind::Exchange(..), None) => Vec::new(),
+                // Edge data are sent with the tasks that change them.
+                (StageKind::Exchange(..), None) | (StageKind::SendEdges(_), _) => Vec::new(),
                 (StageKind::Incident(Side::Left), _) => {
                     lefts().map(|shard| whole(shard..shard + 1, scope.right.clone())).collect()
                 }
@@ -217,14 +225,21 @@ fn group_of(worker: usize, threads: usize) -> Range<usize> {
 
 /// Workers begin at right shards that lie as far apart as possible and go round; each runs the blocks of its own left
 /// shards with the right shard that it holds. After the last visit a shard goes back to its owner.
-fn rotation(scope: &Scope, worker: usize, group: &Range<usize>, threads: usize, right: &SideShape) -> Vec<Task> {
+/// `visitors` lists for each right shard who visits it in turn.
+fn rotation(
+    scope: &Scope,
+    worker: usize,
+    group: &Range<usize>,
+    (threads, visitors): (usize, &[Vec<usize>]),
+    right: &SideShape,
+) -> Vec<Task> {
     let (columns, workers) = (scope.right.len(), group.len());
     let begin = |member: usize| member * columns / workers;
     let member = worker - group.start;
     (0..columns)
         .map(|round| {
             let at = (begin(member) + round) % columns;
-            let order = visitors(at, columns, workers);
+            let order = &visitors[at];
             let turn = order.iter().position(|&visitor| visitor == member).unwrap_or(0);
             let shard = scope.right.start + at;
             let next = order.get(turn + 1).map_or(right.owners[shard], |next| group.start + next);

@@ -1,5 +1,7 @@
 //! Steps: one stage on one batch, with each worker's tasks; and the order in which an iteration walks them.
 
+use std::sync::Arc;
+
 use megagrid_partition::SplitMix;
 use megagrid_stages::{BatchOrder, Side};
 use serde::Serialize;
@@ -89,6 +91,11 @@ impl Plan {
         fixed(&self.body)
     }
 
+    /// Returns the steps, to change them while the plan is made.
+    pub(super) fn steps_mut(&mut self) -> &mut Vec<Step> {
+        Arc::make_mut(&mut self.steps)
+    }
+
     /// Returns the clocks of an iteration.
     #[must_use]
     pub fn clocks(&self) -> u64 {
@@ -157,6 +164,7 @@ pub(crate) fn shuffle<T>(items: &mut [T], random: &mut SplitMix) {
 #[derive(Clone, Copy)]
 struct UnderWay {
     rows: bool,
+    edges: bool,
     deltas: bool,
     context: bool,
     /// Shards that travel are not at home.
@@ -165,13 +173,14 @@ struct UnderWay {
 
 impl UnderWay {
     /// At the beginning of a batch: whatever the batch before it ended with.
-    const ALL: Self = Self { rows: true, deltas: true, context: true, shards: true };
-    const NOTHING: Self = Self { rows: false, deltas: false, context: false, shards: false };
+    const ALL: Self = Self { rows: true, edges: true, deltas: true, context: true, shards: true };
+    const NOTHING: Self = Self { rows: false, edges: false, deltas: false, context: false, shards: false };
 
     /// Tells what a stage at slack 0 waits for: for all processes only where it uses what they may have sent.
     fn wait(&mut self, kind: StageKind) -> After {
         let uses = match kind {
             StageKind::Exchange(..) => self.rows || self.deltas || self.context || self.shards,
+            StageKind::Incident(_) => self.edges || self.context,
             StageKind::Apply(_) => self.deltas || self.context || self.shards,
             StageKind::GlobalSync(_, right) => right && self.shards,
             _ => false,
@@ -187,6 +196,7 @@ impl UnderWay {
         self.context |= matches!(kind, StageKind::GlobalSync(..));
         self.shards |= travels && matches!(kind, StageKind::Exchange(..));
         self.deltas |= crossings.iter().any(|kind| matches!(kind, StageKind::Deliver(_)));
+        self.edges |= crossings.iter().any(|kind| matches!(kind, StageKind::SendEdges(_)));
         self.rows |= crossings.iter().any(|kind| matches!(kind, StageKind::Publish(_)));
     }
 }
@@ -217,11 +227,11 @@ impl Builder<'_> {
                 // What an Apply of this batch set has to be seen: slack is between clocks, not within one.
                 let kind = self.plan.stages[*stage].kind;
                 if applied && kind != StageKind::GlobalSync(false, false) {
-                    self.plan.steps[*step].after = After::All;
+                    self.plan.steps_mut()[*step].after = After::All;
                 }
                 applied |= matches!(kind, StageKind::Apply(_));
                 if self.plan.is_distributed() && self.plan.slack == Some(0) {
-                    self.plan.steps[*step].after = under_way.wait(kind);
+                    self.plan.steps_mut()[*step].after = under_way.wait(kind);
                     under_way.send(kind, self.plan.travels(), &self.plan.crossings(*stage));
                 }
             }
@@ -290,13 +300,14 @@ impl Builder<'_> {
         let stage = plan.steps[step].stage;
         let settles = match (plan.stages[stage].kind, plan.schedules[stage]) {
             (StageKind::Apply(side), _) => kind == StageKind::Publish(side),
+            (StageKind::Incident(side), _) => kind == StageKind::SendEdges(side),
             (_, Some(Schedule::Owned { side, .. })) => kind == StageKind::Publish(side),
             _ => false,
         };
         let at_home = !(plan.travels() && kind == StageKind::Publish(Side::Right));
         let publish = plan.stages.iter().position(|stage| stage.kind == kind).filter(|_| settles && at_home);
         if publish.is_some() {
-            plan.steps[step].tasks.iter_mut().flatten().for_each(|task| task.publish = publish);
+            plan.steps_mut()[step].tasks.iter_mut().flatten().for_each(|task| task.publish = publish);
         }
         publish.is_some()
     }
@@ -330,7 +341,7 @@ impl Builder<'_> {
             _ if plan.slack == Some(0) => After::All,
             _ => After::Own,
         };
-        plan.steps.push(Step { stage, scope: scope.clone(), tasks, after });
+        plan.steps_mut().push(Step { stage, scope: scope.clone(), tasks, after });
         plan.steps.len() - 1
     }
 }

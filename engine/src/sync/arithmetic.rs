@@ -1,12 +1,78 @@
-//! Sums and differences of items that are numbers, whatever their type.
+//! Changes of a vertex's items and their sums: item by item where they are numbers, whatever their type; counts as their store
+//! says.
 
 use std::any::TypeId;
 
 use bytemuck::{cast_slice, cast_slice_mut};
-use megagrid_stages::Item;
+use megagrid_stages::{Changes, Item, Shape, Store};
+
+use super::Malformed;
+
+/// How a vertex's items change, for a store.
+pub struct Arithmetic<I> {
+    how: How<I>,
+    /// Items of a row before padding.
+    dims: usize,
+    /// Items of a vertex, without padding; `None`: as many as it has room for.
+    width: Option<usize>,
+}
+
+enum How<I> {
+    Numbers(Numbers<I>),
+    Counts(Changes<I>),
+}
+
+impl<I: Item> Arithmetic<I> {
+    /// Returns the arithmetic of a store; `None` where changes cannot be summed.
+    pub fn of<S: Store<Item = I>>(dims: usize) -> Option<Self> {
+        let width = match S::SHAPE {
+            Shape::Nothing => return None,
+            Shape::Value => Some(1),
+            Shape::Row => Some(dims),
+            Shape::Counts => None,
+        };
+        let how = if width.is_some() { Numbers::of().map(How::Numbers) } else { S::CHANGES.map(How::Counts) };
+        Some(Self { how: how?, dims, width })
+    }
+
+    /// Returns the items of a vertex, without padding; `None`: as many as it has room for.
+    pub fn width(&self) -> Option<usize> {
+        self.width
+    }
+
+    /// Appends what has to be added to the items before to have those now; nothing where nothing changed.
+    pub fn append_change(&self, now: &[I], before: &[I], out: &mut Vec<I>) {
+        if cast_slice::<I, u8>(now) == cast_slice::<I, u8>(before) {
+            return;
+        }
+        match &self.how {
+            How::Numbers(numbers) => {
+                let begin = out.len();
+                out.extend_from_slice(now);
+                (numbers.subtract)(&mut out[begin..], before);
+            }
+            How::Counts(changes) => (changes.append)(now, before, self.dims, out),
+        }
+    }
+
+    /// Adds a change to a vertex's items.
+    pub fn add(&self, into: &mut [I], change: &[I]) -> Result<(), Malformed> {
+        let fits = match &self.how {
+            How::Numbers(numbers) => {
+                let fits = change.len() == into.len();
+                if fits {
+                    (numbers.add)(into, change);
+                }
+                fits
+            }
+            How::Counts(changes) => (changes.add)(into, change, self.dims),
+        };
+        if fits { Ok(()) } else { Err(Malformed) }
+    }
+}
 
 /// How items are added and subtracted.
-pub struct Arithmetic<I> {
+struct Numbers<I> {
     add: fn(&mut [I], &[I]),
     subtract: fn(&mut [I], &[I]),
 }
@@ -22,9 +88,9 @@ macro_rules! numbers {
     )* };
 }
 
-impl<I: Item> Arithmetic<I> {
+impl<I: Item> Numbers<I> {
     /// Returns the arithmetic of a type of items; `None` for those that are no numbers.
-    pub fn of() -> Option<Self> {
+    fn of() -> Option<Self> {
         numbers! { I:
             f32, |a, b| a + b, |a, b| a - b;
             f64, |a, b| a + b, |a, b| a - b;
@@ -34,16 +100,6 @@ impl<I: Item> Arithmetic<I> {
             u64, u64::wrapping_add, u64::wrapping_sub;
         }
         None
-    }
-
-    /// Adds item by item.
-    pub fn add(&self, into: &mut [I], from: &[I]) {
-        (self.add)(into, from);
-    }
-
-    /// Subtracts item by item.
-    pub fn subtract(&self, into: &mut [I], from: &[I]) {
-        (self.subtract)(into, from);
     }
 }
 
@@ -56,23 +112,29 @@ fn each<I: Item, T: Item>(into: &mut [I], from: &[I], of: impl Fn(T, T) -> T) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use megagrid_stages::{Counts, Row, Value};
 
     #[test]
-    fn numbers_are_added_and_others_refused() {
-        let floats = Arithmetic::<f32>::of().map(|of| {
-            let mut items = [1.0, 2.0];
-            of.add(&mut items, &[0.5, 0.5]);
-            of.subtract(&mut items, &[1.0, 0.0]);
+    fn changes_of_numbers_are_summed_and_others_refused() {
+        let rows = Arithmetic::of::<Row<f32>>(2).map(|of| {
+            let mut change = Vec::new();
+            of.append_change(&[1.0, 2.0], &[1.0, 2.0], &mut change);
+            assert!(change.is_empty());
+            of.append_change(&[1.5, 2.0], &[1.0, 3.0], &mut change);
+            let mut items = [7.0, 7.0];
+            assert_eq!(of.add(&mut items, &change), Ok(()));
+            assert_eq!(of.add(&mut items, &[1.0]), Err(Malformed));
             items
         });
-        assert_eq!(floats, Some([0.5, 2.5]));
-        let counts = Arithmetic::<u32>::of().map(|of| {
-            let mut items = [1, 2];
-            of.subtract(&mut items, &[2, 0]);
-            of.add(&mut items, &[3, 0]);
+        assert_eq!(rows, Some([7.5, 6.0]));
+        let counts = Arithmetic::of::<Value<u32>>(1).map(|of| {
+            let (mut change, mut items) = (Vec::new(), [5]);
+            of.append_change(&[1], &[3], &mut change);
+            assert_eq!(of.add(&mut items, &change), Ok(()));
             items
         });
-        assert_eq!(counts, Some([2, 2]));
-        assert!(Arithmetic::<[f32; 2]>::of().is_none());
+        assert_eq!(counts, Some([3]));
+        assert!(Arithmetic::of::<Value<[f32; 2]>>(1).is_none());
+        assert!(Arithmetic::of::<Counts>(4).is_none() && Arithmetic::of::<()>(1).is_none());
     }
 }

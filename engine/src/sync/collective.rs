@@ -88,10 +88,7 @@ pub fn refresh<P: Program>(shared: &Shared<P>) -> Result<(), Error> {
     let rows = right(shared);
     if let Some(replicas) = &shared.replicas {
         for shard in rows.shards_of(plan.processes.this) {
-            let masters = replicas.master_rows(shard).unwrap_or_default();
-            let mut owned = hold(|| rows.arrays.try_own(rows.pieces.of(shard..shard + 1)));
-            unpack_sync(&mut owned, &rows.pick(shard), rows.dims, bytemuck::cast_slice(&masters))
-                .map_err(|Malformed| Error::Message { process: plan.processes.this })?;
+            replicas.show_masters(plan, shard, rows.arrays, rows.pieces);
         }
     }
     let all = peers.all_gather(rows.pack(false))?;

@@ -8,11 +8,6 @@ fn bytes(count: usize, all: usize) -> usize {
     if count == all { 0 } else { (4 * count).min(all.div_ceil(8)) }
 }
 
-/// Tells whether so many of all rows, with the list of them, are smaller than all.
-pub fn is_smaller(count: usize, all: usize, row_bytes: usize) -> bool {
-    bytes(count, all) + count * row_bytes < all * row_bytes
-}
-
 /// Appends which of `all` rows are meant; `rows` ascend.
 pub fn put(rows: &[u32], all: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&(rows.len() as u32).to_le_bytes());
@@ -79,11 +74,5 @@ mod tests {
         for bytes in wrong {
             assert_eq!(take(100, &mut &bytes[..]), Err(Malformed), "{bytes:?}");
         }
-    }
-
-    #[test]
-    fn all_rows_are_sent_where_a_list_takes_more() {
-        assert!(is_smaller(1, 100, 4) && is_smaller(96, 100, 4));
-        assert!(!is_smaller(97, 100, 4) && !is_smaller(100, 100, 4));
     }
 }

@@ -5,7 +5,7 @@
 //! | 0..4, 4..8 | kind, side |
 //! | 8..12, 12..16 | shard, stage |
 //! | 16..20, 20..24 | worker that sent it, worker that it goes to |
-//! | 24..32 | a number that the kind gives meaning to: visits of a shard, or a clock |
+//! | 24..32 | a number that the kind gives meaning to: visits of a shard, a clock, or a block |
 //! | 32..40 | bytes of the body |
 //!
 //! Numbers are little-endian. The body follows, filled up with zeros to a multiple of 8 bytes.
@@ -38,9 +38,12 @@ pub enum Kind {
     Changes,
     /// A shard's rows from their masters, and how far they hold the receiver's changes; `number` is their age.
     Fresh,
+    /// The data of the edges of a block of a right shard; `number` is the block.
+    Edges,
 }
 
-const KINDS: [Kind; 7] = [Kind::Empty, Kind::Rows, Kind::Deltas, Kind::Shard, Kind::Sums, Kind::Changes, Kind::Fresh];
+const KINDS: [Kind; 8] =
+    [Kind::Empty, Kind::Rows, Kind::Deltas, Kind::Shard, Kind::Sums, Kind::Changes, Kind::Fresh, Kind::Edges];
 
 /// A message.
 #[derive(Clone)]

@@ -7,17 +7,19 @@
 mod arithmetic;
 mod collective;
 mod dirty;
+mod edges;
 mod message;
 mod mirrors;
 mod peers;
 mod replicas;
 mod rows;
 mod stages;
+mod table;
 mod traffic;
 mod transport;
 
 use std::cell::{Cell, RefCell};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use megagrid_partition::Side;
 use megagrid_stages::{Program, Vertex};
@@ -26,6 +28,7 @@ pub use peers::Peers;
 pub use traffic::{Amount, Traffic};
 
 pub(crate) use collective::{agree, all_gather, begin, collect, refresh};
+pub(crate) use edges::SendEdges;
 pub(crate) use message::{Body, Kind, Message, Parcel};
 pub(crate) use mirrors::Mirrors;
 pub(crate) use replicas::{Push, Replicas};
@@ -42,7 +45,7 @@ use crate::plan::Plan;
 
 /// What a process knows of the others during a run.
 pub struct Replication {
-    pub mirrors: Mirrors,
+    pub mirrors: Arc<Mirrors>,
     /// `[side][shard]`: deltas that have arrived for the next Apply.
     inbox: [Vec<Mutex<Vec<Message>>>; 2],
     /// What was sent to other processes.
@@ -50,7 +53,7 @@ pub struct Replication {
 }
 
 impl Replication {
-    pub fn new(plan: &Plan, mirrors: Mirrors) -> Self {
+    pub fn new(plan: &Plan, mirrors: Arc<Mirrors>) -> Self {
         let boxes = |side: Side| (0..plan.side(side).num_shards()).map(|_| Mutex::default()).collect();
         Self { mirrors, inbox: [boxes(Side::Left), boxes(Side::Right)], sent: Mutex::default() }
     }
@@ -150,6 +153,7 @@ pub fn receive<P: Program>(shared: &Shared<P>, board: &Board, outbox: &Outbox, m
     let known = match message.kind {
         Kind::Empty => return Ok(()),
         Kind::Sums => (message.stage as usize) < shared.stages.len(),
+        Kind::Edges => shard < plan.right.num_shards(),
         _ => shard < plan.side(message.side).num_shards(),
     };
     let taken = if !known {
@@ -161,6 +165,8 @@ pub fn receive<P: Program>(shared: &Shared<P>, board: &Board, outbox: &Outbox, m
         shared.stages[message.stage as usize].receive(&shared.globals, message)
     } else if let Kind::Changes | Kind::Fresh = message.kind {
         stages::take_message(shared, outbox, message)
+    } else if message.kind == Kind::Edges {
+        edges::take(grid, message)
     } else if message.side == Side::Left {
         take_rows(sync, plan, &grid.left, &grid.left_pieces, shared.dims[0], message)
     } else {

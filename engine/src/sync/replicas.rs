@@ -18,12 +18,12 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bytemuck::{cast_slice, pod_collect_to_vec};
 use megagrid_partition::Side;
 use megagrid_stages::{Item, Shape, Store, Vertex};
 
 use super::arithmetic::Arithmetic;
-use super::{Malformed, Mirrors, Pick, dirty};
+use super::table::{RowChanges, Table};
+use super::{Malformed, Mirrors, Pick};
 use crate::Error;
 use crate::grid::{Pieces, VertexArrays};
 use crate::plan::Plan;
@@ -37,15 +37,15 @@ pub struct Fresh<I> {
     /// The last clock of the receiver's own changes that are in.
     pub included: u64,
     /// The rows that the receiver uses.
-    pub rows: Vec<I>,
+    pub rows: Table<I>,
 }
 
 /// A shard as this process works on it.
 struct Replica<I> {
     /// The rows after the last clock that was sent.
-    base: Vec<I>,
+    base: Table<I>,
     /// Changes that no rows that arrived hold yet, with their clocks.
-    pending: VecDeque<(u64, Vec<I>)>,
+    pending: VecDeque<(u64, RowChanges<I>)>,
     /// The latest rows that arrived and are to be taken in.
     arrived: Option<Fresh<I>>,
 }
@@ -53,7 +53,7 @@ struct Replica<I> {
 /// A shard whose masters this process keeps.
 struct Master<I> {
     /// All rows of the shard.
-    rows: Vec<I>,
+    rows: Table<I>,
     /// The last clock whose changes are in, by process.
     clocks: Vec<u64>,
     /// The age of the rows sent last, by process.
@@ -74,8 +74,6 @@ pub enum Push {
 /// The right shards of a process in a run with slack.
 pub struct Replicas<I> {
     arithmetic: Arithmetic<I>,
-    /// Items of a row, without padding.
-    width: usize,
     push: Push,
     shards: Vec<Mutex<Replica<I>>>,
     masters: Vec<Option<Mutex<Master<I>>>>,
@@ -101,23 +99,17 @@ impl<I: Item> Replicas<I> {
     where
         V::Sync: Store<Item = I>,
     {
-        let width = match V::Sync::SHAPE {
-            Shape::Value => 1,
-            Shape::Row => dims,
-            Shape::Nothing | Shape::Counts => return Err(Error::NotAdditive),
-        };
         let shards = plan.right.num_shards();
         let used = |shard: usize| !mirrors.of(Side::Right, plan.processes.this, shard).is_empty();
         let age = |shard: usize| AtomicU64::new(if used(shard) { 0 } else { u64::MAX });
-        let empty = || Mutex::new(Replica { base: Vec::new(), pending: VecDeque::new(), arrived: None });
+        let empty = || Mutex::new(Replica { base: Table::default(), pending: VecDeque::new(), arrived: None });
         let processes = plan.processes.count;
         let master = |shard: usize| {
-            let master = || Master { rows: Vec::new(), clocks: vec![0; processes], sent: vec![0; processes] };
+            let master = || Master { rows: Table::default(), clocks: vec![0; processes], sent: vec![0; processes] };
             (plan.keeper(Side::Right, shard) == plan.processes.this).then(|| Mutex::new(master()))
         };
         Ok(Self {
-            arithmetic: Arithmetic::of().ok_or(Error::NotAdditive)?,
-            width,
+            arithmetic: Arithmetic::of::<V::Sync>(dims).ok_or(Error::NotAdditive)?,
             push,
             shards: (0..shards).map(|_| empty()).collect(),
             masters: (0..shards).map(master).collect(),
@@ -153,14 +145,38 @@ impl<I: Item> Replicas<I> {
         }
     }
 
-    fn read<V: Vertex>(&self, arrays: &VertexArrays<V>, pieces: &Pieces, shard: usize, pick: &Pick) -> Vec<I>
+    fn read<V: Vertex>(&self, arrays: &VertexArrays<V>, pieces: &Pieces, shard: usize, pick: &Pick) -> Table<I>
     where
         V::Sync: Store<Item = I>,
     {
         let rows = hold(|| arrays.try_share(pieces.of(shard..shard + 1)));
-        let mut items = Vec::with_capacity(pick.len() * self.width);
-        pick.rows(rows.rows.start).for_each(|row| items.extend_from_slice(&rows.sync.items(row)[..self.width]));
-        items
+        let mut table = Table::default();
+        for row in pick.rows(rows.rows.start) {
+            let items = rows.sync.items(row);
+            table.push(&items[..self.arithmetic.width().unwrap_or(items.len())]);
+        }
+        table
+    }
+
+    /// Writes rows of a shard where edge functions see them, and refreshes the mirror data.
+    fn write<V: Vertex>(arrays: &VertexArrays<V>, pieces: &Pieces, (shard, pick): (usize, &Pick), table: &Table<I>)
+    where
+        V::Sync: Store<Item = I>,
+    {
+        let mut rows = hold(|| arrays.try_own(pieces.of(shard..shard + 1)));
+        let first = rows.rows.start;
+        let (mut old, keeps_mirror) = (Vec::new(), V::Mirror::SHAPE != Shape::Nothing);
+        for (at, row) in pick.rows(first).enumerate() {
+            let (row, items) = (rows.row(row), table.row(at));
+            if keeps_mirror {
+                old.clear();
+                old.extend_from_slice(row.sync);
+            }
+            row.sync[..items.len()].copy_from_slice(items);
+            if keeps_mirror {
+                V::refresh(V::Mirror::view_mut(row.mirror), V::Sync::view(&old), V::Sync::view(row.sync));
+            }
+        }
     }
 
     /// Returns the least age of the rows that this process uses, taken in or about to be.
@@ -174,33 +190,31 @@ impl<I: Item> Replicas<I> {
     }
 
     /// Takes in the rows of a shard that arrived last, if any did. Between two clocks.
-    pub fn take_in<V: Vertex>(&self, pick: &Pick, shard: usize, arrays: &VertexArrays<V>, pieces: &Pieces)
+    pub fn take_in<V: Vertex>(
+        &self,
+        pick: &Pick,
+        shard: usize,
+        arrays: &VertexArrays<V>,
+        pieces: &Pieces,
+    ) -> Result<(), Malformed>
     where
         V::Sync: Store<Item = I>,
     {
         let mut replica = lock(&self.shards[shard]);
-        let Some(fresh) = replica.arrived.take() else { return };
+        let Some(fresh) = replica.arrived.take() else { return Ok(()) };
         let still = replica.pending.partition_point(|(clock, _)| *clock <= fresh.included);
         for (_, change) in replica.pending.drain(..still) {
-            self.unacknowledged.fetch_sub(size_of_val(&change[..]) as u64, Ordering::Relaxed);
+            self.unacknowledged.fetch_sub(change.bytes(), Ordering::Relaxed);
         }
         let mut now = fresh.rows;
-        replica.pending.iter().for_each(|(_, change)| self.arithmetic.add(&mut now, change));
-        let mut rows = hold(|| arrays.try_own(pieces.of(shard..shard + 1)));
-        let first = rows.rows.start;
-        let (mut old, keeps_mirror) = (Vec::new(), V::Mirror::SHAPE != Shape::Nothing);
-        for (row, items) in pick.rows(first).zip(now.chunks_exact(self.width)) {
-            let row = rows.row(row);
-            if keeps_mirror {
-                old.clear();
-                old.extend_from_slice(row.sync);
-            }
-            row.sync[..self.width].copy_from_slice(items);
-            if keeps_mirror {
-                V::refresh(V::Mirror::view_mut(row.mirror), V::Sync::view(&old), V::Sync::view(row.sync));
+        for (_, change) in &replica.pending {
+            for (row, change) in change.each() {
+                self.arithmetic.add(now.row_mut(row), change)?;
             }
         }
+        Self::write(arrays, pieces, (shard, pick), &now);
         replica.base = now;
+        Ok(())
     }
 
     /// Returns what this process changed in a shard since the last clock that it sent.
@@ -211,17 +225,18 @@ impl<I: Item> Replicas<I> {
         clock: u64,
         arrays: &VertexArrays<V>,
         pieces: &Pieces,
-    ) -> Vec<I>
+    ) -> RowChanges<I>
     where
         V::Sync: Store<Item = I>,
     {
         let now = self.read(arrays, pieces, shard, pick);
         let mut replica = lock(&self.shards[shard]);
-        let mut change = now.clone();
-        self.arithmetic.subtract(&mut change, &replica.base);
+        let append =
+            |row: usize, out: &mut Vec<I>| self.arithmetic.append_change(now.row(row), replica.base.row(row), out);
+        let change = RowChanges::of(now.len(), append);
         replica.base = now;
         replica.pending.push_back((clock, change.clone()));
-        self.keep(change.len());
+        self.keep(change.bytes());
         change
     }
 
@@ -232,15 +247,16 @@ impl<I: Item> Replicas<I> {
         shard: usize,
         process: usize,
         clock: u64,
-        change: &[I],
+        change: &RowChanges<I>,
     ) -> Result<Vec<(usize, Fresh<I>)>, Malformed> {
         let mut master = lock(self.masters[shard].as_ref().ok_or(Malformed)?);
         let pick = mirrors.of(Side::Right, process, shard);
-        if change.len() != pick.len() * self.width || process >= master.clocks.len() {
+        if process >= master.clocks.len() {
             return Err(Malformed);
         }
-        for (row, change) in pick.rows(0).zip(change.chunks_exact(self.width)) {
-            self.arithmetic.add(&mut master.rows[row * self.width..][..self.width], change);
+        for (at, change) in change.each() {
+            let row = pick.number(at).ok_or(Malformed)?;
+            self.arithmetic.add(master.rows.row_mut(row), change)?;
         }
         let before = master.age();
         master.clocks[process] = clock;
@@ -260,8 +276,7 @@ impl<I: Item> Replicas<I> {
         for receiver in receivers {
             master.sent[receiver] = age;
             let pick = mirrors.of(Side::Right, receiver, shard);
-            let mut rows = Vec::with_capacity(pick.len() * self.width);
-            pick.rows(0).for_each(|row| rows.extend_from_slice(&master.rows[row * self.width..][..self.width]));
+            let rows = master.rows.only(pick.rows(0));
             fresh.push((receiver, Fresh { age, included: master.clocks[receiver], rows }));
         }
         Ok(fresh)
@@ -277,11 +292,6 @@ impl<I: Item> Replicas<I> {
             self.included[shard].store(fresh.included, Ordering::Release);
             replica.arrived = Some(fresh);
         }
-    }
-
-    /// Returns the items of a row, without padding.
-    pub fn width(&self) -> usize {
-        self.width
     }
 
     /// Takes all rows as they are for the masters' own, now that these hold all changes and were shown to all processes.
@@ -302,37 +312,41 @@ impl<I: Item> Replicas<I> {
         }
     }
 
-    /// Returns the rows of a shard whose masters this process keeps.
-    pub fn master_rows(&self, shard: usize) -> Option<Vec<I>> {
-        self.masters[shard].as_ref().map(|master| lock(master).rows.clone())
+    /// Shows the masters' rows of a shard to edge functions, where this process keeps them.
+    pub fn show_masters<V: Vertex>(&self, plan: &Plan, shard: usize, arrays: &VertexArrays<V>, pieces: &Pieces)
+    where
+        V::Sync: Store<Item = I>,
+    {
+        if let Some(master) = &self.masters[shard] {
+            let all = Pick::All(plan.right.rows(shard).len());
+            Self::write(arrays, pieces, (shard, &all), &lock(master).rows);
+        }
     }
 
-    /// Writes the body of a message of changes: the rows that changed alone, with a list of them, if that is smaller.
-    pub fn pack_change(&self, change: &[I]) -> Vec<u8> {
-        let all = change.len() / self.width;
-        let bytes = |row: u32| -> &[u8] { cast_slice(&change[row as usize * self.width..][..self.width]) };
-        let mut rows: Vec<u32> = (0..all as u32).filter(|&row| bytes(row).iter().any(|&byte| byte != 0)).collect();
-        if !dirty::is_smaller(rows.len(), all, self.width * size_of::<I>()) {
-            rows = (0..all as u32).collect();
-        }
-        let mut out = Vec::with_capacity(4 + (4 + self.width * size_of::<I>()) * rows.len());
-        dirty::put(&rows, all, &mut out);
-        rows.iter().for_each(|&row| out.extend_from_slice(bytes(row)));
-        out
+    /// Writes the body of a message of changes: of the rows that changed alone.
+    pub fn pack_change(&self, change: &RowChanges<I>, all: usize) -> Vec<u8> {
+        change.to_bytes(all, self.arithmetic.width())
     }
 
-    /// Reads the changes of `all` rows from the body of a message.
-    pub fn unpack_change(&self, mut from: &[u8], all: usize) -> Result<Vec<I>, Malformed> {
-        let rows = dirty::take(all, &mut from)?;
-        if from.len() != rows.len() * self.width * size_of::<I>() {
-            return Err(Malformed);
-        }
-        let items: Vec<I> = pod_collect_to_vec(from);
-        let mut change = vec![I::zeroed(); all * self.width];
-        for (row, items) in rows.iter().zip(items.chunks_exact(self.width)) {
-            change[*row as usize * self.width..][..self.width].copy_from_slice(items);
-        }
-        Ok(change)
+    /// Reads the changes of some of `all` rows from the body of a message.
+    pub fn unpack_change(&self, from: &[u8], all: usize) -> Result<RowChanges<I>, Malformed> {
+        RowChanges::from_bytes(from, all, self.arithmetic.width())
+    }
+
+    /// Writes the body of a message of a master's rows; the age goes in its header.
+    pub fn pack_fresh(&self, fresh: &Fresh<I>) -> Vec<u8> {
+        let mut bytes = fresh.included.to_le_bytes().to_vec();
+        fresh.rows.put(self.arithmetic.width(), &mut bytes);
+        bytes
+    }
+
+    /// Reads the rows of a shard that this process uses from the body of a message.
+    pub fn unpack_fresh(&self, shard: usize, age: u64, bytes: &[u8]) -> Result<Fresh<I>, Malformed> {
+        let (included, mut rest) = bytes.split_first_chunk::<8>().ok_or(Malformed)?;
+        let replica = lock(&self.shards[shard]);
+        let rows = Table::take(replica.base.len(), self.arithmetic.width(), &mut rest)?.padded_as(&replica.base)?;
+        let fresh = Fresh { age, included: u64::from_le_bytes(*included), rows };
+        if rest.is_empty() { Ok(fresh) } else { Err(Malformed) }
     }
 
     /// Returns the most bytes of changes since the run began that masters were not known to have.
@@ -341,8 +355,7 @@ impl<I: Item> Replicas<I> {
     }
 
     /// Counts changes that are kept until their masters have them.
-    fn keep(&self, items: usize) {
-        let bytes = (items * size_of::<I>()) as u64;
+    fn keep(&self, bytes: u64) {
         let before = self.unacknowledged.fetch_add(bytes, Ordering::Relaxed);
         self.most_unacknowledged.fetch_max(before + bytes, Ordering::Relaxed);
     }
@@ -351,20 +364,5 @@ impl<I: Item> Replicas<I> {
 impl<I> Master<I> {
     fn age(&self) -> u64 {
         self.clocks.iter().copied().min().unwrap_or(0)
-    }
-}
-
-impl<I: Item> Fresh<I> {
-    /// Writes the body of a message; the age goes in its header.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = self.included.to_le_bytes().to_vec();
-        bytes.extend_from_slice(cast_slice(&self.rows));
-        bytes
-    }
-
-    /// Reads the body of a message.
-    pub fn from_bytes(age: u64, bytes: &[u8]) -> Result<Self, Malformed> {
-        let (included, rows) = bytes.split_first_chunk::<8>().ok_or(Malformed)?;
-        Ok(Self { age, included: u64::from_le_bytes(*included), rows: pod_collect_to_vec(rows) })
     }
 }

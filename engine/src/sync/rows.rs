@@ -34,6 +34,14 @@ impl Pick {
         self.len() == 0
     }
 
+    /// Returns the number in the shard of the row at a place.
+    pub fn number(&self, at: usize) -> Option<usize> {
+        match self {
+            Self::All(rows) => (at < *rows).then_some(at),
+            Self::Some(rows) => rows.get(at).map(|&row| row as usize),
+        }
+    }
+
     /// Lists the rows, where the shard begins with row `first`.
     pub fn rows(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
         let (all, some) = match self {
@@ -63,13 +71,11 @@ pub fn row_bytes<S: Store>(dims: usize) -> Option<usize> {
 fn put_role<S: Store>(role: &Role<'_, S>, pick: &Pick, dims: usize, out: &mut Vec<u8>) {
     if let (Pick::All(_), Some(items)) = (pick, role.side_by_side(dims)) {
         out.extend_from_slice(cast_slice(items));
-    } else if S::SHAPE == Shape::Value {
+    } else if let (Pick::Some(rows), Shape::Value, Some(values)) = (pick, S::SHAPE, role.side_by_side(1)) {
         let begin = out.len();
-        out.resize(begin + pick.len() * size_of::<S::Item>(), 0);
+        out.resize(begin + size_of::<S::Item>() * rows.len(), 0);
         let places = out[begin..].chunks_exact_mut(size_of::<S::Item>());
-        places
-            .zip(pick.rows(role.first()))
-            .for_each(|(place, row)| place.copy_from_slice(bytes_of(&role.items(row)[0])));
+        places.zip(rows).for_each(|(place, &row)| place.copy_from_slice(bytes_of(&values[row as usize])));
     } else {
         pick.rows(role.first()).for_each(|row| put::<S>(role.items(row), dims, out));
     }
@@ -113,16 +119,15 @@ fn take<S: Store>(items: &mut [S::Item], dims: usize, from: &mut &[u8]) -> Resul
 
 /// Reads rows of a role, in one go where they lie side by side.
 fn take_role<S: Store>(role: &mut RoleMut<'_, S>, pick: &Pick, dims: usize, from: &mut &[u8]) -> Result<(), Malformed> {
-    let mut rows = pick.rows(role.first());
     if let (Pick::All(_), Some(items)) = (pick, role.side_by_side(dims)) {
         let bytes = from.split_off(..size_of_val(items)).ok_or(Malformed)?;
         cast_slice_mut(items).copy_from_slice(bytes);
-    } else if S::SHAPE == Shape::Value {
-        let bytes = from.split_off(..pick.len() * size_of::<S::Item>()).ok_or(Malformed)?;
-        let values = bytes.chunks_exact(size_of::<S::Item>());
-        values.zip(rows).for_each(|(value, row)| bytes_of_mut(&mut role.items(row)[0]).copy_from_slice(value));
+    } else if let (Pick::Some(rows), Shape::Value, Some(values)) = (pick, S::SHAPE, role.side_by_side(1)) {
+        let bytes = from.split_off(..size_of::<S::Item>() * rows.len()).ok_or(Malformed)?;
+        let items = bytes.chunks_exact(size_of::<S::Item>());
+        items.zip(rows).for_each(|(item, &row)| bytes_of_mut(&mut values[row as usize]).copy_from_slice(item));
     } else {
-        rows.try_for_each(|row| take::<S>(role.items(row), dims, from))?;
+        pick.rows(role.first()).try_for_each(|row| take::<S>(role.items(row), dims, from))?;
     }
     Ok(())
 }

@@ -110,7 +110,8 @@ impl<P: Program> RunStage<P> for TakeRows {
         if let (Some(sync), Some(replicas)) = (site.sync, site.replicas) {
             let (grid, shard) = (site.grid, task.right.start);
             let pick = sync.mirrors.of(Side::Right, site.plan.processes.this, shard);
-            replicas.take_in(pick, shard, &grid.right, &grid.right_pieces);
+            let taken = replicas.take_in(pick, shard, &grid.right, &grid.right_pieces);
+            assert!(taken.is_ok(), "changes of this process fit the rows of shard {shard} that its master sent");
         }
         Some(0)
     }
@@ -134,7 +135,7 @@ impl<P: Program> RunStage<P> for SendChanges {
             let sent = fresh.map(|fresh| send_fresh(replicas, plan, site.outbox, shard, fresh));
             assert!(sent.is_ok(), "a process's own changes fit its shards");
         } else {
-            let body = Body::Own(replicas.pack_change(&change));
+            let body = Body::Own(replicas.pack_change(&change, pick.len()));
             let number = site.clock;
             site.outbox.put(Message { kind: Kind::Changes, number, body, ..address(site, Side::Right, shard, keeper) });
         }
@@ -163,7 +164,7 @@ fn send_fresh<I: megagrid_stages::Item>(
                 from: (plan.processes.this * threads + seat) as u32,
                 to: (process * threads + seat) as u32,
                 number: fresh.age,
-                body: Body::Own(fresh.to_bytes()),
+                body: Body::Own(replicas.pack_fresh(&fresh)),
             });
         }
     }
@@ -174,12 +175,7 @@ pub fn take_message<P: Program>(shared: &Shared<P>, outbox: &Outbox, message: &M
     let (Some(sync), Some(replicas)) = (&shared.sync, &shared.replicas) else { return Err(Malformed) };
     let (plan, shard, bytes) = (&shared.plan, message.shard as usize, message.body.bytes());
     if message.kind == Kind::Fresh {
-        let fresh = Fresh::from_bytes(message.number, bytes)?;
-        let rows = sync.mirrors.of(Side::Right, plan.processes.this, shard).len();
-        if fresh.rows.len() != rows * replicas.width() {
-            return Err(Malformed);
-        }
-        replicas.arrive(shard, fresh);
+        replicas.arrive(shard, replicas.unpack_fresh(shard, message.number, bytes)?);
         return Ok(());
     }
     let process = plan.process_of(message.from as usize);

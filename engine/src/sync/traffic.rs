@@ -43,16 +43,19 @@ pub struct Traffic {
     pub changes: Amount,
     /// Masters' rows, back to replicas.
     pub fresh: Amount,
+    /// Data of edges, to the processes of their other ends.
+    #[serde(default)]
+    pub edges: Amount,
 }
 
 impl Traffic {
     /// The names of the kinds, in the order of [`Self::amounts`].
-    pub const NAMES: [&'static str; 6] = ["rows", "deltas", "shards", "sums", "changes", "fresh"];
+    pub const NAMES: [&'static str; 7] = ["rows", "deltas", "shards", "sums", "changes", "fresh", "edges"];
 
     /// Lists the amounts by kind.
     #[must_use]
-    pub fn amounts(&self) -> [Amount; 6] {
-        [self.rows, self.deltas, self.shards, self.sums, self.changes, self.fresh]
+    pub fn amounts(&self) -> [Amount; 7] {
+        [self.rows, self.deltas, self.shards, self.sums, self.changes, self.fresh, self.edges]
     }
 
     /// Returns the messages and bytes of all kinds.
@@ -71,6 +74,7 @@ impl Traffic {
             sums: of(self.sums, other.sums),
             changes: of(self.changes, other.changes),
             fresh: of(self.fresh, other.fresh),
+            edges: of(self.edges, other.edges),
         }
     }
 
@@ -84,6 +88,7 @@ impl Traffic {
             Kind::Sums => &mut self.sums,
             Kind::Changes => &mut self.changes,
             Kind::Fresh => &mut self.fresh,
+            Kind::Edges => &mut self.edges,
         };
         amount.add_bodies(1, message.body.bytes().len());
     }
@@ -124,7 +129,7 @@ impl VertexBytes {
 }
 
 /// Predicts what all processes send in an iteration at slack 0; `None` where that depends on the data or on time: with slack,
-/// for counts, and for deltas of touched vertices alone. Sums count as those of a worker context without content.
+/// for counts, for data of edges, and for deltas of touched vertices alone. Sums count as those of a worker context without content.
 pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: [usize; 2]) -> Option<Traffic> {
     if plan.slack != Some(0) {
         return None;
@@ -133,7 +138,7 @@ pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: [usize; 2]) -> 
     let bytes = |side: Side| &sides[usize::from(side == Side::Right)];
     let sums = bincode::serialized_size(&P::Worker::default()).ok()? as usize;
     let mut traffic = Traffic::default();
-    for step in &plan.steps {
+    for step in plan.steps.iter() {
         let kind = plan.stages[step.stage].kind;
         let tasks =
             step.tasks.iter().enumerate().flat_map(|(worker, tasks)| tasks.iter().map(move |task| (worker, task)));
@@ -141,6 +146,9 @@ pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: [usize; 2]) -> 
             let process = plan.process_of(worker);
             let shard = |side| if side == Side::Left { task.left.start } else { task.right.start };
             let sends = task.publish.map_or(kind, |stage| plan.stages[stage].kind);
+            if let StageKind::SendEdges(_) = sends {
+                return None;
+            }
             if let StageKind::Publish(side) = sends {
                 for other in others(process, plan.processes.count) {
                     let rows = mirrors.of(side, other, shard(side)).len();

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use megagrid_algorithms::lda::counts::TopicCounts;
-use megagrid_algorithms::lda::{self, Lda, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
+use megagrid_algorithms::lda::mh::CountTopics;
+use megagrid_algorithms::lda::{self, Lda, Sampler, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
 use megagrid_algorithms::mf::{self, in_place};
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
 use megagrid_engine::checkpoint::{check_target, load, save};
 use megagrid_engine::{EdgeInput, Engine, Error, Input, Peers, Settings};
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
-use megagrid_stages::{Program, Sequence, Stages};
+use megagrid_stages::{Item, Program, Sequence, Stages};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::tempdir;
@@ -122,18 +123,21 @@ fn factorization_goes_on_in_another_shape_and_bit_by_bit_in_the_same() {
 /// Topics, and the counts of every word.
 type Topics = (f64, Vec<Vec<u32>>);
 
-fn sample<D: TopicCounts, W: TopicCounts, S: Stages<Lda<D, W>>>(
+fn sample<D: TopicCounts, W: TopicCounts, E: Item, S: Stages<Lda<D, W, E>>>(
     edges: &GroupedEdges<u32>,
-    sequence: &Sequence<Lda<D, W>, S>,
+    sequence: &Sequence<Lda<D, W, E>, S>,
     config: &lda::Config,
     capacities: [Option<&[u32]>; 2],
     settings: &Settings,
     (dir, last): (Option<&Path>, u64),
+    count: impl Fn(&Engine<Lda<D, W, E>>),
 ) -> Topics {
     let words = edges.num_vertices(Side::Right);
     let input = Input { source: edges, edge: EdgeInput { len: &edge_len, fill: &fill_edge }, capacities };
-    let mut engine = Engine::<Lda<D, W>>::bipartite(&input, sequence, config.topics(words), settings).unwrap();
+    let mut engine = Engine::<Lda<D, W, E>>::bipartite(&input, sequence, config.topics(words), settings).unwrap();
     go_on(&mut engine, dir, last);
+    count(&engine);
+    engine.collect().unwrap();
     let (left, right) = (engine.left(), engine.right());
     let counts = |word: usize| {
         let mut counts = vec![0; TOPICS];
@@ -157,27 +161,34 @@ fn topic_models_go_on_in_another_shape_and_bit_by_bit_in_the_same() {
     let edges = crate::lda::corpus();
     let config = lda::Config { alpha: 0.1, ..lda::Config::new(TOPICS) };
     let tokens = Tokens::count(&edges).unwrap();
-    let run = |sparse: bool, seed: u64, (processes, workers): Shape, dir: Option<&Path>, last: u64| {
+    let run = |sampler: Sampler, seed: u64, (processes, workers): Shape, dir: Option<&Path>, last: u64| {
         local::run(processes, |peers| {
             let settings = Settings { seed, ..settings(peers, workers, TOPICS) };
-            if sparse {
-                let [left, right] = tokens.capacities(TOPICS);
-                let capacities = [Some(&left[..]), Some(&right[..])];
-                sample(&edges, &config.sparse(&tokens).unwrap(), &config, capacities, &settings, (dir, last))
-            } else {
-                sample(&edges, &config.dense(&tokens).unwrap(), &config, [None; 2], &settings, (dir, last))
+            let [left, right] = tokens.capacities(TOPICS);
+            let (capacities, until) = ([Some(&left[..]), Some(&right[..])], (dir, last));
+            match sampler {
+                Sampler::Dense => {
+                    sample(&edges, &config.dense(&tokens).unwrap(), &config, [None; 2], &settings, until, |_| {})
+                }
+                Sampler::Sparse => {
+                    sample(&edges, &config.sparse(&tokens).unwrap(), &config, capacities, &settings, until, |_| {})
+                }
+                Sampler::Mh => sample(&edges, &config.mh().unwrap(), &config, capacities, &settings, until, |engine| {
+                    engine.visit_left(&CountTopics);
+                    engine.visit_right(&CountTopics);
+                }),
             }
         })
     };
     let mean = |run: &dyn Fn(u64) -> f64| (1..=3).map(run).sum::<f64>() / 3.0;
-    for sparse in [false, true] {
-        let expected = mean(&|seed| run(sparse, seed, (1, 1), None, 20).0);
+    for sampler in [Sampler::Dense, Sampler::Sparse, Sampler::Mh] {
+        let expected = mean(&|seed| run(sampler, seed, (1, 1), None, 20).0);
         for (begin, end) in CHANGES {
             let found =
-                mean(&|seed| in_two_shapes(begin, end, 20, |shape, dir, last| run(sparse, seed, shape, dir, last)).0);
+                mean(&|seed| in_two_shapes(begin, end, 20, |shape, dir, last| run(sampler, seed, shape, dir, last)).0);
             assert!((found / expected - 1.0).abs() < 0.01, "{begin:?}, then {end:?}: {found}, expected {expected}");
-            let same = in_two_shapes(begin, begin, 4, |shape, dir, last| run(sparse, 1, shape, dir, last));
-            assert_eq!(same, run(sparse, 1, begin, None, 4), "{begin:?}");
+            let same = in_two_shapes(begin, begin, 4, |shape, dir, last| run(sampler, 1, shape, dir, last));
+            assert_eq!(same, run(sampler, 1, begin, None, 4), "{begin:?}");
         }
     }
 }

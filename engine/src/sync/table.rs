@@ -1,0 +1,193 @@
+//! Rows of items one after the other, each of a length of its own; and changes of some rows, as messages hold them.
+
+use bytemuck::{cast_slice, pod_collect_to_vec};
+use megagrid_stages::Item;
+
+use super::{Malformed, dirty};
+
+/// Rows.
+#[derive(Clone, Debug)]
+pub struct Table<I> {
+    items: Vec<I>,
+    ends: Vec<usize>,
+}
+
+impl<I> Default for Table<I> {
+    fn default() -> Self {
+        Self { items: Vec::new(), ends: Vec::new() }
+    }
+}
+
+impl<I: Item> Table<I> {
+    /// Appends a row.
+    pub fn push(&mut self, row: &[I]) {
+        self.push_with(|items| items.extend_from_slice(row));
+    }
+
+    /// Appends a row of the items that `append` appends, and tells whether there are any.
+    fn push_with(&mut self, append: impl FnOnce(&mut Vec<I>)) -> bool {
+        let begin = self.items.len();
+        append(&mut self.items);
+        self.ends.push(self.items.len());
+        self.items.len() > begin
+    }
+
+    /// Returns the number of rows.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns the bytes of all items.
+    pub fn bytes(&self) -> u64 {
+        size_of_val(&self.items[..]) as u64
+    }
+
+    fn span(&self, row: usize) -> std::ops::Range<usize> {
+        let begin = if row == 0 { 0 } else { self.ends[row - 1] };
+        begin..self.ends[row]
+    }
+
+    /// Returns a row.
+    pub fn row(&self, row: usize) -> &[I] {
+        &self.items[self.span(row)]
+    }
+
+    /// Returns a row.
+    pub fn row_mut(&mut self, row: usize) -> &mut [I] {
+        let span = self.span(row);
+        &mut self.items[span]
+    }
+
+    /// Returns some of the rows, in this order.
+    pub fn only(&self, rows: impl Iterator<Item = usize>) -> Self {
+        let mut only = Self::default();
+        rows.for_each(|row| only.push(self.row(row)));
+        only
+    }
+
+    /// Appends the rows as bytes: of rows of different lengths each with its items up to the last that is not zero, and their
+    /// number before them.
+    pub fn put(&self, width: Option<usize>, out: &mut Vec<u8>) {
+        if width.is_some() {
+            return out.extend_from_slice(cast_slice(&self.items));
+        }
+        for row in 0..self.len() {
+            let is_used = |item: &I| bytemuck::bytes_of(item).iter().any(|&byte| byte != 0);
+            let items = self.row(row);
+            let used = items.iter().rposition(is_used).map_or(0, |last| last + 1);
+            out.extend_from_slice(&(used as u32).to_le_bytes());
+            out.extend_from_slice(cast_slice(&items[..used]));
+        }
+    }
+
+    /// Reads so many rows that [`Self::put`] wrote; those of different lengths as they were written.
+    pub fn take(rows: usize, width: Option<usize>, from: &mut &[u8]) -> Result<Self, Malformed> {
+        if let Some(width) = width {
+            let items = take_items(rows * width, from)?;
+            return Ok(Self { items, ends: (1..=rows).map(|row| row * width).collect() });
+        }
+        let mut table = Self::default();
+        for _ in 0..rows {
+            let used = from.split_off(..4).and_then(<[u8]>::first_chunk).ok_or(Malformed)?;
+            table.push(&take_items(u32::from_le_bytes(*used) as usize, from)?);
+        }
+        Ok(table)
+    }
+
+    /// Fills each row up with zeros to the length of that of another table.
+    pub fn padded_as(&self, other: &Self) -> Result<Self, Malformed> {
+        let mut padded = Self::default();
+        for row in 0..self.len() {
+            let (items, len) = (self.row(row), other.row(row).len());
+            if items.len() > len {
+                return Err(Malformed);
+            }
+            padded.push_with(|all| {
+                all.extend_from_slice(items);
+                all.resize(all.len() + len - items.len(), I::zeroed());
+            });
+        }
+        Ok(padded)
+    }
+}
+
+fn take_items<I: Item>(count: usize, from: &mut &[u8]) -> Result<Vec<I>, Malformed> {
+    let bytes = count.checked_mul(size_of::<I>()).ok_or(Malformed)?;
+    Ok(pod_collect_to_vec(from.split_off(..bytes).ok_or(Malformed)?))
+}
+
+/// Changes of some rows of a list.
+#[derive(Clone, Debug)]
+pub struct RowChanges<I> {
+    /// The rows that changed, ascending.
+    rows: Vec<u32>,
+    changes: Table<I>,
+}
+
+impl<I: Item> RowChanges<I> {
+    /// Takes down for each of so many rows the change that `append` appends, if any.
+    pub fn of(rows: usize, append: impl Fn(usize, &mut Vec<I>)) -> Self {
+        let mut changed = Self { rows: Vec::new(), changes: Table::default() };
+        for row in 0..rows {
+            if changed.changes.push_with(|items| append(row, items)) {
+                changed.rows.push(row as u32);
+            } else {
+                changed.changes.ends.pop();
+            }
+        }
+        changed
+    }
+
+    /// Lists the rows that changed, and how.
+    pub fn each(&self) -> impl Iterator<Item = (usize, &[I])> {
+        self.rows.iter().enumerate().map(|(at, &row)| (row as usize, self.changes.row(at)))
+    }
+
+    /// Returns the bytes of all changes.
+    pub fn bytes(&self) -> u64 {
+        self.changes.bytes()
+    }
+
+    /// Writes the body of a message, of changes of some of `all` rows.
+    pub fn to_bytes(&self, all: usize, width: Option<usize>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(4 + 4 * self.rows.len() + self.bytes() as usize);
+        dirty::put(&self.rows, all, &mut out);
+        self.changes.put(width, &mut out);
+        out
+    }
+
+    /// Reads the body of a message.
+    pub fn from_bytes(mut from: &[u8], all: usize, width: Option<usize>) -> Result<Self, Malformed> {
+        let rows = dirty::take(all, &mut from)?;
+        let changes = Table::take(rows.len(), width, &mut from)?;
+        if from.is_empty() { Ok(Self { rows, changes }) } else { Err(Malformed) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_survive_a_message_and_truncated_ones_are_refused() {
+        let now: [&[u32]; 3] = [&[3, 0, 0], &[], &[7, 8, 0]];
+        let append = |row: usize, out: &mut Vec<u32>| out.extend_from_slice(now[row]);
+        let changes = RowChanges::of(3, append);
+        let bytes = changes.to_bytes(3, None);
+        let read = RowChanges::<u32>::from_bytes(&bytes, 3, None).unwrap();
+        let found: Vec<_> = read.each().collect();
+        assert_eq!(found, [(0, &[3][..]), (2, &[7, 8][..])]);
+        assert!((0..bytes.len()).all(|len| RowChanges::<u32>::from_bytes(&bytes[..len], 3, None).is_err()));
+    }
+
+    #[test]
+    fn rows_are_filled_up_with_zeros() {
+        let mut like = Table::default();
+        [&[1_u32, 2, 3][..], &[4]].iter().for_each(|row| like.push(row));
+        let mut short = Table::default();
+        [&[9_u32][..], &[]].iter().for_each(|row| short.push(row));
+        let padded = short.padded_as(&like).unwrap();
+        assert_eq!((padded.row(0), padded.row(1)), (&[9, 0, 0][..], &[0][..]));
+        assert_eq!(like.padded_as(&short).unwrap_err(), Malformed);
+    }
+}
