@@ -11,7 +11,7 @@
 
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::branches::{Branches, Event, Live};
 use crate::error::{Error, Failure};
@@ -21,7 +21,7 @@ use crate::space::{Point, Setting};
 use crate::trainer::{Branch, Trainer};
 
 /// A setting that was tried.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Trial {
     /// The branch.
     pub branch: Branch,

@@ -146,6 +146,18 @@ impl Tunable {
             }
         }
     }
+
+    /// Returns a coordinate of a value, the nearest of its range; `None`: it is not of the list.
+    fn coordinate(&self, value: &Value) -> Option<f64> {
+        match &self.values {
+            Values::Discrete(list) => list.iter().position(|one| one == value).map(|at| at as f64),
+            Values::Linear(low, high) => Some(((value.number()? - low) / (high - low)).clamp(0.0, 1.0)),
+            Values::Logarithmic(low, high) => {
+                let number = value.number().filter(|&number| number > 0.0)?;
+                Some(((number / low).ln() / (high / low).ln()).clamp(0.0, 1.0))
+            }
+        }
+    }
 }
 
 fn rounded(value: f64) -> f64 {
@@ -186,7 +198,7 @@ impl FromStr for Tunable {
 pub type Point = Vec<f64>;
 
 /// A value for each tunable, in their order.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setting(Vec<(String, Value)>);
 
 impl Setting {
@@ -256,6 +268,14 @@ impl Space {
     pub fn setting(&self, point: &[f64]) -> Setting {
         Setting(self.0.iter().zip(point).map(|(tunable, &at)| (tunable.name.clone(), tunable.at(at))).collect())
     }
+
+    /// Returns the point of a setting, unless it is none of this space.
+    #[must_use]
+    pub fn point(&self, setting: &Setting) -> Option<Point> {
+        let coordinate = |tunable: &Tunable| tunable.coordinate(setting.get(&tunable.name)?);
+        let point = self.0.iter().map(coordinate).collect::<Option<Point>>()?;
+        (self.setting(&point) == *setting).then_some(point)
+    }
 }
 
 #[cfg(test)]
@@ -314,6 +334,15 @@ mod tests {
             let number = value.number().unwrap();
             prop_assert!((low..=high).contains(&number));
             prop_assert_eq!(value.to_string().parse::<f64>().unwrap(), number);
+        }
+
+        #[test]
+        fn a_setting_has_a_point(at in 0.0..1.0_f64, log in 0.0..1.0_f64, choice in 0..3_usize) {
+            let tunables = ["x=-2..3", "step=log:1e-5..1", "slack=0,3,any"].map(|text| text.parse().unwrap());
+            let space = Space::new(tunables.to_vec()).unwrap();
+            let setting = space.setting(&[at, log, choice as f64]);
+            prop_assert_eq!(space.setting(&space.point(&setting).unwrap()), setting);
+            prop_assert_eq!(space.point(&Setting::new(vec![("step".to_owned(), Value::Number(0.1))])), None);
         }
     }
 }
