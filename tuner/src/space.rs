@@ -31,6 +31,13 @@ impl Value {
     }
 }
 
+/// A number where it reads as one.
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        text.parse().map_or_else(|_| Self::Name(text.to_owned()), Self::Number)
+    }
+}
+
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -169,6 +176,21 @@ fn rounded(value: f64) -> f64 {
     if scale.is_finite() && scale > 0.0 { (value * scale).round() / scale } else { value }
 }
 
+/// As it is read.
+impl fmt::Display for Tunable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}=", self.name)?;
+        match &self.values {
+            Values::Discrete(list) => list
+                .iter()
+                .enumerate()
+                .try_for_each(|(at, value)| write!(f, "{}{value}", if at > 0 { "," } else { "" })),
+            Values::Linear(low, high) => write!(f, "{low}..{high}"),
+            Values::Logarithmic(low, high) => write!(f, "log:{low}..{high}"),
+        }
+    }
+}
+
 impl FromStr for Tunable {
     type Err = Error;
 
@@ -188,7 +210,7 @@ impl FromStr for Tunable {
         }
         let value = |text: &str| match text.trim() {
             "" => Err(error("a value is missing".to_owned())),
-            text => Ok(text.parse().map_or_else(|_| Value::Name(text.to_owned()), Value::Number)),
+            text => Ok(Value::from(text)),
         };
         Self::new(name.trim(), Values::Discrete(values.split(',').map(value).collect::<Result<_, _>>()?))
     }
@@ -290,6 +312,9 @@ mod tests {
         assert_eq!(tunable("x = -1..2").unwrap().values(), &Values::Linear(-1.0, 2.0));
         let values = vec![Value::Number(0.0), Value::Number(3.0), Value::Name("any".to_owned())];
         assert_eq!(tunable("slack=0,3,any").unwrap().values(), &Values::Discrete(values));
+        for text in ["step=log:0.00001..1", "x=-1..2.5", "slack=0,3,any"] {
+            assert_eq!(tunable(text).unwrap().to_string(), text);
+        }
     }
 
     #[test]
