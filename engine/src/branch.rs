@@ -19,7 +19,7 @@ use crate::engine::{Engine, Input, Settings, Shared, make_plan, replicas, with_c
 use crate::grid::{Disjoint, Pieces, VertexArrays};
 use crate::plan::Plan;
 use crate::stage::{Collect, hold};
-use crate::{Error, memory, os};
+use crate::{Error, memory, os, sync};
 
 /// A state of a run that is not in the engine.
 pub struct Branch<P: Program> {
@@ -133,7 +133,9 @@ impl<P: Program> Engine<P> {
         if !plan.has_grid_of(&shared.plan) || settings.dims != shared.dims {
             return Err(Error::OtherGrid);
         }
-        shared.replicas = replicas::<P>(&mut plan, shared.sync.as_ref(), settings)?;
+        plan.traffic = shared.sync.as_ref().and_then(|sync| sync::predict::<P>(&plan, &sync.mirrors, settings.dims));
+        plan.replication_factor = shared.plan.replication_factor;
+        shared.replicas = replicas::<P>(&plan, shared.sync.as_ref(), settings)?;
         shared.stages = with_crossings(collect.stages, &plan);
         shared.plan = Arc::new(plan);
         Ok(())

@@ -211,23 +211,18 @@ pub(crate) fn with_crossings<P: Program>(
     stages
 }
 
-/// Makes the replicas that a plan needs, and notes in it what crosses between processes.
+/// Makes the replicas that a plan needs.
 pub(crate) fn replicas<P: Program>(
-    plan: &mut Plan,
+    plan: &Plan,
     sync: Option<&Replication>,
     settings: &Settings,
 ) -> Result<Option<Replicas<RightItem<P>>>, Error> {
-    let Some(Replication { mirrors, .. }) = sync else { return Ok(None) };
-    plan.traffic = sync::predict::<P>(plan, mirrors, settings.dims);
-    plan.replication_factor = mirrors.replication_factor(plan);
+    let Some(Replication { mirrors, .. }) = sync.filter(|_| plan.mirrors_updates()) else { return Ok(None) };
     let push = match settings.slack {
         None => Push::EveryChange,
         Some(slack) if settings.lazy => Push::WhenNeeded(slack),
         Some(_) => Push::EveryClock,
     };
-    if !plan.mirrors_updates() {
-        return Ok(None);
-    }
     Replicas::new::<P::Right>(plan, mirrors, settings.dims[1], push).map(Some)
 }
 
@@ -315,7 +310,9 @@ impl<P: Program> Engine<P> {
             Some(peers) => Some(Replication::new(&plan, Mirrors::agree(&plan, &grid, &**peers)?)),
             None => None,
         };
-        let replicas = replicas::<P>(&mut plan, sync.as_ref(), settings)?;
+        plan.traffic = sync.as_ref().and_then(|sync| sync::predict::<P>(&plan, &sync.mirrors, settings.dims));
+        plan.replication_factor = sync.as_ref().map_or(1.0, |sync| sync.mirrors.replication_factor(&plan));
+        let replicas = replicas::<P>(&plan, sync.as_ref(), settings)?;
         let shared = Shared {
             plan: Arc::new(plan),
             grid,
