@@ -32,7 +32,7 @@ pub struct Options {
 /// The options that a run was begun with, beside its checkpoints.
 const OPTIONS: &str = "options.json";
 /// Options that a run cannot go on with if they change. The engine knows the graph and the shape of the data itself.
-const FIXED: [&str; 27] = [
+const FIXED: [&str; 28] = [
     "damping",
     "restart",
     "dims",
@@ -60,6 +60,7 @@ const FIXED: [&str; 27] = [
     "beta",
     "prior",
     "sampler",
+    "tune",
 ];
 
 impl Options {

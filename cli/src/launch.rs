@@ -18,7 +18,7 @@ use crate::interrupt;
 use job::Ended;
 
 /// The commands that run as several processes.
-const TRAINING: [&str; 4] = ["pagerank", "mf", "lda", "blockpg"];
+const TRAINING: [&str; 5] = ["pagerank", "mf", "lda", "blockpg", "tune"];
 
 /// Runs a training command as several processes that share its work.
 ///
@@ -85,7 +85,11 @@ impl Training {
         }
         let whole = std::iter::once(OsStr::new("megagrid")).chain(command.iter().map(OsString::as_os_str));
         let matches = crate::Cli::command().try_get_matches_from(whole).unwrap_or_else(|error| error.exit());
-        let Some((_, options)) = matches.subcommand() else { return Err(usage("no command after \"--\"")) };
+        // What tune trains is a command of its own.
+        let mut options = &matches;
+        while let Some((_, inner)) = options.subcommand() {
+            options = inner;
+        }
         let checkpoint = options.try_get_one::<PathBuf>("checkpoint").ok().flatten().cloned();
         let has_workers = options.value_source("workers") == Some(ValueSource::CommandLine);
         Ok(Self { checkpoint, has_workers })

@@ -6,7 +6,8 @@
 //! in the engine. Edges, their ids, and data of one item per edge are the input's: all branches share them.
 //!
 //! To fork is to copy, each worker its own shards; to switch is to exchange pointers. Memory of branches that were freed is used
-//! again. With several processes there are none yet.
+//! again. Between two runs of the engine nothing is under way, so each of several processes forks, switches and frees what it
+//! keeps by itself; all have to do so at the same place.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -14,11 +15,11 @@ use std::sync::Arc;
 use megagrid_partition::Side;
 use megagrid_stages::{EdgeData, Program, Sequence, Stages, Vertex};
 
-use crate::engine::{Engine, Input, Settings, Shared, make_plan};
+use crate::engine::{Engine, Input, Settings, Shared, make_plan, replicas, with_crossings};
 use crate::grid::{Disjoint, Pieces, VertexArrays};
 use crate::plan::Plan;
 use crate::stage::{Collect, hold};
-use crate::{Error, memory, os};
+use crate::{Error, memory, os, sync};
 
 /// A state of a run that is not in the engine.
 pub struct Branch<P: Program> {
@@ -61,9 +62,8 @@ impl<P: Program> Engine<P> {
     /// A copy of the vertex data, and of edge data in slices, by all workers.
     ///
     /// # Errors
-    /// Not enough memory; several processes.
+    /// Not enough memory.
     pub fn fork(&mut self) -> Result<Branch<P>, Error> {
-        self.check_branches()?;
         let mut branch = match self.spare.pop() {
             Some(branch) => branch,
             None => Branch::like(&self.shared)?,
@@ -74,18 +74,20 @@ impl<P: Program> Engine<P> {
                 copy_side(plan, Side::Left, worker, &grid.left_pieces, (&grid.left, &branch.left));
             }
             copy_side(plan, Side::Right, worker, &grid.right_pieces, (&grid.right, &branch.right));
-            for (column, into) in grid.columns.iter().zip(&branch.edges).skip(worker).step_by(plan.workers) {
+            let columns = grid.columns.iter().zip(&branch.edges);
+            for (column, into) in columns.skip(worker % plan.threads()).step_by(plan.threads()) {
                 hold(|| into.try_copy(&column.data, 0..into.num_pieces()));
             }
         };
         std::thread::scope(|threads| {
-            for worker in 1..plan.workers {
+            let workers = plan.local_workers();
+            for worker in workers.clone().skip(1) {
                 threads.spawn(move || {
                     os::pin_current_thread(plan.homes[worker].1);
                     copy(worker);
                 });
             }
-            copy(0);
+            copy(workers.start);
         });
         branch.global = globals.current();
         branch.iterations = self.done;
@@ -125,21 +127,18 @@ impl<P: Program> Engine<P> {
         sequence: &Sequence<P, S>,
         settings: &Settings,
     ) -> Result<(), Error> {
-        self.check_branches()?;
         let (collect, body) = Collect::from(sequence);
-        let (plan, _) = make_plan::<P, T>(input, collect.infos, &body, settings)?;
+        let (mut plan, _) = make_plan::<P, T>(input, collect.infos, &body, settings)?;
         let shared = Arc::get_mut(&mut self.shared).ok_or(Error::Running)?;
         if !plan.has_grid_of(&shared.plan) || settings.dims != shared.dims {
             return Err(Error::OtherGrid);
         }
+        plan.traffic = shared.sync.as_ref().and_then(|sync| sync::predict::<P>(&plan, &sync.mirrors, settings.dims));
+        plan.replication_factor = shared.plan.replication_factor;
+        shared.replicas = replicas::<P>(&plan, shared.sync.as_ref(), settings)?;
+        shared.stages = with_crossings(collect.stages, &plan);
         shared.plan = Arc::new(plan);
-        shared.stages = collect.stages;
         Ok(())
-    }
-
-    fn check_branches(&self) -> Result<(), Error> {
-        let processes = self.shared.plan.processes.count;
-        if processes > 1 { Err(Error::BranchesOfProcesses { others: processes - 1 }) } else { Ok(()) }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::board::Board;
 use crate::engine::Shared;
 use crate::metrics::{IterationReport, WorkerReport};
 use crate::stopwatch::Stopwatch;
-use crate::sync::{self, Arrived, Peers, Timely, Traffic, Transport};
+use crate::sync::{self, Arrived, Peers, Replication, Timely, Transport};
 use crate::worker::{Progress, Worker};
 use crate::{Error, os};
 use runner::Runner;
@@ -109,7 +109,7 @@ fn coordinate<P: Program>(
     between: &mut impl FnMut(&IterationReport) -> ControlFlow<()>,
 ) -> Result<u64, Error> {
     let (workers, last) = (shared.plan.threads(), iterations.end);
-    let mut sent = Traffic::default();
+    let mut sent = shared.sync.as_ref().map(Replication::sent).unwrap_or_default();
     for iteration in iterations.start + 1..=last {
         let mut parts = Vec::with_capacity(workers);
         while parts.len() < workers {

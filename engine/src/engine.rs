@@ -209,6 +209,39 @@ fn row_order<T>(
     if shuffled { RowOrder::shuffled(rows, seed ^ u64::from(side == Side::Right)) } else { RowOrder::Natural(rows) }
 }
 
+/// Adds the stages that cross between processes to those of a program.
+pub(crate) fn with_crossings<P: Program>(
+    mut stages: Vec<Box<dyn RunStage<P>>>,
+    plan: &Plan,
+) -> Vec<Box<dyn RunStage<P>>> {
+    for stage in &plan.stages[stages.len()..] {
+        stages.push(match stage.kind {
+            StageKind::Deliver(side) => Box::new(sync::Deliver(side)),
+            StageKind::Publish(side) => Box::new(sync::Publish(side)),
+            StageKind::TakeRows => Box::new(sync::TakeRows),
+            StageKind::SendChanges => Box::new(sync::SendChanges),
+            StageKind::SendEdges(side) => Box::new(sync::SendEdges(side)),
+            _ => unreachable!("a plan adds stages that cross between processes alone"),
+        });
+    }
+    stages
+}
+
+/// Makes the replicas that a plan needs.
+pub(crate) fn replicas<P: Program>(
+    plan: &Plan,
+    sync: Option<&Replication>,
+    settings: &Settings,
+) -> Result<Option<Replicas<RightItem<P>>>, Error> {
+    let Some(Replication { mirrors, .. }) = sync.filter(|_| plan.mirrors_updates()) else { return Ok(None) };
+    let push = match settings.slack {
+        None => Push::EveryChange,
+        Some(slack) if settings.lazy => Push::WhenNeeded(slack),
+        Some(_) => Push::EveryClock,
+    };
+    Replicas::new::<P::Right>(plan, mirrors, settings.dims[1], push).map(Some)
+}
+
 impl<P: Program> Engine<P> {
     /// Prepares a program for a bipartite graph.
     ///
@@ -298,17 +331,7 @@ impl<P: Program> Engine<P> {
             level: settings.level,
         };
         let globals = Globals::new(plan.workers, global);
-        let mut stages = collect.stages;
-        for stage in &plan.stages[stages.len()..] {
-            stages.push(match stage.kind {
-                StageKind::Deliver(side) => Box::new(sync::Deliver(side)),
-                StageKind::Publish(side) => Box::new(sync::Publish(side)),
-                StageKind::TakeRows => Box::new(sync::TakeRows),
-                StageKind::SendChanges => Box::new(sync::SendChanges),
-                StageKind::SendEdges(side) => Box::new(sync::SendEdges(side)),
-                _ => unreachable!("a plan adds stages that cross between processes alone"),
-            });
-        }
+        let stages = with_crossings(collect.stages, &plan);
         let sync = match &settings.peers {
             Some(_) if foreseen.is_some() => foreseen.map(|mirrors| Replication::new(&plan, mirrors)),
             Some(peers) => {
@@ -319,14 +342,7 @@ impl<P: Program> Engine<P> {
             }
             None => None,
         };
-        let push = match settings.slack {
-            None => Push::EveryChange,
-            Some(slack) if settings.lazy => Push::WhenNeeded(slack),
-            Some(_) => Push::EveryClock,
-        };
-        let mirrors = sync.as_ref().filter(|_| plan.mirrors_updates()).map(|sync| &sync.mirrors);
-        let replicas =
-            mirrors.map(|mirrors| Replicas::new::<P::Right>(&plan, mirrors, settings.dims[1], push)).transpose()?;
+        let replicas = replicas::<P>(&plan, sync.as_ref(), settings)?;
         let shared = Shared {
             plan: Arc::new(plan),
             grid,

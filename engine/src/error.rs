@@ -43,12 +43,6 @@ pub enum Error {
         /// Its number.
         branch: u64,
     },
-    /// Branches of several processes.
-    #[error("branches are for one process; leave out the other {others}")]
-    BranchesOfProcesses {
-        /// Processes beside the first.
-        others: usize,
-    },
     /// A store of counts without capacities.
     #[error("a vertex type has counts, and no capacities were given; pass one number for each vertex")]
     NoCapacities,

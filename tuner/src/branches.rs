@@ -111,6 +111,11 @@ impl<'t, T: Trainer> Branches<'t, T> {
         Self { trainer, space, watch, next: ROOT.0 + 1, alive: 1, most_alive: 1, elapsed: 0.0, clocks: 0 }
     }
 
+    /// Goes on with the root alone, after branches of other numbers and so much time.
+    pub fn resume(&mut self, last: Branch, elapsed: f64) {
+        (self.next, self.elapsed) = (last.0 + 1, elapsed);
+    }
+
     /// Forks a branch whose parent has a loss.
     pub fn fork(&mut self, parent: Branch, loss: f64, point: Point) -> Result<Live, T::Error> {
         let (branch, setting) = (Branch(self.next), self.space.setting(&point));

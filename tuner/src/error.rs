@@ -25,6 +25,9 @@ pub enum Error {
         /// What a clock of the first trial took.
         needed: f64,
     },
+    /// A run to go on with that was tuned otherwise.
+    #[error("the run was tuned otherwise; use the same --tune, or start anew")]
+    OtherSpace,
     /// No setting can be used.
     #[error("all {trials} settings that were tried diverged; the least bad was {least_bad}; try smaller values")]
     AllDiverged {

@@ -27,4 +27,4 @@ pub use progress::{Label, Noise, Report, Summary};
 pub use search::Trial;
 pub use space::{Setting, Space, Tunable, Value, Values};
 pub use trainer::{Branch, Clock, ROOT, Trainer};
-pub use tuner::{Ended, Options, Plateau, Tuned, tune};
+pub use tuner::{Ended, Options, Plateau, Progress, Tuned, resume, tune};

@@ -10,7 +10,7 @@
 //! else *unstable*: a longer trial may tell. K = 10: white noise falls from window to window all the way by a chance below
 //! 2^−K. Reports that are the loss itself, of all data, have no noise: then two of them tell.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Windows of a trace.
 pub const WINDOWS: usize = 10;
@@ -25,7 +25,7 @@ pub struct Report {
 }
 
 /// What a trace says of its branch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Label {
     /// It converges; the speed can be relied on.

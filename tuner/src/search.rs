@@ -5,13 +5,14 @@
 //! every setting is tried for that time, and a branch is kept only while it is the best. The search ends when the five best
 //! speeds differ by less than 10 %, or where its bounds are reached.
 //!
-//! The first clocks do not tell near ones apart: what is best for one may not be for two. So a part of the clocks is kept for a
-//! second look. From the best setting it takes steps along each range, upwards first, as long as a step leads to a faster one, all
-//! for twice the trial time.
+//! A few trials lie far apart, and the first clocks do not tell near ones apart: what is best for one may not be for two. So most
+//! of the clocks are kept for a second look at ranges. It tries halfway to where the next trials may have been, above the best
+//! setting and, if that is no better, below. Then it takes small steps upwards as long as they lead to faster ones, all for twice
+//! the trial time: what serves a little longer has been the larger value.
 
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::branches::{Branches, Event, Live};
 use crate::error::{Error, Failure};
@@ -21,7 +22,7 @@ use crate::space::{Point, Setting};
 use crate::trainer::{Branch, Trainer};
 
 /// A setting that was tried.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Trial {
     /// The branch.
     pub branch: Branch,
@@ -60,9 +61,9 @@ impl Trial {
 }
 
 /// Percent of a search's clocks that are kept for a second look.
-const SECOND_LOOK: u64 = 40;
-/// A step of the second look, as a part of a range.
-const STEP: f64 = 0.05;
+const SECOND_LOOK: u64 = 67;
+/// A small step of the second look, as a part of a range.
+const STEP: f64 = 0.045;
 
 /// What a search may take.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +119,7 @@ impl<T: Trainer> Search<'_, '_, T> {
         let begin = self.trials.len();
         let has_ranges = self.branches.space.tunables().iter().any(|tunable| tunable.choices().is_none());
         let kept = if has_ranges { self.bounds.clocks * SECOND_LOOK / 100 } else { 0 };
-        let first_end = end - kept;
+        let first_end = end - kept.min(self.bounds.clocks - least);
         let (trial_time, mut best) = self.find_trial_time(first_end)?;
         while self.goes_on(begin, first_end) {
             let Some(mut live) = self.next_trial()? else { break };
@@ -138,7 +139,7 @@ impl<T: Trainer> Search<'_, '_, T> {
         }
         let best = best.filter(|best| best.summary.label != Label::Diverged);
         let Some(best) = best else { return Err(self.all_diverged(begin).into()) };
-        let best = self.climb(best, 2.0 * trial_time, end)?;
+        let best = self.look_again(best, trial_time, (begin, end))?;
         if let Some(trial) = self.trials.iter_mut().find(|trial| trial.branch == best.live.branch) {
             trial.chosen = true;
         }
@@ -178,8 +179,8 @@ impl<T: Trainer> Search<'_, '_, T> {
             if converges || is_over {
                 return Ok((trial_time, self.best_of(alive)?));
             }
-            // Diverged ones tell nothing of the time that others need.
-            if !alive.is_empty() {
+            // Diverged ones tell nothing of the time that others need, nor does a single one that may be out of range.
+            if alive.len() > 1 || !has_next {
                 trial_time *= 2.0;
             }
         }
@@ -201,42 +202,43 @@ impl<T: Trainer> Search<'_, '_, T> {
         Ok(best)
     }
 
-    /// Takes steps from the best setting, along one range after the other, as long as they lead to better ones.
-    fn climb(&mut self, mut best: Tried, time: f64, end: u64) -> Result<Tried, Failure<T::Error>> {
-        let ranges =
-            self.branches.space.tunables().iter().enumerate().filter(|(_, tunable)| tunable.choices().is_none());
-        for at in ranges.map(|(at, _)| at).collect::<Vec<_>>() {
-            for step in [STEP, -STEP] {
-                let before = best.live.branch;
-                while let Some(point) = stepped(&best.live.point, at, step) {
-                    match self.challenge(&mut best, point, time, end)? {
-                        Some(true) => {}
-                        Some(false) => break,
-                        None => return Ok(best),
-                    }
-                }
-                if best.live.branch != before {
-                    break;
-                }
+    /// Looks around the best of the trials since `begin`, along one range after the other.
+    fn look_again(
+        &mut self,
+        mut best: Tried,
+        time: f64,
+        (begin, end): (usize, u64),
+    ) -> Result<Tried, Failure<T::Error>> {
+        let tunables = self.branches.space.tunables().iter().enumerate();
+        let ranges: Vec<usize> = tunables.filter(|(_, one)| one.choices().is_none()).map(|(at, _)| at).collect();
+        // Points that are spread evenly are twice as far apart.
+        let far = (0.5 * ((self.trials.len() - begin) as f64).powf(-1.0 / ranges.len() as f64)).max(STEP);
+        for &at in &ranges {
+            if !self.challenge(&mut best, (at, far), time, end)? {
+                self.challenge(&mut best, (at, -far), time, end)?;
             }
+        }
+        for &at in &ranges {
+            while self.challenge(&mut best, (at, STEP), 2.0 * time, end)? {}
         }
         Ok(best)
     }
 
-    /// Tries a point against the best setting, both for a time, and returns the better one; `None` leaves the best as it is: too
-    /// few clocks are left.
+    /// Tries the point a step along a range from the best setting, both for a time, and keeps the better one. Tells whether that
+    /// is the new one; it is not where the range ends or too few clocks are left.
     fn challenge(
         &mut self,
         best: &mut Tried,
-        point: Point,
+        (at, step): (usize, f64),
         time: f64,
         end: u64,
-    ) -> Result<Option<bool>, Failure<T::Error>> {
+    ) -> Result<bool, Failure<T::Error>> {
+        let Some(point) = stepped(&best.live.point, at, step) else { return Ok(false) };
         let clock = best.live.time() / best.live.clocks().max(1) as f64;
         let clocks = (time / clock).round().max(1.0) as u64;
         let needed = clocks + clocks.saturating_sub(best.live.clocks());
         if self.branches.clocks + needed > end || clocks > self.bounds.clocks_of_trial || best.live.finished {
-            return Ok(None);
+            return Ok(false);
         }
         // The best itself goes on as well, which is progress.
         self.train(&mut best.live, time, end)?;
@@ -245,13 +247,13 @@ impl<T: Trainer> Search<'_, '_, T> {
             *trial = Trial::of(&best.live, best.summary, self.number);
         }
         self.first = Some(point);
-        let Some(mut live) = self.next_trial()? else { return Ok(None) };
+        let Some(mut live) = self.next_trial()? else { return Ok(false) };
         self.train(&mut live, time, end)?;
         let challenger = self.conclude(live);
         let wins = is_better(&challenger, best);
         let worse = if wins { std::mem::replace(best, challenger) } else { challenger };
         self.branches.free(worse.live.branch).map_err(Failure::Trainer)?;
-        Ok(Some(wins))
+        Ok(wins)
     }
 
     fn goes_on(&self, begin: usize, end: u64) -> bool {

@@ -31,6 +31,13 @@ impl Value {
     }
 }
 
+/// A number where it reads as one.
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        text.parse().map_or_else(|_| Self::Name(text.to_owned()), Self::Number)
+    }
+}
+
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -146,6 +153,18 @@ impl Tunable {
             }
         }
     }
+
+    /// Returns a coordinate of a value, the nearest of its range; `None`: it is not of the list.
+    fn coordinate(&self, value: &Value) -> Option<f64> {
+        match &self.values {
+            Values::Discrete(list) => list.iter().position(|one| one == value).map(|at| at as f64),
+            Values::Linear(low, high) => Some(((value.number()? - low) / (high - low)).clamp(0.0, 1.0)),
+            Values::Logarithmic(low, high) => {
+                let number = value.number().filter(|&number| number > 0.0)?;
+                Some(((number / low).ln() / (high / low).ln()).clamp(0.0, 1.0))
+            }
+        }
+    }
 }
 
 fn rounded(value: f64) -> f64 {
@@ -155,6 +174,21 @@ fn rounded(value: f64) -> f64 {
     let scale = 10_f64.powi(DIGITS - 1 - value.abs().log10().floor() as i32);
     // Where the scale overflows the value is left as it is.
     if scale.is_finite() && scale > 0.0 { (value * scale).round() / scale } else { value }
+}
+
+/// As it is read.
+impl fmt::Display for Tunable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}=", self.name)?;
+        match &self.values {
+            Values::Discrete(list) => list
+                .iter()
+                .enumerate()
+                .try_for_each(|(at, value)| write!(f, "{}{value}", if at > 0 { "," } else { "" })),
+            Values::Linear(low, high) => write!(f, "{low}..{high}"),
+            Values::Logarithmic(low, high) => write!(f, "log:{low}..{high}"),
+        }
+    }
 }
 
 impl FromStr for Tunable {
@@ -176,7 +210,7 @@ impl FromStr for Tunable {
         }
         let value = |text: &str| match text.trim() {
             "" => Err(error("a value is missing".to_owned())),
-            text => Ok(text.parse().map_or_else(|_| Value::Name(text.to_owned()), Value::Number)),
+            text => Ok(Value::from(text)),
         };
         Self::new(name.trim(), Values::Discrete(values.split(',').map(value).collect::<Result<_, _>>()?))
     }
@@ -186,7 +220,7 @@ impl FromStr for Tunable {
 pub type Point = Vec<f64>;
 
 /// A value for each tunable, in their order.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setting(Vec<(String, Value)>);
 
 impl Setting {
@@ -256,6 +290,14 @@ impl Space {
     pub fn setting(&self, point: &[f64]) -> Setting {
         Setting(self.0.iter().zip(point).map(|(tunable, &at)| (tunable.name.clone(), tunable.at(at))).collect())
     }
+
+    /// Returns the point of a setting, unless it is none of this space.
+    #[must_use]
+    pub fn point(&self, setting: &Setting) -> Option<Point> {
+        let coordinate = |tunable: &Tunable| tunable.coordinate(setting.get(&tunable.name)?);
+        let point = self.0.iter().map(coordinate).collect::<Option<Point>>()?;
+        (self.setting(&point) == *setting).then_some(point)
+    }
 }
 
 #[cfg(test)]
@@ -270,6 +312,9 @@ mod tests {
         assert_eq!(tunable("x = -1..2").unwrap().values(), &Values::Linear(-1.0, 2.0));
         let values = vec![Value::Number(0.0), Value::Number(3.0), Value::Name("any".to_owned())];
         assert_eq!(tunable("slack=0,3,any").unwrap().values(), &Values::Discrete(values));
+        for text in ["step=log:0.00001..1", "x=-1..2.5", "slack=0,3,any"] {
+            assert_eq!(tunable(text).unwrap().to_string(), text);
+        }
     }
 
     #[test]
@@ -314,6 +359,15 @@ mod tests {
             let number = value.number().unwrap();
             prop_assert!((low..=high).contains(&number));
             prop_assert_eq!(value.to_string().parse::<f64>().unwrap(), number);
+        }
+
+        #[test]
+        fn a_setting_has_a_point(at in 0.0..1.0_f64, log in 0.0..1.0_f64, choice in 0..3_usize) {
+            let tunables = ["x=-2..3", "step=log:1e-5..1", "slack=0,3,any"].map(|text| text.parse().unwrap());
+            let space = Space::new(tunables.to_vec()).unwrap();
+            let setting = space.setting(&[at, log, choice as f64]);
+            prop_assert_eq!(space.setting(&space.point(&setting).unwrap()), setting);
+            prop_assert_eq!(space.point(&Setting::new(vec![("step".to_owned(), Value::Number(0.1))])), None);
         }
     }
 }

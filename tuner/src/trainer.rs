@@ -2,9 +2,10 @@
 
 use crate::progress::Noise;
 use crate::space::Setting;
+use crate::tuner::Progress;
 
 /// A branch of training, by its number. The first is 0, the state that training begins with; numbers are not used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct Branch(pub u64);
 
 /// The state that training begins with.
@@ -52,4 +53,14 @@ pub trait Trainer {
     /// # Errors
     /// Other processes were lost.
     fn free(&mut self, branch: Branch) -> Result<(), Self::Error>;
+
+    /// Tells that the run has come to a branch and no search is under way: a time to save the branch, and `progress` with it,
+    /// from which [`resume`](crate::resume) goes on. It is told after each clock of the run, and of the last one that it is.
+    ///
+    /// # Errors
+    /// It could not be saved; the run is to stop here.
+    fn keep(&mut self, branch: Branch, progress: &Progress, is_last: bool) -> Result<(), Self::Error> {
+        let _ = (branch, progress, is_last);
+        Ok(())
+    }
 }

@@ -3,10 +3,11 @@
 //! It searches for the setting that converges fastest, goes on with the best branch, and searches again, within bounds, when
 //! progress stops. Where no setting makes further progress, the run has converged.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::branches::{Branches, Live, Watch};
-use crate::error::Failure;
+use crate::branches::{Branches, Event, Live, Watch};
+use crate::error::{Error, Failure};
+use crate::progress::Report;
 use crate::search::{Bounds, Search, Trial};
 use crate::searcher::Kind;
 use crate::space::{Setting, Space};
@@ -81,7 +82,7 @@ impl Default for Options {
 }
 
 /// A clock of the run: not of trials that were given up.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// The branch.
     pub branch: Branch,
@@ -105,6 +106,45 @@ pub enum Ended {
     Converged,
     /// The chosen setting diverged afterwards.
     Diverged,
+}
+
+/// What a run has come to, but for the state of its branch. Saved with that, the run can be gone on with.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// All trials.
+    pub trials: Vec<Trial>,
+    /// The clocks of the run.
+    pub line: Vec<Step>,
+    /// The settings of the run, each with the number of clocks of the run that were done before.
+    pub settings: Vec<(u64, Setting)>,
+    /// Searches so far.
+    searches: usize,
+    /// Clocks of all searches but the first.
+    spent: u64,
+    /// Clocks of the run before the setting began, from where a plateau counts.
+    begun: usize,
+    /// Time of all branches.
+    pub elapsed: f64,
+}
+
+impl Progress {
+    /// Returns the setting that the run goes on with.
+    #[must_use]
+    pub fn setting(&self) -> Option<&Setting> {
+        self.settings.last().map(|(_, setting)| setting)
+    }
+
+    /// Goes back to when so many clocks of the run were done; trials since stay spent. `None`: there were none yet.
+    #[must_use]
+    pub fn back_to(mut self, clocks: u64) -> Option<Self> {
+        if clocks == 0 || self.line.len() < clocks as usize {
+            return None;
+        }
+        self.line.truncate(clocks as usize);
+        self.settings.retain(|(before, _)| *before < clocks);
+        self.begun = self.begun.min(self.settings.last()?.0 as usize);
+        Some(self)
+    }
 }
 
 /// What a run came to.
@@ -153,19 +193,37 @@ pub fn tune<T: Trainer>(
     watch: Watch<'_>,
 ) -> Result<Tuned, Failure<T::Error>> {
     let loss = trainer.report(ROOT).map_err(Failure::Trainer)?;
-    let branches = Branches::new(trainer, space, watch);
-    let mut run = Run { branches, options, trials: Vec::new(), line: Vec::new(), settings: Vec::new(), searches: 0 };
+    let mut run = Run { branches: Branches::new(trainer, space, watch), options, progress: Progress::default() };
     let live = run.first_search(loss)?;
     run.go_on(live)
+}
+
+/// Goes on with a run that was kept ([`Trainer::keep`]), whose branch is now the trainer's root: with its last setting, and
+/// without another search until progress stops.
+///
+/// # Errors
+/// [`Error::OtherSpace`]: the progress is of another space, or of no clock; as [`tune`] otherwise.
+pub fn resume<T: Trainer>(
+    trainer: &mut T,
+    space: &Space,
+    options: &Options,
+    progress: Progress,
+    watch: Watch<'_>,
+) -> Result<Tuned, Failure<T::Error>> {
+    let setting = progress.setting().cloned().ok_or(Error::OtherSpace)?;
+    let point = space.point(&setting).ok_or(Error::OtherSpace)?;
+    let loss = progress.line.last().ok_or(Error::OtherSpace)?.loss;
+    let mut branches = Branches::new(trainer, space, watch);
+    branches.resume(progress.trials.iter().map(|trial| trial.branch).max().unwrap_or(ROOT), progress.elapsed);
+    branches.tell(&Event::Chosen { branch: ROOT });
+    let live = Live { branch: ROOT, setting, point, trace: vec![Report { time: 0.0, loss }], finished: false };
+    Run { branches, options, progress }.go_on(live)
 }
 
 struct Run<'t, 'o, T: Trainer> {
     branches: Branches<'t, T>,
     options: &'o Options,
-    trials: Vec<Trial>,
-    line: Vec<Step>,
-    settings: Vec<(u64, Setting)>,
-    searches: usize,
+    progress: Progress,
 }
 
 impl<T: Trainer> Run<'_, '_, T> {
@@ -188,67 +246,83 @@ impl<T: Trainer> Run<'_, '_, T> {
         bounds: Bounds,
         first: Option<Vec<f64>>,
     ) -> Result<Live, Failure<T::Error>> {
-        let seed = self.options.seed ^ (self.searches as u64) << 32;
+        let number = self.progress.searches;
+        let seed = self.options.seed ^ (number as u64) << 32;
         let mut searcher = self.options.searcher.searcher(self.branches.space, seed);
-        let number = self.searches;
-        self.searches += 1;
-        let (branches, trials) = (&mut self.branches, &mut self.trials);
+        self.progress.searches += 1;
+        let (branches, trials) = (&mut self.branches, &mut self.progress.trials);
         Search { branches, searcher: &mut *searcher, bounds, number, parent, first, trials }.run()
     }
 
     /// Takes a trial into the run: its clocks are the run's.
     fn take(&mut self, live: &Live) {
-        self.settings.push((self.line.len() as u64, live.setting.clone()));
+        let Progress { line, settings, .. } = &mut self.progress;
+        settings.push((line.len() as u64, live.setting.clone()));
         // Other trials may have run since it did; the run is where it is only now.
         let elapsed = self.branches.elapsed;
-        self.line.extend(live.trace[1..].iter().map(|report| Step { branch: live.branch, elapsed, loss: report.loss }));
+        line.extend(live.trace[1..].iter().map(|report| Step { branch: live.branch, elapsed, loss: report.loss }));
     }
 
     fn go_on(mut self, mut live: Live) -> Result<Tuned, Failure<T::Error>> {
-        let mut spent = 0;
-        // The plateau counts from where the setting began.
-        let mut begun = 0;
-        let ended = loop {
-            if live.diverged() {
-                break Ended::Diverged;
+        let mut ended = self.end_of(&live);
+        loop {
+            if !live.diverged() {
+                self.progress.elapsed = self.branches.elapsed;
+                let (branch, is_last) = (live.branch, ended.is_some());
+                self.branches.trainer.keep(branch, &self.progress, is_last).map_err(Failure::Trainer)?;
             }
-            if self.options.target.is_some_and(|target| live.loss() <= target) {
-                break Ended::Target;
+            if let Some(ended) = ended {
+                return Ok(self.end(&live, ended));
             }
-            if live.finished {
-                break Ended::Finished;
-            }
-            if self.line.len() as u64 >= self.options.clocks {
-                break Ended::Clocks;
-            }
-            let losses: Vec<f64> = self.line[begun..].iter().map(|step| step.loss).collect();
-            if let Some(plateau) = self.options.retune.filter(|plateau| plateau.is_reached(&losses)) {
-                let left = self.options.budget - spent;
-                let before = self.branches.clocks;
-                let Some(next) = self.search_again(&live, &plateau, left)? else { break Ended::Converged };
-                spent += self.branches.clocks - before;
-                let is_over = plateau.is_on(&next);
-                let freed = if next.loss() <= live.loss() { std::mem::replace(&mut live, next) } else { next };
-                self.branches.free(freed.branch).map_err(Failure::Trainer)?;
-                if freed.branch < live.branch {
-                    self.take(&live);
+            let losses: Vec<f64> = self.progress.line[self.progress.begun..].iter().map(|step| step.loss).collect();
+            let plateau = self.options.retune.filter(|plateau| plateau.is_reached(&losses));
+            let is_over = match plateau {
+                Some(plateau) => !self.tune_again(&mut live, &plateau)?,
+                None => {
+                    self.branches.run(&mut live).map_err(Failure::Trainer)?;
+                    let step = Step { branch: live.branch, elapsed: self.branches.elapsed, loss: live.loss() };
+                    self.progress.line.push(step);
+                    false
                 }
-                if is_over {
-                    break Ended::Converged;
-                }
-                begun = self.line.len() - live.clocks() as usize;
-                continue;
-            }
-            self.branches.run(&mut live).map_err(Failure::Trainer)?;
-            self.line.push(Step { branch: live.branch, elapsed: self.branches.elapsed, loss: live.loss() });
-        };
-        Ok(self.end(&live, ended))
+            };
+            ended = self.end_of(&live).or(is_over.then_some(Ended::Converged));
+        }
+    }
+
+    /// Tells why the run ends where it is, if it does.
+    fn end_of(&self, live: &Live) -> Option<Ended> {
+        if live.diverged() {
+            Some(Ended::Diverged)
+        } else if self.options.target.is_some_and(|target| live.loss() <= target) {
+            Some(Ended::Target)
+        } else if live.finished {
+            Some(Ended::Finished)
+        } else {
+            (self.progress.line.len() as u64 >= self.options.clocks).then_some(Ended::Clocks)
+        }
+    }
+
+    /// Searches again on a plateau, and goes on with what it found if that is no worse. Returns whether the run makes progress.
+    fn tune_again(&mut self, live: &mut Live, plateau: &Plateau) -> Result<bool, Failure<T::Error>> {
+        let before = self.branches.clocks;
+        let left = self.options.budget.saturating_sub(self.progress.spent);
+        let Some(next) = self.search_again(live, plateau, left)? else { return Ok(false) };
+        self.progress.spent += self.branches.clocks - before;
+        let progresses = !plateau.is_on(&next);
+        let is_better = next.loss() <= live.loss();
+        let worse = if is_better { std::mem::replace(live, next) } else { next };
+        self.branches.free(worse.branch).map_err(Failure::Trainer)?;
+        if is_better {
+            self.progress.begun = self.progress.line.len();
+            self.take(live);
+        }
+        Ok(progresses)
     }
 
     /// Searches again from where the run is: no more trials than in the search before, none longer than the plateau, the present
     /// setting first. `None` if there is no budget left or nothing that can be used.
     fn search_again(&mut self, live: &Live, plateau: &Plateau, left: u64) -> Result<Option<Live>, Failure<T::Error>> {
-        let before = self.trials.iter().filter(|trial| trial.search + 1 == self.searches).count();
+        let before = self.progress.trials.iter().filter(|trial| trial.search + 1 == self.progress.searches).count();
         let bounds = self.bounds(before, left, plateau.clocks as u64);
         match self.search((live.branch, live.loss()), bounds, Some(live.point.clone())) {
             Ok(next) => Ok(Some(next)),
@@ -258,15 +332,15 @@ impl<T: Trainer> Run<'_, '_, T> {
     }
 
     fn end(self, live: &Live, ended: Ended) -> Tuned {
-        let given_up = self.trials.iter().filter(|trial| !trial.chosen);
+        let Progress { trials, line, settings, .. } = self.progress;
         Tuned {
             branch: live.branch,
             elapsed: self.branches.elapsed,
-            tuning: given_up.map(|trial| trial.time).sum(),
+            tuning: trials.iter().filter(|trial| !trial.chosen).map(|trial| trial.time).sum(),
             most_alive: self.branches.most_alive,
-            trials: self.trials,
-            line: self.line,
-            settings: self.settings,
+            trials,
+            line,
+            settings,
             ended,
         }
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use megagrid_tuner::baselines::{Limits, hyperband, spearmint};
 use megagrid_tuner::searcher::Kind;
 use megagrid_tuner::{
-    Branch, Clock, Ended, Error, Event, Failure, Label, Noise, Options, Plateau, ROOT, Setting, Space, Trainer, Tuned,
-    tune,
+    Branch, Clock, Ended, Error, Event, Failure, Label, Noise, Options, Plateau, Progress, ROOT, Setting, Space,
+    Trainer, Tuned, resume, tune,
 };
 
 /// Gradient descent on x²/2 from x = 1 with a step that is to be found: x shrinks by 1 − step in each clock, so that 1 is best
@@ -21,6 +21,9 @@ struct Descent {
     most: usize,
     enough: f64,
     forks: Vec<(Branch, Branch)>,
+    /// What was kept last, and the clocks of the run after which it fails.
+    kept: Option<(f64, u64, Progress)>,
+    fails_after: usize,
 }
 
 impl Descent {
@@ -36,6 +39,8 @@ impl Descent {
             most: 1,
             enough: f64::NEG_INFINITY,
             forks: Vec::new(),
+            kept: None,
+            fails_after: usize::MAX,
         }
     }
 
@@ -80,6 +85,13 @@ impl Trainer for Descent {
 
     fn free(&mut self, branch: Branch) -> Result<(), String> {
         self.branches.remove(&branch).map(drop).ok_or("freed twice".to_owned())
+    }
+
+    fn keep(&mut self, branch: Branch, progress: &Progress, is_last: bool) -> Result<(), String> {
+        let (x, _, clocks) = *self.branches.get(&branch).ok_or("not there to be kept")?;
+        assert_eq!(clocks, progress.line.len() as u64);
+        self.kept = Some((x, clocks, progress.clone()));
+        if is_last || clocks < self.fails_after as u64 { Ok(()) } else { Err("pulled out".to_owned()) }
     }
 }
 
@@ -154,6 +166,39 @@ fn a_plateau_tunes_again_and_a_converged_run_ends() {
     assert!(tuned.trials.iter().filter(|trial| trial.search > 0).all(|trial| trial.clocks <= 3));
     assert_eq!(trainer.branches.len(), 1);
     assert!((tuned.line.len() as u64) < 200);
+}
+
+#[test]
+fn a_run_that_was_kept_goes_on_as_if_it_had_not_stopped() {
+    let plateau = Plateau { clocks: 3, change: 0.5 };
+    let (options, space) =
+        (Options { retune: Some(plateau), clocks: 200, ..options(5) }, space("step=log:0.01..0.198"));
+    let descent = || Descent { dulls: 10, enough: 1e-12, ..Descent::new() };
+    let whole = run(&mut descent(), &space, &options).unwrap();
+    assert!(whole.settings.len() > 1 && whole.ended == Ended::Finished, "{:?}", whole.settings);
+    let of = |tuned: &Tuned| {
+        let losses: Vec<f64> = tuned.line.iter().map(|step| step.loss).collect();
+        let trials = tuned.trials.iter().map(|trial| (trial.search, trial.setting.clone(), trial.clocks));
+        (losses, tuned.settings.clone(), trials.collect::<Vec<_>>(), tuned.ended, tuned.elapsed)
+    };
+    for clock in whole.settings[0].0 as usize + 1..whole.line.len() {
+        let mut trainer = Descent { fails_after: clock, ..descent() };
+        assert_eq!(run(&mut trainer, &space, &options).unwrap_err().to_string(), "pulled out");
+        let (x, clocks, progress) = trainer.kept.unwrap();
+        let step = progress.setting().unwrap().number("step").unwrap();
+        let branches = BTreeMap::from([(ROOT, (x, step, clocks))]);
+        // What was written after the branch was saved is forgotten.
+        let mut later = progress.clone();
+        later.line.push(*later.line.last().unwrap());
+        for progress in [progress, later.back_to(clocks).unwrap()] {
+            let mut trainer = Descent { branches: branches.clone(), ..descent() };
+            let tuned = resume(&mut trainer, &space, &options, progress, &mut |_| {}).unwrap();
+            assert_eq!(of(&tuned), of(&whole), "from clock {clocks}");
+        }
+    }
+    let none = resume(&mut descent(), &space, &options, Progress::default(), &mut |_| {}).unwrap_err();
+    assert!(matches!(none, Failure::Tuning(Error::OtherSpace)), "{none}");
+    assert!(Progress::default().back_to(1).is_none());
 }
 
 #[test]

@@ -121,7 +121,7 @@ pub fn plan(job: &Job) -> anyhow::Result<()> {
 /// Trains.
 pub fn train(job: Job, common: &Common, resolved: serde_json::Value, mut phases: Phases) -> anyhow::Result<Trained> {
     let begin = Instant::now();
-    let checksum = digest(&job.data.signed, |&value| f64::from(value))?.checksum;
+    let checksum = job.checksum()?;
     common.agree("blockpg", &resolved, checksum)?;
     let mut engine = job.build(job.block_values, &job.settings)?;
     let done = common.checkpoint.begin(&mut engine, &resolved)?;
@@ -197,12 +197,22 @@ impl Job {
         Ok(engine.reconfigure(&input(&self.data.signed), &sequence(block_values)?, settings)?)
     }
 
-    /// Measures what an engine has learned at the first l1, and whether that is known to be near enough to the optimum.
-    pub fn measure(&self, engine: &Engine<BlockPg>) -> Measured {
+    /// Returns a checksum of the samples.
+    pub fn checksum(&self) -> anyhow::Result<u64> {
+        Ok(digest(&self.data.signed, |&value| f64::from(value))?.checksum)
+    }
+
+    /// Measures what an engine has learned at the first l1, and whether that is known to be near enough to the optimum, in the
+    /// first process. All call it.
+    pub fn measure(&self, engine: &Engine<BlockPg>) -> anyhow::Result<Option<Measured>> {
+        engine.collect()?;
+        if engine.plan().processes.this > 0 {
+            return Ok(None);
+        }
         let config = &self.path[0];
         let (measured, certificate) = measure(self, config, engine);
         let converged = certificate.is_some_and(|certificate| is_converged(&certificate, config, self.tolerance));
-        Measured { converged, ..measured }
+        Ok(Some(Measured { converged, ..measured }))
     }
 
     /// Returns the numbers of values and of features, and how the run was to go.
@@ -229,12 +239,13 @@ impl Job {
         Start { input, machine, done: 0, phases }
     }
 
-    /// Takes the model of the first l1 out of an engine, with its certificate.
+    /// Takes the model of the first l1 out of an engine, with its certificate. All processes call it.
     pub fn conclude(&self, engine: &Engine<BlockPg>, record: Record) -> anyhow::Result<Trained> {
+        engine.collect()?;
         let (config, weights) = (&self.path[0], weights(engine));
         let certificate = Certificate::new(&self.fit(&weights), config)?;
         let converged = self.tolerance == 0.0 || is_converged(&certificate, config, self.tolerance);
-        let checksum = digest(&self.data.signed, |&value| f64::from(value))?.checksum;
+        let checksum = self.checksum()?;
         let (features, path) = (self.data.features.clone(), vec![(config.l1, certificate)]);
         Ok(Trained { record: with_certificate(record, &path), weights, features, path, checksum, converged })
     }

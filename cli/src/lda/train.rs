@@ -162,10 +162,12 @@ impl Job {
         self.prepared.edges.num_vertices(Side::Right)
     }
 
-    /// Measures what an engine has learned.
-    pub fn measure<F: Form>(&self, engine: &Engine<ProgramOf<F>>) -> Measured {
+    /// Measures what an engine has learned, in the first process. All call it.
+    pub fn measure<F: Form>(&self, engine: &Engine<ProgramOf<F>>) -> anyhow::Result<Option<Measured>> {
         F::count(engine);
-        measure::<F>(engine, self.tokens.total, self.test.as_ref(), 0.0, f64::INFINITY)
+        engine.collect()?;
+        let measure = || measure::<F>(engine, self.tokens.total, self.test.as_ref(), 0.0, f64::INFINITY);
+        Ok((engine.plan().processes.this == 0).then(measure))
     }
 
     /// Counts tokens in the place of edges.
@@ -192,11 +194,12 @@ impl Job {
         Start { input, machine, done: 0, phases }
     }
 
-    /// Takes the model out of an engine; coherence is not measured.
-    pub fn conclude<F: Form>(&self, engine: &Engine<ProgramOf<F>>, record: Record) -> Trained {
+    /// Takes the model out of an engine; coherence is not measured. All processes call it.
+    pub fn conclude<F: Form>(&self, engine: &Engine<ProgramOf<F>>, record: Record) -> anyhow::Result<Trained> {
         F::count(engine);
+        engine.collect()?;
         let (names, checksum, top_words) = (self.prepared.names.clone(), self.checksum, self.top_words);
-        Trained { record, model: model::<F>(engine), names, edges: None, checksum, top_words }
+        Ok(Trained { record, model: model::<F>(engine), names, edges: None, checksum, top_words })
     }
 }
 

@@ -149,9 +149,15 @@ impl Job {
         Start { input, machine, done: 0, phases }
     }
 
-    /// Takes the model out of an engine.
-    pub fn conclude<F: Form>(&self, engine: &Engine<F::Program>, names: Names, record: Record) -> Trained {
-        Trained { record, model: model::<F>(engine, &self.config, self.mean), names, checksum: self.checksum }
+    /// Takes the model out of an engine. All processes call it.
+    pub fn conclude<F: Form>(
+        &self,
+        engine: &Engine<F::Program>,
+        names: Names,
+        record: Record,
+    ) -> anyhow::Result<Trained> {
+        engine.collect()?;
+        Ok(Trained { record, model: model::<F>(engine, &self.config, self.mean), names, checksum: self.checksum })
     }
 }
 

@@ -6,7 +6,7 @@ use megagrid_tuner::{Setting, Value};
 
 use super::strand::{Engines, Strand, Telling, Tunable};
 use super::training::Algorithm;
-use super::{Known, Plan, TuningOptions, check, train};
+use super::{Adjust, Known, Plan, TuningOptions, apply, check, train};
 use crate::blockpg::{self, Args, Job, Options, Trained};
 use crate::common;
 use crate::failure::usage;
@@ -52,18 +52,13 @@ pub fn run(mut args: Args, tuning: &TuningOptions) -> anyhow::Result<()> {
     session::write_record(&trained.record, &args.common)
 }
 
-/// Returns options and settings with those of a setting.
-fn apply(options: &Options, settings: &Settings, setting: &Setting) -> anyhow::Result<(Options, Settings)> {
-    let (mut options, mut settings) = (options.clone(), settings.clone());
-    for (name, value) in setting.iter() {
-        match name {
-            "blocks" => (options.blocks, options.batch) = (Some(super::count(value, 1)?), None),
-            "delay" => settings.slack = Some(super::count(value, 0)?),
-            "workers" => settings.workers = super::count(value, 1)? as usize,
-            _ => {}
+impl Adjust for Options {
+    fn adjust(&mut self, name: &str, value: &Value) -> anyhow::Result<()> {
+        if name == "blocks" {
+            (self.blocks, self.batch) = (Some(super::count(value, 1)?), None);
         }
+        Ok(())
     }
-    Ok((options, settings))
 }
 
 /// Samples to fit.
@@ -91,6 +86,10 @@ impl Algorithm for Samples {
         super::values(setting, &["blocks", "workers"])
     }
 
+    fn checksum(&self) -> anyhow::Result<u64> {
+        self.job.checksum()
+    }
+
     fn loss(&self, measured: &Measured) -> f64 {
         measured.objective
     }
@@ -113,8 +112,8 @@ impl Tunable for Fit<'_> {
         self.0.job.adapt(engine, block_values, &settings)
     }
 
-    fn measure(&self, engine: &Engine<BlockPg>) -> anyhow::Result<Measured> {
-        Ok(self.0.job.measure(engine))
+    fn measure(&self, engine: &Engine<BlockPg>) -> anyhow::Result<Option<Measured>> {
+        self.0.job.measure(engine)
     }
 
     fn start(&self, engine: &Engine<BlockPg>, phases: Phases) -> Start {

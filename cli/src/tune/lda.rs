@@ -8,7 +8,7 @@ use megagrid_tuner::{Setting, Value};
 
 use super::strand::{Engines, Strand, Telling, Tunable};
 use super::training::Algorithm;
-use super::{Known, Plan, TuningOptions, check, train};
+use super::{Adjust, Known, Plan, TuningOptions, apply, check, train};
 use crate::common;
 use crate::failure::usage;
 use crate::lda::{self, Args, Dense, Form, Job, Mh, Options, ProgramOf, Sparse, Trained};
@@ -54,22 +54,22 @@ pub fn run(mut args: Args, tuning: &TuningOptions) -> anyhow::Result<()> {
     session::write_record(&trained.record, &args.common)
 }
 
-/// Returns options and settings with those of a setting, checked.
-fn apply(options: &Options, settings: &Settings, setting: &Setting) -> anyhow::Result<(Options, Settings)> {
-    let (mut options, mut settings) = (options.clone(), settings.clone());
-    for (name, value) in setting.iter() {
+impl Adjust for Options {
+    fn adjust(&mut self, name: &str, value: &Value) -> anyhow::Result<()> {
         match name {
             "sampler" => {
                 let sampler = clap::ValueEnum::from_str(&value.to_string(), true);
-                options.sampler = sampler.map_err(|_| usage(format!("{value}; expected dense, sparse or mh")))?;
+                self.sampler = sampler.map_err(|_| usage(format!("{value}; expected dense, sparse or mh")))?;
             }
-            "work-per-clock" => options.work_per_clock = super::number(value)?,
-            "workers" => settings.workers = super::count(value, 1)? as usize,
+            "work-per-clock" => self.work_per_clock = super::number(value)?,
             _ => {}
         }
+        Ok(())
     }
-    options.config()?;
-    Ok((options, settings))
+
+    fn check(&self) -> anyhow::Result<()> {
+        self.config().map(drop)
+    }
 }
 
 /// Documents and words.
@@ -98,6 +98,10 @@ impl Algorithm for Corpus {
 
     fn layout(&self, setting: &Setting) -> Vec<Value> {
         super::values(setting, known().layout)
+    }
+
+    fn checksum(&self) -> anyhow::Result<u64> {
+        Ok(self.job.checksum)
     }
 
     fn loss(&self, measured: &Measured) -> f64 {
@@ -142,8 +146,8 @@ impl<F: Form> Tunable for Topics<'_, F> {
         Ok(())
     }
 
-    fn measure(&self, engine: &Engine<ProgramOf<F>>) -> anyhow::Result<Measured> {
-        Ok(self.corpus.job.measure::<F>(engine))
+    fn measure(&self, engine: &Engine<ProgramOf<F>>) -> anyhow::Result<Option<Measured>> {
+        self.corpus.job.measure::<F>(engine)
     }
 
     fn corrected(&self, report: IterationReport) -> IterationReport {
@@ -155,6 +159,6 @@ impl<F: Form> Tunable for Topics<'_, F> {
     }
 
     fn conclude(self: Box<Self>, engine: &Engine<ProgramOf<F>>, record: Record) -> anyhow::Result<Trained> {
-        Ok(self.corpus.job.conclude::<F>(engine, record))
+        self.corpus.job.conclude::<F>(engine, record)
     }
 }

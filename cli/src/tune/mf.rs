@@ -8,8 +8,9 @@ use megagrid_tuner::{Setting, Value};
 
 use super::strand::{Engines, Strand, Telling, Tunable};
 use super::training::Algorithm;
-use super::{Known, Plan, TuningOptions, check, train};
+use super::{Adjust, Known, Plan, TuningOptions, apply, check, train};
 use crate::common;
+use crate::failure::usage;
 use crate::mf::{self, Args, Batch, Form, Gradient, InPlace, Job, Options, Trained};
 use crate::record::{Phases, Record};
 use crate::session::{self, Measured, Start};
@@ -48,26 +49,21 @@ pub fn run(mut args: Args, tuning: &TuningOptions) -> anyhow::Result<()> {
     session::write_record(&trained.record, &args.common)
 }
 
-/// Returns options and settings with those of a setting, checked.
-fn apply(options: &Options, settings: &Settings, setting: &Setting) -> anyhow::Result<(Options, Settings)> {
-    let (mut options, mut settings) = (options.clone(), settings.clone());
-    for (name, value) in setting.iter() {
+impl Adjust for Options {
+    fn adjust(&mut self, name: &str, value: &Value) -> anyhow::Result<()> {
         match name {
-            "step" => options.step = super::number(value)? as f32,
-            "decay" => {
-                if !options.plain_sgd {
-                    return Err(crate::failure::usage("decay is of plain steps; give --plain-sgd"));
-                }
-                options.decay = Some(super::number(value)? as f32);
-            }
-            "batch" => options.batch = Some(super::count(value, 1)?),
-            "slack" => settings.slack = Some(super::count(value, 0)?),
-            "workers" => settings.workers = super::count(value, 1)? as usize,
+            "step" => self.step = super::number(value)? as f32,
+            "decay" if !self.plain_sgd => return Err(usage("decay is of plain steps; give --plain-sgd")),
+            "decay" => self.decay = Some(super::number(value)? as f32),
+            "batch" => self.batch = Some(super::count(value, 1)?),
             _ => {}
         }
+        Ok(())
     }
-    options.config()?;
-    Ok((options, settings))
+
+    fn check(&self) -> anyhow::Result<()> {
+        self.config().map(drop)
+    }
 }
 
 /// Ratings to factorize.
@@ -88,6 +84,10 @@ impl Algorithm for Ratings {
 
     fn layout(&self, setting: &Setting) -> Vec<Value> {
         super::values(setting, known().layout)
+    }
+
+    fn checksum(&self) -> anyhow::Result<u64> {
+        Ok(self.job.checksum)
     }
 
     fn loss(&self, measured: &Measured) -> f64 {
@@ -127,8 +127,8 @@ impl<F: Form> Tunable for Factorization<'_, F> {
         self.ratings.job.adapt::<F>(engine, &config, batch, &settings)
     }
 
-    fn measure(&self, engine: &Engine<F::Program>) -> anyhow::Result<Measured> {
-        self.ratings.job.measure::<F>(engine)
+    fn measure(&self, engine: &Engine<F::Program>) -> anyhow::Result<Option<Measured>> {
+        self.ratings.job.measure::<F>(engine).map(Some)
     }
 
     fn start(&self, engine: &Engine<F::Program>, phases: Phases) -> Start {
@@ -137,6 +137,6 @@ impl<F: Form> Tunable for Factorization<'_, F> {
 
     fn conclude(self: Box<Self>, engine: &Engine<F::Program>, record: Record) -> anyhow::Result<Trained> {
         let names = self.ratings.job.prepared.names.clone();
-        Ok(self.ratings.job.conclude::<F>(engine, names, record))
+        self.ratings.job.conclude::<F>(engine, names, record)
     }
 }

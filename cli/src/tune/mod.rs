@@ -1,20 +1,25 @@
 //! `megagrid tune`: training that finds its settings on the way.
 
 mod blockpg;
+mod command;
 mod lda;
 mod mf;
+mod saved;
 mod strand;
+mod together;
 mod training;
 mod view;
 
+use megagrid_engine::Settings;
 use megagrid_tuner::searcher::Kind;
-use megagrid_tuner::{Ended, Failure, Label, Options, Plateau, Setting, Space, Trial, Tuned, Value, Values};
+use megagrid_tuner::{Ended, Event, Failure, Label, Options, Plateau, Setting, Space, Trial, Tuned, Value, Values};
 
 use crate::common::{self, Common};
 use crate::failure::usage;
 use crate::record::{Record, Tuning};
 use crate::{blockpg as blockpg_command, lda as lda_command, mf as mf_command};
 use strand::Telling;
+use together::Led;
 use training::{Algorithm, Time, Training};
 use view::View;
 
@@ -22,11 +27,15 @@ use view::View;
 ///
 /// Everything that the algorithm's own command takes, and what to tune. Tuning changes how training goes, not what it minimizes:
 /// the weights of regularizers, the length of factors and the number of topics stay as they are given.
+///
+/// Checkpoints are of the run between two searches, and one that is resumed goes on with the setting that it had. A search that
+/// was under way is not saved: it begins again. With several processes (megagrid launch) the first one decides for all.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:
   megagrid tune mf ratings.csv --holdout 0.1 --model movies
   megagrid tune mf ratings.csv --tune step=log:1e-3..1 --tune slack=0,1,3 --searcher gp --report tuned.html
-  megagrid tune blockpg clicks.libsvm --tune blocks=20,50,100")]
+  megagrid tune blockpg clicks.libsvm --tune blocks=20,50,100
+  megagrid launch -n 2 --restarts 3 -- tune mf ratings.csv --checkpoint saved --checkpoint-every 5")]
 pub struct Args {
     #[command(subcommand)]
     algorithm: Command,
@@ -116,17 +125,37 @@ pub struct Known {
 
 /// Checks that nothing is asked for that tuning does not do.
 pub fn check(common: &Common) -> anyhow::Result<()> {
-    let refused = [
-        (common.checkpoint.checkpoint.is_some() || common.checkpoint.resume.is_some(), "--checkpoint and --resume are"),
-        (common.experiment.virtual_workers.is_some(), "--virtual-workers is"),
-        (common.cluster.is_some(), "several processes are"),
-    ];
-    match refused.iter().find(|(asked, _)| *asked) {
-        Some((_, what)) => Err(usage(format!(
-            "{what} not for tune; find the settings first, and train with the command that it prints"
-        ))),
-        None => Ok(()),
+    if common.experiment.virtual_workers.is_some() {
+        return Err(usage(
+            "--virtual-workers is not for tune; find the settings first, and train with the command that it prints",
+        ));
     }
+    Ok(())
+}
+
+/// Options of an algorithm that a setting changes.
+pub trait Adjust: Clone {
+    /// Sets a tunable that is the algorithm's own.
+    fn adjust(&mut self, name: &str, value: &Value) -> anyhow::Result<()>;
+
+    /// Refuses what the algorithm does.
+    fn check(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns options and settings with those of a setting, checked.
+fn apply<O: Adjust>(options: &O, settings: &Settings, setting: &Setting) -> anyhow::Result<(O, Settings)> {
+    let (mut options, mut settings) = (options.clone(), settings.clone());
+    for (name, value) in setting.iter() {
+        match name {
+            "workers" => settings.workers = count(value, 1)? as usize,
+            "slack" | "delay" => settings.slack = Some(count(value, 0)?),
+            _ => options.adjust(name, value)?,
+        }
+    }
+    options.check()?;
+    Ok((options, settings))
 }
 
 impl TuningOptions {
@@ -151,6 +180,15 @@ impl TuningOptions {
             tunables.push(tunable);
         }
         Space::new(tunables).map_err(|error| usage(error.to_string()))
+    }
+
+    /// Returns what is tuned, and how, as it stands in a run record.
+    fn resolved(&self, space: &Space, options: &Options, time: Time) -> serde_json::Value {
+        let Options { searcher, budget, trials, retune, .. } = options;
+        serde_json::json!({
+            "tune": space.tunables().iter().map(ToString::to_string).collect::<Vec<_>>(), "searcher": searcher,
+            "budget": budget, "trials": trials, "retune": retune.is_some(), "time": time,
+        })
     }
 
     fn time(&self, space: &Space, known: &Known) -> Time {
@@ -196,35 +234,48 @@ pub struct Plan<'p> {
     pub iterations: u64,
 }
 
-/// Trains and tunes, and returns what training came to.
-pub fn train<A: Algorithm>(algorithm: &A, plan: &Plan<'_>, telling: Telling<'_>) -> anyhow::Result<A::Trained> {
+/// Trains and tunes, and returns what training came to. With several processes the first decides.
+pub fn train<A: Algorithm>(algorithm: &A, plan: &Plan<'_>, mut telling: Telling<'_>) -> anyhow::Result<A::Trained> {
     let Plan { tuning, known, space, iterations } = *plan;
     let common = telling.common;
     let options = tuning.options(space, known, common.seed, iterations);
     let time = tuning.time(space, known);
+    telling.resolved = common::join([telling.resolved, tuning.resolved(space, &options, time)]);
+    common.agree(&format!("tune {}", known.algorithm), &telling.resolved, algorithm.checksum()?)?;
     crate::interrupt::iterations_begin();
     let begin = std::time::Instant::now();
-    let mut training = Training::new(algorithm, time)?;
-    let mut view = View::begin(common.quiet);
-    let tuned = megagrid_tuner::tune(&mut training, space, &options, &mut |event| view.show(event));
-    view.end();
-    let tuned = tuned.map_err(|failure| match failure {
-        Failure::Tuning(error @ megagrid_tuner::Error::Budget { .. }) => usage(error.to_string()),
-        Failure::Tuning(error) => error.into(),
-        Failure::Trainer(error) => error,
-    })?;
+    let progress = saved::read(common)?;
+    let (training, progress) = Training::new(algorithm, time, common, &telling.resolved, progress)?;
+    let done = training.done();
+    let mut led = Led::new(training, common.cluster.clone());
+    let (branch, tuned) = if common.is_first() {
+        let mut view = View::begin(common.quiet);
+        let mut watch = |event: &Event<'_>| view.show(event);
+        let tuned = match progress {
+            Some(progress) => megagrid_tuner::resume(&mut led, space, &options, progress, &mut watch),
+            None => megagrid_tuner::tune(&mut led, space, &options, &mut watch),
+        };
+        view.end();
+        let tuned = tuned.map_err(|failure| match failure {
+            Failure::Tuning(error @ megagrid_tuner::Error::Budget { .. }) => usage(error.to_string()),
+            Failure::Tuning(error) => error.into(),
+            Failure::Trainer(error) => error,
+        })?;
+        led.end(tuned.branch)?;
+        (tuned.branch, Some(tuned))
+    } else {
+        (led.follow()?, None)
+    };
     let wall_seconds = begin.elapsed().as_secs_f64();
-    let (strand, history) = training.take(tuned.branch)?;
+    let (strand, history) = led.take(branch)?;
     let own: f64 = history.iter().map(|done| done.report.seconds + done.seconds).sum();
-    let report = report(known, &options, time, &tuned, (wall_seconds - own).max(0.0));
-    let (ended_by, wants_summary) = (report.ended_by.clone(), common.wants_summary());
-    let text = summary(&report);
-    let mut report = Some(report);
-    let trained = strand.conclude(tuned.branch.0, &history, telling, &mut |record: &mut Record| {
-        record.result.ended_by = ended_by.clone().into();
+    let mut report = tuned.map(|tuned| report(known, &options, time, &tuned, (wall_seconds - own).max(0.0)));
+    let (ended_by, text) = report.as_ref().map(|report| (report.ended_by.clone(), summary(report))).unzip();
+    let trained = strand.conclude((branch.0, done), &history, telling, &mut |record: &mut Record| {
+        record.result.ended_by = ended_by.clone().unwrap_or_default().into();
         record.tuning = report.take();
     })?;
-    if wants_summary {
+    if let Some(text) = text.filter(|_| common.wants_summary()) {
         common::print(&text)?;
     }
     Ok(trained)
@@ -247,7 +298,7 @@ fn report(known: &Known, options: &Options, time: Time, tuned: &Tuned, seconds: 
         most_branches: tuned.most_alive,
         ended_by: ended_by.to_owned(),
         settings: tuned.settings.iter().map(|(after, setting)| (*after, setting.to_string())).collect(),
-        command: command(known, &first),
+        command: command::without_trials(known, &first),
         trials: tuned.trials.iter().map(shown).collect(),
     }
 }
@@ -284,61 +335,6 @@ fn summary(tuning: &Tuning) -> String {
     }
     text.push_str(&format!("  the same without trials: {}\n", tuning.command));
     text
-}
-
-/// Options of the tuner, which a training command does not take; whether a value follows.
-const OWN: [(&str, bool); 6] = [
-    ("--tune", true),
-    ("--searcher", true),
-    ("--budget", true),
-    ("--trials", true),
-    ("--time", true),
-    ("--no-retune", false),
-];
-
-/// Returns the command line that trains with a setting: this one's without what tunes.
-fn command(known: &Known, setting: &Setting) -> String {
-    let chosen = options_of(setting);
-    let is_set = |name: &str| chosen.iter().any(|(option, _)| option == name);
-    let mut words = vec!["megagrid".to_owned(), known.algorithm.to_owned()];
-    let mut rest = std::env::args().skip(1).skip_while(|word| word != known.algorithm).skip(1);
-    while let Some(word) = rest.next() {
-        let (name, inline) = word.split_once('=').map_or((word.as_str(), false), |(name, _)| (name, true));
-        let own = OWN.iter().find(|(option, _)| *option == name).map(|(_, value)| *value);
-        match own.or(is_set(name).then_some(true)) {
-            Some(has_value) if has_value && !inline => drop(rest.next()),
-            Some(_) => {}
-            None => words.push(quoted(&word)),
-        }
-    }
-    for (option, value) in chosen {
-        words.push(option);
-        words.push(quoted(&value));
-    }
-    words.join(" ")
-}
-
-/// Returns a setting as options of the training command.
-fn options_of(setting: &Setting) -> Vec<(String, String)> {
-    let mut options = Vec::new();
-    for (name, value) in setting.iter() {
-        match name {
-            "slack" if value.number() == Some(0.0) => {}
-            "slack" => options
-                .extend([("--consistency".to_owned(), "ssp".to_owned()), ("--slack".to_owned(), value.to_string())]),
-            _ => options.push((format!("--{name}"), value.to_string())),
-        }
-    }
-    options
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./,:=+@%".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 /// Returns a value that has to be a number.

@@ -6,6 +6,7 @@ use megagrid_engine::{Branches, Engine, IterationReport};
 use megagrid_stages::Program;
 use megagrid_tuner::Setting;
 
+use crate::checkpoint;
 use crate::common::Common;
 use crate::record::{Phases, Record};
 use crate::session::{Measured, Session, Start};
@@ -23,8 +24,8 @@ pub trait Tunable {
     /// Lets an engine go on with a setting.
     fn adapt(&self, engine: &mut Engine<Self::Program>, setting: &Setting) -> anyhow::Result<()>;
 
-    /// Measures the objective and other values.
-    fn measure(&self, engine: &Engine<Self::Program>) -> anyhow::Result<Measured>;
+    /// Measures the objective and other values. All processes call it; what the first finds counts, others may return `None`.
+    fn measure(&self, engine: &Engine<Self::Program>) -> anyhow::Result<Option<Measured>>;
 
     /// Corrects what the engine reported.
     fn corrected(&self, report: IterationReport) -> IterationReport {
@@ -34,7 +35,7 @@ pub trait Tunable {
     /// Describes the run's input and machine.
     fn start(&self, engine: &Engine<Self::Program>, phases: Phases) -> Start;
 
-    /// Takes the model out of an engine.
+    /// Takes the model out of an engine. All processes call it.
     fn conclude(self: Box<Self>, engine: &Engine<Self::Program>, record: Record) -> anyhow::Result<Self::Trained>;
 }
 
@@ -43,8 +44,8 @@ pub trait Tunable {
 pub struct Done {
     /// The iteration.
     pub report: IterationReport,
-    /// What was measured.
-    pub measured: Measured,
+    /// What was measured, in the first process.
+    pub measured: Option<Measured>,
     /// Seconds of measuring.
     pub seconds: f64,
 }
@@ -63,18 +64,23 @@ pub struct Telling<'o> {
 
 /// An engine with branches.
 pub trait Strand<Trained> {
+    /// Goes on with the run that options name, if there is one, and tells whether checkpoints can be written. Returns the
+    /// iterations done.
+    fn begin(&mut self, options: &checkpoint::Options, resolved: &serde_json::Value) -> anyhow::Result<u64>;
     /// Copies a branch to another.
     fn fork(&mut self, parent: u64, child: u64) -> anyhow::Result<()>;
     /// Runs an iteration of a branch with a setting.
     fn iterate(&mut self, branch: u64, setting: &Setting) -> anyhow::Result<IterationReport>;
-    /// Measures a branch.
-    fn measure(&mut self, branch: u64) -> anyhow::Result<Measured>;
+    /// Measures a branch, in the first process.
+    fn measure(&mut self, branch: u64) -> anyhow::Result<Option<Measured>>;
+    /// Writes a checkpoint of a branch.
+    fn save(&mut self, branch: u64, options: &checkpoint::Options) -> anyhow::Result<()>;
     /// Ends a branch.
     fn free(&mut self, branch: u64) -> anyhow::Result<()>;
-    /// Makes the record of a branch, and takes the model out of it.
+    /// Makes the record of a branch, which began with so many iterations done, and takes the model out of it.
     fn conclude(
         self: Box<Self>,
-        branch: u64,
+        branch: (u64, u64),
         history: &[Done],
         telling: Telling<'_>,
         with: &mut dyn FnMut(&mut Record),
@@ -98,6 +104,10 @@ impl<T: Tunable> Engines<T> {
 }
 
 impl<T: Tunable> Strand<T::Trained> for Engines<T> {
+    fn begin(&mut self, options: &checkpoint::Options, resolved: &serde_json::Value) -> anyhow::Result<u64> {
+        options.begin(self.branches.engine(), resolved)
+    }
+
     fn fork(&mut self, parent: u64, child: u64) -> anyhow::Result<()> {
         self.branches.fork(parent, child)?;
         Ok(())
@@ -118,8 +128,13 @@ impl<T: Tunable> Strand<T::Trained> for Engines<T> {
         Ok(self.of.corrected(report))
     }
 
-    fn measure(&mut self, branch: u64) -> anyhow::Result<Measured> {
+    fn measure(&mut self, branch: u64) -> anyhow::Result<Option<Measured>> {
         self.of.measure(self.branches.select(branch)?)
+    }
+
+    fn save(&mut self, branch: u64, options: &checkpoint::Options) -> anyhow::Result<()> {
+        let engine = self.branches.select(branch)?;
+        options.after(engine, engine.iterations(), true)
     }
 
     fn free(&mut self, branch: u64) -> anyhow::Result<()> {
@@ -128,18 +143,18 @@ impl<T: Tunable> Strand<T::Trained> for Engines<T> {
 
     fn conclude(
         mut self: Box<Self>,
-        branch: u64,
+        (branch, done): (u64, u64),
         history: &[Done],
         telling: Telling<'_>,
         with: &mut dyn FnMut(&mut Record),
     ) -> anyhow::Result<T::Trained> {
         let Telling { common, command, resolved, phases } = telling;
         let engine = self.branches.select(branch)?;
-        let start = self.of.start(engine, phases);
+        let start = Start { done, ..self.of.start(engine, phases) };
         let mut session = Session::begin(common, command, resolved, start, engine.iterations());
         for done in history {
             // The tuner has decided where the run ends.
-            let _ = session.add(&done.report, Some(done.measured.clone()), done.seconds);
+            let _ = session.add(&done.report, done.measured.clone(), done.seconds);
         }
         let mut record = session.end()?;
         with(&mut record);

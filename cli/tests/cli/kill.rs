@@ -99,6 +99,35 @@ fn a_killed_job_ends_where_it_would_have_ended() {
     }
 }
 
+/// A search is not saved and the run between two is: the one that is started again does not search again.
+#[test]
+fn a_killed_job_that_tunes_itself_goes_on_with_its_setting() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    let launch = |name: &str, options: &[&str]| {
+        let (saved, record) = (place.name(name), place.name(&format!("{name}.json")));
+        let command = [&ratings, "--iterations", "40", "--no-retune", "--dims", "4", "--json", &record];
+        let saves = ["--checkpoint", &saved, "--checkpoint-every", "1"];
+        launched::tune_mf(&[&["-n", "2"], options].concat(), &[&command[..], &saves].concat())
+    };
+    let result = |name: &str| {
+        let record = json(place.path(&format!("{name}.json")));
+        (record["result"]["objective"].as_f64().unwrap(), record["tuning"]["settings"].to_string())
+    };
+    assert_eq!(end(launch("undisturbed", &[])), (Some(0), String::new()));
+    for victim in [0, 1] {
+        let name = format!("killed-{victim}");
+        let launched = launch(&name, &["--restarts", "1"]);
+        launched::wait(|| launched::newest(place.path(&name)) >= Some(8));
+        send("-KILL", process(&launched, victim, None));
+        let (code, messages) = end(launched);
+        assert_eq!(code, Some(0), "{messages}");
+        assert!(messages.contains("restart 1 of 1 from the last checkpoint in "), "{messages}");
+        assert!(!messages.contains("passed over") && !messages.contains("panicked"), "{messages}");
+        assert_eq!(result(&name), result("undisturbed"));
+    }
+}
+
 #[test]
 fn a_stalled_job_ends_where_it_would_have_ended() {
     let job = Job::new();

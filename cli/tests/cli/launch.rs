@@ -84,6 +84,26 @@ mod signals {
     }
 
     #[test]
+    fn a_process_that_is_lost_while_tuning_ends_the_others() {
+        for (signal, how) in [("-KILL", "was killed by signal 9"), ("-STOP", "did not end with the others")] {
+            let place = Place::new();
+            // With steps that change nothing the first search has no end.
+            let endless = ["--iterations", "1000000000", "--budget", "1000000000", "--tune", "step=1e-30..2e-30"];
+            let launched = launched::tune_mf(&["-n", "2"], &[&[&*place.ratings()], &endless[..]].concat());
+            launched::is_training(&launched);
+            let other = process(&launched, 0, None);
+            send(signal, process(&launched, 1, None));
+            let (code, messages) = end(launched);
+            assert_eq!(code, Some(1), "{messages}");
+            let lines: Vec<_> = messages.lines().collect();
+            assert_eq!(lines.len(), 2, "{messages}");
+            assert!(lines[0].starts_with("megagrid: process 1 (127.0.0.1:"), "{messages}");
+            assert_eq!(lines[1], format!("megagrid: process 1 {how}; all processes have ended"));
+            assert!(!fs::exists(format!("/proc/{other}")).unwrap());
+        }
+    }
+
+    #[test]
     fn an_interrupt_goes_to_all() {
         for signal in ["-INT", "-TERM"] {
             let place = Place::new();

@@ -11,8 +11,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts `megagrid launch` of a quiet factorization with one worker in each process.
 pub fn mf(options: &[&str], command: &[&str]) -> Child {
+    start(options, &[&["mf", "-w", "1", "-q"], command].concat())
+}
+
+/// The same of one that tunes itself.
+pub fn tune_mf(options: &[&str], command: &[&str]) -> Child {
+    start(options, &[&["tune", "mf", "-w", "1", "-q"], command].concat())
+}
+
+fn start(options: &[&str], command: &[&str]) -> Child {
     Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
-        .args([&["launch"], options, &["--", "mf", "-w", "1", "-q"], command].concat())
+        .args([&["launch"], options, &["--"], command].concat())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -53,7 +62,8 @@ pub fn is_training(launch: &Child) {
         names.any(|name| name.starts_with("timely:recv"))
     };
     let processes = [0, 1].map(|number| process(launch, number, None));
-    wait(|| processes.iter().all(|&id| has_connections(id)));
+    // Tuning connects anew for each iteration.
+    processes.iter().for_each(|&id| wait(|| has_connections(id)));
     std::thread::sleep(Duration::from_millis(50));
 }
 

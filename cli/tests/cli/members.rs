@@ -51,6 +51,10 @@ fn what_differs_is_named_in_all_processes() {
         &["mf", &ratings, "--checkpoint", &saved],
         &["process 1 has checkpoint set, process 0 has checkpoint unset"],
     );
+    let tune = |more: &[&'static str]| [&["tune", "mf", ratings.as_str()], more].concat();
+    let parts = ["process 1 has tune [\"step=0.1,0.2\"], process 0 has tune [\"step=0.1,0.3\"]"];
+    let [one, other] = ["step=0.1,0.3", "step=0.1,0.2"].map(|values| tune(&["--tune", values]));
+    all_fail(&addresses(2), &[0, 1], &[&one, &other], &parts);
     let graph = place.graph();
     differs(&["pagerank", &graph], &["process 1 has command pagerank, process 0 has command mf"]);
     let other = place.file("other.csv", "u1,i1,3.0\nu2,i2,4.5\n");

@@ -135,6 +135,68 @@ fn topics_and_samples_tune_themselves() {
 }
 
 #[test]
+fn processes_tune_as_one_does() {
+    let place = Place::new();
+    let (clicks, ratings) = (place.name("clicks.libsvm"), place.ratings());
+    done(&["generate", "clicks", &clicks, "--samples", "300", "--features", "100"]);
+    let of = |name: &str, launch: &[&str], command: &[&str]| {
+        let record = place.name(name);
+        let options = ["--time", "samples", "-q", "--json", &record];
+        done(&[launch, &["tune"], command, &options].concat());
+        let record = json(&record);
+        let trials = record["tuning"]["trials"].as_array().unwrap().clone();
+        assert!(trials.len() >= 2, "{}", record["tuning"]);
+        (trials, record["result"]["objective"].clone(), record["iterations"].as_array().unwrap().len())
+    };
+    let two = ["launch", "-n", "2", "--"];
+    // Shapes in which training itself is the same.
+    let clicks = ["blockpg", &clicks];
+    let one = of("1x2", &[], &[&clicks[..], &["-w", "2"]].concat());
+    assert_eq!(of("2x1", &two, &[&clicks[..], &["-w", "1"]].concat()), one);
+    let ratings = ["mf", &ratings, "-w", "1", "--iterations", "15", "--dims", "4"];
+    assert_eq!(of("a", &two, &ratings), of("b", &two, &ratings));
+    // Slack changes what crosses between processes, workers the layout.
+    let mixed = ["--tune", "step=0.1,0.05", "--tune", "slack=0,2", "--tune", "workers=1,2"];
+    assert_eq!(of("mixed", &two, &[&ratings[..], &mixed].concat()).2, 15);
+}
+
+#[test]
+fn a_tuned_run_can_be_continued() {
+    let place = Place::new();
+    let (ratings, saved) = (place.ratings(), place.name("saved"));
+    let of = |name: &str, iterations: &str, options: &[&str]| {
+        let record = place.name(name);
+        let command = ["tune", "mf", &ratings, "-w", "1", "--dims", "4", "-q", "--iterations", iterations];
+        done(&[&command[..], &["--json", &record], options].concat());
+        json(&record)
+    };
+    let objectives = |record: &serde_json::Value| -> Vec<f64> {
+        record["iterations"].as_array().unwrap().iter().map(|one| one["objective"].as_f64().unwrap()).collect()
+    };
+    let whole = of("whole.json", "60", &[]);
+    assert!(whole["tuning"]["settings"].as_array().unwrap().len() > 1, "{}", whole["tuning"]);
+    let (all, searched) = (objectives(&whole), whole["tuning"]["settings"][1][0].as_u64().unwrap());
+    // What goes on searches again where the whole run did.
+    for at in [searched / 2, searched - 1] {
+        let saved = format!("{saved}-{at}");
+        of("first.json", &at.to_string(), &["--checkpoint", &saved]);
+        let rest = of("rest.json", "60", &["--resume", &saved]);
+        assert_eq!(objectives(&rest), all[at as usize..], "from {at}");
+        for part in ["settings", "trials"] {
+            assert_eq!(rest["tuning"][part], whole["tuning"][part], "from {at}");
+        }
+    }
+    let saved = format!("{saved}-{}", searched - 1);
+    let refused = |command: &[&str], parts: &[&str]| {
+        fails(&[command, &[&ratings, "-w", "1", "--dims", "4", "--resume", &saved]].concat(), 1, parts);
+    };
+    refused(&["mf"], &["of a run with tune", "use the same options"]);
+    refused(&["tune", "mf", "--tune", "step=0.1,0.2"], &["of a run with tune", "use the same options"]);
+    std::fs::remove_file(std::path::Path::new(&saved).join("tuning.json")).unwrap();
+    refused(&["tune", "mf"], &["tuning.json, where tuning says what it came to"]);
+}
+
+#[test]
 fn what_cannot_be_tuned_is_refused() {
     let place = Place::new();
     let ratings = place.ratings();
@@ -153,7 +215,7 @@ fn what_cannot_be_tuned_is_refused() {
     tune(&["--tune", "step=0.1"], 2, &["nothing to tune"]);
     tune(&["--tune", "step"], 2, &["no = in it"]);
     tune(&["--budget", "0"], 2, &["a budget of 0 is too small for one trial"]);
-    tune(&["--checkpoint", &place.name("c")], 2, &["--checkpoint and --resume are not for tune"]);
+    tune(&["--virtual-workers", "4"], 2, &["--virtual-workers is not for tune"]);
     tune(&["--tune", "step=log:1e4..1e6", "--dims", "4"], 1, &["diverged", "the least bad was step="]);
     fails(&["tune", "lda", &ratings, "--tune", "topics=5,10"], 2, &["lda has no such tunable; it has sampler"]);
     let ran = run(&["tune", "--help"]);

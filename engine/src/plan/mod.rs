@@ -180,7 +180,12 @@ impl Plan {
     pub(crate) fn has_grid_of(&self, other: &Self) -> bool {
         let sides = |plan: &Self| (plan.left.clone(), plan.right.clone(), plan.copies, plan.homes.clone());
         let blocks = |plan: &Self| (plan.layers, plan.grouped, plan.wide, plan.square);
-        let runs = |plan: &Self| (plan.workers, plan.processes, plan.stages.clone());
+        let cuts = |plan: &Self| [Side::Left, Side::Right].map(|side| (plan.is_cut(side), plan.keeps_edges(side)));
+        let runs = |plan: &Self| {
+            // With slack other stages cross between processes.
+            let own = plan.stages.iter().filter(|stage| !stage.kind.crosses()).cloned().collect::<Vec<_>>();
+            (plan.workers, plan.processes, cuts(plan), own)
+        };
         sides(self) == sides(other) && blocks(self) == blocks(other) && runs(self) == runs(other)
     }
 

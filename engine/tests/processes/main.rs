@@ -2,6 +2,7 @@
 
 mod blockpg;
 mod bounded;
+mod branches;
 mod checkpoint;
 mod guarantee;
 mod lda;
