@@ -41,6 +41,9 @@ struct FixedTable {
 #[derive(Debug)]
 pub(super) struct FixedCache {
     tables: Vec<FixedTable>,
+    /// By clock of the iteration: rows that were read there though nobody has reported it, and had to be requested one by one. From then
+    /// on they are requested with the others.
+    unlisted: Vec<Mutex<Vec<Key>>>,
     /// Clocks of an iteration, and the clock in which the first began.
     phases: u32,
     origin: u32,
@@ -50,7 +53,9 @@ impl FixedCache {
     /// Lays out the rows of a pattern and tells the servers the order in which they will travel.
     pub(super) fn new(pattern: &Pattern, origin: u32, tables: &Tables, links: &Links) -> Result<Self, Error> {
         let tables = (0..tables.len() as u32).map(|table| FixedTable::new(table, tables.kind(table)?, pattern, links));
-        let cache = Self { tables: tables.collect::<Result<_, _>>()?, phases: pattern.phases.len() as u32, origin };
+        let unlisted = pattern.phases.iter().map(|_| Mutex::default()).collect();
+        let cache =
+            Self { tables: tables.collect::<Result<_, _>>()?, unlisted, phases: pattern.phases.len() as u32, origin };
         for table in &cache.tables {
             table.announce(links);
         }
@@ -81,7 +86,11 @@ impl FixedCache {
             }
             found => {
                 let comes = links.pushes() && found.is_some();
-                Found::Absent { request: !comes && rows.request(offset, wanted) }
+                let request = !comes && rows.request(offset, wanted);
+                if request {
+                    lock(&self.unlisted[self.phase(wanted.clock)]).push(key);
+                }
+                Found::Absent { request }
             }
         })
     }
@@ -153,6 +162,9 @@ impl FixedCache {
                 }
             }
         }
+        let mut unlisted = lock(&self.unlisted[self.phase(wanted.clock)]).clone();
+        unlisted.retain(|&key| self.wants(key, wanted, freshest, links) == Some(true));
+        links.request(&unlisted, wanted.needed);
     }
 
     /// Sends the updates of clocks up to `clock`: those of its list without row numbers, and others through `send`.
