@@ -1,7 +1,7 @@
 //! What the parameter server costs, and what each of its specializations saves, on access patterns of three kinds:
 //!
-//!     cargo run --release -p megagrid-baselines --example server_costs -- units|switches|caches|missing [pr|cf|tm] [--threads 2] [--rounds 5]
-//!     [--seed 1]
+//!     cargo run --release -p megagrid-baselines --example server_costs -- units|switches-on|switches-off|caches|missing [pr|cf|tm] [--threads 2] [--rounds 5]
+//!     [--clocks 5] [--seed 1]
 //!
 //! | pattern | rows                                      | each thread, in a clock                        |
 //! |---------|-------------------------------------------|------------------------------------------------|
@@ -11,8 +11,8 @@
 //!
 //! Rows are chosen with Zipf's exponent 0.8, as items, words and pages are; with two threads a page is accessed 9.4 times a clock, as in
 //! IterStore's graph on eight machines. There is no computation: times are the library's. One process, one server, loopback, slack 0;
-//! medians over clocks, after the first, of runs that take turns. `switches` turns each specialization on alone and off alone
-//! (IterStore, figures 4 and 6), `caches` compares policies and capacities of thread caches (figure 7), `missing` leaves out part of the
+//! medians over clocks, after the first, of runs that take turns. `switches-on` turns each specialization on alone, `switches-off` each
+//! off alone (IterStore, figures 4 and 6), `caches` compares policies and capacities of thread caches (figure 7), `missing` leaves out part of the
 //! accesses when they are gathered, or puts in others (figure 9), and `units` prints what a single access, clock and byte cost one thread.
 
 mod pattern;
@@ -27,15 +27,14 @@ use megagrid_baselines::server::{
 };
 
 use pattern::{Pattern, accesses};
-use settings::{Setting, caches, missing, switches};
-
-const CLOCKS: usize = 5;
+use settings::{Setting, caches, missing, switches_off, switches_on};
 
 /// What threads do.
 struct Job {
     pattern: Pattern,
     seed: u64,
     rounds: usize,
+    clocks: usize,
     /// Of each thread, in a clock.
     accesses: Vec<Vec<u32>>,
 }
@@ -67,24 +66,28 @@ fn main() -> Result<(), Box<dyn Error>> {
         return units::print();
     }
     let (threads, seed) = (number("--threads", 2)? as usize, number("--seed", 1)?);
-    let rounds = number("--rounds", 5)? as usize;
+    let (rounds, clocks) = (number("--rounds", 5)? as usize, number("--clocks", 5)? as usize);
+    if threads == 0 || rounds == 0 || clocks < 2 {
+        return Err("at least one thread, one round and two clocks".into());
+    }
     let only = arguments.get(1).filter(|argument| !argument.starts_with("--"));
     for (pattern, name) in Pattern::ALL.into_iter().filter(|(_, name)| only.is_none_or(|only| only == name)) {
         let settings = match arguments.first().map(String::as_str) {
-            Some("switches") => switches(),
+            Some("switches-on") => switches_on(),
+            Some("switches-off") => switches_off(),
             Some("caches") => caches(pattern),
             Some("missing") => missing(),
-            _ => return Err("say units, switches, caches or missing".into()),
+            _ => return Err("say units, switches-on, switches-off, caches or missing".into()),
         };
         println!(
-            "{name}, {threads} threads, seed {seed}: ms per clock (least, most) and of gathering and {CLOCKS} clocks; per clock of all threads"
+            "{name}, {threads} threads, seed {seed}: ms per clock (least, most) and of gathering and {clocks} clocks; per clock of all threads"
         );
         println!(
             "{:<34}{:>8}{:>17}{:>9}{:>9}{:>9}{:>10}{:>8}{:>9}{:>9}{:>8}",
             "", "ms", "", "whole ms", "wait ms", "locks", "contended", "hits %", "unknown", "messages", "kB"
         );
         let accesses = (0..threads as u64).map(|thread| accesses(pattern, seed + thread)).collect();
-        compare(&Job { pattern, seed, rounds, accesses }, &settings)?;
+        compare(&Job { pattern, seed, rounds, clocks, accesses }, &settings)?;
         println!();
     }
     println!("NUMA placement: {}", Client::numa_nodes());
@@ -102,7 +105,7 @@ fn compare(job: &Job, settings: &[Setting]) -> Result<(), Box<dyn Error>> {
     for (setting, outcome) in settings.iter().zip(&mut outcomes) {
         let middle = median(&mut outcome.seconds) * 1e3;
         let (statistics, seconds) = (&outcome.statistics, &outcome.seconds);
-        let per_clock = |count: u64| count as f64 / (job.rounds * (CLOCKS - 1)) as f64;
+        let per_clock = |count: u64| count as f64 / (job.rounds * (job.clocks - 1)) as f64;
         println!(
             "{:<34}{middle:>8.2} ({:>6.2}, {:>6.2}){:>9.0}{:>9.2}{:>9.0}{:>10.0}{:>8.1}{:>9.0}{:>9.0}{:>8.0}",
             setting.name,
@@ -164,7 +167,7 @@ fn run_table<T: Element>(
                     worker.finish_gather()?;
                 }
                 let mut seconds = Vec::new();
-                for clock in 0..CLOCKS {
+                for clock in 0..job.clocks {
                     barrier.wait();
                     if clock == 1 && worker.thread() == 0 {
                         *before.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = client.statistics();

@@ -70,8 +70,8 @@ fn none(name: &str, change: impl FnOnce(&mut Setting)) -> Setting {
     })
 }
 
-/// One on, one off.
-pub fn switches() -> Vec<Setting> {
+/// One on.
+pub fn switches_on() -> Vec<Setting> {
     let all = Specializations::all(usize::MAX);
     vec![
         none("none", |_| {}),
@@ -82,6 +82,12 @@ pub fn switches() -> Vec<Setting> {
         }),
         none("thread cache alone", |s| s.specializations.thread_cache = all.thread_cache),
         none("placement alone", |s| s.specializations.placement = true),
+    ]
+}
+
+/// One off.
+pub fn switches_off() -> Vec<Setting> {
+    vec![
         setting("all but prefetch", |s| s.prefetch = Prefetch::Off),
         setting("all but static structures", |s| s.specializations.static_structures = false),
         setting("all but thread cache", |s| s.specializations.thread_cache = ThreadCache::Off),
