@@ -1,31 +1,26 @@
 //! Threads that work side by side on one step, and where their time goes.
 
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
 
 use crate::Error;
-use crate::job::Cost;
 
 /// Where a worker's time went.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spent {
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// It computed, accesses to its own caches included.
     pub compute: Duration,
+    /// It waited for data or for others.
     pub wait: Duration,
+    /// It brought data to others or took it from them.
     pub sync: Duration,
 }
 
-impl Spent {
-    /// Joins the workers' times of an iteration.
-    pub fn mean(parts: &[Self]) -> Cost {
-        let mean = |of: fn(&Self) -> Duration| {
-            parts.iter().map(|part| of(part).as_secs_f64()).sum::<f64>() / parts.len().max(1) as f64
-        };
-        Cost {
-            compute_seconds: mean(|part| part.compute),
-            wait_seconds: mean(|part| part.wait),
-            sync_seconds: mean(|part| part.sync),
-            ..Cost::default()
-        }
+impl AddAssign for Spent {
+    fn add_assign(&mut self, more: Self) {
+        self.compute += more.compute;
+        self.wait += more.wait;
+        self.sync += more.sync;
     }
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::str::FromStr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use megagrid_partition::{EdgeList, EdgeSource, Side};
 
 use crate::Error;
+use crate::crew::Spent;
 
 /// A system that Megagrid is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -106,6 +107,8 @@ pub struct Epoch {
     pub wait_seconds: f64,
     /// Seconds that workers brought data to others or took it from them, mean over workers.
     pub sync_seconds: f64,
+    /// Where each worker's time went.
+    pub workers: Vec<Spent>,
     /// Bytes sent between servers and clients, frames included; of GAS, the bytes of messages along edges.
     pub sent_bytes: u64,
     /// Messages between servers and clients, or along edges.
@@ -117,37 +120,54 @@ pub struct Epoch {
 }
 
 /// The end of a job.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Finish {
     /// How often data of each age, minus the reader's clock, was read; −1 is fresh. Empty for GAS.
     pub staleness: BTreeMap<i64, u64>,
     /// Bytes of model, edges, caches and logs.
     pub memory_bytes: u64,
+    /// Replicas of a vertex, mean over vertices: where it is stored, and the caches of client processes.
+    pub replication_factor: f64,
+}
+
+impl Default for Finish {
+    fn default() -> Self {
+        Self { staleness: BTreeMap::new(), memory_bytes: 0, replication_factor: 1.0 }
+    }
 }
 
 /// What is told of each iteration; breaking ends the job.
 pub type Report<'r> = &'r mut dyn FnMut(&Epoch) -> ControlFlow<()>;
 
 /// What an iteration cost, as the system knows it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Cost {
-    pub compute_seconds: f64,
-    pub wait_seconds: f64,
-    pub sync_seconds: f64,
+    pub workers: Vec<Spent>,
     pub sent_bytes: u64,
     pub messages: u64,
 }
 
 impl Cost {
+    /// A step that sends nothing.
+    pub fn of(workers: Vec<Spent>) -> Self {
+        Self { workers, ..Self::default() }
+    }
+
     /// Adds what steps of an iteration cost.
     pub fn sum(steps: &[Self]) -> Self {
-        steps.iter().fold(Self::default(), |sum, step| Self {
-            compute_seconds: sum.compute_seconds + step.compute_seconds,
-            wait_seconds: sum.wait_seconds + step.wait_seconds,
-            sync_seconds: sum.sync_seconds + step.sync_seconds,
-            sent_bytes: sum.sent_bytes + step.sent_bytes,
-            messages: sum.messages + step.messages,
-        })
+        let mut sum = Self::default();
+        for step in steps {
+            sum.workers.resize(sum.workers.len().max(step.workers.len()), Spent::default());
+            sum.workers.iter_mut().zip(&step.workers).for_each(|(sum, &spent)| *sum += spent);
+            sum.sent_bytes += step.sent_bytes;
+            sum.messages += step.messages;
+        }
+        sum
+    }
+
+    /// Returns the mean seconds of a part over workers.
+    fn mean(&self, part: fn(&Spent) -> Duration) -> f64 {
+        self.workers.iter().map(|spent| part(spent).as_secs_f64()).sum::<f64>() / self.workers.len().max(1) as f64
     }
 }
 
@@ -165,7 +185,7 @@ pub(crate) trait Trainer {
 pub(crate) fn train(mut trainer: impl Trainer, run: &Run, report: Report<'_>) -> Result<Finish, Error> {
     for iteration in 1..=run.iterations {
         let begin = Instant::now();
-        let Cost { compute_seconds, wait_seconds, sync_seconds, sent_bytes, messages } = trainer.iterate(iteration)?;
+        let cost = trainer.iterate(iteration)?;
         let seconds = begin.elapsed().as_secs_f64();
         let (objective, metrics) = trainer.measure()?;
         if !objective.is_finite() {
@@ -174,11 +194,12 @@ pub(crate) fn train(mut trainer: impl Trainer, run: &Run, report: Report<'_>) ->
         let epoch = Epoch {
             iteration,
             seconds,
-            compute_seconds,
-            wait_seconds,
-            sync_seconds,
-            sent_bytes,
-            messages,
+            compute_seconds: cost.mean(|spent| spent.compute),
+            wait_seconds: cost.mean(|spent| spent.wait),
+            sync_seconds: cost.mean(|spent| spent.sync),
+            workers: cost.workers,
+            sent_bytes: cost.sent_bytes,
+            messages: cost.messages,
             objective,
             metrics,
         };

@@ -13,5 +13,6 @@ pub mod rows;
 pub mod server;
 pub mod store;
 
+pub use crew::Spent;
 pub use error::Error;
 pub use job::{Epoch, Finish, Report, Run, System, list_by};

@@ -325,6 +325,29 @@ fn servers_resume_from_a_checkpoint() {
     assert!(error.contains("its checksum does not fit; use the checkpoint that this job wrote"), "{error}");
 }
 
+/// Rows that are read though their updates alone were reported are requested one by one once, and together from then on.
+#[test]
+fn rows_whose_reads_were_not_reported_are_prefetched_later() {
+    let mut tables = Tables::new();
+    let table = tables.add::<i32>(1);
+    let (_servers, clients) = start(&tables, 1, &options(Preset::IterStore, 1, 1, 1, 0));
+    let mut worker = clients[0].worker(0).unwrap();
+    let update_all = |worker: &mut Worker| (0..200).for_each(|row| worker.update(table, row, &[1]).unwrap());
+    worker.start_gather(Gather::Virtual);
+    update_all(&mut worker);
+    worker.clock().unwrap();
+    worker.finish_gather().unwrap();
+    let mut sent = Vec::new();
+    for clock in 0..4 {
+        let before = clients[0].statistics().sent_messages;
+        (0..200).for_each(|row| assert_eq!(worker.read(table, row, 0).unwrap(), &[clock]));
+        update_all(&mut worker);
+        worker.clock().unwrap();
+        sent.push(clients[0].statistics().sent_messages - before);
+    }
+    assert!(sent[0] >= 200 && sent[1..].iter().all(|&sent| sent < 20), "messages by clock: {sent:?}");
+}
+
 #[test]
 fn initial_values_are_what_is_read() {
     let mut tables = Tables::new();

@@ -1,11 +1,12 @@
 //! Published figures re-enacted: in real time (1, 4, 5), by exact counters (6, 11), and on the virtual cluster, which has real numbers
 //! and modelled time (the others).
 //!
-//!     cargo reenact ROW        # 1, 3 to 6, 8 to 13; "all"; "calibrate" measures what tasks cost
+//!     cargo reenact ROW        # 1, 3 to 6, 8 to 13, 17; "all"; "calibrate" measures what tasks cost
 //!
 //! Each row prints its figures, link and costs, writes a plot to `docs/reenact/`, and says what of the published shape holds.
 //! A row of which something does not hold ends with exit code 1. Without `--bench` (as `cargo test` runs it) nothing is done.
 
+mod fabric;
 mod job;
 mod rows {
     pub mod bytes;
@@ -14,6 +15,7 @@ mod rows {
     pub mod essp;
     pub mod imbalance;
     pub mod layout;
+    pub mod prefetch;
     pub mod slack;
     pub mod staleness;
     pub mod systems;
@@ -51,7 +53,7 @@ impl Findings {
 
 type Row = (&'static str, &'static str, fn(&mut Findings));
 
-const ROWS: [Row; 11] = [
+const ROWS: [Row; 12] = [
     ("1", "TuX2 Figure 8: rows in arrays and in hash maps", rows::layout::run),
     ("3", "TuX2 Figures 10 to 12: slack and mini-batches", rows::slack::run),
     ("4", "TuX2 Figure 13: matrix factorization on GAS engines", rows::systems::gas),
@@ -63,6 +65,7 @@ const ROWS: [Row; 11] = [
     ("11", "LazyTable Table 2: bytes at an equal bound", rows::bytes::run),
     ("12", "ESSP Figure 2: staleness", rows::staleness::run),
     ("13", "ESSP Figure 3: ESSP against SSP", rows::essp::run),
+    ("17", "IterStore Figure 8: rows that are read first requested first", rows::prefetch::run),
 ];
 
 /// The repository's root.
@@ -82,7 +85,7 @@ fn main() -> ExitCode {
     }
     let rows: Vec<&Row> = ROWS.iter().filter(|row| wanted == "all" || row.0 == wanted).collect();
     if rows.is_empty() {
-        eprintln!("no row {wanted}; expected 1, 3 to 6, 8 to 13, all or calibrate");
+        eprintln!("no row {wanted}; expected 1, 3 to 6, 8 to 13, 17, all or calibrate");
         return ExitCode::from(2);
     }
     let mut failed = false;

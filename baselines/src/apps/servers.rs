@@ -1,7 +1,9 @@
 //! What the applications of parameter servers share: workers that take turns at iterations.
 
+use std::time::Duration;
+
 use crate::Error;
-use crate::crew::{self, Spent};
+use crate::crew;
 use crate::job::Cost;
 use crate::store::{Client, Store, Usage};
 
@@ -38,23 +40,26 @@ impl<S: Store> Team<S> {
     ) -> Result<Cost, Error> {
         let pairs = workers.iter_mut().zip(&mut self.clients).collect();
         let gathers = self.repeats && self.clocks == 0;
-        let (ended, spent) = crew::step(pairs, |_, (worker, client): (&mut W, &mut S::Client)| {
+        let (ended, mut spent) = crew::step(pairs, |_, (worker, client): (&mut W, &mut S::Client)| {
             if gathers {
                 client.start_gather();
             }
+            let before = client.waited();
             run(worker, client)?;
-            if gathers { client.finish_gather() } else { Ok(()) }
+            if gathers {
+                client.finish_gather()?;
+            }
+            Ok(client.waited() - before)
         })?;
-        ended.into_iter().collect::<Result<(), Error>>()?;
+        let waited = ended.into_iter().collect::<Result<Vec<Duration>, Error>>()?;
+        for (spent, waited) in spent.iter_mut().zip(waited) {
+            spent.wait += waited;
+            spent.compute = spent.compute.saturating_sub(waited);
+        }
         self.clocks += clocks;
-        let mut cost = Spent::mean(&spent);
         let now = self.store.usage();
-        cost.sent_bytes = now.sent_bytes - self.before.sent_bytes;
-        cost.messages = now.messages - self.before.messages;
-        let waited = (now.wait_seconds - self.before.wait_seconds) / self.clients.len() as f64;
-        cost.wait_seconds += waited;
-        cost.compute_seconds = (cost.compute_seconds - waited).max(0.0);
+        let (sent_bytes, messages) = (now.sent_bytes - self.before.sent_bytes, now.messages - self.before.messages);
         self.before = now;
-        Ok(cost)
+        Ok(Cost { workers: spent, sent_bytes, messages })
     }
 }

@@ -9,7 +9,6 @@ mod table;
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -31,8 +30,6 @@ struct Shared {
     ended: Mutex<Vec<u64>>,
     advanced: Condvar,
     slack: u64,
-    /// Nanoseconds that workers waited.
-    waited: AtomicU64,
 }
 
 /// The server and the process's cache.
@@ -78,17 +75,14 @@ impl Store for Naive {
             ended: Mutex::new(vec![0; self.workers]),
             advanced: Condvar::new(),
             slack: self.slack,
-            waited: AtomicU64::new(0),
         });
         self.shared = Some(Arc::clone(&shared));
-        let access = |worker| Access { shared: Arc::clone(&shared), worker, clock: 1 };
+        let access = |worker| Access { shared: Arc::clone(&shared), worker, clock: 1, waited: Duration::ZERO };
         Ok((0..self.workers).map(access).collect())
     }
 
     fn usage(&self) -> Usage {
         let mut usage = Usage::default();
-        let waited = self.shared.as_ref().map_or(0, |shared| shared.waited.load(Ordering::Relaxed));
-        usage.wait_seconds = Duration::from_nanos(waited).as_secs_f64();
         for table in self.shared.iter().flat_map(|shared| &shared.tables) {
             let of = table.usage();
             usage.sent_bytes += of.sent_bytes;
@@ -112,6 +106,7 @@ pub struct Access {
     shared: Arc<Shared>,
     worker: usize,
     clock: u64,
+    waited: Duration,
 }
 
 impl Access {
@@ -136,7 +131,7 @@ impl Access {
             least = slowest(&ended);
         }
         drop(ended);
-        self.shared.waited.fetch_add(begin.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        self.waited += begin.elapsed();
         least
     }
 }
@@ -157,6 +152,10 @@ impl Client for Access {
     fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error> {
         find(&self.shared.tables, table)?.update(row, by);
         Ok(())
+    }
+
+    fn waited(&self) -> Duration {
+        self.waited
     }
 
     fn clock(&mut self) -> Result<(), Error> {

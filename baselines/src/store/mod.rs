@@ -4,6 +4,7 @@ mod tablets;
 
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, Sub};
+use std::time::Duration;
 
 pub use tablets::Tablets;
 
@@ -51,6 +52,9 @@ pub trait Client: Send {
         Ok(())
     }
 
+    /// Returns how long this worker has waited for rows so far.
+    fn waited(&self) -> Duration;
+
     /// Ends a clock of this worker.
     ///
     /// # Errors
@@ -69,8 +73,12 @@ pub struct Usage {
     pub memory_bytes: u64,
     /// How often data of each age, minus the reader's clock, was read.
     pub staleness: BTreeMap<i64, u64>,
-    /// Seconds that workers waited for rows, summed over workers.
-    pub wait_seconds: f64,
+}
+
+/// Returns the replicas of a vertex, mean over vertices, of which some are with one worker and the others in the server: these are in the
+/// cache of the one client process too.
+pub(crate) fn replication_factor(with_workers: usize, in_server: usize) -> f64 {
+    (with_workers + 2 * in_server) as f64 / (with_workers + in_server).max(1) as f64
 }
 
 /// A parameter server with the clients of this process. Rows have numbers from 0.

@@ -1,6 +1,7 @@
 //! A tablet server and a client process, both in this process, connected by TCP over the loopback interface.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use super::{Client, Number, Store, Usage};
 use crate::rows::Rows;
@@ -84,7 +85,7 @@ impl Store for Tablets {
     }
 
     fn usage(&self) -> Usage {
-        let Statistics { sent_bytes, received_bytes, sent_messages, received_messages, wait, staleness, .. } =
+        let Statistics { sent_bytes, received_bytes, sent_messages, received_messages, staleness, .. } =
             self.statistics();
         Usage {
             sent_bytes: sent_bytes + received_bytes,
@@ -92,7 +93,6 @@ impl Store for Tablets {
             // Rows at the server, in the process's cache, and in its log.
             memory_bytes: 3 * self.row_bytes.iter().sum::<u64>(),
             staleness: staleness.into_iter().enumerate().map(|(behind, reads)| (-1 - behind as i64, reads)).collect(),
-            wait_seconds: wait.as_secs_f64(),
         }
     }
 }
@@ -120,6 +120,10 @@ impl Client for Access {
         self.worker.update(table, row as u32, by)
     }
 
+    fn waited(&self) -> Duration {
+        self.worker.waited()
+    }
+
     fn start_gather(&mut self) {
         self.worker.start_gather(Gather::Real);
     }
@@ -135,8 +139,6 @@ impl Client for Access {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// The row that one worker waits for is on its way, in a version that cannot be before the other has read it and moved on.

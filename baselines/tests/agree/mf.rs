@@ -58,8 +58,8 @@ where
     found
 }
 
-/// Checks that systems agree with Megagrid, with one worker and, if `two`, with two.
-fn assert_systems_agree(systems: &[System], job: &Job<'_>, megagrid: &[f64], what: &str, two: bool) {
+/// Checks that systems agree with Megagrid, with one worker and with two.
+fn assert_systems_agree(systems: &[System], job: &Job<'_>, megagrid: &[f64], what: &str) {
     assert!(megagrid[9] < 0.9 * megagrid[0], "it learns: {megagrid:?}");
     for &system in systems {
         let at = |workers| {
@@ -68,9 +68,7 @@ fn assert_systems_agree(systems: &[System], job: &Job<'_>, megagrid: &[f64], wha
         };
         let name = format!("{system}, {what}");
         assert_agree(&name, &at(1), megagrid, 1e-5);
-        if two {
-            assert_ends_near(&name, &at(2), megagrid);
-        }
+        assert_ends_near(&name, &at(2), megagrid);
     }
 }
 
@@ -83,22 +81,23 @@ fn batch_gradients_agree_on_all_systems() {
         let sequence = batch::sequence(config, ratings.data.len() as u64).unwrap();
         let megagrid = megagrid::<MfBatch, _, _, _>(&ratings, config, sequence, 10);
         let job = Job { ratings: &ratings, config, form: Form::Batch };
-        assert_systems_agree(&System::ALL, &job, &megagrid, &format!("adaptive {adaptive}"), true);
+        assert_systems_agree(&System::ALL, &job, &megagrid, &format!("adaptive {adaptive}"));
     }
 }
 
-/// With two workers only where steps become shorter by themselves: adaptive ones are 1 to 2 % from their end after as many iterations, by
-/// how late each worker hears of the other.
+/// How fast two workers get to the end depends on how late each hears of the other, most of all with adaptive steps; so the end is where
+/// an iteration changes next to nothing.
 #[test]
 fn steps_in_place_agree_on_all_servers() {
-    for adaptive in [true, false] {
-        let config =
-            Config { dims: 8, step: if adaptive { 0.5 } else { 0.1 }, adaptive, init_std: 0.3, ..Config::default() };
-        let ratings = ratings();
+    let ratings = ratings();
+    for (adaptive, step) in [(true, 0.5), (false, 0.1)] {
+        let config = Config { dims: 8, step, adaptive, init_std: 0.3, ..Config::default() };
         let sequence = in_place::sequence(config, ratings.data.len() as u64).unwrap();
-        let megagrid = megagrid::<Mf, _, _, _>(&ratings, config, sequence, 30);
+        let megagrid = megagrid::<Mf, _, _, _>(&ratings, config, sequence, 80);
+        let (before, end) = (megagrid[megagrid.len() - 2], megagrid[megagrid.len() - 1]);
+        assert!((end / before - 1.0).abs() < 1e-3, "it has converged: {megagrid:?}");
         let visits = visited::<Value<f32>, _>(&ratings, &settings(1, &config), |rating| *rating);
         let job = Job { ratings: &visits, config, form: Form::InPlace };
-        assert_systems_agree(&System::ALL[2..], &job, &megagrid, &format!("in place, adaptive {adaptive}"), !adaptive);
+        assert_systems_agree(&System::ALL[2..], &job, &megagrid, &format!("in place, adaptive {adaptive}"));
     }
 }

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use megagrid_baselines::{Epoch, Error, Finish, Report};
-use megagrid_engine::Traffic;
+use megagrid_baselines::{Epoch, Error, Finish, Report, Spent};
+use megagrid_engine::{Traffic, WorkerSeconds};
 
 use crate::common::Common;
 use crate::failure::Failure;
@@ -65,6 +65,7 @@ pub fn run(start: Start<'_>, job: impl FnOnce(Report<'_>) -> Result<Finish, Erro
     tell_setup_apart(&mut record);
     record.staleness = finish.staleness;
     record.machine.memory_bytes = finish.memory_bytes;
+    record.machine.replication_factor = Some(finish.replication_factor);
     if let Some(last) = record.iterations.last() {
         let result = &mut record.result;
         result.iterations = last.iteration;
@@ -92,6 +93,10 @@ fn iteration(epoch: &Epoch, train_seconds: f64, evaluate_seconds: f64, updates: 
     let mut sent = Traffic::default();
     sent.deltas.messages = epoch.messages;
     sent.deltas.bytes = epoch.sent_bytes;
+    let of_worker = |spent: &Spent| {
+        let [compute, sync, wait] = [spent.compute, spent.sync, spent.wait].map(|part| part.as_secs_f64());
+        WorkerSeconds { begin: 0.0, seconds: compute + sync + wait, compute, sync, wait }
+    };
     Iteration {
         iteration: epoch.iteration,
         seconds: epoch.seconds,
@@ -103,7 +108,7 @@ fn iteration(epoch: &Epoch, train_seconds: f64, evaluate_seconds: f64, updates: 
         wait_seconds: epoch.wait_seconds,
         sync_seconds: epoch.sync_seconds,
         imbalance: None,
-        workers: Vec::new(),
+        workers: epoch.workers.iter().map(of_worker).collect(),
         sent_bytes: epoch.sent_bytes,
         sent,
         unacknowledged_bytes: 0,

@@ -3,7 +3,7 @@
 use megagrid_engine::Traffic;
 use serde::Serialize;
 
-use super::lines;
+use super::lines::{self, Lines};
 use super::systems::System;
 use crate::progress;
 use crate::record::{Iteration, Record, Spread, median};
@@ -46,7 +46,7 @@ pub struct Measured {
     /// Peak memory of the process.
     pub peak_rss_bytes: Option<Spread>,
     /// Lines that a user writes for the algorithm.
-    pub user_lines: Option<usize>,
+    pub user_lines: Option<Lines>,
     /// The last objective.
     pub objective: Option<Spread>,
     /// The runs.
@@ -112,7 +112,8 @@ impl Comparison {
             ),
             "Compute, wait and sync are shares of the workers' time. Bytes and messages are of an iteration: between \
              processes, between servers and clients, or along edges. Data are the bytes of model, edges, caches and logs; peak \
-             is the process with reading. Lines are what a user of the system writes for the algorithm."
+             is the process with reading. Lines are what a user of the system writes for the algorithm: for this system alone, \
+             and functions that are the same on others."
                 .to_owned(),
         ]
     }

@@ -58,6 +58,8 @@ fn compare(place: &Place, args: &[&str]) -> (Value, String) {
             assert_eq!(run["command"], args[0]);
             assert_eq!(run["iterations"].as_array().unwrap().len(), 5, "{name}");
             assert_eq!(run["config"], runs[0]["config"]);
+            assert_eq!(run["iterations"][4]["workers"].as_array().unwrap().len(), 1, "{name}");
+            assert!(run["machine"]["replication_factor"].as_f64().unwrap() >= 1.0, "{name}");
         }
         let Value::Object(spread) = &one["iteration_seconds"] else { panic!("{name}: {one}") };
         let [min, median, max] = ["min", "median", "max"].map(|of| spread[of].as_f64().unwrap());

@@ -255,7 +255,7 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
             worker.values.bytes() + (size_of_val(&worker.margins[..]) + size_of_val(&worker.features[..])) as u64
         };
         let memory_bytes = usage.memory_bytes + self.workers.iter().map(of).sum::<u64>();
-        Finish { staleness: usage.staleness, memory_bytes }
+        Finish { staleness: usage.staleness, memory_bytes, ..Finish::default() }
     }
 }
 

@@ -11,7 +11,6 @@ use megagrid_stages::{AddView, Exchange, GlobalSync, ReadView, TotalView};
 
 use super::gas::{Vertex, context};
 use super::{Data, is_visited, sync};
-use crate::crew::Spent;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost};
 use crate::{Error, Finish, Run};
@@ -108,7 +107,7 @@ impl<'j> Trainer<'j> {
         features.for_each(|feature| self.gas.signal(self.program.num_samples + feature, Vec::new()));
         for _ in 0..2 {
             let (spent, messages) = self.gas.superstep(&self.program)?;
-            costs.push(Cost { messages, sent_bytes: 16 * messages, ..Spent::mean(&spent) });
+            costs.push(Cost { workers: spent, messages, sent_bytes: 16 * messages });
         }
         Ok(())
     }

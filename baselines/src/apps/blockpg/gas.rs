@@ -11,7 +11,6 @@ use megagrid_algorithms::blockpg::{
 use megagrid_stages::{AddView, Apply, Context, Exchange, GlobalSync, MasterView, ReadView, TotalView, UpdateView};
 
 use super::{Data, is_visited, join, sync};
-use crate::crew::Spent;
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost};
 use crate::{Error, Finish, Run};
@@ -128,7 +127,7 @@ impl<'j> Trainer<'j> {
             self.gas.push(&changed, |feature, sample, x, total| shift(feature, sample, x, total, state))?;
         join(&mut totals, fell);
         sync(&Damp, totals, &mut self.block.state);
-        spent.extend([Spent::mean(&stepped), Spent::mean(&pushed)]);
+        spent.extend([Cost::of(stepped), Cost::of(pushed)]);
         Ok(())
     }
 
@@ -154,7 +153,7 @@ impl<'j> Trainer<'j> {
         let (_, e) = gas.push(&changed, |feature, sample, x, total| shift(feature, sample, x, total, state))?;
         let (_, f) = gas.transform(samples, |_, row, total| row[0].sample(&Land, &mut context(total, state)))?;
         sync(&Survey, Vec::new(), state);
-        spent.extend([a, b, c, d, e, f].iter().map(|part| Spent::mean(part)));
+        spent.extend([a, b, c, d, e, f].map(Cost::of));
         Ok(())
     }
 }

@@ -17,7 +17,7 @@ use crate::crew;
 use crate::gas::csr::Csr;
 use crate::job::{self, Cost};
 use crate::server::Table;
-use crate::store::{Client, Store};
+use crate::store::{Client, Store, replication_factor};
 use crate::{Error, Finish, Run};
 
 #[derive(Clone, Copy)]
@@ -268,6 +268,7 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
             worker.values.bytes() + (samples + features) as u64
         };
         let memory_bytes = usage.memory_bytes + self.workers.iter().map(of).sum::<u64>();
-        Finish { staleness: usage.staleness, memory_bytes }
+        let replication_factor = replication_factor(self.data.margins.len(), self.data.regions.len());
+        Finish { staleness: usage.staleness, memory_bytes, replication_factor }
     }
 }

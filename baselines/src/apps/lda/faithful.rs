@@ -8,7 +8,6 @@ use megagrid_algorithms::lda::{MergeTotals, Topics, UNASSIGNED, Worker};
 use megagrid_stages::{Combine, Context, GlobalSync, row_width};
 
 use super::{Corpus, draw, end_iteration};
-use crate::crew::Spent;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost};
 use crate::rows::Rows;
@@ -105,7 +104,7 @@ impl job::Trainer for Trainer {
         }
         GlobalSync::<Dense>::apply(&MergeTotals, total, &mut program.topics);
         end_iteration(&corpus.config, &mut program.topics);
-        Ok(Cost { messages, ..Spent::mean(&spent) })
+        Ok(Cost { messages, ..Cost::of(spent) })
     }
 
     fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {

@@ -8,7 +8,6 @@ use megagrid_stages::simd::{Kernel, Level};
 use megagrid_stages::{Combine, Context, GlobalSync, row_width};
 
 use super::{Corpus, draw, end_iteration};
-use crate::crew::Spent;
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost};
 use crate::rows::Rows;
@@ -122,7 +121,7 @@ impl job::Trainer for Trainer {
         end_iteration(&corpus.config, topics);
         let count = Count { topics: tokens, offsets: &corpus.offsets };
         let (_, gathered) = gas.superstep(&count, Active::All)?;
-        Ok(Cost::sum(&[Spent::mean(&scattered), Spent::mean(&gathered)]))
+        Ok(Cost::sum(&[Cost::of(scattered), Cost::of(gathered)]))
     }
 
     fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {

@@ -6,7 +6,6 @@ use megagrid_algorithms::mf::Config;
 use megagrid_partition::Side;
 
 use super::Job;
-use crate::crew::Spent;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost};
 use crate::rows::Rows;
@@ -120,7 +119,7 @@ impl job::Trainer for Trainer<'_> {
         let (mut all, mut messages) = (Vec::new(), 0);
         for _ in [Side::Left, Side::Right] {
             let (spent, sent) = self.gas.superstep(&self.program)?;
-            all.push(Spent::mean(&spent));
+            all.push(Cost::of(spent));
             messages += sent;
         }
         let sent_bytes = messages * 8 * self.job.config.row_dims() as u64;

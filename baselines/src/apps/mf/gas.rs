@@ -9,7 +9,6 @@ use megagrid_stages::kernels::{axpy, dot};
 use megagrid_stages::{Apply, Context, MasterView, ROW_ALIGN, row_width};
 
 use super::Job;
-use crate::crew::Spent;
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost};
 use crate::{Error, Finish, Run};
@@ -76,7 +75,7 @@ impl job::Trainer for Trainer<'_> {
     fn iterate(&mut self, iteration: u64) -> Result<Cost, Error> {
         self.program.iteration = iteration;
         let (_, spent) = self.gas.superstep(&self.program, Active::All)?;
-        Ok(Spent::mean(&spent))
+        Ok(Cost::of(spent))
     }
 
     fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {

@@ -15,7 +15,7 @@ use crate::crew;
 use crate::job::{self, Cost};
 use crate::rows::Rows;
 use crate::server::Table;
-use crate::store::{Client, Store};
+use crate::store::{Client, Store, replication_factor};
 use crate::{Error, Finish, Run};
 
 /// Tables of items.
@@ -222,6 +222,8 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
                 + (12 * worker.ratings.len() + 4 * worker.squares.len()) as u64
         };
         let memory_bytes = usage.memory_bytes + self.workers.iter().map(of).sum::<u64>();
-        Finish { staleness: usage.staleness, memory_bytes }
+        let Job { ratings, .. } = self.job;
+        let replication_factor = replication_factor(ratings.num_left, ratings.num_right);
+        Finish { staleness: usage.staleness, memory_bytes, replication_factor }
     }
 }

@@ -6,7 +6,6 @@ use megagrid_algorithms::pagerank::{Measure, State};
 use megagrid_stages::GlobalSync;
 
 use super::{Job, measured};
-use crate::crew::Spent;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost};
 use crate::{Error, Finish, Run};
@@ -87,7 +86,7 @@ impl job::Trainer for Trainer {
             sums.iter_mut().zip([*score, dangling, *change]).for_each(|(sum, part)| *sum += part);
         }
         self.measure.apply(sums, &mut self.program.state);
-        Ok(Cost { messages, ..Spent::mean(&spent) })
+        Ok(Cost { messages, ..Cost::of(spent) })
     }
 
     fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {

@@ -6,7 +6,6 @@ use megagrid_algorithms::pagerank::{Measure, PageRank, Settle, State};
 use megagrid_stages::{Apply, Combine, Context, GlobalSync, MasterView};
 
 use super::{Job, measured};
-use crate::crew::Spent;
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost};
 use crate::{Error, Finish, Run};
@@ -62,7 +61,7 @@ impl job::Trainer for Trainer {
         let mut sum = [0.0; 3];
         totals.into_iter().for_each(|mut total| sum.combine(&mut total));
         self.measure.apply(sum, &mut self.program.state);
-        Ok(Spent::mean(&spent))
+        Ok(Cost::of(spent))
     }
 
     fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {

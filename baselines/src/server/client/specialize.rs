@@ -7,7 +7,7 @@ use super::locks::lock;
 use super::shared::Shared;
 use crate::Error;
 use crate::server::frame::{Frame, Verb};
-use crate::server::options::ThreadCache;
+use crate::server::options::{Prefetch, ThreadCache};
 
 /// What is known of an iteration, and made from it.
 #[derive(Debug)]
@@ -69,7 +69,10 @@ impl Shared {
             self.ask(|| Frame::new(Verb::Barrier))?;
         }
         let fixed = match settings.static_structures {
-            true => Some(FixedCache::new(&pattern, origin, &self.tables, &self.links)?),
+            true => {
+                let prefetches = self.options.prefetch != Prefetch::Off;
+                Some(FixedCache::new(&pattern, origin, prefetches, &self.tables, &self.links)?)
+            }
             false => None,
         };
         if fixed.is_some() {

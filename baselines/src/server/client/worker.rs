@@ -1,6 +1,7 @@
 //! The handle of one worker thread.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::dynamic::Wanted;
 use super::gather::{Gather, Recording};
@@ -32,6 +33,8 @@ pub struct Worker {
     /// While accesses are gathered.
     recording: Option<Recording>,
     counters: Statistics,
+    /// Time blocked for rows, up to what `counters` has.
+    waited: Duration,
 }
 
 impl Worker {
@@ -44,7 +47,16 @@ impl Worker {
             _ => None,
         };
         let counters = Statistics::default();
-        Self { shared, thread, clock, row: zeroed_words(longest), cache, recording: None, counters }
+        Self {
+            shared,
+            thread,
+            clock,
+            row: zeroed_words(longest),
+            cache,
+            recording: None,
+            counters,
+            waited: Duration::ZERO,
+        }
     }
 
     /// Returns the number of this thread within its process.
@@ -55,6 +67,11 @@ impl Worker {
     /// Returns the number of this worker among all workers of all processes, which have the same number of threads.
     pub fn index(&self) -> usize {
         self.shared.options.client * self.shared.options.threads + self.thread
+    }
+
+    /// Returns how long it was blocked for rows so far.
+    pub fn waited(&self) -> Duration {
+        self.waited + self.counters.wait
     }
 
     /// Returns the clock that it is in: how often it called [`Worker::clock`].
@@ -251,6 +268,7 @@ impl Worker {
 
     /// Adds this thread's counts to those of the process.
     fn report(&mut self) {
+        self.waited += self.counters.wait;
         lock(&self.shared.statistics).add(&std::mem::take(&mut self.counters));
     }
 }
