@@ -110,8 +110,9 @@ pub struct Machine {
     pub memory_estimate_bytes: u64,
     /// Bytes of grid and vertex data that there are.
     pub memory_bytes: u64,
-    /// Masters and mirrors over vertices.
-    pub replication_factor: Option<f64>,
+    /// Replication factor and balance of the placement over processes.
+    #[serde(flatten)]
+    pub placement: Option<megagrid_engine::plan::Placement>,
 }
 
 /// Wall-clock seconds of each phase.

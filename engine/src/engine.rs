@@ -12,7 +12,7 @@ use crate::branch::Branch;
 use crate::globals::Globals;
 use crate::grid::{self, Capacities, EdgeInput, Grid, Pieces, RowOrder, SharedRows, VertexArrays};
 use crate::metrics::IterationReport;
-use crate::plan::{self, Outline, Plan, StageKind, Task};
+use crate::plan::{self, Outline, Placement, Plan, StageKind, Task};
 use crate::stage::{self, Collect, RunStage};
 use crate::sync::{self, Mirrors, Peers, Push, Replicas, Replication};
 use crate::topology::Topology;
@@ -115,7 +115,7 @@ pub fn plan<P: Program, S: Stages<P>, T>(
     if plan.is_distributed() {
         let mirrors = Mirrors::foresee(&plan, input.source, &orders)?;
         plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
-        plan.replication_factor = mirrors.replication_factor(&plan);
+        plan.placement = mirrors.placement(&plan);
     }
     Ok(plan)
 }
@@ -178,7 +178,7 @@ fn row_order<T>(
     side: Side,
     seed: u64,
 ) -> RowOrder {
-    use megagrid_stages::BatchOrder;
+    use megagrid_stages::{BatchOrder, Mode};
     let rows = source.num_vertices(side);
     let (mut cut, mut random) = (false, false);
     for outline in body {
@@ -189,7 +189,7 @@ fn row_order<T>(
             }
         });
     }
-    let in_place = infos.iter().any(|stage| plan::rotates(stage.kind) || stage.kind.updates(side));
+    let in_place = infos.iter().any(|stage| plan::rotates(stage.kind) || stage.kind.mode(side) == Some(Mode::Update));
     let shuffled = (random || in_place && !cut) && !source.is_square();
     if shuffled { RowOrder::shuffled(rows, seed ^ u64::from(side == Side::Right)) } else { RowOrder::Natural(rows) }
 }
@@ -288,7 +288,7 @@ impl<P: Program> Engine<P> {
             None => None,
         };
         plan.traffic = sync.as_ref().and_then(|sync| sync::predict::<P>(&plan, &sync.mirrors, settings.dims));
-        plan.replication_factor = sync.as_ref().map_or(1.0, |sync| sync.mirrors.replication_factor(&plan));
+        plan.placement = sync.as_ref().map_or_else(Placement::default, |sync| sync.mirrors.placement(&plan));
         let push = match settings.slack {
             None => Push::EveryChange,
             Some(slack) if settings.lazy => Push::WhenNeeded(slack),

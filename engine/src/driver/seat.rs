@@ -33,7 +33,7 @@ pub fn run<P: Program>(
     }
     let worker = plan.processes.this;
     let charges = Charges::new(Arc::clone(cluster), worker, plan)?;
-    let board = Arc::new(Board::new(1, plan.right.num_shards()));
+    let board = Arc::new(Board::new(1, plan.side(plan.rotating).num_shards()));
     let (sender, messages) = channel();
     board.approve(done + 1);
     sync::begin(shared);

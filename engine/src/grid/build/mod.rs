@@ -113,7 +113,8 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
     fn share(&self, worker: usize, done: &dyn Fn(usize, Column<P>)) -> Result<(), Error> {
         let Plan { grouped, wide, ref right, .. } = *self.plan;
         let threads = self.plan.threads();
-        let deal = self.plan.is_distributed() || self.plan.schedules.contains(&Some(Schedule::Rotation));
+        let deal =
+            self.plan.is_distributed() || self.plan.schedules.contains(&Some(Schedule::Rotation { home: Side::Left }));
         let mine =
             |shard: &usize| if deal { shard % threads == worker % threads } else { right.owners[*shard] == worker };
         let shards: Vec<usize> = (0..right.num_shards()).filter(mine).collect();
