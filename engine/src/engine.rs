@@ -169,6 +169,20 @@ pub(crate) fn make_plan<P: Program, T>(
     Ok((plan, orders))
 }
 
+/// Brings the edges to the processes that run them, where each has read a part.
+fn distribute<T>(plan: &Plan, orders: &[RowOrder; 2], source: &dyn EdgeSource<T>) -> Result<(), Error> {
+    if !plan.is_distributed() {
+        return Ok(());
+    }
+    let keepers = [Side::Left, Side::Right].map(|side| plan.keepers_of_edges(side));
+    source.distribute(&|left, right| {
+        let [of_left, of_right] = [(left, 0), (right, 1)]
+            .map(|(id, side): (u32, usize)| keepers[side].get(orders[side].row(id as usize)).copied());
+        [of_left, of_right.filter(|_| of_left != of_right)]
+    })?;
+    Ok(())
+}
+
 /// Rows are in the order of ids, but for sides whose vertices are dealt to random blocks, or change in place, where every
 /// shard is to have its share of hubs.
 fn row_order<T>(
@@ -256,6 +270,7 @@ impl<P: Program> Engine<P> {
         let (collect, body) = Collect::from(sequence);
         let (mut plan, orders) = make_plan::<P, T>(input, collect.infos, &body, settings)?;
         memory::check(plan.memory_bytes)?;
+        distribute(&plan, &orders, input.source)?;
         let by_row = [0, 1].map(|side| {
             input.capacities[side].map(|by_id| (0..by_id.len()).map(|row| by_id[orders[side].id(row)]).collect())
         });
