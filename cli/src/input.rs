@@ -60,7 +60,9 @@ pub fn graph(source: &Source, options: &Common, phases: &mut Phases) -> anyhow::
     let _progress = Progress::spinner(options.quiet, "loading");
     let begin = Instant::now();
     let format = stated(source, Format::Edges)?;
-    if is_cache(&source.input, format)? {
+    let cached = is_cache(&source.input, format)?;
+    begin_together(options, "pagerank", cached, None)?;
+    if cached {
         return opened(&source.input, options, phases);
     }
     let loaded = match readers(options) {
@@ -85,6 +87,7 @@ pub fn ratings(
     let begin = Instant::now();
     let format = stated(source, Format::Ratings)?;
     let cached = is_cache(&source.input, format)?;
+    begin_together(options, "mf", cached, unseen.holdout)?;
     let (prepared, test) = match unseen.holdout {
         Some(part) => {
             let read =
@@ -115,6 +118,14 @@ pub fn ratings(
     let test = if unseen.test.is_some() { test_set(unseen, &prepared)? } else { test };
     phases.load += begin.elapsed().as_secs_f64();
     Ok((prepared, test))
+}
+
+/// Finds that all processes are about to read the same way: what they then do, they do in the same order.
+fn begin_together(options: &Common, command: &str, cached: bool, holdout: Option<f64>) -> anyhow::Result<()> {
+    let Some(cluster) = &options.cluster else { return Ok(()) };
+    let input = if cached { "a cache" } else { "no cache" };
+    let holdout = holdout.map_or("unset".to_owned(), |part| part.to_string());
+    Ok(cluster.agree(&[("command", command.to_owned()), ("holdout", holdout), ("as input", input.to_owned())])?)
 }
 
 /// Returns the processes that read the input together, if there are some in earnest.

@@ -22,7 +22,7 @@ pub struct Loaded<T>(Place<T>);
 #[derive(Debug)]
 enum Place<T> {
     Memory(Dataset<T>),
-    File(ExternalList<T>),
+    File(Box<ExternalList<T>>),
 }
 
 impl<T> From<Dataset<T>> for Loaded<T> {
@@ -33,7 +33,7 @@ impl<T> From<Dataset<T>> for Loaded<T> {
 
 impl<T: EdgeData> Loaded<T> {
     pub(crate) fn external(list: ExternalList<T>) -> Self {
-        Self(Place::File(list))
+        Self(Place::File(Box::new(list)))
     }
 
     /// Brings all edges into memory.

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 
-use crate::{Place, fails};
+use crate::{Place, done, fails};
 
 /// Addresses that are free.
 fn addresses(processes: usize) -> Vec<String> {
@@ -54,7 +54,11 @@ fn what_differs_is_named_in_all_processes() {
     let graph = place.graph();
     differs(&["pagerank", &graph], &["process 1 has command pagerank, process 0 has command mf"]);
     let other = place.file("other.csv", "u1,i1,3.0\nu2,i2,4.5\n");
-    differs(&["mf", &other], &["batch 2, process 0 has batch", "data with the checksum"]);
+    differs(&["mf", &other], &["has another file of this name"]);
+    let cache = place.name("ratings.mgrid");
+    done(&["convert", &ratings, &cache]);
+    differs(&["mf", &cache], &["process 1 has as input a cache, process 0 has as input no cache"]);
+    differs(&["mf", &ratings, "--holdout", "0.1"], &["process 1 has holdout 0.1, process 0 has holdout unset"]);
     assert!(!place.path("saved").exists());
 }
 

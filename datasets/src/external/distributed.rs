@@ -141,8 +141,9 @@ impl<T: EdgeData> EdgeSource<T> for DistributedEdges<T> {
             checksum = checksum.wrapping_add(left.par_iter().zip(right).map(of_edge).reduce(|| 0, u64::wrapping_add));
         })?;
         if let Some((_, before)) = self.held.get() {
+            let same = self.readers.gather_numbers([u64::from(*before == checksum)])?;
             let elsewhere = || io::Error::other("the edges are with other processes already; read the input again");
-            return if *before == checksum { Ok(()) } else { Err(elsewhere()) };
+            return if same.into_iter().all(|[same]| same == 1) { Ok(()) } else { Err(elsewhere()) };
         }
         let grouped = self.group(&self.exchange(holders)?).map_err(io::Error::other)?;
         let _ = self.held.set((grouped, checksum));

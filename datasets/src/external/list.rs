@@ -13,6 +13,11 @@ use crate::column::Ids;
 use crate::gather::{Numberings, Window};
 use crate::{Dataset, Dictionary, Edges, Error, Readers};
 
+/// Degrees that processes sum at a time.
+const SUMMED_AT_A_TIME: usize = 1 << 18;
+/// Edges that a process sends to others at a time.
+const SENT_AT_A_TIME: usize = 1 << 19;
+
 /// Edges in a temporary file, and how their ids become vertices.
 #[derive(Debug)]
 pub(crate) struct ExternalList<T> {
@@ -98,7 +103,11 @@ impl<T: EdgeData> ExternalList<T> {
             let mut relabeled = Spill::new()?;
             self.for_each_window(|mut ids, data| {
                 relabel(&mut ids);
-                relabeled.push(&Window { ids: ids.map(Ids::Narrow), data })
+                (0..data.len()).step_by(SENT_AT_A_TIME).try_for_each(|start| {
+                    let piece = start..data.len().min(start + SENT_AT_A_TIME);
+                    let ids = ids.each_ref().map(|ids| Ids::Narrow(ids[piece.clone()].to_vec()));
+                    relabeled.push(&Window { ids, data: data[piece].to_vec() })
+                })
             })?;
             Edges::Distributed(DistributedEdges::new(relabeled, Arc::clone(readers), is_square, side, offsets))
         } else {
@@ -127,7 +136,8 @@ impl<T: EdgeData> ExternalList<T> {
             Ok(())
         })?;
         if let Some(readers) = &self.readers {
-            for degrees in &mut degrees {
+            // A part at a time: those of all processes are in memory at once.
+            for degrees in degrees.iter_mut().flat_map(|degrees| degrees.chunks_mut(SUMMED_AT_A_TIME)) {
                 let all = readers.all_gather(bytemuck::pod_collect_to_vec(degrees)).map_err(Error::io(&self.path))?;
                 degrees.fill(0);
                 for bytes in all {
