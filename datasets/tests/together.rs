@@ -89,7 +89,7 @@ fn check<T: EdgeData + PartialEq + std::fmt::Debug>(
     let edges = visited(&expected);
     // Some have two holders.
     let holders = |left: u32, right: u32| {
-        let second = (left % 3 == 0).then_some((right as usize % processes) as u16);
+        let second = left.is_multiple_of(3).then_some((right as usize % processes) as u16);
         let first = (left as usize % processes) as u16;
         [Some(first), second.filter(|second| *second != first)]
     };
