@@ -85,6 +85,13 @@ pub fn part(outcome: &anyhow::Result<()>) {
     cluster.fail(&message);
 }
 
+/// Ends the process with the reason for which the job ends, if there is one by and by.
+pub fn end_if_lost(cluster: &Cluster) {
+    if let Some(reason) = cluster.reason(PROMPT) {
+        end(cluster.process(), &reason);
+    }
+}
+
 fn is_launched() -> bool {
     std::env::var_os(LAUNCHED).is_some()
 }

@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use megagrid_datasets::{Format, output};
 use megagrid_engine::cluster::Cluster;
 use megagrid_engine::{Peers, Settings};
+use megagrid_partition::strategy;
 use megagrid_stages::simd::Level;
 use serde::Serialize;
 
@@ -57,6 +58,21 @@ pub enum Consistency {
     Async,
 }
 
+/// The strategy that training follows.
+const TRAINED: &str = "bicut";
+
+/// Reads the value of `--strategy`.
+fn parse_strategy(name: &str) -> Result<String, String> {
+    match name {
+        TRAINED => Ok(name.to_owned()),
+        _ if strategy::NAMES.contains(&name) => Err(format!(
+            "training follows {TRAINED} alone, which keeps a vertex of one side with all its edges in a process; see \
+             `megagrid partition --strategy {name}` for what {name} would do"
+        )),
+        _ => Err(format!("expected {TRAINED}")),
+    }
+}
+
 /// Options of all training commands.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Common {
@@ -72,9 +88,10 @@ pub struct Common {
     /// Decides everything random: initial values, order, split.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// A strategy of `megagrid partition`, for the record alone: training gives each process whole vertices of one side.
-    #[arg(long, value_name = "NAME", value_parser = ["random", "grid", "hdrf", "hybrid", "bicut", "aweto"])]
-    pub strategy: Option<String>,
+    /// How edges are placed on processes. Training keeps all edges of a vertex of one side together, in runs of equal work:
+    /// bicut. The others are those of `megagrid partition` alone.
+    #[arg(long, value_name = "NAME", default_value = TRAINED, value_parser = parse_strategy)]
+    pub strategy: String,
     /// Vector instructions to use: plain, avx2, avx512 [default: the widest of this processor].
     #[arg(long, value_name = "LEVEL")]
     pub vector: Option<Level>,
@@ -105,6 +122,9 @@ pub struct Common {
     /// Whether the run ends after an iteration, and shows and writes nothing.
     #[arg(skip)]
     pub is_trial: bool,
+    /// Whether each process reads the whole input: edges that are brought to processes fit one placement.
+    #[arg(skip)]
+    pub reads_whole: bool,
     /// Processes that are planned for and not there.
     #[arg(skip)]
     pub planned: Option<Arc<dyn Peers>>,
@@ -127,7 +147,7 @@ pub struct Resolved {
     /// `None`: any number.
     slack: Option<u64>,
     seed: u64,
-    strategy: Option<String>,
+    strategy: String,
     vector: &'static str,
     grid: bool,
     degree_order: bool,

@@ -1,24 +1,21 @@
 //! From INPUT to edges that a grid can be built from.
 
-use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
 use megagrid_datasets::cache::{Cache, EdgeData};
-use megagrid_datasets::{Dataset, Edges, Format, OtherRating, Prepared};
-use megagrid_datasets::{load_graph, load_ratings, read_ratings, read_ratings_with, split};
+use megagrid_datasets::{Dataset, Edges, Format, OtherRating, Prepared, Readers, Summary};
+use megagrid_datasets::{load_graph, load_graph_with, load_ratings, load_ratings_with};
+use megagrid_datasets::{read_ratings, read_ratings_with, split};
 use megagrid_partition::{EdgeList, EdgeSource, Side};
-use rayon::prelude::*;
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::common::{Common, Source};
 use crate::failure::usage;
 use crate::progress::Progress;
 use crate::record::Phases;
-
-/// Edges that one step of a pass over all edges takes. Part of the checksum's definition: never changed.
-const WINDOW_EDGES: u64 = 1 << 20;
+use crate::together::Together;
 
 /// Options about ratings to test on.
 #[derive(Clone, Debug, clap::Args)]
@@ -63,10 +60,15 @@ pub fn graph(source: &Source, options: &Common, phases: &mut Phases) -> anyhow::
     let _progress = Progress::spinner(options.quiet, "loading");
     let begin = Instant::now();
     let format = stated(source, Format::Edges)?;
-    if is_cache(&source.input, format)? {
-        return opened(&source.input, phases);
+    let cached = is_cache(&source.input, format)?;
+    begin_together(options, "pagerank", cached, None)?;
+    if cached {
+        return opened(&source.input, options, phases);
     }
-    let loaded = load_graph(&source.input, format)?;
+    let loaded = match readers(options) {
+        Some(readers) => load_graph_with(&source.input, format, &readers)?,
+        None => load_graph(&source.input, format)?,
+    };
     phases.load = begin.elapsed().as_secs_f64();
     let begin = Instant::now();
     let prepared = loaded.prepare(Side::Right, !options.no_degree_order)?;
@@ -85,6 +87,7 @@ pub fn ratings(
     let begin = Instant::now();
     let format = stated(source, Format::Ratings)?;
     let cached = is_cache(&source.input, format)?;
+    begin_together(options, "mf", cached, unseen.holdout)?;
     let (prepared, test) = match unseen.holdout {
         Some(part) => {
             let read =
@@ -98,9 +101,12 @@ pub fn ratings(
             phases.partition = begin.elapsed().as_secs_f64();
             (prepared, known(&test.edges))
         }
-        None if cached => (opened(&source.input, phases)?, TestSet::default()),
+        None if cached => (opened(&source.input, options, phases)?, TestSet::default()),
         None => {
-            let loaded = load_ratings(&source.input, format)?;
+            let loaded = match readers(options) {
+                Some(readers) => load_ratings_with(&source.input, format, &readers)?,
+                None => load_ratings(&source.input, format)?,
+            };
             phases.load = begin.elapsed().as_secs_f64();
             let begin = Instant::now();
             let prepared = loaded.prepare(Side::Right, !options.no_degree_order)?;
@@ -112,6 +118,20 @@ pub fn ratings(
     let test = if unseen.test.is_some() { test_set(unseen, &prepared)? } else { test };
     phases.load += begin.elapsed().as_secs_f64();
     Ok((prepared, test))
+}
+
+/// Finds that all processes are about to read the same way: what they then do, they do in the same order.
+fn begin_together(options: &Common, command: &str, cached: bool, holdout: Option<f64>) -> anyhow::Result<()> {
+    let Some(cluster) = &options.cluster else { return Ok(()) };
+    let input = if cached { "a cache" } else { "no cache" };
+    let holdout = holdout.map_or("unset".to_owned(), |part| part.to_string());
+    Ok(cluster.agree(&[("command", command.to_owned()), ("holdout", holdout), ("as input", input.to_owned())])?)
+}
+
+/// Returns the processes that read the input together, if there are some in earnest.
+fn readers(options: &Common) -> Option<Arc<dyn Readers>> {
+    let cluster = options.cluster.as_ref().filter(|_| !options.reads_whole);
+    cluster.map(|cluster| Arc::new(Together::new(cluster)) as Arc<dyn Readers>)
 }
 
 /// Reads ratings as they are, from text or from a cache.
@@ -139,9 +159,12 @@ pub fn is_cache(path: &Path, format: Option<Format>) -> anyhow::Result<bool> {
     })
 }
 
-fn opened<T: EdgeData>(path: &Path, phases: &mut Phases) -> anyhow::Result<Prepared<T>> {
+fn opened<T: EdgeData>(path: &Path, options: &Common, phases: &mut Phases) -> anyhow::Result<Prepared<T>> {
     let begin = Instant::now();
-    let prepared = Prepared::open(path)?;
+    let prepared = match readers(options) {
+        Some(readers) => Prepared::open_with(path, &readers)?,
+        None => Prepared::open(path)?,
+    };
     phases.load = begin.elapsed().as_secs_f64();
     Ok(prepared)
 }
@@ -177,57 +200,6 @@ pub struct Digest {
 /// Passes over all edges. What it finds does not depend on the number of threads, nor on whether the edges came from a
 /// text or from its cache.
 pub fn digest<T: EdgeData>(edges: &Edges<T>, value: fn(&T) -> f64) -> anyhow::Result<Digest> {
-    let offsets = edges.offsets(Side::Right);
-    let parts: Vec<anyhow::Result<(f64, u64)>> =
-        windows(offsets).into_par_iter().map(|rows| window(edges, rows, value)).collect();
-    let (mut sum, mut checksums) = (0.0, vec![xxh3_64(bytemuck::cast_slice(offsets))]);
-    for part in parts {
-        let (part, checksum) = part?;
-        sum += part;
-        checksums.push(checksum);
-    }
-    let mean = sum / edges.num_edges().max(1) as f64;
-    Ok(Digest { mean, checksum: xxh3_64(bytemuck::cast_slice(&checksums)) })
-}
-
-fn window<T: EdgeData>(edges: &Edges<T>, rows: Range<usize>, value: fn(&T) -> f64) -> anyhow::Result<(f64, u64)> {
-    let (mut sum, mut hash) = (0.0, Xxh3::new());
-    let mut visit = |ends: &[u32], data: &[T]| {
-        sum = data.iter().map(value).sum();
-        hash.update(bytemuck::cast_slice(ends));
-        hash.update(T::to_bytes(data));
-    };
-    edges.visit_rows(Side::Right, rows, &mut visit).context("reading edges")?;
-    Ok((sum, hash.digest()))
-}
-
-/// Cuts rows into ranges of about [`WINDOW_EDGES`].
-pub fn windows(offsets: &[u64]) -> Vec<Range<usize>> {
-    let rows = offsets.len() - 1;
-    let mut windows = Vec::new();
-    let mut start = 0;
-    while start < rows {
-        let past = offsets[start] + WINDOW_EDGES;
-        let end = offsets.partition_point(|&offset| offset <= past).saturating_sub(1).clamp(start + 1, rows);
-        windows.push(start..end);
-        start = end;
-    }
-    windows
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn windows_cover_all_rows_once() {
-        let degrees = [0, 5, WINDOW_EDGES * 3, 0, 0, WINDOW_EDGES / 2, WINDOW_EDGES / 2, 1];
-        let mut offsets = vec![0];
-        for degree in degrees {
-            offsets.push(offsets[offsets.len() - 1] + degree);
-        }
-        let rows: Vec<usize> = windows(&offsets).into_iter().flatten().collect();
-        assert_eq!(rows, (0..degrees.len()).collect::<Vec<_>>());
-        assert!(windows(&[0]).is_empty());
-    }
+    let Summary { sum, checksum } = edges.summarize(value).context("reading edges")?;
+    Ok(Digest { mean: sum / edges.num_edges().max(1) as f64, checksum })
 }

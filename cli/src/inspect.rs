@@ -15,7 +15,6 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::data::{self, AnySource, Found, Grouped, Kind};
-use crate::input::windows;
 use crate::progress::{self, Progress};
 
 /// Shows what an input is: format, counts, degrees and their skew, irregularities, and the memory to train on it.
@@ -212,7 +211,7 @@ fn values<T: EdgeData>(edges: &Edges<T>, value: fn(&T) -> f64) -> anyhow::Result
         Ok((min, max, sum))
     };
     // Collected before they are summed, so that the sum is the same on any number of threads.
-    let windows = windows(edges.offsets(Side::Right)).into_par_iter().map(window);
+    let windows = megagrid_datasets::windows(edges.offsets(Side::Right)).into_par_iter().map(window);
     let windows: Vec<(f64, f64, f64)> = windows.collect::<anyhow::Result<_>>()?;
     let (min, max, sum) =
         windows.into_iter().reduce(|all, one| (all.0.min(one.0), all.1.max(one.1), all.2 + one.2)).unwrap_or_default();

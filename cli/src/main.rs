@@ -30,6 +30,7 @@ mod recommend;
 mod record;
 mod report;
 mod session;
+mod together;
 mod top;
 mod topics;
 mod tune;

@@ -99,6 +99,25 @@ pub struct InputSizes {
     pub test_edges: usize,
 }
 
+/// Where edges and masters are.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Placement {
+    /// Masters and mirrors over vertices.
+    pub replication_factor: f64,
+    /// Edges, and masters, of the process with most of them, over the mean; none where a baseline does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edge_balance: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub master_balance: Option<f64>,
+}
+
+impl From<megagrid_engine::plan::Placement> for Placement {
+    fn from(of: megagrid_engine::plan::Placement) -> Self {
+        let (edge_balance, master_balance) = (Some(of.edge_balance), Some(of.master_balance));
+        Self { replication_factor: of.replication_factor, edge_balance, master_balance }
+    }
+}
+
 /// What a run ran on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
@@ -110,8 +129,9 @@ pub struct Machine {
     pub memory_estimate_bytes: u64,
     /// Bytes of grid and vertex data that there are.
     pub memory_bytes: u64,
-    /// Masters and mirrors over vertices.
-    pub replication_factor: Option<f64>,
+    /// Replication factor and balance of the placement over processes.
+    #[serde(flatten)]
+    pub placement: Option<Placement>,
 }
 
 /// Wall-clock seconds of each phase.

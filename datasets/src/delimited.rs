@@ -4,13 +4,13 @@ use std::ops::ControlFlow;
 
 use megagrid_partition::Side;
 
-use crate::Error;
 use crate::cache::EdgeData;
 use crate::column::{Ids, id};
 use crate::gather::Gathered;
 use crate::loaded::Loaded;
 use crate::names::Tokens;
 use crate::text::{Input, Malformed, Text};
+use crate::{Error, Readers};
 
 /// Lines that are looked at for names before the text is read.
 const FIRST_LINES: usize = 100;
@@ -103,7 +103,7 @@ pub(crate) fn read<'a, H: Copy + Send + Sync, T: EdgeData>(
         }
     }
     loop {
-        let mut all = Gathered::new(square, named, room);
+        let mut all = Gathered::new(square, named, room, input.readers());
         let mut names_in = None;
         input.parse(
             &begin,
@@ -118,11 +118,22 @@ pub(crate) fn read<'a, H: Copy + Send + Sync, T: EdgeData>(
                 Ok(ControlFlow::Continue(()))
             },
         )?;
+        if let Some(readers) = input.readers() {
+            names_in = agree(&**readers, names_in).map_err(Error::io(input.path()))?;
+        }
         match names_in {
             None => return all.finish(input.path(), records),
             Some(side) => named.note(side, square),
         }
     }
+}
+
+/// Finds a column in which any process found a name: the first one's.
+fn agree(readers: &dyn Readers, found: Option<Side>) -> std::io::Result<Option<Side>> {
+    let code = found.map_or(0, |side| 1 + u64::from(side == Side::Right));
+    let all = readers.gather_numbers([code])?;
+    let code = all.into_iter().map(|[code]| code).find(|&code| code > 0);
+    Ok(code.map(|code| if code == 1 { Side::Left } else { Side::Right }))
 }
 
 /// Returns the column that holds a name in the first lines although it was taken for integers.

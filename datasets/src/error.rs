@@ -174,6 +174,11 @@ impl Error {
         move |source| Self::Io { path: path.to_path_buf(), source }
     }
 
+    /// Says that another process has another file of this name.
+    pub(crate) fn another_input(path: &Path, process: usize) -> Self {
+        Self::invalid(path, format!("process {process} has another file of this name"))
+    }
+
     /// Makes an [`Error::Invalid`].
     pub(crate) fn invalid(path: &Path, problem: impl Into<String>) -> Self {
         Self::Invalid { path: path.to_path_buf(), problem: problem.into() }

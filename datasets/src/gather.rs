@@ -1,6 +1,7 @@
 //! The edges of a text as its chunks come in: names are looked up, and what takes too much memory goes to a file.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use megagrid_partition::EdgeList;
 
@@ -11,7 +12,7 @@ use crate::external::{ExternalList, Spill};
 use crate::loaded::Loaded;
 use crate::names::{Names, Numbered, Tokens};
 use crate::ranks::{Distinct, Ranks};
-use crate::{Dataset, Dictionary, Error};
+use crate::{Dataset, Dictionary, Error, Readers};
 
 /// Tokens that are looked up at a time: enough that bringing a shard of names into the cache costs little for each.
 const TOKEN_BYTES: usize = 16 << 20;
@@ -54,13 +55,25 @@ pub(crate) struct Gathered<T> {
     /// Edges before those of `last`.
     spill: Option<Spill<T>>,
     last: Window<T>,
+    /// The processes that read the other edges.
+    readers: Option<Arc<dyn Readers>>,
 }
 
 impl<T: EdgeData> Gathered<T> {
-    pub(crate) fn new(square: bool, named: Named, room: usize) -> Self {
+    pub(crate) fn new(square: bool, named: Named, room: usize, readers: Option<&Arc<dyn Readers>>) -> Self {
         let names = Default::default();
         let last = Window::default();
-        Self { square, named, room, names, waiting: Vec::new(), waiting_bytes: 0, spill: None, last }
+        Self {
+            square,
+            named,
+            room,
+            names,
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            spill: None,
+            last,
+            readers: readers.cloned(),
+        }
     }
 
     /// Adds the edges of the chunk that follows. `path` is for messages.
@@ -117,6 +130,9 @@ impl<T: EdgeData> Gathered<T> {
     /// Numbers the vertices. `records` says what the edges are.
     pub(crate) fn finish(mut self, path: &Path, records: &'static str) -> Result<Loaded<T>, Error> {
         self.look_up(path)?;
+        if let Some(readers) = self.readers.take() {
+            return self.finish_part(readers, path, records);
+        }
         if self.spill.is_none() && self.last.data.is_empty() {
             return Err(Error::Empty { path: path.to_path_buf(), records });
         }
@@ -134,6 +150,44 @@ impl<T: EdgeData> Gathered<T> {
         let (left_names, right_names) = numberings.into_dictionaries(path)?;
         let edges = EdgeList { num_left, num_right, square, left, right, data: self.last.data };
         Ok(Dataset { edges, left_names, right_names }.into())
+    }
+
+    /// Numbers the vertices of all processes' edges.
+    fn finish_part(
+        mut self,
+        readers: Arc<dyn Readers>,
+        path: &Path,
+        records: &'static str,
+    ) -> Result<Loaded<T>, Error> {
+        self.spill()?;
+        let Some(spill) = self.spill.take() else { unreachable!("there is a file now") };
+        let mine = [spill.num_edges() as u64, spill.max(0), spill.max(1)];
+        let all = readers.gather_numbers(mine).map_err(Error::io(path))?;
+        let num_edges: u64 = all.iter().map(|found| found[0]).sum();
+        if num_edges == 0 {
+            return Err(Error::Empty { path: path.to_path_buf(), records });
+        }
+        let max = [1, 2].map(|column: usize| all.iter().map(|found| found[column]).max().unwrap_or(0));
+        let number = |names: Names, is_named: bool, columns: &[usize]| -> Result<Numbering, Error> {
+            if is_named {
+                return names.agree(&*readers, path).map(Numbering::Names);
+            }
+            let max = columns.iter().map(|&column| max[column]).max().unwrap_or(0);
+            let mut distinct = Distinct::new(columns.len() as u64 * num_edges, max);
+            for at in 0..spill.num_windows() {
+                let window = spill.read(at)?;
+                columns.iter().for_each(|&column| distinct.add(&window.ids[column]));
+            }
+            distinct.agree(&*readers).map_err(Error::io(path))?.rank(path).map(Numbering::Integers)
+        };
+        let [left, right] = std::mem::take(&mut self.names);
+        let numberings = if self.square {
+            Numberings { left: number(left, self.named.left, &[0, 1])?, right: None }
+        } else {
+            let left = number(left, self.named.left, &[0])?;
+            Numberings { left, right: Some(number(right, self.named.right, &[1])?) }
+        };
+        Ok(Loaded::external(ExternalList::new(spill, numberings, path).of_part(readers)))
     }
 
     fn numberings(&mut self, path: &Path) -> Result<Numberings, Error> {

@@ -4,7 +4,7 @@ use megagrid_partition::Side;
 
 use crate::cache::EdgeData;
 use crate::external::ExternalList;
-use crate::{Dataset, Edges, Error, Prepared};
+use crate::{Dataset, Error, Prepared};
 
 /// Edges that have been read to build a grid from: in memory if they are few, else in a temporary file.
 ///
@@ -22,7 +22,7 @@ pub struct Loaded<T>(Place<T>);
 #[derive(Debug)]
 enum Place<T> {
     Memory(Dataset<T>),
-    File(ExternalList<T>),
+    File(Box<ExternalList<T>>),
 }
 
 impl<T> From<Dataset<T>> for Loaded<T> {
@@ -33,7 +33,7 @@ impl<T> From<Dataset<T>> for Loaded<T> {
 
 impl<T: EdgeData> Loaded<T> {
     pub(crate) fn external(list: ExternalList<T>) -> Self {
-        Self(Place::File(list))
+        Self(Place::File(Box::new(list)))
     }
 
     /// Brings all edges into memory.
@@ -62,7 +62,7 @@ impl<T: EdgeData> Loaded<T> {
             }
             Place::File(list) => {
                 let (edges, (left, right)) = list.group(side, degree_order)?;
-                Ok(Prepared::from_parts(Edges::External(edges), left, right))
+                Ok(Prepared::from_parts(edges, left, right))
             }
         }
     }

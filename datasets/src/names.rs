@@ -10,8 +10,9 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use crate::dictionary::{NameTable, dictionary, hash};
+use crate::readers::misfit;
 use crate::text::Malformed;
-use crate::{Dictionary, Error};
+use crate::{Dictionary, Error, Readers};
 
 const SHARD_BITS: u32 = 6;
 const NUM_SHARDS: usize = 1 << SHARD_BITS;
@@ -107,6 +108,39 @@ impl Names {
             .collect())
     }
 
+    /// Numbers the names of all processes in order of first appearance, process after process.
+    pub(crate) fn agree(self, readers: &dyn Readers, path: &Path) -> Result<Numbered, Error> {
+        let mut mine = Vec::new();
+        for name in self.in_order() {
+            mine.extend_from_slice(&(name.len() as u32).to_le_bytes());
+            mine.extend_from_slice(name);
+        }
+        let (mut all, mut numbers) = (NameTable::default(), Vec::new());
+        for (process, bytes) in readers.all_gather(mine).map_err(Error::io(path))?.iter().enumerate() {
+            let mut rest = &bytes[..];
+            while let Some((len, more)) = rest.split_first_chunk() {
+                let Some((name, more)) = more.split_at_checked(u32::from_le_bytes(*len) as usize) else {
+                    return Err(Error::io(path)(misfit()));
+                };
+                if all.len() >= u32::MAX as usize {
+                    return Err(Error::TooManyVertices { path: path.to_path_buf() });
+                }
+                let number = all.intern(name);
+                if process == readers.process() {
+                    numbers.push(number);
+                }
+                rest = more;
+            }
+        }
+        let mut numbered = self.number();
+        numbered.ids.iter_mut().for_each(|id| *id = numbers[*id as usize]);
+        Ok(Numbered { all: Some(all), ..numbered })
+    }
+
+    fn in_order(&self) -> impl Iterator<Item = &[u8]> {
+        self.order.iter().map(|&code| self.shards[shard_of(code)].get(entry_of(code)))
+    }
+
     /// Numbers the names in order of first appearance.
     pub(crate) fn number(self) -> Numbered {
         let mut starts = Vec::with_capacity(NUM_SHARDS);
@@ -119,7 +153,7 @@ impl Names {
         for (id, &code) in self.order.iter().enumerate() {
             ids[starts[shard_of(code)] + entry_of(code) as usize] = id as u32;
         }
-        Numbered { names: self, starts, ids }
+        Numbered { names: self, starts, ids, all: None }
     }
 }
 
@@ -167,6 +201,8 @@ pub(crate) struct Numbered {
     starts: Vec<usize>,
     /// The number of each entry of each shard.
     ids: Vec<u32>,
+    /// The names of all processes by number, where there are several.
+    all: Option<NameTable>,
 }
 
 impl Numbered {
@@ -177,17 +213,19 @@ impl Numbered {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.ids.len()
+        self.all.as_ref().map_or(self.ids.len(), NameTable::len)
     }
 
     /// Returns the names in the order of their numbers.
     pub(crate) fn into_dictionary(self, path: &Path) -> Result<Dictionary, Error> {
-        let Names { shards, order } = self.names;
+        if let Some(all) = self.all {
+            return all.into_dictionary(path);
+        }
         drop(self.ids);
-        let (mut text, mut offsets) = (Vec::new(), Vec::with_capacity(order.len() + 1));
+        let (mut text, mut offsets) = (Vec::new(), Vec::with_capacity(self.names.order.len() + 1));
         offsets.push(0);
-        for &code in &order {
-            text.extend_from_slice(shards[shard_of(code)].get(entry_of(code)));
+        for name in self.names.in_order() {
+            text.extend_from_slice(name);
             offsets.push(text.len() as u64);
         }
         dictionary(text, offsets, path)

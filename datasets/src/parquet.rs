@@ -70,7 +70,7 @@ fn read<T: EdgeData>(
     }
     let mut named = Named::default();
     'again: loop {
-        let mut all = Gathered::new(square, named, room);
+        let mut all = Gathered::new(square, named, room, None);
         // A few at a time, so that what was decoded of them does not fill the memory.
         for groups in groups.chunks(2 * rayon::current_num_threads()) {
             let parse_group = |place: &Place| {

@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use megagrid_partition::{EdgeSource, GroupedEdges, Relabeling, Side, count_degrees};
+use megagrid_partition::{EdgeSource, GroupedEdges, Holders, Relabeling, Side, count_degrees};
 
 use crate::cache::{self, Cache, CacheFile, EdgeData};
-use crate::{Dataset, Dictionary, Error, ExternalEdges, Samples};
+use crate::{Dataset, Dictionary, DistributedEdges, Error, ExternalEdges, Readers, Samples};
 
 impl<T> Dataset<T> {
     /// Gives the vertices of each side their final ids, in descending order of degree: the vertices used most share
@@ -99,7 +99,18 @@ impl<T: EdgeData> Prepared<T> {
     /// # Errors
     /// As [`Cache::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let cache = Cache::open(path)?;
+        Self::of_cache(Cache::open(path)?)
+    }
+
+    /// Opens a cache together with other processes: see [`Cache::open_with`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_with(path: impl AsRef<Path>, readers: &Arc<dyn Readers>) -> Result<Self, Error> {
+        Self::of_cache(Cache::open_with(path, readers)?)
+    }
+
+    fn of_cache(cache: Cache<T>) -> Result<Self, Error> {
         let (names, labels) = (Names(Source::Cache(cache.share_file())), cache.labels()?);
         Ok(Self { edges: Edges::Cached(cache), names, labels })
     }
@@ -138,6 +149,8 @@ pub enum Edges<T> {
     External(ExternalEdges<T>),
     /// In a cache.
     Cached(Cache<T>),
+    /// In temporary files of several processes.
+    Distributed(DistributedEdges<T>),
 }
 
 impl<T: EdgeData> Edges<T> {
@@ -146,6 +159,7 @@ impl<T: EdgeData> Edges<T> {
             Self::Grouped(edges) => edges,
             Self::External(edges) => edges,
             Self::Cached(cache) => cache,
+            Self::Distributed(edges) => edges,
         }
     }
 }
@@ -161,6 +175,14 @@ impl<T: EdgeData> EdgeSource<T> for Edges<T> {
 
     fn offsets(&self, side: Side) -> &[u64] {
         self.source().offsets(side)
+    }
+
+    fn held_offsets(&self) -> &[u64] {
+        self.source().held_offsets()
+    }
+
+    fn distribute(&self, holders: Holders<'_>) -> io::Result<()> {
+        self.source().distribute(holders)
     }
 
     fn visit_rows(&self, side: Side, rows: Range<usize>, visit: &mut dyn FnMut(&[u32], &[T])) -> io::Result<()> {

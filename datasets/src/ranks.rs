@@ -1,12 +1,13 @@
 //! Ranks of integers among the distinct ones: the smallest id of a text becomes 0, the next 1, ...
 
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
 use crate::column::Ids;
-use crate::{Dictionary, Error};
+use crate::{Dictionary, Error, Readers};
 
 /// The distinct ids of one side, and the rank of each.
 #[derive(Debug)]
@@ -75,6 +76,26 @@ impl Distinct {
                 *all = merge(std::mem::take(all), more);
             }
         }
+    }
+
+    /// Adds what all processes have added to theirs, which began with the same numbers.
+    pub(crate) fn agree(self, readers: &dyn Readers) -> io::Result<Self> {
+        Ok(match self {
+            Self::Bits(words) => {
+                let mine: Vec<u64> = words.iter().map(|word| word.load(Ordering::Relaxed)).collect();
+                for bytes in readers.all_gather(bytemuck::pod_collect_to_vec(&mine))? {
+                    let theirs: Vec<u64> = bytemuck::pod_collect_to_vec(&bytes);
+                    words.iter().zip(theirs).for_each(|(word, more)| {
+                        word.fetch_or(more, Ordering::Relaxed);
+                    });
+                }
+                Self::Bits(words)
+            }
+            Self::Sorted(ids) => {
+                let all = readers.all_gather(bytemuck::pod_collect_to_vec(&ids))?;
+                Self::Sorted(all.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).fold(Vec::new(), merge))
+            }
+        })
     }
 
     /// Ranks what has been added.

@@ -3,9 +3,10 @@
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::text::{Input, Malformed};
-use crate::{Corpus, Dataset, Dictionary, Error, Format, Loaded, Samples, TestRatings, Tokenizer};
+use crate::{Corpus, Dataset, Dictionary, Error, Format, Loaded, Readers, Samples, TestRatings, Tokenizer};
 use crate::{bag_of_words, edge_list, libsvm, matrix_market, parquet, ratings};
 
 /// Bytes of edges that are kept in memory while a text is read to build a grid from, before they go to a file.
@@ -30,13 +31,33 @@ pub fn load_graph(path: impl AsRef<Path>, format: Option<Format>) -> Result<Load
     graph_at(path.as_ref(), format, ROOM)
 }
 
+/// Reads a graph to build a grid from, together with other processes; see [`load_graph`]. Each reads a part of the lines of
+/// an edge list that is one file and not compressed, and all of other inputs.
+///
+/// # Errors
+/// As [`load_graph`]; a lost process, or one that has another input.
+pub fn load_graph_with(
+    path: impl AsRef<Path>,
+    format: Option<Format>,
+    readers: &Arc<dyn Readers>,
+) -> Result<Loaded<()>, Error> {
+    let path = path.as_ref();
+    match graph_format(path, format)? {
+        Format::Edges => edge_list::read(&Input::open_part(path, readers)?, ROOM),
+        _ => load_graph(path, format),
+    }
+}
+
 fn graph_at(path: &Path, format: Option<Format>, room: usize) -> Result<Loaded<()>, Error> {
-    let found = match found(path, format)? {
+    graph(&Input::open(path)?, graph_format(path, format)?, room)
+}
+
+fn graph_format(path: &Path, format: Option<Format>) -> Result<Format, Error> {
+    Ok(match found(path, format)? {
         // Without a statement, three columns are an edge list with weights or times.
         Format::Ratings if format.is_none() => Format::Edges,
         found => found,
-    };
-    graph(&Input::open(path)?, found, room)
+    })
 }
 
 /// Reads ratings: a file or a directory of part files, its format told by name and content where none is stated.
@@ -55,6 +76,22 @@ pub fn read_ratings(path: impl AsRef<Path>, format: Option<Format>) -> Result<Da
 pub fn load_ratings(path: impl AsRef<Path>, format: Option<Format>) -> Result<Loaded<f32>, Error> {
     let path = path.as_ref();
     rated(&Input::open(path)?, found(path, format)?, ROOM)
+}
+
+/// Reads ratings to build a grid from, together with other processes; see [`load_graph_with`].
+///
+/// # Errors
+/// As [`load_ratings`]; a lost process, or one that has another input.
+pub fn load_ratings_with(
+    path: impl AsRef<Path>,
+    format: Option<Format>,
+    readers: &Arc<dyn Readers>,
+) -> Result<Loaded<f32>, Error> {
+    let path = path.as_ref();
+    match found(path, format)? {
+        Format::Ratings => ratings::read(&Input::open_part(path, readers)?, ROOM),
+        _ => load_ratings(path, format),
+    }
 }
 
 /// Reads ratings to test a model on: their users and items get the ids that `left_names` and `right_names` give them;

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `steps[w]` | worker w, when it ended a step | slack 0: a step begins when every worker ended all steps before it |
 //! | `clocks[w]` | worker w, when it ended a clock | slack s: clock t begins when every worker ended clock t − 1 − s |
-//! | `turns[x]` | whoever held right shard x | a rotation's visit is due when all earlier visits of the shard ended |
+//! | `turns[x]` | whoever held rotating shard x | a rotation's visit is due when all earlier visits of the shard ended |
 //! | `arrived` | the driver of a process | slack 0, several processes: all workers ended so many steps and what they sent is here |
 //! | `early[w]` | worker w of several processes, when rows came before their time | slack 0: a step begins when no rows of the steps before it are left |
 //! | `age` | the driver of a process | mirrored rows: clock t begins when they hold all changes of clock t − 1 − s |
@@ -57,12 +57,12 @@ pub struct Board {
 impl Board {
     /// Begins with nothing done and no iteration approved.
     #[must_use]
-    pub fn new(workers: usize, right_shards: usize) -> Self {
+    pub fn new(workers: usize, rotating_shards: usize) -> Self {
         let counters = |n| (0..n).map(|_| Counter::new()).collect();
         Self {
             steps: counters(workers),
             clocks: counters(workers),
-            turns: counters(right_shards),
+            turns: counters(rotating_shards),
             arrived: Counter::new(),
             early: counters(workers),
             age: Counter::new(),
@@ -116,9 +116,9 @@ impl Board {
         self.arrived.get()
     }
 
-    /// Says how many visits of a right shard have ended in all processes, when its rows have come.
-    pub(crate) fn receive(&self, right_shard: usize, visits: u64) {
-        self.turns[right_shard].set(visits);
+    /// Says how many visits of a rotating shard have ended in all processes, when its rows have come.
+    pub(crate) fn receive(&self, shard: usize, visits: u64) {
+        self.turns[shard].set(visits);
     }
 
     /// Makes every worker end.
@@ -150,13 +150,13 @@ impl Board {
         self.clocks.iter().map(Counter::get).min().unwrap_or(0)
     }
 
-    pub(crate) fn visits(&self, right_shard: usize) -> u64 {
-        self.turns[right_shard].get()
+    pub(crate) fn visits(&self, shard: usize) -> u64 {
+        self.turns[shard].get()
     }
 
     /// Ends a visit. The holder of the shard alone may call it.
-    pub(crate) fn end_visit(&self, right_shard: usize) {
-        let turn = &self.turns[right_shard];
+    pub(crate) fn end_visit(&self, shard: usize) {
+        let turn = &self.turns[shard];
         turn.set(turn.get() + 1);
     }
 }

@@ -134,7 +134,7 @@ impl<P: Program> Engine<P> {
             return Err(Error::OtherGrid);
         }
         plan.traffic = shared.sync.as_ref().and_then(|sync| sync::predict::<P>(&plan, &sync.mirrors, settings.dims));
-        plan.replication_factor = shared.plan.replication_factor;
+        plan.placement = shared.plan.placement;
         shared.replicas = replicas::<P>(&plan, shared.sync.as_ref(), settings)?;
         shared.stages = with_crossings(collect.stages, &plan);
         shared.plan = Arc::new(plan);

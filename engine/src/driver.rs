@@ -17,7 +17,7 @@ use crate::board::Board;
 use crate::engine::Shared;
 use crate::metrics::{IterationReport, WorkerReport};
 use crate::stopwatch::Stopwatch;
-use crate::sync::{self, Arrived, Peers, Replication, Timely, Transport};
+use crate::sync::{self, Arrived, Peers, Replication, Timely, Traffic, Transport};
 use crate::worker::{Progress, Worker};
 use crate::{Error, os};
 use runner::Runner;
@@ -43,11 +43,12 @@ pub(crate) fn run<P: Program>(
     }
     let plan = &shared.plan;
     let workers = plan.threads();
-    let board = Arc::new(Board::new(workers, plan.right.num_shards()));
+    let board = Arc::new(Board::new(workers, plan.side(plan.rotating).num_shards()));
     let (sender, messages) = channel();
     let sender = Mutex::new(sender);
     let (of_workers, of_board) = (Arc::clone(shared), Arc::clone(&board));
     board.approve(done + 1);
+    let sent = sent(shared);
     let arrived = Arc::new(Arrived::new(workers));
     sync::begin(shared);
     let (builders, connections) = sync::connect(workers, shared.peers.as_deref())?;
@@ -70,7 +71,7 @@ pub(crate) fn run<P: Program>(
     });
     let mut threads =
         Threads { board: &board, guards: Some(threads.map_err(Error::Start)?), may_hang: shared.peers.is_some() };
-    let done = coordinate(shared, &board, &messages, done..last, &mut between)?;
+    let done = coordinate(shared, (&board, sent), &messages, done..last, &mut between)?;
     threads.may_hang = false;
     drop(threads);
     sync::refresh(shared)?;
@@ -101,15 +102,20 @@ fn text(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("no message")
 }
 
+/// Returns what a process has sent in all runs.
+fn sent<P: Program>(shared: &Shared<P>) -> Traffic {
+    shared.sync.as_ref().map(Replication::sent).unwrap_or_default()
+}
+
+/// Approves iterations and reports them; `sent` is what was sent before the first worker began.
 fn coordinate<P: Program>(
     shared: &Shared<P>,
-    board: &Board,
+    (board, mut sent): (&Board, Traffic),
     messages: &Receiver<Message>,
     iterations: Range<u64>,
     between: &mut impl FnMut(&IterationReport) -> ControlFlow<()>,
 ) -> Result<u64, Error> {
     let (workers, last) = (shared.plan.threads(), iterations.end);
-    let mut sent = shared.sync.as_ref().map(Replication::sent).unwrap_or_default();
     for iteration in iterations.start + 1..=last {
         let mut parts = Vec::with_capacity(workers);
         while parts.len() < workers {

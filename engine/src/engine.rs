@@ -127,7 +127,7 @@ fn foresee<P: Program, T>(
     }
     let mirrors = Mirrors::foresee(&plan, input.source, &orders)?;
     plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
-    plan.replication_factor = mirrors.replication_factor(&plan);
+    plan.placement = mirrors.placement(&plan);
     Ok((plan, Some(Arc::new(mirrors))))
 }
 
@@ -184,6 +184,20 @@ fn row_orders<T>(source: &dyn EdgeSource<T>, infos: &[plan::StageInfo], body: &[
     [Side::Left, Side::Right].map(|side| row_order(source, infos, body, side, seed))
 }
 
+/// Brings the edges to the processes that run them, where each has read a part.
+fn distribute<T>(plan: &Plan, orders: &[RowOrder; 2], source: &dyn EdgeSource<T>) -> Result<(), Error> {
+    if !plan.is_distributed() {
+        return Ok(());
+    }
+    let keepers = [Side::Left, Side::Right].map(|side| plan.keepers_of_edges(side));
+    source.distribute(&|left, right| {
+        let [of_left, of_right] = [(left, 0), (right, 1)]
+            .map(|(id, side): (u32, usize)| keepers[side].get(orders[side].row(id as usize)).copied());
+        [of_left, of_right.filter(|_| of_left != of_right)]
+    })?;
+    Ok(())
+}
+
 /// Rows are in the order of ids, but for sides whose vertices are dealt to random blocks, or change in place, where every
 /// shard is to have its share of hubs.
 fn row_order<T>(
@@ -193,7 +207,7 @@ fn row_order<T>(
     side: Side,
     seed: u64,
 ) -> RowOrder {
-    use megagrid_stages::BatchOrder;
+    use megagrid_stages::{BatchOrder, Mode};
     let rows = source.num_vertices(side);
     let (mut cut, mut random) = (false, false);
     for outline in body {
@@ -204,7 +218,7 @@ fn row_order<T>(
             }
         });
     }
-    let in_place = infos.iter().any(|stage| plan::rotates(stage.kind) || stage.kind.updates(side));
+    let in_place = infos.iter().any(|stage| plan::rotates(stage.kind) || stage.kind.mode(side) == Some(Mode::Update));
     let shuffled = (random || in_place && !cut) && !source.is_square();
     if shuffled { RowOrder::shuffled(rows, seed ^ u64::from(side == Side::Right)) } else { RowOrder::Natural(rows) }
 }
@@ -314,6 +328,7 @@ impl<P: Program> Engine<P> {
             (plan, orders, None)
         };
         memory::check(plan.memory_bytes)?;
+        distribute(&plan, &orders, input.source)?;
         let by_row = [0, 1].map(|side| {
             input.capacities[side].map(|by_id| (0..by_id.len()).map(|row| by_id[orders[side].id(row)]).collect())
         });
@@ -337,7 +352,7 @@ impl<P: Program> Engine<P> {
             Some(peers) => {
                 let mirrors = Mirrors::agree(&plan, &grid, &**peers)?;
                 plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
-                plan.replication_factor = mirrors.replication_factor(&plan);
+                plan.placement = mirrors.placement(&plan);
                 Some(Replication::new(&plan, Arc::new(mirrors)))
             }
             None => None,

@@ -150,7 +150,10 @@ pub fn exchange<P: Program, E: Exchange<P>>(
     cx: &mut Context<'_, P>,
 ) -> Option<u64> {
     let (mut edges, mut active) = (0, Vec::new());
-    for shard in task.right.clone() {
+    let is_own = |side: Side, shard: usize| {
+        task.turn.is_none() || side == plan.rotating || plan.side(side).owners[shard] == worker
+    };
+    for shard in task.right.clone().filter(|&shard| is_own(Side::Right, shard)) {
         active.clear();
         let column = &grid.columns[shard];
         let pieces = grid.right_pieces.of(shard..shard + 1);
@@ -158,11 +161,10 @@ pub fn exchange<P: Program, E: Exchange<P>>(
         // Before anything was changed a refused worker takes another task.
         let mut right = if edges == 0 { take()? } else { hold(take) };
         for layer in task.layers.clone() {
-            for left in task.left.clone() {
+            for left in task.left.clone().filter(|&shard| is_own(Side::Left, shard)) {
                 let block = layer * grid.left_shards + left;
-                let skipped = task.turn.is_some() && plan.left.owners[left] != worker;
                 let len = column.edges.blocks()[block].edges.len();
-                if skipped || len == 0 {
+                if len == 0 {
                     continue;
                 }
                 let pieces = grid.left_pieces.of(left..left + 1);

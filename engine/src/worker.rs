@@ -78,7 +78,7 @@ pub struct Worker {
     steps_at_clock: VecDeque<u64>,
     /// Tasks of the current step that are still to run, in reverse order; `None` before it is entered.
     todo: Option<Vec<usize>>,
-    /// Visits of each right shard before the current step.
+    /// Visits of each shard of the rotating side before the current step.
     visits: Vec<u64>,
 }
 
@@ -86,7 +86,7 @@ impl Worker {
     /// Begins before iteration `done + 1`.
     #[must_use]
     pub fn new(id: usize, plan: Arc<Plan>, board: Arc<Board>, seed: u64, done: u64) -> Self {
-        let visits = vec![0; plan.right.num_shards()];
+        let visits = vec![0; plan.side(plan.rotating).num_shards()];
         Self {
             id,
             seat: id % plan.threads(),
@@ -255,20 +255,20 @@ impl Worker {
     }
 
     fn due(&self, task: &Task) -> bool {
-        let shard = task.right.start;
+        let shard = task.shard(self.plan.rotating);
         task.turn.is_none_or(|turn| self.board.visits(shard) == self.visits[shard] + turn as u64)
     }
 
     fn end_visit(&self, task: &Task) {
         if self.plan.slack == Some(0) {
-            self.board.end_visit(task.right.start);
+            self.board.end_visit(task.shard(self.plan.rotating));
         }
     }
 
     fn end_step(&mut self, step: usize) -> Progress {
         let visitors = self.plan.visitors(self.plan.steps[step].stage);
         if self.plan.steps[step].tasks[self.id].iter().any(|task| task.turn.is_some()) {
-            for shard in self.plan.steps[step].scope.right.clone() {
+            for shard in self.plan.steps[step].scope.of(self.plan.rotating).clone() {
                 self.visits[shard] += visitors as u64;
             }
         }

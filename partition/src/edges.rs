@@ -86,6 +86,9 @@ impl Ends<'_> {
     }
 }
 
+/// The processes that are to hold an edge, given the ids of its ends.
+pub type Holders<'h> = &'h (dyn Fn(u32, u32) -> [Option<u16>; 2] + Sync);
+
 /// Where a grid gets its edges: an in-memory list grouped by side, or the memory-mapped cache.
 ///
 /// Vertex ids are final (relabeled) ids. `offsets(side)` has `n + 1` entries, non-decreasing, from 0 to the number of edges.
@@ -105,6 +108,21 @@ pub trait EdgeSource<T>: Sync {
 
     /// Returns, for the edges grouped by vertices of `side`, where each group starts.
     fn offsets(&self, side: Side) -> &[u64];
+
+    /// Returns where the groups of right vertices start among the edges that can be visited: [`offsets`](Self::offsets),
+    /// unless this process has a part of the edges alone.
+    fn held_offsets(&self) -> &[u64] {
+        self.offsets(Side::Right)
+    }
+
+    /// Sends each edge to its holders, where several processes have read a part of the input each: all of them call it, and
+    /// can visit none before. Else there is nothing to do, and all edges can be visited.
+    ///
+    /// # Errors
+    /// A lost process; files that cannot be read or written.
+    fn distribute(&self, _: Holders<'_>) -> std::io::Result<()> {
+        Ok(())
+    }
 
     /// Calls `visit` once with the far ends and data of all edges of the vertices `rows` of `side`, grouped by vertex,
     /// far ends ascending within a vertex.

@@ -16,7 +16,7 @@ pub mod strategy;
 
 pub use buckets::{BucketSorter, Buckets, Dealt};
 pub use degrees::{DegreeStats, Irregularities, count_degrees, irregularities, offsets_of};
-pub use edges::{EdgeList, EdgeSource, Ends};
+pub use edges::{EdgeList, EdgeSource, Ends, Holders};
 pub use error::Error;
 pub use grouped::GroupedEdges;
 pub use ids::{PartitionId, ShardId, Side, VertexId, WorkerId};

@@ -9,7 +9,7 @@ use megagrid_engine::{Traffic, WorkerSeconds};
 use crate::common::Common;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::record::{self, InputSizes, Iteration, Machine, Metrics, Outcome, Phases, Record};
+use crate::record::{self, InputSizes, Iteration, Machine, Metrics, Outcome, Phases, Placement, Record};
 use crate::session;
 
 /// What is known before a run.
@@ -65,7 +65,8 @@ pub fn run(start: Start<'_>, job: impl FnOnce(Report<'_>) -> Result<Finish, Erro
     tell_setup_apart(&mut record);
     record.staleness = finish.staleness;
     record.machine.memory_bytes = finish.memory_bytes;
-    record.machine.replication_factor = Some(finish.replication_factor);
+    let replication_factor = finish.replication_factor;
+    record.machine.placement = Some(Placement { replication_factor, edge_balance: None, master_balance: None });
     if let Some(last) = record.iterations.last() {
         let result = &mut record.result;
         result.iterations = last.iteration;

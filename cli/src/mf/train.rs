@@ -144,7 +144,7 @@ impl Job {
             vector: self.settings.level.name().into(),
             memory_estimate_bytes: engine.plan().memory_bytes,
             memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
-            replication_factor: Some(engine.plan().replication_factor),
+            placement: Some(engine.plan().placement.into()),
         };
         Start { input, machine, done: 0, phases }
     }

@@ -171,8 +171,8 @@ mod tests {
             unacknowledged_bytes: 0,
             updates: 1000,
         };
-        let machine =
-            Machine { workers: 2, memory_bytes: 1 << 20, replication_factor: Some(1.5), ..Machine::default() };
+        let placement = Some(megagrid_engine::plan::Placement { replication_factor: 1.5, ..Default::default() }.into());
+        let machine = Machine { workers: 2, memory_bytes: 1 << 20, placement, ..Machine::default() };
         Record {
             megagrid: "0".into(),
             command: "mf".into(),

@@ -203,9 +203,9 @@ fn messages(subjects: &[Subject<'_>]) -> String {
         let rows: Vec<(String, Spread)> = subjects.iter().filter_map(row).collect();
         values(title, &rows, write)
     };
-    if subjects.iter().flat_map(|one| &one.runs).any(|run| run.machine.replication_factor.is_some_and(|all| all != 1.0))
-    {
-        plots.push_str(&of_runs("replicas, masters among them, a vertex", |run| run.machine.replication_factor, short));
+    let replicas = |run: &Record| run.machine.placement.map(|placement| placement.replication_factor);
+    if subjects.iter().flat_map(|one| &one.runs).any(|run| replicas(run).is_some_and(|all| all != 1.0)) {
+        plots.push_str(&of_runs("replicas, masters among them, a vertex", replicas, short));
     }
     plots.push_str(&of_runs("bytes of data structures", |run| Some(run.machine.memory_bytes as f64), bytes));
     plots.push_str(&of_runs("peak memory of the process", |run| run.peak_rss_bytes.map(|peak| peak as f64), bytes));

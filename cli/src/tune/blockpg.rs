@@ -27,7 +27,7 @@ fn known(blocks: u64) -> Known {
 /// Runs the command.
 pub fn run(mut args: Args, tuning: &TuningOptions) -> anyhow::Result<()> {
     args.common.join()?;
-    check(&args.common)?;
+    check(&mut args.common)?;
     if args.options.l1.len() != 1 {
         return Err(usage(
             "tune takes one --l1; find the settings first, and train the path with the command that it prints",

@@ -29,7 +29,7 @@ fn known() -> Known {
 /// Runs the command.
 pub fn run(mut args: Args, tuning: &TuningOptions) -> anyhow::Result<()> {
     args.common.join()?;
-    check(&args.common)?;
+    check(&mut args.common)?;
     if args.options.extra_topics > 0 {
         return Err(usage(
             "--extra-topics is not for tune; find the settings first, and train with the command that it prints",

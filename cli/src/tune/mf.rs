@@ -28,7 +28,7 @@ fn known() -> Known {
 /// Runs the command.
 pub fn run(mut args: Args, tuning: &TuningOptions) -> anyhow::Result<()> {
     args.common.join()?;
-    check(&args.common)?;
+    check(&mut args.common)?;
     args.unseen.check()?;
     let config = args.options.config()?;
     let (settings, resolved) = args.common.prepare()?;

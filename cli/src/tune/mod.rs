@@ -124,7 +124,9 @@ pub struct Known {
 }
 
 /// Checks that nothing is asked for that tuning does not do.
-pub fn check(common: &Common) -> anyhow::Result<()> {
+pub fn check(common: &mut Common) -> anyhow::Result<()> {
+    // Trials may have another layout.
+    common.reads_whole = true;
     if common.experiment.virtual_workers.is_some() {
         return Err(usage(
             "--virtual-workers is not for tune; find the settings first, and train with the command that it prints",

@@ -17,6 +17,7 @@ mod members;
 mod models;
 mod options;
 mod records;
+mod together;
 mod tune;
 mod virtual_workers;
 

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 
-use crate::{Place, fails};
+use crate::{Place, done, fails};
 
 /// Addresses that are free.
 fn addresses(processes: usize) -> Vec<String> {
@@ -58,7 +58,14 @@ fn what_differs_is_named_in_all_processes() {
     let graph = place.graph();
     differs(&["pagerank", &graph], &["process 1 has command pagerank, process 0 has command mf"]);
     let other = place.file("other.csv", "u1,i1,3.0\nu2,i2,4.5\n");
-    differs(&["mf", &other], &["batch 2, process 0 has batch", "data with the checksum"]);
+    // Both find that at a time: one may have told the other before that says it too.
+    for (code, message) in run_all(&addresses(2), &[0, 1], &[same, &["mf", &other]]) {
+        assert!(code == Some(1) && message.contains("has another file of this name"), "{message}");
+    }
+    let cache = place.name("ratings.mgrid");
+    done(&["convert", &ratings, &cache]);
+    differs(&["mf", &cache], &["process 1 has as input a cache, process 0 has as input no cache"]);
+    differs(&["mf", &ratings, "--holdout", "0.1"], &["process 1 has holdout 0.1, process 0 has holdout unset"]);
     assert!(!place.path("saved").exists());
 }
 

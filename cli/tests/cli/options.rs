@@ -22,7 +22,8 @@ fn options_out_of_range_are_refused() {
     mf("--work-per-clock", "1.5", &["work-per-clock is 1.5; expected a number above 0 and at most 1"]);
     mf("--vector", "mmx", &["vector level \"mmx\" is not one of this processor's"]);
     mf("--format", "xls", &["format \"xls\" is unknown"]);
-    mf("--strategy", "metis", &["--strategy", "hdrf"]);
+    mf("--strategy", "metis", &["--strategy", "expected bicut"]);
+    mf("--strategy", "hdrf", &["training follows bicut alone", "megagrid partition --strategy hdrf"]);
     mf("--decay", "0.1", &["--plain-sgd"]);
     let pagerank = |option: &str, value: &str, parts: &[&str]| fails(&["pagerank", &graph, option, value], 2, parts);
     for damping in ["1.5", "0", "1", "NaN"] {

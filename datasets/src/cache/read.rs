@@ -13,7 +13,7 @@ use super::file::CacheFile;
 use super::header::Section;
 use super::{EdgeData, EdgeType};
 use crate::map::{Map, view};
-use crate::{Dataset, Dictionary, Error};
+use crate::{Dataset, Dictionary, Error, Readers};
 
 /// Bytes of offsets that are checked at a time; a multiple of a piece.
 const CHECK_BYTES: u64 = 4 << 20;
@@ -38,6 +38,8 @@ pub struct Cache<T> {
     /// Of the left and of the right side. Mapped, and in memory only as far as they are used.
     offsets: [Arc<Map>; 2],
     edge_data: PhantomData<T>,
+    /// The processes that share passes over all edges.
+    readers: Option<Arc<dyn Readers>>,
 }
 
 impl<T: EdgeData> Cache<T> {
@@ -52,7 +54,28 @@ impl<T: EdgeData> Cache<T> {
             return Err(Error::CacheEdgeType { path: file.path, found, expected });
         }
         let offsets = [Arc::new(open_offsets(&file, Side::Left)?), Arc::new(open_offsets(&file, Side::Right)?)];
-        Ok(Self { file: Arc::new(file), offsets, edge_data: PhantomData })
+        Ok(Self { file: Arc::new(file), offsets, edge_data: PhantomData, readers: None })
+    }
+
+    /// Opens the cache that other processes open too: each then takes its part of a pass over all edges
+    /// ([`Edges::summarize`](crate::Edges::summarize)).
+    ///
+    /// # Errors
+    /// As [`Cache::open`]; a lost process, or one that has another cache.
+    pub fn open_with(path: impl AsRef<Path>, readers: &Arc<dyn Readers>) -> Result<Self, Error> {
+        let cache = Self::open(path)?;
+        let path = &cache.file.path;
+        let mine = [cache.file.header.pieces_checksum];
+        let all = readers.gather_numbers(mine).map_err(Error::io(path))?;
+        if let Some(process) = all.iter().position(|theirs| *theirs != mine) {
+            return Err(Error::another_input(path, process));
+        }
+        Ok(Self { readers: Some(Arc::clone(readers)), ..cache })
+    }
+
+    /// Returns the processes that share passes over all edges, if there are some.
+    pub(crate) fn readers(&self) -> Option<&dyn Readers> {
+        self.readers.as_deref()
     }
 
     /// Reads the names of the vertices of a side.

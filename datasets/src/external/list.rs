@@ -1,15 +1,22 @@
 //! From edges in a temporary file, in the order of the input, to edges grouped by a side.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use megagrid_partition::{BucketSorter, Buckets, Dealt, EdgeList, Relabeling, Side, offsets_of};
 use rayon::prelude::*;
 
 use super::file::{TemporaryFile, error};
-use super::{ExternalEdges, Places, Spill};
+use super::{DistributedEdges, ExternalEdges, Places, Spill};
 use crate::cache::EdgeData;
-use crate::gather::Numberings;
-use crate::{Dataset, Dictionary, Error};
+use crate::column::Ids;
+use crate::gather::{Numberings, Window};
+use crate::{Dataset, Dictionary, Edges, Error, Readers};
+
+/// Degrees that processes sum at a time.
+const SUMMED_AT_A_TIME: usize = 1 << 18;
+/// Edges that a process sends to others at a time.
+const SENT_AT_A_TIME: usize = 1 << 19;
 
 /// Edges in a temporary file, and how their ids become vertices.
 #[derive(Debug)]
@@ -18,6 +25,8 @@ pub(crate) struct ExternalList<T> {
     numberings: Numberings,
     /// What the edges were read from.
     path: PathBuf,
+    /// The processes that have read the other edges, if these are a part.
+    readers: Option<Arc<dyn Readers>>,
 }
 
 /// The names of the left and of the right side; the latter `None` where the graph is square.
@@ -25,7 +34,12 @@ type NamesOfSides = (Dictionary, Option<Dictionary>);
 
 impl<T: EdgeData> ExternalList<T> {
     pub(crate) fn new(spill: Spill<T>, numberings: Numberings, path: &Path) -> Self {
-        Self { spill, numberings, path: path.to_path_buf() }
+        Self { spill, numberings, path: path.to_path_buf(), readers: None }
+    }
+
+    /// Says that these are a part of the edges, and who has read the others. The vertices are those of all.
+    pub(crate) fn of_part(self, readers: Arc<dyn Readers>) -> Self {
+        Self { readers: Some(readers), ..self }
     }
 
     /// Reads the vertices that a window's edges join, and the edges' data.
@@ -74,7 +88,7 @@ impl<T: EdgeData> ExternalList<T> {
     }
 
     /// Groups the edges by the vertices of `side`, in descending order of degree if `degree_order`.
-    pub(crate) fn group(self, side: Side, degree_order: bool) -> Result<(ExternalEdges<T>, NamesOfSides), Error> {
+    pub(crate) fn group(self, side: Side, degree_order: bool) -> Result<(Edges<T>, NamesOfSides), Error> {
         let degrees = self.degrees()?;
         let is_square = self.numberings.is_square();
         let orders = orders(&degrees, is_square, degree_order);
@@ -83,23 +97,33 @@ impl<T: EdgeData> ExternalList<T> {
             offsets_of(&old.iter().map(|&old| degrees[side][old as usize]).collect::<Vec<_>>())
         });
         drop(degrees);
-        let near = side as usize;
-        let buckets = Buckets::new(&offsets[near]);
-        let places = Places::new::<T>(self.spill.num_edges());
-        let file = TemporaryFile::new()?;
-        let starts = buckets.vertices().iter().map(|vertices| offsets[near][vertices.start]);
-        let mut ends: Vec<u64> = starts.collect();
-        self.for_each_window(|mut ids, data| {
-            ids.iter_mut().enumerate().for_each(|(side, ids)| orders.of(side).apply(ids));
-            let dealt = buckets.deal(&ids[near], &ids[1 - near], &data);
-            write(&file, &places, &dealt, &mut ends)
-        })?;
+        let relabel =
+            |ids: &mut [Vec<u32>; 2]| ids.iter_mut().enumerate().for_each(|(side, ids)| orders.of(side).apply(ids));
+        let edges = if let Some(readers) = &self.readers {
+            let mut relabeled = Spill::new()?;
+            self.for_each_window(|mut ids, data| {
+                relabel(&mut ids);
+                (0..data.len()).step_by(SENT_AT_A_TIME).try_for_each(|start| {
+                    let piece = start..data.len().min(start + SENT_AT_A_TIME);
+                    let ids = ids.each_ref().map(|ids| Ids::Narrow(ids[piece.clone()].to_vec()));
+                    relabeled.push(&Window { ids, data: data[piece].to_vec() })
+                })
+            })?;
+            Edges::Distributed(DistributedEdges::new(relabeled, Arc::clone(readers), is_square, side, offsets))
+        } else {
+            let mut grouping = Grouping::new::<T>(self.spill.num_edges(), &offsets[side as usize])?;
+            self.for_each_window(|mut ids, data| {
+                relabel(&mut ids);
+                grouping.add(&ids[side as usize], &ids[1 - side as usize], &data)
+            })?;
+            let (file, places) = grouping.finish::<T>()?;
+            Edges::External(ExternalEdges::new(file, places, is_square, side, offsets))
+        };
         drop(self.spill);
-        sort::<T>(&file, &places, &buckets, &offsets[near])?;
         let (left, right) = self.numberings.into_dictionaries(&self.path)?;
         let names =
             (left.reorder(orders.of(0).old_of_new()), right.map(|right| right.reorder(orders.of(1).old_of_new())));
-        Ok((ExternalEdges::new(file, places, is_square, side, offsets), names))
+        Ok((edges, names))
     }
 
     /// Returns the degrees of the vertices of each side.
@@ -111,7 +135,49 @@ impl<T: EdgeData> ExternalList<T> {
             rayon::join(|| count(left, &ids[0]), || count(right, &ids[1]));
             Ok(())
         })?;
+        if let Some(readers) = &self.readers {
+            // A part at a time: those of all processes are in memory at once.
+            for degrees in degrees.iter_mut().flat_map(|degrees| degrees.chunks_mut(SUMMED_AT_A_TIME)) {
+                let all = readers.all_gather(bytemuck::pod_collect_to_vec(degrees)).map_err(Error::io(&self.path))?;
+                degrees.fill(0);
+                for bytes in all {
+                    let theirs: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
+                    degrees.iter_mut().zip(theirs).for_each(|(degree, more)| *degree += more);
+                }
+            }
+        }
         Ok(degrees)
+    }
+}
+
+/// Edges on their way to being grouped by their near ends, in a temporary file.
+pub(super) struct Grouping<'g> {
+    offsets: &'g [u64],
+    buckets: Buckets,
+    places: Places,
+    file: TemporaryFile,
+    /// How far each bucket is filled.
+    ends: Vec<u64>,
+}
+
+impl<'g> Grouping<'g> {
+    /// Begins with none of so many edges; `offsets` are those of the near ends.
+    pub(super) fn new<T: EdgeData>(num_edges: usize, offsets: &'g [u64]) -> Result<Self, Error> {
+        let buckets = Buckets::new(offsets);
+        let ends = buckets.vertices().iter().map(|vertices| offsets[vertices.start]).collect();
+        Ok(Self { offsets, buckets, places: Places::new::<T>(num_edges), file: TemporaryFile::new()?, ends })
+    }
+
+    /// Adds edges.
+    pub(super) fn add<T: EdgeData>(&mut self, near_ends: &[u32], far_ends: &[u32], data: &[T]) -> Result<(), Error> {
+        let dealt = self.buckets.deal(near_ends, far_ends, data);
+        write(&self.file, &self.places, &dealt, &mut self.ends)
+    }
+
+    /// Sorts what has been added; returns the file and where in it everything is.
+    pub(super) fn finish<T: EdgeData>(self) -> Result<(TemporaryFile, Places), Error> {
+        sort::<T>(&self.file, &self.places, &self.buckets, self.offsets)?;
+        Ok((self.file, self.places))
     }
 }
 

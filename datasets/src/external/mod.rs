@@ -8,6 +8,7 @@
 //! Memory: a window of edges at a time, a bucket for each thread, and some numbers for each vertex. Files: the ids and
 //! the data of all edges, then 6 bytes and the data of each edge; both at a time while edges are dealt.
 
+mod distributed;
 mod file;
 mod list;
 mod spill;
@@ -21,6 +22,7 @@ use std::ops::Range;
 use megagrid_partition::{EdgeSource, Side};
 
 use crate::cache::EdgeData;
+pub use distributed::DistributedEdges;
 pub(crate) use list::ExternalList;
 pub(crate) use spill::Spill;
 

@@ -67,6 +67,13 @@ impl<T: EdgeData> Spill<T> {
         Ok(())
     }
 
+    /// Puts windows in the ascending order of their keys, one for each; those of equal keys keep theirs.
+    pub(super) fn sort_windows(&mut self, keys: &[usize]) {
+        let mut order: Vec<usize> = (0..self.windows.len()).collect();
+        order.sort_by_key(|&window| keys[window]);
+        self.windows = order.into_iter().map(|window| self.windows[window]).collect();
+    }
+
     /// Reads a window.
     pub(crate) fn read(&self, at: usize) -> Result<Window<T>, Error> {
         let Place { mut start, num_edges, wide } = self.windows[at];

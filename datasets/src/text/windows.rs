@@ -1,10 +1,11 @@
 //! One file of text as windows of whole lines, each parsed by all threads.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memchr_iter, memrchr};
 use rayon::prelude::*;
 
 use super::input::Consumed;
@@ -25,6 +26,8 @@ pub(crate) struct Text<'a> {
     num_lines: u64,
     window_bytes: usize,
     parses_blank_lines: bool,
+    /// Where this begins in the file.
+    start: u64,
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -33,12 +36,18 @@ impl<'a> Text<'a> {
     pub(super) fn new(path: PathBuf, source: Source<'a>, window_bytes: usize) -> Result<Self, Error> {
         let window = Vec::new();
         let (whole, skipped, num_lines, parses_blank_lines) = (0, 0, 0, false);
-        let mut text = Self { path, source, window, whole, skipped, num_lines, window_bytes, parses_blank_lines };
+        let mut text =
+            Self { path, source, window, whole, skipped, num_lines, window_bytes, parses_blank_lines, start: 0 };
         (text.window, text.whole) = text.read_window(Vec::new(), &[])?;
         if text.head().starts_with(BYTE_ORDER_MARK) {
             text.skipped = BYTE_ORDER_MARK.len();
         }
         Ok(text)
+    }
+
+    /// Says where in its file the text begins.
+    pub(super) fn beginning_at(self, start: u64) -> Self {
+        Self { start, ..self }
     }
 
     /// Returns the file's path.
@@ -81,6 +90,7 @@ impl<'a> Text<'a> {
     }
 
     fn error(&self, line: u64, Malformed { field, found, expected }: Malformed) -> Error {
+        let line = line + if self.start == 0 { 0 } else { lines_before(&self.path, self.start) };
         Error::Malformed { path: self.path.clone(), line, field, found, expected }
     }
 
@@ -161,6 +171,18 @@ impl<'a> Text<'a> {
             None => Error::Io { path, source },
         }
     }
+}
+
+/// Counts the lines before a byte of a file, as far as it can be read.
+fn lines_before(path: &Path, byte: u64) -> u64 {
+    let Ok(file) = File::open(path) else { return 0 };
+    let (mut file, mut lines) = (BufReader::with_capacity(CHUNK_BYTES, file.take(byte)), 0);
+    while let Ok(found @ [_, ..]) = file.fill_buf() {
+        lines += memchr_iter(b'\n', found).count() as u64;
+        let len = found.len();
+        file.consume(len);
+    }
+    lines
 }
 
 /// Cuts whole lines into chunks of whole lines.

@@ -219,7 +219,7 @@ impl<P: Program> Tasks for Runner<P> {
         };
         let Some(updates) = ran else { return Outcome::Refused };
         if let Some(to) = task.hand_over {
-            let shard = task.right.start;
+            let shard = task.shard(plan.rotating);
             hand_over(&site, shard, to, self.board.visits(shard) + 1);
         }
         if let Some(stage) = task.publish {

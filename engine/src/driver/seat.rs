@@ -33,9 +33,10 @@ pub fn run<P: Program>(
     }
     let worker = plan.processes.this;
     let charges = Charges::new(Arc::clone(cluster), worker, plan)?;
-    let board = Arc::new(Board::new(1, plan.right.num_shards()));
+    let board = Arc::new(Board::new(1, plan.side(plan.rotating).num_shards()));
     let (sender, messages) = channel();
     board.approve(done + 1);
+    let sent = super::sent(shared);
     sync::begin(shared);
     let (of_seat, of_board) = (Arc::clone(shared), Arc::clone(&board));
     let enlisted = Box::new(move |time: Rc<_>| {
@@ -51,7 +52,7 @@ pub fn run<P: Program>(
     });
     cluster.enlist(worker, enlisted)?;
     let stop = Stop(&board);
-    let done = coordinate(shared, &board, &messages, done..last, &mut between);
+    let done = coordinate(shared, (&board, sent), &messages, done..last, &mut between);
     drop(stop);
     if done.is_ok() {
         // Then nobody else has a hold of the rows.

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use megagrid_stages::BatchOrder;
+use megagrid_stages::{BatchOrder, Side};
 
-use super::{Node, Plan, Processes, SideShape, StageKind};
+use super::{Node, Placement, Plan, Processes, SideShape, StageKind};
 use crate::sync::Traffic;
 
 impl fmt::Display for Plan {
@@ -26,6 +26,7 @@ impl fmt::Display for Plan {
         )?;
         self.fmt_nodes(f, &self.body)?;
         writeln!(f)?;
+        self.fmt_placement(f)?;
         self.fmt_traffic(f)
     }
 }
@@ -57,6 +58,20 @@ impl Plan {
             writeln!(f, "deltas        {} arrays left, {} right", self.copies[0], self.copies[1])?;
         }
         Ok(())
+    }
+
+    fn fmt_placement(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_distributed() {
+            return Ok(());
+        }
+        let sides = [Side::Left, Side::Right].into_iter().filter(|&side| self.keeps_edges(side));
+        let whole = sides.map(|side| side.to_string()).collect::<Vec<_>>().join(" and ");
+        let Placement { replication_factor, edge_balance, master_balance } = self.placement;
+        writeln!(
+            f,
+            "placement     bicut, {whole} vertices whole: replication {replication_factor:.3}, edge balance {edge_balance:.3}, \
+             master balance {master_balance:.3}"
+        )
     }
 
     fn fmt_traffic(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,6 +5,7 @@
 
 mod display;
 mod outline;
+mod placement;
 mod processes;
 mod schedule;
 mod shape;
@@ -17,6 +18,8 @@ use std::sync::Arc;
 use megagrid_stages::Side;
 
 pub use outline::{Cut, Outline, StageInfo, StageKind};
+pub use placement::Placement;
+pub(crate) use placement::balance;
 pub use processes::Processes;
 pub(crate) use schedule::rotates;
 pub use schedule::{Schedule, Scope, Task};
@@ -89,6 +92,8 @@ pub struct Plan {
     /// The steps by index. Virtual workers share them.
     #[serde(serialize_with = "as_list")]
     pub steps: Arc<Vec<Step>>,
+    /// The side whose shards go from worker to worker, where some stage changes both.
+    pub rotating: Side,
     /// Whether both sides index the same vertices.
     pub square: bool,
     /// Edges, for reports.
@@ -100,8 +105,8 @@ pub struct Plan {
     /// What the processes send each other in an iteration; `None` where that depends on the data or on time, and until the
     /// program's types are known.
     pub traffic: Option<Traffic>,
-    /// Masters and mirrors over vertices: how many processes use a vertex, on average. 1 until edges are known.
-    pub replication_factor: f64,
+    /// How good the placement over processes is; not known until edges are.
+    pub placement: Placement,
 }
 
 /// A block should hold this many edges on average: below, its fixed costs show.
@@ -127,21 +132,24 @@ impl Plan {
         let bounds = [Side::Left, Side::Right].map(|side| batch_bounds(&weights[index(side)], body, side));
         let imbalance = [0, 1].map(|side| imbalance(&weights[side], &bounds[side], input.workers));
         let processes = input.processes.count;
-        let home = processes::home_side(&stages, processes);
+        let grouped = grouped(&stages)?;
+        let right_stays = !grouped && processes::right_stays(input, &bounds, imbalance[1]);
+        let home = processes::home_side(&stages, processes, right_stays);
         let costs = schedule::Costs { imbalance, settled: settled(&stages), workers: input.workers, processes, home };
         let schedules: Vec<_> = stages.iter().map(|stage| schedule_of(stage.kind, costs)).collect();
-        let grouped = grouped(&stages)?;
 
         let owned = owned_sides(&stages, &schedules, input.square);
         let edges_per_layer = input.edges / layers as u64;
-        let rotates = schedules.contains(&Some(Schedule::Rotation));
-        let mut sizing = sizing(input, (grouped, rotates), owned, edges_per_layer, &bounds);
+        let rotating = home.unwrap_or(Side::Left).other();
+        let rotates = schedules.contains(&Some(Schedule::Rotation { home: rotating.other() }));
+        let mut sizing = sizing(input, (grouped, rotates.then_some(rotating)), owned, edges_per_layer, &bounds);
         fit_edges(&mut sizing, input, &stages, &bounds);
-        let left = shape::shards(&weights[0], &bounds[0], sizing[0], input.workers);
-        let mut right = shape::shards(&weights[1], &bounds[1], sizing[1], input.workers);
+        let mut shapes = [0, 1].map(|side| shape::shards(&weights[side], &bounds[side], sizing[side], input.workers));
         if rotates {
-            processes::own_by_first_visit(&mut right, &bounds[1], input.workers);
+            let at = index(rotating);
+            processes::own_by_first_visit(&mut shapes[at], &bounds[at], input.workers);
         }
+        let [left, right] = shapes;
 
         let mut plan = Self {
             workers: input.workers,
@@ -152,12 +160,13 @@ impl Plan {
             homes: (0..input.workers).map(|worker| input.topology.home_of(worker, input.workers)).collect(),
             body: Vec::new(),
             steps: Arc::default(),
+            rotating,
             square: input.square,
             edges: input.edges,
             memory_bytes: 0,
             early: input.early,
             traffic: None,
-            replication_factor: 1.0,
+            placement: Placement::default(),
             stages,
             schedules,
             left,
@@ -179,7 +188,7 @@ impl Plan {
     /// Tells whether this plan runs on the grid that was built for another.
     pub(crate) fn has_grid_of(&self, other: &Self) -> bool {
         let sides = |plan: &Self| (plan.left.clone(), plan.right.clone(), plan.copies, plan.homes.clone());
-        let blocks = |plan: &Self| (plan.layers, plan.grouped, plan.wide, plan.square);
+        let blocks = |plan: &Self| (plan.layers, plan.grouped, plan.wide, plan.square, plan.rotating);
         let cuts = |plan: &Self| [Side::Left, Side::Right].map(|side| (plan.is_cut(side), plan.keeps_edges(side)));
         let runs = |plan: &Self| {
             // With slack other stages cross between processes.
@@ -268,7 +277,9 @@ fn owned_sides(stages: &[StageInfo], schedules: &[Option<Schedule>], square: boo
     let mut owned = [false, square];
     for (stage, schedule) in stages.iter().zip(schedules) {
         match (stage.kind, schedule) {
-            (StageKind::Exchange(..), Some(Schedule::Owned { side, .. })) => owned[index(*side)] = true,
+            (StageKind::Exchange(..), Some(Schedule::Owned { side, .. } | Schedule::Rotation { home: side })) => {
+                owned[index(*side)] = true;
+            }
             (StageKind::Exchange(..), _) => owned[0] = true,
             (StageKind::Incident(side) | StageKind::Apply(side), _) => owned[index(side)] = true,
             (StageKind::GlobalSync(left, right), _) => {
@@ -340,7 +351,7 @@ fn imbalance(weights: &Weights, bounds: &[usize], workers: usize) -> f64 {
 
 fn sizing(
     input: &Input<'_>,
-    (grouped, rotates): (bool, bool),
+    (grouped, rotating): (bool, Option<Side>),
     owned: [bool; 2],
     edges: u64,
     bounds: &[Vec<usize>; 2],
@@ -353,11 +364,11 @@ fn sizing(
     }
     let cache = input.topology.l2_bytes / CACHE_SHARE;
     let fitting = input.row_bytes.map(|bytes| (cache / bytes.max(1)).clamp(256, 1 << 16));
-    if !rotates {
+    let Some(rotating) = rotating else {
         let max_rows = widen(fitting, input.rows, edges, batches, chunks);
         return [0, 1].map(|side| Sizing { chunks: chunks[side], shards_per_chunk: 1, max_rows: max_rows[side] });
-    }
-    // A rotation needs at least two right shards for each worker, and blocks that are worth a visit.
+    };
+    // A rotation needs at least two rotating shards for each worker, and blocks that are worth a visit.
     let by_cache = [0, 1].map(|side| input.rows[side].div_ceil(fitting[side]));
     let by_edges = ((edges / MIN_BLOCK_EDGES) as f64).sqrt() as usize;
     let most = by_edges.max(2 * input.workers);
@@ -365,7 +376,7 @@ fn sizing(
     // Grouped, one right row at a time is at hand, and its visits are the fewer the larger the left shards.
     let shards = if grouped { [by_cache[0].min(most), ROTATION_SHARDS.min(most)] } else { [shards; 2] };
     [0, 1].map(|side| {
-        let chunks = if side == 0 { input.workers } else { 1 };
+        let chunks = if side == index(rotating) { 1 } else { input.workers };
         let shards_per_chunk = shards[side].div_ceil(chunks * batches[side]);
         Sizing { chunks, shards_per_chunk, max_rows: 1 << 16 }
     })

@@ -39,12 +39,12 @@ pub enum StageKind {
 }
 
 impl StageKind {
-    /// Tells whether the stage changes rows of a side in place.
+    /// Returns how an Exchange uses the vertices of a side; `None` for other stages.
     #[must_use]
-    pub fn updates(self, side: Side) -> bool {
-        match self {
-            Self::Exchange(left, right) => [left, right][usize::from(side == Side::Right)] == Mode::Update,
-            _ => false,
+    pub fn mode(self, side: Side) -> Option<Mode> {
+        match (self, side) {
+            (Self::Exchange(mode, _), Side::Left) | (Self::Exchange(_, mode), Side::Right) => Some(mode),
+            _ => None,
         }
     }
 

@@ -37,13 +37,32 @@ impl Default for Processes {
 }
 
 /// Chooses the side whose shards, with their edges, belong to one process; `None` with one process, or where every
-/// stage's own choice is the right side.
-pub fn home_side(stages: &[StageInfo], processes: usize) -> Option<Side> {
+/// stage's own choice is the right side. `right_stays` decides for rotations.
+pub fn home_side(stages: &[StageInfo], processes: usize, right_stays: bool) -> Option<Side> {
     let right_alone = |stage: &StageInfo| match stage.kind {
         StageKind::Exchange(left, right) => left == Mode::Read && right != Mode::Read,
         _ => true,
     };
-    (processes > 1 && !stages.iter().all(right_alone)).then_some(Side::Left)
+    if processes == 1 || stages.iter().all(right_alone) {
+        return None;
+    }
+    let rotates = stages.iter().any(|stage| super::rotates(stage.kind));
+    Some(if rotates && right_stays { Side::Right } else { Side::Left })
+}
+
+/// A right side that gives some worker so much more work than the mean does not stay at home, whatever is sent.
+const EVEN: f64 = 1.1;
+
+/// Tells whether in a rotation right shards rather had one process, and left ones travelled: fewer bytes are then sent. With
+/// slack it is right shards that have replicas.
+pub fn right_stays(input: &super::Input<'_>, bounds: &[Vec<usize>; 2], imbalance: f64) -> bool {
+    // Rows travel once in every batch of the other side.
+    let sent = |side: usize| {
+        let batches = bounds[1 - side].len().saturating_sub(1).max(1);
+        input.rows[side] as f64 * input.row_bytes[side] as f64 * batches as f64
+    };
+    let is_even = imbalance <= EVEN && input.rows[1] >= input.workers;
+    input.slack == Some(0) && is_even && sent(1) > sent(0)
 }
 
 impl Plan {
@@ -91,8 +110,7 @@ impl Plan {
         let visited = self.stages.iter().any(|stage| stage.kind == StageKind::Incident(side));
         visited
             || self.schedules.iter().flatten().any(|schedule| match schedule {
-                Schedule::Rotation => side == Side::Left,
-                Schedule::Owned { side: owned, .. } => *owned == side,
+                Schedule::Rotation { home: owned } | Schedule::Owned { side: owned, .. } => *owned == side,
             })
     }
 
@@ -113,16 +131,16 @@ impl Plan {
     /// Tells whether a stage adds to, or changes in place, rows of a side that other workers own.
     #[must_use]
     pub fn is_cut(&self, side: Side) -> bool {
-        self.is_read_elsewhere(side) || side == Side::Right && (self.travels() || self.mirrors_updates())
+        self.is_read_elsewhere(side) || side == self.rotating && (self.travels() || self.mirrors_updates())
     }
 
-    /// Tells whether right shards go from process to process.
+    /// Tells whether shards of the rotating side go from process to process.
     #[must_use]
     pub fn travels(&self) -> bool {
         self.slack == Some(0) && self.rotates_updates()
     }
 
-    /// Tells whether every process changes right rows in place at its own replica.
+    /// Tells whether every process changes rows of the rotating side in place at its own replica.
     #[must_use]
     pub fn mirrors_updates(&self) -> bool {
         self.slack != Some(0) && self.rotates_updates()
@@ -132,10 +150,10 @@ impl Plan {
         self.is_distributed() && (0..self.stages.len()).any(|stage| self.rotates_update(stage))
     }
 
-    /// Tells whether a stage changes right rows in place in a rotation.
+    /// Tells whether a stage changes rows of the rotating side in place.
     fn rotates_update(&self, stage: usize) -> bool {
-        self.schedules[stage] == Some(Schedule::Rotation)
-            && matches!(self.stages[stage].kind, StageKind::Exchange(_, Mode::Update))
+        matches!(self.schedules[stage], Some(Schedule::Rotation { .. }))
+            && self.stages[stage].kind.mode(self.rotating) == Some(Mode::Update)
     }
 
     /// Tells whether a process reads synced rows of a side of which another keeps the masters.
@@ -143,9 +161,7 @@ impl Plan {
     pub fn is_read_elsewhere(&self, side: Side) -> bool {
         let elsewhere = |(stage, schedule): (&StageInfo, &Option<Schedule>)| match schedule {
             Some(Schedule::Owned { side: owned, .. }) => *owned != side || self.square,
-            Some(Schedule::Rotation) => {
-                side == Side::Right && matches!(stage.kind, StageKind::Exchange(_, Mode::Read | Mode::Add))
-            }
+            Some(Schedule::Rotation { home }) => *home != side && stage.kind.mode(side) != Some(Mode::Update),
             None => false,
         };
         self.is_distributed() && self.stages.iter().zip(&self.schedules).any(elsewhere)
@@ -161,7 +177,7 @@ impl Plan {
         })
     }
 
-    /// Returns how many workers visit a right shard in a rotation.
+    /// Returns how many workers visit a shard in a rotation.
     pub(crate) fn visitors(&self, stage: usize) -> usize {
         if self.travels() && self.rotates_update(stage) { self.workers } else { self.threads() }
     }
@@ -185,8 +201,11 @@ impl Plan {
         }
         let (kind, schedule) = (self.stages[stage].kind, self.schedules[stage]);
         let crossing = |(side, mode): (Side, Mode)| match (mode, schedule) {
-            (Mode::Add, Some(Schedule::Rotation)) if side == Side::Right => Some(StageKind::Deliver(side)),
-            (Mode::Add, Some(Schedule::Owned { side: owned, .. })) if owned != side => Some(StageKind::Deliver(side)),
+            (Mode::Add, Some(Schedule::Rotation { home: owned } | Schedule::Owned { side: owned, .. }))
+                if owned != side =>
+            {
+                Some(StageKind::Deliver(side))
+            }
             (Mode::Update, _) => publish(side),
             (Mode::Add | Mode::Read, _) => None,
         };
@@ -272,7 +291,7 @@ impl Plan {
             for (worker, task) in tasks.filter(|(_, task)| task.turn == Some(0)) {
                 if self.travels()
                     && self.rotates_update(step.stage)
-                    && self.keeper(Side::Right, task.right.start) != self.process_of(worker)
+                    && self.keeper(self.rotating, task.shard(self.rotating)) != self.process_of(worker)
                 {
                     return Err(Error::NestedRotation { stage: self.stages[step.stage].name.clone() });
                 }
@@ -282,12 +301,12 @@ impl Plan {
     }
 }
 
-/// Gives each right shard of a rotation to the worker that visits it first.
-pub fn own_by_first_visit(right: &mut SideShape, batch_bounds: &[usize], workers: usize) {
+/// Gives each shard of the rotating side to the worker that visits it first.
+pub fn own_by_first_visit(rotating: &mut SideShape, batch_bounds: &[usize], workers: usize) {
     for interval in batch_bounds.windows(2) {
-        let shards = right.shards(&(interval[0]..interval[1]));
+        let shards = rotating.shards(&(interval[0]..interval[1]));
         for (at, shard) in shards.clone().enumerate() {
-            right.owners[shard] = super::schedule::first_visitor(at, shards.len(), workers);
+            rotating.owners[shard] = super::schedule::first_visitor(at, shards.len(), workers);
         }
     }
 }

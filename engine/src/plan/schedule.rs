@@ -20,15 +20,18 @@ pub enum Schedule {
         /// Whether the other side's deltas are partial.
         partial: bool,
     },
-    /// Both sides are written: left shards belong to workers, right shards go from worker to worker.
-    Rotation,
+    /// Both sides are written: shards of one side belong to workers, those of the other go from worker to worker.
+    Rotation {
+        /// The side whose shards belong to workers.
+        home: Side,
+    },
 }
 
 impl Schedule {
     /// Tells whether workers add to, or change, rows of a side that others own.
     pub(super) fn reaches(self, side: Side) -> bool {
         match self {
-            Self::Rotation => true,
+            Self::Rotation { .. } => true,
             Self::Owned { side: owned, .. } => owned != side,
         }
     }
@@ -41,7 +44,7 @@ impl fmt::Display for Schedule {
             Self::Owned { side, partial: true } => {
                 write!(f, "workers own {side} shards and add to partial deltas of the {} side", side.other())
             }
-            Self::Rotation => f.write_str("workers own left shards, right shards rotate"),
+            Self::Rotation { home } => write!(f, "workers own {home} shards, {} shards rotate", home.other()),
         }
     }
 }
@@ -74,6 +77,7 @@ pub fn choose(left: Mode, right: Mode, costs: Costs) -> Schedule {
     let owned = |side, partial| Schedule::Owned { side, partial };
     match (left, right) {
         (Read, Add) if costs.home == Some(Side::Left) => owned(Side::Left, true),
+        (Add, Read) if costs.home == Some(Side::Right) => owned(Side::Right, true),
         (Read, Read) if costs.home == Some(Side::Left) => owned(Side::Left, false),
         // Rows that workers change in place in another stage lie in the caches of those who own them.
         (Read, Add) if settled[0] => owned(Side::Left, true),
@@ -82,7 +86,7 @@ pub fn choose(left: Mode, right: Mode, costs: Costs) -> Schedule {
         (Add, Read) if split(left_imbalance, right_imbalance) => owned(Side::Right, true),
         (Read, _) => owned(Side::Right, false),
         (_, Read) => owned(Side::Left, false),
-        (Add | Update, Add | Update) => Schedule::Rotation,
+        (Add | Update, Add | Update) => Schedule::Rotation { home: costs.home.unwrap_or(Side::Left) },
     }
 }
 
@@ -103,6 +107,17 @@ pub struct Scope {
     pub layers: Range<usize>,
 }
 
+impl Scope {
+    /// Returns the shards of a side.
+    #[must_use]
+    pub fn of(&self, side: Side) -> &Range<usize> {
+        match side {
+            Side::Left => &self.left,
+            Side::Right => &self.right,
+        }
+    }
+}
+
 /// What a worker does at one go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Task {
@@ -114,13 +129,24 @@ pub struct Task {
     pub layers: Range<usize>,
     /// Which delta arrays to add to, left and right.
     pub copies: [usize; 2],
-    /// In a rotation: the worker's place in the order in which workers visit the right shard. It runs the blocks of those
-    /// left shards that it owns.
+    /// In a rotation: the worker's place in the order in which workers visit the rotating shard. It runs the blocks of those
+    /// shards of the other side that it owns.
     pub turn: Option<usize>,
-    /// The worker of another process that the right shard's rows go to next.
+    /// The worker of another process that the rotating shard's rows go to next.
     pub hand_over: Option<usize>,
     /// The stage that then sends the shard's rows to the processes that read them.
     pub publish: Option<usize>,
+}
+
+impl Task {
+    /// Returns the first shard of a side: the only one, on the side that a task is about.
+    #[must_use]
+    pub fn shard(&self, side: Side) -> usize {
+        match side {
+            Side::Left => self.left.start,
+            Side::Right => self.right.start,
+        }
+    }
 }
 
 /// Lists what each worker does in one step, in order.
@@ -134,9 +160,9 @@ pub fn tasks(
     travels: bool,
 ) -> Vec<Vec<Task>> {
     let threads = workers / processes;
-    let columns = scope.right.len();
     let visitors: Vec<Vec<usize>> = match schedule {
-        Some(Schedule::Rotation) => {
+        Some(Schedule::Rotation { home }) => {
+            let columns = scope.of(home.other()).len();
             (0..columns).map(|at| visitors(at, columns, if travels { workers } else { threads })).collect()
         }
         _ => Vec::new(),
@@ -155,9 +181,10 @@ pub fn tasks(
             let lefts = || owned(left, &scope.left, worker);
             let rights = || owned(right, &scope.right, worker);
             match (kind, schedule) {
-                (StageKind::Exchange(..), Some(Schedule::Rotation)) => {
+                (StageKind::Exchange(..), Some(Schedule::Rotation { home })) => {
                     let group = if travels { 0..workers } else { group_of(worker, threads) };
-                    rotation(scope, worker, &group, (threads, &visitors), right)
+                    let shape = if home.other() == Side::Left { left } else { right };
+                    rotation(scope, home.other(), worker, &group, (threads, &visitors), shape)
                 }
                 (StageKind::Exchange(..), Some(Schedule::Owned { side: Side::Left, partial })) => lefts()
                     .map(|shard| Task {
@@ -223,17 +250,19 @@ fn group_of(worker: usize, threads: usize) -> Range<usize> {
     first..first + threads
 }
 
-/// Workers begin at right shards that lie as far apart as possible and go round; each runs the blocks of its own left
-/// shards with the right shard that it holds. After the last visit a shard goes back to its owner.
-/// `visitors` lists for each right shard who visits it in turn.
+/// Workers begin at shards of the rotating side that lie as far apart as possible and go round; each runs the blocks of its
+/// own shards of the other side with the shard that it holds. After the last visit a shard goes back to its owner.
+/// `visitors` lists for each rotating shard who visits it in turn.
 fn rotation(
     scope: &Scope,
+    rotating: Side,
     worker: usize,
     group: &Range<usize>,
     (threads, visitors): (usize, &[Vec<usize>]),
-    right: &SideShape,
+    shape: &SideShape,
 ) -> Vec<Task> {
-    let (columns, workers) = (scope.right.len(), group.len());
+    let rotates = scope.of(rotating);
+    let (columns, workers) = (rotates.len(), group.len());
     let begin = |member: usize| member * columns / workers;
     let member = worker - group.start;
     (0..columns)
@@ -241,12 +270,16 @@ fn rotation(
             let at = (begin(member) + round) % columns;
             let order = &visitors[at];
             let turn = order.iter().position(|&visitor| visitor == member).unwrap_or(0);
-            let shard = scope.right.start + at;
-            let next = order.get(turn + 1).map_or(right.owners[shard], |next| group.start + next);
+            let shard = rotates.start + at;
+            let next = order.get(turn + 1).map_or(shape.owners[shard], |next| group.start + next);
             let crosses = workers > threads && next / threads != worker / threads;
+            let (left, right) = match rotating {
+                Side::Left => (shard..shard + 1, scope.right.clone()),
+                Side::Right => (scope.left.clone(), shard..shard + 1),
+            };
             Task {
-                left: scope.left.clone(),
-                right: shard..shard + 1,
+                left,
+                right,
                 layers: scope.layers.clone(),
                 copies: [0, 0],
                 turn: Some(turn),
@@ -257,7 +290,7 @@ fn rotation(
         .collect()
 }
 
-/// Returns the workers in the order in which they visit the right shard number `at` of `columns`.
+/// Returns the workers in the order in which they visit the rotating shard number `at` of `columns`.
 ///
 /// Worker w comes to it in round (at - begin(w)) mod columns; workers that begin together take turns by number.
 fn visitors(at: usize, columns: usize, workers: usize) -> Vec<usize> {
@@ -266,12 +299,12 @@ fn visitors(at: usize, columns: usize, workers: usize) -> Vec<usize> {
     order
 }
 
-/// Returns the round in which the first of so many workers comes to the right shard number `at` of `columns`.
+/// Returns the round in which the first of so many workers comes to the rotating shard number `at` of `columns`.
 fn first_round(at: usize, columns: usize, workers: usize) -> usize {
     (0..workers).map(|worker| (at + columns - worker * columns / workers) % columns).min().unwrap_or(0)
 }
 
-/// Returns the worker that visits the right shard number `at` of `columns` first.
+/// Returns the worker that visits the rotating shard number `at` of `columns` first.
 pub(super) fn first_visitor(at: usize, columns: usize, workers: usize) -> usize {
     visitors(at, columns, workers)[0]
 }

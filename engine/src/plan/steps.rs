@@ -177,12 +177,12 @@ impl UnderWay {
     const NOTHING: Self = Self { rows: false, edges: false, deltas: false, context: false, shards: false };
 
     /// Tells what a stage at slack 0 waits for: for all processes only where it uses what they may have sent.
-    fn wait(&mut self, kind: StageKind) -> After {
+    fn wait(&mut self, kind: StageKind, rotating: Side) -> After {
         let uses = match kind {
             StageKind::Exchange(..) => self.rows || self.deltas || self.context || self.shards,
             StageKind::Incident(_) => self.edges || self.context,
             StageKind::Apply(_) => self.deltas || self.context || self.shards,
-            StageKind::GlobalSync(_, right) => right && self.shards,
+            StageKind::GlobalSync(left, right) => self.shards && if rotating == Side::Left { left } else { right },
             _ => false,
         };
         if uses {
@@ -231,7 +231,8 @@ impl Builder<'_> {
                 }
                 applied |= matches!(kind, StageKind::Apply(_));
                 if self.plan.is_distributed() && self.plan.slack == Some(0) {
-                    self.plan.steps_mut()[*step].after = under_way.wait(kind);
+                    let after = under_way.wait(kind, self.plan.rotating);
+                    self.plan.steps_mut()[*step].after = after;
                     under_way.send(kind, self.plan.travels(), &self.plan.crossings(*stage));
                 }
             }
@@ -304,7 +305,7 @@ impl Builder<'_> {
             (_, Some(Schedule::Owned { side, .. })) => kind == StageKind::Publish(side),
             _ => false,
         };
-        let at_home = !(plan.travels() && kind == StageKind::Publish(Side::Right));
+        let at_home = !(plan.travels() && kind == StageKind::Publish(plan.rotating));
         let publish = plan.stages.iter().position(|stage| stage.kind == kind).filter(|_| settles && at_home);
         if publish.is_some() {
             plan.steps_mut()[step].tasks.iter_mut().flatten().for_each(|task| task.publish = publish);
@@ -335,7 +336,7 @@ impl Builder<'_> {
             // A process's deltas are whole when its workers have ended; rows that travelled are at home when all have.
             StageKind::Deliver(_) | StageKind::TakeRows | StageKind::SendChanges => After::Process,
             StageKind::Exchange(..) if plan.before(stage).is_some() => After::Process,
-            StageKind::Publish(Side::Right) if plan.travels() => After::All,
+            StageKind::Publish(side) if plan.travels() && side == plan.rotating => After::All,
             // Whoever hands its sums in last makes the next context: nobody waits for it to do so but the stage that follows.
             StageKind::Publish(_) | StageKind::GlobalSync(false, false) => After::Own,
             _ if plan.slack == Some(0) => After::All,

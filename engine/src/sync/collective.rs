@@ -60,6 +60,15 @@ impl<V: Vertex> Rows<'_, V> {
         }
         Ok(())
     }
+
+    /// Shows every process the synced data of all rows.
+    fn show(&self, peers: &dyn Peers) -> Result<(), Error> {
+        let all = peers.all_gather(self.pack(false))?;
+        for (process, bytes) in all.iter().enumerate().filter(|(process, _)| *process != peers.process()) {
+            self.unpack(process, false, &mut &bytes[..]).map_err(|Malformed| Error::Message { process })?;
+        }
+        Ok(())
+    }
 }
 
 fn left<P: Program>(shared: &Shared<P>) -> Rows<'_, P::Left> {
@@ -79,22 +88,22 @@ pub fn begin<P: Program>(shared: &Shared<P>) {
     }
 }
 
-/// Brings right rows that are changed in place up to date in every process. No message of a run is under way.
+/// Brings rows that are changed in place up to date in every process. No message of a run is under way.
 pub fn refresh<P: Program>(shared: &Shared<P>) -> Result<(), Error> {
     let plan = &shared.plan;
     let Some(peers) = shared.peers.as_deref().filter(|_| plan.travels() || plan.mirrors_updates()) else {
         return Ok(());
     };
+    if plan.rotating == Side::Left {
+        return left(shared).show(peers);
+    }
     let rows = right(shared);
     if let Some(replicas) = &shared.replicas {
         for shard in rows.shards_of(plan.processes.this) {
             replicas.show_masters(plan, shard, rows.arrays, rows.pieces);
         }
     }
-    let all = peers.all_gather(rows.pack(false))?;
-    for (process, bytes) in all.iter().enumerate().filter(|(process, _)| *process != peers.process()) {
-        rows.unpack(process, false, &mut &bytes[..]).map_err(|Malformed| Error::Message { process })?;
-    }
+    rows.show(peers)?;
     if let (Some(replicas), Some(sync)) = (&shared.replicas, &shared.sync) {
         replicas.settle(plan, &sync.mirrors, &shared.grid.right, &shared.grid.right_pieces);
     }

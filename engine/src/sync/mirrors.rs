@@ -7,13 +7,15 @@ use super::{Peers, Pick};
 use crate::Error;
 
 use crate::grid::{Edges, Grid, Id, LocalEdges, RowOrder, windows};
-use crate::plan::Plan;
+use crate::plan::{Placement, Plan, balance};
 
 /// The mirrors of all processes.
 #[derive(Debug)]
 pub struct Mirrors {
     /// `[side][process][shard]`: the rows that a process uses; empty for sides that are not cut.
     picks: [Vec<Vec<Pick>>; 2],
+    /// The edges of each process.
+    edges: Vec<u64>,
 }
 
 impl Mirrors {
@@ -26,15 +28,19 @@ impl Mirrors {
                 Edges::Wide(edges) => mark(plan, shard, edges, &mut used),
             }
         }
+        let edges = grid.columns.iter().flat_map(|column| column.edges.blocks()).map(|block| block.edges.len() as u64);
         let mut mine = used[0].0.clone();
         mine.extend_from_slice(&used[1].0);
-        let all = peers.all_gather(mine)?;
-        let left_bytes = used[0].0.len();
-        let split = |mut bits: Vec<u8>| {
-            let right = bits.split_off(left_bytes);
-            [Used(bits), Used(right)]
-        };
-        Ok(Self::of_used(plan, &all.into_iter().map(split).collect::<Vec<_>>()))
+        mine.extend_from_slice(&edges.sum::<u64>().to_le_bytes());
+        let ends = [used[0].0.len(), used[0].0.len() + used[1].0.len()];
+        let (mut all, mut edges) = (Vec::new(), Vec::new());
+        for (process, bytes) in peers.all_gather(mine)?.into_iter().enumerate() {
+            let malformed = Error::Message { process };
+            let count = bytes.get(ends[1]..).and_then(|count| <[u8; 8]>::try_from(count).ok()).ok_or(malformed)?;
+            edges.push(u64::from_le_bytes(count));
+            all.push([Used(bytes[..ends[0]].to_vec()), Used(bytes[ends[0]..ends[1]].to_vec())]);
+        }
+        Ok(Self::of_used(plan, &all, edges))
     }
 
     /// Finds what [`Self::agree`] would, from all edges and without the other processes.
@@ -47,6 +53,7 @@ impl Mirrors {
     pub fn foresee<T>(plan: &Plan, source: &dyn EdgeSource<T>, orders: &[RowOrder; 2]) -> Result<Self, Error> {
         let none = || [Side::Left, Side::Right].map(|side| Used::none(plan, side));
         let mut used: Vec<_> = (0..plan.processes.count).map(|_| none()).collect();
+        let mut edges = vec![0; plan.processes.count];
         let keepers = [Side::Left, Side::Right].map(|side| plan.keepers_of_edges(side));
         let (left_side, offsets) = (usize::from(plan.square), source.offsets(Side::Right));
         for rights in windows(source) {
@@ -54,30 +61,32 @@ impl Mirrors {
             source.visit_rows(Side::Right, rights.clone(), &mut |lefts, _| {
                 for id in rights.clone() {
                     let right = orders[1].row(id);
-                    let edges = (offsets[id] - first) as usize..(offsets[id + 1] - first) as usize;
-                    for &left in &lefts[edges] {
+                    for &left in &lefts[(offsets[id] - first) as usize..(offsets[id + 1] - first) as usize] {
                         let left = orders[0].row(left as usize);
-                        for process in [keepers[0].get(left), keepers[1].get(right)].into_iter().flatten() {
-                            let used = &mut used[usize::from(*process)];
-                            used[left_side].set(left);
-                            used[1].set(right);
+                        let [of_left, of_right] = [keepers[0].get(left), keepers[1].get(right)];
+                        for process in of_left.into_iter().chain(of_right.filter(|_| of_left != of_right)) {
+                            let process = usize::from(*process);
+                            edges[process] += 1;
+                            used[process][left_side].set(left);
+                            used[process][1].set(right);
                         }
                     }
                 }
             })?;
         }
-        Ok(Self::of_used(plan, &used))
+        Ok(Self::of_used(plan, &used, edges))
     }
 
-    fn of_used(plan: &Plan, used: &[[Used; 2]]) -> Self {
+    fn of_used(plan: &Plan, used: &[[Used; 2]], edges: Vec<u64>) -> Self {
         let picks =
             |side: Side| used.iter().map(|both| both[usize::from(side == Side::Right)].picks(plan, side)).collect();
-        Self { picks: [picks(Side::Left), picks(Side::Right)] }
+        Self { picks: [picks(Side::Left), picks(Side::Right)], edges }
     }
 
-    /// Returns masters and mirrors over vertices.
-    pub fn replication_factor(&self, plan: &Plan) -> f64 {
+    /// Returns how good the placement is.
+    pub fn placement(&self, plan: &Plan) -> Placement {
         let (mut replicas, mut vertices) = (0, 0);
+        let mut masters_of = vec![0; plan.processes.count];
         // On a square graph the right side stands for both.
         for side in if plan.square { &[Side::Right][..] } else { &[Side::Left, Side::Right] } {
             let masters = plan.side(*side).bounds.last().copied().unwrap_or(0);
@@ -86,10 +95,17 @@ impl Mirrors {
                 let elsewhere = shards.filter(move |(shard, _)| plan.keeper(*side, *shard) != process);
                 elsewhere.map(|(_, pick)| pick.len()).sum::<usize>()
             };
+            let shape = plan.side(*side);
+            (0..shape.num_shards())
+                .for_each(|shard| masters_of[plan.keeper(*side, shard)] += shape.rows(shard).len() as u64);
             vertices += masters;
             replicas += masters + (0..plan.processes.count).map(mirrors).sum::<usize>();
         }
-        if vertices == 0 { 1.0 } else { replicas as f64 / vertices as f64 }
+        Placement {
+            replication_factor: if vertices == 0 { 1.0 } else { replicas as f64 / vertices as f64 },
+            edge_balance: balance(&self.edges),
+            master_balance: balance(&masters_of),
+        }
     }
 
     /// Returns the rows of a shard that a process uses.

@@ -80,10 +80,17 @@ fn publish<P: Program, V: Vertex>(
 
 /// Sends a rotating shard to the worker that visits it next; `visits` have ended with this one.
 pub fn hand_over<P: Program>(site: &Site<'_, P>, shard: usize, to: usize, visits: u64) {
-    let (grid, pieces) = (site.grid, site.grid.right_pieces.of(shard..shard + 1));
-    let rows = crate::stage::hold(|| grid.right.try_share(pieces.clone()));
-    let body = Body::Own(pack_whole(&rows, site.dims[1], false));
-    site.outbox.put(Message { kind: Kind::Shard, number: visits, body, ..address(site, Side::Right, shard, to) });
+    let (grid, side) = (site.grid, site.plan.rotating);
+    let body = match side {
+        Side::Left => packed(&grid.left, &grid.left_pieces, shard, site.dims[0]),
+        Side::Right => packed(&grid.right, &grid.right_pieces, shard, site.dims[1]),
+    };
+    site.outbox.put(Message { kind: Kind::Shard, number: visits, body, ..address(site, side, shard, to) });
+}
+
+fn packed<V: Vertex>(arrays: &VertexArrays<V>, pieces: &Pieces, shard: usize, dims: usize) -> Body {
+    let rows = crate::stage::hold(|| arrays.try_share(pieces.of(shard..shard + 1)));
+    Body::Own(pack_whole(&rows, dims, false))
 }
 
 /// Returns the processes other than one of them, the next one first.

@@ -144,7 +144,7 @@ pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: [usize; 2]) -> 
             step.tasks.iter().enumerate().flat_map(|(worker, tasks)| tasks.iter().map(move |task| (worker, task)));
         for (worker, task) in tasks {
             let process = plan.process_of(worker);
-            let shard = |side| if side == Side::Left { task.left.start } else { task.right.start };
+            let shard = |side| task.shard(side);
             let sends = task.publish.map_or(kind, |stage| plan.stages[stage].kind);
             if let StageKind::SendEdges(_) = sends {
                 return None;
@@ -157,8 +157,8 @@ pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: [usize; 2]) -> 
             }
             match kind {
                 StageKind::Exchange(..) if task.hand_over.is_some() => {
-                    let rows = plan.right.rows(task.right.start).len();
-                    traffic.shards.add_bodies(1, rows * bytes(Side::Right).moved?);
+                    let rows = plan.side(plan.rotating).rows(shard(plan.rotating)).len();
+                    traffic.shards.add_bodies(1, rows * bytes(plan.rotating).moved?);
                 }
                 StageKind::Deliver(side) => {
                     let rows = mirrors.of(side, process, shard(side)).len();

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use tempfile::tempdir;
 
 use crate::lda::TOPICS;
-use crate::{ITEMS, USERS, config, links, local, ratings, settings};
+use crate::{config, links, local, ratings, ratings_of_many_items, settings};
 
 type Shape = (usize, usize);
 
@@ -101,22 +101,23 @@ fn factorize(
         go_on(&mut engine, dir, last);
         let sums = engine.measure(&mf::SquaredErrors(config())).unwrap();
         let (users, items) = (engine.left(), engine.right());
-        let rows = (0..USERS).map(|user| users.sync(user).to_vec());
-        let rows = rows.chain((0..ITEMS).map(|item| items.sync(item).to_vec())).collect();
+        let rows = (0..users.len()).map(|user| users.sync(user).to_vec());
+        let rows = rows.chain((0..items.len()).map(|item| items.sync(item).to_vec())).collect();
         (mf::Objective::new(sums, config().lambda).value, rows)
     })
 }
 
 #[test]
 fn factorization_goes_on_in_another_shape_and_bit_by_bit_in_the_same() {
-    let edges = ratings(7000);
-    let (expected, _) = factorize(&edges, (1, 1), None, 20);
-    let run = |shape: Shape, dir: Option<&Path>, last: u64| factorize(&edges, shape, dir, last);
-    for (begin, end) in CHANGES {
-        let (found, _) = in_two_shapes(begin, end, 20, run);
-        assert!((found / expected - 1.0).abs() < 0.01, "{begin:?}, then {end:?}: {found}, expected {expected}");
-        let same = in_two_shapes(begin, begin, 10, run);
-        assert_eq!(same, run(begin, None, 10), "{begin:?}");
+    for edges in [ratings(7000), ratings_of_many_items(7000)] {
+        let (expected, _) = factorize(&edges, (1, 1), None, 20);
+        let run = |shape: Shape, dir: Option<&Path>, last: u64| factorize(&edges, shape, dir, last);
+        for (begin, end) in CHANGES {
+            let (found, _) = in_two_shapes(begin, end, 20, run);
+            assert!((found / expected - 1.0).abs() < 0.01, "{begin:?}, then {end:?}: {found}, expected {expected}");
+            let same = in_two_shapes(begin, begin, 10, run);
+            assert_eq!(same, run(begin, None, 10), "{begin:?}");
+        }
     }
 }
 

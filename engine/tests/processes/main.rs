@@ -84,6 +84,17 @@ const USERS: usize = 240;
 const ITEMS: usize = 90;
 
 fn ratings(count: usize) -> GroupedEdges<f32> {
+    GroupedEdges::new(rating_list(count), &[Side::Right])
+}
+
+/// The same with more items than users, which then stay with a process.
+fn ratings_of_many_items(count: usize) -> GroupedEdges<f32> {
+    let EdgeList { num_left, num_right, left, right, data, square } = rating_list(count);
+    let list = EdgeList { num_left: num_right, num_right: num_left, left: right, right: left, data, square };
+    GroupedEdges::new(list, &[Side::Right])
+}
+
+fn rating_list(count: usize) -> EdgeList<f32> {
     let mut random = SplitMix::new(3, 0);
     let mut list = EdgeList { num_left: USERS, num_right: ITEMS, ..EdgeList::default() };
     for _ in 0..count {
@@ -93,7 +104,7 @@ fn ratings(count: usize) -> GroupedEdges<f32> {
         list.right.push(item);
         list.data.push((factor(user) * factor(item + 7) + 0.1 * random.unit()) as f32);
     }
-    GroupedEdges::new(list, &[Side::Right])
+    list
 }
 
 /// The objective after each iteration, and the last factors.
@@ -149,8 +160,8 @@ where
         .unwrap();
     engine.collect().unwrap();
     let (left, right) = (engine.left(), engine.right());
-    let rows = (0..USERS).map(|user| left.sync(user).to_vec());
-    (objectives, rows.chain((0..ITEMS).map(|item| right.sync(item).to_vec())).collect(), reports)
+    let rows = (0..left.len()).map(|user| left.sync(user).to_vec());
+    (objectives, rows.chain((0..right.len()).map(|item| right.sync(item).to_vec())).collect(), reports)
 }
 
 /// Slack 0, and what `lazy` says of it: nothing.
@@ -162,39 +173,42 @@ fn config() -> mf::Config {
 
 #[test]
 fn factorization_in_place_ends_at_the_same_objective_in_every_shape() {
-    let edges = ratings(9000);
-    let run = |shape| train(&edges, shape, config(), BSP, || in_place::sequence(config(), 9000).unwrap());
-    let (expected, _) = run((1, 1));
-    for shape in SHAPES {
-        let (found, factors) = run(shape);
-        let (found, expected) = (found[19], expected[19]);
-        assert!((found / expected - 1.0).abs() < 0.01, "{shape:?}: {found}, expected {expected}");
-        assert_eq!(factors, run(shape).1, "{shape:?}: a second run");
+    for edges in [ratings(9000), ratings_of_many_items(9000)] {
+        let run = |shape| train(&edges, shape, config(), BSP, || in_place::sequence(config(), 9000).unwrap());
+        let (expected, _) = run((1, 1));
+        for shape in SHAPES {
+            let (found, factors) = run(shape);
+            let (found, expected) = (found[19], expected[19]);
+            assert!((found / expected - 1.0).abs() < 0.01, "{shape:?}: {found}, expected {expected}");
+            assert_eq!(factors, run(shape).1, "{shape:?}: a second run");
+        }
     }
 }
 
 #[test]
 fn factorization_in_mini_batches_ends_at_the_same_objective_in_every_shape() {
-    let edges = ratings(9000);
-    let run = |shape| train(&edges, shape, config(), BSP, || in_place::sequence(config(), 900).unwrap());
-    let (expected, _) = run((1, 1));
-    for shape in SHAPES {
-        let (found, expected) = (run(shape).0[19], expected[19]);
-        assert!((found / expected - 1.0).abs() < 0.01, "{shape:?}: {found}, expected {expected}");
+    for edges in [ratings(9000), ratings_of_many_items(9000)] {
+        let run = |shape| train(&edges, shape, config(), BSP, || in_place::sequence(config(), 900).unwrap());
+        let (expected, _) = run((1, 1));
+        for shape in SHAPES {
+            let (found, expected) = (run(shape).0[19], expected[19]);
+            assert!((found / expected - 1.0).abs() < 0.01, "{shape:?}: {found}, expected {expected}");
+        }
     }
 }
 
 #[test]
 fn factorization_by_batch_gradient_has_the_same_objectives_in_every_shape() {
-    let edges = ratings(9000);
-    let run = |shape| train(&edges, shape, config(), BSP, || batch::sequence(config(), 3000).unwrap());
-    let (expected, _) = run((1, 1));
-    for shape in SHAPES {
-        let (objectives, factors) = run(shape);
-        for (found, expected) in objectives.iter().zip(&expected) {
-            assert!((found / expected - 1.0).abs() < 1e-5, "{shape:?}: {found}, expected {expected}");
+    for edges in [ratings(9000), ratings_of_many_items(9000)] {
+        let run = |shape| train(&edges, shape, config(), BSP, || batch::sequence(config(), 3000).unwrap());
+        let (expected, _) = run((1, 1));
+        for shape in SHAPES {
+            let (objectives, factors) = run(shape);
+            for (found, expected) in objectives.iter().zip(&expected) {
+                assert!((found / expected - 1.0).abs() < 1e-5, "{shape:?}: {found}, expected {expected}");
+            }
+            assert_eq!(factors, run(shape).1, "{shape:?}: a second run");
         }
-        assert_eq!(factors, run(shape).1, "{shape:?}: a second run");
     }
 }
 

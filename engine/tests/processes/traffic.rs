@@ -10,7 +10,7 @@ use megagrid_engine::{Amount, EdgeInput, Engine, Input, Peers, Settings, Traffic
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
 use megagrid_stages::{Program, Sequence, Stages};
 
-use crate::{ITEMS, blockpg::samples, config, links, local, ratings, settings};
+use crate::{ITEMS, blockpg::samples, config, links, local, ratings, ratings_of_many_items, settings};
 
 /// Processes and the worker threads of each.
 const SHAPES: [(usize, usize); 4] = [(2, 1), (2, 2), (3, 1), (4, 1)];
@@ -82,26 +82,33 @@ fn page_rank_sends_what_was_foreseen() {
 }
 
 #[test]
-fn factorization_in_place_sends_rows_of_items_alone() {
-    let edges = ratings(9000);
+fn factorization_in_place_sends_rows_of_the_smaller_side_alone() {
     let sequence = in_place::sequence(config(), 9000).unwrap();
-    let found = agree(|peers, workers| values(&edges, &sequence, &settings(peers, workers, config().row_dims()), ()));
-    for ((processes, workers), traffic) in found {
-        assert_eq!(traffic.total(), traffic.shards, "users stay at home");
-        // A shard comes to each process once, and its first visitor keeps it. Beside the row there is the state of its step.
-        let bodies = (processes * ITEMS * 4 * (config().row_dims() + 1)) as u64;
-        let bytes = traffic.shards.bytes - 40 * traffic.shards.messages;
-        assert!(bytes >= bodies && bytes < bodies + 8 * traffic.shards.messages, "{processes} x {workers}: {bytes}");
+    for edges in [ratings(9000), ratings_of_many_items(9000)] {
+        let settings = |peers, workers| settings(peers, workers, config().row_dims());
+        let found = agree(|peers, workers| values(&edges, &sequence, &settings(peers, workers), ()));
+        for ((processes, workers), traffic) in found {
+            assert_eq!(traffic.total(), traffic.shards, "the larger side stays at home");
+            // A shard comes to each process once, and its first visitor keeps it. Beside the row there is the state of its step.
+            let bodies = (processes * ITEMS * 4 * (config().row_dims() + 1)) as u64;
+            let bytes = traffic.shards.bytes - 40 * traffic.shards.messages;
+            assert!(
+                bytes >= bodies && bytes < bodies + 8 * traffic.shards.messages,
+                "{processes} x {workers}: {bytes}"
+            );
+        }
     }
 }
 
 #[test]
 fn mini_batches_send_what_was_foreseen() {
-    let edges = ratings(9000);
-    let sequence = in_place::sequence(config(), 1000).unwrap();
-    agree(|peers, workers| values(&edges, &sequence, &settings(peers, workers, config().row_dims()), ()));
-    let sequence = batch::sequence(config(), 3000).unwrap();
-    agree(|peers, workers| values(&edges, &sequence, &settings(peers, workers, config().row_dims()), ()));
+    let settings = |peers, workers| settings(peers, workers, config().row_dims());
+    for edges in [ratings(9000), ratings_of_many_items(9000)] {
+        let sequence = in_place::sequence(config(), 1000).unwrap();
+        agree(|peers, workers| values(&edges, &sequence, &settings(peers, workers), ()));
+        let sequence = batch::sequence(config(), 3000).unwrap();
+        agree(|peers, workers| values(&edges, &sequence, &settings(peers, workers), ()));
+    }
 }
 
 #[test]

@@ -20,7 +20,9 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         if let RowOrder::Natural(_) = self.orders[1] {
             for &shard in shards {
                 let mut gathered = [begin(shard)];
-                self.gather(right.rows(shard), &mut gathered, |_| Some(0))?;
+                if gathered[0].wants_edges() {
+                    self.gather(right.rows(shard), &mut gathered, |_| Some(0))?;
+                }
                 let [gathered] = gathered;
                 done(shard, self.column::<I>(shard, &gathered)?.into());
             }
@@ -47,17 +49,15 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         gathered: &mut [Gathered<T>],
         into: impl Fn(usize) -> Option<usize>,
     ) -> Result<(), Error> {
-        let offsets = self.source.offsets(Side::Right);
+        let offsets = self.source.held_offsets();
         let first = offsets[ids.start];
         self.source.visit_rows(Side::Right, ids.clone(), &mut |targets, data| {
             for id in ids.clone() {
                 let Some(n) = into(id) else { continue };
                 let span = (offsets[id] - first) as usize..(offsets[id + 1] - first) as usize;
                 let row = self.orders[1].row(id);
-                gathered[n].push(row, offsets[id], &targets[span.clone()], &data[span], &self.orders[0]);
-                if self.plan.layers == 1 {
-                    gathered[n].keep_held(&self.plan.left.bounds);
-                }
+                gathered[n].push(row, &targets[span.clone()], &data[span], &self.orders[0]);
+                gathered[n].keep_held(&self.plan.left.bounds);
             }
         })?;
         Ok(())
@@ -70,12 +70,9 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         edges.reserve(gathered.left.len());
         values.reserve(gathered.left.len());
         for layer in 0..self.plan.layers {
-            let layer = gathered.layer(self.plan.layers, |edge| self.layer_of(edge) == layer);
+            let layer = gathered.layer(self.plan.layers, |left, right| self.layer_of(left, right) == layer);
             let mut blocks = layer.segments(&self.plan.left.bounds, rows.start);
             for (left, segments) in blocks.iter_mut().enumerate() {
-                if gathered.held.as_ref().is_some_and(|held| !held[left]) {
-                    segments.clear();
-                }
                 // Vertices with equally many edges side by side: the walk's inner loops then have predictable lengths.
                 segments.sort_by_key(|segment| std::cmp::Reverse(segment.ends.len()));
                 let vertices = segments.iter().map(|s| (s.right as usize, &layer.left[s.edges()]));
@@ -107,8 +104,6 @@ struct Gathered<T> {
 #[derive(Clone)]
 struct Vertex {
     row: u32,
-    /// Number of its first edge in the source.
-    first_edge: u64,
     /// Where its edges end.
     end: u32,
 }
@@ -129,6 +124,11 @@ impl Segment {
 impl<T: Copy> Gathered<T> {
     fn new(rows: usize, held: Option<Vec<bool>>) -> Self {
         Self { left: Vec::new(), data: Vec::new(), vertices: Vec::with_capacity(rows), held }
+    }
+
+    /// Tells whether any edges are wanted.
+    fn wants_edges(&self) -> bool {
+        self.held.as_ref().is_none_or(|held| held.contains(&true))
     }
 
     /// Drops those edges of the last vertex that are not wanted.
@@ -153,7 +153,7 @@ impl<T: Copy> Gathered<T> {
         }
     }
 
-    fn push(&mut self, row: usize, first_edge: u64, targets: &[u32], data: &[T], left: &RowOrder) {
+    fn push(&mut self, row: usize, targets: &[u32], data: &[T], left: &RowOrder) {
         match left {
             RowOrder::Natural(_) => {
                 self.left.extend_from_slice(targets);
@@ -166,19 +166,19 @@ impl<T: Copy> Gathered<T> {
                 self.data.extend(edges.iter().map(|&(_, data)| *data));
             }
         }
-        self.vertices.push(Vertex { row: row as u32, first_edge, end: self.left.len() as u32 });
+        self.vertices.push(Vertex { row: row as u32, end: self.left.len() as u32 });
     }
 
     /// Returns the edges that `is_in` one layer of several.
-    fn layer(&self, layers: usize, is_in: impl Fn(u64) -> bool) -> Cow<'_, Self> {
+    fn layer(&self, layers: usize, is_in: impl Fn(usize, usize) -> bool) -> Cow<'_, Self> {
         if layers == 1 {
             return Cow::Borrowed(self);
         }
         let mut part = Self::new(self.vertices.len(), None);
         let mut begin = 0;
         for vertex in &self.vertices {
-            for (n, edge) in (begin..vertex.end as usize).enumerate() {
-                if is_in(vertex.first_edge + n as u64) {
+            for edge in begin..vertex.end as usize {
+                if is_in(self.left[edge] as usize, vertex.row as usize) {
                     part.left.push(self.left[edge]);
                     part.data.push(self.data[edge]);
                 }

@@ -95,7 +95,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Cuts the source's right vertices into windows.
 pub(crate) fn windows<T>(source: &dyn EdgeSource<T>) -> Vec<Range<usize>> {
-    let offsets = source.offsets(Side::Right);
+    let offsets = source.held_offsets();
     let rows = offsets.len() - 1;
     let mut windows = Vec::new();
     let mut begin = 0;
@@ -113,7 +113,8 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
     fn share(&self, worker: usize, done: &dyn Fn(usize, Column<P>)) -> Result<(), Error> {
         let Plan { grouped, wide, ref right, .. } = *self.plan;
         let threads = self.plan.threads();
-        let deal = self.plan.is_distributed() || self.plan.schedules.contains(&Some(Schedule::Rotation));
+        let deal =
+            self.plan.is_distributed() || self.plan.schedules.contains(&Some(Schedule::Rotation { home: Side::Left }));
         let mine =
             |shard: &usize| if deal { shard % threads == worker % threads } else { right.owners[*shard] == worker };
         let shards: Vec<usize> = (0..right.num_shards()).filter(mine).collect();
@@ -132,9 +133,9 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         plan.is_distributed().then(|| lefts.map(held).collect())
     }
 
-    /// Draws the layer of the edge with this number in the source.
-    fn layer_of(&self, edge: u64) -> usize {
-        let layers = self.plan.layers as u64;
+    /// Draws the layer of the edges between two rows.
+    fn layer_of(&self, left: usize, right: usize) -> usize {
+        let (layers, edge) = (self.plan.layers as u64, (left as u64) << 32 | right as u64);
         if layers == 1 { 0 } else { SplitMix::new(self.seed, edge).below(layers) as usize }
     }
 }

@@ -76,7 +76,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         let bounds = &self.plan.right.bounds;
         let mut mine = vec![false; self.plan.right.num_shards()];
         shards.iter().for_each(|&shard| mine[shard] = true);
-        let offsets = self.source.offsets(Side::Right);
+        let offsets = self.source.held_offsets();
         for ids in super::windows(self.source) {
             let first = offsets[ids.start];
             self.source.visit_rows(Side::Right, ids.clone(), &mut |targets, data| {
@@ -88,8 +88,9 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
                     }
                     let right = row - bounds[shard];
                     for edge in (offsets[id] - first) as usize..(offsets[id + 1] - first) as usize {
-                        let layer = self.layer_of(first + edge as u64);
-                        visit(Placed { shard, right, left: targets[edge] as usize, layer, value: &data[edge] });
+                        let left = targets[edge] as usize;
+                        let layer = self.layer_of(self.orders[0].row(left), row);
+                        visit(Placed { shard, right, left, layer, value: &data[edge] });
                     }
                 }
             })?;

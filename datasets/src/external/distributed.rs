@@ -1,0 +1,178 @@
+//! Edges of which several processes have read a part each, until they are with those that hold them.
+
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use megagrid_partition::{EdgeSource, Holders, Side, offsets_of};
+use rayon::prelude::*;
+
+use super::list::Grouping;
+use super::{ExternalEdges, Spill};
+use crate::Readers;
+use crate::cache::EdgeData;
+use crate::column::Ids;
+use crate::gather::Window;
+use crate::readers::misfit;
+use crate::summary::hash;
+
+/// Edges of a text that several processes have read together. [`EdgeSource::distribute`] sends them where they are needed;
+/// from then on each process can visit those that it holds, grouped by one side, in a temporary file.
+#[derive(Debug)]
+pub struct DistributedEdges<T> {
+    /// What this process has read, under final ids.
+    read: Spill<T>,
+    /// What it holds, and a checksum of who holds what it has read.
+    held: OnceLock<(ExternalEdges<T>, u64)>,
+    readers: Arc<dyn Readers>,
+    is_square: bool,
+    side: Side,
+    /// Of all edges, of the left and of the right side.
+    offsets: [Vec<u64>; 2],
+}
+
+impl<T: EdgeData> DistributedEdges<T> {
+    pub(super) fn new(
+        read: Spill<T>,
+        readers: Arc<dyn Readers>,
+        is_square: bool,
+        side: Side,
+        offsets: [Vec<u64>; 2],
+    ) -> Self {
+        Self { read, held: OnceLock::new(), readers, is_square, side, offsets }
+    }
+
+    /// Returns the processes that have read the edges.
+    pub(crate) fn readers(&self) -> &dyn Readers {
+        &*self.readers
+    }
+
+    /// Calls `visit` with the left ends, the right ends and the data of the edges that this process has read.
+    pub(crate) fn visit_read(&self, mut visit: impl FnMut(&[u32], &[u32], &[T])) -> io::Result<()> {
+        for at in 0..self.read.num_windows() {
+            let Window { ids: [left, right], data } = self.read.read(at).map_err(io::Error::other)?;
+            visit(&left.into_entries(), &right.into_entries(), &data);
+        }
+        Ok(())
+    }
+
+    /// Sends what was read to its holders, window by window; returns what came, in the order of the input.
+    fn exchange(&self, holders: Holders<'_>) -> io::Result<Spill<T>> {
+        let read = &self.read;
+        let windows = self.readers.gather_numbers([read.num_windows() as u64])?;
+        let rounds = windows.into_iter().map(|[windows]| windows as usize).max().unwrap_or(0);
+        let (mut held, mut senders) = (Spill::new().map_err(io::Error::other)?, Vec::new());
+        for at in 0..rounds {
+            let is_there = at < read.num_windows();
+            let window = if is_there { read.read(at).map_err(io::Error::other)? } else { Window::default() };
+            let arrived = self.readers.exchange(deal(window, holders, self.readers.processes()))?;
+            for (sender, bytes) in arrived.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
+                held.push(&self.unpack(bytes)?).map_err(io::Error::other)?;
+                senders.push(sender);
+            }
+        }
+        held.sort_windows(&senders);
+        Ok(held)
+    }
+
+    fn unpack(&self, bytes: &[u8]) -> io::Result<Window<T>> {
+        let num_edges = bytes.len() / bytes_of_edge::<T>();
+        let mut words: Vec<u32> = bytemuck::pod_collect_to_vec(bytes);
+        if words.len() * size_of::<u32>() != num_edges * bytes_of_edge::<T>() {
+            return Err(misfit());
+        }
+        let data = words.split_off(2 * num_edges);
+        let right = words.split_off(num_edges);
+        let are_ids = |ids: &[u32], side: usize| ids.iter().all(|&id| (id as usize) < self.offsets[side].len() - 1);
+        if !are_ids(&words, 0) || !are_ids(&right, 1) {
+            return Err(misfit());
+        }
+        let data = T::from_bytes(bytemuck::cast_slice(&data), num_edges)?.into_owned();
+        Ok(Window { ids: [Ids::Narrow(words), Ids::Narrow(right)], data })
+    }
+
+    /// Groups the edges that this process holds.
+    fn group(&self, held: &Spill<T>) -> Result<ExternalEdges<T>, crate::Error> {
+        let side = self.side as usize;
+        let window = |at: usize| {
+            held.read(at).map(|Window { ids, data }| {
+                let [left, right] = ids.map(Ids::into_entries);
+                (if self.side == Side::Left { [left, right] } else { [right, left] }, data)
+            })
+        };
+        let mut degrees = vec![0_u32; self.offsets[side].len() - 1];
+        for at in 0..held.num_windows() {
+            window(at)?.0[0].iter().for_each(|&id| degrees[id as usize] += 1);
+        }
+        let offsets = offsets_of(&degrees);
+        let mut grouping = Grouping::new::<T>(held.num_edges(), &offsets)?;
+        for at in 0..held.num_windows() {
+            let ([near, far], data) = window(at)?;
+            grouping.add(&near, &far, &data)?;
+        }
+        let (file, places) = grouping.finish::<T>()?;
+        let mut both = [Vec::new(), Vec::new()];
+        both[side] = offsets;
+        Ok(ExternalEdges::new(file, places, self.is_square, self.side, both))
+    }
+}
+
+impl<T: EdgeData> EdgeSource<T> for DistributedEdges<T> {
+    fn is_square(&self) -> bool {
+        self.is_square
+    }
+
+    fn offsets(&self, side: Side) -> &[u64] {
+        &self.offsets[side as usize]
+    }
+
+    fn held_offsets(&self) -> &[u64] {
+        self.held.get().map_or(&[0], |(held, _)| held.offsets(Side::Right))
+    }
+
+    fn distribute(&self, holders: Holders<'_>) -> io::Result<()> {
+        let mut checksum = 0_u64;
+        self.visit_read(|left, right, _| {
+            let of_edge = |(&left, &right): (&u32, &u32)| {
+                let [first, second] =
+                    holders(left, right).map(|holder| holder.map_or(0, |holder| 1 + u32::from(holder)));
+                hash(left, right, first << 16 ^ second)
+            };
+            checksum = checksum.wrapping_add(left.par_iter().zip(right).map(of_edge).reduce(|| 0, u64::wrapping_add));
+        })?;
+        if let Some((_, before)) = self.held.get() {
+            let same = self.readers.gather_numbers([u64::from(*before == checksum)])?;
+            let elsewhere = || io::Error::other("the edges are with other processes already; read the input again");
+            return if same.into_iter().all(|[same]| same == 1) { Ok(()) } else { Err(elsewhere()) };
+        }
+        let grouped = self.group(&self.exchange(holders)?).map_err(io::Error::other)?;
+        let _ = self.held.set((grouped, checksum));
+        Ok(())
+    }
+
+    fn visit_rows(&self, side: Side, rows: Range<usize>, visit: &mut dyn FnMut(&[u32], &[T])) -> io::Result<()> {
+        let early = || io::Error::other("the edges are with the processes that read them");
+        self.held.get().ok_or_else(early)?.0.visit_rows(side, rows, visit)
+    }
+}
+
+fn bytes_of_edge<T: EdgeData>() -> usize {
+    2 * size_of::<u32>() + T::TYPE.bytes() as usize
+}
+
+/// Deals edges to their holders: for each process the left ends, the right ends and the data, as bytes.
+fn deal<T: EdgeData>(window: Window<T>, holders: Holders<'_>, processes: usize) -> Vec<Vec<u8>> {
+    let Window { ids, data } = window;
+    let [left, right] = ids.map(Ids::into_entries);
+    let to: Vec<[Option<u16>; 2]> = left.par_iter().zip(&right).map(|(&left, &right)| holders(left, right)).collect();
+    let part = |process: usize| {
+        let mine: Vec<usize> = (0..to.len()).filter(|&edge| to[edge].contains(&Some(process as u16))).collect();
+        let mut bytes = Vec::with_capacity(mine.len() * bytes_of_edge::<T>());
+        mine.iter().for_each(|&edge| bytes.extend_from_slice(&left[edge].to_ne_bytes()));
+        mine.iter().for_each(|&edge| bytes.extend_from_slice(&right[edge].to_ne_bytes()));
+        let data: Vec<T> = mine.iter().map(|&edge| data[edge]).collect();
+        bytes.extend_from_slice(T::to_bytes(&data));
+        bytes
+    };
+    (0..processes).into_par_iter().map(part).collect()
+}

@@ -1,0 +1,40 @@
+//! Processes that read an input together.
+
+use std::fmt::Debug;
+use std::io;
+
+/// Processes of which each reads a part of an input. All methods but the first two are collective: every process calls them,
+/// in the same order.
+pub trait Readers: Debug + Send + Sync {
+    /// Returns this process's number, from 0.
+    fn process(&self) -> usize;
+
+    /// Returns the number of processes.
+    fn processes(&self) -> usize;
+
+    /// Gives everybody what each has, in the order of processes.
+    ///
+    /// # Errors
+    /// A lost process.
+    fn all_gather(&self, mine: Vec<u8>) -> io::Result<Vec<Vec<u8>>>;
+
+    /// Sends each process its part; returns what each sent to this one, in the order of processes.
+    ///
+    /// # Errors
+    /// A lost process.
+    fn exchange(&self, parts: Vec<Vec<u8>>) -> io::Result<Vec<Vec<u8>>>;
+}
+
+impl dyn Readers + '_ {
+    /// Gives everybody the numbers that each has; every process has equally many.
+    pub(crate) fn gather_numbers<const N: usize>(&self, mine: [u64; N]) -> io::Result<Vec<[u64; N]>> {
+        let all = self.all_gather(bytemuck::pod_collect_to_vec(&mine))?;
+        let numbers = |bytes: &Vec<u8>| <[u64; N]>::try_from(&bytemuck::pod_collect_to_vec::<u8, u64>(bytes)[..]);
+        all.iter().map(|bytes| numbers(bytes).map_err(|_| misfit())).collect()
+    }
+}
+
+/// What another process sent is not what was expected.
+pub(crate) fn misfit() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "another process sent something else than expected")
+}

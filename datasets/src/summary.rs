@@ -1,0 +1,147 @@
+//! What one pass over all edges finds.
+
+use std::io;
+use std::ops::Range;
+
+use megagrid_partition::{EdgeSource, Side};
+use rayon::prelude::*;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::cache::EdgeData;
+use crate::readers::misfit;
+use crate::{Edges, Readers};
+
+/// Edges that one step of a pass over all edges takes, about.
+const WINDOW_EDGES: u64 = 1 << 20;
+
+/// The sum of some value of the edges, and a checksum of their ends and data.
+///
+/// The checksum is a sum of hashes, one for each edge, so that it does not depend on where the edges are: in a text or its cache, in
+/// one process or several.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// Sum of the values.
+    pub sum: f64,
+    /// Checksum of ends and data.
+    pub checksum: u64,
+}
+
+impl<T: EdgeData> Edges<T> {
+    /// Passes over all edges. Where several processes have read a part each, every process calls it, before the edges are
+    /// distributed.
+    ///
+    /// # Errors
+    /// Edges that cannot be read; a lost process.
+    pub fn summarize(&self, value: fn(&T) -> f64) -> io::Result<Summary> {
+        let parts = match self {
+            Self::Distributed(edges) => {
+                let (mut sum, mut hashes) = (0.0, 0_u64);
+                edges.visit_read(|left, right, data| {
+                    sum += data.iter().map(value).sum::<f64>();
+                    hashes = hashes.wrapping_add(hash_all(left, right, data));
+                })?;
+                let all = edges.readers().gather_numbers([f64::to_bits(sum), hashes])?;
+                all.into_iter().map(|[sum, hashes]| (f64::from_bits(sum), hashes)).collect()
+            }
+            Self::Cached(cache) => match cache.readers() {
+                Some(readers) => self.windows_of_all(value, readers)?,
+                None => self.windows(value, 0, 1)?,
+            },
+            _ => self.windows(value, 0, 1)?,
+        };
+        let hashes = parts.iter().fold(0_u64, |sum, (_, part)| sum.wrapping_add(*part));
+        let [left, right] = [Side::Left, Side::Right].map(|side| self.num_vertices(side) as u64);
+        let all = [left, right, self.num_edges() as u64, hashes];
+        Ok(Summary { sum: parts.iter().map(|(sum, _)| sum).sum(), checksum: xxh3_64(bytemuck::cast_slice(&all)) })
+    }
+
+    /// Passes over every `step`th window, from the window `first` on.
+    fn windows(&self, value: fn(&T) -> f64, first: usize, step: usize) -> io::Result<Vec<(f64, u64)>> {
+        let windows: Vec<_> = windows(self.offsets(Side::Right)).into_iter().skip(first).step_by(step).collect();
+        windows.into_par_iter().map(|rows| self.window(rows, value)).collect()
+    }
+
+    /// Passes over this process's share of the windows; returns what all found, in the order of the windows.
+    fn windows_of_all(&self, value: fn(&T) -> f64, readers: &dyn Readers) -> io::Result<Vec<(f64, u64)>> {
+        let mine = self.windows(value, readers.process(), readers.processes())?;
+        let mine: Vec<u64> = mine.into_iter().flat_map(|(sum, hashes)| [sum.to_bits(), hashes]).collect();
+        let all = readers.all_gather(bytemuck::pod_collect_to_vec(&mine))?;
+        let all: Vec<Vec<u64>> = all.iter().map(|bytes| bytemuck::pod_collect_to_vec(bytes)).collect();
+        let windows = (0..windows(self.offsets(Side::Right)).len()).map(|at| {
+            let (process, place) = (at % readers.processes(), 2 * (at / readers.processes()));
+            let found = all[process].get(place..place + 2).ok_or_else(misfit)?;
+            Ok((f64::from_bits(found[0]), found[1]))
+        });
+        windows.collect()
+    }
+
+    fn window(&self, rows: Range<usize>, value: fn(&T) -> f64) -> io::Result<(f64, u64)> {
+        let (mut sum, mut hashes) = (0.0, 0_u64);
+        let offsets = &self.offsets(Side::Right)[rows.start..=rows.end];
+        self.visit_rows(Side::Right, rows.clone(), &mut |left, data| {
+            sum = data.iter().map(value).sum();
+            let mut right = Vec::with_capacity(left.len());
+            for (row, ends) in rows.clone().zip(offsets.windows(2)) {
+                right.resize((ends[1] - offsets[0]) as usize, row as u32);
+            }
+            hashes = hash_all(left, &right, data);
+        })?;
+        Ok((sum, hashes))
+    }
+}
+
+/// Returns the sum of the hashes of edges.
+fn hash_all<T: EdgeData>(left: &[u32], right: &[u32], data: &[T]) -> u64 {
+    let ends = left.iter().zip(right);
+    let bytes = T::to_bytes(data);
+    if bytes.is_empty() {
+        ends.map(|(&left, &right)| hash(left, right, 0)).fold(0, u64::wrapping_add)
+    } else {
+        ends.zip(bytemuck::cast_slice::<u8, u32>(bytes))
+            .map(|((&left, &right), &word)| hash(left, right, word))
+            .fold(0, u64::wrapping_add)
+    }
+}
+
+/// Mixes the bits of an edge (the constants are odd and have about as many ones as zeros).
+pub(crate) fn hash(left: u32, right: u32, word: u32) -> u64 {
+    let ends = u64::from(left) << 32 | u64::from(right);
+    let mut mixed = ends.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(word).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    mixed = (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    mixed ^ mixed >> 29
+}
+
+/// Cuts the rows that have these offsets into ranges of about a million edges.
+///
+/// # Panics
+/// Where there is no offset at all.
+#[must_use]
+pub fn windows(offsets: &[u64]) -> Vec<Range<usize>> {
+    let rows = offsets.len() - 1;
+    let mut windows = Vec::new();
+    let mut start = 0;
+    while start < rows {
+        let past = offsets[start] + WINDOW_EDGES;
+        let end = offsets.partition_point(|&offset| offset <= past).saturating_sub(1).clamp(start + 1, rows);
+        windows.push(start..end);
+        start = end;
+    }
+    windows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_cover_all_rows_once() {
+        let degrees = [0, 5, WINDOW_EDGES * 3, 0, 0, WINDOW_EDGES / 2, WINDOW_EDGES / 2, 1];
+        let mut offsets = vec![0];
+        for degree in degrees {
+            offsets.push(offsets[offsets.len() - 1] + degree);
+        }
+        let rows: Vec<usize> = windows(&offsets).into_iter().flatten().collect();
+        assert_eq!(rows, (0..degrees.len()).collect::<Vec<_>>());
+        assert!(windows(&[0]).is_empty());
+    }
+}

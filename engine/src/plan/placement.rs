@@ -1,0 +1,26 @@
+//! How good a placement of edges and masters is: what processes copy, and how evenly they share the work.
+
+use serde::{Deserialize, Serialize};
+
+/// Figures of a placement over processes. All are at least 1, and better the smaller; 1 with one process.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    /// Masters and mirrors over vertices: how many processes use a vertex, on average.
+    pub replication_factor: f64,
+    /// Edges of the process with most of them, over the mean.
+    pub edge_balance: f64,
+    /// Masters of the process with most of them, over the mean.
+    pub master_balance: f64,
+}
+
+impl Default for Placement {
+    fn default() -> Self {
+        Self { replication_factor: 1.0, edge_balance: 1.0, master_balance: 1.0 }
+    }
+}
+
+/// Returns the largest over the mean; 1 where all are 0.
+pub(crate) fn balance(parts: &[u64]) -> f64 {
+    let (most, sum) = (parts.iter().max().copied().unwrap_or(0), parts.iter().sum::<u64>());
+    if sum == 0 { 1.0 } else { most as f64 * parts.len() as f64 / sum as f64 }
+}
