@@ -468,14 +468,16 @@ fn new_documents_are_given_their_topics_and_words_are_foreseen() {
     for topic in 0..PLANTED {
         let chances = FoldIn::default().chances(&model, topic as u64, &of_topic(topic));
         assert!((chances.iter().sum::<f64>() - 1.0).abs() < 1e-9);
-        let found = (0..FITTED).max_by(|&a, &b| chances[a].total_cmp(&chances[b])).unwrap();
-        let row: Vec<f64> = (0..WORDS)
-            .map(|word| {
-                model.words.row(word).iter().find(|e| usize::from(e.0) == found).map_or(0.0, |e| f64::from(e.1))
-            })
-            .collect();
+        let row = |fitted: usize| -> Vec<f64> {
+            let count = |word| {
+                model.words.row(word).iter().find(|e| usize::from(e.0) == fitted).map_or(0.0, |e| f64::from(e.1))
+            };
+            (0..WORDS).map(count).collect()
+        };
+        // A planted topic may have been found twice, there are more to fit than planted.
         let truth: Vec<f64> = (0..WORDS).map(|word| planted_chance(topic, word)).collect();
-        assert!(chances[found] > 0.5 && cosine(&row, &truth) > 0.8, "{topic}: {chances:?}");
+        let found = (0..FITTED).filter(|&fitted| cosine(&row(fitted), &truth) > 0.8);
+        assert!(found.map(|fitted| chances[fitted]).sum::<f64>() > 0.6, "{topic}: {chances:?}");
     }
     // A document without words, or with unknown words alone, has the prior.
     for words in [&[][..], &[(WORDS as u32 + 5, 3)][..]] {

@@ -123,7 +123,7 @@ pub struct Known {
     pub untimed: &'static [&'static str],
 }
 
-/// Checks that nothing is asked for that tuning does not do.
+/// Checks that nothing is asked for that tuning does not do, and lets every process read the whole input.
 pub fn check(common: &mut Common) -> anyhow::Result<()> {
     // Trials may have another layout.
     common.reads_whole = true;
