@@ -149,8 +149,8 @@ fn processes_tune_as_one_does() {
         (trials, record["result"]["objective"].clone(), record["iterations"].as_array().unwrap().len())
     };
     let two = ["launch", "-n", "2", "--"];
-    // Shapes in which training itself is the same.
-    let clicks = ["blockpg", &clicks];
+    // Without slack training itself is the same in both shapes.
+    let clicks = ["blockpg", &clicks, "--tune", "blocks=10,20,40"];
     let one = of("1x2", &[], &[&clicks[..], &["-w", "2"]].concat());
     assert_eq!(of("2x1", &two, &[&clicks[..], &["-w", "1"]].concat()), one);
     let ratings = ["mf", &ratings, "-w", "1", "--iterations", "15", "--dims", "4"];
