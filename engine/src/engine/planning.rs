@@ -1,0 +1,126 @@
+//! From a program and its edges to a plan, before any memory is taken.
+
+use std::sync::Arc;
+
+use megagrid_partition::{EdgeSource, Side};
+use megagrid_stages::{BatchOrder, EdgeItem, Mode, Program, Sequence, Stages, row_width};
+
+use super::{Input, Settings};
+use crate::grid::{self, RowOrder};
+use crate::plan::{self, Outline, Plan};
+use crate::stage::Collect;
+use crate::sync::{self, Mirrors};
+use crate::{Error, memory};
+
+/// Makes the plan of a program on a graph, without its memory. With several processes it reads the edges, to foresee what
+/// crosses between them, and asks no other process.
+///
+/// # Errors
+/// See [`Plan::make`]; workers 0; a square program on a bipartite graph; edges that cannot be read.
+pub fn plan<P: Program, S: Stages<P>, T>(
+    input: &Input<'_, T, P>,
+    sequence: &Sequence<P, S>,
+    settings: &Settings,
+) -> Result<Plan, Error> {
+    let (collect, body) = Collect::from(sequence);
+    foresee(input, collect.infos, &body, settings).map(|(plan, _)| plan)
+}
+
+/// Makes a plan, and with several processes the mirrors of all.
+pub(super) fn foresee<P: Program, T>(
+    input: &Input<'_, T, P>,
+    infos: Vec<plan::StageInfo>,
+    body: &[Outline],
+    settings: &Settings,
+) -> Result<(Plan, Option<Arc<Mirrors>>), Error> {
+    let (mut plan, orders) = make_plan::<P, T>(input, infos, body, settings)?;
+    if !plan.is_distributed() {
+        return Ok((plan, None));
+    }
+    let mirrors = Mirrors::foresee(&plan, input.source, &orders)?;
+    plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
+    plan.placement = mirrors.placement(&plan);
+    Ok((plan, Some(Arc::new(mirrors))))
+}
+
+pub(crate) fn make_plan<P: Program, T>(
+    input: &Input<'_, T, P>,
+    infos: Vec<plan::StageInfo>,
+    body: &[Outline],
+    settings: &Settings,
+) -> Result<(Plan, [RowOrder; 2]), Error> {
+    if settings.workers == 0 || settings.workers > 4096 {
+        let found = settings.workers.to_string();
+        return Err(Error::Setting { name: "workers", found, expected: "1 to 4096" });
+    }
+    let source = input.source;
+    let orders = row_orders(source, &infos, body, settings.seed);
+    let degree = |side: Side| {
+        let (offsets, order) = (source.offsets(side), &orders[usize::from(side == Side::Right)]);
+        Box::new(move |row: usize| {
+            let id = order.id(row);
+            offsets[id + 1] - offsets[id]
+        }) as Box<dyn Fn(usize) -> u64 + '_>
+    };
+    let processes = settings.peers.as_ref().map_or_else(plan::Processes::default, |peers| plan::Processes {
+        this: peers.process(),
+        count: peers.processes(),
+    });
+    let widths = settings.dims.map(row_width);
+    let items = memory::edge_items(input)?;
+    let [left_capacities, right_capacities] = input.capacities;
+    let sizes = plan::Input {
+        degrees: [degree(Side::Left), degree(Side::Right)],
+        rows: [source.num_vertices(Side::Left), source.num_vertices(Side::Right)],
+        edges: source.num_edges() as u64,
+        row_bytes: [
+            grid::touched_bytes::<P::Left>(widths[0], left_capacities),
+            grid::touched_bytes::<P::Right>(widths[1], right_capacities),
+        ],
+        edge_bytes: items * size_of::<EdgeItem<P>>() as u64,
+        square: source.is_square(),
+        workers: settings.workers * processes.count,
+        processes,
+        slack: settings.slack,
+        topology: &settings.topology,
+        grid: settings.grid,
+        early: settings.early,
+    };
+    let mut plan = Plan::make(infos, body, &sizes)?;
+    drop(sizes);
+    plan.memory_bytes = memory::estimate(&plan, input, &orders, settings.dims, items);
+    Ok((plan, orders))
+}
+
+pub(super) fn row_orders<T>(
+    source: &dyn EdgeSource<T>,
+    infos: &[plan::StageInfo],
+    body: &[Outline],
+    seed: u64,
+) -> [RowOrder; 2] {
+    [Side::Left, Side::Right].map(|side| row_order(source, infos, body, side, seed))
+}
+
+/// Rows are in the order of ids, but for sides whose vertices are dealt to random blocks, or change in place, where every
+/// shard is to have its share of hubs.
+fn row_order<T>(
+    source: &dyn EdgeSource<T>,
+    infos: &[plan::StageInfo],
+    body: &[Outline],
+    side: Side,
+    seed: u64,
+) -> RowOrder {
+    let rows = source.num_vertices(side);
+    let (mut cut, mut random) = (false, false);
+    for outline in body {
+        outline.walk(&mut |inner| {
+            if let Outline::Vertices(of, _, order, _) = inner {
+                cut |= *of == side;
+                random |= *of == side && *order == BatchOrder::RandomBlocks;
+            }
+        });
+    }
+    let in_place = infos.iter().any(|stage| plan::rotates(stage.kind) || stage.kind.mode(side) == Some(Mode::Update));
+    let shuffled = (random || in_place && !cut) && !source.is_square();
+    if shuffled { RowOrder::shuffled(rows, seed ^ u64::from(side == Side::Right)) } else { RowOrder::Natural(rows) }
+}
