@@ -75,3 +75,9 @@ pub fn interleaved<const N: usize>(rounds: usize, mut runs: [Box<dyn FnMut() + '
         samples[samples.len() / 2]
     })
 }
+
+/// Returns the mean of values and their standard deviation.
+pub fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    (mean, (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64).sqrt())
+}

@@ -13,6 +13,7 @@ use megagrid_baselines::server::{
 };
 use megagrid_baselines::{Epoch, Error, Finish, Report, Run, System};
 use megagrid_benches::inputs::{self, Order};
+use megagrid_benches::measure::mean_and_deviation;
 use megagrid_benches::plot::Plot;
 use megagrid_datasets::synthetic::CorpusSettings;
 use megagrid_engine::virtual_cluster::Link;
@@ -146,12 +147,6 @@ fn counted(job: &Job) -> f64 {
     bytes as f64 / (f64::from(TO - FROM) * MACHINES as f64)
 }
 
-/// Mean and standard deviation.
-fn spread(values: &[f64]) -> (f64, f64) {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    (mean, (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64).sqrt())
-}
-
 pub fn run(findings: &mut Findings) {
     println!(
         "  {MACHINES} machines, a worker and a server each; link {}; jitter {}; {SEEDS} seeds of {} clocks",
@@ -183,14 +178,14 @@ pub fn run(findings: &mut Findings) {
                 (1..=SEEDS).map(|seed| fabric::run(&job.works, &Setting { early_ratio, seed, ..setting })).collect();
             let waits: Vec<f64> = ran.iter().flat_map(|ran| ran.waits.iter().copied()).collect();
             let seconds: Vec<f64> = ran.iter().flat_map(|ran| ran.seconds.iter().copied()).collect();
-            let by_seed: Vec<f64> = ran.iter().map(|ran| spread(&ran.waits).0).collect();
-            let (wait, of_clocks) = spread(&waits);
+            let by_seed: Vec<f64> = ran.iter().map(|ran| mean_and_deviation(&ran.waits).0).collect();
+            let (wait, of_clocks) = mean_and_deviation(&waits);
             println!(
                 "    {early_ratio:>4.2}  {:>7.2} ({:.2}, {:.2})  {:>7.2}",
                 1e3 * wait,
                 1e3 * of_clocks,
-                1e3 * spread(&by_seed).1,
-                1e3 * spread(&seconds).0
+                1e3 * mean_and_deviation(&by_seed).1,
+                1e3 * mean_and_deviation(&seconds).0
             );
             points.push((100.0 * early_ratio, 1e3 * wait));
             if without.is_empty() {
@@ -199,7 +194,7 @@ pub fn run(findings: &mut Findings) {
             }
             // Seeds are compared one by one: the same computing in both.
             let more: Vec<f64> = by_seed.iter().zip(&without).map(|(with, without)| with - without).collect();
-            let (mean, deviation) = spread(&more);
+            let (mean, deviation) = mean_and_deviation(&more);
             worst = worst.max(mean - deviation / (SEEDS as f64).sqrt());
         }
         let least = points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
