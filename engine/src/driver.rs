@@ -60,8 +60,12 @@ pub(crate) fn run<P: Program>(
         let worker = Worker::new(id, Arc::clone(&of_workers.plan), Arc::clone(&of_board), of_workers.seed, done);
         let runner = Runner::new(id, &of_workers, &of_board, sender.clone(), Stopwatch::Wall);
         let arrivals = Rc::clone(&runner.arrivals);
+        let outbox_of = Rc::clone(&arrivals);
         let receive = move |step, message: sync::Message| arrivals.receive(step, message);
         let transport = Timely::begin(timely, &arrived, of_workers.plan.is_distributed().then_some(receive));
+        if let Some(senders) = transport.senders() {
+            outbox_of.outbox.connect(senders);
+        }
         let driven = catch_unwind(AssertUnwindSafe(|| drive(worker, runner, transport, &of_board)));
         if let Err(panic) = driven {
             let error = Error::EnginePanicked { worker: id, message: text(&*panic).to_owned() };

@@ -136,6 +136,11 @@ impl<S: Store> Role<'_, S> {
         self.array.has_no_gaps(dims).then_some(&*self.items)
     }
 
+    /// Returns the number of items of all rows.
+    pub fn num_items(&self) -> usize {
+        self.items.len()
+    }
+
     /// Returns the items of a row.
     #[inline(always)]
     pub fn items(&self, row: usize) -> &[S::Item] {

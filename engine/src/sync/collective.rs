@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::rows::{pack_sync, pack_whole, unpack_sync, unpack_whole};
-use super::{Malformed, Peers, Pick};
+use super::slices::Slice;
+use super::{Malformed, Peers};
 use crate::Error;
 use crate::engine::Shared;
 use crate::grid::{Pieces, VertexArrays};
@@ -29,8 +30,8 @@ impl<V: Vertex> Rows<'_, V> {
         (0..self.plan.side(self.side).num_shards()).filter(move |&shard| self.plan.keeper(self.side, shard) == process)
     }
 
-    fn pick(&self, shard: usize) -> Pick {
-        Pick::All(self.plan.side(self.side).rows(shard).len())
+    fn all(&self, shard: usize) -> Slice<'static> {
+        Slice::Range(0..self.plan.side(self.side).rows(shard).len())
     }
 
     /// Writes the shards that this process keeps, one after the other, each with its length before it.
@@ -38,8 +39,9 @@ impl<V: Vertex> Rows<'_, V> {
         let mut out = Vec::new();
         for shard in self.shards_of(self.plan.processes.this) {
             let rows = hold(|| self.arrays.try_share(self.pieces.of(shard..shard + 1)));
+            let all = self.all(shard);
             let bytes =
-                if whole { pack_whole(&rows, self.dims, true) } else { pack_sync(&rows, &self.pick(shard), self.dims) };
+                if whole { pack_whole(&rows, &all, self.dims, true) } else { pack_sync(&rows, &all, self.dims) };
             out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
             out.extend(bytes);
         }
@@ -53,9 +55,9 @@ impl<V: Vertex> Rows<'_, V> {
             let bytes = from.split_off(..u64::from_le_bytes(len) as usize).ok_or(Malformed)?;
             let mut rows = hold(|| self.arrays.try_own(self.pieces.of(shard..shard + 1)));
             if whole {
-                unpack_whole(&mut rows, self.dims, true, bytes)?;
+                unpack_whole(&mut rows, &self.all(shard), self.dims, true, bytes)?;
             } else {
-                unpack_sync(&mut rows, &self.pick(shard), self.dims, bytes)?;
+                unpack_sync(&mut rows, &self.all(shard), self.dims, bytes)?;
             }
         }
         Ok(())

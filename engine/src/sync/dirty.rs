@@ -1,5 +1,5 @@
-//! Which rows of a shard a message holds, where it holds those alone that changed: a count, then nothing if it is all rows,
-//! else their numbers in 4 bytes each, or a bit for each row of the shard, whichever is smaller.
+//! Which rows of a shard, or of a slice of it, a message holds, where it holds those alone that changed: a count, then nothing
+//! if it is all rows, else their numbers in 4 bytes each, or a bit for each row, whichever is smaller.
 
 use super::Malformed;
 

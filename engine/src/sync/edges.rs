@@ -35,6 +35,7 @@ impl<P: Program> RunStage<P> for SendEdges {
                 to: to as u32,
                 number: block as u64,
                 body: Body::Own(cast_slice(&data).to_vec()),
+                ..Message::default()
             });
         };
         match self.0 {

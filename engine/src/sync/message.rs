@@ -2,9 +2,9 @@
 //!
 //! | bytes | header |
 //! |---|---|
-//! | 0..4, 4..8 | kind, side |
-//! | 8..12, 12..16 | shard, stage |
-//! | 16..20, 20..24 | worker that sent it, worker that it goes to |
+//! | 0..2, 2..4, 4..8 | kind, side, shard |
+//! | 8..12, 12..16 | stage, worker that sent it |
+//! | 16..20, 20..24 | of a slice: the first row's place among those that the receiver uses, rows |
 //! | 24..32 | a number that the kind gives meaning to: visits of a shard, a clock, or a block |
 //! | 32..40 | bytes of the body |
 //!
@@ -53,7 +53,11 @@ pub struct Message {
     pub shard: u32,
     pub stage: u32,
     pub from: u32,
+    /// The worker that it goes to. It does not travel.
     pub to: u32,
+    /// Of a slice: the first row's place among those of the shard that the receiver uses, and the number of rows.
+    pub first: u32,
+    pub rows: u32,
     pub number: u64,
     pub body: Body,
 }
@@ -67,6 +71,8 @@ impl Default for Message {
             stage: 0,
             from: 0,
             to: 0,
+            first: 0,
+            rows: 0,
             number: 0,
             body: Body::Own(Vec::new()),
         }
@@ -99,6 +105,11 @@ impl Message {
     /// Tells whether it may come before its time: rows that this process still reads as they were.
     pub fn waits(&self) -> bool {
         self.kind == Kind::Rows
+    }
+
+    /// Returns the places of the rows that it holds.
+    pub fn places(&self) -> Range<usize> {
+        self.first as usize..self.first as usize + self.rows as usize
     }
 
     /// Returns the bytes that cross, without those of the transport.
@@ -173,13 +184,16 @@ impl Message {
         // A length that the bytes do not have, which no process of this version writes, ends as a body that fits nothing.
         let body = begin + HEADER_BYTES;
         let body = body..body + (long(32) as usize).min(bytes.len() - body);
+        let (kind, side) = (word(0) & 0xffff, word(0) >> 16);
         Self {
-            kind: KINDS.get(word(0) as usize).copied().unwrap_or_default(),
-            side: if word(4) == 0 { Side::Left } else { Side::Right },
-            shard: word(8),
-            stage: word(12),
-            from: word(16),
-            to: word(20),
+            kind: KINDS.get(kind as usize).copied().unwrap_or_default(),
+            side: if side == 0 { Side::Left } else { Side::Right },
+            shard: word(4),
+            stage: word(8),
+            from: word(12),
+            to: 0,
+            first: word(16),
+            rows: word(20),
             number: long(24),
             body: Body::Received(bytes.clone(), body),
         }
@@ -188,7 +202,8 @@ impl Message {
     fn write(&self, writer: &mut impl Write) -> std::io::Result<()> {
         let body = self.body.bytes();
         let mut header = [0; HEADER_BYTES];
-        let words = [self.kind as u32, u32::from(self.side == Side::Right), self.shard, self.stage, self.from, self.to];
+        let kind = self.kind as u32 | u32::from(self.side == Side::Right) << 16;
+        let words = [kind, self.shard, self.stage, self.from, self.first, self.rows];
         for (at, word) in words.into_iter().enumerate() {
             header[4 * at..4 * at + 4].copy_from_slice(&word.to_le_bytes());
         }

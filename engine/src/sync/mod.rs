@@ -10,15 +10,16 @@ mod dirty;
 mod edges;
 mod message;
 mod mirrors;
+mod outbox;
 mod peers;
 mod replicas;
 mod rows;
+mod slices;
 mod stages;
 mod table;
 mod traffic;
 mod transport;
 
-use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use megagrid_partition::Side;
@@ -31,8 +32,10 @@ pub(crate) use collective::{agree, all_gather, begin, collect, refresh};
 pub(crate) use edges::SendEdges;
 pub(crate) use message::{Body, Kind, Message, Parcel};
 pub(crate) use mirrors::Mirrors;
+pub(crate) use outbox::Outbox;
 pub(crate) use replicas::{Push, Replicas};
-pub(crate) use rows::{Malformed, Pick, add_deltas, unpack_whole};
+pub(crate) use rows::Malformed;
+pub(crate) use slices::Pick;
 pub(crate) use stages::{Deliver, Publish, SendChanges, TakeRows, hand_over, others};
 pub(crate) use traffic::predict;
 pub(crate) use transport::{Arrived, Timely, Transport, connect};
@@ -42,6 +45,8 @@ use crate::board::Board;
 use crate::engine::Shared;
 use crate::grid::{OwnedRows, Pieces, VertexArrays};
 use crate::plan::Plan;
+use rows::{add_deltas, unpack_whole};
+use slices::Slice;
 
 /// What a process knows of the others during a run.
 pub struct Replication {
@@ -75,74 +80,16 @@ impl Replication {
         arrived.sort_by_key(|message| message.from);
         arrived.iter().try_for_each(|message| {
             let pick = self.mirrors.of(side, plan.process_of(message.from as usize), shard);
-            add_deltas(rows, pick, dims, message.body.bytes())
+            // Of a tracked type any row may have changed.
+            let all = Pick::All(rows.rows.len());
+            let slice = slice_of(if V::TRACKED { &all } else { pick }, message)?;
+            add_deltas(rows, &slice, dims, message.body.bytes())
         })
     }
 
     /// Returns what was sent so far.
     pub fn sent(&self) -> Traffic {
         *self.sent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Messages of a step are sent together up to about so many bytes, which transports carry best.
-const PARCEL_BYTES: u64 = 256 << 10;
-
-/// What a worker is about to send.
-#[derive(Default)]
-pub struct Outbox {
-    messages: RefCell<Vec<Message>>,
-    /// Whether urgent ones may wait.
-    is_patient: bool,
-    /// Whether one of them is urgent, and the bytes of all.
-    is_urgent: Cell<bool>,
-    waiting_bytes: Cell<u64>,
-    /// What was put in since it was counted last.
-    sent: Cell<Traffic>,
-}
-
-impl Outbox {
-    /// Begins empty; a patient one lets urgent messages wait for others.
-    pub fn new(is_patient: bool) -> Self {
-        Self { is_patient, ..Self::default() }
-    }
-
-    /// Puts a message in.
-    pub fn put(&self, message: Message) {
-        let bytes = message.wire_bytes() as u64;
-        let mut sent = self.sent.get();
-        sent.count(&message);
-        self.sent.set(sent);
-        self.waiting_bytes.set(self.waiting_bytes.get() + bytes);
-        self.is_urgent.set(self.is_urgent.get() || message.is_urgent() && !self.is_patient);
-        self.messages.borrow_mut().push(message);
-    }
-
-    /// Tells whether messages are worth sending before the step ends.
-    pub fn is_due(&self) -> bool {
-        self.is_urgent.get() || self.waiting_bytes.get() >= PARCEL_BYTES
-    }
-
-    /// Takes all messages out, those for one worker together.
-    pub fn parcels(&self) -> impl Iterator<Item = Parcel> + use<> {
-        self.is_urgent.set(false);
-        self.waiting_bytes.set(0);
-        let mut messages = std::mem::take(&mut *self.messages.borrow_mut());
-        messages.sort_by_key(|message| message.to);
-        std::iter::from_fn(move || {
-            let to = messages.first()?.to;
-            let rest = messages.split_off(messages.partition_point(|message| message.to == to));
-            Some(Parcel { messages: std::mem::replace(&mut messages, rest), ..Parcel::default() })
-        })
-    }
-
-    /// Moves the count of what was sent to the process's.
-    pub fn count(&self, sync: &Replication) {
-        let mine = self.sent.take();
-        if mine != Traffic::default() {
-            let mut sent = sync.sent.lock().unwrap_or_else(PoisonError::into_inner);
-            *sent = *sent + mine;
-        }
     }
 }
 
@@ -173,7 +120,7 @@ pub fn receive<P: Program>(shared: &Shared<P>, board: &Board, outbox: &Outbox, m
         take_rows(sync, plan, &grid.right, &grid.right_pieces, shared.dims[1], message)
     };
     taken.map_err(|Malformed| Error::Message { process: plan.process_of(message.from as usize) })?;
-    if message.kind == Kind::Shard {
+    if message.kind == Kind::Shard && message.places().end == plan.side(message.side).rows(shard).len() {
         board.receive(shard, message.number);
     }
     Ok(())
@@ -189,11 +136,18 @@ fn take_rows<V: Vertex>(
 ) -> Result<(), Malformed> {
     let shard = message.shard as usize;
     let mut rows = crate::stage::hold(|| arrays.try_own(pieces.of(shard..shard + 1)));
+    let all = rows.rows.len();
     match message.kind {
-        Kind::Shard => unpack_whole(&mut rows, dims, false, message.body.bytes()),
+        Kind::Shard => unpack_whole(&mut rows, &slice_of(&Pick::All(all), message)?, dims, false, message.body.bytes()),
         _ => {
             let pick = sync.mirrors.of(message.side, plan.processes.this, shard);
-            rows::unpack_sync(&mut rows, pick, dims, message.body.bytes())
+            rows::unpack_sync(&mut rows, &slice_of(pick, message)?, dims, message.body.bytes())
         }
     }
+}
+
+/// Returns the rows that a message holds of those that a process uses.
+fn slice_of<'p>(pick: &'p Pick, message: &Message) -> Result<Slice<'p>, Malformed> {
+    let places = message.places();
+    if places.end <= pick.len() { Ok(pick.part(places)) } else { Err(Malformed) }
 }

@@ -6,51 +6,14 @@
 //! | row of k | the k items, without padding |
 //! | counts | the number of items up to the last that is not zero, 4 bytes, and these items |
 
+use std::ops::Range;
+
 use bytemuck::{Zeroable, bytes_of, bytes_of_mut, cast_slice, cast_slice_mut};
 use megagrid_stages::{Additive, Shape, Store, Vertex};
 
 use super::dirty;
+use super::slices::{Pick, SLICE_BYTES, Slice, slices};
 use crate::grid::{OwnedRows, Role, RoleMut, SharedRows};
-
-/// Which rows of a shard a message holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pick {
-    /// All of so many.
-    All(usize),
-    /// Those with these numbers in the shard, ascending.
-    Some(Box<[u32]>),
-}
-
-impl Pick {
-    /// Returns the number of rows.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::All(rows) => *rows,
-            Self::Some(rows) => rows.len(),
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns the number in the shard of the row at a place.
-    pub fn number(&self, at: usize) -> Option<usize> {
-        match self {
-            Self::All(rows) => (at < *rows).then_some(at),
-            Self::Some(rows) => rows.get(at).map(|&row| row as usize),
-        }
-    }
-
-    /// Lists the rows, where the shard begins with row `first`.
-    pub fn rows(&self, first: usize) -> impl Iterator<Item = usize> + '_ {
-        let (all, some) = match self {
-            Self::All(rows) => (0..*rows, &[][..]),
-            Self::Some(rows) => (0..0, &rows[..]),
-        };
-        all.chain(some.iter().map(|&row| row as usize)).map(move |row| first + row)
-    }
-}
 
 /// A body does not have the bytes that its rows need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,16 +31,17 @@ pub fn row_bytes<S: Store>(dims: usize) -> Option<usize> {
 }
 
 /// Appends rows of a role, in one go where they lie side by side.
-fn put_role<S: Store>(role: &Role<'_, S>, pick: &Pick, dims: usize, out: &mut Vec<u8>) {
-    if let (Pick::All(_), Some(items)) = (pick, role.side_by_side(dims)) {
-        out.extend_from_slice(cast_slice(items));
-    } else if let (Pick::Some(rows), Shape::Value, Some(values)) = (pick, S::SHAPE, role.side_by_side(1)) {
+fn put_role<S: Store>(role: &Role<'_, S>, slice: &Slice<'_>, dims: usize, out: &mut Vec<u8>) {
+    let width = if S::SHAPE == Shape::Value { 1 } else { dims };
+    if let (Slice::Range(rows), Some(items)) = (slice, role.side_by_side(dims)) {
+        out.extend_from_slice(cast_slice(&items[rows.start * width..rows.end * width]));
+    } else if let (Slice::List(rows), Shape::Value, Some(values)) = (slice, S::SHAPE, role.side_by_side(1)) {
         let begin = out.len();
         out.resize(begin + size_of::<S::Item>() * rows.len(), 0);
         let places = out[begin..].chunks_exact_mut(size_of::<S::Item>());
-        places.zip(rows).for_each(|(place, &row)| place.copy_from_slice(bytes_of(&values[row as usize])));
+        places.zip(*rows).for_each(|(place, &row)| place.copy_from_slice(bytes_of(&values[row as usize])));
     } else {
-        pick.rows(role.first()).for_each(|row| put::<S>(role.items(row), dims, out));
+        slice.rows(role.first()).for_each(|row| put::<S>(role.items(row), dims, out));
     }
 }
 
@@ -118,16 +82,23 @@ fn take<S: Store>(items: &mut [S::Item], dims: usize, from: &mut &[u8]) -> Resul
 }
 
 /// Reads rows of a role, in one go where they lie side by side.
-fn take_role<S: Store>(role: &mut RoleMut<'_, S>, pick: &Pick, dims: usize, from: &mut &[u8]) -> Result<(), Malformed> {
-    if let (Pick::All(_), Some(items)) = (pick, role.side_by_side(dims)) {
+fn take_role<S: Store>(
+    role: &mut RoleMut<'_, S>,
+    slice: &Slice<'_>,
+    dims: usize,
+    from: &mut &[u8],
+) -> Result<(), Malformed> {
+    let width = if S::SHAPE == Shape::Value { 1 } else { dims };
+    if let (Slice::Range(rows), Some(items)) = (slice, role.side_by_side(dims)) {
+        let items = &mut items[rows.start * width..rows.end * width];
         let bytes = from.split_off(..size_of_val(items)).ok_or(Malformed)?;
         cast_slice_mut(items).copy_from_slice(bytes);
-    } else if let (Pick::Some(rows), Shape::Value, Some(values)) = (pick, S::SHAPE, role.side_by_side(1)) {
+    } else if let (Slice::List(rows), Shape::Value, Some(values)) = (slice, S::SHAPE, role.side_by_side(1)) {
         let bytes = from.split_off(..size_of::<S::Item>() * rows.len()).ok_or(Malformed)?;
         let items = bytes.chunks_exact(size_of::<S::Item>());
-        items.zip(rows).for_each(|(item, &row)| bytes_of_mut(&mut values[row as usize]).copy_from_slice(item));
+        items.zip(*rows).for_each(|(item, &row)| bytes_of_mut(&mut values[row as usize]).copy_from_slice(item));
     } else {
-        pick.rows(role.first()).try_for_each(|row| take::<S>(role.items(row), dims, from))?;
+        slice.rows(role.first()).try_for_each(|row| take::<S>(role.items(row), dims, from))?;
     }
     Ok(())
 }
@@ -137,26 +108,31 @@ fn take_number(from: &mut &[u8]) -> Result<usize, Malformed> {
     Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize)
 }
 
+/// Returns about how many bytes a row of a role takes: just how many, unless that depends on the row.
+pub fn about_row_bytes<S: Store>(role: &Role<'_, S>, rows: usize, dims: usize) -> usize {
+    row_bytes::<S>(dims).unwrap_or_else(|| 4 + size_of::<S::Item>() * role.num_items() / rows.max(1))
+}
+
 /// Writes the synced data of rows.
-pub fn pack_sync<V: Vertex>(rows: &SharedRows<'_, V>, pick: &Pick, dims: usize) -> Vec<u8> {
-    let mut out = Vec::with_capacity(pick.len() * row_bytes::<V::Sync>(dims).unwrap_or(0));
-    put_role(&rows.sync, pick, dims, &mut out);
+pub fn pack_sync<V: Vertex>(rows: &SharedRows<'_, V>, slice: &Slice<'_>, dims: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(slice.len() * row_bytes::<V::Sync>(dims).unwrap_or(0));
+    put_role(&rows.sync, slice, dims, &mut out);
     out
 }
 
 /// Reads the synced data of rows from their masters, and refreshes the mirror data.
 pub fn unpack_sync<V: Vertex>(
     rows: &mut OwnedRows<'_, V>,
-    pick: &Pick,
+    slice: &Slice<'_>,
     dims: usize,
     mut from: &[u8],
 ) -> Result<(), Malformed> {
     if V::Mirror::SHAPE == Shape::Nothing {
-        take_role(&mut rows.sync, pick, dims, &mut from)?;
+        take_role(&mut rows.sync, slice, dims, &mut from)?;
         return ended(from);
     }
     let mut old = Vec::new();
-    for row in pick.rows(rows.rows.start) {
+    for row in slice.rows(rows.rows.start) {
         let row = rows.row(row);
         old.clear();
         old.extend_from_slice(row.sync);
@@ -167,13 +143,12 @@ pub fn unpack_sync<V: Vertex>(
 }
 
 /// Writes all that is in rows that move: synced and mirror data, and with `master` the master's.
-pub fn pack_whole<V: Vertex>(rows: &SharedRows<'_, V>, dims: usize, master: bool) -> Vec<u8> {
+pub fn pack_whole<V: Vertex>(rows: &SharedRows<'_, V>, slice: &Slice<'_>, dims: usize, master: bool) -> Vec<u8> {
     let mut out = Vec::new();
-    let all = Pick::All(rows.rows.len());
-    put_role(&rows.sync, &all, dims, &mut out);
-    put_role(&rows.mirror, &all, dims, &mut out);
+    put_role(&rows.sync, slice, dims, &mut out);
+    put_role(&rows.mirror, slice, dims, &mut out);
     if master {
-        put_role(&rows.master, &all, dims, &mut out);
+        put_role(&rows.master, slice, dims, &mut out);
     }
     out
 }
@@ -181,46 +156,76 @@ pub fn pack_whole<V: Vertex>(rows: &SharedRows<'_, V>, dims: usize, master: bool
 /// Reads what [`pack_whole`] wrote.
 pub fn unpack_whole<V: Vertex>(
     rows: &mut OwnedRows<'_, V>,
+    slice: &Slice<'_>,
     dims: usize,
     master: bool,
     mut from: &[u8],
 ) -> Result<(), Malformed> {
-    let all = Pick::All(rows.rows.len());
-    take_role(&mut rows.sync, &all, dims, &mut from)?;
-    take_role(&mut rows.mirror, &all, dims, &mut from)?;
+    take_role(&mut rows.sync, slice, dims, &mut from)?;
+    take_role(&mut rows.mirror, slice, dims, &mut from)?;
     if master {
-        take_role(&mut rows.master, &all, dims, &mut from)?;
+        take_role(&mut rows.master, slice, dims, &mut from)?;
     }
     ended(from)
 }
 
-/// Sums this process's deltas of rows, writes them and leaves zeros. Of a tracked type those of touched rows alone, after
-/// a list of these ([`dirty`]).
-pub fn pack_deltas<V: Vertex>(rows: &mut OwnedRows<'_, V>, pick: &Pick, dims: usize) -> Vec<u8> {
-    let first = rows.rows.start;
-    let mut out = Vec::with_capacity(pick.len() * row_bytes::<V::Delta>(dims).unwrap_or(0));
-    let put_row = |rows: &mut OwnedRows<'_, V>, row: usize, out: &mut Vec<u8>| {
-        let delta = rows.row(row).delta;
-        put::<V::Delta>(delta, dims, out);
-        delta.fill(Zeroable::zeroed());
-    };
-    if V::TRACKED {
-        let mut touched = Vec::new();
-        rows.take_touched(&mut touched);
-        let numbers: Vec<u32> = touched.iter().map(|row| (row - first) as u32).collect();
-        dirty::put(&numbers, rows.rows.len(), &mut out);
-        touched.into_iter().for_each(|row| put_row(rows, row, &mut out));
-    } else {
-        rows.reduce();
-        pick.rows(first).for_each(|row| put_row(rows, row, &mut out));
-    }
-    out
-}
-
-/// Adds deltas of another process to those of rows.
-pub fn add_deltas<V: Vertex>(
+/// Sums this process's deltas of rows, writes them slice by slice and leaves zeros.
+pub fn pack_deltas<V: Vertex>(
     rows: &mut OwnedRows<'_, V>,
     pick: &Pick,
+    dims: usize,
+    mut put_slice: impl FnMut(Range<usize>, Vec<u8>),
+) {
+    if V::TRACKED {
+        return pack_touched(rows, dims, put_slice);
+    }
+    let first = rows.rows.start;
+    rows.reduce();
+    let row_bytes = row_bytes::<V::Delta>(dims).unwrap_or_else(|| {
+        let items: usize = pick.whole().rows(first).map(|row| rows.row(row).delta.len()).sum();
+        4 + size_of::<<V::Delta as Store>::Item>() * items / pick.len().max(1)
+    });
+    for places in slices(pick.len(), row_bytes) {
+        let mut out = Vec::with_capacity(places.len() * row_bytes);
+        pick.part(places.clone()).rows(first).for_each(|row| take_delta(rows, row, dims, &mut out));
+        put_slice(places, out);
+    }
+}
+
+/// Does so for a tracked type: of touched rows alone, after a list of these ([`dirty`]).
+fn pack_touched<V: Vertex>(rows: &mut OwnedRows<'_, V>, dims: usize, mut put_slice: impl FnMut(Range<usize>, Vec<u8>)) {
+    let (first, all) = (rows.rows.start, rows.rows.len());
+    let mut touched = Vec::new();
+    rows.take_touched(&mut touched);
+    let (mut begin, mut rest) = (0, &touched[..]);
+    while begin < all {
+        let mut bytes = 0;
+        let fits = |row: &&usize| {
+            bytes += size_of_val(&*rows.row(**row).delta);
+            bytes <= SLICE_BYTES
+        };
+        let (now, later) = rest.split_at(rest.iter().take_while(fits).count().max(1).min(rest.len()));
+        let end = later.first().map_or(all, |row| row - first);
+        let numbers: Vec<u32> = now.iter().map(|row| (row - first - begin) as u32).collect();
+        let mut out = Vec::new();
+        dirty::put(&numbers, end - begin, &mut out);
+        now.iter().for_each(|&row| take_delta(rows, row, dims, &mut out));
+        put_slice(begin..end, out);
+        (begin, rest) = (end, later);
+    }
+}
+
+/// Appends the delta of a row, and leaves zeros.
+fn take_delta<V: Vertex>(rows: &mut OwnedRows<'_, V>, row: usize, dims: usize, out: &mut Vec<u8>) {
+    let delta = rows.row(row).delta;
+    put::<V::Delta>(delta, dims, out);
+    delta.fill(Zeroable::zeroed());
+}
+
+/// Adds deltas of another process to those of rows; of a tracked type the slice is one of all rows.
+pub fn add_deltas<V: Vertex>(
+    rows: &mut OwnedRows<'_, V>,
+    slice: &Slice<'_>,
     dims: usize,
     mut from: &[u8],
 ) -> Result<(), Malformed> {
@@ -235,13 +240,14 @@ pub fn add_deltas<V: Vertex>(
         Ok(())
     };
     if V::TRACKED {
-        for number in dirty::take(rows.rows.len(), &mut from)? {
-            let row = first + number as usize;
+        let begin = slice.rows(first).next().unwrap_or(first);
+        for number in dirty::take(slice.len(), &mut from)? {
+            let row = begin + number as usize;
             rows.touch(row);
             add_row(rows, row, &mut from)?;
         }
     } else {
-        for row in pick.rows(first) {
+        for row in slice.rows(first) {
             add_row(rows, row, &mut from)?;
         }
     }
@@ -251,3 +257,6 @@ pub fn add_deltas<V: Vertex>(
 fn ended(from: &[u8]) -> Result<(), Malformed> {
     if from.is_empty() { Ok(()) } else { Err(Malformed) }
 }
+
+#[cfg(test)]
+mod tests;

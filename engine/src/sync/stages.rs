@@ -1,10 +1,13 @@
 //! Stages that send: deltas to masters, synced rows to mirrors, a rotating shard to its next visitor.
 
+use std::ops::Range;
+
 use megagrid_partition::Side;
 use megagrid_stages::{Context, Program, Vertex};
 
 use super::replicas::Fresh;
-use super::rows::{pack_deltas, pack_sync, pack_whole};
+use super::rows::{about_row_bytes, pack_deltas, pack_sync, pack_whole};
+use super::slices::{Slice, slices};
 use super::{Body, Kind, Malformed, Message, Outbox, Replicas, Replication};
 use crate::engine::Shared;
 use crate::grid::{Pieces, VertexArrays};
@@ -37,9 +40,11 @@ fn deliver<P: Program, V: Vertex>(
         return Some(0);
     }
     let mut rows = arrays.try_own(pieces.of(shard..shard + 1))?;
-    let body = Body::Own(pack_deltas(&mut rows, pick, site.dims[usize::from(side == Side::Right)]));
     let to = site.plan.side(side).owners[shard];
-    site.outbox.put(Message { kind: Kind::Deltas, body, ..address(site, side, shard, to) });
+    let put = |places, body| {
+        site.outbox.put(slice(Message { kind: Kind::Deltas, ..address(site, side, shard, to) }, places, body));
+    };
+    pack_deltas(&mut rows, pick, site.dims[usize::from(side == Side::Right)], put);
     Some(0)
 }
 
@@ -64,15 +69,16 @@ fn publish<P: Program, V: Vertex>(
     arrays: &VertexArrays<V>,
     pieces: &Pieces,
 ) -> Option<u64> {
-    let plan = site.plan;
+    let (plan, dims) = (site.plan, site.dims[usize::from(side == Side::Right)]);
     let rows = arrays.try_share(pieces.of(shard..shard + 1))?;
+    let row_bytes = about_row_bytes(&rows.sync, rows.rows.len(), dims);
     for process in others(plan.processes.this, plan.processes.count) {
         let pick = sync.mirrors.of(side, process, shard);
-        if !pick.is_empty() {
-            let body = Body::Own(pack_sync(&rows, pick, site.dims[usize::from(side == Side::Right)]));
-            // Any worker of the process can take rows in: they take turns.
-            let to = process * plan.threads() + shard % plan.threads();
-            site.outbox.put(Message { kind: Kind::Rows, body, ..address(site, side, shard, to) });
+        // Any worker of the process can take rows in: they take turns.
+        let to = process * plan.threads() + shard % plan.threads();
+        for places in slices(pick.len(), row_bytes) {
+            let body = pack_sync(&rows, &pick.part(places.clone()), dims);
+            site.outbox.put(slice(Message { kind: Kind::Rows, ..address(site, side, shard, to) }, places, body));
         }
     }
     Some(0)
@@ -81,21 +87,36 @@ fn publish<P: Program, V: Vertex>(
 /// Sends a rotating shard to the worker that visits it next; `visits` have ended with this one.
 pub fn hand_over<P: Program>(site: &Site<'_, P>, shard: usize, to: usize, visits: u64) {
     let (grid, side) = (site.grid, site.plan.rotating);
-    let body = match side {
-        Side::Left => packed(&grid.left, &grid.left_pieces, shard, site.dims[0]),
-        Side::Right => packed(&grid.right, &grid.right_pieces, shard, site.dims[1]),
-    };
-    site.outbox.put(Message { kind: Kind::Shard, number: visits, body, ..address(site, side, shard, to) });
+    let message = || Message { kind: Kind::Shard, number: visits, ..address(site, side, shard, to) };
+    let put = |places, body| site.outbox.put(slice(message(), places, body));
+    match side {
+        Side::Left => pack_shard(&grid.left, &grid.left_pieces, shard, site.dims[0], put),
+        Side::Right => pack_shard(&grid.right, &grid.right_pieces, shard, site.dims[1], put),
+    }
 }
 
-fn packed<V: Vertex>(arrays: &VertexArrays<V>, pieces: &Pieces, shard: usize, dims: usize) -> Body {
+fn pack_shard<V: Vertex>(
+    arrays: &VertexArrays<V>,
+    pieces: &Pieces,
+    shard: usize,
+    dims: usize,
+    mut put: impl FnMut(Range<usize>, Vec<u8>),
+) {
     let rows = crate::stage::hold(|| arrays.try_share(pieces.of(shard..shard + 1)));
-    Body::Own(pack_whole(&rows, dims, false))
+    let all = rows.rows.len();
+    let row_bytes = about_row_bytes(&rows.sync, all, dims) + about_row_bytes(&rows.mirror, all, dims);
+    slices(all, row_bytes)
+        .for_each(|places| put(places.clone(), pack_whole(&rows, &Slice::Range(places), dims, false)));
 }
 
 /// Returns the processes other than one of them, the next one first.
 pub fn others(process: usize, count: usize) -> impl Iterator<Item = usize> {
     (1..count).map(move |step| (process + step) % count)
+}
+
+/// Fills in which rows a message holds.
+fn slice(message: Message, places: Range<usize>, body: Vec<u8>) -> Message {
+    Message { first: places.start as u32, rows: places.len() as u32, body: Body::Own(body), ..message }
 }
 
 fn address<P: Program>(site: &Site<'_, P>, side: Side, shard: usize, to: usize) -> Message {
@@ -172,6 +193,7 @@ fn send_fresh<I: megagrid_stages::Item>(
                 to: (process * threads + seat) as u32,
                 number: fresh.age,
                 body: Body::Own(replicas.pack_fresh(&fresh)),
+                ..Message::default()
             });
         }
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::message::{HEADER_BYTES, Kind, Message};
 use super::rows::row_bytes;
+use super::slices::rows_of_slice;
 use super::{Mirrors, others};
 use crate::plan::{Plan, StageKind};
 
@@ -21,6 +22,14 @@ pub struct Amount {
 }
 
 impl Amount {
+    /// Adds the messages of so many rows.
+    fn add_rows(&mut self, rows: usize, row_bytes: usize) {
+        let in_slice = rows_of_slice(row_bytes);
+        let rest = rows % in_slice;
+        self.add_bodies((rows / in_slice) as u64, in_slice * row_bytes);
+        self.add_bodies(u64::from(rest > 0), rest * row_bytes);
+    }
+
     /// Adds messages with so many bytes in each body.
     fn add_bodies(&mut self, messages: u64, body: usize) {
         self.messages += messages;
@@ -152,17 +161,17 @@ pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: [usize; 2]) -> 
             if let StageKind::Publish(side) = sends {
                 for other in others(process, plan.processes.count) {
                     let rows = mirrors.of(side, other, shard(side)).len();
-                    traffic.rows.add_bodies(u64::from(rows > 0), rows * bytes(side).synced?);
+                    traffic.rows.add_rows(rows, bytes(side).synced?);
                 }
             }
             match kind {
                 StageKind::Exchange(..) if task.hand_over.is_some() => {
                     let rows = plan.side(plan.rotating).rows(shard(plan.rotating)).len();
-                    traffic.shards.add_bodies(1, rows * bytes(plan.rotating).moved?);
+                    traffic.shards.add_rows(rows, bytes(plan.rotating).moved?);
                 }
                 StageKind::Deliver(side) => {
                     let rows = mirrors.of(side, process, shard(side)).len();
-                    traffic.deltas.add_bodies(u64::from(rows > 0), rows * bytes(side).delta?);
+                    traffic.deltas.add_rows(rows, bytes(side).delta?);
                 }
                 StageKind::GlobalSync(..) if task.left.is_empty() && task.right.is_empty() => {
                     traffic.sums.add_bodies(plan.processes.count as u64 - 1, sums);

@@ -2,6 +2,7 @@
 //! ended; when one from every worker of the other processes says so, the steps before have arrived.
 
 use std::any::Any;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,18 +70,36 @@ impl Arrived {
     }
 }
 
+/// Where a worker's parcels go in.
+pub struct Senders {
+    to: RefCell<Vec<Box<dyn Push<Parcel>>>>,
+    worker: u64,
+    /// Steps that the worker has ended; others may know of fewer.
+    steps: Cell<u64>,
+}
+
+impl Senders {
+    /// Sends a parcel to the worker that its messages are for.
+    pub fn send(&self, parcel: Parcel) {
+        self.send_to(parcel.to(), parcel);
+    }
+
+    fn send_to(&self, to: usize, parcel: Parcel) {
+        self.to.borrow_mut()[to].send(Parcel { steps: self.steps.get(), from: self.worker, ..parcel });
+    }
+}
+
 /// One worker's end of the transport.
 pub struct Timely<'w> {
     worker: &'w mut Worker,
     ends: Option<Ends<'w>>,
-    /// Steps that the worker has ended; others may know of fewer.
     steps: u64,
 }
 
 /// Where parcels go in and come out. These are timely's channels without a dataflow: its frontier would pass a step only
 /// when every process knows that every other has taken in all messages, which is a round trip more than is needed here.
 struct Ends<'w> {
-    to: Vec<Box<dyn Push<Parcel>>>,
+    to: Rc<Senders>,
     from: Box<dyn Pull<Parcel>>,
     receive: Box<dyn Fn(u64, Message) + 'w>,
     /// Steps that others know this worker has ended.
@@ -100,9 +119,15 @@ impl<'w> Timely<'w> {
             let threads = arrived.0.len();
             let own = worker.index() / threads;
             let heard = (0..worker.peers()).map(|other| if other / threads == own { u64::MAX } else { 0 }).collect();
+            let to = Rc::new(Senders { to: RefCell::new(to), worker: worker.index() as u64, steps: Cell::new(0) });
             Ends { to, from, receive: Box::new(receive), announced: 0, heard, arrived: Arc::clone(arrived) }
         });
         Self { worker, ends, steps: 0 }
+    }
+
+    /// Returns where parcels go in, if there are other processes.
+    pub fn senders(&self) -> Option<Rc<Senders>> {
+        self.ends.as_ref().map(|ends| Rc::clone(&ends.to))
     }
 
     /// Moves messages on, or waits for some.
@@ -128,15 +153,15 @@ impl<'w> Timely<'w> {
 
 impl Transport for Timely<'_> {
     fn send(&mut self, outbox: &Outbox) {
-        let Some(ends) = &mut self.ends else { return };
-        for parcel in outbox.parcels() {
-            let to = parcel.to();
-            ends.to[to].send(Parcel { steps: self.steps, from: self.worker.index() as u64, ..parcel });
-        }
+        let Some(ends) = &self.ends else { return };
+        outbox.parcels().for_each(|parcel| ends.to.send(parcel));
     }
 
     fn advance(&mut self, steps: u64) {
         self.steps = steps;
+        if let Some(ends) = &self.ends {
+            ends.to.steps.set(steps);
+        }
     }
 
     fn steps(&self) -> u64 {
@@ -146,10 +171,8 @@ impl Transport for Timely<'_> {
     fn announce(&mut self) {
         let Some(ends) = self.ends.as_mut().filter(|ends| ends.announced < self.steps) else { return };
         ends.announced = self.steps;
-        for (other, to) in ends.to.iter_mut().enumerate() {
-            if ends.heard[other] < u64::MAX {
-                to.send(Parcel { steps: self.steps, from: self.worker.index() as u64, messages: Vec::new() });
-            }
+        for other in (0..ends.heard.len()).filter(|&other| ends.heard[other] < u64::MAX) {
+            ends.to.send_to(other, Parcel::default());
         }
         self.step();
     }

@@ -213,6 +213,24 @@ fn factorization_by_batch_gradient_has_the_same_objectives_in_every_shape() {
 }
 
 #[test]
+fn factorization_with_rows_of_many_bytes_has_the_same_objectives_in_every_shape() {
+    let (edges, config) = (ratings(300), mf::Config { dims: 6000, step: 0.001, ..config() });
+    let run = |shape| train(&edges, shape, config, BSP, || batch::sequence(config, 100).unwrap());
+    let (expected, _) = run((1, 1));
+    for shape in [(2, 1), (2, 2)] {
+        for (found, expected) in run(shape).0.iter().zip(&expected) {
+            assert!((found / expected - 1.0).abs() < 1e-5, "{shape:?}: {found}, expected {expected}");
+        }
+    }
+    let run = |shape| train(&edges, shape, config, BSP, || in_place::sequence(config, 300).unwrap());
+    let (expected, _) = run((1, 1));
+    for shape in [(2, 1), (2, 2)] {
+        let (found, expected) = (run(shape).0[19], expected[19]);
+        assert!((found / expected - 1.0).abs() < 0.01, "{shape:?}: {found}, expected {expected}");
+    }
+}
+
+#[test]
 fn mirrored_factors_end_near_the_objective_without_slack() {
     let edges = ratings(9000);
     let run = |shape, consistency| {

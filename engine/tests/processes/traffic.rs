@@ -112,6 +112,28 @@ fn mini_batches_send_what_was_foreseen() {
 }
 
 #[test]
+fn shards_of_many_bytes_are_sent_in_slices_as_foreseen() {
+    let config = megagrid_algorithms::mf::Config { dims: 10_000, ..config() };
+    let settings = |peers, workers| settings(peers, workers, config.row_dims());
+    let edges = ratings(300);
+    let in_place = in_place::sequence(config, 300).unwrap();
+    let found = agree(|peers, workers| values(&edges, &in_place, &settings(peers, workers), ()));
+    let row = 40 + 4 * (config.row_dims() as u64 + 1);
+    for (shape, Traffic { shards, .. }) in found {
+        assert!(
+            shards.messages as usize >= shape.0 * ITEMS / 3 && shards.bytes / shards.messages <= 3 * row,
+            "{shape:?}"
+        );
+    }
+    let batch = batch::sequence(config, 300).unwrap();
+    for (shape, sent) in agree(|peers, workers| values(&edges, &batch, &settings(peers, workers), ())) {
+        for amount in [sent.rows, sent.deltas] {
+            assert!(amount.messages > 0 && amount.bytes / amount.messages <= 4 * row, "{shape:?}: {sent:?}");
+        }
+    }
+}
+
+#[test]
 fn block_proximal_gradient_sends_what_was_foreseen() {
     let (edges, sequence) = (samples(), blockpg::sequence(900).unwrap());
     let state = blockpg::Config { l1: 2.0, l2: 0.0 }.state();

@@ -1,0 +1,85 @@
+//! What a worker is about to send.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::PoisonError;
+
+use super::message::{Message, Parcel};
+use super::transport::Senders;
+use super::{Replication, Traffic};
+
+/// Messages of a step are sent together up to about so many bytes, which transports carry best.
+const PARCEL_BYTES: u64 = 256 << 10;
+
+/// What a worker is about to send.
+#[derive(Default)]
+pub struct Outbox {
+    messages: RefCell<Vec<Message>>,
+    /// Whether urgent ones may wait.
+    is_patient: bool,
+    /// Whether one of them is urgent, and the bytes of all.
+    is_urgent: Cell<bool>,
+    waiting_bytes: Cell<u64>,
+    /// What was put in since it was counted last.
+    sent: Cell<Traffic>,
+    /// Where what is full goes.
+    senders: OnceCell<Rc<Senders>>,
+}
+
+impl Outbox {
+    /// Begins empty; a patient one lets urgent messages wait for others.
+    pub fn new(is_patient: bool) -> Self {
+        Self { is_patient, ..Self::default() }
+    }
+
+    /// Sends what is full from now on while a task still puts more in, so that packing and transfer overlap. What is put in
+    /// last waits until the task has ended: the last slice of a rotating shard says that the visit has.
+    pub fn connect(&self, senders: Rc<Senders>) {
+        let _ = self.senders.set(senders);
+    }
+
+    /// Puts a message in.
+    pub fn put(&self, message: Message) {
+        if let Some(senders) = self.senders.get().filter(|_| self.is_full()) {
+            self.parcels().for_each(|parcel| senders.send(parcel));
+        }
+        let bytes = message.wire_bytes() as u64;
+        let mut sent = self.sent.get();
+        sent.count(&message);
+        self.sent.set(sent);
+        self.waiting_bytes.set(self.waiting_bytes.get() + bytes);
+        self.is_urgent.set(self.is_urgent.get() || message.is_urgent() && !self.is_patient);
+        self.messages.borrow_mut().push(message);
+    }
+
+    fn is_full(&self) -> bool {
+        self.waiting_bytes.get() >= PARCEL_BYTES
+    }
+
+    /// Tells whether messages are worth sending before the step ends.
+    pub fn is_due(&self) -> bool {
+        self.is_urgent.get() || self.is_full()
+    }
+
+    /// Takes all messages out, those for one worker together.
+    pub fn parcels(&self) -> impl Iterator<Item = Parcel> + use<> {
+        self.is_urgent.set(false);
+        self.waiting_bytes.set(0);
+        let mut messages = std::mem::take(&mut *self.messages.borrow_mut());
+        messages.sort_by_key(|message| message.to);
+        std::iter::from_fn(move || {
+            let to = messages.first()?.to;
+            let rest = messages.split_off(messages.partition_point(|message| message.to == to));
+            Some(Parcel { messages: std::mem::replace(&mut messages, rest), ..Parcel::default() })
+        })
+    }
+
+    /// Moves the count of what was sent to the process's.
+    pub fn count(&self, sync: &Replication) {
+        let mine = self.sent.take();
+        if mine != Traffic::default() {
+            let mut sent = sync.sent.lock().unwrap_or_else(PoisonError::into_inner);
+            *sent = *sent + mine;
+        }
+    }
+}

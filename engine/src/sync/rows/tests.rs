@@ -1,0 +1,136 @@
+use megagrid_stages::{Count, Counts, Row, Value};
+
+use super::*;
+use crate::grid::VertexArrays;
+use megagrid_partition::SplitMix;
+
+const ROWS: usize = 3000;
+const DIMS: usize = 60;
+
+/// Rows of numbers, with something of the replica's beside them.
+struct Numbers;
+
+impl Vertex for Numbers {
+    type Sync = Row<f32>;
+    type Delta = Row<f32>;
+    type Master = ();
+    type Mirror = Value<u32>;
+}
+
+/// Counts of which some are touched.
+struct Counted;
+
+impl Vertex for Counted {
+    type Sync = Counts;
+    type Delta = Counts;
+    type Master = ();
+    type Mirror = ();
+    const TRACKED: bool = true;
+}
+
+fn arrays<V: Vertex>() -> VertexArrays<V> {
+    let capacities: Vec<u32> = (0..ROWS as u32).map(|row| row % DIMS as u32).collect();
+    VertexArrays::new(vec![0, ROWS], DIMS, 1, Some(&capacities)).unwrap()
+}
+
+/// All rows, every third, and none.
+fn picks() -> [Pick; 3] {
+    [Pick::All(ROWS), Pick::Some((0..ROWS as u32).step_by(3).collect()), Pick::Some(Box::default())]
+}
+
+fn fill<I: bytemuck::Pod>(items: &mut [I], of: impl Fn(usize) -> I, used: usize) {
+    items.iter_mut().enumerate().take(used).for_each(|(at, item)| *item = of(at));
+}
+
+#[test]
+fn slices_of_synced_rows_arrive_as_they_were() {
+    let (from, into) = (arrays::<Numbers>(), arrays::<Numbers>());
+    let mut rows = from.try_own(0..1).unwrap();
+    (0..ROWS).for_each(|row| fill(rows.row(row).sync, |at| (row * DIMS + at) as f32, DIMS));
+    drop(rows);
+    for pick in picks() {
+        let rows = from.try_share(0..1).unwrap();
+        let mut arrived = into.try_own(0..1).unwrap();
+        (0..ROWS).for_each(|row| arrived.row(row).sync.fill(0.0));
+        let parts: Vec<_> = slices(pick.len(), about_row_bytes(&rows.sync, ROWS, DIMS)).collect();
+        assert_eq!(parts.len(), (pick.len() * DIMS * 4).div_ceil(SLICE_BYTES / (DIMS * 4) * DIMS * 4));
+        for part in parts {
+            let body = pack_sync(&rows, &pick.part(part.clone()), DIMS);
+            assert!(body.len() <= SLICE_BYTES && body.len() == part.len() * DIMS * 4);
+            assert_eq!(unpack_sync(&mut arrived, &pick.part(part.clone()), DIMS, &body[4..]), Err(Malformed));
+            assert_eq!(unpack_sync(&mut arrived, &pick.part(part), DIMS, &body), Ok(()));
+        }
+        let picked: std::collections::HashSet<usize> = pick.rows(0).collect();
+        for row in 0..ROWS {
+            let expected: Vec<f32> =
+                (0..DIMS).map(|at| if picked.contains(&row) { (row * DIMS + at) as f32 } else { 0.0 }).collect();
+            assert_eq!(arrived.row(row).sync[..DIMS], expected, "row {row}");
+        }
+    }
+}
+
+#[test]
+fn slices_of_a_moving_shard_arrive_as_they_were() {
+    let (from, into) = (arrays::<Counted>(), arrays::<Counted>());
+    let mut rows = from.try_own(0..1).unwrap();
+    for row in 0..ROWS {
+        let items = rows.row(row).sync;
+        let used = items.len() / 2;
+        fill(items, |at| Count { key: at as u32, count: 1 + row as i32 }, used);
+    }
+    drop(rows);
+    let rows = from.try_share(0..1).unwrap();
+    let mut arrived = into.try_own(0..1).unwrap();
+    (0..ROWS).for_each(|row| fill(arrived.row(row).sync, |_| Count { key: 1, count: 1 }, DIMS));
+    let parts: Vec<_> = slices(ROWS, about_row_bytes(&rows.sync, ROWS, DIMS)).collect();
+    assert!(parts.len() > 1);
+    for part in parts {
+        let slice = Slice::Range(part);
+        let body = pack_whole(&rows, &slice, DIMS, false);
+        assert_eq!(unpack_whole(&mut arrived, &slice, DIMS, false, &body), Ok(()));
+    }
+    (0..ROWS).for_each(|row| assert_eq!(bytes(arrived.row(row).sync), bytes(rows.sync.items(row)), "row {row}"));
+}
+
+#[test]
+fn slices_of_deltas_add_up() {
+    add_up::<Numbers>(&picks(), |row, at| (row + at) as f32);
+    add_up::<Counted>(&picks()[..1], |row, at| Count { key: at as u32, count: 1 + row as i32 });
+}
+
+fn bytes<I: bytemuck::Pod>(items: &[I]) -> &[u8] {
+    cast_slice(items)
+}
+
+/// Sends deltas of some rows twice, and compares with their double; nothing is left where they were.
+fn add_up<V: Vertex>(picks: &[Pick], of: impl Fn(usize, usize) -> <V::Delta as Store>::Item) {
+    let (from, into) = (arrays::<V>(), arrays::<V>());
+    let mut random = SplitMix::new(3, 0);
+    for pick in picks {
+        let (mut mine, mut masters) = (from.try_own(0..1).unwrap(), into.try_own(0..1).unwrap());
+        let touched: Vec<usize> = pick.rows(0).filter(|_| !V::TRACKED || random.below(3) > 0).collect();
+        let mut expected: Vec<Vec<_>> =
+            (0..ROWS).map(|row| vec![Zeroable::zeroed(); mine.row(row).delta.len()]).collect();
+        (0..ROWS).for_each(|row| masters.row(row).delta.fill(Zeroable::zeroed()));
+        for _ in 0..2 {
+            for &row in &touched {
+                let delta = mine.row(row).delta;
+                let used = delta.len().min(DIMS);
+                fill(delta, |at| of(row, at), used);
+                let delta = delta.to_vec();
+                V::Delta::add(&mut expected[row], &delta);
+                mine.touch(row);
+            }
+            let mut sent = Vec::new();
+            pack_deltas(&mut mine, pick, DIMS, |places, body| sent.push((places, body)));
+            assert_eq!(sent.len() > 1, !pick.is_empty());
+            for (places, body) in sent {
+                assert_eq!(add_deltas(&mut masters, &pick.part(places), DIMS, &body), Ok(()));
+            }
+        }
+        for row in 0..ROWS {
+            assert_eq!(bytes(masters.row(row).delta), bytes(&expected[row]), "row {row}");
+            assert!(bytes(mine.row(row).delta).iter().all(|&byte| byte == 0), "row {row}");
+        }
+    }
+}
