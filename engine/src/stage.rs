@@ -14,7 +14,7 @@ use megagrid_stages::{
 
 use crate::engine::RightItem;
 use crate::globals::Globals;
-use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, OwnedRow, OwnedRows, Runtime, Walk, Width};
+use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, OwnedRow, OwnedRows, Runtime, Search, Walk, Width};
 use crate::plan::{Cut, Outline, Plan, StageInfo, StageKind, Task};
 use crate::sync::{Body, Kind, Malformed, Message, Outbox, Replicas, Replication, others};
 use incident::{IncidentLeft, IncidentRight};
@@ -39,6 +39,11 @@ pub struct Site<'s, P: Program> {
 pub trait RunStage<P: Program>: Send + Sync {
     /// Runs a task and returns the edges, or vertices, that it ran on; `None`: a hold was refused and nothing was changed.
     fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64>;
+
+    /// Tells whether the stage keeps which vertices were active.
+    fn keeps(&self) -> bool {
+        false
+    }
 
     /// Takes in what another process's worker sent for this stage.
     fn receive(&self, _: &Globals<P>, _: &Message) -> Result<(), Malformed> {
@@ -138,6 +143,10 @@ impl<P: Program, E: Exchange<P>> RunStage<P> for RunExchange<E> {
     fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
         exchange(&*self.0, site.grid, site.plan, site.worker, task, cx)
     }
+
+    fn keeps(&self) -> bool {
+        E::GROUPED && E::KEEPS
+    }
 }
 
 /// Runs an edge function on the blocks of a task.
@@ -170,8 +179,10 @@ pub fn exchange<P: Program, E: Exchange<P>>(
                 let pieces = grid.left_pieces.of(left..left + 1);
                 let mut left = hold(|| grid.left.try_hold::<E::Left>(pieces.clone(), task.copies[0]));
                 let mut data = hold(|| column.data.try_own(block..block + 1));
-                let at =
-                    BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data, active: &mut active };
+                let kept = grid.kept.get(shard).filter(|_| E::GROUPED);
+                let mut kept = kept.map(|kept| hold(|| kept.try_own(block)));
+                let search = Search { active: &mut active, kept: kept.as_mut() };
+                let at = BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data, search };
                 at.run(grid, &column.edges, cx);
                 edges += len as u64;
             }
@@ -187,7 +198,7 @@ struct BlockAt<'b, 'h, P: Program, E: Exchange<P>> {
     left: &'b mut HeldRows<'h, P::Left, E::Left>,
     right: &'b mut HeldRows<'h, P::Right, E::Right>,
     data: &'b mut [<P::Edge as EdgeData>::Item],
-    active: &'b mut Vec<bool>,
+    search: Search<'b, 'h>,
 }
 
 impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
@@ -221,8 +232,8 @@ impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
         widths: (W, W),
         cx: &mut Context<'_, P>,
     ) {
-        let Self { stage, block, left, right, data, active } = self;
-        let walk = Walk { edges, block, left, right, data, active, stage, widths };
+        let Self { stage, block, left, right, data, search } = self;
+        let walk = Walk { edges, block, left, right, data, search, stage, widths };
         grid.level.run(OneBlock { walk, cx });
     }
 }
@@ -261,7 +272,7 @@ impl<P: Program, A: Apply<P, P::Left>> RunStage<P> for ApplyLeft<A> {
         let (grid, shard) = (site.grid, task.left.start);
         let mut owned = grid.left.try_own(grid.left_pieces.of(task.left.clone()))?;
         add_arrived(site, Side::Left, shard, &mut owned);
-        Some(apply::<P, P::Left, A>(&self.0, owned, grid, cx))
+        Some(apply::<P, P::Left, A>(&self.0, owned, site, cx))
     }
 }
 
@@ -270,18 +281,18 @@ impl<P: Program, A: Apply<P, P::Right>> RunStage<P> for ApplyRight<A> {
         let (grid, shard) = (site.grid, task.right.start);
         let mut owned = grid.right.try_own(grid.right_pieces.of(task.right.clone()))?;
         add_arrived(site, Side::Right, shard, &mut owned);
-        Some(apply::<P, P::Right, A>(&self.0, owned, grid, cx))
+        Some(apply::<P, P::Right, A>(&self.0, owned, site, cx))
     }
 }
 
 fn apply<P: Program, V: Vertex, A: Apply<P, V>>(
     stage: &A,
     owned: OwnedRows<'_, V>,
-    grid: &Grid<P>,
+    site: &Site<'_, P>,
     cx: &mut Context<'_, P>,
 ) -> u64 {
-    let vertices = owned.rows.len() as u64;
-    grid.level.run(ApplyRows { stage, owned, cx });
+    let (vertices, reduces) = (owned.rows.len() as u64, site.plan.reduces[site.stage]);
+    site.grid.level.run(ApplyRows { stage, owned, reduces, cx });
     vertices
 }
 
@@ -300,6 +311,8 @@ fn add_arrived<P: Program, V: Vertex>(site: &Site<'_, P>, side: Side, shard: usi
 struct ApplyRows<'k, 'h, 'c, P: Program, V: Vertex, A> {
     stage: &'k A,
     owned: OwnedRows<'h, V>,
+    /// Whether there are deltas to reduce.
+    reduces: bool,
     cx: &'k mut Context<'c, P>,
 }
 
@@ -322,14 +335,14 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
                 for row in touched {
                     let row = self.owned.row(row);
                     if is_active::<P, V, A>(self.stage, &row, &cx) {
-                        apply_row::<P, V, A>(self.stage, row, &mut old, &mut cx);
+                        apply_row::<P, V, A>(self.stage, row, true, &mut old, &mut cx);
                     }
                 }
             } else {
                 let mut touched = touched.into_iter().peekable();
                 for row in self.owned.each_row() {
                     if touched.next_if_eq(&row.row).is_some() && is_active::<P, V, A>(self.stage, &row, &cx) {
-                        apply_row::<P, V, A>(self.stage, row, &mut old, &mut cx);
+                        apply_row::<P, V, A>(self.stage, row, true, &mut old, &mut cx);
                     }
                 }
             }
@@ -337,8 +350,11 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
             let mut rows = self.owned.each_row_in_parts();
             while let Some(mut row) = rows.next() {
                 if is_active::<P, V, A>(self.stage, &row, &cx) {
-                    rows.reduce_row(&mut row);
-                    apply_row::<P, V, A>(self.stage, row, &mut old, &mut cx);
+                    if self.reduces {
+                        rows.fetch_after(&row);
+                        rows.reduce_row(&mut row);
+                    }
+                    apply_row::<P, V, A>(self.stage, row, self.reduces, &mut old, &mut cx);
                 }
             }
         }
@@ -355,16 +371,19 @@ fn is_active<P: Program, V: Vertex, A: Apply<P, V>>(stage: &A, row: &OwnedRow<'_
     stage.is_active(ReadView { sync: V::Sync::view(row.sync), mirror: V::Mirror::view(row.mirror) }, cx)
 }
 
-/// Runs Apply on one row, and refreshes its mirror data; `old` is scratch.
+/// Runs Apply on one row, whose delta was `reduced` or is zero, and refreshes its mirror data; `old` is scratch.
 #[inline(always)]
 fn apply_row<P: Program, V: Vertex, A: Apply<P, V>>(
     stage: &A,
     row: OwnedRow<'_, V>,
+    reduced: bool,
     old: &mut Vec<<V::Sync as Store>::Item>,
     cx: &mut Context<'_, P>,
 ) {
     let keeps_mirror = V::Mirror::SHAPE != Shape::Nothing;
-    if keeps_mirror {
+    // One value stays in registers: through memory its way would be as long as that of all that is written before it.
+    let value = if V::Sync::SHAPE == Shape::Value { row.sync.first().copied() } else { None };
+    if keeps_mirror && value.is_none() {
         old.clear();
         old.extend_from_slice(row.sync);
     }
@@ -374,8 +393,11 @@ fn apply_row<P: Program, V: Vertex, A: Apply<P, V>>(
         delta: V::Delta::view(row.delta),
     };
     stage.apply(vertex, cx);
-    row.delta.fill(bytemuck::Zeroable::zeroed());
+    if reduced {
+        row.delta.fill(bytemuck::Zeroable::zeroed());
+    }
     if keeps_mirror {
+        let old = value.as_ref().map_or(&old[..], std::slice::from_ref);
         V::refresh(V::Mirror::view_mut(row.mirror), V::Sync::view(old), V::Sync::view(row.sync));
     }
 }

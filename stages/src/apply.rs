@@ -23,7 +23,8 @@ pub trait Apply<P: Program, V: Vertex>: Send + Sync + 'static {
     /// Whether it runs on every vertex of a tracked type too, touched or not.
     const ALL: bool = false;
 
-    /// Tells whether [`apply`](Self::apply) runs on a vertex; else it stays as it is, what was added to its delta too.
+    /// Tells whether [`apply`](Self::apply) runs on a vertex; else it stays as it is, what was added to its delta too. An Apply with
+    /// no stage that adds between it and the one before has a zero delta: what was left there waits for one that has.
     ///
     /// Costs a look at the synced data where Apply would load all roles, and write some of them.
     #[inline(always)]

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
+use megagrid_stages::simd::prefetch_to_write;
 use megagrid_stages::{Access, Additive, Mode, Shape, Store, Vertex, row_width};
 
 use super::disjoint::{Disjoint, Held, HeldRows, HeldStore, Owned, Shared};
@@ -101,6 +102,14 @@ impl<S: Store> RoleMut<'_, S> {
     #[inline(always)]
     pub fn items(&mut self, row: usize) -> &mut [S::Item] {
         &mut self.items[self.array.span(self.first, row)]
+    }
+
+    /// Fetches a row that is written soon, where a row is one value.
+    #[inline(always)]
+    fn fetch(&self, row: usize) {
+        if S::SHAPE == Shape::Value {
+            prefetch_to_write(self.items.as_ptr().wrapping_add(row - self.first), 1);
+        }
     }
 
     /// Returns the first row.
@@ -417,6 +426,9 @@ impl<'h, V: Vertex> OwnedRows<'h, V> {
     }
 }
 
+/// How many rows ahead what other workers have is fetched (measured: BlockPG).
+const ROWS_AHEAD: usize = 32;
+
 /// Rows one after the other; see [`OwnedRows::each_row`].
 pub struct EachRow<'r, 'h, V: Vertex> {
     rows: Range<usize>,
@@ -432,6 +444,24 @@ impl<V: Vertex> EachRow<'_, '_, V> {
     #[inline(always)]
     pub fn reduce_row(&mut self, row: &mut OwnedRow<'_, V>) {
         reduce::<V>(self.partials, row.row, row.delta);
+    }
+
+    /// Fetches what other workers wrote, or read, of a row some rows after one that came from here, if Apply is to write it.
+    #[inline(always)]
+    pub fn fetch_after(&self, row: &OwnedRow<'_, V>) {
+        if !self.partials.is_empty() {
+            self.partials.iter().for_each(|partial| partial.fetch(row.row + ROWS_AHEAD));
+            fetch_after::<V::Delta>(row.delta);
+            fetch_after::<V::Sync>(row.sync);
+            fetch_after::<V::Mirror>(row.mirror);
+        }
+    }
+}
+
+#[inline(always)]
+fn fetch_after<S: Store>(items: &[S::Item]) {
+    if S::SHAPE == Shape::Value {
+        prefetch_to_write(items.as_ptr().wrapping_add(ROWS_AHEAD), 1);
     }
 }
 

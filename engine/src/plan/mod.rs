@@ -92,6 +92,8 @@ pub struct Plan {
     /// The steps by index. Virtual workers share them.
     #[serde(serialize_with = "as_list")]
     pub steps: Arc<Vec<Step>>,
+    /// For each stage, whether it is an Apply to whose deltas stages before it have added since the last one.
+    pub reduces: Vec<bool>,
     /// The side whose shards go from worker to worker, where some stage changes both.
     pub rotating: Side,
     /// Whether both sides index the same vertices.
@@ -160,6 +162,7 @@ impl Plan {
             homes: (0..input.workers).map(|worker| input.topology.home_of(worker, input.workers)).collect(),
             body: Vec::new(),
             steps: Arc::default(),
+            reduces: outline::reduces(&stages, body, input.square || processes > 1),
             rotating,
             square: input.square,
             edges: input.edges,

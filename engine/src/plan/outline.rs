@@ -84,3 +84,75 @@ impl Outline {
         }
     }
 }
+
+/// Tells for each stage whether it is an Apply that has deltas to reduce: something was added to its side since the last Apply
+/// there. Every Apply does where deltas may come another way (`shared`): from the other side of a square graph, or from another
+/// process.
+pub(super) fn reduces(stages: &[StageInfo], body: &[Outline], shared: bool) -> Vec<bool> {
+    let mut walk = Pending { stages, added: [false; 2], reduces: vec![false; stages.len()] };
+    // What an iteration ends with comes before what it begins with.
+    (0..2).for_each(|_| walk.nodes(body));
+    let apply = |stage: &StageInfo| matches!(stage.kind, StageKind::Apply(_));
+    walk.reduces.iter().zip(stages).map(|(reduces, stage)| *reduces || shared && apply(stage)).collect()
+}
+
+/// What has been added and not yet reduced.
+struct Pending<'s> {
+    stages: &'s [StageInfo],
+    /// To the left, and to the right side.
+    added: [bool; 2],
+    reduces: Vec<bool>,
+}
+
+impl Pending<'_> {
+    fn nodes(&mut self, body: &[Outline]) {
+        for outline in body {
+            match outline {
+                Outline::Stage(stage) => self.stage(*stage),
+                Outline::Vertices(.., body) | Outline::Edges(.., body) => (0..2).for_each(|_| self.nodes(body)),
+            }
+        }
+    }
+
+    fn stage(&mut self, stage: usize) {
+        match self.stages[stage].kind {
+            StageKind::Exchange(left, right) => {
+                self.added[0] |= left == Mode::Add;
+                self.added[1] |= right == Mode::Add;
+            }
+            StageKind::Apply(side) => {
+                let added = &mut self.added[usize::from(side == Side::Right)];
+                self.reduces[stage] |= std::mem::take(added);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Mode::{Add, Read, Update};
+
+    #[test]
+    fn an_apply_reduces_what_was_added_since_the_last_one() {
+        let kinds = [
+            StageKind::Exchange(Read, Add),
+            StageKind::Apply(Side::Right),
+            StageKind::Exchange(Update, Read),
+            StageKind::Apply(Side::Left),
+            StageKind::Apply(Side::Right),
+        ];
+        let stages = kinds.map(|kind| StageInfo { name: String::new(), kind, grouped: false });
+        let batch = |body| Outline::Vertices(Side::Right, Cut::Vertices(1), BatchOrder::Fixed, body);
+        let [add, apply, update, left, again] = [0, 1, 2, 3, 4].map(Outline::Stage);
+        let body = [batch(vec![add.clone(), apply.clone(), update.clone()]), left.clone(), again.clone()];
+        assert_eq!(reduces(&stages, &body, false), [false, true, false, false, false]);
+        assert_eq!(reduces(&stages, &body, true), [false, true, false, true, true]);
+        // What comes last in a batch, or in an iteration, is before what comes first.
+        let body = [batch(vec![apply.clone(), add.clone()]), again.clone()];
+        assert_eq!(reduces(&stages, &body, false), [false, true, false, false, true]);
+        let body = [again, apply, update, left, add];
+        assert_eq!(reduces(&stages, &body, false), [false, false, false, false, true]);
+    }
+}
