@@ -8,6 +8,7 @@ mod crew;
 mod error;
 pub mod gas;
 mod job;
+pub mod lines;
 pub mod naive;
 pub mod rows;
 pub mod server;

@@ -5,7 +5,6 @@
 //! interleaved, each begun with another system, so that what else the machine does falls on all of them.
 
 mod baseline;
-mod lines;
 mod rounds;
 mod systems;
 mod table;

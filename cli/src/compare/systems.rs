@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use megagrid_baselines::System as Baseline;
+use megagrid_baselines::lines::{self, Lines};
 use serde::{Serialize, Serializer};
 
 use crate::failure::usage;
@@ -29,6 +30,15 @@ impl System {
             Self::Megagrid => "megagrid",
             Self::Baseline(system) => system.name(),
         }
+    }
+
+    /// Returns how many lines a user writes for an algorithm on it; nothing for an unknown command.
+    pub fn user_lines(self, command: &str) -> Option<Lines> {
+        let program = lines::of(command)?;
+        Some(match self {
+            Self::Megagrid => program.megagrid,
+            Self::Baseline(system) => program.on(system),
+        })
     }
 }
 

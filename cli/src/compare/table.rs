@@ -1,9 +1,9 @@
 //! What a comparison found: a row for each system.
 
+use megagrid_baselines::lines::Lines;
 use megagrid_engine::Traffic;
 use serde::Serialize;
 
-use super::lines::{self, Lines};
 use super::systems::System;
 use crate::progress;
 use crate::record::{Iteration, Record, Spread, median};
@@ -183,7 +183,7 @@ impl Measured {
             messages: of_iterations(messages),
             memory_bytes: of_runs(|run| Some(run.machine.memory_bytes as f64)),
             peak_rss_bytes: of_runs(|run| run.peak_rss_bytes.map(|peak| peak as f64)),
-            user_lines: lines::of(system, command),
+            user_lines: system.user_lines(command),
             objective: of_runs(|run| run.result.objective),
             runs,
         }

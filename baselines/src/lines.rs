@@ -1,0 +1,110 @@
+//! How many lines a user writes for an algorithm on each system. `tests/lines.rs` counts them in the sources, with one tool for all of
+//! them, and says what is to stand here where that has changed.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::System;
+
+/// Lines of code of a program: everything of the algorithm but its parameters' ranges and its objective's formula. Imports, comments,
+/// attributes, tests and blanks do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Lines {
+    /// For this system alone: its types and stages, or reads and updates; dealing data to workers, first values, reading the objective.
+    pub own: usize,
+    /// Functions that are written once for all systems: what happens to a row or a token, and what workers agree on.
+    pub shared: usize,
+}
+
+impl Lines {
+    /// Returns the lines of the whole program.
+    #[must_use]
+    pub fn whole(self) -> usize {
+        self.own + self.shared
+    }
+}
+
+impl fmt::Display for Lines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} + {}", self.own, self.shared)
+    }
+}
+
+/// An algorithm's lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// As it is asked for on the command line.
+    pub name: &'static str,
+    /// Vertex types, stage functions and sequence in Megagrid: what TuX² counts.
+    pub stages: usize,
+    /// The whole program on Megagrid.
+    pub megagrid: Lines,
+    gas: Lines,
+    faithful: Lines,
+    naive: Lines,
+    servers: Lines,
+}
+
+impl Program {
+    /// Returns the lines of the program on another system.
+    #[must_use]
+    pub fn on(&self, system: System) -> Lines {
+        match system {
+            System::Gas => self.gas,
+            System::GasFaithful => self.faithful,
+            System::PsNaive => self.naive,
+            System::LazyTable | System::Essp | System::IterStore => self.servers,
+        }
+    }
+}
+
+const fn lines(own: usize, shared: usize) -> Lines {
+    Lines { own, shared }
+}
+
+/// The algorithms, in the form that all systems run: matrix factorization by gradients, topic models by the dense sampler.
+pub const PROGRAMS: [Program; 4] = [
+    Program {
+        name: "pagerank",
+        stages: 45,
+        megagrid: lines(48, 24),
+        gas: lines(60, 24),
+        faithful: lines(81, 12),
+        naive: lines(106, 24),
+        servers: lines(106, 24),
+    },
+    Program {
+        name: "mf",
+        stages: 60,
+        megagrid: lines(71, 35),
+        gas: lines(115, 35),
+        faithful: lines(162, 0),
+        naive: lines(158, 35),
+        servers: lines(206, 35),
+    },
+    Program {
+        name: "lda",
+        stages: 66,
+        megagrid: lines(62, 189),
+        gas: lines(183, 189),
+        faithful: lines(174, 189),
+        naive: lines(190, 189),
+        servers: lines(190, 189),
+    },
+    Program {
+        name: "blockpg",
+        stages: 172,
+        megagrid: lines(69, 374),
+        gas: lines(218, 374),
+        faithful: lines(214, 374),
+        naive: lines(301, 374),
+        servers: lines(301, 374),
+    },
+];
+
+/// Returns the lines of an algorithm; nothing for an unknown one.
+#[must_use]
+pub fn of(algorithm: &str) -> Option<&'static Program> {
+    PROGRAMS.iter().find(|program| program.name == algorithm)
+}
