@@ -2,7 +2,7 @@
 
 use megagrid_baselines::server::{CONTENTION_BOUND, Gather, Prefetch, Specializations, ThreadCache};
 
-use crate::pattern::{Pattern, accesses};
+use super::pattern::Pattern;
 
 /// One way to run a pattern.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ impl Reported {
                 own.chunks_exact(2).filter(|pair| kept(pair)).flatten().copied().collect()
             }
             Self::WithFalse(share) => {
-                let other = accesses(pattern, seed + 1000);
+                let other = pattern.accesses(seed + 1000);
                 let false_pairs = pairs(share / (1.0 - share)).min(other.len());
                 [own, &other[..false_pairs]].concat()
             }
@@ -70,36 +70,43 @@ fn none(name: &str, change: impl FnOnce(&mut Setting)) -> Setting {
     })
 }
 
-/// One on.
-pub fn switches_on() -> Vec<Setting> {
+/// Nothing, and one on.
+pub fn alone() -> Vec<Setting> {
     let all = Specializations::all(usize::MAX);
     vec![
-        none("none", |_| {}),
+        none("nothing", |_| {}),
         none("prefetch alone", |s| s.prefetch = Prefetch::Conservative),
         none("static structures alone", |s| s.specializations.static_structures = true),
         none("prefetch and static structures", |s| {
             (s.prefetch, s.specializations.static_structures) = (Prefetch::Conservative, true);
         }),
-        none("thread cache alone", |s| s.specializations.thread_cache = all.thread_cache),
+        none("thread caches alone", |s| s.specializations.thread_cache = all.thread_cache),
         none("placement alone", |s| s.specializations.placement = true),
     ]
 }
 
-/// One off.
-pub fn switches_off() -> Vec<Setting> {
+/// All, and one off.
+pub fn without() -> Vec<Setting> {
     vec![
-        setting("all but prefetch", |s| s.prefetch = Prefetch::Off),
-        setting("all but static structures", |s| s.specializations.static_structures = false),
-        setting("all but thread cache", |s| s.specializations.thread_cache = ThreadCache::Off),
-        setting("all but placement", |s| s.specializations.placement = false),
-        setting("all, gathered in a real iteration", |s| s.gather = Some(Gather::Real)),
         setting("all", |_| {}),
+        setting("all but static structures", |s| s.specializations.static_structures = false),
+        setting("all but thread caches", |s| s.specializations.thread_cache = ThreadCache::Off),
+        setting("all but placement", |s| s.specializations.placement = false),
+    ]
+}
+
+/// All, the same gathered in the other way, and without what takes longest to do without.
+pub fn first_and_later() -> Vec<Setting> {
+    vec![
+        setting("all", |_| {}),
+        setting("all, gathered in a real iteration", |s| s.gather = Some(Gather::Real)),
+        setting("all but prefetch", |s| s.prefetch = Prefetch::Off),
     ]
 }
 
 /// Policies by capacity.
 pub fn caches(pattern: Pattern) -> Vec<Setting> {
-    let rows = pattern.sizes().0 as usize + 1;
+    let rows = pattern.rows as usize + 1;
     let mut settings = vec![setting("no thread cache", |s| s.specializations.thread_cache = ThreadCache::Off)];
     for capacity in [1, rows / 1000, rows / 100, rows / 10, rows / 3, rows] {
         let capacity = capacity.max(1);
@@ -113,15 +120,18 @@ pub fn caches(pattern: Pattern) -> Vec<Setting> {
     settings
 }
 
-/// Accesses left out of what is gathered, and put in.
-pub fn missing() -> Vec<Setting> {
-    let with = |name: String, reported: Reported| setting(&name, |s| s.reported = reported);
+/// All accesses reported, and so many per cent of them left out in either way.
+pub fn missing(percents: &[u32]) -> Vec<Setting> {
     let mut settings = vec![setting("all reported", |_| {})];
-    for percent in [5, 20, 50] {
-        let share = f64::from(percent) / 100.0;
-        settings.push(with(format!("last {percent} % missing"), Reported::WithoutLast(share)));
-        settings.push(with(format!("{percent} % missing at random"), Reported::WithoutRandom(share)));
+    for percent in percents {
+        let share = f64::from(*percent) / 100.0;
+        settings.push(setting(&format!("the last {percent} % missing"), |s| s.reported = Reported::WithoutLast(share)));
+        settings.push(setting(&format!("random {percent} % missing"), |s| s.reported = Reported::WithoutRandom(share)));
     }
-    settings.push(with("50 % false".to_owned(), Reported::WithFalse(0.5)));
     settings
+}
+
+/// Accesses reported that are not done.
+pub fn false_half() -> Setting {
+    setting("half of it false", |s| s.reported = Reported::WithFalse(0.5))
 }

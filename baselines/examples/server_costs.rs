@@ -1,4 +1,6 @@
-//! What one access costs, one clock, and one byte: one thread, one server, loopback.
+//! What one access to the parameter server costs, one clock, and one byte: one thread, one server, loopback.
+//!
+//!     cargo server-costs
 
 use std::error::Error;
 use std::time::Instant;
@@ -13,7 +15,7 @@ const ACCESSES: u32 = 200_000;
 const CLOCKS: u32 = 2_000;
 
 /// Prints all of it for rows of several lengths.
-pub fn print() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
     println!("{:<30}{:>10}{:>12}{:>12}{:>14}{:>14}", "", "row of", "read ns", "update ns", "clock us", "refresh MB/s");
     let cached = Specializations::all(usize::MAX);
     let fixed = Specializations { thread_cache: ThreadCache::Off, ..cached.clone() };

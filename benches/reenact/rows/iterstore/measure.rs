@@ -1,0 +1,292 @@
+//! Times and counts of a pattern on the parameter server under several settings, which take turns. There is no computation: times are the
+//! library's. One process, one server, loopback, slack 0.
+
+use std::hint::black_box;
+use std::sync::{Barrier, Mutex, PoisonError};
+use std::time::Instant;
+
+use megagrid_baselines::Error;
+use megagrid_baselines::server::{
+    Client, Element, Gather, Options, Preset, ServerOptions, Statistics, Table, Tables, TabletServer, Worker,
+};
+
+use super::pattern::{Kind, Pattern};
+use super::settings::Setting;
+
+const THREADS: usize = 2;
+const SEED: u64 = 1;
+
+/// What a setting came to.
+pub struct Measured {
+    pub name: String,
+    /// Of each round: the median of its clocks but the first.
+    clocks: Vec<f64>,
+    /// Of each round, with gathering and all clocks.
+    wholes: Vec<f64>,
+    /// Of all rounds, without the first clock.
+    pub statistics: Statistics,
+    counted_clocks: usize,
+}
+
+/// How many times as long one setting takes as another, over rounds: the median, and the quartiles.
+#[derive(Clone, Copy)]
+pub struct Ratio {
+    pub median: f64,
+    quartiles: [f64; 2],
+}
+
+impl std::fmt::Display for Ratio {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.2} ({:.2} to {:.2})", self.median, self.quartiles[0], self.quartiles[1])
+    }
+}
+
+impl Measured {
+    /// Compares clocks round by round.
+    pub fn over(&self, other: &Self) -> Ratio {
+        ratio(&self.clocks, &other.clocks)
+    }
+
+    /// Compares runs with gathering and all clocks.
+    pub fn whole_over(&self, other: &Self) -> Ratio {
+        ratio(&self.wholes, &other.wholes)
+    }
+
+    /// Returns a count by clock.
+    pub fn per_clock(&self, count: u64) -> f64 {
+        count as f64 / self.counted_clocks as f64
+    }
+
+    fn print(&self) {
+        let (statistics, clocks) = (&self.statistics, sorted(self.clocks.clone()));
+        println!(
+            "    {:<34}{:>8.2} ({:>7.2}, {:>7.2}){:>9.0}{:>9.2}{:>9.0}{:>10.0}{:>8.1}{:>9.0}{:>9.0}{:>8.0}",
+            self.name,
+            1e3 * clocks[clocks.len() / 2],
+            1e3 * clocks[0],
+            1e3 * clocks[clocks.len() - 1],
+            1e3 * sorted(self.wholes.clone())[self.wholes.len() / 2],
+            self.per_clock(statistics.wait.as_micros() as u64) / 1e3,
+            self.per_clock(statistics.row_locks),
+            self.per_clock(statistics.contended_row_locks),
+            100.0 * statistics.thread_cache_hits as f64 / (statistics.reads + statistics.updates) as f64,
+            self.per_clock(statistics.unreported),
+            self.per_clock(statistics.sent_messages + statistics.received_messages),
+            self.per_clock(statistics.sent_bytes + statistics.received_bytes) / 1e3,
+        );
+    }
+}
+
+fn sorted(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn ratio(of: &[f64], by: &[f64]) -> Ratio {
+    let ratios = sorted(of.iter().zip(by).map(|(of, by)| of / by).collect());
+    let at = |part: usize| ratios[(ratios.len() - 1) * part / 4];
+    Ratio { median: at(2), quartiles: [at(1), at(3)] }
+}
+
+/// Runs all settings in turn, each round beginning with another, and prints a line for each.
+pub fn compare(pattern: Pattern, settings: &[Setting], rounds: usize, clocks: usize) -> Vec<Measured> {
+    println!(
+        "  {}: {} rows of {}, {THREADS} threads, medians of {rounds} rounds (least, most) of {clocks} clocks; by clock, of all threads",
+        pattern.name(),
+        pattern.rows,
+        pattern.row_len
+    );
+    println!(
+        "    {:<34}{:>8}{:>19}{:>9}{:>9}{:>9}{:>10}{:>8}{:>9}{:>9}{:>8}",
+        "", "ms", "", "whole ms", "wait ms", "locks", "contended", "hits %", "unknown", "messages", "kB"
+    );
+    let job = Job::new(pattern, clocks);
+    let begin = |setting: &Setting| Measured {
+        name: setting.name.clone(),
+        clocks: Vec::new(),
+        wholes: Vec::new(),
+        statistics: Statistics::default(),
+        counted_clocks: rounds * (clocks - 1),
+    };
+    let mut measured: Vec<Measured> = settings.iter().map(begin).collect();
+    for round in 0..rounds {
+        for at in (0..settings.len()).map(|at| (at + round) % settings.len()) {
+            let run = match pattern.kind {
+                Kind::Topics => job.run::<i32>(&settings[at]),
+                _ => job.run::<f32>(&settings[at]),
+            };
+            let run = run.expect("a run that ends");
+            measured[at].clocks.push(run.clock);
+            measured[at].wholes.push(run.whole);
+            measured[at].statistics.add(&run.statistics);
+        }
+    }
+    measured.iter().for_each(Measured::print);
+    measured
+}
+
+/// A row's element that counts updates.
+trait Count: Element + PartialEq + std::fmt::Debug {
+    const ONE: Self;
+    fn times(count: u32) -> Self;
+}
+
+impl Count for f32 {
+    const ONE: Self = 1.0;
+    fn times(count: u32) -> Self {
+        count as Self
+    }
+}
+
+impl Count for i32 {
+    const ONE: Self = 1;
+    fn times(count: u32) -> Self {
+        count as Self
+    }
+}
+
+/// What threads do.
+struct Job {
+    pattern: Pattern,
+    clocks: usize,
+    /// Of each thread, in a clock.
+    accesses: Vec<Vec<u32>>,
+    /// Of all threads, of each row, in a clock.
+    updates: Vec<u32>,
+}
+
+/// What one run took.
+struct Timed {
+    clock: f64,
+    whole: f64,
+    statistics: Statistics,
+}
+
+impl Job {
+    fn new(pattern: Pattern, clocks: usize) -> Self {
+        let accesses: Vec<Vec<u32>> = (0..THREADS as u64).map(|thread| pattern.accesses(SEED + thread)).collect();
+        let mut updates = vec![0; pattern.rows as usize + usize::from(pattern.kind == Kind::Topics)];
+        for pair in accesses.iter().flat_map(|accesses| accesses.chunks_exact(2)) {
+            match pattern.kind {
+                Kind::PageRank => updates[pair[1] as usize] += 1,
+                Kind::Factors => updates[pair[0] as usize] += 1,
+                Kind::Topics => {
+                    updates[pair[0] as usize] += 1;
+                    updates[pattern.rows as usize] += 1;
+                }
+            }
+        }
+        Self { pattern, clocks, accesses, updates }
+    }
+
+    /// Runs it under one setting. Whatever was reported, every row ends as the sum of its updates.
+    fn run<T: Count>(&self, setting: &Setting) -> Result<Timed, Error> {
+        let mut tables = Tables::new();
+        let table = tables.add::<T>(self.pattern.row_len);
+        let server = TabletServer::start("127.0.0.1:0", &tables, ServerOptions::new(0, 1, 1))?;
+        let mut options = Options::preset(Preset::IterStore, THREADS, 0);
+        (options.prefetch, options.specializations) = (setting.prefetch, setting.specializations.clone());
+        let client = Client::connect(&[server.address()], &tables, options)?;
+        let all: Vec<u32> = (0..self.updates.len() as u32).collect();
+        client.store(table, &all, &vec![T::IDENTITY; all.len() * table.row_len()])?;
+        let before = Mutex::new(Statistics::default());
+        let barrier = Barrier::new(THREADS);
+        let times = std::thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for worker in client.workers() {
+                let first_ended = || {
+                    *before.lock().unwrap_or_else(PoisonError::into_inner) = client.statistics();
+                };
+                let (barrier, table) = (&barrier, table);
+                threads.push(scope.spawn(move || self.run_thread::<T>(worker, table, setting, barrier, first_ended)));
+            }
+            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            threads.into_iter().map(join).collect::<Result<Vec<(f64, Vec<f64>)>, Error>>()
+        })?;
+        let statistics = difference(client.statistics(), &before.into_inner().unwrap_or_else(PoisonError::into_inner));
+        let rows = client.read_table(table, self.clocks as u32)?;
+        for (row, (values, &updates)) in rows.values.chunks_exact(table.row_len()).zip(&self.updates).enumerate() {
+            assert_eq!(values[0], T::times(updates * self.clocks as u32), "row {row}, {}", setting.name);
+        }
+        let clocks = sorted(times.iter().flat_map(|(_, clocks)| clocks.iter().copied()).collect());
+        let whole = times.iter().map(|(whole, _)| *whole).fold(0.0, f64::max);
+        Ok(Timed { clock: clocks[clocks.len() / 2], whole, statistics })
+    }
+
+    /// Returns the seconds of the whole run, and of all clocks but the first.
+    fn run_thread<T: Count>(
+        &self,
+        mut worker: Worker,
+        table: Table<T>,
+        setting: &Setting,
+        barrier: &Barrier,
+        first_ended: impl Fn(),
+    ) -> Result<(f64, Vec<f64>), Error> {
+        let accesses = &self.accesses[worker.index()];
+        let reported = setting.reported.of(self.pattern, accesses, SEED + worker.index() as u64);
+        barrier.wait();
+        let whole = Instant::now();
+        if setting.gather == Some(Gather::Virtual) {
+            worker.start_gather(Gather::Virtual);
+            self.work(&mut worker, table, &reported)?;
+            worker.finish_gather()?;
+        }
+        let mut seconds = Vec::new();
+        for clock in 0..self.clocks {
+            barrier.wait();
+            if clock == 1 && worker.thread() == 0 {
+                first_ended();
+            }
+            if clock == 0 && setting.gather == Some(Gather::Real) {
+                worker.start_gather(Gather::Real);
+            }
+            let begin = Instant::now();
+            self.work(&mut worker, table, accesses)?;
+            if clock == 0 {
+                worker.finish_gather()?;
+            } else {
+                seconds.push(begin.elapsed().as_secs_f64());
+            }
+        }
+        Ok((whole.elapsed().as_secs_f64(), seconds))
+    }
+
+    /// Does the accesses of one thread in a clock, and ends the clock.
+    fn work<T: Count>(&self, worker: &mut Worker, table: Table<T>, accesses: &[u32]) -> Result<(), Error> {
+        let mut delta = vec![T::IDENTITY; table.row_len()];
+        delta[0] = T::ONE;
+        let sums = self.pattern.rows;
+        for pair in accesses.chunks_exact(2) {
+            black_box(worker.read(table, pair[0], 0)?[0]);
+            match self.pattern.kind {
+                Kind::PageRank => worker.update(table, pair[1], &delta)?,
+                Kind::Factors => worker.update(table, pair[0], &delta)?,
+                Kind::Topics => {
+                    black_box(worker.read(table, sums, 0)?[0]);
+                    worker.update(table, pair[0], &delta)?;
+                    worker.update(table, sums, &delta)?;
+                }
+            }
+        }
+        worker.clock()
+    }
+}
+
+/// Counts since a moment.
+fn difference(mut now: Statistics, before: &Statistics) -> Statistics {
+    now.wait -= before.wait;
+    now.row_locks -= before.row_locks;
+    now.contended_row_locks -= before.contended_row_locks;
+    now.thread_cache_hits -= before.thread_cache_hits;
+    now.reads -= before.reads;
+    now.updates -= before.updates;
+    now.misses -= before.misses;
+    now.unreported -= before.unreported;
+    now.sent_messages -= before.sent_messages;
+    now.received_messages -= before.received_messages;
+    now.sent_bytes -= before.sent_bytes;
+    now.received_bytes -= before.received_bytes;
+    now
+}
