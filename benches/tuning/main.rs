@@ -14,7 +14,7 @@ use std::path::Path;
 use megagrid_algorithms::mf::Config;
 use megagrid_benches::inputs;
 use megagrid_tuner::baselines::{Limits, hyperband, spearmint};
-use megagrid_tuner::{Options, Plateau, ROOT, Setting, Space, Trainer, Value, tune};
+use megagrid_tuner::{Branch, Options, Plateau, ROOT, Setting, Space, Trainer, Value, tune};
 use trainer::{Error, Factorization, Ratings};
 
 /// Fixed steps for each decade from 1e-5 to 1.
@@ -33,7 +33,7 @@ fn main() {
         args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1)?.parse().ok()).unwrap_or(default)
     };
     let first: u64 = number("--first", 1);
-    let seeds = first..first + number("--seeds", 11);
+    let seeds = first..first + number("--seeds", 10);
     let has = |name: &str| args.iter().any(|arg| arg == name);
     let all = ["movielens", "anime", "generated", "forks"];
     let any = all.iter().any(|name| has(name));
@@ -84,22 +84,70 @@ fn steps() -> impl Iterator<Item = f64> {
     (0..=5 * PER_DECADE).map(|n| 10_f64.powf(-5.0 + f64::from(n) / f64::from(PER_DECADE)))
 }
 
-/// Trains with a fixed step and returns the losses after each pass, until one is no number or `end` says so.
-fn fixed(
-    ratings: &Ratings,
-    config: &Config,
-    seed: u64,
+/// A run with a fixed step, which can be gone on with.
+struct Fixed<'r> {
     step: f64,
-    mut end: impl FnMut(&[f64]) -> bool,
-) -> Result<Vec<f64>, Error> {
-    let mut training = Factorization::new(ratings, *config, seed)?;
-    let branch = megagrid_tuner::Branch(1);
-    training.fork(ROOT, branch, &Setting::new(vec![("step".to_owned(), Value::Number(step))]))?;
-    let mut losses = Vec::new();
-    while !end(&losses) && losses.last().is_none_or(|loss: &f64| loss.is_finite()) {
-        losses.push(training.schedule(branch)?.loss);
+    training: Factorization<'r>,
+    /// After each pass.
+    losses: Vec<f64>,
+}
+
+impl<'r> Fixed<'r> {
+    const BRANCH: Branch = Branch(1);
+
+    fn new(ratings: &'r Ratings, config: &Config, seed: u64, step: f64) -> Result<Self, Error> {
+        let mut training = Factorization::new(ratings, *config, seed)?;
+        training.fork(ROOT, Self::BRANCH, &Setting::new(vec![("step".to_owned(), Value::Number(step))]))?;
+        Ok(Self { step, training, losses: Vec::new() })
     }
-    Ok(losses)
+
+    /// Goes on until a loss is no number or `end` says so.
+    fn run(&mut self, mut end: impl FnMut(&[f64]) -> bool) -> Result<(), Error> {
+        while !end(&self.losses) && self.losses.last().is_none_or(|loss| loss.is_finite()) {
+            self.losses.push(self.training.schedule(Self::BRANCH)?.loss);
+        }
+        Ok(())
+    }
+
+    /// Returns the passes to a loss.
+    fn reached(&self, target: f64) -> Option<usize> {
+        self.losses.iter().position(|loss| *loss <= target).map(|at| at + 1)
+    }
+}
+
+/// What the best fixed step takes.
+struct Best {
+    target: f64,
+    step: f64,
+    passes: usize,
+    /// The part of the steps that take longer than [`SLOW`] times the passes.
+    slow: f64,
+}
+
+/// Runs all fixed steps to a plateau, whose best loss is the target, and those that may yet be the first there on to it; those that
+/// may be slow too, if they are to be counted.
+fn best_fixed(ratings: &Ratings, config: &Config, seed: u64, counts_slow: bool) -> Result<Best, Error> {
+    let plateau = Plateau::default();
+    let mut runs: Vec<Fixed> =
+        steps().map(|step| Fixed::new(ratings, config, seed, step)).collect::<Result<_, Error>>()?;
+    for run in &mut runs {
+        run.run(|losses| plateau.is_reached(losses) || losses.len() as u64 >= PASSES)?;
+    }
+    let ends = runs.iter().filter_map(|run| run.losses.last().copied().filter(|loss| loss.is_finite()));
+    let target = ends.fold(f64::INFINITY, f64::min);
+    let reached = runs.iter().filter_map(|run| Some((run.step, run.reached(target)?)));
+    let (mut step, mut passes) = reached.min_by_key(|(_, passes)| *passes).unwrap_or((f64::NAN, PASSES as usize));
+    let mut slow = 0;
+    for run in &mut runs {
+        let most = if counts_slow { passes * SLOW as usize } else { passes - 1 };
+        run.run(|losses| losses.last().is_some_and(|loss| *loss <= target) || losses.len() >= most)?;
+        match run.reached(target) {
+            Some(earlier) if earlier < passes => (step, passes) = (run.step, earlier),
+            Some(_) => {}
+            None => slow += 1,
+        }
+    }
+    Ok(Best { target, step, passes, slow: slow as f64 / runs.len() as f64 })
 }
 
 /// What one seed came to, in passes.
@@ -116,38 +164,7 @@ struct Race {
 }
 
 fn race(ratings: &Ratings, config: &Config, seed: u64, counts_slow: bool) -> Result<Race, Error> {
-    let plateau = Plateau::default();
-    let mut runs = Vec::new();
-    for step in steps() {
-        let losses =
-            fixed(ratings, config, seed, step, |losses| plateau.is_reached(losses) || losses.len() as u64 >= PASSES)?;
-        runs.push((step, losses));
-    }
-    let ends = runs.iter().filter_map(|(_, losses)| losses.last().copied().filter(|loss| loss.is_finite()));
-    let target = ends.fold(f64::INFINITY, f64::min);
-    let reached = |losses: &[f64]| losses.iter().position(|loss| *loss <= target).map(|at| at + 1);
-    let (mut step, mut best) = runs
-        .iter()
-        .filter_map(|(step, losses)| Some((*step, reached(losses)?)))
-        .min_by_key(|(_, passes)| *passes)
-        .unwrap_or((f64::NAN, PASSES as usize));
-    // Runs that stopped on a plateau above the target may yet reach it.
-    let mut slow = 0;
-    for (other, losses) in &runs {
-        let most = if counts_slow { best * SLOW as usize } else { best - 1 };
-        let stopped = losses.last().is_some_and(|loss| *loss > target);
-        let losses = match stopped && (counts_slow || losses.len() < best) {
-            true => fixed(ratings, config, seed, *other, |losses| {
-                losses.last().is_some_and(|loss| *loss <= target) || losses.len() >= most
-            })?,
-            false => losses.clone(),
-        };
-        match reached(&losses) {
-            Some(passes) if passes < best => (step, best) = (*other, passes),
-            Some(_) => {}
-            None => slow += 1,
-        }
-    }
+    let Best { target, step, passes: best, slow } = best_fixed(ratings, config, seed, counts_slow)?;
     let pass = ratings.len() as f64;
     let options = Options {
         seed,
@@ -167,7 +184,7 @@ fn race(ratings: &Ratings, config: &Config, seed: u64, counts_slow: bool) -> Res
     let mut race = Race {
         step,
         best: best as f64,
-        slow: slow as f64 / runs.len() as f64,
+        slow,
         tuned: None,
         tuning: f64::NAN,
         trials: 0,

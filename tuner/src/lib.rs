@@ -17,6 +17,7 @@ mod error;
 pub mod progress;
 pub mod search;
 pub mod searcher;
+mod section;
 pub mod space;
 mod trainer;
 pub mod tuner;

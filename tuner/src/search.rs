@@ -5,10 +5,8 @@
 //! every setting is tried for that time, and a branch is kept only while it is the best. The search ends when the five best
 //! speeds differ by less than 10 %, or where its bounds are reached.
 //!
-//! A few trials lie far apart, and the first clocks do not tell near ones apart: what is best for one may not be for two. So most
-//! of the clocks are kept for a second look at ranges. It tries halfway to where the next trials may have been, above the best
-//! setting and, if that is no better, below. Then it takes small steps upwards as long as they lead to faster ones, all for twice
-//! the trial time: what serves a little longer has been the larger value.
+//! A few trials lie far apart. So most of the clocks are kept for a search around the best of them, along one range after the
+//! other (`section.rs`); it ends when the ranges' brackets are narrow.
 
 use std::time::Instant;
 
@@ -18,6 +16,7 @@ use crate::branches::{Branches, Event, Live};
 use crate::error::{Error, Failure};
 use crate::progress::{Label, Noise, Summary, WINDOWS};
 use crate::searcher::{Observation, Searcher, is_settled};
+use crate::section;
 use crate::space::{Point, Setting};
 use crate::trainer::{Branch, Trainer};
 
@@ -60,10 +59,8 @@ impl Trial {
     }
 }
 
-/// Percent of a search's clocks that are kept for a second look.
-const SECOND_LOOK: u64 = 67;
-/// A small step of the second look, as a part of a range.
-const STEP: f64 = 0.045;
+/// Percent of a search's clocks that are kept for the search around the best trial.
+const KEPT: u64 = 75;
 
 /// What a search may take.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +91,8 @@ pub struct Search<'s, 't, T: Trainer> {
     pub first: Option<Point>,
     /// All trials, of searches before too.
     pub trials: &'s mut Vec<Trial>,
+    /// What came of this search's trials.
+    pub seen: Vec<Observation>,
 }
 
 /// A trial that was summarized.
@@ -117,34 +116,28 @@ impl<T: Trainer> Search<'_, '_, T> {
         }
         let end = self.branches.clocks + self.bounds.clocks;
         let begin = self.trials.len();
-        let has_ranges = self.branches.space.tunables().iter().any(|tunable| tunable.choices().is_none());
-        let kept = if has_ranges { self.bounds.clocks * SECOND_LOOK / 100 } else { 0 };
+        let kept = if self.ranges().next().is_some() { self.bounds.clocks * KEPT / 100 } else { 0 };
         let first_end = end - kept.min(self.bounds.clocks - least);
         let (trial_time, mut best) = self.find_trial_time(first_end)?;
-        while self.goes_on(begin, first_end) {
-            let Some(mut live) = self.next_trial()? else { break };
-            self.train(&mut live, trial_time, first_end)?;
-            let tried = self.conclude(live);
-            best = Some(match best {
-                Some(best) if !is_better(&tried, &best) => {
-                    self.branches.free(tried.live.branch).map_err(Failure::Trainer)?;
-                    best
-                }
-                Some(worse) => {
-                    self.branches.free(worse.live.branch).map_err(Failure::Trainer)?;
-                    tried
-                }
-                None => tried,
-            });
+        // Nothing lies around trials of which none makes progress.
+        while self.goes_on(begin, if best.as_ref().is_some_and(is_progress) { first_end } else { end }) {
+            let Some(live) = self.next_trial()? else { break };
+            best = Some(self.contest(best, live, trial_time, end)?);
         }
         let best = best.filter(|best| best.summary.label != Label::Diverged);
         let Some(best) = best else { return Err(self.all_diverged(begin).into()) };
-        let best = self.look_again(best, trial_time, (begin, end))?;
+        let best = self.look_around(best, trial_time, (begin, end))?;
         if let Some(trial) = self.trials.iter_mut().find(|trial| trial.branch == best.live.branch) {
             trial.chosen = true;
         }
         self.branches.tell(&Event::Chosen { branch: best.live.branch });
         Ok(best.live)
+    }
+
+    /// Returns the places of the tunables that are ranges.
+    fn ranges(&self) -> impl Iterator<Item = usize> + use<'_, T> {
+        let tunables = self.branches.space.tunables().iter().enumerate();
+        tunables.filter(|(_, one)| one.choices().is_none()).map(|(at, _)| at)
     }
 
     /// Doubles the trial time until a branch converges, and returns it with the best branch.
@@ -188,72 +181,66 @@ impl<T: Trainer> Search<'_, '_, T> {
 
     /// Frees all branches but the best.
     fn best_of(&mut self, alive: Vec<Live>) -> Result<Option<Tried>, Failure<T::Error>> {
-        let mut best: Option<Tried> = None;
+        let mut best = None;
         for live in alive {
             let tried = self.conclude(live);
-            let worse = match &best {
-                Some(so_far) if !is_better(&tried, so_far) => Some(tried),
-                _ => best.replace(tried),
-            };
-            if let Some(worse) = worse {
-                self.branches.free(worse.live.branch).map_err(Failure::Trainer)?;
-            }
+            best = Some(self.better(best, tried)?);
         }
         Ok(best)
     }
 
-    /// Looks around the best of the trials since `begin`, along one range after the other.
-    fn look_again(
+    /// Trains a branch for the trial time, and frees it or the best one so far, whichever is worse.
+    fn contest(
+        &mut self,
+        best: Option<Tried>,
+        mut live: Live,
+        time: f64,
+        end: u64,
+    ) -> Result<Tried, Failure<T::Error>> {
+        self.train(&mut live, time, end)?;
+        let tried = self.conclude(live);
+        self.better(best, tried)
+    }
+
+    /// Returns the better one, and frees the other.
+    fn better(&mut self, best: Option<Tried>, tried: Tried) -> Result<Tried, Failure<T::Error>> {
+        let (better, worse) = match best {
+            Some(best) if is_better(&tried, &best) => (tried, best),
+            Some(best) => (best, tried),
+            None => return Ok(tried),
+        };
+        self.branches.free(worse.live.branch).map_err(Failure::Trainer)?;
+        Ok(better)
+    }
+
+    /// Tries what lies around the best of the trials since `begin`, along the ranges by turns.
+    fn look_around(
         &mut self,
         mut best: Tried,
         time: f64,
         (begin, end): (usize, u64),
     ) -> Result<Tried, Failure<T::Error>> {
-        let tunables = self.branches.space.tunables().iter().enumerate();
-        let ranges: Vec<usize> = tunables.filter(|(_, one)| one.choices().is_none()).map(|(at, _)| at).collect();
-        // Points that are spread evenly are twice as far apart.
-        let far = (0.5 * ((self.trials.len() - begin) as f64).powf(-1.0 / ranges.len() as f64)).max(STEP);
-        for &at in &ranges {
-            if !self.challenge(&mut best, (at, far), time, end)? {
-                self.challenge(&mut best, (at, -far), time, end)?;
+        let ranges: Vec<usize> = self.ranges().collect();
+        let mut idle = 0;
+        for &at in ranges.iter().cycle() {
+            // A trial that is cut short tells nothing.
+            let is_room = self.branches.clocks + best.live.clocks() <= end && is_progress(&best);
+            if idle == ranges.len() || !is_room || !self.goes_on(begin, end) {
+                break;
             }
-        }
-        for &at in &ranges {
-            while self.challenge(&mut best, (at, STEP), 2.0 * time, end)? {}
+            let along: Vec<(f64, f64)> = self.seen.iter().map(|one| (one.point[at], one.value)).collect();
+            let Some(next) = section::next((best.live.point[at], best.summary.speed), &along) else {
+                idle += 1;
+                continue;
+            };
+            idle = 0;
+            let mut point = best.live.point.clone();
+            point[at] = next;
+            self.first = Some(point);
+            let Some(live) = self.next_trial()? else { break };
+            best = self.contest(Some(best), live, time, end)?;
         }
         Ok(best)
-    }
-
-    /// Tries the point a step along a range from the best setting, both for a time, and keeps the better one. Tells whether that
-    /// is the new one; it is not where the range ends or too few clocks are left.
-    fn challenge(
-        &mut self,
-        best: &mut Tried,
-        (at, step): (usize, f64),
-        time: f64,
-        end: u64,
-    ) -> Result<bool, Failure<T::Error>> {
-        let Some(point) = stepped(&best.live.point, at, step) else { return Ok(false) };
-        let clock = best.live.time() / best.live.clocks().max(1) as f64;
-        let clocks = (time / clock).round().max(1.0) as u64;
-        let needed = clocks + clocks.saturating_sub(best.live.clocks());
-        if self.branches.clocks + needed > end || clocks > self.bounds.clocks_of_trial || best.live.finished {
-            return Ok(false);
-        }
-        // The best itself goes on as well, which is progress.
-        self.train(&mut best.live, time, end)?;
-        best.summary = self.branches.summarize(&best.live);
-        if let Some(trial) = self.trials.iter_mut().find(|trial| trial.branch == best.live.branch) {
-            *trial = Trial::of(&best.live, best.summary, self.number);
-        }
-        self.first = Some(point);
-        let Some(mut live) = self.next_trial()? else { return Ok(false) };
-        self.train(&mut live, time, end)?;
-        let challenger = self.conclude(live);
-        let wins = is_better(&challenger, best);
-        let worse = if wins { std::mem::replace(best, challenger) } else { challenger };
-        self.branches.free(worse.live.branch).map_err(Failure::Trainer)?;
-        Ok(wins)
     }
 
     fn goes_on(&self, begin: usize, end: u64) -> bool {
@@ -284,7 +271,9 @@ impl<T: Trainer> Search<'_, '_, T> {
     /// Summarizes a trial that has ended, and lets the searcher learn from it.
     fn conclude(&mut self, live: Live) -> Tried {
         let summary = self.branches.summarize(&live);
-        self.searcher.observe(Observation { point: live.point.clone(), value: summary.speed });
+        let observation = Observation { point: live.point.clone(), value: summary.speed };
+        self.searcher.observe(observation.clone());
+        self.seen.push(observation);
         self.branches.tell(&Event::Tried { branch: live.branch, summary });
         self.trials.push(Trial::of(&live, summary, self.number));
         Tried { live, summary }
@@ -299,11 +288,8 @@ impl<T: Trainer> Search<'_, '_, T> {
     }
 }
 
-/// Returns the point a step along a range, unless that is at its end.
-fn stepped(point: &[f64], at: usize, step: f64) -> Option<Point> {
-    let mut next = point.to_vec();
-    next[at] = (next[at] + step).clamp(0.0, 1.0);
-    (next != point).then_some(next)
+fn is_progress(tried: &Tried) -> bool {
+    tried.summary.label != Label::Diverged && tried.summary.speed > 0.0
 }
 
 /// A faster branch is better; where neither makes progress, the one with the lower loss.

@@ -251,7 +251,7 @@ impl<T: Trainer> Run<'_, '_, T> {
         let mut searcher = self.options.searcher.searcher(self.branches.space, seed);
         self.progress.searches += 1;
         let (branches, trials) = (&mut self.branches, &mut self.progress.trials);
-        Search { branches, searcher: &mut *searcher, bounds, number, parent, first, trials }.run()
+        Search { branches, searcher: &mut *searcher, bounds, number, parent, first, trials, seen: Vec::new() }.run()
     }
 
     /// Takes a trial into the run: its clocks are the run's.

@@ -170,7 +170,7 @@ fn a_plateau_tunes_again_and_a_converged_run_ends() {
 
 #[test]
 fn a_run_that_was_kept_goes_on_as_if_it_had_not_stopped() {
-    let plateau = Plateau { clocks: 3, change: 0.5 };
+    let plateau = Plateau { clocks: 3, change: 0.6 };
     let (options, space) =
         (Options { retune: Some(plateau), clocks: 200, ..options(5) }, space("step=log:0.01..0.198"));
     let descent = || Descent { dulls: 10, enough: 1e-12, ..Descent::new() };
