@@ -6,7 +6,8 @@
 //! speeds differ by less than 10 %, or where its bounds are reached.
 //!
 //! A few trials lie far apart. So most of the clocks are kept for a search around the best of them, along one range after the
-//! other (`section.rs`); it ends when the ranges' brackets are narrow.
+//! other (`section.rs`), in trials that take longer where the time does not tell near ones apart; it ends when the ranges'
+//! brackets are narrow.
 
 use std::time::Instant;
 
@@ -14,9 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::branches::{Branches, Event, Live};
 use crate::error::{Error, Failure};
-use crate::progress::{Label, Noise, Summary, WINDOWS};
+use crate::progress::{Label, Noise, Summary, WINDOWS, summarize};
 use crate::searcher::{Observation, Searcher, is_settled};
-use crate::section;
+use crate::section::{self, Next};
 use crate::space::{Point, Setting};
 use crate::trainer::{Branch, Trainer};
 
@@ -91,8 +92,8 @@ pub struct Search<'s, 't, T: Trainer> {
     pub first: Option<Point>,
     /// All trials, of searches before too.
     pub trials: &'s mut Vec<Trial>,
-    /// What came of this search's trials.
-    pub seen: Vec<Observation>,
+    /// The branches of this search's trials, as they ended.
+    pub seen: Vec<Live>,
 }
 
 /// A trial that was summarized.
@@ -217,37 +218,74 @@ impl<T: Trainer> Search<'_, '_, T> {
     fn look_around(
         &mut self,
         mut best: Tried,
-        time: f64,
+        mut time: f64,
         (begin, end): (usize, u64),
     ) -> Result<Tried, Failure<T::Error>> {
         let ranges: Vec<usize> = self.ranges().collect();
-        let mut idle = 0;
+        let mut narrow = 0;
         for &at in ranges.iter().cycle() {
             // A trial that is cut short tells nothing.
-            let is_room = self.branches.clocks + best.live.clocks() <= end && is_progress(&best);
-            if idle == ranges.len() || !is_room || !self.goes_on(begin, end) {
+            let is_room = self.branches.clocks + best.live.clocks() <= end && self.is_room(begin, end);
+            if narrow == ranges.len() || !is_room || !is_progress(&best) {
                 break;
             }
-            let along: Vec<(f64, f64)> = self.seen.iter().map(|one| (one.point[at], one.value)).collect();
-            let Some(next) = section::next((best.live.point[at], best.summary.speed), &along) else {
-                idle += 1;
-                continue;
-            };
-            idle = 0;
-            let mut point = best.live.point.clone();
-            point[at] = next;
-            self.first = Some(point);
-            let Some(live) = self.next_trial()? else { break };
-            best = self.contest(Some(best), live, time, end)?;
+            match section::next(best.live.point[at], &self.along(at, &best.live)) {
+                Next::Narrow => narrow += 1,
+                Next::Longer => {
+                    time = 2.0 * best.live.time();
+                    if !self.prolong(&mut best, time, end)? {
+                        break;
+                    }
+                }
+                Next::At(next) => {
+                    narrow = 0;
+                    let mut point = best.live.point.clone();
+                    point[at] = next;
+                    self.first = Some(point);
+                    let Some(live) = self.next_trial()? else { break };
+                    best = self.contest(Some(best), live, time, end)?;
+                }
+            }
         }
         Ok(best)
     }
 
+    /// Returns this search's trials along a range, but for the best, each compared with it over the time that both ran.
+    fn along(&mut self, at: usize, best: &Live) -> Vec<section::Tried> {
+        let noise = self.branches.trainer.noise();
+        let others = self.seen.iter().filter(|live| live.branch != best.branch);
+        let compared = others.map(|live| {
+            let both = live.trace.len().min(best.trace.len());
+            let [speed, of_best] = [live, best].map(|one| summarize(&one.trace[..both], noise).speed);
+            let speed = if of_best > 0.0 { speed / of_best } else { 0.0 };
+            section::Tried { at: live.point[at], speed, is_short: live.clocks() < best.clocks() }
+        });
+        compared.collect()
+    }
+
+    /// Lets the best trial go on, which is progress. Tells whether it did.
+    fn prolong(&mut self, best: &mut Tried, time: f64, end: u64) -> Result<bool, Failure<T::Error>> {
+        let clocks = best.live.clocks();
+        self.train(&mut best.live, time, end)?;
+        best.summary = self.branches.summarize(&best.live);
+        if let Some(trial) = self.trials.iter_mut().find(|trial| trial.branch == best.live.branch) {
+            *trial = Trial::of(&best.live, best.summary, self.number);
+        }
+        if let Some(seen) = self.seen.iter_mut().find(|seen| seen.branch == best.live.branch) {
+            *seen = best.live.clone();
+        }
+        Ok(best.live.clocks() > clocks)
+    }
+
+    /// Tells whether there may be another trial.
+    fn is_room(&self, begin: usize, end: u64) -> bool {
+        self.trials.len() - begin < self.bounds.trials && self.branches.clocks < end
+    }
+
     fn goes_on(&self, begin: usize, end: u64) -> bool {
-        let tried = &self.trials[begin..];
-        let speeds: Vec<f64> = tried.iter().map(|trial| trial.speed).collect();
+        let speeds: Vec<f64> = self.trials[begin..].iter().map(|trial| trial.speed).collect();
         let settled = !self.searcher.is_exhaustive() && is_settled(&speeds);
-        !settled && tried.len() < self.bounds.trials && self.branches.clocks < end
+        !settled && self.is_room(begin, end)
     }
 
     fn next_trial(&mut self) -> Result<Option<Live>, Failure<T::Error>> {
@@ -271,9 +309,8 @@ impl<T: Trainer> Search<'_, '_, T> {
     /// Summarizes a trial that has ended, and lets the searcher learn from it.
     fn conclude(&mut self, live: Live) -> Tried {
         let summary = self.branches.summarize(&live);
-        let observation = Observation { point: live.point.clone(), value: summary.speed };
-        self.searcher.observe(observation.clone());
-        self.seen.push(observation);
+        self.searcher.observe(Observation { point: live.point.clone(), value: summary.speed });
+        self.seen.push(live.clone());
         self.branches.tell(&Event::Tried { branch: live.branch, summary });
         self.trials.push(Trial::of(&live, summary, self.number));
         Tried { live, summary }
