@@ -166,7 +166,8 @@ fn a_tuned_run_can_be_continued() {
     let (ratings, saved) = (place.ratings(), place.name("saved"));
     let of = |name: &str, iterations: &str, options: &[&str]| {
         let record = place.name(name);
-        let command = ["tune", "mf", &ratings, "-w", "1", "--dims", "4", "-q", "--iterations", iterations];
+        let command =
+            ["tune", "mf", &ratings, "-w", "1", "--dims", "4", "-q", "--seed", "3", "--iterations", iterations];
         done(&[&command[..], &["--json", &record], options].concat());
         json(&record)
     };
