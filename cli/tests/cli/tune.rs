@@ -189,7 +189,7 @@ fn a_tuned_run_can_be_continued() {
     }
     let saved = format!("{saved}-{}", searched - 1);
     let refused = |command: &[&str], parts: &[&str]| {
-        fails(&[command, &[&ratings, "-w", "1", "--dims", "4", "--resume", &saved]].concat(), 1, parts);
+        fails(&[command, &[&ratings, "-w", "1", "--dims", "4", "--seed", "3", "--resume", &saved]].concat(), 1, parts);
     };
     refused(&["mf"], &["of a run with tune", "use the same options"]);
     refused(&["tune", "mf", "--tune", "step=0.1,0.2"], &["of a run with tune", "use the same options"]);
