@@ -6,6 +6,7 @@ use std::hash::BuildHasher;
 
 use megagrid_benches::inputs;
 use megagrid_benches::measure::interleaved;
+use megagrid_engine::os::AlignedBuffer;
 use megagrid_partition::{EdgeList, SplitMix};
 use megagrid_stages::kernels::{axpy, dot};
 use megagrid_stages::row_width;
@@ -28,8 +29,8 @@ trait Rows {
     fn row(&mut self, id: u32) -> (&mut [f32], &mut [f32]);
 }
 
-/// All in one array.
-struct Array(Vec<f32>, usize);
+/// All in one array, of the memory that the engine's arrays are: huge pages where the system has them.
+struct Array(AlignedBuffer<f32>, usize);
 
 impl Rows for Array {
     #[inline(always)]
@@ -59,7 +60,12 @@ fn first(side: u64, id: usize, width: usize, dims: usize) -> Box<[f32]> {
 
 fn arrays(sizes: [usize; 2], dims: usize) -> [Array; 2] {
     let width = row_width(dims);
-    [0, 1].map(|side| Array((0..sizes[side]).flat_map(|id| first(side as u64, id, width, dims)).collect(), width))
+    [0, 1].map(|side| {
+        let mut values = AlignedBuffer::zeroed(2 * width * sizes[side]).expect("memory for the rows");
+        let rows = values.chunks_exact_mut(2 * width);
+        rows.enumerate().for_each(|(id, row)| row.copy_from_slice(&first(side as u64, id, width, dims)));
+        Array(values, width)
+    })
 }
 
 /// Rows come as a file of edges first names them, which is in no order.
