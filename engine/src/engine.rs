@@ -151,7 +151,6 @@ impl<P: Program> Engine<P> {
 
     fn init<V: Vertex>(&self, arrays: &VertexArrays<V>, side: Side, set: &(impl Fn(usize, InitView<'_, V>) + Sync)) {
         let (grid, plan) = (&self.shared.grid, &self.shared.plan);
-        grid.forget_kept();
         let pieces = if side == Side::Left { &grid.left_pieces } else { &grid.right_pieces };
         std::thread::scope(|threads| {
             for worker in plan.local_workers() {
@@ -184,7 +183,6 @@ impl<P: Program> Engine<P> {
         mut between: impl FnMut(&IterationReport, &Self) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
-        shared.grid.forget_kept();
         self.done = driver::run(&shared, self.done, last, |report| {
             self.done = report.iteration;
             between(report, self)

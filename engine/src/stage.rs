@@ -14,7 +14,7 @@ use megagrid_stages::{
 
 use crate::engine::RightItem;
 use crate::globals::Globals;
-use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, OwnedRow, OwnedRows, Runtime, Search, Walk, Width};
+use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, OwnedRow, OwnedRows, Runtime, Walk, Width};
 use crate::plan::{Cut, Outline, Plan, StageInfo, StageKind, Task};
 use crate::sync::{Body, Kind, Malformed, Message, Outbox, Replicas, Replication, others};
 use incident::{IncidentLeft, IncidentRight};
@@ -39,11 +39,6 @@ pub struct Site<'s, P: Program> {
 pub trait RunStage<P: Program>: Send + Sync {
     /// Runs a task and returns the edges, or vertices, that it ran on; `None`: a hold was refused and nothing was changed.
     fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64>;
-
-    /// Tells whether the stage keeps which vertices were active.
-    fn keeps(&self) -> bool {
-        false
-    }
 
     /// Takes in what another process's worker sent for this stage.
     fn receive(&self, _: &Globals<P>, _: &Message) -> Result<(), Malformed> {
@@ -143,10 +138,6 @@ impl<P: Program, E: Exchange<P>> RunStage<P> for RunExchange<E> {
     fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
         exchange(&*self.0, site.grid, site.plan, site.worker, task, cx)
     }
-
-    fn keeps(&self) -> bool {
-        E::GROUPED && E::KEEPS
-    }
 }
 
 /// Runs an edge function on the blocks of a task.
@@ -179,10 +170,8 @@ pub fn exchange<P: Program, E: Exchange<P>>(
                 let pieces = grid.left_pieces.of(left..left + 1);
                 let mut left = hold(|| grid.left.try_hold::<E::Left>(pieces.clone(), task.copies[0]));
                 let mut data = hold(|| column.data.try_own(block..block + 1));
-                let kept = grid.kept.get(shard).filter(|_| E::GROUPED);
-                let mut kept = kept.map(|kept| hold(|| kept.try_own(block)));
-                let search = Search { active: &mut active, kept: kept.as_mut() };
-                let at = BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data, search };
+                let at =
+                    BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data, active: &mut active };
                 at.run(grid, &column.edges, cx);
                 edges += len as u64;
             }
@@ -198,7 +187,7 @@ struct BlockAt<'b, 'h, P: Program, E: Exchange<P>> {
     left: &'b mut HeldRows<'h, P::Left, E::Left>,
     right: &'b mut HeldRows<'h, P::Right, E::Right>,
     data: &'b mut [<P::Edge as EdgeData>::Item],
-    search: Search<'b, 'h>,
+    active: &'b mut Vec<bool>,
 }
 
 impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
@@ -232,8 +221,8 @@ impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
         widths: (W, W),
         cx: &mut Context<'_, P>,
     ) {
-        let Self { stage, block, left, right, data, search } = self;
-        let walk = Walk { edges, block, left, right, data, search, stage, widths };
+        let Self { stage, block, left, right, data, active } = self;
+        let walk = Walk { edges, block, left, right, data, active, stage, widths };
         grid.level.run(OneBlock { walk, cx });
     }
 }

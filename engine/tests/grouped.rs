@@ -1,9 +1,5 @@
 //! Edges of a right vertex together, and Apply on the vertices that were touched.
 
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use megagrid_engine::{EdgeInput, Engine, Input, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{
@@ -231,79 +227,5 @@ fn what_was_added_to_a_vertex_waits_until_apply_begins() {
         for (id, &degree) in right_degrees.iter().enumerate() {
             assert_eq!(*right.sync(id), [6 * degree, 2], "right vertex {id}, {workers} workers");
         }
-    }
-}
-
-/// How long a period is: its first iteration visits every right vertex, the others fewer and fewer.
-const PERIOD: u64 = 5;
-
-/// Counts in place at right vertices that are awake: those with more in their sync data than iterations of the period have
-/// passed. Keeps them, or looks among those kept.
-struct Fade<const KEEPS: bool> {
-    asked: Arc<AtomicU64>,
-}
-
-fn passed(iteration: u64) -> u64 {
-    (iteration - 1) % PERIOD
-}
-
-impl<const KEEPS: bool> Exchange<Counting> for Fade<KEEPS> {
-    type Left = Read;
-    type Right = Update;
-    const GROUPED: bool = true;
-    const KEEPS: bool = KEEPS;
-
-    fn among_kept(&self, cx: &Context<'_, Counting>) -> bool {
-        !KEEPS || passed(cx.iteration) > 0
-    }
-
-    fn is_active(&self, right: ReadView<'_, Counted<false>>, cx: &Context<'_, Counting>) -> bool {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        u64::from(right.sync[1]) > passed(cx.iteration)
-    }
-
-    fn exchange(
-        &self,
-        _: View<'_, Read, Counted<true>>,
-        right: View<'_, Update, Counted<false>>,
-        _: Edge<'_, Counting>,
-        _: &mut Context<'_, Counting>,
-    ) {
-        right.sync[0] += 1;
-    }
-}
-
-#[test]
-fn stages_find_active_vertices_among_those_kept() {
-    let source = graph(3);
-    let degrees = degrees(&source, Side::Right);
-    for workers in 1..=3 {
-        let asked = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
-        let [keeps, follows] = &asked;
-        let sequence = Sequence::new()
-            .exchange(Fade::<true> { asked: Arc::clone(keeps) })
-            .exchange(Fade::<false> { asked: Arc::clone(follows) });
-        let input =
-            Input { source: &source, edge: EdgeInput { len: &|_| 1, fill: &|_, _| {} }, capacities: [None, None] };
-        let settings = Settings { workers, ..Settings::default() };
-        let mut engine = Engine::<Counting>::bipartite(&input, &sequence.build().unwrap(), (), &settings).unwrap();
-        let awake = |id: usize| if id.is_multiple_of(15) { 2 + id as u32 / 15 % 4 } else { 1 };
-        engine.init_right(|id, first| first.sync[1] = awake(id));
-        let go = |engine: &mut Engine<Counting>, last| engine.run(last, |_, _| ControlFlow::Continue(())).unwrap();
-        go(&mut engine, 4);
-        let few = asked.each_ref().map(|asked| asked.load(Ordering::Relaxed));
-        // A run begins without what the one before it kept; vertices may be awake again that were set.
-        go(&mut engine, 7);
-        engine.init_right(|_, first| first.sync[1] = 4);
-        go(&mut engine, 10);
-        let visits = |from: u64, to: u64, awake: u32| {
-            (from..=to).filter(|&iteration| u64::from(awake) > passed(iteration)).count() as u32
-        };
-        for (id, degree) in degrees.iter().enumerate() {
-            let expected = 2 * degree * (visits(1, 7, awake(id)) + visits(8, 10, 4));
-            assert_eq!(engine.right().sync(id)[0], expected, "right vertex {id}, {workers} workers");
-        }
-        let all = 4 * degrees.len() as u64;
-        assert!(workers > 1 || few.iter().all(|&asked| asked < all), "asked {few:?} times, with all {all}");
     }
 }

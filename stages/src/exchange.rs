@@ -54,18 +54,6 @@ pub trait Exchange<P: Program>: Send + Sync + 'static {
         true
     }
 
-    /// Whether the engine keeps which right vertices of a block were active, for stages that are
-    /// [among them](Self::among_kept).
-    const KEEPS: bool = false;
-
-    /// Tells whether no vertex is active now that was not kept when a stage that [`KEEPS`](Self::KEEPS) last ran on the block:
-    /// then others are not asked, which saves a look at each. When a run begins, or vertices are set, nothing is kept yet, and
-    /// all are asked.
-    #[inline(always)]
-    fn among_kept(&self, _cx: &Context<'_, P>) -> bool {
-        false
-    }
-
     /// Runs before the edges of an active right vertex in a block, where [`GROUPED`](Self::GROUPED).
     #[inline(always)]
     fn begin(&self, _right: ReadView<'_, P::Right>, _cx: &mut Context<'_, P>) {}

@@ -111,13 +111,6 @@ impl Exchange<BlockPg> for Differentiate {
     type Left = Read;
     type Right = Add;
     const GROUPED: bool = true;
-    /// Until the next full iteration features come to rest, and none wakes.
-    const KEEPS: bool = true;
-
-    #[inline(always)]
-    fn among_kept(&self, cx: &Cx<'_>) -> bool {
-        !cx.global.full
-    }
 
     #[inline(always)]
     fn is_active(&self, feature: ReadView<'_, Feature>, cx: &Cx<'_>) -> bool {
@@ -153,12 +146,6 @@ impl Exchange<BlockPg> for Shift {
     type Left = Update;
     type Right = Read;
     const GROUPED: bool = true;
-
-    /// What rests does not change.
-    #[inline(always)]
-    fn among_kept(&self, _: &Cx<'_>) -> bool {
-        true
-    }
 
     #[inline(always)]
     fn is_active(&self, feature: ReadView<'_, Feature>, _: &Cx<'_>) -> bool {

@@ -141,9 +141,6 @@ impl<P: Program> Engine<P> {
         });
         let (left, right) = rows([plan.left.bounds.clone(), plan.right.bounds.clone()], plan.copies, by_row)?;
         let columns = grid::build_columns(&plan, &orders, input.source, &input.edge, settings.seed)?;
-        let keeps = collect.stages.iter().any(|stage| stage.keeps());
-        let keeping = columns.iter().filter(|_| keeps);
-        let kept = keeping.map(|column| grid::Kept::new(column.edges.blocks())).collect::<Result<_, _>>()?;
         let grid = Grid {
             left_pieces: Pieces::new(&plan.left.bounds, left.bounds()),
             right_pieces: Pieces::new(&plan.right.bounds, right.bounds()),
@@ -151,7 +148,6 @@ impl<P: Program> Engine<P> {
             right,
             orders,
             places: grid::places(&plan, &columns)?,
-            kept,
             columns,
             left_shards: plan.left.num_shards(),
             level: settings.level,

@@ -16,7 +16,6 @@ use megagrid_stages::{
 
 use super::block::{Block, Id, LocalEdges, Run};
 use super::hold::Hold;
-use super::kept::KeptOf;
 use crate::Error;
 use crate::os::AlignedBuffer;
 
@@ -475,20 +474,12 @@ pub struct Walk<'w, 'h, P: Program, E: Exchange<P>, I, W> {
     pub right: &'w mut HeldRows<'h, P::Right, E::Right>,
     /// The data of the block's edges.
     pub data: &'w mut [<P::Edge as EdgeData>::Item],
-    /// Where active right vertices are looked for.
-    pub search: Search<'w, 'h>,
+    /// Which rows of the right shard are active; empty before its first block.
+    pub active: &'w mut Vec<bool>,
     /// The edge function.
     pub stage: &'w E,
     /// Items per row, left and right.
     pub widths: (W, W),
-}
-
-/// Where the active vertices of a block are looked for.
-pub struct Search<'s, 'h> {
-    /// Which rows of the right shard are active; empty before it is first asked for.
-    pub active: &'s mut Vec<bool>,
-    /// The vertices of the block that stages keep.
-    pub kept: Option<&'s mut KeptOf<'h>>,
 }
 
 impl<P: Program, E: Exchange<P>, I: Id, W: Width> Walk<'_, '_, P, E, I, W> {
@@ -500,7 +491,7 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Walk<'_, '_, P, E, I, W> {
     /// When fewer rows are held than the block's ids need, or rows of another width.
     #[inline(always)]
     pub fn run(self, cx: &mut Context<'_, P>) {
-        let Self { edges, block, left, right, data, search, stage, widths } = self;
+        let Self { edges, block, left, right, data, active, stage, widths } = self;
         let block = &edges.blocks()[block];
         assert!(block.left_rows <= left.rows && edges.right_rows() <= right.rows, "all rows of the block are held");
         assert!((left.width, right.width) == (widths.0.get(), widths.1.get()), "rows have the width that is held");
@@ -509,7 +500,11 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Walk<'_, '_, P, E, I, W> {
         // A function whose edges have one form is compiled for that form alone.
         if E::GROUPED {
             assert!(edges.grouped(), "a function that asks for groups gets them");
-            active_groups::<P, E, I, W>(edges, block, left, right, &mut data, search, stage, cx);
+            if active.is_empty() {
+                let rows = (0..edges.right_rows()).map(|row| Endpoint { lines: right, row, delta: None }.read());
+                active.extend(rows.map(|row| stage.is_active(row, cx)));
+            }
+            active_groups::<P, E, I, W>(edges, block, left, right, &mut data, active, stage, cx);
         } else if Self::ROTATES {
             assert!(!edges.grouped(), "a function that changes both ends runs on pairs");
             pairs::<P, E, I, W>(edges, block, left, right, &mut data, stage, cx);
@@ -626,51 +621,28 @@ fn active_groups<P: Program, E: Exchange<P>, I: Id, W: Width>(
     left: Lines<'_, P::Left, E::Left, W>,
     right: Lines<'_, P::Right, E::Right, W>,
     data: &mut Data<'_, P>,
-    search: Search<'_, '_>,
+    is_active: &[bool],
     stage: &E,
     cx: &mut Context<'_, P>,
 ) {
     let mut group = Group::<P, E, I, W> { ends: edges.left(block), left, right };
-    let (rights, Search { active, mut kept }) = (edges.right(block), search);
-    let read = |row| Endpoint { lines: right, row, delta: None }.read();
-    let is_among = stage.among_kept(cx);
-    let count = kept.as_ref().and_then(|kept| kept.places()).filter(|_| is_among).map(<[u32]>::len);
-    if count.is_none() && active.is_empty() {
-        active.extend((0..edges.right_rows()).map(|row| stage.is_active(read(row), cx)));
-    }
-    let (mut runs, mut visits, mut keeps) = (Runs::new(edges.runs(block)), [Visit::default(); LOOKED_AT], 0);
-    let candidates = count.unwrap_or(rights.len());
-    for begin in (0..candidates).step_by(LOOKED_AT) {
-        let span = begin..candidates.min(begin + LOOKED_AT);
+    let (mut runs, mut visits) = (Runs::new(edges.runs(block)), [Visit::default(); LOOKED_AT]);
+    for (n, rows) in edges.right(block).chunks(LOOKED_AT).enumerate() {
         let mut found = 0;
-        if let Some(places) = kept.as_ref().and_then(|kept| kept.places()).filter(|_| count.is_some()) {
-            for vertex in places[span].iter().map(|&place| place as usize) {
-                visits[found].first = vertex;
-                found += usize::from(stage.is_active(read(rights[vertex].index()), cx));
-            }
-        } else {
-            for (vertex, row) in span.clone().zip(&rights[span]) {
-                visits[found].first = vertex;
-                found += usize::from(active[row.index()]);
-            }
-        }
-        if let (true, Some(kept)) = (E::KEEPS, &mut kept) {
-            kept.put(keeps, visits[..found].iter().map(|visit| visit.first));
-            keeps += found;
+        for (vertex, row) in rows.iter().enumerate() {
+            visits[found].first = vertex;
+            found += usize::from(is_active[row.index()]);
         }
         for visit in &mut visits[..found] {
-            let row = rights[visit.first].index();
-            let (degree, first) = runs.find(visit.first);
-            *visit = Visit { row, first, degree };
+            let row = rows[visit.first].index();
+            let (degree, first) = runs.find(n * LOOKED_AT + visit.first);
             if Group::<P, E, I, W>::AT_HAND {
                 // Another worker may have written it last.
                 prefetch_to_write(right.delta.items.wrapping_add(row), 1);
             }
+            *visit = Visit { row, first, degree };
         }
         group.visits(&visits[..found], data, stage, cx);
-    }
-    if let (true, Some(kept)) = (E::KEEPS, kept) {
-        kept.end(keeps);
     }
 }
 

@@ -4,7 +4,6 @@ mod block;
 mod build;
 mod disjoint;
 mod hold;
-mod kept;
 mod order;
 mod places;
 mod rows;
@@ -16,9 +15,8 @@ use megagrid_stages::simd::Level;
 use megagrid_stages::{EdgeData, Program, Vertex};
 
 pub use block::{Block, Id, LocalEdges, Run};
-pub use disjoint::{Disjoint, Fixed, HeldRows, Owned, Runtime, Search, Shared, Walk, Width};
+pub use disjoint::{Disjoint, Fixed, HeldRows, Owned, Runtime, Shared, Walk, Width};
 pub use hold::Hold;
-pub use kept::{Kept, KeptOf};
 pub use order::RowOrder;
 pub(crate) use places::places;
 pub use places::{Places, row_of_blocks};
@@ -107,8 +105,6 @@ pub struct Grid<P: Program> {
     pub columns: Vec<Column<P>>,
     /// Where the items of each vertex's edges are, by shard, left and right; empty on a side where no stage asks.
     pub places: [Box<[Places]>; 2],
-    /// Which vertices stages keep, by right shard; empty where no stage keeps any.
-    pub kept: Box<[Kept]>,
     /// Left shards, and so blocks of a column for each layer.
     pub left_shards: usize,
     /// What hot loops are compiled for.
@@ -120,13 +116,7 @@ impl<P: Program> Grid<P> {
     #[must_use]
     pub fn edge_bytes(&self) -> usize {
         let places = self.places.iter().flatten().map(Places::bytes).sum::<usize>();
-        let places = places + self.kept.iter().map(Kept::bytes).sum::<usize>();
         places + self.columns.iter().map(|column| column.edges.bytes() + column.data.bytes()).sum::<usize>()
-    }
-
-    /// Forgets which vertices stages kept: rows may have been set.
-    pub fn forget_kept(&self) {
-        self.kept.iter().for_each(Kept::forget);
     }
 
     /// Returns the bytes of rows, and of where they are.

@@ -84,12 +84,12 @@ fn walk<'h, P: Program<Worker = (), Global = ()>, E: Exchange<P>, I: Id>(
 ) {
     let (left, right) = (&mut left, &mut right);
     let mut cx = Context { worker: &mut (), global: &(), iteration: 1, seed: 0 };
-    let search = Search { active: &mut Vec::new(), kept: None };
     if widths == (16, 16) {
-        Walk { edges, block, left, right, data, search, stage, widths: (Fixed::<16>, Fixed::<16>) }.run(&mut cx);
+        Walk { edges, block, left, right, data, active: &mut Vec::new(), stage, widths: (Fixed::<16>, Fixed::<16>) }
+            .run(&mut cx);
     } else {
         let widths = (Runtime(widths.0), Runtime(widths.1));
-        Walk { edges, block, left, right, data, search, stage, widths }.run(&mut cx);
+        Walk { edges, block, left, right, data, active: &mut Vec::new(), stage, widths }.run(&mut cx);
     }
 }
 
