@@ -1,5 +1,5 @@
 //! What the kinds of heterogeneity of TuX² are worth to BlockPG (its Figure 9): layouts of the same vertices, the same
-//! numbers in all of them; interleaved runs, one thread, medians.
+//! numbers in all of them; one thread, rounds that begin with another layout each, medians over rounds of ratios within one.
 //!
 //!     cargo bench -p megagrid-benches --bench heterogeneity
 //!
@@ -32,10 +32,12 @@ trait Layout: Send + Sync + 'static {
 
     fn parabola(sample: ReadView<'_, Self::Sample>) -> &Parabola;
     fn parabola_mut(sample: UpdateView<'_, Self::Sample>) -> &mut Parabola;
-    fn sample<'v>(
-        sync: SyncMut<'v, Self::Sample>,
-        master: MasterMut<'v, Self::Sample>,
-    ) -> (&'v mut Parabola, &'v mut Margin);
+    /// Sets what a sample knows.
+    fn settle(
+        sync: SyncMut<'_, Self::Sample>,
+        master: MasterMut<'_, Self::Sample>,
+        settle: impl FnOnce(&mut Parabola, &mut Margin),
+    );
     /// The weight and its last change.
     fn weight(feature: ReadView<'_, Self::Feature>) -> (Weight, f64);
     /// Runs a step from the weight, and keeps what it returns and, without a mirror that does, the change.
@@ -50,12 +52,50 @@ type SyncOf<V> = <V as Vertex>::Sync;
 type SyncMut<'v, V> = <<V as Vertex>::Sync as Store>::Mut<'v>;
 type MasterMut<'v, V> = <<V as Vertex>::Master as Store>::Mut<'v>;
 
-/// All that a vertex of either side may need.
+/// All that a vertex of either side may need: what both sides have is one field, and what edges read of samples comes first and,
+/// with 96 bytes, never crosses a cache line.
 #[derive(Clone, Copy, Default, Pod, Zeroable)]
 #[repr(C)]
 struct Everything {
-    sample: WholeSample,
-    feature: WholeFeature,
+    parabola: Parabola,
+    /// Of a sample its margin, of a feature its weight.
+    value: f64,
+    resting: u64,
+    change: f64,
+    penalty: f64,
+    ahead: f64,
+    reach: f32,
+    trust: f32,
+    gradient: f32,
+    /// The sample's weight.
+    weight: f32,
+    course: [f32; 5],
+    unused: f32,
+}
+
+impl Everything {
+    #[inline(always)]
+    fn weight(&self) -> Weight {
+        Weight { value: self.value, resting: self.resting }
+    }
+
+    #[inline(always)]
+    fn settle(&mut self, settle: impl FnOnce(&mut Parabola, &mut Margin)) {
+        let mut margin = Margin { margin: self.value, weight: self.weight, course: self.course };
+        settle(&mut self.parabola, &mut margin);
+        Margin { margin: self.value, weight: self.weight, course: self.course } = margin;
+    }
+
+    #[inline(always)]
+    fn step(&mut self, step: impl FnOnce(Weight, &mut Region) -> Weight) {
+        let Self { penalty, reach, trust, ahead, course, gradient, .. } = *self;
+        let mut region = Region { penalty, reach, trust, ahead, course, gradient };
+        let Weight { value, resting } = step(self.weight(), &mut region);
+        self.change = value - self.value;
+        (self.value, self.resting) = (value, resting);
+        let Region { penalty, reach, trust, ahead, course, gradient } = region;
+        *self = Self { penalty, reach, trust, ahead, course, gradient, ..*self };
+    }
 }
 
 #[derive(Clone, Copy, Default, Pod, Zeroable)]
@@ -103,32 +143,27 @@ impl<const TRACKED: bool> Layout for OneType<TRACKED> {
 
     #[inline(always)]
     fn parabola(sample: ReadView<'_, Self::Sample>) -> &Parabola {
-        &sample.sync.sample.parabola
+        &sample.sync.parabola
     }
 
     #[inline(always)]
     fn parabola_mut(sample: UpdateView<'_, Self::Sample>) -> &mut Parabola {
-        &mut sample.sync.sample.parabola
+        &mut sample.sync.parabola
     }
 
     #[inline(always)]
-    fn sample<'v>(sync: &'v mut Everything, (): ()) -> (&'v mut Parabola, &'v mut Margin)
-    where
-        'v: 'v,
-    {
-        let WholeSample { parabola, margin } = &mut sync.sample;
-        (parabola, margin)
+    fn settle(sync: &mut Everything, (): (), settle: impl FnOnce(&mut Parabola, &mut Margin)) {
+        sync.settle(settle);
     }
 
     #[inline(always)]
     fn weight(feature: ReadView<'_, Self::Feature>) -> (Weight, f64) {
-        let WholeFeature { weight, change, .. } = feature.sync.feature;
-        (weight, change)
+        (feature.sync.weight(), feature.sync.change)
     }
 
     #[inline(always)]
     fn step(sync: &mut Everything, (): (), step: impl FnOnce(Weight, &mut Region) -> Weight) {
-        sync.feature.step(step);
+        sync.step(step);
     }
 }
 
@@ -169,12 +204,8 @@ impl Layout for TwoTypes {
     }
 
     #[inline(always)]
-    fn sample<'v>(sync: &'v mut WholeSample, (): ()) -> (&'v mut Parabola, &'v mut Margin)
-    where
-        'v: 'v,
-    {
-        let WholeSample { parabola, margin } = sync;
-        (parabola, margin)
+    fn settle(sync: &mut WholeSample, (): (), settle: impl FnOnce(&mut Parabola, &mut Margin)) {
+        settle(&mut sync.parabola, &mut sync.margin);
     }
 
     #[inline(always)]
@@ -207,11 +238,8 @@ impl Layout for Mirrors {
     }
 
     #[inline(always)]
-    fn sample<'v>(sync: &'v mut WholeSample, master: ()) -> (&'v mut Parabola, &'v mut Margin)
-    where
-        'v: 'v,
-    {
-        TwoTypes::sample(sync, master)
+    fn settle(sync: &mut WholeSample, master: (), settle: impl FnOnce(&mut Parabola, &mut Margin)) {
+        TwoTypes::settle(sync, master, settle);
     }
 
     #[inline(always)]
@@ -244,11 +272,8 @@ impl Layout for Roles {
     }
 
     #[inline(always)]
-    fn sample<'v>(sync: &'v mut Parabola, master: &'v mut Margin) -> (&'v mut Parabola, &'v mut Margin)
-    where
-        'v: 'v,
-    {
-        (sync, master)
+    fn settle(sync: &mut Parabola, master: &mut Margin, settle: impl FnOnce(&mut Parabola, &mut Margin)) {
+        settle(sync, master);
     }
 
     #[inline(always)]
@@ -377,8 +402,7 @@ impl<L: Layout> Apply<Laid<L>, L::Sample> for Settle<L> {
 
     #[inline(always)]
     fn apply(&self, sample: MasterView<'_, L::Sample>, _: &mut Cx<'_, L>) {
-        let (parabola, margin) = L::sample(sample.sync, sample.master);
-        *parabola = margin.settle(parabola.shift);
+        L::settle(sample.sync, sample.master, |parabola, margin| *parabola = margin.settle(parabola.shift));
     }
 }
 
@@ -415,6 +439,7 @@ struct Sizes {
 /// What a layout took.
 struct Taken {
     name: &'static str,
+    /// Of an iteration, by round.
     seconds: Vec<f64>,
     bytes_per_vertex: f64,
     /// What a feature takes in a process that does not keep its master.
@@ -425,11 +450,19 @@ struct Taken {
 }
 
 impl Taken {
-    fn median(&self) -> f64 {
-        let mut sorted = self.seconds.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted[sorted.len() / 2]
+    fn median_seconds(&self) -> f64 {
+        median(self.seconds.clone())
     }
+
+    /// Returns how many times as long as another layout it took in the same round, the median over rounds.
+    fn times(&self, other: &Self) -> f64 {
+        median(self.seconds.iter().zip(&other.seconds).map(|(mine, other)| mine / other).collect())
+    }
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
 }
 
 /// The ends of what the command takes by default. TuX² does not say how many it had; with tracking each costs a look at
@@ -471,9 +504,10 @@ fn train<L: Layout>(signed: &GroupedEdges<f32>, sizes: &Sizes) -> Taken {
 
 fn finish<L: Layout>(mut engine: Engine<Laid<L>>, sizes: &Sizes) -> Taken {
     engine.init_left(|_, first| {
-        let (parabola, margin) = L::sample(first.sync, first.master);
-        *margin = Margin::new(0.0, 1.0);
-        *parabola = margin.parabola();
+        L::settle(first.sync, first.master, |parabola, margin| {
+            *margin = Margin::new(0.0, 1.0);
+            *parabola = margin.parabola();
+        });
     });
     engine.init_right(|_, first| {
         L::step(first.sync, first.master, |weight, region| {
@@ -508,7 +542,7 @@ fn main() {
     let large =
         ClicksSettings { num_samples: 200_000, num_features: 100_000, mean_features: 50.0, ..Default::default() };
     let is_bench = std::env::args().any(|arg| arg == "--bench");
-    let (clicks, rounds) = if is_bench { (large, 5) } else { (ClicksSettings::default(), 1) };
+    let (clicks, rounds) = if is_bench { (large, 7) } else { (ClicksSettings::default(), 1) };
     let made = clicks.generate().expect("settings within their ranges").samples.in_degree_order();
     let (mut list, labels) = (made.data.edges, made.labels);
     list.left.iter().zip(&mut list.data).for_each(|(&sample, value)| *value *= labels[sample as usize]);
@@ -521,9 +555,10 @@ fn compare(signed: &GroupedEdges<f32>, sizes: &Sizes) {
     let layouts =
         [train::<OneType<true>>, train::<OneType<false>>, train::<TwoTypes>, train::<Mirrors>, train::<Roles>];
     let mut taken: Vec<Taken> = layouts.iter().map(|train| train(signed, sizes)).collect();
-    for _ in 1..sizes.rounds {
-        for (train, taken) in layouts.iter().zip(&mut taken) {
-            taken.seconds.append(&mut train(signed, sizes).seconds);
+    for round in 1..sizes.rounds {
+        for n in 0..layouts.len() {
+            let layout = (round + n) % layouts.len();
+            taken[layout].seconds.append(&mut layouts[layout](signed, sizes).seconds);
         }
     }
     assert!(taken.iter().all(|one| one.weights == taken[0].weights), "weights are the same in all layouts");
@@ -543,7 +578,7 @@ fn print(signed: &GroupedEdges<f32>, sizes: &Sizes, taken: &[Taken]) {
     );
     for one in taken {
         let Taken { name, bytes_per_vertex, bytes_per_mirror, synced_bytes, .. } = one;
-        let (ms, ratio) = (one.median() * 1e3, taken[0].median() / one.median());
+        let (ms, ratio) = (one.median_seconds() * 1e3, taken[0].times(one));
         println!(
             "{name:<22}{ms:>10.2}{ratio:>8.2}{bytes_per_vertex:>14.1}{bytes_per_mirror:>14}{:>12.3}",
             synced_bytes / 1e6
@@ -553,8 +588,8 @@ fn print(signed: &GroupedEdges<f32>, sizes: &Sizes, taken: &[Taken]) {
     // What TuX² compares; the last layout is this program's own.
     let published = &taken[..taken.len() - 1];
     let falls = |of: fn(&Taken) -> f64| published.windows(2).all(|two| of(&two[1]) < of(&two[0]));
-    let monotone = taken.windows(2).all(|two| two[1].median() <= NOISE * two[0].median());
-    let gain = |to: usize| 100.0 * (1.0 - taken[to].median() / taken[0].median());
+    let monotone = taken.windows(2).all(|two| two[1].times(&two[0]) <= NOISE);
+    let gain = |to: usize| 100.0 * (1.0 - taken[to].times(&taken[0]));
     println!("same weights in all: PASS");
     println!("time never rises by more than 3 %: {}", verdict(monotone));
     println!(

@@ -195,7 +195,7 @@ struct Look;
 impl Exchange<Flood> for Look {
     type Left = Update;
     type Right = Add;
-    // Then left vertices stay at home.
+    // Whether a row is active is asked once, not for each edge.
     const GROUPED: bool = true;
 
     /// No edge runs: what is measured is what becomes of the rows.

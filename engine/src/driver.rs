@@ -43,7 +43,7 @@ pub(crate) fn run<P: Program>(
     }
     let plan = &shared.plan;
     let workers = plan.threads();
-    let board = Arc::new(Board::new(workers, plan.side(plan.rotating).num_shards()));
+    let board = Arc::new(Board::new(workers, plan.right.num_shards()));
     let (sender, messages) = channel();
     let sender = Mutex::new(sender);
     let (of_workers, of_board) = (Arc::clone(shared), Arc::clone(&board));
@@ -78,7 +78,7 @@ pub(crate) fn run<P: Program>(
     let done = coordinate(shared, (&board, sent), &messages, done..last, &mut between)?;
     threads.may_hang = false;
     drop(threads);
-    sync::refresh(shared)?;
+    sync::refresh(shared, done)?;
     Ok(done)
 }
 

@@ -199,7 +199,7 @@ impl<P: Program> Engine<P> {
     where
         Read: Access<P::Left> + Access<P::Right>,
     {
-        sync::refresh(&self.shared)?;
+        sync::refresh(&self.shared, self.done)?;
         let workers = self.shared.plan.local_workers();
         let mine = std::thread::scope(|threads| {
             let parts: Vec<_> = workers.map(|id| threads.spawn(move || self.measure_part(stage, id))).collect();
@@ -218,7 +218,7 @@ impl<P: Program> Engine<P> {
     /// # Errors
     /// A lost process.
     pub fn collect(&self) -> Result<(), Error> {
-        sync::collect(&self.shared)
+        sync::collect(&self.shared, self.done)
     }
 
     /// Finds whether something succeeded in every process, which all of them call: the first that failed keeps its error,
@@ -243,7 +243,7 @@ impl<P: Program> Engine<P> {
                 layers: 0..plan.layers,
                 copies: [0, 0],
                 turn: None,
-                hand_over: None,
+                hand_over: [None; 2],
                 publish: None,
             };
             while stage::exchange(stage, grid, plan, worker, &task, &mut cx).is_none() {

@@ -150,10 +150,8 @@ pub fn exchange<P: Program, E: Exchange<P>>(
     cx: &mut Context<'_, P>,
 ) -> Option<u64> {
     let (mut edges, mut active) = (0, Vec::new());
-    let is_own = |side: Side, shard: usize| {
-        task.turn.is_none() || side == plan.rotating || plan.side(side).owners[shard] == worker
-    };
-    for shard in task.right.clone().filter(|&shard| is_own(Side::Right, shard)) {
+    let is_own = |left: usize| task.turn.is_none() || plan.left.owners[left] == worker;
+    for shard in task.right.clone() {
         active.clear();
         let column = &grid.columns[shard];
         let pieces = grid.right_pieces.of(shard..shard + 1);
@@ -161,7 +159,7 @@ pub fn exchange<P: Program, E: Exchange<P>>(
         // Before anything was changed a refused worker takes another task.
         let mut right = if edges == 0 { take()? } else { hold(take) };
         for layer in task.layers.clone() {
-            for left in task.left.clone().filter(|&shard| is_own(Side::Left, shard)) {
+            for left in task.left.clone().filter(|&left| is_own(left)) {
                 let block = layer * grid.left_shards + left;
                 let len = column.edges.blocks()[block].edges.len();
                 if len == 0 {
@@ -314,45 +312,22 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
         let mut at_hand = std::mem::take(self.cx.worker);
         let mut cx = Context::<P> { worker: &mut at_hand, ..*self.cx };
         let mut old = Vec::new();
-        if V::TRACKED {
-            let mut touched = Vec::new();
-            self.owned.take_touched(&mut touched);
-            if A::ALL {
-                touched = self.owned.rows.clone().collect();
-            }
-            if touched.len() * SPARSE < self.owned.rows.len() {
-                for row in touched {
-                    let row = self.owned.row(row);
-                    if is_active::<P, V, A>(self.stage, &row, &cx) {
-                        apply_row::<P, V, A>(self.stage, row, true, &mut old, &mut cx);
-                    }
+        if A::ALL {
+            self.owned.forget_touched();
+        }
+        let mut rows = self.owned.each_row_in_parts();
+        while let Some(mut row) = if V::TRACKED && !A::ALL { rows.next_touched() } else { rows.next() } {
+            if is_active::<P, V, A>(self.stage, &row, &cx) {
+                if self.reduces {
+                    rows.fetch_after(&row);
+                    rows.reduce_row(&mut row);
                 }
-            } else {
-                let mut touched = touched.into_iter().peekable();
-                for row in self.owned.each_row() {
-                    if touched.next_if_eq(&row.row).is_some() && is_active::<P, V, A>(self.stage, &row, &cx) {
-                        apply_row::<P, V, A>(self.stage, row, true, &mut old, &mut cx);
-                    }
-                }
-            }
-        } else {
-            let mut rows = self.owned.each_row_in_parts();
-            while let Some(mut row) = rows.next() {
-                if is_active::<P, V, A>(self.stage, &row, &cx) {
-                    if self.reduces {
-                        rows.fetch_after(&row);
-                        rows.reduce_row(&mut row);
-                    }
-                    apply_row::<P, V, A>(self.stage, row, self.reduces, &mut old, &mut cx);
-                }
+                apply_row::<P, V, A>(self.stage, row, self.reduces, &mut old, &mut cx);
             }
         }
         *self.cx.worker = at_hand;
     }
 }
-
-/// Where more than one row in so many is touched, going through all costs less than finding each.
-const SPARSE: usize = 8;
 
 /// Tells whether Apply is to run on a row.
 #[inline(always)]

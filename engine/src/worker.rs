@@ -29,6 +29,8 @@ pub struct Position {
     pub clock: u64,
     /// The stage's index.
     pub stage: usize,
+    /// Whether shards that travel to and fro are on their way back: tasks are run in reverse.
+    pub back: bool,
 }
 
 /// What the state machine calls to get work done.
@@ -78,15 +80,17 @@ pub struct Worker {
     steps_at_clock: VecDeque<u64>,
     /// Tasks of the current step that are still to run, in reverse order; `None` before it is entered.
     todo: Option<Vec<usize>>,
-    /// Visits of each shard of the rotating side before the current step.
+    /// Visits of each right shard before the current step.
     visits: Vec<u64>,
+    /// How often shards that travel to and fro have gone all their way.
+    passes: u64,
 }
 
 impl Worker {
     /// Begins before iteration `done + 1`.
     #[must_use]
     pub fn new(id: usize, plan: Arc<Plan>, board: Arc<Board>, seed: u64, done: u64) -> Self {
-        let visits = vec![0; plan.side(plan.rotating).num_shards()];
+        let (visits, passes) = (vec![0; plan.right.num_shards()], done * plan.passes());
         Self {
             id,
             seat: id % plan.threads(),
@@ -103,6 +107,7 @@ impl Worker {
             steps_at_clock: VecDeque::from([0]),
             todo: None,
             visits,
+            passes,
         }
     }
 
@@ -220,13 +225,15 @@ impl Worker {
             self.clock_begun = true;
             tasks.begin_clock(self.clock, self.age());
         }
-        self.todo = Some((0..self.plan.steps[step].tasks[self.id].len()).rev().collect());
+        let tasks = 0..self.plan.steps[step].tasks[self.id].len();
+        self.todo = Some(if self.goes_back(step) { tasks.collect() } else { tasks.rev().collect() });
         Progress::Ran
     }
 
     fn run(&mut self, step: usize, mut todo: Vec<usize>, tasks: &mut impl Tasks) -> Progress {
         let plan = Arc::clone(&self.plan);
-        let at = Position { iteration: self.iteration, clock: self.clock, stage: plan.steps[step].stage };
+        let stage = plan.steps[step].stage;
+        let at = Position { iteration: self.iteration, clock: self.clock, stage, back: self.goes_back(step) };
         let mine = &plan.steps[step].tasks[self.id];
         if todo.is_empty() {
             return self.end_step(step);
@@ -238,7 +245,7 @@ impl Worker {
             let task = &mine[todo[choice]];
             // What a GlobalSync gathered is handed in last.
             let gathering = n > 0 && task.left.is_empty() && task.right.is_empty();
-            if gathering || in_order && !self.due(task) {
+            if gathering || in_order && !self.due(at, task) {
                 break;
             }
             if tasks.run(at, task) == Outcome::Ran {
@@ -254,21 +261,29 @@ impl Worker {
         Progress::Waiting
     }
 
-    fn due(&self, task: &Task) -> bool {
-        let shard = task.shard(self.plan.rotating);
-        task.turn.is_none_or(|turn| self.board.visits(shard) == self.visits[shard] + turn as u64)
+    /// Tells whether a step rotates shards that are on their way back.
+    fn goes_back(&self, step: usize) -> bool {
+        self.plan.swings && self.passes % 2 == 1 && self.plan.rotates_update(self.plan.steps[step].stage)
+    }
+
+    fn due(&self, at: Position, task: &Task) -> bool {
+        let shard = task.right.start;
+        let visits_before = |turn| if at.back { self.plan.visitors(at.stage) - 1 - turn } else { turn };
+        task.turn.is_none_or(|turn| self.board.visits(shard) == self.visits[shard] + visits_before(turn) as u64)
     }
 
     fn end_visit(&self, task: &Task) {
         if self.plan.slack == Some(0) {
-            self.board.end_visit(task.shard(self.plan.rotating));
+            self.board.end_visit(task.right.start);
         }
     }
 
     fn end_step(&mut self, step: usize) -> Progress {
-        let visitors = self.plan.visitors(self.plan.steps[step].stage);
+        let stage = self.plan.steps[step].stage;
+        let visitors = self.plan.visitors(stage);
+        self.passes += u64::from(self.plan.rotates_update(stage));
         if self.plan.steps[step].tasks[self.id].iter().any(|task| task.turn.is_some()) {
-            for shard in self.plan.steps[step].scope.of(self.plan.rotating).clone() {
+            for shard in self.plan.steps[step].scope.right.clone() {
                 self.visits[shard] += visitors as u64;
             }
         }

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use megagrid_algorithms::lda::counts::TopicCounts;
 use megagrid_algorithms::lda::mh::{CountTopics, Mh};
 use megagrid_algorithms::lda::{
-    Config, FoldIn, Lda, Model, Prior, Sampler, Tokens, Topics, Vertices, coherence, default_annealing, edge_len,
-    fill_edge, ln_gamma, log_likelihood, merge_topics,
+    Config, FoldIn, Lda, Model, Prior, Sampler, Tokens, Topics, Vertices, coherence, edge_len, fill_edge, ln_gamma,
+    log_likelihood, merge_topics,
 };
 use megagrid_datasets::synthetic::{CorpusSettings, SyntheticCorpus};
 use megagrid_engine::{EdgeInput, Engine, Input, IterationReport, Settings, Topology};
@@ -350,8 +350,7 @@ fn topics_of_generated_corpora_are_recovered() {
 fn recovered_with_as_many_topics(corpus: CorpusSettings, sampler: Sampler, iterations: u64) -> usize {
     let made = corpus.generate().unwrap();
     let planted = made.truth.num_topics;
-    let annealing = default_annealing(planted, 1);
-    let config = Config { prior: Prior::Symmetric, annealing, ..config(planted * 3 / 2) };
+    let config = Config { prior: Prior::Symmetric, ..config(planted) }.with_extra_topics(planted / 2, iterations);
     let mut found = 0;
     let edges = &made.corpus.data.edges;
     train_to(edges, sampler, &config, Some(planted), &settings(2), iterations, |iteration, state| {
@@ -541,6 +540,7 @@ fn odd_corpora_and_settings() {
         Config { beta: f32::NAN, ..Config::new(2) },
         Config { clocks: 0, ..Config::new(2) },
         Config { uniform_share: 1.5, ..Config::new(2) },
+        Config { annealed_from: 0.5, ..Config::new(2) },
     ] {
         assert!(broken.check().is_err(), "{broken:?}");
     }

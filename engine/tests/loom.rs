@@ -243,7 +243,7 @@ impl Tasks for Rotation {
 fn check_rotation(right: &'static [u64], slack: u64, last: u64) {
     let kinds = [StageKind::Exchange(Mode::Update, Mode::Update)];
     let plan = plan(&kinds, &[Outline::Stage(0)], [&[2, 2], right], slack);
-    assert_eq!(plan.schedules, [Some(Schedule::Rotation { home: Side::Left })]);
+    assert_eq!(plan.schedules, [Some(Schedule::Rotation)]);
     assert_eq!((plan.left.num_shards(), plan.right.num_shards()), (2, right.len()));
     model(move || {
         let columns = (0..right.len()).map(|_| Piece::new(Column { blocks: vec![0; 2], visits: 0 })).collect();

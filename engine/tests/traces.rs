@@ -120,7 +120,7 @@ fn due(plan: &Plan, worker: usize) -> Vec<Due> {
                 continue;
             };
             let step = &plan.steps[step];
-            let at = Position { iteration, clock, stage: step.stage };
+            let at = Position { iteration, clock, stage: step.stage, back: false };
             all.extend(step.tasks[worker].iter().map(|task| Due { step: steps, at, task: task.clone() }));
             steps += 1;
         }
@@ -404,6 +404,25 @@ fn with_slack_gradients_run_early_and_their_apply_waits_for_them_alone() {
     assert_eq!(walk(Some(0)), "0 1 2 . 0 1 2 . 0 1 2 . 0 1 2 . 3");
     assert_eq!(walk(Some(1)), "0 0 1-1 2 . 0 1-3 2 . 0 1-3 2 . 1-2 2 . 3");
     assert_eq!(walk(Some(9)), "0 0 0 0 1-3 2 . 1-4 2 . 1-5 2 . 1-6 2 . 3");
+}
+
+/// On a square graph the last stage of each batch adds to the vertices of all: none of them may be applied to before.
+#[test]
+fn batches_that_add_to_each_other_do_not_begin_early() {
+    use Mode::{Add, Read};
+    let kinds = vec![StageKind::Exchange(Read, Add), StageKind::Apply(Side::Right), StageKind::Exchange(Add, Read)];
+    let inner = (0..3).map(Outline::Stage).collect();
+    let body = vec![Outline::Vertices(Side::Right, Cut::Vertices(13), BatchOrder::Fixed, inner)];
+    let degrees = [3, 4, 3, 4, 195].into_iter().chain([0; 22]).collect::<Vec<u64>>();
+    let case = Case { kinds, body, degrees: [degrees.clone(), degrees], square: true, row_bytes: 4, grid: false };
+    for (workers, slack, seed) in
+        (1..5).flat_map(|workers| (0..4).flat_map(move |slack| (0..40).map(move |seed| (workers, slack, seed))))
+    {
+        let world = World::new(case.plan(workers, Some(slack)), seed);
+        world.run();
+        check_order(&world);
+        check_blocks(&world);
+    }
 }
 
 proptest! {

@@ -55,11 +55,13 @@ pub struct Config {
     pub uniform_share: f32,
     /// Iterations from one fit of the document prior to the next.
     pub optimize_every: u64,
-    /// Iterations over which the word prior that topics are drawn with falls from ten times beta to beta; 0: it is beta from
+    /// Iterations over which the word prior that topics are drawn with falls from a multiple of beta to beta; 0: it is beta from
     /// the beginning. With a small beta a word hardly enters a topic that it is not in, so that words stay where the first
     /// iterations put them; a larger one lets them move. The likelihood and the model are always those of beta. The
     /// `Mh` sampler draws with beta throughout.
     pub annealing: u64,
+    /// How many times beta the word prior is at first, where there is annealing.
+    pub annealed_from: f32,
     /// Clocks of an iteration: how often workers tell each other the topic totals.
     pub clocks: u64,
 }
@@ -79,9 +81,8 @@ pub struct Config {
 /// where there are many more topics than the corpus has.
 pub const DEFAULT_UNIFORM_SHARE: f32 = 0.2;
 
-/// Returns the iterations of annealing by default: 40 where there are topics to spare (see
-/// [`merge_topics`](super::merge_topics)), for which time is taken; else 25, and 10 for more than [`DENSE_UP_TO`] topics. Real
-/// texts gain from more, corpora of far fewer topics than are fitted lose:
+/// Returns the iterations of annealing by default: 25, and 10 for more than [`DENSE_UP_TO`] topics. Real texts gain from more,
+/// corpora of far fewer topics than are fitted lose:
 ///
 /// | log likelihood per token | none | 10 | 25 | 40 |
 /// |---|---|---|---|---|
@@ -93,13 +94,8 @@ pub const DEFAULT_UNIFORM_SHARE: f32 = 0.2;
 /// | newsgroups, 1000 topics, after 20 | -9.671 | -8.847 | -8.709 | |
 /// | 3 M tokens of 100 planted topics, 1000 topics, after 20 | -11.832 | -11.907 | -12.336 | |
 /// | the same, after 30 | -11.729 | -11.764 | -11.844 | |
-#[must_use]
-pub fn default_annealing(num_topics: usize, extra_topics: usize) -> u64 {
-    match extra_topics {
-        0 if num_topics <= DENSE_UP_TO => 25,
-        0 => 10,
-        _ => 40,
-    }
+fn default_annealing(num_topics: usize) -> u64 {
+    if num_topics <= DENSE_UP_TO { 25 } else { 10 }
 }
 
 /// Clocks of an iteration: more cost waiting, fewer cost likelihood where many workers begin together.
@@ -117,9 +113,22 @@ impl Config {
             prior: Prior::Fixed,
             uniform_share: DEFAULT_UNIFORM_SHARE,
             optimize_every: 1,
-            annealing: default_annealing(num_topics, 0),
+            annealing: default_annealing(num_topics),
+            annealed_from: 10.0,
             clocks: DEFAULT_CLOCKS,
         }
+    }
+
+    /// Begins with so many topics more, which are to be given up after half of the iterations (see
+    /// [`merge_topics`](super::merge_topics)). These are there to find all topics, for which time is taken: annealing lasts
+    /// two fifths of the iterations and begins with thirty times beta. None: parameters as they were.
+    #[must_use]
+    pub fn with_extra_topics(self, extra: usize, iterations: u64) -> Self {
+        if extra == 0 {
+            return self;
+        }
+        let num_topics = self.num_topics.saturating_add(extra);
+        Self { num_topics, annealing: iterations.saturating_mul(2) / 5, annealed_from: 30.0, ..self }
     }
 
     /// Checks the ranges of all parameters.
@@ -138,6 +147,9 @@ impl Config {
         if !(0.0..=1.0).contains(&self.uniform_share) {
             return Err(Error::setting("uniform share", self.uniform_share, "0 to 1"));
         }
+        if !(self.annealed_from.is_finite() && self.annealed_from >= 1.0) {
+            return Err(Error::setting("annealed from", self.annealed_from, "a number of 1 or more"));
+        }
         for (name, value) in [("clocks", self.clocks), ("optimize every", self.optimize_every)] {
             if value == 0 {
                 return Err(Error::setting(name, value, "1 or more"));
@@ -150,7 +162,7 @@ impl Config {
     #[must_use]
     pub fn topics(&self, num_words: usize) -> Topics {
         let topics = Topics::new(&vec![self.alpha; self.num_topics], self.beta, num_words);
-        Topics { smoothing: smoothing(self.beta, 0, self.annealing), ..topics }
+        Topics { smoothing: smoothing(self.beta, self.annealed_from, 0, self.annealing), ..topics }
     }
 
     /// Builds an iteration of the dense sampler: tokens in random order.
@@ -185,8 +197,8 @@ impl Config {
     /// Returns the stage that ends an iteration.
     #[must_use]
     pub fn fit(&self) -> FitPrior {
-        let Self { prior, optimize_every: every, annealing, num_topics, .. } = *self;
-        FitPrior { prior, every, annealing, num_topics }
+        let Self { prior, optimize_every: every, annealing, annealed_from, num_topics, .. } = *self;
+        FitPrior { prior, every, annealing, annealed_from, num_topics }
     }
 }
 

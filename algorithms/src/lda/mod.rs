@@ -40,7 +40,7 @@ pub mod sparse;
 
 use megagrid_stages::Item;
 
-pub use config::{Config, DEFAULT_CLOCKS, DEFAULT_UNIFORM_SHARE, DENSE_UP_TO, Sampler, Tokens, default_annealing};
+pub use config::{Config, DEFAULT_CLOCKS, DEFAULT_UNIFORM_SHARE, DENSE_UP_TO, Sampler, Tokens};
 pub use fold_in::FoldIn;
 pub use likelihood::{Vertices, ln_gamma, log_likelihood};
 pub use merge::{MERGE_UP_TO, merge_topics};

@@ -74,17 +74,17 @@ pub struct FitPrior {
     pub every: u64,
     /// See [`Config::annealing`](super::Config).
     pub annealing: u64,
+    /// See [`Config::annealed_from`](super::Config).
+    pub annealed_from: f32,
     /// Topics.
     pub num_topics: usize,
 }
 
-/// How many times beta the word prior is at first.
-const ANNEALED_FROM: f32 = 10.0;
-
-/// Returns the word prior that topics are drawn with after so many iterations: it falls geometrically to beta.
-pub(super) fn smoothing(beta: f32, iterations: u64, annealing: u64) -> f32 {
+/// Returns the word prior that topics are drawn with after so many iterations: it falls geometrically from `from` times beta to
+/// beta.
+pub(super) fn smoothing(beta: f32, from: f32, iterations: u64, annealing: u64) -> f32 {
     let left = annealing.saturating_sub(iterations) as f32 / annealing.max(1) as f32;
-    beta * ANNEALED_FROM.powf(left)
+    beta * from.powf(left)
 }
 
 impl<D: TopicCounts, W: TopicCounts, E: Item> GlobalSync<Lda<D, W, E>> for FitPrior {
@@ -109,8 +109,10 @@ impl FitPrior {
     /// Ends an iteration whose documents were counted.
     pub(super) fn end_iteration(&self, histogram: &Histogram, global: &mut Topics) {
         global.iterations += 1;
-        global.smoothing = smoothing(global.beta, global.iterations, self.annealing);
-        let is_due = global.iterations >= self.annealing && global.iterations.is_multiple_of(self.every);
+        // It does not rise again where a run is continued with a longer annealing.
+        let now = smoothing(global.beta, self.annealed_from, global.iterations, self.annealing);
+        global.smoothing = now.min(global.smoothing);
+        let is_due = global.smoothing <= global.beta && global.iterations.is_multiple_of(self.every);
         if self.prior != Prior::Fixed && is_due {
             fit(histogram, self.prior, global);
         }
@@ -166,11 +168,24 @@ mod tests {
 
     #[test]
     fn the_word_prior_falls_from_ten_times_beta_to_beta() {
-        let found = [0, 1, 2, 3, 99].map(|iterations| smoothing(0.01, iterations, 2));
+        let found = [0, 1, 2, 3, 99].map(|iterations| smoothing(0.01, 10.0, iterations, 2));
         for (found, expected) in found.iter().zip([0.1, 0.031_622_8, 0.01, 0.01, 0.01]) {
             assert!((found - expected).abs() < 1e-6, "{found}, expected {expected}");
         }
-        assert_eq!(smoothing(0.01, 0, 0), 0.01);
+        assert_eq!(smoothing(0.01, 10.0, 0, 0), 0.01);
+    }
+
+    #[test]
+    fn the_word_prior_does_not_rise_where_a_run_is_continued() {
+        let mut global = Topics { smoothing: smoothing(0.01, 10.0, 0, 2), ..Topics::new(&[0.1], 0.01, 10) };
+        let mut run = |annealing, iterations| {
+            let stage = FitPrior { prior: Prior::Fixed, every: 1, annealing, annealed_from: 10.0, num_topics: 1 };
+            (0..iterations).for_each(|_| stage.end_iteration(&Histogram::default(), &mut global));
+            global.smoothing
+        };
+        assert!(run(2, 1) > 0.03);
+        assert_eq!(run(2, 1), 0.01);
+        assert_eq!(run(100, 5), 0.01);
     }
 
     /// Documents of two topics drawn as a Polya urn, whose law is the one that is fitted.

@@ -145,8 +145,9 @@ pub struct Options {
     /// Fit alpha after every N-th iteration alone.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub optimize_every: u64,
-    /// Iterations over which topics are drawn with a larger beta than --beta, ten times as large at first, which lets words
-    /// find their topics sooner; 0: none [default: 25, with more than 200 topics 10, with --extra-topics 40]. The sampler mh has none.
+    /// Iterations over which topics are drawn with a larger beta than --beta, ten times as large at first, with --extra-topics
+    /// thirty times, which lets words find their topics sooner; 0: none [default: 25, with more than 200 topics 10, with
+    /// --extra-topics 2/5 of --iterations]. The sampler mh has none.
     #[arg(long, value_name = "N")]
     pub annealing: Option<u64>,
     /// How topics are drawn.
@@ -179,15 +180,15 @@ pub struct Options {
 impl Options {
     /// Returns the parameters, checked.
     pub fn config(&self) -> anyhow::Result<Config> {
+        let defaults = Config::new(self.topics).with_extra_topics(self.extra_topics, self.iterations);
         let config = Config {
-            num_topics: self.topics.saturating_add(self.extra_topics),
             alpha: self.first_alpha() as f32,
             beta: self.beta,
             prior: self.prior.into(),
             optimize_every: self.optimize_every,
-            annealing: self.annealing.unwrap_or(lda::default_annealing(self.topics, self.extra_topics)),
+            annealing: self.annealing.unwrap_or(defaults.annealing),
             clocks: (1.0 / self.work_per_clock).round().max(1.0) as u64,
-            ..Config::new(self.topics)
+            ..defaults
         };
         config.check()?;
         self.check_extra_topics()?;

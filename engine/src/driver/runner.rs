@@ -218,8 +218,8 @@ impl<P: Program> Tasks for Runner<P> {
             }
         };
         let Some(updates) = ran else { return Outcome::Refused };
-        if let Some(to) = task.hand_over {
-            let shard = task.shard(plan.rotating);
+        if let Some(to) = task.hand_over[usize::from(at.back)] {
+            let shard = task.right.start;
             hand_over(&site, shard, to, self.board.visits(shard) + 1);
         }
         if let Some(stage) = task.publish {

@@ -33,7 +33,7 @@ pub fn run<P: Program>(
     }
     let worker = plan.processes.this;
     let charges = Charges::new(Arc::clone(cluster), worker, plan)?;
-    let board = Arc::new(Board::new(1, plan.side(plan.rotating).num_shards()));
+    let board = Arc::new(Board::new(1, plan.right.num_shards()));
     let (sender, messages) = channel();
     board.approve(done + 1);
     let sent = super::sent(shared);
@@ -54,10 +54,10 @@ pub fn run<P: Program>(
     let stop = Stop(&board);
     let done = coordinate(shared, (&board, sent), &messages, done..last, &mut between);
     drop(stop);
-    if done.is_ok() {
+    if let Ok(done) = done {
         // Then nobody else has a hold of the rows.
         cluster.wait_for_end();
-        sync::refresh(shared)?;
+        sync::refresh(shared, done)?;
     }
     done
 }

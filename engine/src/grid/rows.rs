@@ -3,6 +3,8 @@
 //! Pieces are the common refinement of the shard boundaries of the sides that index these vertices: one side's
 //! boundaries, or on a square graph both sides'.
 
+mod each_row;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,6 +14,7 @@ use megagrid_stages::{Access, Additive, Mode, Shape, Store, Vertex, row_width};
 
 use super::disjoint::{Disjoint, Held, HeldRows, HeldStore, Owned, Shared};
 use crate::Error;
+pub use each_row::EachRow;
 
 /// How many items each vertex has in stores with a capacity per vertex, by row.
 pub type Capacities<'c> = Option<&'c [u32]>;
@@ -121,10 +124,6 @@ impl<S: Store> RoleMut<'_, S> {
     pub fn side_by_side(&mut self, dims: usize) -> Option<&mut [S::Item]> {
         self.array.has_no_gaps(dims).then_some(&mut *self.items)
     }
-
-    fn rows(&mut self) -> RowsMut<'_, S> {
-        RowsMut { rest: &mut self.items, stride: self.array.stride, offsets: &self.array.offsets }
-    }
 }
 
 /// One role's items, shared with other readers, addressed by row.
@@ -176,9 +175,6 @@ pub struct VertexArrays<V: Vertex> {
     /// bit would wait for the one before it in the same word.
     touched: Box<[Disjoint<u8>]>,
 }
-
-/// Marks that are looked at together.
-const MARKS: usize = size_of::<u64>();
 
 impl<V: Vertex> VertexArrays<V> {
     /// Allocates zero rows. `bounds` are the pieces' rows, `dims` the items of a row before padding, `copies` the number
@@ -379,31 +375,9 @@ impl<'h, V: Vertex> OwnedRows<'h, V> {
         }
     }
 
-    /// Takes the rows that were touched since this was asked last, ascending, and reduces their partial deltas. For tracked
-    /// types; the rows are those of one piece.
-    pub fn take_touched(&mut self, into: &mut Vec<usize>) {
-        into.clear();
-        let first = self.rows.start;
-        for marks in &mut self.touched {
-            let (groups, rest) = marks.as_chunks_mut::<MARKS>();
-            for (group, marks) in groups.iter_mut().enumerate() {
-                let mut bits = u64::from_le_bytes(std::mem::take(marks));
-                while bits != 0 {
-                    into.push(first + group * MARKS + bits.trailing_zeros() as usize / 8);
-                    bits &= bits - 1;
-                }
-            }
-            let last = first + groups.len() * MARKS;
-            into.extend(rest.iter().enumerate().filter(|(_, mark)| **mark != 0).map(|(n, _)| last + n));
-            rest.fill(0);
-        }
-        if self.touched.len() > 1 {
-            into.sort_unstable();
-            into.dedup();
-        }
-        if self.deltas.len() > 1 {
-            into.iter().for_each(|&row| self.reduce_row(row));
-        }
+    /// Leaves no row marked as touched.
+    pub fn forget_touched(&mut self) {
+        self.touched.iter_mut().for_each(|marks| marks.fill(0));
     }
 
     /// Reduces partial deltas, and returns every row's roles, in row order.
@@ -414,54 +388,7 @@ impl<'h, V: Vertex> OwnedRows<'h, V> {
 
     /// Returns every row's roles, in row order, with partial deltas that are reduced for each row by itself.
     pub fn each_row_in_parts(&mut self) -> EachRow<'_, 'h, V> {
-        let (delta, partials) = self.deltas.split_at_mut(1);
-        EachRow {
-            rows: self.rows.clone(),
-            sync: self.sync.rows(),
-            mirror: self.mirror.rows(),
-            master: self.master.rows(),
-            delta: delta[0].rows(),
-            partials,
-        }
-    }
-}
-
-/// How many rows ahead what other workers have is fetched (measured: BlockPG).
-const ROWS_AHEAD: usize = 32;
-
-/// Rows one after the other; see [`OwnedRows::each_row`].
-pub struct EachRow<'r, 'h, V: Vertex> {
-    rows: Range<usize>,
-    sync: RowsMut<'r, V::Sync>,
-    mirror: RowsMut<'r, V::Mirror>,
-    master: RowsMut<'r, V::Master>,
-    delta: RowsMut<'r, V::Delta>,
-    partials: &'r mut [RoleMut<'h, V::Delta>],
-}
-
-impl<V: Vertex> EachRow<'_, '_, V> {
-    /// Reduces the partial deltas of a row that came from here, in ascending worker order.
-    #[inline(always)]
-    pub fn reduce_row(&mut self, row: &mut OwnedRow<'_, V>) {
-        reduce::<V>(self.partials, row.row, row.delta);
-    }
-
-    /// Fetches what other workers wrote, or read, of a row some rows after one that came from here, if Apply is to write it.
-    #[inline(always)]
-    pub fn fetch_after(&self, row: &OwnedRow<'_, V>) {
-        if !self.partials.is_empty() {
-            self.partials.iter().for_each(|partial| partial.fetch(row.row + ROWS_AHEAD));
-            fetch_after::<V::Delta>(row.delta);
-            fetch_after::<V::Sync>(row.sync);
-            fetch_after::<V::Mirror>(row.mirror);
-        }
-    }
-}
-
-#[inline(always)]
-fn fetch_after<S: Store>(items: &[S::Item]) {
-    if S::SHAPE == Shape::Value {
-        prefetch_to_write(items.as_ptr().wrapping_add(ROWS_AHEAD), 1);
+        EachRow::new(self)
     }
 }
 
@@ -472,44 +399,6 @@ fn reduce<V: Vertex>(partials: &mut [RoleMut<'_, V::Delta>], row: usize, delta: 
         let from = partial.items(row);
         V::Delta::add(delta, from);
         from.fill(Zeroable::zeroed());
-    }
-}
-
-impl<'r, V: Vertex> Iterator for EachRow<'r, '_, V> {
-    type Item = OwnedRow<'r, V>;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<OwnedRow<'r, V>> {
-        let row = self.rows.next()?;
-        Some(OwnedRow {
-            row,
-            sync: self.sync.next(row),
-            mirror: self.mirror.next(row),
-            master: self.master.next(row),
-            delta: self.delta.next(row),
-        })
-    }
-}
-
-/// The rows of one role, one after the other.
-struct RowsMut<'r, S: Store> {
-    rest: &'r mut [S::Item],
-    stride: usize,
-    offsets: &'r [usize],
-}
-
-impl<'r, S: Store> RowsMut<'r, S> {
-    #[inline(always)]
-    fn next(&mut self, row: usize) -> &'r mut [S::Item] {
-        let len = match S::SHAPE {
-            Shape::Nothing => 0,
-            Shape::Value => 1,
-            Shape::Row => self.stride,
-            Shape::Counts => self.offsets[row + 1] - self.offsets[row],
-        };
-        let (items, rest) = std::mem::take(&mut self.rest).split_at_mut(len);
-        self.rest = rest;
-        items
     }
 }
 

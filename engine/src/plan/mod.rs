@@ -7,6 +7,7 @@ mod display;
 mod outline;
 mod placement;
 mod processes;
+mod rotation;
 mod schedule;
 mod shape;
 mod steps;
@@ -94,8 +95,8 @@ pub struct Plan {
     pub steps: Arc<Vec<Step>>,
     /// For each stage, whether it is an Apply to whose deltas stages before it have added since the last one.
     pub reduces: Vec<bool>,
-    /// The side whose shards go from worker to worker, where some stage changes both.
-    pub rotating: Side,
+    /// Whether right shards go from process to process to and fro: each iteration begins where the last one ended.
+    pub swings: bool,
     /// Whether both sides index the same vertices.
     pub square: bool,
     /// Edges, for reports.
@@ -135,21 +136,19 @@ impl Plan {
         let imbalance = [0, 1].map(|side| imbalance(&weights[side], &bounds[side], input.workers));
         let processes = input.processes.count;
         let grouped = grouped(&stages)?;
-        let right_stays = !grouped && processes::right_stays(input, &bounds, imbalance[1]);
-        let home = processes::home_side(&stages, processes, right_stays);
-        let costs = schedule::Costs { imbalance, settled: settled(&stages), workers: input.workers, processes, home };
+        let left_stays = processes::left_stays(&stages, processes);
+        let costs =
+            schedule::Costs { imbalance, settled: settled(&stages), workers: input.workers, processes, left_stays };
         let schedules: Vec<_> = stages.iter().map(|stage| schedule_of(stage.kind, costs)).collect();
 
         let owned = owned_sides(&stages, &schedules, input.square);
         let edges_per_layer = input.edges / layers as u64;
-        let rotating = home.unwrap_or(Side::Left).other();
-        let rotates = schedules.contains(&Some(Schedule::Rotation { home: rotating.other() }));
-        let mut sizing = sizing(input, (grouped, rotates.then_some(rotating)), owned, edges_per_layer, &bounds);
+        let rotates = schedules.contains(&Some(Schedule::Rotation));
+        let mut sizing = sizing(input, (grouped, rotates), owned, edges_per_layer, &bounds);
         fit_edges(&mut sizing, input, &stages, &bounds);
         let mut shapes = [0, 1].map(|side| shape::shards(&weights[side], &bounds[side], sizing[side], input.workers));
         if rotates {
-            let at = index(rotating);
-            processes::own_by_first_visit(&mut shapes[at], &bounds[at], input.workers);
+            processes::own_by_first_visit(&mut shapes[1], &bounds[1], (processes, input.workers / processes));
         }
         let [left, right] = shapes;
 
@@ -163,7 +162,7 @@ impl Plan {
             body: Vec::new(),
             steps: Arc::default(),
             reduces: outline::reduces(&stages, body, input.square || processes > 1),
-            rotating,
+            swings: false,
             square: input.square,
             edges: input.edges,
             memory_bytes: 0,
@@ -178,6 +177,7 @@ impl Plan {
             grouped,
         };
         let scope = Scope { left: 0..plan.left.num_shards(), right: 0..plan.right.num_shards(), layers: 0..layers };
+        plan.swings = plan.can_swing(body);
         plan.add_crossings();
         steps::Builder { plan: &mut plan, weights: &weights }.body(body, &scope);
         if !input.early {
@@ -191,7 +191,7 @@ impl Plan {
     /// Tells whether this plan runs on the grid that was built for another.
     pub(crate) fn has_grid_of(&self, other: &Self) -> bool {
         let sides = |plan: &Self| (plan.left.clone(), plan.right.clone(), plan.copies, plan.homes.clone());
-        let blocks = |plan: &Self| (plan.layers, plan.grouped, plan.wide, plan.square, plan.rotating);
+        let blocks = |plan: &Self| (plan.layers, plan.grouped, plan.wide, plan.square);
         let cuts = |plan: &Self| [Side::Left, Side::Right].map(|side| (plan.is_cut(side), plan.keeps_edges(side)));
         let runs = |plan: &Self| {
             // With slack other stages cross between processes.
@@ -280,9 +280,7 @@ fn owned_sides(stages: &[StageInfo], schedules: &[Option<Schedule>], square: boo
     let mut owned = [false, square];
     for (stage, schedule) in stages.iter().zip(schedules) {
         match (stage.kind, schedule) {
-            (StageKind::Exchange(..), Some(Schedule::Owned { side, .. } | Schedule::Rotation { home: side })) => {
-                owned[index(*side)] = true;
-            }
+            (StageKind::Exchange(..), Some(schedule)) => owned[index(schedule.home())] = true,
             (StageKind::Exchange(..), _) => owned[0] = true,
             (StageKind::Incident(side) | StageKind::Apply(side), _) => owned[index(side)] = true,
             (StageKind::GlobalSync(left, right), _) => {
@@ -354,7 +352,7 @@ fn imbalance(weights: &Weights, bounds: &[usize], workers: usize) -> f64 {
 
 fn sizing(
     input: &Input<'_>,
-    (grouped, rotating): (bool, Option<Side>),
+    (grouped, rotates): (bool, bool),
     owned: [bool; 2],
     edges: u64,
     bounds: &[Vec<usize>; 2],
@@ -367,10 +365,10 @@ fn sizing(
     }
     let cache = input.topology.l2_bytes / CACHE_SHARE;
     let fitting = input.row_bytes.map(|bytes| (cache / bytes.max(1)).clamp(256, 1 << 16));
-    let Some(rotating) = rotating else {
+    if !rotates {
         let max_rows = widen(fitting, input.rows, edges, batches, chunks);
         return [0, 1].map(|side| Sizing { chunks: chunks[side], shards_per_chunk: 1, max_rows: max_rows[side] });
-    };
+    }
     // A rotation needs at least two rotating shards for each worker, and blocks that are worth a visit.
     let by_cache = [0, 1].map(|side| input.rows[side].div_ceil(fitting[side]));
     let by_edges = ((edges / MIN_BLOCK_EDGES) as f64).sqrt() as usize;
@@ -379,7 +377,7 @@ fn sizing(
     // Grouped, one right row at a time is at hand, and its visits are the fewer the larger the left shards.
     let shards = if grouped { [by_cache[0].min(most), ROTATION_SHARDS.min(most)] } else { [shards; 2] };
     [0, 1].map(|side| {
-        let chunks = if side == index(rotating) { 1 } else { input.workers };
+        let chunks = if side == 1 { 1 } else { input.workers };
         let shards_per_chunk = shards[side].div_ceil(chunks * batches[side]);
         Sizing { chunks, shards_per_chunk, max_rows: 1 << 16 }
     })

@@ -1,4 +1,4 @@
-//! Several processes: which side's shards stay with one process, and what crosses between them.
+//! Several processes: whose shards stay with one process, and what crosses between them.
 //!
 //! A process is a run of workers. Rows of a side that only their owners touch never leave their process (users of matrix
 //! factorization, samples, documents). A *cut* side is touched by workers of several processes:
@@ -8,7 +8,9 @@
 //! | `Add` | deltas, to the process that keeps the masters: [`StageKind::Deliver`] |
 //! | Apply, or `Update` by its owner | synced rows, to the processes that read them: [`StageKind::Publish`] |
 //! | `Update` in a rotation, with slack | what changed, to the masters, and their rows back: [`StageKind::SendChanges`] |
-//! | `Update` in a rotation, slack 0 | the rows themselves, from worker to worker; they are at home between two steps |
+//! | `Update` in a rotation, slack 0 | the rows themselves, from worker to worker, the next time the same way back |
+//!
+//! Where another stage uses right rows too (Apply, `Read`), or batches are runs of them, they go on to the owner after each rotation.
 //!
 //! Where stages visit vertices with the data of all their edges, an edge is in the processes of both its ends, and its data go
 //! from one to the other after each visit: [`StageKind::SendEdges`].
@@ -16,8 +18,9 @@
 use megagrid_stages::{Mode, Side};
 
 use super::Plan;
-use super::outline::{StageInfo, StageKind};
-use super::schedule::Schedule;
+use super::outline::{Outline, StageInfo, StageKind};
+use super::rotation::Rotation;
+use super::schedule::{Route, Schedule};
 use super::shape::SideShape;
 use crate::Error;
 
@@ -36,33 +39,14 @@ impl Default for Processes {
     }
 }
 
-/// Chooses the side whose shards, with their edges, belong to one process; `None` with one process, or where every
-/// stage's own choice is the right side. `right_stays` decides for rotations.
-pub fn home_side(stages: &[StageInfo], processes: usize, right_stays: bool) -> Option<Side> {
+/// Tells whether left shards, with their edges, belong to one process each, whatever a stage would choose by itself: with
+/// several processes, unless right shards are every stage's choice.
+pub fn left_stays(stages: &[StageInfo], processes: usize) -> bool {
     let right_alone = |stage: &StageInfo| match stage.kind {
         StageKind::Exchange(left, right) => left == Mode::Read && right != Mode::Read,
         _ => true,
     };
-    if processes == 1 || stages.iter().all(right_alone) {
-        return None;
-    }
-    let rotates = stages.iter().any(|stage| super::rotates(stage.kind));
-    Some(if rotates && right_stays { Side::Right } else { Side::Left })
-}
-
-/// A right side that gives some worker so much more work than the mean does not stay at home, whatever is sent.
-const EVEN: f64 = 1.1;
-
-/// Tells whether in a rotation right shards rather had one process, and left ones travelled: fewer bytes are then sent. With
-/// slack it is right shards that have replicas.
-pub fn right_stays(input: &super::Input<'_>, bounds: &[Vec<usize>; 2], imbalance: f64) -> bool {
-    // Rows travel once in every batch of the other side.
-    let sent = |side: usize| {
-        let batches = bounds[1 - side].len().saturating_sub(1).max(1);
-        input.rows[side] as f64 * input.row_bytes[side] as f64 * batches as f64
-    };
-    let is_even = imbalance <= EVEN && input.rows[1] >= input.workers;
-    input.slack == Some(0) && is_even && sent(1) > sent(0)
+    processes > 1 && !stages.iter().all(right_alone)
 }
 
 impl Plan {
@@ -110,7 +94,8 @@ impl Plan {
         let visited = self.stages.iter().any(|stage| stage.kind == StageKind::Incident(side));
         visited
             || self.schedules.iter().flatten().any(|schedule| match schedule {
-                Schedule::Rotation { home: owned } | Schedule::Owned { side: owned, .. } => *owned == side,
+                Schedule::Rotation => side == Side::Left,
+                Schedule::Owned { side: owned, .. } => *owned == side,
             })
     }
 
@@ -131,16 +116,58 @@ impl Plan {
     /// Tells whether a stage adds to, or changes in place, rows of a side that other workers own.
     #[must_use]
     pub fn is_cut(&self, side: Side) -> bool {
-        self.is_read_elsewhere(side) || side == self.rotating && (self.travels() || self.mirrors_updates())
+        self.is_read_elsewhere(side) || side == Side::Right && self.rotates_updates()
     }
 
-    /// Tells whether shards of the rotating side go from process to process.
+    /// Tells whether right shards go from process to process.
     #[must_use]
     pub fn travels(&self) -> bool {
         self.slack == Some(0) && self.rotates_updates()
     }
 
-    /// Tells whether every process changes rows of the rotating side in place at its own replica.
+    /// Tells how far right shards go in the rotation of a stage.
+    pub(super) fn route(&self, stage: usize) -> Route {
+        match (self.travels() && self.rotates_update(stage), self.swings) {
+            (false, _) => Route::Process,
+            (true, false) => Route::Round,
+            (true, true) => Route::ToAndFro,
+        }
+    }
+
+    /// Returns how often right shards go all their way in an iteration.
+    pub(crate) fn passes(&self) -> u64 {
+        self.steps.iter().filter(|step| self.rotates_update(step.stage)).count() as u64
+    }
+
+    /// Returns the process that has the present rows of a shard between iterations, when so many are done: of shards that
+    /// travel to and fro the one where they are, else that of the masters.
+    #[must_use]
+    pub fn holder(&self, side: Side, shard: usize, iterations: u64) -> usize {
+        let away = side == Side::Right && self.swings && self.passes() % 2 == 1 && iterations % 2 == 1;
+        if away {
+            let (columns, processes) = (self.right.num_shards(), self.processes.count);
+            self.process_of(Rotation { columns, processes, threads: self.threads() }.last(shard))
+        } else {
+            self.keeper(side, shard)
+        }
+    }
+
+    /// Tells whether right shards can travel to and fro, so that each waits for the next iteration where the last visit was: every
+    /// stage that uses their rows changes them in place, and each of its batches has all of them.
+    pub(super) fn can_swing(&self, body: &[Outline]) -> bool {
+        let mut cut = false;
+        let of_right = |outline: &Outline| matches!(outline, Outline::Vertices(Side::Right, ..));
+        body.iter().for_each(|outline| outline.walk(&mut |inner| cut |= of_right(inner)));
+        let stays_away = |stage: usize| match self.stages[stage].kind {
+            StageKind::Exchange(..) => self.rotates_update(stage),
+            StageKind::GlobalSync(_, right) => !right,
+            StageKind::Apply(side) => side == Side::Left,
+            _ => false,
+        };
+        !cut && self.travels() && (0..self.stages.len()).all(stays_away)
+    }
+
+    /// Tells whether every process changes right rows in place at its own replica.
     #[must_use]
     pub fn mirrors_updates(&self) -> bool {
         self.slack != Some(0) && self.rotates_updates()
@@ -150,10 +177,10 @@ impl Plan {
         self.is_distributed() && (0..self.stages.len()).any(|stage| self.rotates_update(stage))
     }
 
-    /// Tells whether a stage changes rows of the rotating side in place.
-    fn rotates_update(&self, stage: usize) -> bool {
-        matches!(self.schedules[stage], Some(Schedule::Rotation { .. }))
-            && self.stages[stage].kind.mode(self.rotating) == Some(Mode::Update)
+    /// Tells whether a stage changes right rows in place in a rotation.
+    pub(crate) fn rotates_update(&self, stage: usize) -> bool {
+        self.schedules[stage] == Some(Schedule::Rotation)
+            && self.stages[stage].kind.mode(Side::Right) == Some(Mode::Update)
     }
 
     /// Tells whether a process reads synced rows of a side of which another keeps the masters.
@@ -161,7 +188,7 @@ impl Plan {
     pub fn is_read_elsewhere(&self, side: Side) -> bool {
         let elsewhere = |(stage, schedule): (&StageInfo, &Option<Schedule>)| match schedule {
             Some(Schedule::Owned { side: owned, .. }) => *owned != side || self.square,
-            Some(Schedule::Rotation { home }) => *home != side && stage.kind.mode(side) != Some(Mode::Update),
+            Some(Schedule::Rotation) => side == Side::Right && stage.kind.mode(side) != Some(Mode::Update),
             None => false,
         };
         self.is_distributed() && self.stages.iter().zip(&self.schedules).any(elsewhere)
@@ -179,7 +206,7 @@ impl Plan {
 
     /// Returns how many workers visit a shard in a rotation.
     pub(crate) fn visitors(&self, stage: usize) -> usize {
-        if self.travels() && self.rotates_update(stage) { self.workers } else { self.threads() }
+        if self.route(stage) == Route::Process { self.threads() } else { self.workers }
     }
 
     /// Lists what has to be done before a stage for other processes.
@@ -201,11 +228,7 @@ impl Plan {
         }
         let (kind, schedule) = (self.stages[stage].kind, self.schedules[stage]);
         let crossing = |(side, mode): (Side, Mode)| match (mode, schedule) {
-            (Mode::Add, Some(Schedule::Rotation { home: owned } | Schedule::Owned { side: owned, .. }))
-                if owned != side =>
-            {
-                Some(StageKind::Deliver(side))
-            }
+            (Mode::Add, Some(schedule)) if schedule.home() != side => Some(StageKind::Deliver(side)),
             (Mode::Update, _) => publish(side),
             (Mode::Add | Mode::Read, _) => None,
         };
@@ -291,7 +314,7 @@ impl Plan {
             for (worker, task) in tasks.filter(|(_, task)| task.turn == Some(0)) {
                 if self.travels()
                     && self.rotates_update(step.stage)
-                    && self.keeper(self.rotating, task.shard(self.rotating)) != self.process_of(worker)
+                    && self.keeper(Side::Right, task.right.start) != self.process_of(worker)
                 {
                     return Err(Error::NestedRotation { stage: self.stages[step.stage].name.clone() });
                 }
@@ -301,12 +324,13 @@ impl Plan {
     }
 }
 
-/// Gives each shard of the rotating side to the worker that visits it first.
-pub fn own_by_first_visit(rotating: &mut SideShape, batch_bounds: &[usize], workers: usize) {
+/// Gives each rotating shard to the worker that visits it first.
+pub fn own_by_first_visit(right: &mut SideShape, batch_bounds: &[usize], (processes, threads): (usize, usize)) {
     for interval in batch_bounds.windows(2) {
-        let shards = rotating.shards(&(interval[0]..interval[1]));
-        for (at, shard) in shards.clone().enumerate() {
-            rotating.owners[shard] = super::schedule::first_visitor(at, shards.len(), workers);
+        let shards = right.shards(&(interval[0]..interval[1]));
+        let rotation = Rotation { columns: shards.len(), processes, threads };
+        for (at, shard) in shards.enumerate() {
+            right.owners[shard] = rotation.first(at);
         }
     }
 }

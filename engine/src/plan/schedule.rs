@@ -7,6 +7,7 @@ use std::ops::Range;
 use megagrid_stages::{Mode, Side};
 
 use super::outline::StageKind;
+use super::rotation::Rotation;
 use super::shape::SideShape;
 
 /// How the blocks of an Exchange are shared out.
@@ -20,18 +21,23 @@ pub enum Schedule {
         /// Whether the other side's deltas are partial.
         partial: bool,
     },
-    /// Both sides are written: shards of one side belong to workers, those of the other go from worker to worker.
-    Rotation {
-        /// The side whose shards belong to workers.
-        home: Side,
-    },
+    /// Both sides are written: left shards belong to workers, right ones go from worker to worker.
+    Rotation,
 }
 
 impl Schedule {
+    /// Returns the side whose shards belong to workers.
+    pub(super) fn home(self) -> Side {
+        match self {
+            Self::Owned { side, .. } => side,
+            Self::Rotation => Side::Left,
+        }
+    }
+
     /// Tells whether workers add to, or change, rows of a side that others own.
     pub(super) fn reaches(self, side: Side) -> bool {
         match self {
-            Self::Rotation { .. } => true,
+            Self::Rotation => true,
             Self::Owned { side: owned, .. } => owned != side,
         }
     }
@@ -44,7 +50,7 @@ impl fmt::Display for Schedule {
             Self::Owned { side, partial: true } => {
                 write!(f, "workers own {side} shards and add to partial deltas of the {} side", side.other())
             }
-            Self::Rotation { home } => write!(f, "workers own {home} shards, {} shards rotate", home.other()),
+            Self::Rotation => f.write_str("workers own left shards, right shards rotate"),
         }
     }
 }
@@ -60,8 +66,8 @@ pub struct Costs {
     pub workers: usize,
     /// Processes.
     pub processes: usize,
-    /// With several processes, the side whose shards keep their edges in one process.
-    pub home: Option<Side>,
+    /// Whether left shards keep their edges in one process: there are others.
+    pub left_stays: bool,
 }
 
 /// Above this the owner of a heavy vertex would keep the others waiting, and its edges are split among workers.
@@ -76,9 +82,8 @@ pub fn choose(left: Mode, right: Mode, costs: Costs) -> Schedule {
     let split = |here: f64, there: f64| costs.processes == 1 && costs.workers > 1 && here > SPLIT_ABOVE && there < here;
     let owned = |side, partial| Schedule::Owned { side, partial };
     match (left, right) {
-        (Read, Add) if costs.home == Some(Side::Left) => owned(Side::Left, true),
-        (Add, Read) if costs.home == Some(Side::Right) => owned(Side::Right, true),
-        (Read, Read) if costs.home == Some(Side::Left) => owned(Side::Left, false),
+        (Read, Add) if costs.left_stays => owned(Side::Left, true),
+        (Read, Read) if costs.left_stays => owned(Side::Left, false),
         // Rows that workers change in place in another stage lie in the caches of those who own them.
         (Read, Add) if settled[0] => owned(Side::Left, true),
         (Add, Read) if settled[1] => owned(Side::Right, true),
@@ -86,7 +91,7 @@ pub fn choose(left: Mode, right: Mode, costs: Costs) -> Schedule {
         (Add, Read) if split(left_imbalance, right_imbalance) => owned(Side::Right, true),
         (Read, _) => owned(Side::Right, false),
         (_, Read) => owned(Side::Left, false),
-        (Add | Update, Add | Update) => Schedule::Rotation { home: costs.home.unwrap_or(Side::Left) },
+        (Add | Update, Add | Update) => Schedule::Rotation,
     }
 }
 
@@ -107,17 +112,6 @@ pub struct Scope {
     pub layers: Range<usize>,
 }
 
-impl Scope {
-    /// Returns the shards of a side.
-    #[must_use]
-    pub fn of(&self, side: Side) -> &Range<usize> {
-        match side {
-            Side::Left => &self.left,
-            Side::Right => &self.right,
-        }
-    }
-}
-
 /// What a worker does at one go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Task {
@@ -129,13 +123,24 @@ pub struct Task {
     pub layers: Range<usize>,
     /// Which delta arrays to add to, left and right.
     pub copies: [usize; 2],
-    /// In a rotation: the worker's place in the order in which workers visit the rotating shard. It runs the blocks of those
-    /// shards of the other side that it owns.
+    /// In a rotation: the worker's place in the order in which workers visit the right shard. It runs the blocks of those left
+    /// shards that it owns.
     pub turn: Option<usize>,
-    /// The worker of another process that the rotating shard's rows go to next.
-    pub hand_over: Option<usize>,
+    /// The worker of another process that the rotating shard's rows go to next: on the way forth, and on the way back.
+    pub hand_over: [Option<usize>; 2],
     /// The stage that then sends the shard's rows to the processes that read them.
     pub publish: Option<usize>,
+}
+
+/// How far right shards go in a rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Route {
+    /// From worker to worker of each process.
+    Process,
+    /// To all workers, and then to the owner.
+    Round,
+    /// To all workers, and the next time the same way back, from where they are.
+    ToAndFro,
 }
 
 impl Task {
@@ -157,14 +162,13 @@ pub fn tasks(
     scope: &Scope,
     (left, right): (&SideShape, &SideShape),
     (workers, processes): (usize, usize),
-    travels: bool,
+    route: Route,
 ) -> Vec<Vec<Task>> {
     let threads = workers / processes;
+    let of_all = Rotation { columns: scope.right.len(), processes, threads };
+    let rotation = if route == Route::Process { Rotation { processes: 1, ..of_all } } else { of_all };
     let visitors: Vec<Vec<usize>> = match schedule {
-        Some(Schedule::Rotation { home }) => {
-            let columns = scope.of(home.other()).len();
-            (0..columns).map(|at| visitors(at, columns, if travels { workers } else { threads })).collect()
-        }
+        Some(Schedule::Rotation) => (0..rotation.columns).map(|at| rotation.of_shard(at)).collect(),
         _ => Vec::new(),
     };
     let whole = |left: Range<usize>, right: Range<usize>| Task {
@@ -173,7 +177,7 @@ pub fn tasks(
         layers: scope.layers.clone(),
         copies: [0, 0],
         turn: None,
-        hand_over: None,
+        hand_over: [None; 2],
         publish: None,
     };
     (0..workers)
@@ -181,10 +185,8 @@ pub fn tasks(
             let lefts = || owned(left, &scope.left, worker);
             let rights = || owned(right, &scope.right, worker);
             match (kind, schedule) {
-                (StageKind::Exchange(..), Some(Schedule::Rotation { home })) => {
-                    let group = if travels { 0..workers } else { group_of(worker, threads) };
-                    let shape = if home.other() == Side::Left { left } else { right };
-                    rotation(scope, home.other(), worker, &group, (threads, &visitors), shape)
+                (StageKind::Exchange(..), Some(Schedule::Rotation)) => {
+                    visits(scope, worker, (rotation, &visitors), (route, right))
                 }
                 (StageKind::Exchange(..), Some(Schedule::Owned { side: Side::Left, partial })) => lefts()
                     .map(|shard| Task {
@@ -213,10 +215,9 @@ pub fn tasks(
                     rights().map(|shard| whole(0..0, shard..shard + 1)).collect()
                 }
                 (StageKind::TakeRows | StageKind::SendChanges, _) => {
-                    let mine = scope.right.clone().filter(|shard| shard % threads == worker % threads);
-                    let mut mine: Vec<usize> = mine.collect();
-                    mine.sort_by_key(|shard| first_round(shard - scope.right.start, scope.right.len(), threads));
-                    mine.into_iter().map(|shard| whole(0..0, shard..shard + 1)).collect()
+                    let all = rotation.by_first_visit().into_iter().map(|at| scope.right.start + at);
+                    let mine = all.filter(|shard| shard % threads == worker % threads);
+                    mine.map(|shard| whole(0..0, shard..shard + 1)).collect()
                 }
                 (StageKind::Deliver(side), _) => {
                     let shape = if side == Side::Left { left } else { right };
@@ -245,68 +246,39 @@ fn owned<'s>(side: &'s SideShape, shards: &Range<usize>, worker: usize) -> impl 
     shards.clone().filter(move |&shard| side.owners[shard] == worker)
 }
 
-fn group_of(worker: usize, threads: usize) -> Range<usize> {
-    let first = worker / threads * threads;
-    first..first + threads
-}
-
-/// Workers begin at shards of the rotating side that lie as far apart as possible and go round; each runs the blocks of its
-/// own shards of the other side with the shard that it holds. After the last visit a shard goes back to its owner.
-/// `visitors` lists for each rotating shard who visits it in turn.
-fn rotation(
+/// Each worker runs the blocks of its own left shards with the right shard that it visits; the way back is the way forth in
+/// reverse. `visitors` lists for each right shard who visits it in turn.
+fn visits(
     scope: &Scope,
-    rotating: Side,
     worker: usize,
-    group: &Range<usize>,
-    (threads, visitors): (usize, &[Vec<usize>]),
-    shape: &SideShape,
+    (rotation, visitors): (Rotation, &[Vec<usize>]),
+    (route, right): (Route, &SideShape),
 ) -> Vec<Task> {
-    let rotates = scope.of(rotating);
-    let (columns, workers) = (rotates.len(), group.len());
-    let begin = |member: usize| member * columns / workers;
-    let member = worker - group.start;
-    (0..columns)
-        .map(|round| {
-            let at = (begin(member) + round) % columns;
-            let order = &visitors[at];
-            let turn = order.iter().position(|&visitor| visitor == member).unwrap_or(0);
-            let shard = rotates.start + at;
-            let next = order.get(turn + 1).map_or(shape.owners[shard], |next| group.start + next);
-            let crosses = workers > threads && next / threads != worker / threads;
-            let (left, right) = match rotating {
-                Side::Left => (shard..shard + 1, scope.right.clone()),
-                Side::Right => (scope.left.clone(), shard..shard + 1),
-            };
-            Task {
-                left,
-                right,
-                layers: scope.layers.clone(),
-                copies: [0, 0],
-                turn: Some(turn),
-                hand_over: crosses.then_some(next),
-                publish: None,
-            }
-        })
-        .collect()
-}
-
-/// Returns the workers in the order in which they visit the rotating shard number `at` of `columns`.
-///
-/// Worker w comes to it in round (at - begin(w)) mod columns; workers that begin together take turns by number.
-fn visitors(at: usize, columns: usize, workers: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..workers).collect();
-    order.sort_by_key(|&worker| ((at + columns - worker * columns / workers) % columns, worker));
-    order
-}
-
-/// Returns the round in which the first of so many workers comes to the rotating shard number `at` of `columns`.
-fn first_round(at: usize, columns: usize, workers: usize) -> usize {
-    (0..workers).map(|worker| (at + columns - worker * columns / workers) % columns).min().unwrap_or(0)
-}
-
-/// Returns the worker that visits the rotating shard number `at` of `columns` first.
-pub(super) fn first_visitor(at: usize, columns: usize, workers: usize) -> usize {
-    visitors(at, columns, workers)[0]
+    let threads = rotation.threads;
+    // Between the threads of each process workers count from 0.
+    let seat = if route == Route::Process { worker % threads } else { worker };
+    let task = |at: usize| {
+        let order = &visitors[at];
+        let turn = order.iter().position(|&visitor| visitor == seat).unwrap_or(0);
+        let shard = scope.right.start + at;
+        let (next, before) = (order.get(turn + 1).copied(), turn.checked_sub(1).map(|turn| order[turn]));
+        let hand_over = match route {
+            Route::Process => [None; 2],
+            Route::Round => [next.or(Some(right.owners[shard])), None],
+            Route::ToAndFro => [next, before],
+        };
+        let crosses = |next: &usize| next / threads != worker / threads;
+        Task {
+            left: scope.left.clone(),
+            right: shard..shard + 1,
+            layers: scope.layers.clone(),
+            copies: [0, 0],
+            turn: Some(turn),
+            hand_over: hand_over.map(|next| next.filter(crosses)),
+            publish: None,
+        }
+    };
+    rotation.of_worker(seat).into_iter().map(task).collect()
 }
 
 #[cfg(test)]
@@ -314,7 +286,7 @@ mod tests {
     use super::*;
     use Mode::{Add, Read, Update};
 
-    const EVEN: Costs = Costs { imbalance: [1.0; 2], settled: [false; 2], workers: 2, processes: 1, home: None };
+    const EVEN: Costs = Costs { imbalance: [1.0; 2], settled: [false; 2], workers: 2, processes: 1, left_stays: false };
 
     fn owned(side: Side, partial: bool) -> Schedule {
         Schedule::Owned { side, partial }
@@ -335,12 +307,11 @@ mod tests {
     }
 
     #[test]
-    fn one_worker_has_no_caches_to_spare_and_processes_keep_their_home_side() {
+    fn one_worker_has_no_caches_to_spare_and_processes_keep_left_shards() {
         let settled = Costs { settled: [true, true], ..EVEN };
         assert_eq!(choose(Read, Add, Costs { workers: 1, ..settled }), owned(Side::Right, false));
-        assert_eq!(
-            choose(Read, Add, Costs { processes: 2, home: Some(Side::Right), ..settled }),
-            owned(Side::Right, false)
-        );
+        let apart = Costs { settled: [false, true], processes: 2, left_stays: true, ..settled };
+        assert_eq!(choose(Read, Add, apart), owned(Side::Left, true));
+        assert_eq!(choose(Add, Read, apart), owned(Side::Left, false));
     }
 }

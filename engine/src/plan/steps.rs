@@ -177,12 +177,12 @@ impl UnderWay {
     const NOTHING: Self = Self { rows: false, edges: false, deltas: false, context: false, shards: false };
 
     /// Tells what a stage at slack 0 waits for: for all processes only where it uses what they may have sent.
-    fn wait(&mut self, kind: StageKind, rotating: Side) -> After {
+    fn wait(&mut self, kind: StageKind) -> After {
         let uses = match kind {
             StageKind::Exchange(..) => self.rows || self.deltas || self.context || self.shards,
             StageKind::Incident(_) => self.edges || self.context,
             StageKind::Apply(_) => self.deltas || self.context || self.shards,
-            StageKind::GlobalSync(left, right) => self.shards && if rotating == Side::Left { left } else { right },
+            StageKind::GlobalSync(_, right) => self.shards && right,
             _ => false,
         };
         if uses {
@@ -231,7 +231,7 @@ impl Builder<'_> {
                 }
                 applied |= matches!(kind, StageKind::Apply(_));
                 if self.plan.is_distributed() && self.plan.slack == Some(0) {
-                    let after = under_way.wait(kind, self.plan.rotating);
+                    let after = under_way.wait(kind);
                     self.plan.steps_mut()[*step].after = after;
                     under_way.send(kind, self.plan.travels(), &self.plan.crossings(*stage));
                 }
@@ -276,9 +276,21 @@ impl Builder<'_> {
     }
 
     /// Returns how many nodes of a batch of vertices come before its Apply, if all that they do is to add to the deltas of
-    /// these vertices, which no other batch has.
+    /// these vertices, and no other batch does.
     fn lead(&self, side: Side, body: &[Outline], batch: &[Node]) -> usize {
         use megagrid_stages::Mode::{Add, Read};
+        // On a square graph what a batch adds to the other ends of its edges is other batches' as well.
+        let mut adds_elsewhere = false;
+        body.iter().for_each(|outline| {
+            outline.walk(&mut |inner| {
+                if let Outline::Stage(stage) = inner {
+                    adds_elsewhere |= self.plan.stages[*stage].kind.mode(side.other()) == Some(Add);
+                }
+            });
+        });
+        if self.plan.square && adds_elsewhere {
+            return 0;
+        }
         let adds = if side == Side::Left { StageKind::Exchange(Add, Read) } else { StageKind::Exchange(Read, Add) };
         let kind = |outline: &Outline| match outline {
             Outline::Stage(stage) => Some(self.plan.stages[*stage].kind),
@@ -305,7 +317,7 @@ impl Builder<'_> {
             (_, Some(Schedule::Owned { side, .. })) => kind == StageKind::Publish(side),
             _ => false,
         };
-        let at_home = !(plan.travels() && kind == StageKind::Publish(plan.rotating));
+        let at_home = !(plan.travels() && kind == StageKind::Publish(Side::Right));
         let publish = plan.stages.iter().position(|stage| stage.kind == kind).filter(|_| settles && at_home);
         if publish.is_some() {
             plan.steps_mut()[step].tasks.iter_mut().flatten().for_each(|task| task.publish = publish);
@@ -324,8 +336,8 @@ impl Builder<'_> {
         let plan = &mut *self.plan;
         let kind = plan.stages[stage].kind;
         let schedule = plan.schedules[stage];
-        let (workers, travels) = ((plan.workers, plan.processes.count), plan.visitors(stage) == plan.workers);
-        let tasks = schedule::tasks(kind, schedule, scope, (&plan.left, &plan.right), workers, travels);
+        let (workers, route) = ((plan.workers, plan.processes.count), plan.route(stage));
+        let tasks = schedule::tasks(kind, schedule, scope, (&plan.left, &plan.right), workers, route);
         // An Apply reduces what other workers added to partial deltas, or to rows that rotate.
         let after = match kind {
             StageKind::Apply(side) if plan.schedules.iter().flatten().any(|schedule| schedule.reaches(side)) => {
@@ -336,7 +348,7 @@ impl Builder<'_> {
             // A process's deltas are whole when its workers have ended; rows that travelled are at home when all have.
             StageKind::Deliver(_) | StageKind::TakeRows | StageKind::SendChanges => After::Process,
             StageKind::Exchange(..) if plan.before(stage).is_some() => After::Process,
-            StageKind::Publish(side) if plan.travels() && side == plan.rotating => After::All,
+            StageKind::Publish(Side::Right) if plan.travels() => After::All,
             // Whoever hands its sums in last makes the next context: nobody waits for it to do so but the stage that follows.
             StageKind::Publish(_) | StageKind::GlobalSync(false, false) => After::Own,
             _ if plan.slack == Some(0) => After::All,

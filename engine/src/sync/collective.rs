@@ -23,18 +23,21 @@ struct Rows<'r, V: Vertex> {
     arrays: &'r VertexArrays<V>,
     pieces: &'r Pieces,
     dims: usize,
+    /// Iterations done.
+    done: u64,
 }
 
 impl<V: Vertex> Rows<'_, V> {
     fn shards_of(&self, process: usize) -> impl Iterator<Item = usize> + '_ {
-        (0..self.plan.side(self.side).num_shards()).filter(move |&shard| self.plan.keeper(self.side, shard) == process)
+        let shards = 0..self.plan.side(self.side).num_shards();
+        shards.filter(move |&shard| self.plan.holder(self.side, shard, self.done) == process)
     }
 
     fn all(&self, shard: usize) -> Slice<'static> {
         Slice::Range(0..self.plan.side(self.side).rows(shard).len())
     }
 
-    /// Writes the shards that this process keeps, one after the other, each with its length before it.
+    /// Writes the shards that this process has, one after the other, each with its length before it.
     fn pack(&self, whole: bool) -> Vec<u8> {
         let mut out = Vec::new();
         for shard in self.shards_of(self.plan.processes.this) {
@@ -48,7 +51,7 @@ impl<V: Vertex> Rows<'_, V> {
         out
     }
 
-    /// Reads the shards that another process keeps.
+    /// Reads the shards that another process has.
     fn unpack(&self, process: usize, whole: bool, from: &mut &[u8]) -> Result<(), Malformed> {
         for shard in self.shards_of(process) {
             let len = from.split_off(..8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()).ok_or(Malformed)?;
@@ -73,14 +76,14 @@ impl<V: Vertex> Rows<'_, V> {
     }
 }
 
-fn left<P: Program>(shared: &Shared<P>) -> Rows<'_, P::Left> {
+fn left<P: Program>(shared: &Shared<P>, done: u64) -> Rows<'_, P::Left> {
     let (grid, dims) = (&shared.grid, shared.dims[0]);
-    Rows { plan: &shared.plan, side: Side::Left, arrays: &grid.left, pieces: &grid.left_pieces, dims }
+    Rows { plan: &shared.plan, side: Side::Left, arrays: &grid.left, pieces: &grid.left_pieces, dims, done }
 }
 
-fn right<P: Program>(shared: &Shared<P>) -> Rows<'_, P::Right> {
+fn right<P: Program>(shared: &Shared<P>, done: u64) -> Rows<'_, P::Right> {
     let (grid, dims) = (&shared.grid, shared.dims[1]);
-    Rows { plan: &shared.plan, side: Side::Right, arrays: &grid.right, pieces: &grid.right_pieces, dims }
+    Rows { plan: &shared.plan, side: Side::Right, arrays: &grid.right, pieces: &grid.right_pieces, dims, done }
 }
 
 /// Begins a run with slack: all processes have the same right rows.
@@ -90,16 +93,14 @@ pub fn begin<P: Program>(shared: &Shared<P>) {
     }
 }
 
-/// Brings rows that are changed in place up to date in every process. No message of a run is under way.
-pub fn refresh<P: Program>(shared: &Shared<P>) -> Result<(), Error> {
+/// Brings rows that are changed in place up to date in every process, after so many iterations. No message of a run is under
+/// way.
+pub fn refresh<P: Program>(shared: &Shared<P>, done: u64) -> Result<(), Error> {
     let plan = &shared.plan;
     let Some(peers) = shared.peers.as_deref().filter(|_| plan.travels() || plan.mirrors_updates()) else {
         return Ok(());
     };
-    if plan.rotating == Side::Left {
-        return left(shared).show(peers);
-    }
-    let rows = right(shared);
+    let rows = right(shared, done);
     if let Some(replicas) = &shared.replicas {
         for shard in rows.shards_of(plan.processes.this) {
             replicas.show_masters(plan, shard, rows.arrays, rows.pieces);
@@ -112,13 +113,13 @@ pub fn refresh<P: Program>(shared: &Shared<P>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Brings every master's data to the first process.
-pub fn collect<P: Program>(shared: &Shared<P>) -> Result<(), Error> {
+/// Brings every vertex's data to the first process, after so many iterations.
+pub fn collect<P: Program>(shared: &Shared<P>, done: u64) -> Result<(), Error> {
     let Some(peers) = shared.peers.as_deref() else { return Ok(()) };
     if shared.replicas.is_some() {
-        refresh(shared)?;
+        refresh(shared, done)?;
     }
-    let (left, right) = (left(shared), right(shared));
+    let (left, right) = (left(shared, done), right(shared, done));
     let mut mine = right.pack(true);
     if !shared.plan.square {
         mine.extend(left.pack(true));

@@ -195,8 +195,11 @@ pub fn pack_deltas<V: Vertex>(
 /// Does so for a tracked type: of touched rows alone, after a list of these ([`dirty`]).
 fn pack_touched<V: Vertex>(rows: &mut OwnedRows<'_, V>, dims: usize, mut put_slice: impl FnMut(Range<usize>, Vec<u8>)) {
     let (first, all) = (rows.rows.start, rows.rows.len());
-    let mut touched = Vec::new();
-    rows.take_touched(&mut touched);
+    let (mut touched, mut each) = (Vec::new(), rows.each_row_in_parts());
+    while let Some(mut row) = each.next_touched() {
+        each.reduce_row(&mut row);
+        touched.push(row.row);
+    }
     let (mut begin, mut rest) = (0, &touched[..]);
     while begin < all {
         let mut bytes = 0;

@@ -86,27 +86,15 @@ fn publish<P: Program, V: Vertex>(
 
 /// Sends a rotating shard to the worker that visits it next; `visits` have ended with this one.
 pub fn hand_over<P: Program>(site: &Site<'_, P>, shard: usize, to: usize, visits: u64) {
-    let (grid, side) = (site.grid, site.plan.rotating);
-    let message = || Message { kind: Kind::Shard, number: visits, ..address(site, side, shard, to) };
-    let put = |places, body| site.outbox.put(slice(message(), places, body));
-    match side {
-        Side::Left => pack_shard(&grid.left, &grid.left_pieces, shard, site.dims[0], put),
-        Side::Right => pack_shard(&grid.right, &grid.right_pieces, shard, site.dims[1], put),
-    }
-}
-
-fn pack_shard<V: Vertex>(
-    arrays: &VertexArrays<V>,
-    pieces: &Pieces,
-    shard: usize,
-    dims: usize,
-    mut put: impl FnMut(Range<usize>, Vec<u8>),
-) {
-    let rows = crate::stage::hold(|| arrays.try_share(pieces.of(shard..shard + 1)));
+    let (grid, dims) = (site.grid, site.dims[1]);
+    let rows = crate::stage::hold(|| grid.right.try_share(grid.right_pieces.of(shard..shard + 1)));
     let all = rows.rows.len();
     let row_bytes = about_row_bytes(&rows.sync, all, dims) + about_row_bytes(&rows.mirror, all, dims);
-    slices(all, row_bytes)
-        .for_each(|places| put(places.clone(), pack_whole(&rows, &Slice::Range(places), dims, false)));
+    for places in slices(all, row_bytes) {
+        let message = Message { kind: Kind::Shard, number: visits, ..address(site, Side::Right, shard, to) };
+        let body = pack_whole(&rows, &Slice::Range(places.clone()), dims, false);
+        site.outbox.put(slice(message, places, body));
+    }
 }
 
 /// Returns the processes other than one of them, the next one first.

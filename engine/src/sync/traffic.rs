@@ -165,9 +165,9 @@ pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: [usize; 2]) -> 
                 }
             }
             match kind {
-                StageKind::Exchange(..) if task.hand_over.is_some() => {
-                    let rows = plan.side(plan.rotating).rows(shard(plan.rotating)).len();
-                    traffic.shards.add_rows(rows, bytes(plan.rotating).moved?);
+                StageKind::Exchange(..) if task.hand_over[0].is_some() => {
+                    let rows = plan.right.rows(task.right.start).len();
+                    traffic.shards.add_rows(rows, bytes(Side::Right).moved?);
                 }
                 StageKind::Deliver(side) => {
                     let rows = mirrors.of(side, process, shard(side)).len();

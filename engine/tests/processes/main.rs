@@ -8,6 +8,7 @@ mod guarantee;
 mod lda;
 mod local;
 mod panics;
+mod rotation;
 mod traffic;
 mod virtual_workers;
 
@@ -87,7 +88,7 @@ fn ratings(count: usize) -> GroupedEdges<f32> {
     GroupedEdges::new(rating_list(count), &[Side::Right])
 }
 
-/// The same with more items than users, which then stay with a process.
+/// The same with more items than users.
 fn ratings_of_many_items(count: usize) -> GroupedEdges<f32> {
     let EdgeList { num_left, num_right, left, right, data, square } = rating_list(count);
     let list = EdgeList { num_left: num_right, num_right: num_left, left: right, right: left, data, square };

@@ -7,7 +7,7 @@ mod values;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use megagrid_partition::{EdgeSource, Side, SplitMix};
+use megagrid_partition::{EdgeSource, SplitMix};
 use megagrid_stages::{EdgeData, Program};
 
 use super::block::{Id, LocalEdges};
@@ -113,8 +113,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
     fn share(&self, worker: usize, done: &dyn Fn(usize, Column<P>)) -> Result<(), Error> {
         let Plan { grouped, wide, ref right, .. } = *self.plan;
         let threads = self.plan.threads();
-        let deal =
-            self.plan.is_distributed() || self.plan.schedules.contains(&Some(Schedule::Rotation { home: Side::Left }));
+        let deal = self.plan.is_distributed() || self.plan.schedules.contains(&Some(Schedule::Rotation));
         let mine =
             |shard: &usize| if deal { shard % threads == worker % threads } else { right.owners[*shard] == worker };
         let shards: Vec<usize> = (0..right.num_shards()).filter(mine).collect();
