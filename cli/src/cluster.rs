@@ -1,6 +1,6 @@
 //! A training command as one of several processes.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use megagrid_engine::cluster::{Cluster, ClusterError, Membership, PATIENCE};
@@ -83,6 +83,8 @@ pub fn part(outcome: &anyhow::Result<()>) {
         end(cluster.process(), &reason);
     }
     cluster.fail(&message);
+    // The caller shows the message, unless the handler is about to show another's.
+    std::mem::forget(last_word());
 }
 
 /// Ends the process with the reason for which the job ends, if there is one by and by.
@@ -121,6 +123,7 @@ pub fn quiet_panics() {
             let why = panic.payload().downcast_ref::<String>().map_or("no message", String::as_str);
             let reason = format!("a connection of data broke: {why}");
             cluster.fail(&reason);
+            let _last = last_word();
             eprintln!("megagrid: {reason}");
             std::process::exit(1);
         }
@@ -138,9 +141,7 @@ pub fn error_of_cluster<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Opt
 /// Ends the process because of another. Timely's threads cannot be made to give up, so the process exits; what is on the
 /// disk is whole or absent at any moment.
 fn end(process: usize, reason: &str) -> ! {
-    static ONCE: Mutex<()> = Mutex::new(());
-    // Whoever comes second waits here for the exit.
-    let _once = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _last = last_word();
     let launched = is_launched();
     // Whoever stopped has said why. Of a loss all have the same line to say: where they say it in one place, one does.
     let is_told = reason.contains(" stopped: ") || (process > 1 || process == 1 && !reason.starts_with("process 0 "));
@@ -148,6 +149,12 @@ fn end(process: usize, reason: &str) -> ! {
         eprintln!("megagrid: {reason}");
     }
     std::process::exit(if launched { ENDED_BY_ANOTHER } else { 1 })
+}
+
+/// Lets one thread alone say why the process ends: whoever comes second waits here for the exit.
+fn last_word() -> MutexGuard<'static, ()> {
+    static LAST_WORD: Mutex<()> = Mutex::new(());
+    LAST_WORD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Ends the process when the one that launched it is gone, and nobody would end it with the others.
