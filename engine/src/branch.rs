@@ -83,7 +83,7 @@ impl<P: Program> Engine<P> {
             let workers = plan.local_workers();
             for worker in workers.clone().skip(1) {
                 threads.spawn(move || {
-                    os::pin_current_thread(plan.homes[worker].1);
+                    os::keep_current_thread_on(&plan.homes[worker].processors);
                     copy(worker);
                 });
             }

@@ -56,7 +56,7 @@ pub(crate) fn run<P: Program>(
     let threads = timely::execute::execute_from(builders, connections, config, move |timely| {
         let sender = sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let id = timely.index();
-        os::pin_current_thread(of_workers.plan.homes[id].1);
+        os::keep_current_thread_on(&of_workers.plan.homes[id].processors);
         let worker = Worker::new(id, Arc::clone(&of_workers.plan), Arc::clone(&of_board), of_workers.seed, done);
         let runner = Runner::new(id, &of_workers, &of_board, sender.clone(), Stopwatch::Wall);
         let arrivals = Rc::clone(&runner.arrivals);

@@ -155,7 +155,7 @@ impl<P: Program> Engine<P> {
         std::thread::scope(|threads| {
             for worker in plan.local_workers() {
                 threads.spawn(move || {
-                    os::pin_current_thread(plan.homes[worker].1);
+                    os::keep_current_thread_on(&plan.homes[worker].processors);
                     for shard in plan.shards_at(side, worker) {
                         // No run is under way: `&self` is all that a run would need, but runs take `&mut self`.
                         let Some(mut owned) = arrays.try_own(pieces.of(shard..shard + 1)) else { continue };

@@ -229,17 +229,23 @@ fn huge_pages_within(start: usize, bytes: usize) -> Option<std::ops::Range<usize
     (first < end).then_some(first..end)
 }
 
-/// Keeps the current thread on one logical processor, by its number in the system; returns whether it is kept there.
+/// Keeps the current thread on some logical processors, by their numbers in the system; returns whether it is kept there.
 ///
-/// Needs the feature `numa`; without it threads run where the system puts them.
-pub fn pin_current_thread(core: usize) -> bool {
-    #[cfg(feature = "numa")]
-    return crate::topology::hwloc::pin_current_thread(core);
-    #[cfg(not(feature = "numa"))]
-    return {
-        let _ = core;
+/// Without it the system may put two workers on one processor for milliseconds, while another stands idle.
+pub fn keep_current_thread_on(processors: &[usize]) -> bool {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        use nix::sched::{CpuSet, sched_setaffinity};
+        let mut set = CpuSet::new();
+        let added = processors.iter().try_for_each(|&processor| set.set(processor));
+        // Process 0 is the calling thread.
+        added.and_then(|()| sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)).is_ok()
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    {
+        let _ = processors;
         false
-    };
+    }
 }
 
 #[cfg(test)]
@@ -347,9 +353,9 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "asks the kernel")]
-    fn a_thread_is_pinned_with_numa_alone() {
+    fn a_thread_is_kept_on_processors_that_there_are() {
         let core = crate::Topology::detect().nodes[0].cores[0];
-        let pinned = std::thread::spawn(move || (pin_current_thread(core), pin_current_thread(1 << 40)));
-        assert_eq!(pinned.join().unwrap(), (cfg!(feature = "numa"), false));
+        let keep = move || (keep_current_thread_on(&[core]), keep_current_thread_on(&[1 << 40]));
+        assert_eq!(std::thread::spawn(keep).join().unwrap(), (cfg!(target_os = "linux"), false));
     }
 }

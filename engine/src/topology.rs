@@ -9,6 +9,8 @@ use std::fmt;
 use std::path::Path;
 use std::thread::available_parallelism;
 
+use serde::Serialize;
+
 #[cfg(feature = "numa")]
 pub(crate) mod hwloc;
 mod sys;
@@ -33,6 +35,35 @@ pub struct Node {
     pub siblings: Vec<usize>,
     /// Memory of the node, in bytes; 0 where the system does not say.
     pub memory_bytes: u64,
+}
+
+impl Node {
+    /// Returns the processors of one of so many workers on this node.
+    fn share(&self, worker: usize, workers: usize) -> Vec<usize> {
+        let cores = self.cores.len();
+        if workers <= cores {
+            return self.cores[worker * cores / workers..(worker + 1) * cores / workers].to_vec();
+        }
+        let all: Vec<usize> = self.cores.iter().chain(&self.siblings).copied().collect();
+        if workers <= all.len() { vec![all[worker]] } else { all }
+    }
+}
+
+/// Where a worker runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Home {
+    /// The node's id.
+    pub node: usize,
+    /// Logical processors by their numbers in the system: nobody else's, unless there are more workers than processors.
+    pub processors: Vec<usize>,
+}
+
+/// "node 0, processors 0-3".
+impl fmt::Display for Home {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.processors.len() == 1 { "" } else { "s" };
+        write!(f, "node {}, processor{plural} {}", self.node, Ranges(&self.processors))
+    }
 }
 
 /// The nodes, cores and caches that this process may use.
@@ -92,15 +123,16 @@ impl Topology {
         self.nodes.iter().map(|node| node.cores.len()).sum::<usize>().min(self.max_threads)
     }
 
-    /// Returns the home of a worker, as (id of the node, logical processor), when there are `workers` of them.
+    /// Returns the home of a worker when there are `workers` of them.
     ///
-    /// Each node gets workers in proportion to its cores, in contiguous runs, so that neighbours share a node. Within a
-    /// node workers fill the cores, then the sibling threads; further ones start again at the first core.
+    /// Each node gets workers in proportion to its cores, in contiguous runs, so that neighbours share a node, and shares its
+    /// cores out among them. With more workers than cores each has one core or sibling thread, and with more than these the
+    /// whole node.
     ///
     /// # Panics
     /// When `worker` is not below `workers`.
     #[must_use]
-    pub fn home_of(&self, worker: usize, workers: usize) -> (usize, usize) {
+    pub fn home_of(&self, worker: usize, workers: usize) -> Home {
         assert!(worker < workers, "worker {worker} is one of {workers}");
         let total: usize = self.nodes.iter().map(|node| node.cores.len()).sum();
         // The first worker behind `cores` of all cores, rounded to the nearest; the last node ends at `workers`.
@@ -110,10 +142,7 @@ impl Topology {
             cores += node.cores.len();
             let end = boundary(cores);
             if worker < end {
-                let lanes = node.cores.len() + node.siblings.len();
-                let mut processors = node.cores.iter().chain(&node.siblings);
-                let processor = processors.nth((worker - first) % lanes);
-                return (node.id, *processor.expect("a lane of a node is one of its processors"));
+                return Home { node: node.id, processors: node.share(worker - first, end - first) };
             }
             first = end;
         }

@@ -37,7 +37,7 @@ impl<P: Program> Engine<P> {
             for worker in plan.local_workers() {
                 let (shard, global) = (&shard, &*global);
                 threads.spawn(move || {
-                    os::pin_current_thread(plan.homes[worker].1);
+                    os::keep_current_thread_on(&plan.homes[worker].processors);
                     let (mut context, mut scratch) = (P::Worker::default(), Scratch::default());
                     let mut cx = Context { worker: &mut context, global, iteration: self.iterations(), seed: 0 };
                     for at in (0..shape.num_shards()).filter(|&at| shape.owners[at] == worker) {

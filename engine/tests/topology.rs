@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::Path;
 
-use megagrid_engine::topology::{DEFAULT_L1D_BYTES, DEFAULT_L2_BYTES, DEFAULT_L3_BYTES, Node, Topology};
+use megagrid_engine::topology::{DEFAULT_L1D_BYTES, DEFAULT_L2_BYTES, DEFAULT_L3_BYTES, Home, Node, Topology};
 use proptest::prelude::*;
 
 fn write(root: &Path, path: &str, text: &str) {
@@ -117,14 +117,17 @@ fn broken_files_are_left_out() {
 #[test]
 fn homes_on_two_nodes() {
     let topology = Topology::synthetic(2, 4);
-    let homes = |workers| (0..workers).map(|worker| topology.home_of(worker, workers)).collect::<Vec<_>>();
-    assert_eq!(homes(1), [(0, 0)]);
-    assert_eq!(homes(2), [(0, 0), (1, 4)]);
-    assert_eq!(homes(3), [(0, 0), (0, 1), (1, 4)]);
-    assert_eq!(homes(4), [(0, 0), (0, 1), (1, 4), (1, 5)]);
-    assert_eq!(homes(8), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 4), (1, 5), (1, 6), (1, 7)]);
-    let twice = homes(10);
-    assert_eq!((twice[4], twice[5]), ((0, 0), (1, 4)), "more workers than cores begin again");
+    let homes = |workers| (0..workers).map(|worker| topology.home_of(worker, workers).to_string()).collect::<Vec<_>>();
+    assert_eq!(homes(1), ["node 0, processors 0-3"]);
+    assert_eq!(homes(2), ["node 0, processors 0-3", "node 1, processors 4-7"]);
+    assert_eq!(homes(3), ["node 0, processors 0-1", "node 0, processors 2-3", "node 1, processors 4-7"]);
+    assert_eq!(
+        homes(8)[2..6],
+        ["node 0, processor 2", "node 0, processor 3", "node 1, processor 4", "node 1, processor 5"]
+    );
+    let many = homes(10);
+    assert_eq!(many[4], "node 0, processors 0-3", "more workers than processors share them all");
+    assert_eq!(many[5], "node 1, processors 4-7");
 }
 
 #[test]
@@ -132,9 +135,13 @@ fn siblings_come_after_cores() {
     let root = tempfile::tempdir().unwrap();
     two_nodes(root.path());
     let topology = Topology::read(root.path()).unwrap();
-    let homes: Vec<_> = (0..8).map(|worker| topology.home_of(worker, 8)).collect();
-    assert_eq!(homes, [(0, 0), (0, 1), (0, 4), (0, 5), (1, 2), (1, 3), (1, 6), (1, 7)]);
-    assert_eq!(topology.home_of(5, 6), (1, 6));
+    let of = |worker, workers| {
+        let home = topology.home_of(worker, workers);
+        (home.node, home.processors)
+    };
+    let one = |processor| (usize::from([2, 3, 6, 7].contains(&processor)), vec![processor]);
+    assert_eq!((0..8).map(|worker| of(worker, 8)).collect::<Vec<_>>(), [0, 1, 4, 5, 2, 3, 6, 7].map(one));
+    assert_eq!(of(5, 6), one(6));
 }
 
 #[test]
@@ -170,14 +177,15 @@ proptest! {
             node.cores.truncate(*size);
         }
         let homes: Vec<_> = (0..workers).map(|worker| topology.home_of(worker, workers)).collect();
-        prop_assert!(homes.is_sorted_by_key(|home| home.0), "runs are contiguous: {homes:?}");
+        prop_assert!(homes.is_sorted_by_key(|home| home.node), "runs are contiguous: {homes:?}");
         let total: usize = sizes.iter().sum();
         if workers <= total {
-            prop_assert_eq!(homes.iter().collect::<HashSet<_>>().len(), workers, "no core twice: {:?}", &homes);
+            let all: Vec<_> = homes.iter().flat_map(|home| &home.processors).collect();
+            prop_assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len(), "no core twice: {:?}", &homes);
         }
         let mut counts = BTreeMap::new();
-        for (node, core) in &homes {
-            prop_assert!(topology.nodes[*node].cores.contains(core));
+        for Home { node, processors } in &homes {
+            prop_assert!(!processors.is_empty() && processors.iter().all(|core| topology.nodes[*node].cores.contains(core)));
             *counts.entry(*node).or_insert(0_usize) += 1;
         }
         for (node, size) in sizes.iter().enumerate() {

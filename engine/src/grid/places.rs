@@ -78,7 +78,7 @@ fn of_side<P: Program>(plan: &Plan, columns: &[Column<P>], side: Side) -> Result
         for worker in plan.local_workers() {
             let found = &found;
             threads.spawn(move || {
-                crate::os::pin_current_thread(plan.homes[worker].1);
+                crate::os::keep_current_thread_on(&plan.homes[worker].processors);
                 for shard in (0..shards).filter(|&shard| plan.side(side).owners[shard] == worker) {
                     let places = of_shard(plan, columns, side, shard);
                     found.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[shard] = places;

@@ -37,10 +37,10 @@ impl Plan {
         let Processes { this, count } = self.processes;
         let of = if count > 1 { format!(" in {count} processes, seen from process {this}") } else { String::new() };
         writeln!(f, "workers       {}{of}, slack {slack}", self.workers)?;
-        for (worker, (node, core)) in self.homes.iter().enumerate() {
+        for (worker, home) in self.homes.iter().enumerate() {
             let count = |side: &SideShape| side.owners.iter().filter(|&&owner| owner == worker).count();
             let (left, right) = (count(&self.left), count(&self.right));
-            writeln!(f, "  worker {worker:<4} node {node}, core {core}: home of {left} left and {right} right shards")?;
+            writeln!(f, "  worker {worker:<4} {home}: home of {left} left and {right} right shards")?;
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ pub use steps::{After, Event, Node, Step};
 
 use crate::Error;
 use crate::sync::Traffic;
-use crate::topology::Topology;
+use crate::topology::{Home, Topology};
 
 /// What a plan is made from, beside the outline.
 pub struct Input<'i> {
@@ -86,8 +86,8 @@ pub struct Plan {
     pub wide: bool,
     /// Delta arrays of each side: 1, or one for each worker of a process.
     pub copies: [usize; 2],
-    /// The NUMA node on which each worker runs, and the core.
-    pub homes: Vec<(usize, usize)>,
+    /// Where each worker runs, on its process's machine.
+    pub homes: Vec<Home>,
     /// Steps and mini-batches of an iteration.
     pub body: Vec<Node>,
     /// The steps by index. Virtual workers share them.
@@ -158,7 +158,7 @@ impl Plan {
             slack: input.slack,
             copies: copies(&schedules, input.workers / processes),
             wide: left.max_rows().max(right.max_rows()) > 1 << 16,
-            homes: (0..input.workers).map(|worker| input.topology.home_of(worker, input.workers)).collect(),
+            homes: homes(input.topology, input.workers, input.workers / processes),
             body: Vec::new(),
             steps: Arc::default(),
             reduces: outline::reduces(&stages, body, input.square || processes > 1),
@@ -348,6 +348,11 @@ fn imbalance(weights: &Weights, bounds: &[usize], workers: usize) -> f64 {
     }
     let mean = weights.of(&(0..weights.rows())) as f64 / workers as f64;
     if mean == 0.0 { 1.0 } else { heaviest as f64 / mean }
+}
+
+/// Returns where each worker runs: processes are taken to have a machine each, or to share all of one.
+fn homes(topology: &Topology, workers: usize, threads: usize) -> Vec<Home> {
+    (0..workers).map(|worker| topology.home_of(worker % threads, threads)).collect()
 }
 
 fn sizing(

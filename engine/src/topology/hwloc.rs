@@ -1,8 +1,7 @@
-//! The topology from hwloc, and threads bound through it.
+//! The topology from hwloc.
 
 use std::sync::LazyLock;
 
-use hwlocality::bitmap::BitmapIndex;
 use hwlocality::cpu::binding::CpuBindingFlags;
 use hwlocality::cpu::cpuset::CpuSet;
 use hwlocality::object::TopologyObject;
@@ -56,14 +55,6 @@ fn add_cache(machine: &hwlocality::Topology, unit: ObjectType, object: &Topology
     let bytes = cache.size().map_or(0, |bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX));
     let sharers = machine.objects_inside_cpuset_with_type(set, unit).count();
     found.add_cache(cache.depth(), bytes, sharers, cache.line_size().map(|bytes| bytes.get()));
-}
-
-/// Binds the current thread to one logical processor; returns whether the system did so.
-pub(crate) fn pin_current_thread(core: usize) -> bool {
-    let (Some(machine), Ok(core)) = (MACHINE.as_ref(), BitmapIndex::try_from(core)) else { return false };
-    let mut set = CpuSet::new();
-    set.set(core);
-    machine.bind_cpu(&set, CpuBindingFlags::THREAD).is_ok()
 }
 
 #[cfg(test)]

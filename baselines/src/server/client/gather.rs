@@ -5,6 +5,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::key::Key;
 use crate::server::options::ThreadCache;
 
+/// A row is worth caching in a thread if it is accessed more often in a clock. A cached row costs a copy from the process cache
+/// and a handing over of its updates, some 60 ns, and an access to it saves about 10 (`server-costs`). Others would be
+/// "unnecessary work for negligible benefit" (IterStore, section 5.4).
+const WORTH_CACHING: u32 = 8;
+
 /// How the accesses of an iteration are gathered (IterStore, section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gather {
@@ -97,8 +102,7 @@ impl Recording {
         let mut candidates: Vec<(bool, u32, Key)> = Vec::new();
         for (&key, used) in &self.uses {
             let contended = contended(&key, used);
-            // A read and an update in a clock cost as many locks with the cache as without.
-            if contended || used.accesses > 2 * used.clocks {
+            if contended || used.accesses > WORTH_CACHING * used.clocks {
                 candidates.push((!contended, u32::MAX - used.accesses, key));
             }
         }

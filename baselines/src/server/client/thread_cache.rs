@@ -47,9 +47,8 @@ pub(super) struct ThreadRows {
     entries: Vec<Entry>,
     /// Words of the longest row.
     stride: usize,
-    /// Values with this thread's updates, and these updates since the last clock, for each entry.
-    values: Vec<u64>,
-    deltas: Vec<u64>,
+    /// For each entry values with this thread's updates and, behind them, these updates since the last clock.
+    rows: Vec<u64>,
     /// Entries with updates since the last clock.
     updated: Vec<u32>,
 }
@@ -77,8 +76,7 @@ impl ThreadRows {
             policy,
             entries: Vec::new(),
             stride: longest_row_bytes.div_ceil(8),
-            values: Vec::new(),
-            deltas: Vec::new(),
+            rows: Vec::new(),
             updated: Vec::new(),
         }
     }
@@ -105,7 +103,7 @@ impl ThreadRows {
     /// Returns the values of a row that was read.
     #[inline]
     pub(super) fn row(&self, slot: u32, bytes: usize) -> &[u8] {
-        &bytemuck::cast_slice(&self.values[slot as usize * self.stride..])[..bytes]
+        &bytemuck::cast_slice(&self.rows[2 * slot as usize * self.stride..])[..bytes]
     }
 
     /// Applies and logs an update; `false` if the row is not cached.
@@ -120,7 +118,7 @@ impl ThreadRows {
     ) -> Result<bool, Error> {
         let Some(slot) = self.slot(key, clock, shared, counters)? else { return Ok(false) };
         let kind = shared.tables.kind(key.table())?;
-        let begin = slot as usize * self.stride;
+        let [values, deltas] = Self::both(&mut self.rows, self.stride, slot, kind);
         let entry = &mut self.entries[slot as usize];
         if !entry.updated {
             entry.updated = true;
@@ -128,9 +126,9 @@ impl ThreadRows {
         }
         counters.thread_cache_hits += 1;
         if entry.copied != 0 {
-            kind.merge(&mut bytemuck::cast_slice_mut(&mut self.values[begin..])[..kind.row_bytes], delta);
+            kind.merge(values, delta);
         }
-        kind.merge(&mut bytemuck::cast_slice_mut(&mut self.deltas[begin..])[..kind.row_bytes], delta);
+        kind.merge(deltas, delta);
         Ok(true)
     }
 
@@ -176,8 +174,7 @@ impl ThreadRows {
         if let Policy::Lru { slots, .. } = &mut self.policy {
             slots.insert(key, slot);
         }
-        self.values.resize(self.entries.len() * self.stride, 0);
-        self.deltas.resize(self.entries.len() * self.stride, 0);
+        self.rows.resize(2 * self.entries.len() * self.stride, 0);
         self.reset_delta(slot, kind);
         slot
     }
@@ -214,13 +211,12 @@ impl ThreadRows {
         shared: &Shared,
         counters: &mut Statistics,
     ) -> Result<u32, Error> {
-        let begin = slot as usize * self.stride;
-        let values = &mut bytemuck::cast_slice_mut(&mut self.values[begin..])[..kind.row_bytes];
+        let [values, deltas] = Self::both(&mut self.rows, self.stride, slot, kind);
         let entry = &mut self.entries[slot as usize];
         entry.version = shared.read(entry.key, wanted, values, counters)?;
         entry.copied = wanted.clock + 1;
         if entry.updated {
-            kind.merge(values, &bytemuck::cast_slice(&self.deltas[begin..])[..kind.row_bytes]);
+            kind.merge(values, deltas);
         }
         Ok(entry.version)
     }
@@ -228,8 +224,7 @@ impl ThreadRows {
     fn hand_over(&mut self, slot: u32, clock: u32, shared: &Shared, counters: &mut Statistics) -> Result<(), Error> {
         let key = self.entries[slot as usize].key;
         let kind = shared.tables.kind(key.table())?;
-        let begin = slot as usize * self.stride;
-        let delta = &bytemuck::cast_slice(&self.deltas[begin..])[..kind.row_bytes];
+        let [_, delta] = Self::both(&mut self.rows, self.stride, slot, kind);
         shared.update(key, clock, delta, counters)?;
         self.entries[slot as usize].updated = false;
         self.reset_delta(slot, kind);
@@ -237,8 +232,15 @@ impl ThreadRows {
     }
 
     fn reset_delta(&mut self, slot: u32, kind: &Kind) {
-        let begin = slot as usize * self.stride;
-        self.deltas[begin..begin + kind.identity.len()].copy_from_slice(&kind.identity);
+        let begin = (2 * slot as usize + 1) * self.stride;
+        self.rows[begin..begin + kind.identity.len()].copy_from_slice(&kind.identity);
+    }
+
+    /// Returns the values and the deltas of an entry.
+    #[inline]
+    fn both<'r>(rows: &'r mut [u64], stride: usize, slot: u32, kind: &Kind) -> [&'r mut [u8]; 2] {
+        let (values, deltas) = rows[2 * slot as usize * stride..].split_at_mut(stride);
+        [values, deltas].map(|words| &mut bytemuck::cast_slice_mut(words)[..kind.row_bytes])
     }
 
     fn unlink(&mut self, slot: u32) {

@@ -73,7 +73,7 @@ pub(crate) fn build_columns<T: Copy + Sync, P: Program>(
         for worker in plan.local_workers() {
             let (build, columns, failed) = (&build, &columns, &failed);
             threads.spawn(move || {
-                crate::os::pin_current_thread(plan.homes[worker].1);
+                crate::os::keep_current_thread_on(&plan.homes[worker].processors);
                 let done = |shard, column| lock(columns).push((shard, column));
                 if let Err(error) = build.share(worker, &done) {
                     lock(failed).get_or_insert(error);
