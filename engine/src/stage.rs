@@ -199,7 +199,7 @@ impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
     /// Common row widths are compiled in, so that the loops over a row unroll.
     fn run_ids<I: Id>(self, grid: &Grid<P>, edges: &LocalEdges<I>, cx: &mut Context<'_, P>) {
         let widths = (grid.left.width(), grid.right.width());
-        if !has_rows::<P::Left>() && !has_rows::<P::Right>() || widths.0 != widths.1 {
+        if !has::<P::Left>(Shape::Row) && !has::<P::Right>(Shape::Row) || widths.0 != widths.1 {
             return self.run_widths(grid, edges, (Runtime(widths.0), Runtime(widths.1)), cx);
         }
         match widths.0 {
@@ -221,18 +221,23 @@ impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
     ) {
         let Self { stage, block, left, right, data, active } = self;
         let walk = Walk { edges, block, left, right, data, active, stage, widths };
-        grid.level.run(OneBlock { walk, cx });
+        // Where an edge has no rows to go over, a vector would hold the ends of several edges.
+        let has_items =
+            [Shape::Row, Shape::Counts].iter().any(|&shape| has::<P::Left>(shape) || has::<P::Right>(shape));
+        let level = if has_items { grid.level } else { grid.level.without_gathers() };
+        level.run(OneBlock { walk, cx });
     }
 }
 
-fn has_rows<V: Vertex>() -> bool {
+/// Tells whether one of a vertex type's stores has a shape.
+fn has<V: Vertex>(shape: Shape) -> bool {
     let shapes = [
         <V::Sync as Store>::SHAPE,
         <V::Delta as Store>::SHAPE,
         <V::Mirror as Store>::SHAPE,
         <V::Master as Store>::SHAPE,
     ];
-    shapes.contains(&Shape::Row)
+    shapes.contains(&shape)
 }
 
 struct OneBlock<'k, 'w, 'h, 'c, P: Program, E: Exchange<P>, I, W> {

@@ -72,6 +72,19 @@ impl Level {
         }
     }
 
+    /// Returns the widest level, up to this one, for which compilers load scattered values one by one. With AVX-512 they gather
+    /// them, which takes longer on most processors: twice as long, for PageRank, where a flaw of the instruction is mended in
+    /// microcode (Intel's before Sapphire Rapids).
+    #[must_use]
+    pub fn without_gathers(self) -> Self {
+        match self.0 {
+            // What has AVX-512 has AVX2: see `available`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => Self(Set::Avx2),
+            set => Self(set),
+        }
+    }
+
     /// Runs a loop compiled for this level; row kernels inside it are of this level.
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
