@@ -224,7 +224,7 @@ impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
         // Where an edge has no rows to go over, a vector would hold the ends of several edges.
         let has_items =
             [Shape::Row, Shape::Counts].iter().any(|&shape| has::<P::Left>(shape) || has::<P::Right>(shape));
-        let level = if has_items { grid.level } else { grid.level.without_gathers() };
+        let level = if has_items { grid.level } else { grid.level.of_scattered() };
         level.run(OneBlock { walk, cx });
     }
 }

@@ -72,15 +72,14 @@ impl Level {
         }
     }
 
-    /// Returns the widest level, up to this one, for which compilers load scattered values one by one. With AVX-512 they gather
-    /// them, which takes longer on most processors: twice as long, for PageRank, where a flaw of the instruction is mended in
-    /// microcode (Intel's before Sapphire Rapids).
+    /// Returns the widest level, up to this one, for loops over scattered values. With AVX-512 compilers gather these; where that is
+    /// slow (Intel from Skylake to Rocket Lake) it is AVX2, for which they load them one by one.
     #[must_use]
-    pub fn without_gathers(self) -> Self {
+    pub fn of_scattered(self) -> Self {
         match self.0 {
             // What has AVX-512 has AVX2: see `available`.
             #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => Self(Set::Avx2),
+            Set::Avx512 if gathers_are_slow() => Self(Set::Avx2),
             set => Self(set),
         }
     }
@@ -101,6 +100,24 @@ impl Level {
         CURRENT.set(outer);
         output
     }
+}
+
+/// Tells whether this is a processor with AVX-512 whose gathers were mended in microcode, which made them several times as slow:
+/// Intel's from Skylake to Rocket Lake (Intel, Gather Data Sampling, INTEL-SA-00828).
+#[cfg(target_arch = "x86_64")]
+fn gathers_are_slow() -> bool {
+    use std::arch::x86_64::__cpuid;
+    use std::sync::LazyLock;
+
+    /// Models of family 6: Skylake to Cooper Lake, Cannon Lake, Ice Lake, Tiger Lake, Rocket Lake.
+    const MENDED: [u32; 9] = [0x55, 0x66, 0x6a, 0x6c, 0x7d, 0x7e, 0x8c, 0x8d, 0xa7];
+    static SLOW: LazyLock<bool> = LazyLock::new(|| {
+        let (vendor, version) = (__cpuid(0), __cpuid(1).eax);
+        let is_intel = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat() == *b"GenuineIntel";
+        let (family, model) = (version >> 8 & 0xf, version >> 4 & 0xf | version >> 12 & 0xf0);
+        is_intel && family == 6 && MENDED.contains(&model)
+    });
+    *SLOW
 }
 
 impl fmt::Display for Level {
