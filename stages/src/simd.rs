@@ -113,7 +113,7 @@ fn gathers_are_slow() -> bool {
     const MENDED: [u32; 9] = [0x55, 0x66, 0x6a, 0x6c, 0x7d, 0x7e, 0x8c, 0x8d, 0xa7];
     static SLOW: LazyLock<bool> = LazyLock::new(|| {
         // SAFETY: every x86-64 processor has the instruction and these two leaves.
-        #[allow(unused_unsafe, reason = "it is safe from Rust 1.94 on")]
+        #[allow(unused_unsafe, reason = "newer compilers call it safe")]
         let (vendor, version) = unsafe { (__cpuid(0), __cpuid(1).eax) };
         let is_intel = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat() == *b"GenuineIntel";
         let (family, model) = (version >> 8 & 0xf, version >> 4 & 0xf | version >> 12 & 0xf0);
