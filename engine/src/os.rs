@@ -1,4 +1,4 @@
-//! What the engine asks of the operating system: zero pages and huge pages, pinned threads, memory left and used.
+//! What the engine asks of the operating system: zero pages and huge pages, threads kept on processors, memory left and used.
 //!
 //! The kernel places a page on the node of the thread that writes it first. An [`AlignedBuffer`] therefore comes as
 //! untouched zero pages, and whoever owns a shard writes it first. Everything here is best effort but the allocation
