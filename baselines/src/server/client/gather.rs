@@ -6,8 +6,8 @@ use super::key::Key;
 use crate::server::options::ThreadCache;
 
 /// A row is worth caching in a thread if it is accessed more often in a clock. A cached row costs a copy from the process cache
-/// and a handing over of its updates, some 60 ns, and an access to it saves about 10 (`server-costs`). Others would be
-/// "unnecessary work for negligible benefit" (IterStore, section 5.4).
+/// and a handing over of its updates, some 60 ns, and an access to it saves about 10 (`server-costs`); IterStore too leaves out
+/// rows for which a cache is more work than gain (section 5.4).
 const WORTH_CACHING: u32 = 8;
 
 /// How the accesses of an iteration are gathered (IterStore, section 3.1).
