@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use megagrid_algorithms::lda::counts::TopicCounts;
 use megagrid_algorithms::lda::mh::{CountTopics, Mh};
 use megagrid_algorithms::lda::{
-    Config, FoldIn, Lda, Model, Prior, Sampler, Tokens, Topics, Vertices, coherence, edge_len, fill_edge, ln_gamma,
-    log_likelihood, merge_topics,
+    Config, FoldIn, Lda, Model, Occurrences, Prior, Sampler, SparseCounts, Tokens, Topics, Vertices, edge_len,
+    fill_edge, ln_gamma, log_likelihood, merge_topics,
 };
 use megagrid_datasets::synthetic::{CorpusSettings, SyntheticCorpus};
 use megagrid_engine::{EdgeInput, Engine, Input, IterationReport, Settings, Topology};
@@ -160,6 +160,11 @@ fn config(num_topics: usize) -> Config {
     Config { alpha: 0.1, ..Config::new(num_topics) }
 }
 
+fn add_topics(table: &SparseCounts, of_topics: &mut [i64]) {
+    let entries = table.topics.iter().zip(&table.counts);
+    entries.for_each(|(&topic, &count)| of_topics[usize::from(topic)] += i64::from(count));
+}
+
 #[test]
 fn tables_sum_to_the_tokens_after_every_iteration() {
     let edges = planted(200, 1);
@@ -173,26 +178,20 @@ fn tables_sum_to_the_tokens_after_every_iteration() {
                         let what = format!("{sampler:?}, {workers} workers, slack {slack:?}, iteration {iteration}");
                         let Model { topics, words, documents } = &state.model;
                         let mut of_topics = vec![0; num_topics];
-                        words
-                            .entries
-                            .iter()
-                            .for_each(|&(topic, count)| of_topics[usize::from(topic)] += i64::from(count));
+                        add_topics(words, &mut of_topics);
                         assert_eq!(of_topics, topics.totals, "{what}");
                         assert_eq!(of_topics.iter().sum::<i64>(), tokens as i64, "{what}");
                         let mut of_documents = vec![0_i64; num_topics];
-                        documents
-                            .entries
-                            .iter()
-                            .for_each(|&(topic, n)| of_documents[usize::from(topic)] += i64::from(n));
+                        add_topics(documents, &mut of_documents);
                         assert_eq!(of_documents, of_topics, "{what}");
-                        let of_vertex = |row: &[(u16, u32)]| row.iter().map(|&(_, count)| count).sum::<u32>();
                         let mut expected = [vec![0; edges.num_left], vec![0; edges.num_right]];
                         for edge in 0..edges.data.len() {
                             expected[0][edges.left[edge] as usize] += edges.data[edge];
                             expected[1][edges.right[edge] as usize] += edges.data[edge];
                         }
                         for (table, expected) in [documents, words].into_iter().zip(&expected) {
-                            let found: Vec<u32> = (0..table.len()).map(|row| of_vertex(table.row(row))).collect();
+                            let found: Vec<u32> =
+                                (0..table.len()).map(|row| table.row(row).map(|entry| entry.1).sum()).collect();
                             assert_eq!(&found, expected, "{what}");
                         }
                     });
@@ -221,21 +220,21 @@ fn the_likelihood_equals_a_naive_sum() {
         let state = last(&edges, sampler, &config(9), &settings(2), 3);
         let Model { topics, words, documents } = &state.model;
         let (alpha, beta, words_len) = (f64::from(0.1_f32), f64::from(topics.beta), words.len() as f64);
-        let dense = |row: &[(u16, u32)]| {
+        let dense = |table: &SparseCounts, row: usize| {
             let mut counts = [0.0; 9];
-            row.iter().for_each(|&(topic, count)| counts[usize::from(topic)] = f64::from(count));
+            table.row(row).for_each(|(topic, count)| counts[usize::from(topic)] = f64::from(count));
             counts
         };
         let mut expected = 0.0;
         for document in 0..documents.len() {
-            let counts = dense(documents.row(document));
+            let counts = dense(documents, document);
             expected += ln_gamma(9.0 * alpha) - ln_gamma(counts.iter().sum::<f64>() + 9.0 * alpha);
             expected += counts.iter().map(|n| ln_gamma(n + alpha) - ln_gamma(alpha)).sum::<f64>();
         }
         for topic in 0..9 {
             expected += ln_gamma(words_len * beta) - ln_gamma(topics.totals[topic] as f64 + words_len * beta);
             for word in 0..words.len() {
-                expected += ln_gamma(dense(words.row(word))[topic] + beta) - ln_gamma(beta);
+                expected += ln_gamma(dense(words, word)[topic] + beta) - ln_gamma(beta);
             }
         }
         assert!((state.log_likelihood / expected - 1.0).abs() < 1e-12, "{} {expected}", state.log_likelihood);
@@ -258,10 +257,10 @@ fn tiny() -> EdgeList<u32> {
 type Statistic = (Vec<u32>, u32, u32, i64);
 
 fn statistic(model: &Model) -> Statistic {
-    let zero = |row: &[(u16, u32)]| row.iter().find(|entry| entry.0 == 0).map_or(0, |entry| entry.1);
-    let documents = (0..3).map(|document| zero(model.documents.row(document))).collect();
+    let zero = |table: &SparseCounts, row: usize| table.row(row).find(|entry| entry.0 == 0).map_or(0, |entry| entry.1);
+    let documents = (0..3).map(|document| zero(&model.documents, document)).collect();
     let largest = model.topics.totals.iter().max().copied().unwrap_or(0);
-    (documents, zero(model.words.row(0)), zero(model.words.row(2)), largest)
+    (documents, zero(&model.words, 0), zero(&model.words, 2), largest)
 }
 
 /// Chances of each statistic by enumeration of all assignments, from the collapsed joint.
@@ -359,7 +358,7 @@ fn recovered_with_as_many_topics(corpus: CorpusSettings, sampler: Sampler, itera
         assert_eq!(totals.len(), topics);
         // Rounding may leave a token with a topic that was given up.
         assert!(totals.iter().sum::<i64>() + 2 >= made.corpus.num_tokens as i64);
-        assert!(documents.entries.iter().all(|&(topic, _)| usize::from(topic) < topics));
+        assert!(documents.topics.iter().all(|&topic| usize::from(topic) < topics));
         assert!(state.log_likelihood.is_finite());
         if iteration == iterations {
             found = recovered_of(&made, &state.model);
@@ -401,8 +400,8 @@ fn recovered_of(made: &SyntheticCorpus, model: &Model) -> usize {
 fn recovered(model: &Model, planted: usize, chance: impl Fn(usize, usize) -> f64) -> usize {
     let num_words = model.words.len();
     let mut rows = vec![vec![0.0; num_words]; model.topics.num_topics()];
-    let counts = (0..num_words).flat_map(|word| model.words.row(word).iter().map(move |entry| (word, entry)));
-    counts.for_each(|(word, &(topic, count))| rows[usize::from(topic)][word] = f64::from(count));
+    let counts = (0..num_words).flat_map(|word| model.words.row(word).map(move |entry| (word, entry)));
+    counts.for_each(|(word, (topic, count))| rows[usize::from(topic)][word] = f64::from(count));
     let is_recovered = |&topic: &usize| {
         let truth: Vec<f64> = (0..num_words).map(|word| chance(topic, word)).collect();
         rows.iter().any(|row| cosine(row, &truth) > 0.9)
@@ -468,9 +467,8 @@ fn new_documents_are_given_their_topics_and_words_are_foreseen() {
         let chances = FoldIn::default().chances(&model, topic as u64, &of_topic(topic));
         assert!((chances.iter().sum::<f64>() - 1.0).abs() < 1e-9);
         let row = |fitted: usize| -> Vec<f64> {
-            let count = |word| {
-                model.words.row(word).iter().find(|e| usize::from(e.0) == fitted).map_or(0.0, |e| f64::from(e.1))
-            };
+            let count =
+                |word| model.words.row(word).find(|e| usize::from(e.0) == fitted).map_or(0.0, |e| f64::from(e.1));
             (0..WORDS).map(count).collect()
         };
         // A planted topic may have been found twice, there are more to fit than planted.
@@ -509,14 +507,12 @@ fn top_words_of_found_topics_are_coherent() {
     let top: Vec<Vec<u32>> =
         model.top_words(10).into_iter().map(|list| list.into_iter().map(|(word, _)| word).collect()).collect();
     let source = GroupedEdges::new(edges, &[Side::Right]);
-    let mean = |lists: &[Vec<u32>]| {
-        let found = coherence::coherence(1000, lists, |word, see| {
-            source
-                .visit_rows(Side::Right, word as usize..word as usize + 1, &mut |documents, _| see(documents))
-                .unwrap();
-        });
-        found.iter().sum::<f64>() / found.len() as f64
-    };
+    let mut occurrences = Occurrences::new(1000);
+    for word in 0..source.num_vertices(Side::Right) {
+        source.visit_rows(Side::Right, word..word + 1, &mut |documents, _| occurrences.push(documents)).unwrap();
+    }
+    let mean =
+        |lists: &[Vec<u32>]| lists.iter().map(|words| occurrences.coherence(words)).sum::<f64>() / lists.len() as f64;
     let mixed: Vec<Vec<u32>> = (0..10).map(|n| top.iter().map(|list| list[n]).collect()).collect();
     assert!(mean(&top) > 0.3 && mean(&top) > mean(&mixed) + 0.3, "{} {}", mean(&top), mean(&mixed));
 }

@@ -56,7 +56,7 @@ impl FoldIn {
             }
         }
         if samples == 0.0 {
-            return mixture(&model.topics, &[]);
+            return mixture(&model.topics, std::iter::empty());
         }
         let total: f64 = sum.iter().sum();
         sum.iter().map(|weight| weight / total).collect()
@@ -104,7 +104,7 @@ impl FoldIn {
 /// Returns the chance of a word in each topic.
 fn word_chances(model: &Model, word: u32) -> Vec<f32> {
     let mut counts = vec![0; model.topics.num_topics()];
-    model.words.row(word as usize).iter().for_each(|&(topic, count)| counts[usize::from(topic)] = count);
+    model.words.row(word as usize).for_each(|(topic, count)| counts[usize::from(topic)] = count);
     counts.iter().enumerate().map(|(topic, &count)| model.word_chance(topic, count) as f32).collect()
 }
 

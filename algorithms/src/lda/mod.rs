@@ -25,7 +25,7 @@
 //! few words, whose mixtures are as good as the prior.
 
 mod alias;
-pub mod coherence;
+mod coherence;
 mod config;
 pub mod counts;
 pub mod dense;
@@ -40,6 +40,7 @@ pub mod sparse;
 
 use megagrid_stages::Item;
 
+pub use coherence::Occurrences;
 pub use config::{Config, DEFAULT_CLOCKS, DEFAULT_UNIFORM_SHARE, DENSE_UP_TO, Sampler, Tokens};
 pub use fold_in::FoldIn;
 pub use likelihood::{Vertices, ln_gamma, log_likelihood};

@@ -17,13 +17,15 @@ pub struct Model {
     pub documents: SparseCounts,
 }
 
-/// A table of counts by row: those of row i are `entries[offsets[i]..offsets[i + 1]]`, topics ascending.
+/// A table of counts by row: those of row i are at `offsets[i]..offsets[i + 1]`, topics ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SparseCounts {
     /// Where rows begin, and the end of the last.
     pub offsets: Vec<usize>,
-    /// Topic and count.
-    pub entries: Vec<(u16, u32)>,
+    /// Topic of each entry.
+    pub topics: Vec<u16>,
+    /// Count of each entry.
+    pub counts: Vec<u32>,
 }
 
 impl SparseCounts {
@@ -39,18 +41,21 @@ impl SparseCounts {
                 num_entries += usize::from(numbers[topic].is_some())
             });
         }
-        let (offsets, entries) = (Vec::with_capacity(vertices.len + 1), Vec::with_capacity(num_entries));
-        let mut counts = Self { offsets, entries };
-        counts.offsets.push(0);
+        let (topics, counts) = (Vec::with_capacity(num_entries), Vec::with_capacity(num_entries));
+        let mut table = Self { offsets: Vec::with_capacity(vertices.len + 1), topics, counts };
+        table.offsets.push(0);
+        let mut row = Vec::new();
         for id in 0..vertices.len {
-            let begin = counts.entries.len();
+            row.clear();
             S::each((vertices.counts)(id), numbers.len(), |topic, count| {
-                counts.entries.extend(numbers[topic].map(|number| (number, count)));
+                row.extend(numbers[topic].map(|number| (number, count)));
             });
-            counts.entries[begin..].sort_unstable_by_key(|entry| entry.0);
-            counts.offsets.push(counts.entries.len());
+            row.sort_unstable_by_key(|entry| entry.0);
+            table.topics.extend(row.iter().map(|entry| entry.0));
+            table.counts.extend(row.iter().map(|entry| entry.1));
+            table.offsets.push(table.topics.len());
         }
-        counts
+        table
     }
 
     /// Returns the number of rows.
@@ -67,8 +72,9 @@ impl SparseCounts {
 
     /// Returns a row's topics and counts.
     #[must_use]
-    pub fn row(&self, row: usize) -> &[(u16, u32)] {
-        &self.entries[self.offsets[row]..self.offsets[row + 1]]
+    pub fn row(&self, row: usize) -> impl ExactSizeIterator<Item = (u16, u32)> {
+        let entries = self.offsets[row]..self.offsets[row + 1];
+        self.topics[entries.clone()].iter().copied().zip(self.counts[entries].iter().copied())
     }
 }
 
@@ -109,7 +115,7 @@ impl Model {
     pub fn top_words(&self, top: usize) -> Vec<Vec<(u32, u32)>> {
         let mut words = vec![Vec::new(); self.topics.num_topics()];
         for word in 0..self.words.len() {
-            for &(topic, count) in self.words.row(word) {
+            for (topic, count) in self.words.row(word) {
                 words[usize::from(topic)].push((word as u32, count));
             }
         }
@@ -122,9 +128,9 @@ impl Model {
 }
 
 /// Returns `(n_k + alpha_k) / (n + A)` for each topic.
-pub(super) fn mixture(topics: &Topics, counts: &[(u16, u32)]) -> Vec<f64> {
+pub(super) fn mixture(topics: &Topics, counts: impl Iterator<Item = (u16, u32)>) -> Vec<f64> {
     let mut weights: Vec<f64> = topics.alpha[..topics.num_topics()].iter().map(|&alpha| f64::from(alpha)).collect();
-    counts.iter().for_each(|&(topic, count)| weights[usize::from(topic)] += f64::from(count));
+    counts.for_each(|(topic, count)| weights[usize::from(topic)] += f64::from(count));
     let total: f64 = weights.iter().sum();
     weights.iter_mut().for_each(|weight| *weight /= total);
     weights

@@ -100,7 +100,7 @@ fn chances(model: &Model, words: &Dictionary, num_words: usize) -> Vec<Vec<f32>>
         let name = words.name(word as u32);
         let number = name.strip_prefix("word").and_then(|number| number.parse::<usize>().ok());
         let Some(at) = number.and_then(|number| number.checked_sub(1)).filter(|&at| at < num_words) else { continue };
-        for &(topic, count) in model.words.row(word) {
+        for (topic, count) in model.words.row(word) {
             let topic = usize::from(topic);
             chances[topic][at] = model.word_chance(topic, count) as f32;
         }

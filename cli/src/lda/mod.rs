@@ -162,7 +162,7 @@ pub struct Options {
     /// Evaluate the first, the last and every N-th iteration alone.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub evaluate_every: u64,
-    /// Top words of each topic that are shown and whose coherence is measured; 0: none, and edges need not be kept.
+    /// Top words of each topic that are shown and whose coherence is measured; 0: none.
     #[arg(long, default_value_t = 10, value_name = "N")]
     pub top_words: usize,
     /// Part of an iteration between two clocks, at each of which topic totals are merged: above 0, at most 1. The sampler mh merges

@@ -52,11 +52,11 @@ fn write_counts(
     let rows = (0..table.len()).flat_map(|row| std::iter::repeat_n(row as u32, table.row(row).len()));
     let columns = [
         (row, Column::U32(rows.collect())),
-        ("topic", Column::U32(table.entries.iter().map(|&(topic, _)| u32::from(topic)).collect())),
-        ("tokens", Column::U32(table.entries.iter().map(|&(_, count)| count).collect())),
+        ("topic", Column::U32(table.topics.iter().map(|&topic| u32::from(topic)).collect())),
+        ("tokens", Column::U32(table.counts.as_slice().into())),
     ];
     write_table(&into.join(file), &columns)?;
-    manifest.shape(file, &[table.entries.len(), columns.len()]);
+    manifest.shape(file, &[table.topics.len(), columns.len()]);
     Ok(())
 }
 
@@ -120,6 +120,6 @@ fn read_counts(path: &Path, num_words: usize, num_topics: usize) -> anyhow::Resu
         return Ok(None);
     }
     let offsets = (0..=num_words).map(|word| rows.partition_point(|&row| (row as usize) < word)).collect();
-    let entries = topics.iter().zip(counts.iter()).map(|(&topic, &count)| (topic as u16, count)).collect();
-    Ok(Some(SparseCounts { offsets, entries }))
+    let topics = topics.iter().map(|&topic| topic as u16).collect();
+    Ok(Some(SparseCounts { offsets, topics, counts: counts.into_owned() }))
 }

@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use megagrid_algorithms::lda::Model;
-use megagrid_algorithms::lda::coherence::coherence;
+use megagrid_algorithms::lda::{Model, Occurrences};
 use megagrid_datasets::{Dictionary, Edges};
 use megagrid_partition::{EdgeSource, Side};
 use rayon::prelude::*;
@@ -19,20 +18,21 @@ const POINTS: usize = 24;
 /// The top words of a topic and how often each has it, most first.
 pub type TopWords = Vec<(u32, u32)>;
 
-/// Returns the coherence of each topic's top words in the documents of `edges`, which are grouped by words.
-pub fn coherences(edges: &Edges<u32>, top: &[TopWords]) -> anyhow::Result<Vec<f64>> {
-    let num_documents = edges.num_vertices(Side::Left);
-    let of_topic = |words: &TopWords| -> anyhow::Result<f64> {
-        let words = words.iter().map(|&(word, _)| word).collect();
-        let mut outcome = Ok(());
-        let documents_of = |word: u32, see: &mut dyn FnMut(&[u32])| {
-            let mut visit = |ends: &[u32], _: &[u32]| see(ends);
-            let read = edges.visit_rows(Side::Right, word as usize..word as usize + 1, &mut visit);
-            outcome = std::mem::replace(&mut outcome, Ok(())).and(read);
-        };
-        let coherence = coherence(num_documents, &[words], documents_of);
-        outcome?;
-        Ok(coherence[0])
+/// Takes down which documents each word is in, from edges that are grouped by words.
+pub fn occurrences(edges: &Edges<u32>) -> anyhow::Result<Occurrences> {
+    let mut occurrences = Occurrences::new(edges.num_vertices(Side::Left));
+    for word in 0..edges.num_vertices(Side::Right) {
+        edges.visit_rows(Side::Right, word..word + 1, &mut |documents, _| occurrences.push(documents))?;
+    }
+    occurrences.shrink();
+    Ok(occurrences)
+}
+
+/// Returns the coherence of each topic's top words.
+pub fn coherences(occurrences: &Occurrences, top: &[TopWords]) -> Vec<f64> {
+    let of_topic = |words: &TopWords| {
+        let words: Vec<u32> = words.iter().map(|&(word, _)| word).collect();
+        occurrences.coherence(&words)
     };
     top.par_iter().map(of_topic).collect()
 }

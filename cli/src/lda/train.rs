@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use megagrid_algorithms::lda::{
-    Config, FoldIn, Model, Sampler, Tokens, Topics, Vertices, log_likelihood, merge_topics,
+    Config, FoldIn, Model, Occurrences, Sampler, Tokens, Topics, Vertices, log_likelihood, merge_topics,
 };
-use megagrid_datasets::{Edges, Names, Prepared};
+use megagrid_datasets::{Names, Prepared};
 use megagrid_engine::{Engine, IterationReport, Settings};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::Program;
@@ -56,7 +56,8 @@ pub struct Trained {
     pub model: Model,
     /// Names of documents and words.
     pub names: Names,
-    edges: Option<Edges<u32>>,
+    /// For the coherence of topics.
+    occurrences: Option<Occurrences>,
     checksum: u64,
     top_words: usize,
 }
@@ -70,7 +71,7 @@ impl Trained {
     /// Lists the topics and their coherence, which it adds to the record, below a curve of the likelihood.
     pub fn summary(&mut self) -> anyhow::Result<String> {
         let top = self.model.top_words(self.top_words);
-        let coherences = self.edges.as_ref().map(|edges| topics::coherences(edges, &top)).transpose()?;
+        let coherences = self.occurrences.as_ref().map(|occurrences| topics::coherences(occurrences, &top));
         if let Some(coherences) = &coherences {
             let mean = coherences.iter().sum::<f64>() / coherences.len() as f64;
             self.record.result.metrics.insert("coherence_npmi".into(), mean);
@@ -99,8 +100,9 @@ pub fn train<F: Form>(
     let start = Start { done, ..job.start(&engine, phases) };
     let Job { prepared, test, tokens, topics, checksum, iterations, tolerance, evaluate_every, top_words, .. } = job;
     let Prepared { edges, names, .. } = prepared;
-    // From here on the grid holds them; coherence asks which documents a word is in.
-    let edges = (top_words > 0).then_some(edges);
+    // From here on the grid alone holds the edges.
+    let occurrences = (top_words > 0).then(|| topics::occurrences(&edges)).transpose()?;
+    drop(edges);
     let mut session = Session::begin(common, "lda", resolved, start, iterations);
     let mut before = f64::INFINITY;
     let ended = Cell::new(false);
@@ -137,7 +139,7 @@ pub fn train<F: Form>(
     let record = session.end()?;
     F::count(&engine);
     engine.collect()?;
-    Ok(Trained { record, model: model::<F>(&engine), names, edges, checksum, top_words })
+    Ok(Trained { record, model: model::<F>(&engine), names, occurrences, checksum, top_words })
 }
 
 /// Counts tokens in the place of edges, each of which has all its tokens drawn.
@@ -199,7 +201,7 @@ impl Job {
         F::count(engine);
         engine.collect()?;
         let (names, checksum, top_words) = (self.prepared.names.clone(), self.checksum, self.top_words);
-        Ok(Trained { record, model: model::<F>(engine), names, edges: None, checksum, top_words })
+        Ok(Trained { record, model: model::<F>(engine), names, occurrences: None, checksum, top_words })
     }
 }
 
