@@ -2,6 +2,7 @@
 //! library's. One process, one server, loopback, slack 0.
 
 use std::hint::black_box;
+use std::ops::RangeInclusive;
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -19,25 +20,34 @@ const SEED: u64 = 1;
 /// What a setting came to.
 pub struct Measured {
     pub name: String,
-    /// Of each round: the median of its clocks but the first.
+    /// Of each round: the quickest of its clocks but the first, which other work on the machine slowed down least.
     clocks: Vec<f64>,
     /// Of each round, with gathering and all clocks.
     wholes: Vec<f64>,
     /// Of all rounds, without the first clock.
     pub statistics: Statistics,
+    /// Of a round.
     counted_clocks: usize,
 }
 
-/// How many times as long one setting takes as another, over rounds: the median, and the quartiles.
+/// How many times as long one setting takes as another, over rounds: the median, and where that of all rounds there could be is,
+/// nine times in ten.
 #[derive(Clone, Copy)]
 pub struct Ratio {
     pub median: f64,
-    quartiles: [f64; 2],
+    interval: [f64; 2],
+}
+
+impl Ratio {
+    /// Tells whether more rounds may bring the median to the other side of a bound.
+    pub fn may_cross(self, bound: f64) -> bool {
+        self.interval[0] < bound && bound < self.interval[1]
+    }
 }
 
 impl std::fmt::Display for Ratio {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:.2} ({:.2} to {:.2})", self.median, self.quartiles[0], self.quartiles[1])
+        write!(f, "{:.2} ({:.2} to {:.2})", self.median, self.interval[0], self.interval[1])
     }
 }
 
@@ -54,7 +64,7 @@ impl Measured {
 
     /// Returns a count by clock.
     pub fn per_clock(&self, count: u64) -> f64 {
-        count as f64 / self.counted_clocks as f64
+        count as f64 / (self.counted_clocks * self.clocks.len()) as f64
     }
 
     fn print(&self) {
@@ -84,32 +94,35 @@ fn sorted(mut values: Vec<f64>) -> Vec<f64> {
 
 fn ratio(of: &[f64], by: &[f64]) -> Ratio {
     let ratios = sorted(of.iter().zip(by).map(|(of, by)| of / by).collect());
-    let at = |part: usize| ratios[(ratios.len() - 1) * part / 4];
-    Ratio { median: at(2), quartiles: [at(1), at(3)] }
+    // How many of n rounds are below the true median has a deviation of √n / 2.
+    let rounds = ratios.len() as f64;
+    let first = (rounds / 2.0 - NINE_IN_TEN * rounds.sqrt() / 2.0).max(1.0) as usize - 1;
+    Ratio { median: ratios[ratios.len() / 2], interval: [ratios[first], ratios[ratios.len() - 1 - first]] }
 }
 
-/// Runs all settings in turn, each round beginning with another, and prints a line for each.
-pub fn compare(pattern: Pattern, settings: &[Setting], rounds: usize, clocks: usize) -> Vec<Measured> {
-    println!(
-        "  {}: {} rows of {}, {THREADS} threads, medians of {rounds} rounds (least, most) of {clocks} clocks; by clock, of all threads",
-        pattern.name(),
-        pattern.rows,
-        pattern.row_len
-    );
-    println!(
-        "    {:<34}{:>8}{:>19}{:>9}{:>9}{:>9}{:>10}{:>8}{:>9}{:>9}{:>8}",
-        "", "ms", "", "whole ms", "wait ms", "locks", "contended", "hits %", "unknown", "messages", "kB"
-    );
+/// So many deviations to either side hold nine values in ten.
+const NINE_IN_TEN: f64 = 1.64;
+
+/// Runs all settings in turn, each round beginning with another, and prints a line for each. There are more rounds than the fewest
+/// for as long as noise leaves a verdict open.
+pub fn compare(
+    pattern: Pattern,
+    settings: &[Setting],
+    rounds: RangeInclusive<usize>,
+    clocks: usize,
+    is_open: impl Fn(&[Measured]) -> bool,
+) -> Vec<Measured> {
     let job = Job::new(pattern, clocks);
     let begin = |setting: &Setting| Measured {
         name: setting.name.clone(),
         clocks: Vec::new(),
         wholes: Vec::new(),
         statistics: Statistics::default(),
-        counted_clocks: rounds * (clocks - 1),
+        counted_clocks: clocks - 1,
     };
     let mut measured: Vec<Measured> = settings.iter().map(begin).collect();
-    for round in 0..rounds {
+    let mut round = 0;
+    while round < *rounds.start() || round < *rounds.end() && is_open(&measured) {
         for at in (0..settings.len()).map(|at| (at + round) % settings.len()) {
             let run = match pattern.kind {
                 Kind::Topics => job.run::<i32>(&settings[at]),
@@ -120,7 +133,18 @@ pub fn compare(pattern: Pattern, settings: &[Setting], rounds: usize, clocks: us
             measured[at].wholes.push(run.whole);
             measured[at].statistics.add(&run.statistics);
         }
+        round += 1;
     }
+    println!(
+        "  {}: {} rows of {}, {THREADS} threads, medians of {round} rounds (least, most), each by the quickest of {clocks} clocks; by clock, of all threads",
+        pattern.name(),
+        pattern.rows,
+        pattern.row_len
+    );
+    println!(
+        "    {:<34}{:>8}{:>19}{:>9}{:>9}{:>9}{:>10}{:>8}{:>9}{:>9}{:>8}",
+        "", "ms", "", "whole ms", "wait ms", "locks", "contended", "hits %", "unknown", "messages", "kB"
+    );
     measured.iter().for_each(Measured::print);
     measured
 }
@@ -210,9 +234,10 @@ impl Job {
         for (row, (values, &updates)) in rows.values.chunks_exact(table.row_len()).zip(&self.updates).enumerate() {
             assert_eq!(values[0], T::times(updates * self.clocks as u32), "row {row}, {}", setting.name);
         }
-        let clocks = sorted(times.iter().flat_map(|(_, clocks)| clocks.iter().copied()).collect());
         let whole = times.iter().map(|(whole, _)| *whole).fold(0.0, f64::max);
-        Ok(Timed { clock: clocks[clocks.len() / 2], whole, statistics })
+        let last_of = |clock: usize| times.iter().map(|(_, clocks)| clocks[clock]).fold(0.0, f64::max);
+        let clock = (0..self.clocks - 1).map(last_of).fold(f64::INFINITY, f64::min);
+        Ok(Timed { clock, whole, statistics })
     }
 
     /// Returns the seconds of the whole run, and of all clocks but the first.
