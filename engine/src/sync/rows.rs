@@ -19,21 +19,24 @@ use crate::grid::{OwnedRows, Role, RoleMut, SharedRows};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
+/// Returns the items of one row of a store; `None` where that depends on the row.
+fn row_items<S: Store>(dims: usize) -> Option<usize> {
+    match S::SHAPE {
+        Shape::Nothing => Some(0),
+        Shape::Value => Some(1),
+        Shape::Row => Some(dims),
+        Shape::Counts => None,
+    }
+}
+
 /// Returns the bytes that one row of a store takes; `None` where that depends on the row.
 pub fn row_bytes<S: Store>(dims: usize) -> Option<usize> {
-    let items = match S::SHAPE {
-        Shape::Nothing => 0,
-        Shape::Value => 1,
-        Shape::Row => dims,
-        Shape::Counts => return None,
-    };
-    Some(items * size_of::<S::Item>())
+    row_items::<S>(dims).map(|items| items * size_of::<S::Item>())
 }
 
 /// Appends rows of a role, in one go where they lie side by side.
 fn put_role<S: Store>(role: &Role<'_, S>, slice: &Slice<'_>, dims: usize, out: &mut Vec<u8>) {
-    let width = if S::SHAPE == Shape::Value { 1 } else { dims };
-    if let (Slice::Range(rows), Some(items)) = (slice, role.side_by_side(dims)) {
+    if let (Slice::Range(rows), Some(items), Some(width)) = (slice, role.side_by_side(dims), row_items::<S>(dims)) {
         out.extend_from_slice(cast_slice(&items[rows.start * width..rows.end * width]));
     } else if let (Slice::List(rows), Shape::Value, Some(values)) = (slice, S::SHAPE, role.side_by_side(1)) {
         let begin = out.len();
@@ -88,8 +91,7 @@ fn take_role<S: Store>(
     dims: usize,
     from: &mut &[u8],
 ) -> Result<(), Malformed> {
-    let width = if S::SHAPE == Shape::Value { 1 } else { dims };
-    if let (Slice::Range(rows), Some(items)) = (slice, role.side_by_side(dims)) {
+    if let (Slice::Range(rows), Some(items), Some(width)) = (slice, role.side_by_side(dims), row_items::<S>(dims)) {
         let items = &mut items[rows.start * width..rows.end * width];
         let bytes = from.split_off(..size_of_val(items)).ok_or(Malformed)?;
         cast_slice_mut(items).copy_from_slice(bytes);

@@ -1,7 +1,10 @@
 //! A row of a table, as one number.
 
+use bytemuck::{Pod, Zeroable};
+
 /// Table and row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(transparent)]
 pub(super) struct Key(u64);
 
 impl Key {

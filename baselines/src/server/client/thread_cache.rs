@@ -3,6 +3,7 @@
 //!
 //! Two policies over one slab of rows: a fixed set, chosen from the gathered accesses, or the rows used last.
 
+use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 use rustc_hash::FxHashMap;
 
 use super::dynamic::Wanted;
@@ -18,15 +19,32 @@ const NONE: u32 = u32::MAX;
 /// A thread cache never has more rows than this, whatever its capacity.
 const MAX_ROWS: usize = 1 << 30;
 
-/// One cached row.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
+/// What is known of a cached row; it lies before the row's values, so that an access finds both in one place.
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Head {
     key: Key,
     version: u32,
     /// 1 + the clock in which it was copied from the process cache; 0: not yet.
     copied: u32,
-    updated: bool,
-    /// Neighbours in the list from the row used last to the one to evict next.
+    /// 1 if there are updates since the last clock.
+    updated: u64,
+}
+
+const HEAD_WORDS: usize = size_of::<Head>() / 8;
+
+/// A cached row.
+struct Entry<'e> {
+    head: &'e mut Head,
+    /// With this thread's updates.
+    values: &'e mut [u8],
+    /// These updates since the last clock.
+    deltas: &'e mut [u8],
+}
+
+/// Neighbours in the list from the row used last to the one to evict next.
+#[derive(Debug, Clone, Copy)]
+struct Neighbours {
     newer: u32,
     older: u32,
 }
@@ -44,11 +62,12 @@ enum Policy {
 #[derive(Debug)]
 pub(super) struct ThreadRows {
     policy: Policy,
-    entries: Vec<Entry>,
-    /// Words of the longest row.
-    stride: usize,
-    /// For each entry values with this thread's updates and, behind them, these updates since the last clock.
-    rows: Vec<u64>,
+    /// Words of the values of the longest row.
+    row_words: usize,
+    /// Head, values and updates of one entry after the other.
+    entries: Vec<u64>,
+    /// Of each entry of the cache of rows used last.
+    neighbours: Vec<Neighbours>,
     /// Entries with updates since the last clock.
     updated: Vec<u32>,
 }
@@ -74,11 +93,32 @@ impl ThreadRows {
     fn new(policy: Policy, longest_row_bytes: usize) -> Self {
         Self {
             policy,
+            row_words: longest_row_bytes.div_ceil(8),
             entries: Vec::new(),
-            stride: longest_row_bytes.div_ceil(8),
-            rows: Vec::new(),
+            neighbours: Vec::new(),
             updated: Vec::new(),
         }
+    }
+
+    /// Returns where an entry begins.
+    #[inline]
+    fn begin(&self, slot: u32) -> usize {
+        slot as usize * (HEAD_WORDS + 2 * self.row_words)
+    }
+
+    #[inline]
+    fn head(&self, slot: u32) -> Head {
+        let begin = self.begin(slot);
+        cast_slice(&self.entries[begin..begin + HEAD_WORDS])[0]
+    }
+
+    #[inline]
+    fn entry(&mut self, slot: u32, kind: &Kind) -> Entry<'_> {
+        let begin = self.begin(slot);
+        let (head, rows) = self.entries[begin..].split_at_mut(HEAD_WORDS);
+        let (values, deltas) = rows.split_at_mut(self.row_words);
+        let [values, deltas] = [values, deltas].map(|words| &mut cast_slice_mut(words)[..kind.row_bytes]);
+        Entry { head: &mut cast_slice_mut(head)[0], values, deltas }
     }
 
     /// Returns where the row is and its version, which is fresh enough, if it is or becomes one of the cached.
@@ -91,10 +131,10 @@ impl ThreadRows {
         counters: &mut Statistics,
     ) -> Result<Option<(u32, u32)>, Error> {
         let Some(slot) = self.slot(key, wanted.clock, shared, counters)? else { return Ok(None) };
-        let entry = self.entries[slot as usize];
-        if entry.copied == wanted.clock + 1 && entry.version >= wanted.needed {
+        let Head { version, copied, .. } = self.head(slot);
+        if copied == wanted.clock + 1 && version >= wanted.needed {
             counters.thread_cache_hits += 1;
-            return Ok(Some((slot, entry.version)));
+            return Ok(Some((slot, version)));
         }
         let version = self.copy(slot, shared.tables.kind(key.table())?, wanted, shared, counters)?;
         Ok(Some((slot, version)))
@@ -103,7 +143,7 @@ impl ThreadRows {
     /// Returns the values of a row that was read.
     #[inline]
     pub(super) fn row(&self, slot: u32, bytes: usize) -> &[u8] {
-        &bytemuck::cast_slice(&self.rows[2 * slot as usize * self.stride..])[..bytes]
+        &cast_slice(&self.entries[self.begin(slot) + HEAD_WORDS..])[..bytes]
     }
 
     /// Applies and logs an update; `false` if the row is not cached.
@@ -118,29 +158,26 @@ impl ThreadRows {
     ) -> Result<bool, Error> {
         let Some(slot) = self.slot(key, clock, shared, counters)? else { return Ok(false) };
         let kind = shared.tables.kind(key.table())?;
-        let [values, deltas] = Self::both(&mut self.rows, self.stride, slot, kind);
-        let entry = &mut self.entries[slot as usize];
-        if !entry.updated {
-            entry.updated = true;
+        let entry = self.entry(slot, kind);
+        counters.thread_cache_hits += 1;
+        if entry.head.copied != 0 {
+            kind.merge(entry.values, delta);
+        }
+        kind.merge(entry.deltas, delta);
+        if std::mem::replace(&mut entry.head.updated, 1) == 0 {
             self.updated.push(slot);
         }
-        counters.thread_cache_hits += 1;
-        if entry.copied != 0 {
-            kind.merge(values, delta);
-        }
-        kind.merge(deltas, delta);
         Ok(true)
     }
 
     /// Hands the updates of a clock to the process.
     pub(super) fn flush(&mut self, clock: u32, shared: &Shared, counters: &mut Statistics) -> Result<(), Error> {
-        for index in 0..self.updated.len() {
+        let mut updated = std::mem::take(&mut self.updated);
+        for slot in updated.drain(..) {
             // A row that was evicted meanwhile has handed its updates over.
-            if self.entries[self.updated[index] as usize].updated {
-                self.hand_over(self.updated[index], clock, shared, counters)?;
-            }
+            self.hand_over(slot, clock, shared, counters)?;
         }
-        self.updated.clear();
+        self.updated = updated;
         Ok(())
     }
 
@@ -156,7 +193,7 @@ impl ThreadRows {
                 self.unlink(slot);
                 slot
             }
-            None if self.entries.len() < capacity => self.add(key, shared.tables.kind(key.table())?),
+            None if self.neighbours.len() < capacity => self.add(key, shared.tables.kind(key.table())?),
             None => {
                 self.unlink(oldest);
                 self.replace(oldest, key, clock, shared, counters)?;
@@ -168,14 +205,16 @@ impl ThreadRows {
     }
 
     fn add(&mut self, key: Key, kind: &Kind) -> u32 {
-        let slot = self.entries.len() as u32;
-        let entry = Entry { key, version: 0, copied: 0, updated: false, newer: NONE, older: NONE };
-        self.entries.push(entry);
+        let (begin, stride) = (self.entries.len(), HEAD_WORDS + 2 * self.row_words);
+        let slot = (begin / stride) as u32;
+        self.entries.resize(begin + stride, 0);
+        let entry = self.entry(slot, kind);
+        entry.head.key = key;
+        entry.deltas.copy_from_slice(kind.identity());
         if let Policy::Lru { slots, .. } = &mut self.policy {
             slots.insert(key, slot);
+            self.neighbours.push(Neighbours { newer: NONE, older: NONE });
         }
-        self.rows.resize(2 * self.entries.len() * self.stride, 0);
-        self.reset_delta(slot, kind);
         slot
     }
 
@@ -188,17 +227,15 @@ impl ThreadRows {
         shared: &Shared,
         counters: &mut Statistics,
     ) -> Result<(), Error> {
-        let old = self.entries[slot as usize];
-        if old.updated {
-            self.hand_over(slot, clock, shared, counters)?;
-        }
+        self.hand_over(slot, clock, shared, counters)?;
+        let kind = shared.tables.kind(key.table())?;
+        let entry = self.entry(slot, kind);
+        let old = std::mem::replace(entry.head, Head { key, ..Head::zeroed() }).key;
+        entry.deltas.copy_from_slice(kind.identity());
         if let Policy::Lru { slots, .. } = &mut self.policy {
-            slots.remove(&old.key);
+            slots.remove(&old);
             slots.insert(key, slot);
         }
-        let entry = &mut self.entries[slot as usize];
-        (entry.key, entry.version, entry.copied) = (key, 0, 0);
-        self.reset_delta(slot, shared.tables.kind(key.table())?);
         Ok(())
     }
 
@@ -211,58 +248,49 @@ impl ThreadRows {
         shared: &Shared,
         counters: &mut Statistics,
     ) -> Result<u32, Error> {
-        let [values, deltas] = Self::both(&mut self.rows, self.stride, slot, kind);
-        let entry = &mut self.entries[slot as usize];
-        entry.version = shared.read(entry.key, wanted, values, counters)?;
-        entry.copied = wanted.clock + 1;
-        if entry.updated {
+        let Entry { head, values, deltas } = self.entry(slot, kind);
+        head.version = shared.read(head.key, wanted, values, counters)?;
+        head.copied = wanted.clock + 1;
+        if head.updated != 0 {
             kind.merge(values, deltas);
         }
-        Ok(entry.version)
+        Ok(head.version)
     }
 
+    /// Hands the updates of an entry to the process, if there are any.
     fn hand_over(&mut self, slot: u32, clock: u32, shared: &Shared, counters: &mut Statistics) -> Result<(), Error> {
-        let key = self.entries[slot as usize].key;
+        let Head { key, updated, .. } = self.head(slot);
+        if updated == 0 {
+            return Ok(());
+        }
         let kind = shared.tables.kind(key.table())?;
-        let [_, delta] = Self::both(&mut self.rows, self.stride, slot, kind);
-        shared.update(key, clock, delta, counters)?;
-        self.entries[slot as usize].updated = false;
-        self.reset_delta(slot, kind);
+        let entry = self.entry(slot, kind);
+        shared.update(key, clock, entry.deltas, counters)?;
+        entry.head.updated = 0;
+        entry.deltas.copy_from_slice(kind.identity());
         Ok(())
     }
 
-    fn reset_delta(&mut self, slot: u32, kind: &Kind) {
-        let begin = (2 * slot as usize + 1) * self.stride;
-        self.rows[begin..begin + kind.identity.len()].copy_from_slice(&kind.identity);
-    }
-
-    /// Returns the values and the deltas of an entry.
-    #[inline]
-    fn both<'r>(rows: &'r mut [u64], stride: usize, slot: u32, kind: &Kind) -> [&'r mut [u8]; 2] {
-        let (values, deltas) = rows[2 * slot as usize * stride..].split_at_mut(stride);
-        [values, deltas].map(|words| &mut bytemuck::cast_slice_mut(words)[..kind.row_bytes])
-    }
-
     fn unlink(&mut self, slot: u32) {
-        let Entry { newer, older, .. } = self.entries[slot as usize];
+        let Neighbours { newer, older } = self.neighbours[slot as usize];
         let Policy::Lru { newest, oldest, .. } = &mut self.policy else { return };
         match newer {
             NONE => *newest = older,
-            newer => self.entries[newer as usize].older = older,
+            newer => self.neighbours[newer as usize].older = older,
         }
         match older {
             NONE => *oldest = newer,
-            older => self.entries[older as usize].newer = newer,
+            older => self.neighbours[older as usize].newer = newer,
         }
     }
 
     fn link_newest(&mut self, slot: u32) {
         let Policy::Lru { newest, oldest, .. } = &mut self.policy else { return };
         let second = std::mem::replace(newest, slot);
-        (self.entries[slot as usize].newer, self.entries[slot as usize].older) = (NONE, second);
+        self.neighbours[slot as usize] = Neighbours { newer: NONE, older: second };
         match second {
             NONE => *oldest = slot,
-            second => self.entries[second as usize].newer = slot,
+            second => self.neighbours[second as usize].newer = slot,
         }
     }
 }

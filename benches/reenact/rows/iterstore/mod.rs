@@ -29,7 +29,7 @@ fn patterns(findings: &Findings, page_rank_scale: f64) -> impl Iterator<Item = P
 /// Figures 4 and 6: each specialization on alone, and off alone.
 pub fn switches(findings: &mut Findings) {
     // Without prefetch a row is a round trip: of 170,000 rows a clock would take 5 s.
-    for pattern in patterns(findings, 0.125).collect::<Vec<_>>() {
+    for pattern in patterns(findings, 1.0 / 32.0).collect::<Vec<_>>() {
         let name = pattern.name();
         let may_harm = |measured: &[Measured]| measured[1..].iter().any(|one| one.over(&measured[0]).may_cross(HARM));
         let alone = compare(pattern, &alone(), ROUNDS, 4, may_harm);
