@@ -94,10 +94,12 @@ fn sorted(mut values: Vec<f64>) -> Vec<f64> {
 
 fn ratio(of: &[f64], by: &[f64]) -> Ratio {
     let ratios = sorted(of.iter().zip(by).map(|(of, by)| of / by).collect());
+    let last = ratios.len() - 1;
     // How many of n rounds are below the true median has a deviation of √n / 2.
     let rounds = ratios.len() as f64;
     let first = (rounds / 2.0 - NINE_IN_TEN * rounds.sqrt() / 2.0).max(1.0) as usize - 1;
-    Ratio { median: ratios[ratios.len() / 2], interval: [ratios[first], ratios[ratios.len() - 1 - first]] }
+    let median = f64::midpoint(ratios[last / 2], ratios[last - last / 2]);
+    Ratio { median, interval: [ratios[first], ratios[last - first]] }
 }
 
 /// So many deviations to either side hold nine values in ten.
