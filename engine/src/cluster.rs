@@ -26,6 +26,7 @@ use std::time::Duration;
 
 pub use error::ClusterError;
 pub use membership::{HOSTS, Membership, PROCESS};
+pub use sockets::prepare;
 
 use frame::Message;
 use shared::{Shared, lock};

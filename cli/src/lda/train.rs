@@ -101,7 +101,7 @@ pub fn train<F: Form>(
     let Job { prepared, test, tokens, topics, checksum, iterations, tolerance, evaluate_every, top_words, .. } = job;
     let Prepared { edges, names, .. } = prepared;
     // From here on the grid alone holds the edges.
-    let occurrences = (top_words > 0).then(|| topics::occurrences(&edges)).transpose()?;
+    let occurrences = (top_words > 0 && common.is_first()).then(|| topics::occurrences(&edges)).transpose()?;
     drop(edges);
     let mut session = Session::begin(common, "lda", resolved, start, iterations);
     let mut before = f64::INFINITY;

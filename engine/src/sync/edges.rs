@@ -60,6 +60,6 @@ pub fn take<P: Program>(grid: &Grid<P>, message: &Message) -> Result<(), Malform
     if bytes.len() != size_of_val(&data[..]) {
         return Err(Malformed);
     }
-    data.copy_from_slice(&pod_collect_to_vec::<u8, _>(bytes));
+    data.copy_from_slice(&pod_collect_to_vec::<u8, _>(&bytes));
     Ok(())
 }

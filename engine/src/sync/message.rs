@@ -10,12 +10,16 @@
 //!
 //! Numbers are little-endian. The body follows, filled up with zeros to a multiple of 8 bytes.
 
-use std::io::Write;
+use std::borrow::Cow;
+use std::io::{self, Write};
 use std::ops::Range;
+use std::sync::Arc;
 
 use megagrid_partition::Side;
 use timely::bytes::arc::Bytes;
 use timely::communication::Bytesable;
+
+use super::lent::Lend;
 
 /// Bytes of a message before its body.
 pub const HEADER_BYTES: usize = 40;
@@ -79,19 +83,55 @@ impl Default for Message {
     }
 }
 
-/// What a message carries: bytes made here, or a slice of what a connection received.
+/// What a message carries.
 #[derive(Clone)]
 pub enum Body {
+    /// Bytes made here.
     Own(Vec<u8>),
+    /// So many bytes of rows that stay as they are until the message has left.
+    Lent(usize, Arc<dyn Lend>),
+    /// A slice of what a connection received.
     Received(Bytes, Range<usize>),
 }
 
 impl Body {
-    /// Returns the bytes.
-    pub fn bytes(&self) -> &[u8] {
+    /// Returns the number of bytes.
+    pub fn len(&self) -> usize {
         match self {
-            Self::Own(bytes) => bytes,
-            Self::Received(bytes, span) => bytes.get(span.clone()).unwrap_or(&[]),
+            Self::Own(bytes) => bytes.len(),
+            Self::Lent(bytes, _) => *bytes,
+            Self::Received(_, span) => span.len(),
+        }
+    }
+
+    /// Returns the bytes.
+    pub fn bytes(&self) -> Cow<'_, [u8]> {
+        match self {
+            Self::Own(bytes) => bytes.into(),
+            Self::Lent(bytes, rows) => {
+                let mut copy = Vec::with_capacity(*bytes);
+                rows.show(&mut |bytes| copy.extend_from_slice(bytes));
+                copy.into()
+            }
+            Self::Received(bytes, span) => bytes.get(span.clone()).unwrap_or(&[]).into(),
+        }
+    }
+
+    /// Makes them bytes of its own, whatever becomes of rows.
+    pub fn own(&mut self) {
+        if let Self::Lent(..) = self {
+            *self = Self::Own(self.bytes().into_owned());
+        }
+    }
+
+    fn write(&self, writer: &mut impl Write) -> io::Result<()> {
+        match self {
+            Self::Lent(_, rows) => {
+                let mut written = Ok(());
+                rows.show(&mut |bytes| written = writer.write_all(bytes));
+                written
+            }
+            _ => writer.write_all(&self.bytes()),
         }
     }
 }
@@ -114,7 +154,7 @@ impl Message {
 
     /// Returns the bytes that cross, without those of the transport.
     pub fn wire_bytes(&self) -> usize {
-        HEADER_BYTES + self.body.bytes().len().next_multiple_of(8)
+        HEADER_BYTES + self.body.len().next_multiple_of(8)
     }
 }
 
@@ -199,8 +239,8 @@ impl Message {
         }
     }
 
-    fn write(&self, writer: &mut impl Write) -> std::io::Result<()> {
-        let body = self.body.bytes();
+    fn write(&self, writer: &mut impl Write) -> io::Result<()> {
+        let bytes = self.body.len();
         let mut header = [0; HEADER_BYTES];
         let kind = self.kind as u32 | u32::from(self.side == Side::Right) << 16;
         let words = [kind, self.shard, self.stage, self.from, self.first, self.rows];
@@ -208,9 +248,9 @@ impl Message {
             header[4 * at..4 * at + 4].copy_from_slice(&word.to_le_bytes());
         }
         header[24..32].copy_from_slice(&self.number.to_le_bytes());
-        header[32..].copy_from_slice(&(body.len() as u64).to_le_bytes());
+        header[32..].copy_from_slice(&(bytes as u64).to_le_bytes());
         writer.write_all(&header)?;
-        writer.write_all(body)?;
-        writer.write_all(&[0; 8][..body.len().next_multiple_of(8) - body.len()])
+        self.body.write(writer)?;
+        writer.write_all(&[0; 8][..bytes.next_multiple_of(8) - bytes])
     }
 }

@@ -8,6 +8,7 @@ mod arithmetic;
 mod collective;
 mod dirty;
 mod edges;
+mod lent;
 mod message;
 mod mirrors;
 mod outbox;
@@ -83,7 +84,7 @@ impl Replication {
             // Of a tracked type any row may have changed.
             let all = Pick::All(rows.rows.len());
             let slice = slice_of(if V::TRACKED { &all } else { pick }, message)?;
-            add_deltas(rows, &slice, dims, message.body.bytes())
+            add_deltas(rows, &slice, dims, &message.body.bytes())
         })
     }
 
@@ -138,10 +139,12 @@ fn take_rows<V: Vertex>(
     let mut rows = crate::stage::hold(|| arrays.try_own(pieces.of(shard..shard + 1)));
     let all = rows.rows.len();
     match message.kind {
-        Kind::Shard => unpack_whole(&mut rows, &slice_of(&Pick::All(all), message)?, dims, false, message.body.bytes()),
+        Kind::Shard => {
+            unpack_whole(&mut rows, &slice_of(&Pick::All(all), message)?, dims, false, &message.body.bytes())
+        }
         _ => {
             let pick = sync.mirrors.of(message.side, plan.processes.this, shard);
-            rows::unpack_sync(&mut rows, &slice_of(pick, message)?, dims, message.body.bytes())
+            rows::unpack_sync(&mut rows, &slice_of(pick, message)?, dims, &message.body.bytes())
         }
     }
 }

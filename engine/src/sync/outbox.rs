@@ -9,7 +9,7 @@ use super::transport::Senders;
 use super::{Replication, Traffic};
 
 /// Messages of a step are sent together up to about so many bytes, which transports carry best.
-const PARCEL_BYTES: u64 = 256 << 10;
+const PARCEL_BYTES: u64 = 128 << 10;
 
 /// What a worker is about to send.
 #[derive(Default)]
@@ -38,10 +38,13 @@ impl Outbox {
         let _ = self.senders.set(senders);
     }
 
-    /// Puts a message in.
-    pub fn put(&self, message: Message) {
-        if let Some(senders) = self.senders.get().filter(|_| self.is_full()) {
-            self.parcels().for_each(|parcel| senders.send(parcel));
+    /// Puts a message in. Rows that it was lent stay as they are for this step.
+    pub fn put(&self, mut message: Message) {
+        match self.senders.get() {
+            Some(senders) if self.is_full() => self.parcels().for_each(|parcel| senders.send(parcel)),
+            Some(_) => {}
+            // Where time is modelled, it leaves later.
+            None => message.body.own(),
         }
         let bytes = message.wire_bytes() as u64;
         let mut sent = self.sent.get();

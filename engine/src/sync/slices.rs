@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 /// Bytes of rows in a message, at most, but for a single row that has more.
-pub const SLICE_BYTES: usize = 128 << 10;
+pub const SLICE_BYTES: usize = 64 << 10;
 
 /// Cuts rows of so many bytes each into slices.
 pub fn slices(rows: usize, row_bytes: usize) -> impl Iterator<Item = Range<usize>> {

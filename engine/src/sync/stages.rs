@@ -1,12 +1,14 @@
 //! Stages that send: deltas to masters, synced rows to mirrors, a rotating shard to its next visitor.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use megagrid_partition::Side;
 use megagrid_stages::{Context, Program, Vertex};
 
+use super::lent::sync_body;
 use super::replicas::Fresh;
-use super::rows::{about_row_bytes, pack_deltas, pack_sync, pack_whole};
+use super::rows::{about_row_bytes, pack_deltas, pack_whole};
 use super::slices::{Slice, slices};
 use super::{Body, Kind, Malformed, Message, Outbox, Replicas, Replication};
 use crate::engine::Shared;
@@ -42,7 +44,11 @@ fn deliver<P: Program, V: Vertex>(
     let mut rows = arrays.try_own(pieces.of(shard..shard + 1))?;
     let to = site.plan.side(side).owners[shard];
     let put = |places, body| {
-        site.outbox.put(slice(Message { kind: Kind::Deltas, ..address(site, side, shard, to) }, places, body));
+        site.outbox.put(slice(
+            Message { kind: Kind::Deltas, ..address(site, side, shard, to) },
+            places,
+            Body::Own(body),
+        ));
     };
     pack_deltas(&mut rows, pick, site.dims[usize::from(side == Side::Right)], put);
     Some(0)
@@ -66,7 +72,7 @@ fn publish<P: Program, V: Vertex>(
     site: &Site<'_, P>,
     side: Side,
     shard: usize,
-    arrays: &VertexArrays<V>,
+    arrays: &Arc<VertexArrays<V>>,
     pieces: &Pieces,
 ) -> Option<u64> {
     let (plan, dims) = (site.plan, site.dims[usize::from(side == Side::Right)]);
@@ -77,7 +83,7 @@ fn publish<P: Program, V: Vertex>(
         // Any worker of the process can take rows in: they take turns.
         let to = process * plan.threads() + shard % plan.threads();
         for places in slices(pick.len(), row_bytes) {
-            let body = pack_sync(&rows, &pick.part(places.clone()), dims);
+            let body = sync_body(arrays, pieces.of(shard..shard + 1), &rows, &pick.part(places.clone()), dims);
             site.outbox.put(slice(Message { kind: Kind::Rows, ..address(site, side, shard, to) }, places, body));
         }
     }
@@ -92,7 +98,7 @@ pub fn hand_over<P: Program>(site: &Site<'_, P>, shard: usize, to: usize, visits
     let row_bytes = about_row_bytes(&rows.sync, all, dims) + about_row_bytes(&rows.mirror, all, dims);
     for places in slices(all, row_bytes) {
         let message = Message { kind: Kind::Shard, number: visits, ..address(site, Side::Right, shard, to) };
-        let body = pack_whole(&rows, &Slice::Range(places.clone()), dims, false);
+        let body = Body::Own(pack_whole(&rows, &Slice::Range(places.clone()), dims, false));
         site.outbox.put(slice(message, places, body));
     }
 }
@@ -103,8 +109,8 @@ pub fn others(process: usize, count: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Fills in which rows a message holds.
-fn slice(message: Message, places: Range<usize>, body: Vec<u8>) -> Message {
-    Message { first: places.start as u32, rows: places.len() as u32, body: Body::Own(body), ..message }
+fn slice(message: Message, places: Range<usize>, body: Body) -> Message {
+    Message { first: places.start as u32, rows: places.len() as u32, body, ..message }
 }
 
 fn address<P: Program>(site: &Site<'_, P>, side: Side, shard: usize, to: usize) -> Message {
@@ -190,7 +196,7 @@ fn send_fresh<I: megagrid_stages::Item>(
 /// Takes changes into a master's rows, or keeps rows that a master sent.
 pub fn take_message<P: Program>(shared: &Shared<P>, outbox: &Outbox, message: &Message) -> Result<(), Malformed> {
     let (Some(sync), Some(replicas)) = (&shared.sync, &shared.replicas) else { return Err(Malformed) };
-    let (plan, shard, bytes) = (&shared.plan, message.shard as usize, message.body.bytes());
+    let (plan, shard, bytes) = (&shared.plan, message.shard as usize, &*message.body.bytes());
     if message.kind == Kind::Fresh {
         replicas.arrive(shard, replicas.unpack_fresh(shard, message.number, bytes)?);
         return Ok(());

@@ -99,7 +99,7 @@ impl Traffic {
             Kind::Fresh => &mut self.fresh,
             Kind::Edges => &mut self.edges,
         };
-        amount.add_bodies(1, message.body.bytes().len());
+        amount.add_bodies(1, message.body.len());
     }
 }
 

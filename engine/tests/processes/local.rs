@@ -3,6 +3,7 @@
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Barrier, Mutex};
 
+use megagrid_engine::cluster::prepare;
 use megagrid_engine::{Error, Peers};
 
 /// What the processes of a run share.
@@ -62,8 +63,7 @@ fn connected(processes: usize) -> Vec<Vec<Option<TcpStream>>> {
     for (a, b) in pairs {
         let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (other, _) = listener.accept().unwrap();
-        one.set_nodelay(true).unwrap();
-        other.set_nodelay(true).unwrap();
+        [&one, &other].into_iter().for_each(|stream| prepare(stream).unwrap());
         (all[a][b], all[b][a]) = (Some(one), Some(other));
     }
     all

@@ -31,7 +31,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::element::{Element, Table, Tables};
 use super::frame::{CHUNK_BYTES, Frame, Verb};
-use super::link::{Counters, heartbeat, write_frames};
+use super::link::{Counters, heartbeat, prepare, write_frames};
 use super::options::Options;
 use super::statistics::Statistics;
 use super::tablet::runtime;
@@ -249,7 +249,7 @@ async fn join(address: SocketAddr, tables: &Tables, options: &Options) -> Result
             Err(error) => return Err(Error::io(format!("tablet server {address}"))(error)),
         }
     };
-    stream.set_nodelay(true).map_err(Error::io(address))?;
+    prepare(&stream).map_err(Error::io(address))?;
     let (mut reader, writer) = stream.into_split();
     let counters = Arc::new(Counters::default());
     let (outbox, frames) = mpsc::unbounded_channel();

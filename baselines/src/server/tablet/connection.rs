@@ -12,7 +12,7 @@ use super::shard::Shard;
 use super::{ServerOptions, lock};
 use crate::Error;
 use crate::server::frame::{Frame, Verb};
-use crate::server::link::{Counters, Outbox, heartbeat, write_frames};
+use crate::server::link::{Counters, Outbox, heartbeat, prepare, write_frames};
 
 /// How long a client that is refused may take to read why.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -34,7 +34,7 @@ pub(super) async fn accept(listener: TcpListener, shard: Arc<Mutex<Shard>>, opti
 }
 
 async fn serve(stream: TcpStream, address: String, shard: Arc<Mutex<Shard>>, options: ServerOptions) {
-    if let Err(error) = stream.set_nodelay(true) {
+    if let Err(error) = prepare(&stream) {
         tracing::warn!(%error, %address, "small messages may be delayed");
     }
     let (mut reader, writer) = stream.into_split();
