@@ -169,33 +169,22 @@ pub fn draw<V: Vector, W: Weights>(
         lanes.store(sum);
     }
     let change_lane = change.at % ROW_ALIGN;
-    let prefix = V::splat(change.by).times_plus(V::load(one_hot(change_lane)), lanes).prefix_sums();
-    let mut ends = Line([0.0; ROW_ALIGN]);
-    prefix.store(&mut ends.0);
-    let total = ends.0[ROW_ALIGN - 1];
+    let by = V::splat(change.by).times(V::load(one_hot(change_lane)));
+    let prefix = lanes.plus(by).prefix_sums();
+    let total = prefix.last();
     let target = uniform * (total + rest);
     if target >= total && rest > 0.0 {
         return Err(target - total);
     }
-    let lane = (prefix.at_most(target).count_ones() as usize).min(ROW_ALIGN - 1);
+    let targets = V::splat(target);
+    let lane = (prefix.at_most(targets).count_ones() as usize).min(ROW_ALIGN - 1);
     if chunks == 0 {
         return Ok(lane);
     }
-    let begin = where_true(lane > 0, ends.0[lane.wrapping_sub(1) % ROW_ALIGN]);
-    let within = target - begin;
+    // How far the target is into each lane: which one it falls into is not waited for.
     let changed = sums[change.at / ROW_ALIGN][change_lane] + change.by;
-    let beyond = (lane == change_lane) & (within >= changed);
-    Ok(search::<V>(sums, lane, within - where_true(beyond, change.by)) * ROW_ALIGN + lane)
-}
-
-/// A cache line of its own: what is stored at once can then be loaded in parts without delay.
-#[repr(align(64))]
-struct Line(Sums);
-
-/// Returns the number or 0, without a branch: what is drawn cannot be predicted.
-#[inline(always)]
-fn where_true(condition: bool, number: f32) -> f32 {
-    f32::from_bits(number.to_bits() & u32::from(condition).wrapping_neg())
+    let within = targets.minus(prefix.shifted()).minus_from(V::splat(changed), by);
+    Ok(search(sums, lane, within) * ROW_ALIGN + lane)
 }
 
 /// Returns sixteen numbers, all 0 but a 1.
@@ -214,13 +203,13 @@ fn one_hot(lane: usize) -> &'static Sums {
 /// Chunks that are looked at together.
 const GROUP: usize = 8;
 
-/// Returns the first chunk whose running sum of a lane is above `bound`, or the last chunk.
+/// Returns the first chunk whose running sum of a lane is above its bound, or the last chunk.
 ///
 /// Counts the sums at most `bound`, of every eighth chunk and then of eight: which they are cannot be predicted, and each
 /// branch of a binary search would cost as much as all of this.
 #[inline(always)]
-fn search<V: Vector>(sums: &[Sums], lane: usize, bound: f32) -> usize {
-    let at_most = |sums: &Sums| (V::load(sums).at_most(bound) >> lane & 1) as usize;
+fn search<V: Vector>(sums: &[Sums], lane: usize, bounds: V) -> usize {
+    let at_most = |sums: &Sums| (V::load(sums).at_most(bounds) >> lane & 1) as usize;
     if sums.len() <= GROUP {
         return sums.iter().map(at_most).sum::<usize>().min(sums.len() - 1);
     }

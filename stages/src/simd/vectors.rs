@@ -26,12 +26,20 @@ pub trait Vector: sealed::Sealed + Copy {
     fn times_plus(self, b: Self, c: Self) -> Self;
     /// Returns `c - self * b`.
     fn subtract_from(self, b: Self, c: Self) -> Self;
+    /// Returns `self - b`.
+    fn minus(self, b: Self) -> Self;
+    /// Returns `self - b` where `self` is at least `from`, and `self` elsewhere.
+    fn minus_from(self, from: Self, b: Self) -> Self;
     /// Returns the sum of the sixteen.
     fn sum(self) -> f32;
     /// Returns the inclusive prefix sums: number `i` is the sum of numbers `0..=i`.
     fn prefix_sums(self) -> Self;
-    /// Returns a bit for each of the sixteen: whether it is at most `bound`.
-    fn at_most(self, bound: f32) -> u32;
+    /// Returns the last number.
+    fn last(self) -> f32;
+    /// Returns the numbers one place up: 0, then numbers `0..15`.
+    fn shifted(self) -> Self;
+    /// Returns a bit for each of the sixteen: whether it is at most the bound in its place.
+    fn at_most(self, bounds: Self) -> u32;
     /// Takes sixteen packed counts, `count << key_bits | key`, and returns `count * table[key]` for each.
     ///
     /// # Panics
@@ -90,6 +98,14 @@ impl Vector for Plain {
         Self::each(|i| c.0[i] - self.0[i] * b.0[i])
     }
     #[inline(always)]
+    fn minus(self, b: Self) -> Self {
+        Self::each(|i| self.0[i] - b.0[i])
+    }
+    #[inline(always)]
+    fn minus_from(self, from: Self, b: Self) -> Self {
+        Self::each(|i| if self.0[i] >= from.0[i] { self.0[i] - b.0[i] } else { self.0[i] })
+    }
+    #[inline(always)]
     fn sum(self) -> f32 {
         let eight: [f32; 8] = std::array::from_fn(|i| self.0[i] + self.0[i + 8]);
         let four: [f32; 4] = std::array::from_fn(|i| eight[i] + eight[i + 4]);
@@ -104,8 +120,16 @@ impl Vector for Plain {
         })
     }
     #[inline(always)]
-    fn at_most(self, bound: f32) -> u32 {
-        self.0.iter().enumerate().map(|(i, &number)| u32::from(number <= bound) << i).sum()
+    fn last(self) -> f32 {
+        self.0[ROW_ALIGN - 1]
+    }
+    #[inline(always)]
+    fn shifted(self) -> Self {
+        Self::each(|i| if i == 0 { 0.0 } else { self.0[i - 1] })
+    }
+    #[inline(always)]
+    fn at_most(self, bounds: Self) -> u32 {
+        self.0.iter().zip(bounds.0).enumerate().map(|(i, (&number, bound))| u32::from(number <= bound) << i).sum()
     }
     #[inline(always)]
     fn weigh(packed: &[u32; ROW_ALIGN], key_bits: u32, table: &[f32]) -> Self {

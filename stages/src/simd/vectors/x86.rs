@@ -52,6 +52,19 @@ impl Vector for Avx512 {
         Self(unsafe { _mm512_fnmadd_ps(self.0, b.0, c.0) })
     }
     #[inline(always)]
+    fn minus(self, b: Self) -> Self {
+        // SAFETY: see above.
+        Self(unsafe { _mm512_sub_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn minus_from(self, from: Self, b: Self) -> Self {
+        // SAFETY: see above.
+        unsafe {
+            let mask = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(self.0, from.0);
+            Self(_mm512_mask_sub_ps(self.0, mask, self.0, b.0))
+        }
+    }
+    #[inline(always)]
     fn sum(self) -> f32 {
         // SAFETY: see above.
         unsafe { _mm512_reduce_add_ps(self.0) }
@@ -70,9 +83,25 @@ impl Vector for Avx512 {
         }
     }
     #[inline(always)]
-    fn at_most(self, bound: f32) -> u32 {
+    fn last(self) -> f32 {
         // SAFETY: see above.
-        unsafe { u32::from(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(self.0, _mm512_set1_ps(bound))) }
+        unsafe {
+            let four = _mm512_extractf32x4_ps::<3>(self.0);
+            _mm_cvtss_f32(_mm_shuffle_ps::<0xff>(four, four))
+        }
+    }
+    #[inline(always)]
+    fn shifted(self) -> Self {
+        // SAFETY: see above.
+        unsafe {
+            let shifted = _mm512_alignr_epi32::<15>(_mm512_castps_si512(self.0), _mm512_setzero_si512());
+            Self(_mm512_castsi512_ps(shifted))
+        }
+    }
+    #[inline(always)]
+    fn at_most(self, bounds: Self) -> u32 {
+        // SAFETY: see above.
+        unsafe { u32::from(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(self.0, bounds.0)) }
     }
     #[inline(always)]
     fn weigh(packed: &[u32; ROW_ALIGN], key_bits: u32, table: &[f32]) -> Self {
@@ -154,6 +183,19 @@ impl Vector for Avx2 {
         unsafe { Self(_mm256_fnmadd_ps(self.0, b.0, c.0), _mm256_fnmadd_ps(self.1, b.1, c.1)) }
     }
     #[inline(always)]
+    fn minus(self, b: Self) -> Self {
+        // SAFETY: see above.
+        unsafe { Self(_mm256_sub_ps(self.0, b.0), _mm256_sub_ps(self.1, b.1)) }
+    }
+    #[inline(always)]
+    fn minus_from(self, from: Self, b: Self) -> Self {
+        // SAFETY: see above.
+        unsafe {
+            let eight = |x, from, b| _mm256_sub_ps(x, _mm256_and_ps(_mm256_cmp_ps::<_CMP_GE_OQ>(x, from), b));
+            Self(eight(self.0, from.0, b.0), eight(self.1, from.1, b.1))
+        }
+    }
+    #[inline(always)]
     fn sum(self) -> f32 {
         // SAFETY: see above.
         unsafe {
@@ -173,12 +215,28 @@ impl Vector for Avx2 {
         }
     }
     #[inline(always)]
-    fn at_most(self, bound: f32) -> u32 {
+    fn last(self) -> f32 {
         // SAFETY: see above.
         unsafe {
-            let bound = _mm256_set1_ps(bound);
-            let eight = |x| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LE_OQ>(x, bound)) as u32;
-            eight(self.0) | eight(self.1) << 8
+            let four = _mm256_extractf128_ps::<1>(self.1);
+            _mm_cvtss_f32(_mm_shuffle_ps::<0xff>(four, four))
+        }
+    }
+    #[inline(always)]
+    fn shifted(self) -> Self {
+        // SAFETY: see above.
+        unsafe {
+            let up = _mm256_setr_epi32(7, 0, 1, 2, 3, 4, 5, 6);
+            let (low, high) = (_mm256_permutevar8x32_ps(self.0, up), _mm256_permutevar8x32_ps(self.1, up));
+            Self(_mm256_blend_ps::<1>(low, _mm256_setzero_ps()), _mm256_blend_ps::<1>(high, low))
+        }
+    }
+    #[inline(always)]
+    fn at_most(self, bounds: Self) -> u32 {
+        // SAFETY: see above.
+        unsafe {
+            let eight = |x, bounds| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LE_OQ>(x, bounds)) as u32;
+            eight(self.0, bounds.0) | eight(self.1, bounds.1) << 8
         }
     }
     #[inline(always)]
