@@ -143,8 +143,12 @@ impl Tables {
     }
 
     /// Returns what the rows of a table are.
+    #[inline]
     pub(super) fn kind(&self, number: u32) -> Result<&Kind, Error> {
-        self.0.get(number as usize).ok_or(Error::UnknownTable { table: number, tables: self.0.len() })
+        match self.0.get(number as usize) {
+            Some(kind) => Ok(kind),
+            None => Err(Error::UnknownTable { table: number, tables: self.0.len() }),
+        }
     }
 
     /// Checks that the table is of this job and has rows of this type and length.

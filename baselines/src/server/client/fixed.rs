@@ -8,7 +8,7 @@ use super::block::{Block, BlockRows};
 use super::dynamic::{Found, Wanted};
 use super::gather::Pattern;
 use super::index::Index;
-use super::key::Key;
+use super::key::{Key, Located};
 use super::links::Links;
 use super::locks::{lock, lock_counted};
 use crate::Error;
@@ -31,7 +31,8 @@ struct FixedTable {
     index: Index,
     /// Row numbers by position. A server's rows begin with a block, so that some positions are empty.
     rows: Vec<u32>,
-    block_rows: usize,
+    /// A block has 2 to this power rows.
+    block_bits: u32,
     blocks: Vec<Block>,
     /// Positions that go to or come from a server together, by server and 3 · clock of the iteration + list.
     lists: Vec<Vec<Vec<u32>>>,
@@ -72,18 +73,23 @@ impl FixedCache {
         (clock.wrapping_sub(self.origin) % self.phases) as usize
     }
 
+    /// Returns the position of a row, if it is among the known ones.
+    pub(super) fn position(&self, key: Key) -> Option<u32> {
+        self.tables[key.table() as usize].index.get(key.row())
+    }
+
     /// Copies a row to `out` if it is fresh enough; `None` if it is not among the known ones.
     #[inline]
     pub(super) fn read(
         &self,
-        key: Key,
+        Located { key, position }: Located,
         wanted: Wanted,
         links: &Links,
         out: &mut [u8],
         counters: &mut Statistics,
     ) -> Option<Found> {
         let table = &self.tables[key.table() as usize];
-        let (block, offset) = table.locate(key.row())?;
+        let (block, offset) = table.at(position.or_else(|| table.index.get(key.row()))?);
         let mut rows = lock_counted(&block.rows, counters);
         Some(match rows.version(offset, links.pushed(block.server)) {
             Some(version) if version >= wanted.needed => {
@@ -103,7 +109,8 @@ impl FixedCache {
 
     /// Whether a row is to be requested by its number; `None` if it is not among the known ones.
     pub(super) fn wants(&self, key: Key, wanted: Wanted, freshest: bool, links: &Links) -> Option<bool> {
-        let (block, offset) = self.tables[key.table() as usize].locate(key.row())?;
+        let table = &self.tables[key.table() as usize];
+        let (block, offset) = table.at(table.index.get(key.row())?);
         let mut rows = lock(&block.rows);
         let target = if freshest { wanted.clock } else { wanted.needed };
         let version = rows.version(offset, links.pushed(block.server));
@@ -113,9 +120,17 @@ impl FixedCache {
 
     /// Applies an update of a clock to the cached values and logs it; `false` if the row is not among the known ones.
     #[inline]
-    pub(super) fn update(&self, key: Key, clock: u32, delta: &[u8], links: &Links, counters: &mut Statistics) -> bool {
+    pub(super) fn update(
+        &self,
+        Located { key, position }: Located,
+        clock: u32,
+        delta: &[u8],
+        links: &Links,
+        counters: &mut Statistics,
+    ) -> bool {
         let table = &self.tables[key.table() as usize];
-        let Some((block, offset)) = table.locate(key.row()) else { return false };
+        let Some(position) = position.or_else(|| table.index.get(key.row())) else { return false };
+        let (block, offset) = table.at(position);
         let mut rows = lock_counted(&block.rows, counters);
         rows.update(offset, clock, &table.kind, delta, || links.confirmed(block.server));
         true
@@ -124,7 +139,8 @@ impl FixedCache {
     /// Takes in a row that a server sent by its number; `false` if it is not among the known ones.
     pub(super) fn receive(&self, key: Key, values: &[u8], version: u32, clock: u32) -> bool {
         let table = &self.tables[key.table() as usize];
-        let Some((block, offset)) = table.locate(key.row()) else { return false };
+        let Some(position) = table.index.get(key.row()) else { return false };
+        let (block, offset) = table.at(position);
         lock(&block.rows).receive(offset, &table.kind, values, version, clock);
         true
     }
@@ -183,7 +199,7 @@ impl FixedCache {
             }
             for (index, block) in table.blocks.iter().enumerate() {
                 lock(&block.rows).take_unsent(clock, &table.kind, |offset, delta| {
-                    let row = table.rows[index * table.block_rows + offset];
+                    let row = table.rows[(index << table.block_bits) + offset];
                     send(block.server, Key::new(table.number, row), delta);
                 });
             }
@@ -200,7 +216,8 @@ struct Run<'a> {
 
 impl FixedTable {
     fn new(number: u32, kind: &Kind, pattern: &Pattern, links: &Links) -> Result<Self, Error> {
-        let block_rows = (BLOCK_BYTES / kind.row_bytes).max(1);
+        let block_bits = (BLOCK_BYTES / kind.row_bytes).max(1).ilog2();
+        let block_rows = 1 << block_bits;
         let of_table = |key: &&Key| key.table() == number;
         let mut by_server: Vec<Vec<u32>> = vec![Vec::new(); links.len()];
         for &key in pattern.rows.iter().filter(of_table) {
@@ -223,17 +240,18 @@ impl FixedTable {
         for (number, keys) in pattern.phases.iter().flat_map(|phase| &phase.lists).enumerate() {
             for key in keys.iter().filter(of_table) {
                 let Some(position) = index.get(key.row()) else { continue };
-                lists[blocks[position as usize / block_rows].server as usize][number].push(position);
+                lists[blocks[position as usize >> block_bits].server as usize][number].push(position);
             }
         }
         lists.iter_mut().flatten().for_each(|list| list.sort_unstable());
-        Ok(Self { number, kind: kind.clone(), index, rows, block_rows, blocks, lists })
+        Ok(Self { number, kind: kind.clone(), index, rows, block_bits, blocks, lists })
     }
 
+    /// Returns the block of a position, and the offset in it.
     #[inline]
-    fn locate(&self, row: u32) -> Option<(&Block, usize)> {
-        let position = self.index.get(row)? as usize;
-        Some((&self.blocks[position / self.block_rows], position % self.block_rows))
+    fn at(&self, position: u32) -> (&Block, usize) {
+        let position = position as usize;
+        (&self.blocks[position >> self.block_bits], position & ((1 << self.block_bits) - 1))
     }
 
     /// Tells the servers the lists.
@@ -250,11 +268,10 @@ impl FixedTable {
     }
 
     fn runs<'a>(&'a self, positions: &'a [u32]) -> impl Iterator<Item = Run<'a>> {
-        let block = |position: u32| position as usize / self.block_rows;
-        positions.chunk_by(move |&a, &b| a + 1 == b && block(a) == block(b)).map(move |run| Run {
-            block: &self.blocks[block(run[0])],
-            offset: run[0] as usize % self.block_rows,
-            len: run.len(),
+        let block = |position: u32| position >> self.block_bits;
+        positions.chunk_by(move |&a, &b| a + 1 == b && block(a) == block(b)).map(|run| {
+            let (block, offset) = self.at(run[0]);
+            Run { block, offset, len: run.len() }
         })
     }
 

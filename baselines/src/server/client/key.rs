@@ -1,4 +1,4 @@
-//! A row of a table, as one number.
+//! A row of a table, as one number, and where it lies.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -23,5 +23,18 @@ impl Key {
     /// Returns a number whose low bits depend on all bits of the key.
     pub(super) fn spread(self) -> usize {
         (self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
+    }
+}
+
+/// A row, and its position in the static process cache where the caller knows it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Located {
+    pub(super) key: Key,
+    pub(super) position: Option<u32>,
+}
+
+impl From<Key> for Located {
+    fn from(key: Key) -> Self {
+        Self { key, position: None }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::dynamic::{DynamicCache, Found, Wanted};
 use super::gather::Recording;
-use super::key::Key;
+use super::key::{Key, Located};
 use super::links::Links;
 use super::locks::lock;
 use super::signal::Signal;
@@ -104,18 +104,18 @@ impl Shared {
     /// Copies a row that is fresh enough from the process cache, and waits for it if it is not there; returns its version.
     pub(super) fn read(
         &self,
-        key: Key,
+        row: Located,
         wanted: Wanted,
         out: &mut [u8],
         counters: &mut Statistics,
     ) -> Result<u32, Error> {
-        if let Found::Row(version) = self.look(key, wanted, out, counters) {
+        if let Found::Row(version) = self.look(row, wanted, out, counters) {
             counters.process_cache_hits += 1;
             return Ok(version);
         }
         counters.misses += 1;
         let begin = Instant::now();
-        let version = self.wait(|| match self.look(key, wanted, out, counters) {
+        let version = self.wait(|| match self.look(row, wanted, out, counters) {
             Found::Row(version) => Some(version),
             Found::Absent { .. } => None,
         });
@@ -125,16 +125,16 @@ impl Shared {
 
     /// Looks once; requests a row that is not there.
     #[inline]
-    fn look(&self, key: Key, wanted: Wanted, out: &mut [u8], counters: &mut Statistics) -> Found {
+    fn look(&self, row: Located, wanted: Wanted, out: &mut [u8], counters: &mut Statistics) -> Found {
         let fixed = self.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
-        let known = fixed.and_then(|fixed| fixed.read(key, wanted, &self.links, out, counters));
+        let known = fixed.and_then(|fixed| fixed.read(row, wanted, &self.links, out, counters));
         let found = known.unwrap_or_else(|| {
             counters.unreported += u64::from(fixed.is_some());
-            self.dynamic.read(key, wanted, &self.links, out, counters)
+            self.dynamic.read(row.key, wanted, &self.links, out, counters)
         });
         if let Found::Absent { request } = found {
             if request {
-                self.links.request(&[key], wanted.needed);
+                self.links.request(&[row.key], wanted.needed);
             }
             // The first clock after gathering is not begun by a tick.
             self.prefetch(wanted.clock);
@@ -151,13 +151,19 @@ impl Shared {
     }
 
     /// Applies an update of a clock to the process cache and logs it.
-    pub(super) fn update(&self, key: Key, clock: u32, delta: &[u8], counters: &mut Statistics) -> Result<(), Error> {
+    pub(super) fn update(
+        &self,
+        row: Located,
+        clock: u32,
+        delta: &[u8],
+        counters: &mut Statistics,
+    ) -> Result<(), Error> {
         let fixed = self.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
-        if fixed.is_some_and(|fixed| fixed.update(key, clock, delta, &self.links, counters)) {
+        if fixed.is_some_and(|fixed| fixed.update(row, clock, delta, &self.links, counters)) {
             return Ok(());
         }
         counters.unreported += u64::from(fixed.is_some());
-        self.dynamic.update(key, clock, self.tables.kind(key.table())?, delta, &self.links, counters);
+        self.dynamic.update(row.key, clock, self.tables.kind(row.key.table())?, delta, &self.links, counters);
         Ok(())
     }
 

@@ -4,12 +4,13 @@
 //! Two policies over one slab of rows: a fixed set, chosen from the gathered accesses, or the rows used last.
 
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dynamic::Wanted;
 use super::index::Index;
-use super::key::Key;
+use super::key::{Key, Located};
 use super::shared::Shared;
+use super::specialize::Specialized;
 use crate::Error;
 use crate::server::element::Kind;
 use crate::server::statistics::Statistics;
@@ -18,12 +19,13 @@ use crate::server::statistics::Statistics;
 const NONE: u32 = u32::MAX;
 /// A thread cache never has more rows than this, whatever its capacity.
 const MAX_ROWS: usize = 1 << 30;
+/// Marks the entries among the places of rows; what has no mark is a position in the process cache.
+const CACHED: u32 = 1 << 31;
 
 /// What is known of a cached row; it lies before the row's values, so that an access finds both in one place.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Head {
-    key: Key,
     version: u32,
     /// 1 + the clock in which it was copied from the process cache; 0: not yet.
     copied: u32,
@@ -49,10 +51,20 @@ struct Neighbours {
     older: u32,
 }
 
+/// Where a thread finds a row.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place {
+    /// In this entry of its cache.
+    Cached(u32),
+    /// In the process cache.
+    Shared(Located),
+}
+
 /// How rows are found and chosen.
 #[derive(Debug)]
 enum Policy {
-    /// Always the same rows, which are found by table and number.
+    /// Always the same rows. By table: the places of these and of all other rows of the static process cache, so that the way to a row
+    /// takes one look wherever it ends.
     Static(Vec<Index>),
     /// The rows used last, at most so many.
     Lru { slots: FxHashMap<Key, u32>, capacity: usize, newest: u32, oldest: u32 },
@@ -66,6 +78,8 @@ pub(super) struct ThreadRows {
     row_words: usize,
     /// Head, values and updates of one entry after the other.
     entries: Vec<u64>,
+    /// Of each entry.
+    keys: Vec<Key>,
     /// Of each entry of the cache of rows used last.
     neighbours: Vec<Neighbours>,
     /// Entries with updates since the last clock.
@@ -79,14 +93,27 @@ impl ThreadRows {
         Self::new(Policy::Lru { slots: FxHashMap::default(), capacity, newest: NONE, oldest: NONE }, longest_row_bytes)
     }
 
-    /// Makes a cache of these rows.
-    pub(super) fn fixed(keys: &[Key], longest_row_bytes: usize, shared: &Shared) -> Result<Self, Error> {
-        let mut slots = vec![Vec::new(); shared.tables.len()];
+    /// Makes a cache of the rows that were chosen for a thread.
+    pub(super) fn fixed(
+        specialized: &Specialized,
+        thread: usize,
+        longest_row_bytes: usize,
+        shared: &Shared,
+    ) -> Result<Self, Error> {
         let mut rows = Self::new(Policy::Static(Vec::new()), longest_row_bytes);
-        for &key in &keys[..keys.len().min(MAX_ROWS)] {
-            slots[key.table() as usize].push((key.row(), rows.add(key, shared.tables.kind(key.table())?)));
+        let mut places = vec![Vec::new(); shared.tables.len()];
+        for &key in specialized.pattern.cached[thread].iter().take(MAX_ROWS) {
+            let slot = rows.add(key, shared.tables.kind(key.table())?);
+            places[key.table() as usize].push((key.row(), CACHED | slot));
         }
-        rows.policy = Policy::Static(slots.iter().map(|slots| Index::new(slots)).collect());
+        if let Some(fixed) = &specialized.fixed {
+            let cached: FxHashSet<Key> = rows.keys.iter().copied().collect();
+            for key in specialized.pattern.rows.iter().filter(|key| !cached.contains(key)) {
+                let position = fixed.position(*key).filter(|&position| position < CACHED);
+                places[key.table() as usize].extend(position.map(|position| (key.row(), position)));
+            }
+        }
+        rows.policy = Policy::Static(places.iter().map(|places| Index::new(places)).collect());
         Ok(rows)
     }
 
@@ -95,6 +122,7 @@ impl ThreadRows {
             policy,
             row_words: longest_row_bytes.div_ceil(8),
             entries: Vec::new(),
+            keys: Vec::new(),
             neighbours: Vec::new(),
             updated: Vec::new(),
         }
@@ -121,23 +149,21 @@ impl ThreadRows {
         Entry { head: &mut cast_slice_mut(head)[0], values, deltas }
     }
 
-    /// Returns where the row is and its version, which is fresh enough, if it is or becomes one of the cached.
+    /// Returns the version of a row, and has it copied if it is not fresh enough.
     #[inline]
     pub(super) fn read(
         &mut self,
-        key: Key,
+        slot: u32,
         wanted: Wanted,
         shared: &Shared,
         counters: &mut Statistics,
-    ) -> Result<Option<(u32, u32)>, Error> {
-        let Some(slot) = self.slot(key, wanted.clock, shared, counters)? else { return Ok(None) };
+    ) -> Result<u32, Error> {
         let Head { version, copied, .. } = self.head(slot);
         if copied == wanted.clock + 1 && version >= wanted.needed {
             counters.thread_cache_hits += 1;
-            return Ok(Some((slot, version)));
+            return Ok(version);
         }
-        let version = self.copy(slot, shared.tables.kind(key.table())?, wanted, shared, counters)?;
-        Ok(Some((slot, version)))
+        self.copy(slot, wanted, shared, counters)
     }
 
     /// Returns the values of a row that was read.
@@ -146,20 +172,10 @@ impl ThreadRows {
         &cast_slice(&self.entries[self.begin(slot) + HEAD_WORDS..])[..bytes]
     }
 
-    /// Applies and logs an update; `false` if the row is not cached.
+    /// Applies and logs an update.
     #[inline]
-    pub(super) fn update(
-        &mut self,
-        key: Key,
-        clock: u32,
-        delta: &[u8],
-        shared: &Shared,
-        counters: &mut Statistics,
-    ) -> Result<bool, Error> {
-        let Some(slot) = self.slot(key, clock, shared, counters)? else { return Ok(false) };
-        let kind = shared.tables.kind(key.table())?;
+    pub(super) fn update(&mut self, slot: u32, kind: &Kind, delta: &[u8]) {
         let entry = self.entry(slot, kind);
-        counters.thread_cache_hits += 1;
         if entry.head.copied != 0 {
             kind.merge(entry.values, delta);
         }
@@ -167,7 +183,6 @@ impl ThreadRows {
         if std::mem::replace(&mut entry.head.updated, 1) == 0 {
             self.updated.push(slot);
         }
-        Ok(true)
     }
 
     /// Hands the updates of a clock to the process.
@@ -183,9 +198,20 @@ impl ThreadRows {
 
     /// Returns where a row is; the cache of rows used last makes place for it.
     #[inline]
-    fn slot(&mut self, key: Key, clock: u32, shared: &Shared, counters: &mut Statistics) -> Result<Option<u32>, Error> {
+    pub(super) fn place(
+        &mut self,
+        key: Key,
+        clock: u32,
+        shared: &Shared,
+        counters: &mut Statistics,
+    ) -> Result<Place, Error> {
         let (found, capacity, oldest) = match &self.policy {
-            Policy::Static(index) => return Ok(index[key.table() as usize].get(key.row())),
+            Policy::Static(places) => {
+                return Ok(match places[key.table() as usize].get(key.row()) {
+                    Some(place) if place >= CACHED => Place::Cached(place - CACHED),
+                    position => Place::Shared(Located { key, position }),
+                });
+            }
             Policy::Lru { slots, capacity, oldest, .. } => (slots.get(&key).copied(), *capacity, *oldest),
         };
         let slot = match found {
@@ -201,16 +227,14 @@ impl ThreadRows {
             }
         };
         self.link_newest(slot);
-        Ok(Some(slot))
+        Ok(Place::Cached(slot))
     }
 
     fn add(&mut self, key: Key, kind: &Kind) -> u32 {
-        let (begin, stride) = (self.entries.len(), HEAD_WORDS + 2 * self.row_words);
-        let slot = (begin / stride) as u32;
-        self.entries.resize(begin + stride, 0);
-        let entry = self.entry(slot, kind);
-        entry.head.key = key;
-        entry.deltas.copy_from_slice(kind.identity());
+        let slot = self.keys.len() as u32;
+        self.keys.push(key);
+        self.entries.resize(self.begin(slot + 1), 0);
+        self.entry(slot, kind).deltas.copy_from_slice(kind.identity());
         if let Policy::Lru { slots, .. } = &mut self.policy {
             slots.insert(key, slot);
             self.neighbours.push(Neighbours { newer: NONE, older: NONE });
@@ -230,8 +254,9 @@ impl ThreadRows {
         self.hand_over(slot, clock, shared, counters)?;
         let kind = shared.tables.kind(key.table())?;
         let entry = self.entry(slot, kind);
-        let old = std::mem::replace(entry.head, Head { key, ..Head::zeroed() }).key;
+        *entry.head = Head::zeroed();
         entry.deltas.copy_from_slice(kind.identity());
+        let old = std::mem::replace(&mut self.keys[slot as usize], key);
         if let Policy::Lru { slots, .. } = &mut self.policy {
             slots.remove(&old);
             slots.insert(key, slot);
@@ -240,16 +265,11 @@ impl ThreadRows {
     }
 
     /// Copies a row from the process cache, and applies to it what the process does not have yet; returns its version.
-    fn copy(
-        &mut self,
-        slot: u32,
-        kind: &Kind,
-        wanted: Wanted,
-        shared: &Shared,
-        counters: &mut Statistics,
-    ) -> Result<u32, Error> {
+    fn copy(&mut self, slot: u32, wanted: Wanted, shared: &Shared, counters: &mut Statistics) -> Result<u32, Error> {
+        let key = self.keys[slot as usize];
+        let kind = shared.tables.kind(key.table())?;
         let Entry { head, values, deltas } = self.entry(slot, kind);
-        head.version = shared.read(head.key, wanted, values, counters)?;
+        head.version = shared.read(key.into(), wanted, values, counters)?;
         head.copied = wanted.clock + 1;
         if head.updated != 0 {
             kind.merge(values, deltas);
@@ -259,13 +279,13 @@ impl ThreadRows {
 
     /// Hands the updates of an entry to the process, if there are any.
     fn hand_over(&mut self, slot: u32, clock: u32, shared: &Shared, counters: &mut Statistics) -> Result<(), Error> {
-        let Head { key, updated, .. } = self.head(slot);
-        if updated == 0 {
+        if self.head(slot).updated == 0 {
             return Ok(());
         }
+        let key = self.keys[slot as usize];
         let kind = shared.tables.kind(key.table())?;
         let entry = self.entry(slot, kind);
-        shared.update(key, clock, entry.deltas, counters)?;
+        shared.update(key.into(), clock, entry.deltas, counters)?;
         entry.head.updated = 0;
         entry.deltas.copy_from_slice(kind.identity());
         Ok(())

@@ -9,7 +9,7 @@ use super::key::Key;
 use super::locks::lock;
 use super::numa;
 use super::shared::Shared;
-use super::thread_cache::ThreadRows;
+use super::thread_cache::{Place, ThreadRows};
 use crate::Error;
 use crate::server::element::{Element, Table, zeroed_words};
 use crate::server::options::ThreadCache;
@@ -96,13 +96,18 @@ impl Worker {
             }
         }
         let wanted = Wanted::new(self.clock, slack);
-        if let Some(cache) = &mut self.cache
-            && let Some((slot, version)) = cache.read(key, wanted, &self.shared, &mut self.counters)?
-        {
-            self.counters.count_read(self.clock, version);
-            return Ok(bytemuck::cast_slice(cache.row(slot, bytes)));
-        }
-        let version = self.shared.read(key, wanted, out, &mut self.counters)?;
+        let row = match &mut self.cache {
+            Some(cache) => match cache.place(key, self.clock, &self.shared, &mut self.counters)? {
+                Place::Cached(slot) => {
+                    let version = cache.read(slot, wanted, &self.shared, &mut self.counters)?;
+                    self.counters.count_read(self.clock, version);
+                    return Ok(bytemuck::cast_slice(cache.row(slot, bytes)));
+                }
+                Place::Shared(row) => row,
+            },
+            None => key.into(),
+        };
+        let version = self.shared.read(row, wanted, out, &mut self.counters)?;
         self.counters.count_read(self.clock, version);
         Ok(bytemuck::cast_slice(out))
     }
@@ -160,12 +165,18 @@ impl Worker {
         }
         self.counters.updates += 1;
         let delta = bytemuck::cast_slice(delta);
-        if let Some(cache) = &mut self.cache
-            && cache.update(key, self.clock, delta, &self.shared, &mut self.counters)?
-        {
-            return Ok(());
-        }
-        self.shared.update(key, self.clock, delta, &mut self.counters)
+        let row = match &mut self.cache {
+            Some(cache) => match cache.place(key, self.clock, &self.shared, &mut self.counters)? {
+                Place::Cached(slot) => {
+                    self.counters.thread_cache_hits += 1;
+                    cache.update(slot, self.shared.tables.kind(table.number())?, delta);
+                    return Ok(());
+                }
+                Place::Shared(row) => row,
+            },
+            None => key.into(),
+        };
+        self.shared.update(row, self.clock, delta, &mut self.counters)
     }
 
     /// Updates rows; `deltas` has one row after the other.
@@ -239,9 +250,8 @@ impl Worker {
         }
         let specialized = self.shared.finish_gather(self.thread, recording)?;
         if self.shared.caches_chosen_rows() {
-            let rows = &specialized.pattern.cached[self.thread];
             let longest = size_of_val(self.row.as_slice());
-            self.cache = Some(ThreadRows::fixed(rows, longest, &self.shared)?);
+            self.cache = Some(ThreadRows::fixed(specialized, self.thread, longest, &self.shared)?);
         }
         Ok(())
     }
