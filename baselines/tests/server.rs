@@ -325,27 +325,36 @@ fn servers_resume_from_a_checkpoint() {
     assert!(error.contains("its checksum does not fit; use the checkpoint that this job wrote"), "{error}");
 }
 
-/// Rows that are read though their updates alone were reported are requested one by one once, and together from then on.
+/// Rows that are read though their updates alone were reported, or nothing, are requested one by one, and later together; also those that
+/// one thread reads when another is already in the next clock and has made the requests for it.
 #[test]
 fn rows_whose_reads_were_not_reported_are_prefetched_later() {
     let mut tables = Tables::new();
     let table = tables.add::<i32>(1);
-    let (_servers, clients) = start(&tables, 1, &options(Preset::IterStore, 1, 1, 1, 0));
-    let mut worker = clients[0].worker(0).unwrap();
-    let update_all = |worker: &mut Worker| (0..200).for_each(|row| worker.update(table, row, &[1]).unwrap());
-    worker.start_gather(Gather::Virtual);
-    update_all(&mut worker);
-    worker.clock().unwrap();
-    worker.finish_gather().unwrap();
+    let (_servers, clients) = start(&tables, 1, &options(Preset::IterStore, 1, 2, 1, 0));
+    let (mut ahead, mut behind) = (clients[0].worker(0).unwrap(), clients[0].worker(1).unwrap());
+    let update = |worker: &mut Worker, rows: u32| (0..rows).for_each(|row| worker.update(table, row, &[1]).unwrap());
+    std::thread::scope(|scope| {
+        for worker in [&mut ahead, &mut behind] {
+            scope.spawn(move || {
+                worker.start_gather(Gather::Virtual);
+                update(worker, 200);
+                worker.clock().unwrap();
+                worker.finish_gather().unwrap();
+            });
+        }
+    });
     let mut sent = Vec::new();
     for clock in 0..4 {
         let before = clients[0].statistics().sent_messages;
-        (0..200).for_each(|row| assert_eq!(worker.read(table, row, 0).unwrap(), &[clock]));
-        update_all(&mut worker);
-        worker.clock().unwrap();
+        update(&mut ahead, 400);
+        ahead.clock().unwrap();
+        (0..400).for_each(|row| assert!(behind.read(table, row, 0).unwrap()[0] >= 2 * clock));
+        update(&mut behind, 400);
+        behind.clock().unwrap();
         sent.push(clients[0].statistics().sent_messages - before);
     }
-    assert!(sent[0] >= 200 && sent[1..].iter().all(|&sent| sent < 20), "messages by clock: {sent:?}");
+    assert!(sent[0] >= 400 && sent[2..].iter().all(|&sent| sent < 20), "messages by clock: {sent:?}");
 }
 
 #[test]

@@ -42,9 +42,6 @@ struct FixedTable {
 #[derive(Debug)]
 pub(super) struct FixedCache {
     tables: Vec<FixedTable>,
-    /// By clock of the iteration: rows that were read there though nobody has reported it, and had to be requested one by one. From then
-    /// on they are requested with the others. Empty where nothing is prefetched.
-    unlisted: Vec<Mutex<Vec<Key>>>,
     /// Clocks of an iteration, and the clock in which the first began.
     phases: u32,
     origin: u32,
@@ -52,17 +49,9 @@ pub(super) struct FixedCache {
 
 impl FixedCache {
     /// Lays out the rows of a pattern and tells the servers the order in which they will travel.
-    pub(super) fn new(
-        pattern: &Pattern,
-        origin: u32,
-        prefetches: bool,
-        tables: &Tables,
-        links: &Links,
-    ) -> Result<Self, Error> {
+    pub(super) fn new(pattern: &Pattern, origin: u32, tables: &Tables, links: &Links) -> Result<Self, Error> {
         let tables = (0..tables.len() as u32).map(|table| FixedTable::new(table, tables.kind(table)?, pattern, links));
-        let unlisted = pattern.phases.iter().filter(|_| prefetches).map(|_| Mutex::default()).collect();
-        let cache =
-            Self { tables: tables.collect::<Result<_, _>>()?, unlisted, phases: pattern.phases.len() as u32, origin };
+        let cache = Self { tables: tables.collect::<Result<_, _>>()?, phases: pattern.phases.len() as u32, origin };
         for table in &cache.tables {
             table.announce(links);
         }
@@ -98,11 +87,7 @@ impl FixedCache {
             }
             found => {
                 let comes = links.pushes() && found.is_some();
-                let request = !comes && rows.request(offset, wanted);
-                if let Some(unlisted) = self.unlisted.get(self.phase(wanted.clock)).filter(|_| request) {
-                    lock(unlisted).push(key);
-                }
-                Found::Absent { request }
+                Found::Absent { request: !comes && rows.request(offset, wanted) }
             }
         })
     }
@@ -184,10 +169,6 @@ impl FixedCache {
                 }
             }
         }
-        let Some(unlisted) = self.unlisted.get(self.phase(wanted.clock)) else { return };
-        let mut unlisted = lock(unlisted).clone();
-        unlisted.retain(|&key| self.wants(key, wanted, freshest, links) == Some(true));
-        links.request(&unlisted, wanted.needed);
     }
 
     /// Sends the updates of clocks up to `clock`: those of its list without row numbers, and others through `send`.

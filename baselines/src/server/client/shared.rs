@@ -126,7 +126,8 @@ impl Shared {
     /// Looks once; requests a row that is not there.
     #[inline]
     fn look(&self, row: Located, wanted: Wanted, out: &mut [u8], counters: &mut Statistics) -> Found {
-        let fixed = self.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
+        let specialized = self.specialized.get();
+        let fixed = specialized.and_then(|specialized| specialized.fixed.as_ref());
         let known = fixed.and_then(|fixed| fixed.read(row, wanted, &self.links, out, counters));
         let found = known.unwrap_or_else(|| {
             counters.unreported += u64::from(fixed.is_some());
@@ -135,6 +136,9 @@ impl Shared {
         if let Found::Absent { request } = found {
             if request {
                 self.links.request(&[row.key], wanted.needed);
+                if let Some(specialized) = specialized.filter(|_| self.options.prefetch != Prefetch::Off) {
+                    specialized.list(row.key, wanted.clock);
+                }
             }
             // The first clock after gathering is not begun by a tick.
             self.prefetch(wanted.clock);
@@ -236,17 +240,18 @@ impl Shared {
         }
         let wanted = Wanted::new(clock, self.options.slack);
         let freshest = self.options.prefetch == Prefetch::Aggressive;
-        if let Some(specialized) = self.specialized.get() {
-            match &specialized.fixed {
-                Some(fixed) => fixed.prefetch(wanted, freshest, &self.links),
-                None => specialized.reads(clock).iter().for_each(|list| {
-                    self.refresh(list.iter().copied(), wanted, freshest);
-                }),
-            }
+        let Some(specialized) = self.specialized.get() else {
+            // Before anything is known, rows are expected again after a clock in which they were read.
+            let keys = self.dynamic.prefetch(wanted, freshest, &self.links);
+            return self.links.request(&keys, wanted.needed);
+        };
+        match &specialized.fixed {
+            Some(fixed) => fixed.prefetch(wanted, freshest, &self.links),
+            None => specialized.reads(clock).iter().for_each(|list| {
+                self.refresh(list.iter().copied(), wanted, freshest);
+            }),
         }
-        // Rows that nobody has reported are expected again after a clock in which they were read.
-        let keys = self.dynamic.prefetch(wanted, freshest, &self.links);
-        self.links.request(&keys, wanted.needed);
+        self.refresh(specialized.unlisted(clock).into_iter(), wanted, freshest);
     }
 
     /// Has the rows of this clock prefetched again: what was requested before gathering ended is not kept.

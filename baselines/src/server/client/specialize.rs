@@ -1,5 +1,9 @@
 //! What happens when all threads of all processes have gathered their accesses: rows are placed, and laid out.
 
+use std::sync::Mutex;
+
+use rustc_hash::FxHashSet;
+
 use super::fixed::FixedCache;
 use super::gather::{Gather, Pattern, Recording};
 use super::key::Key;
@@ -7,7 +11,7 @@ use super::locks::lock;
 use super::shared::Shared;
 use crate::Error;
 use crate::server::frame::{Frame, Verb};
-use crate::server::options::{Prefetch, ThreadCache};
+use crate::server::options::ThreadCache;
 
 /// What is known of an iteration, and made from it.
 #[derive(Debug)]
@@ -17,14 +21,30 @@ pub(super) struct Specialized {
     pub(super) fixed: Option<FixedCache>,
     /// The clock in which the first iteration began.
     origin: u32,
+    /// By clock of the iteration: rows that were read there though nobody has reported it, and had to be requested one by one. From then
+    /// on they are requested with the others.
+    unlisted: Vec<Mutex<FxHashSet<Key>>>,
 }
 
 impl Specialized {
     /// Returns the rows read in a clock, first reads first.
     pub(super) fn reads(&self, clock: u32) -> [&[Key]; 2] {
-        let phase = clock.wrapping_sub(self.origin) as usize % self.pattern.phases.len();
-        let [early, rest, _] = &self.pattern.phases[phase].lists;
+        let [early, rest, _] = &self.pattern.phases[self.phase(clock)].lists;
         [early, rest]
+    }
+
+    /// Notes a row that a read in this clock had to request.
+    pub(super) fn list(&self, key: Key, clock: u32) {
+        lock(&self.unlisted[self.phase(clock)]).insert(key);
+    }
+
+    /// Returns the rows that were noted in the same clock of iterations before.
+    pub(super) fn unlisted(&self, clock: u32) -> Vec<Key> {
+        lock(&self.unlisted[self.phase(clock)]).iter().copied().collect()
+    }
+
+    fn phase(&self, clock: u32) -> usize {
+        clock.wrapping_sub(self.origin) as usize % self.pattern.phases.len()
     }
 }
 
@@ -69,17 +89,15 @@ impl Shared {
             self.ask(|| Frame::new(Verb::Barrier))?;
         }
         let fixed = match settings.static_structures {
-            true => {
-                let prefetches = self.options.prefetch != Prefetch::Off;
-                Some(FixedCache::new(&pattern, origin, prefetches, &self.tables, &self.links)?)
-            }
+            true => Some(FixedCache::new(&pattern, origin, &self.tables, &self.links)?),
             false => None,
         };
         if fixed.is_some() {
             pattern.rows.iter().for_each(|&key| self.dynamic.forget(key));
         }
         self.forget_prefetch(origin);
-        Ok(Specialized { pattern, fixed, origin })
+        let unlisted = pattern.phases.iter().map(|_| Mutex::default()).collect();
+        Ok(Specialized { pattern, fixed, origin, unlisted })
     }
 
     /// Tells the servers how often this process accesses their rows, and waits until they have placed them.
