@@ -158,8 +158,7 @@ impl Tables {
         if kind.type_id == TypeId::of::<T>() && kind.row_len == table.row_len() {
             return Ok(kind);
         }
-        let found = Kind::of::<T>(table.row_len()).description();
-        Err(Error::OtherRows { table: table.number, expected: kind.description(), found })
+        Err(kind.mistaken_for(table))
     }
 
     /// Returns one line a table, which tells what its rows are.
@@ -207,6 +206,13 @@ impl Kind {
             type_id: TypeId::of::<T>(),
             merge: merge::<T>,
         }
+    }
+
+    /// Returns what is wrong with a table that is taken for one of these rows; away from accesses, which are checked.
+    #[cold]
+    fn mistaken_for<T: Element>(&self, table: Table<T>) -> Error {
+        let found = Self::of::<T>(table.row_len()).description();
+        Error::OtherRows { table: table.number, expected: self.description(), found }
     }
 
     /// Tells type, update and length.

@@ -87,12 +87,10 @@ impl Worker {
     pub fn read<T: Element>(&mut self, table: Table<T>, row: u32, slack: u32) -> Result<&[T], Error> {
         let bytes = self.shared.tables.check(table)?.row_bytes;
         let key = Key::new(table.number(), row);
-        let out = &mut bytemuck::cast_slice_mut(&mut self.row)[..bytes];
         if let Some(recording) = &mut self.recording {
             recording.access(key, false);
             if recording.mode == Gather::Virtual {
-                out.copy_from_slice(self.shared.tables.kind(key.table())?.identity());
-                return Ok(bytemuck::cast_slice(out));
+                return Ok(bytemuck::cast_slice(self.shared.tables.kind(key.table())?.identity()));
             }
         }
         let wanted = Wanted::new(self.clock, slack);
@@ -107,6 +105,7 @@ impl Worker {
             },
             None => key.into(),
         };
+        let out = &mut bytemuck::cast_slice_mut(&mut self.row)[..bytes];
         let version = self.shared.read(row, wanted, out, &mut self.counters)?;
         self.counters.count_read(self.clock, version);
         Ok(bytemuck::cast_slice(out))

@@ -116,7 +116,7 @@ pub fn inaccurate(findings: &mut Findings) {
             };
             measured[1..].iter().any(may_cross)
         };
-        let measured = compare(pattern, &settings, FEW_ROUNDS, 5, is_open);
+        let measured = compare(pattern, &settings, ROUNDS, 5, is_open);
         for one in &measured[1..] {
             let (run, clock) = (one.whole_over(&measured[0]), one.over(&measured[0]));
             let holds = costs(one).contains(&run.median);
