@@ -15,11 +15,13 @@ use std::sync::Arc;
 use megagrid_partition::Side;
 use megagrid_stages::{EdgeData, Program, Sequence, Stages, Vertex};
 
-use crate::engine::{Engine, Input, Settings, Shared, make_plan, replicas, with_crossings};
-use crate::grid::{Disjoint, Pieces, VertexArrays};
+use crate::engine::{Engine, Input, Settings, make_plan, replicas, with_crossings};
+use crate::grid::{Disjoint, Pieces, VertexArrays, hold};
+use crate::machine::os;
 use crate::plan::Plan;
-use crate::stage::{Collect, hold};
-use crate::{Error, memory, os, sync};
+use crate::run::Run;
+use crate::stage::Collect;
+use crate::{Error, memory, sync};
 
 /// A state of a run that is not in the engine.
 pub struct Branch<P: Program> {
@@ -38,7 +40,7 @@ impl<P: Program> Branch<P> {
         self.iterations
     }
 
-    fn like(shared: &Shared<P>) -> Result<Self, Error> {
+    fn like(shared: &Run<P>) -> Result<Self, Error> {
         let grid = &shared.grid;
         memory::check(grid.branch_bytes())?;
         let left = Arc::new(grid.left.like()?);
@@ -68,7 +70,7 @@ impl<P: Program> Engine<P> {
             Some(branch) => branch,
             None => Branch::like(&self.shared)?,
         };
-        let Shared { plan, grid, globals, .. } = &*self.shared;
+        let Run { plan, grid, globals, .. } = &*self.shared;
         let copy = |worker: usize| {
             if !grid.is_square() {
                 copy_side(plan, Side::Left, worker, &grid.left_pieces, (&grid.left, &branch.left));

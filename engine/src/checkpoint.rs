@@ -40,7 +40,8 @@ use megagrid_stages::{EdgeData, Program};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Engine, Error, sync};
+use crate::run::all_gather;
+use crate::{Engine, Error};
 use manifest::{FileEntry, Fingerprint, Manifest};
 use roles::{Hashing, RoleFile};
 use slices::Layout;
@@ -151,7 +152,7 @@ where
 /// Lists what the first process sees.
 fn list_together<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<Vec<Found>, Error> {
     let found = engine.agree(if is_first(engine) { list(dir) } else { Ok(Vec::new()) })?;
-    let found = sync::all_gather(engine.shared.peers.as_deref(), found)?;
+    let found = all_gather(engine.shared.peers.as_deref(), found)?;
     // Each may know the directory by another name.
     Ok(found
         .into_iter()

@@ -12,14 +12,12 @@ use megagrid_stages::simd::Level;
 use megagrid_stages::{Access, Context, Exchange, Program, Read, Store, Vertex};
 
 use crate::branch::Branch;
-use crate::globals::Globals;
 use crate::grid::{Capacities, EdgeInput, Grid, VertexArrays};
-use crate::metrics::IterationReport;
+use crate::machine::os;
+use crate::machine::topology::Topology;
 use crate::plan::{Plan, Task};
-use crate::stage::{self, RunStage};
-use crate::sync::{self, Peers, Replicas, Replication};
-use crate::topology::Topology;
-use crate::{Error, Injection, driver, os};
+use crate::run::{self, Injection, IterationReport, Peers, Run};
+use crate::{Error, stage};
 
 pub(crate) use build::{replicas, with_crossings};
 pub(crate) use planning::make_plan;
@@ -83,26 +81,9 @@ pub struct Input<'i, T, P: Program> {
     pub capacities: [Capacities<'i>; 2],
 }
 
-/// What the workers of a run share.
-pub(crate) struct Shared<P: Program> {
-    pub plan: Arc<Plan>,
-    pub grid: Grid<P>,
-    pub globals: Globals<P>,
-    pub stages: Vec<Box<dyn RunStage<P>>>,
-    pub seed: u64,
-    pub inject: Option<Injection>,
-    pub dims: [usize; 2],
-    pub peers: Option<Arc<dyn Peers>>,
-    pub sync: Option<Replication>,
-    pub replicas: Option<Replicas<RightItem<P>>>,
-}
-
-/// What an array of the right side's synced data is made of.
-pub(crate) type RightItem<P> = <<<P as Program>::Right as Vertex>::Sync as Store>::Item;
-
 /// A program on a graph, ready to run.
 pub struct Engine<P: Program> {
-    pub(crate) shared: Arc<Shared<P>>,
+    pub(crate) shared: Arc<Run<P>>,
     pub(crate) done: u64,
     /// Memory of branches that were freed.
     pub(crate) spare: Vec<Branch<P>>,
@@ -183,7 +164,7 @@ impl<P: Program> Engine<P> {
         mut between: impl FnMut(&IterationReport, &Self) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
-        self.done = driver::run(&shared, self.done, last, |report| {
+        self.done = run::run(&shared, self.done, last, |report| {
             self.done = report.iteration;
             between(report, self)
         })?;
@@ -199,7 +180,7 @@ impl<P: Program> Engine<P> {
     where
         Read: Access<P::Left> + Access<P::Right>,
     {
-        sync::refresh(&self.shared, self.done)?;
+        run::refresh(&self.shared, self.done)?;
         let workers = self.shared.plan.local_workers();
         let mine = std::thread::scope(|threads| {
             let parts: Vec<_> = workers.map(|id| threads.spawn(move || self.measure_part(stage, id))).collect();
@@ -209,7 +190,7 @@ impl<P: Program> Engine<P> {
             };
             parts.into_iter().map(join).collect()
         });
-        sync::all_gather(self.shared.peers.as_deref(), mine)
+        run::all_gather(self.shared.peers.as_deref(), mine)
     }
 
     /// Brings all vertices' data to the first process, whose views then show every vertex as it is; those of others show
@@ -218,7 +199,7 @@ impl<P: Program> Engine<P> {
     /// # Errors
     /// A lost process.
     pub fn collect(&self) -> Result<(), Error> {
-        sync::collect(&self.shared, self.done)
+        run::collect(&self.shared, self.done)
     }
 
     /// Finds whether something succeeded in every process, which all of them call: the first that failed keeps its error,
@@ -227,11 +208,11 @@ impl<P: Program> Engine<P> {
     /// # Errors
     /// The failure; a lost process.
     pub fn agree<T, E: std::fmt::Display + From<Error>>(&self, here: Result<T, E>) -> Result<T, E> {
-        sync::agree(self.shared.peers.as_deref(), here)
+        run::agree(self.shared.peers.as_deref(), here)
     }
 
     fn measure_part<E: Exchange<P, Left = Read, Right = Read>>(&self, stage: &E, worker: usize) -> P::Worker {
-        let Shared { plan, grid, .. } = &*self.shared;
+        let Run { plan, grid, .. } = &*self.shared;
         let mut context = P::Worker::default();
         let global = self.global();
         let mut cx = Context { worker: &mut context, global: &*global, iteration: self.done, seed: 0 };

@@ -2,37 +2,36 @@
 //!
 //! A program (`megagrid-stages`) and its edges (`megagrid-partition`) become a [`Plan`](plan::Plan), a grid of shards and
 //! blocks, and workers that walk the plan. See [`Engine`].
+//!
+//! Modules are floors: each uses only those before it in this list, but for [`Error`], which names the reasons of all.
 
-pub mod board;
+// The ground: processes that know each other, and one machine.
+pub mod cluster;
+mod error;
+mod machine;
+// What is decided, the memory that it needs, and what crosses between processes.
+pub mod grid;
+pub mod plan;
+mod sync;
+// Stage functions on that memory, and workers that run them, in earnest or in modelled time.
+mod run;
+mod stage;
+mod stages;
+pub mod virtual_cluster;
+// What a program sees of it all.
 mod branch;
 mod branches;
 pub mod checkpoint;
-pub mod cluster;
-mod driver;
 mod engine;
-mod error;
-mod globals;
-pub mod grid;
-mod inject;
 mod memory;
-mod metrics;
-pub mod os;
-pub mod plan;
-mod shim;
-mod stage;
-mod stopwatch;
-mod sync;
-pub mod topology;
-pub mod virtual_cluster;
 mod visit;
-pub mod worker;
 
 pub use branch::Branch;
 pub use branches::Branches;
 pub use engine::{Engine, InitView, Input, Settings, SideView, plan};
 pub use error::Error;
 pub use grid::EdgeInput;
-pub use inject::{Injection, NoInjection};
-pub use metrics::{IterationReport, WorkerReport, WorkerSeconds};
-pub use sync::{Amount, Peers, Traffic};
-pub use topology::Topology;
+pub use machine::topology::Topology;
+pub use machine::{os, topology};
+pub use plan::{Amount, Traffic};
+pub use run::{Injection, IterationReport, NoInjection, Peers, WorkerReport, WorkerSeconds, board, worker};

@@ -3,10 +3,11 @@
 use megagrid_partition::Side;
 use megagrid_stages::{EdgeData, EdgeItem, Program, Shape, Store, Vertex, row_width};
 
+use crate::Error;
 use crate::engine::Input;
-use crate::grid::{Capacities, RowOrder};
+use crate::grid::{self, Capacities, RowOrder};
+use crate::machine::os;
 use crate::plan::{Plan, StageKind};
-use crate::{Error, os};
 
 /// Refuses a run that the machine has no memory for.
 pub fn check(needed_bytes: u64) -> Result<(), Error> {
@@ -50,7 +51,7 @@ pub fn edge_items<P: Program, T>(input: &Input<'_, T, P>) -> Result<u64, Error> 
         return Ok(input.source.num_edges() as u64);
     }
     let mut items = 0;
-    for rows in crate::grid::windows(input.source) {
+    for rows in grid::windows(input.source) {
         input.source.visit_rows(Side::Right, rows, &mut |_, data| {
             items += data.iter().map(|value| (input.edge.len)(value) as u64).sum::<u64>();
         })?;

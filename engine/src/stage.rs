@@ -12,11 +12,10 @@ use megagrid_stages::{
     ReadView, Shape, Stages, Store, TotalView, Vertex, Visitor,
 };
 
-use crate::engine::RightItem;
-use crate::globals::Globals;
-use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, OwnedRow, OwnedRows, Runtime, Walk, Width};
+use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, OwnedRow, OwnedRows, Runtime, Walk, Width, hold};
 use crate::plan::{Cut, Outline, Plan, StageInfo, StageKind, Task};
-use crate::sync::{Body, Kind, Malformed, Message, Outbox, Replicas, Replication, others};
+use crate::stages::Globals;
+use crate::sync::{Body, Kind, Malformed, Message, Outbox, Replicas, Replication, RightItem};
 use incident::{IncidentLeft, IncidentRight};
 pub use incident::{Scratch, visit_left, visit_right};
 
@@ -117,18 +116,6 @@ impl<P: Program> Visitor<P> for Collect<P> {
                 BatchSize::EdgesOf(side, n) => Outline::Vertices(side, Cut::Edges(n), batch.order, body),
             });
         }
-    }
-}
-
-/// Tries until a hold is given: for holds that others keep for the time of a block at most.
-pub fn hold<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
-    let mut refused = 0_u32;
-    loop {
-        if let Some(held) = attempt() {
-            return held;
-        }
-        refused += 1;
-        if refused.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
     }
 }
 
@@ -382,7 +369,7 @@ fn send_sums<P: Program>(site: &Site<'_, P>, sums: &P::Worker) {
         Ok(body) => body,
         Err(error) => panic!("a worker context cannot be sent to other processes: {error}"),
     };
-    for process in others(site.plan.processes.this, site.plan.processes.count) {
+    for process in site.plan.processes.others(site.plan.processes.this) {
         site.outbox.put(Message {
             kind: Kind::Sums,
             stage: site.stage as u32,

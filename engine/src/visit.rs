@@ -2,8 +2,9 @@
 
 use megagrid_stages::{Context, Incident, Program, Side};
 
-use crate::engine::{Engine, Shared};
-use crate::os;
+use crate::engine::Engine;
+use crate::machine::os;
+use crate::run::Run;
 use crate::stage::{Scratch, visit_left, visit_right};
 
 impl<P: Program> Engine<P> {
@@ -13,7 +14,7 @@ impl<P: Program> Engine<P> {
     /// # Panics
     /// When no stage of the sequence is an Incident on the left side.
     pub fn visit_left<A: Incident<P, P::Left>>(&self, stage: &A) {
-        let Shared { plan, grid, .. } = &*self.shared;
+        let Run { plan, grid, .. } = &*self.shared;
         self.visit(Side::Left, |shard, cx, scratch| visit_left(stage, (grid, plan), shard, scratch, cx).is_some());
     }
 
@@ -28,7 +29,7 @@ impl<P: Program> Engine<P> {
 
     /// Runs `shard` until it is not refused, on the shards of each worker.
     fn visit(&self, side: Side, shard: impl Fn(usize, &mut Context<'_, P>, &mut Scratch<P>) -> bool + Sync) {
-        let Shared { plan, grid, .. } = &*self.shared;
+        let Run { plan, grid, .. } = &*self.shared;
         let shape = plan.side(side);
         let is_indexed = grid.places[usize::from(side == Side::Right)].len() == shape.num_shards();
         assert!(is_indexed, "a stage of the sequence visits the {side} side's vertices with their edges");

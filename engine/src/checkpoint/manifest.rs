@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::io;
-use super::roles::{Hashing, wait};
+use super::roles::Hashing;
 use super::slices;
-use crate::{Engine, Error, sync};
+use crate::grid::hold;
+use crate::run::all_gather;
+use crate::{Engine, Error};
 
 pub const MANIFEST: &str = "checkpoint.json";
 /// The version of the format that is written, and the only one that is read.
@@ -178,7 +180,7 @@ impl Fingerprint {
 /// Joins the digests of the processes.
 fn edge_data<P: Program>(engine: &Engine<P>) -> Result<u64, Error> {
     let here = if P::Edge::SLICE { slices::digest(engine) } else { items_digest(engine) };
-    let all = sync::all_gather(engine.shared.peers.as_deref(), vec![here])?;
+    let all = all_gather(engine.shared.peers.as_deref(), vec![here])?;
     Ok(all.into_iter().fold(0, u64::wrapping_add))
 }
 
@@ -188,7 +190,7 @@ fn items_digest<P: Program>(engine: &Engine<P>) -> u64 {
     for (shard, column) in grid.columns.iter().enumerate() {
         let here = |piece: &usize| plan.answers_for(piece % grid.left_shards, shard);
         for piece in (0..column.data.num_pieces()).filter(here) {
-            let items = wait(|| column.data.try_share(piece..piece + 1));
+            let items = hold(|| column.data.try_share(piece..piece + 1));
             // Data without bytes say nothing that the number of edges does not.
             if size_of_val(&*items) > 0 {
                 sum = items.iter().fold(sum, |sum, item| sum.wrapping_add(xxh3_64(bytemuck::bytes_of(item))));

@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::io;
 use super::manifest::{FileEntry, VERSION};
 use crate::Error;
-use crate::grid::{Role, RowOrder, SharedRows, VertexArrays};
+use crate::grid::{Role, RowOrder, SharedRows, VertexArrays, hold};
 
 #[cfg(target_endian = "big")]
 compile_error!("only little-endian machines are supported");
@@ -173,8 +173,8 @@ impl<'h, V: Vertex> Rows<'h, V> {
     /// Waits for the holds, which nobody keeps between iterations.
     pub fn of(arrays: &'h VertexArrays<V>, order: &'h RowOrder) -> Self {
         let pieces = arrays.bounds().len() - 1;
-        let rows = wait(|| arrays.try_share(0..pieces));
-        Self { rows, deltas: wait(|| arrays.try_share_deltas(0..pieces)), order }
+        let rows = hold(|| arrays.try_share(0..pieces));
+        Self { rows, deltas: hold(|| arrays.try_share_deltas(0..pieces)), order }
     }
 
     /// Returns the files of all roles that have data.
@@ -206,7 +206,7 @@ fn plain<'r, S: Store>(name: String, order: &'r RowOrder, role: &'r Role<'_, S>)
 
 /// Reads the files of all roles of a side into its rows. The files were verified.
 pub fn scatter<V: Vertex>(side: &str, arrays: &VertexArrays<V>, order: &RowOrder, dir: &Path) -> Result<(), Error> {
-    let mut owned = wait(|| arrays.try_own(0..arrays.bounds().len() - 1));
+    let mut owned = hold(|| arrays.try_own(0..arrays.bounds().len() - 1));
     // Partial deltas become zero: the stored sum takes their place.
     owned.reduce();
     let file = |role| dir.join(file_name(side, role));
@@ -235,14 +235,4 @@ fn fill<T: Item>(items: &mut [T], file: &mut dyn Read) -> stdio::Result<()> {
 
 fn file_name(side: &str, role: &str) -> String {
     format!("{side}-{role}.bin")
-}
-
-/// Tries until a hold is given.
-pub fn wait<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
-    loop {
-        if let Some(held) = attempt() {
-            return held;
-        }
-        std::thread::yield_now();
-    }
 }

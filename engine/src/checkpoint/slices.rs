@@ -19,8 +19,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::io;
 use super::manifest::FileEntry;
-use super::roles::{Hashing, wait};
-use crate::sync::Peers;
+use super::roles::Hashing;
+use crate::grid::hold;
+use crate::run::Peers;
 use crate::{Engine, Error};
 
 pub const NAME: &str = "edges.bin";
@@ -110,7 +111,7 @@ pub fn write<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<Option<FileEn
         is_first.then(|| File::create(&path).map(|file| BufWriter::with_capacity(BUFFER_BYTES, Hashing::new(file))));
     for (shard, column) in engine.shared.grid.columns.iter().enumerate() {
         let places = places(engine, shard);
-        let data = wait(|| column.data.try_share(0..column.data.num_pieces()));
+        let data = hold(|| column.data.try_share(0..column.data.num_pieces()));
         let mut mine = Vec::with_capacity(size_of_val(&*data));
         places.iter().for_each(|place| mine.extend_from_slice(bytemuck::cast_slice(&data[place.items.clone()])));
         let runs = gather(peers, runs(engine, shard, &places))?;
@@ -194,7 +195,7 @@ impl Layout {
         let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(&path).map_err(io(&path))?);
         let (item_bytes, mut at) = (size_of::<<P::Edge as EdgeData>::Item>() as u64, 0);
         for (shard, (column, begins)) in engine.shared.grid.columns.iter().zip(&self.0).enumerate() {
-            let mut data = wait(|| column.data.try_own(0..column.data.num_pieces()));
+            let mut data = hold(|| column.data.try_own(0..column.data.num_pieces()));
             for (part, begin) in parts(&held(engine, shard)).zip(begins) {
                 file.seek_relative((begin * item_bytes) as i64 - at as i64).map_err(io(&path))?;
                 at = begin * item_bytes;

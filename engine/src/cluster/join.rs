@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::ClusterError;
 use super::frame::{self, FrameError, Hello, Message, PROTOCOL, Purpose};
 use super::link::Link;
+use super::listen;
 use super::shared::{DataSocket, Shared, lock};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -88,7 +89,7 @@ fn connect(shared: &Arc<Shared>, deadline: Instant, patience: Duration) -> Resul
         pause = (pause * 2).min(SLOW_POLL);
     };
     Link::new(0, stream)
-        .and_then(|link| shared.add(link))
+        .and_then(|link| listen::add(shared, link))
         .map_err(|error| unreachable(shared, 0, patience, error.to_string()))?;
     // Process 0 has its own patience, and its heartbeat shows that it lives.
     let state = shared.wait(Duration::MAX, |state| state.reason.is_some() || state.job.is_some());
@@ -270,7 +271,7 @@ fn admit(shared: &Arc<Shared>, hello: Hello, stream: &TcpStream, from: SocketAdd
         Purpose::Control => {
             let link = Link::new(hello.process, kept).map_err(broken)?;
             link.send(&Message::Welcome).map_err(broken)?;
-            shared.add(link).map_err(broken)?;
+            listen::add(shared, link).map_err(broken)?;
         }
         Purpose::Data { job, run } => {
             frame::write(stream, &Message::Welcome, &[]).map_err(broken)?;

@@ -1,19 +1,15 @@
 //! A control connection: one between process 0 and each other.
 //!
-//! One thread reads it as fast as frames come, so that nobody who sends waits for long; another sends heartbeats. Whatever
-//! comes is a sign of life. Frames are short, so a heartbeat need not wait for the end of a large collective; it is left
-//! out while something else is being sent.
+//! Frames are short, so a heartbeat need not wait for the end of a large collective; it is left out while something else is
+//! being sent.
 
-use std::io::{self, Read};
+use std::io;
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::frame::{self, FrameError, MAX_BYTES, Message};
-use super::shared::{Shared, lock};
+use super::frame::{self, MAX_BYTES, Message};
 
-/// Time between heartbeats.
-const HEARTBEAT: Duration = Duration::from_secs(1);
 /// A connection on which nothing comes for so long is lost.
 pub(super) const SILENCE: Duration = Duration::from_secs(8);
 /// How long the last message to a process may take, which may be stalled.
@@ -23,9 +19,9 @@ const LAST_WORD: Duration = Duration::from_millis(200);
 pub(super) struct Link {
     /// Who is at the other end.
     pub process: usize,
-    stream: TcpStream,
+    pub(super) stream: TcpStream,
     /// Held while a frame is written.
-    writing: Mutex<()>,
+    pub(super) writing: Mutex<()>,
 }
 
 impl Link {
@@ -39,7 +35,7 @@ impl Link {
 
     /// Sends a message, waiting for others that are being sent.
     pub fn send(&self, message: &Message) -> io::Result<()> {
-        let _writing = lock(&self.writing);
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         frame::write(&self.stream, message, &[])
     }
 
@@ -49,7 +45,7 @@ impl Link {
         let mut rest = bytes;
         loop {
             let (piece, after) = rest.split_at(rest.len().min(MAX_BYTES));
-            let writing = lock(&self.writing);
+            let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
             frame::write(&self.stream, &message, piece)?;
             drop(writing);
             rest = after;
@@ -78,77 +74,9 @@ impl Link {
     pub fn close(&self) {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
-
-    /// Starts the threads that read and send heartbeats, until the connection ends.
-    pub fn start(self: &Arc<Self>, shared: &Arc<Shared>) -> io::Result<()> {
-        let (link, own) = (self.clone(), shared.clone());
-        let name = |what: &str| std::thread::Builder::new().name(format!("megagrid:{what}-{}", self.process));
-        name("listen").spawn(move || link.listen(&own))?;
-        let (link, own) = (self.clone(), shared.clone());
-        name("heartbeat").spawn(move || link.beat(&own))?;
-        Ok(())
-    }
-
-    fn beat(&self, shared: &Shared) {
-        while shared.is_open_after(self.process, HEARTBEAT) {
-            if let Ok(_writing) = self.writing.try_lock() {
-                // Whoever reads notices when the connection is gone.
-                let _ = frame::write(&self.stream, &Message::Heartbeat, &[]);
-            }
-        }
-    }
-
-    fn listen(&self, shared: &Shared) {
-        let mut part = Vec::new();
-        let problem = loop {
-            match self.take(shared, &mut part) {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(problem) => break problem,
-            }
-        };
-        shared.closed(self.process, &problem);
-        self.close();
-    }
-
-    /// Takes one message. Returns false after the last.
-    fn take(&self, shared: &Shared, part: &mut Vec<u8>) -> Result<bool, String> {
-        let (message, body) = frame::read(&self.stream).map_err(|error| describe(&error))?;
-        match message {
-            Message::Heartbeat => {}
-            Message::Start { job } => shared.started(job),
-            Message::Farewell => shared.left(self.process),
-            Message::Part { collective, from, total } => {
-                if part.is_empty() {
-                    let total = usize::try_from(total).map_err(|_| "it sent more than fits in memory")?;
-                    part.try_reserve_exact(total).map_err(|_| "it sent more than fits in memory")?;
-                }
-                let got = (&self.stream).take(body as u64).read_to_end(part).map_err(|error| describe_io(&error))?;
-                if got < body {
-                    return Err(CLOSED.to_owned());
-                }
-                if part.len() as u64 >= total {
-                    shared.arrived(collective, from, std::mem::take(part));
-                }
-            }
-            Message::Stop(reason) => {
-                shared.end(&reason, Some(self.process), true);
-                return Ok(false);
-            }
-            Message::Hello(_) | Message::Welcome | Message::Refused(_) => return Err("it sent nonsense".to_owned()),
-        }
-        Ok(true)
-    }
 }
 
-const CLOSED: &str = "connection closed";
-
-fn describe(error: &FrameError) -> String {
-    match error {
-        FrameError::Io(error) => describe_io(error),
-        FrameError::Foreign | FrameError::Protocol(_) => "it sent nonsense".to_owned(),
-    }
-}
+pub(super) const CLOSED: &str = "connection closed";
 
 /// Says what has become of a connection.
 pub(super) fn describe_io(error: &io::Error) -> String {

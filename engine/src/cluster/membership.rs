@@ -1,12 +1,8 @@
-//! Who the processes of a job are: from a file of hosts, variables, Slurm, or Kubernetes.
+//! Who the processes of a job are, and what is wrong with lists of them.
 
 use std::collections::HashSet;
-use std::fs;
-use std::path::Path;
 
 use super::ClusterError;
-
-mod slurm;
 
 /// The processes of a job, as one of them knows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,62 +16,17 @@ pub struct Membership {
 
 /// The addresses of all processes, separated by commas.
 pub const HOSTS: &str = "MEGAGRID_HOSTS";
-/// The number of this process.
-pub const PROCESS: &str = "MEGAGRID_PROCESS";
-/// The first port of the processes on a host, where the list of hosts has none (Slurm).
-const PORT_BASE: u16 = 7100;
 
-type Result<T> = std::result::Result<T, ClusterError>;
+pub(super) type Result<T> = std::result::Result<T, ClusterError>;
 
 impl Membership {
-    /// Reads a file with the `host:port` of a process in each line; `#` begins a comment.
-    ///
-    /// # Errors
-    /// A file that cannot be read; a line that is no address or was there before; a number without a line.
-    pub fn from_hostfile(path: &Path, process: usize) -> Result<Self> {
-        let text =
-            fs::read_to_string(path).map_err(|source| ClusterError::HostFile { path: path.to_owned(), source })?;
-        let file = path.display().to_string();
-        let addresses = parse_hostfile(&file, &text)?;
-        let membership = Self { process, addresses };
-        membership.check_as(&file)?;
-        Ok(membership)
-    }
-
-    /// Finds what the environment says about the processes, through `variable`, which returns the value of a variable.
-    /// `None`: one process.
-    ///
-    /// - `MEGAGRID_HOSTS` and `MEGAGRID_PROCESS`. Without the latter the number is that of an indexed job of Kubernetes
-    ///   (`JOB_COMPLETION_INDEX`), or of a pod of a stateful set (`HOSTNAME` ends with `-2`).
-    /// - Otherwise that of a Slurm step: the tasks of `srun`, at ports from 7100 on each node.
-    ///
-    /// # Errors
-    /// Variables that contradict each other or cannot be understood.
-    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>> {
-        let membership = match variable(HOSTS) {
-            Some(hosts) => Self { process: own_number(&variable)?, addresses: parse_hosts(&hosts)? },
-            None if variable(PROCESS).is_some() => {
-                return Err(wrong(PROCESS, format!("is set, and {HOSTS} is not; set both or neither")));
-            }
-            None => match slurm::membership(&variable, PORT_BASE)? {
-                Some(membership) => membership,
-                None => return Ok(None),
-            },
-        };
-        if membership.addresses.len() == 1 && membership.process == 0 {
-            return Ok(None);
-        }
-        membership.check_as(HOSTS)?;
-        Ok(Some(membership))
-    }
-
     /// Refuses lists of less than two addresses, malformed ones, and numbers without an address.
     pub(super) fn check(&self) -> Result<()> {
         self.check_as("the list of processes")?;
         parse_hosts(&self.addresses.join(",")).map(drop)
     }
 
-    fn check_as(&self, place: &str) -> Result<()> {
+    pub(super) fn check_as(&self, place: &str) -> Result<()> {
         let processes = self.addresses.len();
         if processes < 2 {
             return Err(wrong(place, format!("names {processes} processes; expected at least 2")));
@@ -90,25 +41,16 @@ impl Membership {
     }
 }
 
-fn wrong(place: impl Into<String>, problem: impl Into<String>) -> ClusterError {
+pub(super) fn wrong(place: impl Into<String>, problem: impl Into<String>) -> ClusterError {
     ClusterError::Membership { place: place.into(), problem: problem.into() }
 }
 
-/// Reads the lines of a file of hosts.
-fn parse_hostfile(file: &str, text: &str) -> Result<Vec<String>> {
-    let lines = text.lines().enumerate().map(|(at, line)| {
-        let content = line.split('#').next().unwrap_or_default().trim();
-        (format!("{file}:{}", at + 1), content)
-    });
-    parse_addresses(lines.filter(|(_, content)| !content.is_empty()))
-}
-
 /// Reads addresses separated by commas.
-fn parse_hosts(hosts: &str) -> Result<Vec<String>> {
+pub(super) fn parse_hosts(hosts: &str) -> Result<Vec<String>> {
     parse_addresses(hosts.split(',').map(|address| (HOSTS.to_owned(), address.trim())))
 }
 
-fn parse_addresses<'a>(addresses: impl Iterator<Item = (String, &'a str)>) -> Result<Vec<String>> {
+pub(super) fn parse_addresses<'a>(addresses: impl Iterator<Item = (String, &'a str)>) -> Result<Vec<String>> {
     let mut seen = HashSet::new();
     let mut checked = Vec::new();
     for (place, address) in addresses {
@@ -136,69 +78,6 @@ fn check_address(address: &str) -> std::result::Result<(), &'static str> {
     }
 }
 
-/// Returns the number of this process where the hosts are given.
-fn own_number(variable: &impl Fn(&str) -> Option<String>) -> Result<usize> {
-    for name in [PROCESS, "JOB_COMPLETION_INDEX"] {
-        if let Some(value) = variable(name) {
-            return number(name, &value);
-        }
-    }
-    let name = variable("HOSTNAME").unwrap_or_default();
-    let ordinal = name.rsplit_once('-').and_then(|(_, ordinal)| ordinal.parse().ok());
-    ordinal.ok_or_else(|| wrong(HOSTS, format!("is set, and {PROCESS}, the number of this process, is not")))
-}
-
-fn number(name: &str, value: &str) -> Result<usize> {
+pub(super) fn number(name: &str, value: &str) -> Result<usize> {
     value.trim().parse().map_err(|_| wrong(name, format!("\"{value}\" is no number of a process, counted from 0")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The environment of a few variables.
-    pub(super) fn environment(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
-        |name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-    }
-
-    fn found(variables: &[(&str, &str)]) -> Option<Membership> {
-        Membership::from_environment(environment(variables)).unwrap()
-    }
-
-    fn refused(variables: &[(&str, &str)]) -> String {
-        Membership::from_environment(environment(variables)).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn nothing_set_is_one_process() {
-        assert_eq!(found(&[("HOSTNAME", "laptop-3")]), None);
-        assert_eq!(found(&[(HOSTS, "a:1"), (PROCESS, "0")]), None);
-        assert_eq!(found(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1"), ("SLURM_JOB_NODELIST", "n1")]), None);
-    }
-
-    #[test]
-    fn variables_name_the_processes() {
-        let expected = |process| Some(Membership { process, addresses: vec!["a:1".to_owned(), "[::1]:2".to_owned()] });
-        assert_eq!(found(&[(HOSTS, "a:1, [::1]:2"), (PROCESS, "1")]), expected(1));
-        assert_eq!(found(&[(HOSTS, "a:1,[::1]:2"), ("JOB_COMPLETION_INDEX", "0")]), expected(0));
-        assert_eq!(found(&[(HOSTS, "a:1,[::1]:2"), ("HOSTNAME", "mf-run-1")]), expected(1));
-        assert!(refused(&[(HOSTS, "a:1,b:2"), ("HOSTNAME", "laptop")]).contains("MEGAGRID_PROCESS"));
-        assert!(refused(&[(PROCESS, "1")]).contains("MEGAGRID_HOSTS is not"));
-        assert!(refused(&[(HOSTS, "a:1,b:2"), (PROCESS, "2")]).contains("numbered 0 to 1"));
-        assert!(refused(&[(HOSTS, "a:1,b:2"), (PROCESS, "-1")]).contains("\"-1\""));
-        assert!(refused(&[(HOSTS, "a:1,a:1"), (PROCESS, "0")]).contains("twice"));
-        for bad in ["b", ":7", "b:0", "b:65536", "::1:7", "b c:7", ""] {
-            assert!(refused(&[(HOSTS, &format!("a:1,{bad}")), (PROCESS, "0")]).contains("expected"), "{bad}");
-        }
-    }
-
-    #[test]
-    fn host_files_are_refused_by_line() {
-        let parse = |text| parse_hostfile("hosts", text).map_err(|error| error.to_string());
-        assert_eq!(parse("# all\na:1\n\n b:2 # the other\n").unwrap(), ["a:1", "b:2"]);
-        assert_eq!(parse("a:1\n\nb\n").unwrap_err(), "hosts:3: \"b\" has no port; expected host:port");
-        assert!(parse("a:1\na:1\n").unwrap_err().starts_with("hosts:2: \"a:1\" stands there twice"));
-        let missing = Membership::from_hostfile(Path::new("/nowhere/hosts"), 0).unwrap_err().to_string();
-        assert!(missing.starts_with("/nowhere/hosts: "), "{missing}");
-    }
 }

@@ -105,20 +105,6 @@ impl Shared {
         format!("process {process} ({address})")
     }
 
-    /// Adds a control connection and starts its threads. Refuses a second one to a process.
-    pub fn add(self: &Arc<Self>, link: Link) -> std::io::Result<()> {
-        let link = Arc::new(link);
-        self.change(|state| {
-            if state.links[link.process].is_some() {
-                return Err(std::io::ErrorKind::AlreadyExists);
-            }
-            state.open[link.process] = true;
-            state.links[link.process] = Some(link.clone());
-            Ok(())
-        })?;
-        link.start(self)
-    }
-
     /// Tells after a while whether a connection is still open.
     pub fn is_open_after(&self, process: usize, time: Duration) -> bool {
         self.wait(time, |state| !state.open[process]).open[process]

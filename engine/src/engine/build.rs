@@ -5,13 +5,14 @@ use std::sync::Arc;
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Program, Sequence, Stages, Vertex};
 
-use super::planning::{foresee, make_plan, row_orders};
-use super::{Engine, Input, RightItem, Settings, Shared};
-use crate::globals::Globals;
+use super::planning::{make_plan, predict, row_orders};
+use super::{Engine, Input, Settings};
 use crate::grid::{self, Grid, Pieces, RowOrder, VertexArrays};
 use crate::plan::{self, Plan, StageKind};
+use crate::run::{Modelled, Run, Thing};
 use crate::stage::{Collect, RunStage};
-use crate::sync::{self, Mirrors, Push, Replicas, Replication};
+use crate::stages::{Deliver, Globals, Publish, SendChanges, SendEdges, TakeRows};
+use crate::sync::{self, Mirrors, Push, Replicas, Replication, RightItem};
 use crate::{Error, memory};
 
 type Arrays<P> = (Arc<VertexArrays<<P as Program>::Left>>, Arc<VertexArrays<<P as Program>::Right>>);
@@ -37,15 +38,27 @@ pub(crate) fn with_crossings<P: Program>(
 ) -> Vec<Box<dyn RunStage<P>>> {
     for stage in &plan.stages[stages.len()..] {
         stages.push(match stage.kind {
-            StageKind::Deliver(side) => Box::new(sync::Deliver(side)),
-            StageKind::Publish(side) => Box::new(sync::Publish(side)),
-            StageKind::TakeRows => Box::new(sync::TakeRows),
-            StageKind::SendChanges => Box::new(sync::SendChanges),
-            StageKind::SendEdges(side) => Box::new(sync::SendEdges(side)),
+            StageKind::Deliver(side) => Box::new(Deliver(side)),
+            StageKind::Publish(side) => Box::new(Publish(side)),
+            StageKind::TakeRows => Box::new(TakeRows),
+            StageKind::SendChanges => Box::new(SendChanges),
+            StageKind::SendEdges(side) => Box::new(SendEdges(side)),
             _ => unreachable!("a plan adds stages that cross between processes alone"),
         });
     }
     stages
+}
+
+/// Returns what the first of several virtual processes made for all.
+fn share<T: Clone + Send + Sync + 'static>(
+    modelled: &dyn Modelled,
+    mut make: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Error> {
+    let thing = modelled.share(&mut || Ok(Arc::new(make()?) as Thing))?;
+    let Ok(thing) = thing.downcast::<T>() else {
+        unreachable!("all processes share the same things in the same order")
+    };
+    Ok((*thing).clone())
 }
 
 /// Makes the replicas that a plan needs.
@@ -124,11 +137,10 @@ impl<P: Program> Engine<P> {
     ) -> Result<Self, Error> {
         let (collect, body) = Collect::from(sequence);
         let peers = settings.peers.as_deref();
-        let cluster = peers.and_then(|peers| Some((peers.process(), peers.virtual_cluster()?)));
-        let (mut plan, orders, foreseen) = if let Some((this, cluster)) = cluster {
+        let modelled = peers.and_then(|peers| Some((peers.process(), peers.modelled()?)));
+        let (mut plan, orders, predicted) = if let Some((this, modelled)) = modelled {
             let orders = row_orders(input.source, &collect.infos, &body, settings.seed);
-            let of_all = cluster.share(this, || foresee::<P, T>(input, collect.infos, &body, settings))?;
-            let (plan, mirrors) = (*of_all).clone();
+            let (plan, mirrors) = share(modelled, || predict::<P, T>(input, &collect.infos, &body, settings))?;
             (Plan { processes: plan::Processes { this, ..plan.processes }, ..plan }, orders, mirrors)
         } else {
             let (plan, orders) = make_plan::<P, T>(input, collect.infos, &body, settings)?;
@@ -155,9 +167,9 @@ impl<P: Program> Engine<P> {
         let globals = Globals::new(plan.workers, global);
         let stages = with_crossings(collect.stages, &plan);
         let sync = match &settings.peers {
-            Some(_) if foreseen.is_some() => foreseen.map(|mirrors| Replication::new(&plan, mirrors)),
+            Some(_) if predicted.is_some() => predicted.map(|mirrors| Replication::new(&plan, mirrors)),
             Some(peers) => {
-                let mirrors = Mirrors::agree(&plan, &grid, &**peers)?;
+                let mirrors = Mirrors::agree(&plan, &grid, |mine| peers.all_gather(mine))?;
                 plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
                 plan.placement = mirrors.placement(&plan);
                 Some(Replication::new(&plan, Arc::new(mirrors)))
@@ -165,7 +177,7 @@ impl<P: Program> Engine<P> {
             None => None,
         };
         let replicas = replicas::<P>(&plan, sync.as_ref(), settings)?;
-        let shared = Shared {
+        let run = Run {
             plan: Arc::new(plan),
             grid,
             globals,
@@ -177,6 +189,6 @@ impl<P: Program> Engine<P> {
             sync,
             replicas,
         };
-        Ok(Self { shared: Arc::new(shared), done: 0, spare: Vec::new() })
+        Ok(Self { shared: Arc::new(run), done: 0, spare: Vec::new() })
     }
 }

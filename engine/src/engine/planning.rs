@@ -12,7 +12,7 @@ use crate::stage::Collect;
 use crate::sync::{self, Mirrors};
 use crate::{Error, memory};
 
-/// Makes the plan of a program on a graph, without its memory. With several processes it reads the edges, to foresee what
+/// Makes the plan of a program on a graph, without its memory. With several processes it reads the edges, to predict what
 /// crosses between them, and asks no other process.
 ///
 /// # Errors
@@ -23,21 +23,21 @@ pub fn plan<P: Program, S: Stages<P>, T>(
     settings: &Settings,
 ) -> Result<Plan, Error> {
     let (collect, body) = Collect::from(sequence);
-    foresee(input, collect.infos, &body, settings).map(|(plan, _)| plan)
+    predict(input, &collect.infos, &body, settings).map(|(plan, _)| plan)
 }
 
 /// Makes a plan, and with several processes the mirrors of all.
-pub(super) fn foresee<P: Program, T>(
+pub(super) fn predict<P: Program, T>(
     input: &Input<'_, T, P>,
-    infos: Vec<plan::StageInfo>,
+    infos: &[plan::StageInfo],
     body: &[Outline],
     settings: &Settings,
 ) -> Result<(Plan, Option<Arc<Mirrors>>), Error> {
-    let (mut plan, orders) = make_plan::<P, T>(input, infos, body, settings)?;
+    let (mut plan, orders) = make_plan::<P, T>(input, infos.to_vec(), body, settings)?;
     if !plan.is_distributed() {
         return Ok((plan, None));
     }
-    let mirrors = Mirrors::foresee(&plan, input.source, &orders)?;
+    let mirrors = Mirrors::predict(&plan, input.source, &orders)?;
     plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
     plan.placement = mirrors.placement(&plan);
     Ok((plan, Some(Arc::new(mirrors))))

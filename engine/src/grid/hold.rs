@@ -4,7 +4,7 @@
 //! is refused and takes another block. Taking a hold acquires what the last exclusive holder released, and giving it back
 //! releases this holder's writes, so that rows need no other synchronization.
 
-use crate::shim::{AtomicU32, Ordering};
+use crate::machine::atomics::{AtomicU32, Ordering};
 
 const OWNED: u32 = u32::MAX;
 
@@ -49,6 +49,18 @@ impl Hold {
     pub fn end_own(&self) {
         debug_assert_eq!(self.0.load(Ordering::Relaxed), OWNED, "an exclusive hold is given back once");
         self.0.store(0, Ordering::Release);
+    }
+}
+
+/// Tries until a hold is given: for holds that others keep for the time of a block at most.
+pub fn hold<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    let mut refused = 0_u32;
+    loop {
+        if let Some(held) = attempt() {
+            return held;
+        }
+        refused += 1;
+        if refused.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
     }
 }
 

@@ -16,7 +16,7 @@ use megagrid_stages::{EdgeData, Program, Vertex};
 
 pub use block::{Block, Id, LocalEdges, Run};
 pub use disjoint::{Disjoint, Fixed, HeldRows, Owned, Runtime, Shared, Walk, Width};
-pub use hold::Hold;
+pub use hold::{Hold, hold};
 pub use order::RowOrder;
 pub(crate) use places::places;
 pub use places::{Places, row_of_blocks};

@@ -4,8 +4,7 @@ use std::fmt;
 
 use megagrid_stages::{BatchOrder, Side};
 
-use super::{Node, Placement, Plan, Processes, SideShape, StageKind};
-use crate::sync::Traffic;
+use super::{Node, Placement, Plan, Processes, SideShape, StageKind, Traffic};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

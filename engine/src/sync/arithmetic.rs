@@ -6,7 +6,7 @@ use std::any::TypeId;
 use bytemuck::{cast_slice, cast_slice_mut};
 use megagrid_stages::{Changes, Item, Shape, Store};
 
-use super::Malformed;
+use super::message::Malformed;
 
 /// How a vertex's items change, for a store.
 pub struct Arithmetic<I> {

@@ -1,7 +1,7 @@
 //! Which rows of a shard, or of a slice of it, a message holds, where it holds those alone that changed: a count, then nothing
 //! if it is all rows, else their numbers in 4 bytes each, or a bit for each row, whichever is smaller.
 
-use super::Malformed;
+use super::message::Malformed;
 
 /// Returns the bytes that follow the count.
 fn bytes(count: usize, all: usize) -> usize {

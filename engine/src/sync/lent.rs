@@ -6,17 +6,10 @@ use std::sync::Arc;
 use bytemuck::cast_slice;
 use megagrid_stages::Vertex;
 
-use super::message::Body;
-use super::rows::{pack_sync, row_bytes};
-use super::slices::Slice;
-use crate::grid::{SharedRows, VertexArrays};
-use crate::stage::hold;
-
-/// Rows side by side that stay as they are until the message has left.
-pub trait Lend: Send + Sync {
-    /// Shows their bytes.
-    fn show(&self, look: &mut dyn FnMut(&[u8]));
-}
+use super::codec::{pack_sync, row_bytes};
+use super::message::{Body, Lend};
+use super::pick::Slice;
+use crate::grid::{SharedRows, VertexArrays, hold};
 
 /// Synced data of the rows of some pieces.
 struct LentRows<V: Vertex> {

@@ -19,10 +19,23 @@ use megagrid_partition::Side;
 use timely::bytes::arc::Bytes;
 use timely::communication::Bytesable;
 
-use super::lent::Lend;
-
 /// Bytes of a message before its body.
-pub const HEADER_BYTES: usize = 40;
+const HEADER_BYTES: usize = 40;
+
+/// Returns the bytes that cross for a message with a body of `body` bytes, without those of the transport.
+pub fn wire_bytes(body: usize) -> usize {
+    HEADER_BYTES + body.next_multiple_of(8)
+}
+
+/// A message does not have the bytes that its rows need, or names what the plan does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// Rows side by side that stay as they are until the message has left.
+pub trait Lend: Send + Sync {
+    /// Shows their bytes.
+    fn show(&self, look: &mut dyn FnMut(&[u8]));
+}
 
 /// What a message holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -154,7 +167,7 @@ impl Message {
 
     /// Returns the bytes that cross, without those of the transport.
     pub fn wire_bytes(&self) -> usize {
-        HEADER_BYTES + self.body.len().next_multiple_of(8)
+        wire_bytes(self.body.len())
     }
 }
 

@@ -3,9 +3,8 @@
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::Program;
 
-use super::{Peers, Pick};
+use super::pick::Pick;
 use crate::Error;
-
 use crate::grid::{Edges, Grid, Id, LocalEdges, RowOrder, windows};
 use crate::plan::{Placement, Plan, balance};
 
@@ -20,7 +19,11 @@ pub struct Mirrors {
 
 impl Mirrors {
     /// Tells the other processes which rows this one uses, and hears which they use. Every process calls it.
-    pub fn agree<P: Program>(plan: &Plan, grid: &Grid<P>, peers: &dyn Peers) -> Result<Self, Error> {
+    pub fn agree<P: Program>(
+        plan: &Plan,
+        grid: &Grid<P>,
+        all_gather: impl FnOnce(Vec<u8>) -> Result<Vec<Vec<u8>>, Error>,
+    ) -> Result<Self, Error> {
         let mut used = [Side::Left, Side::Right].map(|side| Used::none(plan, side));
         for (shard, column) in grid.columns.iter().enumerate() {
             match &column.edges {
@@ -34,7 +37,7 @@ impl Mirrors {
         mine.extend_from_slice(&edges.sum::<u64>().to_le_bytes());
         let ends = [used[0].0.len(), used[0].0.len() + used[1].0.len()];
         let (mut all, mut edges) = (Vec::new(), Vec::new());
-        for (process, bytes) in peers.all_gather(mine)?.into_iter().enumerate() {
+        for (process, bytes) in all_gather(mine)?.into_iter().enumerate() {
             let malformed = Error::Message { process };
             let count = bytes.get(ends[1]..).and_then(|count| <[u8; 8]>::try_from(count).ok()).ok_or(malformed)?;
             edges.push(u64::from_le_bytes(count));
@@ -50,7 +53,7 @@ impl Mirrors {
     ///
     /// # Errors
     /// Edges that cannot be read.
-    pub fn foresee<T>(plan: &Plan, source: &dyn EdgeSource<T>, orders: &[RowOrder; 2]) -> Result<Self, Error> {
+    pub fn predict<T>(plan: &Plan, source: &dyn EdgeSource<T>, orders: &[RowOrder; 2]) -> Result<Self, Error> {
         let none = || [Side::Left, Side::Right].map(|side| Used::none(plan, side));
         let mut used: Vec<_> = (0..plan.processes.count).map(|_| none()).collect();
         let mut edges = vec![0; plan.processes.count];

@@ -2,11 +2,11 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
-use std::sync::PoisonError;
 
-use super::message::{Message, Parcel};
-use super::transport::Senders;
-use super::{Replication, Traffic};
+use super::message::{Kind, Message, Parcel};
+use super::replication::Replication;
+use super::senders::Senders;
+use crate::plan::Traffic;
 
 /// Messages of a step are sent together up to about so many bytes, which transports carry best.
 const PARCEL_BYTES: u64 = 128 << 10;
@@ -47,9 +47,7 @@ impl Outbox {
             None => message.body.own(),
         }
         let bytes = message.wire_bytes() as u64;
-        let mut sent = self.sent.get();
-        sent.count(&message);
-        self.sent.set(sent);
+        self.sent.set(with(self.sent.get(), &message));
         self.waiting_bytes.set(self.waiting_bytes.get() + bytes);
         self.is_urgent.set(self.is_urgent.get() || message.is_urgent() && !self.is_patient);
         self.messages.borrow_mut().push(message);
@@ -81,8 +79,24 @@ impl Outbox {
     pub fn count(&self, sync: &Replication) {
         let mine = self.sent.take();
         if mine != Traffic::default() {
-            let mut sent = sync.sent.lock().unwrap_or_else(PoisonError::into_inner);
-            *sent = *sent + mine;
+            sync.add_sent(mine);
         }
     }
+}
+
+/// Counts a message in what is sent.
+fn with(mut sent: Traffic, message: &Message) -> Traffic {
+    let amount = match message.kind {
+        Kind::Empty => return sent,
+        Kind::Rows => &mut sent.rows,
+        Kind::Deltas => &mut sent.deltas,
+        Kind::Shard => &mut sent.shards,
+        Kind::Sums => &mut sent.sums,
+        Kind::Changes => &mut sent.changes,
+        Kind::Fresh => &mut sent.fresh,
+        Kind::Edges => &mut sent.edges,
+    };
+    amount.messages += 1;
+    amount.bytes += message.wire_bytes() as u64;
+    sent
 }

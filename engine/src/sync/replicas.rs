@@ -19,15 +19,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use megagrid_partition::Side;
-use megagrid_stages::{Item, Shape, Store, Vertex};
+use megagrid_stages::{Item, Program, Shape, Store, Vertex};
 
 use super::arithmetic::Arithmetic;
+use super::message::{Body, Kind, Malformed, Message};
+use super::mirrors::Mirrors;
+use super::outbox::Outbox;
+use super::pick::Pick;
 use super::table::{RowChanges, Table};
-use super::{Malformed, Mirrors, Pick};
 use crate::Error;
-use crate::grid::{Pieces, VertexArrays};
+use crate::grid::{Pieces, VertexArrays, hold};
 use crate::plan::Plan;
-use crate::stage::hold;
+
+/// What an array of the right side's synced data is made of.
+pub type RightItem<P> = <<<P as Program>::Right as Vertex>::Sync as Store>::Item;
 
 /// What a master sends to a process.
 #[derive(Clone, Debug)]
@@ -280,6 +285,28 @@ impl<I: Item> Replicas<I> {
             fresh.push((receiver, Fresh { age, included: master.clocks[receiver], rows }));
         }
         Ok(fresh)
+    }
+
+    /// Sends rows of a shard from their masters to those that they are due to, this process among them.
+    pub fn send(&self, plan: &Plan, outbox: &Outbox, shard: usize, fresh: Vec<(usize, Fresh<I>)>) {
+        for (process, fresh) in fresh {
+            if process == plan.processes.this {
+                self.arrive(shard, fresh);
+            } else {
+                let (thread, threads) = (shard % plan.threads(), plan.threads());
+                outbox.put(Message {
+                    kind: Kind::Fresh,
+                    side: Side::Right,
+                    shard: shard as u32,
+                    stage: 0,
+                    from: (plan.processes.this * threads + thread) as u32,
+                    to: (process * threads + thread) as u32,
+                    number: fresh.age,
+                    body: Body::Own(self.pack_fresh(&fresh)),
+                    ..Message::default()
+                });
+            }
+        }
     }
 
     /// Keeps rows that arrived until they can be taken in. Rows that are older than those known are of no use: two workers

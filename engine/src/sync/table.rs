@@ -3,7 +3,8 @@
 use bytemuck::{cast_slice, pod_collect_to_vec};
 use megagrid_stages::Item;
 
-use super::{Malformed, dirty};
+use super::dirty;
+use super::message::Malformed;
 
 /// Rows.
 #[derive(Clone, Debug)]

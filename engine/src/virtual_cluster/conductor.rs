@@ -3,140 +3,19 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::VirtualCluster;
+use super::meeting::gone;
+use super::model::Link;
 use super::network::{Frontier, Lane, Wire};
-use super::peers::gone;
-use super::time::{VirtualTime, nanos};
+use super::time::{Charges, ModelledTime, VirtualTime, nanos};
 use crate::Error;
+use crate::run::worker::Progress;
+use crate::run::{Approval, MakeWorker, VirtualWorker};
 use crate::sync::Parcel;
-use crate::worker::Progress;
 
-/// A worker as the conductor sees it. It reads and passes time by the [`VirtualTime`] that it was made with.
-pub trait Seat {
-    /// Does one thing, knowing how many steps have arrived. What it sends is given to [`Self::sent`] by then.
-    fn step(&mut self, arrived: u64) -> Progress;
-
-    /// Takes in what another worker sent when it had ended `step` steps.
-    fn receive(&mut self, step: u64, parcel: Parcel, arrived: u64);
-
-    /// Returns what is to be sent, each with the steps that were ended before it.
-    fn sent(&mut self) -> Vec<(u64, Parcel)>;
-
-    /// Returns the steps that it has ended and sent everything of.
-    fn steps(&self) -> u64;
-
-    /// Returns for how long it is stopped by an injection from now on.
-    fn pause(&mut self) -> Duration;
-
-    /// Counts time in which it had nothing to do.
-    fn waited(&mut self, time: Duration);
-
-    /// Tells its coordinator that the iteration has ended.
-    fn report(&mut self);
-
-    /// Tells its coordinator that the run has failed, and ends.
-    fn fail(&mut self, error: Error);
-
-    /// Returns what its coordinator wants.
-    fn approval(&self) -> Approval;
-}
-
-/// What a worker's coordinator wants after an iteration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Approval {
-    /// It has not decided.
-    None,
-    /// Another iteration.
-    Next,
-    /// The end.
-    Stop,
-}
-
-/// Makes a worker, on the conductor's thread.
-pub type Enlisted = Box<dyn FnOnce(Rc<VirtualTime>) -> Box<dyn Seat> + Send>;
-
-/// Who has come for a run.
-pub struct Roll {
-    state: Mutex<RollState>,
-    changed: Condvar,
-}
-
-struct RollState {
-    enlisted: Vec<Option<Enlisted>>,
-    under_way: bool,
-    /// The first that will not come any more.
-    left: Option<usize>,
-}
-
-impl std::fmt::Debug for Roll {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Roll").field("under_way", &self.lock().under_way).finish_non_exhaustive()
-    }
-}
-
-impl Roll {
-    pub fn new(workers: usize) -> Self {
-        let state = RollState { enlisted: (0..workers).map(|_| None).collect(), under_way: false, left: None };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, RollState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes a worker down; the last one begins the run.
-    pub fn enlist(&self, cluster: &Arc<VirtualCluster>, worker: usize, enlisted: Enlisted) -> Result<(), Error> {
-        let mut state = self.lock();
-        if let Some(process) = state.left {
-            return Err(gone(process));
-        }
-        state.enlisted[worker] = Some(enlisted);
-        if state.enlisted.iter().any(Option::is_none) {
-            return Ok(());
-        }
-        state.under_way = true;
-        let all: Vec<Enlisted> = state.enlisted.iter_mut().filter_map(Option::take).collect();
-        let cluster = Arc::clone(cluster);
-        let conductor = std::thread::Builder::new().name("conductor".to_owned());
-        let started = conductor.spawn(move || {
-            let _end = End(&cluster.roll);
-            Conductor::new(all, &cluster).run();
-        });
-        started.map(drop).map_err(|error| {
-            state.under_way = false;
-            Error::Start(error.to_string())
-        })
-    }
-
-    /// Lets nobody wait for a worker. Those who have come learn it as what they enlisted is dropped.
-    pub fn leave(&self, worker: usize) {
-        let mut state = self.lock();
-        state.left.get_or_insert(worker);
-        let dropped: Vec<_> = state.enlisted.iter_mut().filter_map(Option::take).collect();
-        drop(state);
-        drop(dropped);
-    }
-
-    pub fn wait_for_end(&self) {
-        let mut state = self.lock();
-        while state.under_way {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
-
-/// Tells that the conductor has ended, also by a panic.
-struct End<'r>(&'r Roll);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        self.0.lock().under_way = false;
-        self.0.changed.notify_all();
-    }
-}
+/// A worker that is to be made, and what its tasks take.
+pub type Enlisted = (MakeWorker, Charges);
 
 /// What a worker is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +34,7 @@ enum Status {
 
 /// A worker and what is kept for it.
 struct Slot {
-    seat: Box<dyn Seat>,
+    worker: Box<dyn VirtualWorker>,
     status: Status,
     /// The end of what it is at.
     busy: u64,
@@ -180,39 +59,40 @@ enum Event {
     Told(usize, u64),
 }
 
-/// An event with its time; those of the same moment happen in the order in which they were foreseen.
-struct Foreseen {
+/// An event with its time; those of the same moment happen in the order in which they were scheduled.
+struct Scheduled {
     at: u64,
     serial: u64,
     event: Event,
 }
 
-impl Ord for Foreseen {
+impl Ord for Scheduled {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.at, self.serial).cmp(&(other.at, other.serial))
     }
 }
 
-impl PartialOrd for Foreseen {
+impl PartialOrd for Scheduled {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Foreseen {
+impl PartialEq for Scheduled {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Foreseen {}
+impl Eq for Scheduled {}
 
 /// How often coordinators are asked whether they have decided.
 const ASK: Duration = Duration::from_micros(50);
 
-struct Conductor {
+/// Moves virtual workers on.
+pub struct Conductor {
     slots: Vec<Slot>,
-    events: BinaryHeap<Reverse<Foreseen>>,
+    events: BinaryHeap<Reverse<Scheduled>>,
     serial: u64,
     wire: Wire,
     frontier: Frontier,
@@ -220,10 +100,11 @@ struct Conductor {
 }
 
 impl Conductor {
-    fn new(enlisted: Vec<Enlisted>, cluster: &VirtualCluster) -> Self {
+    /// Makes the workers.
+    pub fn new(enlisted: Vec<Enlisted>, link: Link) -> Self {
         let time = Rc::new(VirtualTime::new());
-        let slot = |seat| Slot {
-            seat,
+        let slot = |worker| Slot {
+            worker,
             status: Status::Ended,
             busy: 0,
             turn: u64::MAX,
@@ -232,19 +113,21 @@ impl Conductor {
             out: Lane::default(),
             into: Lane::default(),
         };
-        let slots: Vec<Slot> = enlisted.into_iter().map(|make| slot(make(Rc::clone(&time)))).collect();
-        let (wire, frontier) = (Wire::from(cluster.model.link), Frontier::new(slots.len()));
+        let of = |(make, charges): Enlisted| slot(make(Box::new(ModelledTime::new(&time, charges))));
+        let slots: Vec<Slot> = enlisted.into_iter().map(of).collect();
+        let (wire, frontier) = (Wire::from(link), Frontier::new(slots.len()));
         Self { slots, events: BinaryHeap::new(), serial: 0, wire, frontier, time }
     }
 
-    fn run(mut self) {
+    /// Runs iterations until no worker wants another.
+    pub fn run(mut self) {
         let mut now = 0;
         while self.approved() {
             for worker in 0..self.slots.len() {
                 (self.slots[worker].status, self.slots[worker].busy) = (Status::Busy, now);
                 self.look_at(worker, now);
             }
-            while let Some(Reverse(Foreseen { at, event, .. })) = self.events.pop() {
+            while let Some(Reverse(Scheduled { at, event, .. })) = self.events.pop() {
                 now = now.max(at);
                 self.happen(at, event);
             }
@@ -252,14 +135,14 @@ impl Conductor {
                 return self.fail();
             }
             // Nothing is under way, so that nothing changes while coordinators look at the state of the run.
-            self.slots.iter_mut().for_each(|slot| slot.seat.report());
+            self.slots.iter_mut().for_each(|slot| slot.worker.report());
         }
     }
 
     /// Asks all coordinators whether there is to be another iteration.
     fn approved(&mut self) -> bool {
         loop {
-            let wanted: Vec<Approval> = self.slots.iter().map(|slot| slot.seat.approval()).collect();
+            let wanted: Vec<Approval> = self.slots.iter().map(|slot| slot.worker.approval()).collect();
             if wanted.iter().all(|approval| *approval == Approval::Next) {
                 return true;
             }
@@ -276,19 +159,19 @@ impl Conductor {
 
     /// Ends the run for whoever cannot go on because of another.
     fn fail(&mut self) {
-        let stopped = |slot: &Slot| slot.status == Status::Gone || slot.seat.approval() == Approval::Stop;
+        let stopped = |slot: &Slot| slot.status == Status::Gone || slot.worker.approval() == Approval::Stop;
         let process = self.slots.iter().position(stopped);
         for slot in self.slots.iter_mut().filter(|slot| slot.status != Status::Gone) {
-            slot.seat.fail(process.map_or_else(
+            slot.worker.fail(process.map_or_else(
                 || Error::Start("virtual workers wait for each other, which is a fault of the engine".to_owned()),
                 gone,
             ));
         }
     }
 
-    fn foresee(&mut self, at: u64, event: Event) {
+    fn schedule(&mut self, at: u64, event: Event) {
         self.serial += 1;
-        self.events.push(Reverse(Foreseen { at, serial: self.serial, event }));
+        self.events.push(Reverse(Scheduled { at, serial: self.serial, event }));
     }
 
     /// Looks at a worker when it has time, but not before `at`; or earlier, if that was intended.
@@ -297,14 +180,14 @@ impl Conductor {
         let at = at.max(slot.busy);
         if at < slot.turn {
             slot.turn = at;
-            self.foresee(at, Event::Turn(worker));
+            self.schedule(at, Event::Turn(worker));
         }
     }
 
     fn happen(&mut self, at: u64, event: Event) {
         match event {
             Event::Turn(worker) => {
-                // Another turn was foreseen since, and is this one or was before it.
+                // Another turn was scheduled since, and is this one or was before it.
                 if self.slots[worker].turn == at {
                     self.slots[worker].turn = u64::MAX;
                     self.turn(worker, at);
@@ -312,7 +195,7 @@ impl Conductor {
             }
             Event::Reach(step, parcel) => {
                 let (_, there) = self.slots[parcel.to()].into.carry(at, parcel.wire_bytes(), &self.wire);
-                self.foresee(there, Event::Arrive(step, parcel));
+                self.schedule(there, Event::Arrive(step, parcel));
             }
             Event::Arrive(step, parcel) => {
                 let to = parcel.to();
@@ -351,7 +234,7 @@ impl Conductor {
         while let Some((step, parcel)) = self.slots[worker].inbox.pop_front() {
             self.time.pass(self.wire.message);
             self.frontier.take_in(worker, step);
-            self.slots[worker].seat.receive(step, parcel, self.frontier.arrived(worker));
+            self.slots[worker].worker.receive(step, parcel, self.frontier.arrived(worker));
             self.send(worker);
         }
         self.slots[worker].busy = self.time.nanos();
@@ -360,9 +243,9 @@ impl Conductor {
     fn step(&mut self, worker: usize) {
         let begin = self.time.nanos();
         let slot = &mut self.slots[worker];
-        let progress = slot.seat.step(self.frontier.arrived(worker));
+        let progress = slot.worker.step(self.frontier.arrived(worker));
         if let (Status::Waiting(since), Progress::Ran | Progress::Ended(_)) = (slot.status, progress) {
-            slot.seat.waited(Duration::from_nanos(begin - since));
+            slot.worker.waited(Duration::from_nanos(begin - since));
         }
         self.send(worker);
         let slot = &mut self.slots[worker];
@@ -370,7 +253,7 @@ impl Conductor {
         slot.busy = now;
         match progress {
             Progress::Ran => {
-                let pause = nanos(slot.seat.pause().as_secs_f64());
+                let pause = nanos(slot.worker.pause().as_secs_f64());
                 slot.status = if pause > 0 { Status::Paused(now + pause) } else { Status::Busy };
                 self.look_at(worker, now + pause);
             }
@@ -386,20 +269,20 @@ impl Conductor {
 
     /// Sends what a worker put out, and tells all how far it is.
     fn send(&mut self, worker: usize) {
-        for (step, parcel) in self.slots[worker].seat.sent() {
+        for (step, parcel) in self.slots[worker].worker.sent() {
             self.frontier.send(parcel.to(), step);
             if parcel.to() == worker {
-                self.foresee(self.time.nanos(), Event::Arrive(step, parcel));
+                self.schedule(self.time.nanos(), Event::Arrive(step, parcel));
                 continue;
             }
             self.time.pass(self.wire.message);
             let (first, _) = self.slots[worker].out.carry(self.time.nanos(), parcel.wire_bytes(), &self.wire);
-            self.foresee(first + self.wire.latency, Event::Reach(step, parcel));
+            self.schedule(first + self.wire.latency, Event::Reach(step, parcel));
         }
-        let steps = self.slots[worker].seat.steps();
+        let steps = self.slots[worker].worker.steps();
         if self.slots[worker].steps < steps {
             self.slots[worker].steps = steps;
-            self.foresee(self.time.nanos() + self.wire.latency, Event::Told(worker, steps));
+            self.schedule(self.time.nanos() + self.wire.latency, Event::Told(worker, steps));
         }
     }
 }

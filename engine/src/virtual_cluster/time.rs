@@ -1,14 +1,15 @@
 //! Virtual time, and what passes of it.
 
 use std::cell::Cell;
-use std::sync::Arc;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::VirtualCluster;
-use super::calibration::StageCost;
-use super::model::{Costs, jitter};
+use super::calibration::{Samples, StageCost};
+use super::model::{Costs, Model, jitter};
 use crate::Error;
 use crate::plan::Plan;
+use crate::run::Time;
 
 /// The time of whichever worker is at work. Whole nanoseconds, so that sums do not depend on their order.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl VirtualTime {
         self.nanos.set(self.nanos.get() + nanos);
     }
 
-    /// Returns the time as a moment, of which differences alone mean something.
+    /// Returns the time as a moment, of which only differences mean something.
     pub fn instant(&self) -> Instant {
         self.epoch + Duration::from_nanos(self.nanos.get())
     }
@@ -50,7 +51,9 @@ impl VirtualTime {
 
 /// What a worker's tasks take.
 pub struct Charges {
-    cluster: Arc<VirtualCluster>,
+    model: Arc<Model>,
+    /// What tasks took, where costs are measured.
+    samples: Arc<Mutex<Samples>>,
     worker: usize,
     /// By stage; `None`: as long as they really take.
     costs: Option<Vec<StageCost>>,
@@ -66,9 +69,9 @@ impl Charges {
     ///
     /// # Errors
     /// A stage that the calibration does not know.
-    pub fn new(cluster: Arc<VirtualCluster>, worker: usize, plan: &Plan) -> Result<Self, Error> {
+    pub fn new(model: Arc<Model>, samples: Arc<Mutex<Samples>>, worker: usize, plan: &Plan) -> Result<Self, Error> {
         let names: Vec<String> = plan.stages.iter().map(|stage| stage.name.clone()).collect();
-        let (costs, clock_seconds) = match &cluster.model.costs {
+        let (costs, clock_seconds) = match &model.costs {
             Costs::Measured => (None, 0.0),
             Costs::Clock(seconds) => (Some(vec![StageCost::default(); names.len()]), *seconds),
             Costs::Calibrated(calibration) => {
@@ -79,30 +82,62 @@ impl Charges {
                 (Some(names.iter().map(of).collect::<Result<_, _>>()?), 0.0)
             }
         };
-        Ok(Self { cluster, worker, costs, names, clock_seconds, factor: 1.0, rest_of_clock: 0 })
+        Ok(Self { model, samples, worker, costs, names, clock_seconds, factor: 1.0, rest_of_clock: 0 })
     }
 
     /// Begins a clock.
-    pub fn begin_clock(&mut self, clock: u64) {
-        self.factor = jitter(&self.cluster.model, self.worker, clock);
+    fn begin_clock(&mut self, clock: u64) {
+        self.factor = jitter(&self.model, self.worker, clock);
         self.rest_of_clock = nanos(self.clock_seconds * self.factor);
     }
 
-    /// Returns what the clock takes beside its tasks, once.
-    pub fn rest_of_clock(&mut self) -> u64 {
-        std::mem::take(&mut self.rest_of_clock)
-    }
-
-    /// Returns what a task takes that ran on so many edges or rows, and really began at `begin` and ends now.
-    pub fn task(&self, stage: usize, units: u64, begin: Instant) -> u64 {
+    /// Returns what a task takes that ran on `units` edges or rows, and really began at `begin` and ends now.
+    fn task(&self, stage: usize, units: u64, begin: Instant) -> u64 {
         let seconds = match &self.costs {
             Some(costs) => costs[stage].seconds(units),
             None => {
                 let seconds = begin.elapsed().as_secs_f64();
-                self.cluster.samples().add(&self.names[stage], units, seconds);
+                let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+                samples.add(&self.names[stage], units, seconds);
                 seconds
             }
         };
         nanos(seconds * self.factor)
+    }
+}
+
+/// A worker's time: that of the cluster, and what its tasks take of it.
+pub struct ModelledTime {
+    time: Rc<VirtualTime>,
+    charges: Charges,
+    /// When the task at hand really began.
+    began: Instant,
+}
+
+impl ModelledTime {
+    pub fn new(time: &Rc<VirtualTime>, charges: Charges) -> Self {
+        Self { time: Rc::clone(time), charges, began: Instant::now() }
+    }
+}
+
+impl Time for ModelledTime {
+    fn now(&self) -> Instant {
+        self.time.instant()
+    }
+
+    fn begin_clock(&mut self, clock: u64) {
+        self.charges.begin_clock(clock);
+    }
+
+    fn rest_of_clock(&mut self) -> Duration {
+        Duration::from_nanos(std::mem::take(&mut self.charges.rest_of_clock))
+    }
+
+    fn begin_task(&mut self) {
+        self.began = Instant::now();
+    }
+
+    fn end_task(&mut self, stage: usize, units: u64) {
+        self.time.pass(self.charges.task(stage, units, self.began));
     }
 }

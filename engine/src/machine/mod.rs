@@ -1,0 +1,5 @@
+//! The machine: its memory, processors and caches, and the atomics that models of the scheduler replace.
+
+pub(crate) mod atomics;
+pub mod os;
+pub mod topology;

@@ -1,0 +1,323 @@
+//! Making a plan.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use megagrid_stages::Side;
+
+use super::builder::Builder;
+use super::outline::{self, Outline, StageInfo, StageKind};
+use super::processes::{self, Processes};
+use super::schedule::{self, Schedule, Scope, rotates};
+use super::shape::{self, Sizing, Weights};
+use super::{Placement, Plan, index};
+use crate::Error;
+use crate::machine::topology::{Home, Topology};
+
+/// What a plan is made from, beside the outline.
+pub struct Input<'i> {
+    /// Degrees of the vertices of each side, in row order.
+    pub degrees: [Box<dyn Fn(usize) -> u64 + 'i>; 2],
+    /// Rows of each side.
+    pub rows: [usize; 2],
+    /// Edges.
+    pub edges: u64,
+    /// Bytes that a block touches for each row, left and right: the synced data and what is written.
+    pub row_bytes: [usize; 2],
+    /// Bytes of the data of all edges.
+    pub edge_bytes: u64,
+    /// Whether both sides index the same vertices.
+    pub square: bool,
+    /// Worker threads of all processes.
+    pub workers: usize,
+    /// The processes, which have equally many workers.
+    pub processes: Processes,
+    /// Clocks that a worker may be ahead of the slowest; `None`: any number.
+    pub slack: Option<u64>,
+    /// What the machine looks like.
+    pub topology: &'i Topology,
+    /// Whether the grid is on; off gives one shard per worker and batch, plain CSR.
+    pub grid: bool,
+    /// Whether what other processes need first is sent first.
+    pub early: bool,
+}
+
+/// A block should hold this many edges on average: below, its fixed costs show.
+const MIN_BLOCK_EDGES: u64 = 2048;
+/// Shards a side for a rotation (measured: MF is best between 8 and 32).
+const ROTATION_SHARDS: usize = 16;
+/// Part of the second-level cache that one shard's rows may fill.
+const CACHE_SHARE: usize = 4;
+
+impl Plan {
+    /// Makes a plan.
+    ///
+    /// # Errors
+    /// Mini-batches of edges of different sizes, or within each other; on a square graph an Exchange that changes both ends,
+    /// or one in place; an Incident beside an Exchange in several processes; processes without a shard.
+    pub fn make(stages: Vec<StageInfo>, body: &[Outline], input: &Input<'_>) -> Result<Self, Error> {
+        if input.square {
+            check_square(&stages)?;
+        }
+        check_processes(&stages, input.processes.count)?;
+        let layers = layers(body, input.edges)?;
+        let weights = [0, 1].map(|side| Weights::new((0..input.rows[side]).map(|row| input.degrees[side](row))));
+        let bounds = [Side::Left, Side::Right].map(|side| batch_bounds(&weights[index(side)], body, side));
+        let imbalance = [0, 1].map(|side| imbalance(&weights[side], &bounds[side], input.workers));
+        let processes = input.processes.count;
+        let grouped = grouped(&stages)?;
+        let left_stays = processes::left_stays(&stages, processes);
+        let costs =
+            schedule::Costs { imbalance, settled: settled(&stages), workers: input.workers, processes, left_stays };
+        let schedules: Vec<_> = stages.iter().map(|stage| schedule_of(stage.kind, costs)).collect();
+
+        let owned = owned_sides(&stages, &schedules, input.square);
+        let edges_per_layer = input.edges / layers as u64;
+        let rotates = schedules.contains(&Some(Schedule::Rotation));
+        let mut sizing = sizing(input, (grouped, rotates), owned, edges_per_layer, &bounds);
+        fit_edges(&mut sizing, input, &stages, &bounds);
+        let mut shapes = [0, 1].map(|side| shape::shards(&weights[side], &bounds[side], sizing[side], input.workers));
+        if rotates {
+            processes::own_by_first_visit(&mut shapes[1], &bounds[1], (processes, input.workers / processes));
+        }
+        let [left, right] = shapes;
+
+        let mut plan = Self {
+            workers: input.workers,
+            processes: input.processes,
+            slack: input.slack,
+            copies: copies(&schedules, input.workers / processes),
+            wide: left.max_rows().max(right.max_rows()) > 1 << 16,
+            homes: homes(input.topology, input.workers, input.workers / processes),
+            body: Vec::new(),
+            steps: Arc::default(),
+            reduces: outline::reduces(&stages, body, input.square || processes > 1),
+            swings: false,
+            square: input.square,
+            edges: input.edges,
+            memory_bytes: 0,
+            early: input.early,
+            traffic: None,
+            placement: Placement::default(),
+            stages,
+            schedules,
+            left,
+            right,
+            layers,
+            grouped,
+        };
+        let scope = Scope { left: 0..plan.left.num_shards(), right: 0..plan.right.num_shards(), layers: 0..layers };
+        plan.swings = plan.can_swing(body);
+        plan.add_crossings();
+        Builder { plan: &mut plan, weights: &weights }.body(body, &scope);
+        if !input.early {
+            plan.send_last_first();
+        }
+        plan.check_rotations()?;
+        plan.check_shards()?;
+        Ok(plan)
+    }
+}
+
+/// Refuses what would hold a row of a square graph alone and once more: `Update`, or `Add` on both ends.
+fn check_square(stages: &[StageInfo]) -> Result<(), Error> {
+    use megagrid_stages::Mode::{Add, Read};
+    let refused = |stage: &&StageInfo| match stage.kind {
+        StageKind::Exchange(left, right) => !matches!((left, right), (Read, Read | Add) | (Add, Read)),
+        _ => false,
+    };
+    stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::SquareUpdate { stage: stage.name.clone() }))
+}
+
+/// Refuses stages on all edges of a vertex beside others on edges, with several processes: what these change in edge data would
+/// not come to the process of the other end.
+fn check_processes(stages: &[StageInfo], processes: usize) -> Result<(), Error> {
+    let exchanges = stages.iter().any(|stage| matches!(stage.kind, StageKind::Exchange(..)));
+    let refused = |stage: &&StageInfo| processes > 1 && exchanges && matches!(stage.kind, StageKind::Incident(_));
+    stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::EdgesOfProcesses { stage: stage.name.clone() }))
+}
+
+/// Tells whether edges are stored by right vertex rather than as shuffled pairs.
+fn grouped(stages: &[StageInfo]) -> Result<bool, Error> {
+    let shuffled = stages.iter().find(|stage| rotates(stage.kind) && !stage.grouped);
+    match (shuffled, stages.iter().find(|stage| stage.grouped)) {
+        (Some(shuffled), Some(grouped)) => {
+            Err(Error::EdgeOrder { shuffled: shuffled.name.clone(), grouped: grouped.name.clone() })
+        }
+        (shuffled, _) => Ok(shuffled.is_none()),
+    }
+}
+
+/// Tells on which sides an Exchange that reads the other side changes rows in place.
+fn settled(stages: &[StageInfo]) -> [bool; 2] {
+    use megagrid_stages::Mode::{Read, Update};
+    let has = |modes| stages.iter().any(|stage| stage.kind == modes);
+    [has(StageKind::Exchange(Update, Read)), has(StageKind::Exchange(Read, Update))]
+}
+
+fn schedule_of(kind: StageKind, costs: schedule::Costs) -> Option<Schedule> {
+    match kind {
+        StageKind::Exchange(left, right) => Some(schedule::choose(left, right, costs)),
+        _ => None,
+    }
+}
+
+fn copies(schedules: &[Option<Schedule>], workers: usize) -> [usize; 2] {
+    let mut copies = [1, 1];
+    for schedule in schedules.iter().flatten() {
+        if let Schedule::Owned { side, partial: true } = schedule {
+            copies[index(side.other())] = workers;
+        }
+    }
+    copies
+}
+
+/// Tells on which sides shards belong to workers. A square graph's vertices belong to workers by right shards.
+fn owned_sides(stages: &[StageInfo], schedules: &[Option<Schedule>], square: bool) -> [bool; 2] {
+    let mut owned = [false, square];
+    for (stage, schedule) in stages.iter().zip(schedules) {
+        match (stage.kind, schedule) {
+            (StageKind::Exchange(..), Some(schedule)) => owned[index(schedule.home())] = true,
+            (StageKind::Exchange(..), _) => owned[0] = true,
+            (StageKind::Incident(side) | StageKind::Apply(side), _) => owned[index(side)] = true,
+            (StageKind::GlobalSync(left, right), _) => {
+                owned[0] |= left;
+                owned[1] |= right;
+            }
+            _ => {}
+        }
+    }
+    owned
+}
+
+/// Returns the number of layers that mini-batches of edges need.
+fn layers(body: &[Outline], edges: u64) -> Result<usize, Error> {
+    let mut sizes = Vec::new();
+    let mut nested = false;
+    for outline in body {
+        outline.walk(&mut |inner| {
+            if let Outline::Edges(size, _, body) = inner {
+                sizes.push(*size);
+                body.iter().for_each(|o| o.walk(&mut |deeper| nested |= matches!(deeper, Outline::Edges(..))));
+            }
+        });
+    }
+    sizes.dedup();
+    match sizes[..] {
+        [] => Ok(1),
+        [size] if !nested => Ok(edges.div_ceil(size).max(1) as usize),
+        _ => Err(Error::EdgeBatches),
+    }
+}
+
+/// Returns the rows of a side at which some batch begins, and both ends.
+fn batch_bounds(weights: &Weights, body: &[Outline], side: Side) -> Vec<usize> {
+    let mut bounds = vec![0, weights.rows()];
+    collect_bounds(weights, body, side, 0..weights.rows(), &mut bounds);
+    bounds.sort_unstable();
+    bounds.dedup();
+    bounds
+}
+
+fn collect_bounds(weights: &Weights, body: &[Outline], side: Side, rows: Range<usize>, bounds: &mut Vec<usize>) {
+    for outline in body {
+        match outline {
+            Outline::Stage(_) => {}
+            Outline::Vertices(of, cut, _, inner) if *of == side => {
+                for batch in shape::batches(weights, rows.clone(), *cut) {
+                    bounds.extend([batch.start, batch.end]);
+                    collect_bounds(weights, inner, side, batch, bounds);
+                }
+            }
+            Outline::Vertices(.., inner) | Outline::Edges(.., inner) => {
+                collect_bounds(weights, inner, side, rows.clone(), bounds);
+            }
+        }
+    }
+}
+
+/// Returns the heaviest worker's share over the mean if each batch is cut into equal parts for the workers.
+fn imbalance(weights: &Weights, bounds: &[usize], workers: usize) -> f64 {
+    let mut heaviest = 0;
+    for interval in bounds.windows(2) {
+        let parts = weights.split(interval[0]..interval[1], workers);
+        heaviest += parts.iter().map(|part| weights.of(part)).max().unwrap_or(0);
+    }
+    let mean = weights.of(&(0..weights.rows())) as f64 / workers as f64;
+    if mean == 0.0 { 1.0 } else { heaviest as f64 / mean }
+}
+
+/// Returns where each worker runs: processes are taken to have a machine each, or to share all of one.
+fn homes(topology: &Topology, workers: usize, threads: usize) -> Vec<Home> {
+    (0..workers).map(|worker| topology.home_of(worker % threads, threads)).collect()
+}
+
+fn sizing(
+    input: &Input<'_>,
+    (grouped, rotates): (bool, bool),
+    owned: [bool; 2],
+    edges: u64,
+    bounds: &[Vec<usize>; 2],
+) -> [Sizing; 2] {
+    let batches = [bounds[0].len() - 1, bounds[1].len() - 1].map(|n| n.max(1));
+    let chunks = owned.map(|owned| if owned { input.workers } else { 1 });
+    if !input.grid {
+        let max_rows = usize::MAX;
+        return chunks.map(|chunks| Sizing { chunks, shards_per_chunk: 1, max_rows });
+    }
+    let cache = input.topology.l2_bytes / CACHE_SHARE;
+    let fitting = input.row_bytes.map(|bytes| (cache / bytes.max(1)).clamp(256, 1 << 16));
+    if !rotates {
+        let max_rows = widen(fitting, input.rows, edges, batches, chunks);
+        return [0, 1].map(|side| Sizing { chunks: chunks[side], shards_per_chunk: 1, max_rows: max_rows[side] });
+    }
+    // A rotation needs at least two rotating shards for each worker, and blocks that are worth a visit.
+    let by_cache = [0, 1].map(|side| input.rows[side].div_ceil(fitting[side]));
+    let by_edges = ((edges / MIN_BLOCK_EDGES) as f64).sqrt() as usize;
+    let most = by_edges.max(2 * input.workers);
+    let shards = by_cache[0].max(by_cache[1]).max(ROTATION_SHARDS).min(most);
+    // Grouped, one right row at a time is at hand, and its visits are the fewer the larger the left shards.
+    let shards = if grouped { [by_cache[0].min(most), ROTATION_SHARDS.min(most)] } else { [shards; 2] };
+    [0, 1].map(|side| {
+        let chunks = if side == 1 { 1 } else { input.workers };
+        let shards_per_chunk = shards[side].div_ceil(chunks * batches[side]);
+        Sizing { chunks, shards_per_chunk, max_rows: 1 << 16 }
+    })
+}
+
+/// Cuts the sides whose vertices are visited with all their edges so that the data of a shard's edges fit a cache. Where no
+/// Exchange runs on blocks, rows need not.
+fn fit_edges(sizing: &mut [Sizing; 2], input: &Input<'_>, stages: &[StageInfo], bounds: &[Vec<usize>; 2]) {
+    if !input.grid {
+        return;
+    }
+    let exchanges = stages.iter().any(|stage| matches!(stage.kind, StageKind::Exchange(..)));
+    let most = ((input.edges / MIN_BLOCK_EDGES) as f64).sqrt() as usize;
+    let fitting = (input.edge_bytes as usize).div_ceil(input.topology.l2_bytes / CACHE_SHARE).min(most);
+    for side in [Side::Left, Side::Right] {
+        if stages.iter().any(|stage| stage.kind == StageKind::Incident(side)) {
+            let sizing = &mut sizing[index(side)];
+            sizing.chunks = input.workers;
+            let batches = (bounds[index(side)].len() - 1).max(1);
+            sizing.shards_per_chunk = sizing.shards_per_chunk.max(fitting.div_ceil(input.workers * batches));
+            if !exchanges {
+                sizing.max_rows = 1 << 16;
+            }
+        }
+    }
+}
+
+/// Enlarges shards until a block averages enough edges, first the side with more shards.
+fn widen(mut rows: [usize; 2], all: [usize; 2], edges: u64, batches: [usize; 2], chunks: [usize; 2]) -> [usize; 2] {
+    let count = |rows: [usize; 2], side: usize| all[side].div_ceil(rows[side]).max(batches[side] * chunks[side]);
+    let floor = |side: usize| batches[side] * chunks[side];
+    while edges < MIN_BLOCK_EDGES * (count(rows, 0) * count(rows, 1)) as u64 {
+        let side = usize::from(count(rows, 1) > count(rows, 0));
+        let side = if count(rows, side) > floor(side) { side } else { 1 - side };
+        if count(rows, side) <= floor(side) {
+            break;
+        }
+        rows[side] *= 2;
+    }
+    rows
+}

@@ -1,0 +1,147 @@
+//! Takes in what other processes send to a worker.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use megagrid_partition::Side;
+use megagrid_stages::{Program, Vertex};
+
+use super::board::Board;
+use super::coordinator::Notice;
+use super::state::Run;
+use crate::Error;
+use crate::grid::{Pieces, VertexArrays, hold};
+use crate::plan::Plan;
+use crate::stages::take_edges;
+use crate::sync::{Kind, Malformed, Message, Outbox, Pick, Replication, slice_of, unpack_sync, unpack_whole};
+
+/// Takes in what other processes send to a worker.
+pub struct Arrivals<P: Program> {
+    run: Arc<Run<P>>,
+    board: Arc<Board>,
+    /// The worker's number in its process.
+    thread: usize,
+    /// What it answers, and what the worker sends.
+    pub outbox: Outbox,
+    /// Rows that came before this process ended what still reads the old ones, with the steps that their senders had ended.
+    early: RefCell<Vec<(u64, Message)>>,
+    coordinator: Sender<Notice>,
+}
+
+impl<P: Program> Arrivals<P> {
+    pub fn new(worker: usize, run: &Arc<Run<P>>, board: &Arc<Board>, coordinator: Sender<Notice>) -> Self {
+        Self {
+            run: Arc::clone(run),
+            board: Arc::clone(board),
+            thread: worker % run.plan.threads(),
+            outbox: Outbox::new(!run.plan.early),
+            early: RefCell::default(),
+            coordinator,
+        }
+    }
+
+    /// Takes a message in, or keeps it until its time has come.
+    pub fn receive(&self, step: u64, message: Message) {
+        if message.waits() {
+            self.early.borrow_mut().push((step, message));
+            self.keep_early();
+        } else {
+            self.take(&message);
+        }
+    }
+
+    fn take(&self, message: &Message) {
+        if let Err(error) = receive(&self.run, &self.board, &self.outbox, message) {
+            let _ = self.coordinator.send(Notice::Failed(error));
+            self.board.stop();
+        }
+    }
+
+    /// Says on the board which rows are still to be taken in.
+    fn keep_early(&self) {
+        let first = self.early.borrow().iter().map(|(step, _)| *step).min();
+        self.board.keep_early(self.thread, first.unwrap_or(u64::MAX));
+    }
+
+    /// Takes in rows that came early, once the workers of this process have ended what their sender had.
+    pub fn take_in(&self) {
+        let due = |(step, _): &mut (u64, _)| self.board.all_ended_steps(*step);
+        let due: Vec<_> = self.early.borrow_mut().extract_if(.., due).collect();
+        due.iter().for_each(|(_, message)| self.take(message));
+        if !due.is_empty() {
+            self.keep_early();
+        }
+    }
+}
+
+/// Takes in what another process sent.
+fn receive<P: Program>(run: &Run<P>, board: &Board, outbox: &Outbox, message: &Message) -> Result<(), Error> {
+    let Some(sync) = &run.sync else { return Ok(()) };
+    let (plan, grid, shard) = (&*run.plan, &run.grid, message.shard as usize);
+    let known = match message.kind {
+        Kind::Empty => return Ok(()),
+        Kind::Sums => (message.stage as usize) < run.stages.len(),
+        Kind::Edges => shard < plan.right.num_shards(),
+        _ => shard < plan.side(message.side).num_shards(),
+    };
+    let taken = if !known {
+        Err(Malformed)
+    } else if message.kind == Kind::Deltas {
+        sync.keep(message);
+        Ok(())
+    } else if message.kind == Kind::Sums {
+        run.stages[message.stage as usize].receive(&run.globals, message)
+    } else if let Kind::Changes | Kind::Fresh = message.kind {
+        take_changes(run, outbox, message)
+    } else if message.kind == Kind::Edges {
+        take_edges(grid, message)
+    } else if message.side == Side::Left {
+        take_rows(sync, plan, &grid.left, &grid.left_pieces, run.dims[0], message)
+    } else {
+        take_rows(sync, plan, &grid.right, &grid.right_pieces, run.dims[1], message)
+    };
+    taken.map_err(|Malformed| Error::Message { process: plan.process_of(message.from as usize) })?;
+    if message.kind == Kind::Shard && message.places().end == plan.side(message.side).rows(shard).len() {
+        board.receive(shard, message.number);
+    }
+    Ok(())
+}
+
+fn take_rows<V: Vertex>(
+    sync: &Replication,
+    plan: &Plan,
+    arrays: &VertexArrays<V>,
+    pieces: &Pieces,
+    dims: usize,
+    message: &Message,
+) -> Result<(), Malformed> {
+    let shard = message.shard as usize;
+    let mut rows = hold(|| arrays.try_own(pieces.of(shard..shard + 1)));
+    let all = rows.rows.len();
+    match message.kind {
+        Kind::Shard => {
+            unpack_whole(&mut rows, &slice_of(&Pick::All(all), message)?, dims, false, &message.body.bytes())
+        }
+        _ => {
+            let pick = sync.mirrors.of(message.side, plan.processes.this, shard);
+            unpack_sync(&mut rows, &slice_of(pick, message)?, dims, &message.body.bytes())
+        }
+    }
+}
+
+/// Takes changes into a master's rows, or keeps rows that a master sent.
+fn take_changes<P: Program>(run: &Run<P>, outbox: &Outbox, message: &Message) -> Result<(), Malformed> {
+    let (Some(sync), Some(replicas)) = (&run.sync, &run.replicas) else { return Err(Malformed) };
+    let (plan, shard, bytes) = (&run.plan, message.shard as usize, &*message.body.bytes());
+    if message.kind == Kind::Fresh {
+        replicas.arrive(shard, replicas.unpack_fresh(shard, message.number, bytes)?);
+        return Ok(());
+    }
+    let process = plan.process_of(message.from as usize);
+    let rows = sync.mirrors.of(Side::Right, process, shard).len();
+    let change = replicas.unpack_change(bytes, rows)?;
+    let fresh = replicas.add(&sync.mirrors, shard, process, message.number, &change)?;
+    replicas.send(plan, outbox, shard, fresh);
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! What all processes do together between iterations: show each other rows, and bring results to the first process.
+
+use megagrid_partition::Side;
+use megagrid_stages::{Program, Vertex};
+
+use super::peers::Peers;
+use super::state::Run;
+use crate::Error;
+use crate::grid::{Pieces, VertexArrays, hold};
+use crate::plan::Plan;
+use crate::sync::{Malformed, Slice, pack_sync, pack_whole, unpack_sync, unpack_whole};
+
+/// One side's rows and where they are kept.
+struct Rows<'r, V: Vertex> {
+    plan: &'r Plan,
+    side: Side,
+    arrays: &'r VertexArrays<V>,
+    pieces: &'r Pieces,
+    dims: usize,
+    /// Iterations done.
+    done: u64,
+}
+
+impl<V: Vertex> Rows<'_, V> {
+    fn shards_of(&self, process: usize) -> impl Iterator<Item = usize> + '_ {
+        let shards = 0..self.plan.side(self.side).num_shards();
+        shards.filter(move |&shard| self.plan.holder(self.side, shard, self.done) == process)
+    }
+
+    fn all(&self, shard: usize) -> Slice<'static> {
+        Slice::Range(0..self.plan.side(self.side).rows(shard).len())
+    }
+
+    /// Writes the shards that this process has, one after the other, each with its length before it.
+    fn pack(&self, whole: bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        for shard in self.shards_of(self.plan.processes.this) {
+            let rows = hold(|| self.arrays.try_share(self.pieces.of(shard..shard + 1)));
+            let all = self.all(shard);
+            let bytes =
+                if whole { pack_whole(&rows, &all, self.dims, true) } else { pack_sync(&rows, &all, self.dims) };
+            out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            out.extend(bytes);
+        }
+        out
+    }
+
+    /// Reads the shards that another process has.
+    fn unpack(&self, process: usize, whole: bool, from: &mut &[u8]) -> Result<(), Malformed> {
+        for shard in self.shards_of(process) {
+            let len = from.split_off(..8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()).ok_or(Malformed)?;
+            let bytes = from.split_off(..u64::from_le_bytes(len) as usize).ok_or(Malformed)?;
+            let mut rows = hold(|| self.arrays.try_own(self.pieces.of(shard..shard + 1)));
+            if whole {
+                unpack_whole(&mut rows, &self.all(shard), self.dims, true, bytes)?;
+            } else {
+                unpack_sync(&mut rows, &self.all(shard), self.dims, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows every process the synced data of all rows.
+    fn show(&self, peers: &dyn Peers) -> Result<(), Error> {
+        let all = peers.all_gather(self.pack(false))?;
+        for (process, bytes) in all.iter().enumerate().filter(|(process, _)| *process != peers.process()) {
+            self.unpack(process, false, &mut &bytes[..]).map_err(|Malformed| Error::Message { process })?;
+        }
+        Ok(())
+    }
+}
+
+fn left<P: Program>(run: &Run<P>, done: u64) -> Rows<'_, P::Left> {
+    let (grid, dims) = (&run.grid, run.dims[0]);
+    Rows { plan: &run.plan, side: Side::Left, arrays: &grid.left, pieces: &grid.left_pieces, dims, done }
+}
+
+fn right<P: Program>(run: &Run<P>, done: u64) -> Rows<'_, P::Right> {
+    let (grid, dims) = (&run.grid, run.dims[1]);
+    Rows { plan: &run.plan, side: Side::Right, arrays: &grid.right, pieces: &grid.right_pieces, dims, done }
+}
+
+/// Begins a run with slack: all processes have the same right rows.
+pub fn begin<P: Program>(run: &Run<P>) {
+    if let (Some(replicas), Some(sync)) = (&run.replicas, &run.sync) {
+        replicas.begin(&run.plan, &sync.mirrors, &run.grid.right, &run.grid.right_pieces);
+    }
+}
+
+/// Brings rows that are changed in place up to date in every process, after so many iterations. No message of a run is under
+/// way.
+pub fn refresh<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
+    let plan = &run.plan;
+    let Some(peers) = run.peers.as_deref().filter(|_| plan.travels() || plan.mirrors_updates()) else {
+        return Ok(());
+    };
+    let rows = right(run, done);
+    if let Some(replicas) = &run.replicas {
+        for shard in rows.shards_of(plan.processes.this) {
+            replicas.show_masters(plan, shard, rows.arrays, rows.pieces);
+        }
+    }
+    rows.show(peers)?;
+    if let (Some(replicas), Some(sync)) = (&run.replicas, &run.sync) {
+        replicas.settle(plan, &sync.mirrors, &run.grid.right, &run.grid.right_pieces);
+    }
+    Ok(())
+}
+
+/// Brings every vertex's data to the first process, after so many iterations.
+pub fn collect<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
+    let Some(peers) = run.peers.as_deref() else { return Ok(()) };
+    if run.replicas.is_some() {
+        refresh(run, done)?;
+    }
+    let (left, right) = (left(run, done), right(run, done));
+    let mut mine = right.pack(true);
+    if !run.plan.square {
+        mine.extend(left.pack(true));
+    }
+    let Some(all) = peers.gather(mine)? else { return Ok(()) };
+    for (process, bytes) in all.iter().enumerate().skip(1) {
+        let mut from = &bytes[..];
+        let mut taken = right.unpack(process, true, &mut from);
+        if !run.plan.square {
+            taken = taken.and_then(|()| left.unpack(process, true, &mut from));
+        }
+        taken.map_err(|Malformed| Error::Message { process })?;
+    }
+    Ok(())
+}

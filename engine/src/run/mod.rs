@@ -1,0 +1,27 @@
+//! A run: workers as state machines, the board between them, and what moves them on.
+
+mod arrivals;
+mod between;
+pub mod board;
+mod coordinator;
+mod driver;
+mod injection;
+mod modelled;
+mod peers;
+mod report;
+mod runner;
+mod state;
+mod time;
+mod transport;
+mod virtual_driver;
+pub mod worker;
+
+pub(crate) use between::{collect, refresh};
+pub(crate) use driver::run;
+pub use injection::{Injection, NoInjection};
+pub(crate) use modelled::{Approval, MakeWorker, Modelled, Thing, VirtualWorker};
+pub use peers::Peers;
+pub(crate) use peers::{agree, all_gather};
+pub use report::{IterationReport, WorkerReport, WorkerSeconds};
+pub(crate) use state::Run;
+pub(crate) use time::Time;

@@ -1,0 +1,36 @@
+//! A run: what its workers share.
+
+use std::sync::Arc;
+
+use megagrid_stages::Program;
+
+use super::injection::Injection;
+use super::peers::Peers;
+use crate::grid::Grid;
+use crate::plan::{Plan, Traffic};
+use crate::stage::RunStage;
+use crate::stages::Globals;
+use crate::sync::{Replicas, Replication, RightItem};
+
+/// What the workers of a run share.
+pub struct Run<P: Program> {
+    pub plan: Arc<Plan>,
+    pub grid: Grid<P>,
+    pub globals: Globals<P>,
+    pub stages: Vec<Box<dyn RunStage<P>>>,
+    pub seed: u64,
+    pub inject: Option<Injection>,
+    /// Items of a row, left and right.
+    pub dims: [usize; 2],
+    /// The other processes; `None`: there are none. What they use of rows is then known, and with slack replicas of them.
+    pub peers: Option<Arc<dyn Peers>>,
+    pub sync: Option<Replication>,
+    pub replicas: Option<Replicas<RightItem<P>>>,
+}
+
+impl<P: Program> Run<P> {
+    /// Returns what this process has sent in all runs.
+    pub fn sent(&self) -> Traffic {
+        self.sync.as_ref().map(Replication::sent).unwrap_or_default()
+    }
+}

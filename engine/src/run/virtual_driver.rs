@@ -1,0 +1,174 @@
+//! The driver of a virtual worker: the same state machine, moved on by another thread in modelled time.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use megagrid_stages::Program;
+
+use super::between;
+use super::board::Board;
+use super::coordinator::{Notice, coordinate};
+use super::modelled::{Approval, Modelled, VirtualWorker};
+use super::report::IterationReport;
+use super::runner::Runner;
+use super::state::Run;
+use super::time::Time;
+use super::transport::Transport;
+use super::worker::{Progress, Worker};
+use crate::Error;
+use crate::sync::{Outbox, Parcel};
+
+/// Runs iterations `done + 1..=last` of one virtual worker; see [`super::driver::run`].
+pub fn run<P: Program>(
+    run: &Arc<Run<P>>,
+    modelled: &dyn Modelled,
+    done: u64,
+    last: u64,
+    mut look: impl FnMut(&IterationReport) -> ControlFlow<()>,
+) -> Result<u64, Error> {
+    let plan = &run.plan;
+    if plan.threads() != 1 {
+        let found = plan.threads().to_string();
+        return Err(Error::Setting { name: "workers of a virtual worker", found, expected: "1" });
+    }
+    let worker = plan.processes.this;
+    let board = Arc::new(Board::new(1, plan.right.num_shards()));
+    let (sender, messages) = channel();
+    board.approve(done + 1);
+    let sent = run.sent();
+    between::begin(run);
+    let (of_worker, of_board) = (Arc::clone(run), Arc::clone(&board));
+    let make = Box::new(move |time: Box<dyn Time>| {
+        let plan = Arc::clone(&of_worker.plan);
+        Box::new(Driven {
+            worker: Worker::new(worker, plan, Arc::clone(&of_board), of_worker.seed, done),
+            runner: Runner::new(worker, &of_worker, &of_board, sender, time),
+            transport: InMemory::default(),
+            board: of_board,
+            ended: done,
+        }) as Box<dyn VirtualWorker>
+    });
+    modelled.enlist(plan, make)?;
+    let stop = Stop(&board);
+    let done = coordinate(run, (&board, sent), &messages, done..last, &mut look);
+    drop(stop);
+    if let Ok(done) = done {
+        // Then nobody else has a hold of the rows.
+        modelled.wait_for_end();
+        between::refresh(run, done)?;
+    }
+    done
+}
+
+/// Ends the worker when this is dropped.
+struct Stop<'b>(&'b Board);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// The transport of a virtual worker, up to the conductor.
+#[derive(Default)]
+struct InMemory {
+    /// What is to be sent, with the steps ended before.
+    sent: Vec<(u64, Parcel)>,
+    steps: u64,
+    arrived: u64,
+}
+
+impl Transport for InMemory {
+    fn send(&mut self, outbox: &Outbox) {
+        self.sent.extend(outbox.parcels().map(|parcel| (self.steps, parcel)));
+    }
+
+    fn advance(&mut self, steps: u64) {
+        self.steps = steps;
+    }
+
+    /// The modelled network tells them.
+    fn announce(&mut self) {}
+
+    fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn step(&mut self) {}
+
+    fn arrived(&self) -> u64 {
+        self.arrived
+    }
+}
+
+/// A virtual worker.
+struct Driven<P: Program> {
+    worker: Worker,
+    runner: Runner<P>,
+    transport: InMemory,
+    board: Arc<Board>,
+    /// Iterations that it has ended.
+    ended: u64,
+}
+
+impl<P: Program> Driven<P> {
+    fn pass_messages(&mut self, arrived: u64, progress: Progress) {
+        self.transport.arrived = arrived;
+        self.runner.pass_messages(&self.worker, &mut self.transport, progress);
+    }
+}
+
+impl<P: Program> VirtualWorker for Driven<P> {
+    fn step(&mut self, arrived: u64) -> Progress {
+        self.board.arrive(arrived);
+        let progress = self.worker.step(&mut self.runner);
+        self.pass_messages(arrived, progress);
+        if let Progress::Ended(iteration) = progress {
+            self.ended = iteration;
+            self.runner.end_iteration();
+        }
+        progress
+    }
+
+    fn receive(&mut self, step: u64, parcel: Parcel, arrived: u64) {
+        parcel.messages.into_iter().for_each(|message| self.runner.arrivals.receive(step, message));
+        self.pass_messages(arrived, Progress::Waiting);
+    }
+
+    fn sent(&mut self) -> Vec<(u64, Parcel)> {
+        std::mem::take(&mut self.transport.sent)
+    }
+
+    fn steps(&self) -> u64 {
+        self.transport.steps
+    }
+
+    fn pause(&mut self) -> Duration {
+        self.runner.take_pause()
+    }
+
+    fn waited(&mut self, time: Duration) {
+        self.runner.waited(time);
+    }
+
+    fn report(&mut self) {
+        self.runner.report();
+    }
+
+    fn fail(&mut self, error: Error) {
+        let _ = self.runner.coordinator.send(Notice::Failed(error));
+        self.board.stop();
+    }
+
+    fn approval(&self) -> Approval {
+        if self.board.stopped() {
+            Approval::Stop
+        } else if self.board.approved() > self.ended {
+            Approval::Next
+        } else {
+            Approval::None
+        }
+    }
+}

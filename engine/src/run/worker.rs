@@ -1,0 +1,295 @@
+//! A worker as a state machine, without threads or sockets: whoever drives it calls [`Worker::step`] again and again.
+//!
+//! Timely drives it in earnest, loom in tests, a virtual cluster under modelled time. A worker walks the steps of an
+//! iteration. It *enters* a step when the consistency model allows (see [`Board`]), then runs its tasks: with slack 0 in
+//! the plan's order, rotating shards when their turn has come, so that a run is serializable and reproducible; with slack
+//! in any order, taking another task where a hold is refused.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::board::Board;
+use crate::plan::{After, Event, Plan, Task};
+
+/// What a task came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is done.
+    Ran,
+    /// A hold was refused; nothing was changed.
+    Refused,
+}
+
+/// Where a worker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The iteration, from 1.
+    pub iteration: u64,
+    /// The clock, from 1.
+    pub clock: u64,
+    /// The stage's index.
+    pub stage: usize,
+    /// Whether shards that travel to and fro are on their way back: tasks are run in reverse.
+    pub back: bool,
+}
+
+/// What the state machine calls to get work done.
+pub trait Tasks {
+    /// A clock begins; every worker has ended clock `slowest`.
+    fn begin_clock(&mut self, clock: u64, slowest: u64);
+
+    /// Runs a task, or is refused a hold.
+    fn run(&mut self, at: Position, task: &Task) -> Outcome;
+}
+
+/// What a call of [`Worker::step`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Something was done; call again.
+    Ran,
+    /// Nothing can be done before another worker, or the driver, gets on.
+    Waiting,
+    /// The worker ended this iteration; call again.
+    Ended(u64),
+    /// The run is over for this worker.
+    Stopped,
+}
+
+/// Clocks of changes that masters may not have yet, without a bound on staleness: what waits for a slow receiver is bounded.
+const UNACKNOWLEDGED: u64 = 64;
+
+/// One worker.
+#[derive(Debug)]
+pub struct Worker {
+    id: usize,
+    /// Its number among the workers of this process.
+    thread: usize,
+    plan: Arc<Plan>,
+    board: Arc<Board>,
+    seed: u64,
+    iteration: u64,
+    /// Whether an iteration is under way, what it consists of, and what comes next.
+    active: bool,
+    events: Vec<Event>,
+    at: usize,
+    /// The current clock, from 1, and whether it has begun.
+    clock: u64,
+    clock_begun: bool,
+    /// Steps ended since the run began, and when the clocks had ended that the slack looks back to.
+    steps: u64,
+    steps_at_clock: VecDeque<u64>,
+    /// Tasks of the current step that are still to run, in reverse order; `None` before it is entered.
+    todo: Option<Vec<usize>>,
+    /// Visits of each right shard before the current step.
+    visits: Vec<u64>,
+    /// How often shards that travel to and fro have gone all their way.
+    passes: u64,
+}
+
+impl Worker {
+    /// Begins before iteration `done + 1`.
+    #[must_use]
+    pub fn new(id: usize, plan: Arc<Plan>, board: Arc<Board>, seed: u64, done: u64) -> Self {
+        let (visits, passes) = (vec![0; plan.right.num_shards()], done * plan.passes());
+        Self {
+            id,
+            thread: id % plan.threads(),
+            plan,
+            board,
+            seed,
+            iteration: done,
+            active: false,
+            events: Vec::new(),
+            at: 0,
+            clock: 1,
+            clock_begun: false,
+            steps: 0,
+            steps_at_clock: VecDeque::from([0]),
+            todo: None,
+            visits,
+            passes,
+        }
+    }
+
+    /// Returns the number of steps that this worker has ended.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Tells whether what comes next, a step or the end of an iteration, waits for all workers: they wait for this one too.
+    #[must_use]
+    pub fn is_at_barrier(&self) -> bool {
+        match self.events.get(self.at) {
+            Some(Event::Step { step, .. }) => {
+                self.todo.is_none() && (!self.clock_begun || self.plan.steps[*step].after == After::All)
+            }
+            Some(Event::Clock) => false,
+            None => true,
+        }
+    }
+
+    /// Does one thing: a task, the end of a step or of an iteration.
+    pub fn step(&mut self, tasks: &mut impl Tasks) -> Progress {
+        if self.board.stopped() {
+            return Progress::Stopped;
+        }
+        match self.events.get(self.at).copied() {
+            None if self.active => self.end_iteration(),
+            None => self.begin_iteration(),
+            Some(Event::Clock) => self.end_clock(),
+            Some(Event::Step { step, lag }) => match self.todo.take() {
+                None => self.enter(step, lag, tasks),
+                Some(todo) => self.run(step, todo, tasks),
+            },
+        }
+    }
+
+    fn begin_iteration(&mut self) -> Progress {
+        if self.board.approved() <= self.iteration {
+            return Progress::Waiting;
+        }
+        if self.events.is_empty() || !self.plan.fixed_order() {
+            self.events = self.plan.events(self.seed, self.iteration + 1);
+        }
+        self.iteration += 1;
+        self.at = 0;
+        self.active = true;
+        Progress::Ran
+    }
+
+    /// With slack 0 an iteration that ended has ended on every worker.
+    fn end_iteration(&mut self) -> Progress {
+        let together = self.plan.slack == Some(0) || self.plan.is_distributed();
+        if together && !self.all_ended(self.steps) {
+            return Progress::Waiting;
+        }
+        self.active = false;
+        Progress::Ended(self.iteration)
+    }
+
+    fn end_clock(&mut self) -> Progress {
+        self.board.end_clock(self.thread, self.clock);
+        self.steps_at_clock.push_back(self.steps);
+        if self.steps_at_clock.len() as u64 > self.plan.slack.unwrap_or(0).saturating_add(1) {
+            self.steps_at_clock.pop_front();
+        }
+        self.clock += 1;
+        self.clock_begun = false;
+        self.advance()
+    }
+
+    fn advance(&mut self) -> Progress {
+        self.at += 1;
+        Progress::Ran
+    }
+
+    /// Tells whether the consistency model lets this worker begin the step (DESIGN: SSP's bound; slack 0 is BSP).
+    fn may_enter(&self, step: usize, lag: u64) -> bool {
+        self.is_in_bounds()
+            && match self.plan.steps[step].after {
+                After::Own => true,
+                After::Process => self.board.all_ended_steps(self.steps),
+                After::All => self.all_ended(self.steps - lag),
+            }
+    }
+
+    /// Tells whether this worker sees all of clock t − 1 − s.
+    fn is_in_bounds(&self) -> bool {
+        let (plan, board) = (&self.plan, &self.board);
+        let Some(slack) = plan.slack else {
+            return !plan.mirrors_updates() || board.included().saturating_add(UNACKNOWLEDGED) >= self.clock;
+        };
+        let needed = self.clock.saturating_sub(1 + slack);
+        board.slowest_clock() >= needed
+            && (!plan.is_distributed() || board.arrived() >= self.steps_at_clock[0])
+            && (!plan.mirrors_updates() || board.age() >= needed)
+    }
+
+    /// Returns up to which clock the data holds everything.
+    fn age(&self) -> u64 {
+        if self.plan.mirrors_updates() { self.board.age().min(self.clock - 1) } else { self.board.slowest_clock() }
+    }
+
+    /// Tells whether all workers of all processes have ended so many steps, and what they sent has arrived.
+    fn all_ended(&self, steps: u64) -> bool {
+        self.board.all_ended_steps(steps)
+            && (!self.plan.is_distributed() || self.board.arrived() >= steps && self.board.took_in(steps))
+    }
+
+    fn enter(&mut self, step: usize, lag: u64, tasks: &mut impl Tasks) -> Progress {
+        if !self.may_enter(step, lag) {
+            return Progress::Waiting;
+        }
+        if !self.clock_begun {
+            self.clock_begun = true;
+            tasks.begin_clock(self.clock, self.age());
+        }
+        let tasks = 0..self.plan.steps[step].tasks[self.id].len();
+        self.todo = Some(if self.goes_back(step) { tasks.collect() } else { tasks.rev().collect() });
+        Progress::Ran
+    }
+
+    fn run(&mut self, step: usize, mut todo: Vec<usize>, tasks: &mut impl Tasks) -> Progress {
+        let plan = Arc::clone(&self.plan);
+        let stage = plan.steps[step].stage;
+        let at = Position { iteration: self.iteration, clock: self.clock, stage, back: self.goes_back(step) };
+        let mine = &plan.steps[step].tasks[self.id];
+        if todo.is_empty() {
+            return self.end_step(step);
+        }
+        let in_order = plan.slack == Some(0);
+        let choices = if in_order { 1 } else { todo.len() };
+        for n in 0..choices {
+            let choice = todo.len() - 1 - n;
+            let task = &mine[todo[choice]];
+            // What a GlobalSync gathered is handed in last.
+            let gathering = n > 0 && task.left.is_empty() && task.right.is_empty();
+            if gathering || in_order && !self.due(at, task) {
+                break;
+            }
+            if tasks.run(at, task) == Outcome::Ran {
+                todo.remove(choice);
+                if task.turn.is_some() {
+                    self.end_visit(task);
+                }
+                self.todo = Some(todo);
+                return Progress::Ran;
+            }
+        }
+        self.todo = Some(todo);
+        Progress::Waiting
+    }
+
+    /// Tells whether a step rotates shards that are on their way back.
+    fn goes_back(&self, step: usize) -> bool {
+        self.plan.swings && self.passes % 2 == 1 && self.plan.rotates_update(self.plan.steps[step].stage)
+    }
+
+    fn due(&self, at: Position, task: &Task) -> bool {
+        let shard = task.right.start;
+        let visits_before = |turn| if at.back { self.plan.visitors(at.stage) - 1 - turn } else { turn };
+        task.turn.is_none_or(|turn| self.board.visits(shard) == self.visits[shard] + visits_before(turn) as u64)
+    }
+
+    fn end_visit(&self, task: &Task) {
+        if self.plan.slack == Some(0) {
+            self.board.end_visit(task.right.start);
+        }
+    }
+
+    fn end_step(&mut self, step: usize) -> Progress {
+        let stage = self.plan.steps[step].stage;
+        let visitors = self.plan.visitors(stage);
+        self.passes += u64::from(self.plan.rotates_update(stage));
+        if self.plan.steps[step].tasks[self.id].iter().any(|task| task.turn.is_some()) {
+            for shard in self.plan.steps[step].scope.right.clone() {
+                self.visits[shard] += visitors as u64;
+            }
+        }
+        self.steps += 1;
+        self.board.end_step(self.thread, self.steps);
+        self.todo = None;
+        self.advance()
+    }
+}

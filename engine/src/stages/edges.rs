@@ -1,0 +1,65 @@
+//! Data of edges that are in the processes of both their ends: after a visit of either end's vertices, the other has them too.
+//!
+//! No stage reads or changes the data of the edges between two shards between the visit that changed them and the next barrier
+//! but in the process that keeps the visited side, so that messages are taken in as they come.
+
+use bytemuck::{cast_slice, pod_collect_to_vec};
+use megagrid_partition::Side;
+use megagrid_stages::{Context, Program};
+
+use crate::grid::{Grid, hold, row_of_blocks};
+use crate::plan::Task;
+use crate::stage::{RunStage, Site};
+use crate::sync::{Body, Kind, Malformed, Message};
+
+/// Sends the data of the edges of a shard of a side to the processes of their other ends.
+pub struct SendEdges(pub Side);
+
+impl<P: Program> RunStage<P> for SendEdges {
+    fn run(&self, site: &Site<'_, P>, task: &Task, _: &mut Context<'_, P>) -> Option<u64> {
+        let (plan, columns) = (site.plan, &site.grid.columns);
+        let send = |(column, block): (usize, usize)| {
+            let other = self.0.other();
+            let shard = if other == Side::Left { block % site.grid.left_shards } else { column };
+            let to = plan.side(other).owners[shard];
+            if plan.process_of(to) == plan.processes.this || columns[column].edges.blocks()[block].edges.is_empty() {
+                return;
+            }
+            let data = hold(|| columns[column].data.try_share(block..block + 1));
+            site.outbox.put(Message {
+                kind: Kind::Edges,
+                side: self.0,
+                shard: column as u32,
+                stage: site.stage as u32,
+                from: site.worker as u32,
+                to: to as u32,
+                number: block as u64,
+                body: Body::Own(cast_slice(&data).to_vec()),
+                ..Message::default()
+            });
+        };
+        match self.0 {
+            Side::Left => row_of_blocks(plan, task.left.start).for_each(send),
+            Side::Right => {
+                let column = task.right.start;
+                (0..columns[column].edges.blocks().len()).for_each(|block| send((column, block)));
+            }
+        }
+        Some(0)
+    }
+}
+
+/// Takes in the data of a block's edges.
+pub fn take<P: Program>(grid: &Grid<P>, message: &Message) -> Result<(), Malformed> {
+    let (column, block) = (&grid.columns[message.shard as usize], message.number as usize);
+    if block >= column.data.num_pieces() {
+        return Err(Malformed);
+    }
+    let mut data = hold(|| column.data.try_own(block..block + 1));
+    let bytes = message.body.bytes();
+    if bytes.len() != size_of_val(&data[..]) {
+        return Err(Malformed);
+    }
+    data.copy_from_slice(&pod_collect_to_vec::<u8, _>(&bytes));
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! What processes will send each other in an iteration.
+
+use megagrid_partition::Side;
+use megagrid_stages::{Program, Vertex};
+
+use super::codec::row_bytes;
+use super::message::wire_bytes;
+use super::mirrors::Mirrors;
+use super::pick::rows_of_slice;
+use crate::plan::{Amount, Plan, StageKind, Traffic};
+
+/// Adds the messages of `rows` rows.
+fn add_rows(amount: &mut Amount, rows: usize, row_bytes: usize) {
+    let in_slice = rows_of_slice(row_bytes);
+    let rest = rows % in_slice;
+    add_bodies(amount, (rows / in_slice) as u64, in_slice * row_bytes);
+    add_bodies(amount, u64::from(rest > 0), rest * row_bytes);
+}
+
+/// Adds messages with `body` bytes in each body.
+fn add_bodies(amount: &mut Amount, messages: u64, body: usize) {
+    amount.messages += messages;
+    amount.bytes += messages * wire_bytes(body) as u64;
+}
+
+/// Bytes of a vertex by what is sent of it; `None` where that depends on what it holds, or on whether it was touched.
+struct VertexBytes {
+    synced: Option<usize>,
+    delta: Option<usize>,
+    moved: Option<usize>,
+}
+
+impl VertexBytes {
+    fn of<V: Vertex>(dims: usize) -> Self {
+        let synced = row_bytes::<V::Sync>(dims);
+        Self {
+            synced,
+            delta: row_bytes::<V::Delta>(dims).filter(|_| !V::TRACKED),
+            moved: synced.zip(row_bytes::<V::Mirror>(dims)).map(|(sync, mirror)| sync + mirror),
+        }
+    }
+}
+
+/// Predicts what all processes send in an iteration at slack 0; `None` where that depends on the data or on time: with slack,
+/// for counts, for data of edges, and for deltas of touched vertices alone. Sums count as those of a worker context without content.
+pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: [usize; 2]) -> Option<Traffic> {
+    if plan.slack != Some(0) {
+        return None;
+    }
+    let sides = [VertexBytes::of::<P::Left>(dims[0]), VertexBytes::of::<P::Right>(dims[1])];
+    let bytes = |side: Side| &sides[usize::from(side == Side::Right)];
+    let sums = bincode::serialized_size(&P::Worker::default()).ok()? as usize;
+    let mut traffic = Traffic::default();
+    for step in plan.steps.iter() {
+        let kind = plan.stages[step.stage].kind;
+        let tasks =
+            step.tasks.iter().enumerate().flat_map(|(worker, tasks)| tasks.iter().map(move |task| (worker, task)));
+        for (worker, task) in tasks {
+            let process = plan.process_of(worker);
+            let shard = |side| task.shard(side);
+            let sends = task.publish.map_or(kind, |stage| plan.stages[stage].kind);
+            if let StageKind::SendEdges(_) = sends {
+                return None;
+            }
+            if let StageKind::Publish(side) = sends {
+                for other in plan.processes.others(process) {
+                    let rows = mirrors.of(side, other, shard(side)).len();
+                    add_rows(&mut traffic.rows, rows, bytes(side).synced?);
+                }
+            }
+            match kind {
+                StageKind::Exchange(..) if task.hand_over[0].is_some() => {
+                    let rows = plan.right.rows(task.right.start).len();
+                    add_rows(&mut traffic.shards, rows, bytes(Side::Right).moved?);
+                }
+                StageKind::Deliver(side) => {
+                    let rows = mirrors.of(side, process, shard(side)).len();
+                    add_rows(&mut traffic.deltas, rows, bytes(side).delta?);
+                }
+                StageKind::GlobalSync(..) if task.left.is_empty() && task.right.is_empty() => {
+                    add_bodies(&mut traffic.sums, plan.processes.count as u64 - 1, sums);
+                }
+                _ => {}
+            }
+        }
+    }
+    Some(traffic)
+}

@@ -1,0 +1,75 @@
+//! What a process knows of the others during a run, and what has come from them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use megagrid_partition::Side;
+use megagrid_stages::Vertex;
+
+use super::codec::add_deltas;
+use super::message::{Malformed, Message};
+use super::mirrors::Mirrors;
+use super::pick::{Pick, Slice};
+use crate::grid::OwnedRows;
+use crate::plan::{Plan, Traffic};
+
+/// What a process knows of the others during a run.
+pub struct Replication {
+    pub mirrors: Arc<Mirrors>,
+    /// `[side][shard]`: deltas that have arrived for the next Apply.
+    inbox: [Vec<Mutex<Vec<Message>>>; 2],
+    /// What was sent to other processes.
+    sent: Mutex<Traffic>,
+}
+
+impl Replication {
+    pub fn new(plan: &Plan, mirrors: Arc<Mirrors>) -> Self {
+        let boxes = |side: Side| (0..plan.side(side).num_shards()).map(|_| Mutex::default()).collect();
+        Self { mirrors, inbox: [boxes(Side::Left), boxes(Side::Right)], sent: Mutex::default() }
+    }
+
+    fn inbox(&self, side: Side, shard: usize) -> MutexGuard<'_, Vec<Message>> {
+        self.inbox[usize::from(side == Side::Right)][shard].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds what other processes sent for a shard to its deltas, in the order of their numbers.
+    pub fn add_arrived<V: Vertex>(
+        &self,
+        side: Side,
+        shard: usize,
+        dims: usize,
+        rows: &mut OwnedRows<'_, V>,
+        plan: &Plan,
+    ) -> Result<(), Malformed> {
+        let mut arrived = std::mem::take(&mut *self.inbox(side, shard));
+        arrived.sort_by_key(|message| message.from);
+        arrived.iter().try_for_each(|message| {
+            let pick = self.mirrors.of(side, plan.process_of(message.from as usize), shard);
+            // Of a tracked type any row may have changed.
+            let all = Pick::All(rows.rows.len());
+            let slice = slice_of(if V::TRACKED { &all } else { pick }, message)?;
+            add_deltas(rows, &slice, dims, &message.body.bytes())
+        })
+    }
+
+    /// Counts what was sent.
+    pub fn add_sent(&self, traffic: Traffic) {
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        *sent = *sent + traffic;
+    }
+
+    /// Keeps deltas that arrived until the next Apply.
+    pub fn keep(&self, deltas: &Message) {
+        self.inbox(deltas.side, deltas.shard as usize).push(deltas.clone());
+    }
+
+    /// Returns what was sent so far.
+    pub fn sent(&self) -> Traffic {
+        *self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the rows that a message holds of those that a process uses.
+pub fn slice_of<'p>(pick: &'p Pick, message: &Message) -> Result<Slice<'p>, Malformed> {
+    let places = message.places();
+    if places.end <= pick.len() { Ok(pick.part(places)) } else { Err(Malformed) }
+}
