@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 
 use bincode::Options;
 use megagrid_partition::Side;
-use megagrid_stages::{EdgeData, Program};
+use megagrid_stages::{Program, Store};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -52,14 +52,14 @@ const PREFIX: &str = "iteration-";
 const REPLACED: &str = "-replaced";
 
 /// Saves the state of a run between iterations to `dir`, which is made if it is not there, and removes older checkpoints
-/// of the run. Between iterations means from `between` of [`Engine::run`], or outside of it. All processes call it.
+/// of the run. Between iterations means from `between` of [`Engine::run_until`], or outside of it. All processes call it.
 ///
 /// # Complexity
 /// Memory: a few buffers; with several processes what [`Engine::collect`] brings to the first.
 ///
 /// # Errors
 /// What [`check_target`] refuses; a disk that is full or fails: earlier checkpoints are then still there.
-pub fn save<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<(), Error>
+pub fn save<P: Program>(engine: &mut Engine<P>, dir: &Path) -> Result<(), Error>
 where
     P::Global: Serialize + DeserializeOwned,
 {
@@ -111,7 +111,7 @@ where
 }
 
 /// Loads the newest complete checkpoint of `dir` that is undamaged and fits, and returns its iterations: the next
-/// [`Engine::run`] continues from there. Ones that are passed over are told as warnings. All processes call it, and use
+/// [`Engine::run_until`] continues from there. Ones that are passed over are told as warnings. All processes call it, and use
 /// the same checkpoint.
 ///
 /// Set first values before, so that rows lie where their workers are.
@@ -152,7 +152,7 @@ where
 /// Lists what the first process sees.
 fn list_together<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<Vec<Found>, Error> {
     let found = engine.agree(if is_first(engine) { list(dir) } else { Ok(Vec::new()) })?;
-    let found = all_gather(engine.shared.peers.as_deref(), found)?;
+    let found = all_gather(engine.run.peers.as_deref(), found)?;
     // Each may know the directory by another name.
     Ok(found
         .into_iter()
@@ -162,7 +162,7 @@ fn list_together<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<Vec<Found
 
 /// Reads a checkpoint that was verified.
 fn read<P: Program>(engine: &Engine<P>, layout: &Layout, dir: &Path) -> Result<(), Error> {
-    let grid = &engine.shared.grid;
+    let grid = &engine.run.grid;
     if !grid.is_square() {
         roles::scatter("left", &grid.left, grid.order(Side::Left), dir)?;
     }
@@ -239,7 +239,7 @@ where
             role.verify(&found.path)
         })
     })?;
-    if P::Edge::SLICE {
+    if P::Edge::SHAPE.is_slice() {
         manifest.entry(slices::NAME, &found.path)?;
     }
     manifest.entry(GLOBAL, &found.path)?;
@@ -332,7 +332,7 @@ fn remove(dir: &Path) -> Result<(), Error> {
 
 /// Calls `with` on the files of all roles of an engine.
 fn with_roles<P: Program, R>(engine: &Engine<P>, with: impl FnOnce(&mut [RoleFile<'_>]) -> R) -> R {
-    let grid = &engine.shared.grid;
+    let grid = &engine.run.grid;
     let right = roles::Rows::of(&grid.right, grid.order(Side::Right));
     let left = (!grid.is_square()).then(|| roles::Rows::of(&grid.left, grid.order(Side::Left)));
     let mut files = left.as_ref().map(|left| left.files("left")).unwrap_or_default();
@@ -341,7 +341,7 @@ fn with_roles<P: Program, R>(engine: &Engine<P>, with: impl FnOnce(&mut [RoleFil
 }
 
 fn right_name<P: Program>(engine: &Engine<P>) -> &'static str {
-    if engine.shared.grid.is_square() { "vertices" } else { "right" }
+    if engine.run.grid.is_square() { "vertices" } else { "right" }
 }
 
 fn sync_dir(dir: &Path) -> Result<(), Error> {

@@ -15,22 +15,16 @@ pub mod plan;
 mod sync;
 // Stage functions on that memory, and workers that run them, in earnest or in modelled time.
 mod run;
-mod stage;
 mod stages;
 pub mod virtual_cluster;
 // What a program sees of it all.
-mod branch;
-mod branches;
-pub mod checkpoint;
 mod engine;
-mod memory;
-mod visit;
+// The state of a run on disk.
+pub mod checkpoint;
 
-pub use branch::Branch;
-pub use branches::Branches;
-pub use engine::{Engine, InitView, Input, Settings, SideView, plan};
+pub use engine::{Branch, Branches, Engine, Settings, Vertices, plan};
 pub use error::Error;
-pub use grid::EdgeInput;
+pub use grid::Source;
 pub use machine::topology::Topology;
 pub use machine::{os, topology};
 pub use plan::{Amount, Traffic};

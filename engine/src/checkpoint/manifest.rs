@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-use megagrid_stages::{EdgeData, Program};
+use megagrid_stages::{Program, Store};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -17,7 +17,7 @@ use crate::{Engine, Error};
 
 pub const MANIFEST: &str = "checkpoint.json";
 /// The version of the format that is written, and the only one that is read.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// What to do with a damaged checkpoint.
 pub const DAMAGED: &str = "the checkpoint is damaged: remove it, or restore it from a copy";
 
@@ -123,7 +123,7 @@ impl FileEntry {
 pub struct Fingerprint {
     program: String,
     stages: Vec<String>,
-    dims: [usize; 2],
+    dims: usize,
     seed: u64,
     square: bool,
     /// Vertices left and right.
@@ -145,10 +145,10 @@ impl Fingerprint {
         Ok(Self {
             program: std::any::type_name::<P>().to_owned(),
             stages: own.map(|stage| format!("{} {:?}", stage.name, stage.kind)).collect(),
-            dims: engine.shared.dims,
-            seed: engine.shared.seed,
+            dims: engine.run.dims,
+            seed: engine.run.seed,
             square: plan.square,
-            vertices: [0, 1].map(|side| engine.shared.grid.orders[side].len()),
+            vertices: [0, 1].map(|side| engine.run.grid.orders[side].len()),
             edges: plan.edges,
             edge_data: edge_data(engine)?,
         })
@@ -167,7 +167,7 @@ impl Fingerprint {
         [
             ("program", self.program.clone()),
             ("stages", self.stages.join(", ")),
-            ("dims", format!("{:?}", self.dims)),
+            ("dims", self.dims.to_string()),
             ("seed", self.seed.to_string()),
             ("square", self.square.to_string()),
             ("vertices", format!("{:?}", self.vertices)),
@@ -179,13 +179,13 @@ impl Fingerprint {
 
 /// Joins the digests of the processes.
 fn edge_data<P: Program>(engine: &Engine<P>) -> Result<u64, Error> {
-    let here = if P::Edge::SLICE { slices::digest(engine) } else { items_digest(engine) };
-    let all = all_gather(engine.shared.peers.as_deref(), vec![here])?;
+    let here = if P::Edge::SHAPE.is_slice() { slices::digest(engine) } else { items_digest(engine) };
+    let all = all_gather(engine.run.peers.as_deref(), vec![here])?;
     Ok(all.into_iter().fold(0, u64::wrapping_add))
 }
 
 fn items_digest<P: Program>(engine: &Engine<P>) -> u64 {
-    let (grid, plan) = (&engine.shared.grid, engine.plan());
+    let (grid, plan) = (&engine.run.grid, engine.plan());
     let mut sum = 0_u64;
     for (shard, column) in grid.columns.iter().enumerate() {
         let here = |piece: &usize| plan.answers_for(piece % grid.left_shards, shard);

@@ -14,7 +14,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use megagrid_stages::{EdgeData, Program};
+use megagrid_stages::{EdgeItem, Program, Store};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::io;
@@ -45,7 +45,7 @@ fn places<P: Program>(engine: &Engine<P>, shard: usize) -> Vec<Place> {
 
 /// Returns the edges of a right shard in this process whose left shard is wanted, in the order of the file.
 fn places_of<P: Program>(engine: &Engine<P>, shard: usize, is_wanted: impl Fn(usize) -> bool) -> Vec<Place> {
-    let (plan, grid) = (engine.plan(), &engine.shared.grid);
+    let (plan, grid) = (engine.plan(), &engine.run.grid);
     let (edges, first_right) = (&grid.columns[shard].edges, plan.right.rows(shard).start);
     let mut places = Vec::new();
     for block in 0..edges.blocks().len() {
@@ -86,7 +86,7 @@ fn runs<P: Program>(engine: &Engine<P>, shard: usize, places: &[Place]) -> Vec<u
 /// Returns a digest of the ends and the lengths of this process's slices.
 pub fn digest<P: Program>(engine: &Engine<P>) -> u64 {
     let mut sum = 0_u64;
-    for shard in 0..engine.shared.grid.columns.len() {
+    for shard in 0..engine.run.grid.columns.len() {
         for Place { right, left, items, .. } in places(engine, shard) {
             let edge = [right as u64, left as u64, items.len() as u64];
             sum = sum.wrapping_add(xxh3_64(bytemuck::cast_slice(&edge)));
@@ -100,16 +100,16 @@ pub fn digest<P: Program>(engine: &Engine<P>) -> u64 {
 /// # Complexity
 /// The first process holds the items of one right shard twice.
 pub fn write<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<Option<FileEntry>, Error> {
-    if !P::Edge::SLICE {
+    if !P::Edge::SHAPE.is_slice() {
         return Ok(None);
     }
     let path = dir.join(NAME);
-    let peers = engine.shared.peers.as_deref();
+    let peers = engine.run.peers.as_deref();
     let is_first = engine.plan().processes.this == 0;
     // Where writing fails the others go on sending, and are told afterwards.
     let mut file =
         is_first.then(|| File::create(&path).map(|file| BufWriter::with_capacity(BUFFER_BYTES, Hashing::new(file))));
-    for (shard, column) in engine.shared.grid.columns.iter().enumerate() {
+    for (shard, column) in engine.run.grid.columns.iter().enumerate() {
         let places = places(engine, shard);
         let data = hold(|| column.data.try_share(0..column.data.num_pieces()));
         let mut mine = Vec::with_capacity(size_of_val(&*data));
@@ -117,7 +117,7 @@ pub fn write<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<Option<FileEn
         let runs = gather(peers, runs(engine, shard, &places))?;
         let bytes = gather(peers, mine)?;
         if let (Some(runs), Some(bytes), Some(Ok(to))) = (runs, bytes, &mut file)
-            && let Err(error) = merge(&runs, &bytes, size_of::<<P::Edge as EdgeData>::Item>(), to)
+            && let Err(error) = merge(&runs, &bytes, size_of::<EdgeItem<P>>(), to)
         {
             file = Some(Err(error));
         }
@@ -166,10 +166,10 @@ impl Layout {
     /// A lost process.
     pub fn of<P: Program>(engine: &Engine<P>) -> Result<Self, Error> {
         let (mut begins, mut end) = (Vec::new(), 0);
-        let shards = if P::Edge::SLICE { engine.shared.grid.columns.len() } else { 0 };
+        let shards = if P::Edge::SHAPE.is_slice() { engine.run.grid.columns.len() } else { 0 };
         for shard in 0..shards {
             let mine = runs(engine, shard, &places(engine, shard));
-            let all = match &engine.shared.peers {
+            let all = match &engine.run.peers {
                 Some(peers) => peers.all_gather(mine)?,
                 None => vec![mine],
             };
@@ -188,13 +188,13 @@ impl Layout {
 
     /// Reads this process's part of the file, which was verified, if the program has slices.
     pub fn read<P: Program>(&self, engine: &Engine<P>, dir: &Path) -> Result<(), Error> {
-        if !P::Edge::SLICE {
+        if !P::Edge::SHAPE.is_slice() {
             return Ok(());
         }
         let path = dir.join(NAME);
         let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(&path).map_err(io(&path))?);
-        let (item_bytes, mut at) = (size_of::<<P::Edge as EdgeData>::Item>() as u64, 0);
-        for (shard, (column, begins)) in engine.shared.grid.columns.iter().zip(&self.0).enumerate() {
+        let (item_bytes, mut at) = (size_of::<EdgeItem<P>>() as u64, 0);
+        for (shard, (column, begins)) in engine.run.grid.columns.iter().zip(&self.0).enumerate() {
             let mut data = hold(|| column.data.try_own(0..column.data.num_pieces()));
             for (part, begin) in parts(&held(engine, shard)).zip(begins) {
                 file.seek_relative((begin * item_bytes) as i64 - at as i64).map_err(io(&path))?;

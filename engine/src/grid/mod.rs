@@ -2,27 +2,32 @@
 
 mod block;
 mod build;
+mod column;
 mod disjoint;
 mod hold;
+mod on_workers;
 mod order;
 mod places;
 mod rows;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use megagrid_partition::Side;
 use megagrid_stages::simd::Level;
-use megagrid_stages::{EdgeData, Program, Vertex};
+use megagrid_stages::{On, Program, Sides, Store, Vertex};
 
 pub use block::{Block, Id, LocalEdges, Run};
+pub use column::{Column, Edges};
 pub use disjoint::{Disjoint, Fixed, HeldRows, Owned, Runtime, Shared, Walk, Width};
 pub use hold::{Hold, hold};
+pub(crate) use on_workers::on_workers;
 pub use order::RowOrder;
 pub(crate) use places::places;
 pub use places::{Places, row_of_blocks};
 pub use rows::{Capacities, OwnedRow, OwnedRows, Role, RoleMut, SharedRows, VertexArrays};
 
-pub use build::EdgeInput;
+pub use build::{Fill, Source};
 pub(crate) use build::{build_columns, windows};
 
 /// Maps the shards of a side to the pieces of its vertex arrays.
@@ -39,54 +44,6 @@ impl Pieces {
     pub fn of(&self, shards: std::ops::Range<usize>) -> std::ops::Range<usize> {
         self.0[shards.start]..self.0[shards.end]
     }
-}
-
-/// The edges of a right shard with local ids of either width.
-pub enum Edges {
-    /// 16-bit ids.
-    Narrow(LocalEdges<u16>),
-    /// 32-bit ids.
-    Wide(LocalEdges<u32>),
-}
-
-impl Edges {
-    /// Returns the blocks, ordered by (layer, left shard).
-    #[must_use]
-    pub fn blocks(&self) -> &[Block] {
-        match self {
-            Self::Narrow(edges) => edges.blocks(),
-            Self::Wide(edges) => edges.blocks(),
-        }
-    }
-
-    /// Returns the bytes of ids and runs.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        match self {
-            Self::Narrow(edges) => edges.bytes(),
-            Self::Wide(edges) => edges.bytes(),
-        }
-    }
-}
-
-impl From<LocalEdges<u16>> for Edges {
-    fn from(edges: LocalEdges<u16>) -> Self {
-        Self::Narrow(edges)
-    }
-}
-
-impl From<LocalEdges<u32>> for Edges {
-    fn from(edges: LocalEdges<u32>) -> Self {
-        Self::Wide(edges)
-    }
-}
-
-/// All blocks of a right shard with the data of their edges; one piece of data for each block.
-pub struct Column<P: Program> {
-    /// Ids.
-    pub edges: Edges,
-    /// Data.
-    pub data: Disjoint<<P::Edge as EdgeData>::Item>,
 }
 
 /// The memory of a run.
@@ -130,7 +87,7 @@ impl<P: Program> Grid<P> {
     #[must_use]
     pub fn branch_bytes(&self) -> u64 {
         let right = if self.is_square() { 0 } else { self.right.bytes() };
-        let columns = if P::Edge::SLICE { &self.columns[..] } else { &[] };
+        let columns = if P::Edge::SHAPE.is_slice() { &self.columns[..] } else { &[] };
         (self.left.bytes() + right + columns.iter().map(|column| column.data.bytes()).sum::<usize>()) as u64
     }
 
@@ -140,10 +97,34 @@ impl<P: Program> Grid<P> {
         std::ptr::addr_eq(Arc::as_ptr(&self.left), Arc::as_ptr(&self.right))
     }
 
+    /// Returns a side's rows.
+    #[must_use]
+    pub fn rows<O: On<P>>(&self) -> &Arc<VertexArrays<O::Vertex>> {
+        O::of(self)
+    }
+
+    /// Returns the pieces of a side's shards.
+    #[must_use]
+    pub fn pieces(&self, side: Side) -> &Pieces {
+        if side == Side::Left { &self.left_pieces } else { &self.right_pieces }
+    }
+
     /// Returns where the rows of a side's vertices are.
     #[must_use]
     pub fn order(&self, side: Side) -> &RowOrder {
         &self.orders[usize::from(side == Side::Right)]
+    }
+}
+
+impl<P: Program> Sides<P> for Grid<P> {
+    type Of<V: Vertex> = Arc<VertexArrays<V>>;
+
+    fn left(&self) -> &Arc<VertexArrays<P::Left>> {
+        &self.left
+    }
+
+    fn right(&self) -> &Arc<VertexArrays<P::Right>> {
+        &self.right
     }
 }
 
@@ -158,7 +139,7 @@ pub(crate) fn refine(a: &[usize], b: &[usize]) -> Vec<usize> {
 /// Bytes of an average vertex in the roles that a block touches.
 #[must_use]
 pub fn touched_bytes<V: Vertex>(width: usize, capacities: Capacities<'_>) -> usize {
-    use megagrid_stages::{Shape, Store};
+    use megagrid_stages::Shape;
     let mean = |counts: &[u32]| counts.iter().map(|&c| c as usize).sum::<usize>().div_ceil(counts.len().max(1));
     let capacity = capacities.map_or(0, mean);
     let of = |shape: Shape, item: usize| {
@@ -166,10 +147,17 @@ pub fn touched_bytes<V: Vertex>(width: usize, capacities: Capacities<'_>) -> usi
             Shape::Nothing => 0,
             Shape::Value => 1,
             Shape::Row => width,
-            Shape::Counts => capacity,
+            Shape::Entries => capacity,
         }
     };
     of(V::Sync::SHAPE, size_of::<<V::Sync as Store>::Item>())
         + of(V::Mirror::SHAPE, size_of::<<V::Mirror as Store>::Item>())
         + of(V::Delta::SHAPE, size_of::<<V::Delta as Store>::Item>())
+}
+
+/// Returns one side's arrays as those of the other, which has the same vertex type.
+pub(crate) fn same_arrays<P: Program>(left: &Arc<VertexArrays<P::Left>>) -> Arc<VertexArrays<P::Right>> {
+    let both: Arc<dyn Any + Send + Sync> = Arc::<VertexArrays<P::Left>>::clone(left);
+    let Ok(right) = both.downcast() else { unreachable!("both sides of a square graph have one vertex type") };
+    right
 }

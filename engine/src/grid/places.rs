@@ -4,13 +4,12 @@
 //! block after block while a stage runs on it. So any order of edges serves both sides, and either costs one index.
 
 use std::ops::Range;
-use std::sync::Mutex;
 
 use megagrid_partition::Side;
 use megagrid_stages::Program;
 
-use super::block::{Id, LocalEdges};
-use super::{Column, Edges};
+use super::column::Column;
+use super::on_workers::on_workers;
 use crate::Error;
 use crate::plan::{Plan, StageKind};
 
@@ -73,20 +72,14 @@ pub fn places<P: Program>(plan: &Plan, columns: &[Column<P>]) -> Result<[Box<[Pl
 
 fn of_side<P: Program>(plan: &Plan, columns: &[Column<P>], side: Side) -> Result<Box<[Places]>, Error> {
     let shards = plan.side(side).num_shards();
-    let found = Mutex::new((0..shards).map(|_| Ok(Places::default())).collect::<Vec<_>>());
-    std::thread::scope(|threads| {
-        for worker in plan.local_workers() {
-            let found = &found;
-            threads.spawn(move || {
-                crate::os::keep_current_thread_on(&plan.homes[worker].processors);
-                for shard in (0..shards).filter(|&shard| plan.side(side).owners[shard] == worker) {
-                    let places = of_shard(plan, columns, side, shard);
-                    found.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[shard] = places;
-                }
-            });
-        }
-    });
-    found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_iter().collect()
+    let owned = |worker| (0..shards).filter(move |&shard| plan.side(side).owners[shard] == worker);
+    let of_worker =
+        |worker| owned(worker).map(|shard| (shard, of_shard(plan, columns, side, shard))).collect::<Vec<_>>();
+    let mut found: Box<[Places]> = (0..shards).map(|_| Places::default()).collect();
+    for (shard, places) in on_workers(plan, of_worker).into_iter().flatten() {
+        found[shard] = places?;
+    }
+    Ok(found)
 }
 
 fn of_shard<P: Program>(plan: &Plan, columns: &[Column<P>], side: Side, shard: usize) -> Result<Places, Error> {
@@ -107,49 +100,5 @@ fn of_shard<P: Program>(plan: &Plan, columns: &[Column<P>], side: Side, shard: u
                 begin += span.len();
             }
         }),
-    }
-}
-
-impl Edges {
-    /// Returns the items of a block's edges among those of its column.
-    fn items(&self, block: usize) -> Range<usize> {
-        let edges = self.blocks()[block].edges.clone();
-        let (begin, end) = (self.first_item(edges.start), self.first_item(edges.end));
-        begin..end
-    }
-
-    fn first_item(&self, edge: usize) -> usize {
-        match self {
-            Self::Narrow(edges) => edges.first_item(edge),
-            Self::Wide(edges) => edges.first_item(edge),
-        }
-    }
-
-    /// Calls `visit` with the left and the right row in their shards, and the items in the column, of each edge of a block.
-    pub fn each_edge(&self, block: usize, visit: impl FnMut(usize, usize, Range<usize>)) {
-        match self {
-            Self::Narrow(edges) => each_edge(edges, block, visit),
-            Self::Wide(edges) => each_edge(edges, block, visit),
-        }
-    }
-}
-
-fn each_edge<I: Id>(edges: &LocalEdges<I>, block: usize, mut visit: impl FnMut(usize, usize, Range<usize>)) {
-    let block = &edges.blocks()[block];
-    let (lefts, rights) = (edges.left(block), edges.right(block));
-    let mut edge = 0;
-    let mut next = |right: &I| {
-        let at = block.edges.start + edge;
-        visit(lefts[edge].index(), right.index(), edges.first_item(at)..edges.first_item(at + 1));
-        edge += 1;
-    };
-    if !edges.grouped() {
-        return rights.iter().for_each(next);
-    }
-    let mut vertices = rights.iter();
-    for run in edges.runs(block) {
-        for right in vertices.by_ref().take(run.vertices as usize) {
-            (0..run.degree).for_each(|_| next(right));
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! How many processes there are, and what belongs to one of them.
 
-use megagrid_stages::Mode;
+use megagrid_stages::mode::Mode;
 
 use super::outline::{StageInfo, StageKind};
 use super::rotation::Rotation;

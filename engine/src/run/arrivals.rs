@@ -97,9 +97,9 @@ fn receive<P: Program>(run: &Run<P>, board: &Board, outbox: &Outbox, message: &M
     } else if message.kind == Kind::Edges {
         take_edges(grid, message)
     } else if message.side == Side::Left {
-        take_rows(sync, plan, &grid.left, &grid.left_pieces, run.dims[0], message)
+        take_rows(sync, plan, &grid.left, &grid.left_pieces, run.dims, message)
     } else {
-        take_rows(sync, plan, &grid.right, &grid.right_pieces, run.dims[1], message)
+        take_rows(sync, plan, &grid.right, &grid.right_pieces, run.dims, message)
     };
     taken.map_err(|Malformed| Error::Message { process: plan.process_of(message.from as usize) })?;
     if message.kind == Kind::Shard && message.places().end == plan.side(message.side).rows(shard).len() {

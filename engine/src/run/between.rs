@@ -71,12 +71,12 @@ impl<V: Vertex> Rows<'_, V> {
 }
 
 fn left<P: Program>(run: &Run<P>, done: u64) -> Rows<'_, P::Left> {
-    let (grid, dims) = (&run.grid, run.dims[0]);
+    let (grid, dims) = (&run.grid, run.dims);
     Rows { plan: &run.plan, side: Side::Left, arrays: &grid.left, pieces: &grid.left_pieces, dims, done }
 }
 
 fn right<P: Program>(run: &Run<P>, done: u64) -> Rows<'_, P::Right> {
-    let (grid, dims) = (&run.grid, run.dims[1]);
+    let (grid, dims) = (&run.grid, run.dims);
     Rows { plan: &run.plan, side: Side::Right, arrays: &grid.right, pieces: &grid.right_pieces, dims, done }
 }
 

@@ -22,8 +22,7 @@ use super::worker::{Outcome, Position, Progress, Tasks, Worker};
 use crate::Error;
 use crate::grid::hold;
 use crate::plan::{StageKind, Task};
-use crate::stage::Site;
-use crate::stages::hand_over;
+use crate::stages::{Site, hand_over};
 
 /// Runs the tasks of one worker on the grid.
 pub struct Runner<P: Program> {

@@ -8,8 +8,7 @@ use super::injection::Injection;
 use super::peers::Peers;
 use crate::grid::Grid;
 use crate::plan::{Plan, Traffic};
-use crate::stage::RunStage;
-use crate::stages::Globals;
+use crate::stages::{Globals, RunStage};
 use crate::sync::{Replicas, Replication, RightItem};
 
 /// What the workers of a run share.
@@ -20,8 +19,8 @@ pub struct Run<P: Program> {
     pub stages: Vec<Box<dyn RunStage<P>>>,
     pub seed: u64,
     pub inject: Option<Injection>,
-    /// Items of a row, left and right.
-    pub dims: [usize; 2],
+    /// Items of a row.
+    pub dims: usize,
     /// The other processes; `None`: there are none. What they use of rows is then known, and with slack replicas of them.
     pub peers: Option<Arc<dyn Peers>>,
     pub sync: Option<Replication>,

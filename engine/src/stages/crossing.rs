@@ -6,9 +6,9 @@ use std::sync::Arc;
 use megagrid_partition::Side;
 use megagrid_stages::{Context, Program, Vertex};
 
+use super::site::{RunStage, Site};
 use crate::grid::{Pieces, VertexArrays, hold};
 use crate::plan::Task;
-use crate::stage::{RunStage, Site};
 use crate::sync::{
     Body, Kind, Message, Replication, Slice, about_row_bytes, pack_deltas, pack_whole, slices, sync_body,
 };
@@ -47,7 +47,7 @@ fn deliver<P: Program, V: Vertex>(
             Body::Own(body),
         ));
     };
-    pack_deltas(&mut rows, pick, site.dims[usize::from(side == Side::Right)], put);
+    pack_deltas(&mut rows, pick, site.dims, put);
     Some(0)
 }
 
@@ -72,7 +72,7 @@ fn publish<P: Program, V: Vertex>(
     arrays: &Arc<VertexArrays<V>>,
     pieces: &Pieces,
 ) -> Option<u64> {
-    let (plan, dims) = (site.plan, site.dims[usize::from(side == Side::Right)]);
+    let (plan, dims) = (site.plan, site.dims);
     let rows = arrays.try_share(pieces.of(shard..shard + 1))?;
     let row_bytes = about_row_bytes(&rows.sync, rows.rows.len(), dims);
     for process in plan.processes.others(plan.processes.this) {
@@ -89,7 +89,7 @@ fn publish<P: Program, V: Vertex>(
 
 /// Sends a rotating shard to the worker that visits it next; `visits` have ended with this one.
 pub fn hand_over<P: Program>(site: &Site<'_, P>, shard: usize, to: usize, visits: u64) {
-    let (grid, dims) = (site.grid, site.dims[1]);
+    let (grid, dims) = (site.grid, site.dims);
     let rows = hold(|| grid.right.try_share(grid.right_pieces.of(shard..shard + 1)));
     let all = rows.rows.len();
     let row_bytes = about_row_bytes(&rows.sync, all, dims) + about_row_bytes(&rows.mirror, all, dims);

@@ -7,9 +7,9 @@ use bytemuck::{cast_slice, pod_collect_to_vec};
 use megagrid_partition::Side;
 use megagrid_stages::{Context, Program};
 
+use super::site::{RunStage, Site};
 use crate::grid::{Grid, hold, row_of_blocks};
 use crate::plan::Task;
-use crate::stage::{RunStage, Site};
 use crate::sync::{Body, Kind, Malformed, Message};
 
 /// Sends the data of the edges of a shard of a side to the processes of their other ends.

@@ -44,10 +44,7 @@ impl Replication {
         arrived.sort_by_key(|message| message.from);
         arrived.iter().try_for_each(|message| {
             let pick = self.mirrors.of(side, plan.process_of(message.from as usize), shard);
-            // Of a tracked type any row may have changed.
-            let all = Pick::All(rows.rows.len());
-            let slice = slice_of(if V::TRACKED { &all } else { pick }, message)?;
-            add_deltas(rows, &slice, dims, &message.body.bytes())
+            add_deltas(rows, &slice_of(pick, message)?, dims, &message.body.bytes())
         })
     }
 

@@ -4,18 +4,18 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use megagrid_partition::Side;
-use megagrid_stages::{EdgeData, Program};
+use megagrid_stages::{Program, Store};
 
 use super::values::Values;
-use super::{Build, Column, Edges, Filled, Id, LocalEdges, RowOrder};
+use super::{Build, Columns, Edges, Filled, Id, LocalEdges, RowOrder};
 use crate::Error;
 
 impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
-    pub(super) fn grouped<I: Id>(&self, shards: &[usize], done: &dyn Fn(usize, Column<P>)) -> Result<(), Error>
+    pub(super) fn grouped<I: Id>(&self, shards: &[usize]) -> Result<Columns<P>, Error>
     where
         Edges: From<LocalEdges<I>>,
     {
-        let right = &self.plan.right;
+        let (right, mut columns) = (&self.plan.right, Vec::with_capacity(shards.len()));
         let begin = |shard: usize| Gathered::new(right.rows(shard).len(), self.held_lefts(shard));
         if let RowOrder::Natural(_) = self.orders[1] {
             for &shard in shards {
@@ -24,9 +24,9 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
                     self.gather(right.rows(shard), &mut gathered, |_| Some(0))?;
                 }
                 let [gathered] = gathered;
-                done(shard, self.column::<I>(shard, &gathered)?.into());
+                columns.push((shard, self.column::<I>(shard, &gathered)?.into()));
             }
-            return Ok(());
+            return Ok(columns);
         }
         // Vertices of a shard lie anywhere among the source's rows.
         let mut place = vec![None; right.num_shards()];
@@ -37,9 +37,9 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
             self.gather(rows, &mut gathered, |id| place[shard_of(id)])?;
         }
         for (&shard, gathered) in shards.iter().zip(gathered) {
-            done(shard, self.column::<I>(shard, &gathered)?.into());
+            columns.push((shard, self.column::<I>(shard, &gathered)?.into()));
         }
-        Ok(())
+        Ok(columns)
     }
 
     /// Appends the edges of the source's vertices `ids` to what `into` names.
@@ -66,7 +66,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
     fn column<I: Id>(&self, shard: usize, gathered: &Gathered<T>) -> Result<Filled<I, P>, Error> {
         let rows = self.plan.right.rows(shard);
         let mut edges = LocalEdges::new(rows.len(), true);
-        let mut values = Values::new(self.input);
+        let mut values = Values::<T, P>::new(self.fill);
         edges.reserve(gathered.left.len());
         values.reserve(gathered.left.len());
         for layer in 0..self.plan.layers {
@@ -83,7 +83,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         }
         edges.shrink();
         let (data, offsets) = values.finish()?;
-        if P::Edge::SLICE {
+        if P::Edge::SHAPE.is_slice() {
             edges.set_slice_offsets(offsets);
         }
         Ok(Filled { edges, data })

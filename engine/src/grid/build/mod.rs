@@ -2,48 +2,39 @@
 
 mod grouped;
 mod pairs;
+mod source;
 mod values;
 
 use std::ops::Range;
-use std::sync::Mutex;
 
 use megagrid_partition::{EdgeSource, SplitMix};
-use megagrid_stages::{EdgeData, Program};
+use megagrid_stages::{EdgeItem, Program};
 
 use super::block::{Id, LocalEdges};
+use super::column::{Column, Edges};
 use super::disjoint::Disjoint;
+use super::on_workers::on_workers;
 use super::order::RowOrder;
-use super::{Column, Edges};
 use crate::Error;
 use crate::plan::{Plan, Schedule};
-
-/// An item of a program's edge data.
-type Item<P> = <<P as Program>::Edge as EdgeData>::Item;
-
-/// Writes the items of an edge of the program from an edge of the source.
-type Fill<'f, T, I> = &'f (dyn Fn(&T, &mut [I]) + Sync);
-
-/// How an edge of the source becomes edge data of the program: how many items it has, and what they are at first.
-pub struct EdgeInput<'f, T, P: Program> {
-    /// Items of an edge; asked for data in slices alone.
-    pub len: &'f (dyn Fn(&T) -> usize + Sync),
-    /// Writes an edge's items.
-    pub fill: Fill<'f, T, Item<P>>,
-}
+pub use source::{Fill, Source};
 
 /// What a build needs to know.
 struct Build<'b, T, P: Program> {
     plan: &'b Plan,
     orders: &'b [RowOrder; 2],
     source: &'b dyn EdgeSource<T>,
-    input: &'b EdgeInput<'b, T, P>,
+    fill: &'b Fill<'b, T, EdgeItem<P>>,
     seed: u64,
 }
+
+/// Columns with the numbers of their shards.
+type Columns<P> = Vec<(usize, Column<P>)>;
 
 /// A column with ids of a known width.
 struct Filled<I, P: Program> {
     edges: LocalEdges<I>,
-    data: Disjoint<Item<P>>,
+    data: Disjoint<EdgeItem<P>>,
 }
 
 impl<I: Id, P: Program> From<Filled<I, P>> for Column<P>
@@ -62,35 +53,16 @@ const WINDOW_EDGES: u64 = 1 << 20;
 pub(crate) fn build_columns<T: Copy + Sync, P: Program>(
     plan: &Plan,
     orders: &[RowOrder; 2],
-    source: &dyn EdgeSource<T>,
-    input: &EdgeInput<'_, T, P>,
+    source: &Source<'_, T, P>,
     seed: u64,
 ) -> Result<Vec<Column<P>>, Error> {
-    let build = Build { plan, orders, source, input, seed };
-    let columns = Mutex::new(Vec::new());
-    let failed = Mutex::new(None);
-    std::thread::scope(|threads| {
-        for worker in plan.local_workers() {
-            let (build, columns, failed) = (&build, &columns, &failed);
-            threads.spawn(move || {
-                crate::os::keep_current_thread_on(&plan.homes[worker].processors);
-                let done = |shard, column| lock(columns).push((shard, column));
-                if let Err(error) = build.share(worker, &done) {
-                    lock(failed).get_or_insert(error);
-                }
-            });
-        }
-    });
-    if let Some(error) = lock(&failed).take() {
-        return Err(error);
+    let build = Build { plan, orders, source: source.edges, fill: &source.fill, seed };
+    let mut columns = Vec::new();
+    for built in on_workers(plan, |worker| build.share(worker)) {
+        columns.extend(built?);
     }
-    let mut columns = std::mem::take(&mut *lock(&columns));
     columns.sort_by_key(|(shard, _)| *shard);
     Ok(columns.into_iter().map(|(_, column)| column).collect())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Cuts the source's right vertices into windows.
@@ -110,7 +82,7 @@ pub(crate) fn windows<T>(source: &dyn EdgeSource<T>) -> Vec<Range<usize>> {
 
 impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
     /// Builds a worker's columns: those of its right shards, or, where right shards rotate, every so many.
-    fn share(&self, worker: usize, done: &dyn Fn(usize, Column<P>)) -> Result<(), Error> {
+    fn share(&self, worker: usize) -> Result<Columns<P>, Error> {
         let Plan { grouped, wide, ref right, .. } = *self.plan;
         let threads = self.plan.threads();
         let deal = self.plan.is_distributed() || self.plan.schedules.contains(&Some(Schedule::Rotation));
@@ -118,10 +90,10 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
             |shard: &usize| if deal { shard % threads == worker % threads } else { right.owners[*shard] == worker };
         let shards: Vec<usize> = (0..right.num_shards()).filter(mine).collect();
         match (grouped, wide) {
-            (true, false) => self.grouped::<u16>(&shards, done),
-            (true, true) => self.grouped::<u32>(&shards, done),
-            (false, false) => self.pairs::<u16>(&shards, done),
-            (false, true) => self.pairs::<u32>(&shards, done),
+            (true, false) => self.grouped::<u16>(&shards),
+            (true, true) => self.grouped::<u32>(&shards),
+            (false, false) => self.pairs::<u16>(&shards),
+            (false, true) => self.pairs::<u32>(&shards),
         }
     }
 

@@ -1,0 +1,105 @@
+//! Forking, switching and freeing branches, and going on with other stage functions.
+
+use std::sync::Arc;
+
+use megagrid_stages::{Left, On, Program, Right, Sequence, Stages};
+
+use super::Engine;
+use super::branch::Branch;
+use super::build::replicas;
+use super::planning::make_plan;
+use super::settings::Settings;
+use crate::Error;
+use crate::grid::{Grid, Source, VertexArrays, hold, on_workers};
+use crate::plan::Plan;
+use crate::run::Run;
+use crate::stages::{Collect, with_crossings};
+use crate::sync;
+
+impl<P: Program> Engine<P> {
+    /// Copies the state of the run to a new branch, between iterations.
+    ///
+    /// # Complexity
+    /// A copy of the vertex data, and of edge data in slices, by all workers.
+    ///
+    /// # Errors
+    /// Not enough memory.
+    pub fn fork(&mut self) -> Result<Branch<P>, Error> {
+        let mut branch = match self.spare.pop() {
+            Some(branch) => branch,
+            None => Branch::like(&self.run)?,
+        };
+        let Run { plan, grid, globals, .. } = &*self.run;
+        on_workers(plan, |worker| {
+            if !grid.is_square() {
+                copy_side::<P, Left>(plan, worker, grid, &branch.left);
+            }
+            copy_side::<P, Right>(plan, worker, grid, &branch.right);
+            let columns = grid.columns.iter().zip(&branch.edges);
+            for (column, into) in columns.skip(worker % plan.threads()).step_by(plan.threads()) {
+                hold(|| into.try_copy(&column.data, 0..into.num_pieces()));
+            }
+        });
+        branch.global = globals.current();
+        branch.iterations = self.done;
+        Ok(branch)
+    }
+
+    /// Exchanges the state of the run with a branch of this engine: what ran is then in the branch, and the next
+    /// [`Engine::run_until`] goes on with what the branch had.
+    ///
+    /// # Errors
+    /// A run that failed and left threads behind.
+    pub fn switch(&mut self, branch: &mut Branch<P>) -> Result<(), Error> {
+        let run = Arc::get_mut(&mut self.run).ok_or(Error::Running)?;
+        std::mem::swap(&mut run.grid.left, &mut branch.left);
+        std::mem::swap(&mut run.grid.right, &mut branch.right);
+        for (column, data) in run.grid.columns.iter_mut().zip(&mut branch.edges) {
+            std::mem::swap(&mut column.data, data);
+        }
+        run.globals.swap(&mut branch.global);
+        std::mem::swap(&mut self.done, &mut branch.iterations);
+        Ok(())
+    }
+
+    /// Ends a branch of this engine, whose memory the next one takes.
+    pub fn free(&mut self, branch: Branch<P>) {
+        self.spare.push(branch);
+    }
+
+    /// Lets the run go on with other stage functions, another slack, vector level or injection, on the same grid. `source` is
+    /// what the engine was made of; settings that are not named here have to be those that it was made with.
+    ///
+    /// # Errors
+    /// [`Error::OtherGrid`]: the edges would have to be laid out anew, as for other workers, mini-batches, row widths or
+    /// another seed; what making a plan refuses; [`Error::Running`] from within a run.
+    pub fn reconfigure<'s, T: 's, S: Stages<P>>(
+        &mut self,
+        source: impl Into<Source<'s, T, P>>,
+        sequence: Sequence<P, S>,
+        settings: &Settings,
+    ) -> Result<(), Error> {
+        let (collect, body) = Collect::from(&sequence)?;
+        let (mut plan, _) = make_plan::<P, T>(&source.into(), collect.infos, &body, settings)?;
+        let run = Arc::get_mut(&mut self.run).ok_or(Error::Running)?;
+        let is_same = settings.dims == run.dims && settings.seed == run.seed;
+        if !is_same || !plan.has_grid_of(&run.plan) {
+            return Err(Error::OtherGrid);
+        }
+        plan.traffic = run.sync.as_ref().and_then(|sync| sync::predict::<P>(&plan, &sync.mirrors, settings.dims));
+        plan.placement = run.plan.placement;
+        run.replicas = replicas::<P>(&plan, run.sync.as_ref(), settings)?;
+        run.stages = with_crossings(collect.stages, &plan);
+        run.grid.level = settings.level;
+        run.inject = settings.inject;
+        run.plan = Arc::new(plan);
+        Ok(())
+    }
+}
+
+/// Copies the shards of a side that a worker keeps.
+fn copy_side<P: Program, O: On<P>>(plan: &Plan, worker: usize, grid: &Grid<P>, into: &VertexArrays<O::Vertex>) {
+    for shard in plan.shards_at(O::SIDE, worker) {
+        hold(|| into.try_copy(grid.rows::<O>(), &grid.pieces(O::SIDE).of(shard..shard + 1)));
+    }
+}

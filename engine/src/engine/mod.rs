@@ -1,0 +1,268 @@
+//! The engine: a program on a graph, ready to run.
+
+mod branch;
+mod branches;
+mod build;
+mod estimate;
+mod fork;
+mod planning;
+mod settings;
+mod vertices;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use megagrid_partition::Side;
+use megagrid_stages::{
+    Combine, Context, Exchange, First, IntoExchange, IntoIncident, On, Program, Store, Vertex, mode,
+};
+
+pub use branch::Branch;
+pub use branches::Branches;
+pub use planning::plan;
+pub use settings::Settings;
+pub use vertices::Vertices;
+
+use crate::Error;
+use crate::grid::{Grid, hold, on_workers};
+use crate::plan::{Plan, Task};
+use crate::run::{self, IterationReport, Run};
+use crate::stages::{Scratch, exchange, visit};
+
+/// A program on a graph, ready to run.
+///
+/// # Examples
+/// ```
+/// use megagrid_datasets::Edges;
+/// use megagrid_engine::{Engine, Settings};
+/// use megagrid_stages::*;
+///
+/// vertex! { struct Page { sync: u32, delta: u32 } }
+/// program! { struct Links { vertices: Page } }
+///
+/// let links = Edges::square(3, [(0, 2), (1, 2), (2, 0)]).unwrap();
+/// let count = Sequence::new()
+///     .exchange(|_: Read<Page>, to: Add<Page>| *to.delta += 1)
+///     .apply(Right, |page: Master<Page>| *page.sync = *page.delta);
+/// let mut engine = Engine::<Links>::new(&links, count, &Settings::default())?;
+/// engine.iterate(1)?;
+/// assert!(engine.on(Right).iter().eq(&[1, 0, 2]));
+/// # Ok::<(), megagrid_engine::Error>(())
+/// ```
+pub struct Engine<P: Program> {
+    pub(crate) run: Arc<Run<P>>,
+    pub(crate) done: u64,
+    /// Memory of branches that were freed.
+    pub(crate) spare: Vec<Branch<P>>,
+}
+
+impl<P: Program> Engine<P> {
+    /// Returns what was decided.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.run.plan
+    }
+
+    /// Returns the memory of the run.
+    #[must_use]
+    pub fn grid(&self) -> &Grid<P> {
+        &self.run.grid
+    }
+
+    /// Returns the number of iterations done.
+    #[must_use]
+    pub fn iterations(&self) -> u64 {
+        self.done
+    }
+
+    /// Returns the latest shared context.
+    #[must_use]
+    pub fn global(&self) -> Arc<P::Global> {
+        self.run.globals.current()
+    }
+
+    /// Sets the shared context, between iterations. It begins as its default.
+    pub fn set_global(&mut self, global: P::Global) {
+        self.run.globals.set(global);
+    }
+
+    /// Continues a run: sets the shared context and how many iterations are done.
+    pub fn resume(&mut self, iterations: u64, global: P::Global) {
+        self.done = iterations;
+        self.set_global(global);
+    }
+
+    /// Sets the first values of a side's vertices by id, on the threads that will keep them. Both sides of a square graph
+    /// are the same vertices.
+    ///
+    /// # Panics
+    /// In debug builds where the padding of a row is not left at zero.
+    pub fn init<O: On<P>>(&mut self, _: O, set: impl Fn(usize, First<'_, O::Vertex>) + Sync) {
+        let Run { plan, grid, .. } = &*self.run;
+        let (arrays, pieces, order) = (grid.rows::<O>(), grid.pieces(O::SIDE), grid.order(O::SIDE));
+        on_workers(&self.run.plan, |worker| {
+            for shard in plan.shards_at(O::SIDE, worker) {
+                let mut owned = hold(|| arrays.try_own(pieces.of(shard..shard + 1)));
+                let padding = owned.padding.clone();
+                for row in owned.each_row() {
+                    let first = First {
+                        sync: <O::Vertex as Vertex>::Sync::view_mut(row.sync),
+                        master: <O::Vertex as Vertex>::Master::view_mut(row.master),
+                        mirror: <O::Vertex as Vertex>::Mirror::view_mut(row.mirror),
+                    };
+                    set(order.id(row.row), first);
+                    row.check_padding(&padding, "init");
+                }
+            }
+        });
+    }
+
+    /// Runs a stage on every vertex of a side with the data of all its edges, between iterations: for data that is looked at
+    /// only then. Each worker begins with a new context. With several processes each runs it on the vertices that it keeps.
+    ///
+    /// # Panics
+    /// When no stage of the sequence is an Incident on that side.
+    pub fn visit<O: On<P>, A, F>(&mut self, _: O, stage: A)
+    where
+        A: IntoIncident<P, O::Vertex, F>,
+    {
+        let stage = stage.into_stage();
+        let Run { plan, grid, .. } = &*self.run;
+        let shape = plan.side(O::SIDE);
+        let is_indexed = grid.places[usize::from(O::SIDE == Side::Right)].len() == shape.num_shards();
+        assert!(is_indexed, "a stage of the sequence visits the {} side's vertices with their edges", O::SIDE);
+        let (global, iteration) = (self.global(), self.done);
+        on_workers(&self.run.plan, |worker| {
+            let (mut context, mut scratch) = (P::Worker::default(), Scratch::default());
+            let mut cx = Context { worker: &mut context, global: &*global, iteration, seed: 0 };
+            for shard in (0..shape.num_shards()).filter(|&shard| shape.owners[shard] == worker) {
+                hold(|| visit::<P, O, _>(&stage, (grid, plan), shard, &mut scratch, &mut cx));
+            }
+        });
+    }
+
+    /// Runs `n` more iterations.
+    ///
+    /// # Errors
+    /// As [`run_until`](Self::run_until).
+    pub fn iterate(&mut self, n: u64) -> Result<(), Error> {
+        self.run_until(self.done + n, |_, _| Ok(false))
+    }
+
+    /// Runs iterations until `last` are done in all, or `between` returns `true`; `between` is given the engine after each,
+    /// and what is to be said of it. With several processes all of them end where one of them does.
+    ///
+    /// # Errors
+    /// A stage function that panics; a lost process; what `between` fails with; [`Error::Running`] from within `between`, or
+    /// after a run whose threads could not be ended.
+    pub fn run_until(
+        &mut self,
+        last: u64,
+        mut between: impl FnMut(&mut Self, &IterationReport) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        Arc::get_mut(&mut self.run).ok_or(Error::Running)?;
+        let state = Arc::clone(&self.run);
+        let mut failed = None;
+        let done = run::run(&state, self.done, last, |report| {
+            self.done = report.iteration;
+            match between(self, report) {
+                Ok(false) => ControlFlow::Continue(()),
+                Ok(true) => ControlFlow::Break(()),
+                Err(error) => {
+                    failed = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => {
+                self.done = done?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Runs a function that only adds to its context on every edge, between iterations, and returns the sum of all workers'
+    /// contexts, combined in ascending order: for objectives and the like. With several processes all of them call it.
+    ///
+    /// # Errors
+    /// A lost process.
+    pub fn total<E, F>(&mut self, stage: E) -> Result<P::Worker, Error>
+    where
+        E: IntoExchange<P, F, Stage: Exchange<P, Left = mode::Read, Right = mode::Read>>,
+    {
+        run::refresh(&self.run, self.done)?;
+        let stage = stage.into_stage();
+        let mine = on_workers(&self.run.plan, |worker| self.part_of_total(&stage, worker));
+        let mut total = P::Worker::default();
+        for mut part in run::all_gather(self.run.peers.as_deref(), mine)? {
+            total.combine(&mut part);
+        }
+        Ok(total)
+    }
+
+    /// Runs a function on a worker's share of the edges that this process answers for.
+    fn part_of_total<E>(&self, stage: &E, worker: usize) -> P::Worker
+    where
+        E: Exchange<P, Left = mode::Read, Right = mode::Read>,
+    {
+        let Run { plan, grid, .. } = &*self.run;
+        let mut context = P::Worker::default();
+        let global = self.global();
+        let mut cx = Context { worker: &mut context, global: &*global, iteration: self.done, seed: 0 };
+        for right in (worker % plan.threads()..plan.right.num_shards()).step_by(plan.threads()) {
+            // Edges may be in the processes of both their ends.
+            for lefts in runs_of(plan.left.num_shards(), |left| plan.answers_for(left, right)) {
+                let task = Task {
+                    left: lefts,
+                    right: right..right + 1,
+                    layers: 0..plan.layers,
+                    copies: [0, 0],
+                    turn: None,
+                    hand_over: [None; 2],
+                    publish: None,
+                };
+                hold(|| exchange(stage, grid, plan, worker, &task, &mut cx));
+            }
+        }
+        context
+    }
+
+    /// Brings all vertices' data to the first process, whose views then show every vertex as it is; those of others show
+    /// what they keep. With several processes all of them call it; with one there is nothing to do.
+    ///
+    /// # Errors
+    /// A lost process.
+    pub fn collect(&mut self) -> Result<(), Error> {
+        run::collect(&self.run, self.done)
+    }
+
+    /// Finds whether something succeeded in every process, which all of them call: the first that failed keeps its error,
+    /// and the others get [`Error::Elsewhere`]. With one process there is nothing to do.
+    ///
+    /// # Errors
+    /// The failure; a lost process.
+    pub fn agree<T, E: std::fmt::Display + From<Error>>(&self, here: Result<T, E>) -> Result<T, E> {
+        run::agree(self.run.peers.as_deref(), here)
+    }
+
+    /// Looks at a side's vertices, between iterations.
+    #[must_use]
+    pub fn on<O: On<P>>(&self, _: O) -> Vertices<'_, O::Vertex> {
+        let grid = &self.run.grid;
+        Vertices::of(grid.rows::<O>(), grid.order(O::SIDE))
+    }
+}
+
+/// Lists the longest ranges of numbers below `end` that are wanted.
+fn runs_of(end: usize, is_wanted: impl Fn(usize) -> bool) -> Vec<std::ops::Range<usize>> {
+    let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+    for number in (0..end).filter(|&number| is_wanted(number)) {
+        match runs.last_mut() {
+            Some(run) if run.end == number => run.end += 1,
+            _ => runs.push(number..number + 1),
+        }
+    }
+    runs
+}

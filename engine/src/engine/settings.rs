@@ -1,0 +1,55 @@
+//! How a program is to be run.
+
+use std::sync::Arc;
+
+use megagrid_stages::simd::Level;
+
+use crate::machine::topology::Topology;
+use crate::run::{Injection, Peers};
+
+/// How a program is to be run. Every field has a sensible default.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Worker threads. Default: the cores of the machine.
+    pub workers: usize,
+    /// Clocks that a worker may be ahead of the slowest; `None`: any number. Default: 0.
+    pub slack: Option<u64>,
+    /// With slack and several processes: whether masters' rows go to mirrors only when those would be too old (SSP), rather
+    /// than after every clock (ESSP). Default: false.
+    pub lazy: bool,
+    /// The other processes of the run; `None`: there are none, which is the default. `workers` is then those of each.
+    pub peers: Option<Arc<dyn Peers>>,
+    /// Decides everything random. Default: 1.
+    pub seed: u64,
+    /// Items of a row. Default: 1.
+    pub dims: usize,
+    /// What hot loops are compiled for. Default: the widest level of the processor.
+    pub level: Level,
+    /// What the machine looks like. Default: detected.
+    pub topology: Topology,
+    /// What disturbs workers, as an experiment. Default: nothing.
+    pub inject: Option<Injection>,
+    /// Whether edges are cut into a grid of shards sized for the caches. Default: true; off for comparisons.
+    pub grid: bool,
+    /// Whether what other processes need first is sent first. Default: true; off for comparisons.
+    pub early: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let topology = Topology::detect();
+        Self {
+            workers: topology.num_cores(),
+            slack: Some(0),
+            lazy: false,
+            peers: None,
+            seed: 1,
+            dims: 1,
+            level: Level::detect(),
+            topology,
+            inject: None,
+            grid: true,
+            early: true,
+        }
+    }
+}

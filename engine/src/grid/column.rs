@@ -1,0 +1,100 @@
+//! Columns: the edges of a right shard and their data.
+
+use std::ops::Range;
+
+use megagrid_stages::{EdgeItem, Program};
+
+use super::block::{Block, Id, LocalEdges};
+use super::disjoint::Disjoint;
+
+/// The edges of a right shard with local ids of either width.
+pub enum Edges {
+    /// 16-bit ids.
+    Narrow(LocalEdges<u16>),
+    /// 32-bit ids.
+    Wide(LocalEdges<u32>),
+}
+
+impl Edges {
+    /// Returns the blocks, ordered by (layer, left shard).
+    #[must_use]
+    pub fn blocks(&self) -> &[Block] {
+        match self {
+            Self::Narrow(edges) => edges.blocks(),
+            Self::Wide(edges) => edges.blocks(),
+        }
+    }
+
+    /// Returns the bytes of ids and runs.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Narrow(edges) => edges.bytes(),
+            Self::Wide(edges) => edges.bytes(),
+        }
+    }
+}
+
+impl From<LocalEdges<u16>> for Edges {
+    fn from(edges: LocalEdges<u16>) -> Self {
+        Self::Narrow(edges)
+    }
+}
+
+impl From<LocalEdges<u32>> for Edges {
+    fn from(edges: LocalEdges<u32>) -> Self {
+        Self::Wide(edges)
+    }
+}
+
+/// All blocks of a right shard with the data of their edges; one piece of data for each block.
+pub struct Column<P: Program> {
+    /// Ids.
+    pub edges: Edges,
+    /// Data.
+    pub data: Disjoint<EdgeItem<P>>,
+}
+
+impl Edges {
+    /// Returns the items of a block's edges among those of its column.
+    pub(super) fn items(&self, block: usize) -> Range<usize> {
+        let edges = self.blocks()[block].edges.clone();
+        let (begin, end) = (self.first_item(edges.start), self.first_item(edges.end));
+        begin..end
+    }
+
+    fn first_item(&self, edge: usize) -> usize {
+        match self {
+            Self::Narrow(edges) => edges.first_item(edge),
+            Self::Wide(edges) => edges.first_item(edge),
+        }
+    }
+
+    /// Calls `visit` with the left and the right row in their shards, and the items in the column, of each edge of a block.
+    pub fn each_edge(&self, block: usize, visit: impl FnMut(usize, usize, Range<usize>)) {
+        match self {
+            Self::Narrow(edges) => each_edge(edges, block, visit),
+            Self::Wide(edges) => each_edge(edges, block, visit),
+        }
+    }
+}
+
+fn each_edge<I: Id>(edges: &LocalEdges<I>, block: usize, mut visit: impl FnMut(usize, usize, Range<usize>)) {
+    let block = &edges.blocks()[block];
+    let (lefts, rights) = (edges.left(block), edges.right(block));
+    let mut edge = 0;
+    let mut next = |right: &I| {
+        let at = block.edges.start + edge;
+        visit(lefts[edge].index(), right.index(), edges.first_item(at)..edges.first_item(at + 1));
+        edge += 1;
+    };
+    if !edges.grouped() {
+        return rights.iter().for_each(next);
+    }
+    let mut vertices = rights.iter();
+    for run in edges.runs(block) {
+        for right in vertices.by_ref().take(run.vertices as usize) {
+            (0..run.degree).for_each(|_| next(right));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! From a sequence to stages at work, each with the loops that are compiled for its function, and to its outline.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use megagrid_stages::mode::Access;
+use megagrid_stages::{
+    Aggregate, Apply, BatchSize, Exchange, GlobalSync, Incident, MiniBatch, On, Program, Sequence, Stages, Visitor,
+};
+
+use super::apply::RunApply;
+use super::crossing::{Deliver, Publish, SendChanges, TakeRows};
+use super::edges::SendEdges;
+use super::exchange::RunExchange;
+use super::global_sync::{RunAggregate, RunGlobalSync};
+use super::incident::RunIncident;
+use super::site::RunStage;
+use crate::Error;
+use crate::plan::{Cut, Outline, Plan, StageInfo, StageKind};
+
+/// Collects the stages of a sequence.
+pub struct Collect<P: Program> {
+    pub infos: Vec<StageInfo>,
+    pub stages: Vec<Box<dyn RunStage<P>>>,
+    open: Vec<(Option<MiniBatch>, Vec<Outline>)>,
+}
+
+impl<P: Program> Collect<P> {
+    /// Checks a sequence, and returns its stages and its outline.
+    pub fn from<S: Stages<P>>(sequence: &Sequence<P, S>) -> Result<(Self, Vec<Outline>), Error> {
+        sequence.check()?;
+        let mut collect = Self { infos: Vec::new(), stages: Vec::new(), open: vec![(None, Vec::new())] };
+        sequence.visit(&mut collect);
+        let body = collect.open.pop().map(|(_, body)| body).unwrap_or_default();
+        Ok((collect, body))
+    }
+
+    fn add<T>(&mut self, kind: StageKind, grouped: bool, stage: impl RunStage<P> + 'static) {
+        self.infos.push(StageInfo { name: name::<T>(), kind, grouped });
+        self.stages.push(Box::new(stage));
+        let index = self.stages.len() - 1;
+        self.push(Outline::Stage(index));
+    }
+
+    fn push(&mut self, outline: Outline) {
+        if let Some((_, body)) = self.open.last_mut() {
+            body.push(outline);
+        }
+    }
+}
+
+/// Returns the name of a stage: of its type, of its function, or of the function that a closure is in.
+fn name<T>() -> String {
+    let full = std::any::type_name::<T>();
+    let full = full.split_once("::Function<").map_or(full, |(_, function)| function);
+    let path = full.split(['<', ',']).next().unwrap_or(full);
+    match path.strip_suffix("::{{closure}}") {
+        Some(within) => format!("closure in {}", last(within)),
+        None => last(path).to_owned(),
+    }
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit("::").next().unwrap_or(path)
+}
+
+impl<P: Program> Visitor<P> for Collect<P> {
+    fn exchange<E: Exchange<P>>(&mut self, stage: &Arc<E>) {
+        let kind = StageKind::Exchange(E::Left::MODE, E::Right::MODE);
+        self.add::<E>(kind, E::GROUPED, RunExchange(Arc::clone(stage)));
+    }
+
+    fn incident<O: On<P>, A: Incident<P, O::Vertex>>(&mut self, stage: &Arc<A>) {
+        self.add::<A>(StageKind::Incident(O::SIDE), false, RunIncident::<P, O, A>::new(stage));
+    }
+
+    fn apply<O: On<P>, A: Apply<P, O::Vertex>>(&mut self, stage: &Arc<A>) {
+        self.add::<A>(StageKind::Apply(O::SIDE), false, RunApply::<O, A>(Arc::clone(stage), PhantomData));
+    }
+
+    fn global_sync<G: GlobalSync<P>>(&mut self, stage: &Arc<G>) {
+        self.add::<G>(StageKind::GlobalSync(None), false, RunGlobalSync(Arc::clone(stage)));
+    }
+
+    fn global_sync_over<O: On<P>, G: Aggregate<P, O::Vertex>>(&mut self, stage: &Arc<G>) {
+        let run = RunAggregate::<O, G>(RunGlobalSync(Arc::clone(stage)), PhantomData);
+        self.add::<G>(StageKind::GlobalSync(Some(O::SIDE)), false, run);
+    }
+
+    fn begin_batch(&mut self, batch: MiniBatch) {
+        self.open.push((Some(batch), Vec::new()));
+    }
+
+    fn end_batch(&mut self) {
+        if let Some((Some(batch), body)) = self.open.pop() {
+            self.push(match batch.size {
+                BatchSize::Edges(n) => Outline::Edges(n, batch.order, body),
+                BatchSize::Vertices(side, n) => Outline::Vertices(side, Cut::Vertices(n), batch.order, body),
+                BatchSize::EdgesOf(side, n) => Outline::Vertices(side, Cut::Edges(n), batch.order, body),
+            });
+        }
+    }
+}
+
+/// Adds the stages that cross between processes to those of a program.
+pub fn with_crossings<P: Program>(mut stages: Vec<Box<dyn RunStage<P>>>, plan: &Plan) -> Vec<Box<dyn RunStage<P>>> {
+    for stage in &plan.stages[stages.len()..] {
+        stages.push(match stage.kind {
+            StageKind::Deliver(side) => Box::new(Deliver(side)),
+            StageKind::Publish(side) => Box::new(Publish(side)),
+            StageKind::TakeRows => Box::new(TakeRows),
+            StageKind::SendChanges => Box::new(SendChanges),
+            StageKind::SendEdges(side) => Box::new(SendEdges(side)),
+            _ => unreachable!("a plan adds only stages that cross between processes"),
+        });
+    }
+    stages
+}

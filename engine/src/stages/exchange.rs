@@ -1,0 +1,137 @@
+//! An edge function at work: block by block, compiled for common widths of rows.
+
+use std::sync::Arc;
+
+use megagrid_stages::simd::Kernel;
+use megagrid_stages::{Context, EdgeItem, Exchange, Program, Shape, Store, Vertex};
+
+use super::site::{RunStage, Site};
+use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, Runtime, Walk, Width, hold};
+use crate::plan::{Plan, Task};
+
+/// An Exchange.
+pub struct RunExchange<E>(pub Arc<E>);
+
+impl<P: Program, E: Exchange<P>> RunStage<P> for RunExchange<E> {
+    fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
+        exchange(&*self.0, site.grid, site.plan, site.worker, task, cx)
+    }
+}
+
+/// Runs an edge function on the blocks of a task.
+pub fn exchange<P: Program, E: Exchange<P>>(
+    stage: &E,
+    grid: &Grid<P>,
+    plan: &Plan,
+    worker: usize,
+    task: &Task,
+    cx: &mut Context<'_, P>,
+) -> Option<u64> {
+    let (mut edges, mut active) = (0, Vec::new());
+    let is_own = |left: usize| task.turn.is_none() || plan.left.owners[left] == worker;
+    for shard in task.right.clone() {
+        active.clear();
+        let column = &grid.columns[shard];
+        let pieces = grid.right_pieces.of(shard..shard + 1);
+        let take = || grid.right.try_hold::<E::Right>(pieces.clone(), task.copies[1]);
+        // Before anything was changed a refused worker takes another task.
+        let mut right = if edges == 0 { take()? } else { hold(take) };
+        for layer in task.layers.clone() {
+            for left in task.left.clone().filter(|&left| is_own(left)) {
+                let block = layer * grid.left_shards + left;
+                let len = column.edges.blocks()[block].edges.len();
+                if len == 0 {
+                    continue;
+                }
+                let pieces = grid.left_pieces.of(left..left + 1);
+                let mut left = hold(|| grid.left.try_hold::<E::Left>(pieces.clone(), task.copies[0]));
+                let mut data = hold(|| column.data.try_own(block..block + 1));
+                let at =
+                    BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data, active: &mut active };
+                at.run(grid, &column.edges, cx);
+                edges += len as u64;
+                left.check_padding(grid.left.dims(), std::any::type_name::<E>());
+            }
+        }
+        right.check_padding(grid.right.dims(), std::any::type_name::<E>());
+    }
+    Some(edges)
+}
+
+/// A block with everything that it needs held.
+struct BlockAt<'b, 'h, P: Program, E: Exchange<P>> {
+    stage: &'b E,
+    block: usize,
+    left: &'b mut HeldRows<'h, P::Left, E::Left>,
+    right: &'b mut HeldRows<'h, P::Right, E::Right>,
+    data: &'b mut [EdgeItem<P>],
+    active: &'b mut Vec<bool>,
+}
+
+impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
+    fn run(self, grid: &Grid<P>, edges: &Edges, cx: &mut Context<'_, P>) {
+        match edges {
+            Edges::Narrow(edges) => self.run_ids(grid, edges, cx),
+            Edges::Wide(edges) => self.run_ids(grid, edges, cx),
+        }
+    }
+
+    /// Common row widths are compiled in, so that the loops over a row unroll.
+    fn run_ids<I: Id>(self, grid: &Grid<P>, edges: &LocalEdges<I>, cx: &mut Context<'_, P>) {
+        let widths = (grid.left.width(), grid.right.width());
+        if !has::<P::Left>(Shape::Row) && !has::<P::Right>(Shape::Row) || widths.0 != widths.1 {
+            return self.run_widths(grid, edges, (Runtime(widths.0), Runtime(widths.1)), cx);
+        }
+        match widths.0 {
+            16 => self.run_widths(grid, edges, (Fixed::<16>, Fixed::<16>), cx),
+            32 => self.run_widths(grid, edges, (Fixed::<32>, Fixed::<32>), cx),
+            64 => self.run_widths(grid, edges, (Fixed::<64>, Fixed::<64>), cx),
+            112 => self.run_widths(grid, edges, (Fixed::<112>, Fixed::<112>), cx),
+            128 => self.run_widths(grid, edges, (Fixed::<128>, Fixed::<128>), cx),
+            _ => self.run_widths(grid, edges, (Runtime(widths.0), Runtime(widths.1)), cx),
+        }
+    }
+
+    fn run_widths<I: Id, W: Width>(
+        self,
+        grid: &Grid<P>,
+        edges: &LocalEdges<I>,
+        widths: (W, W),
+        cx: &mut Context<'_, P>,
+    ) {
+        let Self { stage, block, left, right, data, active } = self;
+        let walk = Walk { edges, block, left, right, data, active, stage, widths };
+        // Where an edge has no rows to go over, a vector would hold the ends of several edges.
+        let has_items =
+            [Shape::Row, Shape::Entries].iter().any(|&shape| has::<P::Left>(shape) || has::<P::Right>(shape));
+        let level = if has_items { grid.level } else { grid.level.of_scattered() };
+        level.run(OneBlock { walk, cx });
+    }
+}
+
+/// Tells whether one of a vertex type's stores has a shape.
+fn has<V: Vertex>(shape: Shape) -> bool {
+    let shapes = [
+        <V::Sync as Store>::SHAPE,
+        <V::Delta as Store>::SHAPE,
+        <V::Mirror as Store>::SHAPE,
+        <V::Master as Store>::SHAPE,
+    ];
+    shapes.contains(&shape)
+}
+
+struct OneBlock<'k, 'w, 'h, 'c, P: Program, E: Exchange<P>, I, W> {
+    walk: Walk<'w, 'h, P, E, I, W>,
+    cx: &'k mut Context<'c, P>,
+}
+
+impl<P: Program, E: Exchange<P>, I: Id, W: Width> Kernel for OneBlock<'_, '_, '_, '_, P, E, I, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let mut at_hand = std::mem::take(self.cx.worker);
+        self.walk.run(&mut Context { worker: &mut at_hand, ..*self.cx });
+        *self.cx.worker = at_hand;
+    }
+}

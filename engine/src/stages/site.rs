@@ -1,0 +1,34 @@
+//! A stage at work: what a task is given, and what it does.
+
+use megagrid_stages::{Context, Program};
+
+use super::globals::Globals;
+use crate::grid::Grid;
+use crate::plan::{Plan, Task};
+use crate::sync::{Malformed, Message, Outbox, Replicas, Replication, RightItem};
+
+/// What a task works on.
+pub struct Site<'s, P: Program> {
+    pub plan: &'s Plan,
+    pub grid: &'s Grid<P>,
+    pub globals: &'s Globals<P>,
+    pub worker: usize,
+    pub clock: u64,
+    pub stage: usize,
+    pub dims: usize,
+    /// What is known of other processes, and where what is sent to them is put.
+    pub sync: Option<&'s Replication>,
+    pub replicas: Option<&'s Replicas<RightItem<P>>>,
+    pub outbox: &'s Outbox,
+}
+
+/// A stage with its function, ready to run tasks.
+pub trait RunStage<P: Program>: Send + Sync {
+    /// Runs a task and returns the edges, or vertices, that it ran on; `None`: a hold was refused and nothing was changed.
+    fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64>;
+
+    /// Takes in what another process's worker sent for this stage.
+    fn receive(&self, _: &Globals<P>, _: &Message) -> Result<(), Malformed> {
+        Err(Malformed)
+    }
+}
