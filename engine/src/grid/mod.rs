@@ -1,14 +1,21 @@
 //! The grid: one partition's memory. Vertex rows in shards, edges in blocks between a left and a right shard.
 
+mod array;
 mod block;
 mod build;
 mod column;
 mod disjoint;
+mod edge_data;
+mod groups;
 mod hold;
 mod on_workers;
 mod order;
+mod owned;
 mod places;
+mod prefetch;
 mod rows;
+mod walk;
+mod width;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -17,15 +24,20 @@ use megagrid_partition::Side;
 use megagrid_stages::simd::Level;
 use megagrid_stages::{On, Program, Sides, Store, Vertex};
 
+pub use array::{Capacities, Role, RoleMut};
+pub(crate) use array::{bytes, try_copy, zeroed_like};
 pub use block::{Block, Id, LocalEdges, Run};
 pub use column::{Column, Edges};
-pub use disjoint::{Disjoint, Fixed, HeldRows, Owned, Runtime, Shared, Walk, Width};
+pub use disjoint::{Disjoint, HeldRows};
 pub use hold::{Hold, hold};
 pub(crate) use on_workers::on_workers;
 pub use order::RowOrder;
+pub use owned::{OwnedRow, OwnedRows};
 pub(crate) use places::places;
 pub use places::{Places, row_of_blocks};
-pub use rows::{Capacities, OwnedRow, OwnedRows, Role, RoleMut, SharedRows, VertexArrays};
+pub use rows::{SharedRows, VertexArrays};
+pub use walk::Walk;
+pub use width::{Fixed, Runtime, Width};
 
 pub use build::{Fill, Source};
 pub(crate) use build::{build_columns, windows};
@@ -73,7 +85,7 @@ impl<P: Program> Grid<P> {
     #[must_use]
     pub fn edge_bytes(&self) -> usize {
         let places = self.places.iter().flatten().map(Places::bytes).sum::<usize>();
-        places + self.columns.iter().map(|column| column.edges.bytes() + column.data.bytes()).sum::<usize>()
+        places + self.columns.iter().map(|column| column.edges.bytes() + bytes(&column.data)).sum::<usize>()
     }
 
     /// Returns the bytes of rows, and of where they are.
@@ -88,7 +100,7 @@ impl<P: Program> Grid<P> {
     pub fn branch_bytes(&self) -> u64 {
         let right = if self.is_square() { 0 } else { self.right.bytes() };
         let columns = if P::Edge::SHAPE.is_slice() { &self.columns[..] } else { &[] };
-        (self.left.bytes() + right + columns.iter().map(|column| column.data.bytes()).sum::<usize>()) as u64
+        (self.left.bytes() + right + columns.iter().map(|column| bytes(&column.data)).sum::<usize>()) as u64
     }
 
     /// Tells whether both sides index the same rows.

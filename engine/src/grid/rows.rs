@@ -3,164 +3,16 @@
 //! Pieces are the common refinement of the shard boundaries of the sides that index these vertices: one side's
 //! boundaries, or on a square graph both sides'.
 
-mod each_row;
-
 use std::ops::Range;
-use std::sync::Arc;
 
-use bytemuck::Zeroable;
 use megagrid_stages::mode::{Access, Mode};
-use megagrid_stages::simd::prefetch_to_write;
-use megagrid_stages::{Additive, Shape, Store, Vertex, row_width};
+use megagrid_stages::{Store, Vertex, row_width};
 
-use super::disjoint::{Disjoint, Held, HeldRows, HeldStore, Owned, Shared};
+use super::array::{Array, Capacities, Role, RoleMut, bytes, try_copy};
+use super::disjoint::{Held, HeldRows, HeldStore};
+use super::owned::OwnedRows;
+use super::width::has_zeros;
 use crate::Error;
-pub use each_row::EachRow;
-
-/// How many items each vertex has in stores with a capacity per vertex, by row.
-pub type Capacities<'c> = Option<&'c [u32]>;
-
-/// The items of one store for all rows.
-struct Array<S: Store + ?Sized> {
-    items: Disjoint<S::Item>,
-    /// Items per row, or 0 where `offsets` says.
-    stride: usize,
-    offsets: Arc<[usize]>,
-}
-
-impl<S: Store + ?Sized> Array<S> {
-    fn new(bounds: &[usize], width: usize, capacities: Capacities<'_>) -> Result<Self, Error> {
-        let stride = match S::SHAPE {
-            Shape::Entries => 0,
-            Shape::Nothing | Shape::Value => 1,
-            Shape::Row => width,
-        };
-        if S::SHAPE != Shape::Entries {
-            let items = Disjoint::new(bounds.iter().map(|row| row * stride).collect())?;
-            return Ok(Self { items, stride, offsets: Arc::default() });
-        }
-        let capacities = capacities.ok_or(Error::NoCapacities)?;
-        let mut offsets = Vec::with_capacity(capacities.len() + 1);
-        offsets.push(0);
-        for &capacity in capacities {
-            offsets.push(offsets[offsets.len() - 1] + capacity as usize);
-        }
-        let items = Disjoint::new(bounds.iter().map(|&row| offsets[row]).collect())?;
-        Ok(Self { items, stride, offsets: offsets.into() })
-    }
-
-    /// Allocates zero items for the same rows.
-    fn like(&self) -> Result<Self, Error> {
-        Ok(Self { items: self.items.like()?, stride: self.stride, offsets: Arc::clone(&self.offsets) })
-    }
-
-    fn held<'h>(&'h self, rows: &Range<usize>, items: Held<'h, S>) -> HeldStore<'h, S> {
-        let offsets = if self.offsets.is_empty() { &[][..] } else { &self.offsets[rows.start..rows.end + 1] };
-        HeldStore { items, offsets }
-    }
-
-    fn try_share(&self, pieces: &Range<usize>) -> Option<Held<'_, S>> {
-        match S::SHAPE {
-            Shape::Nothing => Some(Held::Absent),
-            _ => self.items.try_share(pieces.clone()).map(Held::Shared),
-        }
-    }
-
-    fn try_own(&self, pieces: &Range<usize>) -> Option<Held<'_, S>> {
-        match S::SHAPE {
-            Shape::Nothing => Some(Held::Absent),
-            _ => self.items.try_own(pieces.clone()).map(Held::Owned),
-        }
-    }
-
-    /// Tells whether nothing lies between the items of rows of `dims` items.
-    fn has_no_gaps(&self, dims: usize) -> bool {
-        match S::SHAPE {
-            Shape::Value => true,
-            Shape::Row => self.stride == dims,
-            Shape::Nothing | Shape::Entries => false,
-        }
-    }
-
-    /// Returns where the items of `row` lie among those of rows that begin with `first`.
-    #[inline(always)]
-    fn span(&self, first: usize, row: usize) -> Range<usize> {
-        match S::SHAPE {
-            Shape::Nothing | Shape::Value => row - first..row - first + 1,
-            Shape::Row => (row - first) * self.stride..(row - first + 1) * self.stride,
-            Shape::Entries => self.offsets[row] - self.offsets[first]..self.offsets[row + 1] - self.offsets[first],
-        }
-    }
-}
-
-/// One role's items, held alone, addressed by row.
-pub struct RoleMut<'h, S: Store + ?Sized> {
-    array: &'h Array<S>,
-    items: Owned<'h, S::Item>,
-    first: usize,
-}
-
-impl<S: Store + ?Sized> RoleMut<'_, S> {
-    /// Returns the items of a row.
-    #[inline(always)]
-    pub fn items(&mut self, row: usize) -> &mut [S::Item] {
-        &mut self.items[self.array.span(self.first, row)]
-    }
-
-    /// Fetches a row that is written soon, where a row is one value.
-    #[inline(always)]
-    fn fetch(&self, row: usize) {
-        if S::SHAPE == Shape::Value {
-            prefetch_to_write(self.items.as_ptr().wrapping_add(row - self.first), 1);
-        }
-    }
-
-    /// Returns the first row.
-    pub fn first(&self) -> usize {
-        self.first
-    }
-
-    /// Returns the items of all rows, of `dims` items each, where nothing lies between them.
-    pub fn side_by_side(&mut self, dims: usize) -> Option<&mut [S::Item]> {
-        self.array.has_no_gaps(dims).then_some(&mut *self.items)
-    }
-}
-
-/// One role's items, shared with other readers, addressed by row.
-pub struct Role<'h, S: Store + ?Sized> {
-    array: &'h Array<S>,
-    items: Shared<'h, S::Item>,
-    first: usize,
-}
-
-impl<S: Store + ?Sized> Role<'_, S> {
-    /// Returns the first row.
-    pub fn first(&self) -> usize {
-        self.first
-    }
-
-    /// Returns the items of all rows, of `dims` items each, where nothing lies between them.
-    pub fn side_by_side(&self, dims: usize) -> Option<&[S::Item]> {
-        self.array.has_no_gaps(dims).then_some(&*self.items)
-    }
-
-    /// Returns the number of items of all rows.
-    pub fn num_items(&self) -> usize {
-        self.items.len()
-    }
-
-    /// Returns the items of a row.
-    #[inline(always)]
-    pub fn items(&self, row: usize) -> &[S::Item] {
-        &self.items[self.array.span(self.first, row)]
-    }
-
-    /// Views a row.
-    #[inline(always)]
-    pub fn view(&self, row: usize) -> &S {
-        S::view(self.items(row))
-    }
-}
 
 /// The vertices of one side, or of both sides of a square graph.
 pub struct VertexArrays<V: Vertex> {
@@ -215,11 +67,11 @@ impl<V: Vertex> VertexArrays<V> {
 
     /// Copies every role of the rows of `pieces` from arrays of the same vertices. `None`: refused.
     pub fn try_copy(&self, from: &Self, pieces: &Range<usize>) -> Option<()> {
-        self.sync.items.try_copy(&from.sync.items, pieces.clone())?;
-        self.mirror.items.try_copy(&from.mirror.items, pieces.clone())?;
-        self.master.items.try_copy(&from.master.items, pieces.clone())?;
+        try_copy(&self.sync.items, &from.sync.items, pieces.clone())?;
+        try_copy(&self.mirror.items, &from.mirror.items, pieces.clone())?;
+        try_copy(&self.master.items, &from.master.items, pieces.clone())?;
         let mut deltas = self.deltas.iter().zip(&from.deltas);
-        deltas.try_for_each(|(into, from)| into.items.try_copy(&from.items, pieces.clone()))
+        deltas.try_for_each(|(into, from)| try_copy(&into.items, &from.items, pieces.clone()))
     }
 
     /// Returns the items of a row before padding.
@@ -239,10 +91,10 @@ impl<V: Vertex> VertexArrays<V> {
 
     /// Returns the size of all roles in bytes.
     pub fn bytes(&self) -> usize {
-        self.sync.items.bytes()
-            + self.mirror.items.bytes()
-            + self.master.items.bytes()
-            + self.deltas.iter().map(|delta| delta.items.bytes()).sum::<usize>()
+        bytes(&self.sync.items)
+            + bytes(&self.mirror.items)
+            + bytes(&self.master.items)
+            + self.deltas.iter().map(|delta| bytes(&delta.items)).sum::<usize>()
     }
 
     fn rows(&self, pieces: &Range<usize>) -> Range<usize> {
@@ -301,108 +153,6 @@ impl<V: Vertex> VertexArrays<V> {
     }
 }
 
-fn own<'h, S: Store + ?Sized>(array: &'h Array<S>, pieces: &Range<usize>, first: usize) -> Option<RoleMut<'h, S>> {
-    Some(RoleMut { array, items: array.items.try_own(pieces.clone())?, first })
-}
-
-/// All roles of a range of rows, held alone: what Apply works on.
-pub struct OwnedRows<'h, V: Vertex> {
-    /// Which rows.
-    pub rows: Range<usize>,
-    /// Synced data.
-    pub sync: RoleMut<'h, V::Sync>,
-    /// Data of the replica.
-    pub mirror: RoleMut<'h, V::Mirror>,
-    /// Data of the master.
-    pub master: RoleMut<'h, V::Master>,
-    deltas: Vec<RoleMut<'h, V::Delta>>,
-    /// The items of a row that are zero.
-    pub padding: Range<usize>,
-}
-
-/// One row's roles at its master.
-pub struct OwnedRow<'r, V: Vertex> {
-    /// Which row.
-    pub row: usize,
-    /// Synced data.
-    pub sync: &'r mut [<V::Sync as Store>::Item],
-    /// Data of the replica.
-    pub mirror: &'r mut [<V::Mirror as Store>::Item],
-    /// Data of the master.
-    pub master: &'r mut [<V::Master as Store>::Item],
-    /// The summed delta.
-    pub delta: &'r mut [<V::Delta as Store>::Item],
-}
-
-impl<V: Vertex> OwnedRow<'_, V> {
-    /// Checks, in debug builds, that the padding of the row is still zero after a stage; its delta was read or reduced.
-    ///
-    /// # Panics
-    /// When it is not, with the stage's name.
-    #[inline(always)]
-    pub fn check_padding(&self, padding: &Range<usize>, stage: &str) {
-        if cfg!(debug_assertions) {
-            let is_zero = has_zeros::<V::Sync>(self.sync, padding)
-                && has_zeros::<V::Mirror>(self.mirror, padding)
-                && has_zeros::<V::Master>(self.master, padding);
-            assert!(is_zero, "{stage} left items of row {} behind its {} that are not zero", self.row, padding.start);
-        }
-    }
-}
-
-/// Tells whether rows of items have zeros in their padding.
-pub(super) fn has_zeros<S: Store + ?Sized>(items: &[S::Item], padding: &Range<usize>) -> bool {
-    let is_zero = |row: &[S::Item]| bytemuck::cast_slice::<_, u8>(&row[padding.clone()]).iter().all(|byte| *byte == 0);
-    S::SHAPE != Shape::Row || padding.is_empty() || items.chunks_exact(padding.end).all(is_zero)
-}
-
-impl<'h, V: Vertex> OwnedRows<'h, V> {
-    /// Returns the roles of any of the rows; the delta is the first array's.
-    pub fn row(&mut self, row: usize) -> OwnedRow<'_, V> {
-        OwnedRow {
-            row,
-            sync: self.sync.items(row),
-            mirror: self.mirror.items(row),
-            master: self.master.items(row),
-            delta: self.deltas[0].items(row),
-        }
-    }
-
-    /// Reduces the partial deltas of all rows, in ascending worker order.
-    pub fn reduce(&mut self) {
-        if self.deltas.len() > 1 {
-            self.rows.clone().for_each(|row| self.reduce_row(row));
-        }
-    }
-
-    fn reduce_row(&mut self, row: usize) {
-        if let Some((delta, partials)) = self.deltas.split_first_mut() {
-            reduce::<V>(partials, row, delta.items(row));
-        }
-    }
-
-    /// Reduces partial deltas, and returns every row's roles, in row order.
-    pub fn each_row(&mut self) -> EachRow<'_, 'h, V> {
-        self.reduce();
-        self.each_row_in_parts()
-    }
-
-    /// Returns every row's roles, in row order, with partial deltas that are reduced for each row by itself.
-    pub fn each_row_in_parts(&mut self) -> EachRow<'_, 'h, V> {
-        EachRow::new(self)
-    }
-}
-
-/// Adds a row's partial deltas and leaves zeros.
-#[inline(always)]
-fn reduce<V: Vertex>(partials: &mut [RoleMut<'_, V::Delta>], row: usize, delta: &mut [<V::Delta as Store>::Item]) {
-    for partial in partials {
-        let from = partial.items(row);
-        V::Delta::view_mut(delta).add(V::Delta::view(from));
-        from.fill(Zeroable::zeroed());
-    }
-}
-
 /// Synced, mirror and master data of a range of rows, shared with other readers.
 pub struct SharedRows<'h, V: Vertex> {
     /// Which rows.
@@ -413,4 +163,26 @@ pub struct SharedRows<'h, V: Vertex> {
     pub mirror: Role<'h, V::Mirror>,
     /// Data of the master.
     pub master: Role<'h, V::Master>,
+}
+
+fn own<'h, S: Store + ?Sized>(array: &'h Array<S>, pieces: &Range<usize>, first: usize) -> Option<RoleMut<'h, S>> {
+    Some(RoleMut { array, items: array.items.try_own(pieces.clone())?, first })
+}
+
+impl<V: Vertex, A: Access<V>> HeldRows<'_, V, A> {
+    /// Checks, in debug builds, that rows of `dims` items of `width` still have zeros behind them after a stage on edges.
+    ///
+    /// # Panics
+    /// When they have not, with the stage's name.
+    #[inline(always)]
+    pub fn check_padding(&self, dims: usize, width: usize, stage: &str) {
+        fn is_zero<S: Store + ?Sized>(held: &HeldStore<'_, S>, padding: &Range<usize>) -> bool {
+            if let Held::Owned(items) = &held.items { has_zeros::<S>(items, padding) } else { true }
+        }
+        if cfg!(debug_assertions) {
+            let ((sync, mirror, delta), padding) = (self.roles(), dims..width);
+            let is_zero = is_zero(sync, &padding) && is_zero(mirror, &padding) && is_zero(delta, &padding);
+            assert!(is_zero, "{stage} left items of a row behind its {dims} that are not zero");
+        }
+    }
 }

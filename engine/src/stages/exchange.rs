@@ -50,10 +50,10 @@ pub fn exchange<P: Program, E: Exchange<P>>(
                     BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data, active: &mut active };
                 at.run(grid, &column.edges, cx);
                 edges += len as u64;
-                left.check_padding(grid.left.dims(), std::any::type_name::<E>());
+                left.check_padding(grid.left.dims(), grid.left.width(), std::any::type_name::<E>());
             }
         }
-        right.check_padding(grid.right.dims(), std::any::type_name::<E>());
+        right.check_padding(grid.right.dims(), grid.right.width(), std::any::type_name::<E>());
     }
     Some(edges)
 }
