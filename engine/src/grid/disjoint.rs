@@ -1,10 +1,8 @@
-//! Disjoint slices: arrays whose pieces are held by one worker, or shared by readers, at a time; and the rows that the ends
-//! of a block's edges name.
+//! Disjoint slices: arrays whose pieces one worker holds, or readers share; and the rows that the ends of edges name.
 //!
 //! This file, with the ids that `block.rs` checks, is the whole of the engine's argument that plain references to rows are
 //! sound: a [`Disjoint`] array gives out `&mut` to a piece only while its hold word says that nobody else has it, and
-//! [`Ends`] turn ids that were checked when the block was built into references, of which one side has one at a time. Who
-//! walks over edges is safe code.
+//! [`Ends`] turn ids that were checked when the block was built into references, of which one side has one at a time.
 #![allow(unsafe_code, reason = "references to disjoint parts of one array cannot be expressed otherwise; proofs below")]
 
 use std::marker::PhantomData;
@@ -16,7 +14,7 @@ use megagrid_stages::{Add, Item, Read, Shape, Store, Update, Vertex};
 
 use super::block::{Id, LocalEdges};
 use super::hold::Hold;
-use super::prefetch::{Addresses, DeltaItem};
+use super::prefetch::{Addresses, DeltaItem, MirrorItem, SyncItem};
 use super::width::Width;
 use crate::Error;
 use crate::machine::os::AlignedBuffer;
@@ -148,17 +146,14 @@ pub struct HeldStore<'h, S: Store + ?Sized> {
 impl<S: Store + ?Sized> HeldStore<'_, S> {
     /// Asserts that the items of `rows` rows are held, as the mode needs them.
     fn check(&self, rows: usize, width: usize, needed: bool, owned: bool) {
-        let len = match &self.items {
+        let (len, is_owned) = match &self.items {
             Held::Absent => {
-                assert!(!needed || S::SHAPE == Shape::Nothing, "a role that the access mode shows is held");
-                return;
+                return assert!(!needed || S::SHAPE == Shape::Nothing, "a role that the mode shows is held");
             }
-            Held::Shared(items) => {
-                assert!(!owned, "a role that the access mode changes is held by this worker only");
-                items.len()
-            }
-            Held::Owned(items) => items.len(),
+            Held::Shared(items) => (items.len(), false),
+            Held::Owned(items) => (items.len(), true),
         };
+        assert!(is_owned || !owned, "a role that the mode changes is held by this worker only");
         let items = match S::SHAPE {
             Shape::Nothing => 0,
             Shape::Value => rows,
@@ -172,7 +167,7 @@ impl<S: Store + ?Sized> HeldStore<'_, S> {
         assert!(items <= len, "{rows} rows need {items} items, {len} are held");
     }
 
-    fn line(&mut self) -> Line<'_, S> {
+    fn line(&mut self) -> Line<'_, S::Item> {
         let items = match &mut self.items {
             Held::Absent => std::ptr::NonNull::dangling().as_ptr(),
             Held::Shared(items) => items.as_ptr().cast_mut(),
@@ -237,10 +232,7 @@ impl<'h, V: Vertex, A: Access<V>> HeldRows<'h, V, A> {
         Ends { ids, lines: self.lines(width) }
     }
 
-    /// Reads a row.
-    ///
-    /// # Panics
-    /// When it is not held, or has another width.
+    /// Reads a row. Panics when it is not held, or has another width.
     #[inline(always)]
     pub fn read<W: Width>(&mut self, row: usize, width: W) -> Read<'_, V> {
         assert!(row < self.rows && self.width == width.get(), "the row is held");
@@ -254,25 +246,18 @@ impl<'h, V: Vertex, A: Access<V>> HeldRows<'h, V, A> {
 }
 
 /// A store's items as raw parts. Copied into registers for the time of a block.
-struct Line<'r, S: Store + ?Sized> {
-    items: *mut S::Item,
+#[derive(Clone, Copy)]
+struct Line<'r, T> {
+    items: *mut T,
     offsets: *const usize,
-    held: PhantomData<&'r mut S::Item>,
+    held: PhantomData<&'r mut T>,
 }
 
-impl<S: Store + ?Sized> Clone for Line<'_, S> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<S: Store + ?Sized> Copy for Line<'_, S> {}
-
-impl<'r, S: Store + ?Sized> Line<'r, S> {
+impl<'r, T> Line<'r, T> {
     /// # Safety
     /// `row` is below the number of rows that `HeldRows::new` checked this store for.
     #[inline(always)]
-    unsafe fn span<W: Width>(self, row: usize, width: W) -> (*mut S::Item, usize) {
+    unsafe fn span<S: Store<Item = T> + ?Sized>(self, row: usize, width: impl Width) -> (*mut T, usize) {
         // SAFETY: `HeldRows::new` checked that this many items are held for every row below `rows`; one without bytes is
         // anywhere.
         unsafe {
@@ -291,21 +276,21 @@ impl<'r, S: Store + ?Sized> Line<'r, S> {
     /// # Safety
     /// As `span`; nobody writes the row during `'r`.
     #[inline(always)]
-    unsafe fn view<W: Width>(self, row: usize, width: W) -> &'r S {
+    unsafe fn view<S: Store<Item = T> + ?Sized>(self, row: usize, width: impl Width) -> &'r S {
         // SAFETY: `span` is within the held items; the caller vouches for the sharing.
         unsafe {
-            let (items, len) = self.span(row, width);
+            let (items, len) = self.span::<S>(row, width);
             S::view(std::slice::from_raw_parts(items, len))
         }
     }
 
     /// # Safety
-    /// As `span`; the row is held alone, and no other reference to it lives during `'r`.
+    /// As `span`; the row is held by this worker only, and no other reference to it lives during `'r`.
     #[inline(always)]
-    unsafe fn view_mut<W: Width>(self, row: usize, width: W) -> &'r mut S {
+    unsafe fn view_mut<S: Store<Item = T> + ?Sized>(self, row: usize, width: impl Width) -> &'r mut S {
         // SAFETY: `span` is within the held items; the caller vouches for the exclusion.
         unsafe {
-            let (items, len) = self.span(row, width);
+            let (items, len) = self.span::<S>(row, width);
             S::view_mut(std::slice::from_raw_parts_mut(items, len))
         }
     }
@@ -313,9 +298,9 @@ impl<'r, S: Store + ?Sized> Line<'r, S> {
 
 /// The held rows as raw parts.
 struct Lines<'r, V: Vertex, A: Access<V>, W: Width> {
-    sync: Line<'r, V::Sync>,
-    mirror: Line<'r, V::Mirror>,
-    delta: Line<'r, V::Delta>,
+    sync: Line<'r, SyncItem<V>>,
+    mirror: Line<'r, MirrorItem<V>>,
+    delta: Line<'r, DeltaItem<V>>,
     width: W,
     mode: PhantomData<fn() -> A>,
 }
@@ -328,9 +313,8 @@ impl<V: Vertex, A: Access<V>, W: Width> Clone for Lines<'_, V, A, W> {
 }
 impl<V: Vertex, A: Access<V>, W: Width> Copy for Lines<'_, V, A, W> {}
 
-/// One end of a block's edges: ids, each below the number of rows that are held, and the rows that they name.
-///
-/// It borrows the held rows, and what it lends borrows it: of a side one endpoint lives at a time.
+/// One end of a block's edges: ids, each below the number of rows that are held, and the rows that they name. It borrows the
+/// held rows, and what it lends borrows it: of a side one endpoint lives at a time.
 pub struct Ends<'r, V: Vertex, A: Access<V>, I, W: Width> {
     ids: &'r [I],
     lines: Lines<'r, V, A, W>,
@@ -384,12 +368,6 @@ impl<V: Vertex, A: Access<V>, W: Width> Endpoint<'_, V, A, W> {
     #[inline(always)]
     pub fn again<'e>(&'e mut self, kept: Option<&'e mut [DeltaItem<V>]>) -> Endpoint<'e, V, A, W> {
         Endpoint { lines: self.lines, row: self.row, kept }
-    }
-
-    /// Reads it, once more than it is viewed otherwise.
-    #[inline(always)]
-    pub fn read_again(&mut self) -> Read<'_, V> {
-        self.again(None).read()
     }
 
     /// Returns the delta in memory.

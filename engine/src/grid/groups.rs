@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use megagrid_stages::mode::{Access, Mode};
+use megagrid_stages::mode::{Access, Mode, Replica};
 use megagrid_stages::simd::prefetch;
 use megagrid_stages::{Additive, Context, Exchange, Program, Shape, Store, Vertex};
 
@@ -120,7 +120,7 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
                 data.prefetch(first, degree);
             }
             let (mut far, lefts) = (self.rights.at(visit.vertex), &mut self.lefts);
-            stage.begin(far.read_again(), cx);
+            stage.begin(far.again(None).read(), cx);
             match visit.degree {
                 1 if Self::AT_HAND => edges_of(&mut far, lefts, Visit { degree: 1, ..visit }, data, stage, cx),
                 2 if Self::AT_HAND => edges_of(&mut far, lefts, Visit { degree: 2, ..visit }, data, stage, cx),

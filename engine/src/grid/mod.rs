@@ -6,6 +6,8 @@ mod build;
 mod column;
 mod disjoint;
 mod edge_data;
+#[cfg(test)]
+pub(crate) mod entries;
 mod groups;
 mod hold;
 mod on_workers;

@@ -9,6 +9,8 @@ use super::width::Width;
 
 /// The items of a vertex type's synced data.
 pub type SyncItem<V> = <<V as Vertex>::Sync as Store>::Item;
+/// The items of a vertex type's mirror data.
+pub type MirrorItem<V> = <<V as Vertex>::Mirror as Store>::Item;
 /// The items of a vertex type's delta.
 pub type DeltaItem<V> = <<V as Vertex>::Delta as Store>::Item;
 

@@ -87,3 +87,6 @@ fn pairs<P: Program, E: Exchange<P>, I: Id, W: Width>(
         stage.exchange(E::Left::view(lefts.at(edge)), E::Right::view(rights.at(edge)), data.at(edge), cx);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;
