@@ -8,19 +8,13 @@ use megagrid_stages::{Program, Store};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::io;
-use super::roles::Hashing;
+use super::file::{DAMAGED, FileEntry, VERSION, io};
 use super::slices;
 use crate::grid::hold;
 use crate::run::all_gather;
 use crate::{Engine, Error};
 
 pub const MANIFEST: &str = "checkpoint.json";
-/// The version of the format that is written, and the only one that is read.
-pub const VERSION: u32 = 2;
-/// What to do with a damaged checkpoint.
-pub const DAMAGED: &str = "the checkpoint is damaged: remove it, or restore it from a copy";
-
 /// What a checkpoint holds.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Manifest {
@@ -87,34 +81,6 @@ impl Manifest {
             problem: format!("no entry of {name}, which the program needs"),
             advice: "use the version of the program that wrote it",
         })
-    }
-}
-
-/// A file of a checkpoint.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct FileEntry {
-    pub name: String,
-    pub bytes: u64,
-    /// XXH3 of the whole file.
-    pub xxh3: u64,
-}
-
-impl FileEntry {
-    /// Reads the file and compares it with its size and checksum.
-    pub fn verify(&self, dir: &Path) -> Result<(), Error> {
-        let path = dir.join(&self.name);
-        let mut file = Hashing::new(File::open(&path).map_err(io(&path))?);
-        let bytes = file.len().map_err(io(&path))?;
-        let damaged = |problem| Error::Checkpoint { path: path.clone(), problem, advice: DAMAGED };
-        if bytes != self.bytes {
-            return Err(damaged(format!("{bytes} bytes found, {} expected", self.bytes)));
-        }
-        std::io::copy(&mut file, &mut std::io::sink()).map_err(io(&path))?;
-        let xxh3 = file.digest();
-        if xxh3 != self.xxh3 {
-            return Err(damaged(format!("checksum {xxh3} found, {} expected", self.xxh3)));
-        }
-        Ok(())
     }
 }
 

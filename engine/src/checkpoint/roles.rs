@@ -16,8 +16,7 @@ use std::path::Path;
 use megagrid_stages::{Additive, Item, Shape, Store, Vertex};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::io;
-use super::manifest::{FileEntry, VERSION};
+use super::file::{FileEntry, Hashing, VERSION, io};
 use crate::Error;
 use crate::grid::{Role, RowOrder, SharedRows, VertexArrays, hold};
 
@@ -27,54 +26,6 @@ compile_error!("only little-endian machines are supported");
 const MAGIC: &[u8; 8] = b"MEGACKPT";
 const HEADER_BYTES: usize = 40;
 const BUFFER_BYTES: usize = 1 << 20;
-
-/// A file, and the checksum of all that was read from it or written to it.
-pub struct Hashing {
-    file: File,
-    hash: Xxh3,
-    bytes: u64,
-}
-
-impl Hashing {
-    pub fn new(file: File) -> Self {
-        Self { file, hash: Xxh3::new(), bytes: 0 }
-    }
-
-    pub fn len(&self) -> stdio::Result<u64> {
-        self.file.metadata().map(|metadata| metadata.len())
-    }
-
-    pub fn digest(&self) -> u64 {
-        self.hash.digest()
-    }
-
-    /// Brings what was written to the disk.
-    pub fn finish(self, name: &str) -> stdio::Result<FileEntry> {
-        self.file.sync_all()?;
-        Ok(FileEntry { name: name.to_owned(), bytes: self.bytes, xxh3: self.hash.digest() })
-    }
-}
-
-impl Read for Hashing {
-    fn read(&mut self, buffer: &mut [u8]) -> stdio::Result<usize> {
-        let read = self.file.read(buffer)?;
-        self.hash.update(&buffer[..read]);
-        Ok(read)
-    }
-}
-
-impl Write for Hashing {
-    fn write(&mut self, buffer: &[u8]) -> stdio::Result<usize> {
-        let written = self.file.write(buffer)?;
-        self.hash.update(&buffer[..written]);
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> stdio::Result<()> {
-        self.file.flush()
-    }
-}
 
 /// What a file of a role begins with.
 struct Header {

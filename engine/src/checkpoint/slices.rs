@@ -17,9 +17,7 @@ use std::path::Path;
 use megagrid_stages::{EdgeItem, Program, Store};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::io;
-use super::manifest::FileEntry;
-use super::roles::Hashing;
+use super::file::{FileEntry, Hashing, io};
 use crate::grid::hold;
 use crate::run::Peers;
 use crate::{Engine, Error};

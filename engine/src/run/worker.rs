@@ -202,7 +202,7 @@ impl Worker {
         };
         let needed = self.clock.saturating_sub(1 + slack);
         board.slowest_clock() >= needed
-            && (!plan.is_distributed() || board.arrived() >= self.steps_at_clock[0])
+            && self.has_come(self.steps_at_clock[0])
             && (!plan.mirrors_updates() || board.age() >= needed)
     }
 
@@ -211,10 +211,15 @@ impl Worker {
         if self.plan.mirrors_updates() { self.board.age().min(self.clock - 1) } else { self.board.slowest_clock() }
     }
 
-    /// Tells whether all workers of all processes have ended so many steps, and what they sent has arrived.
+    /// Tells whether all workers of all processes have ended `steps` steps, and what they sent in them was taken in.
     fn all_ended(&self, steps: u64) -> bool {
-        self.board.all_ended_steps(steps)
-            && (!self.plan.is_distributed() || self.board.arrived() >= steps && self.board.took_in(steps))
+        self.board.all_ended_steps(steps) && self.has_come(steps)
+    }
+
+    /// Tells whether what other processes sent in their first `steps` steps is here, and no worker keeps rows of it back: one
+    /// that is in a long task takes in only later what came to it before its time.
+    fn has_come(&self, steps: u64) -> bool {
+        !self.plan.is_distributed() || self.board.arrived() >= steps && self.board.took_in(steps)
     }
 
     fn enter(&mut self, step: usize, lag: u64, tasks: &mut impl Tasks) -> Progress {
@@ -291,5 +296,78 @@ impl Worker {
         self.board.end_step(self.thread, self.steps);
         self.todo = None;
         self.advance()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use megagrid_partition::Side;
+    use megagrid_stages::BatchOrder;
+    use megagrid_stages::mode::Mode;
+
+    use super::*;
+    use crate::machine::topology::Topology;
+    use crate::plan::{Cut, Input, Outline, Processes, StageInfo, StageKind};
+
+    /// Tasks that take no time.
+    struct Clocks(Vec<u64>);
+
+    impl Tasks for Clocks {
+        fn begin_clock(&mut self, clock: u64, _: u64) {
+            self.0.push(clock);
+        }
+
+        fn run(&mut self, _: Position, _: &Task) -> Outcome {
+            Outcome::Ran
+        }
+    }
+
+    /// Two workers of the first of two processes, with a slack of one clock: batches of left vertices read right rows that an
+    /// Apply changes, and other processes send.
+    fn plan() -> Plan {
+        let info = |kind| StageInfo { name: String::new(), kind, grouped: true };
+        let stages = vec![info(StageKind::Exchange(Mode::Read, Mode::Add)), info(StageKind::Apply(Side::Right))];
+        let batch = vec![Outline::Stage(0), Outline::Stage(1)];
+        let body = [Outline::Vertices(Side::Left, Cut::Vertices(8), BatchOrder::Fixed, batch)];
+        let input = Input {
+            degrees: [Box::new(|_| 4), Box::new(|_| 8)],
+            rows: [32, 16],
+            edges: 128,
+            row_bytes: [8, 8],
+            edge_bytes: 0,
+            square: false,
+            workers: 4,
+            processes: Processes { this: 0, count: 2 },
+            slack: Some(1),
+            topology: &Topology::synthetic(1, 2),
+            grid: true,
+            early: true,
+        };
+        Plan::make(stages, &body, &input).unwrap()
+    }
+
+    /// The other worker of a process took rows off the network before its process had ended what reads the old ones, and is in
+    /// a long task since: they are neither under way nor in their place.
+    #[test]
+    fn a_clock_waits_for_rows_that_another_worker_of_the_process_keeps() {
+        let plan = Arc::new(plan());
+        let board = Arc::new(Board::new(2, plan.right.num_shards()));
+        let worker = |id| Worker::new(id, Arc::clone(&plan), Arc::clone(&board), 1, 0);
+        let (mut workers, mut clocks) = ([worker(0), worker(1)], [Clocks(Vec::new()), Clocks(Vec::new())]);
+        let mut go_on = |id: usize, clocks: &mut [Clocks; 2]| {
+            while workers[id].step(&mut clocks[id]) == Progress::Ran {}
+            (workers[id].steps(), clocks[id].0.last().copied())
+        };
+        // The other process has ended everything, and its rows of the first step came to worker 1, which keeps them.
+        board.approve(1);
+        board.arrive(u64::MAX);
+        board.keep_early(1, 0);
+        // Neither begins clock 3, which has to see all of clock 1, though both have ended that.
+        let ended = [0, 1, 0, 1].map(|id| go_on(id, &mut clocks));
+        assert!(board.slowest_clock() >= 1, "{ended:?}");
+        assert_eq!(clocks.each_ref().map(|clocks| clocks.0.clone()), [vec![1, 2], vec![1, 2]]);
+        // With these rows in their place it goes on to clock 4, which has to see all of clock 2.
+        board.keep_early(1, u64::MAX);
+        assert_eq!(go_on(0, &mut clocks).1, Some(4));
     }
 }

@@ -26,6 +26,7 @@
 //! all see. What fails in one fails in all. Deltas are then stored only as far as the program applies them within an
 //! iteration.
 
+mod file;
 mod manifest;
 mod roles;
 mod slices;
@@ -42,8 +43,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::all_gather;
 use crate::{Engine, Error};
-use manifest::{FileEntry, Fingerprint, Manifest};
-use roles::{Hashing, RoleFile};
+use file::{FileEntry, Hashing, io};
+use manifest::{Fingerprint, Manifest};
+use roles::RoleFile;
 use slices::Layout;
 
 const GLOBAL: &str = "global.bin";
@@ -350,8 +352,4 @@ fn sync_dir(dir: &Path) -> Result<(), Error> {
         return Ok(());
     }
     File::open(dir).and_then(|handle| handle.sync_all()).map_err(io(dir))
-}
-
-fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
-    move |source| Error::CheckpointIo { path: path.to_owned(), source }
 }
