@@ -67,14 +67,15 @@ pub(crate) fn build_columns<T: Copy + Sync, P: Program>(
     seed: u64,
 ) -> Result<Vec<Column<P>>, Error> {
     let build = Build { plan, orders, source, input, seed };
-    let columns = Mutex::new(Vec::new());
+    let columns: Vec<Option<Column<P>>> = (0..plan.right.num_shards()).map(|_| None).collect();
+    let columns = Mutex::new(columns);
     let failed = Mutex::new(None);
     std::thread::scope(|threads| {
         for worker in plan.local_workers() {
             let (build, columns, failed) = (&build, &columns, &failed);
             threads.spawn(move || {
                 crate::os::keep_current_thread_on(&plan.homes[worker].processors);
-                let done = |shard, column| lock(columns).push((shard, column));
+                let done = |shard, column| lock(columns)[shard] = Some(column);
                 if let Err(error) = build.share(worker, &done) {
                     lock(failed).get_or_insert(error);
                 }
@@ -84,9 +85,8 @@ pub(crate) fn build_columns<T: Copy + Sync, P: Program>(
     if let Some(error) = lock(&failed).take() {
         return Err(error);
     }
-    let mut columns = std::mem::take(&mut *lock(&columns));
-    columns.sort_by_key(|(shard, _)| *shard);
-    Ok(columns.into_iter().map(|(_, column)| column).collect())
+    let columns = std::mem::take(&mut *lock(&columns));
+    Ok(columns.into_iter().flatten().collect())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -1,4 +1,4 @@
-//! Counts the lines that a user writes for an algorithm on each system, in the sources: `cargo test -p megagrid-baselines --test lines`. What
+//! Counts the lines that a user writes for an algorithm on each system, in the sources: `cargo test -p megagrid-baselines lines`. What
 //! is found stands in `megagrid_baselines::lines`, so that `megagrid compare` and `cargo reenact 7` can say it without sources.
 
 use std::path::Path;
@@ -34,7 +34,7 @@ fn stages(file: &str, items: Items) -> Source {
 
 /// A run of Megagrid without options of a command line.
 fn runner(file: &str, items: &'static [&'static str]) -> Source {
-    Source(format!("tests/agree/{file}"), These(items))
+    Source(format!("tests/all/agree/{file}"), These(items))
 }
 
 fn sources(algorithm: &str) -> Sources {

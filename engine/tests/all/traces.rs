@@ -2,7 +2,6 @@
 //!
 //! While a task runs, any other worker that is not in the middle of a task may be stepped, so that tasks overlap as they
 //! would on threads.
-#![cfg(not(loom))]
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;

@@ -12,8 +12,8 @@ use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 
 use megagrid_stages::{Program, Row, Sequence, Stages, Value, Vertex};
 
-use crate::order::visited;
-use crate::{assert_agree, assert_ends_near, objectives, skewed};
+use super::order::visited;
+use super::{assert_agree, assert_ends_near, objectives, skewed};
 
 /// Ratings of skewed users and items around a product of two planted numbers.
 fn ratings() -> EdgeList<f32> {

@@ -16,7 +16,7 @@ use megagrid_stages::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{assert_agree, assert_ends_near, objectives};
+use super::{assert_agree, assert_ends_near, objectives};
 
 const ITERATIONS: u64 = 8;
 const BLOCK_VALUES: u64 = 300;

@@ -10,8 +10,8 @@ use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{Row, row_width};
 
-use crate::order::visited;
-use crate::{assert_agree, assert_ends_near, objectives, skewed};
+use super::order::visited;
+use super::{assert_agree, assert_ends_near, objectives, skewed};
 
 const ITERATIONS: u64 = 40;
 const TOPICS: usize = 3;

@@ -6,7 +6,7 @@ use megagrid_algorithms::blockpg::{BlockPg, Config, Margin, Region, sequence};
 use megagrid_engine::{EdgeInput, Engine, Input};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 
-use crate::{SHAPES, local, settings};
+use super::{SHAPES, local, settings};
 
 const SAMPLES: usize = 400;
 const FEATURES: usize = 60;

@@ -10,7 +10,7 @@ use megagrid_stages::{
     Context, Exchange, GlobalSync, Program, Sequence, Stages, TotalView, Update, UpdateView, Value, Vertex,
 };
 
-use crate::{SHAPES, local, ratings, settings};
+use super::{SHAPES, local, ratings, settings};
 
 /// How often edges visited a vertex.
 struct Visits;

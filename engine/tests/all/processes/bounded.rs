@@ -11,7 +11,7 @@ use megagrid_stages::{
     BatchSize, Context, Exchange, Program, Row, Sequence, Stages, Update, UpdateView, Value, Vertex,
 };
 
-use crate::{local, settings};
+use super::{local, settings};
 
 const CLOCKS: usize = 200;
 /// Left vertices of a clock, so that both processes have some.

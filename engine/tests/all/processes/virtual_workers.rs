@@ -8,7 +8,7 @@ use megagrid_engine::{Injection, IterationReport, Peers, Settings};
 use megagrid_partition::GroupedEdges;
 use proptest::prelude::*;
 
-use crate::{BSP, config, guarantee, links, rank, rank_as, ratings, settings, train, train_as};
+use super::{BSP, config, guarantee, links, rank, rank_as, ratings, settings, train, train_as};
 
 /// Objectives, rows and reports of a factorization.
 type Trained = (Vec<f64>, Vec<Vec<f32>>, Vec<IterationReport>);

@@ -10,7 +10,7 @@ use megagrid_engine::{EdgeInput, Engine, Error, Input, Peers, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{Program, Row};
 
-use crate::{local, ratings, settings};
+use super::{local, ratings, settings};
 
 /// Processes and the worker threads of each.
 const SHAPES: [(usize, usize); 2] = [(2, 1), (2, 2)];

@@ -8,7 +8,7 @@ use megagrid_baselines::{Run, System, list_by};
 use megagrid_engine::{EdgeInput, Engine, Input, Settings};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 
-use crate::{assert_agree, assert_ends_near, objectives, skewed};
+use super::{assert_agree, assert_ends_near, objectives, skewed};
 
 const ITERATIONS: u64 = 10;
 

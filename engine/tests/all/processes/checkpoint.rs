@@ -18,8 +18,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::tempdir;
 
-use crate::lda::TOPICS;
-use crate::{config, links, local, ratings, ratings_of_many_items, settings};
+use super::lda::TOPICS;
+use super::{config, links, local, ratings, ratings_of_many_items, settings};
 
 type Shape = (usize, usize);
 
@@ -159,7 +159,7 @@ fn sample<D: TopicCounts, W: TopicCounts, E: Item, S: Stages<Lda<D, W, E>>>(
 
 #[test]
 fn topic_models_go_on_in_another_shape_and_bit_by_bit_in_the_same() {
-    let edges = crate::lda::corpus();
+    let edges = super::lda::corpus();
     let config = lda::Config { alpha: 0.1, ..lda::Config::new(TOPICS) };
     let tokens = Tokens::count(&edges).unwrap();
     let run = |sampler: Sampler, seed: u64, (processes, workers): Shape, dir: Option<&Path>, last: u64| {

@@ -14,7 +14,7 @@ use megagrid_stages::{
 };
 use proptest::prelude::*;
 
-use crate::{local, settings};
+use super::{local, settings};
 
 const CLOCKS: usize = 20;
 /// Left vertices of a clock.

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use megagrid_engine::{EdgeInput, Engine, Error, Input};
 use megagrid_stages::{Context, Exchange, Program, Sequence, Update, UpdateView, Value, Vertex};
 
-use crate::{local, ratings, settings};
+use super::{local, ratings, settings};
 
 struct Faulty;
 struct End;

@@ -376,7 +376,7 @@ fn nearly_all_of_twenty_topics_are_recovered_with_twenty() {
     }
 }
 
-/// Fifty topics, five corpora: `cargo test -p megagrid-engine --test lda fifty -- --ignored --nocapture`
+/// Fifty topics, five corpora: `cargo test -p megagrid-engine lda::fifty -- --ignored --nocapture`
 #[test]
 #[ignore = "minutes"]
 fn nearly_all_of_fifty_topics_are_recovered_with_fifty() {

@@ -10,7 +10,7 @@ use megagrid_engine::{Amount, EdgeInput, Engine, Input, Peers, Settings, Traffic
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
 use megagrid_stages::{Program, Sequence, Stages};
 
-use crate::{ITEMS, blockpg::samples, config, links, local, ratings, ratings_of_many_items, settings};
+use super::{ITEMS, blockpg::samples, config, links, local, ratings, ratings_of_many_items, settings};
 
 /// Processes and the worker threads of each.
 const SHAPES: [(usize, usize); 4] = [(2, 1), (2, 2), (3, 1), (4, 1)];

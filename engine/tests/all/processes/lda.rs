@@ -9,7 +9,7 @@ use megagrid_engine::{EdgeInput, Engine, Input, Settings};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{Item, Sequence, Stages};
 
-use crate::{SHAPES, local, settings};
+use super::{SHAPES, local, settings};
 
 const DOCUMENTS: usize = 2000;
 const WORDS: usize = 160;
