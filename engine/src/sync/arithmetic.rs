@@ -1,5 +1,5 @@
-//! Changes of a vertex's items and their sums: item by item where they are numbers, whatever their type; counts as their store
-//! says.
+//! Changes of a vertex's items and their sums: item by item where they are numbers, whatever their type; entries as their
+//! store says.
 
 use std::any::TypeId;
 
@@ -19,19 +19,19 @@ pub struct Arithmetic<I> {
 
 enum How<I> {
     Numbers(Numbers<I>),
-    Counts(Changes<I>),
+    Entries(Changes<I>),
 }
 
 impl<I: Item> Arithmetic<I> {
     /// Returns the arithmetic of a store; `None` where changes cannot be summed.
-    pub fn of<S: Store<Item = I>>(dims: usize) -> Option<Self> {
+    pub fn of<S: Store<Item = I> + ?Sized>(dims: usize) -> Option<Self> {
         let width = match S::SHAPE {
             Shape::Nothing => return None,
             Shape::Value => Some(1),
             Shape::Row => Some(dims),
-            Shape::Counts => None,
+            Shape::Entries => None,
         };
-        let how = if width.is_some() { Numbers::of().map(How::Numbers) } else { S::CHANGES.map(How::Counts) };
+        let how = if width.is_some() { Numbers::of().map(How::Numbers) } else { S::CHANGES.map(How::Entries) };
         Some(Self { how: how?, dims, width })
     }
 
@@ -51,7 +51,7 @@ impl<I: Item> Arithmetic<I> {
                 out.extend_from_slice(now);
                 (numbers.subtract)(&mut out[begin..], before);
             }
-            How::Counts(changes) => (changes.append)(now, before, self.dims, out),
+            How::Entries(changes) => (changes.append)(now, before, self.dims, out),
         }
     }
 
@@ -65,7 +65,7 @@ impl<I: Item> Arithmetic<I> {
                 }
                 fits
             }
-            How::Counts(changes) => (changes.add)(into, change, self.dims),
+            How::Entries(changes) => (changes.add)(into, change, self.dims),
         };
         if fits { Ok(()) } else { Err(Malformed) }
     }

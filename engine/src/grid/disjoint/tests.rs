@@ -79,7 +79,7 @@ fn walk<'h, P: Program<Worker = (), Global = ()>, E: Exchange<P>, I: Id>(
     (edges, block): (&LocalEdges<I>, usize),
     mut left: HeldRows<'h, P::Left, E::Left>,
     mut right: HeldRows<'h, P::Right, E::Right>,
-    data: &mut [<P::Edge as EdgeData>::Item],
+    data: &mut [EdgeItem<P>],
     widths: (usize, usize),
 ) {
     let (left, right) = (&mut left, &mut right);
