@@ -3,6 +3,8 @@
 mod block;
 mod build;
 mod disjoint;
+#[cfg(test)]
+pub(crate) mod entries;
 mod hold;
 mod order;
 mod places;

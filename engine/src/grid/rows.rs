@@ -183,9 +183,7 @@ impl<V: Vertex> VertexArrays<V> {
     /// Not enough memory; a store of entries without capacities.
     pub fn new(bounds: Vec<usize>, dims: usize, copies: usize, capacities: Capacities<'_>) -> Result<Self, Error> {
         let width = row_width(dims);
-        let doubled: Option<Vec<u32>> =
-            capacities.map(|counts| counts.iter().map(|&c| c.saturating_mul(2).min(dims as u32)).collect());
-        let deltas = (0..copies).map(|_| Array::new(&bounds, width, doubled.as_deref())).collect::<Result<_, _>>()?;
+        let deltas = (0..copies).map(|_| Array::new(&bounds, width, capacities)).collect::<Result<_, _>>()?;
         Ok(Self {
             sync: Array::new(&bounds, width, capacities)?,
             mirror: Array::new(&bounds, width, capacities)?,

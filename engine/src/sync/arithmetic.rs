@@ -112,11 +112,11 @@ fn each<I: Item, T: Item>(into: &mut [I], from: &[I], of: impl Fn(T, T) -> T) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use megagrid_stages::{Counts, Row, Value};
+    use crate::grid::entries::Entries;
 
     #[test]
     fn changes_of_numbers_are_summed_and_others_refused() {
-        let rows = Arithmetic::of::<Row<f32>>(2).map(|of| {
+        let rows = Arithmetic::of::<[f32]>(2).map(|of| {
             let mut change = Vec::new();
             of.append_change(&[1.0, 2.0], &[1.0, 2.0], &mut change);
             assert!(change.is_empty());
@@ -127,14 +127,14 @@ mod tests {
             items
         });
         assert_eq!(rows, Some([7.5, 6.0]));
-        let counts = Arithmetic::of::<Value<u32>>(1).map(|of| {
+        let counts = Arithmetic::of::<u32>(1).map(|of| {
             let (mut change, mut items) = (Vec::new(), [5]);
             of.append_change(&[1], &[3], &mut change);
             assert_eq!(of.add(&mut items, &change), Ok(()));
             items
         });
         assert_eq!(counts, Some([3]));
-        assert!(Arithmetic::of::<Value<[f32; 2]>>(1).is_none());
-        assert!(Arithmetic::of::<Counts>(4).is_none() && Arithmetic::of::<()>(1).is_none());
+        assert!(Arithmetic::of::<[f32; 2]>(1).is_none());
+        assert!(Arithmetic::of::<Entries>(4).is_none() && Arithmetic::of::<()>(1).is_none());
     }
 }

@@ -54,11 +54,11 @@ impl Data {
         let input = Input { source: &self.signed, edge, capacities: [None, None] };
         let sequence = sequence(values).unwrap();
         let engine = Engine::<BlockPg>::bipartite(&input, &sequence, config.state(), settings).unwrap();
-        engine.init_left(|sample, first| {
+        engine.init(Left, |sample, first| {
             *first.master = Margin::new(0.0, self.sample_weights[sample]);
             *first.sync = first.master.parabola();
         });
-        engine.init_right(|feature, first| {
+        engine.init(Right, |feature, first| {
             *first.master = Region::new(if self.intercept == Some(feature) { 0.0 } else { 1.0 }, 1.3);
         });
         engine
@@ -123,7 +123,7 @@ fn settings(workers: usize) -> Settings {
 }
 
 fn weights(engine: &Engine<BlockPg>) -> Vec<f64> {
-    let right = engine.right();
+    let right = engine.on(Right);
     (0..right.len()).map(|feature| right.sync(feature).value).collect()
 }
 
@@ -172,7 +172,7 @@ fn margins_are_those_of_the_weights() {
         let mut engine = data.engine(&Config { l1: 1.0, l2: 0.0 }, 500, &settings(workers));
         engine.run(20, |_, _| ControlFlow::Continue(())).unwrap();
         let expected = margins(&data.signed, &weights(&engine)).unwrap();
-        let left = engine.left();
+        let left = engine.on(Left);
         for (sample, margin) in expected.into_iter().enumerate() {
             let kept = left.master(sample).margin;
             assert!((kept - margin).abs() < 1e-5, "sample {sample}: kept {kept}, of the weights {margin}");
@@ -203,7 +203,7 @@ fn a_feature_that_rests_returns() {
     let mut engine = data.engine(&strong, 500, &settings(2));
     engine.run(30, |_, _| ControlFlow::Continue(())).unwrap();
     let resting = |engine: &Engine<BlockPg>| {
-        let right = engine.right();
+        let right = engine.on(Right);
         (0..right.len()).filter(|&feature| right.sync(feature).resting == 1).collect::<Vec<_>>()
     };
     let before = resting(&engine);

@@ -9,11 +9,11 @@ use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
 use megagrid_engine::{Branch, Branches, EdgeInput, Engine, Error, Input, Settings, Topology, checkpoint};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Program, Row};
+use megagrid_stages::{Left, Program, Right};
 
 fn settings(workers: usize, dims: usize) -> Settings {
     let topology = Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) };
-    Settings { workers, dims: [dims; 2], topology, ..Settings::default() }
+    Settings { workers, dims, topology, ..Settings::default() }
 }
 
 fn run<P: Program>(engine: &mut Engine<P>, last: u64) {
@@ -44,14 +44,14 @@ fn input(source: &GroupedEdges<f32>) -> Input<'_, f32, Mf> {
 fn factorization(source: &GroupedEdges<f32>, workers: usize, config: Config) -> Engine<Mf> {
     let sequence = in_place::sequence(config, 6000).unwrap();
     let engine = Engine::bipartite(&input(source), &sequence, (), &settings(workers, config.row_dims())).unwrap();
-    engine.init_left(|user, first| config.init_user(1, user, first.sync));
-    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
     engine
 }
 
 /// All that a factorization learns.
 fn factors(engine: &Engine<Mf>) -> Vec<f32> {
-    let (users, items) = (engine.left(), engine.right());
+    let (users, items) = (engine.on(Left), engine.on(Right));
     let rows = (0..USERS).flat_map(|user| [users.sync(user), std::slice::from_ref(users.mirror(user))].concat());
     let others = (0..ITEMS).flat_map(|item| [items.sync(item), std::slice::from_ref(items.mirror(item))].concat());
     rows.chain(others).collect()
@@ -196,8 +196,8 @@ fn topics_of_tokens_are_the_branchs_own() {
     let input = Input { source: &source, edge, capacities: [None, None] };
     let make = || Engine::bipartite(&input, &sequence, config.topics(80), &settings(2, 8)).unwrap();
     // Counts follow from the topics of tokens, and the next ones from both.
-    let state = |engine: &Engine<Lda<Row<f32>, Row<f32>, u16>>| {
-        let words = engine.right();
+    let state = |engine: &Engine<Lda<[f32], [f32], u16>>| {
+        let words = engine.on(Right);
         (0..80).flat_map(|word| words.sync(word).to_vec()).collect::<Vec<f32>>()
     };
     let alone = |iterations| {
@@ -228,9 +228,9 @@ fn shared_contexts_and_square_graphs_have_branches() {
     let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
     let input = Input { source: &edges, edge, capacities: [None, None] };
     let mut engine = Engine::square(&input, &sequence, start.state(), &settings(2, 1)).unwrap();
-    engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+    engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
     let state = |engine: &Engine<PageRank>| {
-        let view = engine.right();
+        let view = engine.on(Right);
         (0..300).map(|page| format!("{:?} {:?} {:?}", view.master(page), view.sync(page), engine.global())).collect()
     };
     run(&mut engine, 2);
@@ -264,11 +264,11 @@ fn what_is_known_of_features_belongs_to_a_branch() {
     let config = blockpg::Config { l1: 0.1, l2: 0.0 };
     let make = || {
         let engine = Engine::<BlockPg>::bipartite(&input, &sequence, config.state(), &settings(2, 1)).unwrap();
-        engine.init_left(|_, first| *first.sync = first.master.settle(0.0));
+        engine.init(Left, |_, first| *first.sync = first.master.settle(0.0));
         engine
     };
     let state = |engine: &Engine<BlockPg>| {
-        let features = engine.right();
+        let features = engine.on(Right);
         let weights: Vec<String> = (0..40).map(|feature| format!("{:?}", features.sync(feature))).collect();
         (weights, format!("{:?}", engine.global()))
     };

@@ -11,15 +11,14 @@ use megagrid_engine::checkpoint::{check_target, load, save};
 use megagrid_engine::{EdgeInput, Engine, Error, Input, Settings, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{
-    Add, AddView, Apply, Context, Counts, Exchange, MasterView, Program, Read, ReadView, Row, Sequence, Update,
-    UpdateView, Value, Vertex,
+    Add, Apply, Context, Exchange, Left, Master, Program, Read, Right, Sequence, Update, Vertex, mode,
 };
 use tempfile::{TempDir, tempdir};
 
 /// Small caches, so that small graphs have many shards.
 fn settings(workers: usize, dims: usize) -> Settings {
     let topology = Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) };
-    Settings { workers, dims: [dims; 2], topology, ..Settings::default() }
+    Settings { workers, dims, topology, ..Settings::default() }
 }
 
 fn run<P: Program>(engine: &mut Engine<P>, last: u64) {
@@ -42,19 +41,19 @@ fn page_rank(workers: usize) -> Engine<PageRank> {
     let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
     let input = Input { source: &edges, edge, capacities: [None, None] };
     let engine = Engine::square(&input, &sequence, start.state(), &settings(workers, 1)).unwrap();
-    engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+    engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
     engine
 }
 
 /// Everything that PageRank knows; the text of a number tells it exactly.
 fn page_rank_state(engine: &Engine<PageRank>) -> Vec<String> {
-    let view = engine.right();
+    let view = engine.on(Right);
     let pages = (0..PAGES).map(|page| format!("{:?} {:?}", view.master(page), view.sync(page)));
     pages.chain([format!("{:?}", engine.global())]).collect()
 }
 
 fn scores(engine: &Engine<PageRank>) -> Vec<f32> {
-    let view = engine.right();
+    let view = engine.on(Right);
     pagerank::scores((0..PAGES).map(|page| *view.master(page)))
 }
 
@@ -74,8 +73,8 @@ fn factorization(workers: usize, config: Config, seed: u64) -> Engine<Mf> {
     let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
     let input = Input { source: &source, edge, capacities: [None, None] };
     let engine = Engine::bipartite(&input, &sequence, (), &settings(workers, config.row_dims())).unwrap();
-    engine.init_left(|user, first| config.init_user(1, user, first.sync));
-    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
     engine
 }
 
@@ -84,7 +83,7 @@ fn config() -> Config {
 }
 
 fn factors(engine: &Engine<Mf>) -> Vec<u32> {
-    let (left, right) = (engine.left(), engine.right());
+    let (left, right) = (engine.on(Left), engine.on(Right));
     let users = (0..USERS).flat_map(|user| left.sync(user).iter().chain([left.mirror(user)]));
     let items = (0..ITEMS).flat_map(|item| right.sync(item).iter().chain([right.mirror(item)]));
     users.chain(items).map(|value| value.to_bits()).collect()
@@ -311,9 +310,9 @@ struct Source;
 struct Target;
 
 impl Vertex for Source {
-    type Sync = Value<u32>;
-    type Delta = Value<u32>;
-    type Master = Row<u16>;
+    type Sync = u32;
+    type Delta = u32;
+    type Master = [u16];
     type Mirror = ();
 }
 
@@ -321,7 +320,7 @@ impl Vertex for Target {
     type Sync = Counts;
     type Delta = ();
     type Master = ();
-    type Mirror = Value<u64>;
+    type Mirror = u64;
 }
 
 impl Program for Many {
@@ -335,13 +334,13 @@ impl Program for Many {
 struct Count;
 
 impl Exchange<Many> for Count {
-    type Left = Add;
-    type Right = Update;
+    type Left = mode::Add;
+    type Right = mode::Update;
 
     fn exchange(
         &self,
-        source: AddView<'_, Source>,
-        mut target: UpdateView<'_, Target>,
+        source: Add<'_, Source>,
+        mut target: Update<'_, Target>,
         _: &mut (),
         cx: &mut Context<'_, Many>,
     ) {
@@ -354,7 +353,7 @@ impl Exchange<Many> for Count {
 struct Settle;
 
 impl Apply<Many, Source> for Settle {
-    fn apply(&self, source: MasterView<'_, Source>, cx: &mut Context<'_, Many>) {
+    fn apply(&self, source: Master<'_, Source>, cx: &mut Context<'_, Many>) {
         *source.sync += *source.delta;
         source.master[cx.iteration as usize] += *source.delta as u16;
     }
@@ -371,7 +370,7 @@ fn many(workers: usize, spare: u32) -> Engine<Many> {
     let list = EdgeList { num_left: SOURCES, num_right: TARGETS, square: false, left, right, data: vec![(); 900] };
     let source = GroupedEdges::new(list, &[Side::Right]);
     // The second exchange's deltas are settled in the next iteration.
-    let sequence = Sequence::new().exchange(Count).apply_left(Settle).exchange(Count).build().unwrap();
+    let sequence = Sequence::new().exchange(Count).apply(Left, Settle).exchange(Count).build().unwrap();
     let capacities: Vec<u32> = (0..TARGETS as u32).map(|target| 3 + (target + spare) % 4).collect();
     let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
     let input = Input { source: &source, edge, capacities: [None, Some(&capacities)] };
@@ -382,7 +381,7 @@ fn many(workers: usize, spare: u32) -> Engine<Many> {
 type ManyState = (Vec<(u32, Vec<u16>)>, Vec<(u64, Vec<(u32, i32)>)>);
 
 fn many_state(engine: &Engine<Many>) -> ManyState {
-    let (left, right) = (engine.left(), engine.right());
+    let (left, right) = (engine.on(Left), engine.on(Right));
     let counts = |target| {
         let mut counts: Vec<_> = right.sync(target).iter().map(|count| (count.key, count.count)).collect();
         counts.sort_unstable();
@@ -438,10 +437,10 @@ impl Program for Changing {
 struct Increment;
 
 impl Exchange<Changing> for Increment {
-    type Left = Read;
-    type Right = Read;
+    type Left = mode::Read;
+    type Right = mode::Read;
 
-    fn exchange(&self, _: ReadView<'_, ()>, _: ReadView<'_, ()>, edge: &mut u32, _: &mut Context<'_, Changing>) {
+    fn exchange(&self, _: Read<'_, ()>, _: Read<'_, ()>, edge: &mut u32, _: &mut Context<'_, Changing>) {
         *edge += 1;
     }
 }

@@ -8,7 +8,7 @@ use megagrid_algorithms::lda::{Config, Lda, Model, Prior, Tokens, Vertices, edge
 use megagrid_engine::checkpoint::{load, save};
 use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Item, Program, Sequence, Stages};
+use megagrid_stages::{Item, Left, Program, Right, Sequence, Stages};
 use tempfile::tempdir;
 
 const TOPICS: usize = 6;
@@ -36,7 +36,7 @@ fn build<D: TopicCounts, W: TopicCounts, E: Item, S: Stages<Lda<D, W, E>>>(
 ) -> Engine<Lda<D, W, E>> {
     // Small caches, so that small graphs have many shards.
     let topology = Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) };
-    let settings = Settings { workers, topology, dims: [TOPICS; 2], ..Settings::default() };
+    let settings = Settings { workers, topology, dims: TOPICS, ..Settings::default() };
     let of = |side: usize| capacities.map(|both| both[side].as_slice());
     let edge = EdgeInput { len: &edge_len, fill: &fill_edge };
     let input = Input { source, edge, capacities: [of(0), of(1)] };
@@ -48,7 +48,7 @@ fn run<P: Program>(engine: &mut Engine<P>, last: u64) {
 }
 
 fn model<D: TopicCounts, W: TopicCounts, E: Item>(engine: &Engine<Lda<D, W, E>>) -> Model {
-    let (left, right) = (engine.left(), engine.right());
+    let (left, right) = (engine.on(Left), engine.on(Right));
     let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
     let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
     Model::new::<D, W>(&engine.global(), &documents, &words)
@@ -103,8 +103,8 @@ fn topic_models_go_on_bit_by_bit_and_on_other_numbers_of_workers() {
     let config = Config { prior: Prior::Symmetric, ..config };
     let mh = config.mh().unwrap();
     let count = |engine: &Engine<Mh>| {
-        engine.visit_left(&CountTopics);
-        engine.visit_right(&CountTopics);
+        engine.visit(Left, CountTopics);
+        engine.visit(Right, CountTopics);
     };
     goes_on(|workers| build(&source, &mh, &config, Some(&capacities), workers), count, tokens.total as i64);
 }

@@ -3,16 +3,16 @@
 use megagrid_engine::{EdgeInput, Engine, Input, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{
-    Add, Apply, BatchOrder, BatchSize, Combine, Context, Edge, Exchange, MasterView, MiniBatch, Program, Read,
-    ReadView, Sequence, Update, Value, Vertex, View,
+    Apply, BatchOrder, BatchSize, Combine, Context, Exchange, Left, Master, MiniBatch, Program, Read, Right, Sequence,
+    Vertex, View, mode,
 };
 
 /// Counts the edges that it saw, and the Applies.
 struct Counted<const TRACKED: bool>;
 
 impl<const TRACKED: bool> Vertex for Counted<TRACKED> {
-    type Sync = Value<[u32; 2]>;
-    type Delta = Value<u32>;
+    type Sync = [u32; 2];
+    type Delta = u32;
     type Master = ();
     type Mirror = ();
     const TRACKED: bool = TRACKED;
@@ -50,15 +50,15 @@ impl Program for Counting {
 struct Visit;
 
 impl Exchange<Counting> for Visit {
-    type Left = Update;
-    type Right = Update;
+    type Left = mode::Update;
+    type Right = mode::Update;
     const GROUPED: bool = true;
 
-    fn is_active(&self, right: ReadView<'_, Counted<false>>, _: &Context<'_, Counting>) -> bool {
+    fn is_active(&self, right: Read<'_, Counted<false>>, _: &Context<'_, Counting>) -> bool {
         right.sync[1].is_multiple_of(2)
     }
 
-    fn begin(&self, right: ReadView<'_, Counted<false>>, cx: &mut Context<'_, Counting>) {
+    fn begin(&self, right: Read<'_, Counted<false>>, cx: &mut Context<'_, Counting>) {
         assert!(cx.worker.open.is_none(), "the last vertex was ended");
         assert!(right.sync[1].is_multiple_of(2), "the vertex is active");
         cx.worker.open = Some(0);
@@ -88,8 +88,8 @@ impl Exchange<Counting> for Visit {
 struct Push;
 
 impl Exchange<Counting> for Push {
-    type Left = Add;
-    type Right = Read;
+    type Left = mode::Add;
+    type Right = mode::Read;
 
     fn exchange(
         &self,
@@ -105,7 +105,7 @@ impl Exchange<Counting> for Push {
 struct Count;
 
 impl Apply<Counting, Counted<true>> for Count {
-    fn apply(&self, vertex: MasterView<'_, Counted<true>>, _: &mut Context<'_, Counting>) {
+    fn apply(&self, vertex: Master<'_, Counted<true>>, _: &mut Context<'_, Counting>) {
         vertex.sync[0] += *vertex.delta;
         vertex.sync[1] += 1;
     }
@@ -115,8 +115,8 @@ impl Apply<Counting, Counted<true>> for Count {
 struct Pull;
 
 impl Exchange<Counting> for Pull {
-    type Left = Read;
-    type Right = Add;
+    type Left = mode::Read;
+    type Right = mode::Add;
 
     fn exchange(
         &self,
@@ -133,12 +133,12 @@ impl Exchange<Counting> for Pull {
 struct Late;
 
 impl<const TRACKED: bool> Apply<Counting, Counted<TRACKED>> for Late {
-    fn is_active(&self, vertex: ReadView<'_, Counted<TRACKED>>, cx: &Context<'_, Counting>) -> bool {
+    fn is_active(&self, vertex: Read<'_, Counted<TRACKED>>, cx: &Context<'_, Counting>) -> bool {
         assert_eq!(vertex.sync[1], (cx.iteration as u32 - 1) / 3, "Applies so far");
         cx.iteration.is_multiple_of(3)
     }
 
-    fn apply(&self, vertex: MasterView<'_, Counted<TRACKED>>, _: &mut Context<'_, Counting>) {
+    fn apply(&self, vertex: Master<'_, Counted<TRACKED>>, _: &mut Context<'_, Counting>) {
         vertex.sync[0] += *vertex.delta;
         vertex.sync[1] += 1;
     }
@@ -171,9 +171,9 @@ fn grouped_edges_run_between_begin_and_end_and_skipped_vertices_do_not() {
             Input { source: &source, edge: EdgeInput { len: &|_| 1, fill: &|_, _| {} }, capacities: [None, None] };
         let settings = Settings { workers, ..Settings::default() };
         let mut engine = Engine::<Counting>::bipartite(&input, &sequence, (), &settings).unwrap();
-        engine.init_right(|id, first| first.sync[1] = u32::from(id % 5 == 0));
+        engine.init(Right, |id, first| first.sync[1] = u32::from(id % 5 == 0));
         engine.run(2, |_, _| std::ops::ControlFlow::Continue(())).unwrap();
-        let (left, right) = (engine.left(), engine.right());
+        let (left, right) = (engine.on(Left), engine.on(Right));
         for (id, degree) in right_degrees.iter().enumerate() {
             let expected = if id % 5 == 0 { 0 } else { 2 * degree };
             assert_eq!(right.sync(id)[0], expected, "right vertex {id}, {workers} workers");
@@ -190,13 +190,14 @@ fn apply_runs_on_touched_vertices_alone() {
     let [left_degrees, _] = [Side::Left, Side::Right].map(|side| degrees(&source, side));
     for workers in 1..=3 {
         let batch = MiniBatch { size: BatchSize::Vertices(Side::Right, 7), order: BatchOrder::RandomBlocks };
-        let sequence = Sequence::new().mini_batch(batch, |body| body.exchange(Push).apply_left(Count)).build().unwrap();
+        let sequence =
+            Sequence::new().mini_batch(batch, |body| body.exchange(Push).apply(Left, Count)).build().unwrap();
         let input =
             Input { source: &source, edge: EdgeInput { len: &|_| 1, fill: &|_, _| {} }, capacities: [None, None] };
         let settings = Settings { workers, ..Settings::default() };
         let mut engine = Engine::<Counting>::bipartite(&input, &sequence, (), &settings).unwrap();
         engine.run(1, |_, _| std::ops::ControlFlow::Continue(())).unwrap();
-        let left = engine.left();
+        let left = engine.on(Left);
         for (id, &degree) in left_degrees.iter().enumerate() {
             let [edges, applies] = *left.sync(id);
             assert_eq!(edges, degree, "left vertex {id}, {workers} workers");
@@ -214,13 +215,13 @@ fn what_was_added_to_a_vertex_waits_until_apply_begins() {
     let [left_degrees, right_degrees] = [Side::Left, Side::Right].map(|side| degrees(&source, side));
     for workers in 1..=3 {
         let sequence =
-            Sequence::new().exchange(Push).apply_left(Late).exchange(Pull).apply_right(Late).build().unwrap();
+            Sequence::new().exchange(Push).apply(Left, Late).exchange(Pull).apply(Right, Late).build().unwrap();
         let input =
             Input { source: &source, edge: EdgeInput { len: &|_| 1, fill: &|_, _| {} }, capacities: [None, None] };
         let settings = Settings { workers, ..Settings::default() };
         let mut engine = Engine::<Counting>::bipartite(&input, &sequence, (), &settings).unwrap();
         engine.run(7, |_, _| std::ops::ControlFlow::Continue(())).unwrap();
-        let (left, right) = (engine.left(), engine.right());
+        let (left, right) = (engine.on(Left), engine.on(Right));
         for (id, &degree) in left_degrees.iter().enumerate().filter(|(_, degree)| **degree > 0) {
             assert_eq!(*left.sync(id), [6 * degree, 2], "left vertex {id}, {workers} workers");
         }

@@ -7,15 +7,14 @@ use megagrid_engine::plan::{After, StageKind};
 use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{
-    BatchSize, Context, Error, Exchange, Incident, Program, Sequence, Slice, Stages, Update, UpdateView, Value, Vertex,
-    View,
+    BatchSize, Context, Error, Exchange, Incident, Left, Program, Right, Sequence, Stages, Update, Vertex, View, mode,
 };
 
 /// Sums what its edges carry.
 struct Sums;
 
 impl Vertex for Sums {
-    type Sync = Value<u64>;
+    type Sync = u64;
     type Delta = ();
     type Master = ();
     type Mirror = ();
@@ -26,7 +25,7 @@ struct Summing;
 impl Program for Summing {
     type Left = Sums;
     type Right = Sums;
-    type Edge = Slice<u32>;
+    type Edge = [u32];
     type Worker = ();
     type Global = ();
 }
@@ -35,7 +34,7 @@ impl Program for Summing {
 struct Spread(u32);
 
 impl Incident<Summing, Sums> for Spread {
-    fn visit(&self, vertex: UpdateView<'_, Sums>, items: &mut [u32], _: &mut Context<'_, Summing>) {
+    fn visit(&self, vertex: Update<'_, Sums>, items: &mut [u32], _: &mut Context<'_, Summing>) {
         let sum = items.iter().fold(self.0, |sum, item| sum.wrapping_add(*item));
         items.iter_mut().for_each(|item| *item = item.wrapping_mul(0x9e37_79b1) ^ sum.rotate_left(7));
         *vertex.sync = u64::from(sum) << 32 | items.len() as u64;
@@ -46,8 +45,8 @@ impl Incident<Summing, Sums> for Spread {
 struct Stir;
 
 impl Exchange<Summing> for Stir {
-    type Left = Update;
-    type Right = Update;
+    type Left = mode::Update;
+    type Right = mode::Update;
 
     fn exchange(
         &self,
@@ -118,12 +117,12 @@ fn check<S: Stages<Summing>>(edges: &EdgeList<u32>, sequence: &Sequence<Summing,
     engine.run(3, |_, _| ControlFlow::Continue(())).unwrap();
     let what = format!("{} workers, slack {:?}, grid {}", settings.workers, settings.slack, settings.grid);
     let [left, right] = expected(edges, 3, stirs);
-    assert!((0..LEFT).all(|id| *engine.left().sync(id) == left[id]), "left, {what}");
-    assert!((0..RIGHT).all(|id| *engine.right().sync(id) == right[id]), "right, {what}");
+    assert!((0..LEFT).all(|id| *engine.on(Left).sync(id) == left[id]), "left, {what}");
+    assert!((0..RIGHT).all(|id| *engine.on(Right).sync(id) == right[id]), "right, {what}");
     // Between iterations the stages run on what is there, and the estimate covers what was allocated.
-    engine.visit_left(&Spread(1));
+    engine.visit(Left, Spread(1));
     let [left, _] = expected(edges, 4, stirs);
-    assert!((0..LEFT).all(|id| *engine.left().sync(id) == left[id]), "left, between iterations, {what}");
+    assert!((0..LEFT).all(|id| *engine.on(Left).sync(id) == left[id]), "left, between iterations, {what}");
     let (used, estimate) = (engine.grid().edge_bytes() + engine.grid().vertex_bytes(), engine.plan().memory_bytes);
     assert!(used as u64 <= 2 * estimate + 100_000, "{used} bytes, {estimate} expected");
 }
@@ -142,14 +141,14 @@ fn each_setting(mut see: impl FnMut(&Settings)) {
 #[test]
 fn both_sides_see_and_change_all_items_of_their_edges() {
     let edges = graph(1);
-    let sequence = Sequence::new().incident_left(Spread(1)).incident_right(Spread(2)).build().unwrap();
+    let sequence = Sequence::new().incident(Left, Spread(1)).incident(Right, Spread(2)).build().unwrap();
     each_setting(|settings| check(&edges, &sequence, false, settings));
 }
 
 #[test]
 fn data_that_an_exchange_changes_is_seen() {
     let edges = graph(2);
-    let sequence = Sequence::new().incident_left(Spread(1)).incident_right(Spread(2)).exchange(Stir).build().unwrap();
+    let sequence = Sequence::new().incident(Left, Spread(1)).incident(Right, Spread(2)).exchange(Stir).build().unwrap();
     each_setting(|settings| {
         // With slack an Exchange may begin while others are still at the stage before it.
         if settings.slack == Some(0) {
@@ -162,8 +161,8 @@ fn data_that_an_exchange_changes_is_seen() {
 fn batches_of_its_own_side_hold_whole_vertices() {
     let edges = graph(3);
     let sequence = Sequence::new()
-        .mini_batch(BatchSize::Vertices(Side::Left, 70), |b| b.incident_left(Spread(1)))
-        .mini_batch(BatchSize::EdgesOf(Side::Right, 500), |b| b.incident_right(Spread(2)))
+        .mini_batch(BatchSize::Vertices(Side::Left, 70), |b| b.incident(Left, Spread(1)))
+        .mini_batch(BatchSize::EdgesOf(Side::Right, 500), |b| b.incident(Right, Spread(2)))
         .build()
         .unwrap();
     each_setting(|settings| {
@@ -176,13 +175,14 @@ fn batches_of_its_own_side_hold_whole_vertices() {
 #[test]
 fn batches_that_have_part_of_a_vertexs_edges_are_refused() {
     let of_other = Sequence::<Summing>::new()
-        .mini_batch(BatchSize::Vertices(Side::Right, 10), |b| b.incident_left(Spread(1)))
+        .mini_batch(BatchSize::Vertices(Side::Right, 10), |b| b.incident(Left, Spread(1)))
         .build();
     assert_eq!(of_other.err(), Some(Error::PartOfEdges(Side::Left)));
-    let of_edges = Sequence::<Summing>::new().mini_batch(BatchSize::Edges(10), |b| b.incident_right(Spread(1))).build();
+    let of_edges =
+        Sequence::<Summing>::new().mini_batch(BatchSize::Edges(10), |b| b.incident(Right, Spread(1))).build();
     assert_eq!(of_edges.err(), Some(Error::PartOfEdges(Side::Right)));
     let within = Sequence::<Summing>::new().mini_batch(BatchSize::Vertices(Side::Left, 10), |b| {
-        b.mini_batch(BatchSize::Vertices(Side::Right, 10), |b| b.incident_right(Spread(1)))
+        b.mini_batch(BatchSize::Vertices(Side::Right, 10), |b| b.incident(Right, Spread(1)))
     });
     assert_eq!(within.build().err(), Some(Error::PartOfEdges(Side::Right)));
 }
@@ -199,7 +199,7 @@ fn shards_are_cut_to_the_data_of_their_edges_and_tasks_are_the_owners() {
     let source = GroupedEdges::new(edges, &[Side::Left, Side::Right]);
     let edge = EdgeInput { len: &|len: &u32| *len as usize, fill: &|_: &u32, _: &mut [u32]| {} };
     let input = Input::<u32, Summing> { source: &source, edge, capacities: [None; 2] };
-    let sequence = Sequence::new().incident_left(Spread(1)).incident_right(Spread(2)).build().unwrap();
+    let sequence = Sequence::new().incident(Left, Spread(1)).incident(Right, Spread(2)).build().unwrap();
     let topology = Topology { l2_bytes: 1 << 20, ..Topology::synthetic(1, 2) };
     let settings = Settings { workers: 2, topology, ..Settings::default() };
     let plan = megagrid_engine::plan(&input, &sequence, &settings).unwrap();

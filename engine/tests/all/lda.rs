@@ -13,7 +13,7 @@ use megagrid_datasets::synthetic::{CorpusSettings, SyntheticCorpus};
 use megagrid_engine::{EdgeInput, Engine, Input, IterationReport, Settings, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use megagrid_stages::simd::Level;
-use megagrid_stages::{Item, Sequence, Stages};
+use megagrid_stages::{Item, Left, Right, Sequence, Stages};
 
 const SAMPLERS: [Sampler; 3] = [Sampler::Dense, Sampler::Sparse, Sampler::Mh];
 
@@ -65,8 +65,8 @@ fn train_to(
         }
         Sampler::Mh => {
             let count = |engine: &Engine<Mh>| {
-                engine.visit_left(&CountTopics);
-                engine.visit_right(&CountTopics);
+                engine.visit(Left, CountTopics);
+                engine.visit(Right, CountTopics);
             };
             run(&source, &config.mh().unwrap(), config, Some(capacities), settings, iterations, count, see);
         }
@@ -86,12 +86,12 @@ fn run<D: TopicCounts, W: TopicCounts, E: Item, S: Stages<Lda<D, W, E>>>(
 ) {
     let of = |side: usize| capacities.as_ref().map(|both| both[side].as_slice());
     let input = Input { source, edge: EdgeInput { len: &edge_len, fill: &fill_edge }, capacities: [of(0), of(1)] };
-    let settings = Settings { dims: [config.num_topics; 2], ..settings.clone() };
+    let settings = Settings { dims: config.num_topics, ..settings.clone() };
     let topics = config.topics(source.num_vertices(Side::Right));
     let mut engine = Engine::<Lda<D, W, E>>::bipartite(&input, sequence, topics, &settings).unwrap();
     let mut between = |report: &IterationReport, engine: &Engine<Lda<D, W, E>>| {
         count(engine);
-        let (left, right, global) = (engine.left(), engine.right(), engine.global());
+        let (left, right, global) = (engine.on(Left), engine.on(Right), engine.global());
         let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
         let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
         let state = State {
@@ -104,7 +104,7 @@ fn run<D: TopicCounts, W: TopicCounts, E: Item, S: Stages<Lda<D, W, E>>>(
     if let Some(topics) = wanted {
         engine.run(iterations / 2, &mut between).unwrap();
         let merged = {
-            let (left, right) = (engine.left(), engine.right());
+            let (left, right) = (engine.on(Left), engine.on(Right));
             let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
             let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
             merge_topics::<D, W>(&engine.global(), &documents, &words, topics)

@@ -25,7 +25,7 @@ fn more_memory_than_the_machine_has_is_refused_with_the_estimate() {
     let input = Input { source: &source, edge, capacities: [None, None] };
     let sequence = in_place::sequence(Config::default(), 100).unwrap();
     // Three rows of 2^40 numbers: 12 TiB.
-    let settings = Settings { workers: 1, dims: [1 << 40; 2], ..Settings::default() };
+    let settings = Settings { workers: 1, dims: 1 << 40, ..Settings::default() };
     let plan = megagrid_engine::plan(&input, &sequence, &settings).unwrap();
     assert!(plan.memory_bytes >= 12 << 40, "{}", plan.memory_bytes);
     match Engine::<Mf>::bipartite(&input, &sequence, (), &settings).map(|_| ()) {
@@ -76,7 +76,7 @@ fn processes_share_edges_and_users_and_each_has_the_items() {
     let sequence = in_place::sequence(Config::default(), 1 << 20).unwrap();
     let bytes = |processes: usize| {
         let peers = (processes > 1).then(|| Arc::new(Absent(processes)) as Arc<dyn Peers>);
-        let settings = Settings { workers: 1, dims: [32; 2], peers, ..Settings::default() };
+        let settings = Settings { workers: 1, dims: 32, peers, ..Settings::default() };
         megagrid_engine::plan(&input, &sequence, &settings).unwrap().memory_bytes
     };
     // A row of 32 numbers and the state of its step; an edge of two short ids and a number.

@@ -33,7 +33,7 @@ fn ratings(count: usize, noise: f64, seed: u64) -> EdgeList<f32> {
 
 fn settings(workers: usize, config: &Config) -> Settings {
     let topology = Topology { l2_bytes: 16 << 10, ..Topology::synthetic(1, workers) };
-    Settings { workers, dims: [config.row_dims(); 2], topology, ..Settings::default() }
+    Settings { workers, dims: config.row_dims(), topology, ..Settings::default() }
 }
 
 fn edge<'f, P: megagrid_stages::Program<Edge = f32>>() -> EdgeInput<'f, f32, P> {
@@ -51,8 +51,8 @@ fn train(
     let sequence = in_place::sequence(config, list.data.len() as u64).unwrap();
     let input = Input { source: &source, edge: edge::<Mf>(), capacities: [None, None] };
     let mut engine = Engine::<Mf>::bipartite(&input, &sequence, (), settings).unwrap();
-    engine.init_left(|user, first| config.init_user(1, user, first.sync));
-    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
     let mut objectives = Vec::new();
     engine
         .run(iterations, |_, engine| {
@@ -60,7 +60,7 @@ fn train(
             ControlFlow::Continue(())
         })
         .unwrap();
-    let (left, right) = (engine.left(), engine.right());
+    let (left, right) = (engine.on(Left), engine.on(Right));
     let users = (0..USERS).map(|user| left.sync(user).to_vec());
     let items = (0..ITEMS).map(|item| right.sync(item).to_vec());
     (users.chain(items).collect(), objectives)
@@ -145,10 +145,10 @@ fn batch_gradients_equal_a_naive_program() {
         let sequence = batch::sequence(config, list.data.len() as u64).unwrap();
         let input = Input { source: &source, edge: edge::<MfBatch>(), capacities: [None, None] };
         let mut engine = Engine::<MfBatch>::bipartite(&input, &sequence, (), &settings(workers, &config)).unwrap();
-        engine.init_left(|user, first| config.init_user(1, user, first.sync));
-        engine.init_right(|item, first| config.init_item(1, item, first.sync));
+        engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+        engine.init(Right, |item, first| config.init_item(1, item, first.sync));
         engine.run(5, |_, _| ControlFlow::Continue(())).unwrap();
-        let (left, right) = (engine.left(), engine.right());
+        let (left, right) = (engine.on(Left), engine.on(Right));
         for (vertex, row) in expected.iter().enumerate() {
             let found = if vertex < USERS { left.sync(vertex) } else { right.sync(vertex - USERS) };
             for (a, b) in found.iter().zip(row) {

@@ -40,14 +40,14 @@ fn rank(graph: &Links, sources: &[usize], settings: &Settings) -> (Vec<f32>, u64
     let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
     let input = Input { source: &edges, edge, capacities: [None, None] };
     let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), settings).unwrap();
-    engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+    engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
     engine
         .run(500, |report, engine| {
             assert_spans_hold_all_work(report);
             if engine.global().residual < 1e-8 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .unwrap();
-    let view = engine.right();
+    let view = engine.on(Right);
     (pagerank::scores((0..graph.pages).map(|page| *view.master(page))), engine.iterations())
 }
 

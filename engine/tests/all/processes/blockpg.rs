@@ -42,16 +42,16 @@ fn train(edges: &GroupedEdges<f32>, (processes, workers): (usize, usize)) -> Vec
         let mut engine =
             Engine::<BlockPg>::bipartite(&input, &sequence(900).unwrap(), config.state(), &settings(peers, workers, 1))
                 .unwrap();
-        engine.init_left(|_, first| {
+        engine.init(Left, |_, first| {
             *first.master = Margin::new(0.0, 1.0);
             *first.sync = first.master.parabola();
         });
-        engine.init_right(|_, first| *first.master = Region::new(1.0, 1.3));
+        engine.init(Right, |_, first| *first.master = Region::new(1.0, 1.3));
         let mut objectives = Vec::new();
         engine
             .run(20, |_, engine| {
                 engine.collect().unwrap();
-                let (left, right) = (engine.left(), engine.right());
+                let (left, right) = (engine.on(Left), engine.on(Right));
                 let loss: f64 = (0..SAMPLES).map(|sample| (-left.master(sample).margin).exp().ln_1p()).sum();
                 let size: f64 = (0..FEATURES).map(|feature| right.sync(feature).value.abs()).sum();
                 objectives.push(loss + config.l1 * size);

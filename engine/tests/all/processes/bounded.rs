@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 
 use megagrid_engine::{EdgeInput, Engine, Input, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side};
-use megagrid_stages::{
-    BatchSize, Context, Exchange, Program, Row, Sequence, Stages, Update, UpdateView, Value, Vertex,
-};
+use megagrid_stages::{BatchSize, Context, Exchange, Left, Program, Right, Sequence, Stages, Update, Vertex, mode};
 
 use super::{local, settings};
 
@@ -26,7 +24,7 @@ const LONG: Duration = Duration::from_secs(60);
 struct Tick;
 
 impl Vertex for Tick {
-    type Sync = Value<u64>;
+    type Sync = u64;
     type Delta = ();
     type Master = ();
     type Mirror = ();
@@ -35,7 +33,7 @@ impl Vertex for Tick {
 struct Sum;
 
 impl Vertex for Sum {
-    type Sync = Row<f32>;
+    type Sync = [f32];
     type Delta = ();
     type Master = ();
     type Mirror = ();
@@ -83,13 +81,13 @@ impl Stall {
 struct Add<'s>(&'s Stall);
 
 impl Exchange<Ticking> for Add<'static> {
-    type Left = Update;
-    type Right = Update;
+    type Left = mode::Update;
+    type Right = mode::Update;
 
     fn exchange(
         &self,
-        tick: UpdateView<'_, Tick>,
-        sum: UpdateView<'_, Sum>,
+        tick: Update<'_, Tick>,
+        sum: Update<'_, Sum>,
         (): &mut (),
         _: &mut Context<'_, Ticking>,
     ) {
@@ -120,7 +118,7 @@ fn run(slack: Option<u64>, lazy: bool, furthest: u64) -> (u64, u64) {
         let input = Input { source: &edges, edge, capacities: [None, None] };
         let settings = Settings { slack, lazy, dims: [1, DIMS], ..settings(peers, 1, 1) };
         let mut engine = Engine::<Ticking>::bipartite(&input, &sequence(stall), (), &settings).unwrap();
-        engine.init_left(|id, first| *first.sync = (id / EACH + 1) as u64);
+        engine.init(Left, |id, first| *first.sync = (id / EACH + 1) as u64);
         let mut bytes = 0;
         engine
             .run(1, |report, _| {
@@ -129,7 +127,7 @@ fn run(slack: Option<u64>, lazy: bool, furthest: u64) -> (u64, u64) {
             })
             .unwrap();
         engine.collect().unwrap();
-        let right = engine.right();
+        let right = engine.on(Right);
         assert!((0..RIGHTS).all(|id| right.sync(id)[0] == lefts as f32), "no change is lost");
         bytes
     });

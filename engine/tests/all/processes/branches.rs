@@ -8,7 +8,7 @@ use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Objective, SquaredErrors};
 use megagrid_engine::{EdgeInput, Engine, Error, Input, Peers, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Program, Row};
+use megagrid_stages::{Left, Program, Right};
 
 use super::{local, ratings, settings};
 
@@ -39,8 +39,8 @@ impl Factorization<'_> {
         let config = Self::config(step);
         let sequence = in_place::sequence(config, 6000).unwrap();
         let engine = self.with(|input| Engine::bipartite(input, &sequence, (), &self.settings)).unwrap();
-        engine.init_left(|user, first| config.init_user(1, user, first.sync));
-        engine.init_right(|item, first| config.init_item(1, item, first.sync));
+        engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+        engine.init(Right, |item, first| config.init_item(1, item, first.sync));
         engine
     }
 
@@ -141,9 +141,9 @@ fn topics_of_tokens_are_the_branchs_own() {
             let settings = settings(peers, workers, 8);
             let make = || Engine::bipartite(&input, &sequence, config.topics(80), &settings).unwrap();
             // Counts follow from the topics of tokens, and the next ones from both.
-            let state = |engine: &Engine<Lda<Row<f32>, Row<f32>, u16>>| {
+            let state = |engine: &Engine<Lda<[f32], [f32], u16>>| {
                 engine.collect().unwrap();
-                let words = engine.right();
+                let words = engine.on(Right);
                 let counts = (0..80).flat_map(|word| words.sync(word).to_vec()).collect::<Vec<f32>>();
                 settings.peers.as_ref().is_none_or(|peers| peers.process() == 0).then_some(counts)
             };

@@ -13,7 +13,7 @@ use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
 use megagrid_engine::checkpoint::{check_target, load, save};
 use megagrid_engine::{EdgeInput, Engine, Error, Input, Peers, Settings};
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
-use megagrid_stages::{Item, Program, Sequence, Stages};
+use megagrid_stages::{Item, Left, Program, Right, Sequence, Stages};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::tempdir;
@@ -59,9 +59,9 @@ fn rank(edges: &GroupedEdges<()>, (processes, workers): Shape, dir: Option<&Path
         let input = Input { source: edges, edge, capacities: [None, None] };
         let settings = settings(peers, workers, 1);
         let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), &settings).unwrap();
-        engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+        engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
         go_on(&mut engine, dir, last);
-        let view = engine.right();
+        let view = engine.on(Right);
         pagerank::scores((0..pages).map(|page| *view.master(page)))
     })
 }
@@ -84,8 +84,8 @@ fn factorization(edges: &GroupedEdges<f32>, peers: Option<Arc<dyn Peers>>, worke
     let settings = settings(peers, workers, config.row_dims());
     let sequence = in_place::sequence(config, edges.num_edges() as u64).unwrap();
     let engine = Engine::bipartite(&input, &sequence, (), &settings).unwrap();
-    engine.init_left(|user, first| config.init_user(1, user, first.sync));
-    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
     engine
 }
 
@@ -100,7 +100,7 @@ fn factorize(
         let mut engine = factorization(edges, peers, workers);
         go_on(&mut engine, dir, last);
         let sums = engine.measure(&mf::SquaredErrors(config())).unwrap();
-        let (users, items) = (engine.left(), engine.right());
+        let (users, items) = (engine.on(Left), engine.on(Right));
         let rows = (0..users.len()).map(|user| users.sync(user).to_vec());
         let rows = rows.chain((0..items.len()).map(|item| items.sync(item).to_vec())).collect();
         (mf::Objective::new(sums, config().lambda).value, rows)
@@ -139,7 +139,7 @@ fn sample<D: TopicCounts, W: TopicCounts, E: Item, S: Stages<Lda<D, W, E>>>(
     go_on(&mut engine, dir, last);
     count(&engine);
     engine.collect().unwrap();
-    let (left, right) = (engine.left(), engine.right());
+    let (left, right) = (engine.on(Left), engine.on(Right));
     let counts = |word: usize| {
         let mut counts = vec![0; TOPICS];
         W::each(right.sync(word), TOPICS, |topic, n| counts[topic] += n);
@@ -175,8 +175,8 @@ fn topic_models_go_on_in_another_shape_and_bit_by_bit_in_the_same() {
                     sample(&edges, &config.sparse(&tokens).unwrap(), &config, capacities, &settings, until, |_| {})
                 }
                 Sampler::Mh => sample(&edges, &config.mh().unwrap(), &config, capacities, &settings, until, |engine| {
-                    engine.visit_left(&CountTopics);
-                    engine.visit_right(&CountTopics);
+                    engine.visit(Left, CountTopics);
+                    engine.visit(Right, CountTopics);
                 }),
             }
         })

@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use megagrid_engine::{EdgeInput, Engine, Input, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{
-    BatchSize, Context, Exchange, Program, Row, Sequence, Stages, Update, UpdateView, Value, Vertex,
-};
+use megagrid_stages::{BatchSize, Context, Exchange, Left, Program, Right, Sequence, Stages, Update, Vertex, mode};
 use proptest::prelude::*;
 
 use super::{local, settings};
@@ -26,7 +24,7 @@ pub const RIGHTS: usize = 3;
 struct Marker;
 
 impl Vertex for Marker {
-    type Sync = Value<[u32; 3]>;
+    type Sync = [u32; 3];
     type Delta = ();
     type Master = ();
     type Mirror = ();
@@ -35,7 +33,7 @@ impl Vertex for Marker {
 struct Board;
 
 impl Vertex for Board {
-    type Sync = Row<f32>;
+    type Sync = [f32];
     type Delta = ();
     type Master = ();
     type Mirror = ();
@@ -58,13 +56,13 @@ struct Mark {
 }
 
 impl Exchange<Marking> for Mark {
-    type Left = Update;
-    type Right = Update;
+    type Left = mode::Update;
+    type Right = mode::Update;
 
     fn exchange(
         &self,
-        marker: UpdateView<'_, Marker>,
-        board: UpdateView<'_, Board>,
+        marker: Update<'_, Marker>,
+        board: Update<'_, Board>,
         (): &mut (),
         _: &mut Context<'_, Marking>,
     ) {
@@ -112,10 +110,10 @@ pub fn run_as(
     let input = Input { source: edges, edge, capacities: [None, None] };
     let settings = Settings { slack: Some(slack), lazy, dims: [1, LEFTS], ..settings.clone() };
     let mut engine = Engine::<Marking>::bipartite(&input, &sequence(slack as usize, delays), (), &settings).unwrap();
-    engine.init_left(|id, first| *first.sync = [id as u32, 0, 0]);
+    engine.init(Left, |id, first| *first.sync = [id as u32, 0, 0]);
     engine.run(1, |_, _| ControlFlow::Continue(())).unwrap();
     engine.collect().unwrap();
-    let (left, right) = (engine.left(), engine.right());
+    let (left, right) = (engine.on(Left), engine.on(Right));
     let sum = |at: usize| (0..LEFTS).map(|id| left.sync(id)[at]).sum::<u32>();
     (sum(1), sum(2), (0..RIGHTS).map(|id| right.sync(id).iter().sum::<f32>()).sum())
 }

@@ -7,7 +7,7 @@ use megagrid_algorithms::lda::mh::CountTopics;
 use megagrid_algorithms::lda::{Config, Lda, Sampler, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
 use megagrid_engine::{EdgeInput, Engine, Input, Settings};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Item, Sequence, Stages};
+use megagrid_stages::{Item, Left, Right, Sequence, Stages};
 
 use super::{SHAPES, local, settings};
 
@@ -78,7 +78,7 @@ fn run_with<D: TopicCounts, W: TopicCounts, E: Item, S: Stages<Lda<D, W, E>>>(
         .run(20, |_, engine| {
             count(engine);
             engine.collect().unwrap();
-            let (left, right, global) = (engine.left(), engine.right(), engine.global());
+            let (left, right, global) = (engine.on(Left), engine.on(Right), engine.global());
             assert_eq!(global.totals.iter().sum::<i64>(), tokens as i64, "topics hold all tokens");
             if settings.peers.as_ref().is_none_or(|peers| peers.process() == 0) {
                 let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
@@ -125,8 +125,8 @@ fn train(
                 let [left, right] = tokens.capacities(num_topics);
                 let capacities = [Some(&left[..]), Some(&right[..])];
                 run_with(edges, &config.mh().unwrap(), &config, capacities, &settings, |engine| {
-                    engine.visit_left(&CountTopics);
-                    engine.visit_right(&CountTopics);
+                    engine.visit(Left, CountTopics);
+                    engine.visit(Right, CountTopics);
                 })
             }
         }

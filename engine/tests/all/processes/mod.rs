@@ -26,7 +26,7 @@ const SHAPES: [(usize, usize); 5] = [(1, 1), (1, 2), (2, 1), (2, 2), (4, 1)];
 /// Small caches, so that small graphs have many shards.
 fn settings(peers: Option<Arc<dyn Peers>>, workers: usize, dims: usize) -> Settings {
     let topology = Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) };
-    Settings { workers, peers, dims: [dims; 2], topology, ..Settings::default() }
+    Settings { workers, peers, dims, topology, ..Settings::default() }
 }
 
 fn links(pages: usize, links: usize) -> GroupedEdges<()> {
@@ -54,12 +54,12 @@ fn rank_as(peers: Option<Arc<dyn Peers>>, edges: &GroupedEdges<()>, workers: usi
     let input = Input { source: edges, edge, capacities: [None, None] };
     let settings = settings(peers, workers, 1);
     let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), &settings).unwrap();
-    engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+    engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
     let mut all = Vec::new();
     engine
         .run(12, |_, engine| {
             engine.collect().unwrap();
-            let view = engine.right();
+            let view = engine.on(Right);
             all.push(pagerank::scores((0..pages).map(|page| *view.master(page))));
             ControlFlow::Continue(())
         })
@@ -118,8 +118,8 @@ fn train<P, S>(
 ) -> (Vec<f64>, Vec<Vec<f32>>)
 where
     P: megagrid_stages::Program<Edge = f32, Worker = mf::Sums, Global = ()>,
-    P::Left: megagrid_stages::Vertex<Sync = megagrid_stages::Row<f32>>,
-    P::Right: megagrid_stages::Vertex<Sync = megagrid_stages::Row<f32>>,
+    P::Left: megagrid_stages::Vertex<Sync = megagrid_stages::[f32]>,
+    P::Right: megagrid_stages::Vertex<Sync = megagrid_stages::[f32]>,
     S: megagrid_stages::Stages<P>,
     mf::SquaredErrors: megagrid_stages::Exchange<P, Left = megagrid_stages::Read, Right = megagrid_stages::Read>,
 {
@@ -140,16 +140,16 @@ fn train_as<P, S>(
 ) -> (Vec<f64>, Vec<Vec<f32>>, Vec<IterationReport>)
 where
     P: megagrid_stages::Program<Edge = f32, Worker = mf::Sums, Global = ()>,
-    P::Left: megagrid_stages::Vertex<Sync = megagrid_stages::Row<f32>>,
-    P::Right: megagrid_stages::Vertex<Sync = megagrid_stages::Row<f32>>,
+    P::Left: megagrid_stages::Vertex<Sync = megagrid_stages::[f32]>,
+    P::Right: megagrid_stages::Vertex<Sync = megagrid_stages::[f32]>,
     S: megagrid_stages::Stages<P>,
     mf::SquaredErrors: megagrid_stages::Exchange<P, Left = megagrid_stages::Read, Right = megagrid_stages::Read>,
 {
     let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
     let input = Input { source: edges, edge, capacities: [None, None] };
     let mut engine = Engine::<P>::bipartite(&input, &sequence, (), settings).unwrap();
-    engine.init_left(|user, first| config.init_user(1, user, first.sync));
-    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
     let (mut objectives, mut reports) = (Vec::new(), Vec::new());
     engine
         .run(20, |report, engine| {
@@ -160,7 +160,7 @@ where
         })
         .unwrap();
     engine.collect().unwrap();
-    let (left, right) = (engine.left(), engine.right());
+    let (left, right) = (engine.on(Left), engine.on(Right));
     let rows = (0..left.len()).map(|user| left.sync(user).to_vec());
     (objectives, rows.chain((0..right.len()).map(|item| right.sync(item).to_vec())).collect(), reports)
 }

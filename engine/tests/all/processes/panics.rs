@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use megagrid_engine::{EdgeInput, Engine, Error, Input};
-use megagrid_stages::{Context, Exchange, Program, Sequence, Update, UpdateView, Value, Vertex};
+use megagrid_stages::{Context, Exchange, Program, Sequence, Update, Vertex, mode};
 
 use super::{local, ratings, settings};
 
@@ -12,7 +12,7 @@ struct Faulty;
 struct End;
 
 impl Vertex for End {
-    type Sync = Value<u32>;
+    type Sync = u32;
     type Delta = ();
     type Master = ();
     type Mirror = ();
@@ -30,13 +30,13 @@ impl Program for Faulty {
 struct Count;
 
 impl Exchange<Faulty> for Count {
-    type Left = Update;
-    type Right = Update;
+    type Left = mode::Update;
+    type Right = mode::Update;
 
     fn exchange(
         &self,
-        left: UpdateView<'_, End>,
-        right: UpdateView<'_, End>,
+        left: Update<'_, End>,
+        right: Update<'_, End>,
         _: &mut f32,
         cx: &mut Context<'_, Faulty>,
     ) {

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use megagrid_engine::{EdgeInput, Engine, Input, Peers};
 use megagrid_partition::EdgeSource;
-use megagrid_stages::{
-    Context, Exchange, GlobalSync, Program, Sequence, Stages, TotalView, Update, UpdateView, Value, Vertex,
-};
+use megagrid_stages::{Context, Exchange, GlobalSync, Left, Program, Right, Sequence, Stages, Total, Update, Vertex, mode};
 
 use super::{SHAPES, local, ratings, settings};
 
@@ -16,7 +14,7 @@ use super::{SHAPES, local, ratings, settings};
 struct Visits;
 
 impl Vertex for Visits {
-    type Sync = Value<f64>;
+    type Sync = f64;
     type Delta = ();
     type Master = ();
     type Mirror = ();
@@ -35,13 +33,13 @@ impl Program for Counting {
 struct Visit;
 
 impl Exchange<Counting> for Visit {
-    type Left = Update;
-    type Right = Update;
+    type Left = mode::Update;
+    type Right = mode::Update;
 
     fn exchange(
         &self,
-        left: UpdateView<'_, Visits>,
-        right: UpdateView<'_, Visits>,
+        left: Update<'_, Visits>,
+        right: Update<'_, Visits>,
         _: &mut f32,
         _: &mut Context<'_, Counting>,
     ) {
@@ -56,7 +54,7 @@ struct Total;
 impl GlobalSync<Counting> for Total {
     const RIGHT: bool = true;
 
-    fn aggregate_right(&self, right: TotalView<'_, Visits>, worker: &mut f64) {
+    fn aggregate_right(&self, right: Total<'_, Visits>, worker: &mut f64) {
         *worker += *right.sync;
     }
 
@@ -89,7 +87,7 @@ fn count<S: Stages<Counting>>(
         engine.collect().unwrap();
         let is_first = engine.plan().processes.this == 0;
         let visits = |count: &dyn Fn(usize) -> f64, vertices: usize| (0..vertices).map(count).sum::<f64>();
-        let (left, right) = (engine.left(), engine.right());
+        let (left, right) = (engine.on(Left), engine.on(Right));
         for sum in [visits(&|at| *left.sync(at), left.len()), visits(&|at| *right.sync(at), right.len())] {
             assert!(!is_first || sum == last as f64 * edges.num_edges() as f64, "{sum} visits after {last}");
         }
