@@ -150,7 +150,7 @@ impl<'p, I: Id, T: Copy, P: Program> Pairs<'p, I, T, P> {
         let mut values = Values::new(self.input);
         if P::Edge::SLICE {
             for block in bounds.windows(2) {
-                values.extend(&self.values[block[0]..block[1]]);
+                values.extend(&self.values[block[0]..block[1]])?;
                 values.end_block(block[1]);
             }
         } else {
