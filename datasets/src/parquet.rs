@@ -13,7 +13,8 @@ use ::parquet::data_type::{ByteArray, DataType};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{FileReader, RowGroupReader};
 use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
-use rayon::prelude::*;
+
+use megagrid_partition::parallel;
 
 use crate::Error;
 use crate::cache::EdgeData;
@@ -89,7 +90,7 @@ fn read<T: EdgeData>(
                 fenced(&place.path, || place.open(|group| parse(group, &mut columns)))?;
                 Ok(columns)
             };
-            let parsed: Vec<Result<Columns<T>, Error>> = groups.par_iter().map(parse_group).collect();
+            let parsed = parallel::map(groups.len(), |at| parse_group(&groups[at]));
             for columns in parsed {
                 let columns = columns?;
                 if let Some(side) = columns.names_in {

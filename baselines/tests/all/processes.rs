@@ -68,7 +68,11 @@ fn train(client: usize, vanish: bool, servers: &[&str]) -> Result<String, Error>
 
 fn spawn(role: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "processes::child", "--nocapture"]).env(ROLE, role).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .args(["--exact", "processes::child", "--nocapture"])
+        .env(ROLE, role)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     command.spawn().unwrap()
 }
 

@@ -6,8 +6,8 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use megagrid_partition::parallel;
 use memchr::memchr;
-use rayon::prelude::*;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::open::{self, Source};
@@ -239,7 +239,7 @@ impl<'a> Input<'a> {
                 })?;
                 Ok(chunks)
             };
-            let parts: Vec<Result<Vec<C>, Error>> = group.par_iter().map(read_all).collect();
+            let parts = parallel::map(group.len(), |at| read_all(&group[at]));
             for chunks in parts {
                 for chunk in chunks? {
                     if consume(chunk)?.is_break() {
