@@ -37,11 +37,9 @@ pub struct Objective {
 }
 
 impl Objective {
-    /// Joins the sums of all workers, in order.
+    /// Makes it of the sums over all ratings.
     #[must_use]
-    pub fn new(sums: impl IntoIterator<Item = Sums>, lambda: f32) -> Self {
-        let mut total = Sums::default();
-        sums.into_iter().for_each(|mut sum| total.combine(&mut sum));
+    pub fn new(total: Sums, lambda: f32) -> Self {
         Self {
             value: total.squared_errors + f64::from(lambda) * total.squared_norms,
             rmse: (total.squared_errors / total.ratings.max(1) as f64).sqrt(),
