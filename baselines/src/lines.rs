@@ -1,4 +1,4 @@
-//! How many lines a user writes for an algorithm on each system. `tests/lines.rs` counts them in the sources, with one tool for all of
+//! How many lines a user writes for an algorithm on each system. `tests/all/lines.rs` counts them in the sources, with one tool for all of
 //! them, and says what is to stand here where that has changed.
 
 use std::fmt;

@@ -7,7 +7,7 @@
 //! `rate`. Fails if a floor is missed. Without `--bench` (as `cargo test` runs it) it does nothing.
 
 mod jobs;
-#[path = "../../engine/tests/processes/local.rs"]
+#[path = "../../engine/tests/all/processes/local.rs"]
 mod local;
 mod wire;
 

@@ -169,6 +169,23 @@ impl Common {
         Ok(())
     }
 
+    /// Refuses options of training that a command has no use for. `advice` says what to do instead.
+    pub fn refuse(&self, options: &[&str], advice: &str) -> anyhow::Result<()> {
+        let given = [
+            ("--model", self.model.is_some()),
+            ("--json", self.json.is_some()),
+            ("--report", self.report.is_some()),
+            ("--checkpoint", self.checkpoint.checkpoint.is_some()),
+            ("--resume", self.checkpoint.resume.is_some()),
+            ("--virtual-workers", self.experiment.virtual_workers.is_some()),
+            ("--inject", self.experiment.inject.is_some()),
+        ];
+        match given.into_iter().find(|(name, given)| *given && options.contains(name)) {
+            Some((name, _)) => Err(usage(format!("{name} {advice}"))),
+            None => Ok(()),
+        }
+    }
+
     /// Shows and writes nothing.
     pub fn be_silent(&mut self) {
         (self.quiet, self.model, self.json, self.report) = (true, None, None, None);
@@ -211,7 +228,9 @@ impl Common {
             output::check_target(directory)?;
         }
         for file in [&self.json, &self.report].into_iter().flatten() {
-            check_writable(file)?;
+            if file != Path::new("-") {
+                output::check_replaceable(file)?;
+            }
         }
         let mut settings =
             Settings { seed: self.seed, grid: !self.no_grid, early: !self.no_early, ..Settings::default() };
@@ -300,45 +319,7 @@ pub fn write_text(path: &Path, text: &str) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return print(text);
     }
-    let place = || format!("writing {}", path.display());
-    if is_special(path) {
-        return std::fs::write(path, text).with_context(place);
-    }
-    let mut file = tempfile::Builder::new().prefix(".megagrid-").tempfile_in(parent(path)).with_context(place)?;
-    file.write_all(text.as_bytes()).with_context(place)?;
-    file.as_file().sync_all().with_context(place)?;
-    share(file.as_file()).with_context(place)?;
-    file.persist(path).with_context(place)?;
-    Ok(())
-}
-
-/// Temporary files are private; what they become is to be readable as other files are.
-fn share(file: &std::fs::File) -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    }
-    let _ = file;
-    Ok(())
-}
-
-fn check_writable(path: &Path) -> anyhow::Result<()> {
-    if path == Path::new("-") || is_special(path) {
-        return Ok(());
-    }
-    let place = || format!("{} could not be written", path.display());
-    if path.is_dir() {
-        anyhow::bail!("{} is a directory; name a file", path.display());
-    }
-    tempfile::tempfile_in(parent(path)).with_context(place).map(drop)
-}
-
-/// Tells whether there is something that is no regular file: a pipe, `/dev/null`.
-fn is_special(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
-}
-
-fn parent(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    output::replace_file(path, |file| {
+        file.write_all(text.as_bytes()).with_context(|| format!("writing {}", path.display()))
+    })
 }

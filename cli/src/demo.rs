@@ -70,6 +70,8 @@ fn options(planted: &RatingsSettings) -> Options {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    let advice = "is not for demo; train on a data set of `megagrid generate`";
+    args.common.refuse(&["--virtual-workers"], advice)?;
     match args.algorithm {
         Algorithm::Mf => run_mf(args),
         Algorithm::PageRank => crate::pagerank::demo::run(&args.common),

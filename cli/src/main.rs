@@ -39,6 +39,8 @@ mod virtual_cluster;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::prelude::*;
 
 /// Trains recommenders and ranks graphs, on all cores, from the command line.
 ///
@@ -104,7 +106,8 @@ fn main() -> ExitCode {
 
 /// Shows the libraries' warnings, or more by `MEGAGRID_LOG=debug`.
 fn start_log() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("MEGAGRID_LOG");
-    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    let asked = std::env::var("MEGAGRID_LOG").ok().and_then(|filter| filter.parse::<Targets>().ok());
+    let filter = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).without_time();
+    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
 }

@@ -41,6 +41,8 @@ pub fn run(mut args: Args) -> anyhow::Result<()> {
         Command::BlockPg(args) => &mut args.common,
         Command::Lda(args) => &mut args.common,
     };
+    let refused = ["--model", "--json", "--report", "--checkpoint", "--resume", "--virtual-workers", "--inject"];
+    common.refuse(&refused, "is not for plan, which trains nothing; leave it out, or train with the command itself")?;
     common.planned = (args.processes > 1).then(|| Arc::new(Planned(args.processes as usize)) as Arc<dyn Peers>);
     match &args.command {
         Command::PageRank(args) => pagerank::plan(args),

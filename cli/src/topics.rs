@@ -23,7 +23,7 @@ pub struct Args {
     /// The directory that `lda --model` wrote.
     model: PathBuf,
     /// How many words of each topic, or topics of each document.
-    #[arg(short = 'n', long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', long, default_value_t = 10, value_name = "N", conflicts_with = "output", value_parser = clap::value_parser!(u32).range(1..))]
     number: u32,
     /// Documents to find the topics of; words are found by name, in plain text as the model's corpus was read.
     #[arg(long, value_name = "NEW")]

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use rayon::prelude::*;
+use megagrid_partition::parallel;
 
 use crate::dictionary::NameTable;
 use crate::ranks::Ranks;
@@ -24,6 +24,14 @@ impl Default for Ids {
     fn default() -> Self {
         Self::Narrow(Vec::new())
     }
+}
+
+/// Ids that one thread goes through at a time.
+const AT_A_TIME: usize = 1 << 16;
+
+fn max<T: Copy + Ord + Send + Sync>(ids: &[T]) -> Option<T> {
+    let chunks: Vec<_> = ids.chunks(AT_A_TIME).collect();
+    parallel::map(chunks.len(), |at| chunks[at].iter().copied().max()).into_iter().max().flatten()
 }
 
 impl Ids {
@@ -58,8 +66,8 @@ impl Ids {
     /// Returns the largest id, 0 if there is none.
     pub(crate) fn max(&self) -> u64 {
         match self {
-            Self::Narrow(ids) => ids.par_iter().max().map_or(0, |&id| u64::from(id)),
-            Self::Wide(ids) => ids.par_iter().max().copied().unwrap_or(0),
+            Self::Narrow(ids) => max(ids).map_or(0, u64::from),
+            Self::Wide(ids) => max(ids).unwrap_or(0),
         }
     }
 
@@ -97,10 +105,12 @@ impl Ids {
         match self {
             Self::Narrow(mut ids) => {
                 ids.shrink_to_fit();
-                ids.par_iter_mut().for_each(|id| *id = vertex(u64::from(*id)));
+                parallel::each_chunk(&mut ids, AT_A_TIME, |_, ids| {
+                    ids.iter_mut().for_each(|id| *id = vertex(u64::from(*id)))
+                });
                 ids
             }
-            Self::Wide(ids) => ids.par_iter().map(|&id| vertex(id)).collect(),
+            Self::Wide(ids) => parallel::fill(ids.len(), |at| vertex(ids[at])),
         }
     }
 

@@ -12,8 +12,12 @@ use crate::names::Tokens;
 use crate::text::{Input, Malformed, Text};
 use crate::{Error, Readers};
 
-/// Lines that are looked at for names before the text is read.
-const FIRST_LINES: usize = 100;
+/// Lines that are looked at for names, and for a header, before the text is read.
+pub(crate) const FIRST_LINES: usize = 100;
+
+/// What columns that hold the ends of edges are called, in any case.
+pub(crate) const ENDS: [[&str; 2]; 6] =
+    [["user", "item"], ["user_id", "item_id"], ["source", "target"], ["src", "dst"], ["from", "to"], ["left", "right"]];
 
 /// Which columns hold names; the others hold integers as far as they have been read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

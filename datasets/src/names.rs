@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use rayon::prelude::*;
+use megagrid_partition::parallel;
 
 use crate::dictionary::{NameTable, dictionary, hash};
 use crate::readers::misfit;
@@ -83,7 +83,7 @@ impl Default for Names {
 impl Names {
     /// Looks up the tokens of the chunks that follow; returns the code of each token.
     pub(crate) fn resolve(&mut self, chunks: &[Tokens], path: &Path) -> Result<Vec<Vec<u32>>, Error> {
-        let look_up = |(shard, table): (usize, &mut NameTable)| -> Vec<Found> {
+        let look_up = |shard: usize, table: &mut NameTable| -> Vec<Found> {
             let found = chunks.iter().map(|chunk| {
                 let known = table.len();
                 let entries = chunk.of_shard(shard).map(|(hash, name)| table.intern_hashed(hash, name)).collect();
@@ -91,14 +91,15 @@ impl Names {
             });
             found.collect()
         };
-        let found: Vec<Vec<Found>> = self.shards.par_iter_mut().enumerate().map(look_up).collect();
+        let mut found: Vec<Vec<Found>> = self.shards.iter().map(|_| Vec::new()).collect();
+        let shards = self.shards.iter_mut().zip(&mut found).enumerate();
+        parallel::consume(shards.collect(), |(shard, (table, found))| *found = look_up(shard, table));
         let codes_fit = |table: &NameTable| table.len() <= 1 << (u32::BITS - SHARD_BITS);
         let num_names: usize = self.shards.iter().map(NameTable::len).sum();
         if num_names > u32::MAX as usize || !self.shards.iter().all(codes_fit) {
             return Err(Error::TooManyVertices { path: path.to_path_buf() });
         }
-        let walk = |(at, chunk): (usize, &Tokens)| in_order(chunk, &found, at);
-        let walked: Vec<_> = chunks.par_iter().enumerate().map(walk).collect();
+        let walked = parallel::map(chunks.len(), |at| in_order(&chunks[at], &found, at));
         Ok(walked
             .into_iter()
             .map(|(codes, new)| {

@@ -3,8 +3,9 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
+use megagrid_partition::parallel;
 
 use crate::column::Ids;
 use crate::{Dictionary, Error, Readers};
@@ -54,8 +55,8 @@ impl Distinct {
                     }
                 };
                 match ids {
-                    Ids::Narrow(ids) => ids.par_iter().for_each(|&id| set(u64::from(id))),
-                    Ids::Wide(ids) => ids.par_iter().for_each(|&id| set(id)),
+                    Ids::Narrow(ids) => drop(each_chunk(ids, |ids| ids.iter().for_each(|&id| set(u64::from(id))))),
+                    Ids::Wide(ids) => drop(each_chunk(ids, |ids| ids.iter().for_each(|&id| set(id)))),
                 }
             }
             Self::Sorted(all) => {
@@ -65,15 +66,10 @@ impl Distinct {
                     ids
                 };
                 let more = match ids {
-                    Ids::Narrow(ids) => ids
-                        .par_chunks(SORTED_AT_A_TIME)
-                        .map(|ids| distinct(ids.iter().map(|&id| u64::from(id)).collect()))
-                        .reduce(Vec::new, merge),
-                    Ids::Wide(ids) => {
-                        ids.par_chunks(SORTED_AT_A_TIME).map(|ids| distinct(ids.to_vec())).reduce(Vec::new, merge)
-                    }
+                    Ids::Narrow(ids) => each_chunk(ids, |ids| distinct(ids.iter().map(|&id| u64::from(id)).collect())),
+                    Ids::Wide(ids) => each_chunk(ids, |ids| distinct(ids.to_vec())),
                 };
-                *all = merge(std::mem::take(all), more);
+                *all = merge(std::mem::take(all), merge_all(more));
             }
         }
     }
@@ -184,6 +180,24 @@ impl Ranks {
         }
         Dictionary::from_integers(ids)
     }
+}
+
+/// Returns what `task` makes of each part of the ids.
+fn each_chunk<T: Sync, R: Send>(ids: &[T], task: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
+    let chunks: Vec<_> = ids.chunks(SORTED_AT_A_TIME).collect();
+    parallel::map(chunks.len(), |at| task(chunks[at]))
+}
+
+/// Merges sorted lists, two at a time.
+fn merge_all(mut lists: Vec<Vec<u64>>) -> Vec<u64> {
+    while lists.len() > 1 {
+        let pairs: Vec<_> = lists.chunks_mut(2).map(|pair| Mutex::new(pair.iter_mut().map(std::mem::take))).collect();
+        lists = parallel::map(pairs.len(), |at| {
+            let mut pair = pairs[at].lock().unwrap_or_else(PoisonError::into_inner);
+            merge(pair.next().unwrap_or_default(), pair.next().unwrap_or_default())
+        });
+    }
+    lists.pop().unwrap_or_default()
 }
 
 /// Merges ascending ids without repetition.

@@ -3,8 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use megagrid_partition::{EdgeSource, Side};
-use rayon::prelude::*;
+use megagrid_partition::{EdgeSource, Side, parallel};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cache::EdgeData;
@@ -58,7 +57,7 @@ impl<T: EdgeData> Edges<T> {
     /// Passes over every `step`th window, from the window `first` on.
     fn windows(&self, value: fn(&T) -> f64, first: usize, step: usize) -> io::Result<Vec<(f64, u64)>> {
         let windows: Vec<_> = windows(self.offsets(Side::Right)).into_iter().skip(first).step_by(step).collect();
-        windows.into_par_iter().map(|rows| self.window(rows, value)).collect()
+        parallel::map(windows.len(), |at| self.window(windows[at].clone(), value)).into_iter().collect()
     }
 
     /// Passes over this process's share of the windows; returns what all found, in the order of the windows.

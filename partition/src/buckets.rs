@@ -4,8 +4,9 @@
 //! one is sorted within the cache.
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
+use crate::parallel;
 
 /// What is to be moved along with the near ends of edges.
 pub(crate) trait Carried<T>: Sync {
@@ -127,13 +128,16 @@ impl Buckets {
     pub(crate) fn deal_carried<T: Copy + Send + Sync>(&self, near_ends: &[u32], far: &impl Carried<T>) -> Dealt<T> {
         let num_chunks = CHUNKS_PER_THREAD * rayon::current_num_threads();
         let chunk_len = near_ends.len().div_ceil(num_chunks).max(1);
-        let sizes: Vec<Vec<usize>> = near_ends.par_chunks(chunk_len).map(|chunk| self.count(chunk)).collect();
+        let sizes: Vec<Vec<usize>> = {
+            let chunks: Vec<_> = near_ends.chunks(chunk_len).collect();
+            parallel::map(chunks.len(), |at| self.count(chunks[at]))
+        };
         let mut dealt = Dealt::new(near_ends.len(), far.data(), starts(&sizes, self.rows.len()));
         let far_ends = split_by_chunk(&mut dealt.far_ends, &sizes);
         let data = split_by_chunk(&mut dealt.data, &sizes);
         let rows = split_by_chunk(&mut dealt.rows, &sizes);
-        let chunks = near_ends.par_chunks(chunk_len).enumerate().zip(rows).zip(far_ends).zip(data);
-        chunks.for_each(|((((chunk, near_ends), mut rows), mut far_ends), mut data)| {
+        let chunks = near_ends.chunks(chunk_len).enumerate().zip(rows).zip(far_ends).zip(data);
+        parallel::consume(chunks.collect(), |((((chunk, near_ends), mut rows), mut far_ends), mut data)| {
             let mut near_ends_left = near_ends.iter();
             let start = chunk * chunk_len;
             far.for_each(start..start + near_ends.len(), |far_end, datum| {
@@ -168,8 +172,9 @@ impl Buckets {
             rows_left = rest;
             work.push((&offsets[bucket.start..=bucket.end], rows, far_ends, data));
         }
-        work.into_par_iter().for_each_init(BucketSorter::default, |sorter, (offsets, rows, far_ends, data)| {
-            sorter.sort(offsets, rows, far_ends, data);
+        let sorters = Mutex::new(Vec::new());
+        parallel::consume(work, |(offsets, rows, far_ends, data)| {
+            BucketSorter::with_one_of(&sorters, |sorter| sorter.sort(offsets, rows, far_ends, data));
         });
     }
 }
@@ -227,6 +232,15 @@ impl<T> Default for BucketSorter<T> {
 }
 
 impl<T: Copy> BucketSorter<T> {
+    /// Sorts with one of `sorters`, or with a new one while others have them all.
+    pub fn with_one_of<R>(sorters: &Mutex<Vec<Self>>, sort: impl FnOnce(&mut Self) -> R) -> R {
+        let lock = || sorters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sorter = lock().pop().unwrap_or_default();
+        let result = sort(&mut sorter);
+        lock().push(sorter);
+        result
+    }
+
     /// Groups the edges of a bucket by vertex, far ends ascending; edges with the same two ends keep their order.
     /// `offsets` are those of the bucket's vertices, with the end of the last one.
     ///

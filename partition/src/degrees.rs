@@ -4,6 +4,8 @@ use std::io;
 
 use rayon::prelude::*;
 
+use crate::parallel;
+
 use crate::{EdgeSource, Side};
 
 /// Counts how often each of `0..num_vertices` occurs, on all threads.
@@ -16,16 +18,18 @@ use crate::{EdgeSource, Side};
 pub fn count_degrees(ids: &[u32], num_vertices: usize) -> Vec<u32> {
     // Each thread counts for itself, as long as that takes no more memory than the ids do.
     let num_counters = (ids.len() / num_vertices.max(1)).clamp(1, rayon::current_num_threads());
-    let chunks = ids.par_chunks(ids.len().div_ceil(num_counters).max(1));
+    let chunks: Vec<_> = ids.chunks(ids.len().div_ceil(num_counters).max(1)).collect();
     let count = |chunk: &[u32]| {
         let mut counts = vec![0_u32; num_vertices];
         chunk.iter().for_each(|&id| counts[id as usize] += 1);
         counts
     };
-    let mut counters = chunks.map(count).collect::<Vec<_>>().into_iter();
+    let mut counters = parallel::map(chunks.len(), |at| count(chunks[at])).into_iter();
     let mut total = counters.next().unwrap_or_else(|| vec![0; num_vertices]);
     for counts in counters {
-        total.par_iter_mut().zip(counts).for_each(|(total, count)| *total += count);
+        parallel::each_chunk(&mut total, 1 << 16, |at, total| {
+            total.iter_mut().zip(&counts[at << 16..]).for_each(|(total, count)| *total += count);
+        });
     }
     total
 }

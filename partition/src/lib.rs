@@ -7,6 +7,7 @@ mod edges;
 mod error;
 mod grouped;
 mod ids;
+pub mod parallel;
 mod partitioning;
 mod quality;
 mod relabel;

@@ -1,6 +1,6 @@
 //! New ids for vertices: degree order, so that the vertices used most share cache lines.
 
-use rayon::prelude::*;
+use crate::parallel;
 
 use crate::SplitMix;
 
@@ -88,7 +88,7 @@ impl Relabeling {
     /// # Panics
     /// Where an id is not one of the `n` vertices.
     pub fn apply(&self, ids: &mut [u32]) {
-        ids.par_chunks_mut(1 << 16).for_each(|ids| ids.iter_mut().for_each(|id| *id = self.new_of_old[*id as usize]));
+        parallel::each_chunk(ids, 1 << 16, |_, ids| ids.iter_mut().for_each(|id| *id = self.new_of_old[*id as usize]));
     }
 }
 

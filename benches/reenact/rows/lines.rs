@@ -5,7 +5,7 @@ use megagrid_baselines::lines::PROGRAMS;
 
 use crate::Findings;
 
-/// Shows what `cargo test -p megagrid-baselines --test lines` counts in the sources.
+/// Shows what `cargo test -p megagrid-baselines lines` counts in the sources.
 pub fn run(findings: &mut Findings) {
     println!("  lines of code; whole: with dealing data to workers, first values, reading the objective");
     println!(

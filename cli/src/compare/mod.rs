@@ -53,7 +53,7 @@ enum Command {
 }
 
 /// Options of the training commands that a comparison refuses, or ignores.
-const HIDDEN: [&str; 15] = [
+const HIDDEN: [&str; 14] = [
     "model",
     "checkpoint",
     "checkpoint_every",
@@ -65,7 +65,6 @@ const HIDDEN: [&str; 15] = [
     "jitter",
     "inject",
     "strategy",
-    "tolerance",
     "batch",
     "extra_topics",
     "warm_start",
@@ -79,9 +78,16 @@ fn of_comparison(option: clap::Arg) -> clap::Arg {
         "sampler" => option.default_value("dense"),
         "prior" => option.default_value("fixed"),
         "annealing" | "top_words" => option.default_value("0"),
+        "tolerance" => option.hide(true).default_value("0").value_parser(no_tolerance),
         name if HIDDEN.contains(&name) => option.hide(true),
         _ => option,
     }
+}
+
+/// Reads the value of `--tolerance`: a comparison runs all iterations.
+fn no_tolerance(value: &str) -> Result<f64, &'static str> {
+    let advice = "a comparison runs all iterations; choose how many with --iterations, or compare at --target";
+    value.parse().ok().filter(|&tolerance: &f64| tolerance == 0.0).ok_or(advice)
 }
 
 /// A training command's arguments, and what is compared.

@@ -41,17 +41,9 @@ pub trait Training {
 
 /// Refuses what has no meaning for several systems.
 fn check_common(common: &Common) -> anyhow::Result<()> {
-    let refused = [
-        ("--model", common.model.is_some()),
-        ("--checkpoint", common.checkpoint.checkpoint.is_some()),
-        ("--resume", common.checkpoint.resume.is_some()),
-        ("--virtual-workers", common.experiment.virtual_workers.is_some()),
-        ("--inject", common.experiment.inject.is_some()),
-    ];
-    match refused.into_iter().find(|(_, given)| *given) {
-        Some((name, _)) => Err(usage(format!("{name} is for the training command, not for a comparison"))),
-        None => common.prepare().map(drop),
-    }
+    let refused = ["--model", "--checkpoint", "--resume", "--virtual-workers", "--inject"];
+    common.refuse(&refused, "is for the training command, not for a comparison")?;
+    common.prepare().map(drop)
 }
 
 fn check_input(source: &common::Source) -> anyhow::Result<()> {

@@ -199,6 +199,12 @@ impl Options {
             let found = self.work_per_clock;
             return Err(usage(format!("work-per-clock is {found}; expected a number above 0 and at most 1")));
         }
+        if self.optimize_every != 1 && self.prior == PriorChoice::Fixed {
+            return Err(usage("optimize-every is for a prior that is fitted; leave it out, or choose another --prior"));
+        }
+        if self.annealing.unwrap_or(0) > 0 && self.sampler == Sampler::Mh {
+            return Err(usage("annealing is not for the sampler mh; leave it out, or choose another --sampler"));
+        }
         Ok(config)
     }
 

@@ -127,12 +127,8 @@ pub struct Known {
 pub fn check(common: &mut Common) -> anyhow::Result<()> {
     // Trials may have another layout.
     common.reads_whole = true;
-    if common.experiment.virtual_workers.is_some() {
-        return Err(usage(
-            "--virtual-workers is not for tune; find the settings first, and train with the command that it prints",
-        ));
-    }
-    Ok(())
+    let advice = "is not for tune; find the settings first, and train with the command that it prints";
+    common.refuse(&["--virtual-workers"], advice)
 }
 
 /// Options of an algorithm that a setting changes.

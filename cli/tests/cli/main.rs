@@ -19,6 +19,8 @@ mod options;
 mod records;
 mod together;
 mod tune;
+#[cfg(unix)]
+mod umask;
 mod virtual_workers;
 
 use std::fmt::Write;

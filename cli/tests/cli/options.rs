@@ -59,6 +59,28 @@ fn options_that_contradict_each_other_are_refused() {
 }
 
 #[test]
+fn options_without_effect_are_refused() {
+    let place = Place::new();
+    let (ratings, corpus) = (place.ratings(), place.file("posts.txt", "tea and rye\nrye and oats\n"));
+    fails(&["demo", "--virtual-workers", "4"], 2, &["--virtual-workers is not for demo", "megagrid generate"]);
+    let plan = ["plan", "mf", &ratings];
+    for option in ["--model", "--json", "--report", "--checkpoint", "--resume"] {
+        fails(&[&plan[..], &[option, &place.name("out")]].concat(), 2, &[option, "is not for plan"]);
+    }
+    for (option, value) in [("--virtual-workers", "4"), ("--inject", "delay:0.1")] {
+        fails(&[&plan[..], &[option, value]].concat(), 2, &[option, "is not for plan"]);
+    }
+    fails(&["compare", "mf", &ratings, "--tolerance", "0.1"], 2, &["--tolerance", "runs all iterations"]);
+    fails(&["tune", "mf", &ratings, "--virtual-workers", "4"], 2, &["--virtual-workers is not for tune"]);
+    let lda = ["lda", &corpus, "--topics", "2"];
+    fails(&[&lda[..], &["--prior", "fixed", "--optimize-every", "5"]].concat(), 2, &["optimize-every is for a prior"]);
+    fails(&[&lda[..], &["--sampler", "mh", "--annealing", "5"]].concat(), 2, &["annealing is not for the sampler mh"]);
+    fails(&["predict", "m", "s", "--quality", "--output", "o"], 2, &["cannot be used with"]);
+    fails(&["topics", "m", "--documents", "d", "--output", "o", "-n", "5"], 2, &["cannot be used with"]);
+    assert_eq!(place.listing(), ["posts.txt", "ratings.csv"]);
+}
+
+#[test]
 fn every_command_has_help_with_an_example() {
     for command in ["demo", "pagerank", "mf", "plan", "recommend", "top"] {
         let help = done(&[command, "--help"]);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rayon::prelude::*;
+use megagrid_partition::parallel;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes that one checksum covers: so few that visiting a small window reads little else, and so many that checksums
@@ -17,7 +17,8 @@ pub(super) fn num_pieces(section_bytes: u64) -> usize {
 
 /// Returns the checksums of a section's pieces, computed in parallel.
 pub(super) fn checksums(section: &[u8]) -> Vec<u64> {
-    section.par_chunks(PIECE_BYTES as usize).map(xxh3_64).collect()
+    let pieces: Vec<_> = section.chunks(PIECE_BYTES as usize).collect();
+    parallel::map(pieces.len(), |at| xxh3_64(pieces[at]))
 }
 
 /// The pieces of all sections.
@@ -51,14 +52,16 @@ impl Pieces {
             return true;
         }
         let first = first_piece + (window.start / PIECE_BYTES) as usize;
-        bytes.par_chunks(PIECE_BYTES as usize).enumerate().all(|(at, piece)| {
+        let pieces: Vec<_> = bytes.chunks(PIECE_BYTES as usize).collect();
+        let right = parallel::map(pieces.len(), |at| {
             let checked = &self.checked[first + at];
-            let right = checked.load(Ordering::Relaxed) || xxh3_64(piece) == self.checksums[first + at];
+            let right = checked.load(Ordering::Relaxed) || xxh3_64(pieces[at]) == self.checksums[first + at];
             if right {
                 checked.store(true, Ordering::Relaxed);
             }
             right
-        })
+        });
+        !right.contains(&false)
     }
 }
 

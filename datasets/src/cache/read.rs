@@ -6,8 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use megagrid_partition::{EdgeList, EdgeSource, Side};
-use rayon::prelude::*;
+use megagrid_partition::{EdgeList, EdgeSource, Side, parallel};
 
 use super::file::CacheFile;
 use super::header::Section;
@@ -169,7 +168,7 @@ fn open_offsets(file: &CacheFile, side: Side) -> Result<Map, Error> {
         let offsets: &[u64] = view(window.bytes()).map_err(Error::io(&file.path))?;
         Ok((offsets.is_sorted(), [offsets[0], offsets[offsets.len() - 1]]))
     };
-    let ends = windows.into_par_iter().map(check).collect::<Result<Vec<_>, Error>>()?;
+    let ends = parallel::map(windows.len(), |at| check(windows[at])).into_iter().collect::<Result<Vec<_>, Error>>()?;
     let rising = ends.iter().all(|(sorted, _)| *sorted) && ends.iter().flat_map(|(_, ends)| ends).is_sorted();
     let from_to = [ends.first().map(|(_, ends)| ends[0]), ends.last().map(|(_, ends)| ends[1])];
     if !rising || from_to != [Some(0), Some(file.header.num_edges)] {

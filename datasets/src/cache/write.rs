@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::Path;
 
-use megagrid_partition::{EdgeSource, Side};
+use megagrid_partition::{EdgeSource, Side, parallel};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::EdgeData;
@@ -64,7 +64,7 @@ impl Writer<'_> {
     fn section(&mut self, section: Section, bytes: &[u8]) -> Result<(), Error> {
         let range = self.header.range(section);
         assert_eq!(range.end - range.start, bytes.len() as u64, "the header knows the length of the {section:?}");
-        let (sums, written) = rayon::join(|| checksums(bytes), || write_at(self.file, range.start, bytes));
+        let (sums, written) = parallel::join(|| checksums(bytes), || write_at(self.file, range.start, bytes));
         self.checksums.extend(sums);
         written.map_err(Error::io(self.path))
     }

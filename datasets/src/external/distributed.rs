@@ -4,8 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use megagrid_partition::{EdgeSource, Holders, Side, offsets_of};
-use rayon::prelude::*;
+use megagrid_partition::{EdgeSource, Holders, Side, offsets_of, parallel};
 
 use super::list::Grouping;
 use super::{ExternalEdges, Spill};
@@ -133,12 +132,13 @@ impl<T: EdgeData> EdgeSource<T> for DistributedEdges<T> {
     fn distribute(&self, holders: Holders<'_>) -> io::Result<()> {
         let mut checksum = 0_u64;
         self.visit_read(|left, right, _| {
-            let of_edge = |(&left, &right): (&u32, &u32)| {
+            let of_edge = |edge: usize| {
+                let (left, right) = (left[edge], right[edge]);
                 let [first, second] =
                     holders(left, right).map(|holder| holder.map_or(0, |holder| 1 + u32::from(holder)));
                 hash(left, right, first << 16 ^ second)
             };
-            checksum = checksum.wrapping_add(left.par_iter().zip(right).map(of_edge).reduce(|| 0, u64::wrapping_add));
+            checksum = parallel::fill(left.len(), of_edge).into_iter().fold(checksum, u64::wrapping_add);
         })?;
         if let Some((_, before)) = self.held.get() {
             let same = self.readers.gather_numbers([u64::from(*before == checksum)])?;
@@ -164,7 +164,7 @@ fn bytes_of_edge<T: EdgeData>() -> usize {
 fn deal<T: EdgeData>(window: Window<T>, holders: Holders<'_>, processes: usize) -> Vec<Vec<u8>> {
     let Window { ids, data } = window;
     let [left, right] = ids.map(Ids::into_entries);
-    let to: Vec<[Option<u16>; 2]> = left.par_iter().zip(&right).map(|(&left, &right)| holders(left, right)).collect();
+    let to: Vec<[Option<u16>; 2]> = parallel::fill(left.len(), |edge| holders(left[edge], right[edge]));
     let part = |process: usize| {
         let mine: Vec<usize> = (0..to.len()).filter(|&edge| to[edge].contains(&Some(process as u16))).collect();
         let mut bytes = Vec::with_capacity(mine.len() * bytes_of_edge::<T>());
@@ -174,5 +174,5 @@ fn deal<T: EdgeData>(window: Window<T>, holders: Holders<'_>, processes: usize) 
         bytes.extend_from_slice(T::to_bytes(&data));
         bytes
     };
-    (0..processes).into_par_iter().map(part).collect()
+    parallel::map(processes, part)
 }

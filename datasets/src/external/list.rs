@@ -1,10 +1,10 @@
 //! From edges in a temporary file, in the order of the input, to edges grouped by a side.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use megagrid_partition::{BucketSorter, Buckets, Dealt, EdgeList, Relabeling, Side, offsets_of};
-use rayon::prelude::*;
+use megagrid_partition::{BucketSorter, Buckets, Dealt, EdgeList, Relabeling, Side, offsets_of, parallel};
 
 use super::file::{TemporaryFile, error};
 use super::{DistributedEdges, ExternalEdges, Places, Spill};
@@ -58,7 +58,7 @@ impl<T: EdgeData> ExternalList<T> {
         let (mut window, mut at) = (read(0)?, 0);
         while let Some((ids, data)) = window {
             at += 1;
-            let (visited, next) = rayon::join(|| visit(ids, data), || read(at));
+            let (visited, next) = parallel::join(|| visit(ids, data), || read(at));
             visited?;
             window = next?;
         }
@@ -132,7 +132,7 @@ impl<T: EdgeData> ExternalList<T> {
         let count = |degrees: &mut [u32], ids: &[u32]| ids.iter().for_each(|&id| degrees[id as usize] += 1);
         self.for_each_window(|ids, _| {
             let [left, right] = &mut degrees;
-            rayon::join(|| count(left, &ids[0]), || count(right, &ids[1]));
+            parallel::join(|| count(left, &ids[0]), || count(right, &ids[1]));
             Ok(())
         })?;
         if let Some(readers) = &self.readers {
@@ -207,20 +207,24 @@ fn orders([left, right]: &[Vec<u32>; 2], is_square: bool, degree_order: bool) ->
 
 /// Appends the edges dealt to each bucket to those in the file; `ends` says how far each bucket is filled.
 fn write<T: EdgeData>(file: &TemporaryFile, places: &Places, dealt: &Dealt<T>, ends: &mut [u64]) -> Result<(), Error> {
-    let parts = dealt.starts.par_windows(2).zip(ends);
-    parts.try_for_each(|(part, end)| {
-        let part = part[0]..part[1];
-        file.write(places.row(*end), &dealt.rows[part.clone()])?;
-        file.write(places.far_end(*end), &dealt.far_ends[part.clone()])?;
-        file.write_data(places.data::<T>(*end), &dealt.data[part.clone()])?;
-        *end += part.len() as u64;
+    let parts: Vec<_> = dealt.starts.windows(2).zip(ends).map(Mutex::new).collect();
+    let written = parallel::map(parts.len(), |at| {
+        let mut part = parts[at].lock().unwrap_or_else(PoisonError::into_inner);
+        let (bounds, end) = &mut *part;
+        let part = bounds[0]..bounds[1];
+        file.write(places.row(**end), &dealt.rows[part.clone()])?;
+        file.write(places.far_end(**end), &dealt.far_ends[part.clone()])?;
+        file.write_data(places.data::<T>(**end), &dealt.data[part.clone()])?;
+        **end += part.len() as u64;
         Ok(())
-    })
+    });
+    written.into_iter().collect()
 }
 
 /// Sorts the edges of each bucket, where they are.
 fn sort<T: EdgeData>(file: &TemporaryFile, places: &Places, buckets: &Buckets, offsets: &[u64]) -> Result<(), Error> {
-    buckets.vertices().par_iter().try_for_each_init(BucketSorter::<T>::default, |sorter, vertices| {
+    let sorters = Mutex::new(Vec::new());
+    let sort = |sorter: &mut BucketSorter<T>, vertices: &Range<usize>| {
         let offsets = &offsets[vertices.start..=vertices.end];
         let first = offsets[0];
         let num_edges = (offsets[offsets.len() - 1] - first) as usize;
@@ -230,5 +234,9 @@ fn sort<T: EdgeData>(file: &TemporaryFile, places: &Places, buckets: &Buckets, o
         sorter.sort(offsets, &rows, &mut far_ends, &mut data);
         file.write(places.far_end(first), &far_ends)?;
         file.write_data(places.data::<T>(first), &data)
-    })
+    };
+    let vertices = buckets.vertices();
+    let sorted =
+        parallel::map(vertices.len(), |at| BucketSorter::with_one_of(&sorters, |sorter| sort(sorter, &vertices[at])));
+    sorted.into_iter().collect()
 }

@@ -3,10 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use megagrid_partition::{EdgeList, count_degrees, offsets_of};
+use megagrid_partition::{EdgeList, count_degrees, offsets_of, parallel};
 use rand_distr::weighted::WeightedAliasIndex;
 use rand_distr::{Distribution, Poisson};
-use rayon::prelude::*;
 
 use super::random::{Random, alias_table, zipf};
 use super::writer::write_text;
@@ -98,11 +97,10 @@ impl ClicksSettings {
             expected: LENGTHS,
         })?;
         let popularity = alias_table(zipf(self.num_features, self.feature_exponent));
-        let weights: Vec<f32> = (0..self.num_features).into_par_iter().map(|id| self.weight(id)).collect();
-        let samples = (0..self.num_samples).into_par_iter();
-        let features: Vec<Vec<u32>> = samples.map(|id| self.features(id, &popularity, &length)).collect();
+        let weights: Vec<f32> = parallel::fill(self.num_features, |id| self.weight(id));
+        let features = parallel::map(self.num_samples, |id| self.features(id, &popularity, &length));
         let dot = |features: &Vec<u32>| features.iter().map(|&id| f64::from(weights[id as usize])).sum();
-        let scores: Vec<f64> = features.par_iter().map(dot).collect();
+        let scores: Vec<f64> = parallel::fill(features.len(), |id| dot(&features[id]));
         let intercept = intercept(&scores, self.click_rate);
         let mut labels = Vec::with_capacity(self.num_samples);
         let mut log_loss = 0.0;
@@ -161,8 +159,8 @@ const SAMPLES_PER_SUM: usize = 4096;
 fn intercept(scores: &[f64], click_rate: f64) -> f64 {
     let rate = |intercept: f64| {
         let sum = |scores: &[f64]| scores.iter().map(|score| sigmoid(intercept + score)).sum::<f64>();
-        let sums: Vec<f64> = scores.par_chunks(SAMPLES_PER_SUM).map(sum).collect();
-        sums.iter().sum::<f64>() / scores.len() as f64
+        let chunks: Vec<_> = scores.chunks(SAMPLES_PER_SUM).collect();
+        parallel::map(chunks.len(), |at| sum(chunks[at])).iter().sum::<f64>() / scores.len() as f64
     };
     let largest = scores.iter().fold(0.0_f64, |largest, score| largest.max(score.abs()));
     let reach = largest + (click_rate / (1.0 - click_rate)).ln().abs() + 1.0;

@@ -4,10 +4,9 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use megagrid_partition::EdgeList;
+use megagrid_partition::{EdgeList, parallel};
 use rand_distr::weighted::WeightedAliasIndex;
 use rand_distr::{Distribution, Poisson};
-use rayon::prelude::*;
 
 use super::random::{Random, alias_table, zipf};
 use super::writer::write_text;
@@ -101,11 +100,10 @@ impl CorpusSettings {
             .map(|weight| self.beta * self.num_words as f64 * weight)
             .collect();
         let topic = |topic| Random::new(self.seed, WORDS_OF_TOPIC, topic).dirichlet(&concentrations);
-        let topics: Vec<Vec<f64>> = (0..self.num_topics).into_par_iter().map(topic).collect();
+        let topics: Vec<Vec<f64>> = parallel::map(self.num_topics, topic);
         let planted: Vec<f32> = topics.iter().flatten().map(|&chance| chance as f32).collect();
-        let topics: Vec<_> = topics.into_par_iter().map(alias_table).collect();
-        let documents = (0..self.num_documents).into_par_iter();
-        let documents: Vec<Document> = documents.map(|id| self.document(id, &topics, &mean_length)).collect();
+        let topics = parallel::map(topics.len(), |topic| alias_table(topics[topic].clone()));
+        let documents = parallel::map(self.num_documents, |id| self.document(id, &topics, &mean_length));
         let mut edges = EdgeList { num_left: self.num_documents, num_right: self.num_words, ..EdgeList::default() };
         let mut truth = CorpusTruth { topics: planted, mixtures: Vec::new(), num_topics: self.num_topics };
         for (id, mut document) in documents.into_iter().enumerate() {

@@ -3,9 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use megagrid_partition::{EdgeList, Relabeling};
+use megagrid_partition::{EdgeList, Relabeling, parallel};
 use rand_distr::weighted::WeightedAliasIndex;
-use rayon::prelude::*;
 
 use super::random::{Random, alias_table, zipf};
 use super::writer::write_text;
@@ -88,6 +87,9 @@ const USER_FACTORS: u64 = 1;
 const ITEM_FACTORS: u64 = 2;
 const ITEMS_OF_USER: u64 = 3;
 
+/// Vertices whose factors one thread draws at a time.
+const VERTICES_AT_A_TIME: usize = 256;
+
 impl RatingsSettings {
     /// Makes the ratings.
     ///
@@ -113,7 +115,7 @@ impl RatingsSettings {
         let degrees = self.degrees();
         let popularity = alias_table(self.shuffled(self.seed ^ 2, zipf(self.num_items, self.item_exponent)));
         let of_user = |user: usize| self.ratings_of(user, degrees[user], &popularity, &truth);
-        let by_user: Vec<UserRatings> = (0..self.num_users).into_par_iter().map(of_user).collect();
+        let by_user = parallel::map(self.num_users, of_user);
         let mut edges = EdgeList { num_left: self.num_users, num_right: self.num_items, ..EdgeList::default() };
         let mut squares = 0.0;
         for (user, mut ratings) in by_user.into_iter().enumerate() {
@@ -150,9 +152,11 @@ impl RatingsSettings {
     fn factors(&self, purpose: u64, num_vertices: usize) -> Vec<f32> {
         let deviation = (self.signal / (self.latent_dim as f64).sqrt()).sqrt();
         let mut factors = vec![0.0; num_vertices * self.latent_dim];
-        factors.par_chunks_mut(self.latent_dim).enumerate().for_each(|(vertex, factor)| {
-            let mut random = Random::new(self.seed, purpose, vertex);
-            factor.fill_with(|| random.normal(deviation) as f32);
+        parallel::each_chunk(&mut factors, VERTICES_AT_A_TIME * self.latent_dim, |at, factors| {
+            for (vertex, factor) in factors.chunks_mut(self.latent_dim).enumerate() {
+                let mut random = Random::new(self.seed, purpose, at * VERTICES_AT_A_TIME + vertex);
+                factor.fill_with(|| random.normal(deviation) as f32);
+            }
         });
         factors
     }

@@ -7,8 +7,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Relabeling, Side, SplitMix};
-use rayon::prelude::*;
+use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Relabeling, Side, SplitMix, parallel};
 
 use super::check;
 use super::writer::write_text;
@@ -42,6 +41,9 @@ impl Default for RmatSettings {
     }
 }
 
+/// Edges that one thread draws at a time.
+const EDGES_AT_A_TIME: usize = 1 << 14;
+
 impl RmatSettings {
     /// Makes the graph. It is square.
     ///
@@ -63,10 +65,14 @@ impl RmatSettings {
         self.check()?;
         let num_vertices = 1 << self.scale;
         let num_edges = num_vertices * self.edge_factor;
-        let (mut left, mut right) = (Vec::new(), Vec::new());
+        let (mut left, mut right) = (vec![0; num_edges], vec![0; num_edges]);
         let cuts = self.cuts();
-        let edges = (0..num_edges).into_par_iter().map(|edge| self.edge(cuts, edge));
-        edges.unzip_into_vecs(&mut left, &mut right);
+        let chunks = left.chunks_mut(EDGES_AT_A_TIME).zip(right.chunks_mut(EDGES_AT_A_TIME)).enumerate();
+        parallel::consume(chunks.collect(), |(at, (left, right))| {
+            for (edge, (left, right)) in (at * EDGES_AT_A_TIME..).zip(left.iter_mut().zip(right)) {
+                (*left, *right) = self.edge(cuts, edge);
+            }
+        });
         if self.shuffle_ids {
             let shuffled = Relabeling::random(num_vertices, !self.seed);
             shuffled.apply(&mut left);

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
-use rayon::prelude::*;
+use megagrid_partition::parallel;
 
 use crate::Error;
 use crate::output::write_file;
@@ -28,13 +28,14 @@ pub(super) fn write_text(
         let chunk = |start: usize| start..num_items.min(start + ITEMS_PER_CHUNK);
         let chunks: Vec<Range<usize>> = (0..num_items).step_by(ITEMS_PER_CHUNK).map(chunk).collect();
         for round in chunks.chunks(CHUNKS_PER_ROUND) {
-            let texts = round.par_iter().map(|items| {
+            let texts = parallel::map(round.len(), |at| {
                 let mut text = Vec::new();
-                items.clone().try_for_each(|item| format(&mut text, item))?;
+                round[at].clone().try_for_each(|item| format(&mut text, item))?;
                 Ok(text)
             });
-            let texts: std::io::Result<Vec<Vec<u8>>> = texts.collect();
-            texts.map_err(Error::io(path))?.iter().try_for_each(|text| write(file, text))?;
+            for text in texts {
+                write(file, &text.map_err(Error::io(path))?)?;
+            }
         }
         Ok(())
     })

@@ -6,8 +6,8 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use megagrid_partition::parallel;
 use memchr::memchr;
-use rayon::prelude::*;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::open::{self, Source};
@@ -213,7 +213,12 @@ impl<'a> Input<'a> {
         let read = |part, window_bytes, consume: &mut dyn FnMut(C) -> Consumed| {
             let mut text = self.text(part, window_bytes)?;
             let header = match part {
-                Part::Lines(_, lines) if lines.start > 0 => begin(&mut self.beginning(part)?)?,
+                Part::Lines(..) => {
+                    let mut beginning = self.beginning(part)?;
+                    let header = begin(&mut beginning)?;
+                    text.skip_to(beginning.position());
+                    header
+                }
                 _ => begin(&mut text)?,
             };
             text.parse(|| start(&header), &line, consume)
@@ -234,7 +239,7 @@ impl<'a> Input<'a> {
                 })?;
                 Ok(chunks)
             };
-            let parts: Vec<Result<Vec<C>, Error>> = group.par_iter().map(read_all).collect();
+            let parts = parallel::map(group.len(), |at| read_all(&group[at]));
             for chunks in parts {
                 for chunk in chunks? {
                     if consume(chunk)?.is_break() {

@@ -5,8 +5,8 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use megagrid_partition::parallel;
 use memchr::{memchr, memchr_iter, memrchr};
-use rayon::prelude::*;
 
 use super::input::Consumed;
 use super::open::{Source, read_full};
@@ -72,6 +72,16 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Returns where in its file the first line begins that was not taken.
+    pub(super) fn position(&self) -> u64 {
+        self.start + self.skipped as u64
+    }
+
+    /// Takes those lines off the first window that begin before a byte of the file.
+    pub(super) fn skip_to(&mut self, byte: u64) {
+        while self.position() < byte && self.next_line().is_some() {}
+    }
+
     /// Takes the next line off the first window, without its line end and trailing blanks; `None` at the end.
     pub(crate) fn next_line(&mut self) -> Option<&[u8]> {
         let start = self.skipped;
@@ -112,8 +122,8 @@ impl<'a> Text<'a> {
             let window = std::mem::take(&mut self.window);
             let (lines, rest) = window.split_at(self.whole);
             let chunks = cut(&lines[self.skipped..]);
-            let (outcomes, next) = rayon::join(
-                || chunks.par_iter().map(|chunk| parse_chunk(chunk, blank, &start, line)).collect::<Vec<_>>(),
+            let (outcomes, next) = parallel::join(
+                || parallel::map(chunks.len(), |at| parse_chunk(chunks[at], blank, &start, line)),
                 || self.read_window(std::mem::take(&mut spare), rest),
             );
             for (outcome, num_lines) in outcomes {

@@ -56,9 +56,13 @@ fn places_of<P: Program>(engine: &Engine<P>, shard: usize, is_wanted: impl Fn(us
             places.push(Place { right: first_right + right, left: first_left + left, left_shard, items });
         });
     }
-    // Stable: with the plan that it had, a run gets every slice back where it was.
-    places.sort_by_key(|place| (place.right, place.left, place.items.len()));
+    in_file_order(&mut places);
     places
+}
+
+/// Sorts edges as they are in the file. Stable: with the plan that it had, a run gets every slice back where it was.
+fn in_file_order(places: &mut [Place]) {
+    places.sort_by_key(|place| (place.right, place.left, place.items.len()));
 }
 
 /// Returns all edges of a right shard in this process.

@@ -1,7 +1,5 @@
 //! The branches of a run by number: one is in the engine, the others are beside it.
 
-use std::collections::BTreeMap;
-
 use megagrid_stages::Program;
 
 use crate::{Branch, Engine, Error};
@@ -11,14 +9,14 @@ pub struct Branches<P: Program> {
     engine: Engine<P>,
     /// The branch in the engine; `None` when it was freed there.
     current: Option<u64>,
-    others: BTreeMap<u64, Branch<P>>,
+    others: Vec<(u64, Branch<P>)>,
 }
 
 impl<P: Program> Branches<P> {
     /// Begins with what is in the engine as the branch `first`.
     #[must_use]
     pub fn new(engine: Engine<P>, first: u64) -> Self {
-        Self { engine, current: Some(first), others: BTreeMap::new() }
+        Self { engine, current: Some(first), others: Vec::new() }
     }
 
     /// Returns the engine, with the branch that was selected or forked last in it.
@@ -35,7 +33,7 @@ impl<P: Program> Branches<P> {
     /// Tells whether a branch is alive.
     #[must_use]
     pub fn is_alive(&self, branch: u64) -> bool {
-        self.current == Some(branch) || self.others.contains_key(&branch)
+        self.current == Some(branch) || self.others.iter().any(|(other, _)| *other == branch)
     }
 
     /// Brings a branch into the engine.
@@ -44,10 +42,10 @@ impl<P: Program> Branches<P> {
     /// No such branch; see [`Engine::switch`].
     pub fn select(&mut self, branch: u64) -> Result<&mut Engine<P>, Error> {
         if self.current != Some(branch) {
-            let mut other = self.others.remove(&branch).ok_or(Error::NoBranch { branch })?;
+            let mut other = self.take(branch)?;
             self.engine.switch(&mut other)?;
             match self.current.replace(branch) {
-                Some(current) => drop(self.others.insert(current, other)),
+                Some(current) => self.others.push((current, other)),
                 None => self.engine.free(other),
             }
         }
@@ -60,7 +58,7 @@ impl<P: Program> Branches<P> {
     /// No such branch; see [`Engine::fork`].
     pub fn fork(&mut self, parent: u64, child: u64) -> Result<&mut Engine<P>, Error> {
         let copy = self.select(parent)?.fork()?;
-        self.others.insert(parent, copy);
+        self.others.push((parent, copy));
         self.current = Some(child);
         Ok(&mut self.engine)
     }
@@ -73,9 +71,15 @@ impl<P: Program> Branches<P> {
         if self.current == Some(branch) {
             self.current = None;
         } else {
-            let other = self.others.remove(&branch).ok_or(Error::NoBranch { branch })?;
+            let other = self.take(branch)?;
             self.engine.free(other);
         }
         Ok(())
+    }
+
+    /// Takes a branch that is beside the engine.
+    fn take(&mut self, branch: u64) -> Result<Branch<P>, Error> {
+        let at = self.others.iter().position(|(other, _)| *other == branch).ok_or(Error::NoBranch { branch })?;
+        Ok(self.others.swap_remove(at).1)
     }
 }

@@ -69,26 +69,30 @@ struct BlockAt<'b, 'h, P: Program, E: Exchange<P>> {
 }
 
 impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
-    fn run(self, grid: &Grid<P>, edges: &Edges, cx: &mut Context<'_, P>) {
-        match edges {
-            Edges::Narrow(edges) => self.run_ids(grid, edges, cx),
-            Edges::Wide(edges) => self.run_ids(grid, edges, cx),
-        }
-    }
+    const ROWS: bool = has::<P::Left>(Shape::Row) || has::<P::Right>(Shape::Row);
+    const ITEMS: bool = Self::ROWS || has::<P::Left>(Shape::Entries) || has::<P::Right>(Shape::Entries);
 
-    /// Common row widths are compiled in, so that the loops over a row unroll.
-    fn run_ids<I: Id>(self, grid: &Grid<P>, edges: &LocalEdges<I>, cx: &mut Context<'_, P>) {
-        let widths = (grid.left.width(), grid.right.width());
-        if !has::<P::Left>(Shape::Row) && !has::<P::Right>(Shape::Row) || widths.0 != widths.1 {
-            return self.run_widths(grid, edges, (Runtime(widths.0), Runtime(widths.1)), cx);
-        }
-        match widths.0 {
-            16 => self.run_widths(grid, edges, (Fixed::<16>, Fixed::<16>), cx),
-            32 => self.run_widths(grid, edges, (Fixed::<32>, Fixed::<32>), cx),
-            64 => self.run_widths(grid, edges, (Fixed::<64>, Fixed::<64>), cx),
-            112 => self.run_widths(grid, edges, (Fixed::<112>, Fixed::<112>), cx),
-            128 => self.run_widths(grid, edges, (Fixed::<128>, Fixed::<128>), cx),
-            _ => self.run_widths(grid, edges, (Runtime(widths.0), Runtime(widths.1)), cx),
+    /// Common row widths are compiled in, so that the loops over a row unroll: where there are rows, and ids are narrow, as
+    /// those of all shards that fit a cache with their rows are.
+    fn run(self, grid: &Grid<P>, edges: &Edges, cx: &mut Context<'_, P>) {
+        let (left, right) = (grid.left.width(), grid.right.width());
+        let runtime = (Runtime(left), Runtime(right));
+        let edges = match edges {
+            Edges::Narrow(edges) => edges,
+            Edges::Wide(edges) => return self.run_widths(grid, edges, runtime, cx),
+        };
+        // The compiler leaves out what a constant rules out: nothing is compiled for widths that a program has not.
+        if Self::ROWS {
+            match if left == right { left } else { 0 } {
+                16 => self.run_widths(grid, edges, (Fixed::<16>, Fixed::<16>), cx),
+                32 => self.run_widths(grid, edges, (Fixed::<32>, Fixed::<32>), cx),
+                64 => self.run_widths(grid, edges, (Fixed::<64>, Fixed::<64>), cx),
+                112 => self.run_widths(grid, edges, (Fixed::<112>, Fixed::<112>), cx),
+                128 => self.run_widths(grid, edges, (Fixed::<128>, Fixed::<128>), cx),
+                _ => self.run_widths(grid, edges, runtime, cx),
+            }
+        } else {
+            self.run_widths(grid, edges, runtime, cx);
         }
     }
 
@@ -102,22 +106,18 @@ impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
         let Self { stage, block, left, right, data, active } = self;
         let walk = Walk { edges, block, left, right, data, active, stage, widths };
         // Where an edge has no rows to go over, a vector would hold the ends of several edges.
-        let has_items =
-            [Shape::Row, Shape::Entries].iter().any(|&shape| has::<P::Left>(shape) || has::<P::Right>(shape));
-        let level = if has_items { grid.level } else { grid.level.of_scattered() };
+        let level = if Self::ITEMS { grid.level } else { grid.level.of_scattered() };
         level.run(OneBlock { walk, cx });
     }
 }
 
 /// Tells whether one of a vertex type's stores has a shape.
-fn has<V: Vertex>(shape: Shape) -> bool {
-    let shapes = [
-        <V::Sync as Store>::SHAPE,
-        <V::Delta as Store>::SHAPE,
-        <V::Mirror as Store>::SHAPE,
-        <V::Master as Store>::SHAPE,
-    ];
-    shapes.contains(&shape)
+const fn has<V: Vertex>(shape: Shape) -> bool {
+    let shape = shape as u8;
+    <V::Sync as Store>::SHAPE as u8 == shape
+        || <V::Delta as Store>::SHAPE as u8 == shape
+        || <V::Mirror as Store>::SHAPE as u8 == shape
+        || <V::Master as Store>::SHAPE as u8 == shape
 }
 
 struct OneBlock<'k, 'w, 'h, 'c, P: Program, E: Exchange<P>, I, W> {

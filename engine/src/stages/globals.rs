@@ -1,6 +1,5 @@
 //! The shared context: one version per clock in flight, made when the last worker has deposited its sums.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use megagrid_stages::{Combine, GlobalSync, Program};
@@ -13,14 +12,14 @@ pub struct Globals<P: Program> {
 
 struct State<P: Program> {
     current: Arc<P::Global>,
-    /// Deposits by (clock, place among that clock's GlobalSyncs), one slot for each worker.
-    pending: BTreeMap<(u64, u64), Vec<Option<P::Worker>>>,
+    /// Deposits by (clock, place among that clock's GlobalSyncs), one slot for each worker: of as few as are in flight.
+    pending: Vec<((u64, u64), Vec<Option<P::Worker>>)>,
 }
 
 impl<P: Program> Globals<P> {
     /// Begins with the default.
     pub fn new(workers: usize) -> Self {
-        let state = State { current: Arc::default(), pending: BTreeMap::new() };
+        let state = State { current: Arc::default(), pending: Vec::new() };
         Self { workers, state: Mutex::new(state) }
     }
 
@@ -43,12 +42,17 @@ impl<P: Program> Globals<P> {
     /// makes the next version.
     pub fn deposit<G: GlobalSync<P>>(&self, stage: &G, key: (u64, u64), worker: usize, sums: P::Worker) {
         let mut state = self.lock();
-        let slots = state.pending.entry(key).or_insert_with(|| (0..self.workers).map(|_| None).collect());
+        let known = state.pending.iter().position(|(pending, _)| *pending == key);
+        let at = known.unwrap_or_else(|| {
+            state.pending.push((key, (0..self.workers).map(|_| None).collect()));
+            state.pending.len() - 1
+        });
+        let slots = &mut state.pending[at].1;
         slots[worker] = Some(sums);
         if slots.iter().any(Option::is_none) {
             return;
         }
-        let deposits = state.pending.remove(&key).unwrap_or_default();
+        let (_, deposits) = state.pending.swap_remove(at);
         let mut total = P::Worker::default();
         for mut deposit in deposits.into_iter().flatten() {
             total.combine(&mut deposit);

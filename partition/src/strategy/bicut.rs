@@ -3,9 +3,8 @@
 //!
 //! For skewed bipartite graphs, whose favourite side has many vertices of low degree: users, documents, samples.
 
-use rayon::prelude::*;
-
 use super::{Strategy, favourite, hashed};
+use crate::parallel;
 use crate::{Ends, Side};
 
 /// Places edges by a hash of their end on the favourite side.
@@ -28,6 +27,6 @@ impl Strategy for BiCut {
             Side::Left => ends.left,
             Side::Right => ends.right,
         };
-        vertices.par_iter().map(|&vertex| hashed(self.seed, side, vertex, num_partitions)).collect()
+        parallel::fill(vertices.len(), |edge| hashed(self.seed, side, vertices[edge], num_partitions))
     }
 }

@@ -4,9 +4,8 @@
 //! square root of P [two-dimensional partitioning; Jain, Liao, Willke: GraphBuilder, GRADES 2013]. Where P is prime,
 //! there is one row or one column, and one side is not cut at all.
 
-use rayon::prelude::*;
-
 use super::{Strategy, hashed};
+use crate::parallel;
 use crate::{Ends, Side};
 
 /// Places edges by a hash of the left end and one of the right end.
@@ -32,12 +31,13 @@ impl Strategy for Grid {
 
     fn assign(&self, ends: Ends<'_>, num_partitions: usize) -> Vec<u16> {
         let (num_rows, num_columns) = shape(ends, num_partitions);
-        let place = |(&left, &right): (&u32, &u32)| {
+        let place = |edge: usize| {
+            let (left, right) = (ends.left[edge], ends.right[edge]);
             let row = usize::from(hashed(self.seed, Side::Left, left, num_rows));
             let column = usize::from(hashed(self.seed, Side::Right, right, num_columns));
             (row * num_columns + column) as u16
         };
-        ends.left.par_iter().zip(ends.right).map(place).collect()
+        parallel::fill(ends.left.len(), place)
     }
 }
 

@@ -3,10 +3,9 @@
 //!
 //! Vertices of low degree are thus not cut by their own in-edges, and one of high degree has at most P replicas.
 
-use rayon::prelude::*;
-
 use super::{Strategy, hashed};
 use crate::degrees::count_degrees;
+use crate::parallel;
 use crate::{Ends, Side};
 
 /// Places edges by their right ends, and those of heavy right ends by their left ends.
@@ -39,11 +38,12 @@ impl Strategy for Hybrid {
         let degrees = count_degrees(ends.right, ends.num_right);
         // One hash for both sides of a square graph: a vertex's in-edges and its out-edges to heavy vertices meet.
         let left_side = if ends.square { Side::Right } else { Side::Left };
-        let place = |(&left, &right): (&u32, &u32)| {
+        let place = |edge: usize| {
+            let (left, right) = (ends.left[edge], ends.right[edge]);
             let (side, vertex) =
                 if degrees[right as usize] > self.threshold { (left_side, left) } else { (Side::Right, right) };
             hashed(self.seed, side, vertex, num_partitions)
         };
-        ends.left.par_iter().zip(ends.right).map(place).collect()
+        parallel::fill(ends.left.len(), place)
     }
 }

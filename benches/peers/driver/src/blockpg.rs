@@ -66,7 +66,8 @@ struct Trial {
 }
 
 fn measure_input(programs: &Programs, options: &Options, name: &str, samples: &Path) -> Result<Table> {
-    let mut table = Table::new(format!("L1 logistic regression, {name}: l1 = 1 (C = 1), no intercept"));
+    let title = format!("L1 logistic regression, {name}: l1 = 1 (C = 1), no intercept");
+    let mut table = Table::new(title, format!("benches/peers/run blockpg --inputs {name}"));
     let mut trials = Vec::new();
     for round in 1..=options.rounds {
         eprintln!("blockpg, {name}, round {round} of {}", options.rounds);

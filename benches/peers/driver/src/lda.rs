@@ -87,7 +87,8 @@ struct Trial {
 
 fn measure_case(programs: &Programs, options: &Options, case: &Case, corpus: &Path) -> Result<Table> {
     let Case { text, topics, alpha, threads, levels } = case;
-    let mut table = Table::new(format!("LDA, {}, K = {topics}: alpha {alpha}, beta {BETA}", text.name));
+    let title = format!("LDA, {}, K = {topics}: alpha {alpha}, beta {BETA}", text.name);
+    let mut table = Table::new(title, format!("benches/peers/run lda --topics {topics} --inputs {}", text.name));
     for round in 1..=options.rounds {
         for &threads in *threads {
             eprintln!("lda, {}, K = {topics}, round {round} of {}, {threads} threads", text.name, options.rounds);
@@ -132,7 +133,10 @@ fn tomotopy(programs: &Programs, case: &Case, corpus: &Path, threads: u32) -> Re
     ensure!(words == shape.words, "tomotopy knows {words} words, expected {}", shape.words);
     let curve = read_curve(&trial, "curve", "/per_token")?;
     let (printed, joint) = (curve.last().map_or(f64::NAN, |point| -point.1), number(&trial, "/joint_per_token")?);
-    ensure!((printed - joint).abs() < MAX_DIFFERENCE, "tomotopy prints {printed} per token, its assignments give {joint}");
+    ensure!(
+        (printed - joint).abs() < MAX_DIFFERENCE,
+        "tomotopy prints {printed} per token, its assignments give {joint}"
+    );
     // The first step sets up.
     let steps = (curve.len() - 1) as f64 * f64::from(STEP);
     Ok(Trial {

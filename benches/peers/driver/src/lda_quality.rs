@@ -33,7 +33,7 @@ pub fn measure(programs: &Programs, options: &Options) -> Result<Vec<Table>> {
     for text in CORPORA.iter().filter(|text| options.wants(text.name)) {
         let Some(corpus) = prepare(programs, text)? else { continue };
         let title = format!("LDA, {}, K = {TOPICS}, {ITERATIONS} iterations, alpha {ALPHA}, beta {BETA}", text.name);
-        let mut table = Table::new(title);
+        let mut table = Table::new(title, "benches/peers/run lda-quality".to_owned());
         for seed in 1..=options.rounds {
             eprintln!("lda-quality, {}, seed {seed} of {}", text.name, options.rounds);
             for (prior, interval, own) in &PRIORS {

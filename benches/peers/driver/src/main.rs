@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod blockpg;
+mod compare;
 mod curve;
 mod inputs;
 mod lda;
@@ -22,6 +23,7 @@ use std::process::Command;
 
 use anyhow::{Context, Error, Result, anyhow};
 use clap::{Parser, ValueEnum};
+use megagrid_results::Results;
 use serde_json::json;
 
 /// Measure Megagrid against its peers in one interleaved run: medians, spread and ratios.
@@ -45,8 +47,8 @@ struct Options {
     /// Numbers of topics of LDA to measure.
     #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [100, 1000])]
     topics: Vec<u32>,
-    /// Inputs of lda and blockpg to measure, by the start of their names: corpus-3m, 20newsgroups, corpus-30m; clicks,
-    /// news20, a9a [default: all].
+    /// Inputs of lda, blockpg and compare to measure, by the start of their names: corpus-3m, 20newsgroups, corpus-30m;
+    /// clicks, news20, a9a; movielens-100k, uci-kos, soc-Epinions1 [default: all].
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     inputs: Vec<String>,
     /// Folder of the real data sets; those that are not there are left out.
@@ -55,6 +57,9 @@ struct Options {
     /// Write every trial and the summary to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// The commit that is measured.
+    #[arg(long, env = "MEGAGRID_PEERS_COMMIT", hide = true)]
+    commit: String,
     /// Folder with the programs that `run` built; inputs are made there too.
     #[arg(long, env = "MEGAGRID_PEERS_WORK", hide = true)]
     work: PathBuf,
@@ -78,6 +83,8 @@ enum Algorithm {
     /// The likelihood after as many iterations; only where it is named.
     LdaQuality,
     Blockpg,
+    /// Megagrid's own baselines, by its command `compare`.
+    Compare,
 }
 
 /// The programs of one run, as `run` leaves them in the work folder.
@@ -163,9 +170,21 @@ fn main() -> Result<()> {
     if blockpg {
         tables.extend(blockpg::measure(&programs, &options)?);
     }
+    if options.measures(Algorithm::Compare) {
+        tables.extend(compare::measure(&programs, &options)?);
+    }
     for table in &tables {
         println!("{table}");
     }
+    let results = Results {
+        date: process::run(Command::new("date").arg("+%F"))?.trim().to_owned(),
+        commit: options.commit,
+        machine: process::machine(),
+        notes: vec![format!("`benches/peers/run` with {} rounds.", options.rounds)],
+        rows: tables.iter().flat_map(summary::Table::rows).collect(),
+    };
+    let file = results.write(&options.work.join("results"))?;
+    eprintln!("{}: to publish it, copy it to docs/benchmarks/results and run `cargo benchmarks`", file.display());
     if let Some(path) = &options.json {
         let tables: Vec<_> = tables.iter().map(summary::Table::to_json).collect();
         let record = json!({ "rounds": options.rounds, "machine": process::machine(), "tables": tables });

@@ -23,7 +23,8 @@ const NEAR: f64 = 0.001;
 /// Runs all rounds for one number of latent dimensions.
 pub fn measure(programs: &Programs, options: &Options, dims: u32) -> Result<Table> {
     let input = inputs::ratings(programs, options)?;
-    let mut table = Table::new(format!("Matrix factorization, k = {dims}: {} training ratings", input.num_train));
+    let title = format!("Matrix factorization, k = {dims}: {} training ratings", input.num_train);
+    let mut table = Table::new(title, format!("benches/peers/run mf --dims {dims}"));
     let libmf = Libmf { programs, input: &input, dims };
     let goal = if programs.python.is_some() {
         let curve = libmf.curve()?;

@@ -21,7 +21,7 @@ pub fn measure(programs: &Programs, options: &Options) -> Result<Table> {
     let input = inputs::graph(programs, options)?;
     let title =
         format!("PageRank, RMAT scale {}: {} vertices, {} edges", options.scale, input.num_vertices, input.num_edges);
-    let mut table = Table::new(title);
+    let mut table = Table::new(title, "benches/peers/run pagerank".to_owned());
     let builds = best_builds(programs, &input, &mut table)?;
     let mut counts = Vec::new();
     for round in 1..=options.rounds {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
+use megagrid_results::Machine;
 use serde_json::Value;
 
 /// A command that may use the first `threads` cores alone.
@@ -48,9 +49,9 @@ pub fn number(value: &Value, pointer: &str) -> Result<f64> {
 }
 
 /// The processor's name and the number of cores, for the record.
-pub fn machine() -> Value {
+pub fn machine() -> Machine {
     let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or(": unknown");
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    serde_json::json!({ "processor": name.trim_start_matches(['\t', ' ', ':']), "cores": cores })
+    Machine { processor: name.trim_start_matches(['\t', ' ', ':']).to_owned(), cores }
 }

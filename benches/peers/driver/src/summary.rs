@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use megagrid_results::Row;
 use serde_json::{Value, json};
 
 /// One system at one thread count: a sample a round, absent where a goal was not reached.
@@ -15,6 +16,10 @@ struct Cell {
 /// The measurements of one algorithm on one input.
 pub struct Table {
     title: String,
+    /// What measures it again.
+    command: String,
+    /// Rounds whose median a sample is.
+    rounds_each: u32,
     notes: Vec<String>,
     cells: Vec<Cell>,
 }
@@ -23,8 +28,13 @@ pub struct Table {
 pub const MEGAGRID: &str = "megagrid";
 
 impl Table {
-    pub fn new(title: String) -> Self {
-        Table { title, notes: Vec::new(), cells: Vec::new() }
+    pub fn new(title: String, command: String) -> Self {
+        Table { title, command, rounds_each: 1, notes: Vec::new(), cells: Vec::new() }
+    }
+
+    /// A table whose samples are medians of `rounds` already.
+    pub fn of_medians(title: String, command: String, rounds: u32) -> Self {
+        Table { rounds_each: rounds, ..Table::new(title, command) }
     }
 
     pub fn note(&mut self, note: String) {
@@ -45,11 +55,15 @@ impl Table {
         }
     }
 
+    /// Megagrid's median of what a cell measures.
+    fn ours(&self, cell: &Cell) -> Option<f64> {
+        let same = |other: &&Cell| other.threads == cell.threads && other.measure == cell.measure;
+        self.cells.iter().filter(same).find(|other| other.system == MEGAGRID)?.median()
+    }
+
     /// How many times as much this cell takes as Megagrid does with as many threads.
     fn ratio(&self, cell: &Cell) -> Option<f64> {
-        let same = |other: &&Cell| other.threads == cell.threads && other.measure == cell.measure;
-        let ours = self.cells.iter().filter(same).find(|other| other.system == MEGAGRID)?;
-        Some(cell.median()? / ours.median()?)
+        self.ours(cell).filter(|&ours| ours > 0.0).and_then(|ours| Some(cell.median()? / ours))
     }
 
     /// Measures in order of first appearance, threads rising, systems as added.
@@ -58,6 +72,21 @@ impl Table {
         let mut cells: Vec<&Cell> = self.cells.iter().collect();
         cells.sort_by_key(|cell| (position(&cell.measure), cell.threads));
         cells
+    }
+
+    /// Each cell of a peer beside Megagrid's.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        self.ordered().into_iter().filter(|cell| cell.system != MEGAGRID).map(|cell| Row {
+            table: self.title.clone(),
+            what: cell.measure.clone(),
+            command: self.command.clone(),
+            peer: cell.system.clone(),
+            threads: cell.threads,
+            rounds: cell.samples.len() as u32 * self.rounds_each,
+            ours: self.ours(cell),
+            theirs: cell.median(),
+            ratio: self.ratio(cell),
+        })
     }
 
     pub fn to_json(&self) -> Value {
@@ -115,7 +144,7 @@ mod tests {
 
     #[test]
     fn ratios_are_to_megagrid_with_as_many_threads() {
-        let mut table = Table::new(String::new());
+        let mut table = Table::new("sums".to_owned(), "run sums".to_owned());
         for sample in [1.0, 9.0, 2.0] {
             table.add(MEGAGRID, 1, "s", Some(sample));
             table.add("peer", 1, "s", Some(3.0 * sample));
@@ -123,5 +152,8 @@ mod tests {
         }
         assert_eq!(table.ratio(&table.cells[1]), Some(3.0));
         assert_eq!(table.ratio(&table.cells[2]), None);
+        let rows: Vec<Row> = table.rows().collect();
+        assert_eq!(rows.iter().map(|row| row.threads).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!((rows[0].ours, rows[0].theirs, rows[0].ratio, rows[0].rounds), (Some(2.0), Some(6.0), Some(3.0), 3));
     }
 }

@@ -7,7 +7,7 @@ use megagrid_partition::Side;
 use megagrid_stages::{Program, Store};
 
 use super::values::Values;
-use super::{Build, Columns, Edges, Filled, Id, LocalEdges, RowOrder};
+use super::{Build, Columns, Edges, Filled, Id, LocalEdges, RowOrder, position};
 use crate::Error;
 
 impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
@@ -65,6 +65,9 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
 
     fn column<I: Id>(&self, shard: usize, gathered: &Gathered<T>) -> Result<Filled<I, P>, Error> {
         let rows = self.plan.right.rows(shard);
+        // No row is beyond the last one, and no vertex's edges end beyond the last ones.
+        position("right rows", rows.end)?;
+        position("edges", gathered.left.len())?;
         let mut edges = LocalEdges::new(rows.len(), true);
         let mut values = Values::<T, P>::new(self.fill);
         edges.reserve(gathered.left.len());
@@ -73,11 +76,10 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
             let layer = gathered.layer(self.plan.layers, |left, right| self.layer_of(left, right) == layer);
             let mut blocks = layer.segments(&self.plan.left.bounds, rows.start);
             for (left, segments) in blocks.iter_mut().enumerate() {
-                // Vertices with equally many edges side by side: the walk's inner loops then have predictable lengths.
-                segments.sort_by_key(|segment| std::cmp::Reverse(segment.ends.len()));
+                by_degree(segments);
                 let vertices = segments.iter().map(|s| (s.right as usize, &layer.left[s.edges()]));
                 edges.push_grouped(self.plan.left.rows(left), vertices);
-                segments.iter().for_each(|segment| values.extend(&layer.data[segment.edges()]));
+                segments.iter().try_for_each(|segment| values.extend(&layer.data[segment.edges()]))?;
                 values.end_block(edges.blocks().last().map_or(0, |block| block.edges.end));
             }
         }
@@ -121,6 +123,18 @@ impl Segment {
     }
 }
 
+/// Puts vertices with equally many edges side by side: the walk's inner loops then have predictable lengths.
+fn by_degree(segments: &mut [Segment]) {
+    segments.sort_by_key(|segment| std::cmp::Reverse(segment.ends.len()));
+}
+
+/// Returns the rows of targets in ascending order, each with its place among the targets, which orders equal ones.
+fn by_row(targets: &[u32], row_of: &[u32]) -> Vec<(u32, u32)> {
+    let mut rows: Vec<_> = targets.iter().zip(0..).map(|(&id, place)| (row_of[id as usize], place)).collect();
+    rows.sort_unstable();
+    rows
+}
+
 impl<T: Copy> Gathered<T> {
     fn new(rows: usize, held: Option<Vec<bool>>) -> Self {
         Self { left: Vec::new(), data: Vec::new(), vertices: Vec::with_capacity(rows), held }
@@ -160,10 +174,9 @@ impl<T: Copy> Gathered<T> {
                 self.data.extend_from_slice(data);
             }
             RowOrder::Shuffled { row_of, .. } => {
-                let mut edges: Vec<_> = targets.iter().map(|&id| row_of[id as usize]).zip(data).collect();
-                edges.sort_by_key(|&(left, _)| left);
-                self.left.extend(edges.iter().map(|&(left, _)| left));
-                self.data.extend(edges.iter().map(|&(_, data)| *data));
+                let rows = by_row(targets, row_of);
+                self.left.extend(rows.iter().map(|&(row, _)| row));
+                self.data.extend(rows.iter().map(|&(_, place)| data[place as usize]));
             }
         }
         self.vertices.push(Vertex { row: row as u32, end: self.left.len() as u32 });

@@ -57,12 +57,18 @@ pub(crate) fn build_columns<T: Copy + Sync, P: Program>(
     seed: u64,
 ) -> Result<Vec<Column<P>>, Error> {
     let build = Build { plan, orders, source: source.edges, fill: &source.fill, seed };
-    let mut columns = Vec::new();
+    let mut columns: Vec<Option<Column<P>>> = (0..plan.right.num_shards()).map(|_| None).collect();
     for built in on_workers(plan, |worker| build.share(worker)) {
-        columns.extend(built?);
+        for (shard, column) in built? {
+            columns[shard] = Some(column);
+        }
     }
-    columns.sort_by_key(|(shard, _)| *shard);
-    Ok(columns.into_iter().map(|(_, column)| column).collect())
+    Ok(columns.into_iter().flatten().collect())
+}
+
+/// Returns a position among the edges or the items of a column, which are stored in 32 bits.
+fn position(of: &'static str, at: usize) -> Result<u32, Error> {
+    u32::try_from(at).map_err(|_| Error::ShardTooLarge { of, found: at })
 }
 
 /// Cuts the source's right vertices into windows.

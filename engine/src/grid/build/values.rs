@@ -3,7 +3,7 @@
 use bytemuck::Zeroable;
 use megagrid_stages::{EdgeItem, Program, Store};
 
-use super::{Disjoint, Fill};
+use super::{Disjoint, Fill, position};
 use crate::Error;
 
 /// Edge data that is being filled, block by block.
@@ -27,19 +27,21 @@ impl<'v, T, P: Program> Values<'v, T, P> {
         }
     }
 
-    pub fn extend(&mut self, values: &[T]) {
+    pub fn extend(&mut self, values: &[T]) -> Result<(), Error> {
         if size_of::<EdgeItem<P>>() == 0 {
-            return;
+            return Ok(());
         }
         for value in values {
-            let len = if P::Edge::SHAPE.is_slice() { (self.fill.len)(value) } else { 1 };
+            let is_slice = P::Edge::SHAPE.is_slice();
+            let len = if is_slice { (self.fill.len)(value) } else { 1 };
             let begin = self.items.len();
+            if is_slice {
+                self.offsets.push(position("items of edge data", begin.saturating_add(len))?);
+            }
             self.items.resize(begin + len, Zeroable::zeroed());
             (self.fill.write)(value, &mut self.items[begin..]);
-            if P::Edge::SHAPE.is_slice() {
-                self.offsets.push(self.items.len() as u32);
-            }
         }
+        Ok(())
     }
 
     /// Ends a block, after which there are `edges` edges.
@@ -57,5 +59,29 @@ impl<'v, T, P: Program> Values<'v, T, P> {
             all.copy_from_slice(&self.items);
         }
         Ok((data, self.offsets))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use megagrid_stages::{program, vertex};
+
+    use super::*;
+
+    vertex! { struct Word {} }
+    program! { struct Words { vertices: Word, edge: [u32] } }
+
+    #[test]
+    fn offsets_that_do_not_fit_are_refused_before_memory_is_taken() {
+        let fill = Fill { len: Arc::new(|&len: &usize| len), write: Arc::new(|_, items: &mut [u32]| items.fill(7)) };
+        let mut values = Values::<usize, Words>::new(&fill);
+        values.extend(&[3, 0, 2]).unwrap();
+        for len in [1 << 32, u32::MAX as usize, usize::MAX] {
+            let error = values.extend(&[len]).unwrap_err();
+            assert!(error.to_string().contains("items of edge data"), "{error}");
+        }
+        assert_eq!((values.offsets, values.items), (vec![0, 3, 3, 5], vec![7; 5]));
     }
 }

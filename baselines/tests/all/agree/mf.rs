@@ -1,0 +1,103 @@
+//! Matrix factorization.
+
+use std::ops::ControlFlow;
+
+use megagrid_algorithms::mf::batch::{self, MfBatch};
+use megagrid_algorithms::mf::in_place::{self, Mf};
+use megagrid_algorithms::mf::{Config, Objective, SquaredErrors, Sums};
+use megagrid_baselines::apps::mf::{Form, Job, run};
+use megagrid_baselines::{Run, System};
+use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
+use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
+
+use megagrid_stages::{Program, Row, Sequence, Stages, Value, Vertex};
+
+use super::order::visited;
+use super::{assert_agree, assert_ends_near, objectives, skewed};
+
+/// Ratings of skewed users and items around a product of two planted numbers.
+fn ratings() -> EdgeList<f32> {
+    let (users, items) = (200, 90);
+    let mut random = SplitMix::new(5, 0);
+    let mut list = EdgeList { num_left: users, num_right: items, ..EdgeList::default() };
+    for _ in 0..4000 {
+        let (user, item) = (skewed(&mut random, users), skewed(&mut random, items));
+        let planted = (f64::from(user) / 30.0).sin() * (f64::from(item) / 20.0).cos();
+        list.left.push(user);
+        list.right.push(item);
+        list.data.push((planted + 0.2 * (random.unit() - 0.5)) as f32);
+    }
+    list
+}
+
+fn settings(workers: usize, config: &Config) -> Settings {
+    let topology = Topology { l2_bytes: 16 << 10, ..Topology::synthetic(1, workers) };
+    Settings { workers, dims: [config.row_dims(); 2], topology, ..Settings::default() }
+}
+
+/// Trains with Megagrid; returns the objectives.
+fn megagrid<P, U, I, S>(list: &EdgeList<f32>, config: Config, sequence: Sequence<P, S>, iterations: u64) -> Vec<f64>
+where
+    P: Program<Left = U, Right = I, Edge = f32, Worker = Sums, Global = ()>,
+    U: Vertex<Sync = Row<f32>>,
+    I: Vertex<Sync = Row<f32>>,
+    S: Stages<P>,
+{
+    let source = GroupedEdges::new(list.clone(), &[Side::Right]);
+    let edge = EdgeInput { len: &|_| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
+    let input = Input { source: &source, edge, capacities: [None, None] };
+    let mut engine = Engine::<P>::bipartite(&input, &sequence, (), &settings(1, &config)).unwrap();
+    engine.init_left(|user, first| config.init_user(1, user, first.sync));
+    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    let mut found = Vec::new();
+    let between = |_: &_, engine: &Engine<P>| {
+        found.push(Objective::new(engine.measure(&SquaredErrors(config)).unwrap(), config.lambda).value);
+        ControlFlow::Continue(())
+    };
+    engine.run(iterations, between).unwrap();
+    found
+}
+
+/// Checks that systems agree with Megagrid, with one worker and with two.
+fn assert_systems_agree(systems: &[System], job: &Job<'_>, megagrid: &[f64], what: &str) {
+    assert!(megagrid[9] < 0.9 * megagrid[0], "it learns: {megagrid:?}");
+    for &system in systems {
+        let at = |workers| {
+            let of = Run { workers, iterations: megagrid.len() as u64, ..Run::default() };
+            objectives(|report| run(system, job, &of, report))
+        };
+        let name = format!("{system}, {what}");
+        assert_agree(&name, &at(1), megagrid, 1e-5);
+        assert_ends_near(&name, &at(2), megagrid);
+    }
+}
+
+#[test]
+fn batch_gradients_agree_on_all_systems() {
+    let ratings = ratings();
+    for (adaptive, biases) in [(true, true), (false, false)] {
+        let step = if adaptive { 0.5 } else { 0.005 };
+        let config = Config { dims: 8, step, adaptive, biases, init_std: 0.3, ..Config::default() };
+        let sequence = batch::sequence(config, ratings.data.len() as u64).unwrap();
+        let megagrid = megagrid::<MfBatch, _, _, _>(&ratings, config, sequence, 10);
+        let job = Job { ratings: &ratings, config, form: Form::Batch };
+        assert_systems_agree(&System::ALL, &job, &megagrid, &format!("adaptive {adaptive}"));
+    }
+}
+
+/// How fast two workers get to the end depends on how late each hears of the other, most of all with adaptive steps; so the end is where
+/// an iteration changes next to nothing.
+#[test]
+fn steps_in_place_agree_on_all_servers() {
+    let ratings = ratings();
+    for (adaptive, step) in [(true, 0.5), (false, 0.1)] {
+        let config = Config { dims: 8, step, adaptive, init_std: 0.3, ..Config::default() };
+        let sequence = in_place::sequence(config, ratings.data.len() as u64).unwrap();
+        let megagrid = megagrid::<Mf, _, _, _>(&ratings, config, sequence, 80);
+        let (before, end) = (megagrid[megagrid.len() - 2], megagrid[megagrid.len() - 1]);
+        assert!((end / before - 1.0).abs() < 1e-3, "it has converged: {megagrid:?}");
+        let visits = visited::<Value<f32>, _>(&ratings, &settings(1, &config), |rating| *rating);
+        let job = Job { ratings: &visits, config, form: Form::InPlace };
+        assert_systems_agree(&System::ALL[2..], &job, &megagrid, &format!("in place, adaptive {adaptive}"));
+    }
+}

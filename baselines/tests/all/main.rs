@@ -1,0 +1,6 @@
+//! The baselines' tests.
+
+mod agree;
+mod lines;
+mod processes;
+mod server;

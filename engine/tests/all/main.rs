@@ -1,0 +1,17 @@
+//! The engine's tests. They are one program, since each program that is linked with the engine compiles it for its types again.
+#![cfg(not(loom))]
+
+mod blockpg;
+mod branches;
+mod checkpoint;
+mod checkpoint_slices;
+mod cluster;
+mod grouped;
+mod incident;
+mod lda;
+mod memory;
+mod mf;
+mod pagerank;
+mod processes;
+mod topology;
+mod traces;

@@ -1,0 +1,185 @@
+//! Topic models in several processes.
+
+use megagrid_algorithms::lda::counts::TopicCounts;
+use megagrid_algorithms::lda::mh::CountTopics;
+use megagrid_algorithms::lda::{Config, Lda, Sampler, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
+use megagrid_engine::{Engine, Settings, Source};
+use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
+use megagrid_stages::{Item, Left, Right, Sequence, Stages};
+
+use super::{SHAPES, local, settings};
+
+const DOCUMENTS: usize = 2000;
+const WORDS: usize = 160;
+const PLANTED: usize = 8;
+/// More than planted, so that none has to share: then all runs end at about the same likelihood.
+pub const TOPICS: usize = 14;
+const SEEDS: u64 = 3;
+
+pub fn corpus() -> GroupedEdges<u32> {
+    documents(DOCUMENTS)
+}
+
+/// Documents of two of the planted topics, whose words lie side by side.
+fn documents(documents: usize) -> GroupedEdges<u32> {
+    let mut random = SplitMix::new(17, 0);
+    let mut list = EdgeList { num_left: documents, num_right: WORDS, ..EdgeList::default() };
+    for document in 0..documents {
+        let topics: [u64; 2] = std::array::from_fn(|_| random.below(PLANTED as u64));
+        let size = (WORDS / PLANTED) as u64;
+        let mut counts = std::collections::BTreeMap::new();
+        for token in 0..40 {
+            *counts.entry(topics[token % 2] * size + random.below(size)).or_insert(0) += 1;
+        }
+        for (word, count) in counts {
+            list.left.push(document as u32);
+            list.right.push(word as u32);
+            list.data.push(count);
+        }
+    }
+    GroupedEdges::new(list, &[Side::Right])
+}
+
+/// The log likelihood after the last iteration; looks at every total after each.
+fn run<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, S: Stages<Lda<D, W>>>(
+    edges: &GroupedEdges<u32>,
+    sequence: Sequence<Lda<D, W>, S>,
+    config: &Config,
+    capacities: [Option<&[u32]>; 2],
+    settings: &Settings,
+) -> f64 {
+    run_with(edges, sequence, config, capacities, settings, |_| {})
+}
+
+/// As [`run`], with what brings the counts up to date.
+fn run_with<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item, S: Stages<Lda<D, W, E>>>(
+    edges: &GroupedEdges<u32>,
+    sequence: Sequence<Lda<D, W, E>, S>,
+    config: &Config,
+    capacities: [Option<&[u32]>; 2],
+    settings: &Settings,
+    count: impl Fn(&mut Engine<Lda<D, W, E>>),
+) -> f64 {
+    let tokens: u64 = {
+        let mut sum = 0;
+        edges
+            .visit_rows(Side::Right, 0..WORDS, &mut |_, counts| {
+                sum = counts.iter().map(|&count| u64::from(count)).sum()
+            })
+            .unwrap();
+        sum
+    };
+    let [left, right] = capacities;
+    let input = Source::slices(edges, edge_len, fill_edge).capacities(left, right);
+    let mut engine = Engine::new(input, sequence, settings).unwrap();
+    engine.set_global(config.topics(WORDS));
+    let mut last = 0.0;
+    engine
+        .run_until(20, |engine, _| {
+            count(engine);
+            engine.collect().unwrap();
+            let (left, right, global) = (engine.on(Left), engine.on(Right), engine.global());
+            assert_eq!(global.totals.iter().sum::<i64>(), tokens as i64, "topics hold all tokens");
+            if settings.peers.as_ref().is_none_or(|peers| peers.process() == 0) {
+                let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
+                let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
+                let num_topics = config.num_topics;
+                let mut sums = vec![0_i64; num_topics];
+                (0..WORDS).for_each(|id| right.sync(id).each(num_topics, |topic, n| sums[topic] += i64::from(n)));
+                assert_eq!(sums, global.totals, "words hold all tokens");
+                let mut sum = 0;
+                (0..left.len()).for_each(|id| left.sync(id).each(num_topics, |_, n| sum += u64::from(n)));
+                assert_eq!(sum, tokens, "documents hold all tokens");
+                last = log_likelihood(&global, &documents, &words, 1);
+            }
+            Ok(false)
+        })
+        .unwrap();
+    last
+}
+
+/// How stale counts may be: the slack, and whether rows go to replicas only when they have to.
+type Consistency = (Option<u64>, bool);
+
+const BSP: Consistency = (Some(0), false);
+
+fn train(
+    edges: &GroupedEdges<u32>,
+    (sampler, num_topics): (Sampler, usize),
+    (processes, workers): (usize, usize),
+    seed: u64,
+    (slack, lazy): Consistency,
+) -> f64 {
+    let config = Config { alpha: 0.1, ..Config::new(num_topics) };
+    let tokens = Tokens::count(edges).unwrap();
+    local::run(processes, |peers| {
+        let settings = Settings { seed, slack, lazy, ..settings(peers, workers, num_topics) };
+        match sampler {
+            Sampler::Dense => run(edges, config.dense(&tokens), &config, [None, None], &settings),
+            Sampler::Sparse => {
+                let [left, right] = tokens.capacities(num_topics);
+                let capacities = [Some(&left[..]), Some(&right[..])];
+                run(edges, config.sparse(&tokens), &config, capacities, &settings)
+            }
+            Sampler::Mh => {
+                let [left, right] = tokens.capacities(num_topics);
+                let capacities = [Some(&left[..]), Some(&right[..])];
+                run_with(edges, config.mh(), &config, capacities, &settings, |engine| {
+                    engine.visit(Left, CountTopics);
+                    engine.visit(Right, CountTopics);
+                })
+            }
+        }
+    })
+}
+
+#[test]
+fn topic_models_end_at_the_same_likelihood_in_every_shape() {
+    let edges = corpus();
+    for sampler in [Sampler::Dense, Sampler::Sparse, Sampler::Mh] {
+        let mean = |shape| {
+            (0..SEEDS).map(|seed| train(&edges, (sampler, TOPICS), shape, seed, BSP)).sum::<f64>() / SEEDS as f64
+        };
+        let expected = mean((1, 1));
+        for shape in SHAPES {
+            let found = mean(shape);
+            assert!((found / expected - 1.0).abs() < 0.01, "{sampler:?}, {shape:?}: {found}, expected {expected}");
+            let [first, second] = std::array::from_fn(|_| train(&edges, (sampler, TOPICS), shape, 1, BSP));
+            assert_eq!(first.to_bits(), second.to_bits(), "{sampler:?}, {shape:?}: a second run");
+        }
+    }
+}
+
+#[test]
+fn topic_models_with_slack_end_near_the_likelihood_without() {
+    let edges = corpus();
+    for sampler in [Sampler::Dense, Sampler::Sparse] {
+        let mean = |shape, consistency| {
+            (0..SEEDS).map(|seed| train(&edges, (sampler, TOPICS), shape, seed, consistency)).sum::<f64>()
+                / SEEDS as f64
+        };
+        let expected = mean((1, 1), BSP);
+        let lazy = (Some(1), true);
+        let cases =
+            [(lazy, (2, 1)), (lazy, (2, 2)), (lazy, (4, 1)), ((Some(2), false), (2, 2)), ((None, false), (2, 1))];
+        for (consistency, shape) in cases {
+            let found = mean(shape, consistency);
+            let ratio = found / expected;
+            assert!(
+                (ratio - 1.0).abs() < 0.01,
+                "{sampler:?}, {shape:?}, {consistency:?}: {found}, expected {expected}"
+            );
+        }
+    }
+}
+
+/// Words of fewer tokens than there are topics keep packed counts.
+#[test]
+fn packed_counts_of_replicas_hold_all_tokens() {
+    let edges = documents(150);
+    let expected = train(&edges, (Sampler::Sparse, 60), (1, 1), 1, BSP);
+    for consistency in [(Some(1), true), (None, false)] {
+        let found = train(&edges, (Sampler::Sparse, 60), (3, 1), 1, consistency);
+        assert!((found / expected - 1.0).abs() < 0.05, "{consistency:?}: {found}, expected {expected}");
+    }
+}

@@ -1,0 +1,156 @@
+//! Virtual workers against processes in earnest, and against themselves.
+
+use std::sync::Arc;
+
+use megagrid_algorithms::mf::{self, batch, in_place};
+use megagrid_engine::virtual_cluster::{Calibration, Costs, Link, Model, VirtualCluster};
+use megagrid_engine::{Injection, IterationReport, Peers, Settings};
+use megagrid_partition::GroupedEdges;
+use proptest::prelude::*;
+
+use super::{BSP, config, guarantee, links, rank, rank_as, ratings, settings, train, train_as};
+
+/// Objectives, rows and reports of a factorization.
+type Trained = (Vec<f64>, Vec<Vec<f32>>, Vec<IterationReport>);
+
+fn model(costs: Costs) -> Model {
+    Model { link: Link::default(), costs, jitter: 0.1, seed: 4 }
+}
+
+fn first<T: Send>(workers: usize, model: Model, work: impl Fn(Option<Arc<dyn Peers>>) -> T + Sync) -> T {
+    VirtualCluster::new(workers, model).run(|peers| work(Some(peers))).swap_remove(0)
+}
+
+/// Factorizes in place with slack, in 50 clocks.
+fn factorize(peers: Option<Arc<dyn Peers>>, edges: &GroupedEdges<f32>, slack: u64, lazy: bool) -> Trained {
+    let settings = Settings { slack: Some(slack), lazy, ..settings(peers, 1, config().row_dims()) };
+    train_as(edges, config(), &settings, in_place::sequence(config(), 180))
+}
+
+/// Factorizes without slack in mini-batches.
+fn step(peers: Option<Arc<dyn Peers>>, edges: &GroupedEdges<f32>) -> Trained {
+    let settings = settings(peers, 1, config().row_dims());
+    train_as(edges, config(), &settings, in_place::sequence(config(), 900))
+}
+
+#[test]
+fn virtual_workers_rank_like_processes() {
+    let edges = links(700, 9000);
+    for workers in [2, 4] {
+        let found = first(workers, model(Costs::Measured), |peers| rank_as(peers, &edges, 1));
+        assert_eq!(found, rank(&edges, (workers, 1)), "{workers} workers");
+    }
+}
+
+#[test]
+fn virtual_workers_factorize_like_processes() {
+    let edges = ratings(9000);
+    for workers in [2, 4] {
+        let (objectives, rows, _) = first(workers, model(Costs::Measured), |peers| step(peers, &edges));
+        let in_place = || in_place::sequence(config(), 900);
+        assert_eq!((objectives, rows), train(&edges, (workers, 1), config(), BSP, in_place), "{workers} workers");
+        let batch = || batch::sequence(config(), 3000);
+        let (objectives, rows, _) = first(workers, model(Costs::Clock(1.0)), |peers| {
+            train_as(&edges, config(), &settings(peers, 1, config().row_dims()), batch())
+        });
+        assert_eq!((objectives, rows), train(&edges, (workers, 1), config(), BSP, batch), "{workers} workers");
+    }
+}
+
+/// Measures what tasks of a factorization with slack cost.
+fn calibrate(edges: &GroupedEdges<f32>) -> Calibration {
+    let cluster = VirtualCluster::new(4, model(Costs::Measured));
+    cluster.run(|peers| factorize(Some(peers), edges, 2, true));
+    cluster.calibration()
+}
+
+#[test]
+fn a_run_is_reproduced_with_its_times() {
+    let edges = ratings(9000);
+    let calibration = calibrate(&edges);
+    assert!(calibration.stages.values().all(|cost| cost.seconds(100) > 0.0), "{calibration:?}");
+    for lazy in [false, true] {
+        let run = || {
+            let model = model(Costs::Calibrated(calibration.clone()));
+            let (objectives, rows, reports) = first(7, model, |peers| factorize(peers, &edges, 3, lazy));
+            (objectives, rows, format!("{reports:?}"))
+        };
+        let (one, other) = (run(), run());
+        assert_eq!(one.2, other.2, "times, bytes, staleness");
+        assert!(one.0 == other.0 && one.1 == other.1, "numbers");
+    }
+}
+
+#[test]
+fn a_calibration_of_another_program_is_refused() {
+    let edges = ratings(900);
+    let mut calibration = calibrate(&edges);
+    calibration.stages.remove("SendChanges");
+    let cluster = VirtualCluster::new(2, model(Costs::Calibrated(calibration)));
+    let run = std::panic::AssertUnwindSafe(|| cluster.run(|peers| factorize(Some(peers), &edges, 1, false)));
+    assert!(std::panic::catch_unwind(run).is_err());
+}
+
+#[test]
+fn fresh_rows_are_pushed_and_stale_ones_used_up() {
+    let edges = ratings(9000);
+    let staleness = |slack, lazy| {
+        let model = Model { jitter: 0.03, ..model(Costs::Clock(0.1)) };
+        let (_, _, reports) = first(8, model, |peers| factorize(peers, &edges, slack, lazy));
+        let mut all = std::collections::BTreeMap::new();
+        reports.iter().flat_map(|report| &report.staleness).for_each(|(age, n)| *all.entry(*age).or_insert(0) += n);
+        all
+    };
+    let (pushed, pulled) = (staleness(4, false), staleness(4, true));
+    let mean = |all: &std::collections::BTreeMap<i64, u64>| {
+        all.iter().map(|(age, n)| *age as f64 * *n as f64).sum::<f64>() / all.values().sum::<u64>() as f64
+    };
+    assert!(mean(&pushed) > mean(&pulled) + 0.5, "{pushed:?} {pulled:?}");
+    for all in [pushed, pulled] {
+        assert!(all.keys().all(|age| (-5..=-1).contains(age)), "{all:?}");
+    }
+}
+
+/// Returns the mean seconds of a unit of work, of which a clock has `work`, where each of 8 workers in turn is delayed.
+fn delayed(edges: &GroupedEdges<f32>, (work, slack): (u64, u64), delay: f64) -> f64 {
+    let config = mf::Config { dims: 1, ..config() };
+    let units = 150;
+    let model = Model { jitter: 0.0, ..model(Costs::Clock(4.2 * work as f64)) };
+    let (_, _, reports) = first(8, model, |peers| {
+        let inject = Some(Injection::Delay { seconds: delay, turns: work });
+        let settings = Settings { slack: Some(slack), lazy: true, inject, ..settings(peers, 1, config.row_dims()) };
+        train_as(edges, config, &settings, in_place::sequence(config, 9000 * work / units))
+    });
+    reports[0].seconds / units as f64
+}
+
+/// LazyTable, Figure 6: clocks of two units make every delay felt by half; slack hides delays up to a length.
+#[test]
+fn slack_hides_delays() {
+    let edges = ratings(9000);
+    for (delay, bulk, stale) in [(0.0, 4.2, 4.2), (4.0, 6.2, 4.7), (8.0, 8.2, 6.1), (12.0, 10.2, 8.1)] {
+        let found = (delayed(&edges, (2, 0), delay), delayed(&edges, (1, 1), delay));
+        assert!((found.0 - bulk).abs() < 0.1 && (found.1 - stale).abs() < 0.1, "{delay}: {found:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_virtual_worker_sees_what_the_slack_promises(
+        slack in 0_u64..5,
+        lazy: bool,
+        workers in 2_usize..9,
+        seed: u64,
+    ) {
+        let edges = guarantee::edges();
+        let model = Model { jitter: 0.6, seed, ..model(Costs::Clock(1e-3)) };
+        let (stale, ahead, marks) = first(workers, model, |peers| {
+            guarantee::run_as(&edges, &settings(peers, 1, 1), (slack, lazy), 0)
+        });
+        prop_assert_eq!(stale, 0, "changes of clock t - 1 - s that were not seen");
+        prop_assert_eq!(ahead, 0, "changes of workers more than s clocks ahead");
+        prop_assert_eq!(marks, (guarantee::LEFTS * guarantee::RIGHTS) as f32, "no change is lost or counted twice");
+    }
+}

@@ -1,0 +1,470 @@
+//! Worker state machines over random plans, driven by hand in one thread: what they do, in which order, who overlaps whom.
+//!
+//! While a task runs, any other worker that is not in the middle of a task may be stepped, so that tasks overlap as they
+//! would on threads.
+
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+use std::sync::Arc;
+
+use megagrid_engine::Topology;
+use megagrid_engine::board::Board;
+use megagrid_engine::plan::{Cut, Event, Input, Outline, Plan, Processes, StageInfo, StageKind, Task};
+use megagrid_engine::worker::{Outcome, Position, Progress, Tasks, Worker};
+use megagrid_partition::{Side, SplitMix};
+use megagrid_stages::BatchOrder;
+use megagrid_stages::mode::Mode;
+use proptest::prelude::*;
+
+const SEED: u64 = 7;
+const ITERATIONS: u64 = 2;
+
+/// What a plan is made from.
+#[derive(Clone, Debug)]
+struct Case {
+    kinds: Vec<StageKind>,
+    body: Vec<Outline>,
+    degrees: [Vec<u64>; 2],
+    square: bool,
+    row_bytes: usize,
+    grid: bool,
+}
+
+impl Case {
+    fn plan(&self, workers: usize, slack: Option<u64>) -> Arc<Plan> {
+        let degree = |side: usize| Box::new(move |row: usize| self.degrees[side][row]) as Box<dyn Fn(usize) -> u64>;
+        let input = Input {
+            degrees: [degree(0), degree(1)],
+            rows: [self.degrees[0].len(), self.degrees[1].len()],
+            edges: self.degrees[0].iter().sum(),
+            row_bytes: [self.row_bytes; 2],
+            edge_bytes: 4 * self.degrees[0].iter().sum::<u64>(),
+            square: self.square,
+            workers,
+            processes: Processes::default(),
+            slack,
+            topology: &Topology::synthetic(1, workers),
+            grid: self.grid,
+            early: true,
+        };
+        let stage = |kind: &StageKind| StageInfo { name: String::new(), kind: *kind, grouped: false };
+        Arc::new(Plan::make(self.kinds.iter().map(stage).collect(), &self.body, &input).unwrap())
+    }
+}
+
+fn kind(square: bool) -> impl Strategy<Value = StageKind> {
+    use Mode::{Add, Read, Update};
+    let exchange = move |left, right| match square {
+        // The two sides of a square graph are the same rows: one of them at most is written.
+        true if left != Read && right != Read || left == Update || right == Update => StageKind::Exchange(Read, Add),
+        _ => StageKind::Exchange(left, right),
+    };
+    let mode = || prop::sample::select(vec![Read, Add, Update]);
+    let side = prop::sample::select(if square { vec![Side::Right] } else { vec![Side::Left, Side::Right] });
+    prop_oneof![
+        3 => (mode(), mode()).prop_map(move |(left, right)| exchange(left, right)),
+        1 => side.clone().prop_map(StageKind::Incident),
+        1 => side.clone().prop_map(StageKind::Apply),
+        1 => prop::option::of(side).prop_map(StageKind::GlobalSync),
+    ]
+}
+
+/// Puts the stages from the `n`th on into a mini-batch.
+fn batch(rest: &mut Vec<Outline>, n: usize, side: Side, size: u64, form: u8, order: BatchOrder, edges: u64) {
+    let inner = rest.split_off(n % rest.len());
+    rest.push(match form {
+        0 => Outline::Vertices(side, Cut::Vertices(size), order, inner),
+        1 => Outline::Vertices(side, Cut::Edges(10 * size), order, inner),
+        _ => Outline::Edges(edges.div_ceil(size % 3 + 1).max(1), order, inner),
+    });
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let degrees = || prop::collection::vec(prop_oneof![9 => 0..8_u64, 1 => 0..200_u64], 0..40);
+    let order = prop::sample::select(vec![BatchOrder::Fixed, BatchOrder::RandomBlocks]);
+    let side = prop::sample::select(vec![Side::Left, Side::Right]);
+    let batches = prop::collection::vec((0..4_usize, side, 5..40_u64, 0..3_u8, order), 0..3);
+    let kinds = any::<bool>().prop_flat_map(|square| (Just(square), prop::collection::vec(kind(square), 1..5)));
+    (kinds, degrees(), degrees(), batches, prop::sample::select(vec![4, 4096, 1 << 16]), any::<bool>()).prop_map(
+        |((square, kinds), left, right, batches, row_bytes, grid)| {
+            let right = if square { left.clone() } else { right };
+            let mut body = (0..kinds.len()).map(Outline::Stage).collect();
+            let mut of_edges = false;
+            for (n, side, size, form, order) in batches {
+                // Mini-batches of edges are not nested.
+                let form = if of_edges { form % 2 } else { form };
+                of_edges |= form == 2;
+                batch(&mut body, n, side, size, form, order, left.iter().sum());
+            }
+            Case { kinds, body, degrees: [left, right], square, row_bytes, grid }
+        },
+    )
+}
+
+/// A task that a worker is to run, and where.
+#[derive(Clone, Debug, PartialEq)]
+struct Due {
+    /// Counts steps since the run began.
+    step: usize,
+    at: Position,
+    task: Task,
+}
+
+/// Lists what a worker is to run in all iterations, in the plan's order.
+fn due(plan: &Plan, worker: usize) -> Vec<Due> {
+    let (mut all, mut clock, mut steps) = (Vec::new(), 1, 0);
+    for iteration in 1..=ITERATIONS {
+        for event in plan.events(SEED, iteration) {
+            let Event::Step { step, .. } = event else {
+                clock += 1;
+                continue;
+            };
+            let step = &plan.steps[step];
+            let at = Position { iteration, clock, stage: step.stage, back: false };
+            all.extend(step.tasks[worker].iter().map(|task| Due { step: steps, at, task: task.clone() }));
+            steps += 1;
+        }
+    }
+    all
+}
+
+/// Rows that a task uses.
+#[derive(Clone, Debug)]
+struct Use {
+    side: Side,
+    rows: Range<usize>,
+    /// Whether the synced data are changed.
+    alone: bool,
+    /// Which delta arrays are changed.
+    deltas: Range<usize>,
+}
+
+impl Use {
+    fn conflicts(&self, other: &Self) -> bool {
+        let overlap = |a: &Range<usize>, b: &Range<usize>| a.start.max(b.start) < a.end.min(b.end);
+        self.side == other.side
+            && overlap(&self.rows, &other.rows)
+            && (self.alone || other.alone || overlap(&self.deltas, &other.deltas))
+    }
+}
+
+fn uses(plan: &Plan, worker: usize, at: Position, task: &Task) -> Vec<Use> {
+    let mut uses = Vec::new();
+    let mut add = |side: Side, shards: &Range<usize>, alone, deltas: Range<usize>| {
+        let rotating = task.turn.is_some() && side == Side::Left;
+        for shard in shards.clone().filter(|&shard| !rotating || plan.left.owners[shard] == worker) {
+            let rows = plan.side(side).rows(shard);
+            let side = if plan.square { Side::Right } else { side };
+            uses.push(Use { side, rows, alone, deltas: deltas.clone() });
+        }
+    };
+    match plan.stages[at.stage].kind {
+        StageKind::Exchange(left, right) => {
+            let deltas = |mode, copy| if mode == Mode::Add { copy..copy + 1 } else { 0..0 };
+            add(Side::Left, &task.left, left == Mode::Update, deltas(left, task.copies[0]));
+            add(Side::Right, &task.right, right == Mode::Update, deltas(right, task.copies[1]));
+        }
+        kind => {
+            let alone = matches!(kind, StageKind::Apply(_) | StageKind::Incident(_));
+            let deltas = 0..usize::from(alone) * plan.workers;
+            // An Incident's task names the blocks of its shard, and holds rows of its own side alone.
+            if kind != StageKind::Incident(Side::Right) {
+                add(Side::Left, &task.left, alone, deltas.clone());
+            }
+            if kind != StageKind::Incident(Side::Left) {
+                add(Side::Right, &task.right, alone, deltas);
+            }
+        }
+    }
+    uses
+}
+
+/// The workers of a run and what they have done.
+struct World {
+    plan: Arc<Plan>,
+    board: Arc<Board>,
+    random: RefCell<SplitMix>,
+    /// Workers that are not in the middle of a task.
+    workers: Vec<Cell<Option<Worker>>>,
+    due: Vec<Vec<Due>>,
+    ran: Vec<RefCell<Vec<(Position, Task)>>>,
+    running: Vec<RefCell<Vec<Use>>>,
+    ended: Vec<Cell<u64>>,
+    /// Refusals in a row while nobody did anything.
+    idle: Cell<usize>,
+}
+
+impl World {
+    fn new(plan: Arc<Plan>, seed: u64) -> Self {
+        let board = Arc::new(Board::new(plan.workers, plan.right.num_shards()));
+        let worker = |id| Cell::new(Some(Worker::new(id, Arc::clone(&plan), Arc::clone(&board), SEED, 0)));
+        Self {
+            workers: (0..plan.workers).map(worker).collect(),
+            due: (0..plan.workers).map(|id| due(&plan, id)).collect(),
+            ran: vec![RefCell::default(); plan.workers],
+            running: vec![RefCell::default(); plan.workers],
+            ended: vec![Cell::new(0); plan.workers],
+            random: RefCell::new(SplitMix::new(seed, 0)),
+            idle: Cell::new(0),
+            board,
+            plan,
+        }
+    }
+
+    fn below(&self, bound: usize) -> usize {
+        self.random.borrow_mut().below(bound as u64) as usize
+    }
+
+    /// Steps a random worker, unless it is in the middle of a task.
+    fn step(&self) {
+        let id = self.below(self.plan.workers);
+        let Some(mut worker) = self.workers[id].take() else { return };
+        let progress = worker.step(&mut OfWorker { id, world: self });
+        self.workers[id].set(Some(worker));
+        match progress {
+            Progress::Waiting => self.idle.set(self.idle.get() + 1),
+            Progress::Ran => self.idle.set(0),
+            Progress::Ended(iteration) => {
+                assert_eq!(iteration, self.ended[id].replace(iteration) + 1);
+                if self.ended.iter().all(|ended| ended.get() == iteration) {
+                    self.end_iteration(iteration);
+                }
+            }
+            Progress::Stopped => assert_eq!(self.ended[id].get(), ITERATIONS),
+        }
+        assert!(self.idle.get() < 1000, "a deadlock");
+    }
+
+    fn end_iteration(&self, iteration: u64) {
+        assert!(self.running.iter().all(|uses| uses.borrow().is_empty()), "no task runs between iterations");
+        if iteration == ITERATIONS {
+            self.board.stop();
+        } else {
+            self.board.approve(iteration + 1);
+        }
+    }
+
+    fn run(&self) {
+        self.board.approve(1);
+        while !self.board.stopped() {
+            self.step();
+        }
+    }
+
+    /// Tells whether a worker has run everything before a step (by count) or up to a clock.
+    fn has_run(&self, worker: usize, before: impl Fn(&Due) -> bool) -> bool {
+        self.due[worker].partition_point(before) <= self.ran[worker].borrow().len()
+    }
+}
+
+impl World {
+    /// Tells whether a worker has run all of the steps before one that add to deltas that are to be used.
+    fn has_run_additions(&self, worker: usize, step: usize, uses: &[Use]) -> bool {
+        let adds = |due: &Due| {
+            let of_due = self::uses(&self.plan, worker, due.at, &due.task);
+            due.step < step && of_due.iter().any(|a| !a.deltas.is_empty() && uses.iter().any(|b| a.conflicts(b)))
+        };
+        let last = self.due[worker].iter().filter(|due| adds(due)).map(|due| due.step).max();
+        last.is_none_or(|last| self.has_run(worker, |due| due.step <= last))
+    }
+}
+
+struct OfWorker<'w> {
+    id: usize,
+    world: &'w World,
+}
+
+impl Tasks for OfWorker<'_> {
+    fn begin_clock(&mut self, clock: u64, slowest: u64) {
+        let (world, slack) = (self.world, self.world.plan.slack);
+        assert!(slowest < clock);
+        let promised = slack.map_or(0, |slack| (clock - 1).saturating_sub(slack)).max(slowest);
+        assert!(slack.is_none() || slowest == promised, "clock {clock} begins at {slowest}, slack {slack:?}");
+        for worker in 0..world.plan.workers {
+            assert!(world.has_run(worker, |due| due.at.clock <= promised), "clock {promised} has ended on all workers");
+        }
+    }
+
+    fn run(&mut self, at: Position, task: &Task) -> Outcome {
+        let (world, id) = (self.world, self.id);
+        let uses = uses(&world.plan, id, at, task);
+        let refused =
+            world.running.iter().any(|others| others.borrow().iter().any(|a| uses.iter().any(|b| a.conflicts(b))));
+        let in_order = world.plan.slack == Some(0);
+        assert!(!(in_order && refused), "worker {id} overlaps another at {at:?}: {task:?}");
+        if refused || !in_order && world.below(4) == 0 {
+            return Outcome::Refused;
+        }
+        let current = &world.due[id][world.ran[id].borrow().len()];
+        let kind = world.plan.stages[at.stage].kind;
+        // What an Incident changes, others' shards have as well.
+        let waits = matches!(kind, StageKind::Incident(_));
+        let applies_sums =
+            matches!(kind, StageKind::Apply(side) if world.plan.copies[usize::from(side == Side::Right)] > 1);
+        // Sums of the workers alone are handed in whenever a worker has them; the last to do so makes the context.
+        let hands_in = kind == StageKind::GlobalSync(None);
+        if in_order && !hands_in || waits {
+            let before = |worker| world.has_run(worker, |due| due.step < current.step);
+            assert!((0..world.plan.workers).all(before), "all workers ended what comes before {at:?}");
+        }
+        if applies_sums {
+            let whole = |worker| world.has_run_additions(worker, current.step, &uses);
+            assert!((0..world.plan.workers).all(whole), "all workers ended what adds to the sums of {at:?}");
+        }
+        world.running[id].replace(uses);
+        (0..world.below(8)).for_each(|_| world.step());
+        world.running[id].take();
+        world.ran[id].borrow_mut().push((at, task.clone()));
+        Outcome::Ran
+    }
+}
+
+/// Each worker ran the tasks of each step, in the order of steps, and with slack 0 in the order of the plan.
+fn check_order(world: &World) {
+    for (due, ran) in world.due.iter().zip(&world.ran) {
+        let ran = ran.borrow();
+        assert_eq!(due.len(), ran.len());
+        let mut rest = &ran[..];
+        for step in due.chunk_by(|a, b| a.step == b.step) {
+            let (now, later) = rest.split_at(step.len());
+            rest = later;
+            if world.plan.slack == Some(0) {
+                assert!(step.iter().zip(now).all(|(due, (at, task))| (due.at, &due.task) == (*at, task)));
+            }
+            if matches!(world.plan.stages[step[0].at.stage].kind, StageKind::GlobalSync(..)) {
+                assert_eq!(now[now.len() - 1].1, step[step.len() - 1].task, "sums are handed in when all are gathered");
+            }
+            let mut now = now.to_vec();
+            for due in step {
+                let found = now.iter().position(|(at, task)| (due.at, &due.task) == (*at, task));
+                now.swap_remove(found.expect("a due task was run"));
+            }
+        }
+    }
+}
+
+/// Each block of each Exchange, and each shard of each Apply, was run once in each iteration.
+fn check_blocks(world: &World) {
+    let plan = &world.plan;
+    let (lefts, rights) = (plan.left.num_shards(), plan.right.num_shards());
+    let mut counts = vec![vec![0; lefts * rights * plan.layers]; plan.stages.len()];
+    for (id, ran) in world.ran.iter().enumerate() {
+        for (at, task) in &*ran.borrow() {
+            for left in task.left.clone().filter(|&left| task.turn.is_none() || plan.left.owners[left] == id) {
+                for right in task.right.clone() {
+                    for layer in task.layers.clone() {
+                        counts[at.stage][(layer * lefts + left) * rights + right] += 1;
+                    }
+                }
+            }
+        }
+    }
+    for (stage, counts) in plan.stages.iter().zip(counts) {
+        if matches!(stage.kind, StageKind::Exchange(..)) {
+            assert!(counts.iter().all(|&count| count == ITERATIONS), "{counts:?}");
+        }
+    }
+}
+
+/// The rows of each step's batch, with its stage and layers.
+fn batches(plan: &Plan) -> Vec<(usize, [Range<usize>; 2], Range<usize>)> {
+    let rows = |side: Side, shards: &Range<usize>| {
+        let bounds = &plan.side(side).bounds;
+        bounds[shards.start]..bounds[shards.end]
+    };
+    let scope = |step: &megagrid_engine::plan::Step| {
+        let rows = [rows(Side::Left, &step.scope.left), rows(Side::Right, &step.scope.right)];
+        (step.stage, rows, step.scope.layers.clone())
+    };
+    plan.steps.iter().map(scope).collect()
+}
+
+/// Slack lets what a batch adds run early, and no more than so many batches.
+#[test]
+fn with_slack_gradients_run_early_and_their_apply_waits_for_them_alone() {
+    use Mode::{Add, Read, Update};
+    let kinds = vec![
+        StageKind::Exchange(Read, Add),
+        StageKind::Apply(Side::Right),
+        StageKind::Exchange(Update, Read),
+        StageKind::Apply(Side::Left),
+    ];
+    let stages = (0..3).map(Outline::Stage).collect();
+    let body = vec![Outline::Vertices(Side::Right, Cut::Vertices(2), BatchOrder::Fixed, stages), Outline::Stage(3)];
+    let case = Case { kinds, body, degrees: [vec![2; 8], vec![2; 8]], square: false, row_bytes: 4, grid: true };
+    let walk = |slack| {
+        let plan = case.plan(2, slack);
+        let shown = |event: Event| match event {
+            Event::Step { step, lag: 0 } => format!("{}", plan.steps[step].stage),
+            Event::Step { step, lag } => format!("{}-{lag}", plan.steps[step].stage),
+            Event::Clock => ".".to_owned(),
+        };
+        plan.events(SEED, 1).into_iter().map(shown).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(walk(Some(0)), "0 1 2 . 0 1 2 . 0 1 2 . 0 1 2 . 3");
+    assert_eq!(walk(Some(1)), "0 0 1-1 2 . 0 1-3 2 . 0 1-3 2 . 1-2 2 . 3");
+    assert_eq!(walk(Some(9)), "0 0 0 0 1-3 2 . 1-4 2 . 1-5 2 . 1-6 2 . 3");
+}
+
+/// On a square graph the last stage of each batch adds to the vertices of all: none of them may be applied to before.
+#[test]
+fn batches_that_add_to_each_other_do_not_begin_early() {
+    use Mode::{Add, Read};
+    let kinds = vec![StageKind::Exchange(Read, Add), StageKind::Apply(Side::Right), StageKind::Exchange(Add, Read)];
+    let inner = (0..3).map(Outline::Stage).collect();
+    let body = vec![Outline::Vertices(Side::Right, Cut::Vertices(13), BatchOrder::Fixed, inner)];
+    let degrees = [3, 4, 3, 4, 195].into_iter().chain([0; 22]).collect::<Vec<u64>>();
+    let case = Case { kinds, body, degrees: [degrees.clone(), degrees], square: true, row_bytes: 4, grid: false };
+    for (workers, slack, seed) in
+        (1..5).flat_map(|workers| (0..4).flat_map(move |slack| (0..40).map(move |seed| (workers, slack, seed))))
+    {
+        let world = World::new(case.plan(workers, Some(slack)), seed);
+        world.run();
+        check_order(&world);
+        check_blocks(&world);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_run_keeps_order_bounds_and_exclusion_and_ends(
+        case in case(),
+        workers in 1..5_usize,
+        slack in prop_oneof![3 => Just(Some(0)), 3 => (1..4_u64).prop_map(Some), 1 => Just(None)],
+        seed in any::<u64>(),
+    ) {
+        let world = World::new(case.plan(workers, slack), seed);
+        world.run();
+        check_order(&world);
+        check_blocks(&world);
+    }
+
+    #[test]
+    fn shards_cover_the_rows_and_belong_to_workers(case in case(), workers in 1..5_usize) {
+        let plan = case.plan(workers, Some(0));
+        for (side, degrees) in [&plan.left, &plan.right].into_iter().zip(&case.degrees) {
+            prop_assert_eq!((side.bounds[0], side.bounds[side.bounds.len() - 1]), (0, degrees.len()));
+            prop_assert!(side.bounds.windows(2).all(|b| b[0] < b[1]));
+            prop_assert_eq!(side.owners.len(), side.bounds.len() - 1);
+            prop_assert!(side.owners.iter().all(|&owner| owner < workers));
+            prop_assert!(plan.wide || side.max_rows() <= 1 << 16);
+        }
+        prop_assert!(plan.steps.iter().all(|step| step.tasks.len() == workers));
+        for task in plan.steps.iter().flat_map(|step| step.tasks.iter().flatten()) {
+            prop_assert!(task.copies[0] < plan.copies[0] && task.copies[1] < plan.copies[1]);
+        }
+    }
+
+    #[test]
+    fn batches_are_the_same_for_any_number_of_workers(case in case()) {
+        let expected = case.plan(1, Some(2));
+        for workers in 2..5 {
+            let plan = case.plan(workers, Some(2));
+            prop_assert_eq!(batches(&plan), batches(&expected));
+            prop_assert_eq!(&plan.body, &expected.body);
+            prop_assert_eq!((plan.layers, plan.events(SEED, 3)), (expected.layers, expected.events(SEED, 3)));
+        }
+    }
+}
