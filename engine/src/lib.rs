@@ -28,4 +28,6 @@ pub use grid::Source;
 pub use machine::topology::Topology;
 pub use machine::{os, topology};
 pub use plan::{Amount, Traffic};
-pub use run::{Injection, IterationReport, NoInjection, Peers, WorkerReport, WorkerSeconds, board, worker};
+pub use run::{
+    Injection, IterationReport, NoInjection, Peers, TIMELINE, WorkerReport, WorkerSeconds, board, timeline_origin, worker,
+};

@@ -111,7 +111,11 @@ fn drive<P: Program>(mut worker: Worker, mut runner: Runner<P>, mut transport: T
     let spin = if has_cores { YIELD } else { SPIN };
     let mut waiting: Option<Instant> = None;
     loop {
+        let (steps, until) = (worker.steps(), waiting.map(|_| Instant::now()));
         let progress = worker.step(&mut runner);
+        if worker.steps() > steps {
+            runner.end_step();
+        }
         if distributed {
             runner.pass_messages(&worker, &mut transport, progress);
         }
@@ -134,8 +138,8 @@ fn drive<P: Program>(mut worker: Worker, mut runner: Runner<P>, mut transport: T
                 }
             }
             progress => {
-                if let Some(since) = waiting.take() {
-                    runner.waited(since.elapsed());
+                if let Some((since, until)) = waiting.take().zip(until) {
+                    runner.waited_from(since, until);
                 }
                 let pause = runner.take_pause();
                 if !pause.is_zero() {

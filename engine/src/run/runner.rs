@@ -17,6 +17,7 @@ use super::injection::Injection;
 use super::report::WorkerReport;
 use super::state::Run;
 use super::time::Time;
+use super::timeline::Timeline;
 use super::transport::Transport;
 use super::worker::{Outcome, Position, Progress, Tasks, Worker};
 use crate::Error;
@@ -39,6 +40,7 @@ pub struct Runner<P: Program> {
     /// What an injection takes of the time to come.
     pause: Duration,
     report: Option<WorkerReport>,
+    timeline: Timeline,
     pub coordinator: Sender<Notice>,
 }
 
@@ -62,6 +64,7 @@ impl<P: Program> Runner<P> {
             time,
             pause: Duration::ZERO,
             report: None,
+            timeline: Timeline::new(run.plan.processes.this, id),
             coordinator,
         }
     }
@@ -83,6 +86,20 @@ impl<P: Program> Runner<P> {
         }
     }
 
+    /// As [`Runner::waited`], with the time itself.
+    pub fn waited_from(&mut self, since: Instant, until: Instant) {
+        self.waited(until - since);
+        self.timeline.wait(since, until);
+    }
+
+    /// The worker has ended a step.
+    pub fn end_step(&mut self) {
+        if self.timeline.is_on() {
+            let stages = &self.run.plan.stages;
+            self.timeline.end_step(|stage| &stages[stage].name, self.time.now());
+        }
+    }
+
     /// Stops the worker's work for a while.
     fn stop_for(&mut self, time: Duration) {
         self.pause += time;
@@ -95,7 +112,10 @@ impl<P: Program> Runner<P> {
 
     pub fn end_iteration(&mut self) {
         let now = self.time.now();
-        self.report_now().span.1 = now;
+        let report = self.report_now();
+        report.span.1 = now;
+        let span = report.span;
+        self.timeline.end_iteration(span);
     }
 
     /// Hands the report of an iteration that has ended to the coordinator.
@@ -146,6 +166,7 @@ impl<P: Program> Tasks for Runner<P> {
         let staleness = slowest as i64 - clock as i64;
         *self.report_now().staleness.entry(staleness).or_insert(0) += 1;
         self.time.begin_clock(clock);
+        self.timeline.begin_clock(clock, self.time.now());
         if let Some(injection) = self.run.inject {
             self.stop_for(injection.before_clock(self.id, self.run.plan.workers, clock));
         }
@@ -196,7 +217,9 @@ impl<P: Program> Tasks for Runner<P> {
             let publish = || hold(|| stages[stage].run(&site, task, &mut cx));
             self.time.time(stage, publish, |_| Some(rows()));
         }
-        let took = self.time.now() - begin;
+        let end = self.time.now();
+        let took = end - begin;
+        self.timeline.task(at, &plan.stages[at.stage].name, (begin, end));
         // A clock may go on from the iteration before (stages after the last batch), so no clock begins with this one.
         let report = self.report_since(begin);
         if exchange {

@@ -123,7 +123,11 @@ impl<P: Program> Driven<P> {
 impl<P: Program> VirtualWorker for Driven<P> {
     fn step(&mut self, arrived: u64) -> Progress {
         self.board.arrive(arrived);
+        let steps = self.worker.steps();
         let progress = self.worker.step(&mut self.runner);
+        if self.worker.steps() > steps {
+            self.runner.end_step();
+        }
         self.pass_messages(arrived, progress);
         if let Progress::Ended(iteration) = progress {
             self.ended = iteration;
