@@ -184,11 +184,26 @@ fn contents(path: &Path) -> Result<Contents, String> {
 }
 
 #[test]
+fn labels_are_of_two_kinds() {
+    let directory = tempfile::tempdir().unwrap();
+    for (at, bad) in [0.0, f32::NAN, 2.0].into_iter().enumerate() {
+        let path = directory.path().join(format!("{at}.mgrid"));
+        let data = dataset(false, vec![(0, 0, 1.0), (1, 0, 2.0)], true);
+        let mut labels = vec![1.0; data.edges.num_left];
+        labels[3] = bad;
+        let samples = Samples { data, labels };
+        Prepared::from_samples(samples, &BOTH).write_cache(&path).unwrap();
+        let message = Prepared::<f32>::open(&path).map(drop).unwrap_err().to_string();
+        assert!(message.contains("numbers other than -1 and 1 in the labels"), "{message}");
+    }
+}
+
+#[test]
 fn any_changed_byte_is_seen_or_harmless() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x.mgrid");
     let data = dataset(false, (0..40).map(|i| (i * i % 12, i % 9, i as f32)).collect(), true);
-    let labels = (0..12).map(|id| id as f32).collect();
+    let labels = (0..12).map(|id| if id % 5 < 2 { 1.0 } else { -1.0 }).collect();
     Prepared::from_samples(Samples { data, labels }.in_degree_order(), &BOTH).write_cache(&path).unwrap();
     let whole = fs::read(&path).unwrap();
     let expected = contents(&path).unwrap();
