@@ -7,7 +7,9 @@
 
 mod bag_of_words;
 pub mod cache;
+mod checksum;
 mod column;
+mod columns;
 mod corpus;
 mod dataset;
 mod delimited;
@@ -18,11 +20,13 @@ mod error;
 mod external;
 mod format;
 mod gather;
+mod ids;
 mod libsvm;
 mod loaded;
 mod map;
 mod matrix_market;
 mod names;
+mod numbering;
 pub mod output;
 mod parquet;
 mod petgraph;

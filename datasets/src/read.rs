@@ -267,7 +267,7 @@ fn corpus(
 }
 
 fn wrong(input: &Input<'_>, found: Format, wanted: &'static str, expected: &'static str) -> Error {
-    Error::WrongFormat { path: input.path().to_path_buf(), found, wanted, expected }
+    Error::WrongFormat { path: input.path().to_path_buf(), found: found.name(), wanted, expected }
 }
 
 /// Finds the vocabulary beside a corpus: the one file `vocab.*`, or of several the one named after the corpus.

@@ -6,7 +6,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use megagrid_datasets::cache::{Cache, EdgeData, EdgeType, FORMAT_VERSION, info};
+use megagrid_datasets::cache::{Cache, EdgeData, FORMAT_VERSION, info};
 use megagrid_datasets::{Dataset, Dictionary, Error, Format, Prepared, Samples, parse_graph, parse_ratings};
 use megagrid_partition::{EdgeList, EdgeSource, Side};
 use proptest::prelude::*;
@@ -240,7 +240,7 @@ fn each_refusal_says_what_is_wrong() {
 
     assert!(matches!(prepared.write_cache(&path), Err(Error::OutputExists { .. })));
     let error = Cache::<()>::open(&path).unwrap_err();
-    assert!(matches!(error, Error::CacheEdgeType { found: EdgeType::Float, expected: EdgeType::Nothing, .. }));
+    assert!(matches!(error, Error::CacheEdgeType { .. }));
     assert!(error.to_string().ends_with("holds edges with numbers (f32), expected edges with no data"), "{error}");
 
     let version = OpenOptions::new().write(true).open(&path).unwrap();
