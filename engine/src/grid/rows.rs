@@ -169,14 +169,14 @@ impl<V: Vertex, A: Access<V>> HeldRows<'_, V, A> {
     /// # Panics
     /// When they have not, with the stage's name.
     #[inline(always)]
-    pub fn check_padding(&self, dims: usize, width: usize, stage: &str) {
+    pub fn check_padding(&self, dims: usize, width: usize, stage: impl Fn() -> String) {
         fn is_zero<S: Store + ?Sized>(held: &HeldStore<'_, S>, padding: &Range<usize>) -> bool {
             if let Held::Owned(items) = &held.items { has_zeros::<S>(items, padding) } else { true }
         }
         if cfg!(debug_assertions) {
             let ((sync, mirror, delta), padding) = (self.roles(), dims..width);
             let is_zero = is_zero(sync, &padding) && is_zero(mirror, &padding) && is_zero(delta, &padding);
-            assert!(is_zero, "{stage} left items of a row behind its {dims} that are not zero");
+            assert!(is_zero, "{} left items of a row behind its {dims} that are not zero", stage());
         }
     }
 }
