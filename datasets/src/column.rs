@@ -5,8 +5,9 @@
 
 use std::path::Path;
 
-use crate::dictionary::NameTable;
+use crate::dictionary::dictionary;
 use crate::ids::Ids;
+use crate::name_table::NameTable;
 use crate::ranks::Ranks;
 use crate::text::{Malformed, integer};
 use crate::{Dictionary, Error};
@@ -34,7 +35,8 @@ impl Column {
     /// Numbers the vertices: returns the vertex of each entry of the column, and the names of the vertices.
     pub(crate) fn finish(self, path: &Path) -> Result<(Vec<u32>, Dictionary), Error> {
         if self.names.len() > 0 {
-            return Ok((self.ids.into_entries(), self.names.into_dictionary(path)?));
+            let (text, offsets) = self.names.into_arena();
+            return Ok((self.ids.into_entries(), dictionary(text, offsets, path)?));
         }
         let ranks = Ranks::of(&self.ids, path)?;
         Ok((self.ids.map(|id| ranks.rank(id)), ranks.into_dictionary()))

@@ -26,6 +26,7 @@ mod libsvm;
 mod loaded;
 mod map;
 mod matrix_market;
+mod name_table;
 mod names;
 mod numbering;
 pub mod output;
