@@ -53,7 +53,7 @@ fn roots(folder: &Path) -> Vec<PathBuf> {
         if path.is_dir()
             && !path.is_symlink()
             && !name.starts_with('.')
-            && !["target", "tests", "shared"].contains(&name)
+            && !["target", "tests", "shared", "peers", "fuzz"].contains(&name)
         {
             found.extend(roots(&path));
         } else if ["lib.rs", "main.rs"].contains(&name) {

@@ -86,7 +86,7 @@ impl Options {
     }
 
     /// Writes a checkpoint if one is due after this iteration. All processes call it.
-    pub fn after<P: Program>(&self, engine: &Engine<P>, iteration: u64, is_last: bool) -> anyhow::Result<()>
+    pub fn after<P: Program>(&self, engine: &mut Engine<P>, iteration: u64, is_last: bool) -> anyhow::Result<()>
     where
         P::Global: Serialize + DeserializeOwned,
     {

@@ -224,17 +224,17 @@ fn pagerank_memory(edges: &Edges<()>) -> anyhow::Result<Option<(&'static str, u6
         return Ok(None);
     }
     let settings = Settings::default();
-    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64)?;
-    let plan = plan(&crate::pagerank::graph_input(edges), &sequence, &settings)?;
+    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
+    let plan = plan(edges, &sequence, &settings)?;
     Ok(Some(("pagerank", plan.memory_bytes)))
 }
 
 /// Returns what `megagrid mf` would need.
 fn mf_memory(edges: &Edges<f32>) -> anyhow::Result<u64> {
     let config = mf::Config::default();
-    let settings = Settings { dims: [config.row_dims(); 2], ..Settings::default() };
-    let sequence = in_place::sequence(config, edges.num_edges() as u64)?;
-    let plan = plan(&crate::mf::ratings(edges, &crate::mf::copy), &sequence, &settings)?;
+    let settings = Settings { dims: config.row_dims(), ..Settings::default() };
+    let sequence = in_place::sequence(config, edges.num_edges() as u64);
+    let plan = plan(edges, &sequence, &settings)?;
     Ok(plan.memory_bytes)
 }
 

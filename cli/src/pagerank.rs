@@ -8,8 +8,9 @@ use std::time::Instant;
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, State, scores};
 use megagrid_datasets::output::{Column, write_directory, write_table, write_vector};
 use megagrid_datasets::{Dictionary, Edges, Names, Prepared};
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeSource, Side};
+use megagrid_stages::Right;
 
 use crate::common::{self, Common, Source};
 use crate::failure::usage;
@@ -23,7 +24,8 @@ const SHOWN: usize = 10;
 
 /// Ranks the vertices of a directed graph: how often a surfer is on each page who follows links.
 ///
-/// Scores sum to 1. The model holds scores.parquet (id, score; best first) and scores.npy in the same order.
+/// A graph of more than 4 million links is ranked batch by batch, each from the scores of those before it (block
+/// Gauss–Seidel), a smaller one all at once (Jacobi). Scores sum to 1. The model holds scores.parquet (id, score; best first) and scores.npy in the same order.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Example:\n  megagrid pagerank web-graph.txt.gz --model ranks --report ranks.html")]
 pub struct Args {
@@ -129,13 +131,14 @@ fn rank(
     let machine = machine(&engine, &settings);
     let start = Start { input, machine, done, phases };
     let mut session = Session::begin(common, "pagerank", config, start, limits.iterations);
-    engine.run(limits.iterations, |report, engine| {
-        session.iteration(report, engine, || Ok(Some(measure(&engine.global(), limits.tolerance))))
+    engine.run_until(limits.iterations, |engine, report| {
+        let measure = |engine: &mut Engine<_>| Ok(Some(measure(&engine.global(), limits.tolerance)));
+        Ok(session.iteration(report, engine, measure).is_break())
     })?;
     let mut record = session.end()?;
     engine.collect()?;
 
-    let view = engine.right();
+    let view = engine.on(Right);
     let scores = scores((0..view.len()).map(|page| *view.master(page)));
     drop(view);
     // Scores get their common factor at the end, so that there is a sum only now.
@@ -152,8 +155,8 @@ pub fn plan(args: &Args) -> anyhow::Result<()> {
     let damping = args.damping()?;
     let (settings, _) = args.common.prepare()?;
     let edges = input::graph(&args.source, &args.common, &mut Phases::default())?.edges;
-    let sequence = pagerank::sequence(damping, edges.num_edges() as u64)?;
-    let plan = megagrid_engine::plan(&graph_input(&edges), &sequence, &settings)?;
+    let sequence = pagerank::sequence(damping, edges.num_edges() as u64);
+    let plan = megagrid_engine::plan(&edges, &sequence, &settings)?;
     crate::plan::show(&plan)
 }
 
@@ -165,22 +168,18 @@ fn build(
 ) -> anyhow::Result<(Engine<PageRank>, InputSizes)> {
     let num_pages = edges.num_vertices(Side::Left);
     let num_edges = edges.num_edges();
-    let sequence = pagerank::sequence(damping, num_edges as u64)?;
+    let sequence = pagerank::sequence(damping, num_edges as u64);
     let offsets = edges.offsets(Side::Left);
     let out_degree = |page: usize| offsets[page + 1] - offsets[page];
     let start = pagerank::Start::new(damping, num_pages, sources, &out_degree);
-    let engine = Engine::<PageRank>::square(&graph_input(&edges), &sequence, start.state(), settings)?;
-    engine.init_right(|page, first| {
+    let mut engine = Engine::<PageRank>::new(&edges, sequence, settings)?;
+    engine.set_global(start.state());
+    engine.init(Right, |page, first| {
         let (rank, passed) = start.page(page);
         *first.master = rank;
         *first.sync = passed;
     });
     Ok((engine, InputSizes { left: num_pages, right: num_pages, edges: num_edges, test_edges: 0 }))
-}
-
-/// Describes a graph as the program's input.
-pub fn graph_input(edges: &Edges<()>) -> Input<'_, (), PageRank> {
-    Input { source: edges, edge: EdgeInput { len: &|()| 1, fill: &|(), _| {} }, capacities: [None, None] }
 }
 
 fn machine(engine: &Engine<PageRank>, settings: &Settings) -> Machine {

@@ -69,8 +69,8 @@ impl<'o> Session<'o> {
     pub fn iteration<P: Program>(
         &mut self,
         report: &IterationReport,
-        engine: &Engine<P>,
-        measure: impl FnOnce() -> anyhow::Result<Option<Measured>>,
+        engine: &mut Engine<P>,
+        measure: impl FnOnce(&mut Engine<P>) -> anyhow::Result<Option<Measured>>,
     ) -> ControlFlow<()>
     where
         P::Global: Serialize + DeserializeOwned,
@@ -79,23 +79,23 @@ impl<'o> Session<'o> {
     }
 
     /// Takes an iteration that is not measured; as [`Session::iteration`] otherwise.
-    pub fn unmeasured<P: Program>(&mut self, report: &IterationReport, engine: &Engine<P>) -> ControlFlow<()>
+    pub fn unmeasured<P: Program>(&mut self, report: &IterationReport, engine: &mut Engine<P>) -> ControlFlow<()>
     where
         P::Global: Serialize + DeserializeOwned,
     {
-        self.after(report, engine, || Ok(None))
+        self.after(report, engine, |_| Ok(None))
     }
 
     fn after<P: Program>(
         &mut self,
         report: &IterationReport,
-        engine: &Engine<P>,
-        measure: impl FnOnce() -> anyhow::Result<Option<Measured>>,
+        engine: &mut Engine<P>,
+        measure: impl FnOnce(&mut Engine<P>) -> anyhow::Result<Option<Measured>>,
     ) -> ControlFlow<()>
     where
         P::Global: Serialize + DeserializeOwned,
     {
-        let flow = self.take(report, measure);
+        let flow = self.take(report, || measure(engine));
         self.conclude(report, engine, flow).unwrap_or_else(|failure| {
             self.failure.get_or_insert(failure);
             ControlFlow::Break(())
@@ -106,7 +106,7 @@ impl<'o> Session<'o> {
     fn conclude<P: Program>(
         &mut self,
         report: &IterationReport,
-        engine: &Engine<P>,
+        engine: &mut Engine<P>,
         flow: ControlFlow<()>,
     ) -> anyhow::Result<ControlFlow<()>>
     where

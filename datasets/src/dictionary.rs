@@ -220,7 +220,7 @@ pub(crate) struct NameTable {
     text: Vec<u8>,
     /// Where each name ends in `text`.
     ends: Vec<u64>,
-    /// Entries with the upper half of their hash, so that growing the table and most comparisons leave `text` alone.
+    /// Entries with the upper half of their hash, so that growing the table and most comparisons do not read `text`.
     index: HashTable<(u32, u32)>,
 }
 

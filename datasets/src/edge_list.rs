@@ -7,7 +7,8 @@
 //! integers, as far as [`FIRST_LINES`] go. Where ids are names it is an edge, whatever it says.
 
 use crate::Error;
-use crate::delimited::{self, ENDS, FIRST_LINES};
+use crate::columns::ENDS;
+use crate::delimited::{self, FIRST_LINES};
 use crate::loaded::Loaded;
 use crate::text::{Input, Malformed, Separator, Text, integer, number};
 

@@ -18,7 +18,7 @@ use megagrid_partition::parallel;
 
 use crate::Error;
 use crate::cache::EdgeData;
-use crate::delimited::{Columns, ENDS, Named};
+use crate::columns::{Columns, ENDS, Named};
 use crate::gather::Gathered;
 use crate::loaded::Loaded;
 use crate::output::{fenced, is_unsigned, open_parquet, parquet_error};
@@ -78,7 +78,7 @@ fn read<T: EdgeData>(
         groups.extend(fenced(path, || row_groups(path))?);
     }
     if input.files().next().is_none() {
-        return Err(Error::invalid(input.path(), "Parquet is read from files alone, not from bytes in memory"));
+        return Err(Error::invalid(input.path(), "Parquet is read only from files, not from bytes in memory"));
     }
     let mut named = Named::default();
     'again: loop {

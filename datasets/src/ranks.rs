@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use megagrid_partition::parallel;
 
-use crate::column::Ids;
+use crate::ids::Ids;
 use crate::{Dictionary, Error, Readers};
 
 /// The distinct ids of one side, and the rank of each.

@@ -143,6 +143,18 @@ pub fn read_samples(path: impl AsRef<Path>, format: Option<Format>, positive: &[
     samples(&Input::open(path)?, found(path, format)?, positive)
 }
 
+/// Reads samples to predict the labels of: LIBSVM text whose lines may begin with a label, which may be any word and is
+/// not looked at, or with their first feature. Samples are numbered from 1 in the order of their lines; blank lines and
+/// comments are none.
+///
+/// For the features of a model, see [`Dataset::with_right_names`].
+///
+/// # Errors
+/// Where the input cannot be read, holds no feature, or a line does not follow the format.
+pub fn read_unlabelled(path: impl AsRef<Path>) -> Result<Dataset<f32>, Error> {
+    libsvm::read_unlabelled(&Input::open(path.as_ref())?)
+}
+
 /// Reads a corpus: UCI bag of words, LDA-C, or one document a line. For the first two, the vocabulary, a word a line,
 /// is the file `vocab.*` beside the input; of several, `vocab.X.*` is the one of an input `docword.X.*`, X as long as
 /// possible.
@@ -255,7 +267,7 @@ fn corpus(
 }
 
 fn wrong(input: &Input<'_>, found: Format, wanted: &'static str, expected: &'static str) -> Error {
-    Error::WrongFormat { path: input.path().to_path_buf(), found, wanted, expected }
+    Error::WrongFormat { path: input.path().to_path_buf(), found: found.name(), wanted, expected }
 }
 
 /// Finds the vocabulary beside a corpus: the one file `vocab.*`, or of several the one named after the corpus.

@@ -35,15 +35,7 @@ macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-        pub struct $name(pub u32);
-
-        impl $name {
-            /// Returns the id as an index.
-            #[must_use]
-            pub fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
+        pub struct $name(pub usize);
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,16 +46,16 @@ macro_rules! id {
 }
 
 id! {
-    /// A vertex of one side, `0..n` on that side.
-    VertexId
-}
-id! {
     /// A contiguous range of vertex rows of one side.
     ShardId
 }
 id! {
-    /// One process's part of the graph.
+    /// One of the parts that edges are placed in.
     PartitionId
+}
+id! {
+    /// One of the processes of a run.
+    ProcessId
 }
 id! {
     /// One worker thread, counted over all processes.

@@ -20,9 +20,9 @@ pub use degrees::{DegreeStats, Irregularities, count_degrees, irregularities, of
 pub use edges::{EdgeList, EdgeSource, Ends, Holders};
 pub use error::Error;
 pub use grouped::GroupedEdges;
-pub use ids::{PartitionId, ShardId, Side, VertexId, WorkerId};
+pub use ids::{PartitionId, ProcessId, ShardId, Side, WorkerId};
 pub use partitioning::{MAX_PARTITIONS, Partitioning};
-pub use quality::Quality;
+pub use quality::{Quality, balance};
 pub use relabel::Relabeling;
 pub use seed::SplitMix;
 pub use strategy::Strategy;

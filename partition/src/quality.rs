@@ -5,7 +5,7 @@ use crate::{Partitioning, Side};
 /// Figures of a partitioning. All are at least 1, and better the smaller; 1 where there is nothing to count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quality {
-    /// Masters and mirrors of the left side, per vertex. A vertex without edges has its master alone.
+    /// Masters and mirrors of the left side, per vertex. A vertex without edges has only its master.
     pub left_replication_factor: f64,
     /// The same of the right side. In a square graph it is that of the left side.
     pub right_replication_factor: f64,
@@ -30,8 +30,8 @@ impl Quality {
             left_replication_factor: ratio(replicas(Side::Left), vertices(Side::Left)),
             right_replication_factor: ratio(replicas(Side::Right), vertices(Side::Right)),
             replication_factor: ratio(total(&replicas), total(&vertices)),
-            edge_balance: balance(partitioning.parts().iter(), partitioning.num_partitions()),
-            master_balance: balance(masters.flatten(), partitioning.num_partitions()),
+            edge_balance: balance(&sizes(partitioning.parts().iter(), partitioning.num_partitions())),
+            master_balance: balance(&sizes(masters.flatten(), partitioning.num_partitions())),
         }
     }
 }
@@ -40,10 +40,15 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 1.0 } else { part as f64 / whole as f64 }
 }
 
-/// Returns the size of the fullest partition by the mean.
-fn balance<'a>(parts: impl Iterator<Item = &'a u16>, num_partitions: usize) -> f64 {
-    let mut sizes = vec![0_u64; num_partitions];
+/// Returns the largest part over the mean; 1 where all are 0.
+#[must_use]
+pub fn balance(parts: &[u64]) -> f64 {
+    ratio(parts.iter().max().copied().unwrap_or(0) * parts.len() as u64, parts.iter().sum())
+}
+
+/// Counts what is in each partition.
+fn sizes<'a>(parts: impl Iterator<Item = &'a u16>, num_partitions: usize) -> Vec<u64> {
+    let mut sizes = vec![0; num_partitions];
     parts.for_each(|&part| sizes[usize::from(part)] += 1);
-    let fullest = sizes.iter().max().copied().unwrap_or(0);
-    ratio(fullest * num_partitions as u64, sizes.iter().sum())
+    sizes
 }

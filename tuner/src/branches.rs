@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use crate::history::{Branch, ROOT};
 use crate::progress::{Report, Summary, summarize};
 use crate::space::{Point, Setting, Space};
-use crate::trainer::{Branch, ROOT, Trainer};
+use crate::trainer::Trainer;
 
 /// A branch that is alive, with all that it reported since it was forked.
 #[derive(Clone, Debug)]

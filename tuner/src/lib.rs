@@ -14,6 +14,7 @@
 pub mod baselines;
 mod branches;
 mod error;
+mod history;
 pub mod progress;
 pub mod search;
 pub mod searcher;
@@ -24,8 +25,8 @@ pub mod tuner;
 
 pub use branches::{Branches, Event, Live, Watch};
 pub use error::{Error, Failure};
+pub use history::{Branch, Progress, ROOT, Step, Trial};
 pub use progress::{Label, Noise, Report, Summary};
-pub use search::Trial;
 pub use space::{Setting, Space, Tunable, Value, Values};
-pub use trainer::{Branch, Clock, ROOT, Trainer};
-pub use tuner::{Ended, Options, Plateau, Progress, Tuned, resume, tune};
+pub use trainer::{Clock, Trainer};
+pub use tuner::{Ended, Options, Plateau, Tuned, resume, tune};

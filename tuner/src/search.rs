@@ -11,38 +11,14 @@
 
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
-
 use crate::branches::{Branches, Event, Live};
 use crate::error::{Error, Failure};
+use crate::history::{Branch, Trial};
 use crate::progress::{Label, Noise, Summary, WINDOWS, summarize};
 use crate::searcher::{Observation, Searcher, is_settled};
 use crate::section::{self, Next};
 use crate::space::{Point, Setting};
-use crate::trainer::{Branch, Trainer};
-
-/// A setting that was tried.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Trial {
-    /// The branch.
-    pub branch: Branch,
-    /// The search, from 0; later ones are re-tunings.
-    pub search: usize,
-    /// What it was tried with.
-    pub setting: Setting,
-    /// Clocks that it ran as a trial.
-    pub clocks: u64,
-    /// Their time.
-    pub time: f64,
-    /// The loss after them; `None` if it is no finite number.
-    pub loss: Option<f64>,
-    /// How fast it converged.
-    pub speed: f64,
-    /// What to make of that.
-    pub label: Label,
-    /// Whether training went on with it.
-    pub chosen: bool,
-}
+use crate::trainer::Trainer;
 
 impl Trial {
     fn of(live: &Live, summary: Summary, search: usize) -> Self {

@@ -1,15 +1,8 @@
 //! What a tuner asks of training: branches that it can fork, run and free.
 
+use crate::history::{Branch, Progress};
 use crate::progress::Noise;
 use crate::space::Setting;
-use crate::tuner::Progress;
-
-/// A branch of training, by its number. The first is 0, the state that training begins with; numbers are not used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-pub struct Branch(pub u64);
-
-/// The state that training begins with.
-pub const ROOT: Branch = Branch(0);
 
 /// A clock that a branch ran.
 #[derive(Clone, Copy, Debug, PartialEq)]

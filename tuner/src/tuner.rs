@@ -3,15 +3,16 @@
 //! It searches for the setting that converges fastest, goes on with the best branch, and searches again, within bounds, when
 //! progress stops. Where no setting makes further progress, the run has converged.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::branches::{Branches, Event, Live, Watch};
 use crate::error::{Error, Failure};
+use crate::history::{Branch, Progress, ROOT, Step, Trial};
 use crate::progress::Report;
-use crate::search::{Bounds, Search, Trial};
+use crate::search::{Bounds, Search};
 use crate::searcher::Kind;
 use crate::space::{Setting, Space};
-use crate::trainer::{Branch, ROOT, Trainer};
+use crate::trainer::Trainer;
 
 /// When progress has stopped: a run's loss changes by less than a part of itself over some clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -81,17 +82,6 @@ impl Default for Options {
     }
 }
 
-/// A clock of the run: not of trials that were given up.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
-    /// The branch.
-    pub branch: Branch,
-    /// Time since the beginning, all trials included.
-    pub elapsed: f64,
-    /// The loss.
-    pub loss: f64,
-}
-
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -106,45 +96,6 @@ pub enum Ended {
     Converged,
     /// The chosen setting diverged afterwards.
     Diverged,
-}
-
-/// What a run has come to, but for the state of its branch. Saved with that, the run can be gone on with.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Progress {
-    /// All trials.
-    pub trials: Vec<Trial>,
-    /// The clocks of the run.
-    pub line: Vec<Step>,
-    /// The settings of the run, each with the number of clocks of the run that were done before.
-    pub settings: Vec<(u64, Setting)>,
-    /// Searches so far.
-    searches: usize,
-    /// Clocks of all searches but the first.
-    spent: u64,
-    /// Clocks of the run before the setting began, from where a plateau counts.
-    begun: usize,
-    /// Time of all branches.
-    pub elapsed: f64,
-}
-
-impl Progress {
-    /// Returns the setting that the run goes on with.
-    #[must_use]
-    pub fn setting(&self) -> Option<&Setting> {
-        self.settings.last().map(|(_, setting)| setting)
-    }
-
-    /// Goes back to when so many clocks of the run were done; trials since stay spent. `None`: there were none yet.
-    #[must_use]
-    pub fn back_to(mut self, clocks: u64) -> Option<Self> {
-        if clocks == 0 || self.line.len() < clocks as usize {
-            return None;
-        }
-        self.line.truncate(clocks as usize);
-        self.settings.retain(|(before, _)| *before < clocks);
-        self.begun = self.begun.min(self.settings.last()?.0 as usize);
-        Some(self)
-    }
 }
 
 /// What a run came to.

@@ -1,6 +1,5 @@
 //! Training, one l1 after the other.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
@@ -8,8 +7,9 @@ use megagrid_algorithms::blockpg::{
     BlockPg, Certificate, Config, Fit, Margin, Quality, Region, State, log_loss, margins, sequence,
 };
 use megagrid_datasets::Dictionary;
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeSource, Side};
+use megagrid_stages::{Left, Right};
 
 use super::Options;
 use super::data::Fitted;
@@ -106,16 +106,10 @@ impl Trained {
     }
 }
 
-/// Describes samples as the program's input.
-pub fn input<'i>(signed: &'i dyn EdgeSource<f32>) -> Input<'i, f32, BlockPg> {
-    let edge = EdgeInput { len: &|_| 1, fill: &|value, into| into[0] = *value };
-    Input { source: signed, edge, capacities: [None, None] }
-}
-
 /// Prints the plan.
 pub fn plan(job: &Job) -> anyhow::Result<()> {
-    let sequence = sequence(job.block_values)?;
-    crate::plan::show(&megagrid_engine::plan(&input(&job.data.signed), &sequence, &job.settings)?)
+    let sequence = sequence(job.block_values);
+    crate::plan::show(&megagrid_engine::plan::<BlockPg, _, _>(&job.data.signed, &sequence, &job.settings)?)
 }
 
 /// Trains.
@@ -140,8 +134,8 @@ pub fn train(job: Job, common: &Common, resolved: serde_json::Value, mut phases:
         let is_last = at + 1 == job.path.len();
         let until = engine.global().begun + job.iterations;
         let (mut stop, mut certified) = (false, None);
-        engine.run(until, |report, engine| {
-            let flow = session.iteration(report, engine, || {
+        engine.run_until(until, |engine, report| {
+            let flow = session.iteration(report, engine, |engine| {
                 engine.collect()?;
                 if !common.is_first() {
                     return Ok(None);
@@ -152,7 +146,7 @@ pub fn train(job: Job, common: &Common, resolved: serde_json::Value, mut phases:
                 Ok(Some(measured))
             });
             stop = flow.is_break();
-            if certified.is_some() { ControlFlow::Break(()) } else { flow }
+            Ok(certified.is_some() || flow.is_break())
         })?;
         let is_certified = common.any(certified.is_some())?;
         engine.collect()?;
@@ -176,15 +170,15 @@ impl Job {
     /// Makes an engine with first weights, for blocks of so many values.
     pub fn build(&self, block_values: u64, settings: &Settings) -> anyhow::Result<Engine<BlockPg>> {
         let Fitted { signed, sample_weights, intercept, .. } = &self.data;
-        let sequence = sequence(block_values)?;
-        let engine = Engine::<BlockPg>::bipartite(&input(signed), &sequence, self.path[0].state(), settings)?;
+        let mut engine = Engine::<BlockPg>::new(signed, sequence(block_values), settings)?;
+        engine.set_global(self.path[0].state());
         let (reaches, margins) = (self.data.reaches()?, margins(signed, &self.start)?);
-        engine.init_left(|sample, first| {
+        engine.init(Left, |sample, first| {
             let weight = sample_weights.get(sample).copied().unwrap_or(1.0);
             *first.master = Margin::new(margins[sample], weight);
             *first.sync = first.master.parabola();
         });
-        engine.init_right(|feature, first| {
+        engine.init(Right, |feature, first| {
             let penalty = if *intercept == Some(feature) { 0.0 } else { 1.0 };
             first.sync.value = self.start[feature];
             *first.master = Region::new(penalty, reaches[feature]);
@@ -194,7 +188,7 @@ impl Job {
 
     /// Lets an engine of this job go on with other settings.
     pub fn adapt(&self, engine: &mut Engine<BlockPg>, block_values: u64, settings: &Settings) -> anyhow::Result<()> {
-        Ok(engine.reconfigure(&input(&self.data.signed), &sequence(block_values)?, settings)?)
+        Ok(engine.reconfigure(&self.data.signed, sequence(block_values), settings)?)
     }
 
     /// Returns a checksum of the samples.
@@ -204,7 +198,7 @@ impl Job {
 
     /// Measures what an engine has learned at the first l1, and whether that is known to be near enough to the optimum, in the
     /// first process. All call it.
-    pub fn measure(&self, engine: &Engine<BlockPg>) -> anyhow::Result<Option<Measured>> {
+    pub fn measure(&self, engine: &mut Engine<BlockPg>) -> anyhow::Result<Option<Measured>> {
         engine.collect()?;
         if engine.plan().processes.this > 0 {
             return Ok(None);
@@ -240,7 +234,7 @@ impl Job {
     }
 
     /// Takes the model of the first l1 out of an engine, with its certificate. All processes call it.
-    pub fn conclude(&self, engine: &Engine<BlockPg>, record: Record) -> anyhow::Result<Trained> {
+    pub fn conclude(&self, engine: &mut Engine<BlockPg>, record: Record) -> anyhow::Result<Trained> {
         engine.collect()?;
         let (config, weights) = (&self.path[0], weights(engine));
         let certificate = Certificate::new(&self.fit(&weights), config)?;
@@ -262,7 +256,7 @@ fn with_certificate(mut record: Record, path: &[(f64, Certificate)]) -> Record {
 }
 
 fn weights(engine: &Engine<BlockPg>) -> Vec<f64> {
-    let features = engine.right();
+    let features = engine.on(Right);
     (0..features.len()).map(|feature| features.sync(feature).value).collect()
 }
 
@@ -276,7 +270,7 @@ fn is_converged(certificate: &Certificate, config: &Config, tolerance: f64) -> b
 /// Measures the objective and the quality; once the run seems to have converged, also makes the certificate.
 fn measure(job: &Job, config: &Config, engine: &Engine<BlockPg>) -> (Measured, Option<Certificate>) {
     let weights = weights(engine);
-    let samples = engine.left();
+    let samples = engine.on(Left);
     let of = |sample: usize| {
         let kept = samples.master(sample);
         f64::from(kept.weight) * log_loss(kept.margin)
@@ -314,7 +308,7 @@ const SEEMS: f64 = 4.0;
 /// Compares the margins kept with those of the weights.
 #[cfg(debug_assertions)]
 fn check_margins(job: &Job, engine: &Engine<BlockPg>, weights: &[f64]) {
-    let samples = engine.left();
+    let samples = engine.on(Left);
     for (sample, margin) in margins(&job.data.signed, weights).unwrap_or_default().into_iter().enumerate() {
         let kept = samples.master(sample).margin;
         assert!(

@@ -5,15 +5,15 @@ use megagrid_algorithms::lda::mh::{CountTopics, Token};
 use megagrid_algorithms::lda::{Config, Lda, Sampler, Tokens, edge_len, fill_edge};
 use megagrid_datasets::Edges;
 use megagrid_engine::plan::Plan;
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
-use megagrid_stages::{Error, Item, Row, Sequence, Stages};
+use megagrid_engine::{Engine, Settings, Source};
+use megagrid_stages::{Item, Left, Right, Sequence, Stages};
 
 /// One sampler.
 pub trait Form {
     /// How documents keep their counts.
-    type Documents: TopicCounts;
+    type Documents: TopicCounts + ?Sized;
     /// How words keep theirs.
-    type Words: TopicCounts;
+    type Words: TopicCounts + ?Sized;
     /// What it keeps for each token.
     type Token: Item;
     /// Its name.
@@ -21,14 +21,14 @@ pub trait Form {
     /// How often an iteration visits each edge.
     const VISITS: u64 = 1;
 
-    /// Builds the stages of an iteration.
+    /// Returns the stages of an iteration.
     fn sequence(
         config: &Config,
         tokens: &Tokens,
-    ) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, Error>;
+    ) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>;
 
     /// Brings the counts of documents and words up to date, to be looked at.
-    fn count(_: &Engine<ProgramOf<Self>>) {}
+    fn count(_: &mut Engine<ProgramOf<Self>>) {}
 }
 
 /// The program of a form.
@@ -38,15 +38,15 @@ pub type ProgramOf<F> = Lda<<F as Form>::Documents, <F as Form>::Words, <F as Fo
 pub struct Dense;
 
 impl Form for Dense {
-    type Documents = Row<f32>;
-    type Words = Row<f32>;
+    type Documents = [f32];
+    type Words = [f32];
     type Token = u16;
     const SAMPLER: Sampler = Sampler::Dense;
 
     fn sequence(
         config: &Config,
         tokens: &Tokens,
-    ) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, Error> {
+    ) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
         config.dense(tokens)
     }
 }
@@ -63,7 +63,7 @@ impl Form for Sparse {
     fn sequence(
         config: &Config,
         tokens: &Tokens,
-    ) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, Error> {
+    ) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
         config.sparse(tokens)
     }
 }
@@ -78,13 +78,13 @@ impl Form for Mh {
     const SAMPLER: Sampler = Sampler::Mh;
     const VISITS: u64 = 2;
 
-    fn sequence(config: &Config, _: &Tokens) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, Error> {
+    fn sequence(config: &Config, _: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
         config.mh()
     }
 
-    fn count(engine: &Engine<ProgramOf<Self>>) {
-        engine.visit_left(&CountTopics);
-        engine.visit_right(&CountTopics);
+    fn count(engine: &mut Engine<ProgramOf<Self>>) {
+        engine.visit(Left, CountTopics);
+        engine.visit(Right, CountTopics);
     }
 }
 
@@ -98,15 +98,15 @@ impl Capacities {
     }
 
     /// Describes documents as a form's input.
-    pub fn input<'i, F: Form>(&'i self, edges: &'i Edges<u32>) -> Input<'i, u32, ProgramOf<F>> {
+    pub fn source<'i, F: Form>(&'i self, edges: &'i Edges<u32>) -> Source<'i, u32, ProgramOf<F>> {
         let of = |side: usize| self.0.as_ref().map(|both| both[side].as_slice());
-        Input { source: edges, edge: EdgeInput { len: &edge_len, fill: &fill_edge }, capacities: [of(0), of(1)] }
+        Source::slices(edges, edge_len, fill_edge).capacities(of(0), of(1))
     }
 }
 
 /// Returns how a run is set up: rows are as long as there are topics.
 pub fn settings(config: &Config, settings: &Settings) -> Settings {
-    Settings { dims: [config.num_topics; 2], ..settings.clone() }
+    Settings { dims: config.num_topics, ..settings.clone() }
 }
 
 /// Makes the plan of a sampler on documents that are grouped by words.
@@ -126,6 +126,6 @@ pub fn plan(
 
 fn plan_of<F: Form>(config: &Config, tokens: &Tokens, edges: &Edges<u32>, of: &Settings) -> anyhow::Result<Plan> {
     let capacities = Capacities::of::<F>(config, tokens);
-    let sequence = F::sequence(config, tokens)?;
-    Ok(megagrid_engine::plan(&capacities.input::<F>(edges), &sequence, &settings(config, of))?)
+    let sequence = F::sequence(config, tokens);
+    Ok(megagrid_engine::plan(capacities.source::<F>(edges), &sequence, &settings(config, of))?)
 }

@@ -10,7 +10,7 @@ use megagrid_algorithms::lda::{
 use megagrid_datasets::{Names, Prepared};
 use megagrid_engine::{Engine, IterationReport, Settings};
 use megagrid_partition::{EdgeSource, Side};
-use megagrid_stages::Program;
+use megagrid_stages::{Left, Program, Right};
 
 use super::corpus::NewDocuments;
 use super::form::{self, Capacities, Form, ProgramOf};
@@ -106,10 +106,10 @@ pub fn train<F: Form>(
     let mut session = Session::begin(common, "lda", resolved, start, iterations);
     let mut before = f64::INFINITY;
     let ended = Cell::new(false);
-    let mut after = |report: &IterationReport, engine: &Engine<ProgramOf<F>>| {
+    let mut after = |engine: &mut Engine<ProgramOf<F>>, report: &IterationReport| {
         let report = &in_tokens::<F>(report, &tokens);
         let is_due = report.iteration == 1 || report.iteration.is_multiple_of(evaluate_every);
-        let measure = || {
+        let measure = |engine: &mut Engine<ProgramOf<F>>| {
             F::count(engine);
             engine.collect()?;
             if !common.is_first() {
@@ -124,20 +124,20 @@ pub fn train<F: Form>(
             false => session.unmeasured(report, engine),
         };
         ended.set(flow.is_break());
-        flow
+        Ok(flow.is_break())
     };
     if engine.global().num_kept() > topics {
-        engine.run(iterations / 2, &mut after)?;
+        engine.run_until(iterations / 2, &mut after)?;
         if !ended.get() {
             let topics = merged::<F>(&engine, topics);
-            engine.resume(engine.iterations(), topics);
+            engine.set_global(topics);
         }
     }
     if !ended.get() {
-        engine.run(iterations, after)?;
+        engine.run_until(iterations, after)?;
     }
     let record = session.end()?;
-    F::count(&engine);
+    F::count(&mut engine);
     engine.collect()?;
     Ok(Trained { record, model: model::<F>(&engine), names, occurrences, checksum, top_words })
 }
@@ -153,10 +153,10 @@ impl Job {
     pub fn build<F: Form>(&self, config: &Config, settings: &Settings) -> anyhow::Result<Engine<ProgramOf<F>>> {
         let (edges, tokens) = (&self.prepared.edges, &self.tokens);
         let capacities = Capacities::of::<F>(config, tokens);
-        let topics = config.topics(edges.num_vertices(Side::Right));
-        let sequence = F::sequence(config, tokens)?;
-        let settings = form::settings(config, settings);
-        Ok(Engine::bipartite(&capacities.input::<F>(edges), &sequence, topics, &settings)?)
+        let (source, settings) = (capacities.source::<F>(edges), form::settings(config, settings));
+        let mut engine = Engine::new(source, F::sequence(config, tokens), &settings)?;
+        engine.set_global(config.topics(edges.num_vertices(Side::Right)));
+        Ok(engine)
     }
 
     /// Returns the number of words.
@@ -165,7 +165,7 @@ impl Job {
     }
 
     /// Measures what an engine has learned, in the first process. All call it.
-    pub fn measure<F: Form>(&self, engine: &Engine<ProgramOf<F>>) -> anyhow::Result<Option<Measured>> {
+    pub fn measure<F: Form>(&self, engine: &mut Engine<ProgramOf<F>>) -> anyhow::Result<Option<Measured>> {
         F::count(engine);
         engine.collect()?;
         let measure = || measure::<F>(engine, self.tokens.total, self.test.as_ref(), 0.0, f64::INFINITY);
@@ -197,7 +197,7 @@ impl Job {
     }
 
     /// Takes the model out of an engine; coherence is not measured. All processes call it.
-    pub fn conclude<F: Form>(&self, engine: &Engine<ProgramOf<F>>, record: Record) -> anyhow::Result<Trained> {
+    pub fn conclude<F: Form>(&self, engine: &mut Engine<ProgramOf<F>>, record: Record) -> anyhow::Result<Trained> {
         F::count(engine);
         engine.collect()?;
         let (names, checksum, top_words) = (self.prepared.names.clone(), self.checksum, self.top_words);
@@ -207,24 +207,24 @@ impl Job {
 
 /// Gives up all topics but so many.
 fn merged<F: Form>(engine: &Engine<ProgramOf<F>>, topics: usize) -> Topics {
-    let (left, right) = (engine.left(), engine.right());
+    let (left, right) = (engine.on(Left), engine.on(Right));
     let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
     let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
-    merge_topics::<F::Documents, F::Words>(&engine.global(), &documents, &words, topics)
+    merge_topics(&engine.global(), &documents, &words, topics)
 }
 
 fn model<F: Form>(engine: &Engine<ProgramOf<F>>) -> Model {
-    let (left, right) = (engine.left(), engine.right());
+    let (left, right) = (engine.on(Left), engine.on(Right));
     let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
     let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
-    Model::new::<F::Documents, F::Words>(&engine.global(), &documents, &words)
+    Model::new(&engine.global(), &documents, &words)
 }
 
 fn likelihood<F: Form>(engine: &Engine<ProgramOf<F>>, topics: &Topics) -> f64 {
-    let (left, right) = (engine.left(), engine.right());
+    let (left, right) = (engine.on(Left), engine.on(Right));
     let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
     let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
-    log_likelihood::<F::Documents, F::Words>(topics, &documents, &words, rayon::current_num_threads())
+    log_likelihood(topics, &documents, &words, rayon::current_num_threads())
 }
 
 fn measure<F: Form>(

@@ -3,19 +3,19 @@
 use megagrid_algorithms::mf::batch::{self, MfBatch};
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Sums};
-use megagrid_stages::{Error, Program, Row, Sequence, Stages, Vertex};
+use megagrid_stages::{Program, Sequence, Stages, Vertex};
 
 /// One form.
 pub trait Form {
     /// A user.
-    type User: Vertex<Sync = Row<f32>>;
+    type User: Vertex<Sync = [f32]>;
     /// An item.
-    type Item: Vertex<Sync = Row<f32>>;
+    type Item: Vertex<Sync = [f32]>;
     /// The program.
     type Program: Program<Left = Self::User, Right = Self::Item, Edge = f32, Worker = Sums, Global = ()>;
 
-    /// Builds the stages of an iteration in mini-batches.
-    fn sequence(config: Config, batch: u64) -> Result<Sequence<Self::Program, impl Stages<Self::Program>>, Error>;
+    /// Returns the stages of an iteration in mini-batches.
+    fn sequence(config: Config, batch: u64) -> Sequence<Self::Program, impl Stages<Self::Program>>;
 }
 
 /// Rating by rating.
@@ -26,7 +26,7 @@ impl Form for InPlace {
     type Item = in_place::Item;
     type Program = Mf;
 
-    fn sequence(config: Config, batch: u64) -> Result<Sequence<Mf, impl Stages<Mf>>, Error> {
+    fn sequence(config: Config, batch: u64) -> Sequence<Mf, impl Stages<Mf>> {
         in_place::sequence(config, batch)
     }
 }
@@ -39,7 +39,7 @@ impl Form for Batch {
     type Item = batch::Item;
     type Program = MfBatch;
 
-    fn sequence(config: Config, batch: u64) -> Result<Sequence<MfBatch, impl Stages<MfBatch>>, Error> {
+    fn sequence(config: Config, batch: u64) -> Sequence<MfBatch, impl Stages<MfBatch>> {
         batch::sequence(config, batch)
     }
 }

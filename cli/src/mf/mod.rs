@@ -16,7 +16,7 @@ use crate::input::{self, TestSet, Unseen};
 use crate::record::Phases;
 use crate::session;
 pub use form::{Batch, Form, InPlace};
-pub use train::{Job, Trained, copy, ratings};
+pub use train::{Job, Trained};
 
 /// How gradients are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -231,8 +231,7 @@ impl Job {
         let digest = input::digest(&prepared.edges, |&rating| f64::from(rating))?;
         let batch = options.batch(prepared.edges.num_edges(), &settings);
         let mean = if options.no_mean { 0.0 } else { digest.mean as f32 };
-        let dims = [config.row_dims(); 2];
-        let settings = Settings { dims, ..settings };
+        let settings = Settings { dims: config.row_dims(), ..settings };
         let Options { iterations, tolerance, .. } = *options;
         Ok(Self { prepared, test, config, batch, mean, checksum: digest.checksum, iterations, tolerance, settings })
     }

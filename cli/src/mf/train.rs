@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use megagrid_algorithms::mf::{Config, Model, Objective, SquaredErrors};
 use megagrid_datasets::{Edges, Names, OtherRating, Prepared};
-use megagrid_engine::{EdgeInput, Engine, InitView, Input, Settings, SideView};
+use megagrid_engine::{Engine, Settings, Source, Vertices};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::kernels::dot;
-use megagrid_stages::{Program, Row, Vertex};
+use megagrid_stages::{First, Left, Right, Vertex};
 use rayon::prelude::*;
 
 use super::form::Form;
@@ -79,12 +79,13 @@ pub fn train<F: Form>(
     drop(edges);
     let mut session = Session::begin(common, "mf", resolved, start, iterations);
     let mut before = f64::INFINITY;
-    engine.run(iterations, |report, engine| {
-        session.iteration(report, engine, || {
+    engine.run_until(iterations, |engine, report| {
+        let flow = session.iteration(report, engine, |engine| {
             let measured = measure::<F>(engine, &config, &test, mean, tolerance, before)?;
             before = measured.objective;
             Ok(Some(measured))
-        })
+        });
+        Ok(flow.is_break())
     })?;
     let record = session.end()?;
     engine.collect()?;
@@ -92,7 +93,7 @@ pub fn train<F: Form>(
 }
 
 fn model<F: Form>(engine: &Engine<F::Program>, config: &Config, mean: f32) -> Model {
-    let (users, items) = (engine.left(), engine.right());
+    let (users, items) = (engine.on(Left), engine.on(Right));
     let rows = (0..users.len()).map(|user| users.sync(user));
     Model::new(config, mean, rows, (0..items.len()).map(|item| items.sync(item)))
 }
@@ -121,12 +122,11 @@ impl Job {
         batch: u64,
         settings: &Settings,
     ) -> anyhow::Result<()> {
-        let sequence = F::sequence(*config, batch)?;
-        Ok(engine.reconfigure(&ratings(&self.prepared.edges, &copy), &sequence, settings)?)
+        Ok(engine.reconfigure(&self.prepared.edges, F::sequence(*config, batch), settings)?)
     }
 
     /// Measures what an engine has learned.
-    pub fn measure<F: Form>(&self, engine: &Engine<F::Program>) -> anyhow::Result<Measured> {
+    pub fn measure<F: Form>(&self, engine: &mut Engine<F::Program>) -> anyhow::Result<Measured> {
         measure::<F>(engine, &self.config, &self.test, self.mean, 0.0, f64::INFINITY)
     }
 
@@ -152,7 +152,7 @@ impl Job {
     /// Takes the model out of an engine. All processes call it.
     pub fn conclude<F: Form>(
         &self,
-        engine: &Engine<F::Program>,
+        engine: &mut Engine<F::Program>,
         names: Names,
         record: Record,
     ) -> anyhow::Result<Trained> {
@@ -163,22 +163,8 @@ impl Job {
 
 /// Prints the plan.
 pub fn plan<F: Form>(job: &Job) -> anyhow::Result<()> {
-    let sequence = F::sequence(job.config, job.batch)?;
-    let plan = megagrid_engine::plan(&ratings(&job.prepared.edges, &copy), &sequence, &job.settings)?;
-    crate::plan::show(&plan)
-}
-
-/// How a rating is written into the data of its edge.
-type Fill<'f> = &'f (dyn Fn(&f32, &mut [f32]) + Sync);
-
-/// Fills in a rating as it is.
-pub fn copy(rating: &f32, into: &mut [f32]) {
-    into[0] = *rating;
-}
-
-/// Describes ratings as a program's input.
-pub fn ratings<'i, P: Program<Edge = f32>>(edges: &'i Edges<f32>, fill: Fill<'i>) -> Input<'i, f32, P> {
-    Input { source: edges, edge: EdgeInput { len: &|_| 1, fill }, capacities: [None, None] }
+    let sequence = F::sequence(job.config, job.batch);
+    crate::plan::show(&megagrid_engine::plan(&job.prepared.edges, &sequence, &job.settings)?)
 }
 
 fn build<F: Form>(
@@ -188,19 +174,18 @@ fn build<F: Form>(
     mean: f32,
     settings: &Settings,
 ) -> anyhow::Result<Engine<F::Program>> {
-    let sequence = F::sequence(*config, batch)?;
-    let fill = |rating: &f32, into: &mut [f32]| into[0] = rating - mean;
-    let engine = Engine::<F::Program>::bipartite(&ratings(edges, &fill), &sequence, (), settings)?;
+    let ratings = Source::map(edges, |rating| rating - mean);
+    let mut engine = Engine::<F::Program>::new(ratings, F::sequence(*config, batch), settings)?;
     let [users, items] = [Side::Left, Side::Right].map(|side| edges.offsets(side));
     let unrated = |offsets: &[u64], id: usize| offsets[id] == offsets[id + 1];
     // A vertex without ratings stays at zero: what is predicted for it is the mean and the other end's bias.
-    engine.init_left(|user, first: InitView<'_, F::User>| {
+    engine.init(Left, |user, first: First<'_, F::User>| {
         config.init_user(settings.seed, user, first.sync);
         if unrated(users, user) {
             first.sync[..config.dims].fill(0.0);
         }
     });
-    engine.init_right(|item, first: InitView<'_, F::Item>| {
+    engine.init(Right, |item, first: First<'_, F::Item>| {
         config.init_item(settings.seed, item, first.sync);
         if unrated(items, item) {
             first.sync[..config.dims].fill(0.0);
@@ -210,18 +195,18 @@ fn build<F: Form>(
 }
 
 fn measure<F: Form>(
-    engine: &Engine<F::Program>,
+    engine: &mut Engine<F::Program>,
     config: &Config,
     test: &TestSet,
     mean: f32,
     tolerance: f64,
     before: f64,
 ) -> anyhow::Result<Measured> {
-    let Objective { value, rmse } = Objective::new(engine.measure(&SquaredErrors(*config))?, config.lambda);
+    let Objective { value, rmse } = Objective::new(engine.total(SquaredErrors(*config))?, config.lambda);
     let mut metrics = Metrics::from([("train_rmse".into(), rmse)]);
     if test.len() > 0 {
         engine.collect()?;
-        metrics.insert("test_rmse".into(), test_rmse(&engine.left(), &engine.right(), config, test, mean));
+        metrics.insert("test_rmse".into(), test_rmse(&engine.on(Left), &engine.on(Right), config, test, mean));
     }
     let change = (before - value).abs() / before.abs();
     let converged = tolerance > 0.0 && change <= tolerance;
@@ -229,10 +214,10 @@ fn measure<F: Form>(
 }
 
 /// Returns the error on unseen ratings. The sum's order does not depend on threads.
-fn test_rmse<U, I>(users: &SideView<'_, U>, items: &SideView<'_, I>, config: &Config, test: &TestSet, mean: f32) -> f64
+fn test_rmse<U, I>(users: &Vertices<'_, U>, items: &Vertices<'_, I>, config: &Config, test: &TestSet, mean: f32) -> f64
 where
-    U: Vertex<Sync = Row<f32>>,
-    I: Vertex<Sync = Row<f32>>,
+    U: Vertex<Sync = [f32]>,
+    I: Vertex<Sync = [f32]>,
 {
     let squared = |&(user, item, rating): &(u32, u32, f32)| {
         let (user, item): (&[f32], &[f32]) = (users.sync(user as usize), items.sync(item as usize));

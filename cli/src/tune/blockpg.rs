@@ -112,7 +112,7 @@ impl Tunable for Fit<'_> {
         self.0.job.adapt(engine, block_values, &settings)
     }
 
-    fn measure(&self, engine: &Engine<BlockPg>) -> anyhow::Result<Option<Measured>> {
+    fn measure(&self, engine: &mut Engine<BlockPg>) -> anyhow::Result<Option<Measured>> {
         self.0.job.measure(engine)
     }
 
@@ -120,7 +120,7 @@ impl Tunable for Fit<'_> {
         self.0.job.start(engine, phases)
     }
 
-    fn conclude(self: Box<Self>, engine: &Engine<BlockPg>, record: Record) -> anyhow::Result<Trained> {
+    fn conclude(self: Box<Self>, engine: &mut Engine<BlockPg>, record: Record) -> anyhow::Result<Trained> {
         self.0.job.conclude(engine, record)
     }
 }

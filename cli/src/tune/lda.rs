@@ -146,7 +146,7 @@ impl<F: Form> Tunable for Topics<'_, F> {
         Ok(())
     }
 
-    fn measure(&self, engine: &Engine<ProgramOf<F>>) -> anyhow::Result<Option<Measured>> {
+    fn measure(&self, engine: &mut Engine<ProgramOf<F>>) -> anyhow::Result<Option<Measured>> {
         self.corpus.job.measure::<F>(engine)
     }
 
@@ -158,7 +158,7 @@ impl<F: Form> Tunable for Topics<'_, F> {
         self.corpus.job.start(engine, phases)
     }
 
-    fn conclude(self: Box<Self>, engine: &Engine<ProgramOf<F>>, record: Record) -> anyhow::Result<Trained> {
+    fn conclude(self: Box<Self>, engine: &mut Engine<ProgramOf<F>>, record: Record) -> anyhow::Result<Trained> {
         self.corpus.job.conclude::<F>(engine, record)
     }
 }

@@ -127,7 +127,7 @@ impl<F: Form> Tunable for Factorization<'_, F> {
         self.ratings.job.adapt::<F>(engine, &config, batch, &settings)
     }
 
-    fn measure(&self, engine: &Engine<F::Program>) -> anyhow::Result<Option<Measured>> {
+    fn measure(&self, engine: &mut Engine<F::Program>) -> anyhow::Result<Option<Measured>> {
         self.ratings.job.measure::<F>(engine).map(Some)
     }
 
@@ -135,7 +135,7 @@ impl<F: Form> Tunable for Factorization<'_, F> {
         self.ratings.job.start::<F>(engine, phases)
     }
 
-    fn conclude(self: Box<Self>, engine: &Engine<F::Program>, record: Record) -> anyhow::Result<Trained> {
+    fn conclude(self: Box<Self>, engine: &mut Engine<F::Program>, record: Record) -> anyhow::Result<Trained> {
         let names = self.ratings.job.prepared.names.clone();
         self.ratings.job.conclude::<F>(engine, names, record)
     }

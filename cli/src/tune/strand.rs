@@ -1,7 +1,5 @@
 //! An engine and its branches, whatever its program is.
 
-use std::ops::ControlFlow;
-
 use megagrid_engine::{Branches, Engine, IterationReport};
 use megagrid_stages::Program;
 use megagrid_tuner::Setting;
@@ -25,7 +23,7 @@ pub trait Tunable {
     fn adapt(&self, engine: &mut Engine<Self::Program>, setting: &Setting) -> anyhow::Result<()>;
 
     /// Measures the objective and other values. All processes call it; what the first finds counts, others may return `None`.
-    fn measure(&self, engine: &Engine<Self::Program>) -> anyhow::Result<Option<Measured>>;
+    fn measure(&self, engine: &mut Engine<Self::Program>) -> anyhow::Result<Option<Measured>>;
 
     /// Corrects what the engine reported.
     fn corrected(&self, report: IterationReport) -> IterationReport {
@@ -36,7 +34,7 @@ pub trait Tunable {
     fn start(&self, engine: &Engine<Self::Program>, phases: Phases) -> Start;
 
     /// Takes the model out of an engine. All processes call it.
-    fn conclude(self: Box<Self>, engine: &Engine<Self::Program>, record: Record) -> anyhow::Result<Self::Trained>;
+    fn conclude(self: Box<Self>, engine: &mut Engine<Self::Program>, record: Record) -> anyhow::Result<Self::Trained>;
 }
 
 /// An iteration and what was measured after it, with the seconds that took.
@@ -120,9 +118,9 @@ impl<T: Tunable> Strand<T::Trained> for Engines<T> {
             self.setting = setting.clone();
         }
         let (mut done, last) = (None, engine.iterations() + 1);
-        engine.run(last, |report, _| {
+        engine.run_until(last, |_, report| {
             done = Some(report.clone());
-            ControlFlow::Continue(())
+            Ok(false)
         })?;
         let report = done.ok_or_else(|| anyhow::anyhow!("an iteration ended without a report"))?;
         Ok(self.of.corrected(report))
@@ -134,7 +132,8 @@ impl<T: Tunable> Strand<T::Trained> for Engines<T> {
 
     fn save(&mut self, branch: u64, options: &checkpoint::Options) -> anyhow::Result<()> {
         let engine = self.branches.select(branch)?;
-        options.after(engine, engine.iterations(), true)
+        let iteration = engine.iterations();
+        options.after(engine, iteration, true)
     }
 
     fn free(&mut self, branch: u64) -> anyhow::Result<()> {

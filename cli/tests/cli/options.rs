@@ -82,10 +82,58 @@ fn options_without_effect_are_refused() {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    for command in ["demo", "pagerank", "mf", "plan", "recommend", "top"] {
+    // The main options of each.
+    let commands: [(&str, &[&str]); 17] = [
+        ("demo", &["--algorithm", "--workers"]),
+        ("pagerank", &["--damping", "--restart", "--tolerance", "--model"]),
+        ("mf", &["--dims", "--lambda", "--holdout", "--gradient", "--checkpoint"]),
+        ("lda", &["--topics", "--prior", "--annealing", "--optimize-every", "--top-words", "--sampler"]),
+        ("blockpg", &["--l1", "--positive", "--normalize", "--intercept", "--warm-start"]),
+        ("compare", &["pagerank", "mf", "lda", "blockpg"]),
+        ("tune", &["mf", "lda", "blockpg"]),
+        ("launch", &["-n", "--hostfile", "--restarts"]),
+        ("generate", &["rmat", "ratings", "corpus", "clicks"]),
+        ("inspect", &["--quick", "--json", "--as"]),
+        ("convert", &["<OUTPUT>", "--as", "--positive"]),
+        ("partition", &["--partitions", "--strategy"]),
+        ("plan", &["--processes", "mf"]),
+        ("recommend", &["--number", "--ratings"]),
+        ("predict", &["--output", "--quality"]),
+        ("top", &["--number"]),
+        ("topics", &["--number", "--documents", "--output"]),
+    ];
+    for (command, options) in commands {
         let help = done(&[command, "--help"]);
-        assert!(help.contains(&format!("megagrid {command}")), "{help}");
-        assert!(help.contains("Example:"), "{help}");
+        assert!(help.contains(&format!("Usage: megagrid {command}")), "{help}");
+        assert!(help.contains("Example"), "{help}");
+        for option in options {
+            assert!(help.contains(option), "no {option} in: {help}");
+        }
+    }
+    let listed = done(&["--help"]);
+    let listed = listed.lines().skip_while(|line| *line != "Commands:").skip(1);
+    // What is further in goes on with a description.
+    let listed =
+        listed.take_while(|line| !line.is_empty()).filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let listed: Vec<&str> = listed.filter(|name| !["", "help"].contains(name)).collect();
+    assert_eq!(listed, commands.map(|(command, _)| command), "all commands are looked at");
+    for (command, inner, options) in [
+        ("compare", "mf", ["--systems", "--repeat", "--target"]),
+        ("tune", "mf", ["--tune", "--searcher", "--trials"]),
+        ("tune", "lda", ["--tune", "--budget", "--time"]),
+        ("tune", "blockpg", ["--tune", "--no-retune", "--l1"]),
+        ("plan", "pagerank", ["--processes", "--damping", "--workers"]),
+        ("generate", "rmat", ["--scale", "--edge-factor", "--clean"]),
+        ("generate", "ratings", ["--left", "--right", "--edges"]),
+        ("generate", "corpus", ["--documents", "--vocabulary", "--topics"]),
+        ("generate", "clicks", ["--samples", "--features", "--seed"]),
+    ] {
+        let help = done(&[command, inner, "--help"]);
+        for shown in
+            [&format!("Usage: megagrid {command} {inner}")[..], "[default: ", options[0], options[1], options[2]]
+        {
+            assert!(help.contains(shown), "no {shown} in: {help}");
+        }
     }
     let help = done(&["mf", "--help"]);
     for shown in ["--dims <K>", "--lambda", "[default: 0.", "[default: bsp]", "cores of the machine", "in-place"] {

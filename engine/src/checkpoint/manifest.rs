@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
+use megagrid_partition::ShardId;
 use megagrid_stages::{Program, Store};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -154,7 +155,7 @@ fn items_digest<P: Program>(engine: &Engine<P>) -> u64 {
     let (grid, plan) = (&engine.run.grid, engine.plan());
     let mut sum = 0_u64;
     for (shard, column) in grid.columns.iter().enumerate() {
-        let here = |piece: &usize| plan.answers_for(piece % grid.left_shards, shard);
+        let here = |piece: &usize| plan.answers_for(ShardId(piece % grid.left_shards), ShardId(shard));
         for piece in (0..column.data.num_pieces()).filter(here) {
             let items = hold(|| column.data.try_share(piece..piece + 1));
             // Data without bytes say nothing that the number of edges does not.

@@ -14,6 +14,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
+use megagrid_partition::ShardId;
 use megagrid_stages::{EdgeItem, Program, Store};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -38,7 +39,7 @@ type Run = [u32; 3];
 
 /// Returns the edges of a right shard that this process answers for, in the order of the file.
 fn places<P: Program>(engine: &Engine<P>, shard: usize) -> Vec<Place> {
-    places_of(engine, shard, |left| engine.plan().answers_for(left, shard))
+    places_of(engine, shard, |left| engine.plan().answers_for(ShardId(left), ShardId(shard)))
 }
 
 /// Returns the edges of a right shard in this process whose left shard is wanted, in the order of the file.

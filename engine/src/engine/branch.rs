@@ -15,7 +15,7 @@ use megagrid_stages::{EdgeItem, Program, Store};
 
 use super::estimate;
 use crate::Error;
-use crate::grid::{Disjoint, VertexArrays, same_arrays, zeroed_like};
+use crate::grid::{Disjoint, VertexArrays, same_arrays};
 use crate::run::Run;
 
 /// A state of a run that is not in the engine.
@@ -42,7 +42,7 @@ impl<P: Program> Branch<P> {
         let left = Arc::new(grid.left.like()?);
         let right = if grid.is_square() { same_arrays::<P>(&left) } else { Arc::new(grid.right.like()?) };
         let columns = if P::Edge::SHAPE.is_slice() { &grid.columns[..] } else { &[] };
-        let edges = columns.iter().map(|column| zeroed_like(&column.data)).collect::<Result<_, _>>()?;
+        let edges = columns.iter().map(|column| column.data.like()).collect::<Result<_, _>>()?;
         Ok(Self { left, right, edges, global: run.globals.current(), iterations: 0 })
     }
 }

@@ -10,7 +10,7 @@ use super::build::replicas;
 use super::planning::make_plan;
 use super::settings::Settings;
 use crate::Error;
-use crate::grid::{Grid, Source, VertexArrays, hold, on_workers, try_copy};
+use crate::grid::{Grid, Source, VertexArrays, hold, on_workers};
 use crate::plan::Plan;
 use crate::run::Run;
 use crate::stages::{Collect, with_crossings};
@@ -37,7 +37,7 @@ impl<P: Program> Engine<P> {
             copy_side::<P, Right>(plan, worker, grid, &branch.right);
             let columns = grid.columns.iter().zip(&branch.edges);
             for (column, into) in columns.skip(worker % plan.threads()).step_by(plan.threads()) {
-                hold(|| try_copy(into, &column.data, 0..into.num_pieces()));
+                hold(|| into.try_copy(&column.data, 0..into.num_pieces()));
             }
         });
         branch.global = globals.current();

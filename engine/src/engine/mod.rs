@@ -12,7 +12,7 @@ mod vertices;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use megagrid_partition::Side;
+use megagrid_partition::{ShardId, Side};
 use megagrid_stages::{
     Combine, Context, Exchange, First, IntoExchange, IntoIncident, On, Program, Store, Vertex, mode,
 };
@@ -111,7 +111,7 @@ impl<P: Program> Engine<P> {
                         mirror: <O::Vertex as Vertex>::Mirror::view_mut(row.mirror),
                     };
                     set(order.id(row.row), first);
-                    row.check_padding(&padding, "init");
+                    row.check_padding(&padding, || "init".to_owned());
                 }
             }
         });
@@ -213,7 +213,7 @@ impl<P: Program> Engine<P> {
         let mut cx = Context { worker: &mut context, global: &*global, iteration: self.done, seed: 0 };
         for right in (worker % plan.threads()..plan.right.num_shards()).step_by(plan.threads()) {
             // Edges may be in the processes of both their ends.
-            for lefts in runs_of(plan.left.num_shards(), |left| plan.answers_for(left, right)) {
+            for lefts in runs_of(plan.left.num_shards(), |left| plan.answers_for(ShardId(left), ShardId(right))) {
                 let task = Task {
                     left: lefts,
                     right: right..right + 1,

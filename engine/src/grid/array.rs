@@ -12,24 +12,31 @@ use crate::Error;
 /// How many items each vertex has in stores with a capacity per vertex, by row.
 pub type Capacities<'c> = Option<&'c [u32]>;
 
-/// Allocates an array of zero bytes in the same pieces.
-///
-/// # Errors
-/// Not enough memory.
-pub fn zeroed_like<T: Item>(array: &Disjoint<T>) -> Result<Disjoint<T>, Error> {
-    Disjoint::new(array.bounds().to_vec())
-}
+impl<T: Item> Disjoint<T> {
+    /// Returns the number of pieces.
+    pub fn num_pieces(&self) -> usize {
+        self.bounds().len() - 1
+    }
 
-/// Copies the items of some pieces from an array in the same pieces. `None`: a hold was refused.
-pub fn try_copy<T: Item>(into: &Disjoint<T>, from: &Disjoint<T>, pieces: Range<usize>) -> Option<()> {
-    let (mut into, from) = (into.try_own(pieces.clone())?, from.try_share(pieces)?);
-    into.copy_from_slice(&from);
-    Some(())
-}
+    /// Returns the size of the array in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bounds()[self.num_pieces()] * size_of::<T>()
+    }
 
-/// Returns the size of an array in bytes.
-pub fn bytes<T: Item>(array: &Disjoint<T>) -> usize {
-    array.bounds().last().map_or(0, |items| items * size_of::<T>())
+    /// Allocates an array of zero bytes in the same pieces.
+    ///
+    /// # Errors
+    /// Not enough memory.
+    pub fn like(&self) -> Result<Self, Error> {
+        Self::new(self.bounds().to_vec())
+    }
+
+    /// Copies the items of some pieces from an array in the same pieces. `None`: a hold was refused.
+    pub fn try_copy(&self, from: &Self, pieces: Range<usize>) -> Option<()> {
+        let (mut into, from) = (self.try_own(pieces.clone())?, from.try_share(pieces)?);
+        into.copy_from_slice(&from);
+        Some(())
+    }
 }
 
 /// The items of one store for all rows.
@@ -63,7 +70,7 @@ impl<S: Store + ?Sized> Array<S> {
 
     /// Allocates zero items for the same rows.
     pub fn like(&self) -> Result<Self, Error> {
-        Ok(Self { items: zeroed_like(&self.items)?, stride: self.stride, offsets: Arc::clone(&self.offsets) })
+        Ok(Self { items: self.items.like()?, stride: self.stride, offsets: Arc::clone(&self.offsets) })
     }
 
     pub fn held<'h>(&'h self, rows: &Range<usize>, items: Held<'h, S>) -> HeldStore<'h, S> {

@@ -1,5 +1,4 @@
 //! Disjoint slices: arrays whose pieces one worker holds, or readers share; and the rows that the ends of edges name.
-//!
 //! This file, with the ids that `block.rs` checks, is the whole of the engine's argument that plain references to rows are
 //! sound: a [`Disjoint`] array gives out `&mut` to a piece only while its hold word says that nobody else has it, and
 //! [`Ends`] turn ids that were checked when the block was built into references, of which one side has one at a time.
@@ -49,11 +48,6 @@ impl<T: Item> Disjoint<T> {
         Ok(Self { items, bounds: bounds.into(), holds, _memory: memory })
     }
 
-    /// Returns the number of pieces.
-    pub fn num_pieces(&self) -> usize {
-        self.holds.len()
-    }
-
     /// Returns where pieces begin, and the number of items.
     pub fn bounds(&self) -> &[usize] {
         &self.bounds
@@ -78,13 +72,9 @@ impl<T: Item> Disjoint<T> {
 
 /// Takes every hold or none.
 fn take(holds: &[Hold], take: impl Fn(&Hold) -> bool, give_back: impl Fn(&Hold)) -> Option<()> {
-    match holds.iter().position(|hold| !take(hold)) {
-        None => Some(()),
-        Some(refused) => {
-            holds[..refused].iter().for_each(give_back);
-            None
-        }
-    }
+    let refused = holds.iter().position(|hold| !take(hold));
+    holds[..refused.unwrap_or(0)].iter().for_each(give_back);
+    if refused.is_none() { Some(()) } else { None }
 }
 
 /// Pieces that are held: shared with other readers, or by one worker only.
@@ -92,7 +82,6 @@ pub struct Guard<'h, T: Item, const OWNED: bool> {
     array: &'h Disjoint<T>,
     pieces: Range<usize>,
 }
-
 /// Pieces that readers share.
 pub type Shared<'h, T> = Guard<'h, T, false>;
 /// Pieces that one worker has for itself.
@@ -177,44 +166,34 @@ impl<S: Store + ?Sized> HeldStore<'_, S> {
     }
 }
 
+/// What is held of each role: synced and mirror data, and the delta.
+pub type Roles<'h, V> =
+    (HeldStore<'h, <V as Vertex>::Sync>, HeldStore<'h, <V as Vertex>::Mirror>, HeldStore<'h, <V as Vertex>::Delta>);
+
 /// The rows of one side that a task holds, in every role that its access mode shows.
 pub struct HeldRows<'h, V: Vertex, A: Access<V>> {
     rows: usize,
     width: usize,
-    sync: HeldStore<'h, V::Sync>,
-    mirror: HeldStore<'h, V::Mirror>,
-    delta: HeldStore<'h, V::Delta>,
+    roles: Roles<'h, V>,
     mode: PhantomData<fn() -> A>,
 }
 
 impl<'h, V: Vertex, A: Access<V>> HeldRows<'h, V, A> {
-    /// Joins what is held of each role.
-    ///
-    /// # Panics
-    /// When a role is not held as the mode needs it, or its items do not cover `rows` rows of `width`.
-    pub fn new(
-        rows: usize,
-        width: usize,
-        sync: HeldStore<'h, V::Sync>,
-        mirror: HeldStore<'h, V::Mirror>,
-        delta: HeldStore<'h, V::Delta>,
-    ) -> Self {
+    /// Joins what is held. Panics when a role is not held as the mode needs it, or has not `rows` rows of `width` items.
+    pub fn new(rows: usize, width: usize, roles: Roles<'h, V>) -> Self {
         let (add, update) = (A::MODE == Mode::Add, A::MODE == Mode::Update);
-        sync.check(rows, width, true, update);
-        mirror.check(rows, width, true, update);
-        delta.check(rows, width, add, add);
-        Self { rows, width, sync, mirror, delta, mode: PhantomData }
+        roles.0.check(rows, width, true, update);
+        roles.1.check(rows, width, true, update);
+        roles.2.check(rows, width, add, add);
+        Self { rows, width, roles, mode: PhantomData }
     }
 
-    /// Returns what is held of each role: synced and mirror data, and the delta.
-    pub fn roles(&self) -> (&HeldStore<'h, V::Sync>, &HeldStore<'h, V::Mirror>, &HeldStore<'h, V::Delta>) {
-        (&self.sync, &self.mirror, &self.delta)
+    /// Returns what is held of each role.
+    pub fn roles(&self) -> &Roles<'h, V> {
+        &self.roles
     }
 
-    /// Returns one end of a block's edges.
-    ///
-    /// # Panics
-    /// When fewer rows are held than the ids need, or rows of another width.
+    /// Returns one end of a block's edges. Panics when fewer rows are held than the ids need, or rows of another width.
     #[inline(always)]
     pub fn ends<'r, I: Id, W: Width>(
         &'r mut self,
@@ -240,8 +219,8 @@ impl<'h, V: Vertex, A: Access<V>> HeldRows<'h, V, A> {
     }
 
     fn lines<W: Width>(&mut self, width: W) -> Lines<'_, V, A, W> {
-        let (sync, mirror, delta) = (self.sync.line(), self.mirror.line(), self.delta.line());
-        Lines { sync, mirror, delta, width, mode: PhantomData }
+        let (sync, mirror, delta) = &mut self.roles;
+        Lines { sync: sync.line(), mirror: mirror.line(), delta: delta.line(), width, mode: PhantomData }
     }
 }
 
@@ -258,8 +237,7 @@ impl<'r, T> Line<'r, T> {
     /// `row` is below the number of rows that `HeldRows::new` checked this store for.
     #[inline(always)]
     unsafe fn span<S: Store<Item = T> + ?Sized>(self, row: usize, width: impl Width) -> (*mut T, usize) {
-        // SAFETY: `HeldRows::new` checked that this many items are held for every row below `rows`; one without bytes is
-        // anywhere.
+        // SAFETY: `HeldRows::new` checked that this many items are held for every row; one without bytes is anywhere.
         unsafe {
             match S::SHAPE {
                 Shape::Nothing => (self.items, 1),
@@ -305,13 +283,12 @@ struct Lines<'r, V: Vertex, A: Access<V>, W: Width> {
     mode: PhantomData<fn() -> A>,
 }
 
+impl<V: Vertex, A: Access<V>, W: Width> Copy for Lines<'_, V, A, W> {}
 impl<V: Vertex, A: Access<V>, W: Width> Clone for Lines<'_, V, A, W> {
-    #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<V: Vertex, A: Access<V>, W: Width> Copy for Lines<'_, V, A, W> {}
 
 /// One end of a block's edges: ids, each below the number of rows that are held, and the rows that they name. It borrows the
 /// held rows, and what it lends borrows it: of a side one endpoint lives at a time.

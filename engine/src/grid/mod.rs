@@ -27,7 +27,6 @@ use megagrid_stages::simd::Level;
 use megagrid_stages::{On, Program, Sides, Store, Vertex};
 
 pub use array::{Capacities, Role, RoleMut};
-pub(crate) use array::{bytes, try_copy, zeroed_like};
 pub use block::{Block, Id, LocalEdges, Run};
 pub use column::{Column, Edges};
 pub use disjoint::{Disjoint, HeldRows};
@@ -87,7 +86,7 @@ impl<P: Program> Grid<P> {
     #[must_use]
     pub fn edge_bytes(&self) -> usize {
         let places = self.places.iter().flatten().map(Places::bytes).sum::<usize>();
-        places + self.columns.iter().map(|column| column.edges.bytes() + bytes(&column.data)).sum::<usize>()
+        places + self.columns.iter().map(|column| column.edges.bytes() + column.data.bytes()).sum::<usize>()
     }
 
     /// Returns the bytes of rows, and of where they are.
@@ -102,7 +101,7 @@ impl<P: Program> Grid<P> {
     pub fn branch_bytes(&self) -> u64 {
         let right = if self.is_square() { 0 } else { self.right.bytes() };
         let columns = if P::Edge::SHAPE.is_slice() { &self.columns[..] } else { &[] };
-        (self.left.bytes() + right + columns.iter().map(|column| bytes(&column.data)).sum::<usize>()) as u64
+        (self.left.bytes() + right + columns.iter().map(|column| column.data.bytes()).sum::<usize>()) as u64
     }
 
     /// Tells whether both sides index the same rows.

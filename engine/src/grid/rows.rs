@@ -8,7 +8,7 @@ use std::ops::Range;
 use megagrid_stages::mode::{Access, Mode};
 use megagrid_stages::{Store, Vertex, row_width};
 
-use super::array::{Array, Capacities, Role, RoleMut, bytes, try_copy};
+use super::array::{Array, Capacities, Role, RoleMut};
 use super::disjoint::{Held, HeldRows, HeldStore};
 use super::owned::OwnedRows;
 use super::width::has_zeros;
@@ -65,11 +65,11 @@ impl<V: Vertex> VertexArrays<V> {
 
     /// Copies every role of the rows of `pieces` from arrays of the same vertices. `None`: refused.
     pub fn try_copy(&self, from: &Self, pieces: &Range<usize>) -> Option<()> {
-        try_copy(&self.sync.items, &from.sync.items, pieces.clone())?;
-        try_copy(&self.mirror.items, &from.mirror.items, pieces.clone())?;
-        try_copy(&self.master.items, &from.master.items, pieces.clone())?;
+        self.sync.items.try_copy(&from.sync.items, pieces.clone())?;
+        self.mirror.items.try_copy(&from.mirror.items, pieces.clone())?;
+        self.master.items.try_copy(&from.master.items, pieces.clone())?;
         let mut deltas = self.deltas.iter().zip(&from.deltas);
-        deltas.try_for_each(|(into, from)| try_copy(&into.items, &from.items, pieces.clone()))
+        deltas.try_for_each(|(into, from)| into.items.try_copy(&from.items, pieces.clone()))
     }
 
     /// Returns the items of a row before padding.
@@ -89,10 +89,10 @@ impl<V: Vertex> VertexArrays<V> {
 
     /// Returns the size of all roles in bytes.
     pub fn bytes(&self) -> usize {
-        bytes(&self.sync.items)
-            + bytes(&self.mirror.items)
-            + bytes(&self.master.items)
-            + self.deltas.iter().map(|delta| bytes(&delta.items)).sum::<usize>()
+        self.sync.items.bytes()
+            + self.mirror.items.bytes()
+            + self.master.items.bytes()
+            + self.deltas.iter().map(|delta| delta.items.bytes()).sum::<usize>()
     }
 
     fn rows(&self, pieces: &Range<usize>) -> Range<usize> {
@@ -110,13 +110,9 @@ impl<V: Vertex> VertexArrays<V> {
             Mode::Add => self.deltas[copy].try_own(&pieces)?,
             Mode::Read | Mode::Update => Held::Absent,
         };
-        Some(HeldRows::new(
-            rows.len(),
-            self.width,
-            self.sync.held(&rows, sync),
-            self.mirror.held(&rows, mirror),
-            self.deltas[copy].held(&rows, delta),
-        ))
+        let roles =
+            (self.sync.held(&rows, sync), self.mirror.held(&rows, mirror), self.deltas[copy].held(&rows, delta));
+        Some(HeldRows::new(rows.len(), self.width, roles))
     }
 
     /// Holds every role of the rows of `pieces` alone. `None`: refused.
@@ -173,14 +169,14 @@ impl<V: Vertex, A: Access<V>> HeldRows<'_, V, A> {
     /// # Panics
     /// When they have not, with the stage's name.
     #[inline(always)]
-    pub fn check_padding(&self, dims: usize, width: usize, stage: &str) {
+    pub fn check_padding(&self, dims: usize, width: usize, stage: impl Fn() -> String) {
         fn is_zero<S: Store + ?Sized>(held: &HeldStore<'_, S>, padding: &Range<usize>) -> bool {
             if let Held::Owned(items) = &held.items { has_zeros::<S>(items, padding) } else { true }
         }
         if cfg!(debug_assertions) {
             let ((sync, mirror, delta), padding) = (self.roles(), dims..width);
             let is_zero = is_zero(sync, &padding) && is_zero(mirror, &padding) && is_zero(delta, &padding);
-            assert!(is_zero, "{stage} left items of a row behind its {dims} that are not zero");
+            assert!(is_zero, "{} left items of a row behind its {dims} that are not zero", stage());
         }
     }
 }

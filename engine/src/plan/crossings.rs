@@ -15,6 +15,7 @@
 //! Where stages visit vertices with the data of all their edges, an edge is in the processes of both its ends, and its data go
 //! from one to the other after each visit: [`StageKind::SendEdges`].
 
+use megagrid_partition::{ProcessId, ShardId};
 use megagrid_stages::Side;
 use megagrid_stages::mode::Mode;
 
@@ -58,9 +59,9 @@ impl Plan {
 
     /// Tells whether a process runs the edges between two shards in any stage.
     #[must_use]
-    pub fn holds_block(&self, process: usize, left: usize, right: usize) -> bool {
-        self.keeps_edges(Side::Left) && self.keeper(Side::Left, left) == process
-            || self.keeps_edges(Side::Right) && self.keeper(Side::Right, right) == process
+    pub fn holds_block(&self, process: ProcessId, left: ShardId, right: ShardId) -> bool {
+        self.keeps_edges(Side::Left) && self.keeper(Side::Left, left.0) == process.0
+            || self.keeps_edges(Side::Right) && self.keeper(Side::Right, right.0) == process.0
     }
 
     /// Tells whether, in some stage, a process runs the edges of those shards of a side that it keeps.
@@ -83,9 +84,10 @@ impl Plan {
 
     /// Tells whether this process is the one that answers for the edges between two shards: the first that holds them.
     #[must_use]
-    pub fn answers_for(&self, left: usize, right: usize) -> bool {
+    pub fn answers_for(&self, left: ShardId, right: ShardId) -> bool {
         let Processes { this, count } = self.processes;
-        !self.is_distributed() || (0..count).find(|&process| self.holds_block(process, left, right)) == Some(this)
+        !self.is_distributed()
+            || (0..count).find(|&process| self.holds_block(ProcessId(process), left, right)) == Some(this)
     }
 
     /// Tells whether a stage adds to, or changes in place, rows of a side that other workers own.

@@ -25,7 +25,6 @@ use serde::Serialize;
 pub use make::Input;
 pub use outline::{Cut, Outline, StageInfo, StageKind};
 pub use placement::Placement;
-pub(crate) use placement::balance;
 pub use processes::Processes;
 pub(crate) use schedule::rotates;
 pub use schedule::{Schedule, Scope, Task};

@@ -18,9 +18,3 @@ impl Default for Placement {
         Self { replication_factor: 1.0, edge_balance: 1.0, master_balance: 1.0 }
     }
 }
-
-/// Returns the largest over the mean; 1 where all are 0.
-pub(crate) fn balance(parts: &[u64]) -> f64 {
-    let (most, sum) = (parts.iter().max().copied().unwrap_or(0), parts.iter().sum::<u64>());
-    if sum == 0 { 1.0 } else { most as f64 * parts.len() as f64 / sum as f64 }
-}

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use megagrid_partition::Side;
+use megagrid_partition::{ProcessId, ShardId, Side};
 use megagrid_stages::{Program, Vertex};
 
 use super::board::Board;
@@ -124,7 +124,7 @@ fn take_rows<V: Vertex>(
             unpack_whole(&mut rows, &slice_of(&Pick::All(all), message)?, dims, false, &message.body.bytes())
         }
         _ => {
-            let pick = sync.mirrors.of(message.side, plan.processes.this, shard);
+            let pick = sync.mirrors.of(message.side, ProcessId(plan.processes.this), ShardId(shard));
             unpack_sync(&mut rows, &slice_of(pick, message)?, dims, &message.body.bytes())
         }
     }
@@ -138,10 +138,10 @@ fn take_changes<P: Program>(run: &Run<P>, outbox: &Outbox, message: &Message) ->
         replicas.arrive(shard, replicas.unpack_fresh(shard, message.number, bytes)?);
         return Ok(());
     }
-    let process = plan.process_of(message.from as usize);
-    let rows = sync.mirrors.of(Side::Right, process, shard).len();
+    let process = ProcessId(plan.process_of(message.from as usize));
+    let rows = sync.mirrors.of(Side::Right, process, ShardId(shard)).len();
     let change = replicas.unpack_change(bytes, rows)?;
-    let fresh = replicas.add(&sync.mirrors, shard, process, message.number, &change)?;
+    let fresh = replicas.add(&sync.mirrors, ShardId(shard), process, message.number, &change)?;
     replicas.send(plan, outbox, shard, fresh);
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use megagrid_partition::SplitMix;
+use megagrid_partition::{ShardId, SplitMix, WorkerId};
 use megagrid_stages::{Context, Program};
 
 use super::arrivals::Arrivals;
@@ -211,7 +211,7 @@ impl<P: Program> Tasks for Runner<P> {
         let Some(updates) = ran else { return Outcome::Refused };
         if let Some(to) = task.hand_over[usize::from(at.back)] {
             let shard = task.right.start;
-            hand_over(&site, shard, to, self.board.visits(shard) + 1);
+            hand_over(&site, ShardId(shard), WorkerId(to), self.board.visits(shard) + 1);
         }
         if let Some(stage) = task.publish {
             let publish = || hold(|| stages[stage].run(&site, task, &mut cx));

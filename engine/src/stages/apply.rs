@@ -7,7 +7,7 @@ use megagrid_partition::Side;
 use megagrid_stages::simd::Kernel;
 use megagrid_stages::{Apply, Context, Master, On, Program, Read, Shape, Store, Vertex};
 
-use super::site::{RunStage, Site};
+use super::site::{RunStage, Site, name};
 use crate::grid::{OwnedRow, OwnedRows};
 use crate::plan::Task;
 
@@ -30,8 +30,7 @@ fn apply<P: Program, V: Vertex, A: Apply<P, V>>(
     cx: &mut Context<'_, P>,
 ) -> u64 {
     let (vertices, reduces) = (owned.rows.len() as u64, site.plan.reduces[site.stage]);
-    let name = &site.plan.stages[site.stage].name;
-    site.grid.level.run(ApplyRows { stage, name, owned, reduces, cx });
+    site.grid.level.run(ApplyRows { stage, owned, reduces, cx });
     vertices
 }
 
@@ -48,8 +47,6 @@ fn add_arrived<P: Program, V: Vertex>(site: &Site<'_, P>, side: Side, shard: usi
 
 struct ApplyRows<'k, 'h, 'c, P: Program, V: Vertex, A> {
     stage: &'k A,
-    /// The stage's name.
-    name: &'k str,
     owned: OwnedRows<'h, V>,
     /// Whether there are deltas to reduce.
     reduces: bool,
@@ -73,7 +70,7 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
                     rows.reduce_row(&mut row);
                 }
                 apply_row::<P, V, A>(self.stage, &mut row, self.reduces, &mut old, &mut cx);
-                row.check_padding(&padding, self.name);
+                row.check_padding(&padding, name::<A>);
             }
         }
         *self.cx.worker = at_hand;

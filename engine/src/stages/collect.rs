@@ -14,7 +14,7 @@ use super::edges::SendEdges;
 use super::exchange::RunExchange;
 use super::global_sync::{RunAggregate, RunGlobalSync};
 use super::incident::RunIncident;
-use super::site::RunStage;
+use super::site::{RunStage, name};
 use crate::Error;
 use crate::plan::{Cut, Outline, Plan, StageInfo, StageKind};
 
@@ -47,21 +47,6 @@ impl<P: Program> Collect<P> {
             body.push(outline);
         }
     }
-}
-
-/// Returns the name of a stage: of its type, of its function, or of the function that a closure is in.
-fn name<T>() -> String {
-    let full = std::any::type_name::<T>();
-    let full = full.split_once("::Function<").map_or(full, |(_, function)| function);
-    let path = full.split(['<', ',']).next().unwrap_or(full);
-    match path.strip_suffix("::{{closure}}") {
-        Some(within) => format!("closure in {}", last(within)),
-        None => last(path).to_owned(),
-    }
-}
-
-fn last(path: &str) -> &str {
-    path.rsplit("::").next().unwrap_or(path)
 }
 
 impl<P: Program> Visitor<P> for Collect<P> {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use megagrid_partition::Side;
+use megagrid_partition::{ProcessId, ShardId, Side, WorkerId};
 use megagrid_stages::{Context, Program, Vertex};
 
 use super::site::{RunStage, Site};
@@ -34,7 +34,7 @@ fn deliver<P: Program, V: Vertex>(
     arrays: &VertexArrays<V>,
     pieces: &Pieces,
 ) -> Option<u64> {
-    let pick = sync.mirrors.of(side, site.plan.processes.this, shard);
+    let pick = sync.mirrors.of(side, ProcessId(site.plan.processes.this), ShardId(shard));
     if pick.is_empty() {
         return Some(0);
     }
@@ -76,7 +76,7 @@ fn publish<P: Program, V: Vertex>(
     let rows = arrays.try_share(pieces.of(shard..shard + 1))?;
     let row_bytes = about_row_bytes(&rows.sync, rows.rows.len(), dims);
     for process in plan.processes.others(plan.processes.this) {
-        let pick = sync.mirrors.of(side, process, shard);
+        let pick = sync.mirrors.of(side, ProcessId(process), ShardId(shard));
         // Any worker of the process can take rows in: they take turns.
         let to = process * plan.threads() + shard % plan.threads();
         for places in slices(pick.len(), row_bytes) {
@@ -88,7 +88,8 @@ fn publish<P: Program, V: Vertex>(
 }
 
 /// Sends a rotating shard to the worker that visits it next; `visits` have ended with this one.
-pub fn hand_over<P: Program>(site: &Site<'_, P>, shard: usize, to: usize, visits: u64) {
+pub fn hand_over<P: Program>(site: &Site<'_, P>, shard: ShardId, to: WorkerId, visits: u64) {
+    let (ShardId(shard), WorkerId(to)) = (shard, to);
     let (grid, dims) = (site.grid, site.dims);
     let rows = hold(|| grid.right.try_share(grid.right_pieces.of(shard..shard + 1)));
     let all = rows.rows.len();
@@ -123,7 +124,7 @@ impl<P: Program> RunStage<P> for TakeRows {
     fn run(&self, site: &Site<'_, P>, task: &Task, _: &mut Context<'_, P>) -> Option<u64> {
         if let (Some(sync), Some(replicas)) = (site.sync, site.replicas) {
             let (grid, shard) = (site.grid, task.right.start);
-            let pick = sync.mirrors.of(Side::Right, site.plan.processes.this, shard);
+            let pick = sync.mirrors.of(Side::Right, ProcessId(site.plan.processes.this), ShardId(shard));
             let taken = replicas.take_in(pick, shard, &grid.right, &grid.right_pieces);
             assert!(taken.is_ok(), "changes of this process fit the rows of shard {shard} that its master sent");
         }
@@ -138,14 +139,15 @@ impl<P: Program> RunStage<P> for SendChanges {
     fn run(&self, site: &Site<'_, P>, task: &Task, _: &mut Context<'_, P>) -> Option<u64> {
         let (Some(sync), Some(replicas)) = (site.sync, site.replicas) else { return Some(0) };
         let (plan, grid, shard) = (site.plan, site.grid, task.right.start);
-        let pick = sync.mirrors.of(Side::Right, plan.processes.this, shard);
+        let this = ProcessId(plan.processes.this);
+        let pick = sync.mirrors.of(Side::Right, this, ShardId(shard));
         if pick.is_empty() {
             return Some(0);
         }
         let change = replicas.change(pick, shard, site.clock, &grid.right, &grid.right_pieces);
         let keeper = plan.side(Side::Right).owners[shard];
         if plan.process_of(keeper) == plan.processes.this {
-            let fresh = replicas.add(&sync.mirrors, shard, plan.processes.this, site.clock, &change);
+            let fresh = replicas.add(&sync.mirrors, ShardId(shard), this, site.clock, &change);
             let sent = fresh.map(|fresh| replicas.send(plan, site.outbox, shard, fresh));
             assert!(sent.is_ok(), "a process's own changes fit its shards");
         } else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use megagrid_stages::simd::Kernel;
 use megagrid_stages::{Context, EdgeItem, Exchange, Program, Shape, Store, Vertex};
 
-use super::site::{RunStage, Site};
+use super::site::{RunStage, Site, name};
 use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, Runtime, Walk, Width, hold};
 use crate::plan::{Plan, Task};
 
@@ -50,10 +50,10 @@ pub fn exchange<P: Program, E: Exchange<P>>(
                     BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data, active: &mut active };
                 at.run(grid, &column.edges, cx);
                 edges += len as u64;
-                left.check_padding(grid.left.dims(), grid.left.width(), std::any::type_name::<E>());
+                left.check_padding(grid.left.dims(), grid.left.width(), name::<E>);
             }
         }
-        right.check_padding(grid.right.dims(), grid.right.width(), std::any::type_name::<E>());
+        right.check_padding(grid.right.dims(), grid.right.width(), name::<E>);
     }
     Some(edges)
 }

@@ -10,7 +10,7 @@ use megagrid_partition::Side;
 use megagrid_stages::simd::Kernel;
 use megagrid_stages::{Context, EdgeItem, Incident, On, Program, Store, Update, Vertex};
 
-use super::site::{RunStage, Site};
+use super::site::{RunStage, Site, name};
 use crate::grid::{Grid, OwnedRows, Places, row_of_blocks};
 use crate::plan::{Plan, Task};
 
@@ -143,7 +143,7 @@ impl<P: Program, V: Vertex, A: Incident<P, V>> Kernel for VisitRows<'_, '_, '_, 
             for (item, &place) in vertex.iter().zip(places) {
                 items[place as usize] = *item;
             }
-            row.check_padding(&padding, std::any::type_name::<A>());
+            row.check_padding(&padding, name::<A>);
         }
         *cx.worker = at_hand;
     }

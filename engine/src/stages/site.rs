@@ -32,3 +32,18 @@ pub trait RunStage<P: Program>: Send + Sync {
         Err(Malformed)
     }
 }
+
+/// Returns the name of a stage: of its type, of its function, or of the function that a closure is in.
+pub fn name<T>() -> String {
+    let full = std::any::type_name::<T>();
+    let full = full.split_once("::Function<").map_or(full, |(_, function)| function);
+    let path = full.split(['<', ',']).next().unwrap_or(full);
+    match path.strip_suffix("::{{closure}}") {
+        Some(within) => format!("closure in {}", last(within)),
+        None => last(path).to_owned(),
+    }
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit("::").next().unwrap_or(path)
+}

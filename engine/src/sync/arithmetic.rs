@@ -4,8 +4,9 @@
 use std::any::TypeId;
 
 use bytemuck::{cast_slice, cast_slice_mut};
-use megagrid_stages::{Changes, Item, Shape, Store};
+use megagrid_stages::{Changes, Item, Store};
 
+use super::codec::row_items;
 use super::message::Malformed;
 
 /// How a vertex's items change, for a store.
@@ -25,13 +26,12 @@ enum How<I> {
 impl<I: Item> Arithmetic<I> {
     /// Returns the arithmetic of a store; `None` where changes cannot be summed.
     pub fn of<S: Store<Item = I> + ?Sized>(dims: usize) -> Option<Self> {
-        let width = match S::SHAPE {
-            Shape::Nothing => return None,
-            Shape::Value => Some(1),
-            Shape::Row => Some(dims),
-            Shape::Entries => None,
+        let width = row_items::<S>(dims);
+        let how = match width {
+            Some(0) => None,
+            Some(_) => Numbers::of().map(How::Numbers),
+            None => S::CHANGES.map(How::Entries),
         };
-        let how = if width.is_some() { Numbers::of().map(How::Numbers) } else { S::CHANGES.map(How::Entries) };
         Some(Self { how: how?, dims, width })
     }
 

@@ -9,14 +9,14 @@
 use std::ops::Range;
 
 use bytemuck::{Zeroable, bytes_of, bytes_of_mut, cast_slice, cast_slice_mut};
-use megagrid_stages::{Additive, Shape, Store, Vertex};
+use megagrid_stages::{Additive, Item, Shape, Store, Vertex};
 
 use super::message::Malformed;
 use super::pick::{Pick, Slice, slices};
 use crate::grid::{OwnedRows, Role, RoleMut, SharedRows};
 
 /// Returns the items of one row of a store; `None` where that depends on the row.
-fn row_items<S: Store + ?Sized>(dims: usize) -> Option<usize> {
+pub fn row_items<S: Store + ?Sized>(dims: usize) -> Option<usize> {
     match S::SHAPE {
         Shape::Nothing => Some(0),
         Shape::Value => Some(1),
@@ -40,43 +40,39 @@ fn put_role<S: Store + ?Sized>(role: &Role<'_, S>, slice: &Slice<'_>, dims: usiz
         let places = out[begin..].chunks_exact_mut(size_of::<S::Item>());
         places.zip(*rows).for_each(|(place, &row)| place.copy_from_slice(bytes_of(&values[row as usize])));
     } else {
-        slice.rows(role.first()).for_each(|row| put::<S>(role.items(row), dims, out));
+        slice.rows(role.first()).for_each(|row| put_row(role.items(row), row_items::<S>(dims), out));
     }
 }
 
-/// Appends one row.
-fn put<S: Store + ?Sized>(items: &[S::Item], dims: usize, out: &mut Vec<u8>) {
-    match S::SHAPE {
-        Shape::Nothing => {}
-        Shape::Value => out.extend_from_slice(cast_slice(items)),
-        Shape::Row => out.extend_from_slice(cast_slice(&items[..dims])),
-        Shape::Entries => {
-            let used =
-                items.iter().rposition(|item| bytes_of(item).iter().any(|&byte| byte != 0)).map_or(0, |at| at + 1);
-            out.extend_from_slice(&(used as u32).to_le_bytes());
-            out.extend_from_slice(cast_slice(&items[..used]));
-        }
-    }
+/// Appends one row of `width` items; `None`: of its items up to the last that is not zero, and their number before them.
+pub fn put_row<I: Item>(items: &[I], width: Option<usize>, out: &mut Vec<u8>) {
+    let used = width.unwrap_or_else(|| {
+        let is_used = |item: &I| bytes_of(item).iter().any(|&byte| byte != 0);
+        let used = items.iter().rposition(is_used).map_or(0, |last| last + 1);
+        out.extend_from_slice(&(used as u32).to_le_bytes());
+        used
+    });
+    out.extend_from_slice(cast_slice(&items[..used]));
 }
 
-/// Reads one row into `items`.
-fn take<S: Store + ?Sized>(items: &mut [S::Item], dims: usize, from: &mut &[u8]) -> Result<(), Malformed> {
-    let used = match S::SHAPE {
-        Shape::Nothing => return Ok(()),
-        Shape::Value => 1,
-        Shape::Row => dims,
-        Shape::Entries => take_number(from)?,
+/// Takes the bytes of a row that [`put_row`] wrote.
+pub fn take_row<'b, I: Item>(width: Option<usize>, from: &mut &'b [u8]) -> Result<&'b [u8], Malformed> {
+    let used = match width {
+        Some(width) => width,
+        None => u32::from_le_bytes(*from.split_off(..4).and_then(<[u8]>::first_chunk).ok_or(Malformed)?) as usize,
     };
-    let items = match S::SHAPE {
-        Shape::Entries => {
-            let (items, rest) = items.split_at_mut_checked(used).ok_or(Malformed)?;
-            rest.fill(Zeroable::zeroed());
-            items
-        }
-        _ => items.get_mut(..used).ok_or(Malformed)?,
-    };
-    let bytes = from.split_off(..size_of_val(items)).ok_or(Malformed)?;
-    cast_slice_mut(items).copy_from_slice(bytes);
+    let bytes = used.checked_mul(size_of::<I>()).ok_or(Malformed)?;
+    from.split_off(..bytes).ok_or(Malformed)
+}
+
+/// Reads one row into `items`, all of them where rows have lengths of their own.
+fn read_row<I: Item>(items: &mut [I], width: Option<usize>, from: &mut &[u8]) -> Result<(), Malformed> {
+    let bytes = take_row::<I>(width, from)?;
+    let (items, rest) = cast_slice_mut::<I, u8>(items).split_at_mut_checked(bytes.len()).ok_or(Malformed)?;
+    items.copy_from_slice(bytes);
+    if width.is_none() {
+        rest.fill(0);
+    }
     Ok(())
 }
 
@@ -96,14 +92,9 @@ fn take_role<S: Store + ?Sized>(
         let items = bytes.chunks_exact(size_of::<S::Item>());
         items.zip(*rows).for_each(|(item, &row)| bytes_of_mut(&mut values[row as usize]).copy_from_slice(item));
     } else {
-        slice.rows(role.first()).try_for_each(|row| take::<S>(role.items(row), dims, from))?;
+        slice.rows(role.first()).try_for_each(|row| read_row(role.items(row), row_items::<S>(dims), from))?;
     }
     Ok(())
-}
-
-fn take_number(from: &mut &[u8]) -> Result<usize, Malformed> {
-    let bytes = from.split_off(..4).ok_or(Malformed)?;
-    Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize)
 }
 
 /// Returns about how many bytes a row of a role takes: just how many, unless that depends on the row.
@@ -134,7 +125,7 @@ pub fn unpack_sync<V: Vertex>(
         let row = rows.row(row);
         old.clear();
         old.extend_from_slice(row.sync);
-        take::<V::Sync>(row.sync, dims, &mut from)?;
+        read_row(row.sync, row_items::<V::Sync>(dims), &mut from)?;
         V::refresh(V::Mirror::view_mut(row.mirror), V::Sync::view(&old), V::Sync::view(row.sync));
     }
     ended(from)
@@ -190,7 +181,7 @@ pub fn pack_deltas<V: Vertex>(
 /// Appends the delta of a row, and leaves zeros.
 fn take_delta<V: Vertex>(rows: &mut OwnedRows<'_, V>, row: usize, dims: usize, out: &mut Vec<u8>) {
     let delta = rows.row(row).delta;
-    put::<V::Delta>(delta, dims, out);
+    put_row(delta, row_items::<V::Delta>(dims), out);
     delta.fill(Zeroable::zeroed());
 }
 
@@ -206,7 +197,7 @@ pub fn add_deltas<V: Vertex>(
         let delta = rows.row(row).delta;
         scratch.clear();
         scratch.resize(delta.len(), Zeroable::zeroed());
-        take::<V::Delta>(&mut scratch, dims, &mut from)?;
+        read_row(&mut scratch, row_items::<V::Delta>(dims), &mut from)?;
         V::Delta::view_mut(delta).add(V::Delta::view(&scratch));
     }
     ended(from)

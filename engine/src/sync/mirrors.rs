@@ -1,12 +1,12 @@
 //! Mirrors: which rows of each shard each process uses, found from its edges before the first iteration.
 
-use megagrid_partition::{EdgeSource, Side};
+use megagrid_partition::{EdgeSource, ProcessId, ShardId, Side, balance};
 use megagrid_stages::Program;
 
 use super::pick::Pick;
 use crate::Error;
 use crate::grid::{Edges, Grid, Id, LocalEdges, RowOrder, windows};
-use crate::plan::{Placement, Plan, balance};
+use crate::plan::{Placement, Plan};
 
 /// The mirrors of all processes.
 #[derive(Debug)]
@@ -112,8 +112,8 @@ impl Mirrors {
     }
 
     /// Returns the rows of a shard that a process uses.
-    pub fn of(&self, side: Side, process: usize, shard: usize) -> &Pick {
-        &self.picks[usize::from(side == Side::Right)][process][shard]
+    pub fn of(&self, side: Side, process: ProcessId, shard: ShardId) -> &Pick {
+        &self.picks[usize::from(side == Side::Right)][process.0][shard.0]
     }
 }
 

@@ -1,6 +1,6 @@
 //! What processes will send each other in an iteration.
 
-use megagrid_partition::Side;
+use megagrid_partition::{ProcessId, ShardId, Side};
 use megagrid_stages::{Program, Vertex};
 
 use super::codec::row_bytes;
@@ -57,14 +57,14 @@ pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: usize) -> Optio
             step.tasks.iter().enumerate().flat_map(|(worker, tasks)| tasks.iter().map(move |task| (worker, task)));
         for (worker, task) in tasks {
             let process = plan.process_of(worker);
-            let shard = |side| task.shard(side);
+            let shard = |side| ShardId(task.shard(side));
             let sends = task.publish.map_or(kind, |stage| plan.stages[stage].kind);
             if let StageKind::SendEdges(_) = sends {
                 return None;
             }
             if let StageKind::Publish(side) = sends {
                 for other in plan.processes.others(process) {
-                    let rows = mirrors.of(side, other, shard(side)).len();
+                    let rows = mirrors.of(side, ProcessId(other), shard(side)).len();
                     add_rows(&mut traffic.rows, rows, bytes(side).synced?);
                 }
             }
@@ -74,7 +74,7 @@ pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: usize) -> Optio
                     add_rows(&mut traffic.shards, rows, bytes(Side::Right).moved?);
                 }
                 StageKind::Deliver(side) => {
-                    let rows = mirrors.of(side, process, shard(side)).len();
+                    let rows = mirrors.of(side, ProcessId(process), shard(side)).len();
                     add_rows(&mut traffic.deltas, rows, bytes(side).delta?);
                 }
                 StageKind::GlobalSync(..) if task.left.is_empty() && task.right.is_empty() => {

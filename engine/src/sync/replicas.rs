@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use megagrid_partition::Side;
+use megagrid_partition::{ProcessId, ShardId, Side};
 use megagrid_stages::{Item, Program, Shape, Store, Vertex};
 
 use super::arithmetic::Arithmetic;
@@ -105,7 +105,7 @@ impl<I: Item> Replicas<I> {
         V::Sync: Store<Item = I>,
     {
         let shards = plan.right.num_shards();
-        let used = |shard: usize| !mirrors.of(Side::Right, plan.processes.this, shard).is_empty();
+        let used = |shard: usize| !mirrors.of(Side::Right, ProcessId(plan.processes.this), ShardId(shard)).is_empty();
         let age = |shard: usize| AtomicU64::new(if used(shard) { 0 } else { u64::MAX });
         let empty = || Mutex::new(Replica { base: Table::default(), pending: VecDeque::new(), arrived: None });
         let processes = plan.processes.count;
@@ -132,7 +132,7 @@ impl<I: Item> Replicas<I> {
     {
         self.unacknowledged.store(0, Ordering::Relaxed);
         for shard in 0..self.shards.len() {
-            let pick = mirrors.of(Side::Right, plan.processes.this, shard);
+            let pick = mirrors.of(Side::Right, ProcessId(plan.processes.this), ShardId(shard));
             let all = Pick::All(plan.right.rows(shard).len());
             *lock(&self.shards[shard]) =
                 Replica { base: self.read(arrays, pieces, shard, pick), pending: VecDeque::new(), arrived: None };
@@ -140,7 +140,7 @@ impl<I: Item> Replicas<I> {
                 let mut master = lock(master);
                 master.rows = self.read(arrays, pieces, shard, &all);
                 // A process that uses no row sends no change.
-                let unused = |process| mirrors.of(Side::Right, process, shard).is_empty();
+                let unused = |process| mirrors.of(Side::Right, ProcessId(process), ShardId(shard)).is_empty();
                 master.clocks = (0..plan.processes.count).map(|p| if unused(p) { u64::MAX } else { 0 }).collect();
                 master.sent = vec![0; plan.processes.count];
             }
@@ -249,13 +249,13 @@ impl<I: Item> Replicas<I> {
     pub fn add(
         &self,
         mirrors: &Mirrors,
-        shard: usize,
-        process: usize,
+        shard: ShardId,
+        ProcessId(process): ProcessId,
         clock: u64,
         change: &RowChanges<I>,
     ) -> Result<Vec<(usize, Fresh<I>)>, Malformed> {
-        let mut master = lock(self.masters[shard].as_ref().ok_or(Malformed)?);
-        let pick = mirrors.of(Side::Right, process, shard);
+        let mut master = lock(self.masters[shard.0].as_ref().ok_or(Malformed)?);
+        let pick = mirrors.of(Side::Right, ProcessId(process), shard);
         if process >= master.clocks.len() {
             return Err(Malformed);
         }
@@ -280,7 +280,7 @@ impl<I: Item> Replicas<I> {
         let mut fresh = Vec::with_capacity(receivers.len());
         for receiver in receivers {
             master.sent[receiver] = age;
-            let pick = mirrors.of(Side::Right, receiver, shard);
+            let pick = mirrors.of(Side::Right, ProcessId(receiver), shard);
             let rows = master.rows.only(pick.rows(0));
             fresh.push((receiver, Fresh { age, included: master.clocks[receiver], rows }));
         }
@@ -328,7 +328,7 @@ impl<I: Item> Replicas<I> {
     {
         self.unacknowledged.store(0, Ordering::Relaxed);
         for (shard, replica) in self.shards.iter().enumerate() {
-            let pick = mirrors.of(Side::Right, plan.processes.this, shard);
+            let pick = mirrors.of(Side::Right, ProcessId(plan.processes.this), ShardId(shard));
             let base = self.read(arrays, pieces, shard, pick);
             let mut replica = lock(replica);
             let included = self.included[shard].load(Ordering::Acquire);

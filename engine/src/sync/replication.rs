@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use megagrid_partition::Side;
+use megagrid_partition::{ProcessId, ShardId, Side};
 use megagrid_stages::Vertex;
 
 use super::codec::add_deltas;
@@ -43,7 +43,7 @@ impl Replication {
         let mut arrived = std::mem::take(&mut *self.inbox(side, shard));
         arrived.sort_by_key(|message| message.from);
         arrived.iter().try_for_each(|message| {
-            let pick = self.mirrors.of(side, plan.process_of(message.from as usize), shard);
+            let pick = self.mirrors.of(side, ProcessId(plan.process_of(message.from as usize)), ShardId(shard));
             add_deltas(rows, &slice_of(pick, message)?, dims, &message.body.bytes())
         })
     }

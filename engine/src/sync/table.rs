@@ -1,8 +1,9 @@
 //! Rows of items one after the other, each of a length of its own; and changes of some rows, as messages hold them.
 
-use bytemuck::{cast_slice, pod_collect_to_vec};
+use bytemuck::pod_collect_to_vec;
 use megagrid_stages::Item;
 
+use super::codec::{put_row, take_row};
 use super::dirty;
 use super::message::Malformed;
 
@@ -66,31 +67,23 @@ impl<I: Item> Table<I> {
         only
     }
 
-    /// Appends the rows as bytes: of rows of different lengths each with its items up to the last that is not zero, and their
-    /// number before them.
+    /// Appends the rows as bytes; see [`put_row`].
     pub fn put(&self, width: Option<usize>, out: &mut Vec<u8>) {
-        if width.is_some() {
-            return out.extend_from_slice(cast_slice(&self.items));
-        }
-        for row in 0..self.len() {
-            let is_used = |item: &I| bytemuck::bytes_of(item).iter().any(|&byte| byte != 0);
-            let items = self.row(row);
-            let used = items.iter().rposition(is_used).map_or(0, |last| last + 1);
-            out.extend_from_slice(&(used as u32).to_le_bytes());
-            out.extend_from_slice(cast_slice(&items[..used]));
+        match width {
+            Some(_) => put_row(&self.items, Some(self.items.len()), out),
+            None => (0..self.len()).for_each(|row| put_row(self.row(row), None, out)),
         }
     }
 
-    /// Reads so many rows that [`Self::put`] wrote; those of different lengths as they were written.
+    /// Reads rows that [`Self::put`] wrote; those of different lengths as they were written.
     pub fn take(rows: usize, width: Option<usize>, from: &mut &[u8]) -> Result<Self, Malformed> {
         if let Some(width) = width {
-            let items = take_items(rows * width, from)?;
+            let items = pod_collect_to_vec(take_row::<I>(Some(rows * width), from)?);
             return Ok(Self { items, ends: (1..=rows).map(|row| row * width).collect() });
         }
         let mut table = Self::default();
         for _ in 0..rows {
-            let used = from.split_off(..4).and_then(<[u8]>::first_chunk).ok_or(Malformed)?;
-            table.push(&take_items(u32::from_le_bytes(*used) as usize, from)?);
+            table.push(&pod_collect_to_vec(take_row::<I>(None, from)?));
         }
         Ok(table)
     }
@@ -110,11 +103,6 @@ impl<I: Item> Table<I> {
         }
         Ok(padded)
     }
-}
-
-fn take_items<I: Item>(count: usize, from: &mut &[u8]) -> Result<Vec<I>, Malformed> {
-    let bytes = count.checked_mul(size_of::<I>()).ok_or(Malformed)?;
-    Ok(pod_collect_to_vec(from.split_off(..bytes).ok_or(Malformed)?))
 }
 
 /// Changes of some rows of a list.

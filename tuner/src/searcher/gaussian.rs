@@ -8,8 +8,8 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 
+use super::common::{Observation, Searcher, Spread, uniform};
 use super::tpe::below;
-use super::{Observation, Searcher, Spread, uniform};
 use crate::space::{Point, Space};
 
 /// Points that are spread evenly before there is a model.

@@ -3,7 +3,7 @@
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-use super::{Observation, Searcher};
+use super::common::{Observation, Searcher};
 use crate::space::{Point, Space};
 
 /// Points of a range in the grid.

@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
-use super::{Observation, Searcher, uniform};
+use super::common::{Observation, Searcher, uniform};
 use crate::space::{Point, Space};
 
 /// Draws settings at random, evenly over the space.

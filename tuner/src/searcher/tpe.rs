@@ -9,7 +9,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 
-use super::{Observation, Searcher, Spread};
+use super::common::{Observation, Searcher, Spread};
 use crate::space::{Point, Space};
 
 /// Points that are spread evenly before there is an estimate. HyperOpt begins with 20 at random, most of a short search.

@@ -11,7 +11,6 @@ mod mf;
 mod order;
 mod pagerank;
 
-use std::ops::ControlFlow;
 
 use megagrid_baselines::{Epoch, Error, Finish, Report};
 use megagrid_partition::SplitMix;
@@ -21,7 +20,7 @@ fn objectives(run: impl FnOnce(Report<'_>) -> Result<Finish, Error>) -> Vec<f64>
     let mut objectives = Vec::new();
     let mut report = |epoch: &Epoch| {
         objectives.push(epoch.objective);
-        ControlFlow::Continue(())
+        Ok(false)
     };
     run(&mut report).unwrap();
     objectives

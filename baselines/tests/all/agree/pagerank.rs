@@ -1,11 +1,11 @@
 //! PageRank.
 
-use std::ops::ControlFlow;
 
+use megagrid_stages::{Right};
 use megagrid_algorithms::pagerank::{Damping, PageRank, Start, sequence};
 use megagrid_baselines::apps::pagerank::{Job, run};
 use megagrid_baselines::{Run, System, list_by};
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 
 use super::{assert_agree, assert_ends_near, objectives, skewed};
@@ -29,7 +29,7 @@ fn graph() -> EdgeList<()> {
 
 fn megagrid(list: &EdgeList<()>, damping: Damping) -> Vec<f64> {
     let source = GroupedEdges::new(list.clone(), &[Side::Left, Side::Right]);
-    let sequence = sequence(damping, list.left.len() as u64).unwrap();
+    let sequence = sequence(damping, list.left.len() as u64);
     let input =
         Input { source: &source, edge: EdgeInput { len: &|()| 1, fill: &|(), _| {} }, capacities: [None, None] };
     let offsets = source.offsets(Side::Left);
@@ -37,11 +37,11 @@ fn megagrid(list: &EdgeList<()>, damping: Damping) -> Vec<f64> {
     let start = Start::new(damping, list.num_left, &[], &out_degree);
     let settings = Settings { workers: 1, ..Settings::default() };
     let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), &settings).unwrap();
-    engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+    engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
     let mut found = Vec::new();
     let between = |_: &_, engine: &Engine<PageRank>| {
         found.push(engine.global().residual);
-        ControlFlow::Continue(())
+        Ok(false)
     };
     engine.run(ITERATIONS, between).unwrap();
     found

@@ -7,7 +7,7 @@ mod values;
 
 use std::ops::Range;
 
-use megagrid_partition::{EdgeSource, SplitMix};
+use megagrid_partition::{EdgeSource, ProcessId, ShardId, SplitMix};
 use megagrid_stages::{EdgeItem, Program};
 
 use super::block::{Id, LocalEdges};
@@ -106,7 +106,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
     /// Tells of which left shards this process holds the edges to a right shard; `None`: of all.
     fn held_lefts(&self, right: usize) -> Option<Vec<bool>> {
         let (plan, lefts) = (self.plan, 0..self.plan.left.num_shards());
-        let held = |left| plan.holds_block(plan.processes.this, left, right);
+        let held = |left| plan.holds_block(ProcessId(plan.processes.this), ShardId(left), ShardId(right));
         plan.is_distributed().then(|| lefts.map(held).collect())
     }
 

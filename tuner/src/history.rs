@@ -1,0 +1,86 @@
+//! What a run has come to: its branches by number, trials, and clocks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::progress::Label;
+use crate::space::Setting;
+
+/// A branch of training, by its number. The first is 0, the state that training begins with; numbers are not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+pub struct Branch(pub u64);
+
+/// The state that training begins with.
+pub const ROOT: Branch = Branch(0);
+
+/// A setting that was tried.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Trial {
+    /// The branch.
+    pub branch: Branch,
+    /// The search, from 0; later ones are re-tunings.
+    pub search: usize,
+    /// What it was tried with.
+    pub setting: Setting,
+    /// Clocks that it ran as a trial.
+    pub clocks: u64,
+    /// Their time.
+    pub time: f64,
+    /// The loss after them; `None` if it is no finite number.
+    pub loss: Option<f64>,
+    /// How fast it converged.
+    pub speed: f64,
+    /// What to make of that.
+    pub label: Label,
+    /// Whether training went on with it.
+    pub chosen: bool,
+}
+
+/// A clock of the run: not of trials that were given up.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// The branch.
+    pub branch: Branch,
+    /// Time since the beginning, all trials included.
+    pub elapsed: f64,
+    /// The loss.
+    pub loss: f64,
+}
+
+/// What a run has come to, but for the state of its branch. Saved with that, the run can be gone on with.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// All trials.
+    pub trials: Vec<Trial>,
+    /// The clocks of the run.
+    pub line: Vec<Step>,
+    /// The settings of the run, each with the number of clocks of the run that were done before.
+    pub settings: Vec<(u64, Setting)>,
+    /// Searches so far.
+    pub(crate) searches: usize,
+    /// Clocks of all searches but the first.
+    pub(crate) spent: u64,
+    /// Clocks of the run before the setting began, from where a plateau counts.
+    pub(crate) begun: usize,
+    /// Time of all branches.
+    pub elapsed: f64,
+}
+
+impl Progress {
+    /// Returns the setting that the run goes on with.
+    #[must_use]
+    pub fn setting(&self) -> Option<&Setting> {
+        self.settings.last().map(|(_, setting)| setting)
+    }
+
+    /// Goes back to when so many clocks of the run were done; trials since stay spent. `None`: there were none yet.
+    #[must_use]
+    pub fn back_to(mut self, clocks: u64) -> Option<Self> {
+        if clocks == 0 || self.line.len() < clocks as usize {
+            return None;
+        }
+        self.line.truncate(clocks as usize);
+        self.settings.retain(|(before, _)| *before < clocks);
+        self.begun = self.begun.min(self.settings.last()?.0 as usize);
+        Some(self)
+    }
+}
