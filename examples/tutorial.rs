@@ -1,4 +1,4 @@
-//! How much better than the average is each item, and how generous is each user? Explained in docs/tutorial.md.
+//! How much better than the average is each item, and how generous is each user? Explained in docs/book/src/own-algorithm.md.
 
 use std::ops::ControlFlow;
 

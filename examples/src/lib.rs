@@ -5,7 +5,7 @@
 //! | [`label_propagation`] | square, weighted | `Read`, `Add` | rows, Apply, a stopping rule by GlobalSync |
 //! | [`click_factors`] | bipartite | `Update`, `Update` | in-place updates, negative examples |
 //!
-//! The tutorial's algorithm is `tutorial.rs` beside this package's manifest: `docs/tutorial.md` explains it line by line.
+//! The tutorial's algorithm is `tutorial.rs` beside this package's manifest: `docs/book/src/own-algorithm.md` explains it line by line.
 #![forbid(unsafe_code)]
 
 pub mod click_factors;

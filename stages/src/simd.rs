@@ -103,8 +103,8 @@ impl Level {
     }
 }
 
-/// Tells whether this is a processor with AVX-512 whose gathers were mended in microcode, which made them several times as slow:
-/// Intel's from Skylake to Rocket Lake (Intel, Gather Data Sampling, INTEL-SA-00828).
+/// Tells whether this is a processor with AVX-512 that gathers by microcode, slower than it loads: AMD's, and Intel's from Skylake
+/// to Rocket Lake, whose gathers were mended (Intel, Gather Data Sampling, INTEL-SA-00828).
 #[cfg(target_arch = "x86_64")]
 fn gathers_are_slow() -> bool {
     use std::arch::x86_64::__cpuid;
@@ -116,9 +116,9 @@ fn gathers_are_slow() -> bool {
         // SAFETY: every x86-64 processor has the instruction and these two leaves.
         #[allow(unused_unsafe, reason = "newer compilers call it safe")]
         let (vendor, version) = unsafe { (__cpuid(0), __cpuid(1).eax) };
-        let is_intel = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat() == *b"GenuineIntel";
+        let vendor = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
         let (family, model) = (version >> 8 & 0xf, version >> 4 & 0xf | version >> 12 & 0xf0);
-        is_intel && family == 6 && MENDED.contains(&model)
+        vendor == *b"AuthenticAMD" || vendor == *b"GenuineIntel" && family == 6 && MENDED.contains(&model)
     });
     *SLOW
 }

@@ -1,6 +1,6 @@
 //! Work for each worker of this process, where its rows are.
 
-use std::thread::ScopedJoinHandle;
+use std::sync::{Mutex, PoisonError};
 
 use crate::machine::os;
 use crate::plan::Plan;
@@ -11,16 +11,27 @@ use crate::plan::Plan;
 /// # Panics
 /// When `work` panics.
 pub fn on_workers<R: Send>(plan: &Plan, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let first = plan.local_workers().start;
+    let results: Vec<Mutex<Option<R>>> = plan.local_workers().map(|_| Mutex::new(None)).collect();
+    on_each_worker(plan, &|worker| {
+        let result = work(worker);
+        *results[worker - first].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    });
+    results.into_iter().filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+}
+
+/// Compiled once, since threads make much code for each closure that they are given.
+fn on_each_worker(plan: &Plan, work: &(dyn Fn(usize) + Sync)) {
     std::thread::scope(|threads| {
-        let work = &work;
         let on_thread = |worker: usize| {
             threads.spawn(move || {
                 os::keep_current_thread_on(&plan.homes[worker].processors);
-                work(worker)
+                work(worker);
             })
         };
         let parts: Vec<_> = plan.local_workers().map(on_thread).collect();
-        let join = |part: ScopedJoinHandle<'_, R>| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        parts.into_iter().map(join).collect()
-    })
+        for part in parts {
+            part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+    });
 }

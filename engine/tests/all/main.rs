@@ -13,5 +13,6 @@ mod memory;
 mod mf;
 mod pagerank;
 mod processes;
+mod surface;
 mod topology;
 mod traces;
