@@ -176,7 +176,7 @@ fn levels(sizes: &Sizes) {
 
 fn of_levels<P: Program>(make: impl Fn(&Settings) -> Engine<P>) -> Vec<(Level, Engine<P>)> {
     let levels = Level::available().into_iter().rev();
-    levels.map(|level| (level, make(&Settings { level, dims: [64, 64], ..one_thread() }))).collect()
+    levels.map(|level| (level, make(&Settings { level, dims: 64, ..one_thread() }))).collect()
 }
 
 fn levels_of<P: Program>(engines: &mut [(Level, Engine<P>)]) -> Vec<Contestant<'_>> {

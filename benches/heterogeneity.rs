@@ -19,7 +19,7 @@ use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
 use megagrid_stages::{
     Add, Apply, BatchOrder, BatchSize, Combine, Context, Exchange, GlobalSync, Left, Master, MiniBatch, Program, Read,
-    Right, Sequence, Shape, Store, Update, Vertex, mode, vertex,
+    Right, Sequence, Store, Update, Vertex, mode, vertex,
 };
 use serde::{Deserialize, Serialize};
 

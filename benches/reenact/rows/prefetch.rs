@@ -3,6 +3,8 @@
 //! Modelled: a link of 1 Gbit/s for each of eight machines, and the messages of this workspace's parameter server, whose bytes are compared
 //! with what eight clients and servers of it count. Computing takes as long as a real pass of the same job with one thread.
 
+use std::ops::ControlFlow;
+
 use megagrid_algorithms::pagerank::Damping;
 use megagrid_algorithms::{lda, mf};
 use megagrid_baselines::apps;
@@ -60,7 +62,7 @@ fn computes(job: impl FnOnce(&Run, Report<'_>) -> Result<Finish, Error>) -> f64 
     let mut least = f64::INFINITY;
     let mut report = |epoch: &Epoch| {
         least = if epoch.iteration > 1 { least.min(epoch.compute_seconds) } else { least };
-        Ok(false)
+        ControlFlow::Continue(())
     };
     job(&Run { iterations: 4, ..Run::default() }, &mut report).expect("a run that ends");
     least

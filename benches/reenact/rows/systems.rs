@@ -1,5 +1,7 @@
 //! TuX², Figures 13 and 14: matrix factorization on Megagrid and on what it is compared with. Real time, one thread.
 
+use std::ops::ControlFlow;
+
 use megagrid_algorithms::mf::batch::{self, MfBatch};
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Sums};
@@ -70,7 +72,7 @@ fn other(system: System, ratings: &EdgeList<f32>, config: Config, form: Form) ->
             let seconds = cost.seconds.min(epoch.seconds);
             cost = Cost { seconds, bytes: epoch.sent_bytes, messages: epoch.messages };
         }
-        Ok(false)
+        ControlFlow::Continue(())
     };
     mf::run(system, &Job { ratings, config, form }, &run, &mut take).expect("a run that ends");
     cost
