@@ -18,7 +18,7 @@ use crate::failure::usage;
 use crate::record::Phases;
 use crate::session;
 pub use data::{Unseen, normalize, read as read_samples};
-pub use train::{Job, Trained, input, train};
+pub use train::{Job, Trained, train};
 
 /// Fits a sparse logistic regression: weights of features, most of them zero, that tell the labels of samples.
 ///
@@ -190,8 +190,8 @@ pub fn resolved(args: &Args, job: &Job, common: &common::Resolved) -> anyhow::Re
 /// Returns what training with default options would need.
 pub fn memory(samples: &Edges<f32>) -> anyhow::Result<u64> {
     let values = (samples.num_edges() as u64).div_ceil(default_blocks(samples.num_edges())).max(1);
-    let sequence = megagrid_algorithms::blockpg::sequence(values)?;
-    Ok(megagrid_engine::plan(&input(samples), &sequence, &Settings::default())?.memory_bytes)
+    let sequence = megagrid_algorithms::blockpg::sequence(values);
+    Ok(megagrid_engine::plan(samples, &sequence, &Settings::default())?.memory_bytes)
 }
 
 /// Prints what the engine would do.

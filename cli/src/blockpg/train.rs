@@ -109,7 +109,7 @@ impl Trained {
 /// Prints the plan.
 pub fn plan(job: &Job) -> anyhow::Result<()> {
     let sequence = sequence(job.block_values);
-    crate::plan::show(&megagrid_engine::plan::<BlockPg, _, _>(&job.data.signed, &sequence, &job.settings)?)
+    crate::plan::show(&megagrid_engine::plan(&job.data.signed, &sequence, &job.settings)?)
 }
 
 /// Trains.

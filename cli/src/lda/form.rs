@@ -22,10 +22,7 @@ pub trait Form {
     const VISITS: u64 = 1;
 
     /// Returns the stages of an iteration.
-    fn sequence(
-        config: &Config,
-        tokens: &Tokens,
-    ) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>;
+    fn sequence(config: &Config, tokens: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>;
 
     /// Brings the counts of documents and words up to date, to be looked at.
     fn count(_: &mut Engine<ProgramOf<Self>>) {}
@@ -43,10 +40,7 @@ impl Form for Dense {
     type Token = u16;
     const SAMPLER: Sampler = Sampler::Dense;
 
-    fn sequence(
-        config: &Config,
-        tokens: &Tokens,
-    ) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
+    fn sequence(config: &Config, tokens: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
         config.dense(tokens)
     }
 }
@@ -60,10 +54,7 @@ impl Form for Sparse {
     type Token = u16;
     const SAMPLER: Sampler = Sampler::Sparse;
 
-    fn sequence(
-        config: &Config,
-        tokens: &Tokens,
-    ) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
+    fn sequence(config: &Config, tokens: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
         config.sparse(tokens)
     }
 }

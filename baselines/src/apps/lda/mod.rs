@@ -145,7 +145,7 @@ impl Corpus {
 /// Draws the topics of an edge's tokens anew.
 #[inline(always)]
 fn draw(sample: &Sample, document: &mut [f32], word: &mut [f32], topics: &mut [u16], cx: &mut Context<'_, Dense>) {
-    sample.exchange(Update { sync: document, mirror: &() }, Update { sync: word, mirror: &mut () }, topics, cx);
+    sample.exchange(Update { sync: document, mirror: &mut () }, Update { sync: word, mirror: &mut () }, topics, cx);
 }
 
 /// Ends an iteration: anneals.

@@ -96,7 +96,7 @@ impl Job<'_> {
     ) -> (f64, BTreeMap<&'static str, f64>) {
         let mut sums = Sums::default();
         Level::detect().run(Measure { job: self, user, item, sums: &mut sums });
-        let Objective { value, rmse } = Objective::new([sums], self.config.lambda);
+        let Objective { value, rmse } = Objective::new(sums, self.config.lambda);
         (value, BTreeMap::from([("train_rmse", rmse)]))
     }
 }

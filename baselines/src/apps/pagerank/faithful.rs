@@ -1,6 +1,6 @@
 //! PageRank as PowerGraph's toolkit has it: gathers ranks over links to a page, and signals the pages that it links to.
 
-use megagrid_stages::{GlobalSync};
+use megagrid_stages::GlobalSync;
 use std::collections::BTreeMap;
 
 use megagrid_algorithms::pagerank::{Measure, State};
