@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use megagrid_algorithms::blockpg::Quality;
 use megagrid_datasets::output::{Column, write_table};
+use megagrid_training::blockpg::{Linear, chance, read_samples};
+use megagrid_training::model;
 
-use crate::blockpg::{Unseen, normalize, read_samples, saved};
-use crate::common;
+use crate::output;
 
 /// Writes the probability that each sample has the label 1, by a model of `blockpg`: one number a line, in the order of the
 /// samples. Features that the model does not know count nothing; labels are not looked at but for --quality.
@@ -18,7 +19,7 @@ pub struct Args {
     /// Labelled samples: a file, directory or .mgrid.
     samples: PathBuf,
     /// Write to a file instead: a table (sample, probability) if its name ends in .parquet, else text.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "quality")]
     output: Option<PathBuf>,
     /// Print area under the curve, log loss and accuracy instead, by the labels of the samples.
     #[arg(long)]
@@ -27,20 +28,16 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let model = saved::read(&args.model)?;
-    let mut samples = read_samples(&args.samples, None, &model.positive)?;
-    if model.normalize {
-        normalize(&mut samples.data.edges);
-    }
+    let (model, _) = model::load::<Linear>(&args.model)?;
+    let samples = read_samples(&args.samples, None, &model.positive)?;
     let order: Vec<u64> = samples.data.left_names.iter().map(|name| name.parse().unwrap_or(0)).collect();
-    let unseen = Unseen::new(samples, &model.features);
-    let scores = unseen.scores(&model.weights, model.intercept);
+    let (scores, labels) = model.scores(samples);
     if args.quality {
-        let Quality { auc, log_loss, accuracy } = Quality::new(&scores, &unseen.labels);
-        return common::print(&format!("auc {auc:.6}\nlog_loss {log_loss:.6}\naccuracy {accuracy:.6}\n"));
+        let Quality { auc, log_loss, accuracy } = Quality::new(&scores, &labels);
+        return output::print(&format!("auc {auc:.6}\nlog_loss {log_loss:.6}\naccuracy {accuracy:.6}\n"));
     }
     // A cache has its samples in another order than the text that it was made of.
-    let chances = scores.iter().map(|score| 1.0 / (1.0 + (-score).exp()));
+    let chances = scores.iter().map(|&score| chance(score));
     let mut rows: Vec<(u64, f64)> = order.into_iter().zip(chances).collect();
     rows.sort_by_key(|row| row.0);
     match &args.output {
@@ -51,7 +48,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
         output => {
             let text: String = rows.iter().map(|(_, chance)| format!("{chance:.9}\n")).collect();
-            common::write_text(output.as_deref().unwrap_or("-".as_ref()), &text)
+            output::write_text(output.as_deref().unwrap_or("-".as_ref()), &text)
         }
     }
 }

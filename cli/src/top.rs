@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::bail;
-use megagrid_datasets::output::{Column, read_table};
+use megagrid_training::pagerank::{Ranks, Top, listing};
+use megagrid_training::{Model, model};
 
-use crate::common;
-use crate::model::{self, Manifest};
-use crate::pagerank::listing;
+use crate::output;
 
 /// Lists the vertices with the highest scores of a PageRank model: place, score, id.
 #[derive(Clone, Debug, clap::Args)]
@@ -22,18 +20,6 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    Manifest::read(&args.model, "pagerank")?;
-    let path = args.model.join("scores.parquet");
-    let (mut ids, mut scores) = (None, None);
-    for (name, column) in read_table(&path)? {
-        match (name.as_str(), column) {
-            ("id", column) => ids = Some(column),
-            ("score", Column::F32(values)) => scores = Some(values),
-            _ => {}
-        }
-    }
-    let Some(scores) = scores else {
-        bail!("{}: no column score of numbers; the model is damaged, train it again", path.display());
-    };
-    common::print(&listing(&model::names(&path, ids)?, &scores, args.number as usize))
+    let (ranks, _) = model::load::<Ranks>(&args.model)?;
+    output::print(&listing(&ranks.answer(&Top { number: args.number as usize })?))
 }

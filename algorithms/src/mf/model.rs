@@ -120,9 +120,8 @@ impl Model {
     /// Predicts a rating.
     #[must_use]
     pub fn predict(&self, user: usize, item: usize) -> f32 {
-        let of = |rows: &'_ [f32], n: usize| -> Vec<f32> { rows[n * self.dims..(n + 1) * self.dims].to_vec() };
-        let (p, q) = (of(&self.users, user), of(&self.items, item));
-        let product: f32 = p.iter().zip(&q).map(|(a, b)| a * b).sum();
+        let of = |n: usize| n * self.dims..(n + 1) * self.dims;
+        let product: f32 = self.users[of(user)].iter().zip(&self.items[of(item)]).map(|(a, b)| a * b).sum();
         let bias = |biases: &[f32], n: usize| biases.get(n).copied().unwrap_or(0.0);
         self.mean + product + bias(&self.user_biases, user) + bias(&self.item_biases, item)
     }

@@ -1,0 +1,269 @@
+//! Training with any sampler.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use megagrid_algorithms::lda::counts::{Packed, Table, TopicCounts};
+use megagrid_algorithms::lda::mh::{CountTopics, Token};
+use megagrid_algorithms::lda::{
+    Config, FoldIn, Lda, Model, Occurrences, Sampler, Tokens, Vertices, edge_len, fill_edge, log_likelihood,
+    merge_topics,
+};
+use megagrid_datasets::Edges;
+use megagrid_engine::{EdgeInput, Engine, Input, IterationReport, Settings};
+use megagrid_partition::{EdgeSource, Side};
+use megagrid_stages::{Error as SequenceError, Item, Row, Sequence, Stages};
+
+use super::model::TopicModel;
+use super::{Documents, TopicModels, TopicOptions};
+use crate::Error;
+use crate::algorithm::{Leg, Measured, Trainer};
+use crate::error::reading;
+use crate::record::Metrics;
+
+/// One sampler.
+pub trait Form: Send + 'static {
+    /// How documents keep their counts.
+    type Documents: TopicCounts;
+    /// How words keep theirs.
+    type Words: TopicCounts;
+    /// What it keeps for each token.
+    type Token: Item;
+    /// Its name.
+    const SAMPLER: Sampler;
+    /// How often an iteration visits each edge.
+    const VISITS: u64 = 1;
+
+    /// Builds the stages of an iteration.
+    fn sequence(
+        config: &Config,
+        tokens: &Tokens,
+    ) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, SequenceError>;
+
+    /// Brings the counts of documents and words up to date, to be looked at.
+    fn count(_: &Engine<ProgramOf<Self>>) {}
+}
+
+/// The program of a form.
+pub type ProgramOf<F> = Lda<<F as Form>::Documents, <F as Form>::Words, <F as Form>::Token>;
+
+/// Over all topics.
+pub struct Dense;
+
+impl Form for Dense {
+    type Documents = Row<f32>;
+    type Words = Row<f32>;
+    type Token = u16;
+    const SAMPLER: Sampler = Sampler::Dense;
+
+    fn sequence(
+        config: &Config,
+        tokens: &Tokens,
+    ) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, SequenceError> {
+        config.dense(tokens)
+    }
+}
+
+/// Over the topics of a document.
+pub struct Sparse;
+
+impl Form for Sparse {
+    type Documents = Packed;
+    type Words = Table;
+    type Token = u16;
+    const SAMPLER: Sampler = Sampler::Sparse;
+
+    fn sequence(
+        config: &Config,
+        tokens: &Tokens,
+    ) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, SequenceError> {
+        config.sparse(tokens)
+    }
+}
+
+/// By one proposal of a document and one of a word.
+pub struct Mh;
+
+impl Form for Mh {
+    type Documents = Table;
+    type Words = Table;
+    type Token = Token;
+    const SAMPLER: Sampler = Sampler::Mh;
+    const VISITS: u64 = 2;
+
+    fn sequence(
+        config: &Config,
+        _: &Tokens,
+    ) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, SequenceError> {
+        config.mh()
+    }
+
+    fn count(engine: &Engine<ProgramOf<Self>>) {
+        engine.visit_left(&CountTopics);
+        engine.visit_right(&CountTopics);
+    }
+}
+
+/// Looks at the counts of documents and words of an engine, which functions of the algorithm take by closures.
+macro_rules! look {
+    ($engine:expr, |$documents:ident, $words:ident| $act:expr) => {{
+        let (left, right) = ($engine.left(), $engine.right());
+        let $documents = &Vertices { len: left.len(), counts: |id| left.sync(id) };
+        let $words = &Vertices { len: right.len(), counts: |id| right.sync(id) };
+        $act
+    }};
+}
+
+/// Trains topics.
+pub struct Drawer<F> {
+    config: Config,
+    /// Topics to be left.
+    topics: usize,
+    tokens: Arc<Tokens>,
+    /// The counts that each vertex needs room for, left and right; `None` where it has one of each topic.
+    capacities: Option<[Vec<u32>; 2]>,
+    top_words: usize,
+    /// For the coherence of topics, once the edges are gone.
+    occurrences: Option<Occurrences>,
+    form: std::marker::PhantomData<fn() -> F>,
+}
+
+impl<F: Form> Trainer for Drawer<F> {
+    type Algorithm = TopicModels;
+    type Program = ProgramOf<F>;
+
+    fn new(documents: &Documents, options: &TopicOptions, settings: &Settings) -> Result<Self, Error> {
+        let (config, tokens) = (options.config(), Arc::clone(&documents.tokens));
+        let (topics, total) = (config.num_topics, tokens.total);
+        if topics as u64 > total {
+            let message = format!("topics is {topics}, more than the {total} tokens; expected fewer");
+            return Err(Error::option(message));
+        }
+        let processes = settings.peers.as_ref().map_or(1, |peers| peers.processes());
+        if topics > options.topics && processes > 1 {
+            return Err(Error::option("extra-topics is for one process"));
+        }
+        tokens.check(F::SAMPLER, topics)?;
+        let capacities = (F::SAMPLER != Sampler::Dense).then(|| tokens.capacities(topics));
+        let (topics, top_words) = (options.topics, options.top_words);
+        let form = std::marker::PhantomData;
+        Ok(Self { config, topics, tokens, capacities, top_words, occurrences: None, form })
+    }
+
+    fn resolved(&self, _: &Documents, options: &TopicOptions) -> TopicOptions {
+        let alpha = super::Alpha { weight: options.first_alpha(), shared: false };
+        let sampler = match F::SAMPLER {
+            Sampler::Dense => super::Sampler::Dense,
+            Sampler::Sparse => super::Sampler::Sparse,
+            Sampler::Mh => super::Sampler::Mh,
+        };
+        TopicOptions { alpha: Some(alpha), annealing: Some(self.config.annealing), sampler, ..options.clone() }
+    }
+
+    fn settings(&self, settings: &Settings) -> Settings {
+        Settings { dims: [self.config.num_topics; 2], ..settings.clone() }
+    }
+
+    fn input<'d>(&'d self, documents: &'d Documents) -> Input<'d, u32, ProgramOf<F>> {
+        let of = |side: usize| self.capacities.as_ref().map(|both| both[side].as_slice());
+        let edge = EdgeInput { len: &edge_len, fill: &fill_edge };
+        Input { source: &documents.edges, edge, capacities: [of(0), of(1)] }
+    }
+
+    fn sequence(&self) -> Result<Sequence<ProgramOf<F>, impl Stages<ProgramOf<F>>>, SequenceError> {
+        F::sequence(&self.config, &self.tokens)
+    }
+
+    fn engine(&self, documents: &Documents, settings: &Settings) -> Result<Engine<ProgramOf<F>>, Error> {
+        let topics = self.config.topics(self.tokens.of_words.len());
+        Ok(Engine::bipartite(&self.input(documents), &self.sequence()?, topics, settings)?)
+    }
+
+    fn measure(&mut self, documents: &Documents, engine: &Engine<ProgramOf<F>>) -> Result<Option<Measured>, Error> {
+        self.collect(engine)?;
+        if engine.plan().processes.this > 0 {
+            return Ok(None);
+        }
+        let threads = rayon::current_num_threads();
+        let value = look!(engine, |documents, words| {
+            log_likelihood::<F::Documents, F::Words>(&engine.global(), documents, words, threads)
+        });
+        let per_token = value / self.tokens.total as f64;
+        let mut metrics = Metrics::from([("log_likelihood".into(), value), ("per_token".into(), per_token)]);
+        if let Some(test) = &documents.test {
+            let perplexity = FoldIn::default().perplexity(&model::<F>(engine), &test.words, threads);
+            metrics.insert("test_perplexity".into(), perplexity);
+        }
+        Ok(Some(Measured { objective: value, metrics, converged: None, advice: "try a larger --alpha or --beta" }))
+    }
+
+    /// All words and topics equally likely: before the first iteration no token has a topic.
+    fn first_loss(&self) -> Option<f64> {
+        let words = self.tokens.of_words.len() as f64;
+        Some(self.tokens.total as f64 * (words.ln() + (self.config.num_topics as f64).ln()))
+    }
+
+    fn leg(&self, options: &TopicOptions, engine: &Engine<ProgramOf<F>>) -> Leg {
+        let is_last = engine.global().num_kept() <= self.topics;
+        Leg { until: if is_last { options.iterations } else { options.iterations / 2 }, is_last }
+    }
+
+    /// Gives up all topics but those that are wanted.
+    fn next(&mut self, _: &Documents, engine: &mut Engine<ProgramOf<F>>) -> Result<(), Error> {
+        let left = look!(engine, |documents, words| {
+            merge_topics::<F::Documents, F::Words>(&engine.global(), documents, words, self.topics)
+        });
+        engine.resume(engine.iterations(), left);
+        Ok(())
+    }
+
+    /// Counts tokens in the place of edges, each of which has all its tokens drawn.
+    fn corrected<'r>(&self, report: &'r IterationReport) -> Cow<'r, IterationReport> {
+        let Tokens { total, edges, .. } = *self.tokens;
+        let updates = u128::from(report.updates) * u128::from(total) / u128::from(edges.max(1) * F::VISITS);
+        Cow::Owned(IterationReport { updates: updates as u64, ..report.clone() })
+    }
+
+    fn keep(&mut self, documents: &Documents) -> Result<(), Error> {
+        if self.top_words > 0 {
+            self.occurrences = Some(occurrences(&documents.edges)?);
+        }
+        Ok(())
+    }
+
+    fn collect(&self, engine: &Engine<ProgramOf<F>>) -> Result<(), Error> {
+        F::count(engine);
+        Ok(engine.collect()?)
+    }
+
+    fn model(&self, documents: &Documents, engine: &Engine<ProgramOf<F>>) -> Result<TopicModel, Error> {
+        Ok(TopicModel::new(model::<F>(engine), Arc::clone(&documents.names), self.top_words))
+    }
+
+    fn finish(&self, documents: &Documents, model: &mut TopicModel) -> Result<(), Error> {
+        if self.top_words == 0 {
+            return Ok(());
+        }
+        match &self.occurrences {
+            Some(occurrences) => model.find_coherences(occurrences),
+            // The edges were not given up.
+            None => model.find_coherences(&occurrences(&documents.edges)?),
+        }
+        Ok(())
+    }
+}
+
+fn model<F: Form>(engine: &Engine<ProgramOf<F>>) -> Model {
+    look!(engine, |documents, words| Model::new::<F::Documents, F::Words>(&engine.global(), documents, words))
+}
+
+/// Takes down which documents each word is in, from edges that are grouped by words.
+fn occurrences(edges: &Edges<u32>) -> Result<Occurrences, Error> {
+    let mut occurrences = Occurrences::new(edges.num_vertices(Side::Left));
+    for word in 0..edges.num_vertices(Side::Right) {
+        let push = &mut |documents: &[u32], _: &[u32]| occurrences.push(documents);
+        edges.visit_rows(Side::Right, word..word + 1, push).map_err(reading)?;
+    }
+    occurrences.shrink();
+    Ok(occurrences)
+}
