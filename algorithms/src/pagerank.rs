@@ -26,40 +26,27 @@ mod start;
 pub use start::{Damping, Start, scores};
 
 use megagrid_stages::{
-    Add, AddView, Apply, BatchSize, Context, Error, Exchange, GlobalSync, MasterView, Program, Read, ReadView,
-    Sequence, Side, Stages, Value, Vertex,
+    Add, Apply, BatchSize, Context, Exchange, GlobalSync, Master, Read, Right, Sequence, Side, Stages, mode, program,
+    vertex,
 };
 use serde::{Deserialize, Serialize};
-
-/// A web page, or any vertex of a directed graph.
-pub struct Page;
 
 /// What a page's master knows: the score, up to the common factor; what each link passes on of it, d / outdegree, and 0 for a
 /// dangling page; the page's part of the restart distribution.
 pub type Rank = [f32; 3];
 
-impl Vertex for Page {
-    /// What the page passes on along each of its links.
-    type Sync = Value<f32>;
-    type Delta = Value<f32>;
-    type Master = Value<Rank>;
-    type Mirror = ();
+vertex! {
+    /// A web page, or any vertex of a directed graph. What it passes on along each of its links is synced.
+    pub struct Page { sync: f32, delta: f32, master: Rank }
 }
 
-/// The PageRank program.
-pub struct PageRank;
-
-impl Program for PageRank {
-    type Left = Page;
-    type Right = Page;
-    type Edge = ();
-    /// Sums of scores, of dangling scores and of changes.
-    type Worker = [f64; 3];
-    type Global = State;
+program! {
+    /// The PageRank program. Workers sum scores, dangling scores and changes.
+    pub struct PageRank { vertices: Page, worker: [f64; 3], global: State }
 }
 
 /// What all workers know.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct State {
     /// Mass that restarts, distributed by each page's `restart`.
     pub restart: f32,
@@ -73,11 +60,11 @@ pub struct State {
 pub struct Follow;
 
 impl Exchange<PageRank> for Follow {
-    type Left = Read;
-    type Right = Add;
+    type Left = mode::Read;
+    type Right = mode::Add;
 
     #[inline(always)]
-    fn exchange(&self, from: ReadView<'_, Page>, to: AddView<'_, Page>, _: &mut (), _: &mut Context<'_, PageRank>) {
+    fn exchange(&self, from: Read<'_, Page>, to: Add<'_, Page>, _: &mut (), _: &mut Context<'_, PageRank>) {
         *to.delta += *from.sync;
     }
 }
@@ -87,7 +74,7 @@ pub struct Settle;
 
 impl Apply<PageRank, Page> for Settle {
     #[inline(always)]
-    fn apply(&self, page: MasterView<'_, Page>, cx: &mut Context<'_, PageRank>) {
+    fn apply(&self, page: Master<'_, Page>, cx: &mut Context<'_, PageRank>) {
         let [score, per_link, restart] = page.master;
         let settled = *page.delta + cx.global.restart * *restart;
         let sums = [settled, if *per_link == 0.0 { settled } else { 0.0 }, (settled - *score).abs()];
@@ -107,13 +94,10 @@ impl GlobalSync<PageRank> for Measure {
     }
 }
 
-/// Builds the stages of an iteration over a graph with `edges` links.
-///
-/// # Errors
-/// None that data can cause.
-pub fn sequence(damping: Damping, edges: u64) -> Result<Sequence<PageRank, impl Stages<PageRank>>, Error> {
+/// Returns the stages of an iteration over a graph with `edges` links.
+pub fn sequence(damping: Damping, edges: u64) -> Sequence<PageRank, impl Stages<PageRank>> {
     let batch = BatchSize::EdgesOf(Side::Right, edges.div_ceil(BATCHES).max(MIN_BATCH_EDGES));
-    Sequence::new().mini_batch(batch, |b| b.exchange(Follow).apply_right(Settle)).global_sync(Measure(damping)).build()
+    Sequence::new().mini_batch(batch, |b| b.exchange(Follow).apply(Right, Settle)).global_sync(Measure(damping))
 }
 
 /// Batches of an iteration (measured: 32 need as many iterations as one page at a time).

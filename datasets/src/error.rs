@@ -158,6 +158,21 @@ pub enum Error {
         /// `training` or `testing`.
         part: &'static str,
     },
+    /// An edge to a vertex that is not there.
+    #[error("edge {edge}: the {side} end is {id}, expected a number below {vertices}, the {side} vertices")]
+    EndOutOfRange {
+        /// The number of the edge, from 0.
+        edge: usize,
+        /// The side of the end.
+        side: megagrid_partition::Side,
+        /// Its id.
+        id: u32,
+        /// The vertices of the side.
+        vertices: usize,
+    },
+    /// Edges that cannot be read again.
+    #[error("reading edges: {0}")]
+    Edges(io::Error),
     /// A graph that `petgraph`'s indices of 32 bits cannot number.
     #[error("{num_vertices} vertices and {num_edges} edges are more than petgraph's 32-bit indices can number")]
     TooLargeForPetgraph {

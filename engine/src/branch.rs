@@ -9,14 +9,12 @@
 //! again. Between two runs of the engine nothing is under way, so each of several processes forks, switches and frees what it
 //! keeps by itself; all have to do so at the same place.
 
-use std::any::Any;
 use std::sync::Arc;
 
-use megagrid_partition::Side;
-use megagrid_stages::{EdgeData, Program, Sequence, Stages, Vertex};
+use megagrid_stages::{EdgeItem, Left, On, Program, Right, Sequence, Stages, Store};
 
-use crate::engine::{Engine, Input, Settings, Shared, make_plan, replicas, with_crossings};
-use crate::grid::{Disjoint, Pieces, VertexArrays};
+use crate::engine::{Engine, Settings, Shared, make_plan, replicas, same_arrays, with_crossings};
+use crate::grid::{Disjoint, Grid, Source, VertexArrays};
 use crate::plan::Plan;
 use crate::stage::{Collect, hold};
 use crate::{Error, memory, os, sync};
@@ -26,7 +24,7 @@ pub struct Branch<P: Program> {
     left: Arc<VertexArrays<P::Left>>,
     right: Arc<VertexArrays<P::Right>>,
     /// Data of the edges of each right shard; none unless they are slices.
-    edges: Vec<Disjoint<<P::Edge as EdgeData>::Item>>,
+    edges: Vec<Disjoint<EdgeItem<P>>>,
     global: Arc<P::Global>,
     iterations: u64,
 }
@@ -42,14 +40,8 @@ impl<P: Program> Branch<P> {
         let grid = &shared.grid;
         memory::check(grid.branch_bytes())?;
         let left = Arc::new(grid.left.like()?);
-        let right = if grid.is_square() {
-            let both: Arc<dyn Any + Send + Sync> = Arc::<VertexArrays<P::Left>>::clone(&left);
-            let Ok(right) = both.downcast() else { unreachable!("both sides of a square graph have one vertex type") };
-            right
-        } else {
-            Arc::new(grid.right.like()?)
-        };
-        let columns = if P::Edge::SLICE { &grid.columns[..] } else { &[] };
+        let right = if grid.is_square() { same_arrays::<P>(&left) } else { Arc::new(grid.right.like()?) };
+        let columns = if P::Edge::SHAPE.is_slice() { &grid.columns[..] } else { &[] };
         let edges = columns.iter().map(|column| column.data.like()).collect::<Result<_, _>>()?;
         Ok(Self { left, right, edges, global: shared.globals.current(), iterations: 0 })
     }
@@ -71,9 +63,9 @@ impl<P: Program> Engine<P> {
         let Shared { plan, grid, globals, .. } = &*self.shared;
         let copy = |worker: usize| {
             if !grid.is_square() {
-                copy_side(plan, Side::Left, worker, &grid.left_pieces, (&grid.left, &branch.left));
+                copy_side::<P, Left>(plan, worker, grid, &branch.left);
             }
-            copy_side(plan, Side::Right, worker, &grid.right_pieces, (&grid.right, &branch.right));
+            copy_side::<P, Right>(plan, worker, grid, &branch.right);
             let columns = grid.columns.iter().zip(&branch.edges);
             for (column, into) in columns.skip(worker % plan.threads()).step_by(plan.threads()) {
                 hold(|| into.try_copy(&column.data, 0..into.num_pieces()));
@@ -95,7 +87,7 @@ impl<P: Program> Engine<P> {
     }
 
     /// Exchanges the state of the run with a branch of this engine: what ran is then in the branch, and the next
-    /// [`Engine::run`] goes on with what the branch had.
+    /// [`Engine::run_until`] goes on with what the branch had.
     ///
     /// # Errors
     /// A run that failed and left threads behind.
@@ -116,41 +108,39 @@ impl<P: Program> Engine<P> {
         self.spare.push(branch);
     }
 
-    /// Lets the run go on with other stage functions or another slack, on the same grid. `input` is what the engine was made of.
+    /// Lets the run go on with other stage functions, another slack, vector level or injection, on the same grid. `source` is
+    /// what the engine was made of; settings that are not named here have to be those that it was made with.
     ///
     /// # Errors
-    /// [`Error::OtherGrid`]: the edges would have to be laid out anew, as for other workers or mini-batches; what making a plan
-    /// refuses.
-    pub fn reconfigure<T, S: Stages<P>>(
+    /// [`Error::OtherGrid`]: the edges would have to be laid out anew, as for other workers, mini-batches, row widths or
+    /// another seed; what making a plan refuses; [`Error::Running`] from within a run.
+    pub fn reconfigure<'s, T: 's, S: Stages<P>>(
         &mut self,
-        input: &Input<'_, T, P>,
-        sequence: &Sequence<P, S>,
+        source: impl Into<Source<'s, T, P>>,
+        sequence: Sequence<P, S>,
         settings: &Settings,
     ) -> Result<(), Error> {
-        let (collect, body) = Collect::from(sequence);
-        let (mut plan, _) = make_plan::<P, T>(input, collect.infos, &body, settings)?;
+        let (collect, body) = Collect::from(&sequence)?;
+        let (mut plan, _) = make_plan::<P, T>(&source.into(), collect.infos, &body, settings)?;
         let shared = Arc::get_mut(&mut self.shared).ok_or(Error::Running)?;
-        if !plan.has_grid_of(&shared.plan) || settings.dims != shared.dims {
+        let is_same = settings.dims == shared.dims && settings.seed == shared.seed;
+        if !is_same || !plan.has_grid_of(&shared.plan) {
             return Err(Error::OtherGrid);
         }
         plan.traffic = shared.sync.as_ref().and_then(|sync| sync::predict::<P>(&plan, &sync.mirrors, settings.dims));
         plan.placement = shared.plan.placement;
         shared.replicas = replicas::<P>(&plan, shared.sync.as_ref(), settings)?;
         shared.stages = with_crossings(collect.stages, &plan);
+        shared.grid.level = settings.level;
+        shared.inject = settings.inject;
         shared.plan = Arc::new(plan);
         Ok(())
     }
 }
 
 /// Copies the shards of a side that a worker keeps.
-fn copy_side<V: Vertex>(
-    plan: &Plan,
-    side: Side,
-    worker: usize,
-    pieces: &Pieces,
-    (from, into): (&VertexArrays<V>, &VertexArrays<V>),
-) {
-    for shard in plan.shards_at(side, worker) {
-        hold(|| into.try_copy(from, &pieces.of(shard..shard + 1)));
+fn copy_side<P: Program, O: On<P>>(plan: &Plan, worker: usize, grid: &Grid<P>, into: &VertexArrays<O::Vertex>) {
+    for shard in plan.shards_at(O::SIDE, worker) {
+        hold(|| into.try_copy(grid.rows::<O>(), &grid.pieces(O::SIDE).of(shard..shard + 1)));
     }
 }

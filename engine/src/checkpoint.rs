@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 
 use bincode::Options;
 use megagrid_partition::Side;
-use megagrid_stages::{EdgeData, Program};
+use megagrid_stages::{Program, Store};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -51,14 +51,14 @@ const PREFIX: &str = "iteration-";
 const REPLACED: &str = "-replaced";
 
 /// Saves the state of a run between iterations to `dir`, which is made if it is not there, and removes older checkpoints
-/// of the run. Between iterations means from `between` of [`Engine::run`], or outside of it. All processes call it.
+/// of the run. Between iterations means from `between` of [`Engine::run_until`], or outside of it. All processes call it.
 ///
 /// # Complexity
 /// Memory: a few buffers; with several processes what [`Engine::collect`] brings to the first.
 ///
 /// # Errors
 /// What [`check_target`] refuses; a disk that is full or fails: earlier checkpoints are then still there.
-pub fn save<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<(), Error>
+pub fn save<P: Program>(engine: &mut Engine<P>, dir: &Path) -> Result<(), Error>
 where
     P::Global: Serialize + DeserializeOwned,
 {
@@ -110,7 +110,7 @@ where
 }
 
 /// Loads the newest complete checkpoint of `dir` that is undamaged and fits, and returns its iterations: the next
-/// [`Engine::run`] continues from there. Ones that are passed over are told as warnings. All processes call it, and use
+/// [`Engine::run_until`] continues from there. Ones that are passed over are told as warnings. All processes call it, and use
 /// the same checkpoint.
 ///
 /// Set first values before, so that rows lie where their workers are.
@@ -238,7 +238,7 @@ where
             role.verify(&found.path)
         })
     })?;
-    if P::Edge::SLICE {
+    if P::Edge::SHAPE.is_slice() {
         manifest.entry(slices::NAME, &found.path)?;
     }
     manifest.entry(GLOBAL, &found.path)?;

@@ -7,24 +7,26 @@ mod view;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use megagrid_partition::{EdgeSource, Side};
+use megagrid_partition::Side;
 use megagrid_stages::simd::Level;
-use megagrid_stages::{Access, Context, Exchange, Program, Read, Store, Vertex};
+use megagrid_stages::{
+    Combine, Context, Exchange, First, IntoExchange, IntoIncident, On, Program, Store, Vertex, mode,
+};
 
 use crate::branch::Branch;
 use crate::globals::Globals;
-use crate::grid::{Capacities, EdgeInput, Grid, VertexArrays};
+use crate::grid::Grid;
 use crate::metrics::IterationReport;
 use crate::plan::{Plan, Task};
-use crate::stage::{self, RunStage};
+use crate::stage::{self, RunStage, Scratch, hold};
 use crate::sync::{self, Peers, Replicas, Replication};
 use crate::topology::Topology;
 use crate::{Error, Injection, driver, os};
 
-pub(crate) use build::{replicas, with_crossings};
+pub(crate) use build::{replicas, same_arrays, with_crossings};
 pub(crate) use planning::make_plan;
 pub use planning::plan;
-pub use view::{InitView, SideView};
+pub use view::Vertices;
 
 /// How a program is to be run. Every field has a sensible default.
 #[derive(Clone, Debug)]
@@ -40,8 +42,8 @@ pub struct Settings {
     pub peers: Option<Arc<dyn Peers>>,
     /// Decides everything random. Default: 1.
     pub seed: u64,
-    /// Items of a row, left and right. Default: 1.
-    pub dims: [usize; 2],
+    /// Items of a row. Default: 1.
+    pub dims: usize,
     /// What hot loops are compiled for. Default: the widest level of the processor.
     pub level: Level,
     /// What the machine looks like. Default: detected.
@@ -63,7 +65,7 @@ impl Default for Settings {
             lazy: false,
             peers: None,
             seed: 1,
-            dims: [1, 1],
+            dims: 1,
             level: Level::detect(),
             topology,
             inject: None,
@@ -71,16 +73,6 @@ impl Default for Settings {
             early: true,
         }
     }
-}
-
-/// A graph as a program's input: its edges and what becomes of their data.
-pub struct Input<'i, T, P: Program> {
-    /// The edges.
-    pub source: &'i dyn EdgeSource<T>,
-    /// How an edge of the source becomes edge data of the program.
-    pub edge: EdgeInput<'i, T, P>,
-    /// Capacities of stores of counts, by vertex id, left and right.
-    pub capacities: [Capacities<'i>; 2],
 }
 
 /// What the workers of a run share.
@@ -91,7 +83,7 @@ pub(crate) struct Shared<P: Program> {
     pub stages: Vec<Box<dyn RunStage<P>>>,
     pub seed: u64,
     pub inject: Option<Injection>,
-    pub dims: [usize; 2],
+    pub dims: usize,
     pub peers: Option<Arc<dyn Peers>>,
     pub sync: Option<Replication>,
     pub replicas: Option<Replicas<RightItem<P>>>,
@@ -101,6 +93,25 @@ pub(crate) struct Shared<P: Program> {
 pub(crate) type RightItem<P> = <<<P as Program>::Right as Vertex>::Sync as Store>::Item;
 
 /// A program on a graph, ready to run.
+///
+/// # Examples
+/// ```
+/// use megagrid_datasets::Edges;
+/// use megagrid_engine::{Engine, Settings};
+/// use megagrid_stages::*;
+///
+/// vertex! { struct Page { sync: u32, delta: u32 } }
+/// program! { struct Links { vertices: Page } }
+///
+/// let links = Edges::square(3, [(0, 2), (1, 2), (2, 0)]).unwrap();
+/// let count = Sequence::new()
+///     .exchange(|_: Read<Page>, to: Add<Page>| *to.delta += 1)
+///     .apply(Right, |page: Master<Page>| *page.sync = *page.delta);
+/// let mut engine = Engine::<Links>::new(&links, count, &Settings::default())?;
+/// engine.iterate(1)?;
+/// assert!(engine.on(Right).iter().eq(&[1, 0, 2]));
+/// # Ok::<(), megagrid_engine::Error>(())
+/// ```
 pub struct Engine<P: Program> {
     pub(crate) shared: Arc<Shared<P>>,
     pub(crate) done: u64,
@@ -133,83 +144,152 @@ impl<P: Program> Engine<P> {
         self.shared.globals.current()
     }
 
-    /// Continues a run: sets the shared context and how many iterations are done.
-    pub fn resume(&mut self, iterations: u64, global: P::Global) {
-        self.done = iterations;
+    /// Sets the shared context, between iterations. It begins as its default.
+    pub fn set_global(&mut self, global: P::Global) {
         self.shared.globals.set(global);
     }
 
-    /// Sets the first values of the left side's vertices, on the threads that will keep them.
-    pub fn init_left(&self, set: impl Fn(usize, InitView<'_, P::Left>) + Sync) {
-        self.init(&self.shared.grid.left, Side::Left, &set);
+    /// Continues a run: sets the shared context and how many iterations are done.
+    pub fn resume(&mut self, iterations: u64, global: P::Global) {
+        self.done = iterations;
+        self.set_global(global);
     }
 
-    /// Sets the first values of the right side's vertices (of all vertices on a square graph).
-    pub fn init_right(&self, set: impl Fn(usize, InitView<'_, P::Right>) + Sync) {
-        self.init(&self.shared.grid.right, Side::Right, &set);
-    }
-
-    fn init<V: Vertex>(&self, arrays: &VertexArrays<V>, side: Side, set: &(impl Fn(usize, InitView<'_, V>) + Sync)) {
-        let (grid, plan) = (&self.shared.grid, &self.shared.plan);
-        let pieces = if side == Side::Left { &grid.left_pieces } else { &grid.right_pieces };
-        std::thread::scope(|threads| {
-            for worker in plan.local_workers() {
-                threads.spawn(move || {
-                    os::keep_current_thread_on(&plan.homes[worker].processors);
-                    for shard in plan.shards_at(side, worker) {
-                        // No run is under way: `&self` is all that a run would need, but runs take `&mut self`.
-                        let Some(mut owned) = arrays.try_own(pieces.of(shard..shard + 1)) else { continue };
-                        for items in owned.each_row() {
-                            let view = InitView {
-                                sync: V::Sync::view_mut(items.sync),
-                                master: V::Master::view_mut(items.master),
-                                mirror: V::Mirror::view_mut(items.mirror),
-                            };
-                            set(grid.order(side).id(items.row), view);
-                        }
-                    }
-                });
+    /// Sets the first values of a side's vertices by id, on the threads that will keep them. Both sides of a square graph
+    /// are the same vertices.
+    ///
+    /// # Panics
+    /// In debug builds where the padding of a row is not left at zero.
+    pub fn init<O: On<P>>(&mut self, _: O, set: impl Fn(usize, First<'_, O::Vertex>) + Sync) {
+        let Shared { plan, grid, .. } = &*self.shared;
+        let (arrays, pieces, order) = (grid.rows::<O>(), grid.pieces(O::SIDE), grid.order(O::SIDE));
+        self.on_threads(|worker| {
+            for shard in plan.shards_at(O::SIDE, worker) {
+                let mut owned = hold(|| arrays.try_own(pieces.of(shard..shard + 1)));
+                let padding = owned.padding.clone();
+                for row in owned.each_row() {
+                    let first = First {
+                        sync: <O::Vertex as Vertex>::Sync::view_mut(row.sync),
+                        master: <O::Vertex as Vertex>::Master::view_mut(row.master),
+                        mirror: <O::Vertex as Vertex>::Mirror::view_mut(row.mirror),
+                    };
+                    set(order.id(row.row), first);
+                    row.check_padding(&padding, "init");
+                }
             }
         });
     }
 
-    /// Runs iterations until `last` are done in all, or `between` breaks; `between` sees each report and the engine.
+    /// Runs a stage on every vertex of a side with the data of all its edges, between iterations: for data that is looked at
+    /// only then. Each worker begins with a new context. With several processes each runs it on the vertices that it keeps.
     ///
-    /// # Errors
-    /// A stage function that panics.
-    pub fn run(
-        &mut self,
-        last: u64,
-        mut between: impl FnMut(&IterationReport, &Self) -> ControlFlow<()>,
-    ) -> Result<(), Error> {
-        let shared = Arc::clone(&self.shared);
-        self.done = driver::run(&shared, self.done, last, |report| {
-            self.done = report.iteration;
-            between(report, self)
-        })?;
-        Ok(())
+    /// # Panics
+    /// When no stage of the sequence is an Incident on that side.
+    pub fn visit<O: On<P>, A, F>(&mut self, _: O, stage: A)
+    where
+        A: IntoIncident<P, O::Vertex, F>,
+    {
+        let stage = stage.into_stage();
+        let Shared { plan, grid, .. } = &*self.shared;
+        let shape = plan.side(O::SIDE);
+        let is_indexed = grid.places[usize::from(O::SIDE == Side::Right)].len() == shape.num_shards();
+        assert!(is_indexed, "a stage of the sequence visits the {} side's vertices with their edges", O::SIDE);
+        let (global, iteration) = (self.global(), self.done);
+        self.on_threads(|worker| {
+            let (mut context, mut scratch) = (P::Worker::default(), Scratch::default());
+            let mut cx = Context { worker: &mut context, global: &*global, iteration, seed: 0 };
+            for shard in (0..shape.num_shards()).filter(|&shard| shape.owners[shard] == worker) {
+                hold(|| stage::visit::<P, O, _>(&stage, (grid, plan), shard, &mut scratch, &mut cx));
+            }
+        });
     }
 
-    /// Runs a function that writes nothing but its context on every edge, between iterations, and returns the workers'
-    /// contexts in order. For objectives and the like. With several processes all of them call it.
+    /// Runs `n` more iterations.
+    ///
+    /// # Errors
+    /// As [`run_until`](Self::run_until).
+    pub fn iterate(&mut self, n: u64) -> Result<(), Error> {
+        self.run_until(self.done + n, |_, _| Ok(false))
+    }
+
+    /// Runs iterations until `last` are done in all, or `between` returns `true`; `between` is given the engine after each,
+    /// and what is to be said of it. With several processes all of them end where one of them does.
+    ///
+    /// # Errors
+    /// A stage function that panics; a lost process; what `between` fails with; [`Error::Running`] from within `between`, or
+    /// after a run whose threads could not be ended.
+    pub fn run_until(
+        &mut self,
+        last: u64,
+        mut between: impl FnMut(&mut Self, &IterationReport) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        Arc::get_mut(&mut self.shared).ok_or(Error::Running)?;
+        let shared = Arc::clone(&self.shared);
+        let mut failed = None;
+        let done = driver::run(&shared, self.done, last, |report| {
+            self.done = report.iteration;
+            match between(self, report) {
+                Ok(false) => ControlFlow::Continue(()),
+                Ok(true) => ControlFlow::Break(()),
+                Err(error) => {
+                    failed = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => {
+                self.done = done?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Runs a function that only adds to its context on every edge, between iterations, and returns the sum of all workers'
+    /// contexts, combined in ascending order: for objectives and the like. With several processes all of them call it.
     ///
     /// # Errors
     /// A lost process.
-    pub fn measure<E: Exchange<P, Left = Read, Right = Read>>(&self, stage: &E) -> Result<Vec<P::Worker>, Error>
+    pub fn total<E, F>(&mut self, stage: E) -> Result<P::Worker, Error>
     where
-        Read: Access<P::Left> + Access<P::Right>,
+        E: IntoExchange<P, F, Stage: Exchange<P, Left = mode::Read, Right = mode::Read>>,
     {
         sync::refresh(&self.shared, self.done)?;
-        let workers = self.shared.plan.local_workers();
-        let mine = std::thread::scope(|threads| {
-            let parts: Vec<_> = workers.map(|id| threads.spawn(move || self.measure_part(stage, id))).collect();
-            let join = |part: std::thread::ScopedJoinHandle<'_, P::Worker>| match part.join() {
-                Ok(context) => context,
-                Err(panic) => std::panic::resume_unwind(panic),
-            };
-            parts.into_iter().map(join).collect()
-        });
-        sync::all_gather(self.shared.peers.as_deref(), mine)
+        let stage = stage.into_stage();
+        let mine = self.on_threads(|worker| self.part_of_total(&stage, worker));
+        let mut total = P::Worker::default();
+        for mut part in sync::all_gather(self.shared.peers.as_deref(), mine)? {
+            total.combine(&mut part);
+        }
+        Ok(total)
+    }
+
+    /// Runs a function on a worker's share of the edges that this process answers for.
+    fn part_of_total<E>(&self, stage: &E, worker: usize) -> P::Worker
+    where
+        E: Exchange<P, Left = mode::Read, Right = mode::Read>,
+    {
+        let Shared { plan, grid, .. } = &*self.shared;
+        let mut context = P::Worker::default();
+        let global = self.global();
+        let mut cx = Context { worker: &mut context, global: &*global, iteration: self.done, seed: 0 };
+        for right in (worker % plan.threads()..plan.right.num_shards()).step_by(plan.threads()) {
+            // Edges may be in the processes of both their ends.
+            for lefts in runs_of(plan.left.num_shards(), |left| plan.answers_for(left, right)) {
+                let task = Task {
+                    left: lefts,
+                    right: right..right + 1,
+                    layers: 0..plan.layers,
+                    copies: [0, 0],
+                    turn: None,
+                    hand_over: [None; 2],
+                    publish: None,
+                };
+                hold(|| stage::exchange(stage, grid, plan, worker, &task, &mut cx));
+            }
+        }
+        context
     }
 
     /// Brings all vertices' data to the first process, whose views then show every vertex as it is; those of others show
@@ -217,7 +297,7 @@ impl<P: Program> Engine<P> {
     ///
     /// # Errors
     /// A lost process.
-    pub fn collect(&self) -> Result<(), Error> {
+    pub fn collect(&mut self) -> Result<(), Error> {
         sync::collect(&self.shared, self.done)
     }
 
@@ -230,38 +310,43 @@ impl<P: Program> Engine<P> {
         sync::agree(self.shared.peers.as_deref(), here)
     }
 
-    fn measure_part<E: Exchange<P, Left = Read, Right = Read>>(&self, stage: &E, worker: usize) -> P::Worker {
-        let Shared { plan, grid, .. } = &*self.shared;
-        let mut context = P::Worker::default();
-        let global = self.global();
-        let mut cx = Context { worker: &mut context, global: &*global, iteration: self.done, seed: 0 };
-        for shard in (worker % plan.threads()..plan.right.num_shards()).step_by(plan.threads()) {
-            let lefts = 0..plan.left.num_shards();
-            let task = Task {
-                left: lefts,
-                right: shard..shard + 1,
-                layers: 0..plan.layers,
-                copies: [0, 0],
-                turn: None,
-                hand_over: [None; 2],
-                publish: None,
+    /// Looks at a side's vertices, between iterations.
+    #[must_use]
+    pub fn on<O: On<P>>(&self, _: O) -> Vertices<'_, O::Vertex> {
+        let grid = &self.shared.grid;
+        Vertices::of(grid.rows::<O>(), grid.order(O::SIDE))
+    }
+
+    /// Calls `work` for each worker of this process on a thread of its own, where its rows are, and returns the results in
+    /// order.
+    fn on_threads<R: Send>(&self, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
+        let plan = &self.shared.plan;
+        std::thread::scope(|threads| {
+            let work = &work;
+            let on_thread = |worker: usize| {
+                threads.spawn(move || {
+                    os::keep_current_thread_on(&plan.homes[worker].processors);
+                    work(worker)
+                })
             };
-            while stage::exchange(stage, grid, plan, worker, &task, &mut cx).is_none() {
-                std::thread::yield_now();
-            }
+            let parts: Vec<_> = plan.local_workers().map(on_thread).collect();
+            let join = |part: std::thread::ScopedJoinHandle<'_, R>| match part.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            parts.into_iter().map(join).collect()
+        })
+    }
+}
+
+/// Lists the longest ranges of numbers below `end` that are wanted.
+fn runs_of(end: usize, is_wanted: impl Fn(usize) -> bool) -> Vec<std::ops::Range<usize>> {
+    let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+    for number in (0..end).filter(|&number| is_wanted(number)) {
+        match runs.last_mut() {
+            Some(run) if run.end == number => run.end += 1,
+            _ => runs.push(number..number + 1),
         }
-        context
     }
-
-    /// Looks at the left side's vertices, between iterations.
-    #[must_use]
-    pub fn left(&self) -> SideView<'_, P::Left> {
-        SideView::of(&self.shared.grid.left, self.shared.grid.order(Side::Left))
-    }
-
-    /// Looks at the right side's vertices, between iterations.
-    #[must_use]
-    pub fn right(&self) -> SideView<'_, P::Right> {
-        SideView::of(&self.shared.grid.right, self.shared.grid.order(Side::Right))
-    }
+    runs
 }

@@ -34,8 +34,8 @@ pub enum Error {
     /// A setting of a branch that would lay out the graph in another way.
     #[error("these settings need another grid; make an engine for them")]
     OtherGrid,
-    /// Branches, where a run failed before its threads could end.
-    #[error("a run that failed has left threads behind; make a new engine")]
+    /// A run within a run, or after one that failed before its threads could end.
+    #[error("a run is under way, or one that failed has left threads behind; wait for its end, or make a new engine")]
     Running,
     /// A branch that is not alive.
     #[error("there is no branch {branch}, or it was freed")]
@@ -43,8 +43,13 @@ pub enum Error {
         /// Its number.
         branch: u64,
     },
-    /// A store of counts without capacities.
-    #[error("a vertex type has counts, and no capacities were given; pass one number for each vertex")]
+    /// A sequence that cannot run.
+    #[error(transparent)]
+    Sequence(#[from] megagrid_stages::Error),
+    /// A store of entries without capacities.
+    #[error(
+        "a vertex type has a capacity for each vertex, and none were given; write `.capacities(left, right)` after the source"
+    )]
     NoCapacities,
     /// Mini-batches of edges of different sizes, or within each other.
     #[error(
@@ -97,9 +102,6 @@ pub enum Error {
         /// The stage that asks for groups.
         grouped: String,
     },
-    /// A square graph of vertices whose touches are tracked.
-    #[error("vertices of a square graph cannot be TRACKED; run Apply on all of them")]
-    SquareTracked,
     /// An Exchange on a square graph whose two ends could be the same row, to be changed twice at once.
     #[error(
         "{stage} would change both ends of an edge of a square graph, which may be one vertex; \

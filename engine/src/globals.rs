@@ -18,9 +18,9 @@ struct State<P: Program> {
 }
 
 impl<P: Program> Globals<P> {
-    /// Begins with a first version.
-    pub fn new(workers: usize, first: P::Global) -> Self {
-        let state = State { current: Arc::new(first), pending: BTreeMap::new() };
+    /// Begins with the default.
+    pub fn new(workers: usize) -> Self {
+        let state = State { current: Arc::default(), pending: BTreeMap::new() };
         Self { workers, state: Mutex::new(state) }
     }
 

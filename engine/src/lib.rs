@@ -24,14 +24,13 @@ mod stopwatch;
 mod sync;
 pub mod topology;
 pub mod virtual_cluster;
-mod visit;
 pub mod worker;
 
 pub use branch::Branch;
 pub use branches::Branches;
-pub use engine::{Engine, InitView, Input, Settings, SideView, plan};
+pub use engine::{Engine, Settings, Vertices, plan};
 pub use error::Error;
-pub use grid::EdgeInput;
+pub use grid::Source;
 pub use inject::{Injection, NoInjection};
 pub use metrics::{IterationReport, WorkerReport, WorkerSeconds};
 pub use sync::{Amount, Peers, Traffic};

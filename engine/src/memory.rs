@@ -1,10 +1,9 @@
 //! What a run will need of the machine's memory, before any of it is asked for.
 
 use megagrid_partition::Side;
-use megagrid_stages::{EdgeData, EdgeItem, Program, Shape, Store, Vertex, row_width};
+use megagrid_stages::{EdgeItem, Program, Shape, Store, Vertex, row_width};
 
-use crate::engine::Input;
-use crate::grid::{Capacities, RowOrder};
+use crate::grid::{Capacities, RowOrder, Source};
 use crate::plan::{Plan, StageKind};
 use crate::{Error, os};
 
@@ -21,22 +20,22 @@ pub fn check(needed_bytes: u64) -> Result<(), Error> {
 /// Estimates the bytes of grid and vertex data, of edges that have so many items of data, in the process that has most.
 pub fn estimate<P: Program, T>(
     plan: &Plan,
-    input: &Input<'_, T, P>,
+    source: &Source<'_, T, P>,
     orders: &[RowOrder; 2],
-    dims: [usize; 2],
+    dims: usize,
     items: u64,
 ) -> u64 {
-    let left = side::<P::Left>(plan, Side::Left, dims[0], input.capacities[0]);
-    let right = side::<P::Right>(plan, Side::Right, dims[1], input.capacities[1]);
+    let left = side::<P::Left>(plan, Side::Left, dims, source.capacities[0]);
+    let right = side::<P::Right>(plan, Side::Right, dims, source.capacities[1]);
     let edges = plan.most_edges(&|side, row| {
-        let (id, offsets) = (orders[usize::from(side == Side::Right)].id(row), input.source.offsets(side));
+        let (id, offsets) = (orders[usize::from(side == Side::Right)].id(row), source.edges.offsets(side));
         offsets[id + 1] - offsets[id]
     });
     let items = part(items, edges, plan.edges);
     let id = if plan.wide { 4 } else { 2 };
     // Grouped blocks name a right vertex once; a tenth more than the left ids is typical.
     let ids = if plan.grouped { edges * id + edges * id / 10 } else { 2 * edges * id };
-    let offsets = if P::Edge::SLICE { 4 * edges } else { 0 };
+    let offsets = if P::Edge::SHAPE.is_slice() { 4 * edges } else { 0 };
     let data = items * size_of::<EdgeItem<P>>() as u64;
     let is_indexed = |side: &Side| plan.stages.iter().any(|stage| stage.kind == StageKind::Incident(*side));
     let indexed = [Side::Left, Side::Right].into_iter().filter(is_indexed);
@@ -45,14 +44,14 @@ pub fn estimate<P: Program, T>(
 }
 
 /// Counts the items of all edges' data. Reads the edges where their data is in slices.
-pub fn edge_items<P: Program, T>(input: &Input<'_, T, P>) -> Result<u64, Error> {
-    if !P::Edge::SLICE {
-        return Ok(input.source.num_edges() as u64);
+pub fn edge_items<P: Program, T>(source: &Source<'_, T, P>) -> Result<u64, Error> {
+    if !P::Edge::SHAPE.is_slice() {
+        return Ok(source.edges.num_edges() as u64);
     }
     let mut items = 0;
-    for rows in crate::grid::windows(input.source) {
-        input.source.visit_rows(Side::Right, rows, &mut |_, data| {
-            items += data.iter().map(|value| (input.edge.len)(value) as u64).sum::<u64>();
+    for rows in crate::grid::windows(source.edges) {
+        source.edges.visit_rows(Side::Right, rows, &mut |_, data| {
+            items += data.iter().map(|value| source.fill.len(value) as u64).sum::<u64>();
         })?;
     }
     Ok(items)
@@ -69,7 +68,7 @@ fn side<V: Vertex>(plan: &Plan, side: Side, dims: usize, capacities: Capacities<
             Shape::Nothing => 0,
             Shape::Value => rows,
             Shape::Row => rows * row_width(dims) as u64,
-            Shape::Counts => counts,
+            Shape::Entries => counts,
         };
         items * item as u64
     };

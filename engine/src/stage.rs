@@ -3,22 +3,25 @@
 
 mod incident;
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use megagrid_partition::Side;
+use megagrid_stages::mode::Access;
 use megagrid_stages::simd::Kernel;
 use megagrid_stages::{
-    Access, Apply, Combine, Context, EdgeData, Exchange, GlobalSync, Incident, MasterView, MiniBatch, Program,
-    ReadView, Shape, Stages, Store, TotalView, Vertex, Visitor,
+    Aggregate, Apply, BatchSize, Combine, Context, EdgeItem, Exchange, GlobalSync, Incident, Master, MiniBatch, On,
+    Program, Read, Sequence, Shape, Stages, Store, Total, Vertex, Visitor,
 };
 
+use crate::Error;
 use crate::engine::RightItem;
 use crate::globals::Globals;
 use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, OwnedRow, OwnedRows, Runtime, Walk, Width};
 use crate::plan::{Cut, Outline, Plan, StageInfo, StageKind, Task};
 use crate::sync::{Body, Kind, Malformed, Message, Outbox, Replicas, Replication, others};
-use incident::{IncidentLeft, IncidentRight};
-pub use incident::{Scratch, visit_left, visit_right};
+use incident::RunIncident;
+pub use incident::{Scratch, visit};
 
 /// What a task works on.
 pub struct Site<'s, P: Program> {
@@ -28,7 +31,7 @@ pub struct Site<'s, P: Program> {
     pub worker: usize,
     pub clock: u64,
     pub stage: usize,
-    pub dims: [usize; 2],
+    pub dims: usize,
     /// What is known of other processes, and where what is sent to them is put.
     pub sync: Option<&'s Replication>,
     pub replicas: Option<&'s Replicas<RightItem<P>>>,
@@ -54,19 +57,18 @@ pub struct Collect<P: Program> {
 }
 
 impl<P: Program> Collect<P> {
-    /// Walks a sequence and returns its stages and its outline.
-    pub fn from<S: Stages<P>>(sequence: &megagrid_stages::Sequence<P, S>) -> (Self, Vec<Outline>) {
+    /// Checks a sequence, and returns its stages and its outline.
+    pub fn from<S: Stages<P>>(sequence: &Sequence<P, S>) -> Result<(Self, Vec<Outline>), Error> {
+        sequence.check()?;
         let mut collect = Self { infos: Vec::new(), stages: Vec::new(), open: vec![(None, Vec::new())] };
         sequence.visit(&mut collect);
         let body = collect.open.pop().map(|(_, body)| body).unwrap_or_default();
-        (collect, body)
+        Ok((collect, body))
     }
 
-    fn add<T>(&mut self, kind: StageKind, grouped: bool, stage: Box<dyn RunStage<P>>) {
-        let name = std::any::type_name::<T>();
-        let name = name.split('<').next().and_then(|path| path.rsplit("::").next()).unwrap_or(name);
-        self.infos.push(StageInfo { name: name.to_owned(), kind, grouped });
-        self.stages.push(stage);
+    fn add<T>(&mut self, kind: StageKind, grouped: bool, stage: impl RunStage<P> + 'static) {
+        self.infos.push(StageInfo { name: name::<T>(), kind, grouped });
+        self.stages.push(Box::new(stage));
         let index = self.stages.len() - 1;
         self.push(Outline::Stage(index));
     }
@@ -78,30 +80,42 @@ impl<P: Program> Collect<P> {
     }
 }
 
+/// Returns the name of a stage: of its type, of its function, or of the function that a closure is in.
+fn name<T>() -> String {
+    let full = std::any::type_name::<T>();
+    let full = full.split_once("::Function<").map_or(full, |(_, function)| function);
+    let path = full.split(['<', ',']).next().unwrap_or(full);
+    match path.strip_suffix("::{{closure}}") {
+        Some(within) => format!("closure in {}", last(within)),
+        None => last(path).to_owned(),
+    }
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit("::").next().unwrap_or(path)
+}
+
 impl<P: Program> Visitor<P> for Collect<P> {
     fn exchange<E: Exchange<P>>(&mut self, stage: &Arc<E>) {
         let kind = StageKind::Exchange(E::Left::MODE, E::Right::MODE);
-        self.add::<E>(kind, E::GROUPED, Box::new(RunExchange(Arc::clone(stage))));
+        self.add::<E>(kind, E::GROUPED, RunExchange(Arc::clone(stage)));
     }
 
-    fn incident_left<A: Incident<P, P::Left>>(&mut self, stage: &Arc<A>) {
-        self.add::<A>(StageKind::Incident(Side::Left), false, Box::new(IncidentLeft::new(stage)));
+    fn incident<O: On<P>, A: Incident<P, O::Vertex>>(&mut self, stage: &Arc<A>) {
+        self.add::<A>(StageKind::Incident(O::SIDE), false, RunIncident::<P, O, A>::new(stage));
     }
 
-    fn incident_right<A: Incident<P, P::Right>>(&mut self, stage: &Arc<A>) {
-        self.add::<A>(StageKind::Incident(Side::Right), false, Box::new(IncidentRight::new(stage)));
-    }
-
-    fn apply_left<A: Apply<P, P::Left>>(&mut self, stage: &Arc<A>) {
-        self.add::<A>(StageKind::Apply(Side::Left), false, Box::new(ApplyLeft(Arc::clone(stage))));
-    }
-
-    fn apply_right<A: Apply<P, P::Right>>(&mut self, stage: &Arc<A>) {
-        self.add::<A>(StageKind::Apply(Side::Right), false, Box::new(ApplyRight(Arc::clone(stage))));
+    fn apply<O: On<P>, A: Apply<P, O::Vertex>>(&mut self, stage: &Arc<A>) {
+        self.add::<A>(StageKind::Apply(O::SIDE), false, RunApply::<O, A>(Arc::clone(stage), PhantomData));
     }
 
     fn global_sync<G: GlobalSync<P>>(&mut self, stage: &Arc<G>) {
-        self.add::<G>(StageKind::GlobalSync(G::LEFT, G::RIGHT), false, Box::new(RunGlobalSync(Arc::clone(stage))));
+        self.add::<G>(StageKind::GlobalSync(None), false, RunGlobalSync(Arc::clone(stage)));
+    }
+
+    fn global_sync_over<O: On<P>, G: Aggregate<P, O::Vertex>>(&mut self, stage: &Arc<G>) {
+        let run = RunAggregate::<O, G>(RunGlobalSync(Arc::clone(stage)), PhantomData);
+        self.add::<G>(StageKind::GlobalSync(Some(O::SIDE)), false, run);
     }
 
     fn begin_batch(&mut self, batch: MiniBatch) {
@@ -109,7 +123,6 @@ impl<P: Program> Visitor<P> for Collect<P> {
     }
 
     fn end_batch(&mut self) {
-        use megagrid_stages::BatchSize;
         if let Some((Some(batch), body)) = self.open.pop() {
             self.push(match batch.size {
                 BatchSize::Edges(n) => Outline::Edges(n, batch.order, body),
@@ -172,8 +185,10 @@ pub fn exchange<P: Program, E: Exchange<P>>(
                     BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data, active: &mut active };
                 at.run(grid, &column.edges, cx);
                 edges += len as u64;
+                left.check_padding(grid.left.dims(), std::any::type_name::<E>());
             }
         }
+        right.check_padding(grid.right.dims(), std::any::type_name::<E>());
     }
     Some(edges)
 }
@@ -184,7 +199,7 @@ struct BlockAt<'b, 'h, P: Program, E: Exchange<P>> {
     block: usize,
     left: &'b mut HeldRows<'h, P::Left, E::Left>,
     right: &'b mut HeldRows<'h, P::Right, E::Right>,
-    data: &'b mut [<P::Edge as EdgeData>::Item],
+    data: &'b mut [EdgeItem<P>],
     active: &'b mut Vec<bool>,
 }
 
@@ -223,7 +238,7 @@ impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
         let walk = Walk { edges, block, left, right, data, active, stage, widths };
         // Where an edge has no rows to go over, a vector would hold the ends of several edges.
         let has_items =
-            [Shape::Row, Shape::Counts].iter().any(|&shape| has::<P::Left>(shape) || has::<P::Right>(shape));
+            [Shape::Row, Shape::Entries].iter().any(|&shape| has::<P::Left>(shape) || has::<P::Right>(shape));
         let level = if has_items { grid.level } else { grid.level.of_scattered() };
         level.run(OneBlock { walk, cx });
     }
@@ -256,24 +271,14 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Kernel for OneBlock<'_, '_, '_
     }
 }
 
-struct ApplyLeft<A>(Arc<A>);
-struct ApplyRight<A>(Arc<A>);
+struct RunApply<O, A>(Arc<A>, PhantomData<O>);
 
-impl<P: Program, A: Apply<P, P::Left>> RunStage<P> for ApplyLeft<A> {
+impl<P: Program, O: On<P>, A: Apply<P, O::Vertex>> RunStage<P> for RunApply<O, A> {
     fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
-        let (grid, shard) = (site.grid, task.left.start);
-        let mut owned = grid.left.try_own(grid.left_pieces.of(task.left.clone()))?;
-        add_arrived(site, Side::Left, shard, &mut owned);
-        Some(apply::<P, P::Left, A>(&self.0, owned, site, cx))
-    }
-}
-
-impl<P: Program, A: Apply<P, P::Right>> RunStage<P> for ApplyRight<A> {
-    fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
-        let (grid, shard) = (site.grid, task.right.start);
-        let mut owned = grid.right.try_own(grid.right_pieces.of(task.right.clone()))?;
-        add_arrived(site, Side::Right, shard, &mut owned);
-        Some(apply::<P, P::Right, A>(&self.0, owned, site, cx))
+        let (grid, shards) = (site.grid, task.shards(O::SIDE));
+        let mut owned = grid.rows::<O>().try_own(grid.pieces(O::SIDE).of(shards.clone()))?;
+        add_arrived(site, O::SIDE, shards.start, &mut owned);
+        Some(apply::<P, O::Vertex, A>(&self.0, owned, site, cx))
     }
 }
 
@@ -284,7 +289,8 @@ fn apply<P: Program, V: Vertex, A: Apply<P, V>>(
     cx: &mut Context<'_, P>,
 ) -> u64 {
     let (vertices, reduces) = (owned.rows.len() as u64, site.plan.reduces[site.stage]);
-    site.grid.level.run(ApplyRows { stage, owned, reduces, cx });
+    let name = &site.plan.stages[site.stage].name;
+    site.grid.level.run(ApplyRows { stage, name, owned, reduces, cx });
     vertices
 }
 
@@ -294,14 +300,15 @@ fn apply<P: Program, V: Vertex, A: Apply<P, V>>(
 /// When a message has other rows than the plan says, which ends the run.
 fn add_arrived<P: Program, V: Vertex>(site: &Site<'_, P>, side: Side, shard: usize, owned: &mut OwnedRows<'_, V>) {
     if let Some(sync) = site.sync {
-        let dims = site.dims[usize::from(side == Side::Right)];
-        let added = sync.add_arrived(side, shard, dims, owned, site.plan);
+        let added = sync.add_arrived(side, shard, site.dims, owned, site.plan);
         assert!(added.is_ok(), "deltas that another process sent do not fit the rows of shard {shard}");
     }
 }
 
 struct ApplyRows<'k, 'h, 'c, P: Program, V: Vertex, A> {
     stage: &'k A,
+    /// The stage's name.
+    name: &'k str,
     owned: OwnedRows<'h, V>,
     /// Whether there are deltas to reduce.
     reduces: bool,
@@ -316,18 +323,16 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
         // A context that no pointer leads to stays in registers while the rows are written.
         let mut at_hand = std::mem::take(self.cx.worker);
         let mut cx = Context::<P> { worker: &mut at_hand, ..*self.cx };
-        let mut old = Vec::new();
-        if A::ALL {
-            self.owned.forget_touched();
-        }
+        let (mut old, padding) = (Vec::new(), self.owned.padding.clone());
         let mut rows = self.owned.each_row_in_parts();
-        while let Some(mut row) = if V::TRACKED && !A::ALL { rows.next_touched() } else { rows.next() } {
+        while let Some(mut row) = rows.next() {
             if is_active::<P, V, A>(self.stage, &row, &cx) {
                 if self.reduces {
                     rows.fetch_after(&row);
                     rows.reduce_row(&mut row);
                 }
-                apply_row::<P, V, A>(self.stage, row, self.reduces, &mut old, &mut cx);
+                apply_row::<P, V, A>(self.stage, &mut row, self.reduces, &mut old, &mut cx);
+                row.check_padding(&padding, self.name);
             }
         }
         *self.cx.worker = at_hand;
@@ -337,14 +342,14 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
 /// Tells whether Apply is to run on a row.
 #[inline(always)]
 fn is_active<P: Program, V: Vertex, A: Apply<P, V>>(stage: &A, row: &OwnedRow<'_, V>, cx: &Context<'_, P>) -> bool {
-    stage.is_active(ReadView { sync: V::Sync::view(row.sync), mirror: V::Mirror::view(row.mirror) }, cx)
+    stage.is_active(Read { sync: V::Sync::view(row.sync), mirror: V::Mirror::view(row.mirror) }, cx)
 }
 
 /// Runs Apply on one row, whose delta was `reduced` or is zero, and refreshes its mirror data; `old` is scratch.
 #[inline(always)]
 fn apply_row<P: Program, V: Vertex, A: Apply<P, V>>(
     stage: &A,
-    row: OwnedRow<'_, V>,
+    row: &mut OwnedRow<'_, V>,
     reduced: bool,
     old: &mut Vec<<V::Sync as Store>::Item>,
     cx: &mut Context<'_, P>,
@@ -356,7 +361,7 @@ fn apply_row<P: Program, V: Vertex, A: Apply<P, V>>(
         old.clear();
         old.extend_from_slice(row.sync);
     }
-    let vertex = MasterView {
+    let vertex = Master {
         sync: V::Sync::view_mut(row.sync),
         master: V::Master::view_mut(row.master),
         delta: V::Delta::view(row.delta),
@@ -396,29 +401,14 @@ fn send_sums<P: Program>(site: &Site<'_, P>, sums: &P::Worker) {
 }
 
 impl<P: Program, G: GlobalSync<P>> RunStage<P> for RunGlobalSync<G> {
-    fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
-        let grid = site.grid;
-        if !task.left.is_empty() {
-            let rows = grid.left.try_share(grid.left_pieces.of(task.left.clone()))?;
-            for row in rows.rows.clone() {
-                let vertex = TotalView { sync: rows.sync.view(row), master: rows.master.view(row) };
-                self.0.aggregate_left(vertex, cx.worker);
-            }
-        } else if !task.right.is_empty() {
-            let rows = grid.right.try_share(grid.right_pieces.of(task.right.clone()))?;
-            for row in rows.rows.clone() {
-                let vertex = TotalView { sync: rows.sync.view(row), master: rows.master.view(row) };
-                self.0.aggregate_right(vertex, cx.worker);
-            }
-        } else {
-            let key = (site.clock, site.stage as u64);
-            let mut sums = P::Worker::default();
-            sums.combine(cx.worker);
-            if site.sync.is_some() {
-                send_sums(site, &sums);
-            }
-            site.globals.deposit(&*self.0, key, site.worker, sums);
+    fn run(&self, site: &Site<'_, P>, _: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
+        let key = (site.clock, site.stage as u64);
+        let mut sums = P::Worker::default();
+        sums.combine(cx.worker);
+        if site.sync.is_some() {
+            send_sums(site, &sums);
         }
+        site.globals.deposit(&*self.0, key, site.worker, sums);
         Some(0)
     }
 
@@ -426,5 +416,27 @@ impl<P: Program, G: GlobalSync<P>> RunStage<P> for RunGlobalSync<G> {
         let sums = bincode::deserialize(&message.body.bytes()).map_err(|_| Malformed)?;
         globals.deposit(&*self.0, (message.number, u64::from(message.stage)), message.from as usize, sums);
         Ok(())
+    }
+}
+
+/// A GlobalSync whose tasks with a shard add its vertices to the worker's context.
+struct RunAggregate<O, G>(RunGlobalSync<G>, PhantomData<O>);
+
+impl<P: Program, O: On<P>, G: Aggregate<P, O::Vertex>> RunStage<P> for RunAggregate<O, G> {
+    fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
+        let (grid, shards) = (site.grid, task.shards(O::SIDE));
+        if shards.is_empty() {
+            return self.0.run(site, task, cx);
+        }
+        let rows = grid.rows::<O>().try_share(grid.pieces(O::SIDE).of(shards))?;
+        for row in rows.rows.clone() {
+            let vertex = Total { sync: rows.sync.view(row), master: rows.master.view(row) };
+            self.0.0.aggregate(vertex, cx.worker);
+        }
+        Some(0)
+    }
+
+    fn receive(&self, globals: &Globals<P>, message: &Message) -> Result<(), Malformed> {
+        self.0.receive(globals, message)
     }
 }

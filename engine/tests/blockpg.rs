@@ -1,10 +1,9 @@
 //! Sparse logistic regression on the engine: against a naive proximal gradient method in f64, and itself.
 
-use std::ops::ControlFlow;
-
 use megagrid_algorithms::blockpg::{BlockPg, Certificate, Config, Fit, Margin, Region, State, margins, sequence};
-use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
+use megagrid_engine::{Engine, Settings, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
+use megagrid_stages::{Left, Right};
 
 /// Samples with labels; values are y x.
 struct Data {
@@ -49,16 +48,13 @@ impl Data {
     }
 
     fn engine(&self, config: &Config, values: u64, settings: &Settings) -> Engine<BlockPg> {
-        let fill = |value: &f32, into: &mut [f32]| into[0] = *value;
-        let edge = EdgeInput { len: &|_| 1, fill: &fill };
-        let input = Input { source: &self.signed, edge, capacities: [None, None] };
-        let sequence = sequence(values).unwrap();
-        let engine = Engine::<BlockPg>::bipartite(&input, &sequence, config.state(), settings).unwrap();
-        engine.init_left(|sample, first| {
+        let mut engine = Engine::<BlockPg>::new(&self.signed, sequence(values), settings).unwrap();
+        engine.set_global(config.state());
+        engine.init(Left, |sample, first| {
             *first.master = Margin::new(0.0, self.sample_weights[sample]);
             *first.sync = first.master.parabola();
         });
-        engine.init_right(|feature, first| {
+        engine.init(Right, |feature, first| {
             *first.master = Region::new(if self.intercept == Some(feature) { 0.0 } else { 1.0 }, 1.3);
         });
         engine
@@ -123,7 +119,7 @@ fn settings(workers: usize) -> Settings {
 }
 
 fn weights(engine: &Engine<BlockPg>) -> Vec<f64> {
-    let right = engine.right();
+    let right = engine.on(Right);
     (0..right.len()).map(|feature| right.sync(feature).value).collect()
 }
 
@@ -138,9 +134,9 @@ fn train(
     let mut engine = data.engine(config, values, settings);
     let mut certificates = Vec::new();
     engine
-        .run(iterations, |_, engine| {
+        .run_until(iterations, |engine, _| {
             certificates.push(data.certificate(&weights(engine), config));
-            ControlFlow::Continue(())
+            Ok(false)
         })
         .unwrap();
     (weights(&engine), certificates)
@@ -170,9 +166,9 @@ fn margins_are_those_of_the_weights() {
     let data = Data::new(500, 60, 0, true, 2);
     for workers in 1..=3 {
         let mut engine = data.engine(&Config { l1: 1.0, l2: 0.0 }, 500, &settings(workers));
-        engine.run(20, |_, _| ControlFlow::Continue(())).unwrap();
+        engine.run_until(20, |_, _| Ok(false)).unwrap();
         let expected = margins(&data.signed, &weights(&engine)).unwrap();
-        let left = engine.left();
+        let left = engine.on(Left);
         for (sample, margin) in expected.into_iter().enumerate() {
             let kept = left.master(sample).margin;
             assert!((kept - margin).abs() < 1e-5, "sample {sample}: kept {kept}, of the weights {margin}");
@@ -201,9 +197,9 @@ fn a_feature_that_rests_returns() {
     let strong = Config { l1: 60.0, l2: 0.0 };
     let weak = Config { l1: 1.0, l2: 0.0 };
     let mut engine = data.engine(&strong, 500, &settings(2));
-    engine.run(30, |_, _| ControlFlow::Continue(())).unwrap();
+    engine.run_until(30, |_, _| Ok(false)).unwrap();
     let resting = |engine: &Engine<BlockPg>| {
-        let right = engine.right();
+        let right = engine.on(Right);
         (0..right.len()).filter(|&feature| right.sync(feature).resting == 1).collect::<Vec<_>>()
     };
     let before = resting(&engine);
@@ -211,7 +207,7 @@ fn a_feature_that_rests_returns() {
     assert!(before.len() > 10, "{before:?}");
     let state = *engine.global();
     engine.resume(30, State { l1: weak.l1, full: false, ..state });
-    engine.run(200, |_, _| ControlFlow::Continue(())).unwrap();
+    engine.run_until(200, |_, _| Ok(false)).unwrap();
     let found = weights(&engine);
     assert!(before.iter().filter(|&&feature| found[feature] != 0.0).count() > 10);
     let last = data.certificate(&found, &weak);

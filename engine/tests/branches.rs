@@ -1,23 +1,21 @@
 //! Branches: each goes on as if there were no others, with settings of its own.
 
-use std::ops::ControlFlow;
-
 use megagrid_algorithms::blockpg::{self, BlockPg};
 use megagrid_algorithms::lda::{self, Lda, Tokens, edge_len, fill_edge};
 use megagrid_algorithms::mf::Config;
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
-use megagrid_engine::{Branch, Branches, EdgeInput, Engine, Error, Input, Settings, Topology, checkpoint};
+use megagrid_engine::{Branch, Branches, Engine, Error, Settings, Source, Topology, checkpoint};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Program, Row};
+use megagrid_stages::{Left, Program, Right};
 
 fn settings(workers: usize, dims: usize) -> Settings {
     let topology = Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) };
-    Settings { workers, dims: [dims; 2], topology, ..Settings::default() }
+    Settings { workers, dims, topology, ..Settings::default() }
 }
 
 fn run<P: Program>(engine: &mut Engine<P>, last: u64) {
-    engine.run(last, |_, _| ControlFlow::Continue(())).unwrap();
+    engine.run_until(last, |_, _| Ok(false)).unwrap();
 }
 
 const USERS: usize = 200;
@@ -34,24 +32,17 @@ fn ratings() -> GroupedEdges<f32> {
     GroupedEdges::new(list, &[Side::Right])
 }
 
-const AS_IS: EdgeInput<'static, f32, Mf> =
-    EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
-
-fn input(source: &GroupedEdges<f32>) -> Input<'_, f32, Mf> {
-    Input { source, edge: AS_IS, capacities: [None, None] }
-}
-
 fn factorization(source: &GroupedEdges<f32>, workers: usize, config: Config) -> Engine<Mf> {
-    let sequence = in_place::sequence(config, 6000).unwrap();
-    let engine = Engine::bipartite(&input(source), &sequence, (), &settings(workers, config.row_dims())).unwrap();
-    engine.init_left(|user, first| config.init_user(1, user, first.sync));
-    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    let sequence = in_place::sequence(config, 6000);
+    let mut engine = Engine::new(source, sequence, &settings(workers, config.row_dims())).unwrap();
+    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
     engine
 }
 
 /// All that a factorization learns.
 fn factors(engine: &Engine<Mf>) -> Vec<f32> {
-    let (users, items) = (engine.left(), engine.right());
+    let (users, items) = (engine.on(Left), engine.on(Right));
     let rows = (0..USERS).flat_map(|user| [users.sync(user), std::slice::from_ref(users.mirror(user))].concat());
     let others = (0..ITEMS).flat_map(|item| [items.sync(item), std::slice::from_ref(items.mirror(item))].concat());
     rows.chain(others).collect()
@@ -118,7 +109,7 @@ fn a_branch_has_settings_of_its_own() {
     let config = |step| Config { dims: 7, step, ..Config::default() };
     let set = |engine: &mut Engine<Mf>, step: f32, slack: u64| {
         let settings = Settings { slack: Some(slack), ..settings(2, config(step).row_dims()) };
-        engine.reconfigure(&input(&source), &in_place::sequence(config(step), 6000).unwrap(), &settings)
+        engine.reconfigure(&source, in_place::sequence(config(step), 6000), &settings)
     };
     let alone = |step, clocks| {
         let mut engine = factorization(&source, 2, config(step));
@@ -146,11 +137,9 @@ fn what_needs_another_grid_is_refused() {
     let source = ratings();
     let config = Config { dims: 7, ..Config::default() };
     let mut engine = factorization(&source, 2, config);
-    let of = |workers, batch, dims| {
-        (in_place::sequence(Config { dims, ..config }, batch).unwrap(), settings(workers, dims + 2))
-    };
+    let of = |workers, batch, dims| (in_place::sequence(Config { dims, ..config }, batch), settings(workers, dims + 2));
     for (sequence, settings) in [of(1, 6000, 7), of(2, 500, 7), of(2, 6000, 20)] {
-        let refused = engine.reconfigure(&input(&source), &sequence, &settings);
+        let refused = engine.reconfigure(&source, sequence, &settings);
         assert!(matches!(refused, Err(Error::OtherGrid)), "{refused:?}");
     }
     run(&mut engine, 2);
@@ -169,7 +158,7 @@ fn a_checkpoint_is_of_the_branch_in_the_engine() {
     run(&mut engine, 4);
     engine.switch(&mut two).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    checkpoint::save(&engine, folder.path()).unwrap();
+    checkpoint::save(&mut engine, folder.path()).unwrap();
     let mut loaded = factorization(&source, 2, config);
     assert_eq!(checkpoint::load(&mut loaded, folder.path()).unwrap(), 2);
     assert_eq!(factors(&loaded), factors(&engine));
@@ -191,13 +180,15 @@ fn topics_of_tokens_are_the_branchs_own() {
     let source = GroupedEdges::new(list, &[Side::Right]);
     let tokens = Tokens::count(&source).unwrap();
     let config = lda::Config::new(8);
-    let sequence = config.dense(&tokens).unwrap();
-    let edge = EdgeInput { len: &edge_len, fill: &fill_edge };
-    let input = Input { source: &source, edge, capacities: [None, None] };
-    let make = || Engine::bipartite(&input, &sequence, config.topics(80), &settings(2, 8)).unwrap();
+    let make = || {
+        let source = Source::slices(&source, edge_len, fill_edge);
+        let mut engine = Engine::new(source, config.dense(&tokens), &settings(2, 8)).unwrap();
+        engine.set_global(config.topics(80));
+        engine
+    };
     // Counts follow from the topics of tokens, and the next ones from both.
-    let state = |engine: &Engine<Lda<Row<f32>, Row<f32>, u16>>| {
-        let words = engine.right();
+    let state = |engine: &Engine<Lda<[f32], [f32], u16>>| {
+        let words = engine.on(Right);
         (0..80).flat_map(|word| words.sync(word).to_vec()).collect::<Vec<f32>>()
     };
     let alone = |iterations| {
@@ -221,16 +212,15 @@ fn shared_contexts_and_square_graphs_have_branches() {
     let (left, right) = (0..5000).map(|_| (random.below(300) as u32, random.below(300) as u32)).unzip();
     let list = EdgeList { num_left: 300, num_right: 300, square: true, left, right, data: vec![(); 5000] };
     let edges = GroupedEdges::new(list, &[Side::Right]);
-    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64).unwrap();
+    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
     let offsets = edges.offsets(Side::Left);
     let links = |page: usize| offsets[page + 1] - offsets[page];
     let start = Start::new(Damping::DEFAULT, 300, &[], &links);
-    let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
-    let input = Input { source: &edges, edge, capacities: [None, None] };
-    let mut engine = Engine::square(&input, &sequence, start.state(), &settings(2, 1)).unwrap();
-    engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+    let mut engine = Engine::new(&edges, sequence, &settings(2, 1)).unwrap();
+    engine.set_global(start.state());
+    engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
     let state = |engine: &Engine<PageRank>| {
-        let view = engine.right();
+        let view = engine.on(Right);
         (0..300).map(|page| format!("{:?} {:?} {:?}", view.master(page), view.sync(page), engine.global())).collect()
     };
     run(&mut engine, 2);
@@ -258,17 +248,16 @@ fn what_is_known_of_features_belongs_to_a_branch() {
         }
     }
     let source = GroupedEdges::new(list, &[Side::Right]);
-    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|value: &f32, into: &mut [f32]| into[0] = *value };
-    let input = Input { source: &source, edge, capacities: [None, None] };
-    let sequence = blockpg::sequence(200).unwrap();
+    let sequence = blockpg::sequence(200);
     let config = blockpg::Config { l1: 0.1, l2: 0.0 };
     let make = || {
-        let engine = Engine::<BlockPg>::bipartite(&input, &sequence, config.state(), &settings(2, 1)).unwrap();
-        engine.init_left(|_, first| *first.sync = first.master.settle(0.0));
+        let mut engine = Engine::<BlockPg>::new(&source, sequence, &settings(2, 1)).unwrap();
+        engine.set_global(config.state());
+        engine.init(Left, |_, first| *first.sync = first.master.settle(0.0));
         engine
     };
     let state = |engine: &Engine<BlockPg>| {
-        let features = engine.right();
+        let features = engine.on(Right);
         let weights: Vec<String> = (0..40).map(|feature| format!("{:?}", features.sync(feature))).collect();
         (weights, format!("{:?}", engine.global()))
     };

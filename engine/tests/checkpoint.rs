@@ -1,29 +1,29 @@
 //! Checkpoints: a run that stops and goes on is the run that did not stop, and what is not whole is not used.
 
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use bytemuck::TransparentWrapper;
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Objective, SquaredErrors};
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
 use megagrid_engine::checkpoint::{check_target, load, save};
-use megagrid_engine::{EdgeInput, Engine, Error, Input, Settings, Topology};
+use megagrid_engine::{Engine, Error, Settings, Source, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{
-    Add, AddView, Apply, Context, Counts, Exchange, MasterView, Program, Read, ReadView, Row, Sequence, Update,
-    UpdateView, Value, Vertex,
+    Add, Apply, Context, Exchange, Left, Master, Program, Read, Right, Sequence, Shape, Store, Update, mode, program,
+    vertex,
 };
 use tempfile::{TempDir, tempdir};
 
 /// Small caches, so that small graphs have many shards.
 fn settings(workers: usize, dims: usize) -> Settings {
     let topology = Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) };
-    Settings { workers, dims: [dims; 2], topology, ..Settings::default() }
+    Settings { workers, dims, topology, ..Settings::default() }
 }
 
 fn run<P: Program>(engine: &mut Engine<P>, last: u64) {
-    engine.run(last, |_, _| ControlFlow::Continue(())).unwrap();
+    engine.run_until(last, |_, _| Ok(false)).unwrap();
 }
 
 const PAGES: usize = 1500;
@@ -35,26 +35,25 @@ fn page_rank(workers: usize) -> Engine<PageRank> {
     let (left, right) = (0..20_000).map(|_| (page(), page())).unzip();
     let list = EdgeList { num_left: PAGES, num_right: PAGES, square: true, left, right, data: vec![(); 20_000] };
     let edges = GroupedEdges::new(list, &[Side::Right]);
-    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64).unwrap();
+    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
     let offsets = edges.offsets(Side::Left);
     let links = |page: usize| offsets[page + 1] - offsets[page];
     let start = Start::new(Damping::DEFAULT, PAGES, &[], &links);
-    let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
-    let input = Input { source: &edges, edge, capacities: [None, None] };
-    let engine = Engine::square(&input, &sequence, start.state(), &settings(workers, 1)).unwrap();
-    engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+    let mut engine = Engine::new(&edges, sequence, &settings(workers, 1)).unwrap();
+    engine.set_global(start.state());
+    engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
     engine
 }
 
 /// Everything that PageRank knows; the text of a number tells it exactly.
 fn page_rank_state(engine: &Engine<PageRank>) -> Vec<String> {
-    let view = engine.right();
+    let view = engine.on(Right);
     let pages = (0..PAGES).map(|page| format!("{:?} {:?}", view.master(page), view.sync(page)));
     pages.chain([format!("{:?}", engine.global())]).collect()
 }
 
 fn scores(engine: &Engine<PageRank>) -> Vec<f32> {
-    let view = engine.right();
+    let view = engine.on(Right);
     pagerank::scores((0..PAGES).map(|page| *view.master(page)))
 }
 
@@ -70,12 +69,10 @@ fn factorization(workers: usize, config: Config, seed: u64) -> Engine<Mf> {
         list.data.push((1.0 + 4.0 * random.unit()) as f32);
     }
     let source = GroupedEdges::new(list, &[Side::Right]);
-    let sequence = in_place::sequence(config, 6000).unwrap();
-    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
-    let input = Input { source: &source, edge, capacities: [None, None] };
-    let engine = Engine::bipartite(&input, &sequence, (), &settings(workers, config.row_dims())).unwrap();
-    engine.init_left(|user, first| config.init_user(1, user, first.sync));
-    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    let sequence = in_place::sequence(config, 6000);
+    let mut engine = Engine::new(&source, sequence, &settings(workers, config.row_dims())).unwrap();
+    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
     engine
 }
 
@@ -84,14 +81,14 @@ fn config() -> Config {
 }
 
 fn factors(engine: &Engine<Mf>) -> Vec<u32> {
-    let (left, right) = (engine.left(), engine.right());
+    let (left, right) = (engine.on(Left), engine.on(Right));
     let users = (0..USERS).flat_map(|user| left.sync(user).iter().chain([left.mirror(user)]));
     let items = (0..ITEMS).flat_map(|item| right.sync(item).iter().chain([right.mirror(item)]));
     users.chain(items).map(|value| value.to_bits()).collect()
 }
 
-fn objective(engine: &Engine<Mf>) -> f64 {
-    Objective::new(engine.measure(&SquaredErrors(config())).unwrap(), config().lambda).value
+fn objective(engine: &mut Engine<Mf>) -> f64 {
+    Objective::new(engine.total(SquaredErrors(config())).unwrap(), config().lambda).value
 }
 
 fn names(dir: &Path) -> Vec<String> {
@@ -109,7 +106,7 @@ fn pagerank_goes_on_bit_by_bit_and_on_other_numbers_of_workers() {
         let dir = tempdir().unwrap();
         let mut first = page_rank(workers);
         run(&mut first, 5);
-        save(&first, dir.path()).unwrap();
+        save(&mut first, dir.path()).unwrap();
         let mut second = page_rank(workers);
         assert_eq!(load(&mut second, dir.path()).unwrap(), 5);
         assert_eq!(page_rank_state(&second), page_rank_state(&first));
@@ -133,7 +130,7 @@ fn factorization_goes_on_bit_by_bit_and_on_other_numbers_of_workers() {
         let dir = tempdir().unwrap();
         let mut first = factorization(workers, config(), 1);
         run(&mut first, 5);
-        save(&first, dir.path()).unwrap();
+        save(&mut first, dir.path()).unwrap();
         let mut second = factorization(workers, config(), 1);
         assert_eq!(load(&mut second, dir.path()).unwrap(), 5);
         run(&mut second, 10);
@@ -143,7 +140,7 @@ fn factorization_goes_on_bit_by_bit_and_on_other_numbers_of_workers() {
         load(&mut other, dir.path()).unwrap();
         assert_eq!(factors(&other), factors(&first));
         run(&mut other, 10);
-        let (end, expected) = (objective(&other), objective(&straight));
+        let (end, expected) = (objective(&mut other), objective(&mut straight));
         assert!((end / expected - 1.0).abs() < 0.02, "{end}, without a stop {expected}");
     }
 }
@@ -157,17 +154,17 @@ fn a_run_saves_as_it_goes_without_being_changed_and_keeps_the_newest() {
     let mut engine = factorization(2, config(), 1);
     check_target(&engine, &target).unwrap();
     engine
-        .run(6, |report, engine| {
+        .run_until(6, |engine, report| {
             if report.iteration % 2 == 0 {
                 save(engine, &target).unwrap();
                 assert_eq!(names(&target), [format!("iteration-{:05}", report.iteration)]);
             }
-            ControlFlow::Continue(())
+            Ok(false)
         })
         .unwrap();
     assert_eq!(factors(&engine), factors(&straight));
     // The end of the run saves the same iteration once more.
-    save(&engine, &target).unwrap();
+    save(&mut engine, &target).unwrap();
     let files =
         ["checkpoint.json", "global.bin", "left-mirror.bin", "left-sync.bin", "right-mirror.bin", "right-sync.bin"];
     assert_eq!(names(&target), ["iteration-00006"]);
@@ -179,12 +176,12 @@ fn two_checkpoints() -> (TempDir, PathBuf, Vec<u32>) {
     let dir = tempdir().unwrap();
     let mut engine = factorization(2, config(), 1);
     run(&mut engine, 3);
-    save(&engine, dir.path()).unwrap();
+    save(&mut engine, dir.path()).unwrap();
     let older = dir.path().join("iteration-00003");
     let (aside, state) = (dir.path().join("aside"), factors(&engine));
     fs::rename(&older, &aside).unwrap();
     run(&mut engine, 5);
-    save(&engine, dir.path()).unwrap();
+    save(&mut engine, dir.path()).unwrap();
     fs::rename(&aside, &older).unwrap();
     let newer = dir.path().join("iteration-00005");
     (dir, newer, state)
@@ -212,8 +209,8 @@ fn a_damaged_checkpoint_is_passed_over_for_the_one_before_and_refused_without_on
             fs::write(&manifest, &fs::read(&manifest).unwrap()[..200]).unwrap();
         }),
         ("checksum", |newer| replace(&newer.join("checkpoint.json"), "\"iterations\": 5", "\"iterations\": 4")),
-        ("version 2 of the checkpoint format; expected 1", |newer| {
-            replace(&newer.join("checkpoint.json"), "\"version\": 1", "\"version\": 2");
+        ("version 3 of the checkpoint format; expected 2", |newer| {
+            replace(&newer.join("checkpoint.json"), "\"version\": 2", "\"version\": 3");
         }),
         ("left-sync.bin", |newer| fs::remove_file(newer.join("left-sync.bin")).unwrap()),
         ("right-mirror.bin: 399 bytes found, 400 expected", |newer| {
@@ -252,7 +249,7 @@ fn a_save_that_was_cut_off_changes_nothing_and_is_cleared_away() {
     assert_eq!(load(&mut engine, dir.path()).unwrap(), 5);
     run(&mut engine, 7);
     fs::write(dir.path().join("notes.txt"), "not ours").unwrap();
-    save(&engine, dir.path()).unwrap();
+    save(&mut engine, dir.path()).unwrap();
     assert_eq!(names(dir.path()), ["iteration-00007", "notes.txt"]);
 }
 
@@ -264,7 +261,7 @@ fn a_damaged_later_checkpoint_does_not_stop_a_resumed_run() {
     load(&mut engine, dir.path()).unwrap();
     check_target(&engine, dir.path()).unwrap();
     run(&mut engine, 5);
-    save(&engine, dir.path()).unwrap();
+    save(&mut engine, dir.path()).unwrap();
     assert_eq!(names(dir.path()), ["iteration-00005"]);
     assert_eq!(load(&mut factorization(1, config(), 1), dir.path()).unwrap(), 5);
 }
@@ -279,10 +276,10 @@ fn checkpoints_of_other_runs_are_neither_loaded_nor_removed() {
     };
     let mut pages = page_rank(1);
     refuse(load(&mut pages, dir.path()).unwrap_err(), "PageRank");
-    refuse(save(&pages, dir.path()).unwrap_err(), "a checkpoint of another run");
+    refuse(save(&mut pages, dir.path()).unwrap_err(), "a checkpoint of another run");
     // Rows of 6 and of 7 items have the same padded width.
     let mut wider = factorization(1, Config { dims: 7, ..config() }, 1);
-    refuse(load(&mut wider, dir.path()).unwrap_err(), "dims [6, 6] found, [7, 7] expected");
+    refuse(load(&mut wider, dir.path()).unwrap_err(), "dims 6 found, 7 expected");
     refuse(check_target(&wider, dir.path()).unwrap_err(), "dims");
     let mut other = factorization(1, config(), 2);
     refuse(load(&mut other, dir.path()).unwrap_err(), "edge data digest");
@@ -290,7 +287,7 @@ fn checkpoints_of_other_runs_are_neither_loaded_nor_removed() {
     let mut anew = factorization(1, config(), 1);
     refuse(check_target(&anew, dir.path()).unwrap_err(), "iteration 5, and 0 are done; resume from it");
     run(&mut anew, 1);
-    refuse(save(&anew, dir.path()).unwrap_err(), "iteration 5, and 1 are done");
+    refuse(save(&mut anew, dir.path()).unwrap_err(), "iteration 5, and 1 are done");
     assert_eq!(names(dir.path()), all);
 }
 
@@ -302,59 +299,51 @@ fn a_directory_without_a_checkpoint_is_refused() {
     assert!(error.contains("no directory iteration-"), "{error}");
     assert!(matches!(load(&mut engine, &dir.path().join("absent")), Err(Error::CheckpointIo { .. })));
     fs::write(dir.path().join("file"), "").unwrap();
-    assert!(matches!(save(&engine, &dir.path().join("file")), Err(Error::CheckpointIo { .. })));
+    assert!(matches!(save(&mut engine, &dir.path().join("file")), Err(Error::CheckpointIo { .. })));
 }
 
-/// A program with every role and shape, whose deltas wait from one iteration to the next.
-struct Many;
-struct Source;
-struct Target;
+/// Counts of three things, and room.
+#[derive(TransparentWrapper)]
+#[repr(transparent)]
+struct Counts([u32]);
 
-impl Vertex for Source {
-    type Sync = Value<u32>;
-    type Delta = Value<u32>;
-    type Master = Row<u16>;
-    type Mirror = ();
+impl Store for Counts {
+    type Item = u32;
+    const SHAPE: Shape = Shape::Entries;
+
+    fn view(items: &[u32]) -> &Self {
+        Self::wrap_ref(items)
+    }
+
+    fn view_mut(items: &mut [u32]) -> &mut Self {
+        Self::wrap_mut(items)
+    }
 }
 
-impl Vertex for Target {
-    type Sync = Counts;
-    type Delta = ();
-    type Master = ();
-    type Mirror = Value<u64>;
-}
-
-impl Program for Many {
-    type Left = Source;
-    type Right = Target;
-    type Edge = ();
-    type Worker = ();
-    type Global = Vec<String>;
+vertex! { struct Origin { sync: u32, delta: u32, master: [u16] } }
+vertex! { struct Target { sync: Counts, mirror: u64 } }
+program! {
+    /// A program with every role and shape, whose deltas wait from one iteration to the next.
+    struct Many { left: Origin, right: Target, global: Vec<String> }
 }
 
 struct Count;
 
 impl Exchange<Many> for Count {
-    type Left = Add;
-    type Right = Update;
+    type Left = mode::Add;
+    type Right = mode::Update;
 
-    fn exchange(
-        &self,
-        source: AddView<'_, Source>,
-        mut target: UpdateView<'_, Target>,
-        _: &mut (),
-        cx: &mut Context<'_, Many>,
-    ) {
+    fn exchange(&self, source: Add<'_, Origin>, target: Update<'_, Target>, _: &mut (), cx: &mut Context<'_, Many>) {
         *source.delta += cx.iteration as u32;
-        target.sync.add(cx.iteration as u32 % 3, 1);
+        target.sync.0[cx.iteration as usize % 3] += 1;
         *target.mirror += 1;
     }
 }
 
 struct Settle;
 
-impl Apply<Many, Source> for Settle {
-    fn apply(&self, source: MasterView<'_, Source>, cx: &mut Context<'_, Many>) {
+impl Apply<Many, Origin> for Settle {
+    fn apply(&self, source: Master<'_, Origin>, cx: &mut Context<'_, Many>) {
         *source.sync += *source.delta;
         source.master[cx.iteration as usize] += *source.delta as u16;
     }
@@ -371,26 +360,21 @@ fn many(workers: usize, spare: u32) -> Engine<Many> {
     let list = EdgeList { num_left: SOURCES, num_right: TARGETS, square: false, left, right, data: vec![(); 900] };
     let source = GroupedEdges::new(list, &[Side::Right]);
     // The second exchange's deltas are settled in the next iteration.
-    let sequence = Sequence::new().exchange(Count).apply_left(Settle).exchange(Count).build().unwrap();
+    let sequence = Sequence::new().exchange(Count).apply(Left, Settle).exchange(Count);
     let capacities: Vec<u32> = (0..TARGETS as u32).map(|target| 3 + (target + spare) % 4).collect();
-    let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
-    let input = Input { source: &source, edge, capacities: [None, Some(&capacities)] };
-    let global = vec!["first".to_owned(), "words".to_owned()];
-    Engine::bipartite(&input, &sequence, global, &settings(workers, 12)).unwrap()
+    let source = Source::from(&source).capacities(None, Some(&capacities));
+    let mut engine = Engine::new(source, sequence, &settings(workers, 12)).unwrap();
+    engine.set_global(vec!["first".to_owned(), "words".to_owned()]);
+    engine
 }
 
-type ManyState = (Vec<(u32, Vec<u16>)>, Vec<(u64, Vec<(u32, i32)>)>);
+type ManyState = (Vec<(u32, Vec<u16>)>, Vec<(u64, Vec<u32>)>);
 
 fn many_state(engine: &Engine<Many>) -> ManyState {
-    let (left, right) = (engine.left(), engine.right());
-    let counts = |target| {
-        let mut counts: Vec<_> = right.sync(target).iter().map(|count| (count.key, count.count)).collect();
-        counts.sort_unstable();
-        counts
-    };
+    let (left, right) = (engine.on(Left), engine.on(Right));
     (
         (0..SOURCES).map(|source| (*left.sync(source), left.master(source).to_vec())).collect(),
-        (0..TARGETS).map(|target| (*right.mirror(target), counts(target))).collect(),
+        (0..TARGETS).map(|target| (*right.mirror(target), right.sync(target).0.to_vec())).collect(),
     )
 }
 
@@ -403,7 +387,7 @@ fn all_roles_and_shapes_go_on_on_any_number_of_workers() {
         let mut first = many(before, 0);
         run(&mut first, 3);
         first.resume(3, vec!["other".to_owned()]);
-        save(&first, dir.path()).unwrap();
+        save(&mut first, dir.path()).unwrap();
         let mut second = many(after, 0);
         assert_eq!(load(&mut second, dir.path()).unwrap(), 3);
         assert_eq!(*second.global(), ["other"]);
@@ -416,32 +400,26 @@ fn all_roles_and_shapes_go_on_on_any_number_of_workers() {
 }
 
 #[test]
-fn other_capacities_of_counts_are_refused() {
+fn other_capacities_are_refused() {
     let dir = tempdir().unwrap();
-    save(&many(1, 0), dir.path()).unwrap();
+    save(&mut many(1, 0), dir.path()).unwrap();
     // As many counts in all, but not of the same vertices.
     let error = load(&mut many(1, 1), dir.path()).unwrap_err().to_string();
-    assert!(error.contains("right-sync.bin: not the data of 40 vertices with 180 items of 8 bytes"), "{error}");
+    assert!(error.contains("right-sync.bin: not the data of 40 vertices with 180 items of 4 bytes"), "{error}");
 }
 
-/// Like `Many`, but edges are written.
-struct Changing;
-
-impl Program for Changing {
-    type Left = ();
-    type Right = ();
-    type Edge = u32;
-    type Worker = ();
-    type Global = ();
+program! {
+    /// Like `Many`, but edges are written.
+    struct Changing { vertices: (), edge: u32 }
 }
 
 struct Increment;
 
 impl Exchange<Changing> for Increment {
-    type Left = Read;
-    type Right = Read;
+    type Left = mode::Read;
+    type Right = mode::Read;
 
-    fn exchange(&self, _: ReadView<'_, ()>, _: ReadView<'_, ()>, edge: &mut u32, _: &mut Context<'_, Changing>) {
+    fn exchange(&self, _: Read<'_, ()>, _: Read<'_, ()>, edge: &mut u32, _: &mut Context<'_, Changing>) {
         *edge += 1;
     }
 }
@@ -449,26 +427,18 @@ impl Exchange<Changing> for Increment {
 #[test]
 fn programs_that_write_edge_data_are_refused() {
     let build = || {
-        let list = EdgeList {
-            num_left: 2,
-            num_right: 2,
-            square: false,
-            left: vec![0, 1],
-            right: vec![1, 0],
-            data: vec![5, 6],
-        };
+        let list =
+            EdgeList { num_left: 2, num_right: 2, square: true, left: vec![0, 1], right: vec![1, 0], data: vec![5, 6] };
         let source = GroupedEdges::new(list, &[Side::Right]);
-        let sequence = Sequence::new().exchange(Increment).build().unwrap();
-        let edge = EdgeInput { len: &|_: &u32| 1, fill: &|data: &u32, items: &mut [u32]| items[0] = *data };
-        let input = Input { source: &source, edge, capacities: [None, None] };
-        Engine::<Changing>::bipartite(&input, &sequence, (), &settings(1, 1)).unwrap()
+        let sequence = Sequence::new().exchange(Increment);
+        Engine::<Changing>::new(&source, sequence, &settings(1, 1)).unwrap()
     };
     let dir = tempdir().unwrap();
     let mut engine = build();
     run(&mut engine, 1);
-    save(&engine, dir.path()).unwrap();
+    save(&mut engine, dir.path()).unwrap();
     assert!(load(&mut build(), dir.path()).unwrap_err().to_string().contains("edge data digest"));
     run(&mut engine, 2);
-    assert!(save(&engine, dir.path()).unwrap_err().to_string().contains("edge data digest"));
+    assert!(save(&mut engine, dir.path()).unwrap_err().to_string().contains("edge data digest"));
     assert_eq!(names(dir.path()), ["iteration-00001"]);
 }

@@ -1,22 +1,20 @@
-//! Edges of a right vertex together, and Apply on the vertices that were touched.
+//! Edges of a right vertex together, and Apply on active vertices.
 
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{
-    Add, Apply, BatchOrder, BatchSize, Combine, Context, Edge, Exchange, MasterView, MiniBatch, Program, Read,
-    ReadView, Sequence, Update, Value, Vertex, View,
+    Add, Apply, Combine, Context, Exchange, Left, Master, Read, Right, Sequence, Update, Vertex, mode, program, vertex,
 };
 
-/// Counts the edges that it saw, and the Applies.
-struct Counted<const TRACKED: bool>;
-
-impl<const TRACKED: bool> Vertex for Counted<TRACKED> {
-    type Sync = Value<[u32; 2]>;
-    type Delta = Value<u32>;
-    type Master = ();
-    type Mirror = ();
-    const TRACKED: bool = TRACKED;
+vertex! {
+    /// Counts the edges that it saw, and the Applies.
+    struct Row { sync: [u32; 2], delta: u32 }
 }
+vertex! {
+    /// Likewise.
+    struct Column { sync: [u32; 2], delta: u32 }
+}
+program! { struct Counting { left: Row, right: Column, edge: u32, worker: Seen } }
 
 #[derive(Default, serde::Serialize, serde::Deserialize)]
 struct Seen {
@@ -36,47 +34,31 @@ impl Combine for Seen {
     }
 }
 
-struct Counting;
-
-impl Program for Counting {
-    type Left = Counted<true>;
-    type Right = Counted<false>;
-    type Edge = u32;
-    type Worker = Seen;
-    type Global = ();
-}
-
 /// Counts in place at both ends; right vertices with an odd number in their sync data are skipped.
 struct Visit;
 
 impl Exchange<Counting> for Visit {
-    type Left = Update;
-    type Right = Update;
+    type Left = mode::Update;
+    type Right = mode::Update;
     const GROUPED: bool = true;
 
-    fn is_active(&self, right: ReadView<'_, Counted<false>>, _: &Context<'_, Counting>) -> bool {
+    fn is_active(&self, right: Read<'_, Column>, _: &Context<'_, Counting>) -> bool {
         right.sync[1].is_multiple_of(2)
     }
 
-    fn begin(&self, right: ReadView<'_, Counted<false>>, cx: &mut Context<'_, Counting>) {
+    fn begin(&self, right: Read<'_, Column>, cx: &mut Context<'_, Counting>) {
         assert!(cx.worker.open.is_none(), "the last vertex was ended");
         assert!(right.sync[1].is_multiple_of(2), "the vertex is active");
         cx.worker.open = Some(0);
         cx.worker.begun += 1;
     }
 
-    fn end(&self, right: View<'_, Update, Counted<false>>, cx: &mut Context<'_, Counting>) {
+    fn end(&self, right: Update<'_, Column>, cx: &mut Context<'_, Counting>) {
         right.sync[0] += cx.worker.open.take().expect("a vertex was begun");
         cx.worker.ended += 1;
     }
 
-    fn exchange(
-        &self,
-        left: View<'_, Update, Counted<true>>,
-        _: View<'_, Update, Counted<false>>,
-        edge: Edge<'_, Counting>,
-        cx: &mut Context<'_, Counting>,
-    ) {
+    fn exchange(&self, left: Update<'_, Row>, _: Update<'_, Column>, edge: &mut u32, cx: &mut Context<'_, Counting>) {
         left.sync[0] += 1;
         *edge += 1;
         cx.worker.edges += 1;
@@ -84,61 +66,16 @@ impl Exchange<Counting> for Visit {
     }
 }
 
-/// Adds to left vertices in batches of right ones.
-struct Push;
-
-impl Exchange<Counting> for Push {
-    type Left = Add;
-    type Right = Read;
-
-    fn exchange(
-        &self,
-        left: View<'_, Add, Counted<true>>,
-        _: View<'_, Read, Counted<false>>,
-        _: Edge<'_, Counting>,
-        _: &mut Context<'_, Counting>,
-    ) {
-        *left.delta += 1;
-    }
-}
-
-struct Count;
-
-impl Apply<Counting, Counted<true>> for Count {
-    fn apply(&self, vertex: MasterView<'_, Counted<true>>, _: &mut Context<'_, Counting>) {
-        vertex.sync[0] += *vertex.delta;
-        vertex.sync[1] += 1;
-    }
-}
-
-/// Adds to right vertices.
-struct Pull;
-
-impl Exchange<Counting> for Pull {
-    type Left = Read;
-    type Right = Add;
-
-    fn exchange(
-        &self,
-        _: View<'_, Read, Counted<true>>,
-        right: View<'_, Add, Counted<false>>,
-        _: Edge<'_, Counting>,
-        _: &mut Context<'_, Counting>,
-    ) {
-        *right.delta += 1;
-    }
-}
-
 /// Counts in each third iteration.
 struct Late;
 
-impl<const TRACKED: bool> Apply<Counting, Counted<TRACKED>> for Late {
-    fn is_active(&self, vertex: ReadView<'_, Counted<TRACKED>>, cx: &Context<'_, Counting>) -> bool {
+impl<V: Vertex<Sync = [u32; 2], Delta = u32>> Apply<Counting, V> for Late {
+    fn is_active(&self, vertex: Read<'_, V>, cx: &Context<'_, Counting>) -> bool {
         assert_eq!(vertex.sync[1], (cx.iteration as u32 - 1) / 3, "Applies so far");
         cx.iteration.is_multiple_of(3)
     }
 
-    fn apply(&self, vertex: MasterView<'_, Counted<TRACKED>>, _: &mut Context<'_, Counting>) {
+    fn apply(&self, vertex: Master<'_, V>, _: &mut Context<'_, Counting>) {
         vertex.sync[0] += *vertex.delta;
         vertex.sync[1] += 1;
     }
@@ -166,14 +103,12 @@ fn grouped_edges_run_between_begin_and_end_and_skipped_vertices_do_not() {
     let source = graph(1);
     let [left_degrees, right_degrees] = [Side::Left, Side::Right].map(|side| degrees(&source, side));
     for workers in 1..=3 {
-        let sequence = Sequence::new().exchange(Visit).build().unwrap();
-        let input =
-            Input { source: &source, edge: EdgeInput { len: &|_| 1, fill: &|_, _| {} }, capacities: [None, None] };
+        let sequence = Sequence::new().exchange(Visit);
         let settings = Settings { workers, ..Settings::default() };
-        let mut engine = Engine::<Counting>::bipartite(&input, &sequence, (), &settings).unwrap();
-        engine.init_right(|id, first| first.sync[1] = u32::from(id % 5 == 0));
-        engine.run(2, |_, _| std::ops::ControlFlow::Continue(())).unwrap();
-        let (left, right) = (engine.left(), engine.right());
+        let mut engine = Engine::<Counting>::new(&source, sequence, &settings).unwrap();
+        engine.init(Right, |id, first| first.sync[1] = u32::from(id % 5 == 0));
+        engine.run_until(2, |_, _| Ok(false)).unwrap();
+        let (left, right) = (engine.on(Left), engine.on(Right));
         for (id, degree) in right_degrees.iter().enumerate() {
             let expected = if id % 5 == 0 { 0 } else { 2 * degree };
             assert_eq!(right.sync(id)[0], expected, "right vertex {id}, {workers} workers");
@@ -185,42 +120,19 @@ fn grouped_edges_run_between_begin_and_end_and_skipped_vertices_do_not() {
 }
 
 #[test]
-fn apply_runs_on_touched_vertices_alone() {
-    let source = graph(2);
-    let [left_degrees, _] = [Side::Left, Side::Right].map(|side| degrees(&source, side));
-    for workers in 1..=3 {
-        let batch = MiniBatch { size: BatchSize::Vertices(Side::Right, 7), order: BatchOrder::RandomBlocks };
-        let sequence = Sequence::new().mini_batch(batch, |body| body.exchange(Push).apply_left(Count)).build().unwrap();
-        let input =
-            Input { source: &source, edge: EdgeInput { len: &|_| 1, fill: &|_, _| {} }, capacities: [None, None] };
-        let settings = Settings { workers, ..Settings::default() };
-        let mut engine = Engine::<Counting>::bipartite(&input, &sequence, (), &settings).unwrap();
-        engine.run(1, |_, _| std::ops::ControlFlow::Continue(())).unwrap();
-        let left = engine.left();
-        for (id, &degree) in left_degrees.iter().enumerate() {
-            let [edges, applies] = *left.sync(id);
-            assert_eq!(edges, degree, "left vertex {id}, {workers} workers");
-            assert!(
-                applies <= degree && (applies > 0) == (degree > 0),
-                "vertex {id}: {applies} applies, {degree} edges"
-            );
-        }
-    }
-}
-
-#[test]
 fn what_was_added_to_a_vertex_waits_until_apply_begins() {
     let source = graph(3);
     let [left_degrees, right_degrees] = [Side::Left, Side::Right].map(|side| degrees(&source, side));
     for workers in 1..=3 {
-        let sequence =
-            Sequence::new().exchange(Push).apply_left(Late).exchange(Pull).apply_right(Late).build().unwrap();
-        let input =
-            Input { source: &source, edge: EdgeInput { len: &|_| 1, fill: &|_, _| {} }, capacities: [None, None] };
+        let sequence = Sequence::new()
+            .exchange(|left: Add<Row>, _: Read<Column>| *left.delta += 1)
+            .apply(Left, Late)
+            .exchange(|_: Read<Row>, right: Add<Column>| *right.delta += 1)
+            .apply(Right, Late);
         let settings = Settings { workers, ..Settings::default() };
-        let mut engine = Engine::<Counting>::bipartite(&input, &sequence, (), &settings).unwrap();
-        engine.run(7, |_, _| std::ops::ControlFlow::Continue(())).unwrap();
-        let (left, right) = (engine.left(), engine.right());
+        let mut engine = Engine::<Counting>::new(&source, sequence, &settings).unwrap();
+        engine.run_until(7, |_, _| Ok(false)).unwrap();
+        let (left, right) = (engine.on(Left), engine.on(Right));
         for (id, &degree) in left_degrees.iter().enumerate().filter(|(_, degree)| **degree > 0) {
             assert_eq!(*left.sync(id), [6 * degree, 2], "left vertex {id}, {workers} workers");
         }

@@ -1,63 +1,39 @@
 //! Stages on a vertex with the data of all its edges: every item once, on either side, whatever the plan.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 use megagrid_engine::plan::{After, StageKind};
-use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
+use megagrid_engine::{Engine, Settings, Source, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{
-    BatchSize, Context, Error, Exchange, Incident, Program, Sequence, Slice, Stages, Update, UpdateView, Value, Vertex,
-    View,
-};
+use megagrid_stages::{BatchSize, Error, Left, Right, Sequence, Stages, Update, Vertex, program, vertex};
 
-/// Sums what its edges carry.
-struct Sums;
-
-impl Vertex for Sums {
-    type Sync = Value<u64>;
-    type Delta = ();
-    type Master = ();
-    type Mirror = ();
+vertex! {
+    /// Sums what its edges carry.
+    struct Row { sync: u64 }
 }
-
-struct Summing;
-
-impl Program for Summing {
-    type Left = Sums;
-    type Right = Sums;
-    type Edge = Slice<u32>;
-    type Worker = ();
-    type Global = ();
+vertex! {
+    /// Likewise.
+    struct Column { sync: u64 }
 }
+program! { struct Summing { left: Row, right: Column, edge: [u32] } }
 
 /// Replaces each item by a mix of it and the sum of all of the vertex, which depends on no order.
-struct Spread(u32);
-
-impl Incident<Summing, Sums> for Spread {
-    fn visit(&self, vertex: UpdateView<'_, Sums>, items: &mut [u32], _: &mut Context<'_, Summing>) {
-        let sum = items.iter().fold(self.0, |sum, item| sum.wrapping_add(*item));
+fn spread<V: Vertex<Sync = u64>>(salt: u32) -> impl Fn(Update<V>, &mut [u32]) + Send + Sync {
+    move |vertex: Update<V>, items: &mut [u32]| {
+        let sum = items.iter().fold(salt, |sum, item| sum.wrapping_add(*item));
         items.iter_mut().for_each(|item| *item = item.wrapping_mul(0x9e37_79b1) ^ sum.rotate_left(7));
         *vertex.sync = u64::from(sum) << 32 | items.len() as u64;
     }
 }
 
 /// Changes each item by itself, edges in random order.
-struct Stir;
+fn stir(_: Update<Row>, _: Update<Column>, items: &mut [u32]) {
+    items.iter_mut().for_each(|item| *item = item.rotate_left(5));
+}
 
-impl Exchange<Summing> for Stir {
-    type Left = Update;
-    type Right = Update;
-
-    fn exchange(
-        &self,
-        _: View<'_, Update, Sums>,
-        _: View<'_, Update, Sums>,
-        items: &mut [u32],
-        _: &mut Context<'_, Summing>,
-    ) {
-        items.iter_mut().for_each(|item| *item = item.rotate_left(5));
-    }
+/// What is checked by a loop over all edges.
+fn both_sides() -> Sequence<Summing, impl Stages<Summing>> {
+    Sequence::new().incident(Left, spread(1)).incident(Right, spread(2))
 }
 
 const LEFT: usize = 300;
@@ -109,21 +85,19 @@ fn expected(edges: &EdgeList<u32>, iterations: u64, stirs: bool) -> [Vec<u64>; 2
     found
 }
 
-fn check<S: Stages<Summing>>(edges: &EdgeList<u32>, sequence: &Sequence<Summing, S>, stirs: bool, settings: &Settings) {
+fn check<S: Stages<Summing>>(edges: &EdgeList<u32>, sequence: Sequence<Summing, S>, stirs: bool, settings: &Settings) {
     let source = GroupedEdges::new(edges.clone(), &[Side::Left, Side::Right]);
-    let fill = |len: &u32, items: &mut [u32]| items.copy_from_slice(&first(*len));
-    let input =
-        Input { source: &source, edge: EdgeInput { len: &|len| *len as usize, fill: &fill }, capacities: [None; 2] };
-    let mut engine = Engine::<Summing>::bipartite(&input, sequence, (), settings).unwrap();
-    engine.run(3, |_, _| ControlFlow::Continue(())).unwrap();
+    let source = Source::slices(&source, |len| *len as usize, |len, items| items.copy_from_slice(&first(*len)));
+    let mut engine = Engine::<Summing>::new(source, sequence, settings).unwrap();
+    engine.run_until(3, |_, _| Ok(false)).unwrap();
     let what = format!("{} workers, slack {:?}, grid {}", settings.workers, settings.slack, settings.grid);
     let [left, right] = expected(edges, 3, stirs);
-    assert!((0..LEFT).all(|id| *engine.left().sync(id) == left[id]), "left, {what}");
-    assert!((0..RIGHT).all(|id| *engine.right().sync(id) == right[id]), "right, {what}");
+    assert!((0..LEFT).all(|id| *engine.on(Left).sync(id) == left[id]), "left, {what}");
+    assert!((0..RIGHT).all(|id| *engine.on(Right).sync(id) == right[id]), "right, {what}");
     // Between iterations the stages run on what is there, and the estimate covers what was allocated.
-    engine.visit_left(&Spread(1));
+    engine.visit(Left, spread(1));
     let [left, _] = expected(edges, 4, stirs);
-    assert!((0..LEFT).all(|id| *engine.left().sync(id) == left[id]), "left, between iterations, {what}");
+    assert!((0..LEFT).all(|id| *engine.on(Left).sync(id) == left[id]), "left, between iterations, {what}");
     let (used, estimate) = (engine.grid().edge_bytes() + engine.grid().vertex_bytes(), engine.plan().memory_bytes);
     assert!(used as u64 <= 2 * estimate + 100_000, "{used} bytes, {estimate} expected");
 }
@@ -142,18 +116,16 @@ fn each_setting(mut see: impl FnMut(&Settings)) {
 #[test]
 fn both_sides_see_and_change_all_items_of_their_edges() {
     let edges = graph(1);
-    let sequence = Sequence::new().incident_left(Spread(1)).incident_right(Spread(2)).build().unwrap();
-    each_setting(|settings| check(&edges, &sequence, false, settings));
+    each_setting(|settings| check(&edges, both_sides(), false, settings));
 }
 
 #[test]
 fn data_that_an_exchange_changes_is_seen() {
     let edges = graph(2);
-    let sequence = Sequence::new().incident_left(Spread(1)).incident_right(Spread(2)).exchange(Stir).build().unwrap();
     each_setting(|settings| {
         // With slack an Exchange may begin while others are still at the stage before it.
         if settings.slack == Some(0) {
-            check(&edges, &sequence, true, settings);
+            check(&edges, both_sides().exchange(stir), true, settings);
         }
     });
 }
@@ -161,30 +133,29 @@ fn data_that_an_exchange_changes_is_seen() {
 #[test]
 fn batches_of_its_own_side_hold_whole_vertices() {
     let edges = graph(3);
-    let sequence = Sequence::new()
-        .mini_batch(BatchSize::Vertices(Side::Left, 70), |b| b.incident_left(Spread(1)))
-        .mini_batch(BatchSize::EdgesOf(Side::Right, 500), |b| b.incident_right(Spread(2)))
-        .build()
-        .unwrap();
+    let sequence = || {
+        Sequence::new()
+            .mini_batch(BatchSize::Vertices(Side::Left, 70), |b| b.incident(Left, spread(1)))
+            .mini_batch(BatchSize::EdgesOf(Side::Right, 500), |b| b.incident(Right, spread(2)))
+    };
     each_setting(|settings| {
         if settings.slack == Some(0) {
-            check(&edges, &sequence, false, settings);
+            check(&edges, sequence(), false, settings);
         }
     });
 }
 
 #[test]
 fn batches_that_have_part_of_a_vertexs_edges_are_refused() {
-    let of_other = Sequence::<Summing>::new()
-        .mini_batch(BatchSize::Vertices(Side::Right, 10), |b| b.incident_left(Spread(1)))
-        .build();
-    assert_eq!(of_other.err(), Some(Error::PartOfEdges(Side::Left)));
-    let of_edges = Sequence::<Summing>::new().mini_batch(BatchSize::Edges(10), |b| b.incident_right(Spread(1))).build();
-    assert_eq!(of_edges.err(), Some(Error::PartOfEdges(Side::Right)));
+    let of_other =
+        Sequence::<Summing>::new().mini_batch(BatchSize::Vertices(Side::Right, 10), |b| b.incident(Left, spread(1)));
+    assert_eq!(of_other.check(), Err(Error::PartOfEdges(Side::Left)));
+    let of_edges = Sequence::<Summing>::new().mini_batch(BatchSize::Edges(10), |b| b.incident(Right, spread(1)));
+    assert_eq!(of_edges.check(), Err(Error::PartOfEdges(Side::Right)));
     let within = Sequence::<Summing>::new().mini_batch(BatchSize::Vertices(Side::Left, 10), |b| {
-        b.mini_batch(BatchSize::Vertices(Side::Right, 10), |b| b.incident_right(Spread(1)))
+        b.mini_batch(BatchSize::Vertices(Side::Right, 10), |b| b.incident(Right, spread(1)))
     });
-    assert_eq!(within.build().err(), Some(Error::PartOfEdges(Side::Right)));
+    assert_eq!(within.check(), Err(Error::PartOfEdges(Side::Right)));
 }
 
 #[test]
@@ -197,12 +168,11 @@ fn shards_are_cut_to_the_data_of_their_edges_and_tasks_are_the_owners() {
         edges.data.push(2);
     }
     let source = GroupedEdges::new(edges, &[Side::Left, Side::Right]);
-    let edge = EdgeInput { len: &|len: &u32| *len as usize, fill: &|_: &u32, _: &mut [u32]| {} };
-    let input = Input::<u32, Summing> { source: &source, edge, capacities: [None; 2] };
-    let sequence = Sequence::new().incident_left(Spread(1)).incident_right(Spread(2)).build().unwrap();
+    let sequence = both_sides();
     let topology = Topology { l2_bytes: 1 << 20, ..Topology::synthetic(1, 2) };
     let settings = Settings { workers: 2, topology, ..Settings::default() };
-    let plan = megagrid_engine::plan(&input, &sequence, &settings).unwrap();
+    let lengths = Source::slices(&source, |len| *len as usize, |_, _| {});
+    let plan = megagrid_engine::plan(lengths, &sequence, &settings).unwrap();
     // 1.6 MB of data, a quarter of a MiB a shard.
     assert!((7..=10).contains(&plan.left.num_shards()), "{} left shards", plan.left.num_shards());
     assert!((7..=10).contains(&plan.right.num_shards()), "{} right shards", plan.right.num_shards());

@@ -1,7 +1,6 @@
 //! Topic models on the engine: against enumeration, naive sums, planted topics and each other.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 use megagrid_algorithms::lda::counts::TopicCounts;
 use megagrid_algorithms::lda::mh::{CountTopics, Mh};
@@ -10,10 +9,10 @@ use megagrid_algorithms::lda::{
     fill_edge, ln_gamma, log_likelihood, merge_topics,
 };
 use megagrid_datasets::synthetic::{CorpusSettings, SyntheticCorpus};
-use megagrid_engine::{EdgeInput, Engine, Input, IterationReport, Settings, Topology};
+use megagrid_engine::{Engine, IterationReport, Settings, Source, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use megagrid_stages::simd::Level;
-use megagrid_stages::{Item, Sequence, Stages};
+use megagrid_stages::{Item, Left, Right, Sequence, Stages};
 
 const SAMPLERS: [Sampler; 3] = [Sampler::Dense, Sampler::Sparse, Sampler::Mh];
 
@@ -57,61 +56,60 @@ fn train_to(
     let capacities = tokens.capacities(config.num_topics);
     match sampler {
         Sampler::Dense => {
-            run(&source, &config.dense(&tokens).unwrap(), config, None, settings, iterations, |_| {}, see);
+            run(&source, config.dense(&tokens), config, None, settings, iterations, |_| {}, see);
         }
         Sampler::Sparse => {
-            let sequence = config.sparse(&tokens).unwrap();
-            run(&source, &sequence, config, Some(capacities), settings, iterations, |_| {}, see);
+            run(&source, config.sparse(&tokens), config, Some(capacities), settings, iterations, |_| {}, see);
         }
         Sampler::Mh => {
-            let count = |engine: &Engine<Mh>| {
-                engine.visit_left(&CountTopics);
-                engine.visit_right(&CountTopics);
+            let count = |engine: &mut Engine<Mh>| {
+                engine.visit(Left, CountTopics);
+                engine.visit(Right, CountTopics);
             };
-            run(&source, &config.mh().unwrap(), config, Some(capacities), settings, iterations, count, see);
+            run(&source, config.mh(), config, Some(capacities), settings, iterations, count, see);
         }
     }
 }
 
 #[expect(clippy::too_many_arguments, reason = "what a run is made from, once for each sampler")]
-fn run<D: TopicCounts, W: TopicCounts, E: Item, S: Stages<Lda<D, W, E>>>(
+fn run<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item, S: Stages<Lda<D, W, E>>>(
     source: &GroupedEdges<u32>,
-    sequence: &Sequence<Lda<D, W, E>, S>,
+    sequence: Sequence<Lda<D, W, E>, S>,
     config: &Config,
     capacities: Option<[Vec<u32>; 2]>,
     settings: &Settings,
     (iterations, wanted): (u64, Option<usize>),
-    count: impl Fn(&Engine<Lda<D, W, E>>),
+    count: impl Fn(&mut Engine<Lda<D, W, E>>),
     mut see: impl FnMut(u64, &State),
 ) {
     let of = |side: usize| capacities.as_ref().map(|both| both[side].as_slice());
-    let input = Input { source, edge: EdgeInput { len: &edge_len, fill: &fill_edge }, capacities: [of(0), of(1)] };
-    let settings = Settings { dims: [config.num_topics; 2], ..settings.clone() };
-    let topics = config.topics(source.num_vertices(Side::Right));
-    let mut engine = Engine::<Lda<D, W, E>>::bipartite(&input, sequence, topics, &settings).unwrap();
-    let mut between = |report: &IterationReport, engine: &Engine<Lda<D, W, E>>| {
+    let input = Source::slices(source, edge_len, fill_edge).capacities(of(0), of(1));
+    let settings = Settings { dims: config.num_topics, ..settings.clone() };
+    let mut engine = Engine::new(input, sequence, &settings).unwrap();
+    engine.set_global(config.topics(source.num_vertices(Side::Right)));
+    let mut between = |engine: &mut Engine<Lda<D, W, E>>, report: &IterationReport| {
         count(engine);
-        let (left, right, global) = (engine.left(), engine.right(), engine.global());
+        let (left, right, global) = (engine.on(Left), engine.on(Right), engine.global());
         let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
         let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
         let state = State {
-            model: Model::new::<D, W>(&global, &documents, &words),
-            log_likelihood: log_likelihood::<D, W>(&global, &documents, &words, 2),
+            model: Model::new(&global, &documents, &words),
+            log_likelihood: log_likelihood(&global, &documents, &words, 2),
         };
         see(report.iteration, &state);
-        ControlFlow::Continue(())
+        Ok(false)
     };
     if let Some(topics) = wanted {
-        engine.run(iterations / 2, &mut between).unwrap();
+        engine.run_until(iterations / 2, &mut between).unwrap();
         let merged = {
-            let (left, right) = (engine.left(), engine.right());
+            let (left, right) = (engine.on(Left), engine.on(Right));
             let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
             let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
-            merge_topics::<D, W>(&engine.global(), &documents, &words, topics)
+            merge_topics(&engine.global(), &documents, &words, topics)
         };
-        engine.resume(iterations / 2, merged);
+        engine.set_global(merged);
     }
-    engine.run(iterations, between).unwrap();
+    engine.run_until(iterations, between).unwrap();
 }
 
 fn last(edges: &EdgeList<u32>, sampler: Sampler, config: &Config, settings: &Settings, iterations: u64) -> State {

@@ -18,7 +18,8 @@ use megagrid_engine::grid::Hold;
 use megagrid_engine::plan::{After, Cut, Input, Outline, Plan, Processes, Schedule, StageInfo, StageKind, Task};
 use megagrid_engine::worker::{Outcome, Position, Progress, Tasks, Worker};
 use megagrid_partition::Side;
-use megagrid_stages::{BatchOrder, Mode};
+use megagrid_stages::BatchOrder;
+use megagrid_stages::mode::Mode;
 
 /// Finds every bug that was put into holds, board and worker on trial; 3 take ten times as long.
 const PREEMPTIONS: usize = 2;

@@ -7,7 +7,7 @@ use megagrid_algorithms::mf::{
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use megagrid_engine::{EdgeInput, Engine, Error, Input, Peers, Settings};
+use megagrid_engine::{Engine, Error, Peers, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side};
 
 #[test]
@@ -21,14 +21,12 @@ fn more_memory_than_the_machine_has_is_refused_with_the_estimate() {
         ..EdgeList::default()
     };
     let source = GroupedEdges::new(list, &[Side::Right]);
-    let edge = EdgeInput { len: &|_| 1, fill: &|rating, items| items[0] = *rating };
-    let input = Input { source: &source, edge, capacities: [None, None] };
-    let sequence = in_place::sequence(Config::default(), 100).unwrap();
+    let sequence = in_place::sequence(Config::default(), 100);
     // Three rows of 2^40 numbers: 12 TiB.
-    let settings = Settings { workers: 1, dims: [1 << 40; 2], ..Settings::default() };
-    let plan = megagrid_engine::plan(&input, &sequence, &settings).unwrap();
+    let settings = Settings { workers: 1, dims: 1 << 40, ..Settings::default() };
+    let plan = megagrid_engine::plan(&source, &sequence, &settings).unwrap();
     assert!(plan.memory_bytes >= 12 << 40, "{}", plan.memory_bytes);
-    match Engine::<Mf>::bipartite(&input, &sequence, (), &settings).map(|_| ()) {
+    match Engine::<Mf>::new(&source, sequence, &settings).map(|_| ()) {
         Err(Error::NotEnoughMemory { needed_bytes, available_bytes }) => {
             assert_eq!(needed_bytes, plan.memory_bytes);
             assert!(available_bytes > 0 && available_bytes < needed_bytes);
@@ -71,13 +69,11 @@ fn processes_share_edges_and_users_and_each_has_the_items() {
     let data = vec![1.0_f32; left.len()];
     let list = EdgeList { num_left: users, num_right: items, square: false, left, right, data };
     let source = GroupedEdges::new(list, &[Side::Right]);
-    let edge = EdgeInput { len: &|_| 1, fill: &|rating, items| items[0] = *rating };
-    let input = Input { source: &source, edge, capacities: [None, None] };
-    let sequence = in_place::sequence(Config::default(), 1 << 20).unwrap();
+    let sequence = in_place::sequence(Config::default(), 1 << 20);
     let bytes = |processes: usize| {
         let peers = (processes > 1).then(|| Arc::new(Absent(processes)) as Arc<dyn Peers>);
-        let settings = Settings { workers: 1, dims: [32; 2], peers, ..Settings::default() };
-        megagrid_engine::plan(&input, &sequence, &settings).unwrap().memory_bytes
+        let settings = Settings { workers: 1, dims: 32, peers, ..Settings::default() };
+        megagrid_engine::plan(&source, &sequence, &settings).unwrap().memory_bytes
     };
     // A row of 32 numbers and the state of its step; an edge of two short ids and a number.
     let (row, edges) = (4 * 33, 8 * (users * items) as u64);

@@ -1,12 +1,11 @@
 //! Matrix factorization on the engine: against a naive program, planted factors and itself.
 
-use std::ops::ControlFlow;
-
 use megagrid_algorithms::mf::batch::{self, MfBatch};
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Objective, SquaredErrors};
-use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
+use megagrid_engine::{Engine, Settings, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
+use megagrid_stages::{Left, Right};
 
 const USERS: usize = 300;
 const ITEMS: usize = 120;
@@ -33,11 +32,7 @@ fn ratings(count: usize, noise: f64, seed: u64) -> EdgeList<f32> {
 
 fn settings(workers: usize, config: &Config) -> Settings {
     let topology = Topology { l2_bytes: 16 << 10, ..Topology::synthetic(1, workers) };
-    Settings { workers, dims: [config.row_dims(); 2], topology, ..Settings::default() }
-}
-
-fn edge<'f, P: megagrid_stages::Program<Edge = f32>>() -> EdgeInput<'f, f32, P> {
-    EdgeInput { len: &|_| 1, fill: &|rating, items| items[0] = *rating }
+    Settings { workers, dims: config.row_dims(), topology, ..Settings::default() }
 }
 
 /// Trains in place and returns the factors of users and items and the objective after each iteration.
@@ -48,19 +43,18 @@ fn train(
     settings: &Settings,
 ) -> (Vec<Vec<f32>>, Vec<Objective>) {
     let source = GroupedEdges::new(list.clone(), &[Side::Right]);
-    let sequence = in_place::sequence(config, list.data.len() as u64).unwrap();
-    let input = Input { source: &source, edge: edge::<Mf>(), capacities: [None, None] };
-    let mut engine = Engine::<Mf>::bipartite(&input, &sequence, (), settings).unwrap();
-    engine.init_left(|user, first| config.init_user(1, user, first.sync));
-    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    let sequence = in_place::sequence(config, list.data.len() as u64);
+    let mut engine = Engine::<Mf>::new(&source, sequence, settings).unwrap();
+    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
     let mut objectives = Vec::new();
     engine
-        .run(iterations, |_, engine| {
-            objectives.push(Objective::new(engine.measure(&SquaredErrors(config)).unwrap(), config.lambda));
-            ControlFlow::Continue(())
+        .run_until(iterations, |engine, _| {
+            objectives.push(Objective::new(engine.total(SquaredErrors(config)).unwrap(), config.lambda));
+            Ok(false)
         })
         .unwrap();
-    let (left, right) = (engine.left(), engine.right());
+    let (left, right) = (engine.on(Left), engine.on(Right));
     let users = (0..USERS).map(|user| left.sync(user).to_vec());
     let items = (0..ITEMS).map(|item| right.sync(item).to_vec());
     (users.chain(items).collect(), objectives)
@@ -142,13 +136,12 @@ fn batch_gradients_equal_a_naive_program() {
     let expected = naive_batch(&list, &config, 5);
     for workers in 1..=3 {
         let source = GroupedEdges::new(list.clone(), &[Side::Right]);
-        let sequence = batch::sequence(config, list.data.len() as u64).unwrap();
-        let input = Input { source: &source, edge: edge::<MfBatch>(), capacities: [None, None] };
-        let mut engine = Engine::<MfBatch>::bipartite(&input, &sequence, (), &settings(workers, &config)).unwrap();
-        engine.init_left(|user, first| config.init_user(1, user, first.sync));
-        engine.init_right(|item, first| config.init_item(1, item, first.sync));
-        engine.run(5, |_, _| ControlFlow::Continue(())).unwrap();
-        let (left, right) = (engine.left(), engine.right());
+        let sequence = batch::sequence(config, list.data.len() as u64);
+        let mut engine = Engine::<MfBatch>::new(&source, sequence, &settings(workers, &config)).unwrap();
+        engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+        engine.init(Right, |item, first| config.init_item(1, item, first.sync));
+        engine.run_until(5, |_, _| Ok(false)).unwrap();
+        let (left, right) = (engine.on(Left), engine.on(Right));
         for (vertex, row) in expected.iter().enumerate() {
             let found = if vertex < USERS { left.sync(vertex) } else { right.sync(vertex - USERS) };
             for (a, b) in found.iter().zip(row) {

@@ -1,10 +1,9 @@
 //! PageRank on the engine against an independent dense power method, and against closed forms.
 
-use std::ops::ControlFlow;
-
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
-use megagrid_engine::{EdgeInput, Engine, Input, IterationReport, Settings, Topology};
+use megagrid_engine::{Engine, IterationReport, Settings, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
+use megagrid_stages::Right;
 use proptest::prelude::*;
 
 /// A graph by its links.
@@ -33,21 +32,20 @@ fn settings(workers: usize) -> Settings {
 fn rank(graph: &Links, sources: &[usize], settings: &Settings) -> (Vec<f32>, u64) {
     let edges = grouped(graph);
     let damping = Damping::DEFAULT;
-    let sequence = pagerank::sequence(damping, edges.num_edges() as u64).unwrap();
+    let sequence = pagerank::sequence(damping, edges.num_edges() as u64);
     let offsets = edges.offsets(Side::Left);
     let links = |page: usize| offsets[page + 1] - offsets[page];
     let start = Start::new(damping, graph.pages, sources, &links);
-    let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
-    let input = Input { source: &edges, edge, capacities: [None, None] };
-    let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), settings).unwrap();
-    engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+    let mut engine = Engine::<PageRank>::new(&edges, sequence, settings).unwrap();
+    engine.set_global(start.state());
+    engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
     engine
-        .run(500, |report, engine| {
+        .run_until(500, |engine, report| {
             assert_spans_hold_all_work(report);
-            if engine.global().residual < 1e-8 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if engine.global().residual < 1e-8 { Ok(true) } else { Ok(false) }
         })
         .unwrap();
-    let view = engine.right();
+    let view = engine.on(Right);
     (pagerank::scores((0..graph.pages).map(|page| *view.master(page))), engine.iterations())
 }
 
@@ -195,22 +193,18 @@ fn slack_and_no_grid_reach_the_same_scores() {
 fn staleness_stays_within_the_slack() {
     let graph = random_links(3000, 60_000);
     let edges = grouped(&graph);
-    let sequence = pagerank::sequence(Damping::DEFAULT, 60_000).unwrap();
     for slack in [Some(0), Some(2)] {
-        let input = Input {
-            source: &edges,
-            edge: EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} },
-            capacities: [None, None],
-        };
         let links = |_| 1;
         let start = Start::new(Damping::DEFAULT, graph.pages, &[], &links);
         let settings = Settings { slack, ..settings(3) };
-        let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), &settings).unwrap();
+        let mut engine =
+            Engine::<PageRank>::new(&edges, pagerank::sequence(Damping::DEFAULT, 60_000), &settings).unwrap();
+        engine.set_global(start.state());
         let mut ages = Vec::new();
         engine
-            .run(20, |report, _| {
+            .run_until(20, |_, report| {
                 ages.extend(report.staleness.keys().copied());
-                ControlFlow::Continue(())
+                Ok(false)
             })
             .unwrap();
         let oldest = -(slack.unwrap() as i64) - 1;

@@ -2,14 +2,14 @@
 
 use megagrid_partition::Side;
 
-/// Why a sequence is refused when it is built.
+/// Why a sequence is refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// Nothing would be applied.
     #[error(
         "apply on the {0} side finds no delta: no earlier stage of its batch adds to or updates that side; \
-         put an exchange with `type {name} = Add` before it, in the same batch", name = type_name(.0)
+         put an exchange whose {0} argument is an `Add` before it, in the same batch"
     )]
     NothingToApply(Side),
     /// A stage on all edges of a vertex in a batch that has a part of them.
@@ -24,11 +24,4 @@ pub enum Error {
     /// A sequence or a batch without stages.
     #[error("{0} has no stages; add at least one")]
     NoStages(&'static str),
-}
-
-fn type_name(side: &Side) -> &'static str {
-    match side {
-        Side::Left => "Left",
-        Side::Right => "Right",
-    }
 }

@@ -4,20 +4,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::program::Program;
-use crate::store::Store;
 use crate::vertex::Vertex;
-
-/// What [`GlobalSync`]'s aggregation sees of a vertex.
-pub struct TotalView<'a, V: Vertex> {
-    /// The synced data.
-    pub sync: <V::Sync as Store>::Ref<'a>,
-    /// The master's own data.
-    pub master: <V::Master as Store>::Ref<'a>,
-}
+use crate::view::Total;
 
 /// Sums that can be joined: what workers' contexts are made of (TuX²'s Combine).
 ///
-/// Implemented for numbers, arrays of them and `()`. A context's scratch stays where it is: sums alone travel between
+/// Implemented for numbers, arrays of them and `()`. A context's scratch stays where it is: only sums travel between
 /// processes, and scratch is best marked `#[serde(skip)]`.
 pub trait Combine: Default + Send + Serialize + DeserializeOwned + 'static {
     /// Moves the sums of `from` into `self`, leaving them at zero in `from`.
@@ -48,20 +40,17 @@ where
     }
 }
 
-/// Folds vertices and worker contexts into one total, and the total into the shared context (TuX² §3.3: Aggregate,
-/// Combine, Apply). Contexts are combined in ascending worker order. One version of the shared context per clock is in flight.
+/// Folds worker contexts into one total, and the total into the shared context (TuX² §3.3: Combine, Apply). Contexts are
+/// combined in ascending worker order. One version of the shared context per clock is in flight.
+///
+/// A function or a closure does too: see [`IntoGlobalSync`](crate::IntoGlobalSync).
 pub trait GlobalSync<P: Program>: Send + Sync + 'static {
-    /// Whether [`Self::aggregate_left`] is to be run.
-    const LEFT: bool = false;
-    /// Whether [`Self::aggregate_right`] is to be run.
-    const RIGHT: bool = false;
-
-    /// Adds a vertex of the left side to a worker context.
-    fn aggregate_left(&self, _vertex: TotalView<'_, P::Left>, _worker: &mut P::Worker) {}
-
-    /// Adds a vertex of the right side to a worker context.
-    fn aggregate_right(&self, _vertex: TotalView<'_, P::Right>, _worker: &mut P::Worker) {}
-
     /// Finalizes the total into the next version of the shared context.
     fn apply(&self, total: P::Worker, global: &mut P::Global);
+}
+
+/// A [`GlobalSync`] that adds the vertices of a side to worker contexts before these are folded (TuX² §3.3: Aggregate).
+pub trait Aggregate<P: Program, V: Vertex>: GlobalSync<P> {
+    /// Adds a vertex to a worker context.
+    fn aggregate(&self, vertex: Total<'_, V>, worker: &mut P::Worker);
 }

@@ -2,7 +2,7 @@
 
 use megagrid_partition::Side;
 
-/// How much one batch holds. Composition depends on the graph and the seed alone, never on processes or threads.
+/// How much one batch holds. Composition depends on nothing but the graph and the seed, never on processes or threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchSize {
     /// About this many edges, drawn at random from all edges.
@@ -29,8 +29,6 @@ pub enum BatchOrder {
     /// The same in every iteration, ascending.
     #[default]
     Fixed,
-    /// A new random order in every iteration.
-    Shuffled,
     /// Vertices are dealt to batches at random, once; the order of the batches is random in every iteration.
     RandomBlocks,
 }

@@ -8,17 +8,30 @@ use std::sync::Arc;
 
 use megagrid_partition::Side;
 
-use crate::access::{Access, Mode};
 use crate::apply::Apply;
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::global_sync::GlobalSync;
+use crate::functions::{IntoApply, IntoExchange, IntoGlobalSync, IntoIncident};
+use crate::global_sync::{Aggregate, GlobalSync};
 use crate::incident::Incident;
 use crate::mini_batch::{BatchSize, MiniBatch};
+use crate::mode::{Access, Mode};
 use crate::program::Program;
+use crate::side::On;
 
 /// The stages of one iteration, read as they run. `S` is the list of their types; let it be inferred:
-/// `fn sequence() -> Result<Sequence<Mf, impl Stages<Mf>>, Error>`.
+/// `fn sequence() -> Sequence<Mf, impl Stages<Mf>>`.
+///
+/// # Examples
+/// ```
+/// use megagrid_stages::*;
+/// vertex! { struct Page { sync: u32, delta: u32 } }
+/// program! { struct Links { vertices: Page } }
+/// let in_degrees = Sequence::<Links>::new()
+///     .exchange(|_: Read<Page>, to: Add<Page>| *to.delta += 1)
+///     .apply(Right, |page: Master<Page>| *page.sync = *page.delta);
+/// assert_eq!(in_degrees.check(), Ok(()));
+/// ```
 pub struct Sequence<P, S = ()> {
     stages: S,
     program: PhantomData<fn(P)>,
@@ -34,16 +47,14 @@ pub trait Stages<P: Program> {
 pub trait Visitor<P: Program> {
     /// Meets an Exchange.
     fn exchange<E: Exchange<P>>(&mut self, stage: &Arc<E>);
-    /// Meets an Incident on the left side.
-    fn incident_left<A: Incident<P, P::Left>>(&mut self, stage: &Arc<A>);
-    /// Meets an Incident on the right side.
-    fn incident_right<A: Incident<P, P::Right>>(&mut self, stage: &Arc<A>);
-    /// Meets an Apply on the left side.
-    fn apply_left<A: Apply<P, P::Left>>(&mut self, stage: &Arc<A>);
-    /// Meets an Apply on the right side.
-    fn apply_right<A: Apply<P, P::Right>>(&mut self, stage: &Arc<A>);
-    /// Meets a GlobalSync.
+    /// Meets an Incident on a side.
+    fn incident<O: On<P>, A: Incident<P, O::Vertex>>(&mut self, stage: &Arc<A>);
+    /// Meets an Apply on a side.
+    fn apply<O: On<P>, A: Apply<P, O::Vertex>>(&mut self, stage: &Arc<A>);
+    /// Meets a GlobalSync of worker contexts.
     fn global_sync<G: GlobalSync<P>>(&mut self, stage: &Arc<G>);
+    /// Meets a GlobalSync of worker contexts and the vertices of a side.
+    fn global_sync_over<O: On<P>, G: Aggregate<P, O::Vertex>>(&mut self, stage: &Arc<G>);
     /// Enters a mini-batch.
     fn begin_batch(&mut self, batch: MiniBatch);
     /// Leaves the innermost mini-batch.
@@ -70,33 +81,46 @@ impl<P: Program, S: Stages<P>> Sequence<P, S> {
     }
 
     /// Runs `stage` on every edge of the batch.
-    pub fn exchange<E: Exchange<P>>(self, stage: E) -> Sequence<P, impl Stages<P> + use<P, S, E>> {
-        self.then(ExchangeStage(Arc::new(stage)))
+    pub fn exchange<E, F>(self, stage: E) -> Sequence<P, impl Stages<P> + use<P, S, E, F>>
+    where
+        E: IntoExchange<P, F>,
+    {
+        self.then(ExchangeStage(Arc::new(stage.into_stage())))
     }
 
-    /// Runs `stage` on every left vertex of the batch with the data of all its edges.
-    pub fn incident_left<A: Incident<P, P::Left>>(self, stage: A) -> Sequence<P, impl Stages<P> + use<P, S, A>> {
-        self.then(IncidentLeft(Arc::new(stage)))
+    /// Runs `stage` on every vertex of a side that is in the batch, with the data of all its edges.
+    pub fn incident<O, A, F>(self, _: O, stage: A) -> Sequence<P, impl Stages<P> + use<P, S, O, A, F>>
+    where
+        O: On<P>,
+        A: IntoIncident<P, O::Vertex, F>,
+    {
+        self.then(IncidentStage::<_, O>(Arc::new(stage.into_stage()), PhantomData))
     }
 
-    /// Runs `stage` on every right vertex of the batch with the data of all its edges.
-    pub fn incident_right<A: Incident<P, P::Right>>(self, stage: A) -> Sequence<P, impl Stages<P> + use<P, S, A>> {
-        self.then(IncidentRight(Arc::new(stage)))
+    /// Runs `stage` on every vertex of a side that is in the batch.
+    pub fn apply<O, A, F>(self, _: O, stage: A) -> Sequence<P, impl Stages<P> + use<P, S, O, A, F>>
+    where
+        O: On<P>,
+        A: IntoApply<P, O::Vertex, F>,
+    {
+        self.then(ApplyStage::<_, O>(Arc::new(stage.into_stage()), PhantomData))
     }
 
-    /// Runs `stage` on every left vertex of the batch.
-    pub fn apply_left<A: Apply<P, P::Left>>(self, stage: A) -> Sequence<P, impl Stages<P> + use<P, S, A>> {
-        self.then(ApplyLeft(Arc::new(stage)))
+    /// Folds worker contexts into the shared context.
+    pub fn global_sync<G, F>(self, stage: G) -> Sequence<P, impl Stages<P> + use<P, S, G, F>>
+    where
+        G: IntoGlobalSync<P, F>,
+    {
+        self.then(GlobalSyncStage(Arc::new(stage.into_stage())))
     }
 
-    /// Runs `stage` on every right vertex of the batch.
-    pub fn apply_right<A: Apply<P, P::Right>>(self, stage: A) -> Sequence<P, impl Stages<P> + use<P, S, A>> {
-        self.then(ApplyRight(Arc::new(stage)))
-    }
-
-    /// Folds worker contexts, and vertices if the stage says so, into the shared context.
-    pub fn global_sync<G: GlobalSync<P>>(self, stage: G) -> Sequence<P, impl Stages<P> + use<P, S, G>> {
-        self.then(GlobalSyncStage(Arc::new(stage)))
+    /// Adds all vertices of a side to worker contexts, and folds these into the shared context.
+    pub fn global_sync_over<O, G>(self, _: O, stage: G) -> Sequence<P, impl Stages<P> + use<P, S, O, G>>
+    where
+        O: On<P>,
+        G: Aggregate<P, O::Vertex>,
+    {
+        self.then(AggregateStage::<_, O>(Arc::new(stage), PhantomData))
     }
 
     /// Runs the stages of `body` for each mini-batch.
@@ -109,16 +133,16 @@ impl<P: Program, S: Stages<P>> Sequence<P, S> {
         self.then(BatchStage(batch.into(), body(Sequence::new()).stages))
     }
 
-    /// Ends the sequence and checks it.
+    /// Checks that each stage has something to work on. An engine does so before it runs a sequence.
     ///
     /// # Errors
     /// An Apply on a side that no earlier stage of the same batch adds to or updates, an Incident in a batch that has part of
     /// a vertex's edges, an empty batch, no stages.
-    pub fn build(self) -> Result<Self, Error> {
+    pub fn check(&self) -> Result<(), Error> {
         let mut check = Check { open: vec![Scope::default()], error: None };
         self.stages.visit(&mut check);
         check.close("the sequence");
-        check.error.map_or(Ok(self), Err)
+        check.error.map_or(Ok(()), Err)
     }
 
     /// Shows each stage, in order.
@@ -128,11 +152,10 @@ impl<P: Program, S: Stages<P>> Sequence<P, S> {
 }
 
 struct ExchangeStage<E>(Arc<E>);
-struct IncidentLeft<A>(Arc<A>);
-struct IncidentRight<A>(Arc<A>);
-struct ApplyLeft<A>(Arc<A>);
-struct ApplyRight<A>(Arc<A>);
+struct IncidentStage<A, O>(Arc<A>, PhantomData<O>);
+struct ApplyStage<A, O>(Arc<A>, PhantomData<O>);
 struct GlobalSyncStage<G>(Arc<G>);
+struct AggregateStage<G, O>(Arc<G>, PhantomData<O>);
 struct BatchStage<B>(MiniBatch, B);
 
 impl<P: Program> Stages<P> for () {
@@ -140,21 +163,20 @@ impl<P: Program> Stages<P> for () {
 }
 
 macro_rules! list_with {
-    ($stage:ident, $t:ident: $bound:path, $method:ident) => {
-        impl<P: Program, S: Stages<P>, $t: $bound> Stages<P> for (S, $stage<$t>) {
+    ($stage:ident<$t:ident $(, $side:ident)?>: $bound:path, $method:ident) => {
+        impl<P: Program, S: Stages<P>, $t: $bound $(, $side: On<P>)?> Stages<P> for (S, $stage<$t $(, $side)?>) {
             fn visit<V: Visitor<P>>(&self, visitor: &mut V) {
                 self.0.visit(visitor);
-                visitor.$method(&self.1.0);
+                visitor.$method::<$($side,)? $t>(&self.1.0);
             }
         }
     };
 }
-list_with!(ExchangeStage, E: Exchange<P>, exchange);
-list_with!(IncidentLeft, A: Incident<P, P::Left>, incident_left);
-list_with!(IncidentRight, A: Incident<P, P::Right>, incident_right);
-list_with!(ApplyLeft, A: Apply<P, P::Left>, apply_left);
-list_with!(ApplyRight, A: Apply<P, P::Right>, apply_right);
-list_with!(GlobalSyncStage, G: GlobalSync<P>, global_sync);
+list_with!(ExchangeStage<E>: Exchange<P>, exchange);
+list_with!(IncidentStage<A, O>: Incident<P, O::Vertex>, incident);
+list_with!(ApplyStage<A, O>: Apply<P, O::Vertex>, apply);
+list_with!(GlobalSyncStage<G>: GlobalSync<P>, global_sync);
+list_with!(AggregateStage<G, O>: Aggregate<P, O::Vertex>, global_sync_over);
 
 impl<P: Program, S: Stages<P>, B: Stages<P>> Stages<P> for (S, BatchStage<B>) {
     fn visit<V: Visitor<P>>(&self, visitor: &mut V) {
@@ -165,13 +187,13 @@ impl<P: Program, S: Stages<P>, B: Stages<P>> Stages<P> for (S, BatchStage<B>) {
     }
 }
 
-/// What the stages of one batch have done so far.
+/// What the stages of one batch have done so far. Sides are in the order left, right.
 #[derive(Default)]
 struct Scope {
-    left: bool,
-    right: bool,
     stages: usize,
-    /// Whether left, and right, vertices may have but part of their edges in it.
+    /// Which sides were added to or updated.
+    written: [bool; 2],
+    /// Of which sides it has part of a vertex's edges.
     partial: [bool; 2],
 }
 
@@ -180,33 +202,22 @@ struct Check {
     error: Option<Error>,
 }
 
+fn at(side: Side) -> usize {
+    usize::from(side == Side::Right)
+}
+
 impl Check {
     fn scope(&mut self) -> &mut Scope {
         let last = self.open.len() - 1;
         &mut self.open[last]
     }
 
-    fn fail(&mut self, error: Error) {
-        self.error.get_or_insert(error);
-    }
-
-    fn apply(&mut self, side: Side) {
+    /// Counts a stage, and refuses it if the batch is not as it `fits`.
+    fn stage(&mut self, fits: impl FnOnce(&mut Scope) -> Result<(), Error>) {
         let scope = self.scope();
         scope.stages += 1;
-        let written = match side {
-            Side::Left => scope.left,
-            Side::Right => scope.right,
-        };
-        if !written {
-            self.fail(Error::NothingToApply(side));
-        }
-    }
-
-    fn incident(&mut self, side: Side) {
-        let scope = self.scope();
-        scope.stages += 1;
-        if scope.partial[usize::from(side == Side::Right)] {
-            self.fail(Error::PartOfEdges(side));
+        if let Err(error) = fits(scope) {
+            self.error.get_or_insert(error);
         }
     }
 
@@ -214,57 +225,49 @@ impl Check {
     fn close(&mut self, what: &'static str) {
         let Some(done) = self.open.pop() else { return };
         if done.stages == 0 {
-            self.fail(Error::NoStages(what));
+            self.error.get_or_insert(Error::NoStages(what));
         }
         if let Some(outer) = self.open.last_mut() {
-            outer.left |= done.left;
-            outer.right |= done.right;
+            (0..2).for_each(|side| outer.written[side] |= done.written[side]);
         }
     }
 }
 
 impl<P: Program> Visitor<P> for Check {
     fn exchange<E: Exchange<P>>(&mut self, _: &Arc<E>) {
-        let scope = self.scope();
-        scope.stages += 1;
-        scope.left |= E::Left::MODE != Mode::Read;
-        scope.right |= E::Right::MODE != Mode::Read;
+        self.stage(|scope| {
+            scope.written[0] |= E::Left::MODE != Mode::Read;
+            scope.written[1] |= E::Right::MODE != Mode::Read;
+            Ok(())
+        });
     }
 
-    fn incident_left<A: Incident<P, P::Left>>(&mut self, _: &Arc<A>) {
-        self.incident(Side::Left);
+    fn incident<O: On<P>, A: Incident<P, O::Vertex>>(&mut self, _: &Arc<A>) {
+        self.stage(|scope| if scope.partial[at(O::SIDE)] { Err(Error::PartOfEdges(O::SIDE)) } else { Ok(()) });
     }
 
-    fn incident_right<A: Incident<P, P::Right>>(&mut self, _: &Arc<A>) {
-        self.incident(Side::Right);
-    }
-
-    fn apply_left<A: Apply<P, P::Left>>(&mut self, _: &Arc<A>) {
-        self.apply(Side::Left);
-    }
-
-    fn apply_right<A: Apply<P, P::Right>>(&mut self, _: &Arc<A>) {
-        self.apply(Side::Right);
+    fn apply<O: On<P>, A: Apply<P, O::Vertex>>(&mut self, _: &Arc<A>) {
+        self.stage(|scope| if scope.written[at(O::SIDE)] { Ok(()) } else { Err(Error::NothingToApply(O::SIDE)) });
     }
 
     fn global_sync<G: GlobalSync<P>>(&mut self, _: &Arc<G>) {
-        self.scope().stages += 1;
+        self.stage(|_| Ok(()));
+    }
+
+    fn global_sync_over<O: On<P>, G: Aggregate<P, O::Vertex>>(&mut self, _: &Arc<G>) {
+        self.stage(|_| Ok(()));
     }
 
     fn begin_batch(&mut self, batch: MiniBatch) {
-        self.scope().stages += 1;
-        if batch.size.amount() == 0 {
-            self.fail(Error::EmptyBatch(match batch.size {
-                BatchSize::Vertices(..) => "vertices",
-                BatchSize::Edges(_) | BatchSize::EdgesOf(..) => "edges",
-            }));
+        self.stage(|_| match batch.size {
+            BatchSize::Vertices(_, 0) => Err(Error::EmptyBatch("vertices")),
+            BatchSize::Edges(0) | BatchSize::EdgesOf(_, 0) => Err(Error::EmptyBatch("edges")),
+            _ => Ok(()),
+        });
+        let mut partial = [true, true];
+        if let BatchSize::Vertices(side, _) | BatchSize::EdgesOf(side, _) = batch.size {
+            partial[at(side)] = self.scope().partial[at(side)];
         }
-        let [left, right] = self.scope().partial;
-        let partial = match batch.size {
-            BatchSize::Edges(_) => [true, true],
-            BatchSize::Vertices(Side::Left, _) | BatchSize::EdgesOf(Side::Left, _) => [left, true],
-            BatchSize::Vertices(Side::Right, _) | BatchSize::EdgesOf(Side::Right, _) => [true, right],
-        };
         self.open.push(Scope { partial, ..Scope::default() });
     }
 

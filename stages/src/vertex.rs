@@ -5,28 +5,23 @@ use crate::store::{Additive, Store};
 /// One side of the graph: `User`, `Item`, `Document`, `Word`, `Sample`, `Feature`, `Page`.
 ///
 /// Vertex data is heterogeneous twice over (TuX² §3.1): each type has its own data, and each role is stored, and travels,
-/// by itself. Any role may be `()`. The first value of every role is all-zero bytes until the program's user sets it.
+/// by itself. A role is the type that its view shows ([`Store`]). Any role may be `()`. The first value of every role is
+/// all-zero bytes until the program's user sets it.
+///
+/// [`vertex!`](crate::vertex!) declares one; implement the trait by hand for [`refresh`](Self::refresh).
 pub trait Vertex: 'static {
     /// What master and mirrors agree on at an Apply (TuX²'s `VertexDataSync`). Travels master -> mirrors.
-    type Sync: Store;
+    type Sync: Store + ?Sized;
     /// What a replica accumulates between two Applies. Travels mirrors -> master.
-    type Delta: Additive;
-    /// Held by the master alone and seen by Apply alone: optimizer state, say. Never travels.
-    type Master: Store;
-    /// Held by each replica alone: history or a cache built from the synced data. Never travels.
-    type Mirror: Store;
-    /// Whether Apply runs on those vertices alone that an edge function changed or added to since the last Apply, rather
-    /// than on all of the batch. Pays where a batch touches few (TuX² §3.2's dirty tracking); costs a byte for each vertex and a store for each edge.
-    const TRACKED: bool = false;
+    type Delta: Additive + ?Sized;
+    /// Held by the master only and seen by Apply only: optimizer state, say. Never travels.
+    type Master: Store + ?Sized;
+    /// Held by each replica only: history or a cache built from the synced data. Never travels.
+    type Mirror: Store + ?Sized;
 
     /// Brings a replica's own data up to date. Runs once per replica when new synced data arrives.
     #[inline(always)]
-    fn refresh(
-        _mirror: <Self::Mirror as Store>::Mut<'_>,
-        _old: <Self::Sync as Store>::Ref<'_>,
-        _new: <Self::Sync as Store>::Ref<'_>,
-    ) {
-    }
+    fn refresh(_mirror: &mut Self::Mirror, _old: &Self::Sync, _new: &Self::Sync) {}
 }
 
 /// A side without data.
@@ -35,4 +30,52 @@ impl Vertex for () {
     type Delta = ();
     type Master = ();
     type Mirror = ();
+}
+
+/// Declares a vertex type by the roles of its data: `sync`, `delta`, `master` and `mirror` of [`Vertex`](crate::Vertex).
+/// Those left out are `()`.
+///
+/// # Examples
+/// ```
+/// megagrid_stages::vertex! {
+///     /// A user: a factor, its gradient, and the sum of squared gradients.
+///     pub struct User { sync: [f32], delta: [f32], master: f32 }
+/// }
+/// ```
+/// Another role is refused:
+/// ```compile_fail
+/// megagrid_stages::vertex! { struct User { sync: [f32], gradient: [f32] } }
+/// ```
+#[macro_export]
+macro_rules! vertex {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident { $($roles:tt)* }) => {
+        $(#[$meta])*
+        $vis struct $name;
+        $crate::vertex!(@ $name [()] [()] [()] [()] $($roles)*);
+    };
+    (@ $name:ident [$sync:ty] [$delta:ty] [$master:ty] [$mirror:ty]) => {
+        impl $crate::Vertex for $name {
+            type Sync = $sync;
+            type Delta = $delta;
+            type Master = $master;
+            type Mirror = $mirror;
+        }
+    };
+    (@ $n:ident [$s:ty] [$d:ty] [$m:ty] [$r:ty] $(#[$_doc:meta])* sync: $t:ty $(, $($rest:tt)*)?) => {
+        $crate::vertex!(@ $n [$t] [$d] [$m] [$r] $($($rest)*)?);
+    };
+    (@ $n:ident [$s:ty] [$d:ty] [$m:ty] [$r:ty] $(#[$_doc:meta])* delta: $t:ty $(, $($rest:tt)*)?) => {
+        $crate::vertex!(@ $n [$s] [$t] [$m] [$r] $($($rest)*)?);
+    };
+    (@ $n:ident [$s:ty] [$d:ty] [$m:ty] [$r:ty] $(#[$_doc:meta])* master: $t:ty $(, $($rest:tt)*)?) => {
+        $crate::vertex!(@ $n [$s] [$d] [$t] [$r] $($($rest)*)?);
+    };
+    (@ $n:ident [$s:ty] [$d:ty] [$m:ty] [$r:ty] $(#[$_doc:meta])* mirror: $t:ty $(, $($rest:tt)*)?) => {
+        $crate::vertex!(@ $n [$s] [$d] [$m] [$t] $($($rest)*)?);
+    };
+    (@ $n:ident [$s:ty] [$d:ty] [$m:ty] [$r:ty] $(#[$_doc:meta])* $other:ident $($rest:tt)*) => {
+        compile_error!(concat!(
+            "`", stringify!($other), "` is no role of a vertex: write `sync`, `delta`, `master` or `mirror`, each with a type"
+        ));
+    };
 }

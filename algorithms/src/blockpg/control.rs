@@ -39,7 +39,7 @@ impl Combine for Totals {
 }
 
 /// What all workers know.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct State {
     /// Iterations done when training at this l1 began.
     pub begun: u64,

@@ -15,7 +15,9 @@
 //! | [`super::Shift`], each value of a feature that changed | change of the weight | change of the margin |
 //! | [`Land`], each sample | change of the margin | margin, cτ, cτ(1 − τ) |
 
-use megagrid_stages::{Apply, Combine, Context, GlobalSync, MasterView, ReadView, Sequence, Stages, TotalView};
+use megagrid_stages::{
+    Aggregate, Apply, Combine, Context, GlobalSync, Left, Master, Read, Right, Sequence, Stages, Total,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{BlockPg, Feature, Parabola, Sample, Shift, State, Totals, Weight};
@@ -160,11 +162,9 @@ pub struct Heading {
 /// Finds the step in the space.
 pub struct Aim;
 
-impl GlobalSync<BlockPg> for Aim {
-    const RIGHT: bool = true;
-
+impl Aggregate<BlockPg, Feature> for Aim {
     #[inline(always)]
-    fn aggregate_right(&self, feature: TotalView<'_, Feature>, worker: &mut Totals) {
+    fn aggregate(&self, feature: Total<'_, Feature>, worker: &mut Totals) {
         let (w, region) = (feature.sync.value, feature.master);
         if feature.sync.resting != 0 {
             return;
@@ -177,7 +177,9 @@ impl GlobalSync<BlockPg> for Aim {
             sums.lost.add(f64::from(region.gradient), course);
         }
     }
+}
 
+impl GlobalSync<BlockPg> for Aim {
     fn apply(&self, total: Totals, state: &mut State) {
         let step = total.leap.model(state.l1, state.l2).minimum(total.leap.kept());
         let spans = total.leap.spans;
@@ -192,12 +194,12 @@ pub struct Plan;
 
 impl Apply<BlockPg, Feature> for Plan {
     #[inline(always)]
-    fn is_active(&self, feature: ReadView<'_, Feature>, _: &Context<'_, BlockPg>) -> bool {
+    fn is_active(&self, feature: Read<'_, Feature>, _: &Context<'_, BlockPg>) -> bool {
         feature.sync.value != 0.0
     }
 
     #[inline(always)]
-    fn apply(&self, feature: MasterView<'_, Feature>, cx: &mut Context<'_, BlockPg>) {
+    fn apply(&self, feature: Master<'_, Feature>, cx: &mut Context<'_, BlockPg>) {
         let (w, region) = (feature.sync.value, feature.master);
         let along = |(step, change): (&f64, f32)| step * f64::from(change);
         region.ahead = cx.global.heading.step.iter().zip(region.course).map(along).sum();
@@ -225,12 +227,12 @@ pub struct Leap;
 impl Apply<BlockPg, Feature> for Leap {
     /// A feature that rests has not changed in any direction.
     #[inline(always)]
-    fn is_active(&self, feature: ReadView<'_, Feature>, _: &Context<'_, BlockPg>) -> bool {
+    fn is_active(&self, feature: Read<'_, Feature>, _: &Context<'_, BlockPg>) -> bool {
         feature.sync.resting == 0
     }
 
     #[inline(always)]
-    fn apply(&self, feature: MasterView<'_, Feature>, cx: &mut Context<'_, BlockPg>) {
+    fn apply(&self, feature: Master<'_, Feature>, cx: &mut Context<'_, BlockPg>) {
         let Weight { value: w, resting } = *feature.sync;
         let ahead = if w == 0.0 { 0.0 } else { cx.global.heading.part * feature.master.ahead };
         let goal = w + ahead;
@@ -245,7 +247,7 @@ pub struct Land;
 
 impl Apply<BlockPg, Sample> for Land {
     #[inline(always)]
-    fn apply(&self, sample: MasterView<'_, Sample>, _: &mut Context<'_, BlockPg>) {
+    fn apply(&self, sample: Master<'_, Sample>, _: &mut Context<'_, BlockPg>) {
         if sample.sync.shift != 0.0 {
             *sample.sync = sample.master.settle(sample.sync.shift);
         }
@@ -257,7 +259,13 @@ impl Apply<BlockPg, Sample> for Land {
 pub fn then_leap<S: Stages<BlockPg>>(
     sequence: Sequence<BlockPg, S>,
 ) -> Sequence<BlockPg, impl Stages<BlockPg> + use<S>> {
-    sequence.global_sync(Aim).apply_right(Plan).global_sync(Limit).apply_right(Leap).exchange(Shift).apply_left(Land)
+    sequence
+        .global_sync_over(Right, Aim)
+        .apply(Right, Plan)
+        .global_sync(Limit)
+        .apply(Right, Leap)
+        .exchange(Shift)
+        .apply(Left, Land)
 }
 
 /// Begins a new direction: the last leap's change joins the one that led to it, the oldest is forgotten.

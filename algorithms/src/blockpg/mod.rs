@@ -60,29 +60,24 @@ pub use quality::Quality;
 pub use sigmoid::sigmoid;
 
 use megagrid_stages::{
-    Add, AddView, Apply, BatchOrder, BatchSize, Context, Error, Exchange, GlobalSync, MasterView, MiniBatch, Program,
-    Read, ReadView, Sequence, Side, Stages, Update, UpdateView, Value, Vertex,
+    Add, Apply, BatchOrder, BatchSize, Context, Exchange, GlobalSync, Left, Master, MiniBatch, Read, Right, Sequence,
+    Side, Stages, Update, Vertex, mode, program, vertex,
 };
 
-/// A sample.
-pub struct Sample;
-
-impl Vertex for Sample {
-    type Sync = Value<Parabola>;
-    type Delta = ();
-    type Master = Value<Margin>;
-    type Mirror = ();
+vertex! {
+    /// A sample.
+    pub struct Sample { sync: Parabola, master: Margin }
 }
 
 /// A feature.
 pub struct Feature;
 
 impl Vertex for Feature {
-    type Sync = Value<Weight>;
-    type Delta = Value<Derivatives>;
-    type Master = Value<Region>;
+    type Sync = Weight;
+    type Delta = Derivatives;
+    type Master = Region;
     /// The weight's last change, which samples are still to be told.
-    type Mirror = Value<f64>;
+    type Mirror = f64;
 
     #[inline(always)]
     fn refresh(change: &mut f64, old: &Weight, new: &Weight) {
@@ -90,15 +85,9 @@ impl Vertex for Feature {
     }
 }
 
-/// Sparse logistic regression.
-pub struct BlockPg;
-
-impl Program for BlockPg {
-    type Left = Sample;
-    type Right = Feature;
-    type Edge = f32;
-    type Worker = Totals;
-    type Global = State;
+program! {
+    /// Sparse logistic regression.
+    pub struct BlockPg { left: Sample, right: Feature, edge: f32, worker: Totals, global: State }
 }
 
 /// What stage functions see beside vertices and edges.
@@ -108,17 +97,17 @@ type Cx<'a> = Context<'a, BlockPg>;
 pub struct Differentiate;
 
 impl Exchange<BlockPg> for Differentiate {
-    type Left = Read;
-    type Right = Add;
+    type Left = mode::Read;
+    type Right = mode::Add;
     const GROUPED: bool = true;
 
     #[inline(always)]
-    fn is_active(&self, feature: ReadView<'_, Feature>, cx: &Cx<'_>) -> bool {
+    fn is_active(&self, feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
         cx.global.full || feature.sync.resting == 0
     }
 
     #[inline(always)]
-    fn exchange(&self, sample: ReadView<'_, Sample>, feature: AddView<'_, Feature>, x: &mut f32, _: &mut Cx<'_>) {
+    fn exchange(&self, sample: Read<'_, Sample>, feature: Add<'_, Feature>, x: &mut f32, _: &mut Cx<'_>) {
         feature.delta.gradient -= f64::from(*x * sample.sync.slope);
         feature.delta.curvature += f64::from(*x * *x * sample.sync.curvature);
     }
@@ -129,12 +118,12 @@ pub struct Step;
 
 impl Apply<BlockPg, Feature> for Step {
     #[inline(always)]
-    fn is_active(&self, feature: ReadView<'_, Feature>, cx: &Cx<'_>) -> bool {
+    fn is_active(&self, feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
         cx.global.full || feature.sync.resting == 0
     }
 
     #[inline(always)]
-    fn apply(&self, feature: MasterView<'_, Feature>, cx: &mut Cx<'_>) {
+    fn apply(&self, feature: Master<'_, Feature>, cx: &mut Cx<'_>) {
         *feature.sync = feature.master.step(*feature.sync, *feature.delta, cx.global, cx.worker);
     }
 }
@@ -143,17 +132,17 @@ impl Apply<BlockPg, Feature> for Step {
 pub struct Shift;
 
 impl Exchange<BlockPg> for Shift {
-    type Left = Update;
-    type Right = Read;
+    type Left = mode::Update;
+    type Right = mode::Read;
     const GROUPED: bool = true;
 
     #[inline(always)]
-    fn is_active(&self, feature: ReadView<'_, Feature>, _: &Cx<'_>) -> bool {
+    fn is_active(&self, feature: Read<'_, Feature>, _: &Cx<'_>) -> bool {
         *feature.mirror != 0.0
     }
 
     #[inline(always)]
-    fn exchange(&self, sample: UpdateView<'_, Sample>, feature: ReadView<'_, Feature>, x: &mut f32, cx: &mut Cx<'_>) {
+    fn exchange(&self, sample: Update<'_, Sample>, feature: Read<'_, Feature>, x: &mut f32, cx: &mut Cx<'_>) {
         cx.worker.fall[1] += sample.sync.shift(f64::from(*x) * *feature.mirror);
     }
 }
@@ -163,7 +152,7 @@ pub struct Settle;
 
 impl Apply<BlockPg, Sample> for Settle {
     #[inline(always)]
-    fn apply(&self, sample: MasterView<'_, Sample>, cx: &mut Cx<'_>) {
+    fn apply(&self, sample: Master<'_, Sample>, cx: &mut Cx<'_>) {
         *sample.sync = sample.master.settle(sample.sync.shift);
         cx.worker.leap.add(*sample.sync, sample.master.course);
     }
@@ -186,15 +175,12 @@ impl GlobalSync<BlockPg> for Survey {
     }
 }
 
-/// Builds the stages of an iteration in blocks of about `values` values.
-///
-/// # Errors
-/// Blocks of 0 values.
-pub fn sequence(values: u64) -> Result<Sequence<BlockPg, impl Stages<BlockPg>>, Error> {
+/// Returns the stages of an iteration in blocks of about `values` values.
+pub fn sequence(values: u64) -> Sequence<BlockPg, impl Stages<BlockPg>> {
     let blocks = MiniBatch { size: BatchSize::EdgesOf(Side::Right, values), order: BatchOrder::RandomBlocks };
     let pass = Sequence::new()
-        .mini_batch(blocks, |b| b.exchange(Differentiate).apply_right(Step).exchange(Shift).global_sync(Damp));
-    leap::then_leap(pass.apply_left(Settle)).global_sync(Survey).build()
+        .mini_batch(blocks, |b| b.exchange(Differentiate).apply(Right, Step).exchange(Shift).global_sync(Damp));
+    leap::then_leap(pass.apply(Left, Settle)).global_sync(Survey)
 }
 
 /// The threshold of rest, as a part of the violation in the last iteration.

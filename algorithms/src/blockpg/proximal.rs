@@ -1,6 +1,7 @@
 //! What samples and features know, and how they change: the proximal Newton step of a weight, the shift of a margin.
 
 use bytemuck::{Pod, Zeroable};
+use megagrid_stages::Additive;
 
 use super::leap::DIRECTIONS;
 use super::{State, Totals, sigmoid};
@@ -88,9 +89,9 @@ pub struct Derivatives {
     pub curvature: f64,
 }
 
-impl std::ops::AddAssign for Derivatives {
+impl Additive for Derivatives {
     #[inline(always)]
-    fn add_assign(&mut self, other: Self) {
+    fn add(&mut self, other: &Self) {
         self.gradient += other.gradient;
         self.curvature += other.curvature;
     }

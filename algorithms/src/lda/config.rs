@@ -3,7 +3,7 @@
 use std::io;
 
 use megagrid_partition::EdgeSource;
-use megagrid_stages::{Error as SequenceError, Sequence, Side, Stages};
+use megagrid_stages::{Sequence, Side, Stages};
 
 use super::counts::{capacity, topic_bits};
 use super::dense::{self, Dense};
@@ -165,27 +165,18 @@ impl Config {
         Topics { smoothing: smoothing(self.beta, self.annealed_from, 0, self.annealing), ..topics }
     }
 
-    /// Builds an iteration of the dense sampler: tokens in random order.
-    ///
-    /// # Errors
-    /// No clocks.
-    pub fn dense(&self, corpus: &Tokens) -> Result<Sequence<Dense, impl Stages<Dense> + use<>>, SequenceError> {
+    /// Returns an iteration of the dense sampler: tokens in random order.
+    pub fn dense(&self, corpus: &Tokens) -> Sequence<Dense, impl Stages<Dense> + use<>> {
         dense::sequence(self, corpus)
     }
 
-    /// Builds an iteration of the sparse sampler: random documents together, and their tokens word by word.
-    ///
-    /// # Errors
-    /// No clocks.
-    pub fn sparse(&self, corpus: &Tokens) -> Result<Sequence<Sparse, impl Stages<Sparse> + use<>>, SequenceError> {
+    /// Returns an iteration of the sparse sampler: random documents together, and their tokens word by word.
+    pub fn sparse(&self, corpus: &Tokens) -> Sequence<Sparse, impl Stages<Sparse> + use<>> {
         sparse::sequence(self, corpus)
     }
 
-    /// Builds an iteration of the Metropolis-Hastings sampler: words, then documents.
-    ///
-    /// # Errors
-    /// None that parameters can cause.
-    pub fn mh(&self) -> Result<Sequence<Mh, impl Stages<Mh> + use<>>, SequenceError> {
+    /// Returns an iteration of the Metropolis-Hastings sampler: words, then documents.
+    pub fn mh(&self) -> Sequence<Mh, impl Stages<Mh> + use<>> {
         mh::sequence(self)
     }
 

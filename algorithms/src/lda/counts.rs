@@ -1,18 +1,19 @@
 //! How a vertex keeps its topic counts: dense rows, or packed entries bounded by what can occur.
 
-use megagrid_stages::{Changes, Row, Shape, Store, row_width};
+use bytemuck::TransparentWrapper;
+use megagrid_stages::{Changes, Shape, Store, row_width};
 
 /// A store of how many tokens of a vertex have each topic.
 pub trait TopicCounts: Store {
     /// Calls `visit` with each topic that occurs at a vertex, and how often, in no particular order.
-    fn each(counts: Self::Ref<'_>, num_topics: usize, visit: impl FnMut(usize, u32));
+    fn each(&self, num_topics: usize, visit: impl FnMut(usize, u32));
 }
 
 /// Dense rows: one number for each topic, exact up to 2^24.
-impl TopicCounts for Row<f32> {
+impl TopicCounts for [f32] {
     #[inline]
-    fn each(counts: &[f32], num_topics: usize, mut visit: impl FnMut(usize, u32)) {
-        for (topic, &count) in counts[..num_topics].iter().enumerate() {
+    fn each(&self, num_topics: usize, mut visit: impl FnMut(usize, u32)) {
+        for (topic, &count) in self[..num_topics].iter().enumerate() {
             if count != 0.0 {
                 visit(topic, count as u32);
             }
@@ -23,30 +24,32 @@ impl TopicCounts for Row<f32> {
 /// Packed entries, `count << topic_bits | topic`: those in use come first, in no particular order, free ones are 0.
 ///
 /// Capacity: min(K, tokens), rounded up to whole cache lines.
-pub struct Packed(());
+#[derive(TransparentWrapper)]
+#[repr(transparent)]
+pub struct Packed(pub [u32]);
 
 /// One count for each topic where all may occur, else as [`Packed`].
 ///
 /// Capacity: min(K, tokens), rounded up; it says which form a vertex has.
-pub struct Table(());
+#[derive(TransparentWrapper)]
+#[repr(transparent)]
+pub struct Table(pub [u32]);
 
 macro_rules! store_of_entries {
     ($($store:ty),*) => { $(
         impl Store for $store {
             type Item = u32;
-            type Ref<'a> = &'a [u32];
-            type Mut<'a> = &'a mut [u32];
-            const SHAPE: Shape = Shape::Counts;
+            const SHAPE: Shape = Shape::Entries;
             const CHANGES: Option<Changes<u32>> = Some(Changes { append: append_change, add: add_change });
 
             #[inline(always)]
-            fn view(items: &[u32]) -> &[u32] {
-                items
+            fn view(items: &[u32]) -> &Self {
+                Self::wrap_ref(items)
             }
 
             #[inline(always)]
-            fn view_mut(items: &mut [u32]) -> &mut [u32] {
-                items
+            fn view_mut(items: &mut [u32]) -> &mut Self {
+                Self::wrap_mut(items)
             }
         }
     )* };
@@ -55,28 +58,26 @@ store_of_entries!(Packed, Table);
 
 impl TopicCounts for Packed {
     #[inline]
-    fn each(entries: &[u32], num_topics: usize, mut visit: impl FnMut(usize, u32)) {
-        Self::each_entry(entries, topic_bits(num_topics), &mut visit);
+    fn each(&self, num_topics: usize, visit: impl FnMut(usize, u32)) {
+        each_entry(&self.0, topic_bits(num_topics), visit);
     }
 }
 
-impl Packed {
-    /// Calls `visit` with the topic and the count of each entry in use.
-    #[inline(always)]
-    pub(super) fn each_entry(entries: &[u32], topic_bits: u32, mut visit: impl FnMut(usize, u32)) {
-        for &entry in entries.iter().take_while(|entry| **entry != 0) {
-            visit((entry & ((1 << topic_bits) - 1)) as usize, entry >> topic_bits);
-        }
+/// Calls `visit` with the topic and the count of each packed entry in use.
+#[inline(always)]
+pub(super) fn each_entry(entries: &[u32], topic_bits: u32, mut visit: impl FnMut(usize, u32)) {
+    for &entry in entries.iter().take_while(|entry| **entry != 0) {
+        visit((entry & ((1 << topic_bits) - 1)) as usize, entry >> topic_bits);
     }
 }
 
 impl TopicCounts for Table {
     #[inline]
-    fn each(entries: &[u32], num_topics: usize, mut visit: impl FnMut(usize, u32)) {
-        if !has_all_topics(entries, num_topics) {
-            return Packed::each(entries, num_topics, visit);
+    fn each(&self, num_topics: usize, mut visit: impl FnMut(usize, u32)) {
+        if !has_all_topics(&self.0, num_topics) {
+            return each_entry(&self.0, topic_bits(num_topics), visit);
         }
-        for (topic, &count) in entries[..num_topics].iter().enumerate() {
+        for (topic, &count) in self.0[..num_topics].iter().enumerate() {
             if count != 0 {
                 visit(topic, count);
             }
@@ -169,7 +170,7 @@ mod tests {
 
     fn counts(entries: &[u32], num_topics: usize) -> Vec<u32> {
         let mut counts = vec![0; num_topics];
-        Table::each(entries, num_topics, |topic, count| counts[topic] += count);
+        Table::view(entries).each(num_topics, |topic, count| counts[topic] += count);
         counts
     }
 

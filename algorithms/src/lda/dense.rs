@@ -7,7 +7,7 @@
 
 use megagrid_stages::kernels::draw::{Change, SmoothedProduct, draw};
 use megagrid_stages::simd::{RowKernel, Vector, row_kernel};
-use megagrid_stages::{BatchSize, Error, Exchange, Row, Sequence, Stages, Update, UpdateView};
+use megagrid_stages::{BatchSize, Exchange, Left, Sequence, Stages, Update, mode};
 
 use super::program::{
     Cx, Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker, first_topic, growth_without_one, refresh_interval,
@@ -15,7 +15,7 @@ use super::program::{
 use super::{Config, Tokens as Corpus};
 
 /// The program: a row of counts at each document and word.
-pub type Dense = Lda<Row<f32>, Row<f32>>;
+pub type Dense = Lda<[f32], [f32]>;
 
 /// Draws each token's topic anew: `p_k ~ (n_dk + alpha_k)(n_wk + beta) / (n_k + V beta)`, counts without the token.
 pub struct Sample {
@@ -35,16 +35,16 @@ impl Sample {
 }
 
 impl Exchange<Dense> for Sample {
-    type Left = Update;
-    type Right = Update;
+    type Left = mode::Update;
+    type Right = mode::Update;
 
     #[inline(always)]
     fn exchange(
         &self,
-        document: UpdateView<'_, Document<Row<f32>>>,
-        word: UpdateView<'_, Word<Row<f32>>>,
+        document: Update<'_, Document<[f32]>>,
+        word: Update<'_, Word<[f32]>>,
         topics: &mut [u16],
-        cx: Cx<'_, '_, Row<f32>, Row<f32>>,
+        cx: Cx<'_, '_, [f32], [f32]>,
     ) {
         let (worker, global) = (&mut *cx.worker, cx.global);
         if worker.fresh == 0 {
@@ -112,14 +112,10 @@ impl RowKernel for Tokens<'_> {
 }
 
 /// An iteration: tokens in random order.
-///
-/// # Errors
-/// No clocks.
-pub fn sequence(config: &Config, corpus: &Corpus) -> Result<Sequence<Dense, impl Stages<Dense> + use<>>, Error> {
+pub fn sequence(config: &Config, corpus: &Corpus) -> Sequence<Dense, impl Stages<Dense> + use<>> {
     let sample = Sample::new(config, corpus);
     let batch = BatchSize::Edges(config.batch(corpus));
     Sequence::new()
         .mini_batch(batch, move |b| b.exchange(sample).global_sync(MergeTotals))
-        .global_sync(config.fit())
-        .build()
+        .global_sync_over(Left, config.fit())
 }

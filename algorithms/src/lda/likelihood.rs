@@ -5,8 +5,6 @@
 //!              + sum_k [ lgamma(V beta) - lgamma(n_k + V beta) + sum_w lgamma(n_wk + beta) - lgamma(beta) ]
 //! ```
 
-use megagrid_stages::Store;
-
 use super::counts::TopicCounts;
 use super::program::Topics;
 
@@ -66,13 +64,13 @@ pub(super) const TABLE: usize = 4096;
 /// O(topics that occur, over all documents and words).
 pub fn log_likelihood<'v, D, W>(
     topics: &Topics,
-    documents: &Vertices<impl Fn(usize) -> <D as Store>::Ref<'v> + Sync>,
-    words: &Vertices<impl Fn(usize) -> <W as Store>::Ref<'v> + Sync>,
+    documents: &Vertices<impl Fn(usize) -> &'v D + Sync>,
+    words: &Vertices<impl Fn(usize) -> &'v W + Sync>,
     threads: usize,
 ) -> f64
 where
-    D: TopicCounts,
-    W: TopicCounts,
+    D: TopicCounts + ?Sized,
+    W: TopicCounts + ?Sized,
 {
     let num_topics = topics.num_topics();
     let alpha: Vec<f64> = topics.alpha[..num_topics].iter().map(|&alpha| f64::from(alpha)).collect();
@@ -86,7 +84,7 @@ where
     let of_document = RisingLogs::new(alpha.iter().sum(), TABLE);
     let document = |id: usize| {
         let (mut sum, mut tokens) = (0.0, 0);
-        D::each((documents.counts)(id), num_topics, |topic, count| {
+        (documents.counts)(id).each(num_topics, |topic, count| {
             tokens += u64::from(count);
             sum += of_topic[if symmetric { 0 } else { topic }].of(u64::from(count));
         });
@@ -96,7 +94,7 @@ where
     let of_word = RisingLogs::new(beta, TABLE);
     let word = |id: usize| {
         let mut sum = 0.0;
-        W::each((words.counts)(id), num_topics, |_, count| sum += of_word.of(u64::from(count)));
+        (words.counts)(id).each(num_topics, |_, count| sum += of_word.of(u64::from(count)));
         sum
     };
     let of_totals = RisingLogs::new(topics.num_words as f64 * beta, 0);

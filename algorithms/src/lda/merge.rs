@@ -4,8 +4,6 @@
 //! way out. A few topics more than are wanted give all true ones room; then the halves are found by what the joint likelihood
 //! says of having each pair of topics as one.
 
-use megagrid_stages::Store;
-
 use super::counts::TopicCounts;
 use super::likelihood::{RisingLogs, TABLE, Vertices};
 use super::program::Topics;
@@ -20,10 +18,10 @@ pub const MERGE_UP_TO: usize = 4096;
 /// # Complexity
 /// O(pairs of topics that occur together, over all documents and words). Memory: K²/2 numbers.
 #[must_use]
-pub fn merge_topics<'v, D: TopicCounts, W: TopicCounts>(
+pub fn merge_topics<'v, D: TopicCounts + ?Sized, W: TopicCounts + ?Sized>(
     topics: &Topics,
-    documents: &Vertices<impl Fn(usize) -> <D as Store>::Ref<'v>>,
-    words: &Vertices<impl Fn(usize) -> <W as Store>::Ref<'v>>,
+    documents: &Vertices<impl Fn(usize) -> &'v D>,
+    words: &Vertices<impl Fn(usize) -> &'v W>,
     wanted: usize,
 ) -> Topics {
     let (mut left, mut num_left) = (topics.clone(), topics.num_kept());
@@ -38,10 +36,10 @@ pub fn merge_topics<'v, D: TopicCounts, W: TopicCounts>(
 }
 
 /// Returns all pairs of topics, the one first whose union gains most.
-fn best_unions<'v, D: TopicCounts, W: TopicCounts>(
+fn best_unions<'v, D: TopicCounts + ?Sized, W: TopicCounts + ?Sized>(
     topics: &Topics,
-    documents: &Vertices<impl Fn(usize) -> <D as Store>::Ref<'v>>,
-    words: &Vertices<impl Fn(usize) -> <W as Store>::Ref<'v>>,
+    documents: &Vertices<impl Fn(usize) -> &'v D>,
+    words: &Vertices<impl Fn(usize) -> &'v W>,
 ) -> Vec<(usize, usize)> {
     let num_topics = topics.num_topics();
     let alpha = topics.alpha.iter().map(|&alpha| f64::from(alpha)).sum::<f64>() / topics.num_kept().max(1) as f64;
@@ -68,16 +66,16 @@ fn pair(a: usize, b: usize) -> usize {
 }
 
 /// Adds what the terms of one side's vertices gain by the union of each pair of topics.
-fn add_gains<'v, S: TopicCounts>(
+fn add_gains<'v, S: TopicCounts + ?Sized>(
     gains: &mut [f64],
     num_topics: usize,
-    vertices: &Vertices<impl Fn(usize) -> <S as Store>::Ref<'v>>,
+    vertices: &Vertices<impl Fn(usize) -> &'v S>,
     logs: &RisingLogs,
 ) {
     let mut found = Vec::new();
     for id in 0..vertices.len {
         found.clear();
-        S::each((vertices.counts)(id), num_topics, |topic, count| {
+        (vertices.counts)(id).each(num_topics, |topic, count| {
             let count = u64::from(count);
             found.push((topic, count, logs.of(count)));
         });
@@ -94,7 +92,7 @@ fn add_gains<'v, S: TopicCounts>(
 mod tests {
     use super::*;
     use crate::lda::log_likelihood;
-    use megagrid_stages::{Row, row_width};
+    use megagrid_stages::row_width;
 
     /// Six documents of six words; topics 0 and 2 are halves of one, topic 1 is another.
     const DOCUMENTS: [[f32; 3]; 3] = [[3.0, 0.0, 2.0], [2.0, 0.0, 3.0], [0.0, 5.0, 0.0]];
@@ -114,10 +112,10 @@ mod tests {
         let (documents, words) = (rows(&DOCUMENTS), rows(&WORDS));
         let documents = Vertices { len: 3, counts: |id: usize| &documents[id][..] };
         let words = Vertices { len: 3, counts: |id: usize| &words[id][..] };
-        let left = merge_topics::<Row<f32>, Row<f32>>(&topics(), &documents, &words, 2);
+        let left = merge_topics(&topics(), &documents, &words, 2);
         assert_eq!(left.num_kept(), 2);
         assert!(left.is_kept(1) && left.is_kept(0) != left.is_kept(2));
-        let none = merge_topics::<Row<f32>, Row<f32>>(&topics(), &documents, &words, 3);
+        let none = merge_topics(&topics(), &documents, &words, 3);
         assert_eq!(none, topics());
     }
 
@@ -129,7 +127,7 @@ mod tests {
             let documents = Vertices { len: 3, counts: |id: usize| &documents[id][..] };
             let words = Vertices { len: 3, counts: |id: usize| &words[id][..] };
             let topics = Topics { totals, ..topics() };
-            log_likelihood::<Row<f32>, Row<f32>>(&topics, &documents, &words, 1)
+            log_likelihood(&topics, &documents, &words, 1)
         };
         let apart = of(&DOCUMENTS, &WORDS, vec![5; 3]);
         let unite = |rows: &[[f32; 3]; 3]| rows.map(|[a, b, c]| [a + c, b, 0.0]);
@@ -141,8 +139,8 @@ mod tests {
             Vertices { len: 3, counts: |id: usize| &words[id][..] },
         );
         let mut gains = vec![0.0; 3];
-        add_gains::<Row<f32>>(&mut gains, 3, &documents, &RisingLogs::new(f64::from(0.1_f32), TABLE));
-        add_gains::<Row<f32>>(&mut gains, 3, &words, &RisingLogs::new(f64::from(0.01_f32), TABLE));
+        add_gains(&mut gains, 3, &documents, &RisingLogs::new(f64::from(0.1_f32), TABLE));
+        add_gains(&mut gains, 3, &words, &RisingLogs::new(f64::from(0.01_f32), TABLE));
         let of_total = RisingLogs::new(3.0 * f64::from(0.01_f32), 0);
         let found = gains[pair(2, 0)] + 2.0 * of_total.of(5) - of_total.of(10);
         assert!((found - (united - apart)).abs() < 1e-9, "{found}, expected {}", united - apart);

@@ -26,7 +26,7 @@
 //! | [`MergeDocuments`] | the workers' changes, documents' counts | n_k, alpha if it is fitted |
 //! | [`CountTopics`], where the counts are asked for | topics | n_dk or n_wk |
 
-use megagrid_stages::{Context, Error, GlobalSync, Incident, Sequence, Stages, UpdateView};
+use megagrid_stages::{Context, GlobalSync, Incident, Left, Right, Sequence, Stages, Update};
 
 use super::alias::Alias;
 use super::counts::{Table, has_all_topics, topic_bits};
@@ -59,7 +59,7 @@ pub struct Documents {
 
 impl Incident<Mh, Document<Table>> for Documents {
     #[inline(always)]
-    fn visit(&self, _: UpdateView<'_, Document<Table>>, tokens: &mut [Token], cx: &mut Context<'_, Mh>) {
+    fn visit(&self, _: Update<'_, Document<Table>>, tokens: &mut [Token], cx: &mut Context<'_, Mh>) {
         let (worker, global) = (&mut *cx.worker, cx.global);
         if worker.fresh == 0 {
             worker.mh.priors[0].set(global.alpha[..global.num_topics()].iter().copied());
@@ -81,7 +81,7 @@ pub struct Words {
 
 impl Incident<Mh, Word<Table>> for Words {
     #[inline(always)]
-    fn visit(&self, _: UpdateView<'_, Word<Table>>, tokens: &mut [Token], cx: &mut Context<'_, Mh>) {
+    fn visit(&self, _: Update<'_, Word<Table>>, tokens: &mut [Token], cx: &mut Context<'_, Mh>) {
         let (worker, global) = (&mut *cx.worker, cx.global);
         if worker.fresh == 0 {
             worker.mh.priors[1].set(std::iter::repeat_n(global.beta, global.num_topics()));
@@ -197,14 +197,14 @@ impl GlobalSync<Mh> for MergeDocuments {
 pub struct CountTopics;
 
 impl Incident<Mh, Document<Table>> for CountTopics {
-    fn visit(&self, document: UpdateView<'_, Document<Table>>, tokens: &mut [Token], cx: &mut Context<'_, Mh>) {
-        count(document.sync, tokens, &mut cx.worker.mh.counts, cx.global.num_topics());
+    fn visit(&self, document: Update<'_, Document<Table>>, tokens: &mut [Token], cx: &mut Context<'_, Mh>) {
+        count(&mut document.sync.0, tokens, &mut cx.worker.mh.counts, cx.global.num_topics());
     }
 }
 
 impl Incident<Mh, Word<Table>> for CountTopics {
-    fn visit(&self, word: UpdateView<'_, Word<Table>>, tokens: &mut [Token], cx: &mut Context<'_, Mh>) {
-        count(word.sync, tokens, &mut cx.worker.mh.counts, cx.global.num_topics());
+    fn visit(&self, word: Update<'_, Word<Table>>, tokens: &mut [Token], cx: &mut Context<'_, Mh>) {
+        count(&mut word.sync.0, tokens, &mut cx.worker.mh.counts, cx.global.num_topics());
     }
 }
 
@@ -227,14 +227,10 @@ fn count(entries: &mut [u32], tokens: &[Token], counts: &mut Vec<u32>, num_topic
 }
 
 /// An iteration: words, then documents.
-///
-/// # Errors
-/// None that parameters can cause.
-pub fn sequence(config: &Config) -> Result<Sequence<Mh, impl Stages<Mh> + use<>>, Error> {
+pub fn sequence(config: &Config) -> Sequence<Mh, impl Stages<Mh> + use<>> {
     Sequence::new()
-        .incident_right(Words { uniform_share: config.uniform_share })
+        .incident(Right, Words { uniform_share: config.uniform_share })
         .global_sync(MergeTotals)
-        .incident_left(Documents { fits: config.prior != Prior::Fixed })
+        .incident(Left, Documents { fits: config.prior != Prior::Fixed })
         .global_sync(MergeDocuments(FitPrior { annealing: 0, ..config.fit() }))
-        .build()
 }

@@ -1,7 +1,5 @@
 //! The trained model: counts of words and documents, priors, and what follows from them.
 
-use megagrid_stages::Store;
-
 use super::counts::TopicCounts;
 use super::likelihood::Vertices;
 use super::program::Topics;
@@ -30,16 +28,11 @@ pub struct SparseCounts {
 
 impl SparseCounts {
     /// Copies the counts of vertices; `numbers` says what number each topic gets, if any, `[num_topics]`.
-    fn new<'v, S: TopicCounts>(
-        numbers: &[Option<u16>],
-        vertices: &Vertices<impl Fn(usize) -> <S as Store>::Ref<'v>>,
-    ) -> Self {
+    fn new<'v, S: TopicCounts + ?Sized>(numbers: &[Option<u16>], vertices: &Vertices<impl Fn(usize) -> &'v S>) -> Self {
         // Counted first: a list that grows takes up to three times its bytes.
         let mut num_entries = 0;
         for id in 0..vertices.len {
-            S::each((vertices.counts)(id), numbers.len(), |topic, _| {
-                num_entries += usize::from(numbers[topic].is_some())
-            });
+            (vertices.counts)(id).each(numbers.len(), |topic, _| num_entries += usize::from(numbers[topic].is_some()));
         }
         let (topics, counts) = (Vec::with_capacity(num_entries), Vec::with_capacity(num_entries));
         let mut table = Self { offsets: Vec::with_capacity(vertices.len + 1), topics, counts };
@@ -47,7 +40,7 @@ impl SparseCounts {
         let mut row = Vec::new();
         for id in 0..vertices.len {
             row.clear();
-            S::each((vertices.counts)(id), numbers.len(), |topic, count| {
+            (vertices.counts)(id).each(numbers.len(), |topic, count| {
                 row.extend(numbers[topic].map(|number| (number, count)));
             });
             row.sort_unstable_by_key(|entry| entry.0);
@@ -80,10 +73,10 @@ impl SparseCounts {
 
 impl Model {
     /// Takes the model out of vertices, without the topics that were given up.
-    pub fn new<'v, D: TopicCounts, W: TopicCounts>(
+    pub fn new<'v, D: TopicCounts + ?Sized, W: TopicCounts + ?Sized>(
         topics: &Topics,
-        documents: &Vertices<impl Fn(usize) -> <D as Store>::Ref<'v>>,
-        words: &Vertices<impl Fn(usize) -> <W as Store>::Ref<'v>>,
+        documents: &Vertices<impl Fn(usize) -> &'v D>,
+        words: &Vertices<impl Fn(usize) -> &'v W>,
     ) -> Self {
         let kept: Vec<usize> = (0..topics.num_topics()).filter(|&topic| topics.is_kept(topic)).collect();
         // Of those that were given up rounding may have drawn one token in millions, which is left out.
@@ -91,8 +84,8 @@ impl Model {
         kept.iter().zip(0..).for_each(|(&topic, number)| numbers[topic] = Some(number));
         Self {
             topics: topics.only(&kept),
-            words: SparseCounts::new::<W>(&numbers, words),
-            documents: SparseCounts::new::<D>(&numbers, documents),
+            words: SparseCounts::new(&numbers, words),
+            documents: SparseCounts::new(&numbers, documents),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The document prior, optimized: alpha that makes the document-topic counts most likely (Minka 2000's fixed point).
 
-use megagrid_stages::{Combine, GlobalSync, Item, TotalView};
+use megagrid_stages::{Aggregate, Combine, GlobalSync, Item, Total};
 
 use serde::{Deserialize, Serialize};
 
@@ -87,19 +87,29 @@ pub(super) fn smoothing(beta: f32, from: f32, iterations: u64, annealing: u64) -
     beta * from.powf(left)
 }
 
-impl<D: TopicCounts, W: TopicCounts, E: Item> GlobalSync<Lda<D, W, E>> for FitPrior {
-    const LEFT: bool = true;
-
-    fn aggregate_left(&self, document: TotalView<'_, Document<D>>, worker: &mut Worker) {
+impl<D, W, E> Aggregate<Lda<D, W, E>, Document<D>> for FitPrior
+where
+    D: TopicCounts + ?Sized,
+    W: TopicCounts + ?Sized,
+    E: Item,
+{
+    fn aggregate(&self, document: Total<'_, Document<D>>, worker: &mut Worker) {
         if self.prior == Prior::Fixed {
             return;
         }
         let each = |count: &mut dyn FnMut(usize, usize)| {
-            D::each(document.sync, self.num_topics, |topic, tokens| count(topic, tokens as usize));
+            document.sync.each(self.num_topics, |topic, tokens| count(topic, tokens as usize));
         };
         worker.histogram.document(self.num_topics, each);
     }
+}
 
+impl<D, W, E> GlobalSync<Lda<D, W, E>> for FitPrior
+where
+    D: TopicCounts + ?Sized,
+    W: TopicCounts + ?Sized,
+    E: Item,
+{
     fn apply(&self, total: Worker, global: &mut Topics) {
         self.end_iteration(&total.histogram, global);
     }

@@ -4,14 +4,14 @@ use std::marker::PhantomData;
 
 use megagrid_partition::SplitMix;
 use megagrid_stages::kernels::draw::Sums;
-use megagrid_stages::{Combine, Context, GlobalSync, Item, Program, Slice, Store, Vertex, row_width};
+use megagrid_stages::{Combine, Context, GlobalSync, Item, Program, Store, Vertex, row_width};
 
 use super::counts::TopicCounts;
 
 /// A document: how many of its tokens have each topic.
-pub struct Document<S>(PhantomData<S>);
+pub struct Document<S: ?Sized>(PhantomData<S>);
 
-impl<S: Store> Vertex for Document<S> {
+impl<S: Store + ?Sized> Vertex for Document<S> {
     type Sync = S;
     type Delta = ();
     type Master = ();
@@ -19,9 +19,9 @@ impl<S: Store> Vertex for Document<S> {
 }
 
 /// A word: how many of its tokens have each topic.
-pub struct Word<S>(PhantomData<S>);
+pub struct Word<S: ?Sized>(PhantomData<S>);
 
-impl<S: Store> Vertex for Word<S> {
+impl<S: Store + ?Sized> Vertex for Word<S> {
     type Sync = S;
     type Delta = ();
     type Master = ();
@@ -30,12 +30,12 @@ impl<S: Store> Vertex for Word<S> {
 
 /// Topic modelling with topic counts kept in `D` at documents and in `W` at words. An edge carries the topics of a word's
 /// occurrences in a document, and what else a sampler keeps for each, as `E`.
-pub struct Lda<D, W, E = u16>(PhantomData<(D, W, E)>);
+pub struct Lda<D: ?Sized, W: ?Sized, E = u16>(PhantomData<D>, PhantomData<W>, PhantomData<E>);
 
-impl<D: TopicCounts, W: TopicCounts, E: Item> Program for Lda<D, W, E> {
+impl<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item> Program for Lda<D, W, E> {
     type Left = Document<D>;
     type Right = Word<W>;
-    type Edge = Slice<E>;
+    type Edge = [E];
     type Worker = Worker;
     type Global = Topics;
 }
@@ -44,7 +44,7 @@ impl<D: TopicCounts, W: TopicCounts, E: Item> Program for Lda<D, W, E> {
 pub const UNASSIGNED: u16 = u16::MAX;
 
 /// The shared context: topic totals and priors.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Topics {
     /// Tokens of each topic, `[num_topics]`.
     pub totals: Vec<i64>,
@@ -207,7 +207,7 @@ pub(super) fn growth_without_one(inverse: f32) -> f32 {
 /// Adds the workers' changes to the topic totals.
 pub struct MergeTotals;
 
-impl<D: TopicCounts, W: TopicCounts, E: Item> GlobalSync<Lda<D, W, E>> for MergeTotals {
+impl<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item> GlobalSync<Lda<D, W, E>> for MergeTotals {
     fn apply(&self, total: Worker, global: &mut Topics) {
         global.totals.iter_mut().zip(&total.changes).for_each(|(total, change)| *total += change);
         debug_assert!(global.totals.iter().all(|&total| total >= 0), "a topic has no fewer than 0 tokens");

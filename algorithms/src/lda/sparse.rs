@@ -21,11 +21,9 @@
 use megagrid_stages::kernels::dot;
 use megagrid_stages::kernels::draw::{Change, PackedProduct, Product, draw, find_packed};
 use megagrid_stages::simd::{RowKernel, Vector, row_kernel};
-use megagrid_stages::{
-    BatchOrder, BatchSize, Error, Exchange, MiniBatch, ReadView, Sequence, Side, Stages, Update, UpdateView,
-};
+use megagrid_stages::{BatchOrder, BatchSize, Exchange, Left, MiniBatch, Read, Sequence, Side, Stages, Update, mode};
 
-use super::counts::{Packed, Table, has_all_topics, topic_bits};
+use super::counts::{Packed, Table, each_entry, has_all_topics, topic_bits};
 use super::program::{
     Cx, Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker, first_topic, growth_without_one, refresh_interval,
 };
@@ -93,7 +91,7 @@ impl WordScratch {
             self.mass = dot(&global.alpha, &self.phi[..entries.len()]);
             return;
         }
-        Packed::each_entry(entries, sample.topic_bits, |topic, count| {
+        each_entry(entries, sample.topic_bits, |topic, count| {
             self.counts[topic] = count;
             let more = count as f32 * inverse[topic];
             self.phi[topic] += more;
@@ -149,36 +147,43 @@ impl WordScratch {
 }
 
 impl Exchange<Sparse> for Sample {
-    type Left = Update;
-    type Right = Update;
+    type Left = mode::Update;
+    type Right = mode::Update;
     const GROUPED: bool = true;
 
     #[inline(always)]
-    fn begin(&self, word: ReadView<'_, Word<Table>>, cx: Cx<'_, '_, Packed, Table>) {
+    fn begin(&self, word: Read<'_, Word<Table>>, cx: Cx<'_, '_, Packed, Table>) {
         let worker = &mut *cx.worker;
         if worker.fresh == 0 {
             self.refresh(worker, cx.global, cx.seed);
         }
-        worker.word.expand(word.sync, self, &worker.inverse, cx.global);
+        worker.word.expand(&word.sync.0, self, &worker.inverse, cx.global);
     }
 
     #[inline(always)]
-    fn end(&self, word: UpdateView<'_, Word<Table>>, cx: Cx<'_, '_, Packed, Table>) {
+    fn end(&self, word: Update<'_, Word<Table>>, cx: Cx<'_, '_, Packed, Table>) {
         let worker = &mut *cx.worker;
-        worker.word.collapse(word.sync, self, &worker.inverse, cx.global.smoothing);
+        worker.word.collapse(&mut word.sync.0, self, &worker.inverse, cx.global.smoothing);
     }
 
     #[inline(always)]
     fn exchange(
         &self,
-        document: UpdateView<'_, Document<Packed>>,
-        word: UpdateView<'_, Word<Table>>,
+        document: Update<'_, Document<Packed>>,
+        word: Update<'_, Word<Table>>,
         topics: &mut [u16],
         cx: Cx<'_, '_, Packed, Table>,
     ) {
         let (worker, global) = (&mut *cx.worker, cx.global);
         worker.fresh = worker.fresh.saturating_sub(topics.len() as u32);
-        row_kernel(Tokens { document: document.sync, word: word.sync, topics, worker, global, sample: self });
+        row_kernel(Tokens {
+            document: &mut document.sync.0,
+            word: &mut word.sync.0,
+            topics,
+            worker,
+            global,
+            sample: self,
+        });
     }
 }
 
@@ -314,15 +319,11 @@ fn move_in_word(entries: &mut [u32], num_topics: usize, old: u16, new: u16, work
 }
 
 /// An iteration: random documents together, and their tokens word by word.
-///
-/// # Errors
-/// No clocks.
-pub fn sequence(config: &Config, corpus: &Corpus) -> Result<Sequence<Sparse, impl Stages<Sparse> + use<>>, Error> {
+pub fn sequence(config: &Config, corpus: &Corpus) -> Sequence<Sparse, impl Stages<Sparse> + use<>> {
     let sample = Sample::new(config, corpus);
     let batch =
         MiniBatch { size: BatchSize::EdgesOf(Side::Left, config.batch(corpus)), order: BatchOrder::RandomBlocks };
     Sequence::new()
         .mini_batch(batch, move |b| b.exchange(sample).global_sync(MergeTotals))
-        .global_sync(config.fit())
-        .build()
+        .global_sync_over(Left, config.fit())
 }

@@ -7,57 +7,35 @@
 
 use megagrid_stages::kernels::{axpy, dot};
 use megagrid_stages::{
-    Add, AddView, Apply, BatchSize, Context, Error, Exchange, MasterView, Program, Row, Sequence, Stages, Value, Vertex,
+    Add, Apply, BatchSize, Context, Exchange, Left, Master, Right, Sequence, Stages, mode, program, vertex,
 };
 
 use super::{Config, Sums};
 
-/// A user: the factor, its gradient, and the squared gradients, which stay at the master.
-pub struct User;
-
-impl Vertex for User {
-    type Sync = Row<f32>;
-    type Delta = Row<f32>;
-    type Master = Value<f32>;
-    type Mirror = ();
+vertex! {
+    /// A user: the factor, its gradient, and the squared gradients, which stay at the master.
+    pub struct User { sync: [f32], delta: [f32], master: f32 }
 }
 
-/// An item, likewise.
-pub struct Item;
-
-impl Vertex for Item {
-    type Sync = Row<f32>;
-    type Delta = Row<f32>;
-    type Master = Value<f32>;
-    type Mirror = ();
+vertex! {
+    /// An item, likewise.
+    pub struct Item { sync: [f32], delta: [f32], master: f32 }
 }
 
-/// Matrix factorization by batch gradients.
-pub struct MfBatch;
-
-impl Program for MfBatch {
-    type Left = User;
-    type Right = Item;
-    type Edge = f32;
-    type Worker = Sums;
-    type Global = ();
+program! {
+    /// Matrix factorization by batch gradients.
+    pub struct MfBatch { left: User, right: Item, edge: f32, worker: Sums }
 }
 
 /// Adds the negative half gradients of one rating: `e q − λ p` and `e p − λ q`, with e = r − p·q.
 pub struct Gradient(pub Config);
 
 impl Exchange<MfBatch> for Gradient {
-    type Left = Add;
-    type Right = Add;
+    type Left = mode::Add;
+    type Right = mode::Add;
 
     #[inline(always)]
-    fn exchange(
-        &self,
-        user: AddView<'_, User>,
-        item: AddView<'_, Item>,
-        rating: &mut f32,
-        _: &mut Context<'_, MfBatch>,
-    ) {
+    fn exchange(&self, user: Add<'_, User>, item: Add<'_, Item>, rating: &mut f32, _: &mut Context<'_, MfBatch>) {
         let error = *rating - dot(user.sync, item.sync);
         axpy(user.delta, error, item.sync);
         axpy(user.delta, -self.0.lambda, user.sync);
@@ -103,25 +81,22 @@ impl Step {
 
 impl Apply<MfBatch, User> for Step {
     #[inline(always)]
-    fn apply(&self, user: MasterView<'_, User>, cx: &mut Context<'_, MfBatch>) {
+    fn apply(&self, user: Master<'_, User>, cx: &mut Context<'_, MfBatch>) {
         self.step(user.sync, user.master, user.delta, cx.iteration);
     }
 }
 
 impl Apply<MfBatch, Item> for Step {
     #[inline(always)]
-    fn apply(&self, item: MasterView<'_, Item>, cx: &mut Context<'_, MfBatch>) {
+    fn apply(&self, item: Master<'_, Item>, cx: &mut Context<'_, MfBatch>) {
         self.step(item.sync, item.master, item.delta, cx.iteration);
     }
 }
 
-/// Builds the stages of an iteration, in mini-batches of about `batch` ratings.
-///
-/// # Errors
-/// A batch of 0 ratings.
-pub fn sequence(config: Config, batch: u64) -> Result<Sequence<MfBatch, impl Stages<MfBatch>>, Error> {
+/// Returns the stages of an iteration, in mini-batches of about `batch` ratings.
+pub fn sequence(config: Config, batch: u64) -> Sequence<MfBatch, impl Stages<MfBatch>> {
     let (users, items) = (Step::users(config), Step::items(config));
-    Sequence::new()
-        .mini_batch(BatchSize::Edges(batch), move |b| b.exchange(Gradient(config)).apply_left(users).apply_right(items))
-        .build()
+    Sequence::new().mini_batch(BatchSize::Edges(batch), move |b| {
+        b.exchange(Gradient(config)).apply(Left, users).apply(Right, items)
+    })
 }

@@ -5,41 +5,23 @@
 //! | [`Descend`], each rating | p_u, q_i, r_ui | p_u, q_i, squared gradients |
 
 use megagrid_stages::kernels::{descend, dot};
-use megagrid_stages::{
-    BatchSize, Context, Error, Exchange, Program, Row, Sequence, Stages, Update, UpdateView, Value, Vertex,
-};
+use megagrid_stages::{BatchSize, Context, Exchange, Sequence, Stages, Update, mode, program, vertex};
 
 use super::{Config, Sums};
 
-/// A user: the factor, and the sum of mean squared gradients that its step adapts to (a replica's own).
-pub struct User;
-
-impl Vertex for User {
-    type Sync = Row<f32>;
-    type Delta = ();
-    type Master = ();
-    type Mirror = Value<f32>;
+vertex! {
+    /// A user: the factor, and the sum of mean squared gradients that its step adapts to (a replica's own).
+    pub struct User { sync: [f32], mirror: f32 }
 }
 
-/// An item, likewise.
-pub struct Item;
-
-impl Vertex for Item {
-    type Sync = Row<f32>;
-    type Delta = ();
-    type Master = ();
-    type Mirror = Value<f32>;
+vertex! {
+    /// An item, likewise.
+    pub struct Item { sync: [f32], mirror: f32 }
 }
 
-/// Matrix factorization in place.
-pub struct Mf;
-
-impl Program for Mf {
-    type Left = User;
-    type Right = Item;
-    type Edge = f32;
-    type Worker = Sums;
-    type Global = ();
+program! {
+    /// Matrix factorization in place.
+    pub struct Mf { left: User, right: Item, edge: f32, worker: Sums }
 }
 
 /// Steps both factors along the gradient of one rating: with e = r − p·q,
@@ -59,17 +41,11 @@ impl Descend {
 }
 
 impl Exchange<Mf> for Descend {
-    type Left = Update;
-    type Right = Update;
+    type Left = mode::Update;
+    type Right = mode::Update;
 
     #[inline(always)]
-    fn exchange(
-        &self,
-        user: UpdateView<'_, User>,
-        item: UpdateView<'_, Item>,
-        rating: &mut f32,
-        cx: &mut Context<'_, Mf>,
-    ) {
+    fn exchange(&self, user: Update<'_, User>, item: Update<'_, Item>, rating: &mut f32, cx: &mut Context<'_, Mf>) {
         let config = &self.config;
         let error = *rating - dot(user.sync, item.sync);
         let (p_step, q_step) = if config.adaptive {
@@ -88,11 +64,8 @@ impl Exchange<Mf> for Descend {
     }
 }
 
-/// Builds the stages of an iteration: all ratings at once, or in mini-batches of about `batch` ratings, each a clock.
-///
-/// # Errors
-/// A batch of 0 ratings.
-pub fn sequence(config: Config, batch: u64) -> Result<Sequence<Mf, impl Stages<Mf>>, Error> {
+/// Returns the stages of an iteration: all ratings at once, or in mini-batches of about `batch` ratings, each a clock.
+pub fn sequence(config: Config, batch: u64) -> Sequence<Mf, impl Stages<Mf>> {
     let descend = Descend::new(config);
-    Sequence::new().mini_batch(BatchSize::Edges(batch), move |b| b.exchange(descend)).build()
+    Sequence::new().mini_batch(BatchSize::Edges(batch), move |b| b.exchange(descend))
 }

@@ -1,7 +1,7 @@
 //! What both forms share: the objective, measured, and the trained model.
 
 use megagrid_stages::kernels::dot;
-use megagrid_stages::{Combine, Context, Exchange, Program, Read, ReadView, Row, Vertex};
+use megagrid_stages::{Combine, Context, Exchange, Program, Read, Vertex, mode};
 
 use serde::{Deserialize, Serialize};
 
@@ -37,11 +37,9 @@ pub struct Objective {
 }
 
 impl Objective {
-    /// Joins the sums of all workers, in order.
+    /// Makes it of the sums over all ratings.
     #[must_use]
-    pub fn new(sums: impl IntoIterator<Item = Sums>, lambda: f32) -> Self {
-        let mut total = Sums::default();
-        sums.into_iter().for_each(|mut sum| total.combine(&mut sum));
+    pub fn new(total: Sums, lambda: f32) -> Self {
         Self {
             value: total.squared_errors + f64::from(lambda) * total.squared_norms,
             rmse: (total.squared_errors / total.ratings.max(1) as f64).sqrt(),
@@ -55,14 +53,14 @@ pub struct SquaredErrors(pub Config);
 impl<P, L, R> Exchange<P> for SquaredErrors
 where
     P: Program<Left = L, Right = R, Edge = f32, Worker = Sums>,
-    L: Vertex<Sync = Row<f32>>,
-    R: Vertex<Sync = Row<f32>>,
+    L: Vertex<Sync = [f32]>,
+    R: Vertex<Sync = [f32]>,
 {
-    type Left = Read;
-    type Right = Read;
+    type Left = mode::Read;
+    type Right = mode::Read;
 
     #[inline(always)]
-    fn exchange(&self, user: ReadView<'_, L>, item: ReadView<'_, R>, rating: &mut f32, cx: &mut Context<'_, P>) {
+    fn exchange(&self, user: Read<'_, L>, item: Read<'_, R>, rating: &mut f32, cx: &mut Context<'_, P>) {
         let (user, item): (&[f32], &[f32]) = (user.sync, item.sync);
         let error = f64::from(*rating - dot(user, item));
         // With biases each row holds a one, which is no parameter.

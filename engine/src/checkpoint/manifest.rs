@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-use megagrid_stages::{EdgeData, Program};
+use megagrid_stages::{Program, Store};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -15,7 +15,7 @@ use crate::{Engine, Error, sync};
 
 pub const MANIFEST: &str = "checkpoint.json";
 /// The version of the format that is written, and the only one that is read.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// What to do with a damaged checkpoint.
 pub const DAMAGED: &str = "the checkpoint is damaged: remove it, or restore it from a copy";
 
@@ -121,7 +121,7 @@ impl FileEntry {
 pub struct Fingerprint {
     program: String,
     stages: Vec<String>,
-    dims: [usize; 2],
+    dims: usize,
     seed: u64,
     square: bool,
     /// Vertices left and right.
@@ -165,7 +165,7 @@ impl Fingerprint {
         [
             ("program", self.program.clone()),
             ("stages", self.stages.join(", ")),
-            ("dims", format!("{:?}", self.dims)),
+            ("dims", self.dims.to_string()),
             ("seed", self.seed.to_string()),
             ("square", self.square.to_string()),
             ("vertices", format!("{:?}", self.vertices)),
@@ -177,7 +177,7 @@ impl Fingerprint {
 
 /// Joins the digests of the processes.
 fn edge_data<P: Program>(engine: &Engine<P>) -> Result<u64, Error> {
-    let here = if P::Edge::SLICE { slices::digest(engine) } else { items_digest(engine) };
+    let here = if P::Edge::SHAPE.is_slice() { slices::digest(engine) } else { items_digest(engine) };
     let all = sync::all_gather(engine.shared.peers.as_deref(), vec![here])?;
     Ok(all.into_iter().fold(0, u64::wrapping_add))
 }

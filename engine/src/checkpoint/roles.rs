@@ -109,7 +109,7 @@ pub struct RoleFile<'r> {
 
 impl<'r> RoleFile<'r> {
     /// `len` is a row's number of items; `write` writes a row.
-    fn new<S: Store>(
+    fn new<S: Store + ?Sized>(
         name: String,
         order: &'r RowOrder,
         len: impl Fn(usize) -> usize,
@@ -184,7 +184,7 @@ impl<'h, V: Vertex> Rows<'h, V> {
         let write_delta = move |row: usize, file: &mut dyn Write| {
             sum.clear();
             sum.extend_from_slice(deltas[0].items(row));
-            deltas[1..].iter().for_each(|partial| V::Delta::add(&mut sum, partial.items(row)));
+            deltas[1..].iter().for_each(|partial| V::Delta::view_mut(&mut sum).add(partial.view(row)));
             file.write_all(bytemuck::cast_slice(&sum))
         };
         let len = |row: usize| deltas[0].items(row).len();
@@ -199,7 +199,7 @@ impl<'h, V: Vertex> Rows<'h, V> {
     }
 }
 
-fn plain<'r, S: Store>(name: String, order: &'r RowOrder, role: &'r Role<'_, S>) -> Option<RoleFile<'r>> {
+fn plain<'r, S: Store + ?Sized>(name: String, order: &'r RowOrder, role: &'r Role<'_, S>) -> Option<RoleFile<'r>> {
     let write = |row: usize, file: &mut dyn Write| file.write_all(bytemuck::cast_slice(role.items(row)));
     RoleFile::new::<S>(name, order, |row| role.items(row).len(), write)
 }
@@ -216,7 +216,7 @@ pub fn scatter<V: Vertex>(side: &str, arrays: &VertexArrays<V>, order: &RowOrder
     read::<V::Delta>(&file("delta"), order, |row, file| fill(owned.row(row).delta, file))
 }
 
-fn read<S: Store>(
+fn read<S: Store + ?Sized>(
     path: &Path,
     order: &RowOrder,
     mut read_row: impl FnMut(usize, &mut dyn Read) -> stdio::Result<()>,

@@ -14,7 +14,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use megagrid_stages::{EdgeData, Program};
+use megagrid_stages::{EdgeItem, Program, Store};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::io;
@@ -99,7 +99,7 @@ pub fn digest<P: Program>(engine: &Engine<P>) -> u64 {
 /// # Complexity
 /// The first process holds the items of one right shard twice.
 pub fn write<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<Option<FileEntry>, Error> {
-    if !P::Edge::SLICE {
+    if !P::Edge::SHAPE.is_slice() {
         return Ok(None);
     }
     let path = dir.join(NAME);
@@ -116,7 +116,7 @@ pub fn write<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<Option<FileEn
         let runs = gather(peers, runs(engine, shard, &places))?;
         let bytes = gather(peers, mine)?;
         if let (Some(runs), Some(bytes), Some(Ok(to))) = (runs, bytes, &mut file)
-            && let Err(error) = merge(&runs, &bytes, size_of::<<P::Edge as EdgeData>::Item>(), to)
+            && let Err(error) = merge(&runs, &bytes, size_of::<EdgeItem<P>>(), to)
         {
             file = Some(Err(error));
         }
@@ -165,7 +165,7 @@ impl Layout {
     /// A lost process.
     pub fn of<P: Program>(engine: &Engine<P>) -> Result<Self, Error> {
         let (mut begins, mut end) = (Vec::new(), 0);
-        let shards = if P::Edge::SLICE { engine.shared.grid.columns.len() } else { 0 };
+        let shards = if P::Edge::SHAPE.is_slice() { engine.shared.grid.columns.len() } else { 0 };
         for shard in 0..shards {
             let mine = runs(engine, shard, &places(engine, shard));
             let all = match &engine.shared.peers {
@@ -187,12 +187,12 @@ impl Layout {
 
     /// Reads this process's part of the file, which was verified, if the program has slices.
     pub fn read<P: Program>(&self, engine: &Engine<P>, dir: &Path) -> Result<(), Error> {
-        if !P::Edge::SLICE {
+        if !P::Edge::SHAPE.is_slice() {
             return Ok(());
         }
         let path = dir.join(NAME);
         let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(&path).map_err(io(&path))?);
-        let (item_bytes, mut at) = (size_of::<<P::Edge as EdgeData>::Item>() as u64, 0);
+        let (item_bytes, mut at) = (size_of::<EdgeItem<P>>() as u64, 0);
         for (shard, (column, begins)) in engine.shared.grid.columns.iter().zip(&self.0).enumerate() {
             let mut data = wait(|| column.data.try_own(0..column.data.num_pieces()));
             for (part, begin) in parts(&held(engine, shard)).zip(begins) {

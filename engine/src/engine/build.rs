@@ -1,14 +1,15 @@
 //! From a plan to the memory of a run: vertex arrays, the grid, mirrors, replicas.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use megagrid_partition::{EdgeSource, Side};
-use megagrid_stages::{Program, Sequence, Stages, Vertex};
+use megagrid_stages::{Program, Sequence, Stages};
 
-use super::planning::{foresee, make_plan, row_orders};
-use super::{Engine, Input, RightItem, Settings, Shared};
+use super::planning::{is_square, make_plan, predict, row_orders};
+use super::{Engine, RightItem, Settings, Shared};
 use crate::globals::Globals;
-use crate::grid::{self, Grid, Pieces, RowOrder, VertexArrays};
+use crate::grid::{self, Grid, Pieces, RowOrder, Source, VertexArrays};
 use crate::plan::{self, Plan, StageKind};
 use crate::stage::{Collect, RunStage};
 use crate::sync::{self, Mirrors, Push, Replicas, Replication};
@@ -42,7 +43,7 @@ pub(crate) fn with_crossings<P: Program>(
             StageKind::TakeRows => Box::new(sync::TakeRows),
             StageKind::SendChanges => Box::new(sync::SendChanges),
             StageKind::SendEdges(side) => Box::new(sync::SendEdges(side)),
-            _ => unreachable!("a plan adds stages that cross between processes alone"),
+            _ => unreachable!("a plan adds only stages that cross between processes"),
         });
     }
     stages
@@ -60,87 +61,64 @@ pub(crate) fn replicas<P: Program>(
         Some(slack) if settings.lazy => Push::WhenNeeded(slack),
         Some(_) => Push::EveryClock,
     };
-    Replicas::new::<P::Right>(plan, mirrors, settings.dims[1], push).map(Some)
+    Replicas::new::<P::Right>(plan, mirrors, settings.dims, push).map(Some)
+}
+
+/// Returns one side's arrays as those of the other, which has the same vertex type.
+pub(crate) fn same_arrays<P: Program>(left: &Arc<VertexArrays<P::Left>>) -> Arc<VertexArrays<P::Right>> {
+    let both: Arc<dyn Any + Send + Sync> = Arc::<VertexArrays<P::Left>>::clone(left);
+    let Ok(right) = both.downcast() else { unreachable!("both sides of a square graph have one vertex type") };
+    right
+}
+
+/// Makes the arrays of both sides; on a square graph they are the same. `bounds` and `copies` are those of the plan,
+/// `capacities` by row.
+fn arrays<P: Program>(plan: &Plan, dims: usize, capacities: [Option<Vec<u32>>; 2]) -> Result<Arrays<P>, Error> {
+    let (left, right, copies) = (plan.left.bounds.clone(), plan.right.bounds.clone(), plan.copies);
+    if is_square::<P>() {
+        let bounds = grid::refine(&left, &right);
+        let left = VertexArrays::new(bounds, dims, copies[0].max(copies[1]), capacities[0].as_deref())?;
+        let left = Arc::new(left);
+        return Ok((Arc::clone(&left), same_arrays::<P>(&left)));
+    }
+    Ok((
+        Arc::new(VertexArrays::new(left, dims, copies[0], capacities[0].as_deref())?),
+        Arc::new(VertexArrays::new(right, dims, copies[1], capacities[1].as_deref())?),
+    ))
 }
 
 impl<P: Program> Engine<P> {
-    /// Prepares a program for a bipartite graph.
+    /// Prepares a program for a graph: a program with one vertex type for a square graph, whose two sides are the same
+    /// vertices, any other for a bipartite one. Vertices begin as all-zero bytes, the shared context as its default.
     ///
     /// # Errors
-    /// A square input; more memory than the machine has; edges that cannot be read; see [`Plan::make`].
-    pub fn bipartite<T: Copy + Sync, S: Stages<P>>(
-        input: &Input<'_, T, P>,
-        sequence: &Sequence<P, S>,
-        global: P::Global,
+    /// A sequence that cannot run ([`Sequence::check`]); a square program on a bipartite graph or the other way round; more
+    /// memory than the machine has; edges that cannot be read; see [`Plan::make`].
+    pub fn new<'s, T: Copy + Sync + 's, S: Stages<P>>(
+        source: impl Into<Source<'s, T, P>>,
+        sequence: Sequence<P, S>,
         settings: &Settings,
     ) -> Result<Self, Error> {
-        if input.source.is_square() {
-            let advice = "read the input as ratings, samples or documents";
-            return Err(Error::Squareness { expected: "bipartite", found: "square", advice });
-        }
-        Self::build(input, sequence, global, settings, |bounds, copies, capacities| {
-            let [left, right] = bounds;
-            Ok((
-                Arc::new(VertexArrays::new(left, settings.dims[0], copies[0], capacities[0].as_deref())?),
-                Arc::new(VertexArrays::new(right, settings.dims[1], copies[1], capacities[1].as_deref())?),
-            ))
-        })
-    }
-
-    /// Prepares a program whose two sides are the same vertices.
-    ///
-    /// # Errors
-    /// A bipartite input; more memory than the machine has; edges that cannot be read; see [`Plan::make`].
-    pub fn square<V: Vertex, T: Copy + Sync, S: Stages<P>>(
-        input: &Input<'_, T, P>,
-        sequence: &Sequence<P, S>,
-        global: P::Global,
-        settings: &Settings,
-    ) -> Result<Self, Error>
-    where
-        P: Program<Left = V, Right = V>,
-    {
-        if !input.source.is_square() {
-            let advice = "read the input as a graph with one id space";
-            return Err(Error::Squareness { expected: "square", found: "bipartite", advice });
-        }
-        if V::TRACKED {
-            return Err(Error::SquareTracked);
-        }
-        Self::build(input, sequence, global, settings, |bounds, copies, capacities| {
-            let bounds = grid::refine(&bounds[0], &bounds[1]);
-            let copies = copies[0].max(copies[1]);
-            let arrays = Arc::new(VertexArrays::new(bounds, settings.dims[0], copies, capacities[0].as_deref())?);
-            Ok((Arc::clone(&arrays), arrays))
-        })
-    }
-
-    fn build<T: Copy + Sync, S: Stages<P>>(
-        input: &Input<'_, T, P>,
-        sequence: &Sequence<P, S>,
-        global: P::Global,
-        settings: &Settings,
-        rows: impl FnOnce([Vec<usize>; 2], [usize; 2], [Option<Vec<u32>>; 2]) -> Result<Arrays<P>, Error>,
-    ) -> Result<Self, Error> {
-        let (collect, body) = Collect::from(sequence);
+        let source = source.into();
+        let (collect, body) = Collect::from(&sequence)?;
         let peers = settings.peers.as_deref();
         let cluster = peers.and_then(|peers| Some((peers.process(), peers.virtual_cluster()?)));
-        let (mut plan, orders, foreseen) = if let Some((this, cluster)) = cluster {
-            let orders = row_orders(input.source, &collect.infos, &body, settings.seed);
-            let of_all = cluster.share(this, || foresee::<P, T>(input, collect.infos, &body, settings))?;
+        let (mut plan, orders, predicted) = if let Some((this, cluster)) = cluster {
+            let orders = row_orders(source.edges, &collect.infos, &body, settings.seed);
+            let of_all = cluster.share(this, || predict::<P, T>(&source, collect.infos, &body, settings))?;
             let (plan, mirrors) = (*of_all).clone();
             (Plan { processes: plan::Processes { this, ..plan.processes }, ..plan }, orders, mirrors)
         } else {
-            let (plan, orders) = make_plan::<P, T>(input, collect.infos, &body, settings)?;
+            let (plan, orders) = make_plan::<P, T>(&source, collect.infos, &body, settings)?;
             (plan, orders, None)
         };
         memory::check(plan.memory_bytes)?;
-        distribute(&plan, &orders, input.source)?;
+        distribute(&plan, &orders, source.edges)?;
         let by_row = [0, 1].map(|side| {
-            input.capacities[side].map(|by_id| (0..by_id.len()).map(|row| by_id[orders[side].id(row)]).collect())
+            source.capacities[side].map(|by_id| (0..by_id.len()).map(|row| by_id[orders[side].id(row)]).collect())
         });
-        let (left, right) = rows([plan.left.bounds.clone(), plan.right.bounds.clone()], plan.copies, by_row)?;
-        let columns = grid::build_columns(&plan, &orders, input.source, &input.edge, settings.seed)?;
+        let (left, right) = arrays::<P>(&plan, settings.dims, by_row)?;
+        let columns = grid::build_columns(&plan, &orders, &source, settings.seed)?;
         let grid = Grid {
             left_pieces: Pieces::new(&plan.left.bounds, left.bounds()),
             right_pieces: Pieces::new(&plan.right.bounds, right.bounds()),
@@ -152,10 +130,10 @@ impl<P: Program> Engine<P> {
             left_shards: plan.left.num_shards(),
             level: settings.level,
         };
-        let globals = Globals::new(plan.workers, global);
+        let globals = Globals::new(plan.workers);
         let stages = with_crossings(collect.stages, &plan);
         let sync = match &settings.peers {
-            Some(_) if foreseen.is_some() => foreseen.map(|mirrors| Replication::new(&plan, mirrors)),
+            Some(_) if predicted.is_some() => predicted.map(|mirrors| Replication::new(&plan, mirrors)),
             Some(peers) => {
                 let mirrors = Mirrors::agree(&plan, &grid, &**peers)?;
                 plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);

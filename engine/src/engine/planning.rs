@@ -1,50 +1,52 @@
 //! From a program and its edges to a plan, before any memory is taken.
 
+use std::any::TypeId;
 use std::sync::Arc;
 
 use megagrid_partition::{EdgeSource, Side};
-use megagrid_stages::{BatchOrder, EdgeItem, Mode, Program, Sequence, Stages, row_width};
+use megagrid_stages::mode::Mode;
+use megagrid_stages::{BatchOrder, EdgeItem, Program, Sequence, Stages, row_width};
 
-use super::{Input, Settings};
-use crate::grid::{self, RowOrder};
+use super::Settings;
+use crate::grid::{self, RowOrder, Source};
 use crate::plan::{self, Outline, Plan};
 use crate::stage::Collect;
 use crate::sync::{self, Mirrors};
 use crate::{Error, memory};
 
-/// Makes the plan of a program on a graph, without its memory. With several processes it reads the edges, to foresee what
+/// Makes the plan of a program on a graph, without its memory. With several processes it reads the edges, to predict what
 /// crosses between them, and asks no other process.
 ///
 /// # Errors
-/// See [`Plan::make`]; workers 0; a square program on a bipartite graph; edges that cannot be read.
-pub fn plan<P: Program, S: Stages<P>, T>(
-    input: &Input<'_, T, P>,
+/// As [`Engine::new`](super::Engine::new), but for memory.
+pub fn plan<'s, P: Program, S: Stages<P>, T: 's>(
+    source: impl Into<Source<'s, T, P>>,
     sequence: &Sequence<P, S>,
     settings: &Settings,
 ) -> Result<Plan, Error> {
-    let (collect, body) = Collect::from(sequence);
-    foresee(input, collect.infos, &body, settings).map(|(plan, _)| plan)
+    let (collect, body) = Collect::from(sequence)?;
+    predict(&source.into(), collect.infos, &body, settings).map(|(plan, _)| plan)
 }
 
 /// Makes a plan, and with several processes the mirrors of all.
-pub(super) fn foresee<P: Program, T>(
-    input: &Input<'_, T, P>,
+pub(super) fn predict<P: Program, T>(
+    source: &Source<'_, T, P>,
     infos: Vec<plan::StageInfo>,
     body: &[Outline],
     settings: &Settings,
 ) -> Result<(Plan, Option<Arc<Mirrors>>), Error> {
-    let (mut plan, orders) = make_plan::<P, T>(input, infos, body, settings)?;
+    let (mut plan, orders) = make_plan::<P, T>(source, infos, body, settings)?;
     if !plan.is_distributed() {
         return Ok((plan, None));
     }
-    let mirrors = Mirrors::foresee(&plan, input.source, &orders)?;
+    let mirrors = Mirrors::foresee(&plan, source.edges, &orders)?;
     plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
     plan.placement = mirrors.placement(&plan);
     Ok((plan, Some(Arc::new(mirrors))))
 }
 
 pub(crate) fn make_plan<P: Program, T>(
-    input: &Input<'_, T, P>,
+    input: &Source<'_, T, P>,
     infos: Vec<plan::StageInfo>,
     body: &[Outline],
     settings: &Settings,
@@ -53,7 +55,8 @@ pub(crate) fn make_plan<P: Program, T>(
         let found = settings.workers.to_string();
         return Err(Error::Setting { name: "workers", found, expected: "1 to 4096" });
     }
-    let source = input.source;
+    let source = input.edges;
+    check_square::<P>(source.is_square())?;
     let orders = row_orders(source, &infos, body, settings.seed);
     let degree = |side: Side| {
         let (offsets, order) = (source.offsets(side), &orders[usize::from(side == Side::Right)]);
@@ -66,7 +69,7 @@ pub(crate) fn make_plan<P: Program, T>(
         this: peers.process(),
         count: peers.processes(),
     });
-    let widths = settings.dims.map(row_width);
+    let width = row_width(settings.dims);
     let items = memory::edge_items(input)?;
     let [left_capacities, right_capacities] = input.capacities;
     let sizes = plan::Input {
@@ -74,8 +77,8 @@ pub(crate) fn make_plan<P: Program, T>(
         rows: [source.num_vertices(Side::Left), source.num_vertices(Side::Right)],
         edges: source.num_edges() as u64,
         row_bytes: [
-            grid::touched_bytes::<P::Left>(widths[0], left_capacities),
-            grid::touched_bytes::<P::Right>(widths[1], right_capacities),
+            grid::touched_bytes::<P::Left>(width, left_capacities),
+            grid::touched_bytes::<P::Right>(width, right_capacities),
         ],
         edge_bytes: items * size_of::<EdgeItem<P>>() as u64,
         square: source.is_square(),
@@ -90,6 +93,27 @@ pub(crate) fn make_plan<P: Program, T>(
     drop(sizes);
     plan.memory_bytes = memory::estimate(&plan, input, &orders, settings.dims, items);
     Ok((plan, orders))
+}
+
+/// Tells whether both sides of a program are the same vertices.
+pub(super) fn is_square<P: Program>() -> bool {
+    TypeId::of::<P::Left>() == TypeId::of::<P::Right>()
+}
+
+fn check_square<P: Program>(found: bool) -> Result<(), Error> {
+    match (is_square::<P>(), found) {
+        (true, false) => Err(Error::Squareness {
+            expected: "square",
+            found: "bipartite",
+            advice: "read the input as a graph with one id space (Edges::square), or give the program two vertex types",
+        }),
+        (false, true) => Err(Error::Squareness {
+            expected: "bipartite",
+            found: "square",
+            advice: "read the input as ratings, samples or documents (Edges::bipartite), or give the program one vertex type",
+        }),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn row_orders<T>(

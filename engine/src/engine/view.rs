@@ -1,34 +1,40 @@
 //! Vertices by id, between iterations.
 
-use megagrid_stages::{Store, Vertex};
+use megagrid_stages::Vertex;
 
 use crate::grid::{RowOrder, SharedRows, VertexArrays};
+use crate::stage::hold;
 
-/// The first values of a vertex.
-pub struct InitView<'a, V: Vertex> {
-    /// Synced data.
-    pub sync: <V::Sync as Store>::Mut<'a>,
-    /// Data of the master.
-    pub master: <V::Master as Store>::Mut<'a>,
-    /// Data of the replica.
-    pub mirror: <V::Mirror as Store>::Mut<'a>,
-}
-
-/// All vertices of a side by id.
-pub struct SideView<'v, V: Vertex> {
+/// All vertices of a side by id, between iterations. While it is there the engine cannot change them:
+/// ```compile_fail,E0502
+/// # use megagrid_stages::*;
+/// # vertex! { struct Page { sync: u32 } }
+/// # program! { struct Links { vertices: Page } }
+/// fn set(engine: &mut megagrid_engine::Engine<Links>) {
+///     let pages = engine.on(Right);
+///     engine.init(Right, |id, page| *page.sync = id as u32);
+///     assert_eq!(*pages.sync(3), 3);
+/// }
+/// ```
+/// ```compile_fail,E0502
+/// # use megagrid_stages::*;
+/// # vertex! { struct Page { sync: u32 } }
+/// # program! { struct Links { vertices: Page, edge: [u16] } }
+/// fn visit(engine: &mut megagrid_engine::Engine<Links>) {
+///     let pages = engine.on(Right);
+///     engine.visit(Right, |page: Update<Page>, topics: &mut [u16]| *page.sync = topics.len() as u32);
+///     assert_eq!(*pages.sync(3), 3);
+/// }
+/// ```
+pub struct Vertices<'v, V: Vertex> {
     rows: SharedRows<'v, V>,
     order: &'v RowOrder,
 }
 
-impl<'v, V: Vertex> SideView<'v, V> {
+impl<'v, V: Vertex> Vertices<'v, V> {
     pub(super) fn of(arrays: &'v VertexArrays<V>, order: &'v RowOrder) -> Self {
         let pieces = arrays.bounds().len() - 1;
-        loop {
-            if let Some(rows) = arrays.try_share(0..pieces) {
-                return Self { rows, order };
-            }
-            std::thread::yield_now();
-        }
+        Self { rows: hold(|| arrays.try_share(0..pieces)), order }
     }
 
     /// Returns the number of vertices.
@@ -43,21 +49,26 @@ impl<'v, V: Vertex> SideView<'v, V> {
         self.order.is_empty()
     }
 
-    /// Views a vertex's synced data.
+    /// Iterates over the vertices' synced data, by id.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &V::Sync> {
+        (0..self.len()).map(|id| self.sync(id))
+    }
+
+    /// Views a vertex's synced data. Rows have their padding.
     #[must_use]
-    pub fn sync(&self, id: usize) -> <V::Sync as Store>::Ref<'_> {
+    pub fn sync(&self, id: usize) -> &V::Sync {
         self.rows.sync.view(self.order.row(id))
     }
 
     /// Views a vertex's master data.
     #[must_use]
-    pub fn master(&self, id: usize) -> <V::Master as Store>::Ref<'_> {
+    pub fn master(&self, id: usize) -> &V::Master {
         self.rows.master.view(self.order.row(id))
     }
 
     /// Views a vertex's mirror data.
     #[must_use]
-    pub fn mirror(&self, id: usize) -> <V::Mirror as Store>::Ref<'_> {
+    pub fn mirror(&self, id: usize) -> &V::Mirror {
         self.rows.mirror.view(self.order.row(id))
     }
 }

@@ -8,14 +8,13 @@
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 
+use megagrid_stages::mode::{Access, Mode, Replica};
 use megagrid_stages::simd::{prefetch, prefetch_to_write};
-use megagrid_stages::{
-    Access, AddView, Additive, Context, EdgeData, Exchange, Item, Mode, Program, ReadView, Replica, Shape, Store,
-    UpdateView, Vertex,
-};
+use megagrid_stages::{Add, Additive, Context, EdgeItem, Exchange, Item, Program, Read, Shape, Store, Update, Vertex};
 
 use super::block::{Block, Id, LocalEdges, Run};
 use super::hold::Hold;
+use super::rows::has_zeros;
 use crate::Error;
 use crate::os::AlignedBuffer;
 
@@ -157,7 +156,7 @@ impl<T: Item> Drop for Owned<'_, T> {
 }
 
 /// Where a store's items of a range of rows are, and by what right.
-pub enum Held<'h, S: Store> {
+pub enum Held<'h, S: Store + ?Sized> {
     /// Not held: the mode does not show this role.
     Absent,
     /// Shared with other readers.
@@ -166,7 +165,12 @@ pub enum Held<'h, S: Store> {
     Owned(Owned<'h, S::Item>),
 }
 
-impl<S: Store> Held<'_, S> {
+impl<S: Store + ?Sized> Held<'_, S> {
+    /// Tells whether the padding of rows that are held alone is zero.
+    fn has_zeros(&self, padding: &Range<usize>) -> bool {
+        if let Self::Owned(items) = self { has_zeros::<S>(items, padding) } else { true }
+    }
+
     fn items(&mut self) -> (*mut S::Item, usize, bool) {
         match self {
             Self::Absent => (std::ptr::NonNull::dangling().as_ptr(), 0, false),
@@ -218,15 +222,14 @@ pub struct HeldRows<'h, V: Vertex, A: Access<V>> {
     sync: Held<'h, V::Sync>,
     mirror: Held<'h, V::Mirror>,
     delta: Held<'h, V::Delta>,
-    touched: Option<Owned<'h, u8>>,
     sync_offsets: &'h [usize],
     mirror_offsets: &'h [usize],
     delta_offsets: &'h [usize],
     mode: PhantomData<fn() -> A>,
 }
 
-/// What a store's items of the held rows are, with where each row begins (`Counts` alone needs it).
-pub struct HeldStore<'h, S: Store> {
+/// What a store's items of the held rows are, with where each row begins (only stores with a capacity per vertex need it).
+pub struct HeldStore<'h, S: Store + ?Sized> {
     /// The items.
     pub items: Held<'h, S>,
     /// Absolute offsets of the held rows and of their end, for stores with a capacity per vertex; else empty.
@@ -244,25 +247,35 @@ impl<'h, V: Vertex, A: Access<V>> HeldRows<'h, V, A> {
         sync: HeldStore<'h, V::Sync>,
         mirror: HeldStore<'h, V::Mirror>,
         delta: HeldStore<'h, V::Delta>,
-        touched: Option<Owned<'h, u8>>,
     ) -> Self {
         let update = A::MODE == Mode::Update;
         check(&sync, rows, width, true, update);
         check(&mirror, rows, width, true, update);
         check(&delta, rows, width, A::MODE == Mode::Add, A::MODE == Mode::Add);
-        let marks = touched.as_ref().map_or(0, |marks| marks.len());
-        assert!(!V::TRACKED || A::MODE == Mode::Read || rows <= marks, "a mark for each row that may be touched");
         Self {
             rows,
             width,
             sync: sync.items,
             mirror: mirror.items,
             delta: delta.items,
-            touched,
             sync_offsets: sync.offsets,
             mirror_offsets: mirror.offsets,
             delta_offsets: delta.offsets,
             mode: PhantomData,
+        }
+    }
+
+    /// Checks, in debug builds, that rows of `dims` items still have zeros behind them after a stage on edges.
+    ///
+    /// # Panics
+    /// When they have not, with the stage's name.
+    #[inline(always)]
+    pub fn check_padding(&self, dims: usize, stage: &str) {
+        if cfg!(debug_assertions) {
+            let padding = dims..self.width;
+            let is_zero =
+                self.sync.has_zeros(&padding) && self.mirror.has_zeros(&padding) && self.delta.has_zeros(&padding);
+            assert!(is_zero, "{stage} left items of a row behind its {dims} that are not zero");
         }
     }
 
@@ -271,14 +284,13 @@ impl<'h, V: Vertex, A: Access<V>> HeldRows<'h, V, A> {
             sync: Line::new(&mut self.sync, self.sync_offsets),
             mirror: Line::new(&mut self.mirror, self.mirror_offsets),
             delta: Line::new(&mut self.delta, self.delta_offsets),
-            touched: self.touched.as_mut().map_or(std::ptr::null_mut(), |marks| marks.as_mut_ptr()),
             width,
             mode: PhantomData,
         }
     }
 }
 
-fn check<S: Store>(held: &HeldStore<'_, S>, rows: usize, width: usize, needed: bool, owned: bool) {
+fn check<S: Store + ?Sized>(held: &HeldStore<'_, S>, rows: usize, width: usize, needed: bool, owned: bool) {
     let len = match &held.items {
         Held::Absent => {
             assert!(!needed || S::SHAPE == Shape::Nothing, "a role that the access mode shows is held");
@@ -294,9 +306,9 @@ fn check<S: Store>(held: &HeldStore<'_, S>, rows: usize, width: usize, needed: b
         Shape::Nothing => 0,
         Shape::Value => rows,
         Shape::Row => rows.saturating_mul(width),
-        Shape::Counts => {
+        Shape::Entries => {
             let offsets = held.offsets;
-            assert!(offsets.len() == rows + 1 && offsets.is_sorted(), "offsets of counts cover the rows");
+            assert!(offsets.len() == rows + 1 && offsets.is_sorted(), "offsets cover the rows");
             offsets[rows] - offsets[0]
         }
     };
@@ -304,21 +316,21 @@ fn check<S: Store>(held: &HeldStore<'_, S>, rows: usize, width: usize, needed: b
 }
 
 /// A store's items as raw parts. Copied into registers for the time of a block.
-struct Line<'r, S: Store> {
+struct Line<'r, S: Store + ?Sized> {
     items: *mut S::Item,
     offsets: *const usize,
     held: PhantomData<&'r mut S::Item>,
 }
 
-impl<S: Store> Clone for Line<'_, S> {
+impl<S: Store + ?Sized> Clone for Line<'_, S> {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<S: Store> Copy for Line<'_, S> {}
+impl<S: Store + ?Sized> Copy for Line<'_, S> {}
 
-impl<'r, S: Store> Line<'r, S> {
+impl<'r, S: Store + ?Sized> Line<'r, S> {
     fn new(held: &'r mut Held<'_, S>, offsets: &'r [usize]) -> Self {
         Self { items: held.items().0, offsets: offsets.as_ptr(), held: PhantomData }
     }
@@ -327,13 +339,14 @@ impl<'r, S: Store> Line<'r, S> {
     /// `row` is below the number of rows that `HeldRows::new` checked this store for.
     #[inline(always)]
     unsafe fn span<W: Width>(self, row: usize, width: W) -> (*mut S::Item, usize) {
-        // SAFETY: `HeldRows::new` checked that this many items are held for every row below `rows`.
+        // SAFETY: `HeldRows::new` checked that this many items are held for every row below `rows`; one without bytes is
+        // anywhere.
         unsafe {
             match S::SHAPE {
-                Shape::Nothing => (self.items, 0),
+                Shape::Nothing => (self.items, 1),
                 Shape::Value => (self.items.add(row), 1),
                 Shape::Row => (self.items.add(row * width.get()), width.get()),
-                Shape::Counts => {
+                Shape::Entries => {
                     let (first, begin, end) = (*self.offsets, *self.offsets.add(row), *self.offsets.add(row + 1));
                     (self.items.add(begin - first), end - begin)
                 }
@@ -344,7 +357,7 @@ impl<'r, S: Store> Line<'r, S> {
     /// # Safety
     /// As `span`; nobody writes the row during `'r`.
     #[inline(always)]
-    unsafe fn view<W: Width>(self, row: usize, width: W) -> S::Ref<'r> {
+    unsafe fn view<W: Width>(self, row: usize, width: W) -> &'r S {
         // SAFETY: `span` is within the held items; the caller vouches for the sharing.
         unsafe {
             let (items, len) = self.span(row, width);
@@ -355,7 +368,7 @@ impl<'r, S: Store> Line<'r, S> {
     /// # Safety
     /// As `span`; the row is held alone, and no other reference to it lives during `'r`.
     #[inline(always)]
-    unsafe fn view_mut<W: Width>(self, row: usize, width: W) -> S::Mut<'r> {
+    unsafe fn view_mut<W: Width>(self, row: usize, width: W) -> &'r mut S {
         // SAFETY: `span` is within the held items; the caller vouches for the exclusion.
         unsafe {
             let (items, len) = self.span(row, width);
@@ -369,8 +382,6 @@ struct Lines<'r, V: Vertex, A: Access<V>, W: Width> {
     sync: Line<'r, V::Sync>,
     mirror: Line<'r, V::Mirror>,
     delta: Line<'r, V::Delta>,
-    /// A mark for each row, where the type is tracked and the mode is not `Read`.
-    touched: *mut u8,
     width: W,
     mode: PhantomData<fn() -> A>,
 }
@@ -406,18 +417,6 @@ impl<V: Vertex, A: Access<V>, W: Width> Lines<'_, V, A, W> {
         let value = self.sync.items.wrapping_add(row);
         if A::MODE == Mode::Update { prefetch_to_write(value, 1) } else { prefetch(value, 1) }
     }
-
-    /// Records that a row is touched.
-    ///
-    /// # Safety
-    /// `row` is below the number of rows that `HeldRows::new` was given, and the mode is not `Read`.
-    #[inline(always)]
-    unsafe fn touch(&self, row: usize) {
-        if V::TRACKED {
-            // SAFETY: `HeldRows::new` checked that there is a mark, held alone, for each row in these modes.
-            unsafe { *self.touched.add(row) = 1 };
-        }
-    }
 }
 
 /// One endpoint of the edge that is being run. `delta` replaces the delta in memory where the walk keeps it at hand.
@@ -435,37 +434,33 @@ struct Endpoint<'r, V: Vertex, A: Access<V>, W: Width> {
 // would have refused the other), and deltas belong to one side.
 impl<'r, V: Vertex, A: Access<V>, W: Width> Replica<'r, V> for Endpoint<'r, V, A, W> {
     #[inline(always)]
-    fn read(self) -> ReadView<'r, V> {
+    fn read(self) -> Read<'r, V> {
         let Lines { sync, mirror, width, .. } = self.lines;
         // SAFETY: see above.
-        unsafe { ReadView { sync: sync.view(self.row, width), mirror: mirror.view(self.row, width) } }
+        unsafe { Read { sync: sync.view(self.row, width), mirror: mirror.view(self.row, width) } }
     }
 
     #[inline(always)]
-    fn add(self) -> AddView<'r, V> {
+    fn add(self) -> Add<'r, V> {
         assert!(A::MODE == Mode::Add, "the mode is Add");
         let Lines { sync, mirror, delta, width, .. } = self.lines;
         // SAFETY: see above.
         unsafe {
-            self.lines.touch(self.row);
             let (sync, mirror) = (sync.view(self.row, width), mirror.view(self.row, width));
             let delta = match self.delta {
                 Some(items) => V::Delta::view_mut(items),
                 None => delta.view_mut(self.row, width),
             };
-            AddView { sync, mirror, delta }
+            Add { sync, mirror, delta }
         }
     }
 
     #[inline(always)]
-    fn update(self) -> UpdateView<'r, V> {
+    fn update(self) -> Update<'r, V> {
         assert!(A::MODE == Mode::Update, "the mode is Update");
         let Lines { sync, mirror, width, .. } = self.lines;
         // SAFETY: see above.
-        unsafe {
-            self.lines.touch(self.row);
-            UpdateView { sync: sync.view_mut(self.row, width), mirror: mirror.view_mut(self.row, width) }
-        }
+        unsafe { Update { sync: sync.view_mut(self.row, width), mirror: mirror.view_mut(self.row, width) } }
     }
 }
 
@@ -483,7 +478,7 @@ pub struct Walk<'w, 'h, P: Program, E: Exchange<P>, I, W> {
     /// The rows of the block's right shard.
     pub right: &'w mut HeldRows<'h, P::Right, E::Right>,
     /// The data of the block's edges.
-    pub data: &'w mut [<P::Edge as EdgeData>::Item],
+    pub data: &'w mut [EdgeItem<P>],
     /// Which rows of the right shard are active; empty before its first block.
     pub active: &'w mut Vec<bool>,
     /// The edge function.
@@ -528,22 +523,22 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Walk<'_, '_, P, E, I, W> {
 
 /// The data of a block's edges, in their order.
 struct Data<'d, P: Program> {
-    items: &'d mut [<P::Edge as EdgeData>::Item],
+    items: &'d mut [EdgeItem<P>],
     /// Where an edge's slice begins, for data in slices.
     offsets: &'d [u32],
 }
 
 impl<'d, P: Program> Data<'d, P> {
     #[inline(always)]
-    fn new<I: Id>(edges: &'d LocalEdges<I>, block: &Block, items: &'d mut [<P::Edge as EdgeData>::Item]) -> Self {
-        let offsets = if P::Edge::SLICE { edges.slice_offsets(block) } else { &[] };
-        assert!(P::Edge::SLICE || items.len() == block.edges.len(), "one item of data for each edge");
+    fn new<I: Id>(edges: &'d LocalEdges<I>, block: &Block, items: &'d mut [EdgeItem<P>]) -> Self {
+        let offsets = if P::Edge::SHAPE.is_slice() { edges.slice_offsets(block) } else { &[] };
+        assert!(P::Edge::SHAPE.is_slice() || items.len() == block.edges.len(), "one item of data for each edge");
         Self { items, offsets }
     }
 
     #[inline(always)]
-    fn at(&mut self, edge: usize) -> <P::Edge as EdgeData>::Mut<'_> {
-        if P::Edge::SLICE {
+    fn at(&mut self, edge: usize) -> &mut P::Edge {
+        if P::Edge::SHAPE.is_slice() {
             let first = self.offsets[0];
             P::Edge::view_mut(
                 &mut self.items[(self.offsets[edge] - first) as usize..(self.offsets[edge + 1] - first) as usize],
@@ -557,8 +552,8 @@ impl<'d, P: Program> Data<'d, P> {
     /// Fetches the first data of some edges.
     #[inline(always)]
     fn prefetch(&self, edge: usize, edges: usize) {
-        if !P::Edge::SLICE {
-            let bytes = edges * size_of::<<P::Edge as EdgeData>::Item>();
+        if !P::Edge::SHAPE.is_slice() {
+            let bytes = edges * size_of::<EdgeItem<P>>();
             prefetch(self.items.as_ptr().wrapping_add(edge), FETCHED.min(bytes));
         }
     }
@@ -770,7 +765,8 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Group<'_, P, E, I, W> {
         }
         if Self::AT_HAND {
             for lane in 0..if in_lanes > 0 { LANES } else { 1 } {
-                <P::Right as Vertex>::Delta::add(self.delta(row), &kept[lane..=lane]);
+                let kept = <P::Right as Vertex>::Delta::view(&kept[lane..=lane]);
+                <P::Right as Vertex>::Delta::view_mut(self.delta(row)).add(kept);
             }
         }
     }

@@ -3,6 +3,8 @@
 mod block;
 mod build;
 mod disjoint;
+#[cfg(test)]
+pub(crate) mod entries;
 mod hold;
 mod order;
 mod places;
@@ -12,7 +14,7 @@ use std::sync::Arc;
 
 use megagrid_partition::Side;
 use megagrid_stages::simd::Level;
-use megagrid_stages::{EdgeData, Program, Vertex};
+use megagrid_stages::{EdgeItem, On, Program, Sides, Store, Vertex};
 
 pub use block::{Block, Id, LocalEdges, Run};
 pub use disjoint::{Disjoint, Fixed, HeldRows, Owned, Runtime, Shared, Walk, Width};
@@ -22,7 +24,7 @@ pub(crate) use places::places;
 pub use places::{Places, row_of_blocks};
 pub use rows::{Capacities, OwnedRow, OwnedRows, Role, RoleMut, SharedRows, VertexArrays};
 
-pub use build::EdgeInput;
+pub use build::{Fill, Source};
 pub(crate) use build::{build_columns, windows};
 
 /// Maps the shards of a side to the pieces of its vertex arrays.
@@ -86,7 +88,7 @@ pub struct Column<P: Program> {
     /// Ids.
     pub edges: Edges,
     /// Data.
-    pub data: Disjoint<<P::Edge as EdgeData>::Item>,
+    pub data: Disjoint<EdgeItem<P>>,
 }
 
 /// The memory of a run.
@@ -130,7 +132,7 @@ impl<P: Program> Grid<P> {
     #[must_use]
     pub fn branch_bytes(&self) -> u64 {
         let right = if self.is_square() { 0 } else { self.right.bytes() };
-        let columns = if P::Edge::SLICE { &self.columns[..] } else { &[] };
+        let columns = if P::Edge::SHAPE.is_slice() { &self.columns[..] } else { &[] };
         (self.left.bytes() + right + columns.iter().map(|column| column.data.bytes()).sum::<usize>()) as u64
     }
 
@@ -140,10 +142,34 @@ impl<P: Program> Grid<P> {
         std::ptr::addr_eq(Arc::as_ptr(&self.left), Arc::as_ptr(&self.right))
     }
 
+    /// Returns a side's rows.
+    #[must_use]
+    pub fn rows<O: On<P>>(&self) -> &Arc<VertexArrays<O::Vertex>> {
+        O::of(self)
+    }
+
+    /// Returns the pieces of a side's shards.
+    #[must_use]
+    pub fn pieces(&self, side: Side) -> &Pieces {
+        if side == Side::Left { &self.left_pieces } else { &self.right_pieces }
+    }
+
     /// Returns where the rows of a side's vertices are.
     #[must_use]
     pub fn order(&self, side: Side) -> &RowOrder {
         &self.orders[usize::from(side == Side::Right)]
+    }
+}
+
+impl<P: Program> Sides<P> for Grid<P> {
+    type Of<V: Vertex> = Arc<VertexArrays<V>>;
+
+    fn left(&self) -> &Arc<VertexArrays<P::Left>> {
+        &self.left
+    }
+
+    fn right(&self) -> &Arc<VertexArrays<P::Right>> {
+        &self.right
     }
 }
 
@@ -158,7 +184,7 @@ pub(crate) fn refine(a: &[usize], b: &[usize]) -> Vec<usize> {
 /// Bytes of an average vertex in the roles that a block touches.
 #[must_use]
 pub fn touched_bytes<V: Vertex>(width: usize, capacities: Capacities<'_>) -> usize {
-    use megagrid_stages::{Shape, Store};
+    use megagrid_stages::Shape;
     let mean = |counts: &[u32]| counts.iter().map(|&c| c as usize).sum::<usize>().div_ceil(counts.len().max(1));
     let capacity = capacities.map_or(0, mean);
     let of = |shape: Shape, item: usize| {
@@ -166,7 +192,7 @@ pub fn touched_bytes<V: Vertex>(width: usize, capacities: Capacities<'_>) -> usi
             Shape::Nothing => 0,
             Shape::Value => 1,
             Shape::Row => width,
-            Shape::Counts => capacity,
+            Shape::Entries => capacity,
         }
     };
     of(V::Sync::SHAPE, size_of::<<V::Sync as Store>::Item>())

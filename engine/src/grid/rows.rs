@@ -9,8 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
+use megagrid_stages::mode::{Access, Mode};
 use megagrid_stages::simd::prefetch_to_write;
-use megagrid_stages::{Access, Additive, Mode, Shape, Store, Vertex, row_width};
+use megagrid_stages::{Additive, Shape, Store, Vertex, row_width};
 
 use super::disjoint::{Disjoint, Held, HeldRows, HeldStore, Owned, Shared};
 use crate::Error;
@@ -20,21 +21,21 @@ pub use each_row::EachRow;
 pub type Capacities<'c> = Option<&'c [u32]>;
 
 /// The items of one store for all rows.
-struct Array<S: Store> {
+struct Array<S: Store + ?Sized> {
     items: Disjoint<S::Item>,
     /// Items per row, or 0 where `offsets` says.
     stride: usize,
     offsets: Arc<[usize]>,
 }
 
-impl<S: Store> Array<S> {
+impl<S: Store + ?Sized> Array<S> {
     fn new(bounds: &[usize], width: usize, capacities: Capacities<'_>) -> Result<Self, Error> {
         let stride = match S::SHAPE {
-            Shape::Nothing | Shape::Counts => 0,
-            Shape::Value => 1,
+            Shape::Entries => 0,
+            Shape::Nothing | Shape::Value => 1,
             Shape::Row => width,
         };
-        if S::SHAPE != Shape::Counts {
+        if S::SHAPE != Shape::Entries {
             let items = Disjoint::new(bounds.iter().map(|row| row * stride).collect())?;
             return Ok(Self { items, stride, offsets: Arc::default() });
         }
@@ -77,7 +78,7 @@ impl<S: Store> Array<S> {
         match S::SHAPE {
             Shape::Value => true,
             Shape::Row => self.stride == dims,
-            Shape::Nothing | Shape::Counts => false,
+            Shape::Nothing | Shape::Entries => false,
         }
     }
 
@@ -85,22 +86,21 @@ impl<S: Store> Array<S> {
     #[inline(always)]
     fn span(&self, first: usize, row: usize) -> Range<usize> {
         match S::SHAPE {
-            Shape::Nothing => 0..0,
-            Shape::Value => row - first..row - first + 1,
+            Shape::Nothing | Shape::Value => row - first..row - first + 1,
             Shape::Row => (row - first) * self.stride..(row - first + 1) * self.stride,
-            Shape::Counts => self.offsets[row] - self.offsets[first]..self.offsets[row + 1] - self.offsets[first],
+            Shape::Entries => self.offsets[row] - self.offsets[first]..self.offsets[row + 1] - self.offsets[first],
         }
     }
 }
 
 /// One role's items, held alone, addressed by row.
-pub struct RoleMut<'h, S: Store> {
+pub struct RoleMut<'h, S: Store + ?Sized> {
     array: &'h Array<S>,
     items: Owned<'h, S::Item>,
     first: usize,
 }
 
-impl<S: Store> RoleMut<'_, S> {
+impl<S: Store + ?Sized> RoleMut<'_, S> {
     /// Returns the items of a row.
     #[inline(always)]
     pub fn items(&mut self, row: usize) -> &mut [S::Item] {
@@ -127,13 +127,13 @@ impl<S: Store> RoleMut<'_, S> {
 }
 
 /// One role's items, shared with other readers, addressed by row.
-pub struct Role<'h, S: Store> {
+pub struct Role<'h, S: Store + ?Sized> {
     array: &'h Array<S>,
     items: Shared<'h, S::Item>,
     first: usize,
 }
 
-impl<S: Store> Role<'_, S> {
+impl<S: Store + ?Sized> Role<'_, S> {
     /// Returns the first row.
     pub fn first(&self) -> usize {
         self.first
@@ -157,7 +157,7 @@ impl<S: Store> Role<'_, S> {
 
     /// Views a row.
     #[inline(always)]
-    pub fn view(&self, row: usize) -> S::Ref<'_> {
+    pub fn view(&self, row: usize) -> &S {
         S::view(self.items(row))
     }
 }
@@ -166,14 +166,13 @@ impl<S: Store> Role<'_, S> {
 pub struct VertexArrays<V: Vertex> {
     bounds: Box<[usize]>,
     width: usize,
+    /// Items of a row before padding.
+    dims: usize,
     sync: Array<V::Sync>,
     mirror: Array<V::Mirror>,
     master: Array<V::Master>,
     /// One array, or one for each worker where partial deltas are reduced.
     deltas: Box<[Array<V::Delta>]>,
-    /// A mark for each row that was touched, beside each delta array; empty unless the type is tracked. A byte, as setting a
-    /// bit would wait for the one before it in the same word.
-    touched: Box<[Disjoint<u8>]>,
 }
 
 impl<V: Vertex> VertexArrays<V> {
@@ -181,21 +180,17 @@ impl<V: Vertex> VertexArrays<V> {
     /// of delta arrays.
     ///
     /// # Errors
-    /// Not enough memory; a store of counts without capacities.
+    /// Not enough memory; a store of entries without capacities.
     pub fn new(bounds: Vec<usize>, dims: usize, copies: usize, capacities: Capacities<'_>) -> Result<Self, Error> {
         let width = row_width(dims);
-        let doubled: Option<Vec<u32>> =
-            capacities.map(|counts| counts.iter().map(|&c| c.saturating_mul(2).min(dims as u32)).collect());
-        let deltas = (0..copies).map(|_| Array::new(&bounds, width, doubled.as_deref())).collect::<Result<_, _>>()?;
-        let tracks = if V::TRACKED { copies } else { 0 };
-        let touched = (0..tracks).map(|_| Disjoint::new(bounds.clone())).collect::<Result<_, _>>()?;
+        let deltas = (0..copies).map(|_| Array::new(&bounds, width, capacities)).collect::<Result<_, _>>()?;
         Ok(Self {
             sync: Array::new(&bounds, width, capacities)?,
             mirror: Array::new(&bounds, width, capacities)?,
             master: Array::new(&bounds, width, capacities)?,
             deltas,
-            touched,
             width,
+            dims,
             bounds: bounds.into(),
         })
     }
@@ -208,11 +203,11 @@ impl<V: Vertex> VertexArrays<V> {
         Ok(Self {
             bounds: self.bounds.clone(),
             width: self.width,
+            dims: self.dims,
             sync: self.sync.like()?,
             mirror: self.mirror.like()?,
             master: self.master.like()?,
             deltas: self.deltas.iter().map(Array::like).collect::<Result<_, _>>()?,
-            touched: self.touched.iter().map(Disjoint::like).collect::<Result<_, _>>()?,
         })
     }
 
@@ -221,10 +216,13 @@ impl<V: Vertex> VertexArrays<V> {
         self.sync.items.try_copy(&from.sync.items, pieces.clone())?;
         self.mirror.items.try_copy(&from.mirror.items, pieces.clone())?;
         self.master.items.try_copy(&from.master.items, pieces.clone())?;
-        for (into, from) in self.deltas.iter().zip(&from.deltas) {
-            into.items.try_copy(&from.items, pieces.clone())?;
-        }
-        self.touched.iter().zip(&from.touched).try_for_each(|(into, from)| into.try_copy(from, pieces.clone()))
+        let mut deltas = self.deltas.iter().zip(&from.deltas);
+        deltas.try_for_each(|(into, from)| into.items.try_copy(&from.items, pieces.clone()))
+    }
+
+    /// Returns the items of a row before padding.
+    pub fn dims(&self) -> usize {
+        self.dims
     }
 
     /// Returns the padded width of a row.
@@ -243,7 +241,6 @@ impl<V: Vertex> VertexArrays<V> {
             + self.mirror.items.bytes()
             + self.master.items.bytes()
             + self.deltas.iter().map(|delta| delta.items.bytes()).sum::<usize>()
-            + self.touched.iter().map(Disjoint::bytes).sum::<usize>()
     }
 
     fn rows(&self, pieces: &Range<usize>) -> Range<usize> {
@@ -261,20 +258,12 @@ impl<V: Vertex> VertexArrays<V> {
             Mode::Add => self.deltas[copy].try_own(&pieces)?,
             Mode::Read | Mode::Update => Held::Absent,
         };
-        let touched = match self.touched.get(copy) {
-            Some(marks) if A::MODE != Mode::Read => {
-                assert!(pieces.len() <= 1, "rows are tracked by the piece");
-                Some(marks.try_own(pieces)?)
-            }
-            _ => None,
-        };
         Some(HeldRows::new(
             rows.len(),
             self.width,
             self.sync.held(&rows, sync),
             self.mirror.held(&rows, mirror),
             self.deltas[copy].held(&rows, delta),
-            touched,
         ))
     }
 
@@ -287,7 +276,7 @@ impl<V: Vertex> VertexArrays<V> {
             mirror: own(&self.mirror, &pieces, first)?,
             master: own(&self.master, &pieces, first)?,
             deltas: self.deltas.iter().map(|delta| own(delta, &pieces, first)).collect::<Option<_>>()?,
-            touched: self.touched.iter().map(|marks| marks.try_own(pieces.clone())).collect::<Option<_>>()?,
+            padding: self.dims..self.width,
         })
     }
 
@@ -310,7 +299,7 @@ impl<V: Vertex> VertexArrays<V> {
     }
 }
 
-fn own<'h, S: Store>(array: &'h Array<S>, pieces: &Range<usize>, first: usize) -> Option<RoleMut<'h, S>> {
+fn own<'h, S: Store + ?Sized>(array: &'h Array<S>, pieces: &Range<usize>, first: usize) -> Option<RoleMut<'h, S>> {
     Some(RoleMut { array, items: array.items.try_own(pieces.clone())?, first })
 }
 
@@ -325,7 +314,8 @@ pub struct OwnedRows<'h, V: Vertex> {
     /// Data of the master.
     pub master: RoleMut<'h, V::Master>,
     deltas: Vec<RoleMut<'h, V::Delta>>,
-    touched: Vec<Owned<'h, u8>>,
+    /// The items of a row that are zero.
+    pub padding: Range<usize>,
 }
 
 /// One row's roles at its master.
@@ -342,6 +332,28 @@ pub struct OwnedRow<'r, V: Vertex> {
     pub delta: &'r mut [<V::Delta as Store>::Item],
 }
 
+impl<V: Vertex> OwnedRow<'_, V> {
+    /// Checks, in debug builds, that the padding of the row is still zero after a stage; its delta was read or reduced.
+    ///
+    /// # Panics
+    /// When it is not, with the stage's name.
+    #[inline(always)]
+    pub fn check_padding(&self, padding: &Range<usize>, stage: &str) {
+        if cfg!(debug_assertions) {
+            let is_zero = has_zeros::<V::Sync>(self.sync, padding)
+                && has_zeros::<V::Mirror>(self.mirror, padding)
+                && has_zeros::<V::Master>(self.master, padding);
+            assert!(is_zero, "{stage} left items of row {} behind its {} that are not zero", self.row, padding.start);
+        }
+    }
+}
+
+/// Tells whether rows of items have zeros in their padding.
+pub(super) fn has_zeros<S: Store + ?Sized>(items: &[S::Item], padding: &Range<usize>) -> bool {
+    let is_zero = |row: &[S::Item]| bytemuck::cast_slice::<_, u8>(&row[padding.clone()]).iter().all(|byte| *byte == 0);
+    S::SHAPE != Shape::Row || padding.is_empty() || items.chunks_exact(padding.end).all(is_zero)
+}
+
 impl<'h, V: Vertex> OwnedRows<'h, V> {
     /// Returns the roles of any of the rows; the delta is the first array's.
     pub fn row(&mut self, row: usize) -> OwnedRow<'_, V> {
@@ -351,14 +363,6 @@ impl<'h, V: Vertex> OwnedRows<'h, V> {
             mirror: self.mirror.items(row),
             master: self.master.items(row),
             delta: self.deltas[0].items(row),
-        }
-    }
-
-    /// Marks a row as touched.
-    pub fn touch(&mut self, row: usize) {
-        let at = row - self.rows.start;
-        if let Some(marks) = self.touched.first_mut() {
-            marks[at] = 1;
         }
     }
 
@@ -373,11 +377,6 @@ impl<'h, V: Vertex> OwnedRows<'h, V> {
         if let Some((delta, partials)) = self.deltas.split_first_mut() {
             reduce::<V>(partials, row, delta.items(row));
         }
-    }
-
-    /// Leaves no row marked as touched.
-    pub fn forget_touched(&mut self) {
-        self.touched.iter_mut().for_each(|marks| marks.fill(0));
     }
 
     /// Reduces partial deltas, and returns every row's roles, in row order.
@@ -397,7 +396,7 @@ impl<'h, V: Vertex> OwnedRows<'h, V> {
 fn reduce<V: Vertex>(partials: &mut [RoleMut<'_, V::Delta>], row: usize, delta: &mut [<V::Delta as Store>::Item]) {
     for partial in partials {
         let from = partial.items(row);
-        V::Delta::add(delta, from);
+        V::Delta::view_mut(delta).add(V::Delta::view(from));
         from.fill(Zeroable::zeroed());
     }
 }

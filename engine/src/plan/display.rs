@@ -107,7 +107,6 @@ impl Plan {
                 Node::Batches { order, batches, lead } => {
                     let order = match order {
                         BatchOrder::Fixed => "",
-                        BatchOrder::Shuffled => " in random order",
                         BatchOrder::RandomBlocks => " of random vertices in random order",
                     };
                     write!(f, "{} batches{order} of [", batches.len())?;

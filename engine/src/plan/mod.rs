@@ -224,7 +224,7 @@ fn index(side: Side) -> usize {
 
 /// Refuses what would hold a row of a square graph alone and once more: `Update`, or `Add` on both ends.
 fn check_square(stages: &[StageInfo]) -> Result<(), Error> {
-    use megagrid_stages::Mode::{Add, Read};
+    use megagrid_stages::mode::Mode::{Add, Read};
     let refused = |stage: &&StageInfo| match stage.kind {
         StageKind::Exchange(left, right) => !matches!((left, right), (Read, Read | Add) | (Add, Read)),
         _ => false,
@@ -253,7 +253,7 @@ fn grouped(stages: &[StageInfo]) -> Result<bool, Error> {
 
 /// Tells on which sides an Exchange that reads the other side changes rows in place.
 fn settled(stages: &[StageInfo]) -> [bool; 2] {
-    use megagrid_stages::Mode::{Read, Update};
+    use megagrid_stages::mode::Mode::{Read, Update};
     let has = |modes| stages.iter().any(|stage| stage.kind == modes);
     [has(StageKind::Exchange(Update, Read)), has(StageKind::Exchange(Read, Update))]
 }
@@ -283,10 +283,7 @@ fn owned_sides(stages: &[StageInfo], schedules: &[Option<Schedule>], square: boo
             (StageKind::Exchange(..), Some(schedule)) => owned[index(schedule.home())] = true,
             (StageKind::Exchange(..), _) => owned[0] = true,
             (StageKind::Incident(side) | StageKind::Apply(side), _) => owned[index(side)] = true,
-            (StageKind::GlobalSync(left, right), _) => {
-                owned[0] |= left;
-                owned[1] |= right;
-            }
+            (StageKind::GlobalSync(Some(side)), _) => owned[index(side)] = true,
             _ => {}
         }
     }

@@ -1,6 +1,7 @@
 //! Outlines: a sequence of stages as plain values, from which a plan is made without knowing the program.
 
-use megagrid_stages::{BatchOrder, Mode, Side};
+use megagrid_stages::mode::Mode;
+use megagrid_stages::{BatchOrder, Side};
 use serde::Serialize;
 
 /// One stage.
@@ -23,8 +24,8 @@ pub enum StageKind {
     Incident(Side),
     /// Runs on the vertices of a side.
     Apply(Side),
-    /// Folds contexts, and the vertices of the sides marked (left, right).
-    GlobalSync(bool, bool),
+    /// Folds contexts, and the vertices of a side if one is named.
+    GlobalSync(Option<Side>),
     /// Sends this process's deltas of a side to the masters' keepers.
     Deliver(Side),
     /// Sends synced rows of a side from masters to mirrors.

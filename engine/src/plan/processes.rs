@@ -15,7 +15,8 @@
 //! Where stages visit vertices with the data of all their edges, an edge is in the processes of both its ends, and its data go
 //! from one to the other after each visit: [`StageKind::SendEdges`].
 
-use megagrid_stages::{Mode, Side};
+use megagrid_stages::Side;
+use megagrid_stages::mode::Mode;
 
 use super::Plan;
 use super::outline::{Outline, StageInfo, StageKind};
@@ -160,7 +161,7 @@ impl Plan {
         body.iter().for_each(|outline| outline.walk(&mut |inner| cut |= of_right(inner)));
         let stays_away = |stage: usize| match self.stages[stage].kind {
             StageKind::Exchange(..) => self.rotates_update(stage),
-            StageKind::GlobalSync(_, right) => !right,
+            StageKind::GlobalSync(side) => side != Some(Side::Right),
             StageKind::Apply(side) => side == Side::Left,
             _ => false,
         };

@@ -4,7 +4,8 @@ use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
 
-use megagrid_stages::{Mode, Side};
+use megagrid_stages::Side;
+use megagrid_stages::mode::Mode;
 
 use super::outline::StageKind;
 use super::rotation::Rotation;
@@ -147,9 +148,15 @@ impl Task {
     /// Returns the first shard of a side: the only one, on the side that a task is about.
     #[must_use]
     pub fn shard(&self, side: Side) -> usize {
+        self.shards(side).start
+    }
+
+    /// Returns the shards of a side.
+    #[must_use]
+    pub fn shards(&self, side: Side) -> Range<usize> {
         match side {
-            Side::Left => self.left.start,
-            Side::Right => self.right.start,
+            Side::Left => self.left.clone(),
+            Side::Right => self.right.clone(),
         }
     }
 }
@@ -228,9 +235,10 @@ pub fn tasks(
                         |shard| if side == Side::Left { (shard..shard + 1, 0..0) } else { (0..0, shard..shard + 1) };
                     mine.map(of).map(|(left, right)| whole(left, right)).collect()
                 }
-                (StageKind::GlobalSync(on_left, on_right), _) => {
-                    let lefts = lefts().filter(|_| on_left).map(|shard| whole(shard..shard + 1, 0..0));
-                    let rights = rights().filter(|_| on_right).map(|shard| whole(0..0, shard..shard + 1));
+                (StageKind::GlobalSync(over), _) => {
+                    let lefts = lefts().filter(|_| over == Some(Side::Left)).map(|shard| whole(shard..shard + 1, 0..0));
+                    let rights =
+                        rights().filter(|_| over == Some(Side::Right)).map(|shard| whole(0..0, shard..shard + 1));
                     lefts.chain(rights).chain([whole(0..0, 0..0)]).collect()
                 }
             }

@@ -182,7 +182,7 @@ impl UnderWay {
             StageKind::Exchange(..) => self.rows || self.deltas || self.context || self.shards,
             StageKind::Incident(_) => self.edges || self.context,
             StageKind::Apply(_) => self.deltas || self.context || self.shards,
-            StageKind::GlobalSync(_, right) => self.shards && right,
+            StageKind::GlobalSync(side) => self.shards && side == Some(Side::Right),
             _ => false,
         };
         if uses {
@@ -226,7 +226,7 @@ impl Builder<'_> {
             if let (Outline::Stage(stage), Node::Step(step)) = (outline, &node) {
                 // What an Apply of this batch set has to be seen: slack is between clocks, not within one.
                 let kind = self.plan.stages[*stage].kind;
-                if applied && kind != StageKind::GlobalSync(false, false) {
+                if applied && kind != StageKind::GlobalSync(None) {
                     self.plan.steps_mut()[*step].after = After::All;
                 }
                 applied |= matches!(kind, StageKind::Apply(_));
@@ -278,7 +278,7 @@ impl Builder<'_> {
     /// Returns how many nodes of a batch of vertices come before its Apply, if all that they do is to add to the deltas of
     /// these vertices, and no other batch does.
     fn lead(&self, side: Side, body: &[Outline], batch: &[Node]) -> usize {
-        use megagrid_stages::Mode::{Add, Read};
+        use megagrid_stages::mode::Mode::{Add, Read};
         // On a square graph what a batch adds to the other ends of its edges is other batches' as well.
         let mut adds_elsewhere = false;
         body.iter().for_each(|outline| {
@@ -350,7 +350,7 @@ impl Builder<'_> {
             StageKind::Exchange(..) if plan.before(stage).is_some() => After::Process,
             StageKind::Publish(Side::Right) if plan.travels() => After::All,
             // Whoever hands its sums in last makes the next context: nobody waits for it to do so but the stage that follows.
-            StageKind::Publish(_) | StageKind::GlobalSync(false, false) => After::Own,
+            StageKind::Publish(_) | StageKind::GlobalSync(None) => After::Own,
             _ if plan.slack == Some(0) => After::All,
             _ => After::Own,
         };

@@ -3,10 +3,12 @@
 //! The data of a vertex's edges are copied together, shown to the stage, and copied back, from a column that is held as a
 //! whole or from a row of blocks that is laid out one after the other. Shards are sized so that both stay in a cache.
 
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use megagrid_partition::Side;
 use megagrid_stages::simd::Kernel;
-use megagrid_stages::{Context, EdgeItem, Incident, Program, Store, UpdateView, Vertex};
+use megagrid_stages::{Context, EdgeItem, Incident, On, Program, Store, Update, Vertex};
 
 use super::{RunStage, Site};
 use crate::grid::{Grid, OwnedRows, Places, row_of_blocks};
@@ -40,45 +42,46 @@ impl<P: Program> Pool<P> {
     }
 }
 
-/// A stage on the left side.
-pub struct IncidentLeft<P: Program, A>(Arc<A>, Pool<P>);
-/// A stage on the right side.
-pub struct IncidentRight<P: Program, A>(Arc<A>, Pool<P>);
+/// An Incident ready to run tasks.
+pub struct RunIncident<P: Program, O, A>(Arc<A>, Pool<P>, PhantomData<O>);
 
-impl<P: Program, A> IncidentLeft<P, A> {
+impl<P: Program, O, A> RunIncident<P, O, A> {
     pub fn new(stage: &Arc<A>) -> Self {
-        Self(Arc::clone(stage), Pool(Mutex::default()))
+        Self(Arc::clone(stage), Pool(Mutex::default()), PhantomData)
     }
 }
 
-impl<P: Program, A> IncidentRight<P, A> {
-    pub fn new(stage: &Arc<A>) -> Self {
-        Self(Arc::clone(stage), Pool(Mutex::default()))
-    }
-}
-
-impl<P: Program, A: Incident<P, P::Left>> RunStage<P> for IncidentLeft<P, A> {
+impl<P: Program, O: On<P>, A: Incident<P, O::Vertex>> RunStage<P> for RunIncident<P, O, A> {
     fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
-        self.1.with(|scratch| visit_left(&*self.0, (site.grid, site.plan), task.left.start, scratch, cx))
+        let shard = task.shard(O::SIDE);
+        self.1.with(|scratch| visit::<P, O, A>(&self.0, (site.grid, site.plan), shard, scratch, cx))
     }
 }
 
-impl<P: Program, A: Incident<P, P::Right>> RunStage<P> for IncidentRight<P, A> {
-    fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
-        self.1.with(|scratch| visit_right(&*self.0, site.grid, task.right.start, scratch, cx))
-    }
-}
-
-/// Runs a stage on the vertices of a left shard, and returns the number of their edges; `None`: a hold was refused and
-/// nothing was changed.
-pub fn visit_left<P: Program, A: Incident<P, P::Left>>(
+/// Runs a stage on the vertices of a shard, and returns the number of their edges; `None`: a hold was refused and nothing
+/// was changed.
+pub fn visit<P: Program, O: On<P>, A: Incident<P, O::Vertex>>(
     stage: &A,
     (grid, plan): (&Grid<P>, &Plan),
     shard: usize,
     scratch: &mut Scratch<P>,
     cx: &mut Context<'_, P>,
 ) -> Option<u64> {
-    let rows = grid.left.try_own(grid.left_pieces.of(shard..shard + 1))?;
+    let rows = grid.rows::<O>().try_own(grid.pieces(O::SIDE).of(shard..shard + 1))?;
+    match O::SIDE {
+        Side::Left => visit_left(stage, rows, (grid, plan), shard, scratch, cx),
+        Side::Right => visit_right(stage, rows, grid, shard, scratch, cx),
+    }
+}
+
+fn visit_left<P: Program, V: Vertex, A: Incident<P, V>>(
+    stage: &A,
+    rows: OwnedRows<'_, V>,
+    (grid, plan): (&Grid<P>, &Plan),
+    shard: usize,
+    scratch: &mut Scratch<P>,
+    cx: &mut Context<'_, P>,
+) -> Option<u64> {
     let own = |(column, block): (usize, usize)| grid.columns[column].data.try_own(block..block + 1);
     let mut blocks: Vec<_> = row_of_blocks(plan, shard).map(own).collect::<Option<_>>()?;
     let Scratch { row, vertex } = scratch;
@@ -96,16 +99,14 @@ pub fn visit_left<P: Program, A: Incident<P, P::Left>>(
     Some(row_of_blocks(plan, shard).map(edges).sum())
 }
 
-/// Runs a stage on the vertices of a right shard, and returns the number of their edges; `None`: a hold was refused and
-/// nothing was changed.
-pub fn visit_right<P: Program, A: Incident<P, P::Right>>(
+fn visit_right<P: Program, V: Vertex, A: Incident<P, V>>(
     stage: &A,
+    rows: OwnedRows<'_, V>,
     grid: &Grid<P>,
     shard: usize,
     scratch: &mut Scratch<P>,
     cx: &mut Context<'_, P>,
 ) -> Option<u64> {
-    let rows = grid.right.try_own(grid.right_pieces.of(shard..shard + 1))?;
     let column = &grid.columns[shard];
     let mut items = column.data.try_own(0..column.data.num_pieces())?;
     let places = &grid.places[1][shard];
@@ -132,16 +133,17 @@ impl<P: Program, V: Vertex, A: Incident<P, V>> Kernel for VisitRows<'_, '_, '_, 
         // A context that no pointer leads to stays in registers while the rows are written.
         let mut at_hand = std::mem::take(cx.worker);
         let mut near = Context::<P> { worker: &mut at_hand, ..*cx };
-        let first = rows.rows.start;
+        let (first, padding) = (rows.rows.start, rows.padding.clone());
         for row in rows.each_row() {
             let places = places.of(row.row - first);
             vertex.clear();
             vertex.extend(places.iter().map(|&place| items[place as usize]));
-            let view = UpdateView { sync: V::Sync::view_mut(row.sync), mirror: V::Mirror::view_mut(row.mirror) };
+            let view = Update { sync: V::Sync::view_mut(row.sync), mirror: V::Mirror::view_mut(row.mirror) };
             stage.visit(view, vertex, &mut near);
             for (item, &place) in vertex.iter().zip(places) {
                 items[place as usize] = *item;
             }
+            row.check_padding(&padding, std::any::type_name::<A>());
         }
         *cx.worker = at_hand;
     }

@@ -1,5 +1,5 @@
-//! Changes of a vertex's items and their sums: item by item where they are numbers, whatever their type; counts as their store
-//! says.
+//! Changes of a vertex's items and their sums: item by item where they are numbers, whatever their type; entries as their
+//! store says.
 
 use std::any::TypeId;
 
@@ -19,19 +19,19 @@ pub struct Arithmetic<I> {
 
 enum How<I> {
     Numbers(Numbers<I>),
-    Counts(Changes<I>),
+    Entries(Changes<I>),
 }
 
 impl<I: Item> Arithmetic<I> {
     /// Returns the arithmetic of a store; `None` where changes cannot be summed.
-    pub fn of<S: Store<Item = I>>(dims: usize) -> Option<Self> {
+    pub fn of<S: Store<Item = I> + ?Sized>(dims: usize) -> Option<Self> {
         let width = match S::SHAPE {
             Shape::Nothing => return None,
             Shape::Value => Some(1),
             Shape::Row => Some(dims),
-            Shape::Counts => None,
+            Shape::Entries => None,
         };
-        let how = if width.is_some() { Numbers::of().map(How::Numbers) } else { S::CHANGES.map(How::Counts) };
+        let how = if width.is_some() { Numbers::of().map(How::Numbers) } else { S::CHANGES.map(How::Entries) };
         Some(Self { how: how?, dims, width })
     }
 
@@ -51,7 +51,7 @@ impl<I: Item> Arithmetic<I> {
                 out.extend_from_slice(now);
                 (numbers.subtract)(&mut out[begin..], before);
             }
-            How::Counts(changes) => (changes.append)(now, before, self.dims, out),
+            How::Entries(changes) => (changes.append)(now, before, self.dims, out),
         }
     }
 
@@ -65,7 +65,7 @@ impl<I: Item> Arithmetic<I> {
                 }
                 fits
             }
-            How::Counts(changes) => (changes.add)(into, change, self.dims),
+            How::Entries(changes) => (changes.add)(into, change, self.dims),
         };
         if fits { Ok(()) } else { Err(Malformed) }
     }
@@ -112,11 +112,11 @@ fn each<I: Item, T: Item>(into: &mut [I], from: &[I], of: impl Fn(T, T) -> T) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use megagrid_stages::{Counts, Row, Value};
+    use crate::grid::entries::Entries;
 
     #[test]
     fn changes_of_numbers_are_summed_and_others_refused() {
-        let rows = Arithmetic::of::<Row<f32>>(2).map(|of| {
+        let rows = Arithmetic::of::<[f32]>(2).map(|of| {
             let mut change = Vec::new();
             of.append_change(&[1.0, 2.0], &[1.0, 2.0], &mut change);
             assert!(change.is_empty());
@@ -127,14 +127,14 @@ mod tests {
             items
         });
         assert_eq!(rows, Some([7.5, 6.0]));
-        let counts = Arithmetic::of::<Value<u32>>(1).map(|of| {
+        let counts = Arithmetic::of::<u32>(1).map(|of| {
             let (mut change, mut items) = (Vec::new(), [5]);
             of.append_change(&[1], &[3], &mut change);
             assert_eq!(of.add(&mut items, &change), Ok(()));
             items
         });
         assert_eq!(counts, Some([3]));
-        assert!(Arithmetic::of::<Value<[f32; 2]>>(1).is_none());
-        assert!(Arithmetic::of::<Counts>(4).is_none() && Arithmetic::of::<()>(1).is_none());
+        assert!(Arithmetic::of::<[f32; 2]>(1).is_none());
+        assert!(Arithmetic::of::<Entries>(4).is_none() && Arithmetic::of::<()>(1).is_none());
     }
 }

@@ -77,12 +77,12 @@ impl<V: Vertex> Rows<'_, V> {
 }
 
 fn left<P: Program>(shared: &Shared<P>, done: u64) -> Rows<'_, P::Left> {
-    let (grid, dims) = (&shared.grid, shared.dims[0]);
+    let (grid, dims) = (&shared.grid, shared.dims);
     Rows { plan: &shared.plan, side: Side::Left, arrays: &grid.left, pieces: &grid.left_pieces, dims, done }
 }
 
 fn right<P: Program>(shared: &Shared<P>, done: u64) -> Rows<'_, P::Right> {
-    let (grid, dims) = (&shared.grid, shared.dims[1]);
+    let (grid, dims) = (&shared.grid, shared.dims);
     Rows { plan: &shared.plan, side: Side::Right, arrays: &grid.right, pieces: &grid.right_pieces, dims, done }
 }
 

@@ -54,19 +54,12 @@ pub fn sync_body<V: Vertex>(
 
 #[cfg(test)]
 mod tests {
-    use megagrid_stages::Row;
+    use megagrid_stages::vertex;
 
     use super::*;
     use crate::sync::Pick;
 
-    struct Wide;
-
-    impl Vertex for Wide {
-        type Sync = Row<f32>;
-        type Delta = Row<f32>;
-        type Master = ();
-        type Mirror = ();
-    }
+    vertex! { struct Wide { sync: [f32], delta: [f32] } }
 
     const ROWS: usize = 30;
 

@@ -81,10 +81,7 @@ impl Replication {
         arrived.sort_by_key(|message| message.from);
         arrived.iter().try_for_each(|message| {
             let pick = self.mirrors.of(side, plan.process_of(message.from as usize), shard);
-            // Of a tracked type any row may have changed.
-            let all = Pick::All(rows.rows.len());
-            let slice = slice_of(if V::TRACKED { &all } else { pick }, message)?;
-            add_deltas(rows, &slice, dims, &message.body.bytes())
+            add_deltas(rows, &slice_of(pick, message)?, dims, &message.body.bytes())
         })
     }
 
@@ -116,9 +113,9 @@ pub fn receive<P: Program>(shared: &Shared<P>, board: &Board, outbox: &Outbox, m
     } else if message.kind == Kind::Edges {
         edges::take(grid, message)
     } else if message.side == Side::Left {
-        take_rows(sync, plan, &grid.left, &grid.left_pieces, shared.dims[0], message)
+        take_rows(sync, plan, &grid.left, &grid.left_pieces, shared.dims, message)
     } else {
-        take_rows(sync, plan, &grid.right, &grid.right_pieces, shared.dims[1], message)
+        take_rows(sync, plan, &grid.right, &grid.right_pieces, shared.dims, message)
     };
     taken.map_err(|Malformed| Error::Message { process: plan.process_of(message.from as usize) })?;
     if message.kind == Kind::Shard && message.places().end == plan.side(message.side).rows(shard).len() {

@@ -4,15 +4,14 @@
 //! |---|---|
 //! | value | the item |
 //! | row of k | the k items, without padding |
-//! | counts | the number of items up to the last that is not zero, 4 bytes, and these items |
+//! | entries | the number of items up to the last that is not zero, 4 bytes, and these items |
 
 use std::ops::Range;
 
 use bytemuck::{Zeroable, bytes_of, bytes_of_mut, cast_slice, cast_slice_mut};
 use megagrid_stages::{Additive, Shape, Store, Vertex};
 
-use super::dirty;
-use super::slices::{Pick, SLICE_BYTES, Slice, slices};
+use super::slices::{Pick, Slice, slices};
 use crate::grid::{OwnedRows, Role, RoleMut, SharedRows};
 
 /// A body does not have the bytes that its rows need.
@@ -20,22 +19,22 @@ use crate::grid::{OwnedRows, Role, RoleMut, SharedRows};
 pub struct Malformed;
 
 /// Returns the items of one row of a store; `None` where that depends on the row.
-fn row_items<S: Store>(dims: usize) -> Option<usize> {
+fn row_items<S: Store + ?Sized>(dims: usize) -> Option<usize> {
     match S::SHAPE {
         Shape::Nothing => Some(0),
         Shape::Value => Some(1),
         Shape::Row => Some(dims),
-        Shape::Counts => None,
+        Shape::Entries => None,
     }
 }
 
 /// Returns the bytes that one row of a store takes; `None` where that depends on the row.
-pub fn row_bytes<S: Store>(dims: usize) -> Option<usize> {
+pub fn row_bytes<S: Store + ?Sized>(dims: usize) -> Option<usize> {
     row_items::<S>(dims).map(|items| items * size_of::<S::Item>())
 }
 
 /// Appends rows of a role, in one go where they lie side by side.
-fn put_role<S: Store>(role: &Role<'_, S>, slice: &Slice<'_>, dims: usize, out: &mut Vec<u8>) {
+fn put_role<S: Store + ?Sized>(role: &Role<'_, S>, slice: &Slice<'_>, dims: usize, out: &mut Vec<u8>) {
     if let (Slice::Range(rows), Some(items), Some(width)) = (slice, role.side_by_side(dims), row_items::<S>(dims)) {
         out.extend_from_slice(cast_slice(&items[rows.start * width..rows.end * width]));
     } else if let (Slice::List(rows), Shape::Value, Some(values)) = (slice, S::SHAPE, role.side_by_side(1)) {
@@ -49,12 +48,12 @@ fn put_role<S: Store>(role: &Role<'_, S>, slice: &Slice<'_>, dims: usize, out: &
 }
 
 /// Appends one row.
-fn put<S: Store>(items: &[S::Item], dims: usize, out: &mut Vec<u8>) {
+fn put<S: Store + ?Sized>(items: &[S::Item], dims: usize, out: &mut Vec<u8>) {
     match S::SHAPE {
         Shape::Nothing => {}
         Shape::Value => out.extend_from_slice(cast_slice(items)),
         Shape::Row => out.extend_from_slice(cast_slice(&items[..dims])),
-        Shape::Counts => {
+        Shape::Entries => {
             let used =
                 items.iter().rposition(|item| bytes_of(item).iter().any(|&byte| byte != 0)).map_or(0, |at| at + 1);
             out.extend_from_slice(&(used as u32).to_le_bytes());
@@ -64,15 +63,15 @@ fn put<S: Store>(items: &[S::Item], dims: usize, out: &mut Vec<u8>) {
 }
 
 /// Reads one row into `items`.
-fn take<S: Store>(items: &mut [S::Item], dims: usize, from: &mut &[u8]) -> Result<(), Malformed> {
+fn take<S: Store + ?Sized>(items: &mut [S::Item], dims: usize, from: &mut &[u8]) -> Result<(), Malformed> {
     let used = match S::SHAPE {
         Shape::Nothing => return Ok(()),
         Shape::Value => 1,
         Shape::Row => dims,
-        Shape::Counts => take_number(from)?,
+        Shape::Entries => take_number(from)?,
     };
     let items = match S::SHAPE {
-        Shape::Counts => {
+        Shape::Entries => {
             let (items, rest) = items.split_at_mut_checked(used).ok_or(Malformed)?;
             rest.fill(Zeroable::zeroed());
             items
@@ -85,7 +84,7 @@ fn take<S: Store>(items: &mut [S::Item], dims: usize, from: &mut &[u8]) -> Resul
 }
 
 /// Reads rows of a role, in one go where they lie side by side.
-fn take_role<S: Store>(
+fn take_role<S: Store + ?Sized>(
     role: &mut RoleMut<'_, S>,
     slice: &Slice<'_>,
     dims: usize,
@@ -111,7 +110,7 @@ fn take_number(from: &mut &[u8]) -> Result<usize, Malformed> {
 }
 
 /// Returns about how many bytes a row of a role takes: just how many, unless that depends on the row.
-pub fn about_row_bytes<S: Store>(role: &Role<'_, S>, rows: usize, dims: usize) -> usize {
+pub fn about_row_bytes<S: Store + ?Sized>(role: &Role<'_, S>, rows: usize, dims: usize) -> usize {
     row_bytes::<S>(dims).unwrap_or_else(|| 4 + size_of::<S::Item>() * role.num_items() / rows.max(1))
 }
 
@@ -178,9 +177,6 @@ pub fn pack_deltas<V: Vertex>(
     dims: usize,
     mut put_slice: impl FnMut(Range<usize>, Vec<u8>),
 ) {
-    if V::TRACKED {
-        return pack_touched(rows, dims, put_slice);
-    }
     let first = rows.rows.start;
     rows.reduce();
     let row_bytes = row_bytes::<V::Delta>(dims).unwrap_or_else(|| {
@@ -194,32 +190,6 @@ pub fn pack_deltas<V: Vertex>(
     }
 }
 
-/// Does so for a tracked type: of touched rows alone, after a list of these ([`dirty`]).
-fn pack_touched<V: Vertex>(rows: &mut OwnedRows<'_, V>, dims: usize, mut put_slice: impl FnMut(Range<usize>, Vec<u8>)) {
-    let (first, all) = (rows.rows.start, rows.rows.len());
-    let (mut touched, mut each) = (Vec::new(), rows.each_row_in_parts());
-    while let Some(mut row) = each.next_touched() {
-        each.reduce_row(&mut row);
-        touched.push(row.row);
-    }
-    let (mut begin, mut rest) = (0, &touched[..]);
-    while begin < all {
-        let mut bytes = 0;
-        let fits = |row: &&usize| {
-            bytes += size_of_val(&*rows.row(**row).delta);
-            bytes <= SLICE_BYTES
-        };
-        let (now, later) = rest.split_at(rest.iter().take_while(fits).count().max(1).min(rest.len()));
-        let end = later.first().map_or(all, |row| row - first);
-        let numbers: Vec<u32> = now.iter().map(|row| (row - first - begin) as u32).collect();
-        let mut out = Vec::new();
-        dirty::put(&numbers, end - begin, &mut out);
-        now.iter().for_each(|&row| take_delta(rows, row, dims, &mut out));
-        put_slice(begin..end, out);
-        (begin, rest) = (end, later);
-    }
-}
-
 /// Appends the delta of a row, and leaves zeros.
 fn take_delta<V: Vertex>(rows: &mut OwnedRows<'_, V>, row: usize, dims: usize, out: &mut Vec<u8>) {
     let delta = rows.row(row).delta;
@@ -227,34 +197,20 @@ fn take_delta<V: Vertex>(rows: &mut OwnedRows<'_, V>, row: usize, dims: usize, o
     delta.fill(Zeroable::zeroed());
 }
 
-/// Adds deltas of another process to those of rows; of a tracked type the slice is one of all rows.
+/// Adds deltas of another process to those of rows.
 pub fn add_deltas<V: Vertex>(
     rows: &mut OwnedRows<'_, V>,
     slice: &Slice<'_>,
     dims: usize,
     mut from: &[u8],
 ) -> Result<(), Malformed> {
-    let first = rows.rows.start;
     let mut scratch: Vec<<V::Delta as Store>::Item> = Vec::new();
-    let mut add_row = |rows: &mut OwnedRows<'_, V>, row: usize, from: &mut &[u8]| {
+    for row in slice.rows(rows.rows.start) {
         let delta = rows.row(row).delta;
         scratch.clear();
         scratch.resize(delta.len(), Zeroable::zeroed());
-        take::<V::Delta>(&mut scratch, dims, from)?;
-        V::Delta::add(delta, &scratch);
-        Ok(())
-    };
-    if V::TRACKED {
-        let begin = slice.rows(first).next().unwrap_or(first);
-        for number in dirty::take(slice.len(), &mut from)? {
-            let row = begin + number as usize;
-            rows.touch(row);
-            add_row(rows, row, &mut from)?;
-        }
-    } else {
-        for row in slice.rows(first) {
-            add_row(rows, row, &mut from)?;
-        }
+        take::<V::Delta>(&mut scratch, dims, &mut from)?;
+        V::Delta::view_mut(delta).add(V::Delta::view(&scratch));
     }
     ended(from)
 }

@@ -50,7 +50,7 @@ fn deliver<P: Program, V: Vertex>(
             Body::Own(body),
         ));
     };
-    pack_deltas(&mut rows, pick, site.dims[usize::from(side == Side::Right)], put);
+    pack_deltas(&mut rows, pick, site.dims, put);
     Some(0)
 }
 
@@ -75,7 +75,7 @@ fn publish<P: Program, V: Vertex>(
     arrays: &Arc<VertexArrays<V>>,
     pieces: &Pieces,
 ) -> Option<u64> {
-    let (plan, dims) = (site.plan, site.dims[usize::from(side == Side::Right)]);
+    let (plan, dims) = (site.plan, site.dims);
     let rows = arrays.try_share(pieces.of(shard..shard + 1))?;
     let row_bytes = about_row_bytes(&rows.sync, rows.rows.len(), dims);
     for process in others(plan.processes.this, plan.processes.count) {
@@ -92,7 +92,7 @@ fn publish<P: Program, V: Vertex>(
 
 /// Sends a rotating shard to the worker that visits it next; `visits` have ended with this one.
 pub fn hand_over<P: Program>(site: &Site<'_, P>, shard: usize, to: usize, visits: u64) {
-    let (grid, dims) = (site.grid, site.dims[1]);
+    let (grid, dims) = (site.grid, site.dims);
     let rows = crate::stage::hold(|| grid.right.try_share(grid.right_pieces.of(shard..shard + 1)));
     let all = rows.rows.len();
     let row_bytes = about_row_bytes(&rows.sync, all, dims) + about_row_bytes(&rows.mirror, all, dims);

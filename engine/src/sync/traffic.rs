@@ -119,7 +119,7 @@ impl Sub for Traffic {
     }
 }
 
-/// Bytes of a vertex by what is sent of it; `None` where that depends on what it holds, or on whether it was touched.
+/// Bytes of a vertex by what is sent of it; `None` where that depends on what it holds.
 struct VertexBytes {
     synced: Option<usize>,
     delta: Option<usize>,
@@ -131,19 +131,19 @@ impl VertexBytes {
         let synced = row_bytes::<V::Sync>(dims);
         Self {
             synced,
-            delta: row_bytes::<V::Delta>(dims).filter(|_| !V::TRACKED),
+            delta: row_bytes::<V::Delta>(dims),
             moved: synced.zip(row_bytes::<V::Mirror>(dims)).map(|(sync, mirror)| sync + mirror),
         }
     }
 }
 
 /// Predicts what all processes send in an iteration at slack 0; `None` where that depends on the data or on time: with slack,
-/// for counts, for data of edges, and for deltas of touched vertices alone. Sums count as those of a worker context without content.
-pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: [usize; 2]) -> Option<Traffic> {
+/// for entries and for data of edges. Sums count as those of a worker context without content.
+pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: usize) -> Option<Traffic> {
     if plan.slack != Some(0) {
         return None;
     }
-    let sides = [VertexBytes::of::<P::Left>(dims[0]), VertexBytes::of::<P::Right>(dims[1])];
+    let sides = [VertexBytes::of::<P::Left>(dims), VertexBytes::of::<P::Right>(dims)];
     let bytes = |side: Side| &sides[usize::from(side == Side::Right)];
     let sums = bincode::serialized_size(&P::Worker::default()).ok()? as usize;
     let mut traffic = Traffic::default();

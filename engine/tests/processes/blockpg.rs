@@ -1,10 +1,9 @@
 //! Sparse logistic regression in several processes.
 
-use std::ops::ControlFlow;
-
 use megagrid_algorithms::blockpg::{BlockPg, Config, Margin, Region, sequence};
-use megagrid_engine::{EdgeInput, Engine, Input};
+use megagrid_engine::Engine;
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
+use megagrid_stages::{Left, Right};
 
 use crate::{SHAPES, local, settings};
 
@@ -37,25 +36,22 @@ pub fn samples() -> GroupedEdges<f32> {
 fn train(edges: &GroupedEdges<f32>, (processes, workers): (usize, usize)) -> Vec<f64> {
     let config = Config { l1: 2.0, l2: 0.0 };
     local::run(processes, |peers| {
-        let edge = EdgeInput { len: &|_: &f32| 1, fill: &|value: &f32, items: &mut [f32]| items[0] = *value };
-        let input = Input { source: edges, edge, capacities: [None, None] };
-        let mut engine =
-            Engine::<BlockPg>::bipartite(&input, &sequence(900).unwrap(), config.state(), &settings(peers, workers, 1))
-                .unwrap();
-        engine.init_left(|_, first| {
+        let mut engine = Engine::<BlockPg>::new(edges, sequence(900), &settings(peers, workers, 1)).unwrap();
+        engine.set_global(config.state());
+        engine.init(Left, |_, first| {
             *first.master = Margin::new(0.0, 1.0);
             *first.sync = first.master.parabola();
         });
-        engine.init_right(|_, first| *first.master = Region::new(1.0, 1.3));
+        engine.init(Right, |_, first| *first.master = Region::new(1.0, 1.3));
         let mut objectives = Vec::new();
         engine
-            .run(20, |_, engine| {
+            .run_until(20, |engine, _| {
                 engine.collect().unwrap();
-                let (left, right) = (engine.left(), engine.right());
+                let (left, right) = (engine.on(Left), engine.on(Right));
                 let loss: f64 = (0..SAMPLES).map(|sample| (-left.master(sample).margin).exp().ln_1p()).sum();
                 let size: f64 = (0..FEATURES).map(|feature| right.sync(feature).value.abs()).sum();
                 objectives.push(loss + config.l1 * size);
-                ControlFlow::Continue(())
+                Ok(false)
             })
             .unwrap();
         objectives

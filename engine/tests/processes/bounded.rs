@@ -1,15 +1,12 @@
 //! Memory is bounded where a process does not take in what others send: they run ahead as far as the consistency model lets
 //! them, and keep as many clocks' changes.
 
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side};
-use megagrid_stages::{
-    BatchSize, Context, Exchange, Program, Row, Sequence, Stages, Update, UpdateView, Value, Vertex,
-};
+use megagrid_stages::{BatchSize, Left, Right, Sequence, Stages, Update, program, vertex};
 
 use crate::{local, settings};
 
@@ -23,33 +20,11 @@ const CHANGE: u64 = (RIGHTS * DIMS * 4) as u64;
 /// After so long something hangs.
 const LONG: Duration = Duration::from_secs(60);
 
-struct Tick;
+vertex! { struct Tick { sync: u64 } }
 
-impl Vertex for Tick {
-    type Sync = Value<u64>;
-    type Delta = ();
-    type Master = ();
-    type Mirror = ();
-}
+vertex! { struct Sum { sync: [f32] } }
 
-struct Sum;
-
-impl Vertex for Sum {
-    type Sync = Row<f32>;
-    type Delta = ();
-    type Master = ();
-    type Mirror = ();
-}
-
-struct Ticking;
-
-impl Program for Ticking {
-    type Left = Tick;
-    type Right = Sum;
-    type Edge = ();
-    type Worker = ();
-    type Global = ();
-}
+program! { struct Ticking { left: Tick, right: Sum } }
 
 /// Whoever comes first stops, and is deaf, until the others have come as far as they may, and a while longer.
 struct Stall {
@@ -80,29 +55,12 @@ impl Stall {
     }
 }
 
-struct Add<'s>(&'s Stall);
-
-impl Exchange<Ticking> for Add<'static> {
-    type Left = Update;
-    type Right = Update;
-
-    fn exchange(
-        &self,
-        tick: UpdateView<'_, Tick>,
-        sum: UpdateView<'_, Sum>,
-        (): &mut (),
-        _: &mut Context<'_, Ticking>,
-    ) {
-        self.0.at(*tick.sync);
-        sum.sync[..DIMS].iter_mut().for_each(|item| *item += 1.0);
-    }
-}
-
 fn sequence(stall: &'static Stall) -> Sequence<Ticking, impl Stages<Ticking>> {
-    Sequence::new()
-        .mini_batch(BatchSize::Vertices(Side::Left, EACH as u64), move |batch| batch.exchange(Add(stall)))
-        .build()
-        .unwrap()
+    let add = move |tick: Update<Tick>, sum: Update<Sum>| {
+        stall.at(*tick.sync);
+        sum.sync[..DIMS].iter_mut().for_each(|item| *item += 1.0);
+    };
+    Sequence::new().mini_batch(BatchSize::Vertices(Side::Left, EACH as u64), move |batch| batch.exchange(add))
 }
 
 /// Returns the last clock that was begun while a process was deaf, and the most bytes that were kept for it.
@@ -116,20 +74,18 @@ fn run(slack: Option<u64>, lazy: bool, furthest: u64) -> (u64, u64) {
     let list = EdgeList { num_left: lefts, num_right: RIGHTS, square: false, left, right, data };
     let edges = GroupedEdges::new(list, &[Side::Right]);
     let bytes = local::run(2, |peers| {
-        let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
-        let input = Input { source: &edges, edge, capacities: [None, None] };
-        let settings = Settings { slack, lazy, dims: [1, DIMS], ..settings(peers, 1, 1) };
-        let mut engine = Engine::<Ticking>::bipartite(&input, &sequence(stall), (), &settings).unwrap();
-        engine.init_left(|id, first| *first.sync = (id / EACH + 1) as u64);
+        let settings = Settings { slack, lazy, dims: DIMS, ..settings(peers, 1, 1) };
+        let mut engine = Engine::<Ticking>::new(&edges, sequence(stall), &settings).unwrap();
+        engine.init(Left, |id, first| *first.sync = (id / EACH + 1) as u64);
         let mut bytes = 0;
         engine
-            .run(1, |report, _| {
+            .run_until(1, |_, report| {
                 bytes = report.unacknowledged_bytes;
-                ControlFlow::Continue(())
+                Ok(false)
             })
             .unwrap();
         engine.collect().unwrap();
-        let right = engine.right();
+        let right = engine.on(Right);
         assert!((0..RIGHTS).all(|id| right.sync(id)[0] == lefts as f32), "no change is lost");
         bytes
     });

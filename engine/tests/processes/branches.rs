@@ -1,14 +1,13 @@
 //! Branches of a run of several processes: each goes on as if there were no others.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use megagrid_algorithms::lda::{self, Lda, Tokens, edge_len, fill_edge};
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Objective, SquaredErrors};
-use megagrid_engine::{EdgeInput, Engine, Error, Input, Peers, Settings};
+use megagrid_engine::{Engine, Error, Peers, Settings, Source};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Program, Row};
+use megagrid_stages::{Left, Program, Right};
 
 use crate::{local, ratings, settings};
 
@@ -16,7 +15,7 @@ use crate::{local, ratings, settings};
 const SHAPES: [(usize, usize); 2] = [(2, 1), (2, 2)];
 
 fn run<P: Program>(engine: &mut Engine<P>, last: u64) {
-    engine.run(last, |_, _| ControlFlow::Continue(())).unwrap();
+    engine.run_until(last, |_, _| Ok(false)).unwrap();
 }
 
 /// A factorization as one process sees it.
@@ -30,36 +29,31 @@ impl Factorization<'_> {
         Config { dims: 7, step, ..Config::default() }
     }
 
-    fn with<T>(&self, with: impl FnOnce(&Input<'_, f32, Mf>) -> T) -> T {
-        let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
-        with(&Input { source: self.ratings, edge, capacities: [None, None] })
-    }
-
     fn engine(&self, step: f32) -> Engine<Mf> {
         let config = Self::config(step);
-        let sequence = in_place::sequence(config, 6000).unwrap();
-        let engine = self.with(|input| Engine::bipartite(input, &sequence, (), &self.settings)).unwrap();
-        engine.init_left(|user, first| config.init_user(1, user, first.sync));
-        engine.init_right(|item, first| config.init_item(1, item, first.sync));
+        let sequence = in_place::sequence(config, 6000);
+        let mut engine = Engine::new(self.ratings, sequence, &self.settings).unwrap();
+        engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+        engine.init(Right, |item, first| config.init_item(1, item, first.sync));
         engine
     }
 
     fn set(&self, engine: &mut Engine<Mf>, step: f32, slack: u64, workers: usize) -> Result<(), Error> {
-        let sequence = in_place::sequence(Self::config(step), 6000).unwrap();
+        let sequence = in_place::sequence(Self::config(step), 6000);
         let settings = Settings { slack: Some(slack), workers, ..self.settings.clone() };
-        self.with(|input| engine.reconfigure(input, &sequence, &settings))
+        engine.reconfigure(self.ratings, sequence, &settings)
     }
 
     /// What a run alone comes to.
     fn alone(&self, step: f32, clocks: u64) -> f64 {
         let mut engine = self.engine(step);
         run(&mut engine, clocks);
-        objective(&engine)
+        objective(&mut engine)
     }
 }
 
-fn objective(engine: &Engine<Mf>) -> f64 {
-    Objective::new(engine.measure(&SquaredErrors(Factorization::config(0.1))).unwrap(), 0.02).value
+fn objective(engine: &mut Engine<Mf>) -> f64 {
+    Objective::new(engine.total(SquaredErrors(Factorization::config(0.1))).unwrap(), 0.02).value
 }
 
 #[test]
@@ -74,28 +68,28 @@ fn each_goes_on_as_if_there_were_no_others() {
             let mut parent = engine.fork().unwrap();
             of.set(&mut engine, 0.1, 0, workers).unwrap();
             run(&mut engine, 5);
-            assert_eq!(objective(&engine), of.alone(0.1, 5));
+            assert_eq!(objective(&mut engine), of.alone(0.1, 5));
             engine.switch(&mut parent).unwrap();
-            assert_eq!(objective(&engine), of.alone(0.1, 2));
+            assert_eq!(objective(&mut engine), of.alone(0.1, 2));
             // The memory of the one that is freed serves the next.
             engine.free(parent);
             let mut parent = engine.fork().unwrap();
             of.set(&mut engine, 0.3, 0, workers).unwrap();
             run(&mut engine, 4);
-            assert_ne!(objective(&engine), of.alone(0.1, 4));
+            assert_ne!(objective(&mut engine), of.alone(0.1, 4));
             engine.switch(&mut parent).unwrap();
             of.set(&mut engine, 0.1, 0, workers).unwrap();
             run(&mut engine, 4);
-            assert_eq!(objective(&engine), of.alone(0.1, 4));
+            assert_eq!(objective(&mut engine), of.alone(0.1, 4));
             // With slack rows are mirrored and do not travel: other stages cross, on the same grid.
             let mut before = engine.fork().unwrap();
             of.set(&mut engine, 0.1, 2, workers).unwrap();
             run(&mut engine, 6);
-            assert!(objective(&engine) < of.alone(0.1, 4));
+            assert!(objective(&mut engine) < of.alone(0.1, 4));
             engine.switch(&mut before).unwrap();
             of.set(&mut engine, 0.1, 0, workers).unwrap();
             run(&mut engine, 5);
-            assert_eq!(objective(&engine), of.alone(0.1, 5));
+            assert_eq!(objective(&mut engine), of.alone(0.1, 5));
             let refused = of.set(&mut engine, 0.1, 0, workers + 1);
             assert!(matches!(refused, Err(Error::OtherGrid)), "{refused:?}");
         });
@@ -112,7 +106,7 @@ fn what_was_sent_is_counted_by_iteration() {
         let mut sent = Vec::new();
         for last in [1, 2, 4] {
             let mut count = |report: &megagrid_engine::IterationReport| sent.push(report.sent.total());
-            engine.run(last, |report, _| (count(report), ControlFlow::Continue(())).1).unwrap();
+            engine.run_until(last, |_, report| (count(report), Ok(false)).1).unwrap();
         }
         // Not since the first run began; what is under way when an iteration ends may count for the next.
         assert!(sent.len() == 4 && sent.iter().all(|one| one.bytes > 0 && one.bytes < 2 * sent[0].bytes), "{sent:?}");
@@ -133,33 +127,35 @@ fn topics_of_tokens_are_the_branchs_own() {
     let source = GroupedEdges::new(list, &[Side::Right]);
     let tokens = Tokens::count(&source).unwrap();
     let config = lda::Config::new(8);
-    let sequence = config.dense(&tokens).unwrap();
     for (processes, workers) in SHAPES {
         local::run(processes, |peers| {
-            let edge = EdgeInput { len: &edge_len, fill: &fill_edge };
-            let input = Input { source: &source, edge, capacities: [None, None] };
             let settings = settings(peers, workers, 8);
-            let make = || Engine::bipartite(&input, &sequence, config.topics(80), &settings).unwrap();
+            let make = || {
+                let source = Source::slices(&source, edge_len, fill_edge);
+                let mut engine = Engine::new(source, config.dense(&tokens), &settings).unwrap();
+                engine.set_global(config.topics(80));
+                engine
+            };
             // Counts follow from the topics of tokens, and the next ones from both.
-            let state = |engine: &Engine<Lda<Row<f32>, Row<f32>, u16>>| {
+            let state = |engine: &mut Engine<Lda<[f32], [f32], u16>>| {
                 engine.collect().unwrap();
-                let words = engine.right();
+                let words = engine.on(Right);
                 let counts = (0..80).flat_map(|word| words.sync(word).to_vec()).collect::<Vec<f32>>();
                 settings.peers.as_ref().is_none_or(|peers| peers.process() == 0).then_some(counts)
             };
             let alone = |iterations| {
                 let mut engine = make();
                 run(&mut engine, iterations);
-                state(&engine)
+                state(&mut engine)
             };
             let mut engine = make();
             run(&mut engine, 3);
             let mut parent = engine.fork().unwrap();
             run(&mut engine, 6);
-            assert_eq!(state(&engine), alone(6));
+            assert_eq!(state(&mut engine), alone(6));
             engine.switch(&mut parent).unwrap();
             run(&mut engine, 5);
-            assert_eq!(state(&engine), alone(5));
+            assert_eq!(state(&mut engine), alone(5));
         });
     }
 }

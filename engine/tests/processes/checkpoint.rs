@@ -1,7 +1,6 @@
 //! Checkpoints of several processes: written in one shape, continued in another.
 
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -11,9 +10,9 @@ use megagrid_algorithms::lda::{self, Lda, Sampler, Tokens, Vertices, edge_len, f
 use megagrid_algorithms::mf::{self, in_place};
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
 use megagrid_engine::checkpoint::{check_target, load, save};
-use megagrid_engine::{EdgeInput, Engine, Error, Input, Peers, Settings};
+use megagrid_engine::{Engine, Error, Peers, Settings, Source};
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
-use megagrid_stages::{Item, Program, Sequence, Stages};
+use megagrid_stages::{Item, Left, Program, Right, Sequence, Stages};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::tempdir;
@@ -34,7 +33,7 @@ where
     if let Some(dir) = dir.filter(|dir| dir.read_dir().unwrap().next().is_some()) {
         load(engine, dir).unwrap();
     }
-    engine.run(last, |_, _| ControlFlow::Continue(())).unwrap();
+    engine.run_until(last, |_, _| Ok(false)).unwrap();
     if let Some(dir) = dir {
         save(engine, dir).unwrap();
     }
@@ -51,17 +50,16 @@ fn in_two_shapes<T>(begin: Shape, end: Shape, last: u64, run: impl Fn(Shape, Opt
 fn rank(edges: &GroupedEdges<()>, (processes, workers): Shape, dir: Option<&Path>, last: u64) -> Vec<f32> {
     local::run(processes, |peers| {
         let pages = edges.num_vertices(Side::Left);
-        let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64).unwrap();
+        let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
         let offsets = edges.offsets(Side::Left);
         let links = |page: usize| offsets[page + 1] - offsets[page];
         let start = Start::new(Damping::DEFAULT, pages, &[], &links);
-        let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
-        let input = Input { source: edges, edge, capacities: [None, None] };
         let settings = settings(peers, workers, 1);
-        let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), &settings).unwrap();
-        engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+        let mut engine = Engine::<PageRank>::new(edges, sequence, &settings).unwrap();
+        engine.set_global(start.state());
+        engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
         go_on(&mut engine, dir, last);
-        let view = engine.right();
+        let view = engine.on(Right);
         pagerank::scores((0..pages).map(|page| *view.master(page)))
     })
 }
@@ -79,13 +77,11 @@ fn page_rank_goes_on_in_another_shape() {
 
 fn factorization(edges: &GroupedEdges<f32>, peers: Option<Arc<dyn Peers>>, workers: usize) -> Engine<in_place::Mf> {
     let config = config();
-    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
-    let input = Input { source: edges, edge, capacities: [None, None] };
     let settings = settings(peers, workers, config.row_dims());
-    let sequence = in_place::sequence(config, edges.num_edges() as u64).unwrap();
-    let engine = Engine::bipartite(&input, &sequence, (), &settings).unwrap();
-    engine.init_left(|user, first| config.init_user(1, user, first.sync));
-    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    let sequence = in_place::sequence(config, edges.num_edges() as u64);
+    let mut engine = Engine::new(edges, sequence, &settings).unwrap();
+    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
     engine
 }
 
@@ -99,8 +95,8 @@ fn factorize(
     local::run(processes, |peers| {
         let mut engine = factorization(edges, peers, workers);
         go_on(&mut engine, dir, last);
-        let sums = engine.measure(&mf::SquaredErrors(config())).unwrap();
-        let (users, items) = (engine.left(), engine.right());
+        let sums = engine.total(mf::SquaredErrors(config())).unwrap();
+        let (users, items) = (engine.on(Left), engine.on(Right));
         let rows = (0..users.len()).map(|user| users.sync(user).to_vec());
         let rows = rows.chain((0..items.len()).map(|item| items.sync(item).to_vec())).collect();
         (mf::Objective::new(sums, config().lambda).value, rows)
@@ -124,25 +120,27 @@ fn factorization_goes_on_in_another_shape_and_bit_by_bit_in_the_same() {
 /// Topics, and the counts of every word.
 type Topics = (f64, Vec<Vec<u32>>);
 
-fn sample<D: TopicCounts, W: TopicCounts, E: Item, S: Stages<Lda<D, W, E>>>(
+fn sample<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item, S: Stages<Lda<D, W, E>>>(
     edges: &GroupedEdges<u32>,
-    sequence: &Sequence<Lda<D, W, E>, S>,
+    sequence: Sequence<Lda<D, W, E>, S>,
     config: &lda::Config,
     capacities: [Option<&[u32]>; 2],
     settings: &Settings,
     (dir, last): (Option<&Path>, u64),
-    count: impl Fn(&Engine<Lda<D, W, E>>),
+    count: impl Fn(&mut Engine<Lda<D, W, E>>),
 ) -> Topics {
     let words = edges.num_vertices(Side::Right);
-    let input = Input { source: edges, edge: EdgeInput { len: &edge_len, fill: &fill_edge }, capacities };
-    let mut engine = Engine::<Lda<D, W, E>>::bipartite(&input, sequence, config.topics(words), settings).unwrap();
+    let [left, right] = capacities;
+    let input = Source::slices(edges, edge_len, fill_edge).capacities(left, right);
+    let mut engine = Engine::new(input, sequence, settings).unwrap();
+    engine.set_global(config.topics(words));
     go_on(&mut engine, dir, last);
-    count(&engine);
+    count(&mut engine);
     engine.collect().unwrap();
-    let (left, right) = (engine.left(), engine.right());
+    let (left, right) = (engine.on(Left), engine.on(Right));
     let counts = |word: usize| {
         let mut counts = vec![0; TOPICS];
-        W::each(right.sync(word), TOPICS, |topic, n| counts[topic] += n);
+        right.sync(word).each(TOPICS, |topic, n| counts[topic] += n);
         counts
     };
     let table: Vec<_> = (0..words).map(counts).collect();
@@ -154,7 +152,7 @@ fn sample<D: TopicCounts, W: TopicCounts, E: Item, S: Stages<Lda<D, W, E>>>(
     assert_eq!((0..TOPICS).map(sums).collect::<Vec<_>>(), engine.global().totals);
     let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
     let vertices = Vertices { len: right.len(), counts: |id| right.sync(id) };
-    (log_likelihood::<D, W>(&engine.global(), &documents, &vertices, 1), table)
+    (log_likelihood(&engine.global(), &documents, &vertices, 1), table)
 }
 
 #[test]
@@ -168,15 +166,13 @@ fn topic_models_go_on_in_another_shape_and_bit_by_bit_in_the_same() {
             let [left, right] = tokens.capacities(TOPICS);
             let (capacities, until) = ([Some(&left[..]), Some(&right[..])], (dir, last));
             match sampler {
-                Sampler::Dense => {
-                    sample(&edges, &config.dense(&tokens).unwrap(), &config, [None; 2], &settings, until, |_| {})
-                }
+                Sampler::Dense => sample(&edges, config.dense(&tokens), &config, [None; 2], &settings, until, |_| {}),
                 Sampler::Sparse => {
-                    sample(&edges, &config.sparse(&tokens).unwrap(), &config, capacities, &settings, until, |_| {})
+                    sample(&edges, config.sparse(&tokens), &config, capacities, &settings, until, |_| {})
                 }
-                Sampler::Mh => sample(&edges, &config.mh().unwrap(), &config, capacities, &settings, until, |engine| {
-                    engine.visit_left(&CountTopics);
-                    engine.visit_right(&CountTopics);
+                Sampler::Mh => sample(&edges, config.mh(), &config, capacities, &settings, until, |engine| {
+                    engine.visit(Left, CountTopics);
+                    engine.visit(Right, CountTopics);
                 }),
             }
         })

@@ -4,14 +4,11 @@
 //! others have: all of clocks up to t − 1 − s must have, and none of clocks after t + s may have, since a worker there would be
 //! more than s clocks ahead of this one.
 
-use std::ops::ControlFlow;
 use std::time::Duration;
 
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{
-    BatchSize, Context, Exchange, Program, Row, Sequence, Stages, Update, UpdateView, Value, Vertex,
-};
+use megagrid_stages::{BatchSize, Context, Exchange, Left, Right, Sequence, Stages, Update, mode, program, vertex};
 use proptest::prelude::*;
 
 use crate::{local, settings};
@@ -22,34 +19,14 @@ const EACH: usize = 4;
 pub const LEFTS: usize = CLOCKS * EACH;
 pub const RIGHTS: usize = 3;
 
-/// A left vertex: its number, and how often it saw too little, and too much.
-struct Marker;
-
-impl Vertex for Marker {
-    type Sync = Value<[u32; 3]>;
-    type Delta = ();
-    type Master = ();
-    type Mirror = ();
+vertex! {
+    /// A left vertex: its number, and how often it saw too little, and too much.
+    struct Marker { sync: [u32; 3] }
 }
 
-struct Board;
+vertex! { struct Board { sync: [f32] } }
 
-impl Vertex for Board {
-    type Sync = Row<f32>;
-    type Delta = ();
-    type Master = ();
-    type Mirror = ();
-}
-
-struct Marking;
-
-impl Program for Marking {
-    type Left = Marker;
-    type Right = Board;
-    type Edge = ();
-    type Worker = ();
-    type Global = ();
-}
+program! { struct Marking { left: Marker, right: Board } }
 
 struct Mark {
     slack: usize,
@@ -58,13 +35,13 @@ struct Mark {
 }
 
 impl Exchange<Marking> for Mark {
-    type Left = Update;
-    type Right = Update;
+    type Left = mode::Update;
+    type Right = mode::Update;
 
     fn exchange(
         &self,
-        marker: UpdateView<'_, Marker>,
-        board: UpdateView<'_, Board>,
+        marker: Update<'_, Marker>,
+        board: Update<'_, Board>,
         (): &mut (),
         _: &mut Context<'_, Marking>,
     ) {
@@ -85,7 +62,7 @@ impl Exchange<Marking> for Mark {
 
 fn sequence(slack: usize, delays: u64) -> Sequence<Marking, impl Stages<Marking>> {
     let mark = Mark { slack, delays };
-    Sequence::new().mini_batch(BatchSize::Vertices(Side::Left, EACH as u64), move |b| b.exchange(mark)).build().unwrap()
+    Sequence::new().mini_batch(BatchSize::Vertices(Side::Left, EACH as u64), move |b| b.exchange(mark))
 }
 
 pub fn edges() -> GroupedEdges<()> {
@@ -108,14 +85,12 @@ pub fn run_as(
     (slack, lazy): (u64, bool),
     delays: u64,
 ) -> (u32, u32, f32) {
-    let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
-    let input = Input { source: edges, edge, capacities: [None, None] };
-    let settings = Settings { slack: Some(slack), lazy, dims: [1, LEFTS], ..settings.clone() };
-    let mut engine = Engine::<Marking>::bipartite(&input, &sequence(slack as usize, delays), (), &settings).unwrap();
-    engine.init_left(|id, first| *first.sync = [id as u32, 0, 0]);
-    engine.run(1, |_, _| ControlFlow::Continue(())).unwrap();
+    let settings = Settings { slack: Some(slack), lazy, dims: LEFTS, ..settings.clone() };
+    let mut engine = Engine::<Marking>::new(edges, sequence(slack as usize, delays), &settings).unwrap();
+    engine.init(Left, |id, first| *first.sync = [id as u32, 0, 0]);
+    engine.run_until(1, |_, _| Ok(false)).unwrap();
     engine.collect().unwrap();
-    let (left, right) = (engine.left(), engine.right());
+    let (left, right) = (engine.on(Left), engine.on(Right));
     let sum = |at: usize| (0..LEFTS).map(|id| left.sync(id)[at]).sum::<u32>();
     (sum(1), sum(2), (0..RIGHTS).map(|id| right.sync(id).iter().sum::<f32>()).sum())
 }

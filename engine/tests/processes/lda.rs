@@ -1,13 +1,11 @@
 //! Topic models in several processes.
 
-use std::ops::ControlFlow;
-
 use megagrid_algorithms::lda::counts::TopicCounts;
 use megagrid_algorithms::lda::mh::CountTopics;
 use megagrid_algorithms::lda::{Config, Lda, Sampler, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Item, Sequence, Stages};
+use megagrid_stages::{Item, Left, Right, Sequence, Stages};
 
 use crate::{SHAPES, local, settings};
 
@@ -43,9 +41,9 @@ fn documents(documents: usize) -> GroupedEdges<u32> {
 }
 
 /// The log likelihood after the last iteration; looks at every total after each.
-fn run<D: TopicCounts, W: TopicCounts, S: Stages<Lda<D, W>>>(
+fn run<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, S: Stages<Lda<D, W>>>(
     edges: &GroupedEdges<u32>,
-    sequence: &Sequence<Lda<D, W>, S>,
+    sequence: Sequence<Lda<D, W>, S>,
     config: &Config,
     capacities: [Option<&[u32]>; 2],
     settings: &Settings,
@@ -54,13 +52,13 @@ fn run<D: TopicCounts, W: TopicCounts, S: Stages<Lda<D, W>>>(
 }
 
 /// As [`run`], with what brings the counts up to date.
-fn run_with<D: TopicCounts, W: TopicCounts, E: Item, S: Stages<Lda<D, W, E>>>(
+fn run_with<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item, S: Stages<Lda<D, W, E>>>(
     edges: &GroupedEdges<u32>,
-    sequence: &Sequence<Lda<D, W, E>, S>,
+    sequence: Sequence<Lda<D, W, E>, S>,
     config: &Config,
     capacities: [Option<&[u32]>; 2],
     settings: &Settings,
-    count: impl Fn(&Engine<Lda<D, W, E>>),
+    count: impl Fn(&mut Engine<Lda<D, W, E>>),
 ) -> f64 {
     let tokens: u64 = {
         let mut sum = 0;
@@ -71,28 +69,30 @@ fn run_with<D: TopicCounts, W: TopicCounts, E: Item, S: Stages<Lda<D, W, E>>>(
             .unwrap();
         sum
     };
-    let input = Input { source: edges, edge: EdgeInput { len: &edge_len, fill: &fill_edge }, capacities };
-    let mut engine = Engine::<Lda<D, W, E>>::bipartite(&input, sequence, config.topics(WORDS), settings).unwrap();
+    let [left, right] = capacities;
+    let input = Source::slices(edges, edge_len, fill_edge).capacities(left, right);
+    let mut engine = Engine::new(input, sequence, settings).unwrap();
+    engine.set_global(config.topics(WORDS));
     let mut last = 0.0;
     engine
-        .run(20, |_, engine| {
+        .run_until(20, |engine, _| {
             count(engine);
             engine.collect().unwrap();
-            let (left, right, global) = (engine.left(), engine.right(), engine.global());
+            let (left, right, global) = (engine.on(Left), engine.on(Right), engine.global());
             assert_eq!(global.totals.iter().sum::<i64>(), tokens as i64, "topics hold all tokens");
             if settings.peers.as_ref().is_none_or(|peers| peers.process() == 0) {
                 let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
                 let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
                 let num_topics = config.num_topics;
                 let mut sums = vec![0_i64; num_topics];
-                (0..WORDS).for_each(|id| W::each(right.sync(id), num_topics, |topic, n| sums[topic] += i64::from(n)));
+                (0..WORDS).for_each(|id| right.sync(id).each(num_topics, |topic, n| sums[topic] += i64::from(n)));
                 assert_eq!(sums, global.totals, "words hold all tokens");
                 let mut sum = 0;
-                (0..left.len()).for_each(|id| D::each(left.sync(id), num_topics, |_, n| sum += u64::from(n)));
+                (0..left.len()).for_each(|id| left.sync(id).each(num_topics, |_, n| sum += u64::from(n)));
                 assert_eq!(sum, tokens, "documents hold all tokens");
-                last = log_likelihood::<D, W>(&global, &documents, &words, 1);
+                last = log_likelihood(&global, &documents, &words, 1);
             }
-            ControlFlow::Continue(())
+            Ok(false)
         })
         .unwrap();
     last
@@ -115,18 +115,18 @@ fn train(
     local::run(processes, |peers| {
         let settings = Settings { seed, slack, lazy, ..settings(peers, workers, num_topics) };
         match sampler {
-            Sampler::Dense => run(edges, &config.dense(&tokens).unwrap(), &config, [None, None], &settings),
+            Sampler::Dense => run(edges, config.dense(&tokens), &config, [None, None], &settings),
             Sampler::Sparse => {
                 let [left, right] = tokens.capacities(num_topics);
                 let capacities = [Some(&left[..]), Some(&right[..])];
-                run(edges, &config.sparse(&tokens).unwrap(), &config, capacities, &settings)
+                run(edges, config.sparse(&tokens), &config, capacities, &settings)
             }
             Sampler::Mh => {
                 let [left, right] = tokens.capacities(num_topics);
                 let capacities = [Some(&left[..]), Some(&right[..])];
-                run_with(edges, &config.mh().unwrap(), &config, capacities, &settings, |engine| {
-                    engine.visit_left(&CountTopics);
-                    engine.visit_right(&CountTopics);
+                run_with(edges, config.mh(), &config, capacities, &settings, |engine| {
+                    engine.visit(Left, CountTopics);
+                    engine.visit(Right, CountTopics);
                 })
             }
         }

@@ -12,12 +12,12 @@ mod rotation;
 mod traffic;
 mod virtual_workers;
 
-use std::ops::ControlFlow;
+use megagrid_stages::{Exchange, Left, Program, Right, Sequence, Stages, Vertex, mode};
 use std::sync::Arc;
 
 use megagrid_algorithms::mf::{self, batch, in_place};
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
-use megagrid_engine::{EdgeInput, Engine, Input, IterationReport, Peers, Settings, Topology};
+use megagrid_engine::{Engine, IterationReport, Peers, Settings, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 
 /// Processes and the worker threads of each.
@@ -26,7 +26,7 @@ const SHAPES: [(usize, usize); 5] = [(1, 1), (1, 2), (2, 1), (2, 2), (4, 1)];
 /// Small caches, so that small graphs have many shards.
 fn settings(peers: Option<Arc<dyn Peers>>, workers: usize, dims: usize) -> Settings {
     let topology = Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) };
-    Settings { workers, peers, dims: [dims; 2], topology, ..Settings::default() }
+    Settings { workers, peers, dims, topology, ..Settings::default() }
 }
 
 fn links(pages: usize, links: usize) -> GroupedEdges<()> {
@@ -46,22 +46,21 @@ fn rank(edges: &GroupedEdges<()>, (processes, workers): (usize, usize)) -> Vec<V
 /// The part of one process.
 fn rank_as(peers: Option<Arc<dyn Peers>>, edges: &GroupedEdges<()>, workers: usize) -> Vec<Vec<f32>> {
     let pages = edges.num_vertices(Side::Left);
-    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64).unwrap();
+    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
     let offsets = edges.offsets(Side::Left);
     let links = |page: usize| offsets[page + 1] - offsets[page];
     let start = Start::new(Damping::DEFAULT, pages, &[], &links);
-    let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
-    let input = Input { source: edges, edge, capacities: [None, None] };
     let settings = settings(peers, workers, 1);
-    let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), &settings).unwrap();
-    engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+    let mut engine = Engine::<PageRank>::new(edges, sequence, &settings).unwrap();
+    engine.set_global(start.state());
+    engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
     let mut all = Vec::new();
     engine
-        .run(12, |_, engine| {
+        .run_until(12, |engine, _| {
             engine.collect().unwrap();
-            let view = engine.right();
+            let view = engine.on(Right);
             all.push(pagerank::scores((0..pages).map(|page| *view.master(page))));
-            ControlFlow::Continue(())
+            Ok(false)
         })
         .unwrap();
     all
@@ -114,14 +113,14 @@ fn train<P, S>(
     (processes, workers): (usize, usize),
     config: mf::Config,
     consistency: (Option<u64>, bool),
-    sequence: impl Fn() -> megagrid_stages::Sequence<P, S> + Sync,
+    sequence: impl Fn() -> Sequence<P, S> + Sync,
 ) -> (Vec<f64>, Vec<Vec<f32>>)
 where
-    P: megagrid_stages::Program<Edge = f32, Worker = mf::Sums, Global = ()>,
-    P::Left: megagrid_stages::Vertex<Sync = megagrid_stages::Row<f32>>,
-    P::Right: megagrid_stages::Vertex<Sync = megagrid_stages::Row<f32>>,
-    S: megagrid_stages::Stages<P>,
-    mf::SquaredErrors: megagrid_stages::Exchange<P, Left = megagrid_stages::Read, Right = megagrid_stages::Read>,
+    P: Program<Edge = f32, Worker = mf::Sums, Global = ()>,
+    P::Left: Vertex<Sync = [f32]>,
+    P::Right: Vertex<Sync = [f32]>,
+    S: Stages<P>,
+    mf::SquaredErrors: Exchange<P, Left = mode::Read, Right = mode::Read>,
 {
     local::run(processes, |peers| {
         let (slack, lazy) = consistency;
@@ -136,31 +135,29 @@ fn train_as<P, S>(
     edges: &GroupedEdges<f32>,
     config: mf::Config,
     settings: &Settings,
-    sequence: megagrid_stages::Sequence<P, S>,
+    sequence: Sequence<P, S>,
 ) -> (Vec<f64>, Vec<Vec<f32>>, Vec<IterationReport>)
 where
-    P: megagrid_stages::Program<Edge = f32, Worker = mf::Sums, Global = ()>,
-    P::Left: megagrid_stages::Vertex<Sync = megagrid_stages::Row<f32>>,
-    P::Right: megagrid_stages::Vertex<Sync = megagrid_stages::Row<f32>>,
-    S: megagrid_stages::Stages<P>,
-    mf::SquaredErrors: megagrid_stages::Exchange<P, Left = megagrid_stages::Read, Right = megagrid_stages::Read>,
+    P: Program<Edge = f32, Worker = mf::Sums, Global = ()>,
+    P::Left: Vertex<Sync = [f32]>,
+    P::Right: Vertex<Sync = [f32]>,
+    S: Stages<P>,
+    mf::SquaredErrors: Exchange<P, Left = mode::Read, Right = mode::Read>,
 {
-    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
-    let input = Input { source: edges, edge, capacities: [None, None] };
-    let mut engine = Engine::<P>::bipartite(&input, &sequence, (), settings).unwrap();
-    engine.init_left(|user, first| config.init_user(1, user, first.sync));
-    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    let mut engine = Engine::<P>::new(edges, sequence, settings).unwrap();
+    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
     let (mut objectives, mut reports) = (Vec::new(), Vec::new());
     engine
-        .run(20, |report, engine| {
+        .run_until(20, |engine, report| {
             reports.push(report.clone());
-            let sums = engine.measure(&mf::SquaredErrors(config)).unwrap();
+            let sums = engine.total(mf::SquaredErrors(config)).unwrap();
             objectives.push(mf::Objective::new(sums, config.lambda).value);
-            ControlFlow::Continue(())
+            Ok(false)
         })
         .unwrap();
     engine.collect().unwrap();
-    let (left, right) = (engine.left(), engine.right());
+    let (left, right) = (engine.on(Left), engine.on(Right));
     let rows = (0..left.len()).map(|user| left.sync(user).to_vec());
     (objectives, rows.chain((0..right.len()).map(|item| right.sync(item).to_vec())).collect(), reports)
 }
@@ -175,7 +172,7 @@ fn config() -> mf::Config {
 #[test]
 fn factorization_in_place_ends_at_the_same_objective_in_every_shape() {
     for edges in [ratings(9000), ratings_of_many_items(9000)] {
-        let run = |shape| train(&edges, shape, config(), BSP, || in_place::sequence(config(), 9000).unwrap());
+        let run = |shape| train(&edges, shape, config(), BSP, || in_place::sequence(config(), 9000));
         let (expected, _) = run((1, 1));
         for shape in SHAPES {
             let (found, factors) = run(shape);
@@ -189,7 +186,7 @@ fn factorization_in_place_ends_at_the_same_objective_in_every_shape() {
 #[test]
 fn factorization_in_mini_batches_ends_at_the_same_objective_in_every_shape() {
     for edges in [ratings(9000), ratings_of_many_items(9000)] {
-        let run = |shape| train(&edges, shape, config(), BSP, || in_place::sequence(config(), 900).unwrap());
+        let run = |shape| train(&edges, shape, config(), BSP, || in_place::sequence(config(), 900));
         let (expected, _) = run((1, 1));
         for shape in SHAPES {
             let (found, expected) = (run(shape).0[19], expected[19]);
@@ -201,7 +198,7 @@ fn factorization_in_mini_batches_ends_at_the_same_objective_in_every_shape() {
 #[test]
 fn factorization_by_batch_gradient_has_the_same_objectives_in_every_shape() {
     for edges in [ratings(9000), ratings_of_many_items(9000)] {
-        let run = |shape| train(&edges, shape, config(), BSP, || batch::sequence(config(), 3000).unwrap());
+        let run = |shape| train(&edges, shape, config(), BSP, || batch::sequence(config(), 3000));
         let (expected, _) = run((1, 1));
         for shape in SHAPES {
             let (objectives, factors) = run(shape);
@@ -216,14 +213,14 @@ fn factorization_by_batch_gradient_has_the_same_objectives_in_every_shape() {
 #[test]
 fn factorization_with_rows_of_many_bytes_has_the_same_objectives_in_every_shape() {
     let (edges, config) = (ratings(300), mf::Config { dims: 6000, step: 0.001, ..config() });
-    let run = |shape| train(&edges, shape, config, BSP, || batch::sequence(config, 100).unwrap());
+    let run = |shape| train(&edges, shape, config, BSP, || batch::sequence(config, 100));
     let (expected, _) = run((1, 1));
     for shape in [(2, 1), (2, 2)] {
         for (found, expected) in run(shape).0.iter().zip(&expected) {
             assert!((found / expected - 1.0).abs() < 1e-5, "{shape:?}: {found}, expected {expected}");
         }
     }
-    let run = |shape| train(&edges, shape, config, BSP, || in_place::sequence(config, 300).unwrap());
+    let run = |shape| train(&edges, shape, config, BSP, || in_place::sequence(config, 300));
     let (expected, _) = run((1, 1));
     for shape in [(2, 1), (2, 2)] {
         let (found, expected) = (run(shape).0[19], expected[19]);
@@ -234,9 +231,8 @@ fn factorization_with_rows_of_many_bytes_has_the_same_objectives_in_every_shape(
 #[test]
 fn mirrored_factors_end_near_the_objective_without_slack() {
     let edges = ratings(9000);
-    let run = |shape, consistency| {
-        train(&edges, shape, config(), consistency, || in_place::sequence(config(), 9000 / 16).unwrap())
-    };
+    let run =
+        |shape, consistency| train(&edges, shape, config(), consistency, || in_place::sequence(config(), 9000 / 16));
     let (expected, _) = run((1, 1), BSP);
     for consistency in [(Some(1), false), (Some(1), true), (Some(3), false), (Some(3), true)] {
         for shape in [(2, 1), (2, 2), (4, 1)] {
@@ -251,7 +247,7 @@ fn mirrored_factors_end_near_the_objective_without_slack() {
 fn without_a_bound_small_steps_still_lead_downhill() {
     let edges = ratings(9000);
     let config = mf::Config { step: 0.01, ..config() };
-    let sequence = || in_place::sequence(config, 9000 / 16).unwrap();
+    let sequence = || in_place::sequence(config, 9000 / 16);
     let (objectives, _) = train(&edges, (2, 1), config, (None, false), sequence);
     assert!(objectives[19] < objectives[0], "{objectives:?}");
 }

@@ -1,62 +1,32 @@
 //! Panics: every `run` that can know of one returns, although threads of other processes wait.
 
-use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use megagrid_engine::{EdgeInput, Engine, Error, Input};
-use megagrid_stages::{Context, Exchange, Program, Sequence, Update, UpdateView, Value, Vertex};
+use megagrid_engine::{Engine, Error};
+use megagrid_stages::{Context, Sequence, Update, program, vertex};
 
 use crate::{local, ratings, settings};
 
-struct Faulty;
-struct End;
-
-impl Vertex for End {
-    type Sync = Value<u32>;
-    type Delta = ();
-    type Master = ();
-    type Mirror = ();
-}
-
-impl Program for Faulty {
-    type Left = End;
-    type Right = End;
-    type Edge = f32;
-    type Worker = ();
-    type Global = ();
-}
+vertex! { struct Near { sync: u32 } }
+vertex! { struct Far { sync: u32 } }
+program! { struct Faulty { left: Near, right: Far, edge: f32 } }
 
 /// Fails in the third iteration.
-struct Count;
-
-impl Exchange<Faulty> for Count {
-    type Left = Update;
-    type Right = Update;
-
-    fn exchange(
-        &self,
-        left: UpdateView<'_, End>,
-        right: UpdateView<'_, End>,
-        _: &mut f32,
-        cx: &mut Context<'_, Faulty>,
-    ) {
-        assert!(cx.iteration < 3, "enough");
-        *left.sync += 1;
-        *right.sync += 1;
-    }
+fn count(left: Update<Near>, right: Update<Far>, cx: &mut Context<Faulty>) {
+    assert!(cx.iteration < 3, "enough");
+    *left.sync += 1;
+    *right.sync += 1;
 }
 
 /// How a run ends; `between` is called after each iteration.
 fn end(processes: usize, between: impl Fn(u64) + Sync) -> Result<(), Error> {
     let edges = ratings(500);
     local::run(processes, |peers| {
-        let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
-        let input = Input { source: &edges, edge, capacities: [None, None] };
-        let sequence = Sequence::new().exchange(Count).build().unwrap();
-        let mut engine = Engine::<Faulty>::bipartite(&input, &sequence, (), &settings(peers, 2, 1)).unwrap();
-        engine.run(9, |report, _| {
+        let sequence = Sequence::new().exchange(count);
+        let mut engine = Engine::<Faulty>::new(&edges, sequence, &settings(peers, 2, 1)).unwrap();
+        engine.run_until(9, |_, report| {
             between(report.iteration);
-            ControlFlow::Continue(())
+            Ok(false)
         })
     })
 }
@@ -66,7 +36,7 @@ fn a_stage_that_panics_ends_the_run() {
     for processes in [1, 2] {
         match end(processes, |_| ()) {
             Err(Error::WorkerPanicked { stage, message, .. }) => {
-                assert_eq!((stage.as_str(), message.as_str()), ("Count", "enough"));
+                assert_eq!((stage.as_str(), message.as_str()), ("count", "enough"));
             }
             other => panic!("{processes} processes: {other:?}"),
         }

@@ -1,14 +1,13 @@
 //! What crosses between processes is what the plan says, to the byte.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use megagrid_algorithms::blockpg::{self, BlockPg};
 use megagrid_algorithms::mf::{batch, in_place};
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
-use megagrid_engine::{Amount, EdgeInput, Engine, Input, Peers, Settings, Traffic};
+use megagrid_engine::{Amount, Engine, Peers, Settings, Traffic};
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
-use megagrid_stages::{Program, Sequence, Stages};
+use megagrid_stages::{Item, Program, Sequence, Stages};
 
 use crate::{ITEMS, blockpg::samples, config, links, local, ratings, ratings_of_many_items, settings};
 
@@ -16,22 +15,22 @@ use crate::{ITEMS, blockpg::samples, config, links, local, ratings, ratings_of_m
 const SHAPES: [(usize, usize); 4] = [(2, 1), (2, 2), (3, 1), (4, 1)];
 const ITERATIONS: u64 = 3;
 
-type Source<'s> = &'s GroupedEdges<f32>;
-
-/// Runs a few iterations; returns what a plan foresees from all edges, what the plan of the run says, and what was counted in each.
-fn run<T: Copy + Sync, P: Program, S: Stages<P>>(
-    input: &Input<'_, T, P>,
-    sequence: &Sequence<P, S>,
+/// Runs a few iterations; returns what a plan predicts from all edges, what the plan of the run says, and what was counted in each.
+fn run<P: Program<Edge: Item>, S: Stages<P>>(
+    edges: &GroupedEdges<P::Edge>,
+    sequence: Sequence<P, S>,
     settings: &Settings,
-    build: impl FnOnce() -> Engine<P>,
+    global: P::Global,
 ) -> Vec<Option<Traffic>> {
-    let mut engine = build();
-    let mut all = vec![megagrid_engine::plan(input, sequence, settings).unwrap().traffic, engine.plan().traffic];
-    let count = |report: &megagrid_engine::IterationReport, _: &Engine<P>| {
+    let predicted = megagrid_engine::plan(edges, &sequence, settings).unwrap().traffic;
+    let mut engine = Engine::<P>::new(edges, sequence, settings).unwrap();
+    engine.set_global(global);
+    let mut all = vec![predicted, engine.plan().traffic];
+    let count = |_: &mut Engine<P>, report: &megagrid_engine::IterationReport| {
         all.push(Some(report.sent));
-        ControlFlow::Continue(())
+        Ok(false)
     };
-    engine.run(ITERATIONS, count).unwrap();
+    engine.run_until(ITERATIONS, count).unwrap();
     all
 }
 
@@ -41,7 +40,7 @@ fn agree(of: impl Fn(Option<Arc<dyn Peers>>, usize) -> Vec<Option<Traffic>> + Sy
         let all = local::run(shape.0, |peers| of(peers, shape.1));
         let counted = all[2].unwrap();
         assert!(counted.total().bytes > 0, "{shape:?}");
-        assert_eq!(all, vec![Some(counted); 2 + ITERATIONS as usize], "{shape:?}: foreseen, planned, counted");
+        assert_eq!(all, vec![Some(counted); 2 + ITERATIONS as usize], "{shape:?}: predicted, planned, counted");
         (shape, counted)
     };
     SHAPES.into_iter().map(of_shape).collect()
@@ -49,32 +48,13 @@ fn agree(of: impl Fn(Option<Arc<dyn Peers>>, usize) -> Vec<Option<Traffic>> + Sy
 
 fn page_rank(edges: &GroupedEdges<()>, peers: Option<Arc<dyn Peers>>, workers: usize) -> Vec<Option<Traffic>> {
     let pages = edges.num_vertices(Side::Left);
-    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64).unwrap();
+    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
     let start = Start::new(Damping::DEFAULT, pages, &[], &|_| 1);
-    let input = Input { source: edges, edge: EdgeInput { len: &|()| 1, fill: &|(), _| {} }, capacities: [None, None] };
-    let settings = settings(peers, workers, 1);
-    run(&input, &sequence, &settings, || {
-        Engine::<PageRank>::square(&input, &sequence, start.state(), &settings).unwrap()
-    })
-}
-
-/// A program on ratings or samples.
-fn values<P: Program, S: Stages<P>>(
-    edges: Source<'_>,
-    sequence: &Sequence<P, S>,
-    settings: &Settings,
-    global: P::Global,
-) -> Vec<Option<Traffic>>
-where
-    P::Edge: megagrid_stages::EdgeData<Item = f32>,
-{
-    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|value: &f32, items: &mut [f32]| items[0] = *value };
-    let input = Input { source: edges, edge, capacities: [None, None] };
-    run(&input, sequence, settings, || Engine::<P>::bipartite(&input, sequence, global, settings).unwrap())
+    run::<PageRank, _>(edges, sequence, &settings(peers, workers, 1), start.state())
 }
 
 #[test]
-fn page_rank_sends_what_was_foreseen() {
+fn page_rank_sends_what_was_predicted() {
     let edges = links(700, 9000);
     for (shape, traffic) in agree(|peers, workers| page_rank(&edges, peers, workers)) {
         assert_eq!(traffic.total(), sum([traffic.rows, traffic.deltas, traffic.sums]), "{shape:?}");
@@ -83,10 +63,10 @@ fn page_rank_sends_what_was_foreseen() {
 
 #[test]
 fn factorization_in_place_sends_item_rows_alone_and_users_never() {
-    let sequence = in_place::sequence(config(), 9000).unwrap();
     for edges in [ratings(9000), ratings_of_many_items(9000)] {
         let settings = |peers, workers| settings(peers, workers, config().row_dims());
-        let found = agree(|peers, workers| values(&edges, &sequence, &settings(peers, workers), ()));
+        let found =
+            agree(|peers, workers| run(&edges, in_place::sequence(config(), 9000), &settings(peers, workers), ()));
         for ((processes, workers), traffic) in found {
             assert_eq!(traffic.total(), traffic.shards, "users stay at home");
             // A shard goes to all other processes and stays with the last. Beside the row there is the state of its step.
@@ -102,23 +82,20 @@ fn factorization_in_place_sends_item_rows_alone_and_users_never() {
 }
 
 #[test]
-fn mini_batches_send_what_was_foreseen() {
+fn mini_batches_send_what_was_predicted() {
     let settings = |peers, workers| settings(peers, workers, config().row_dims());
     for edges in [ratings(9000), ratings_of_many_items(9000)] {
-        let sequence = in_place::sequence(config(), 1000).unwrap();
-        agree(|peers, workers| values(&edges, &sequence, &settings(peers, workers), ()));
-        let sequence = batch::sequence(config(), 3000).unwrap();
-        agree(|peers, workers| values(&edges, &sequence, &settings(peers, workers), ()));
+        agree(|peers, workers| run(&edges, in_place::sequence(config(), 1000), &settings(peers, workers), ()));
+        agree(|peers, workers| run(&edges, batch::sequence(config(), 3000), &settings(peers, workers), ()));
     }
 }
 
 #[test]
-fn shards_of_many_bytes_are_sent_in_slices_as_foreseen() {
+fn shards_of_many_bytes_are_sent_in_slices_as_predicted() {
     let config = megagrid_algorithms::mf::Config { dims: 10_000, ..config() };
     let settings = |peers, workers| settings(peers, workers, config.row_dims());
     let edges = ratings(300);
-    let in_place = in_place::sequence(config, 300).unwrap();
-    let found = agree(|peers, workers| values(&edges, &in_place, &settings(peers, workers), ()));
+    let found = agree(|peers, workers| run(&edges, in_place::sequence(config, 300), &settings(peers, workers), ()));
     let row = 40 + 4 * (config.row_dims() as u64 + 1);
     for (shape, Traffic { shards, .. }) in found {
         assert!(
@@ -126,8 +103,9 @@ fn shards_of_many_bytes_are_sent_in_slices_as_foreseen() {
             "{shape:?}"
         );
     }
-    let batch = batch::sequence(config, 300).unwrap();
-    for (shape, sent) in agree(|peers, workers| values(&edges, &batch, &settings(peers, workers), ())) {
+    for (shape, sent) in
+        agree(|peers, workers| run(&edges, batch::sequence(config, 300), &settings(peers, workers), ()))
+    {
         for amount in [sent.rows, sent.deltas] {
             assert!(amount.messages > 0 && amount.bytes / amount.messages <= 4 * row, "{shape:?}: {sent:?}");
         }
@@ -135,18 +113,18 @@ fn shards_of_many_bytes_are_sent_in_slices_as_foreseen() {
 }
 
 #[test]
-fn block_proximal_gradient_sends_what_was_foreseen() {
-    let (edges, sequence) = (samples(), blockpg::sequence(900).unwrap());
+fn block_proximal_gradient_sends_what_was_predicted() {
+    let edges = samples();
     let state = blockpg::Config { l1: 2.0, l2: 0.0 }.state();
-    agree(|peers, workers| values::<BlockPg, _>(&edges, &sequence, &settings(peers, workers, 1), state));
+    agree(|peers, workers| run::<BlockPg, _>(&edges, blockpg::sequence(900), &settings(peers, workers, 1), state));
 }
 
 #[test]
-fn with_slack_nothing_is_foreseen() {
-    let (edges, sequence) = (ratings(2000), in_place::sequence(config(), 200).unwrap());
+fn with_slack_nothing_is_predicted() {
+    let edges = ratings(2000);
     let found = local::run(2, |peers| {
         let settings = Settings { slack: Some(1), ..settings(peers, 1, config().row_dims()) };
-        values(&edges, &sequence, &settings, ())
+        run(&edges, in_place::sequence(config(), 200), &settings, ())
     });
     assert_eq!(found[..2], [None, None]);
     let sent = found[2].unwrap();

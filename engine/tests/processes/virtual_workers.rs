@@ -24,13 +24,13 @@ fn first<T: Send>(workers: usize, model: Model, work: impl Fn(Option<Arc<dyn Pee
 /// Factorizes in place with slack, in 50 clocks.
 fn factorize(peers: Option<Arc<dyn Peers>>, edges: &GroupedEdges<f32>, slack: u64, lazy: bool) -> Trained {
     let settings = Settings { slack: Some(slack), lazy, ..settings(peers, 1, config().row_dims()) };
-    train_as(edges, config(), &settings, in_place::sequence(config(), 180).unwrap())
+    train_as(edges, config(), &settings, in_place::sequence(config(), 180))
 }
 
 /// Factorizes without slack in mini-batches.
 fn step(peers: Option<Arc<dyn Peers>>, edges: &GroupedEdges<f32>) -> Trained {
     let settings = settings(peers, 1, config().row_dims());
-    train_as(edges, config(), &settings, in_place::sequence(config(), 900).unwrap())
+    train_as(edges, config(), &settings, in_place::sequence(config(), 900))
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn virtual_workers_factorize_like_processes() {
     let edges = ratings(9000);
     for workers in [2, 4] {
         let (objectives, rows, _) = first(workers, model(Costs::Measured), |peers| step(peers, &edges));
-        let in_place = || in_place::sequence(config(), 900).unwrap();
+        let in_place = || in_place::sequence(config(), 900);
         assert_eq!((objectives, rows), train(&edges, (workers, 1), config(), BSP, in_place), "{workers} workers");
-        let batch = || batch::sequence(config(), 3000).unwrap();
+        let batch = || batch::sequence(config(), 3000);
         let (objectives, rows, _) = first(workers, model(Costs::Clock(1.0)), |peers| {
             train_as(&edges, config(), &settings(peers, 1, config().row_dims()), batch())
         });
@@ -119,7 +119,7 @@ fn delayed(edges: &GroupedEdges<f32>, (work, slack): (u64, u64), delay: f64) -> 
     let (_, _, reports) = first(8, model, |peers| {
         let inject = Some(Injection::Delay { seconds: delay, turns: work });
         let settings = Settings { slack: Some(slack), lazy: true, inject, ..settings(peers, 1, config.row_dims()) };
-        train_as(edges, config, &settings, in_place::sequence(config, 9000 * work / units).unwrap())
+        train_as(edges, config, &settings, in_place::sequence(config, 9000 * work / units))
     });
     reports[0].seconds / units as f64
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use megagrid_partition::Side;
-use megagrid_stages::{EdgeData, Program};
+use megagrid_stages::{Program, Store};
 
 use super::values::Values;
 use super::{Build, Column, Edges, Filled, Id, LocalEdges, RowOrder};
@@ -66,7 +66,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
     fn column<I: Id>(&self, shard: usize, gathered: &Gathered<T>) -> Result<Filled<I, P>, Error> {
         let rows = self.plan.right.rows(shard);
         let mut edges = LocalEdges::new(rows.len(), true);
-        let mut values = Values::new(self.input);
+        let mut values = Values::<T, P>::new(self.fill);
         edges.reserve(gathered.left.len());
         values.reserve(gathered.left.len());
         for layer in 0..self.plan.layers {
@@ -83,7 +83,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         }
         edges.shrink();
         let (data, offsets) = values.finish()?;
-        if P::Edge::SLICE {
+        if P::Edge::SHAPE.is_slice() {
             edges.set_slice_offsets(offsets);
         }
         Ok(Filled { edges, data })

@@ -2,13 +2,14 @@
 
 mod grouped;
 mod pairs;
+mod source;
 mod values;
 
 use std::ops::Range;
 use std::sync::Mutex;
 
 use megagrid_partition::{EdgeSource, SplitMix};
-use megagrid_stages::{EdgeData, Program};
+use megagrid_stages::{EdgeItem, Program};
 
 use super::block::{Id, LocalEdges};
 use super::disjoint::Disjoint;
@@ -16,34 +17,21 @@ use super::order::RowOrder;
 use super::{Column, Edges};
 use crate::Error;
 use crate::plan::{Plan, Schedule};
-
-/// An item of a program's edge data.
-type Item<P> = <<P as Program>::Edge as EdgeData>::Item;
-
-/// Writes the items of an edge of the program from an edge of the source.
-type Fill<'f, T, I> = &'f (dyn Fn(&T, &mut [I]) + Sync);
-
-/// How an edge of the source becomes edge data of the program: how many items it has, and what they are at first.
-pub struct EdgeInput<'f, T, P: Program> {
-    /// Items of an edge; asked for data in slices alone.
-    pub len: &'f (dyn Fn(&T) -> usize + Sync),
-    /// Writes an edge's items.
-    pub fill: Fill<'f, T, Item<P>>,
-}
+pub use source::{Fill, Source};
 
 /// What a build needs to know.
 struct Build<'b, T, P: Program> {
     plan: &'b Plan,
     orders: &'b [RowOrder; 2],
     source: &'b dyn EdgeSource<T>,
-    input: &'b EdgeInput<'b, T, P>,
+    fill: &'b Fill<'b, T, EdgeItem<P>>,
     seed: u64,
 }
 
 /// A column with ids of a known width.
 struct Filled<I, P: Program> {
     edges: LocalEdges<I>,
-    data: Disjoint<Item<P>>,
+    data: Disjoint<EdgeItem<P>>,
 }
 
 impl<I: Id, P: Program> From<Filled<I, P>> for Column<P>
@@ -62,11 +50,10 @@ const WINDOW_EDGES: u64 = 1 << 20;
 pub(crate) fn build_columns<T: Copy + Sync, P: Program>(
     plan: &Plan,
     orders: &[RowOrder; 2],
-    source: &dyn EdgeSource<T>,
-    input: &EdgeInput<'_, T, P>,
+    source: &Source<'_, T, P>,
     seed: u64,
 ) -> Result<Vec<Column<P>>, Error> {
-    let build = Build { plan, orders, source, input, seed };
+    let build = Build { plan, orders, source: source.edges, fill: &source.fill, seed };
     let columns = Mutex::new(Vec::new());
     let failed = Mutex::new(None);
     std::thread::scope(|threads| {

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use bytemuck::Zeroable;
 use megagrid_partition::{Side, SplitMix};
-use megagrid_stages::{EdgeData, Program};
+use megagrid_stages::{EdgeItem, Program, Store};
 
 use super::values::Values;
-use super::{Build, Column, EdgeInput, Edges, Filled, Id, Item, LocalEdges};
+use super::{Build, Column, Edges, Fill, Filled, Id, LocalEdges};
 use crate::Error;
 
 /// An edge of a shard, as the source names it.
@@ -40,7 +40,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         let mut columns: Vec<Option<Pairs<'_, I, T, P>>> = (0..right.num_shards()).map(|_| None).collect();
         for &shard in shards {
             (1..=blocks).for_each(|i| bounds[shard][i] += bounds[shard][i - 1]);
-            columns[shard] = Some(Pairs::new(&bounds[shard], self.input));
+            columns[shard] = Some(Pairs::new(&bounds[shard], self.fill));
         }
         self.each_edge(shards, |edge| {
             if let Some(column) = &mut columns[edge.shard]
@@ -106,22 +106,22 @@ struct Pairs<'p, I, T, P: Program> {
     /// Data in slices: the source's values, until all edges are placed.
     values: Vec<T>,
     /// Data of one item.
-    items: Vec<Item<P>>,
+    items: Vec<EdgeItem<P>>,
     next: Vec<usize>,
-    input: &'p EdgeInput<'p, T, P>,
+    fill: &'p Fill<'p, T, EdgeItem<P>>,
 }
 
 impl<'p, I: Id, T: Copy, P: Program> Pairs<'p, I, T, P> {
-    fn new(bounds: &[usize], input: &'p EdgeInput<'p, T, P>) -> Self {
+    fn new(bounds: &[usize], fill: &'p Fill<'p, T, EdgeItem<P>>) -> Self {
         let edges = bounds[bounds.len() - 1];
-        let items = if P::Edge::SLICE { 0 } else { edges };
+        let items = if P::Edge::SHAPE.is_slice() { 0 } else { edges };
         Self {
             left: vec![id(0); edges],
             right: vec![id(0); edges],
             values: Vec::new(),
             items: vec![Zeroable::zeroed(); items],
             next: bounds[..bounds.len() - 1].to_vec(),
-            input,
+            fill,
         }
     }
 
@@ -129,13 +129,13 @@ impl<'p, I: Id, T: Copy, P: Program> Pairs<'p, I, T, P> {
         let at = self.next[block];
         self.next[block] += 1;
         (self.left[at], self.right[at]) = (id(left), id(right));
-        if P::Edge::SLICE {
+        if P::Edge::SHAPE.is_slice() {
             if self.values.is_empty() {
                 self.values = vec![*value; self.left.len()];
             }
             self.values[at] = *value;
         } else {
-            (self.input.fill)(value, &mut self.items[at..=at]);
+            (self.fill.write)(value, &mut self.items[at..=at]);
         }
     }
 
@@ -147,8 +147,8 @@ impl<'p, I: Id, T: Copy, P: Program> Pairs<'p, I, T, P> {
         mut random: SplitMix,
     ) -> Result<Filled<I, P>, Error> {
         bounds.windows(2).for_each(|block| self.shuffle(block[0]..block[1], &mut random));
-        let mut values = Values::new(self.input);
-        if P::Edge::SLICE {
+        let mut values = Values::<T, P>::new(self.fill);
+        if P::Edge::SHAPE.is_slice() {
             for block in bounds.windows(2) {
                 values.extend(&self.values[block[0]..block[1]]);
                 values.end_block(block[1]);
@@ -159,7 +159,7 @@ impl<'p, I: Id, T: Copy, P: Program> Pairs<'p, I, T, P> {
         }
         let (data, offsets) = values.finish()?;
         let mut edges = LocalEdges::from_pairs(left_rows, right_rows, bounds, self.left, self.right);
-        if P::Edge::SLICE {
+        if P::Edge::SHAPE.is_slice() {
             edges.set_slice_offsets(offsets);
         }
         Ok(Filled { edges, data })
@@ -171,7 +171,7 @@ impl<'p, I: Id, T: Copy, P: Program> Pairs<'p, I, T, P> {
             let j = block.start + random.below((i - block.start + 1) as u64) as usize;
             self.left.swap(i, j);
             self.right.swap(i, j);
-            if P::Edge::SLICE {
+            if P::Edge::SHAPE.is_slice() {
                 self.values.swap(i, j);
             } else {
                 self.items.swap(i, j);

@@ -1,15 +1,15 @@
 //! Edge data in the order of a column's edges.
 
 use bytemuck::Zeroable;
-use megagrid_stages::{EdgeData, Program};
+use megagrid_stages::{EdgeItem, Program, Store};
 
-use super::{Disjoint, EdgeInput, Item};
+use super::{Disjoint, Fill};
 use crate::Error;
 
 /// Edge data that is being filled, block by block.
 pub(super) struct Values<'v, T, P: Program> {
-    input: &'v EdgeInput<'v, T, P>,
-    pub items: Vec<Item<P>>,
+    fill: &'v Fill<'v, T, EdgeItem<P>>,
+    pub items: Vec<EdgeItem<P>>,
     /// Where each edge's slice begins, for data in slices.
     pub offsets: Vec<u32>,
     /// Where each block begins: its items, or its edges where data has no bytes.
@@ -17,26 +17,26 @@ pub(super) struct Values<'v, T, P: Program> {
 }
 
 impl<'v, T, P: Program> Values<'v, T, P> {
-    pub fn new(input: &'v EdgeInput<'v, T, P>) -> Self {
-        Self { input, items: Vec::new(), offsets: vec![0], bounds: vec![0] }
+    pub fn new(fill: &'v Fill<'v, T, EdgeItem<P>>) -> Self {
+        Self { fill, items: Vec::new(), offsets: vec![0], bounds: vec![0] }
     }
 
     pub fn reserve(&mut self, edges: usize) {
-        if size_of::<Item<P>>() > 0 && !P::Edge::SLICE {
+        if size_of::<EdgeItem<P>>() > 0 && !P::Edge::SHAPE.is_slice() {
             self.items.reserve_exact(edges);
         }
     }
 
     pub fn extend(&mut self, values: &[T]) {
-        if size_of::<Item<P>>() == 0 {
+        if size_of::<EdgeItem<P>>() == 0 {
             return;
         }
         for value in values {
-            let len = if P::Edge::SLICE { (self.input.len)(value) } else { 1 };
+            let len = if P::Edge::SHAPE.is_slice() { (self.fill.len)(value) } else { 1 };
             let begin = self.items.len();
             self.items.resize(begin + len, Zeroable::zeroed());
-            (self.input.fill)(value, &mut self.items[begin..]);
-            if P::Edge::SLICE {
+            (self.fill.write)(value, &mut self.items[begin..]);
+            if P::Edge::SHAPE.is_slice() {
                 self.offsets.push(self.items.len() as u32);
             }
         }
@@ -44,11 +44,11 @@ impl<'v, T, P: Program> Values<'v, T, P> {
 
     /// Ends a block, after which there are `edges` edges.
     pub fn end_block(&mut self, edges: usize) {
-        self.bounds.push(if size_of::<Item<P>>() == 0 { edges } else { self.items.len() });
+        self.bounds.push(if size_of::<EdgeItem<P>>() == 0 { edges } else { self.items.len() });
     }
 
     /// Returns the data, one piece for each block, and the offsets of slices.
-    pub fn finish(self) -> Result<(Disjoint<Item<P>>, Vec<u32>), Error> {
+    pub fn finish(self) -> Result<(Disjoint<EdgeItem<P>>, Vec<u32>), Error> {
         let blocks = self.bounds.len() - 1;
         let data = Disjoint::new(self.bounds)?;
         if !self.items.is_empty()

@@ -1,7 +1,8 @@
 //! For Miri too: `cargo +nightly miri test -p megagrid-engine --lib grid`.
 
-use megagrid_stages::{Add, Count, Counts, Read, Row, Slice, Update, Value, View};
+use megagrid_stages::{mode, program, vertex};
 
+use super::super::entries::Entries;
 use super::super::rows::VertexArrays;
 use super::*;
 
@@ -79,7 +80,7 @@ fn walk<'h, P: Program<Worker = (), Global = ()>, E: Exchange<P>, I: Id>(
     (edges, block): (&LocalEdges<I>, usize),
     mut left: HeldRows<'h, P::Left, E::Left>,
     mut right: HeldRows<'h, P::Right, E::Right>,
-    data: &mut [<P::Edge as EdgeData>::Item],
+    data: &mut [EdgeItem<P>],
     widths: (usize, usize),
 ) {
     let (left, right) = (&mut left, &mut right);
@@ -93,23 +94,11 @@ fn walk<'h, P: Program<Worker = (), Global = ()>, E: Exchange<P>, I: Id>(
     }
 }
 
-/// A vertex that edges change in place.
-struct Factors;
-impl Vertex for Factors {
-    type Sync = Row<f32>;
-    type Delta = ();
-    type Master = ();
-    type Mirror = Value<u32>;
+vertex! {
+    /// A vertex that edges change in place.
+    struct Factors { sync: [f32], mirror: u32 }
 }
-
-struct Factorize;
-impl Program for Factorize {
-    type Left = Factors;
-    type Right = Factors;
-    type Edge = f32;
-    type Worker = ();
-    type Global = ();
-}
+program! { struct Factorize { vertices: Factors, edge: f32 } }
 
 fn pull(left: &mut [f32], right: &mut [f32], edge: &mut f32) {
     for (l, r) in left.iter_mut().zip(right) {
@@ -121,13 +110,13 @@ fn pull(left: &mut [f32], right: &mut [f32], edge: &mut f32) {
 }
 
 impl Exchange<Factorize> for Factorize {
-    type Left = Update;
-    type Right = Update;
+    type Left = mode::Update;
+    type Right = mode::Update;
 
     fn exchange(
         &self,
-        left: View<'_, Update, Factors>,
-        right: View<'_, Update, Factors>,
+        left: Update<'_, Factors>,
+        right: Update<'_, Factors>,
         edge: &mut f32,
         _: &mut Context<'_, Self>,
     ) {
@@ -200,29 +189,17 @@ fn workers_walk_different_blocks_at_the_same_time() {
     }
 }
 
-/// A vertex that edges add to.
-struct Page;
-impl Vertex for Page {
-    type Sync = Value<f64>;
-    type Delta = Value<f64>;
-    type Master = ();
-    type Mirror = ();
+vertex! {
+    /// A vertex that edges add to.
+    struct Page { sync: f64, delta: f64 }
 }
-
-struct Spread;
-impl Program for Spread {
-    type Left = Page;
-    type Right = Page;
-    type Edge = ();
-    type Worker = ();
-    type Global = ();
-}
+program! { struct Spread { vertices: Page } }
 
 impl Exchange<Spread> for Spread {
-    type Left = Read;
-    type Right = Add;
+    type Left = mode::Read;
+    type Right = mode::Add;
 
-    fn exchange(&self, left: View<'_, Read, Page>, right: View<'_, Add, Page>, _: &mut (), _: &mut Context<'_, Self>) {
+    fn exchange(&self, left: Read<'_, Page>, right: Add<'_, Page>, _: &mut (), _: &mut Context<'_, Self>) {
         *right.delta += left.sync * 2.0 + right.sync;
     }
 }
@@ -235,21 +212,15 @@ fn is_active(sync: f64) -> bool {
 }
 
 impl Exchange<Spread> for SpreadSome {
-    type Left = Read;
-    type Right = Add;
+    type Left = mode::Read;
+    type Right = mode::Add;
     const GROUPED: bool = true;
 
-    fn is_active(&self, right: ReadView<'_, Page>, _: &Context<'_, Spread>) -> bool {
+    fn is_active(&self, right: Read<'_, Page>, _: &Context<'_, Spread>) -> bool {
         is_active(*right.sync)
     }
 
-    fn exchange(
-        &self,
-        left: View<'_, Read, Page>,
-        right: View<'_, Add, Page>,
-        edge: &mut (),
-        cx: &mut Context<'_, Spread>,
-    ) {
+    fn exchange(&self, left: Read<'_, Page>, right: Add<'_, Page>, edge: &mut (), cx: &mut Context<'_, Spread>) {
         assert!(is_active(*right.sync), "an active vertex");
         Spread.exchange(left, right, edge, cx);
     }
@@ -269,7 +240,7 @@ fn check_grouped(left: &VertexArrays<Page>, right: &VertexArrays<Page>, lefts: R
 }
 
 fn check_groups(
-    stage: &impl Exchange<Spread, Left = Read, Right = Add>,
+    stage: &impl Exchange<Spread, Left = mode::Read, Right = mode::Add>,
     is_active: fn(f64) -> bool,
     (left, lefts): (&VertexArrays<Page>, Range<usize>),
     (right, rights): (&VertexArrays<Page>, Range<usize>),
@@ -321,49 +292,30 @@ fn both_sides_may_be_the_same_rows() {
     check_grouped(&pages, &pages, 0..30, 0..30);
 }
 
-/// A vertex with sparse counts.
-struct Topics;
-impl Vertex for Topics {
-    type Sync = Counts;
-    type Delta = Counts;
-    type Master = ();
-    type Mirror = ();
+vertex! {
+    /// A vertex with a capacity of its own.
+    struct Topics { sync: Entries, delta: Entries }
 }
-
-struct Sample;
-impl Program for Sample {
-    type Left = Topics;
-    type Right = Topics;
-    type Edge = Slice<u32>;
-    type Worker = ();
-    type Global = ();
-}
+program! { struct Sample { vertices: Topics, edge: [u32] } }
 
 impl Exchange<Sample> for Sample {
-    type Left = Read;
-    type Right = Add;
+    type Left = mode::Read;
+    type Right = mode::Add;
 
-    fn exchange(
-        &self,
-        left: View<'_, Read, Topics>,
-        mut right: View<'_, Add, Topics>,
-        topics: &mut [u32],
-        _: &mut Context<'_, Self>,
-    ) {
+    fn exchange(&self, left: Read<'_, Topics>, right: Add<'_, Topics>, topics: &mut [u32], _: &mut Context<'_, Self>) {
         for topic in topics {
-            right.delta.add(*topic, left.sync.get(*topic));
+            right.delta.0[*topic as usize] += left.sync.0.get(*topic as usize).copied().unwrap_or(0);
             *topic += 1;
         }
     }
 }
 
 #[test]
-fn counts_and_slices_are_the_vertex_s_and_the_edge_s_own() {
+fn entries_and_slices_are_the_vertex_s_and_the_edge_s_own() {
     let left = VertexArrays::<Topics>::new(vec![0, 2, 3], 8, 1, Some(&[1, 2, 3])).unwrap();
     let right = VertexArrays::<Topics>::new(vec![0, 2], 8, 1, Some(&[4, 2])).unwrap();
     for row in left.try_own(0..2).unwrap().each_row() {
-        let mut counts = Counts::view_mut(row.sync);
-        (0..=row.row).for_each(|topic| counts.add(topic as u32, 10 * row.row as i32 + 1));
+        row.sync.fill(10 * row.row as u32 + 1);
     }
     // Edges in two blocks, of left rows 0..2 and 2..3: their ends, and their topics.
     let ends = [[(1, vec![0, 1]), (0, vec![0])], [(0, vec![2]), (1, vec![2])]];
@@ -379,12 +331,9 @@ fn counts_and_slices_are_the_vertex_s_and_the_edge_s_own() {
         walk(&Sample, (&edges, block), held.0, held.1, &mut data, (16, 16));
         assert!(data.iter().zip(topics[block].concat()).all(|(&after, before)| after == before + 1));
     }
-    let deltas: Vec<Vec<Count>> =
-        right.try_own(0..1).unwrap().each_row().map(|row| Counts::view(row.delta).iter().copied().collect()).collect();
-    let count = |key, count| Count { key, count };
+    let deltas: Vec<Vec<u32>> = right.try_own(0..1).unwrap().each_row().map(|row| row.delta.to_vec()).collect();
     // Row 1: topic 0 of left 0 (1 time), topics 0 and 1 of left 1 (11 times each); row 0: topic 1 of left 0 (none), ...
-    assert_eq!(deltas[1], [count(0, 12), count(1, 11)]);
-    assert_eq!(deltas[0], [count(2, 21), count(0, 21)]);
+    assert_eq!(deltas, [vec![21, 0, 21, 0], vec![12, 11]]);
 }
 
 fn walk_rows(rows: usize, width: usize) {

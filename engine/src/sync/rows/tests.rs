@@ -1,31 +1,21 @@
-use megagrid_stages::{Count, Counts, Row, Value};
+use megagrid_stages::vertex;
 
+use super::super::slices::SLICE_BYTES;
 use super::*;
 use crate::grid::VertexArrays;
-use megagrid_partition::SplitMix;
+use crate::grid::entries::Entries;
 
 const ROWS: usize = 3000;
 const DIMS: usize = 60;
 
-/// Rows of numbers, with something of the replica's beside them.
-struct Numbers;
-
-impl Vertex for Numbers {
-    type Sync = Row<f32>;
-    type Delta = Row<f32>;
-    type Master = ();
-    type Mirror = Value<u32>;
+vertex! {
+    /// Rows of numbers, with something of the replica's beside them.
+    struct Numbers { sync: [f32], delta: [f32], mirror: u32 }
 }
 
-/// Counts of which some are touched.
-struct Counted;
-
-impl Vertex for Counted {
-    type Sync = Counts;
-    type Delta = Counts;
-    type Master = ();
-    type Mirror = ();
-    const TRACKED: bool = true;
+vertex! {
+    /// Entries, of which some are used.
+    struct Counted { sync: Entries, delta: Entries }
 }
 
 fn arrays<V: Vertex>() -> VertexArrays<V> {
@@ -76,12 +66,12 @@ fn slices_of_a_moving_shard_arrive_as_they_were() {
     for row in 0..ROWS {
         let items = rows.row(row).sync;
         let used = items.len() / 2;
-        fill(items, |at| Count { key: at as u32, count: 1 + row as i32 }, used);
+        fill(items, |at| (at * row) as u32 + 1, used);
     }
     drop(rows);
     let rows = from.try_share(0..1).unwrap();
     let mut arrived = into.try_own(0..1).unwrap();
-    (0..ROWS).for_each(|row| fill(arrived.row(row).sync, |_| Count { key: 1, count: 1 }, DIMS));
+    (0..ROWS).for_each(|row| fill(arrived.row(row).sync, |_| 1, DIMS));
     let parts: Vec<_> = slices(ROWS, about_row_bytes(&rows.sync, ROWS, DIMS)).collect();
     assert!(parts.len() > 1);
     for part in parts {
@@ -95,7 +85,7 @@ fn slices_of_a_moving_shard_arrive_as_they_were() {
 #[test]
 fn slices_of_deltas_add_up() {
     add_up::<Numbers>(&picks(), |row, at| (row + at) as f32);
-    add_up::<Counted>(&picks()[..1], |row, at| Count { key: at as u32, count: 1 + row as i32 });
+    add_up::<Counted>(&picks(), |row, at| (at * row) as u32 + 1);
 }
 
 fn bytes<I: bytemuck::Pod>(items: &[I]) -> &[u8] {
@@ -105,21 +95,19 @@ fn bytes<I: bytemuck::Pod>(items: &[I]) -> &[u8] {
 /// Sends deltas of some rows twice, and compares with their double; nothing is left where they were.
 fn add_up<V: Vertex>(picks: &[Pick], of: impl Fn(usize, usize) -> <V::Delta as Store>::Item) {
     let (from, into) = (arrays::<V>(), arrays::<V>());
-    let mut random = SplitMix::new(3, 0);
     for pick in picks {
         let (mut mine, mut masters) = (from.try_own(0..1).unwrap(), into.try_own(0..1).unwrap());
-        let touched: Vec<usize> = pick.rows(0).filter(|_| !V::TRACKED || random.below(3) > 0).collect();
+        let picked: Vec<usize> = pick.rows(0).collect();
         let mut expected: Vec<Vec<_>> =
             (0..ROWS).map(|row| vec![Zeroable::zeroed(); mine.row(row).delta.len()]).collect();
         (0..ROWS).for_each(|row| masters.row(row).delta.fill(Zeroable::zeroed()));
         for _ in 0..2 {
-            for &row in &touched {
+            for &row in &picked {
                 let delta = mine.row(row).delta;
                 let used = delta.len().min(DIMS);
                 fill(delta, |at| of(row, at), used);
                 let delta = delta.to_vec();
-                V::Delta::add(&mut expected[row], &delta);
-                mine.touch(row);
+                V::Delta::view_mut(&mut expected[row]).add(V::Delta::view(&delta));
             }
             let mut sent = Vec::new();
             pack_deltas(&mut mine, pick, DIMS, |places, body| sent.push((places, body)));

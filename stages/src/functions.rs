@@ -1,0 +1,243 @@
+//! Functions and closures as stages: the types of their arguments say what they do.
+//!
+//! | stage | function |
+//! |---|---|
+//! | exchange | `Fn(left, right)`, each a [`Read`], [`Add`] or [`Update`], then, if it needs them, `&mut Edge`, `&mut Context` |
+//! | apply | `Fn(Master)`, then, if it needs it, `&mut Context` |
+//! | incident | `Fn(Update, &mut [EdgeItem])`, then, if it needs it, `&mut Context` |
+//! | global sync | `Fn(Worker, &mut Global)` |
+//!
+//! A type that implements [`Exchange`], [`Apply`], [`Incident`] or [`GlobalSync`] goes wherever a function goes.
+
+use std::marker::PhantomData;
+
+use crate::apply::Apply;
+use crate::exchange::Exchange;
+use crate::global_sync::GlobalSync;
+use crate::incident::Incident;
+use crate::mode;
+use crate::program::{Context, EdgeItem, Program};
+use crate::vertex::Vertex;
+use crate::view::{Add, Master, Read, Update};
+
+/// A function as a stage. `Form` tells functions of different arguments apart.
+pub struct Function<F, Form>(F, PhantomData<fn() -> Form>);
+
+/// The form of what is a stage already.
+pub enum Stage {}
+/// The form of a function that sees no context.
+pub enum Bare {}
+/// The form of a function that sees the context.
+pub enum WithContext {}
+
+macro_rules! into_stage {
+    ($(#[$meta:meta])* $into:ident<P $(, $v:ident)?>: $stage:ident) => {
+        $(#[$meta])*
+        pub trait $into<P: Program $(, $v: Vertex)?, Form> {
+            /// The stage.
+            type Stage: $stage<P $(, $v)?>;
+            /// Makes the stage.
+            fn into_stage(self) -> Self::Stage;
+        }
+
+        impl<P: Program $(, $v: Vertex)?, S: $stage<P $(, $v)?>> $into<P $(, $v)?, Stage> for S {
+            type Stage = S;
+
+            fn into_stage(self) -> S {
+                self
+            }
+        }
+    };
+}
+
+into_stage! {
+    /// What [`Sequence::exchange`](crate::Sequence::exchange) takes: a function on an edge, or a type that implements
+    /// [`Exchange`].
+    ///
+    /// # Examples
+    /// ```
+    /// use megagrid_stages::*;
+    /// vertex! { struct Page { sync: u32, delta: u32 } }
+    /// program! { struct Links { vertices: Page, edge: u32 } }
+    /// Sequence::<Links>::new()
+    ///     .exchange(|_: Read<Page>, to: Add<Page>| *to.delta += 1)
+    ///     .exchange(|_: Read<Page>, to: Add<Page>, weight: &mut u32| *to.delta += *weight);
+    /// ```
+    /// Arguments of another vertex type, an edge of another type, a context before the edge, and captures that threads
+    /// cannot share do not fit:
+    /// ```compile_fail,E0277
+    /// # use megagrid_stages::*;
+    /// # vertex! { struct Page { sync: u32, delta: u32 } }
+    /// # vertex! { struct User { sync: u32, delta: u32 } }
+    /// # program! { struct Links { vertices: Page, edge: u32 } }
+    /// Sequence::<Links>::new().exchange(|_: Read<User>, to: Add<Page>| *to.delta += 1);
+    /// ```
+    /// ```compile_fail,E0277
+    /// # use megagrid_stages::*;
+    /// # vertex! { struct Page { sync: u32, delta: u32 } }
+    /// # program! { struct Links { vertices: Page, edge: u32 } }
+    /// Sequence::<Links>::new().exchange(|_: Read<Page>, to: Add<Page>, weight: &mut f32| *to.delta += *weight as u32);
+    /// ```
+    /// ```compile_fail,E0277
+    /// # use megagrid_stages::*;
+    /// # vertex! { struct Page { sync: u32, delta: u32 } }
+    /// # program! { struct Links { vertices: Page, edge: u32 } }
+    /// Sequence::<Links>::new().exchange(|_: Read<Page>, _: Add<Page>, _: &mut Context<Links>, _: &mut u32| {});
+    /// ```
+    /// ```compile_fail,E0277
+    /// # use megagrid_stages::*;
+    /// # vertex! { struct Page { sync: u32, delta: u32 } }
+    /// # program! { struct Links { vertices: Page, edge: u32 } }
+    /// let one = std::rc::Rc::new(1);
+    /// Sequence::<Links>::new().exchange(move |_: Read<Page>, to: Add<Page>| *to.delta += *one);
+    /// ```
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is not a function on an edge of `{P}`",
+        label = "its arguments do not fit the program",
+        note = "write fn(left: Read<L>, right: Add<R>), with Read, Add or Update of the left and of the right vertex type of the program",
+        note = "then, if you need them, `edge: &mut E` with the edge type of the program, and `cx: &mut Context<P>`",
+        note = "what a closure captures has to be `Send`, `Sync` and owned: write `move`"
+    )]
+    IntoExchange<P>: Exchange
+}
+
+into_stage! {
+    /// What [`Sequence::apply`](crate::Sequence::apply) takes: a function on a vertex at its master, or a type that
+    /// implements [`Apply`].
+    ///
+    /// A function on the vertices of the other side does not fit:
+    /// ```compile_fail,E0277
+    /// # use megagrid_stages::*;
+    /// # vertex! { struct User { sync: u32, delta: u32 } }
+    /// # vertex! { struct Item { sync: u32, delta: u32 } }
+    /// # program! { struct Ratings { left: User, right: Item } }
+    /// Sequence::<Ratings>::new().apply(Right, |user: Master<User>| *user.sync = *user.delta);
+    /// ```
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is not a function on a `{V}` of `{P}`",
+        label = "its arguments do not fit the vertices of that side",
+        note = "write fn(vertex: Master<{V}>) and then, if you need it, `cx: &mut Context<P>`; or apply it to the other side"
+    )]
+    IntoApply<P, V>: Apply
+}
+
+into_stage! {
+    /// What [`Sequence::incident`](crate::Sequence::incident) takes: a function on a vertex and the data of its edges, or a
+    /// type that implements [`Incident`].
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is not a function on a `{V}` of `{P}` and its edges",
+        label = "its arguments do not fit the vertices of that side",
+        note = "write fn(vertex: Update<{V}>, items: &mut [E]) with what an edge of the program carries, and then, if you need it, \
+                `cx: &mut Context<P>`"
+    )]
+    IntoIncident<P, V>: Incident
+}
+
+into_stage! {
+    /// What [`Sequence::global_sync`](crate::Sequence::global_sync) takes: a function on the sum of the worker contexts, or
+    /// a type that implements [`GlobalSync`].
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is not a function on the contexts of `{P}`",
+        note = "write fn(total: Worker, global: &mut Global) with the worker and the global type of the program"
+    )]
+    IntoGlobalSync<P>: GlobalSync
+}
+
+macro_rules! edge_function {
+    ($left:ident, $right:ident, $n:literal, ($($edge:ident: $e:ty)?), ($($cx:ident: $c:ty)?)) => {
+        impl<P: Program, F> Exchange<P> for Function<F, (mode::$left, mode::$right, [(); $n])>
+        where
+            F: Fn($left<'_, P::Left>, $right<'_, P::Right> $(, $e)? $(, $c)?) + Send + Sync + 'static,
+        {
+            type Left = mode::$left;
+            type Right = mode::$right;
+
+            #[inline(always)]
+            fn exchange(
+                &self,
+                left: $left<'_, P::Left>,
+                right: $right<'_, P::Right>,
+                _edge: &mut P::Edge,
+                _cx: &mut Context<'_, P>,
+            ) {
+                $(let $edge = _edge;)?
+                $(let $cx = _cx;)?
+                (self.0)(left, right $(, $edge)? $(, $cx)?);
+            }
+        }
+
+        impl<P: Program, F> IntoExchange<P, (mode::$left, mode::$right, [(); $n])> for F
+        where
+            F: Fn($left<'_, P::Left>, $right<'_, P::Right> $(, $e)? $(, $c)?) + Send + Sync + 'static,
+        {
+            type Stage = Function<F, (mode::$left, mode::$right, [(); $n])>;
+
+            fn into_stage(self) -> Self::Stage {
+                Function(self, PhantomData)
+            }
+        }
+    };
+}
+
+macro_rules! edge_functions {
+    ($($left:ident $right:ident),*) => { $(
+        edge_function!($left, $right, 0, (), ());
+        edge_function!($left, $right, 1, (edge: &mut P::Edge), ());
+        edge_function!($left, $right, 2, (), (cx: &mut Context<'_, P>));
+        edge_function!($left, $right, 3, (edge: &mut P::Edge), (cx: &mut Context<'_, P>));
+    )* };
+}
+edge_functions!(Read Read, Read Add, Read Update, Add Read, Add Add, Add Update, Update Read, Update Add, Update Update);
+
+macro_rules! vertex_function {
+    ($form:ident, $into:ident, $stage:ident by $method:ident, ($($arg:ident: $t:ty),*), ($($cx:ident: $c:ty)?)) => {
+        impl<P: Program, V: Vertex, F> $stage<P, V> for Function<F, $form>
+        where
+            F: Fn($($t),* $(, $c)?) + Send + Sync + 'static,
+        {
+            #[inline(always)]
+            fn $method(&self, $($arg: $t,)* _cx: &mut Context<'_, P>) {
+                $(let $cx = _cx;)?
+                (self.0)($($arg),* $(, $cx)?);
+            }
+        }
+
+        impl<P: Program, V: Vertex, F> $into<P, V, $form> for F
+        where
+            F: Fn($($t),* $(, $c)?) + Send + Sync + 'static,
+        {
+            type Stage = Function<F, $form>;
+
+            fn into_stage(self) -> Self::Stage {
+                Function(self, PhantomData)
+            }
+        }
+    };
+}
+vertex_function!(Bare, IntoApply, Apply by apply, (vertex: Master<'_, V>), ());
+vertex_function!(WithContext, IntoApply, Apply by apply, (vertex: Master<'_, V>), (cx: &mut Context<'_, P>));
+vertex_function!(Bare, IntoIncident, Incident by visit, (vertex: Update<'_, V>, items: &mut [EdgeItem<P>]), ());
+vertex_function!(
+    WithContext, IntoIncident, Incident by visit,
+    (vertex: Update<'_, V>, items: &mut [EdgeItem<P>]), (cx: &mut Context<'_, P>)
+);
+
+impl<P: Program, F> GlobalSync<P> for Function<F, Bare>
+where
+    F: Fn(P::Worker, &mut P::Global) + Send + Sync + 'static,
+{
+    fn apply(&self, total: P::Worker, global: &mut P::Global) {
+        (self.0)(total, global);
+    }
+}
+
+impl<P: Program, F> IntoGlobalSync<P, Bare> for F
+where
+    F: Fn(P::Worker, &mut P::Global) + Send + Sync + 'static,
+{
+    type Stage = Function<F, Bare>;
+
+    fn into_stage(self) -> Self::Stage {
+        Function(self, PhantomData)
+    }
+}
