@@ -6,7 +6,7 @@ use std::sync::Arc;
 use megagrid_datasets::Readers;
 use megagrid_datasets::cache::EdgeData;
 use megagrid_engine::cluster::Cluster;
-use megagrid_engine::{Engine, Input, IterationReport, Settings};
+use megagrid_engine::{Engine, IterationReport, Settings, Source};
 use megagrid_stages::{Program, Sequence, Stages};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -170,32 +170,29 @@ pub trait Trainer: Sized + Send + 'static {
         options.clone()
     }
 
-    /// Returns what the engine has to know beside the user's settings: the items of a row.
-    fn settings(&self, settings: &Settings) -> Settings {
-        settings.clone()
+    /// Returns the items of a row.
+    fn dims(&self) -> usize {
+        1
     }
 
     /// Returns the edges as the program's input.
-    fn input<'d>(&'d self, data: &'d DataOf<Self>) -> Input<'d, EdgeOf<Self>, Self::Program>;
+    fn source<'d>(&'d self, data: &'d DataOf<Self>) -> Source<'d, EdgeOf<Self>, Self::Program>;
 
     /// Returns the stages of an iteration.
-    ///
-    /// # Errors
-    /// Those of building it.
-    fn sequence(&self) -> Result<Sequence<Self::Program, impl Stages<Self::Program>>, megagrid_stages::Error>;
+    fn sequence(&self) -> Sequence<Self::Program, impl Stages<Self::Program>>;
 
-    /// Makes an engine with first values.
+    /// Sets first values.
     ///
     /// # Errors
-    /// Those of the engine; data that cannot be read.
-    fn engine(&self, data: &DataOf<Self>, settings: &Settings) -> Result<Engine<Self::Program>, Error>;
+    /// Data that cannot be read.
+    fn init(&self, data: &DataOf<Self>, engine: &mut Engine<Self::Program>) -> Result<(), Error>;
 
     /// Measures the objective and other values. All processes call it; others than the first may return `None`. Where it tells
     /// the value of [`Algorithm::TESTED_BY`], all vertices are then [collected](Self::collect).
     ///
     /// # Errors
     /// A lost process.
-    fn measure(&mut self, data: &DataOf<Self>, engine: &Engine<Self::Program>) -> Result<Option<Measured>, Error>;
+    fn measure(&mut self, data: &DataOf<Self>, engine: &mut Engine<Self::Program>) -> Result<Option<Measured>, Error>;
 
     /// Returns the loss before the first iteration, where that cannot be measured.
     fn first_loss(&self) -> Option<f64> {
@@ -237,7 +234,7 @@ pub trait Trainer: Sized + Send + 'static {
     ///
     /// # Errors
     /// A lost process.
-    fn collect(&self, engine: &Engine<Self::Program>) -> Result<(), Error> {
+    fn collect(&self, engine: &mut Engine<Self::Program>) -> Result<(), Error> {
         Ok(engine.collect()?)
     }
 

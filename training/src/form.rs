@@ -121,12 +121,12 @@ pub trait Pause<A: Algorithm> {
     ///
     /// # Errors
     /// A disk that is full or fails.
-    fn save(&self, directory: &Path) -> Result<(), Error>;
+    fn save(&mut self, directory: &Path) -> Result<(), Error>;
     /// Brings all vertices to the first process. All processes call it.
     ///
     /// # Errors
     /// A lost process.
-    fn collect(&self) -> Result<(), Error>;
+    fn collect(&mut self) -> Result<(), Error>;
     /// Takes the model out. The first process calls it, where all vertices have been collected.
     ///
     /// # Errors
@@ -162,11 +162,15 @@ impl<T: Trainer> Form<T::Algorithm> for Trained<T> {
 
     fn plan(&self) -> Result<Plan, Error> {
         let Self { trainer, data, settings, .. } = self;
-        Ok(megagrid_engine::plan(&trainer.input(data), &trainer.sequence()?, &trainer.settings(settings))?)
+        let settings = Settings { dims: trainer.dims(), ..settings.clone() };
+        Ok(megagrid_engine::plan(trainer.source(data), &trainer.sequence(), &settings)?)
     }
 
     fn begin(self: Box<Self>, first: u64) -> Result<Box<dyn Run<T::Algorithm>>, Error> {
-        let engine = self.trainer.engine(&self.data, &self.trainer.settings(&self.settings))?;
+        let Self { trainer, data, settings, .. } = &*self;
+        let settings = Settings { dims: trainer.dims(), ..settings.clone() };
+        let mut engine = Engine::new(trainer.source(data), trainer.sequence(), &settings)?;
+        trainer.init(data, &mut engine)?;
         Ok(Box::new(Engines { branches: Branches::new(engine, first), of: *self }))
     }
 }
@@ -208,11 +212,11 @@ impl<T: Trainer> Run<T::Algorithm> for Engines<T> {
 
     fn iterate(&mut self, last: u64, between: Between<'_, T::Algorithm>) -> Result<(), Error> {
         let Trained { trainer, data, .. } = &mut self.of;
-        self.branches.engine().run(last, |report, engine| {
+        let step = |engine: &mut Engine<T::Program>, report: &IterationReport| {
             let report = trainer.corrected(report).into_owned();
-            between(&report, &mut Paused { trainer, data, engine })
-        })?;
-        Ok(())
+            Ok(between(&report, &mut Paused { trainer, data, engine }).is_break())
+        };
+        Ok(self.branches.engine().run_until(last, step)?)
     }
 
     fn pause(&mut self) -> Box<dyn Pause<T::Algorithm> + '_> {
@@ -250,9 +254,8 @@ impl<T: Trainer> Run<T::Algorithm> for Engines<T> {
     fn adapt(&mut self, options: &OptionsOf<T>, settings: &Settings) -> Result<(), Error> {
         let data = &self.of.data;
         let trainer = T::new(data, options, settings)?;
-        let (input, sequence) = (trainer.input(data), trainer.sequence()?);
-        self.branches.engine().reconfigure(&input, &sequence, &trainer.settings(settings))?;
-        drop((input, sequence));
+        let of_rows = Settings { dims: trainer.dims(), ..settings.clone() };
+        self.branches.engine().reconfigure(trainer.source(data), trainer.sequence(), &of_rows)?;
         (self.of.trainer, self.of.options, self.of.settings) = (trainer, options.clone(), settings.clone());
         Ok(())
     }
@@ -277,7 +280,7 @@ impl<T: Trainer> Run<T::Algorithm> for Engines<T> {
 struct Paused<'p, T: Trainer> {
     trainer: &'p mut T,
     data: &'p DataOf<T>,
-    engine: &'p Engine<T::Program>,
+    engine: &'p mut Engine<T::Program>,
 }
 
 impl<T: Trainer> Pause<T::Algorithm> for Paused<'_, T> {
@@ -289,11 +292,11 @@ impl<T: Trainer> Pause<T::Algorithm> for Paused<'_, T> {
         self.trainer.first_loss()
     }
 
-    fn save(&self, directory: &Path) -> Result<(), Error> {
+    fn save(&mut self, directory: &Path) -> Result<(), Error> {
         Ok(checkpoint::save(self.engine, directory)?)
     }
 
-    fn collect(&self) -> Result<(), Error> {
+    fn collect(&mut self) -> Result<(), Error> {
         self.trainer.collect(self.engine)
     }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start, scores};
 use megagrid_datasets::output::{Column, write_table, write_vector};
 use megagrid_datasets::{Dictionary, Names};
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
-use megagrid_stages::{Sequence, Stages};
+use megagrid_stages::{Right, Sequence, Stages};
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{Algorithm, Measured, Trainer};
@@ -98,28 +98,24 @@ impl Trainer for Ranker {
         Ok(Self { damping, tolerance: options.tolerance, sources, links: graph.edges.num_edges() as u64 })
     }
 
-    fn input<'d>(&'d self, graph: &'d Graph) -> Input<'d, (), PageRank> {
-        Input { source: &graph.edges, edge: EdgeInput { len: &|()| 1, fill: &|(), _| {} }, capacities: [None, None] }
+    fn source<'d>(&'d self, graph: &'d Graph) -> Source<'d, (), PageRank> {
+        (&graph.edges).into()
     }
 
-    fn sequence(&self) -> Result<Sequence<PageRank, impl Stages<PageRank>>, megagrid_stages::Error> {
+    fn sequence(&self) -> Sequence<PageRank, impl Stages<PageRank>> {
         pagerank::sequence(self.damping, self.links)
     }
 
-    fn engine(&self, graph: &Graph, settings: &Settings) -> Result<Engine<PageRank>, Error> {
+    fn init(&self, graph: &Graph, engine: &mut Engine<PageRank>) -> Result<(), Error> {
         let offsets = graph.edges.offsets(Side::Left);
         let out_degree = |page: usize| offsets[page + 1] - offsets[page];
         let start = Start::new(self.damping, graph.edges.num_vertices(Side::Left), &self.sources, &out_degree);
-        let engine = Engine::<PageRank>::square(&self.input(graph), &self.sequence()?, start.state(), settings)?;
-        engine.init_right(|page, first| {
-            let (rank, passed) = start.page(page);
-            *first.master = rank;
-            *first.sync = passed;
-        });
-        Ok(engine)
+        engine.set_global(start.state());
+        engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
+        Ok(())
     }
 
-    fn measure(&mut self, _: &Graph, engine: &Engine<PageRank>) -> Result<Option<Measured>, Error> {
+    fn measure(&mut self, _: &Graph, engine: &mut Engine<PageRank>) -> Result<Option<Measured>, Error> {
         let residual = engine.global().residual;
         Ok(Some(Measured {
             objective: residual,
@@ -130,7 +126,7 @@ impl Trainer for Ranker {
     }
 
     fn model(&self, graph: &Graph, engine: &Engine<PageRank>) -> Result<Ranks, Error> {
-        let pages = engine.right();
+        let pages = engine.on(Right);
         let scores = scores((0..pages.len()).map(|page| *pages.master(page)));
         Ranks::new(scores, &graph.names)
     }

@@ -192,7 +192,7 @@ impl<A: Algorithm> Session<'_, A> {
             }
             let iterations = engine.iterations();
             if !self.record.iterations.is_empty() && self.checkpoints.saved != iterations {
-                self.save(&*engine.pause(), iterations)?;
+                self.save(&mut *engine.pause(), iterations)?;
             }
             return Ok(ended);
         }
@@ -279,7 +279,7 @@ impl<A: Algorithm> Session<'_, A> {
     }
 
     /// Writes a checkpoint, if any are asked for.
-    fn save(&mut self, pause: &dyn Pause<A>, iterations: u64) -> Result<(), Error> {
+    fn save(&mut self, pause: &mut dyn Pause<A>, iterations: u64) -> Result<(), Error> {
         let Some(directory) = &self.checkpoints.directory else { return Ok(()) };
         self.processes.first(|| self.stopping.save(directory, iterations, &self.record))?;
         pause.save(directory)?;

@@ -1,6 +1,7 @@
 //! The program as its user sees it: exit codes, stdout, stderr and files.
 
 mod blockpg;
+#[cfg(feature = "baselines")]
 mod compare;
 mod cuts;
 mod data_commands;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use megagrid_algorithms::blockpg::{
     self, BlockPg, Certificate, Config, Fit, Margin, Quality, Region, State, log_loss, margins,
 };
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
-use megagrid_stages::{Sequence, Stages};
+use megagrid_stages::{Left, Right, Sequence, Stages};
 
 use super::model::Linear;
 use super::{LinearOptions, Regression, Samples};
@@ -65,40 +65,38 @@ impl Trainer for Fitter {
         LinearOptions { batch: Some(self.block_values), blocks, ..options.clone() }
     }
 
-    fn input<'d>(&'d self, samples: &'d Samples) -> Input<'d, f32, BlockPg> {
-        let edge = EdgeInput { len: &|_| 1, fill: &|value, into| into[0] = *value };
-        Input { source: &samples.signed, edge, capacities: [None, None] }
+    fn source<'d>(&'d self, samples: &'d Samples) -> Source<'d, f32, BlockPg> {
+        (&samples.signed).into()
     }
 
-    fn sequence(&self) -> Result<Sequence<BlockPg, impl Stages<BlockPg>>, megagrid_stages::Error> {
+    fn sequence(&self) -> Sequence<BlockPg, impl Stages<BlockPg>> {
         blockpg::sequence(self.block_values)
     }
 
-    fn engine(&self, samples: &Samples, settings: &Settings) -> Result<Engine<BlockPg>, Error> {
-        let state = self.path[0].state();
-        let engine = Engine::<BlockPg>::bipartite(&self.input(samples), &self.sequence()?, state, settings)?;
+    fn init(&self, samples: &Samples, engine: &mut Engine<BlockPg>) -> Result<(), Error> {
+        engine.set_global(self.path[0].state());
         let (reaches, margins) = (samples.reaches()?, margins(&samples.signed, &self.start).map_err(reading)?);
-        engine.init_left(|sample, first| {
+        engine.init(Left, |sample, first| {
             let weight = samples.sample_weights.get(sample).copied().unwrap_or(1.0);
             *first.master = Margin::new(margins[sample], weight);
             *first.sync = first.master.parabola();
         });
-        engine.init_right(|feature, first| {
+        engine.init(Right, |feature, first| {
             let penalty = if samples.intercept == Some(feature) { 0.0 } else { 1.0 };
             first.sync.value = self.start[feature];
             *first.master = Region::new(penalty, reaches[feature]);
         });
-        Ok(engine)
+        Ok(())
     }
 
     /// Measures the objective and the quality; once the run seems to have converged, also makes the certificate.
-    fn measure(&mut self, samples: &Samples, engine: &Engine<BlockPg>) -> Result<Option<Measured>, Error> {
+    fn measure(&mut self, samples: &Samples, engine: &mut Engine<BlockPg>) -> Result<Option<Measured>, Error> {
         engine.collect()?;
         self.certified = None;
         if engine.plan().processes.this > 0 {
             return Ok(None);
         }
-        let (config, weights, left) = (*self.config(engine), weights(engine), engine.left());
+        let (config, weights, left) = (*self.config(engine), weights(engine), engine.on(Left));
         let of = |sample: usize| {
             let kept = left.master(sample);
             f64::from(kept.weight) * log_loss(kept.margin)
@@ -204,14 +202,14 @@ fn fit<'d>(samples: &'d Samples, weights: &'d [f64]) -> Fit<'d> {
 }
 
 fn weights(engine: &Engine<BlockPg>) -> Vec<f64> {
-    let features = engine.right();
+    let features = engine.on(Right);
     (0..features.len()).map(|feature| features.sync(feature).value).collect()
 }
 
 /// Compares the margins kept with those of the weights.
 #[cfg(debug_assertions)]
 fn check_margins(samples: &Samples, engine: &Engine<BlockPg>, weights: &[f64]) {
-    let left = engine.left();
+    let left = engine.on(Left);
     for (sample, margin) in margins(&samples.signed, weights).unwrap_or_default().into_iter().enumerate() {
         let kept = left.master(sample).margin;
         assert!(

@@ -10,9 +10,9 @@ use megagrid_algorithms::lda::{
     merge_topics,
 };
 use megagrid_datasets::Edges;
-use megagrid_engine::{EdgeInput, Engine, Input, IterationReport, Settings};
+use megagrid_engine::{Engine, IterationReport, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
-use megagrid_stages::{Error as SequenceError, Item, Row, Sequence, Stages};
+use megagrid_stages::{Item, Left, Right, Sequence, Stages};
 
 use super::model::TopicModel;
 use super::{Documents, TopicModels, TopicOptions};
@@ -24,9 +24,9 @@ use crate::record::Metrics;
 /// One sampler.
 pub trait Form: Send + 'static {
     /// How documents keep their counts.
-    type Documents: TopicCounts;
+    type Documents: TopicCounts + ?Sized;
     /// How words keep theirs.
-    type Words: TopicCounts;
+    type Words: TopicCounts + ?Sized;
     /// What it keeps for each token.
     type Token: Item;
     /// Its name.
@@ -35,13 +35,10 @@ pub trait Form: Send + 'static {
     const VISITS: u64 = 1;
 
     /// Builds the stages of an iteration.
-    fn sequence(
-        config: &Config,
-        tokens: &Tokens,
-    ) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, SequenceError>;
+    fn sequence(config: &Config, tokens: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>;
 
     /// Brings the counts of documents and words up to date, to be looked at.
-    fn count(_: &Engine<ProgramOf<Self>>) {}
+    fn count(_: &mut Engine<ProgramOf<Self>>) {}
 }
 
 /// The program of a form.
@@ -51,15 +48,12 @@ pub type ProgramOf<F> = Lda<<F as Form>::Documents, <F as Form>::Words, <F as Fo
 pub struct Dense;
 
 impl Form for Dense {
-    type Documents = Row<f32>;
-    type Words = Row<f32>;
+    type Documents = [f32];
+    type Words = [f32];
     type Token = u16;
     const SAMPLER: Sampler = Sampler::Dense;
 
-    fn sequence(
-        config: &Config,
-        tokens: &Tokens,
-    ) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, SequenceError> {
+    fn sequence(config: &Config, tokens: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
         config.dense(tokens)
     }
 }
@@ -73,10 +67,7 @@ impl Form for Sparse {
     type Token = u16;
     const SAMPLER: Sampler = Sampler::Sparse;
 
-    fn sequence(
-        config: &Config,
-        tokens: &Tokens,
-    ) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, SequenceError> {
+    fn sequence(config: &Config, tokens: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
         config.sparse(tokens)
     }
 }
@@ -91,23 +82,20 @@ impl Form for Mh {
     const SAMPLER: Sampler = Sampler::Mh;
     const VISITS: u64 = 2;
 
-    fn sequence(
-        config: &Config,
-        _: &Tokens,
-    ) -> Result<Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>, SequenceError> {
+    fn sequence(config: &Config, _: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
         config.mh()
     }
 
-    fn count(engine: &Engine<ProgramOf<Self>>) {
-        engine.visit_left(&CountTopics);
-        engine.visit_right(&CountTopics);
+    fn count(engine: &mut Engine<ProgramOf<Self>>) {
+        engine.visit(Left, CountTopics);
+        engine.visit(Right, CountTopics);
     }
 }
 
 /// Looks at the counts of documents and words of an engine, which functions of the algorithm take by closures.
 macro_rules! look {
     ($engine:expr, |$documents:ident, $words:ident| $act:expr) => {{
-        let (left, right) = ($engine.left(), $engine.right());
+        let (left, right) = ($engine.on(Left), $engine.on(Right));
         let $documents = &Vertices { len: left.len(), counts: |id| left.sync(id) };
         let $words = &Vertices { len: right.len(), counts: |id| right.sync(id) };
         $act
@@ -160,34 +148,31 @@ impl<F: Form> Trainer for Drawer<F> {
         TopicOptions { alpha: Some(alpha), annealing: Some(self.config.annealing), sampler, ..options.clone() }
     }
 
-    fn settings(&self, settings: &Settings) -> Settings {
-        Settings { dims: [self.config.num_topics; 2], ..settings.clone() }
+    fn dims(&self) -> usize {
+        self.config.num_topics
     }
 
-    fn input<'d>(&'d self, documents: &'d Documents) -> Input<'d, u32, ProgramOf<F>> {
+    fn source<'d>(&'d self, documents: &'d Documents) -> Source<'d, u32, ProgramOf<F>> {
         let of = |side: usize| self.capacities.as_ref().map(|both| both[side].as_slice());
-        let edge = EdgeInput { len: &edge_len, fill: &fill_edge };
-        Input { source: &documents.edges, edge, capacities: [of(0), of(1)] }
+        Source::slices(&documents.edges, edge_len, fill_edge).capacities(of(0), of(1))
     }
 
-    fn sequence(&self) -> Result<Sequence<ProgramOf<F>, impl Stages<ProgramOf<F>>>, SequenceError> {
+    fn sequence(&self) -> Sequence<ProgramOf<F>, impl Stages<ProgramOf<F>>> {
         F::sequence(&self.config, &self.tokens)
     }
 
-    fn engine(&self, documents: &Documents, settings: &Settings) -> Result<Engine<ProgramOf<F>>, Error> {
-        let topics = self.config.topics(self.tokens.of_words.len());
-        Ok(Engine::bipartite(&self.input(documents), &self.sequence()?, topics, settings)?)
+    fn init(&self, _: &Documents, engine: &mut Engine<ProgramOf<F>>) -> Result<(), Error> {
+        engine.set_global(self.config.topics(self.tokens.of_words.len()));
+        Ok(())
     }
 
-    fn measure(&mut self, documents: &Documents, engine: &Engine<ProgramOf<F>>) -> Result<Option<Measured>, Error> {
+    fn measure(&mut self, documents: &Documents, engine: &mut Engine<ProgramOf<F>>) -> Result<Option<Measured>, Error> {
         self.collect(engine)?;
         if engine.plan().processes.this > 0 {
             return Ok(None);
         }
         let threads = rayon::current_num_threads();
-        let value = look!(engine, |documents, words| {
-            log_likelihood::<F::Documents, F::Words>(&engine.global(), documents, words, threads)
-        });
+        let value = look!(engine, |documents, words| { log_likelihood(&engine.global(), documents, words, threads) });
         let per_token = value / self.tokens.total as f64;
         let mut metrics = Metrics::from([("log_likelihood".into(), value), ("per_token".into(), per_token)]);
         if let Some(test) = &documents.test {
@@ -210,9 +195,7 @@ impl<F: Form> Trainer for Drawer<F> {
 
     /// Gives up all topics but those that are wanted.
     fn next(&mut self, _: &Documents, engine: &mut Engine<ProgramOf<F>>) -> Result<(), Error> {
-        let left = look!(engine, |documents, words| {
-            merge_topics::<F::Documents, F::Words>(&engine.global(), documents, words, self.topics)
-        });
+        let left = look!(engine, |documents, words| { merge_topics(&engine.global(), documents, words, self.topics) });
         engine.resume(engine.iterations(), left);
         Ok(())
     }
@@ -231,7 +214,7 @@ impl<F: Form> Trainer for Drawer<F> {
         Ok(())
     }
 
-    fn collect(&self, engine: &Engine<ProgramOf<F>>) -> Result<(), Error> {
+    fn collect(&self, engine: &mut Engine<ProgramOf<F>>) -> Result<(), Error> {
         F::count(engine);
         Ok(engine.collect()?)
     }
@@ -254,7 +237,7 @@ impl<F: Form> Trainer for Drawer<F> {
 }
 
 fn model<F: Form>(engine: &Engine<ProgramOf<F>>) -> Model {
-    look!(engine, |documents, words| Model::new::<F::Documents, F::Words>(&engine.global(), documents, words))
+    look!(engine, |documents, words| Model::new(&engine.global(), documents, words))
 }
 
 /// Takes down which documents each word is in, from edges that are grouped by words.

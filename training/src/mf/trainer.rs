@@ -5,10 +5,10 @@ use std::sync::Arc;
 use megagrid_algorithms::mf::batch::{self, MfBatch};
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Model, Objective, Rows, SquaredErrors, Sums};
-use megagrid_engine::{EdgeInput, Engine, InitView, Input, Settings};
+use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::simd::Level;
-use megagrid_stages::{Program, Row, Sequence, Stages, Vertex};
+use megagrid_stages::{First, Left, Program, Right, Sequence, Stages, Vertex};
 use rayon::prelude::*;
 
 use super::model::Factors;
@@ -21,38 +21,24 @@ use crate::record::Metrics;
 const CHUNK: usize = 4096;
 
 /// A form of matrix factorization: in place, or by gradients of a batch.
-pub trait Form: Program<Left = Self::User, Right = Self::Item, Edge = f32, Worker = Sums, Global = ()> {
-    /// A user.
-    type User: Vertex<Sync = Row<f32>>;
-    /// An item.
-    type Item: Vertex<Sync = Row<f32>>;
-
+pub trait Form:
+    Sized + Program<Left: Vertex<Sync = [f32]>, Right: Vertex<Sync = [f32]>, Edge = f32, Worker = Sums, Global = ()>
+{
     /// Builds the stages of an iteration in mini-batches.
-    fn sequence(config: Config, batch: u64) -> Result<Sequence<Self, impl Stages<Self>>, megagrid_stages::Error>
-    where
-        Self: Sized;
+    fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>>;
 }
 
 impl Form for Mf {
-    type User = in_place::User;
-    type Item = in_place::Item;
-
-    fn sequence(config: Config, batch: u64) -> Result<Sequence<Self, impl Stages<Self>>, megagrid_stages::Error> {
+    fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>> {
         in_place::sequence(config, batch)
     }
 }
 
 impl Form for MfBatch {
-    type User = batch::User;
-    type Item = batch::Item;
-
-    fn sequence(config: Config, batch: u64) -> Result<Sequence<Self, impl Stages<Self>>, megagrid_stages::Error> {
+    fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>> {
         batch::sequence(config, batch)
     }
 }
-
-/// How a rating is written into the data of its edge.
-type Fill = Box<dyn Fn(&f32, &mut [f32]) + Send + Sync>;
 
 /// Trains factors.
 pub struct Factorizer<F> {
@@ -60,7 +46,6 @@ pub struct Factorizer<F> {
     batch: u64,
     /// What is subtracted from ratings.
     mean: f32,
-    fill: Fill,
     level: Level,
     seed: u64,
     form: std::marker::PhantomData<fn() -> F>,
@@ -76,7 +61,6 @@ impl<F: Form> Trainer for Factorizer<F> {
             config: options.config(),
             batch: options.batch(ratings.edges.num_edges() as u64, settings),
             mean,
-            fill: Box::new(move |rating, into| into[0] = rating - mean),
             level: settings.level,
             seed: settings.seed,
             form: std::marker::PhantomData,
@@ -88,41 +72,39 @@ impl<F: Form> Trainer for Factorizer<F> {
         FactorOptions { batch: Some(self.batch), work_per_clock: Some(part), ..options.clone() }
     }
 
-    fn settings(&self, settings: &Settings) -> Settings {
-        Settings { dims: [self.config.row_dims(); 2], ..settings.clone() }
+    fn dims(&self) -> usize {
+        self.config.row_dims()
     }
 
-    fn input<'d>(&'d self, ratings: &'d Ratings) -> Input<'d, f32, F> {
-        Input { source: &ratings.edges, edge: EdgeInput { len: &|_| 1, fill: &*self.fill }, capacities: [None, None] }
+    fn source<'d>(&'d self, ratings: &'d Ratings) -> Source<'d, f32, F> {
+        Source::map(&ratings.edges, |rating| rating - self.mean)
     }
 
-    fn sequence(&self) -> Result<Sequence<F, impl Stages<F>>, megagrid_stages::Error> {
+    fn sequence(&self) -> Sequence<F, impl Stages<F>> {
         F::sequence(self.config, self.batch)
     }
 
-    fn engine(&self, ratings: &Ratings, settings: &Settings) -> Result<Engine<F>, Error> {
-        let engine = Engine::<F>::bipartite(&self.input(ratings), &self.sequence()?, (), settings)?;
+    fn init(&self, ratings: &Ratings, engine: &mut Engine<F>) -> Result<(), Error> {
         let [users, items] = [Side::Left, Side::Right].map(|side| ratings.edges.offsets(side));
         let is_unrated = |offsets: &[u64], id: usize| offsets[id] == offsets[id + 1];
         let Self { config, seed, .. } = self;
-        engine.init_left(|user, first: InitView<'_, F::User>| {
+        engine.init(Left, |user, first: First<'_, F::Left>| {
             config.init_user(*seed, user, first.sync);
             if is_unrated(users, user) {
                 config.clear_unrated(first.sync);
             }
         });
-        engine.init_right(|item, first: InitView<'_, F::Item>| {
+        engine.init(Right, |item, first: First<'_, F::Right>| {
             config.init_item(*seed, item, first.sync);
             if is_unrated(items, item) {
                 config.clear_unrated(first.sync);
             }
         });
-        Ok(engine)
+        Ok(())
     }
 
-    fn measure(&mut self, ratings: &Ratings, engine: &Engine<F>) -> Result<Option<Measured>, Error> {
-        let Objective { value, rmse } =
-            Objective::new(engine.measure(&SquaredErrors(self.config))?, self.config.lambda);
+    fn measure(&mut self, ratings: &Ratings, engine: &mut Engine<F>) -> Result<Option<Measured>, Error> {
+        let Objective { value, rmse } = Objective::new(engine.total(SquaredErrors(self.config))?, self.config.lambda);
         let mut metrics = Metrics::from([("train_rmse".into(), rmse)]);
         if !ratings.test.is_empty() {
             engine.collect()?;
@@ -132,7 +114,7 @@ impl<F: Form> Trainer for Factorizer<F> {
     }
 
     fn model(&self, ratings: &Ratings, engine: &Engine<F>) -> Result<Factors, Error> {
-        let (users, items) = (engine.left(), engine.right());
+        let (users, items) = (engine.on(Left), engine.on(Right));
         let rows = (0..users.len()).map(|user| users.sync(user));
         let model = Model::new(&self.config, self.mean, rows, (0..items.len()).map(|item| items.sync(item)));
         Ok(Factors { model, names: Arc::clone(&ratings.names) })
@@ -142,7 +124,7 @@ impl<F: Form> Trainer for Factorizer<F> {
 impl<F: Form> Factorizer<F> {
     /// Returns the error on unseen ratings. The sum's order does not depend on threads.
     fn test_rmse(&self, ratings: &Ratings, engine: &Engine<F>) -> f64 {
-        let (users, items) = (engine.left(), engine.right());
+        let (users, items) = (engine.on(Left), engine.on(Right));
         let (users, items) = (|id: usize| -> &[f32] { users.sync(id) }, |id: usize| -> &[f32] { items.sync(id) });
         let rows = Rows { config: self.config, mean: self.mean, users, items };
         let test = &ratings.test;
