@@ -1,14 +1,19 @@
-//! Directed graphs to train on.
+//! Directed graphs to train on, and vertices by their scores.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use megagrid_datasets::{Dataset, Edges, Format, Names, Prepared, load_graph, load_graph_with};
+use megagrid_datasets::output::{Column, write_table, write_vector};
+use megagrid_datasets::{Dataset, Dictionary, Edges, Format, Names, Prepared, load_graph, load_graph_with};
 use megagrid_partition::{EdgeSource, Side};
+use rayon::slice::ParallelSliceMut;
+use serde::Deserialize;
 
 use crate::algorithm::{Data, Reading};
 
 use crate::Error;
 use crate::input::{Source, Stopwatch, digest, is_cache, no_edges, open, phases};
+use crate::model::{DAMAGED, Manifest, Scored, columns, names};
 use crate::record::{InputSizes, Phases};
 
 /// A directed graph.
@@ -71,4 +76,71 @@ impl Data for Graph {
     fn release(&mut self) {
         self.edges = no_edges();
     }
+}
+
+/// Vertices and their scores, best first.
+#[derive(Clone, Debug)]
+pub struct Ranked {
+    /// Names of the vertices.
+    pub names: Dictionary,
+    /// Their scores.
+    pub scores: Vec<f32>,
+}
+
+impl Ranked {
+    /// Puts vertices in order of their scores, ties by id.
+    ///
+    /// # Errors
+    /// Names of a cache that cannot be read.
+    pub fn new(scores: &[f32], names: &Names) -> Result<Self, Error> {
+        let mut order: Vec<u32> = (0..scores.len() as u32).collect();
+        order.par_sort_by(|&a, &b| scores[b as usize].total_cmp(&scores[a as usize]).then(a.cmp(&b)));
+        let sorted = order.iter().map(|&page| scores[page as usize]).collect();
+        Ok(Self { names: names.get(Side::Left)?.reorder(&order), scores: sorted })
+    }
+
+    /// Returns the best `number`.
+    #[must_use]
+    pub fn top(&self, number: usize) -> Vec<Scored> {
+        let best = self.scores.iter().take(number).zip(0..);
+        best.map(|(&score, at)| Scored { name: self.names.name(at).into_owned(), score: score.into() }).collect()
+    }
+
+    pub(crate) fn write(&self, into: &Path, name: &str, manifest: &mut Manifest) -> Result<(), Error> {
+        let score = Column::F32((&self.scores).into());
+        write_table(&into.join(format!("{name}.parquet")), &[("id", Column::Names(&self.names)), ("score", score)])?;
+        let array = format!("{name}.npy");
+        manifest.shape(&array, &[self.scores.len()]);
+        Ok(write_vector(&into.join(array), &self.scores)?)
+    }
+
+    pub(crate) fn read(from: &Path, name: &str) -> Result<Self, Error> {
+        let path = from.join(format!("{name}.parquet"));
+        let [ids, scores] = columns(&path, ["id", "score"])?;
+        match scores {
+            Some(Column::F32(scores)) => Ok(Self { names: names(&path, ids)?, scores: scores.into_owned() }),
+            _ => Err(Error::invalid(&path, format!("no column score of numbers; {DAMAGED}"))),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        size_of_val(&self.scores[..]) as u64
+    }
+}
+
+/// Asks for the best vertices.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Top {
+    /// How many.
+    pub number: usize,
+    /// Whether as hubs, where a model tells them apart.
+    #[serde(default)]
+    pub hubs: bool,
+}
+
+/// Lists vertices with their places.
+#[must_use]
+pub fn listing(best: &[Scored]) -> String {
+    let line = |(at, one): (usize, &Scored)| format!("{at:>5}  {:.6e}  {}\n", one.score, one.name);
+    (1..).zip(best).map(line).collect()
 }

@@ -21,6 +21,7 @@ mod error;
 pub mod files;
 pub mod form;
 pub mod graph;
+pub mod hits;
 pub mod input;
 pub mod lda;
 pub mod mf;

@@ -139,11 +139,11 @@ pub fn save<M: Model>(model: &M, directory: &Path, record: &Record, checksum: u6
     })
 }
 
-/// Reads a model from the directory that [`save`] wrote.
+/// Reads what a model says about itself.
 ///
 /// # Errors
-/// No such directory; a model of another kind; files that are damaged.
-pub fn load<M: Model>(directory: &Path) -> Result<(M, Manifest), Error> {
+/// No such directory; a model of another version.
+pub fn manifest(directory: &Path) -> Result<Manifest, Error> {
     let path = directory.join(MANIFEST);
     let expected = "expected a directory that --model wrote";
     let text = fs::read_to_string(&path).map_err(|error| Error::invalid(&path, format!("{expected}: {error}")))?;
@@ -156,6 +156,15 @@ pub fn load<M: Model>(directory: &Path) -> Result<(M, Manifest), Error> {
             format!("format version {found}, expected {VERSION}; train the model again"),
         ));
     }
+    Ok(manifest)
+}
+
+/// Reads a model from the directory that [`save`] wrote.
+///
+/// # Errors
+/// No such directory; a model of another kind; files that are damaged.
+pub fn load<M: Model>(directory: &Path) -> Result<(M, Manifest), Error> {
+    let (manifest, path) = (manifest(directory)?, directory.join(MANIFEST));
     if manifest.kind != M::KIND {
         return Err(Error::invalid(&path, format!("a model of kind {}, expected {}", manifest.kind, M::KIND)));
     }

@@ -1,11 +1,9 @@
 //! Training of PageRank: a graph in, ranks out.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start, scores};
-use megagrid_datasets::output::{Column, write_table, write_vector};
-use megagrid_datasets::{Dictionary, Names};
+use megagrid_datasets::Names;
 use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Right, Sequence, Stages};
@@ -13,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{Algorithm, Measured, Trainer};
 use crate::form::{MakeForm, form};
-use crate::graph::Graph;
-use crate::model::{self, Manifest, Model, Scored};
+use crate::graph::{Graph, Ranked, Top, listing};
+use crate::model::{Manifest, Model, Scored};
 use crate::options::check_tolerance;
 use crate::record::Metrics;
 use crate::{Error, Options};
@@ -128,7 +126,7 @@ impl Trainer for Ranker {
     fn model(&self, graph: &Graph, engine: &Engine<PageRank>) -> Result<Ranks, Error> {
         let pages = engine.on(Right);
         let scores = scores((0..pages.len()).map(|page| *pages.master(page)));
-        Ranks::new(scores, &graph.names)
+        Ranked::new(&scores, &graph.names).map(Ranks)
     }
 }
 
@@ -147,44 +145,14 @@ fn sources(wanted: &[String], names: &Names) -> Result<Vec<usize>, Error> {
     wanted.iter().map(find).collect()
 }
 
-/// Vertices and their scores, best first.
+/// Vertices and their scores, which sum to 1.
 #[derive(Clone, Debug)]
-pub struct Ranks {
-    /// Names of the vertices.
-    pub names: Arc<Dictionary>,
-    /// Their scores, which sum to 1.
-    pub scores: Vec<f32>,
-}
+pub struct Ranks(pub Ranked);
 
-/// The file of names and scores, and that of scores.
-const TABLE: &str = "scores.parquet";
-const SCORES: &str = "scores.npy";
+/// The name of its files.
+const SCORES: &str = "scores";
 /// How many of the best are shown.
 const SHOWN: usize = 10;
-
-impl Ranks {
-    fn new(scores: Vec<f32>, names: &Names) -> Result<Self, Error> {
-        let order = descending(&scores);
-        let sorted = order.iter().map(|&page| scores[page as usize]).collect();
-        Ok(Self { names: Arc::new(names.get(Side::Left)?.reorder(&order)), scores: sorted })
-    }
-}
-
-/// Returns vertices by their scores, best first, ties by id.
-pub(crate) fn descending(scores: &[f32]) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..scores.len() as u32).collect();
-    rayon::slice::ParallelSliceMut::par_sort_by(&mut order[..], |&a, &b| {
-        scores[b as usize].total_cmp(&scores[a as usize]).then(a.cmp(&b))
-    });
-    order
-}
-
-/// Asks for the best vertices.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub struct Top {
-    /// How many.
-    pub number: usize,
-}
 
 impl Model for Ranks {
     const KIND: &'static str = Ranking::NAME;
@@ -192,43 +160,30 @@ impl Model for Ranks {
     type Answer = Vec<Scored>;
 
     fn write(&self, into: &Path, manifest: &mut Manifest) -> Result<(), Error> {
-        manifest.shape(SCORES, &[self.scores.len()]);
-        let score = Column::F32((&self.scores).into());
-        write_table(&into.join(TABLE), &[("id", Column::Names(&self.names)), ("score", score)])?;
-        Ok(write_vector(&into.join(SCORES), &self.scores)?)
+        self.0.write(into, SCORES, manifest)
     }
 
     fn read(from: &Path, _: &Manifest) -> Result<Self, Error> {
-        let path = from.join(TABLE);
-        let [ids, scores] = model::columns(&path, ["id", "score"])?;
-        let Some(Column::F32(scores)) = scores else {
-            return Err(Error::invalid(&path, format!("no column score of numbers; {}", model::DAMAGED)));
-        };
-        Ok(Self { names: Arc::new(model::names(&path, ids)?), scores: scores.into_owned() })
+        Ok(Self(Ranked::read(from, SCORES)?))
     }
 
     fn answer(&self, top: &Top) -> Result<Vec<Scored>, Error> {
-        let best = self.scores.iter().take(top.number).zip(0..);
-        Ok(best.map(|(&score, at)| Scored { name: self.names.name(at).into_owned(), score: score.into() }).collect())
+        if top.hubs {
+            return Err(Error::option("a model of pagerank has no hubs; train one with hits"));
+        }
+        Ok(self.0.top(top.number))
     }
 
     fn bytes(&self) -> u64 {
-        size_of_val(&self.scores[..]) as u64
+        self.0.bytes()
     }
 
     fn metrics(&self) -> Metrics {
         // Scores get their common factor at the end, so that there is a sum only now.
-        Metrics::from([("sum".into(), self.scores.iter().map(|&score| f64::from(score)).sum())])
+        Metrics::from([("sum".into(), self.0.scores.iter().map(|&score| f64::from(score)).sum())])
     }
 
     fn findings(&self) -> String {
-        self.answer(&Top { number: SHOWN }).map(|best| listing(&best)).unwrap_or_default()
+        listing(&self.0.top(SHOWN))
     }
-}
-
-/// Lists vertices with their places.
-#[must_use]
-pub fn listing(best: &[Scored]) -> String {
-    let line = |(at, one): (usize, &Scored)| format!("{at:>5}  {:.6e}  {}\n", one.score, one.name);
-    (1..).zip(best).map(line).collect()
 }

@@ -1,6 +1,7 @@
 //! The algorithms that can be trained: what each asks of the command line, and the commands that are made of it.
 
 pub mod blockpg;
+pub mod hits;
 pub mod lda;
 pub mod mf;
 pub mod pagerank;
@@ -85,6 +86,7 @@ macro_rules! each {
     ($entry:ident) => {
         vec![
             $entry::<$crate::algorithms::pagerank::Options>(),
+            $entry::<$crate::algorithms::hits::Options>(),
             $entry::<$crate::algorithms::mf::Options>(),
             $entry::<$crate::algorithms::lda::Options>(),
             $entry::<$crate::algorithms::blockpg::Options>(),

@@ -172,7 +172,7 @@ impl<F: Form> Trainer for Drawer<F> {
             return Ok(None);
         }
         let threads = rayon::current_num_threads();
-        let value = look!(engine, |documents, words| { log_likelihood(&engine.global(), documents, words, threads) });
+        let value = look!(engine, |documents, words| log_likelihood(&engine.global(), documents, words, threads));
         let per_token = value / self.tokens.total as f64;
         let mut metrics = Metrics::from([("log_likelihood".into(), value), ("per_token".into(), per_token)]);
         if let Some(test) = &documents.test {
@@ -195,7 +195,7 @@ impl<F: Form> Trainer for Drawer<F> {
 
     /// Gives up all topics but those that are wanted.
     fn next(&mut self, _: &Documents, engine: &mut Engine<ProgramOf<F>>) -> Result<(), Error> {
-        let left = look!(engine, |documents, words| { merge_topics(&engine.global(), documents, words, self.topics) });
+        let left = look!(engine, |documents, words| merge_topics(&engine.global(), documents, words, self.topics));
         engine.resume(engine.iterations(), left);
         Ok(())
     }
