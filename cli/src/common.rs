@@ -10,7 +10,7 @@ use megagrid_engine::{Peers, Topology};
 use megagrid_partition::strategy;
 use megagrid_stages::simd::Level;
 use megagrid_training::record::Record;
-use megagrid_training::{Consistency, PATIENCE, Processes, RunOptions, STRATEGY};
+use megagrid_training::{Consistency, Processes, RunOptions, STRATEGY};
 
 use crate::choice::{Choice, choice};
 use crate::experiment;
@@ -59,9 +59,9 @@ pub struct Common {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Worse evaluations in a row on test data that end the run, whose model is that of the best iteration; 0: it goes on, and
-    /// its last iteration is the model.
-    #[arg(long, value_name = "N", default_value_t = PATIENCE)]
-    pub patience: u64,
+    /// its last iteration is the model [default: 5, with blockpg 0].
+    #[arg(long, value_name = "N")]
+    pub patience: Option<u64>,
     /// How edges are placed on processes. Training keeps all edges of a vertex of one side together, in runs of equal work:
     /// bicut. The others are those of `megagrid partition` only.
     #[arg(long, value_name = "NAME", default_value = STRATEGY, value_parser = parse_strategy)]

@@ -10,7 +10,7 @@ use megagrid_datasets::{Edges, Prepared};
 use megagrid_partition::{DegreeStats, EdgeSource, Side, irregularities};
 use megagrid_training::blockpg::{Regression, Samples};
 use megagrid_training::graph::Graph;
-use megagrid_training::lda::{Documents, TopicModels};
+use megagrid_training::lda::{Documents, TopicModels, TopicOptions};
 use megagrid_training::memory;
 use megagrid_training::mf::{Factorization, Ratings};
 use megagrid_training::pagerank::Ranking;
@@ -116,25 +116,28 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             let mut report = report(args, found, &graph, |()| 0.0)?;
             report.dangling = Some(report.left.without_edges);
             if graph.edges.is_square() {
-                report.needs("pagerank", memory::<Ranking>(Graph::of(graph))?);
+                report.needs("pagerank", memory::<Ranking>(Graph::of(graph), Default::default())?);
             }
             report
         }
         Grouped::Ratings(ratings) => {
             let mut report = report(args, found, &ratings, |&rating| f64::from(rating))?;
-            report.needs("mf", memory::<Factorization>(Ratings::to_plan(ratings))?);
+            report.needs("mf", memory::<Factorization>(Ratings::to_plan(ratings), Default::default())?);
             report
         }
         Grouped::Samples(samples) => {
             let mut report = report(args, found, &samples, |&value| f64::from(value))?;
-            report.needs("blockpg", memory::<Regression>(Samples::to_plan(samples.edges))?);
+            report.needs("blockpg", memory::<Regression>(Samples::to_plan(samples.edges), Default::default())?);
             report
         }
         Grouped::Corpus(corpus) => {
             let mut report = report(args, found, &corpus, |&count| f64::from(count))?;
             // Capacities follow from the tokens, which are a pass over the edges.
             if !args.quick {
-                report.needs("lda", memory::<TopicModels>(Documents::of(corpus, None)?)?);
+                let documents = Documents::of(corpus, None)?;
+                let mut options = TopicOptions::default();
+                options.topics = options.topics.min(documents.tokens.total as usize);
+                report.needs("lda", memory::<TopicModels>(documents, options)?);
             }
             report
         }

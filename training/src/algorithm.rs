@@ -1,76 +1,21 @@
 //! What the author of an algorithm writes: what it is trained on, its programs, and how each is trained.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
-use megagrid_datasets::Readers;
-use megagrid_datasets::cache::EdgeData;
-use megagrid_engine::cluster::Cluster;
+use megagrid_engine::plan::Plan;
 use megagrid_engine::{Engine, IterationReport, Settings, Source};
 use megagrid_stages::{Program, Sequence, Stages};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::form::MakeForm;
-use crate::record::{InputSizes, Metrics, Phases};
-use crate::{Error, Model, Options};
-
-/// How an input is read.
-#[derive(Clone, Copy, Debug)]
-pub struct Reading<'r> {
-    /// The command, in which processes that read together have to agree.
-    pub command: &'static str,
-    /// Decides what is kept for testing.
-    pub seed: u64,
-    /// Whether vertices are put in order of degree (text input only).
-    pub degree_order: bool,
-    /// Other processes.
-    pub cluster: Option<&'r Arc<Cluster>>,
-    /// Those that read the input together; `None`: each reads all of it.
-    pub readers: Option<&'r Arc<dyn Readers>>,
-}
-
-impl Reading<'_> {
-    /// Finds that all processes are about to read the same way: what they then do, they do in the same order.
-    ///
-    /// # Errors
-    /// What differs; a lost process.
-    pub fn begin(&self, is_cache: bool, holdout: Option<f64>) -> Result<(), Error> {
-        let Some(cluster) = self.cluster else { return Ok(()) };
-        let input = if is_cache { "a cache" } else { "no cache" };
-        let holdout = holdout.map_or("unset".to_owned(), |part| part.to_string());
-        let facts = [("command", self.command.to_owned()), ("holdout", holdout), ("as input", input.to_owned())];
-        Ok(cluster.agree(&facts)?)
-    }
-}
-
-/// What is trained on: edges, and what is kept to test on.
-pub trait Data: Sized + Send + Sync + 'static {
-    /// What an edge carries.
-    type Edge: EdgeData;
-    /// Where it comes from, and how it is read: part of the record.
-    type Origin: Clone + Serialize + Send + Sync + 'static;
-    /// Options of the origin that a run which is continued must have.
-    const FIXED: &'static [&'static str] = &[];
-
-    /// Reads it, and says in the origin what is found of it on the way, such as the format.
-    ///
-    /// # Errors
-    /// Options out of range; input that cannot be read.
-    fn read(origin: &mut Self::Origin, reading: &Reading<'_>) -> Result<(Self, Phases), Error>;
-
-    /// Returns the numbers of vertices and edges.
-    fn sizes(&self) -> InputSizes;
-
-    /// Returns a checksum of all that training depends on, in which processes have to agree.
-    ///
-    /// # Errors
-    /// Edges that cannot be read.
-    fn checksum(&self) -> Result<u64, Error>;
-
-    /// Gives up the edges, where only the grid needs them from now on.
-    fn release(&mut self) {}
-}
+use crate::data::Data;
+use crate::error::Error;
+use crate::model::Model;
+use crate::options::Options;
+use crate::record::{InputSizes, Machine, Metrics};
 
 /// Something that `tune` may change.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +36,8 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     const MAXIMIZES: bool = false;
     /// The measured value on test data that the best iteration has least of; `None`: there is no test data.
     const TESTED_BY: Option<&'static str> = None;
+    /// Worse evaluations in a row on test data that end a run, if nothing is said.
+    const PATIENCE: u64 = 5;
     /// What can be tuned; beside these, `workers` and, where it is named here, `slack`.
     const KNOBS: &'static [Knob] = &[];
     /// What it is trained on.
@@ -100,7 +47,7 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     /// What comes of it.
     type Model: Model;
 
-    /// Returns what makes the form that options ask for: [`form`](crate::form::form) of a [`Trainer`].
+    /// Returns what makes the form that options ask for: [`form`](crate::form) of a [`Trainer`].
     fn form(options: &Self::Options) -> MakeForm<Self>;
 
     /// Returns what is tuned on data if nothing is said, as `--tune` takes it.
@@ -261,3 +208,125 @@ pub type OptionsOf<T> = <<T as Trainer>::Algorithm as Algorithm>::Options;
 pub type ModelOf<T> = <<T as Trainer>::Algorithm as Algorithm>::Model;
 /// See [`Data::Edge`].
 pub type EdgeOf<T> = <DataOf<T> as Data>::Edge;
+
+/// Makes a form of data, options and settings.
+pub type MakeForm<A> =
+    fn(Arc<<A as Algorithm>::Data>, <A as Algorithm>::Options, Settings) -> Result<Box<dyn Form<A>>, Error>;
+
+/// A program of an algorithm with its data and options.
+pub trait Form<A: Algorithm> {
+    /// Returns the options with all that follows from data and settings.
+    fn options(&self) -> A::Options;
+
+    /// Returns what the engine would do.
+    ///
+    /// # Errors
+    /// What making a plan refuses.
+    fn plan(&self) -> Result<Plan, Error>;
+
+    /// Makes an engine with first values, whose state is the branch `first`.
+    ///
+    /// # Errors
+    /// Not enough memory; data that cannot be read.
+    fn begin(self: Box<Self>, first: u64) -> Result<Box<dyn Run<A>>, Error>;
+}
+
+/// A run under way, of several branches one of which is in the engine: the one that was [selected](Run::select) or
+/// [forked](Run::fork) last. Every method is called by all processes, unless it says otherwise.
+pub trait Run<A: Algorithm> {
+    /// Returns the sizes of the input.
+    fn input(&self) -> InputSizes;
+    /// Describes what it runs on.
+    fn machine(&mut self) -> Machine;
+    /// Returns the iterations done.
+    fn iterations(&mut self) -> u64;
+    /// Returns the leg that the run is on.
+    fn leg(&mut self) -> Leg;
+    /// Returns the iterations of all legs, at most, of a run that begins where this one is.
+    fn most_iterations(&mut self) -> u64;
+
+    /// Runs iterations until `last` are done in all, or `between` breaks.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn iterate(&mut self, last: u64, between: Between<'_, A>) -> Result<(), Error>;
+    /// Looks at the run, between iterations.
+    fn pause(&mut self) -> Box<dyn Pause<A> + '_>;
+    /// Prepares the next leg.
+    ///
+    /// # Errors
+    /// See [`Trainer::next`].
+    fn next(&mut self) -> Result<(), Error>;
+
+    /// Tells whether checkpoints can be written to a directory.
+    ///
+    /// # Errors
+    /// Why not.
+    fn check_target(&mut self, directory: &Path) -> Result<(), Error>;
+    /// Goes on from the last checkpoint in a directory.
+    ///
+    /// # Errors
+    /// No checkpoint that fits.
+    fn load(&mut self, directory: &Path) -> Result<(), Error>;
+
+    /// Copies a branch to another, which is then in the engine.
+    ///
+    /// # Errors
+    /// Not enough memory.
+    fn fork(&mut self, parent: u64, child: u64) -> Result<(), Error>;
+    /// Brings a branch into the engine.
+    ///
+    /// # Errors
+    /// No such branch.
+    fn select(&mut self, branch: u64) -> Result<(), Error>;
+    /// Ends a branch.
+    ///
+    /// # Errors
+    /// No such branch.
+    fn free(&mut self, branch: u64) -> Result<(), Error>;
+    /// Goes on with other options and settings, on the same grid.
+    ///
+    /// # Errors
+    /// What needs another grid.
+    fn adapt(&mut self, options: &A::Options, settings: &Settings) -> Result<(), Error>;
+
+    /// Gives up the edges, where only the grid needs them and nobody else holds the data.
+    ///
+    /// # Errors
+    /// Data that cannot be read.
+    fn release(&mut self) -> Result<(), Error>;
+    /// Adds to the final model what is found at the end only. The first process calls it.
+    ///
+    /// # Errors
+    /// Data that cannot be read.
+    fn finish(&self, model: &mut A::Model) -> Result<(), Error>;
+}
+
+/// What is done after each iteration: it sees the report and the run.
+pub type Between<'b, A> = &'b mut dyn FnMut(&IterationReport, &mut dyn Pause<A>) -> ControlFlow<()>;
+
+/// A run between two iterations.
+pub trait Pause<A: Algorithm> {
+    /// Measures the objective and other values; see [`Trainer::measure`]. All processes call it.
+    ///
+    /// # Errors
+    /// A lost process.
+    fn measure(&mut self) -> Result<Option<Measured>, Error>;
+    /// Returns the loss before the first iteration, where that cannot be measured.
+    fn first_loss(&self) -> Option<f64>;
+    /// Writes a checkpoint. All processes call it.
+    ///
+    /// # Errors
+    /// A disk that is full or fails.
+    fn save(&mut self, directory: &Path) -> Result<(), Error>;
+    /// Brings all vertices to the first process. All processes call it.
+    ///
+    /// # Errors
+    /// A lost process.
+    fn collect(&mut self) -> Result<(), Error>;
+    /// Takes the model out. The first process calls it, where all vertices have been collected.
+    ///
+    /// # Errors
+    /// Data that cannot be read.
+    fn model(&self) -> Result<A::Model, Error>;
+}

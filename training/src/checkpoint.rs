@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::algorithm::Algorithm;
-use crate::form::Run;
+use crate::algorithm::{Algorithm, Run};
 use crate::options::RunOptions;
 use crate::processes::Processes;
-use crate::{Data, Error, Options};
+use crate::data::Data;
+use crate::error::Error;
+use crate::options::Options;
 
 /// The options that a run was begun with, beside its checkpoints.
 const OPTIONS: &str = "options.json";

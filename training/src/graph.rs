@@ -9,7 +9,7 @@ use megagrid_partition::{EdgeSource, Side};
 use rayon::slice::ParallelSliceMut;
 use serde::Deserialize;
 
-use crate::algorithm::{Data, Reading};
+use crate::data::{Data, Reading};
 
 use crate::Error;
 use crate::input::{Source, Stopwatch, digest, is_cache, no_edges, open, phases};

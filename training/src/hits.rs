@@ -8,8 +8,8 @@ use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Right, Sequence, Stages};
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::{Algorithm, Measured, Trainer};
-use crate::form::{MakeForm, form};
+use crate::algorithm::{Algorithm, MakeForm, Measured, Trainer};
+use crate::form::form;
 use crate::graph::{Graph, Ranked, Top, listing};
 use crate::model::{Manifest, Model, Scored};
 use crate::options::check_tolerance;

@@ -17,9 +17,10 @@
 mod algorithm;
 pub mod blockpg;
 mod checkpoint;
+mod data;
 mod error;
 pub mod files;
-pub mod form;
+mod form;
 pub mod graph;
 pub mod hits;
 pub mod input;
@@ -35,11 +36,12 @@ mod train;
 pub mod tune;
 
 pub use algorithm::{
-    Algorithm, Data, DataOf, EdgeOf, Ended, Knob, Leg, Measured, ModelOf, OptionsOf, Reading, Trainer,
+    Algorithm, DataOf, EdgeOf, Ended, Form, Knob, Leg, MakeForm, Measured, ModelOf, OptionsOf, Pause, Run, Trainer,
 };
+pub use data::{Data, Reading};
 pub use error::Error;
-pub use form::{Form, Run};
+pub use form::form;
 pub use model::Model;
-pub use options::{Consistency, Options, PATIENCE, RunOptions, STRATEGY, join, json, lossy, lossy_option};
+pub use options::{Consistency, Options, RunOptions, STRATEGY, join, json, lossy, lossy_option};
 pub use processes::Processes;
 pub use train::{Job, Observer, Trained, config, memory, train};

@@ -169,9 +169,6 @@ pub enum Consistency {
 /// The partitioning strategy that training follows.
 pub const STRATEGY: &str = "bicut";
 
-/// Worse evaluations in a row that end a run, if nothing is said.
-pub const PATIENCE: u64 = 5;
-
 /// Options of every run.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunOptions {
@@ -188,8 +185,9 @@ pub struct RunOptions {
     /// Vector instructions; `None`: the widest of the processor.
     #[serde(serialize_with = "level_name")]
     pub vector: Option<Level>,
-    /// Worse evaluations in a row on test data that end the run; 0: it goes on, and its last iteration is the model.
-    pub patience: u64,
+    /// Worse evaluations in a row on test data that end the run; 0: it goes on, and its last iteration is the model; `None`: as
+    /// many as the algorithm says.
+    pub patience: Option<u64>,
     /// Whether edges are cut into a grid.
     pub grid: bool,
     /// Whether vertices are put in order of degree.
@@ -222,7 +220,7 @@ impl Default for RunOptions {
             seed: 1,
             strategy: STRATEGY,
             vector: None,
-            patience: PATIENCE,
+            patience: None,
             grid: true,
             degree_order: true,
             early: true,
@@ -261,11 +259,12 @@ impl RunOptions {
         Self { consistency, slack, ..self.clone() }
     }
 
-    /// Returns how the engine is to run, the same in all processes, and these options as they then are. All processes call it.
+    /// Returns how the engine is to run, the same in all processes, and these options as they then are, with the algorithm's
+    /// patience where none is given. All processes call it.
     ///
     /// # Errors
     /// As [`check`](Self::check); a lost process.
-    pub fn resolve(&self, processes: &Processes) -> Result<(Settings, Self), Error> {
+    pub fn resolve(&self, processes: &Processes, patience: u64) -> Result<(Settings, Self), Error> {
         self.check()?;
         let mut settings = Settings { seed: self.seed, grid: self.grid, early: self.early, ..Settings::default() };
         settings.slack = match self.consistency {
@@ -279,7 +278,9 @@ impl RunOptions {
         settings.inject = self.inject;
         processes.settle(&mut settings)?;
         let vector = Some(settings.level);
-        let resolved = Self { workers: Some(settings.workers), slack: settings.slack, vector, ..self.clone() };
+        let patience = Some(self.patience.unwrap_or(patience));
+        let resolved =
+            Self { workers: Some(settings.workers), slack: settings.slack, vector, patience, ..self.clone() };
         Ok((settings, resolved))
     }
 }

@@ -8,9 +8,9 @@ use megagrid_engine::plan::Plan;
 use megagrid_engine::{IterationReport, Settings};
 use serde_json::Value;
 
-use crate::algorithm::{Algorithm, Data, Ended, Leg, Measured, Reading};
+use crate::algorithm::{Algorithm, Ended, Leg, Measured, Pause, Run};
 use crate::checkpoint::Checkpoints;
-use crate::form::{Form, Pause, Run};
+use crate::data::{Data, Reading};
 use crate::options::{RunOptions, join, json};
 use crate::processes::Processes;
 use crate::record::{Phases, Record};
@@ -93,7 +93,7 @@ impl<A: Algorithm> Job<A> {
         processes: &Processes,
     ) -> Result<Self, Error> {
         options.check()?;
-        let (settings, run) = run.resolve(processes)?;
+        let (settings, run) = run.resolve(processes, A::PATIENCE)?;
         let (phases, more) = (Phases::default(), Value::Null);
         Ok(Self { data, origin, phases, options, run, settings, more, is_kept: false, is_trial: false })
     }
@@ -150,7 +150,7 @@ pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Ob
 
     let done = engine.iterations();
     let record = Record::begin(A::NAME, config, engine.input(), engine.machine(), phases, done);
-    let mut stopping = Stopping::new(run.patience);
+    let mut stopping = Stopping::new(run.patience.unwrap_or(A::PATIENCE));
     if let Some(directory) = resumed {
         processes.first(|| stopping.load(&directory, done))?;
     }
@@ -337,8 +337,6 @@ pub(crate) fn conclude<A: Algorithm>(
 ///
 /// # Errors
 /// What making a plan refuses.
-pub fn memory<A: Algorithm>(data: A::Data) -> Result<u64, Error> {
-    let form: Box<dyn Form<A>> =
-        A::form(&A::Options::default())(Arc::new(data), A::Options::default(), Settings::default())?;
-    Ok(form.plan()?.memory_bytes)
+pub fn memory<A: Algorithm>(data: A::Data, options: A::Options) -> Result<u64, Error> {
+    Ok(A::form(&options)(Arc::new(data), options, Settings::default())?.plan()?.memory_bytes)
 }

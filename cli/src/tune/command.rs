@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use clap::Args as _;
 use megagrid_training::{Algorithm, Consistency, RunOptions, json};
 use serde_json::Value;
 
-use crate::algorithms::{OptionsOf, OriginOf, Spelling, Trains, parsed};
+use crate::algorithms::{Args, OptionsOf, OriginOf, Spelling, Trains, parsed};
 use crate::common::Common;
-use crate::source::{FormatChoice, Source};
 
 /// Returns the command line that trains with options, made of these and not of how this command was written. The model and
 /// checkpoints, whose directories are taken, are left out.
@@ -18,22 +18,19 @@ pub fn without_trials<O: Trains>(
     common: &Common,
 ) -> anyhow::Result<String> {
     let mut line = Line(vec!["megagrid".to_owned(), O::Algorithm::NAME.to_owned()]);
-    let usual: O = by_default();
-    let nowhere = Source { input: "".into(), format: FormatChoice(None) };
-    let (origin, usual_origin) = (json(origin)?, json(&usual.origin(&nowhere))?);
+    let usual: Args<O> = by_default();
+    let (origin, usual_origin) = (json(origin)?, json(&usual.own.origin(&usual.source))?);
     line.0.push(quoted(origin["input"].as_str().unwrap_or_default()));
     line.add::<O>(&origin, &usual_origin);
-    line.add::<O>(&json(options)?, &json(&usual.options()?)?);
+    line.add::<O>(&json(options)?, &json(&usual.own.options()?)?);
     line.option("workers", &run.workers.map_or(Value::Null, Value::from));
     if run.consistency != Consistency::Bsp {
         line.option("consistency", &json(&run.consistency)?);
         line.option("slack", &run.slack.map_or(Value::Null, Value::from));
     }
-    let RunOptions { seed, patience, .. } = RunOptions::default();
-    let [seed, patience] = [(run.seed, seed), (run.patience, patience)]
-        .map(|(value, usual)| if value == usual { Value::Null } else { value.into() });
+    let seed = if run.seed == usual.common.seed { Value::Null } else { run.seed.into() };
     line.option("seed", &seed);
-    line.option("patience", &patience);
+    line.option("patience", &common.patience.map_or(Value::Null, Value::from));
     line.option("vector", &common.vector.map_or(Value::Null, |level| level.name().into()));
     for (name, file) in [("json", &common.json), ("report", &common.report)] {
         line.option(name, &file.as_deref().map_or(Value::Null, |path: &Path| path.to_string_lossy().into()));
@@ -41,10 +38,10 @@ pub fn without_trials<O: Trains>(
     Ok(line.0.join(" "))
 }
 
-/// Returns the options of a command line that says nothing.
-fn by_default<O: Trains>() -> O {
-    let command = O::augment_args(clap::Command::new(O::Algorithm::NAME).no_binary_name(true));
-    parsed(&command.get_matches_from(Vec::<String>::new()))
+/// Returns the arguments of a command line that says nothing but an input.
+fn by_default<O: Trains>() -> Args<O> {
+    let command = Args::<O>::augment_args(clap::Command::new(O::Algorithm::NAME).no_binary_name(true));
+    parsed(&command.get_matches_from(["input"]))
 }
 
 /// Words of a command line.

@@ -7,6 +7,7 @@ mod cuts;
 mod data_commands;
 mod demo;
 mod errors;
+mod hits;
 mod interrupts;
 #[cfg(target_os = "linux")]
 mod kill;
@@ -18,6 +19,7 @@ mod members;
 mod models;
 mod options;
 mod records;
+mod stopping;
 mod together;
 mod tune;
 mod virtual_workers;

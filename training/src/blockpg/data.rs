@@ -9,7 +9,7 @@ use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use serde::Serialize;
 
 use crate::Error;
-use crate::algorithm::{Data, Reading};
+use crate::data::{Data, Reading};
 use crate::error::reading;
 use crate::input::{Source, Stopwatch, digest, phases};
 use crate::options::{check_holdout, lossy_option};

@@ -8,10 +8,8 @@ use megagrid_datasets::output::{Column, write_table};
 use megagrid_datasets::{Dictionary, Samples};
 use serde::Deserialize;
 
-use super::Regression;
 use super::data::{Unseen, normalize};
 use crate::Error;
-use crate::algorithm::Algorithm;
 use crate::model::{self, DAMAGED, Manifest, Model};
 use crate::record::Metrics;
 
@@ -70,7 +68,7 @@ pub struct Predict {
 }
 
 impl Model for Linear {
-    const KIND: &'static str = Regression::NAME;
+    const KIND: &'static str = "blockpg";
     type Question = Predict;
     type Answer = Vec<f64>;
 

@@ -9,12 +9,53 @@ use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Left, Right, Sequence, Stages};
 
+use super::data::Samples;
 use super::model::Linear;
-use super::{LinearOptions, Regression, Samples};
-use crate::algorithm::{Leg, Measured, Trainer};
+use super::options::LinearOptions;
+use crate::algorithm::{Algorithm, Knob, MakeForm, Leg, Measured, Trainer};
 use crate::error::reading;
+use crate::form::form;
 use crate::record::Metrics;
 use crate::{Error, model};
+
+/// Sparse logistic regression.
+#[derive(Debug)]
+pub struct Regression;
+
+impl Algorithm for Regression {
+    const NAME: &'static str = "blockpg";
+    const TESTED_BY: Option<&'static str> = Some("test_log_loss");
+    /// l1 says how closely a model is fitted, and a certificate that it is: nothing is stopped early unless that is asked for.
+    const PATIENCE: u64 = 0;
+    const KNOBS: &'static [Knob] = &[
+        Knob { name: "blocks", is_layout: true, is_timed: true },
+        Knob { name: "delay", is_layout: false, is_timed: true },
+        Knob { name: "workers", is_layout: true, is_timed: true },
+    ];
+    type Data = Samples;
+    type Options = LinearOptions;
+    type Model = Linear;
+
+    fn form(_: &LinearOptions) -> MakeForm<Self> {
+        form::<Fitter>
+    }
+
+    /// Blocks around their default.
+    fn tuned(samples: &Samples, options: &LinearOptions) -> Vec<String> {
+        let features = samples.signed.num_vertices(Side::Right);
+        let blocks = options.num_blocks(samples.signed.num_edges(), features);
+        vec![format!("blocks={},{blocks},{}", (blocks / 2).max(1), 2 * blocks), "delay=0,1,2".to_owned()]
+    }
+
+    fn check_tuned(options: &LinearOptions) -> Result<(), Error> {
+        if options.l1.len() == 1 {
+            return Ok(());
+        }
+        Err(Error::option(
+            "tune takes one --l1; find the settings first, and train the path with the command that it prints",
+        ))
+    }
+}
 
 /// Fits weights.
 pub struct Fitter {

@@ -12,7 +12,7 @@ use megagrid_partition::{EdgeSource, Side};
 use serde::{Serialize, Serializer};
 
 use crate::Error;
-use crate::algorithm::{Data, Reading};
+use crate::data::{Data, Reading};
 use crate::error::reading;
 use crate::input::{Source, Stopwatch, digest, is_cache, no_edges, open, phases};
 use crate::options::{check_holdout, lossy, lossy_option};

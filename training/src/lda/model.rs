@@ -11,9 +11,7 @@ use megagrid_partition::Side;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::TopicModels;
 use crate::Error;
-use crate::algorithm::Algorithm;
 use crate::model::{DAMAGED, Manifest, Model, columns, read_names};
 use crate::record::Metrics;
 
@@ -95,7 +93,7 @@ pub enum Found {
 }
 
 impl Model for TopicModel {
-    const KIND: &'static str = TopicModels::NAME;
+    const KIND: &'static str = "lda";
     type Question = Asked;
     type Answer = Found;
 

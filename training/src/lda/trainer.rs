@@ -14,11 +14,13 @@ use megagrid_engine::{Engine, IterationReport, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Item, Left, Right, Sequence, Stages};
 
+use super::data::Documents;
 use super::model::TopicModel;
-use super::{Documents, TopicModels, TopicOptions};
+use super::options::{self, Alpha, TopicOptions};
 use crate::Error;
-use crate::algorithm::{Leg, Measured, Trainer};
+use crate::algorithm::{Algorithm, Knob, MakeForm, Leg, Measured, Trainer};
 use crate::error::reading;
+use crate::form::form;
 use crate::record::Metrics;
 
 /// One sampler.
@@ -102,6 +104,45 @@ macro_rules! look {
     }};
 }
 
+/// Topic models.
+#[derive(Debug)]
+pub struct TopicModels;
+
+impl Algorithm for TopicModels {
+    const NAME: &'static str = "lda";
+    const MAXIMIZES: bool = true;
+    const TESTED_BY: Option<&'static str> = Some("test_perplexity");
+    const KNOBS: &'static [Knob] = &[
+        Knob { name: "sampler", is_layout: true, is_timed: true },
+        Knob { name: "work-per-clock", is_layout: true, is_timed: true },
+        Knob { name: "workers", is_layout: true, is_timed: true },
+    ];
+    type Data = Documents;
+    type Options = TopicOptions;
+    type Model = TopicModel;
+
+    fn form(options: &TopicOptions) -> MakeForm<Self> {
+        match options.sampler() {
+            Sampler::Dense => form::<Drawer<Dense>>,
+            Sampler::Sparse => form::<Drawer<Sparse>>,
+            Sampler::Mh => form::<Drawer<Mh>>,
+        }
+    }
+
+    fn tuned(_: &Documents, _: &TopicOptions) -> Vec<String> {
+        ["sampler=dense,sparse", "work-per-clock=0.0625,0.25,1"].map(str::to_owned).to_vec()
+    }
+
+    fn check_tuned(options: &TopicOptions) -> Result<(), Error> {
+        if options.extra_topics == 0 {
+            return Ok(());
+        }
+        Err(Error::option(
+            "--extra-topics is not for tune; find the settings first, and train with the command that it prints",
+        ))
+    }
+}
+
 /// Trains topics.
 pub struct Drawer<F> {
     config: Config,
@@ -139,11 +180,11 @@ impl<F: Form> Trainer for Drawer<F> {
     }
 
     fn resolved(&self, _: &Documents, options: &TopicOptions) -> TopicOptions {
-        let alpha = super::Alpha { weight: options.first_alpha(), shared: false };
+        let alpha = Alpha { weight: options.first_alpha(), shared: false };
         let sampler = match F::SAMPLER {
-            Sampler::Dense => super::Sampler::Dense,
-            Sampler::Sparse => super::Sampler::Sparse,
-            Sampler::Mh => super::Sampler::Mh,
+            Sampler::Dense => options::Sampler::Dense,
+            Sampler::Sparse => options::Sampler::Sparse,
+            Sampler::Mh => options::Sampler::Mh,
         };
         TopicOptions { alpha: Some(alpha), annealing: Some(self.config.annealing), sampler, ..options.clone() }
     }

@@ -11,7 +11,7 @@ use megagrid_partition::{EdgeList, EdgeSource, Side};
 use serde::Serialize;
 
 use crate::Error;
-use crate::algorithm::{Data, Reading};
+use crate::data::{Data, Reading};
 use crate::input::{Digest, Source, Stopwatch, digest, is_cache, no_edges, open, ordered, phases};
 use crate::options::{check_holdout, lossy_option};
 use crate::record::{InputSizes, Phases};

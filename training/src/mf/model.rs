@@ -10,9 +10,8 @@ use megagrid_datasets::{Dictionary, Names};
 use megagrid_partition::Side;
 use serde::Deserialize;
 
-use crate::algorithm::Algorithm;
 use crate::model::{Manifest, Model, Scored, best, read_names};
-use crate::{Error, mf::Factorization};
+use crate::Error;
 
 /// Factors of users and items, with their names.
 #[derive(Clone, Debug)]
@@ -55,7 +54,7 @@ impl Factors {
 }
 
 impl Model for Factors {
-    const KIND: &'static str = Factorization::NAME;
+    const KIND: &'static str = "mf";
     type Question = Recommend;
     type Answer = Vec<Scored>;
 

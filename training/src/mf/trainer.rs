@@ -11,10 +11,12 @@ use megagrid_stages::simd::Level;
 use megagrid_stages::{First, Left, Program, Right, Sequence, Stages, Vertex};
 use rayon::prelude::*;
 
+use super::data::Ratings;
 use super::model::Factors;
-use super::{FactorOptions, Factorization, Ratings};
+use super::options::{FactorOptions, Gradient};
 use crate::Error;
-use crate::algorithm::{Measured, Trainer};
+use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer};
+use crate::form::form;
 use crate::record::Metrics;
 
 /// Ratings that a step of an evaluation takes.
@@ -37,6 +39,36 @@ impl Form for Mf {
 impl Form for MfBatch {
     fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>> {
         batch::sequence(config, batch)
+    }
+}
+
+/// Matrix factorization.
+#[derive(Debug)]
+pub struct Factorization;
+
+impl Algorithm for Factorization {
+    const NAME: &'static str = "mf";
+    const TESTED_BY: Option<&'static str> = Some("test_rmse");
+    const KNOBS: &'static [Knob] = &[
+        Knob { name: "step", is_layout: false, is_timed: false },
+        Knob { name: "decay", is_layout: false, is_timed: false },
+        Knob { name: "slack", is_layout: false, is_timed: true },
+        Knob { name: "batch", is_layout: true, is_timed: true },
+        Knob { name: "workers", is_layout: true, is_timed: true },
+    ];
+    type Data = Ratings;
+    type Options = FactorOptions;
+    type Model = Factors;
+
+    fn form(options: &FactorOptions) -> MakeForm<Self> {
+        match options.gradient {
+            Gradient::InPlace => form::<Factorizer<in_place::Mf>>,
+            Gradient::Batch => form::<Factorizer<batch::MfBatch>>,
+        }
+    }
+
+    fn tuned(_: &Ratings, _: &FactorOptions) -> Vec<String> {
+        vec!["step=log:1e-5..1".to_owned()]
     }
 }
 

@@ -9,11 +9,10 @@ use std::time::Instant;
 use megagrid_engine::IterationReport;
 use megagrid_tuner::{Branch, Clock, Progress, ROOT, Setting, Tuned, Value};
 
-use super::{Ran, Search, Time, apply};
+use super::space::{Search, Time, apply};
 use crate::Error;
-use crate::algorithm::{Algorithm, Measured};
+use crate::algorithm::{Algorithm, Measured, Run};
 use crate::checkpoint::Checkpoints;
-use crate::form::Run;
 use crate::processes::{Processes, decoded};
 use crate::record::Record;
 use crate::stopping::{Evaluation, Stopping};
@@ -32,6 +31,16 @@ pub struct Done {
     pub measured: Option<Measured>,
     /// Seconds of measuring.
     pub seconds: f64,
+}
+
+/// What a search came to in this process.
+pub struct Ran<A: Algorithm> {
+    /// What the first process decided.
+    pub found: Option<Tuned>,
+    pub run: Box<dyn Run<A>>,
+    pub history: Vec<Done>,
+    pub stopping: Stopping<A::Model>,
+    pub is_patience: bool,
 }
 
 /// Where a branch is.
