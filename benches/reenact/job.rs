@@ -1,7 +1,6 @@
 //! Jobs on the virtual cluster: inputs, programs and what is measured of them.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use megagrid_algorithms::blockpg::{self, BlockPg, Margin, Region};
@@ -9,9 +8,9 @@ use megagrid_algorithms::lda::{self, Lda, Tokens, Vertices, edge_len, fill_edge,
 use megagrid_algorithms::mf::{self, in_place};
 use megagrid_datasets::synthetic::{ClicksSettings, CorpusSettings};
 use megagrid_engine::virtual_cluster::{Calibration, Costs, Link, Model, VirtualCluster};
-use megagrid_engine::{EdgeInput, Engine, Injection, Input, IterationReport, Peers, Settings, Topology};
+use megagrid_engine::{Engine, Injection, IterationReport, Peers, Settings, Source, Topology};
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
-use megagrid_stages::Row;
+use megagrid_stages::{Left, Right};
 
 use crate::rows;
 
@@ -53,7 +52,7 @@ impl Shape {
             inject: self.inject,
             peers: Some(peers),
             seed: self.seed,
-            dims: [dims; 2],
+            dims,
             topology,
             ..Settings::default()
         }
@@ -139,20 +138,18 @@ impl Factorize {
     pub fn run(&self, edges: &GroupedEdges<f32>, shape: &Shape) -> Ran {
         let Self { config, batch, iterations } = *self;
         shape.run(|peers| {
-            let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
-            let input = Input { source: edges, edge, capacities: [None, None] };
             let settings = shape.settings(peers, config.row_dims());
-            let sequence = in_place::sequence(config, batch).expect("a batch of some ratings");
-            let mut engine = Engine::<in_place::Mf>::bipartite(&input, &sequence, (), &settings).expect("a small job");
-            engine.init_left(|user, first| config.init_user(shape.seed, user, first.sync));
-            engine.init_right(|item, first| config.init_item(shape.seed, item, first.sync));
+            let sequence = in_place::sequence(config, batch);
+            let mut engine = Engine::<in_place::Mf>::new(edges, sequence, &settings).expect("a small job");
+            engine.init(Left, |user, first| config.init_user(shape.seed, user, first.sync));
+            engine.init(Right, |item, first| config.init_item(shape.seed, item, first.sync));
             let (mut objectives, mut reports) = (Vec::new(), Vec::new());
-            let ran = engine.run(iterations, |report, engine| {
-                let sums = engine.measure(&mf::SquaredErrors(config)).expect("all workers are here");
+            let ran = engine.run_until(iterations, |engine, report| {
+                let sums = engine.total(mf::SquaredErrors(config)).expect("all workers are here");
                 let rmse = mf::Objective::new(sums, config.lambda).rmse;
                 objectives.push(rmse * rmse * edges.num_edges() as f64);
                 reports.push(report.clone());
-                if rmse.is_finite() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                if rmse.is_finite() { Ok(false) } else { Ok(true) }
             });
             ran.expect("a run that ends");
             (objectives, reports)
@@ -175,25 +172,23 @@ impl Topics {
         let words = edges.num_vertices(Side::Right);
         shape.run(|peers| {
             let is_first = peers.process() == 0;
-            let edge = EdgeInput { len: &edge_len, fill: &fill_edge };
-            let input = Input { source: edges, edge, capacities: [None, None] };
             let settings = shape.settings(peers, config.num_topics);
-            let sequence = config.dense(&tokens).expect("some clocks");
-            let mut engine =
-                Engine::<Lda<Row<f32>, Row<f32>>>::bipartite(&input, &sequence, config.topics(words), &settings)
-                    .expect("a small job");
+            let sequence = config.dense(&tokens);
+            let source = Source::slices(edges, edge_len, fill_edge);
+            let mut engine = Engine::<Lda<[f32], [f32]>>::new(source, sequence, &settings).expect("a small job");
+            engine.set_global(config.topics(words));
             let (mut objectives, mut reports) = (Vec::new(), Vec::new());
-            let ran = engine.run(iterations, |report, engine| {
+            let ran = engine.run_until(iterations, |engine, report| {
                 engine.collect().expect("all workers are here");
                 reports.push(report.clone());
                 if is_first {
-                    let (left, right) = (engine.left(), engine.right());
+                    let (left, right) = (engine.on(Left), engine.on(Right));
                     let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
                     let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
                     let global = engine.global();
-                    objectives.push(log_likelihood::<Row<f32>, Row<f32>>(&global, &documents, &words, 1));
+                    objectives.push(log_likelihood(&global, &documents, &words, 1));
                 }
-                ControlFlow::Continue(())
+                Ok(false)
             });
             ran.expect("a run that ends");
             (objectives, reports)
@@ -217,26 +212,24 @@ impl Select {
         let config = blockpg::Config { l1, l2: 0.0 };
         let (samples, features) = (edges.num_vertices(Side::Left), edges.num_vertices(Side::Right));
         shape.run(|peers| {
-            let edge = EdgeInput { len: &|_: &f32| 1, fill: &|value: &f32, items: &mut [f32]| items[0] = *value };
-            let input = Input { source: edges, edge, capacities: [None, None] };
             let settings = shape.settings(peers, 1);
-            let sequence = blockpg::sequence(batch).expect("blocks of some values");
-            let mut engine =
-                Engine::<BlockPg>::bipartite(&input, &sequence, config.state(), &settings).expect("a small job");
-            engine.init_left(|_, first| {
+            let sequence = blockpg::sequence(batch);
+            let mut engine = Engine::<BlockPg>::new(edges, sequence, &settings).expect("a small job");
+            engine.set_global(config.state());
+            engine.init(Left, |_, first| {
                 *first.master = Margin::new(0.0, 1.0);
                 *first.sync = first.master.parabola();
             });
-            engine.init_right(|_, first| *first.master = Region::new(1.0, 1.3));
+            engine.init(Right, |_, first| *first.master = Region::new(1.0, 1.3));
             let (mut objectives, mut reports) = (Vec::new(), Vec::new());
-            let ran = engine.run(iterations, |report, engine| {
+            let ran = engine.run_until(iterations, |engine, report| {
                 engine.collect().expect("all workers are here");
                 reports.push(report.clone());
-                let (left, right) = (engine.left(), engine.right());
+                let (left, right) = (engine.on(Left), engine.on(Right));
                 let loss: f64 = (0..samples).map(|sample| (-left.master(sample).margin).exp().ln_1p()).sum();
                 let size: f64 = (0..features).map(|feature| right.sync(feature).value.abs()).sum();
                 objectives.push(loss + l1 * size);
-                ControlFlow::Continue(())
+                Ok(false)
             });
             ran.expect("a run that ends");
             (objectives, reports)

@@ -174,7 +174,7 @@ impl<P: Program> Engine<P> {
                         mirror: <O::Vertex as Vertex>::Mirror::view_mut(row.mirror),
                     };
                     set(order.id(row.row), first);
-                    row.check_padding(&padding, "init");
+                    row.check_padding(&padding, || "init".to_owned());
                 }
             }
         });

@@ -81,7 +81,7 @@ impl<P: Program> Collect<P> {
 }
 
 /// Returns the name of a stage: of its type, of its function, or of the function that a closure is in.
-fn name<T>() -> String {
+pub fn name<T>() -> String {
     let full = std::any::type_name::<T>();
     let full = full.split_once("::Function<").map_or(full, |(_, function)| function);
     let path = full.split(['<', ',']).next().unwrap_or(full);
@@ -185,10 +185,10 @@ pub fn exchange<P: Program, E: Exchange<P>>(
                     BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data, active: &mut active };
                 at.run(grid, &column.edges, cx);
                 edges += len as u64;
-                left.check_padding(grid.left.dims(), std::any::type_name::<E>());
+                left.check_padding(grid.left.dims(), name::<E>);
             }
         }
-        right.check_padding(grid.right.dims(), std::any::type_name::<E>());
+        right.check_padding(grid.right.dims(), name::<E>);
     }
     Some(edges)
 }
@@ -289,8 +289,7 @@ fn apply<P: Program, V: Vertex, A: Apply<P, V>>(
     cx: &mut Context<'_, P>,
 ) -> u64 {
     let (vertices, reduces) = (owned.rows.len() as u64, site.plan.reduces[site.stage]);
-    let name = &site.plan.stages[site.stage].name;
-    site.grid.level.run(ApplyRows { stage, name, owned, reduces, cx });
+    site.grid.level.run(ApplyRows { stage, owned, reduces, cx });
     vertices
 }
 
@@ -307,8 +306,6 @@ fn add_arrived<P: Program, V: Vertex>(site: &Site<'_, P>, side: Side, shard: usi
 
 struct ApplyRows<'k, 'h, 'c, P: Program, V: Vertex, A> {
     stage: &'k A,
-    /// The stage's name.
-    name: &'k str,
     owned: OwnedRows<'h, V>,
     /// Whether there are deltas to reduce.
     reduces: bool,
@@ -332,7 +329,7 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
                     rows.reduce_row(&mut row);
                 }
                 apply_row::<P, V, A>(self.stage, &mut row, self.reduces, &mut old, &mut cx);
-                row.check_padding(&padding, self.name);
+                row.check_padding(&padding, name::<A>);
             }
         }
         *self.cx.worker = at_hand;

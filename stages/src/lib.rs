@@ -24,7 +24,7 @@ pub use apply::Apply;
 pub use error::Error;
 pub use exchange::Exchange;
 pub use functions::{Function, IntoApply, IntoExchange, IntoGlobalSync, IntoIncident};
-pub use global_sync::{Aggregate, Combine, GlobalSync};
+pub use global_sync::{Aggregate, Combine, GlobalSync, Max};
 pub use incident::Incident;
 pub use megagrid_partition::Side;
 pub use mini_batch::{BatchOrder, BatchSize, MiniBatch};

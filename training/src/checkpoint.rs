@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::algorithm::{Algorithm, Run};
-use crate::options::RunOptions;
-use crate::processes::Processes;
 use crate::data::Data;
 use crate::error::Error;
 use crate::options::Options;
+use crate::options::RunOptions;
+use crate::processes::Processes;
 
 /// The options that a run was begun with, beside its checkpoints.
 const OPTIONS: &str = "options.json";

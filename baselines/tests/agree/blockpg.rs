@@ -1,18 +1,17 @@
 //! Sparse logistic regression.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 use megagrid_algorithms::blockpg::{
     BlockPg, Config, Derivatives, Margin, Parabola, Region, Weight, log_loss, sequence,
 };
 use megagrid_baselines::apps::blockpg::{Job, Rules, run};
 use megagrid_baselines::{Run, System};
-use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
+use megagrid_engine::{Engine, Settings, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{
-    Add, AddView, Apply, BatchOrder, BatchSize, Combine, Context, Exchange, GlobalSync, MasterView, MiniBatch, Program,
-    Read, ReadView, Sequence, Value, Vertex,
+    Add, Apply, BatchOrder, BatchSize, Combine, Context, Exchange, GlobalSync, Left, Master, MiniBatch, Program, Read,
+    Right, Sequence, mode, vertex,
 };
 use serde::{Deserialize, Serialize};
 
@@ -50,11 +49,10 @@ fn settings() -> Settings {
 
 /// Trains with Megagrid; returns the objectives.
 fn megagrid(signed: &GroupedEdges<f32>, intercept: usize, config: &Config) -> Vec<f64> {
-    let edge = EdgeInput { len: &|_| 1, fill: &|value: &f32, into: &mut [f32]| into[0] = *value };
-    let input = Input { source: signed, edge, capacities: [None, None] };
-    let sequence = sequence(BLOCK_VALUES).unwrap();
-    let mut engine = Engine::<BlockPg>::bipartite(&input, &sequence, config.state(), &settings()).unwrap();
-    engine.init_left(|_, first| {
+    let sequence = sequence(BLOCK_VALUES);
+    let mut engine = Engine::<BlockPg>::new(signed, sequence, &settings()).unwrap();
+    engine.set_global(config.state());
+    engine.init(Left, |_, first| {
         *first.master = Margin::new(0.0, 1.0);
         *first.sync = first.master.parabola();
     });
@@ -63,39 +61,29 @@ fn megagrid(signed: &GroupedEdges<f32>, intercept: usize, config: &Config) -> Ve
         let largest = &mut |_: &[u32], values: &[f32]| *reach = values.iter().fold(*reach, |most, x| most.max(x.abs()));
         signed.visit_rows(Side::Right, feature..feature + 1, largest).unwrap();
     }
-    engine.init_right(|feature, first| {
+    engine.init(Right, |feature, first| {
         *first.master = Region::new(if feature == intercept { 0.0 } else { 1.0 }, reaches[feature]);
     });
     let mut found = Vec::new();
-    let between = |_: &_, engine: &Engine<BlockPg>| {
-        let (samples, features) = (engine.left(), engine.right());
+    let between = |engine: &mut Engine<BlockPg>, _: &_| {
+        let (samples, features) = (engine.on(Left), engine.on(Right));
         let loss: f64 = (0..samples.len()).map(|sample| log_loss(samples.master(sample).margin)).sum();
         let weights = (0..features.len()).filter(|&j| j != intercept).map(|feature| features.sync(feature).value);
         found.push(loss + config.penalty(weights));
-        ControlFlow::Continue(())
+        Ok(false)
     };
-    engine.run(ITERATIONS, between).unwrap();
+    engine.run_until(ITERATIONS, between).unwrap();
     found
 }
 
 /// Writes down the blocks of each iteration: same stores and the same mini-batches as the program that trains.
 struct Blocks;
 
-struct Sample;
-impl Vertex for Sample {
-    type Sync = Value<Parabola>;
-    type Delta = ();
-    type Master = Value<Margin>;
-    type Mirror = ();
-}
+vertex! { struct Sample { sync: Parabola, master: Margin } }
 
-/// A feature whose weight is its number.
-struct Feature;
-impl Vertex for Feature {
-    type Sync = Value<Weight>;
-    type Delta = Value<Derivatives>;
-    type Master = Value<Region>;
-    type Mirror = Value<f64>;
+vertex! {
+    /// A feature whose weight is its number.
+    struct Feature { sync: Weight, delta: Derivatives, master: Region, mirror: f64 }
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -116,15 +104,15 @@ impl Program for Blocks {
 
 struct Look;
 impl Exchange<Blocks> for Look {
-    type Left = Read;
-    type Right = Add;
+    type Left = mode::Read;
+    type Right = mode::Add;
     const GROUPED: bool = true;
-    fn exchange(&self, _: ReadView<'_, Sample>, _: AddView<'_, Feature>, _: &mut f32, _: &mut Context<'_, Blocks>) {}
+    fn exchange(&self, _: Read<'_, Sample>, _: Add<'_, Feature>, _: &mut f32, _: &mut Context<'_, Blocks>) {}
 }
 
 struct Note;
 impl Apply<Blocks, Feature> for Note {
-    fn apply(&self, feature: MasterView<'_, Feature>, cx: &mut Context<'_, Blocks>) {
+    fn apply(&self, feature: Master<'_, Feature>, cx: &mut Context<'_, Blocks>) {
         cx.worker.0.push(feature.sync.value as u32);
     }
 }
@@ -139,23 +127,18 @@ impl GlobalSync<Blocks> for EndBlock {
 /// Returns Megagrid's blocks by iteration.
 fn blocks(signed: &GroupedEdges<f32>) -> BTreeMap<u64, Vec<Vec<u32>>> {
     let batch = MiniBatch { size: BatchSize::EdgesOf(Side::Right, BLOCK_VALUES), order: BatchOrder::RandomBlocks };
-    let sequence = Sequence::new()
-        .mini_batch(batch, |b| b.exchange(Look).apply_right(Note).global_sync(EndBlock))
-        .build()
-        .unwrap();
-    let edge = EdgeInput { len: &|_| 1, fill: &|value: &f32, into: &mut [f32]| into[0] = *value };
-    let input = Input { source: signed, edge, capacities: [None, None] };
-    let mut engine = Engine::<Blocks>::bipartite(&input, &sequence, Vec::new(), &settings()).unwrap();
-    engine.init_right(|feature, first| first.sync.value = feature as f64);
+    let sequence = Sequence::new().mini_batch(batch, |b| b.exchange(Look).apply(Right, Note).global_sync(EndBlock));
+    let mut engine = Engine::<Blocks>::new(signed, sequence, &settings()).unwrap();
+    engine.init(Right, |feature, first| first.sync.value = feature as f64);
     let mut found = BTreeMap::new();
     let mut before = 0;
     let between = |report: &megagrid_engine::IterationReport, engine: &Engine<Blocks>| {
         let all = engine.global();
         found.insert(report.iteration, all[before..].to_vec());
         before = all.len();
-        ControlFlow::Continue(())
+        Ok(false)
     };
-    engine.run(ITERATIONS, between).unwrap();
+    engine.run_until(ITERATIONS, between).unwrap();
     found
 }
 

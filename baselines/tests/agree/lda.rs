@@ -1,14 +1,12 @@
 //! Latent Dirichlet allocation.
 
-use std::ops::ControlFlow;
-
 use megagrid_algorithms::lda::dense::Dense;
 use megagrid_algorithms::lda::{Config, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
 use megagrid_baselines::apps::lda::{Job, run};
 use megagrid_baselines::{Run, System};
-use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
+use megagrid_engine::{Engine, Settings, Source, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Row, row_width};
+use megagrid_stages::{Left, Right, row_width};
 
 use crate::order::visited;
 use crate::{assert_agree, assert_ends_near, objectives, skewed};
@@ -52,31 +50,30 @@ fn likelihood_where(list: &EdgeList<u32>, config: &Config, topic_of: impl Fn(usi
     }
     let documents = Vertices { len: list.num_left, counts: |id: usize| &documents[id * width..][..width] };
     let words = Vertices { len: list.num_right, counts: |id: usize| &words[id * width..][..width] };
-    log_likelihood::<Row<f32>, Row<f32>>(&topics, &documents, &words, 1)
+    log_likelihood(&topics, &documents, &words, 1)
 }
 
 fn settings(config: &Config) -> Settings {
     let topology = Topology { l2_bytes: 16 << 10, ..Topology::synthetic(1, 1) };
-    Settings { workers: 1, dims: [config.num_topics; 2], topology, ..Settings::default() }
+    Settings { workers: 1, dims: config.num_topics, topology, ..Settings::default() }
 }
 
 fn megagrid(list: &EdgeList<u32>, config: &Config) -> Vec<f64> {
     let source = GroupedEdges::new(list.clone(), &[Side::Left, Side::Right]);
     let tokens = Tokens::count(&source).unwrap();
-    let sequence = config.dense(&tokens).unwrap();
-    let edge = EdgeInput { len: &edge_len, fill: &fill_edge };
-    let input = Input { source: &source, edge, capacities: [None, None] };
-    let topics = config.topics(list.num_right);
-    let mut engine = Engine::<Dense>::bipartite(&input, &sequence, topics, &settings(config)).unwrap();
+    let sequence = config.dense(&tokens);
+    let mut engine =
+        Engine::<Dense>::new(Source::slices(&source, edge_len, fill_edge), sequence, &settings(config)).unwrap();
+    engine.set_global(config.topics(list.num_right));
     let mut found = Vec::new();
-    let between = |_: &_, engine: &Engine<Dense>| {
-        let (left, right) = (engine.left(), engine.right());
+    let between = |engine: &mut Engine<Dense>, _: &_| {
+        let (left, right) = (engine.on(Left), engine.on(Right));
         let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
         let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
-        found.push(log_likelihood::<Row<f32>, Row<f32>>(&engine.global(), &documents, &words, 1));
-        ControlFlow::Continue(())
+        found.push(log_likelihood(&engine.global(), &documents, &words, 1));
+        Ok(false)
     };
-    engine.run(ITERATIONS, between).unwrap();
+    engine.run_until(ITERATIONS, between).unwrap();
     found
 }
 

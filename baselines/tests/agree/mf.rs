@@ -1,16 +1,14 @@
 //! Matrix factorization.
 
-use std::ops::ControlFlow;
-
 use megagrid_algorithms::mf::batch::{self, MfBatch};
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Objective, SquaredErrors, Sums};
 use megagrid_baselines::apps::mf::{Form, Job, run};
 use megagrid_baselines::{Run, System};
-use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
+use megagrid_engine::{Engine, Settings, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 
-use megagrid_stages::{Program, Row, Sequence, Stages, Value, Vertex};
+use megagrid_stages::{Left, Program, Right, Sequence, Stages, Vertex};
 
 use crate::order::visited;
 use crate::{assert_agree, assert_ends_near, objectives, skewed};
@@ -32,29 +30,27 @@ fn ratings() -> EdgeList<f32> {
 
 fn settings(workers: usize, config: &Config) -> Settings {
     let topology = Topology { l2_bytes: 16 << 10, ..Topology::synthetic(1, workers) };
-    Settings { workers, dims: [config.row_dims(); 2], topology, ..Settings::default() }
+    Settings { workers, dims: config.row_dims(), topology, ..Settings::default() }
 }
 
 /// Trains with Megagrid; returns the objectives.
 fn megagrid<P, U, I, S>(list: &EdgeList<f32>, config: Config, sequence: Sequence<P, S>, iterations: u64) -> Vec<f64>
 where
     P: Program<Left = U, Right = I, Edge = f32, Worker = Sums, Global = ()>,
-    U: Vertex<Sync = Row<f32>>,
-    I: Vertex<Sync = Row<f32>>,
+    U: Vertex<Sync = [f32]>,
+    I: Vertex<Sync = [f32]>,
     S: Stages<P>,
 {
     let source = GroupedEdges::new(list.clone(), &[Side::Right]);
-    let edge = EdgeInput { len: &|_| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
-    let input = Input { source: &source, edge, capacities: [None, None] };
-    let mut engine = Engine::<P>::bipartite(&input, &sequence, (), &settings(1, &config)).unwrap();
-    engine.init_left(|user, first| config.init_user(1, user, first.sync));
-    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    let mut engine = Engine::<P>::new(&source, sequence, &settings(1, &config)).unwrap();
+    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
     let mut found = Vec::new();
-    let between = |_: &_, engine: &Engine<P>| {
-        found.push(Objective::new(engine.measure(&SquaredErrors(config)).unwrap(), config.lambda).value);
-        ControlFlow::Continue(())
+    let between = |engine: &mut Engine<P>, _: &_| {
+        found.push(Objective::new(engine.total(SquaredErrors(config)).unwrap(), config.lambda).value);
+        Ok(false)
     };
-    engine.run(iterations, between).unwrap();
+    engine.run_until(iterations, between).unwrap();
     found
 }
 
@@ -78,7 +74,7 @@ fn batch_gradients_agree_on_all_systems() {
     for (adaptive, biases) in [(true, true), (false, false)] {
         let step = if adaptive { 0.5 } else { 0.005 };
         let config = Config { dims: 8, step, adaptive, biases, init_std: 0.3, ..Config::default() };
-        let sequence = batch::sequence(config, ratings.data.len() as u64).unwrap();
+        let sequence = batch::sequence(config, ratings.data.len() as u64);
         let megagrid = megagrid::<MfBatch, _, _, _>(&ratings, config, sequence, 10);
         let job = Job { ratings: &ratings, config, form: Form::Batch };
         assert_systems_agree(&System::ALL, &job, &megagrid, &format!("adaptive {adaptive}"));
@@ -92,11 +88,11 @@ fn steps_in_place_agree_on_all_servers() {
     let ratings = ratings();
     for (adaptive, step) in [(true, 0.5), (false, 0.1)] {
         let config = Config { dims: 8, step, adaptive, init_std: 0.3, ..Config::default() };
-        let sequence = in_place::sequence(config, ratings.data.len() as u64).unwrap();
+        let sequence = in_place::sequence(config, ratings.data.len() as u64);
         let megagrid = megagrid::<Mf, _, _, _>(&ratings, config, sequence, 80);
         let (before, end) = (megagrid[megagrid.len() - 2], megagrid[megagrid.len() - 1]);
         assert!((end / before - 1.0).abs() < 1e-3, "it has converged: {megagrid:?}");
-        let visits = visited::<Value<f32>, _>(&ratings, &settings(1, &config), |rating| *rating);
+        let visits = visited::<f32, _>(&ratings, &settings(1, &config), |rating| *rating);
         let job = Job { ratings: &visits, config, form: Form::InPlace };
         assert_systems_agree(&System::ALL[2..], &job, &megagrid, &format!("in place, adaptive {adaptive}"));
     }

@@ -1,20 +1,19 @@
 //! Megagrid's visiting order, written down by a program with the same access modes and rows as one that trains.
 
 use std::marker::PhantomData;
-use std::ops::ControlFlow;
 
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeList, GroupedEdges, Side};
 use megagrid_stages::{
-    BatchSize, Combine, Context, Exchange, GlobalSync, Program, Row, Sequence, Store, Update, UpdateView, Vertex,
+    BatchSize, Combine, Context, Exchange, GlobalSync, Left, Program, Right, Sequence, Store, Update, Vertex, mode,
 };
 use serde::{Deserialize, Serialize};
 
 /// A vertex whose row begins with its number.
-struct Numbered<M>(PhantomData<M>);
+struct Numbered<M, const SIDE: u8>(PhantomData<M>);
 
-impl<M: Store> Vertex for Numbered<M> {
-    type Sync = Row<f32>;
+impl<M: Store, const SIDE: u8> Vertex for Numbered<M, SIDE> {
+    type Sync = [f32];
     type Delta = ();
     type Master = ();
     type Mirror = M;
@@ -33,8 +32,8 @@ impl Combine for Visits {
 }
 
 impl<M: Store> Program for Order<M> {
-    type Left = Numbered<M>;
-    type Right = Numbered<M>;
+    type Left = Numbered<M, 0>;
+    type Right = Numbered<M, 1>;
     type Edge = f32;
     type Worker = Visits;
     type Global = Vec<(u32, u32, f32)>;
@@ -43,13 +42,13 @@ impl<M: Store> Program for Order<M> {
 struct Visit;
 
 impl<M: Store> Exchange<Order<M>> for Visit {
-    type Left = Update;
-    type Right = Update;
+    type Left = mode::Update;
+    type Right = mode::Update;
 
     fn exchange(
         &self,
-        left: UpdateView<'_, Numbered<M>>,
-        right: UpdateView<'_, Numbered<M>>,
+        left: Update<'_, Numbered<M, 0>>,
+        right: Update<'_, Numbered<M, 1>>,
         data: &mut f32,
         cx: &mut Context<'_, Order<M>>,
     ) {
@@ -70,22 +69,20 @@ impl<M: Store> GlobalSync<Order<M>> for Keep {
 pub fn visited<M: Store, T: Copy + Send + Sync>(
     list: &EdgeList<T>,
     settings: &Settings,
-    data: impl Fn(&T) -> f32 + Sync,
+    data: impl Fn(&T) -> f32 + Send + Sync,
 ) -> EdgeList<f32> {
     let batch = BatchSize::Edges(list.data.len() as u64);
-    let sequence = Sequence::new().mini_batch(batch, |b| b.exchange(Visit)).global_sync(Keep).build().unwrap();
+    let sequence = Sequence::new().mini_batch(batch, |b| b.exchange(Visit)).global_sync(Keep);
     let source = GroupedEdges::new(list.clone(), &[Side::Right]);
-    let edge = EdgeInput { len: &|_| 1, fill: &|from: &T, items: &mut [f32]| items[0] = data(from) };
-    let input = Input { source: &source, edge, capacities: [None, None] };
-    let mut engine = Engine::<Order<M>>::bipartite(&input, &sequence, Vec::new(), settings).unwrap();
-    engine.init_left(|id, first| first.sync[0] = id as f32);
-    engine.init_right(|id, first| first.sync[0] = id as f32);
+    let mut engine = Engine::<Order<M>>::new(Source::map(&source, data), sequence, settings).unwrap();
+    engine.init(Left, |id, first| first.sync[0] = id as f32);
+    engine.init(Right, |id, first| first.sync[0] = id as f32);
     let mut orders = Vec::new();
-    let between = |_: &_, engine: &Engine<Order<M>>| {
+    let between = |engine: &mut Engine<Order<M>>, _: &_| {
         orders.push((*engine.global()).clone());
-        ControlFlow::Continue(())
+        Ok(false)
     };
-    engine.run(3, between).unwrap();
+    engine.run_until(3, between).unwrap();
     assert!(orders[0].len() == list.data.len() && orders.iter().all(|order| *order == orders[0]));
     let mut visited = EdgeList { num_left: list.num_left, num_right: list.num_right, ..EdgeList::default() };
     for &(left, right, data) in &orders[0] {

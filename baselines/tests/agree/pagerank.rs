@@ -1,12 +1,11 @@
 //! PageRank.
 
-use std::ops::ControlFlow;
-
 use megagrid_algorithms::pagerank::{Damping, PageRank, Start, sequence};
 use megagrid_baselines::apps::pagerank::{Job, run};
 use megagrid_baselines::{Run, System, list_by};
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
+use megagrid_stages::Right;
 
 use crate::{assert_agree, assert_ends_near, objectives, skewed};
 
@@ -29,21 +28,20 @@ fn graph() -> EdgeList<()> {
 
 fn megagrid(list: &EdgeList<()>, damping: Damping) -> Vec<f64> {
     let source = GroupedEdges::new(list.clone(), &[Side::Left, Side::Right]);
-    let sequence = sequence(damping, list.left.len() as u64).unwrap();
-    let input =
-        Input { source: &source, edge: EdgeInput { len: &|()| 1, fill: &|(), _| {} }, capacities: [None, None] };
+    let sequence = sequence(damping, list.left.len() as u64);
     let offsets = source.offsets(Side::Left);
     let out_degree = |page: usize| offsets[page + 1] - offsets[page];
     let start = Start::new(damping, list.num_left, &[], &out_degree);
     let settings = Settings { workers: 1, ..Settings::default() };
-    let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), &settings).unwrap();
-    engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+    let mut engine = Engine::<PageRank>::new(&source, sequence, &settings).unwrap();
+    engine.set_global(start.state());
+    engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
     let mut found = Vec::new();
-    let between = |_: &_, engine: &Engine<PageRank>| {
+    let between = |engine: &mut Engine<PageRank>, _: &_| {
         found.push(engine.global().residual);
-        ControlFlow::Continue(())
+        Ok(false)
     };
-    engine.run(ITERATIONS, between).unwrap();
+    engine.run_until(ITERATIONS, between).unwrap();
     found
 }
 

@@ -270,12 +270,12 @@ impl<'h, V: Vertex, A: Access<V>> HeldRows<'h, V, A> {
     /// # Panics
     /// When they have not, with the stage's name.
     #[inline(always)]
-    pub fn check_padding(&self, dims: usize, stage: &str) {
+    pub fn check_padding(&self, dims: usize, stage: impl Fn() -> String) {
         if cfg!(debug_assertions) {
             let padding = dims..self.width;
             let is_zero =
                 self.sync.has_zeros(&padding) && self.mirror.has_zeros(&padding) && self.delta.has_zeros(&padding);
-            assert!(is_zero, "{stage} left items of a row behind its {dims} that are not zero");
+            assert!(is_zero, "{} left items of a row behind its {dims} that are not zero", stage());
         }
     }
 

@@ -338,12 +338,18 @@ impl<V: Vertex> OwnedRow<'_, V> {
     /// # Panics
     /// When it is not, with the stage's name.
     #[inline(always)]
-    pub fn check_padding(&self, padding: &Range<usize>, stage: &str) {
+    pub fn check_padding(&self, padding: &Range<usize>, stage: impl Fn() -> String) {
         if cfg!(debug_assertions) {
             let is_zero = has_zeros::<V::Sync>(self.sync, padding)
                 && has_zeros::<V::Mirror>(self.mirror, padding)
                 && has_zeros::<V::Master>(self.master, padding);
-            assert!(is_zero, "{stage} left items of row {} behind its {} that are not zero", self.row, padding.start);
+            assert!(
+                is_zero,
+                "{} left items of row {} behind its {} that are not zero",
+                stage(),
+                self.row,
+                padding.start
+            );
         }
     }
 }

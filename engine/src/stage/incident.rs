@@ -143,7 +143,7 @@ impl<P: Program, V: Vertex, A: Incident<P, V>> Kernel for VisitRows<'_, '_, '_, 
             for (item, &place) in vertex.iter().zip(places) {
                 items[place as usize] = *item;
             }
-            row.check_padding(&padding, std::any::type_name::<A>());
+            row.check_padding(&padding, super::name::<A>);
         }
         *cx.worker = at_hand;
     }

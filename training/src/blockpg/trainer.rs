@@ -12,7 +12,7 @@ use megagrid_stages::{Left, Right, Sequence, Stages};
 use super::data::Samples;
 use super::model::Linear;
 use super::options::LinearOptions;
-use crate::algorithm::{Algorithm, Knob, MakeForm, Leg, Measured, Trainer};
+use crate::algorithm::{Algorithm, Knob, Leg, MakeForm, Measured, Trainer};
 use crate::error::reading;
 use crate::form::form;
 use crate::record::Metrics;

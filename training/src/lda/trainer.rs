@@ -18,7 +18,7 @@ use super::data::Documents;
 use super::model::TopicModel;
 use super::options::{self, Alpha, TopicOptions};
 use crate::Error;
-use crate::algorithm::{Algorithm, Knob, MakeForm, Leg, Measured, Trainer};
+use crate::algorithm::{Algorithm, Knob, Leg, MakeForm, Measured, Trainer};
 use crate::error::reading;
 use crate::form::form;
 use crate::record::Metrics;

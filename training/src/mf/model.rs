@@ -10,8 +10,8 @@ use megagrid_datasets::{Dictionary, Names};
 use megagrid_partition::Side;
 use serde::Deserialize;
 
-use crate::model::{Manifest, Model, Scored, best, read_names};
 use crate::Error;
+use crate::model::{Manifest, Model, Scored, best, read_names};
 
 /// Factors of users and items, with their names.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use bytemuck::Zeroable;
 use megagrid_algorithms::blockpg::{
     Aim, Damp, Derivatives, Differentiate, Land, Leap, Limit, Plan, Settle, State, Step, Survey, Totals,
 };
-use megagrid_stages::{AddView, Exchange, GlobalSync, ReadView, TotalView};
+use megagrid_stages::{Add, Aggregate, Exchange, GlobalSync, Read, Total};
 
 use super::gas::{Vertex, context};
 use super::{Data, is_visited, sync};
@@ -44,8 +44,8 @@ impl VertexProgram for Descend {
 
     fn gather(&self, edge: EdgeView<'_, Self>, _: &Signals<'_, Self>) -> Vec<f64> {
         let mut delta = Derivatives::default();
-        let sample = ReadView { sync: &edge.other.parabola, mirror: () };
-        let feature = AddView { sync: &edge.vertex.weight, mirror: &edge.vertex.change, delta: &mut delta };
+        let sample = Read { sync: &edge.other.parabola, mirror: &() };
+        let feature = Add { sync: &edge.vertex.weight, mirror: &edge.vertex.change, delta: &mut delta };
         Differentiate.exchange(sample, feature, &mut { edge.edge }, &mut context(&mut Totals::default(), &self.state));
         vec![delta.gradient, delta.curvature]
     }
@@ -118,7 +118,7 @@ impl<'j> Trainer<'j> {
         let (samples, features) = self.gas.vertices.split_at_mut(num_samples);
         samples.iter_mut().for_each(|vertex| vertex.sample(&Settle, &mut context(&mut total, &self.program.state)));
         for vertex in &*features {
-            Aim.aggregate_right(TotalView { sync: &vertex.weight, master: &vertex.region }, &mut total);
+            Aim.aggregate(Total { sync: &vertex.weight, master: &vertex.region }, &mut total);
         }
         sync(&Aim, vec![total], &mut self.program.state);
         let (mut total, state) = (Totals::default(), &self.program.state);

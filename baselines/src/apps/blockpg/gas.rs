@@ -8,7 +8,7 @@ use megagrid_algorithms::blockpg::{
     Aim, BlockPg, Damp, Derivatives, Differentiate, Feature, Land, Leap, Limit, Margin, Parabola, Plan, Region, Sample,
     Settle, Shift, State, Step, Survey, Totals, Weight,
 };
-use megagrid_stages::{AddView, Apply, Context, Exchange, GlobalSync, MasterView, ReadView, TotalView, UpdateView};
+use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, Master, Read, Total, Update};
 
 use super::{Data, is_visited, join, sync};
 use crate::gas::{Active, Gas, VertexProgram};
@@ -36,9 +36,9 @@ impl Vertex {
         delta: &Derivatives,
         cx: &mut Context<'_, BlockPg>,
     ) {
-        if stage.is_active(ReadView { sync: &self.weight, mirror: &self.change }, cx) {
+        if stage.is_active(Read { sync: &self.weight, mirror: &self.change }, cx) {
             let before = self.weight.value;
-            stage.apply(MasterView { sync: &mut self.weight, master: &mut self.region, delta }, cx);
+            stage.apply(Master { sync: &mut self.weight, master: &mut self.region, delta }, cx);
             self.change = self.weight.value - before;
         }
     }
@@ -46,7 +46,7 @@ impl Vertex {
     /// Applies a stage to a sample.
     #[inline(always)]
     pub fn sample(&mut self, stage: &impl Apply<BlockPg, Sample>, cx: &mut Context<'_, BlockPg>) {
-        stage.apply(MasterView { sync: &mut self.parabola, master: &mut self.margin, delta: () }, cx);
+        stage.apply(Master { sync: &mut self.parabola, master: &mut self.margin, delta: &() }, cx);
     }
 }
 
@@ -67,8 +67,8 @@ impl VertexProgram for Block {
 
     #[inline(always)]
     fn gather(&self, feature: &[Vertex], sample: &[Vertex], mut x: f32, sum: &mut [Derivatives]) {
-        let sample = ReadView { sync: &sample[0].parabola, mirror: () };
-        let feature = AddView { sync: &feature[0].weight, mirror: &feature[0].change, delta: &mut sum[0] };
+        let sample = Read { sync: &sample[0].parabola, mirror: &() };
+        let feature = Add { sync: &feature[0].weight, mirror: &feature[0].change, delta: &mut sum[0] };
         Differentiate.exchange(sample, feature, &mut x, &mut context(&mut Totals::default(), &self.state));
     }
 
@@ -80,8 +80,8 @@ impl VertexProgram for Block {
 
 #[inline(always)]
 fn shift(feature: &[Vertex], sample: &mut [Vertex], mut x: f32, total: &mut Totals, state: &State) {
-    let sample = UpdateView { sync: &mut sample[0].parabola, mirror: () };
-    let feature = ReadView { sync: &feature[0].weight, mirror: &feature[0].change };
+    let sample = Update { sync: &mut sample[0].parabola, mirror: &mut () };
+    let feature = Read { sync: &feature[0].weight, mirror: &feature[0].change };
     Shift.exchange(sample, feature, &mut x, &mut context(total, state));
 }
 
@@ -139,7 +139,7 @@ impl<'j> Trainer<'j> {
         let (mut totals, a) =
             gas.transform(samples.clone(), |_, row, total| row[0].sample(&Settle, &mut context(total, state)))?;
         let (more, b) = gas.transform(features.clone(), |_, row, total| {
-            Aim.aggregate_right(TotalView { sync: &row[0].weight, master: &row[0].region }, total);
+            Aim.aggregate(Total { sync: &row[0].weight, master: &row[0].region }, total);
         })?;
         join(&mut totals, more);
         sync(&Aim, totals, state);

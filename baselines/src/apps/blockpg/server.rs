@@ -9,7 +9,7 @@ use megagrid_algorithms::blockpg::{
     Settle, Shift, State, Step, Survey, Totals, Weight,
 };
 use megagrid_partition::{EdgeList, Side};
-use megagrid_stages::{AddView, Apply, Context, Exchange, GlobalSync, MasterView, ReadView, TotalView, UpdateView};
+use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, GlobalSync, Master, Read, Total, Update};
 
 use super::{Data, is_visited, sync};
 use crate::apps::servers::Team;
@@ -64,8 +64,8 @@ impl Worker {
             let mut delta = Derivatives::default();
             let (samples, values) = self.values.of(feature);
             for (&sample, &x) in samples.iter().zip(values) {
-                let sample = ReadView { sync: &self.parabolas[sample as usize], mirror: () };
-                let view = AddView { sync: &self.weights[feature], mirror: &0.0, delta: &mut delta };
+                let sample = Read { sync: &self.parabolas[sample as usize], mirror: &() };
+                let view = Add { sync: &self.weights[feature], mirror: &0.0, delta: &mut delta };
                 Differentiate.exchange(sample, view, &mut { x }, &mut context(&mut Totals::default(), state));
             }
             client.update(to.derivatives, feature, &[delta.gradient, delta.curvature])?;
@@ -83,7 +83,7 @@ impl Worker {
         for feature in self.own(features) {
             let mut weight = self.weights[feature];
             let cx = &mut context(&mut self.total, state);
-            if !stage.is_active(ReadView { sync: &weight, mirror: &0.0 }, cx) {
+            if !stage.is_active(Read { sync: &weight, mirror: &0.0 }, cx) {
                 continue;
             }
             let mut delta = [0.0; 2];
@@ -93,7 +93,7 @@ impl Worker {
             }
             let delta = Derivatives { gradient: delta[0], curvature: delta[1] };
             let master = &mut self.regions[feature / self.workers];
-            stage.apply(MasterView { sync: &mut weight, master, delta: &delta }, cx);
+            stage.apply(Master { sync: &mut weight, master, delta: &delta }, cx);
             let before = self.weights[feature];
             let change = [weight.value - before.value, weight.resting as f64 - before.resting as f64];
             if change != [0.0; 2] {
@@ -115,8 +115,8 @@ impl Worker {
             }
             let (samples, values) = self.values.of(feature);
             for (&sample, &x) in samples.iter().zip(values) {
-                let sample = UpdateView { sync: &mut self.parabolas[sample as usize], mirror: () };
-                let view = ReadView { sync: &self.weights[feature], mirror: &change };
+                let sample = Update { sync: &mut self.parabolas[sample as usize], mirror: &mut () };
+                let view = Read { sync: &self.weights[feature], mirror: &change };
                 Shift.exchange(sample, view, &mut { x }, &mut context(&mut self.total, state));
             }
         }
@@ -126,15 +126,15 @@ impl Worker {
     /// Applies a stage to own samples.
     fn samples(&mut self, stage: &impl Apply<BlockPg, Sample>, state: &State) {
         for (sync, master) in self.parabolas.iter_mut().zip(&mut self.margins) {
-            stage.apply(MasterView { sync, master, delta: () }, &mut context(&mut self.total, state));
+            stage.apply(Master { sync, master, delta: &() }, &mut context(&mut self.total, state));
         }
     }
 
     /// Adds own features to the total that a leap is decided from.
     fn aim(&mut self) {
         for (at, region) in self.regions.iter().enumerate() {
-            let view = TotalView { sync: &self.weights[self.first + at * self.workers], master: region };
-            Aim.aggregate_right(view, &mut self.total);
+            let view = Total { sync: &self.weights[self.first + at * self.workers], master: region };
+            Aim.aggregate(view, &mut self.total);
         }
     }
 }

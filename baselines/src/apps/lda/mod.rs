@@ -10,7 +10,7 @@ use std::ops::Range;
 use megagrid_algorithms::lda::dense::{Dense, Sample};
 use megagrid_algorithms::lda::{Config, Prior, Sampler, Tokens, Topics, UNASSIGNED, Vertices, Worker, log_likelihood};
 use megagrid_partition::{EdgeList, SplitMix};
-use megagrid_stages::{Context, Exchange, GlobalSync, Row, UpdateView};
+use megagrid_stages::{Context, Exchange, GlobalSync, Update};
 
 use crate::crew;
 use crate::job::train;
@@ -133,7 +133,7 @@ impl Corpus {
     ) -> (f64, BTreeMap<&'static str, f64>) {
         let documents = Vertices { len: self.edges.num_left, counts: document };
         let words = Vertices { len: self.num_words(), counts: word };
-        let value = log_likelihood::<Row<f32>, Row<f32>>(topics, &documents, &words, self.parts.len());
+        let value = log_likelihood(topics, &documents, &words, self.parts.len());
         (value, BTreeMap::from([("log_likelihood", value), ("per_token", value / self.tokens.total as f64)]))
     }
 
@@ -145,7 +145,7 @@ impl Corpus {
 /// Draws the topics of an edge's tokens anew.
 #[inline(always)]
 fn draw(sample: &Sample, document: &mut [f32], word: &mut [f32], topics: &mut [u16], cx: &mut Context<'_, Dense>) {
-    sample.exchange(UpdateView { sync: document, mirror: () }, UpdateView { sync: word, mirror: () }, topics, cx);
+    sample.exchange(Update { sync: document, mirror: &mut () }, Update { sync: word, mirror: &mut () }, topics, cx);
 }
 
 /// Ends an iteration: anneals.

@@ -6,7 +6,7 @@ use megagrid_algorithms::mf::Config;
 use megagrid_algorithms::mf::batch::{Item, MfBatch, Step, User};
 use megagrid_partition::Side;
 use megagrid_stages::kernels::{axpy, dot};
-use megagrid_stages::{Apply, Context, MasterView, ROW_ALIGN, row_width};
+use megagrid_stages::{Apply, Context, Master, ROW_ALIGN, row_width};
 
 use super::Job;
 use crate::gas::{Active, Gas, VertexProgram};
@@ -42,9 +42,9 @@ impl VertexProgram for Descend {
         let (master, worker) = (&mut master[0], &mut Default::default());
         let mut cx: Context<'_, MfBatch> = Context { worker, global: &(), iteration: self.iteration, seed: 0 };
         if id < self.num_users {
-            Apply::<_, User>::apply(&self.steps.0, MasterView { sync, master, delta: sum }, &mut cx);
+            Apply::<_, User>::apply(&self.steps.0, Master { sync, master, delta: sum }, &mut cx);
         } else {
-            Apply::<_, Item>::apply(&self.steps.1, MasterView { sync, master, delta: sum }, &mut cx);
+            Apply::<_, Item>::apply(&self.steps.1, Master { sync, master, delta: sum }, &mut cx);
         }
     }
 }

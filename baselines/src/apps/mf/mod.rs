@@ -11,7 +11,7 @@ use megagrid_algorithms::mf::in_place::Mf;
 use megagrid_algorithms::mf::{Config, Objective, SquaredErrors, Sums};
 use megagrid_partition::EdgeList;
 use megagrid_stages::simd::{Kernel, Level};
-use megagrid_stages::{Context, Exchange, ReadView};
+use megagrid_stages::{Context, Exchange, Read};
 
 use crate::job::train;
 use crate::store::Tablets;
@@ -96,7 +96,7 @@ impl Job<'_> {
     ) -> (f64, BTreeMap<&'static str, f64>) {
         let mut sums = Sums::default();
         Level::detect().run(Measure { job: self, user, item, sums: &mut sums });
-        let Objective { value, rmse } = Objective::new([sums], self.config.lambda);
+        let Objective { value, rmse } = Objective::new(sums, self.config.lambda);
         (value, BTreeMap::from([("train_rmse", rmse)]))
     }
 }
@@ -116,8 +116,8 @@ impl<'r, U: Fn(usize) -> &'r [f32], I: Fn(usize) -> &'r [f32]> Kernel for Measur
         let Self { job: Job { ratings, config, .. }, user, item, sums } = self;
         let mut cx: Context<'_, Mf> = Context { worker: sums, global: &(), iteration: 0, seed: 0 };
         for ((&left, &right), &rating) in ratings.left.iter().zip(&ratings.right).zip(&ratings.data) {
-            let user = ReadView { sync: user(left as usize), mirror: &0.0 };
-            let item = ReadView { sync: item(right as usize), mirror: &0.0 };
+            let user = Read { sync: user(left as usize), mirror: &0.0 };
+            let item = Read { sync: item(right as usize), mirror: &0.0 };
             SquaredErrors(*config).exchange(user, item, &mut { rating }, &mut cx);
         }
     }

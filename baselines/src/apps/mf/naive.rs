@@ -6,7 +6,7 @@ use megagrid_algorithms::mf::batch::{self, MfBatch, Step};
 use megagrid_algorithms::mf::in_place::{self, Descend, Mf};
 use megagrid_partition::Side;
 use megagrid_stages::kernels::{axpy, dot};
-use megagrid_stages::{Apply, Context, Exchange, MasterView, UpdateView, row_width};
+use megagrid_stages::{Apply, Context, Exchange, Master, Update, row_width};
 
 use super::{CLOCKS, Form, Job};
 use crate::apps::servers::Team;
@@ -51,8 +51,8 @@ impl Worker {
                 let before = rows.clone();
                 let [(p, of_user), (q, of_item)] = rows.each_mut().map(|row| row.split_at_mut(width));
                 descend.exchange(
-                    UpdateView { sync: p, mirror: &mut of_user[0] },
-                    UpdateView::<in_place::Item> { sync: q, mirror: &mut of_item[0] },
+                    Update { sync: p, mirror: &mut of_user[0] },
+                    Update::<in_place::Item> { sync: q, mirror: &mut of_item[0] },
                     &mut { rating },
                     &mut cx,
                 );
@@ -96,9 +96,9 @@ impl Worker {
                 let (sync, squares) = row.split_at_mut(width);
                 let (master, delta) = (&mut squares[0], &gradient[..]);
                 if side == 0 {
-                    Apply::<_, batch::User>::apply(&users, MasterView { sync, master, delta }, &mut cx);
+                    Apply::<_, batch::User>::apply(&users, Master { sync, master, delta }, &mut cx);
                 } else {
-                    Apply::<_, batch::Item>::apply(&items, MasterView { sync, master, delta }, &mut cx);
+                    Apply::<_, batch::Item>::apply(&items, Master { sync, master, delta }, &mut cx);
                 }
                 let delta: Vec<f32> = row.iter().zip(&before).map(|(now, old)| now - old).collect();
                 client.update(self.tables.factors[side], id, &delta)?;

@@ -7,7 +7,7 @@ use megagrid_algorithms::mf::in_place::{self, Descend, Mf};
 use megagrid_partition::Side;
 use megagrid_stages::kernels::{axpy, dot};
 use megagrid_stages::simd::{Kernel, Level};
-use megagrid_stages::{Apply, Context, Exchange, MasterView, UpdateView, row_width};
+use megagrid_stages::{Apply, Context, Exchange, Master, Update, row_width};
 
 use super::{CLOCKS, Form, Job};
 use crate::apps::servers::Team;
@@ -81,8 +81,8 @@ impl<C: Client> Iteration<'_, C> {
                 delta.copy_from_slice(row);
                 let (factor, of_item) = row.split_at_mut(width);
                 descend.exchange(
-                    UpdateView { sync: users.row_mut(own), mirror: &mut squares[own] },
-                    UpdateView::<in_place::Item> { sync: factor, mirror: &mut of_item[0] },
+                    Update { sync: users.row_mut(own), mirror: &mut squares[own] },
+                    Update::<in_place::Item> { sync: factor, mirror: &mut of_item[0] },
                     &mut { rating },
                     &mut cx,
                 );
@@ -119,7 +119,7 @@ impl<C: Client> Iteration<'_, C> {
             Context { worker: &mut Default::default(), global: &(), iteration: number, seed: 0 };
         let (step_user, step_item) = (Step::users(*config), Step::items(*config));
         for (user, squares) in squares.iter_mut().enumerate() {
-            let view = MasterView { sync: users.row_mut(user), master: squares, delta: gradients.row(user) };
+            let view = Master { sync: users.row_mut(user), master: squares, delta: gradients.row(user) };
             Apply::<_, batch::User>::apply(&step_user, view, &mut cx);
         }
         for item in (own_items.0..*num_items).step_by(own_items.1) {
@@ -127,7 +127,7 @@ impl<C: Client> Iteration<'_, C> {
             client.read(items.factors, item, row)?;
             delta.copy_from_slice(row);
             let (sync, squares) = row.split_at_mut(width);
-            let view = MasterView { sync, master: &mut squares[0], delta: &gradient[..] };
+            let view = Master { sync, master: &mut squares[0], delta: &gradient[..] };
             Apply::<_, batch::Item>::apply(&step_item, view, &mut cx);
             delta.iter_mut().zip(&*row).for_each(|(delta, now)| *delta = now - *delta);
             client.update(items.factors, item, delta)?;

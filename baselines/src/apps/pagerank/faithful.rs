@@ -1,9 +1,9 @@
 //! PageRank as PowerGraph's toolkit has it: gathers ranks over links to a page, and signals the pages that it links to.
 
+use megagrid_stages::GlobalSync;
 use std::collections::BTreeMap;
 
 use megagrid_algorithms::pagerank::{Measure, State};
-use megagrid_stages::GlobalSync;
 
 use super::{Job, measured};
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};

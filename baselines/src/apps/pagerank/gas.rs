@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use megagrid_algorithms::pagerank::{Measure, PageRank, Settle, State};
-use megagrid_stages::{Apply, Combine, Context, GlobalSync, MasterView};
+use megagrid_stages::{Apply, Combine, Context, GlobalSync, Master};
 
 use super::{Job, measured};
 use crate::gas::{Active, Gas, VertexProgram};
@@ -30,7 +30,7 @@ impl VertexProgram for Rank {
     fn apply(&self, _: usize, page: &mut [[f32; 4]], sum: &[f32], total: &mut [f64; 3]) {
         let [passed, rank @ ..] = &mut page[0];
         let mut cx: Context<'_, PageRank> = Context { worker: total, global: &self.state, iteration: 0, seed: 0 };
-        Settle.apply(MasterView { sync: passed, master: rank, delta: &sum[0] }, &mut cx);
+        Settle.apply(Master { sync: passed, master: rank, delta: &sum[0] }, &mut cx);
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use megagrid_algorithms::pagerank::{Measure, PageRank, Rank, Settle, State};
 use megagrid_partition::Side;
-use megagrid_stages::{Apply, Context, GlobalSync, MasterView};
+use megagrid_stages::{Apply, Context, GlobalSync, Master};
 
 use super::{Job, measured};
 use crate::apps::servers::Team;
@@ -55,7 +55,7 @@ impl Worker {
                 sum += passed[0];
             }
             let before = rank[0] * rank[1];
-            Settle.apply(MasterView { sync: &mut passed[0], master: rank, delta: &sum }, &mut cx);
+            Settle.apply(Master { sync: &mut passed[0], master: rank, delta: &sum }, &mut cx);
             *change = passed[0] - before;
         }
         // A worker reads its own updates at once and others' as they come, but all pages are to be settled from the same: with slack 0 a

@@ -1,8 +1,11 @@
 //! Label propagation against a sequential program and against a closed form.
 
-use megagrid_engine::{Settings, Topology};
-use megagrid_examples::label_propagation::propagate;
-use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
+use megagrid::engine::Topology;
+use megagrid::prelude::*;
+use megagrid_examples::communities::propagate;
+
+/// A weighted edge.
+type Edge = (u32, u32, f32);
 
 const LABELS: usize = 5;
 
@@ -13,16 +16,13 @@ fn settings(workers: usize) -> Settings {
 }
 
 /// A random graph with hubs, repeated edges and self loops; vertices that nothing points at occur.
-fn graph(vertices: usize, edges: usize, seed: u64) -> EdgeList<f32> {
-    let mut random = SplitMix::new(seed, 0);
-    let mut list = EdgeList { num_left: vertices, num_right: vertices, square: true, ..EdgeList::default() };
-    for _ in 0..edges {
+fn graph(vertices: usize, edges: usize, seed: u64) -> Vec<Edge> {
+    let mut random = Random::new(seed, 0);
+    let edge = |_| {
         let mut id = || (random.unit().powi(2) * vertices as f64) as u32;
-        list.left.push(id());
-        list.right.push(id());
-        list.data.push(0.1 + random.unit() as f32);
-    }
-    list
+        (id(), id(), 0.1 + random.unit() as f32)
+    };
+    (0..edges).map(edge).collect()
 }
 
 fn known(id: usize) -> Option<usize> {
@@ -30,12 +30,12 @@ fn known(id: usize) -> Option<usize> {
 }
 
 /// Sweeps over all edges, in f64.
-fn sequential(graph: &EdgeList<f32>) -> Vec<Vec<f64>> {
+fn sequential(vertices: usize, graph: &[Edge]) -> Vec<Vec<f64>> {
     let unit = |id| (0..LABELS).map(|label| if known(id) == Some(label) { 1.0 } else { 0.0 }).collect();
-    let mut shares: Vec<Vec<f64>> = (0..graph.num_left).map(unit).collect();
+    let mut shares: Vec<Vec<f64>> = (0..vertices).map(unit).collect();
     loop {
-        let mut sums = vec![vec![0.0; LABELS]; graph.num_right];
-        for ((&from, &to), &weight) in graph.left.iter().zip(&graph.right).zip(&graph.data) {
+        let mut sums = vec![vec![0.0; LABELS]; vertices];
+        for &(from, to, weight) in graph {
             for label in 0..LABELS {
                 sums[to as usize][label] += f64::from(weight) * shares[from as usize][label];
             }
@@ -60,10 +60,10 @@ fn sequential(graph: &EdgeList<f32>) -> Vec<Vec<f64>> {
 fn equals_the_sequential_program() {
     for (vertices, edges, seed) in [(3, 4, 1), (200, 600, 2), (3000, 30_000, 3)] {
         let list = graph(vertices, edges, seed);
-        let expected = sequential(&list);
-        let source = GroupedEdges::new(list, &[Side::Right]);
+        let expected = sequential(vertices, &list);
+        let source = Edges::square(vertices, list).unwrap();
         for workers in 1..=3 {
-            let shares = propagate(&source, LABELS, &known, &settings(workers)).unwrap();
+            let shares = propagate(&source, LABELS, known, &settings(workers)).unwrap();
             for (id, (shares, expected)) in shares.iter().zip(&expected).enumerate() {
                 for (&share, &expected) in shares.iter().zip(expected) {
                     let near = (f64::from(share) - expected).abs() < 1e-4;
@@ -78,18 +78,13 @@ fn equals_the_sequential_program() {
 #[test]
 fn shares_are_linear_along_a_path() {
     let n = 21_u32;
-    let mut path = EdgeList { num_left: n as usize, num_right: n as usize, square: true, ..EdgeList::default() };
-    for id in 1..n {
-        path.left.extend([id - 1, id]);
-        path.right.extend([id, id - 1]);
-        path.data.extend([2.0, 2.0]);
-    }
+    let path = (1..n).flat_map(|id| [(id - 1, id, 2.0), (id, id - 1, 2.0)]);
     let known = |id: usize| match id {
         0 => Some(0),
         20 => Some(1),
         _ => None,
     };
-    let shares = propagate(&GroupedEdges::new(path, &[Side::Right]), 2, &known, &settings(2)).unwrap();
+    let shares = propagate(&Edges::square(n as usize, path).unwrap(), 2, known, &settings(2)).unwrap();
     for (id, shares) in shares.iter().enumerate() {
         let expected = id as f32 / 20.0;
         assert!((shares[1] - expected).abs() < 1e-3 && (shares[0] + expected - 1.0).abs() < 1e-3, "{id}: {shares:?}");
