@@ -13,8 +13,9 @@
 //! | [`Settle`], each page v | sum, restart mass | score, what v passes on |
 //! | [`Measure`], once per iteration | worker contexts | restart mass, residual |
 //!
-//! Batches make it a block Gauss–Seidel iteration: later batches see the scores that earlier ones settled, which needs
-//! about a third fewer iterations than Jacobi's. Scores are kept up to a common factor: an iteration does not change the
+//! Batches of 4.2 million links (2²²) or more, at most 32 of them, make it a block Gauss–Seidel iteration: later batches see
+//! the scores that earlier ones settled, which needs about a third fewer iterations than Jacobi's. A graph of fewer links
+//! is one batch, and that is Jacobi's iteration. Scores are kept up to a common factor: an iteration does not change the
 //! solution of the homogeneous equation `x = d·A·x + ((1 − d)·Σx + d·dangling(x))·r`, and [`scores`] divides by the sum.
 //! The restart mass is the previous iteration's.
 //!

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use megagrid_datasets::Readers;
-use megagrid_datasets::output::check_target;
+use megagrid_datasets::output::{check_replaceable, check_target};
 use megagrid_engine::{Peers, Topology};
 use megagrid_partition::strategy;
 use megagrid_stages::simd::Level;
@@ -15,7 +15,7 @@ use megagrid_training::{Consistency, Processes, RunOptions, STRATEGY};
 use crate::choice::{Choice, choice};
 use crate::experiment;
 use crate::failure::usage;
-use crate::output::{check_writable, write_text};
+use crate::output::write_text;
 use crate::report;
 use crate::together::Together;
 
@@ -178,7 +178,9 @@ impl Common {
             check_target(directory)?;
         }
         for file in [&self.json, &self.report].into_iter().flatten() {
-            check_writable(file)?;
+            if file != Path::new("-") {
+                check_replaceable(file)?;
+            }
         }
         if self.processes.peers.as_ref().is_none_or(|peers| peers.virtual_cluster().is_none()) {
             start_readers(run.workers.unwrap_or_else(|| Topology::detect().num_cores()))?;

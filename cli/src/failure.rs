@@ -76,7 +76,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         || matches!(cause.downcast_ref(), Some(Training::Option(_)))
         || matches!(
             cause.downcast_ref(),
-            Some(Data::HoldoutRange(_) | Data::UnknownFormatName(_) | Data::Setting { .. })
+            Some(Data::HoldoutRange(_) | Data::UnknownFormatName { .. } | Data::Setting { .. })
         );
     out_of_range.then_some(2)
 }

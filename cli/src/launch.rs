@@ -91,6 +91,11 @@ impl Training {
         while let Some((_, inner)) = options.subcommand() {
             options = inner;
         }
+        if options.try_get_one::<u32>("virtual_workers").ok().flatten().is_some() {
+            return Err(usage(
+                "--virtual-workers makes a cluster in one process; leave it out, or train without launch",
+            ));
+        }
         let checkpoint = options.try_get_one::<PathBuf>("checkpoint").ok().flatten().cloned();
         let has_workers = options.value_source("workers") == Some(ValueSource::CommandLine);
         Ok(Self { checkpoint, has_workers })

@@ -4,19 +4,23 @@ use std::path::PathBuf;
 
 use megagrid_algorithms::blockpg::Quality;
 use megagrid_datasets::output::{Column, write_table};
+use megagrid_datasets::{Format, Samples, read_unlabelled};
 use megagrid_training::blockpg::{Linear, chance, read_samples};
 use megagrid_training::model;
 
 use crate::output;
 
 /// Writes the probability that each sample has the label 1, by a model of `blockpg`: one number a line, in the order of the
-/// samples. Features that the model does not know count nothing; labels are not looked at but for --quality.
+/// samples. Features that the model does not know count nothing.
+///
+/// Samples are LIBSVM text, `label index:value ...` a line. Labels are looked at only for --quality: otherwise a label may be
+/// any word, or be left out. A .mgrid holds labels.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Example:\n  megagrid predict clicks new.libsvm --output probabilities.parquet")]
 pub struct Args {
     /// The directory that `blockpg --model` wrote.
     model: PathBuf,
-    /// Labelled samples: a file, directory or .mgrid.
+    /// Samples: a file, directory or .mgrid.
     samples: PathBuf,
     /// Write to a file instead: a table (sample, probability) if its name ends in .parquet, else text.
     #[arg(short, long, value_name = "FILE", conflicts_with = "quality")]
@@ -29,7 +33,13 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let (model, _) = model::load::<Linear>(&args.model)?;
-    let samples = read_samples(&args.samples, None, &model.positive)?;
+    let is_cache = matches!(Format::detect(&args.samples), Ok(Format::Cache));
+    let samples = match (is_cache, args.quality) {
+        // Its labels were chosen when it was made.
+        (true, _) => read_samples(&args.samples, None, &[])?,
+        (false, true) => read_samples(&args.samples, Some(Format::Libsvm), &model.positive)?,
+        (false, false) => Samples { data: read_unlabelled(&args.samples)?, labels: Vec::new() },
+    };
     let order: Vec<u64> = samples.data.left_names.iter().map(|name| name.parse().unwrap_or(0)).collect();
     let (scores, labels) = model.scores(samples);
     if args.quality {

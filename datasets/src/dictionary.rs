@@ -1,13 +1,14 @@
 //! The names of vertices: what the input called the vertex that the engine numbers `id`.
 
 use std::borrow::Cow;
-use std::hash::Hasher;
 use std::path::Path;
 
-use hashbrown::{HashMap, HashTable};
-use rustc_hash::{FxBuildHasher, FxHasher};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 
 use crate::Error;
+use crate::name_table::NameTable;
+use crate::text::integer;
 
 /// The names of the vertices of one side: id -> token of the input.
 ///
@@ -117,7 +118,7 @@ impl Dictionary {
     pub fn find(&self, name: &str) -> Option<u32> {
         let position = match &self.0 {
             Names::Integers(names) => {
-                let wanted = canonical_integer(name)?;
+                let wanted = integer(name.as_bytes())?;
                 names.iter().position(|&name| name == wanted)
             }
             Names::Strings { text, offsets } => (0..self.len()).find(|&id| slice(text, offsets, id) == name),
@@ -174,12 +175,6 @@ fn slice<'a>(text: &'a str, offsets: &[u64], id: usize) -> &'a str {
     &text[offsets[id] as usize..offsets[id + 1] as usize]
 }
 
-/// Parses an integer that is written as its own name: digits only, no leading zero, at most `u64::MAX`.
-pub(crate) fn canonical_integer(name: &str) -> Option<u64> {
-    let canonical = name == "0" || name.starts_with(|c: char| ('1'..='9').contains(&c));
-    if canonical { name.parse().ok() } else { None }
-}
-
 /// An index over the names of a [`Dictionary`].
 #[derive(Debug)]
 pub struct Lookup(Index);
@@ -199,7 +194,7 @@ impl Lookup {
     #[must_use]
     pub fn find(&self, name: &str) -> Option<u32> {
         match &self.0 {
-            Index::Integers(ids) => ids.get(&canonical_integer(name)?).copied(),
+            Index::Integers(ids) => ids.get(&integer(name.as_bytes())?).copied(),
             Index::Strings { table, ids } => table.find(name.as_bytes()).map(|entry| ids[entry as usize]),
         }
     }
@@ -214,74 +209,6 @@ impl Lookup {
     }
 }
 
-/// Distinct names in order of first appearance, with a hash index.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct NameTable {
-    text: Vec<u8>,
-    /// Where each name ends in `text`.
-    ends: Vec<u64>,
-    /// Entries with the upper half of their hash, so that growing the table and most comparisons leave `text` alone.
-    index: HashTable<(u32, u32)>,
-}
-
-impl NameTable {
-    pub(crate) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    pub(crate) fn get(&self, entry: u32) -> &[u8] {
-        name_at(&self.text, &self.ends, entry)
-    }
-
-    pub(crate) fn find(&self, name: &[u8]) -> Option<u32> {
-        let hash = hash(name);
-        let same = |&(entry, other): &(u32, u32)| other == hash && self.get(entry) == name;
-        self.index.find(spread(hash), same).map(|&(entry, _)| entry)
-    }
-
-    /// Returns the entry of a name, new if it was not there yet. The caller keeps the table below `u32::MAX` names.
-    pub(crate) fn intern(&mut self, name: &[u8]) -> u32 {
-        self.intern_hashed(hash(name), name)
-    }
-
-    /// [`NameTable::intern`] for a name whose [`hash`] is known.
-    #[inline]
-    pub(crate) fn intern_hashed(&mut self, hash: u32, name: &[u8]) -> u32 {
-        let (text, ends) = (&mut self.text, &mut self.ends);
-        let same = |&(entry, other): &(u32, u32)| other == hash && name_at(text, ends, entry) == name;
-        let slot = self.index.entry(spread(hash), same, |&(_, hash)| spread(hash));
-        let added = slot.or_insert_with(|| {
-            let entry = ends.len() as u32;
-            text.extend_from_slice(name);
-            ends.push(text.len() as u64);
-            (entry, hash)
-        });
-        added.get().0
-    }
-
-    /// Adds a name; returns whether it was not there yet.
-    fn insert(&mut self, name: &[u8]) -> bool {
-        let before = self.len();
-        self.intern(name);
-        self.len() > before
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.len() as u32).map(|entry| self.get(entry))
-    }
-
-    /// Makes the dictionary of the names in order of first appearance.
-    ///
-    /// # Errors
-    /// Where a name is not UTF-8.
-    pub(crate) fn into_dictionary(self, path: &Path) -> Result<Dictionary, Error> {
-        let mut offsets = self.ends;
-        drop(self.index);
-        offsets.insert(0, 0);
-        dictionary(self.text, offsets, path)
-    }
-}
-
 /// Makes the dictionary of the names in an arena; see [`Dictionary::from_arena`].
 ///
 /// # Errors
@@ -289,25 +216,6 @@ impl NameTable {
 pub(crate) fn dictionary(text: Vec<u8>, offsets: Vec<u64>, path: &Path) -> Result<Dictionary, Error> {
     let dictionary = String::from_utf8(text).ok().and_then(|text| Dictionary::from_arena(text, offsets));
     dictionary.ok_or_else(|| Error::invalid(path, "its ids are not text in UTF-8"))
-}
-
-fn name_at<'a>(text: &'a [u8], ends: &[u64], entry: u32) -> &'a [u8] {
-    let entry = entry as usize;
-    let start = if entry == 0 { 0 } else { ends[entry - 1] };
-    &text[start as usize..ends[entry] as usize]
-}
-
-/// Returns the hash by which tables find a name.
-#[inline]
-pub(crate) fn hash(name: &[u8]) -> u32 {
-    let mut hasher = FxHasher::default();
-    hasher.write(name);
-    (hasher.finish() >> 32) as u32
-}
-
-/// Widens a stored hash: the table takes its bucket from the low bits and its tag from the high ones.
-fn spread(hash: u32) -> u64 {
-    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ pub(crate) struct Header {
     pub(crate) num_entries: u64,
 }
 
-/// Vertices without an entry that a header may announce: so many in any case, and so many per entry. More would take
-/// memory out of proportion to the file.
+/// Vertices without an entry that a header may announce: this number in any case, and a number for each entry. More would
+/// take memory out of proportion to the file.
 const EMPTY_VERTICES: u64 = 1 << 20;
 const EMPTY_VERTICES_PER_ENTRY: u64 = 64;
 

@@ -3,9 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Format;
-use crate::cache::EdgeType;
-
 /// A failure to read or write a data set. Every message names the file; a malformed record also names its line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -67,16 +64,21 @@ pub enum Error {
     WrongFormat {
         /// The file.
         path: PathBuf,
-        /// The format detected or stated.
-        found: Format,
+        /// The name of the format detected or stated.
+        found: &'static str,
         /// What was to be read: `a graph`, `ratings`, ...
         wanted: &'static str,
         /// The formats that hold it, comma-separated.
         expected: &'static str,
     },
     /// No format of this name.
-    #[error("format \"{0}\" is unknown; expected one of {names}", names = Format::NAMES.join(", "))]
-    UnknownFormatName(String),
+    #[error("format \"{found}\" is unknown; expected one of {}", known.join(", "))]
+    UnknownFormatName {
+        /// The name.
+        found: String,
+        /// The names that there are.
+        known: &'static [&'static str],
+    },
     /// One side has more vertices than ids of 32 bits can number.
     #[error("{}: more than 4294967295 distinct ids on one side; split the input", path.display())]
     TooManyVertices {
@@ -124,10 +126,10 @@ pub enum Error {
     CacheEdgeType {
         /// The file.
         path: PathBuf,
-        /// The edge data found.
-        found: EdgeType,
-        /// The edge data asked for.
-        expected: EdgeType,
+        /// The name of the edge data found.
+        found: &'static str,
+        /// The name of the edge data asked for.
+        expected: &'static str,
     },
     /// Something is in the place of an output already.
     #[error("{}: exists already; remove it or name another output", path.display())]

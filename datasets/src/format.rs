@@ -50,6 +50,12 @@ impl Format {
         Self::Cache,
     ];
 
+    /// Returns the format's name, one of [`Format::NAMES`].
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
     /// Tells the format of a file, or of the first part in a directory, from its name where that is decisive, else
     /// from its first lines. A text of two ids a line is `Edges`, of three fields the last of which is a number
     /// `Ratings`; words are `Text`.
@@ -65,7 +71,7 @@ impl Format {
         Self::from_content(text.head()).ok_or_else(|| Error::UnknownFormat { path: path.to_path_buf() })
     }
 
-    /// Tells the format from a file name whose endings or beginning are in use for one format alone.
+    /// Tells the format from a file name whose ending or beginning only one format uses.
     fn from_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         let plain = [".gz", ".zst", ".zstd"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
@@ -109,7 +115,7 @@ impl Format {
     }
 }
 
-/// Three numbers alone, then lines of three numbers.
+/// Three lines of one number, then lines of three numbers.
 fn is_bag_of_words(lines: &[&[u8]]) -> bool {
     let widths = lines.iter().map(|line| {
         let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
@@ -119,7 +125,7 @@ fn is_bag_of_words(lines: &[&[u8]]) -> bool {
     lines.len() > 3 && widths.eq([1, 1, 1].into_iter().chain(std::iter::repeat_n(3, lines.len() - 3)))
 }
 
-/// A number, then nothing but `number:number`. A label alone is a sample without features; `#` starts a comment.
+/// A number, then nothing but `number:number`. A label by itself is a sample without features; `#` starts a comment.
 fn is_pairs(line: &[u8]) -> bool {
     let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let pair = |field: &[u8]| {
@@ -157,12 +163,13 @@ impl FromStr for Format {
 
     fn from_str(name: &str) -> Result<Self, Error> {
         let known = Self::NAMES.iter().position(|&known| known == name);
-        known.map(|at| Self::ALL[at]).ok_or_else(|| Error::UnknownFormatName(name.to_string()))
+        let unknown = || Error::UnknownFormatName { found: name.to_string(), known: &Self::NAMES };
+        known.map(|at| Self::ALL[at]).ok_or_else(unknown)
     }
 }
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(Self::NAMES[*self as usize])
+        f.pad(self.name())
     }
 }

@@ -6,41 +6,17 @@ use std::sync::Arc;
 use megagrid_partition::EdgeList;
 
 use crate::cache::EdgeData;
-use crate::column::Ids;
-use crate::delimited::{Columns, Named};
+use crate::columns::{Columns, Named};
 use crate::external::{ExternalList, Spill};
+use crate::ids::{Ids, Window};
 use crate::loaded::Loaded;
-use crate::names::{Names, Numbered, Tokens};
-use crate::ranks::{Distinct, Ranks};
-use crate::{Dataset, Dictionary, Error, Readers};
+use crate::names::{Names, Tokens};
+use crate::numbering::{Numbering, Numberings};
+use crate::ranks::Distinct;
+use crate::{Dataset, Error, Readers};
 
 /// Tokens that are looked up at a time: enough that bringing a shard of names into the cache costs little for each.
 const TOKEN_BYTES: usize = 16 << 20;
-
-/// Edges whose ends are integers of the text or codes of names, for each column.
-#[derive(Debug)]
-pub(crate) struct Window<T> {
-    pub(crate) ids: [Ids; 2],
-    pub(crate) data: Vec<T>,
-}
-
-impl<T> Default for Window<T> {
-    fn default() -> Self {
-        Self { ids: Default::default(), data: Vec::new() }
-    }
-}
-
-impl<T> Window<T> {
-    fn append(&mut self, [left, right]: [Ids; 2], data: Vec<T>) {
-        self.ids[0].append(left);
-        self.ids[1].append(right);
-        self.data.extend(data);
-    }
-
-    fn bytes(&self) -> usize {
-        self.ids[0].bytes() + self.ids[1].bytes() + size_of_val(&self.data[..])
-    }
-}
 
 /// The edges up to some chunk.
 pub(crate) struct Gathered<T> {
@@ -219,61 +195,5 @@ impl<T: EdgeData> Gathered<T> {
             None => columns.iter().for_each(|&column| distinct.add(&self.last.ids[column])),
         }
         Ok(Numbering::Integers(distinct.rank(path)?))
-    }
-}
-
-/// How the ids of a column become vertices.
-#[derive(Debug)]
-pub(crate) enum Numbering {
-    Integers(Ranks),
-    Names(Numbered),
-}
-
-impl Numbering {
-    /// Returns the number of vertices.
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Integers(ranks) => ranks.len(),
-            Self::Names(names) => names.len(),
-        }
-    }
-
-    /// Replaces ids by vertices, on all threads.
-    pub(crate) fn vertices(&self, ids: Ids) -> Vec<u32> {
-        match self {
-            Self::Integers(ranks) => ids.map(|id| ranks.rank(id)),
-            Self::Names(names) => ids.map(|code| names.id(code as u32)),
-        }
-    }
-
-    fn into_dictionary(self, path: &Path) -> Result<Dictionary, Error> {
-        match self {
-            Self::Integers(ranks) => Ok(ranks.into_dictionary()),
-            Self::Names(names) => names.into_dictionary(path),
-        }
-    }
-}
-
-/// The numbering of each side; of both in one where the graph is square.
-#[derive(Debug)]
-pub(crate) struct Numberings {
-    left: Numbering,
-    right: Option<Numbering>,
-}
-
-impl Numberings {
-    pub(crate) fn is_square(&self) -> bool {
-        self.right.is_none()
-    }
-
-    /// Returns the numbering of the left (0) or the right side (1).
-    pub(crate) fn of(&self, side: usize) -> &Numbering {
-        self.right.as_ref().filter(|_| side == 1).unwrap_or(&self.left)
-    }
-
-    /// Returns the names of the left and of the right side.
-    pub(crate) fn into_dictionaries(self, path: &Path) -> Result<(Dictionary, Option<Dictionary>), Error> {
-        let right = self.right.map(|right| right.into_dictionary(path)).transpose()?;
-        Ok((self.left.into_dictionary(path)?, right))
     }
 }

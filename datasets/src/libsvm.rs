@@ -4,13 +4,14 @@
 //! stray large index costs nothing.
 
 use crate::rows::{self, Rows};
-use crate::text::{Input, Malformed, integer, number, words};
-use crate::{Error, Samples};
+use crate::text::{Fields, Input, Malformed, integer, number, words};
+use crate::{Dataset, Error, Samples};
 
 /// Reads samples. `positive` lists the labels that count as 1, all others being -1; where it is empty, the labels
 /// have to be -1 and 1, or 0 and 1.
 pub(crate) fn read(input: &Input<'_>, positive: &[f32]) -> Result<Samples, Error> {
-    let (data, mut labels) = rows::read(input, "features", |_| (), |rows, line| sample(rows, line, positive))?;
+    let label = |fields: &mut Fields<'_>| label(fields.next().unwrap_or_default(), positive);
+    let (data, mut labels) = rows::read(input, "features", |_| (), |rows, line| sample(rows, line, label))?;
     if labels.contains(&0.0) && labels.contains(&-1.0) {
         let problem = "labels -1, 0 and 1 all occur, expected -1 and 1 or 0 and 1; say which ones are positive";
         return Err(Error::invalid(input.path(), problem));
@@ -19,13 +20,30 @@ pub(crate) fn read(input: &Input<'_>, positive: &[f32]) -> Result<Samples, Error
     Ok(Samples { data, labels })
 }
 
-fn sample(rows: &mut Rows<f32, f32>, line: &[u8], positive: &[f32]) -> Result<(), Malformed> {
-    let line = memchr::memchr(b'#', line).map_or(line, |comment| &line[..comment]);
-    let mut fields = words(line);
-    let Some(first) = fields.next() else {
-        return Ok(());
+/// Reads samples whose labels are not known: what a line begins with, if it is not a feature, is skipped.
+pub(crate) fn read_unlabelled(input: &Input<'_>) -> Result<Dataset<f32>, Error> {
+    let skip_label = |fields: &mut Fields<'_>| {
+        let is_label = |first: &[u8]| memchr::memchr(b':', first).is_none();
+        if fields.clone().next().is_some_and(is_label) {
+            fields.next();
+        }
+        Ok(())
     };
-    let label = label(first, positive)?;
+    rows::read(input, "features", |_| (), |rows, line| sample(rows, line, skip_label)).map(|(data, _)| data)
+}
+
+/// Adds the sample of a line; `label` takes the label off its fields.
+fn sample<L>(
+    rows: &mut Rows<f32, L>,
+    line: &[u8],
+    label: impl FnOnce(&mut Fields<'_>) -> Result<L, Malformed>,
+) -> Result<(), Malformed> {
+    let line = memchr::memchr(b'#', line).map_or(line, |comment| &line[..comment]);
+    if line.trim_ascii().is_empty() {
+        return Ok(());
+    }
+    let mut fields = words(line);
+    let label = label(&mut fields)?;
     for field in fields {
         let colon = memchr::memchr(b':', field);
         let colon = colon.ok_or_else(|| Malformed::new("feature", field, "index:value"))?;

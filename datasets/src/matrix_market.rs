@@ -34,6 +34,12 @@ pub(crate) fn read_ratings(input: &Input<'_>) -> Result<Dataset<f32>, Error> {
     Ok(header.dataset(entries, false))
 }
 
+/// Says that the entries have values.
+pub(crate) fn weights(input: &Input<'_>) -> Option<&'static str> {
+    let banner = banner(input.head().ok()?.next_line()?).ok()?;
+    (!banner.pattern).then_some("values")
+}
+
 fn begin(text: &mut Text<'_>) -> Result<(Banner, Header), Error> {
     let banner = banner(text.next_line().unwrap_or_default());
     let banner = banner.map_err(|malformed| text.malformed(malformed))?;

@@ -9,7 +9,8 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use crate::dictionary::{NameTable, dictionary, hash};
+use crate::dictionary::dictionary;
+use crate::name_table::{NameTable, hash};
 use crate::readers::misfit;
 use crate::text::Malformed;
 use crate::{Dictionary, Error, Readers};
@@ -219,7 +220,8 @@ impl Numbered {
     /// Returns the names in the order of their numbers.
     pub(crate) fn into_dictionary(self, path: &Path) -> Result<Dictionary, Error> {
         if let Some(all) = self.all {
-            return all.into_dictionary(path);
+            let (text, offsets) = all.into_arena();
+            return dictionary(text, offsets, path);
         }
         drop(self.ids);
         let (mut text, mut offsets) = (Vec::new(), Vec::with_capacity(self.names.order.len() + 1));

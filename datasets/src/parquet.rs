@@ -17,14 +17,12 @@ use rayon::prelude::*;
 
 use crate::Error;
 use crate::cache::EdgeData;
-use crate::delimited::{Columns, Named};
+use crate::columns::{Columns, ENDS, Named};
 use crate::gather::Gathered;
 use crate::loaded::Loaded;
 use crate::output::{fenced, is_unsigned, open_parquet, parquet_error};
 use crate::text::{Input, Malformed};
 
-const ENDS: [[&str; 2]; 6] =
-    [["user", "item"], ["user_id", "item_id"], ["source", "target"], ["src", "dst"], ["from", "to"], ["left", "right"]];
 const NUMBERS: [&str; 3] = ["rating", "value", "weight"];
 
 /// Reads a graph. A column of numbers makes no difference. Edges that take more than `room` bytes are set aside in a
@@ -53,6 +51,19 @@ pub(crate) fn read_ratings(input: &Input<'_>, room: usize) -> Result<Loaded<f32>
     })
 }
 
+/// Says that the edges have numbers.
+pub(crate) fn weights(input: &Input<'_>) -> Option<&'static str> {
+    let path = input.files().next()?;
+    let has_numbers = |path| {
+        let file = open_parquet(path)?;
+        let schema = file.metadata().file_metadata().schema_descr();
+        let column = positions(schema).and_then(|(_, number)| Some(schema.column(number?)));
+        Ok(column.is_some_and(|column| column.physical_type() != Physical::BYTE_ARRAY))
+    };
+    // Whatever is wrong with the file is reported when it is read.
+    fenced(path, || has_numbers(path)).unwrap_or(false).then_some("a column of numbers")
+}
+
 /// Reads all files; `parse` adds the edges of one row group.
 fn read<T: EdgeData>(
     input: &Input<'_>,
@@ -66,7 +77,7 @@ fn read<T: EdgeData>(
         groups.extend(fenced(path, || row_groups(path))?);
     }
     if input.files().next().is_none() {
-        return Err(Error::invalid(input.path(), "Parquet is read from files alone, not from bytes in memory"));
+        return Err(Error::invalid(input.path(), "Parquet is read only from files, not from bytes in memory"));
     }
     let mut named = Named::default();
     'again: loop {
@@ -131,17 +142,9 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// Returns the positions of the two ends, and of the number if there is one.
-    fn positions(&self) -> Result<([usize; 2], Option<usize>), Error> {
-        let names: Vec<String> =
-            self.schema.columns().iter().map(|column| column.name().to_ascii_lowercase()).collect();
-        let find = |wanted: &str| names.iter().position(|name| name == wanted);
-        let known = ENDS.iter().find_map(|[left, right]| Some([find(left)?, find(right)?]));
-        match known {
-            Some(ends) => Ok((ends, NUMBERS.iter().find_map(|name| find(name)))),
-            None if names.len() >= 2 => Ok(([0, 1], (names.len() > 2).then_some(2))),
-            None => Err(self.invalid(format!("{} columns, expected two for the ends of edges", names.len()))),
-        }
+    fn positions(&self) -> Result<Positions, Error> {
+        let problem = || format!("{} columns, expected two for the ends of edges", self.schema.num_columns());
+        positions(self.schema).ok_or_else(|| self.invalid(problem()))
     }
 
     fn ends(&self) -> Result<[Ids; 2], Error> {
@@ -256,6 +259,19 @@ impl Group<'_> {
 
     fn error(&self, error: ParquetError) -> Error {
         parquet_error(&self.place.path, error)
+    }
+}
+
+/// The columns of the two ends, and that of the number if there is one.
+type Positions = ([usize; 2], Option<usize>);
+
+fn positions(schema: &SchemaDescriptor) -> Option<Positions> {
+    let names: Vec<String> = schema.columns().iter().map(|column| column.name().to_ascii_lowercase()).collect();
+    let find = |wanted: &str| names.iter().position(|name| name == wanted);
+    match ENDS.iter().find_map(|[left, right]| Some([find(left)?, find(right)?])) {
+        Some(ends) => Some((ends, NUMBERS.iter().find_map(|name| find(name)))),
+        None if names.len() >= 2 => Some(([0, 1], (names.len() > 2).then_some(2))),
+        None => None,
     }
 }
 

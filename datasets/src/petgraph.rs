@@ -5,7 +5,7 @@ use ::petgraph::graph::{IndexType, NodeIndex};
 
 use megagrid_partition::EdgeList;
 
-use crate::dictionary::canonical_integer;
+use crate::text::integer;
 use crate::{Dataset, Dictionary, Error};
 
 impl<T: Clone> Dataset<T> {
@@ -63,7 +63,7 @@ impl<T> Dataset<T> {
             edges.right.push(edge.target().index() as u32);
             edges.data.push(edge.weight);
         }
-        let integers: Option<Vec<u64>> = names.iter().map(|name| canonical_integer(name)).collect();
+        let integers: Option<Vec<u64>> = names.iter().map(|name| integer(name.as_bytes())).collect();
         let left_names = integers.map_or_else(|| Dictionary::from_strings(&names), Dictionary::from_integers);
         Ok(Self { edges, left_names, right_names: None })
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use crate::column::Ids;
+use crate::ids::Ids;
 use crate::{Dictionary, Error, Readers};
 
 /// The distinct ids of one side, and the rank of each.

@@ -13,8 +13,8 @@ use crate::{bag_of_words, edge_list, libsvm, matrix_market, parquet, ratings};
 const ROOM: usize = 16 << 20;
 
 /// Reads a directed graph: a file or a directory of part files, its format told by name and content where none is
-/// stated. Of Matrix Market and of edge lists with further columns only the two ends are taken; a third column of
-/// numbers makes no difference.
+/// stated. Of Matrix Market and of edge lists with further columns only the two ends are taken; a warning in the log says
+/// so where there are weights, and where it is doubtful whether the first line of an edge list is a header.
 ///
 /// # Errors
 /// Where the input cannot be read, holds no edge, or a line does not follow the format.
@@ -42,14 +42,37 @@ pub fn load_graph_with(
     readers: &Arc<dyn Readers>,
 ) -> Result<Loaded<()>, Error> {
     let path = path.as_ref();
-    match graph_format(path, format)? {
-        Format::Edges => edge_list::read(&Input::open_part(path, readers)?, ROOM),
-        _ => load_graph(path, format),
+    let format = graph_format(path, format)?;
+    let input = if format == Format::Edges { Input::open_part(path, readers)? } else { Input::open(path)? };
+    if readers.process() == 0 {
+        warn(&input, format);
     }
+    graph(&input, format, ROOM)
 }
 
 fn graph_at(path: &Path, format: Option<Format>, room: usize) -> Result<Loaded<()>, Error> {
-    graph(&Input::open(path)?, graph_format(path, format)?, room)
+    let (input, format) = (Input::open(path)?, graph_format(path, format)?);
+    warn(&input, format);
+    graph(&input, format, room)
+}
+
+/// Warns of what a graph cannot hold, and of what may be meant otherwise.
+fn warn(input: &Input<'_>, format: Format) {
+    let path = input.path().display();
+    let weights = match format {
+        Format::Edges => edge_list::weights(input),
+        Format::MatrixMarket => matrix_market::weights(input),
+        Format::Parquet => parquet::weights(input),
+        _ => None,
+    };
+    if let Some(weights) = weights {
+        tracing::warn!("{path}: has {weights}, which are not read: edges of a graph have no weights");
+    }
+    if format == Format::Edges
+        && let Some(line) = edge_list::doubtful_header(input)
+    {
+        tracing::warn!("{path}: the first line, {line:?}, is read as an edge; if it is a header, put # before it");
+    }
 }
 
 fn graph_format(path: &Path, format: Option<Format>) -> Result<Format, Error> {
@@ -118,6 +141,18 @@ pub fn read_ratings_with(
 pub fn read_samples(path: impl AsRef<Path>, format: Option<Format>, positive: &[f32]) -> Result<Samples, Error> {
     let path = path.as_ref();
     samples(&Input::open(path)?, found(path, format)?, positive)
+}
+
+/// Reads samples to predict the labels of: LIBSVM text whose lines may begin with a label, which may be any word and is
+/// not looked at, or with their first feature. Samples are numbered from 1 in the order of their lines; blank lines and
+/// comments are none.
+///
+/// For the features of a model, see [`Dataset::with_right_names`].
+///
+/// # Errors
+/// Where the input cannot be read, holds no feature, or a line does not follow the format.
+pub fn read_unlabelled(path: impl AsRef<Path>) -> Result<Dataset<f32>, Error> {
+    libsvm::read_unlabelled(&Input::open(path.as_ref())?)
 }
 
 /// Reads a corpus: UCI bag of words, LDA-C, or one document a line. For the first two, the vocabulary, a word a line,
@@ -232,7 +267,7 @@ fn corpus(
 }
 
 fn wrong(input: &Input<'_>, found: Format, wanted: &'static str, expected: &'static str) -> Error {
-    Error::WrongFormat { path: input.path().to_path_buf(), found, wanted, expected }
+    Error::WrongFormat { path: input.path().to_path_buf(), found: found.name(), wanted, expected }
 }
 
 /// Finds the vocabulary beside a corpus: the one file `vocab.*`, or of several the one named after the corpus.

@@ -6,7 +6,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use megagrid_datasets::cache::{Cache, EdgeData, EdgeType, FORMAT_VERSION, info};
+use megagrid_datasets::cache::{Cache, EdgeData, FORMAT_VERSION, info};
 use megagrid_datasets::{Dataset, Dictionary, Error, Format, Prepared, Samples, parse_graph, parse_ratings};
 use megagrid_partition::{EdgeList, EdgeSource, Side};
 use proptest::prelude::*;
@@ -184,11 +184,26 @@ fn contents(path: &Path) -> Result<Contents, String> {
 }
 
 #[test]
+fn labels_are_of_two_kinds() {
+    let directory = tempfile::tempdir().unwrap();
+    for (at, bad) in [0.0, f32::NAN, 2.0].into_iter().enumerate() {
+        let path = directory.path().join(format!("{at}.mgrid"));
+        let data = dataset(false, vec![(0, 0, 1.0), (1, 0, 2.0)], true);
+        let mut labels = vec![1.0; data.edges.num_left];
+        labels[3] = bad;
+        let samples = Samples { data, labels };
+        Prepared::from_samples(samples, &BOTH).write_cache(&path).unwrap();
+        let message = Prepared::<f32>::open(&path).map(drop).unwrap_err().to_string();
+        assert!(message.contains("numbers other than -1 and 1 in the labels"), "{message}");
+    }
+}
+
+#[test]
 fn any_changed_byte_is_seen_or_harmless() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x.mgrid");
     let data = dataset(false, (0..40).map(|i| (i * i % 12, i % 9, i as f32)).collect(), true);
-    let labels = (0..12).map(|id| id as f32).collect();
+    let labels = (0..12).map(|id| if id % 5 < 2 { 1.0 } else { -1.0 }).collect();
     Prepared::from_samples(Samples { data, labels }.in_degree_order(), &BOTH).write_cache(&path).unwrap();
     let whole = fs::read(&path).unwrap();
     let expected = contents(&path).unwrap();
@@ -225,7 +240,7 @@ fn each_refusal_says_what_is_wrong() {
 
     assert!(matches!(prepared.write_cache(&path), Err(Error::OutputExists { .. })));
     let error = Cache::<()>::open(&path).unwrap_err();
-    assert!(matches!(error, Error::CacheEdgeType { found: EdgeType::Float, expected: EdgeType::Nothing, .. }));
+    assert!(matches!(error, Error::CacheEdgeType { .. }));
     assert!(error.to_string().ends_with("holds edges with numbers (f32), expected edges with no data"), "{error}");
 
     let version = OpenOptions::new().write(true).open(&path).unwrap();

@@ -65,6 +65,11 @@ fn messages_name_line_field_and_expectation() {
             &format!("{real}4000000000 2 1\n1 1 1\n"),
             "announces a side of 4000000000 for 1 entries",
         ),
+        (
+            Format::MatrixMarket,
+            &format!("{real}2 2 1152921504606846976\n1 1 1\n"),
+            "announces 1152921504606846976 entries, found 1",
+        ),
         (Format::MatrixMarket, &format!("{real}2 2 0\n"), "no entries in it"),
         (Format::Libsvm, "1 1:1\n2 1:1\n", "<bytes>:2: label: found \"2\", expected -1 or 1, or 0 or 1"),
         (Format::Libsvm, "x 1:1\n", "<bytes>:1: label: found \"x\", expected a number"),
@@ -78,6 +83,7 @@ fn messages_name_line_field_and_expectation() {
         (Format::BagOfWords, "1\n2\n", "<bytes>:2: number of entries: found \"\""),
         (Format::BagOfWords, "1\nx\n1\n1 1 1\n", "<bytes>:2: number of words: found \"x\""),
         (Format::BagOfWords, "1\n2\n2\n1 1 1\n", "announces 2 entries, found 1"),
+        (Format::BagOfWords, "1\n2\n1152921504606846976\n1 1 1\n", "announces 1152921504606846976 entries, found 1"),
         (Format::BagOfWords, "1\n2\n1\n2 1 1\n", "<bytes>:4: document: found \"2\", expected an integer from 1 to 1"),
         (Format::BagOfWords, "1\n2\n1\n1 3 1\n", "<bytes>:4: word: found \"3\", expected an integer from 1 to 2"),
         (Format::BagOfWords, "1\n2\n1\n1 0 1\n", "<bytes>:4: word: found \"0\""),
@@ -135,7 +141,7 @@ fn missing_and_unknown_files() {
     assert!(matches!(error, Error::Empty { .. }), "{error}");
     let (_folder, path) = folder_with("empty", b"");
     assert!(matches!(read_graph(&path, None).unwrap_err(), Error::Empty { .. }));
-    assert!(matches!("cvs".parse::<Format>().unwrap_err(), Error::UnknownFormatName(_)));
+    assert!(matches!("cvs".parse::<Format>().unwrap_err(), Error::UnknownFormatName { .. }));
 }
 
 #[test]

@@ -31,6 +31,11 @@ fn id() -> impl Strategy<Value = u64> {
     prop_oneof![0..20u64, 0..100_000u64, any::<u32>().prop_map(u64::from), any::<u64>()]
 }
 
+/// Names without `::`, which would separate fields.
+fn name() -> impl Strategy<Value = String> {
+    "[a-zé0-9_:.-]{1,3}".prop_filter("a separator", |name| !name.contains("::"))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -43,7 +48,7 @@ proptest! {
     }
 
     #[test]
-    fn named_edges_round_trip(edges in prop::collection::vec(("[a-zé]{1,3}", "[a-zé0-9_:.-]{1,3}"), 1..60)) {
+    fn named_edges_round_trip(edges in prop::collection::vec(("[a-zé]{1,3}", name()), 1..60)) {
         let graph = parse_graph(lines(&edges, |(a, b)| format!("{a} {b}")).as_bytes(), Format::Edges).unwrap();
         let expected: Vec<_> = edges.iter().map(|(a, b)| (a.clone(), b.clone(), ())).collect();
         prop_assert_eq!(named(&graph), expected);

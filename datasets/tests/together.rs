@@ -47,7 +47,7 @@ impl Readers for Local {
     }
 }
 
-/// Does the same in so many processes; returns what each returned.
+/// Does the same in several processes; returns what each returned.
 fn together<R: Send>(processes: usize, work: impl Fn(Arc<dyn Readers>) -> R + Sync) -> Vec<R> {
     let meeting =
         Arc::new(Meeting { barrier: Barrier::new(processes), slots: Mutex::new(vec![Vec::new(); processes]) });
@@ -161,11 +161,26 @@ proptest! {
 }
 
 #[test]
+fn a_header_is_skipped_whoever_reads_it() {
+    let comment = format!("# {}\n", "x".repeat(60));
+    for text in ["source,target\n1,2\n3,1\n".to_owned(), comment + "from,to\n1,2\n"] {
+        for processes in 1..5 {
+            let format = Some(megagrid_datasets::Format::Edges);
+            in_file(&text, |path| {
+                let whole = || load_graph(path, format);
+                assert!(whole().unwrap().into_dataset().unwrap().left_names.is_integers());
+                check(processes, |()| 0.0, whole, |readers| load_graph_with(path, format, readers));
+            });
+        }
+    }
+}
+
+#[test]
 fn a_line_that_is_wrong_has_its_number() {
     let mut lines: Vec<String> = (0..100).map(|line| format!("{line} {}", line + 1)).collect();
     lines[90] = "90".to_owned();
     in_file(&lines.join("\n"), |path| {
-        // Whoever reads that line fails, and the other would then be told; here it reads alone.
+        // Whoever reads that line fails, and the other would then be told; here it reads by itself.
         let read = |process| {
             let meeting = Arc::new(Meeting { barrier: Barrier::new(1), slots: Mutex::new(vec![Vec::new(); 2]) });
             Arc::new(Alone(Local { process, processes: 2, meeting })) as Arc<dyn Readers>

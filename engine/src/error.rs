@@ -31,6 +31,16 @@ pub enum Error {
         /// What the system can give.
         available_bytes: u64,
     },
+    /// More of something in a shard than positions of 32 bits reach.
+    #[error(
+        "a shard has {found} {of}, and at most 4294967295 fit; use more workers, whose shards are smaller, or fewer edges"
+    )]
+    ShardTooLarge {
+        /// What: edges, ...
+        of: &'static str,
+        /// How many.
+        found: usize,
+    },
     /// A setting of a branch that would lay out the graph in another way.
     #[error("these settings need another grid; make an engine for them")]
     OtherGrid,

@@ -442,3 +442,83 @@ fn programs_that_write_edge_data_are_refused() {
     assert!(save(&mut engine, dir.path()).unwrap_err().to_string().contains("edge data digest"));
     assert_eq!(names(dir.path()), ["iteration-00001"]);
 }
+
+/// Gives the files of a checkpoint that were changed, and its manifest, the sizes and checksums that they should have.
+fn seal(checkpoint: &Path) {
+    let manifest = checkpoint.join("checkpoint.json");
+    let mut text = fs::read_to_string(&manifest).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for entry in value["manifest"]["files"].as_array().unwrap() {
+        let name = entry["name"].as_str().unwrap();
+        let bytes = fs::read(checkpoint.join(name)).unwrap();
+        let (before, after) = text.split_once(&format!("\"{name}\"")).unwrap();
+        let (size, sum) = (format!("\"bytes\": {}", entry["bytes"]), format!("\"xxh3\": {}", entry["xxh3"]));
+        let after = after.replacen(&size, &format!("\"bytes\": {}", bytes.len()), 1);
+        let after = after.replacen(&sum, &format!("\"xxh3\": {}", xxhash_rust::xxh3::xxh3_64(&bytes)), 1);
+        text = format!("{before}\"{name}\"{after}");
+    }
+    // The checksum is of the manifest without white space.
+    let inner = text.split_once("\"manifest\":").unwrap().1.trim_end().strip_suffix('}').unwrap();
+    let mut in_string = false;
+    let keep = |c: &char| {
+        in_string ^= *c == '"';
+        in_string || !c.is_whitespace()
+    };
+    let compact: String = inner.chars().filter(keep).collect();
+    let sum = format!("\"xxh3\": {}", value["xxh3"]);
+    text = text.replacen(&sum, &format!("\"xxh3\": {}", xxhash_rust::xxh3::xxh3_64(compact.as_bytes())), 1);
+    fs::write(manifest, text).unwrap();
+}
+
+/// Changes each file of a checkpoint in many ways; it is then loaded or refused, with and without right checksums.
+fn change_and_load<P: Program>(engine: impl Fn() -> Engine<P>)
+where
+    P::Global: serde::Serialize + serde::de::DeserializeOwned,
+{
+    let dir = tempdir().unwrap();
+    let mut whole = engine();
+    run(&mut whole, 2);
+    save(&whole, dir.path()).unwrap();
+    let checkpoint = dir.path().join("iteration-00002");
+    seal(&checkpoint);
+    assert_eq!(load(&mut engine(), dir.path()).unwrap(), 2, "sealing changes nothing");
+    let files: Vec<(PathBuf, Vec<u8>)> = names(&checkpoint)
+        .into_iter()
+        .map(|name| (checkpoint.join(&name), fs::read(checkpoint.join(name)).unwrap()))
+        .filter(|(_, bytes)| !bytes.is_empty())
+        .collect();
+    let mut random = SplitMix::new(11, 0);
+    let (mut loaded, mut refused) = (0, 0);
+    for round in 0..24 {
+        for (path, bytes) in &files {
+            let mut changed = bytes.clone();
+            for _ in 0..1 + random.below(3) {
+                // Headers more often than what they head.
+                let most = if random.below(2) == 0 { 48.min(bytes.len()) } else { bytes.len() };
+                changed[random.below(most as u64) as usize] = random.below(256) as u8;
+            }
+            match round % 8 {
+                0 => changed.truncate(random.below(bytes.len() as u64) as usize),
+                1 => changed.extend([0; 9]),
+                _ => {}
+            }
+            fs::write(path, changed).unwrap();
+            if round % 4 > 0 && !path.ends_with("checkpoint.json") {
+                seal(&checkpoint);
+            }
+            match load(&mut engine(), dir.path()) {
+                Ok(_) => loaded += 1,
+                Err(_) => refused += 1,
+            }
+            files.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+        }
+    }
+    // What is no header is numbers, of which any will do.
+    assert!(loaded > 0 && refused > 0, "{loaded} loaded, {refused} refused");
+}
+
+#[test]
+fn a_changed_checkpoint_is_loaded_or_refused() {
+    change_and_load(|| factorization(1, config(), 1));
+    change_and_load(|| page_rank(1));
+}

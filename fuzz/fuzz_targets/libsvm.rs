@@ -3,8 +3,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use megagrid_datasets::{Format, parse_samples};
+use megagrid_fuzz::seed;
 
-fuzz_target!(|bytes: &[u8]| {
-    let _ = parse_samples(bytes, Format::Libsvm, &[]);
-    let _ = parse_samples(bytes, Format::Libsvm, &[1.0, 3.0]);
-});
+fuzz_target!(
+    init: seed(&["+1 1:0.5 7:2 # a\n-1 2:1\n", "3 0:1\n1\n"]),
+    |bytes: &[u8]| {
+        let _ = parse_samples(bytes, Format::Libsvm, &[]);
+        let _ = parse_samples(bytes, Format::Libsvm, &[1.0, 3.0]);
+    }
+);

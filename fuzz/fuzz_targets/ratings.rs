@@ -3,7 +3,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use megagrid_datasets::{Format, parse_ratings};
+use megagrid_fuzz::seed;
 
-fuzz_target!(|bytes: &[u8]| {
-    let _ = parse_ratings(bytes, Format::Ratings);
-});
+fuzz_target!(
+    init: seed(&["u,i,r\n1,2,3.5\n9,2,-1e3\n", "a::b::4::9\n", "18446744073709551615 0 1\n"]),
+    |bytes: &[u8]| {
+        let _ = parse_ratings(bytes, Format::Ratings);
+    }
+);

@@ -110,7 +110,7 @@ pub trait EdgeSource<T>: Sync {
     fn offsets(&self, side: Side) -> &[u64];
 
     /// Returns where the groups of right vertices start among the edges that can be visited: [`offsets`](Self::offsets),
-    /// unless this process has a part of the edges alone.
+    /// unless this process has only a part of the edges.
     fn held_offsets(&self) -> &[u64] {
         self.offsets(Side::Right)
     }

@@ -51,7 +51,7 @@ impl Partitioning {
     /// ```
     pub fn new(ends: Ends<'_>, strategy: &dyn Strategy, num_partitions: usize) -> Result<Self, Error> {
         if !(1..=MAX_PARTITIONS).contains(&num_partitions) {
-            return Err(Error::NumPartitions(num_partitions));
+            return Err(Error::NumPartitions { found: num_partitions, most: MAX_PARTITIONS });
         }
         assert_eq!(ends.left.len(), ends.right.len(), "an edge has two ends");
         let part_of_edge = strategy.assign(ends, num_partitions);

@@ -5,7 +5,7 @@ use crate::{Partitioning, Side};
 /// Figures of a partitioning. All are at least 1, and better the smaller; 1 where there is nothing to count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quality {
-    /// Masters and mirrors of the left side, per vertex. A vertex without edges has its master alone.
+    /// Masters and mirrors of the left side, per vertex. A vertex without edges has only its master.
     pub left_replication_factor: f64,
     /// The same of the right side. In a square graph it is that of the left side.
     pub right_replication_factor: f64,

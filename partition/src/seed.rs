@@ -1,4 +1,4 @@
-//! Random numbers that depend on a seed and a position alone, so that work on any number of threads draws the same.
+//! Random numbers that depend only on a seed and a position, so that work on any number of threads draws the same.
 
 /// SplitMix64, a generator of 64 random bits with 64 bits of state [Steele, Lea, Flood: Fast Splittable Pseudorandom
 /// Number Generators, OOPSLA 2014]. One is made per edge, vertex or chunk, from its number.

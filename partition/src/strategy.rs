@@ -58,7 +58,7 @@ pub fn by_name(name: &str, seed: u64) -> Result<Box<dyn Strategy>, Error> {
         "hybrid" => Box::new(Hybrid { seed, ..Hybrid::default() }),
         "bicut" => Box::new(BiCut { seed, favourite: None }),
         "aweto" => Box::new(Aweto { favourite: None }),
-        _ => return Err(Error::UnknownStrategy(name.to_string())),
+        _ => return Err(Error::UnknownStrategy { found: name.to_string(), known: &NAMES }),
     })
 }
 

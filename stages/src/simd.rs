@@ -42,19 +42,20 @@ impl Level {
     /// Returns the levels of this processor, narrowest first.
     #[must_use]
     pub fn available() -> Vec<Self> {
-        #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut, reason = "one level"))]
-        let mut levels = vec![Self::PLAIN];
         #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("bmi2") {
-                levels.push(Self(Set::Avx2));
-                if is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512vl")
-                {
-                    levels.push(Self(Set::Avx512));
-                }
+        return Self::of(has);
+        #[cfg(not(target_arch = "x86_64"))]
+        vec![Self::PLAIN]
+    }
+
+    /// Returns the levels of a processor that has these features: of each level, all that its loops are compiled with.
+    #[cfg(target_arch = "x86_64")]
+    fn of(has: impl Fn(&str) -> bool) -> Vec<Self> {
+        let mut levels = vec![Self::PLAIN];
+        if AVX2.iter().all(|feature| has(feature)) {
+            levels.push(Self(Set::Avx2));
+            if AVX512.iter().all(|feature| has(feature)) {
+                levels.push(Self(Set::Avx512));
             }
         }
         levels
@@ -90,7 +91,7 @@ impl Level {
         let outer = CURRENT.replace(Some(self));
         let output = match self.0 {
             Set::Plain => kernel.run(),
-            // SAFETY: a `Level` of this set is made by `available` alone, after it detected these features.
+            // SAFETY: a `Level` of this set is made only by `available`, after it detected these features.
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => unsafe { run_avx2(kernel) },
             // SAFETY: as above.
@@ -148,16 +149,59 @@ pub trait Kernel {
     fn run(self) -> Self::Output;
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run()
+/// Compiles loops and row kernels for the levels of x86-64. A hypervisor may mask any feature, so what is enabled and what
+/// is detected are one list; that of AVX-512 is what it needs beyond AVX2.
+macro_rules! x86_levels {
+    (avx2: $($avx2:tt),+; avx512: $($avx512:tt),+;) => {
+        #[cfg(target_arch = "x86_64")]
+        const AVX2: &[&str] = &[$($avx2),+];
+        #[cfg(target_arch = "x86_64")]
+        const AVX512: &[&str] = &[$($avx512),+];
+
+        /// Tells whether this processor has a feature of the lists.
+        #[cfg(target_arch = "x86_64")]
+        fn has(feature: &str) -> bool {
+            match feature {
+                $($avx2 => is_x86_feature_detected!($avx2),)+
+                $($avx512 => is_x86_feature_detected!($avx512),)+
+                _ => false,
+            }
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        $(#[target_feature(enable = $avx2)])+
+        fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+            kernel.run()
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        $(#[target_feature(enable = $avx2)])+
+        $(#[target_feature(enable = $avx512)])+
+        fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+            kernel.run()
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        #[inline]
+        $(#[target_feature(enable = $avx2)])+
+        fn row_avx2<K: RowKernel>(kernel: K) -> K::Output {
+            kernel.run::<vectors::Avx2>()
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        #[inline]
+        $(#[target_feature(enable = $avx2)])+
+        $(#[target_feature(enable = $avx512)])+
+        fn row_avx512<K: RowKernel>(kernel: K) -> K::Output {
+            kernel.run::<vectors::Avx512>()
+        }
+    };
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run()
+// The compiler takes F16C for granted where there is AVX-512F.
+x86_levels! {
+    avx2: "avx2", "fma", "bmi1", "bmi2", "lzcnt", "popcnt";
+    avx512: "avx512f", "avx512bw", "avx512dq", "avx512vl", "f16c";
 }
 
 /// A kernel on rows, written once over vectors of 16 numbers. `run` must be `#[inline(always)]`.
@@ -174,7 +218,7 @@ pub fn row_kernel<K: RowKernel>(kernel: K) -> K::Output {
     let level = CURRENT.get().unwrap_or_else(first_use);
     match level.0 {
         Set::Plain => kernel.run::<vectors::Plain>(),
-        // SAFETY: a `Level` of this set is made by `Level::available` alone, after it detected these features.
+        // SAFETY: a `Level` of this set is made only by `Level::available`, after it detected these features.
         #[cfg(target_arch = "x86_64")]
         Set::Avx2 => unsafe { row_avx2(kernel) },
         // SAFETY: as above.
@@ -188,20 +232,6 @@ fn first_use() -> Level {
     let level = Level::detect();
     CURRENT.set(Some(level));
     level
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-fn row_avx2<K: RowKernel>(kernel: K) -> K::Output {
-    kernel.run::<vectors::Avx2>()
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
-fn row_avx512<K: RowKernel>(kernel: K) -> K::Output {
-    kernel.run::<vectors::Avx512>()
 }
 
 mod vectors;
@@ -240,4 +270,25 @@ pub fn prefetch_to_write<T>(items: *const T, bytes: usize) {
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     prefetch(items, bytes);
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_needs_each_feature_that_its_loops_are_compiled_with() {
+        let names = |has: &dyn Fn(&str) -> bool| Level::of(has).iter().map(|level| level.name()).collect::<Vec<_>>();
+        assert_eq!(names(&|_| true), ["plain", "avx2", "avx512"]);
+        assert_eq!(names(&|_| false), ["plain"]);
+        for masked in AVX2 {
+            assert_eq!(names(&|feature| feature != *masked), ["plain"], "without {masked}");
+        }
+        for masked in AVX512 {
+            assert_eq!(names(&|feature| feature != *masked), ["plain", "avx2"], "without {masked}");
+        }
+        for feature in ["bmi1", "bmi2", "lzcnt", "popcnt", "fma", "avx2"] {
+            assert!(AVX2.contains(&feature), "{feature} is enabled");
+        }
+    }
 }

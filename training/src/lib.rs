@@ -19,7 +19,7 @@ pub mod blockpg;
 mod checkpoint;
 mod data;
 mod error;
-pub mod files;
+mod files;
 mod form;
 pub mod graph;
 pub mod hits;

@@ -115,12 +115,34 @@ impl Model {
         model
     }
 
-    /// Predicts a rating.
+    /// Predicts a rating: the mean, the product of the factors and the biases.
+    ///
+    /// # Panics
+    /// Where the model has no such user or item.
     #[must_use]
     pub fn predict(&self, user: usize, item: usize) -> f32 {
-        let of = |n: usize| n * self.dims..(n + 1) * self.dims;
-        let product: f32 = self.users[of(user)].iter().zip(&self.items[of(item)]).map(|(a, b)| a * b).sum();
+        let row = |n: usize| n * self.dims..(n + 1) * self.dims;
+        let (p, q) = (&self.users[row(user)], &self.items[row(item)]);
+        let product: f32 = p.iter().zip(q).map(|(a, b)| a * b).sum();
         let bias = |biases: &[f32], n: usize| biases.get(n).copied().unwrap_or(0.0);
         self.mean + product + bias(&self.user_biases, user) + bias(&self.item_biases, item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prediction_is_the_mean_the_product_and_the_biases() {
+        let config = Config { dims: 2, biases: true, ..Config::default() };
+        // Factors, then the bias of a user beside a one, and of an item behind it; then padding.
+        let (users, items) = ([[1.0, 2.0, 0.5, 1.0, 9.0], [3.0, -1.0, 0.25, 1.0, 9.0]], [[0.5, 4.0, 1.0, -2.0, 9.0]]);
+        let [users, items] = [&users[..], &items].map(|rows| rows.iter().map(|row| &row[..]));
+        let model = Model::new(&config, 3.0, users, items);
+        assert_eq!(model.predict(0, 0), 3.0 + (0.5 + 8.0) + 0.5 - 2.0);
+        assert_eq!(model.predict(1, 0), 3.0 + (1.5 - 4.0) + 0.25 - 2.0);
+        let model = Model { user_biases: Vec::new(), item_biases: Vec::new(), ..model };
+        assert_eq!(model.predict(1, 0), 3.0 + (1.5 - 4.0));
     }
 }

@@ -9,7 +9,9 @@ use crate::source::Source;
 
 /// Ranks the vertices of a directed graph: how often a surfer is on each page who follows links.
 ///
-/// Scores sum to 1. The model holds scores.parquet (id, score; best first) and scores.npy in the same order.
+/// A graph of more than 4 million links is ranked batch by batch, each from the scores of those before it (block
+/// Gauss–Seidel), a smaller one all at once (Jacobi). Scores sum to 1. The model holds scores.parquet (id, score; best first)
+/// and scores.npy in the same order.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Example:\n  megagrid pagerank web-graph.txt.gz --model ranks --report ranks.html")]
 pub struct Options {

@@ -14,6 +14,9 @@ use output::make;
 /// OUT is text, or a cache where its name ends in .mgrid. What was planted is in the directory of the same name that
 /// ends in .truth: arrays as .npy, settings and the error that no model can go below in truth.json.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  megagrid generate ratings ratings.tsv --edges 1000000\n  megagrid generate rmat links.mgrid"
+)]
 pub struct Args {
     #[command(subcommand)]
     what: What,

@@ -1,6 +1,7 @@
 //! Sparse logistic regression as its user sees it.
 
 use std::fmt::Write;
+use std::fs;
 
 use crate::{Place, done, fails, json, run};
 
@@ -125,4 +126,103 @@ fn wrong_usage_and_bad_samples_are_told() {
     let weights = place.file("weights.txt", "1\n-1\n");
     fails(&["blockpg", &train, "--positive", "2", "--sample-weights", &weights], 1, &["weights.txt:2", "-1"]);
     assert_eq!(run(&["blockpg", &train, "--positive", "2", "--delay", "2"]).code, Some(0));
+}
+
+#[test]
+fn labels_of_samples_to_predict_may_be_anything() {
+    let place = Place::new();
+    let (train, model) = (samples(&place, "train.libsvm", 300), place.name("model"));
+    done(&["blockpg", &train, "--positive", "2", "--model", &model]);
+    let expected = done(&["predict", &model, &train]);
+    let text = fs::read_to_string(&train).unwrap();
+    for label in ["", "7", "-0.5", "?", "unknown", "1e999"] {
+        let lines = text.lines().map(|line| format!("{label}{}  # as before\n", &line[1..]));
+        // A line without a label and without a feature would be a comment.
+        let lines: String =
+            lines.map(|line| line.replacen("  #", if label.is_empty() { " 1:0 #" } else { " #" }, 1)).collect();
+        assert_eq!(done(&["predict", &model, &place.file("new.txt", lines)]), expected, "label {label:?}");
+    }
+    let new = place.file("new.txt", "? 1:1\n");
+    fails(&["predict", &model, &new, "--quality"], 1, &["new.txt:1: label: found \"?\", expected a number"]);
+    let bad = place.file("bad.txt", "? 1:1\n1:one\n");
+    fails(&["predict", &model, &bad], 1, &["bad.txt:2: feature value: found \"one\""]);
+}
+
+#[test]
+fn a_cache_predicts_as_its_text() {
+    let place = Place::new();
+    let (train, model, cache) = (samples(&place, "train.libsvm", 300), place.name("model"), place.name("s.mgrid"));
+    done(&["blockpg", &train, "--positive", "2", "--intercept", "--model", &model]);
+    done(&["convert", &train, &cache, "--positive", "2"]);
+    assert_eq!(done(&["predict", &model, &cache]), done(&["predict", &model, &train]));
+    assert_eq!(done(&["predict", &model, &cache, "--quality"]), done(&["predict", &model, &train, "--quality"]));
+}
+
+#[test]
+fn normalized_samples_count_alike_whatever_their_lengths() {
+    let place = Place::new();
+    let train = samples(&place, "train.libsvm", 300);
+    // Powers of two, so that not a bit is lost.
+    let scaled = |(row, line): (usize, &str)| {
+        let by = [0.25, 1.0, 2.0, 64.0][row % 4];
+        let (label, features) = line.split_once(' ').unwrap_or((line, ""));
+        let value = |pair: &str| {
+            let (feature, value) = pair.split_once(':').unwrap();
+            format!(" {feature}:{}", value.parse::<f64>().unwrap() * by)
+        };
+        format!("{label}{}\n", features.split_whitespace().map(value).collect::<String>())
+    };
+    let text = fs::read_to_string(&train).unwrap();
+    let other = place.file("scaled.libsvm", text.lines().enumerate().map(scaled).collect::<String>());
+    let trained = |input: &str, name: &str, more: &[&str]| {
+        let (model, record) = (place.name(name), place.name("run.json"));
+        let args = ["blockpg", input, "--positive", "2", "-w", "1", "--model", &model, "--json", &record];
+        done(&[&args[..], more].concat());
+        (json(&record)["result"]["objective"].to_string(), done(&["predict", &model, input]))
+    };
+    let expected = trained(&train, "a", &["--normalize"]);
+    assert_eq!(trained(&other, "b", &["--normalize"]), expected);
+    assert_ne!(trained(&other, "c", &[]), expected);
+}
+
+#[test]
+fn a_resumed_run_goes_on_as_if_it_had_never_stopped() {
+    let place = Place::new();
+    let train = samples(&place, "train.libsvm", 300);
+    for workers in ["1", "2"] {
+        let weights = |name: &str, options: &[&str]| {
+            let name = format!("{name}-{workers}");
+            let args = ["blockpg", &train, "--positive", "2", "--tolerance", "0", "-w", workers, "-q"];
+            done(&[&args[..], &["--model", &place.name(&name)], options].concat());
+            fs::read(place.path(&name).join("weights.parquet")).unwrap()
+        };
+        let saved = place.name(&format!("saved-{workers}"));
+        let straight = weights("straight", &["--iterations", "8"]);
+        assert_ne!(weights("begun", &["--iterations", "3", "--checkpoint", &saved]), straight);
+        assert_eq!(weights("resumed", &["--iterations", "8", "--resume", &saved]), straight, "{workers} workers");
+    }
+}
+
+#[test]
+fn a_path_ends_where_its_last_penalty_alone_would_and_is_resumed_in_it() {
+    let place = Place::new();
+    let (train, saved, record) = (samples(&place, "train.libsvm", 300), place.name("saved"), place.name("run.json"));
+    let run = |options: &[&str]| {
+        let args = ["blockpg", &train, "--positive", "2", "-w", "1", "--json", &record];
+        let text = done(&[&args[..], options].concat());
+        (text, json(&record)["result"]["objective"].as_f64().unwrap())
+    };
+    let (_, alone) = run(&["--l1", "1"]);
+    // In any order: the largest is the first.
+    let (text, of_path) = run(&["--l1", "1,20,5"]);
+    let places: Vec<usize> = ["l1 20:", "l1 5:", "l1 1:"].iter().map(|l1| text.find(l1).unwrap()).collect();
+    assert!(places.is_sorted(), "{text}");
+    run(&["--l1", "1,20,5", "--tolerance", "0", "--iterations", "2", "--checkpoint", &saved]);
+    let (text, resumed) = run(&["--l1", "1,20,5", "--resume", &saved]);
+    assert!(text.contains("l1 1:") && !text.contains("l1 5:"), "{text}");
+    // Each is known to be within 1e-6 of the optimum.
+    for found in [of_path, resumed] {
+        assert!((found / alone - 1.0).abs() < 2e-6, "{found}, {alone}");
+    }
+    fails(&["blockpg", &train, "--positive", "2", "--l1", "2", "--resume", &saved], 1, &["l1", "use the same options"]);
 }

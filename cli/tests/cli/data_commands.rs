@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use megagrid_datasets::output::read_npy;
+use megagrid_datasets::output::{Column, read_npy, write_table};
 use megagrid_datasets::{read_corpus, read_graph, read_ratings, read_samples};
 use serde_json::Value;
 
@@ -371,4 +371,23 @@ fn real_data_is_counted_right() {
     assert_eq!((&samples["labels"]["positive"], &samples["left"]["without_edges"]), (&1_479.into(), &4_203.into()));
     let corpus = found("associated-press/ap.dat.gz");
     assert_eq!((&corpus["tokens"], &corpus["right"]["vertices"]), (&435_838.into(), &10_473.into()));
+}
+
+#[test]
+fn what_a_graph_does_not_hold_is_said_once() {
+    let place = Place::new();
+    let matrix = "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 2 0.5\n2 3 1\n";
+    for (name, text) in [("w.txt", "1 2 0.5\n2 3 1\n"), ("w.csv", "from,to,w\n1,2,3\n"), ("w.mtx", matrix)] {
+        let ran = run(&["pagerank", &place.file(name, text), "-q"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert_eq!(ran.stderr.matches("edges of a graph have no weights").count(), 1, "{name}: {}", ran.stderr);
+    }
+    let table = place.path("w.parquet");
+    let ends = Column::U32(vec![1, 2].into());
+    write_table(&table, &[("src", ends.clone()), ("dst", ends), ("weight", Column::F32(vec![1.0, 2.0].into()))])
+        .unwrap();
+    assert!(run(&["pagerank", &place.name("w.parquet"), "-q"]).stderr.contains("has a column of numbers"));
+    assert_eq!(run(&["pagerank", &place.graph(), "-q"]).stderr, "");
+    let named = run(&["pagerank", &place.file("n.csv", "source,target\nann,bob\n"), "-q"]);
+    assert!(named.stderr.contains("the first line, \"source,target\", is read as an edge"), "{}", named.stderr);
 }

@@ -322,3 +322,57 @@ fn python_opens_topics() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }
+
+/// Trains on two documents about fruit for each one about metal; returns alpha.
+fn alpha(place: &Place, name: &str, options: &[&str]) -> Vec<f32> {
+    let document = |n: usize| -> String {
+        let words = if n % 3 < 2 { FRUIT } else { METAL };
+        (0..20).map(|at| format!("{} ", words[(n * at + at * at + n / 7) % 5])).collect::<String>() + "\n"
+    };
+    let posts = place.file("uneven.txt", (0..60).map(document).collect::<String>());
+    let model = place.name(name);
+    let args = ["lda", &posts, "-k", "2", "--alpha", "0.1", "--model", &model, "-q", "-w", "1", "--iterations", "30"];
+    done(&[&args[..], options].concat());
+    read_npy::<f32>(&Path::new(&model).join("alpha.npy"), 1).unwrap().values
+}
+
+#[test]
+fn the_prior_is_fitted_as_asked_for() {
+    let place = Place::new();
+    let given = [0.1_f32; 2];
+    assert_eq!(alpha(&place, "fixed", &["--prior", "fixed"]), given);
+    let symmetric = alpha(&place, "symmetric", &["--prior", "symmetric"]);
+    assert!(symmetric[0] == symmetric[1] && symmetric[0] != 0.1, "{symmetric:?}");
+    let asymmetric = alpha(&place, "asymmetric", &["--prior", "asymmetric"]);
+    assert_ne!(asymmetric[0], asymmetric[1]);
+}
+
+#[test]
+fn the_prior_is_fitted_after_the_annealing_and_every_so_often() {
+    let place = Place::new();
+    let given = [0.1_f32; 2];
+    assert_eq!(alpha(&place, "annealed", &["--annealing", "31"]), given);
+    assert_ne!(alpha(&place, "at-once", &["--annealing", "0"]), given);
+    assert_eq!(alpha(&place, "never", &["--annealing", "0", "--optimize-every", "31"]), given);
+    assert_ne!(alpha(&place, "once", &["--annealing", "0", "--optimize-every", "30"]), given);
+}
+
+#[test]
+fn as_many_top_words_are_shown_as_asked_for() {
+    let place = Place::new();
+    let (posts, record) = (documents(&place), place.name("run.json"));
+    let run = |number: &str| {
+        let args = ["lda", &posts, "-k", "2", "-w", "1", "--iterations", "5", "--json", &record, "--top-words", number];
+        let text = done(&args);
+        (text, json(&record)["result"]["metrics"].get("coherence_npmi").is_some())
+    };
+    let words = |text: &str| -> Vec<usize> {
+        let topics = text.lines().skip_while(|line| !line.contains("top words")).skip(1);
+        let is_word = |word: &&str| FRUIT.contains(word) || METAL.contains(word);
+        topics.map(|line| line.split_whitespace().filter(is_word).count()).collect()
+    };
+    let (text, is_coherence_measured) = run("3");
+    assert_eq!((words(&text), is_coherence_measured), (vec![3, 3], true), "{text}");
+    let (text, is_coherence_measured) = run("0");
+    assert_eq!((words(&text), is_coherence_measured), (vec![0, 0], false), "{text}");
+}

@@ -22,6 +22,8 @@ mod records;
 mod stopping;
 mod together;
 mod tune;
+#[cfg(unix)]
+mod umask;
 mod virtual_workers;
 
 use std::fmt::Write;

@@ -99,12 +99,10 @@ fn what_is_predicted_is_what_was_learnt() {
         .collect();
     let all = done(&["recommend", &model, "u3", "-n", "100"]);
     assert_eq!(all.lines().count(), 30);
-    for line in all.lines() {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        if let Some(rating) = rated.get(fields[2]) {
-            let predicted: f64 = fields[1].parse().unwrap();
-            assert!((predicted - rating).abs() < 0.25, "{line}, rated {rating}");
-        }
+    let fields = all.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let predicted: HashMap<&str, f64> = fields.map(|fields| (fields[2], fields[1].parse().unwrap())).collect();
+    for (item, rating) in &rated {
+        assert!((predicted[&item[..]] - rating).abs() < 0.25, "{item}: {}, rated {rating}", predicted[&item[..]]);
     }
     let unseen = done(&["recommend", &model, "u3", "-n", "100", "--ratings", &ratings]);
     assert_eq!(unseen.lines().count(), 30 - rated.len());
@@ -186,13 +184,19 @@ fn python_opens_models() {
     let place = Place::new();
     done(&["mf", &place.ratings(), "--model", &place.name("mf"), "--dims", "5", "-q"]);
     done(&["pagerank", &place.graph(), "--model", &place.name("ranks"), "-q"]);
+    // What README shows, for a user that is there.
+    let readme = include_str!("../../../README.md").split_once("```python\n").unwrap().1.split_once("```").unwrap().0;
+    let shown = readme.replace("movies", "mf").replace("196", "'u3'");
+    let best = done(&["recommend", &place.name("mf"), "u3"]);
+    let best: Vec<&str> = best.lines().filter_map(|line| line.split_whitespace().last()).collect();
     let numpy = "users = numpy.load('mf/users.npy'); assert users.shape == (40, 5) and users.dtype == 'float32'\n\
                  scores = numpy.load('ranks/scores.npy'); assert abs(scores.sum() - 1) < 1e-6\n";
     let pandas = "ids = pandas.read_parquet('mf/users.parquet'); assert set(ids['id']) == {f'u{n}' for n in range(40)}\n\
                   ranks = pandas.read_parquet('ranks/scores.parquet'); assert abs(ranks['score'].sum() - 1) < 1e-6\n\
                   assert ranks['score'].is_monotonic_decreasing\n";
+    let shown = format!("{shown}assert list(pandas.Series(ratings, items).nlargest(10).index) == {best:?}\n");
     let python = |code: &str| Command::new("python3").args(["-c", code]).current_dir(place.path("")).output();
-    for (packages, code) in [("numpy", numpy), ("pandas, pyarrow", pandas)] {
+    for (packages, code) in [("numpy", numpy), ("pandas, pyarrow", pandas), ("numpy, pandas, pyarrow", &shown[..])] {
         let import = format!("import {packages}\n");
         if !python(&import).is_ok_and(|output| output.status.success()) {
             eprintln!("skipped: no Python with {packages}");

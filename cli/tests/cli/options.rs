@@ -59,11 +59,83 @@ fn options_that_contradict_each_other_are_refused() {
 }
 
 #[test]
+fn options_without_effect_are_refused() {
+    let place = Place::new();
+    let (ratings, corpus) = (place.ratings(), place.file("posts.txt", "tea and rye\nrye and oats\n"));
+    fails(&["demo", "--virtual-workers", "4"], 2, &["--virtual-workers is not for demo", "megagrid generate"]);
+    let plan = ["plan", "mf", &ratings];
+    for option in ["--model", "--json", "--report", "--checkpoint", "--resume"] {
+        fails(&[&plan[..], &[option, &place.name("out")]].concat(), 2, &[option, "is not for plan"]);
+    }
+    for (option, value) in [("--virtual-workers", "4"), ("--inject", "delay:0.1")] {
+        fails(&[&plan[..], &[option, value]].concat(), 2, &[option, "is not for plan"]);
+    }
+    fails(&["compare", "mf", &ratings, "--tolerance", "0.1"], 2, &["--tolerance", "runs all iterations"]);
+    fails(&["tune", "mf", &ratings, "--virtual-workers", "4"], 2, &["--virtual-workers is not for tune"]);
+    let launch = ["launch", "-n", "2", "--", "mf", &ratings, "--virtual-workers", "4"];
+    fails(&launch, 2, &["--virtual-workers makes a cluster in one process"]);
+    let lda = ["lda", &corpus, "--topics", "2"];
+    fails(&[&lda[..], &["--prior", "fixed", "--optimize-every", "5"]].concat(), 2, &["optimize-every is for a prior"]);
+    fails(&[&lda[..], &["--sampler", "mh", "--annealing", "5"]].concat(), 2, &["annealing is not for the sampler mh"]);
+    fails(&["predict", "m", "s", "--quality", "--output", "o"], 2, &["cannot be used with"]);
+    fails(&["topics", "m", "--documents", "d", "--output", "o", "-n", "5"], 2, &["cannot be used with"]);
+    assert_eq!(place.listing(), ["posts.txt", "ratings.csv"]);
+}
+
+#[test]
 fn every_command_has_help_with_an_example() {
-    for command in ["demo", "pagerank", "mf", "plan", "recommend", "top"] {
+    // The main options of each.
+    let commands: [(&str, &[&str]); 17] = [
+        ("demo", &["--algorithm", "--workers"]),
+        ("pagerank", &["--damping", "--restart", "--tolerance", "--model"]),
+        ("mf", &["--dims", "--lambda", "--holdout", "--gradient", "--checkpoint"]),
+        ("lda", &["--topics", "--prior", "--annealing", "--optimize-every", "--top-words", "--sampler"]),
+        ("blockpg", &["--l1", "--positive", "--normalize", "--intercept", "--warm-start"]),
+        ("compare", &["pagerank", "mf", "lda", "blockpg"]),
+        ("tune", &["mf", "lda", "blockpg"]),
+        ("launch", &["-n", "--hostfile", "--restarts"]),
+        ("generate", &["rmat", "ratings", "corpus", "clicks"]),
+        ("inspect", &["--quick", "--json", "--as"]),
+        ("convert", &["<OUTPUT>", "--as", "--positive"]),
+        ("partition", &["--partitions", "--strategy"]),
+        ("plan", &["--processes", "mf"]),
+        ("recommend", &["--number", "--ratings"]),
+        ("predict", &["--output", "--quality"]),
+        ("top", &["--number"]),
+        ("topics", &["--number", "--documents", "--output"]),
+    ];
+    for (command, options) in commands {
         let help = done(&[command, "--help"]);
-        assert!(help.contains(&format!("megagrid {command}")), "{help}");
-        assert!(help.contains("Example:"), "{help}");
+        assert!(help.contains(&format!("Usage: megagrid {command}")), "{help}");
+        assert!(help.contains("Example"), "{help}");
+        for option in options {
+            assert!(help.contains(option), "no {option} in: {help}");
+        }
+    }
+    let listed = done(&["--help"]);
+    let listed = listed.lines().skip_while(|line| *line != "Commands:").skip(1);
+    // What is further in goes on with a description.
+    let listed =
+        listed.take_while(|line| !line.is_empty()).filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let listed: Vec<&str> = listed.filter(|name| !["", "help"].contains(name)).collect();
+    assert_eq!(listed, commands.map(|(command, _)| command), "all commands are looked at");
+    for (command, inner, options) in [
+        ("compare", "mf", ["--systems", "--repeat", "--target"]),
+        ("tune", "mf", ["--tune", "--searcher", "--trials"]),
+        ("tune", "lda", ["--tune", "--budget", "--time"]),
+        ("tune", "blockpg", ["--tune", "--no-retune", "--l1"]),
+        ("plan", "pagerank", ["--processes", "--damping", "--workers"]),
+        ("generate", "rmat", ["--scale", "--edge-factor", "--clean"]),
+        ("generate", "ratings", ["--left", "--right", "--edges"]),
+        ("generate", "corpus", ["--documents", "--vocabulary", "--topics"]),
+        ("generate", "clicks", ["--samples", "--features", "--seed"]),
+    ] {
+        let help = done(&[command, inner, "--help"]);
+        for shown in
+            [&format!("Usage: megagrid {command} {inner}")[..], "[default: ", options[0], options[1], options[2]]
+        {
+            assert!(help.contains(shown), "no {shown} in: {help}");
+        }
     }
     let help = done(&["mf", "--help"]);
     for shown in ["--dims <K>", "--lambda", "[default: 0.", "[default: bsp]", "cores of the machine", "in-place"] {

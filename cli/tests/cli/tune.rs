@@ -276,3 +276,18 @@ fn a_path_that_is_no_unicode_is_no_panic() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(text.contains("rat\u{fffd} ings.csv' --"), "quoted, with a mark for what is no Unicode: {text}");
 }
+
+#[test]
+fn the_first_search_tries_as_many_settings_as_allowed() {
+    let place = Place::new();
+    let (ratings, record) = (place.ratings(), place.name("run.json"));
+    for most in [1, 3] {
+        let trials = most.to_string();
+        let tune = ["tune", "mf", &ratings, "-w", "1", "--dims", "2", "--iterations", "10", "--searcher", "random"];
+        done(&[&tune[..], &["--no-retune", "--trials", &trials, "--json", &record, "-q"]].concat());
+        let found = json(&record);
+        let tried = found["tuning"]["trials"].as_array().unwrap().len();
+        assert!((1..=most).contains(&tried), "{tried} of {most}: {found}");
+    }
+    fails(&["tune", "mf", &ratings, "--trials", "0"], 2, &["--trials"]);
+}

@@ -20,6 +20,15 @@ pub enum EdgeType {
 impl EdgeType {
     const ALL: [Self; 3] = [Self::Nothing, Self::Float, Self::Count];
 
+    /// Returns what messages call it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "no data",
+            Self::Float => "numbers (f32)",
+            Self::Count => "counts (u32)",
+        }
+    }
+
     /// Returns the type's number in a cache.
     pub(super) fn tag(self) -> u32 {
         self as u32
@@ -37,11 +46,7 @@ impl EdgeType {
 
 impl fmt::Display for EdgeType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Nothing => "no data",
-            Self::Float => "numbers (f32)",
-            Self::Count => "counts (u32)",
-        })
+        f.pad(self.name())
     }
 }
 

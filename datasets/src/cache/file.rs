@@ -75,6 +75,9 @@ impl CacheFile {
     pub(crate) fn labels(&self) -> Result<Option<Vec<f32>>, Error> {
         let window = self.whole(Section::Labels)?;
         let labels: Vec<f32> = bytemuck::pod_collect_to_vec(window.bytes());
+        if labels.iter().any(|label| label.abs() != 1.0) {
+            return Err(self.damaged(Section::Labels, "numbers other than -1 and 1"));
+        }
         Ok((!labels.is_empty()).then_some(labels))
     }
 }

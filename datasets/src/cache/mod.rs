@@ -14,7 +14,7 @@
 //!
 //! # Checks
 //! Opening a cache checks the header, the checksums' own checksum and the offsets. The edges are checked piece by
-//! piece when they are first visited, so that a visit of a window reads that window alone. Beyond the checksums, far
+//! piece when they are first visited, so that a visit of a window reads only that window. Beyond the checksums, far
 //! ends are checked to be ids, and ascending within a vertex: no file, however made, gives edges that a grid could
 //! not be built from.
 //!

@@ -11,10 +11,9 @@ use super::list::Grouping;
 use super::{ExternalEdges, Spill};
 use crate::Readers;
 use crate::cache::EdgeData;
-use crate::column::Ids;
-use crate::gather::Window;
+use crate::checksum::hash;
+use crate::ids::{Ids, Window};
 use crate::readers::misfit;
-use crate::summary::hash;
 
 /// Edges of a text that several processes have read together. [`EdgeSource::distribute`] sends them where they are needed;
 /// from then on each process can visit those that it holds, grouped by one side, in a temporary file.

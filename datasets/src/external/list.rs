@@ -9,9 +9,9 @@ use rayon::prelude::*;
 use super::file::{TemporaryFile, error};
 use super::{DistributedEdges, ExternalEdges, Places, Spill};
 use crate::cache::EdgeData;
-use crate::column::Ids;
-use crate::gather::{Numberings, Window};
-use crate::{Dataset, Dictionary, Edges, Error, Readers};
+use crate::ids::{Ids, Window};
+use crate::numbering::Numberings;
+use crate::{Dataset, Dictionary, Error, Readers};
 
 /// Degrees that processes sum at a time.
 const SUMMED_AT_A_TIME: usize = 1 << 18;
@@ -27,6 +27,12 @@ pub(crate) struct ExternalList<T> {
     path: PathBuf,
     /// The processes that have read the other edges, if these are a part.
     readers: Option<Arc<dyn Readers>>,
+}
+
+/// Edges grouped by a side.
+pub(crate) enum Grouped<T> {
+    All(ExternalEdges<T>),
+    Part(DistributedEdges<T>),
 }
 
 /// The names of the left and of the right side; the latter `None` where the graph is square.
@@ -88,7 +94,7 @@ impl<T: EdgeData> ExternalList<T> {
     }
 
     /// Groups the edges by the vertices of `side`, in descending order of degree if `degree_order`.
-    pub(crate) fn group(self, side: Side, degree_order: bool) -> Result<(Edges<T>, NamesOfSides), Error> {
+    pub(crate) fn group(self, side: Side, degree_order: bool) -> Result<(Grouped<T>, NamesOfSides), Error> {
         let degrees = self.degrees()?;
         let is_square = self.numberings.is_square();
         let orders = orders(&degrees, is_square, degree_order);
@@ -109,7 +115,7 @@ impl<T: EdgeData> ExternalList<T> {
                     relabeled.push(&Window { ids, data: data[piece].to_vec() })
                 })
             })?;
-            Edges::Distributed(DistributedEdges::new(relabeled, Arc::clone(readers), is_square, side, offsets))
+            Grouped::Part(DistributedEdges::new(relabeled, Arc::clone(readers), is_square, side, offsets))
         } else {
             let mut grouping = Grouping::new::<T>(self.spill.num_edges(), &offsets[side as usize])?;
             self.for_each_window(|mut ids, data| {
@@ -117,7 +123,7 @@ impl<T: EdgeData> ExternalList<T> {
                 grouping.add(&ids[side as usize], &ids[1 - side as usize], &data)
             })?;
             let (file, places) = grouping.finish::<T>()?;
-            Edges::External(ExternalEdges::new(file, places, is_square, side, offsets))
+            Grouped::All(ExternalEdges::new(file, places, is_square, side, offsets))
         };
         drop(self.spill);
         let (left, right) = self.numberings.into_dictionaries(&self.path)?;
@@ -161,7 +167,7 @@ pub(super) struct Grouping<'g> {
 }
 
 impl<'g> Grouping<'g> {
-    /// Begins with none of so many edges; `offsets` are those of the near ends.
+    /// Makes room for this number of edges, none of them there yet; `offsets` are those of the near ends.
     pub(super) fn new<T: EdgeData>(num_edges: usize, offsets: &'g [u64]) -> Result<Self, Error> {
         let buckets = Buckets::new(offsets);
         let ends = buckets.vertices().iter().map(|vertices| offsets[vertices.start]).collect();

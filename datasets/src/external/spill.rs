@@ -5,8 +5,7 @@ use std::marker::PhantomData;
 use super::file::{TemporaryFile, error};
 use crate::Error;
 use crate::cache::EdgeData;
-use crate::column::Ids;
-use crate::gather::Window;
+use crate::ids::{Ids, Window};
 
 /// Windows of edges in a temporary file, one after another.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::fs::{self, File, Permissions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::Builder;
+use tempfile::{Builder, NamedTempFile};
 
 use crate::Error;
 
@@ -17,12 +17,30 @@ use crate::Error;
 /// Where something is at `target` already, the system refuses or `write` fails. Nothing is left behind then.
 pub fn write_file<E: From<Error>>(target: &Path, write: impl FnOnce(&mut File) -> Result<(), E>) -> Result<(), E> {
     refuse_existing(target)?;
-    let parent = parent(target);
-    let mut temporary = builder(0o666).tempfile_in(parent).map_err(Error::io(target))?;
+    let temporary = complete(target, write)?;
+    temporary.persist_noclobber(target).map_err(|error| placement_error(target, error.error))?;
+    Ok(sync(parent(target))?)
+}
+
+/// Writes a file that takes the place of `target` when it is complete: of a file or a symbolic link, if one is there. What
+/// is no regular file, a pipe or `/dev/null`, is written to as it stands.
+///
+/// # Errors
+/// Where the system refuses or `write` fails. The earlier file is left as it was then.
+pub fn replace_file<E: From<Error>>(target: &Path, write: impl FnOnce(&mut File) -> Result<(), E>) -> Result<(), E> {
+    if is_special(target) {
+        return write(&mut File::options().write(true).open(target).map_err(Error::io(target))?);
+    }
+    complete(target, write)?.persist(target).map_err(|error| Error::io(target)(error.error))?;
+    Ok(sync(parent(target))?)
+}
+
+/// Writes a file to the disk under a temporary name beside `target`.
+fn complete<E: From<Error>>(target: &Path, write: impl FnOnce(&mut File) -> Result<(), E>) -> Result<NamedTempFile, E> {
+    let mut temporary = builder(0o666).tempfile_in(parent(target)).map_err(Error::io(target))?;
     write(temporary.as_file_mut())?;
     temporary.as_file().sync_all().map_err(Error::io(target))?;
-    temporary.persist_noclobber(target).map_err(|error| placement_error(target, error.error))?;
-    Ok(sync(parent)?)
+    Ok(temporary)
 }
 
 /// Writes a directory that appears under `target` when it is complete. `write` gets the path of the empty directory
@@ -51,6 +69,25 @@ pub fn write_directory<E: From<Error>>(target: &Path, write: impl FnOnce(&Path) 
 pub fn check_target(target: &Path) -> Result<(), Error> {
     refuse_existing(target)?;
     builder(0o666).tempfile_in(parent(target)).map(drop).map_err(Error::io(target))
+}
+
+/// Tells before a long computation whether [`replace_file`] could write to `target` afterwards.
+///
+/// # Errors
+/// Where a directory is there or the directory around it cannot be written to.
+pub fn check_replaceable(target: &Path) -> Result<(), Error> {
+    if target.is_dir() {
+        return Err(Error::invalid(target, "is a directory; name a file"));
+    }
+    if is_special(target) {
+        return Ok(());
+    }
+    builder(0o666).tempfile_in(parent(target)).map(drop).map_err(Error::io(target))
+}
+
+/// Tells whether there is something that is no regular file.
+fn is_special(target: &Path) -> bool {
+    fs::metadata(target).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
 fn refuse_existing(target: &Path) -> Result<(), Error> {
@@ -163,15 +200,60 @@ mod tests {
         assert!(matches!(write_directory(&target, |_| Ok::<(), Error>(())), Err(Error::Io { .. })));
     }
 
+    #[test]
+    fn a_file_is_replaced_by_a_whole_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("out");
+        let write = |text: &[u8]| replace_file(&target, |file| file.write_all(text).map_err(Error::io(&target)));
+        write(b"first").unwrap();
+        write(b"second").unwrap();
+        let failed = replace_file(&target, |file| {
+            file.write_all(b"half").map_err(Error::io(&target))?;
+            Err(Error::invalid(&target, "stop"))
+        });
+        assert!(failed.is_err());
+        assert_eq!(fs::read(&target).unwrap(), b"second");
+        assert_eq!(names_in(directory.path()), ["out"]);
+        check_replaceable(&target).unwrap();
+        assert!(check_replaceable(directory.path()).is_err());
+        assert!(check_replaceable(&target.join("deeper")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_replaced_and_devices_written_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let (linked, link) = (directory.path().join("linked"), directory.path().join("link"));
+        fs::write(&linked, b"old").unwrap();
+        std::os::unix::fs::symlink(&linked, &link).unwrap();
+        let write = |file: &mut File| file.write_all(b"new").map_err(Error::io(&link));
+        replace_file(&link, write).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_file());
+        assert_eq!((fs::read(&linked).unwrap(), fs::read(&link).unwrap()), (b"old".to_vec(), b"new".to_vec()));
+        let device = Path::new("/dev/null");
+        check_replaceable(device).unwrap();
+        replace_file(device, write).unwrap();
+        assert!(!fs::metadata(device).unwrap().is_file());
+    }
+
     #[cfg(unix)]
     #[test]
     fn outputs_get_ordinary_permissions() {
+        use crate::output::{Column, write_table, write_vector};
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().unwrap();
-        let (ours, plain) = (directory.path().join("ours"), directory.path().join("plain"));
-        write_file(&ours, |_| Ok::<(), Error>(())).unwrap();
-        fs::write(&plain, b"").unwrap();
-        let mode = |path| fs::metadata(path).unwrap().permissions().mode();
-        assert_eq!(mode(ours), mode(plain));
+        let at = |name| directory.path().join(name);
+        fs::write(at("plain"), b"").unwrap();
+        fs::create_dir(at("plain directory")).unwrap();
+        write_file(&at("new"), |_| Ok::<(), Error>(())).unwrap();
+        replace_file(&at("replaced"), |_| Ok::<(), Error>(())).unwrap();
+        write_vector(&at("array.npy"), &[1.0_f32]).unwrap();
+        write_table(&at("table.parquet"), &[("one", Column::U32(vec![1].into()))]).unwrap();
+        write_directory(&at("directory"), |_| Ok::<(), Error>(())).unwrap();
+        let mode = |name| fs::metadata(at(name)).unwrap().permissions().mode();
+        for file in ["new", "replaced", "array.npy", "table.parquet"] {
+            assert_eq!(mode(file), mode("plain"), "{file}");
+        }
+        assert_eq!(mode("directory"), mode("plain directory"));
     }
 }

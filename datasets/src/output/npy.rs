@@ -8,6 +8,7 @@ use std::path::Path;
 
 use bytemuck::Pod;
 
+use super::replace_file;
 use crate::Error;
 
 const MAGIC: [u8; 8] = *b"\x93NUMPY\x01\x00";
@@ -42,7 +43,7 @@ pub struct Array<T> {
     pub values: Vec<T>,
 }
 
-/// Writes `values` as an array of one dimension.
+/// Writes `values` as an array of one dimension; replaces a file that is there.
 ///
 /// # Errors
 /// Where the system refuses.
@@ -51,7 +52,8 @@ pub fn write_vector<T: Scalar>(path: &Path, values: &[T]) -> Result<(), Error> {
     write(path, &header, std::iter::once(values))
 }
 
-/// Writes a matrix from its rows, of each only the first `num_columns` entries: what follows is padding.
+/// Writes a matrix from its rows, of each only the first `num_columns` entries: what follows is padding. Replaces a file that is
+/// there.
 ///
 /// # Errors
 /// Where the system refuses.
@@ -76,13 +78,14 @@ fn header<T: Scalar>(shape: &str) -> Vec<u8> {
     [&MAGIC[..], &length.to_le_bytes(), text.as_bytes()].concat()
 }
 
-fn write<'a, T: Scalar>(path: &Path, header: &[u8], rows: impl Iterator<Item = &'a [T]>) -> Result<(), Error> {
-    let mut file = BufWriter::new(File::create(path).map_err(Error::io(path))?);
-    file.write_all(header).map_err(Error::io(path))?;
-    for row in rows {
-        file.write_all(bytemuck::cast_slice(row)).map_err(Error::io(path))?;
-    }
-    file.flush().map_err(Error::io(path))
+fn write<'a, T: Scalar>(path: &Path, header: &[u8], mut rows: impl Iterator<Item = &'a [T]>) -> Result<(), Error> {
+    replace_file(path, |file| {
+        let mut file = BufWriter::new(file);
+        file.write_all(header)
+            .and_then(|()| rows.try_for_each(|row| file.write_all(bytemuck::cast_slice(row))))
+            .and_then(|()| file.flush())
+            .map_err(Error::io(path))
+    })
 }
 
 /// Reads an array of the type and the number of dimensions that a model's file should have.

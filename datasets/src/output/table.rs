@@ -16,6 +16,7 @@ use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::types::{ColumnDescriptor, Type};
 
+use super::replace_file;
 use crate::{Dictionary, Error};
 
 /// Rows that are encoded together; what a reader takes into memory at a time.
@@ -65,7 +66,7 @@ impl Column<'_> {
 /// Named columns of one length.
 pub type Table = Vec<(String, Column<'static>)>;
 
-/// Writes a table.
+/// Writes a table; replaces a file that is there.
 ///
 /// # Errors
 /// Where the system refuses.
@@ -75,11 +76,10 @@ pub type Table = Vec<(String, Column<'static>)>;
 pub fn write_table(path: &Path, columns: &[(&str, Column<'_>)]) -> Result<(), Error> {
     let num_rows = columns.first().map_or(0, |(_, column)| column.len());
     assert!(columns.iter().all(|(_, column)| column.len() == num_rows), "the columns of a table have one length");
-    let file = File::create(path).map_err(Error::io(path))?;
-    write(file, columns, num_rows).map_err(|error| parquet_error(path, error))
+    replace_file(path, |file| write(file, columns, num_rows).map_err(|error| parquet_error(path, error)))
 }
 
-fn write(file: File, columns: &[(&str, Column<'_>)], num_rows: usize) -> Result<(), ParquetError> {
+fn write(file: &mut File, columns: &[(&str, Column<'_>)], num_rows: usize) -> Result<(), ParquetError> {
     let fields = columns.iter().map(|(name, column)| field(name, column).map(Arc::new));
     let schema = Type::group_type_builder("table").with_fields(fields.collect::<Result<_, _>>()?).build()?;
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();

@@ -228,7 +228,7 @@ mod tests {
             });
             assert!((expected - clicks).abs() < 5.0 * expected.sqrt() + 5.0, "{tenth}: {clicks}, expected {expected}");
         }
-        // Better than knowing the rate alone.
+        // Better than knowing only the rate.
         let entropy = -(0.25_f64 * 0.25_f64.ln() + 0.75 * 0.75_f64.ln());
         assert!(truth.log_loss > 0.1 && truth.log_loss < 0.95 * entropy, "{}", truth.log_loss);
     }

@@ -1,7 +1,7 @@
 //! Data sets made to order, with a known answer: graphs by RMAT, ratings with planted factors, corpora with planted
 //! topics, clicks with planted weights.
 //!
-//! What comes out follows from the settings alone, the seed being one of them: every edge, document or sample has a
+//! What comes out follows only from the settings, the seed being one of them: every edge, document or sample has a
 //! random stream of its own, so the number of threads does not matter.
 
 mod clicks;

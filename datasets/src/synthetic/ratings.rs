@@ -216,7 +216,7 @@ struct UserRatings {
     squared_errors: f64,
 }
 
-/// Items are drawn so many times the number wanted; then the next ones that are free do.
+/// Items are drawn this many times as often as are wanted; after that the next ones that are free do.
 const TRIES: usize = 16;
 
 /// Draws distinct items.

@@ -23,9 +23,9 @@ pub struct RmatSettings {
     pub edge_factor: usize,
     /// Chance that both ends are low.
     pub a: f64,
-    /// Chance that the right end alone is high.
+    /// Chance that only the right end is high.
     pub b: f64,
-    /// Chance that the left end alone is high.
+    /// Chance that only the left end is high.
     pub c: f64,
     /// Removes duplicates and self loops, and sorts the edges by left, then by right end.
     pub simplify: bool,
@@ -152,7 +152,7 @@ mod tests {
         let settings = RmatSettings { scale: 10, simplify: false, shuffle_ids: false, ..RmatSettings::default() };
         let graph = settings.generate().unwrap();
         assert_eq!(graph.num_edges(), 16 << 10);
-        // At every level, not the first alone.
+        // At every level, not only the first.
         for level in 0..10 {
             let mut quarters = [0_u32; 4];
             for (left, right) in graph.left.iter().zip(&graph.right) {

@@ -213,7 +213,12 @@ impl<'a> Input<'a> {
         let read = |part, window_bytes, consume: &mut dyn FnMut(C) -> Consumed| {
             let mut text = self.text(part, window_bytes)?;
             let header = match part {
-                Part::Lines(_, lines) if lines.start > 0 => begin(&mut self.beginning(part)?)?,
+                Part::Lines(..) => {
+                    let mut beginning = self.beginning(part)?;
+                    let header = begin(&mut beginning)?;
+                    text.skip_to(beginning.position());
+                    header
+                }
                 _ => begin(&mut text)?,
             };
             text.parse(|| start(&header), &line, consume)

@@ -10,7 +10,7 @@ mod open;
 mod windows;
 
 pub use input::Input;
-pub(crate) use line::{Malformed, Separator, integer, number, words};
+pub(crate) use line::{Fields, Malformed, Separator, integer, number, words};
 pub(crate) use windows::Text;
 
 /// Bytes of text that are parsed at a time.

@@ -72,6 +72,16 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Returns where in its file the first line begins that was not taken.
+    pub(super) fn position(&self) -> u64 {
+        self.start + self.skipped as u64
+    }
+
+    /// Takes those lines off the first window that begin before a byte of the file.
+    pub(super) fn skip_to(&mut self, byte: u64) {
+        while self.position() < byte && self.next_line().is_some() {}
+    }
+
     /// Takes the next line off the first window, without its line end and trailing blanks; `None` at the end.
     pub(crate) fn next_line(&mut self) -> Option<&[u8]> {
         let start = self.skipped;

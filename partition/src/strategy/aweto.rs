@@ -9,7 +9,7 @@
 //!
 //! the load in edges, as in the authors' program, because edges are the work. Ties go to the lower load, then to the
 //! lower number. Unlike there, a partition takes no more vertices once it has [`Aweto::FULL`] times the mean load: on skewed
-//! graphs the root alone lets the first partitions grow to twice the mean.
+//! graphs the root without a limit lets the first partitions grow to twice the mean.
 
 use super::{Strategy, favourite};
 use crate::grouped::FarEnds;
@@ -24,7 +24,7 @@ pub struct Aweto {
 }
 
 impl Aweto {
-    /// A partition is full at so many times the mean load.
+    /// A partition is full at this many times the mean load.
     pub const FULL: f64 = 1.1;
 }
 

@@ -9,7 +9,7 @@ mod sealed {
 }
 
 /// Sixteen numbers. The types that implement it are private to this module, and are used where their instruction set was
-/// detected alone. Operations may round once instead of twice where the level can; results differ between levels,
+/// detected only. Operations may round once instead of twice where the level can; results differ between levels,
 /// never between runs on one level.
 pub trait Vector: sealed::Sealed + Copy {
     /// Loads sixteen numbers.

@@ -7,7 +7,7 @@ use megagrid_partition::Side;
 use megagrid_stages::{Program, Store};
 
 use super::values::Values;
-use super::{Build, Column, Edges, Filled, Id, LocalEdges, RowOrder};
+use super::{Build, Column, Edges, Filled, Id, LocalEdges, RowOrder, position};
 use crate::Error;
 
 impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
@@ -65,6 +65,9 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
 
     fn column<I: Id>(&self, shard: usize, gathered: &Gathered<T>) -> Result<Filled<I, P>, Error> {
         let rows = self.plan.right.rows(shard);
+        // No row is beyond the last one, and no vertex's edges end beyond the last ones.
+        position("right rows", rows.end)?;
+        position("edges", gathered.left.len())?;
         let mut edges = LocalEdges::new(rows.len(), true);
         let mut values = Values::<T, P>::new(self.fill);
         edges.reserve(gathered.left.len());
@@ -77,7 +80,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
                 segments.sort_by_key(|segment| std::cmp::Reverse(segment.ends.len()));
                 let vertices = segments.iter().map(|s| (s.right as usize, &layer.left[s.edges()]));
                 edges.push_grouped(self.plan.left.rows(left), vertices);
-                segments.iter().for_each(|segment| values.extend(&layer.data[segment.edges()]));
+                segments.iter().try_for_each(|segment| values.extend(&layer.data[segment.edges()]))?;
                 values.end_block(edges.blocks().last().map_or(0, |block| block.edges.end));
             }
         }

@@ -80,6 +80,11 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// Returns a position among the edges or the items of a column, which are stored in 32 bits.
+fn position(of: &'static str, at: usize) -> Result<u32, Error> {
+    u32::try_from(at).map_err(|_| Error::ShardTooLarge { of, found: at })
+}
+
 /// Cuts the source's right vertices into windows.
 pub(crate) fn windows<T>(source: &dyn EdgeSource<T>) -> Vec<Range<usize>> {
     let offsets = source.held_offsets();

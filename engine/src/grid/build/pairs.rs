@@ -150,7 +150,7 @@ impl<'p, I: Id, T: Copy, P: Program> Pairs<'p, I, T, P> {
         let mut values = Values::<T, P>::new(self.fill);
         if P::Edge::SHAPE.is_slice() {
             for block in bounds.windows(2) {
-                values.extend(&self.values[block[0]..block[1]]);
+                values.extend(&self.values[block[0]..block[1]])?;
                 values.end_block(block[1]);
             }
         } else {

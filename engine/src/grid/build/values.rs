@@ -3,7 +3,7 @@
 use bytemuck::Zeroable;
 use megagrid_stages::{EdgeItem, Program, Store};
 
-use super::{Disjoint, Fill};
+use super::{Disjoint, Fill, position};
 use crate::Error;
 
 /// Edge data that is being filled, block by block.
@@ -27,19 +27,20 @@ impl<'v, T, P: Program> Values<'v, T, P> {
         }
     }
 
-    pub fn extend(&mut self, values: &[T]) {
+    pub fn extend(&mut self, values: &[T]) -> Result<(), Error> {
         if size_of::<EdgeItem<P>>() == 0 {
-            return;
+            return Ok(());
         }
         for value in values {
             let len = if P::Edge::SHAPE.is_slice() { (self.fill.len)(value) } else { 1 };
             let begin = self.items.len();
+            if P::Edge::SHAPE.is_slice() {
+                self.offsets.push(position("items of edge data", begin.saturating_add(len))?);
+            }
             self.items.resize(begin + len, Zeroable::zeroed());
             (self.fill.write)(value, &mut self.items[begin..]);
-            if P::Edge::SHAPE.is_slice() {
-                self.offsets.push(self.items.len() as u32);
-            }
         }
+        Ok(())
     }
 
     /// Ends a block, after which there are `edges` edges.
@@ -57,5 +58,40 @@ impl<'v, T, P: Program> Values<'v, T, P> {
             all.copy_from_slice(&self.items);
         }
         Ok((data, self.offsets))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use megagrid_stages::{Slice, Vertex};
+
+    use super::*;
+
+    struct Word;
+    impl Vertex for Word {
+        type Sync = ();
+        type Delta = ();
+        type Master = ();
+        type Mirror = ();
+    }
+    struct Words;
+    impl Program for Words {
+        type Left = Word;
+        type Right = Word;
+        type Edge = Slice<u32>;
+        type Worker = ();
+        type Global = ();
+    }
+
+    #[test]
+    fn offsets_that_do_not_fit_are_refused_before_memory_is_taken() {
+        let input = EdgeInput { len: &|&len: &usize| len, fill: &|_, items| items.fill(7) };
+        let mut values = Values::<usize, Words>::new(&input);
+        values.extend(&[3, 0, 2]).unwrap();
+        for len in [1 << 32, u32::MAX as usize, usize::MAX] {
+            let error = values.extend(&[len]).unwrap_err();
+            assert!(error.to_string().contains("items of edge data"), "{error}");
+        }
+        assert_eq!((values.offsets, values.items), (vec![0, 3, 3, 5], vec![7; 5]));
     }
 }

@@ -1,0 +1,79 @@
+//! The two columns of a chunk that hold the ends of edges: integers, or tokens of the text.
+
+use megagrid_partition::Side;
+
+use crate::column::id;
+use crate::ids::Ids;
+use crate::names::Tokens;
+use crate::text::Malformed;
+
+/// What columns that hold the ends of edges are called, in any case.
+pub(crate) const ENDS: [[&str; 2]; 6] =
+    [["user", "item"], ["user_id", "item_id"], ["source", "target"], ["src", "dst"], ["from", "to"], ["left", "right"]];
+
+/// Which columns hold names; the others hold integers as far as they have been read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) left: bool,
+    pub(crate) right: bool,
+}
+
+impl Named {
+    /// Notes a column that holds names after all; both hold the same ones in a square graph.
+    pub(crate) fn note(&mut self, side: Side, square: bool) {
+        self.left |= square || side == Side::Left;
+        self.right |= square || side == Side::Right;
+    }
+}
+
+/// The edges of a chunk, whose ends are integers or tokens of the text.
+#[derive(Debug, Default)]
+pub(crate) struct Columns<T> {
+    /// Both columns name the same vertices.
+    pub(crate) square: bool,
+    pub(crate) named: Named,
+    /// Integers of each column; none of a column of names.
+    pub(crate) ids: [Ids; 2],
+    /// Tokens of each column of names; of both, in turn, in the first one's place where the graph is square.
+    pub(crate) tokens: [Tokens; 2],
+    pub(crate) data: Vec<T>,
+    /// The column that was taken for integers and holds a name. What follows it was not kept.
+    pub(crate) names_in: Option<Side>,
+}
+
+impl<T> Columns<T> {
+    pub(crate) fn new(square: bool, named: Named) -> Self {
+        Self { square, named, ids: Default::default(), tokens: Default::default(), data: Vec::new(), names_in: None }
+    }
+
+    /// Adds an edge from the tokens of its ends. `fields` says what they stand for.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        fields: [&'static str; 2],
+        [left, right]: [&[u8]; 2],
+        data: T,
+    ) -> Result<(), Malformed> {
+        if self.names_in.is_some() {
+            return Ok(());
+        }
+        if self.named.left {
+            self.tokens[0].push(fields[0], left)?;
+        } else if let Some(id) = id(fields[0], left)? {
+            self.ids[0].push(id);
+        } else {
+            self.names_in = Some(Side::Left);
+            return Ok(());
+        }
+        if self.named.right {
+            self.tokens[usize::from(!self.square)].push(fields[1], right)?;
+        } else if let Some(id) = id(fields[1], right)? {
+            self.ids[1].push(id);
+        } else {
+            self.names_in = Some(Side::Right);
+            return Ok(());
+        }
+        self.data.push(data);
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! Ids as they stand in a text, before they become vertices.
+
+use rayon::prelude::*;
+
+/// Integer ids, or entries of a name table.
+#[derive(Clone, Debug)]
+pub(crate) enum Ids {
+    Narrow(Vec<u32>),
+    /// From the first id on that needs more than 32 bits.
+    Wide(Vec<u64>),
+}
+
+impl Default for Ids {
+    fn default() -> Self {
+        Self::Narrow(Vec::new())
+    }
+}
+
+impl Ids {
+    #[inline]
+    pub(crate) fn push(&mut self, id: u64) {
+        if let Self::Narrow(ids) = self {
+            match u32::try_from(id) {
+                Ok(id) => return ids.push(id),
+                Err(_) => self.widen(),
+            }
+        }
+        if let Self::Wide(ids) = self {
+            ids.push(id);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Narrow(ids) => ids.len(),
+            Self::Wide(ids) => ids.len(),
+        }
+    }
+
+    /// Returns the bytes that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Narrow(ids) => size_of_val(&ids[..]),
+            Self::Wide(ids) => size_of_val(&ids[..]),
+        }
+    }
+
+    /// Returns the largest id, 0 if there is none.
+    pub(crate) fn max(&self) -> u64 {
+        match self {
+            Self::Narrow(ids) => ids.par_iter().max().map_or(0, |&id| u64::from(id)),
+            Self::Wide(ids) => ids.par_iter().max().copied().unwrap_or(0),
+        }
+    }
+
+    fn widen(&mut self) {
+        if let Self::Narrow(ids) = self {
+            *self = Self::Wide(ids.iter().map(|&id| u64::from(id)).collect());
+        }
+    }
+
+    pub(crate) fn append(&mut self, other: Self) {
+        if self.len() == 0 {
+            *self = other;
+            return;
+        }
+        if matches!(other, Self::Wide(_)) {
+            self.widen();
+        }
+        match (self, other) {
+            (Self::Narrow(ids), Self::Narrow(more)) => ids.extend_from_slice(&more),
+            (Self::Wide(ids), Self::Narrow(more)) => ids.extend(more.into_iter().map(u64::from)),
+            (Self::Wide(ids), Self::Wide(more)) => ids.extend_from_slice(&more),
+            (Self::Narrow(_), Self::Wide(_)) => unreachable!("widened above"),
+        }
+    }
+
+    /// Replaces entries of one name table by those of another; nothing to do for integers, which have none.
+    pub(crate) fn rename(&mut self, entries: &[u32]) {
+        if let (Self::Narrow(ids), false) = (self, entries.is_empty()) {
+            ids.iter_mut().for_each(|id| *id = entries[*id as usize]);
+        }
+    }
+
+    /// Replaces ids by what `vertex` returns for them, on all threads.
+    pub(crate) fn map(self, vertex: impl Fn(u64) -> u32 + Sync) -> Vec<u32> {
+        match self {
+            Self::Narrow(mut ids) => {
+                ids.shrink_to_fit();
+                ids.par_iter_mut().for_each(|id| *id = vertex(u64::from(*id)));
+                ids
+            }
+            Self::Wide(ids) => ids.par_iter().map(|&id| vertex(id)).collect(),
+        }
+    }
+
+    /// Returns the entries of a name table.
+    pub(crate) fn into_entries(self) -> Vec<u32> {
+        match self {
+            Self::Narrow(mut entries) => {
+                entries.shrink_to_fit();
+                entries
+            }
+            Self::Wide(_) => unreachable!("entries have 32 bits"),
+        }
+    }
+}
+
+/// Edges whose ends are integers of the text or codes of names, for each column.
+#[derive(Debug)]
+pub(crate) struct Window<T> {
+    pub(crate) ids: [Ids; 2],
+    pub(crate) data: Vec<T>,
+}
+
+impl<T> Default for Window<T> {
+    fn default() -> Self {
+        Self { ids: Default::default(), data: Vec::new() }
+    }
+}
+
+impl<T> Window<T> {
+    pub(crate) fn append(&mut self, [left, right]: [Ids; 2], data: Vec<T>) {
+        self.ids[0].append(left);
+        self.ids[1].append(right);
+        self.data.extend(data);
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.ids[0].bytes() + self.ids[1].bytes() + size_of_val(&self.data[..])
+    }
+}
