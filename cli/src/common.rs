@@ -182,7 +182,7 @@ impl Common {
                 check_replaceable(file)?;
             }
         }
-        if self.processes.peers.as_ref().is_none_or(|peers| peers.virtual_cluster().is_none()) {
+        if self.processes.peers.as_ref().is_none_or(|peers| peers.modelled().is_none()) {
             start_readers(run.workers.unwrap_or_else(|| Topology::detect().num_cores()))?;
         }
         Ok(())

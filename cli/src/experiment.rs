@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use megagrid_engine::virtual_cluster::{Calibration, Costs, Link, Model};
-use megagrid_engine::{Injection, Peers};
+use megagrid_engine::Injection;
 
 use crate::failure::usage;
 
@@ -33,16 +33,17 @@ pub struct Options {
     /// some of the slots of that length.
     #[arg(long, value_name = "KIND:…")]
     pub inject: Option<Injection>,
+    /// What is modelled of the virtual workers, with the costs that were found.
+    #[arg(skip)]
+    pub found: Option<Model>,
 }
 
 impl Options {
     /// Returns the virtual workers as they stand in a run record, the model with the costs that were found; nothing where there
     /// are none.
-    pub fn resolved(&self, peers: Option<&dyn Peers>) -> serde_json::Value {
-        match peers.and_then(Peers::virtual_cluster) {
-            Some(cluster) => {
-                serde_json::json!({ "virtual_workers": self.virtual_workers, "virtual_model": cluster.model() })
-            }
+    pub fn resolved(&self) -> serde_json::Value {
+        match &self.found {
+            Some(model) => serde_json::json!({ "virtual_workers": self.virtual_workers, "virtual_model": model }),
             None => serde_json::Value::Null,
         }
     }

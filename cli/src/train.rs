@@ -62,7 +62,7 @@ impl<O: Trains> Args<O> {
 
 /// Adds to a job what only the command knows.
 pub fn with_common<A: Algorithm>(job: Job<A>, common: &Common) -> Job<A> {
-    let more = common.experiment.resolved(common.processes.peers.as_deref());
+    let more = common.experiment.resolved();
     Job { more, is_kept: common.model.is_some(), is_trial: common.is_trial, ..job }
 }
 
@@ -190,6 +190,7 @@ fn virtually<O: Trains>(mut args: Args<O>) -> anyhow::Result<()> {
             if is_trial || peers.process() > 0 {
                 of_one.be_silent();
             }
+            of_one.experiment.found = Some(cluster.model().clone());
             of_one.processes = Processes { peers: Some(peers), ..Processes::default() };
             train(&args)
         }))
