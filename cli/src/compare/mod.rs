@@ -59,8 +59,9 @@ fn entry<O: Comparable>() -> Entry {
 }
 
 /// Options of the training commands that a comparison refuses, or ignores.
-const HIDDEN: [&str; 14] = [
+const HIDDEN: [&str; 15] = [
     "model",
+    "patience",
     "checkpoint",
     "checkpoint_every",
     "resume",
