@@ -13,7 +13,7 @@ use clap::parser::ValueSource;
 use megagrid_engine::Settings;
 use megagrid_engine::cluster::{HOSTS, Membership, PROCESS};
 
-use crate::algorithms::List;
+use crate::entry::List;
 use crate::failure::{Failure, usage};
 use crate::interrupt;
 use crate::train;

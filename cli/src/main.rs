@@ -13,6 +13,7 @@ mod convert;
 mod curve;
 mod data;
 mod demo;
+mod entry;
 mod experiment;
 mod failure;
 mod generate;
@@ -53,7 +54,7 @@ struct Cli {
 enum Command {
     Demo(Box<demo::Args>),
     #[command(flatten)]
-    Train(algorithms::Chosen<train::All>),
+    Train(entry::Chosen<train::All>),
     #[cfg(feature = "baselines")]
     Compare(compare::Args),
     Tune(tune::Args),

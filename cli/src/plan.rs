@@ -8,7 +8,8 @@ use megagrid_engine::plan::Plan;
 use megagrid_engine::{Error, Peers};
 use megagrid_training::Algorithm;
 
-use crate::algorithms::{self, Chosen, Entry, List, Trains, command, each, parsed};
+use crate::algorithms::each;
+use crate::entry::{self, Chosen, Entry, List, Trains, command, parsed};
 use crate::{output, progress};
 
 /// Prints what the engine decides for a training command, and the memory it would need, without running it.
@@ -32,8 +33,7 @@ impl List for Plans {
 
 fn entry<O: Trains>() -> Entry {
     let command = || {
-        command::<O, algorithms::Args<O>>()
-            .about(format!("The plan of `{}`, with the same arguments", O::Algorithm::NAME))
+        command::<O, entry::Args<O>>().about(format!("The plan of `{}`, with the same arguments", O::Algorithm::NAME))
     };
     Entry { name: O::Algorithm::NAME, command, run: run_one::<O> }
 }
@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 fn run_one<O: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
-    let args: algorithms::Args<O> = parsed(matches);
+    let args: entry::Args<O> = parsed(matches);
     let refused = ["--model", "--json", "--report", "--checkpoint", "--resume", "--virtual-workers", "--inject"];
     let advice = "is not for plan, which trains nothing; leave it out, or train with the command itself";
     args.common.refuse(&refused, advice)?;

@@ -9,8 +9,9 @@ use megagrid_engine::virtual_cluster::{Costs, VirtualCluster};
 use megagrid_training::record::{InputSizes, Machine, Outcome, Phases, Record};
 use megagrid_training::{Algorithm, Error, Job, Observer, Processes, Trained, model};
 
-use crate::algorithms::{Args, Entry, List, Trains, command, each, parsed};
+use crate::algorithms::each;
 use crate::common::{self, Common};
+use crate::entry::{Args, Entry, List, Trains, command, parsed};
 use crate::experiment;
 use crate::failure::usage;
 use crate::interrupt;

@@ -97,7 +97,11 @@ impl<M: Model> Stopping<M> {
     /// Saves all of it beside the checkpoint of `iterations` that is about to be written.
     pub fn save(&self, directory: &Path, iterations: u64, record: &Record) -> Result<(), Error> {
         if self.evaluations.is_empty() {
-            return Ok(());
+            // Those of an earlier run in this directory are not of this one.
+            return match fs::remove_file(directory.join(FILE)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io(directory)(error)),
+                _ => Ok(()),
+            };
         }
         fs::create_dir_all(directory).map_err(Error::io(directory))?;
         if let Some((of, model)) = self.model.as_ref().filter(|(of, _)| *of != iterations) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use megagrid_training::blockpg::{LinearOptions, Origin, Regression, SampleOptions};
 use megagrid_training::{Consistency, RunOptions};
 
-use super::Trains;
+use crate::entry::Trains;
 use crate::failure::usage;
 use crate::source::Source;
 

@@ -3,7 +3,7 @@
 use megagrid_training::hits::{HitsOptions, HubsAndAuthorities};
 use megagrid_training::input;
 
-use super::Trains;
+use crate::entry::Trains;
 use crate::source::Source;
 
 /// Finds the hubs and authorities of a directed graph: an authority is what good hubs link to, a hub links to good authorities.

@@ -7,9 +7,9 @@ use megagrid_datasets::Split;
 use megagrid_training::lda::{Alpha, Origin, PriorChoice, Sampler, TopicModel, TopicModels, TopicOptions, Words};
 use megagrid_training::record::Record;
 
-use super::Trains;
 use crate::choice::{Choice, choice};
 use crate::curve::{Series, draw};
+use crate::entry::Trains;
 use crate::source::Source;
 
 impl Choice for Sampler {

@@ -6,8 +6,8 @@ use megagrid_algorithms::mf::Config;
 use megagrid_training::mf::{FactorOptions, Factorization, Gradient, Origin};
 use serde_json::Value;
 
-use super::{Spelling, Trains};
 use crate::choice::{Choice, choice};
+use crate::entry::{Spelling, Trains};
 use crate::source::Source;
 
 impl Choice for Gradient {

@@ -4,7 +4,7 @@ use megagrid_algorithms::pagerank::Damping;
 use megagrid_training::input;
 use megagrid_training::pagerank::{RankOptions, Ranking};
 
-use super::Trains;
+use crate::entry::Trains;
 use crate::source::Source;
 
 /// Ranks the vertices of a directed graph: how often a surfer is on each page who follows links.

@@ -7,8 +7,9 @@ use megagrid_training::lda::{PriorChoice, Sampler};
 use megagrid_training::mf::Gradient;
 use megagrid_training::{Consistency, Job};
 
-use crate::algorithms::{Args, Trains, blockpg, lda, mf, pagerank};
+use crate::algorithms::{blockpg, lda, mf, pagerank};
 use crate::common::Common;
+use crate::entry::{Args, Trains};
 use crate::failure::usage;
 
 /// An algorithm whose job runs on several systems.

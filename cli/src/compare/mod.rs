@@ -15,7 +15,8 @@ use std::path::PathBuf;
 use clap::ArgMatches;
 use megagrid_training::Algorithm;
 
-use crate::algorithms::{self, Chosen, Entry, List, command, parsed};
+use crate::algorithms;
+use crate::entry::{self, Chosen, Entry, List, command, parsed};
 use crate::failure::usage;
 use crate::output;
 use crate::report::{self, Subject};
@@ -59,8 +60,9 @@ fn entry<O: Comparable>() -> Entry {
 }
 
 /// Options of the training commands that a comparison refuses, or ignores.
-const HIDDEN: [&str; 14] = [
+const HIDDEN: [&str; 15] = [
     "model",
+    "patience",
     "checkpoint",
     "checkpoint_every",
     "resume",
@@ -101,7 +103,7 @@ fn no_tolerance(value: &str) -> Result<f64, &'static str> {
 #[group(skip)]
 struct Job<O: clap::Args> {
     #[command(flatten)]
-    training: algorithms::Args<O>,
+    training: entry::Args<O>,
     #[command(flatten)]
     options: Options,
 }
@@ -150,7 +152,7 @@ fn run_one<O: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
 }
 
 /// Runs all systems in all rounds, and writes what was found.
-fn compare<O: Comparable>(training: &algorithms::Args<O>, options: &Options) -> anyhow::Result<()> {
+fn compare<O: Comparable>(training: &entry::Args<O>, options: &Options) -> anyhow::Result<()> {
     let (name, common) = (O::Algorithm::NAME, &training.common);
     let systems = Systems::new(&options.systems, |system| match system {
         System::Megagrid => Ok(()),

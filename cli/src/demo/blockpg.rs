@@ -29,7 +29,7 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
     let data = Samples::new(made.samples.in_degree_order(), None, true, Some((HOLDOUT, common.seed)))?;
     let show = |record: &Record, model: &Linear| Ok(compared(record, model, &made.truth));
     let origin = serde_json::json!({ "holdout": HOLDOUT });
-    super::train::<algorithms::blockpg::Options>(data, origin, options, common, &show)
+    super::show::train::<algorithms::blockpg::Options>(data, origin, options, common, &show)
 }
 
 /// Lists the largest weights beside the planted ones.

@@ -53,7 +53,7 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
         Ok(found(&model.counts, &*model.names.get(Side::Right)?, &made.truth) + next)
     };
     let origin = serde_json::json!({ "holdout": HOLDOUT });
-    super::train::<algorithms::lda::Options>(data, origin, options, common, &show)
+    super::show::train::<algorithms::lda::Options>(data, origin, options, common, &show)
 }
 
 /// Lists the planted topics with the nearest of the model, and says how many are found.

@@ -41,7 +41,7 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
         Ok(shown(record, made.truth.noise_floor) + &best + next)
     };
     let origin = serde_json::json!({ "holdout": HOLDOUT });
-    super::train::<algorithms::mf::Options>(data, origin, options, common, &show)
+    super::show::train::<algorithms::mf::Options>(data, origin, options, common, &show)
 }
 
 /// Draws the learning curve and compares with the noise.

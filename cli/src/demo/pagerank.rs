@@ -34,7 +34,7 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
         Ok(curve(record) + &compared(ranks, &names, &expected) + next)
     };
     let (data, options) = (Graph::new(graph), RankOptions::default());
-    super::train::<algorithms::pagerank::Options>(data, serde_json::json!({}), options, common, &show)
+    super::show::train::<algorithms::pagerank::Options>(data, serde_json::json!({}), options, common, &show)
 }
 
 /// Lists the best vertices beside the definition's scores.

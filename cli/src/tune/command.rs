@@ -6,8 +6,8 @@ use clap::Args as _;
 use megagrid_training::{Algorithm, Consistency, RunOptions, json};
 use serde_json::Value;
 
-use crate::algorithms::{Args, OptionsOf, OriginOf, Spelling, Trains, parsed};
 use crate::common::Common;
+use crate::entry::{Args, OptionsOf, OriginOf, Spelling, Trains, parsed};
 
 /// Returns the command line that trains with options, made of these and not of how this command was written. The model and
 /// checkpoints, whose directories are taken, are left out.

@@ -9,8 +9,9 @@ use megagrid_training::tune::{Time, TuneOptions, Tuned, tune};
 use megagrid_training::{Algorithm, Job};
 use megagrid_tuner::searcher::Kind;
 
-use crate::algorithms::{self, Chosen, Entry, List, Trains, each, parsed};
+use crate::algorithms::each;
 use crate::choice::{Choice, choice};
+use crate::entry::{self, Chosen, Entry, List, Trains, parsed};
 use crate::output;
 use crate::progress::Progress;
 use crate::train;
@@ -47,7 +48,7 @@ fn entry<O: Trains>() -> Option<Entry> {
     let command = || {
         let names: Vec<&str> = O::Algorithm::KNOBS.iter().map(|knob| knob.name).collect();
         let about = format!("{} and its settings: {}", O::Algorithm::NAME, names.join(", "));
-        let command = algorithms::command::<O, Arguments<O>>().about(about);
+        let command = entry::command::<O, Arguments<O>>().about(about);
         match O::TUNED_ITERATIONS {
             Some(iterations) => command.mut_arg("iterations", |arg| arg.default_value(iterations)),
             None => command,
@@ -62,7 +63,7 @@ fn entry<O: Trains>() -> Option<Entry> {
 #[group(skip)]
 struct Arguments<O: clap::Args> {
     #[command(flatten)]
-    training: algorithms::Args<O>,
+    training: entry::Args<O>,
     #[command(flatten)]
     tuning: Options,
 }

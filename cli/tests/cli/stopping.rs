@@ -121,10 +121,23 @@ fn topics_and_samples_stop_early() {
     let clicks = place.name("clicks.libsvm");
     done(&["generate", "clicks", &clicks, "--samples", "200", "--features", "300"]);
     let (record, model) = (place.name("blockpg.json"), place.name("clicks"));
-    let blockpg = ["blockpg", &clicks, "--l1", "1e-3", "--holdout", "0.3", "-w", "1", "-q"];
-    done(&[&blockpg[..], &["--json", &record, "--model", &model]].concat());
-    is_of_the_best(&json(&record), "test_log_loss");
-    let found = &json(&record)["result"]["metrics"];
+    let blockpg = ["blockpg", &clicks, "--l1", "1e-3", "--holdout", "0.3", "-w", "1", "-q", "--json", &record];
+    let patient = [&blockpg[..], &["--patience", "5"]].concat();
+    done(&[&patient[..], &["--model", &model]].concat());
+    let all = json(&record);
+    is_of_the_best(&all, "test_log_loss");
     // The certificate is that of the model.
+    let found = &all["result"]["metrics"];
     assert!(found["gap"].as_f64().unwrap() > 1e-6, "{found}");
+    // One that is continued has read the best model from beside the checkpoint.
+    let (saved, rest) = (place.name("saved"), place.name("rest"));
+    let iterations = (all["result"]["best_iteration"].as_u64().unwrap() + 1).to_string();
+    done(&[&patient[..], &["--iterations", &iterations, "--checkpoint", &saved]].concat());
+    done(&[&patient[..], &["--resume", &saved, "--model", &rest]].concat());
+    assert_eq!(json(&record)["result"]["metrics"], all["result"]["metrics"]);
+    let weights = |model: &str| fs::read(Path::new(model).join("weights.parquet")).unwrap();
+    assert_eq!(weights(&model), weights(&rest));
+    // What l1 says is fitted to the end unless patience is asked for.
+    done(&blockpg);
+    assert_ne!(json(&record)["result"]["ended_by"], "patience");
 }

@@ -60,6 +60,10 @@ pub struct Samples {
     pub intercept: Option<usize>,
     /// Samples to test on.
     pub test: Option<Unseen>,
+    /// Whether values were scaled to unit length, and which labels became 1: what a model has to know.
+    pub normalize: bool,
+    /// See `normalize`.
+    pub positive: Vec<f32>,
 }
 
 /// Samples to test on: values of known features.
@@ -116,7 +120,8 @@ impl Data for Samples {
             Unseen::new(test, samples.data.right_names())
         });
         let samples = Self::new(samples, weights.as_deref(), *intercept, options.holdout.map(|part| (part, how.seed)))?;
-        let samples = if unseen.is_some() { Self { test: unseen, ..samples } } else { samples };
+        let test = unseen.or(samples.test);
+        let samples = Self { test, normalize: options.normalize, positive: options.positive.clone(), ..samples };
         Ok((samples, phases(load, clock.lap())))
     }
 
@@ -180,7 +185,7 @@ impl Samples {
             edges.data.extend(&labels);
         }
         let signed = Edges::Grouped(GroupedEdges::new(edges, &[Side::Right]));
-        Ok(Self { signed, labels, sample_weights, features, intercept, test })
+        Ok(Self { signed, labels, sample_weights, features, intercept, test, normalize: false, positive: Vec::new() })
     }
 
     /// Takes samples to plan with only: none of them is looked at.
@@ -188,7 +193,8 @@ impl Samples {
     pub fn to_plan(signed: Edges<f32>) -> Self {
         let (labels, sample_weights) = (Vec::new(), Vec::new());
         let features = Arc::new(Dictionary::from_integers(Vec::new()));
-        Self { signed, labels, sample_weights, features, intercept: None, test: None }
+        let (normalize, positive) = (false, Vec::new());
+        Self { signed, labels, sample_weights, features, intercept: None, test: None, normalize, positive }
     }
 
     /// Returns the largest |x| of each feature.

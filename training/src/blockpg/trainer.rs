@@ -80,16 +80,10 @@ impl Trainer for Fitter {
 
     fn new(samples: &Samples, options: &LinearOptions, _: &Settings) -> Result<Self, Error> {
         let (values, features) = (samples.signed.num_edges(), samples.signed.num_vertices(Side::Right));
-        let mut start = vec![0.0; features];
-        if let Some(directory) = &options.warm_start {
-            let (warm, _) = model::load::<Linear>(directory)?;
-            for (of, weight) in warm.features.translate(&samples.features).into_iter().zip(&warm.weights) {
-                if let Some(feature) = of {
-                    start[feature as usize] = *weight;
-                }
-            }
-            samples.intercept.into_iter().for_each(|feature| start[feature] = warm.intercept);
-        }
+        let start = match &options.warm_start {
+            Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples),
+            None => vec![0.0; features],
+        };
         Ok(Self {
             path: options.path(),
             start,
@@ -200,24 +194,22 @@ impl Trainer for Fitter {
         let mut weights = weights(engine);
         let intercept = samples.intercept.and_then(|_| weights.pop()).unwrap_or(0.0);
         let certificate = self.certified.filter(|(of, _)| *of == engine.iterations());
-        Ok(Linear::new(
-            Arc::clone(&samples.features),
-            weights,
-            intercept,
-            certificate.map(|(_, certificate)| certificate),
-        ))
+        let certificate = certificate.map(|(_, certificate)| certificate);
+        let (normalize, positive) = (samples.normalize, samples.positive.clone());
+        let features = Arc::clone(&samples.features);
+        Ok(Linear { normalize, positive, ..Linear::new(features, weights, intercept, certificate) })
     }
 
     fn finish(&self, samples: &Samples, model: &mut Linear) -> Result<(), Error> {
         let Some(config) = self.path.last() else { return Ok(()) };
+        let weights = all_weights(model, samples);
         let certificate = match model.certificate {
             Some(certificate) => certificate,
-            None => {
-                let mut weights = model.weights.clone();
-                weights.extend(samples.intercept.map(|_| model.intercept));
-                Certificate::new(&fit(samples, &weights), config).map_err(reading)?
-            }
+            None => Certificate::new(&fit(samples, &weights), config).map_err(reading)?,
         };
+        // One that was read has only the weights that are not zero.
+        model.weights = weights[..samples.features.len()].to_vec();
+        model.features = Arc::clone(&samples.features);
         model.certificate = Some(certificate);
         model.has_converged = self.tolerance == 0.0 || certificate.is_within(self.tolerance, config);
         model.path = self.ended.clone();
@@ -235,6 +227,19 @@ impl Fitter {
     fn config(&self, engine: &Engine<BlockPg>) -> &Config {
         &self.path[self.at(engine)]
     }
+}
+
+/// Returns the weights of a model by the features of samples, the intercept last if there is one.
+fn all_weights(model: &Linear, samples: &Samples) -> Vec<f64> {
+    let mut weights = vec![0.0; samples.signed.num_vertices(Side::Right)];
+    if Arc::ptr_eq(&model.features, &samples.features) {
+        weights[..model.weights.len()].copy_from_slice(&model.weights);
+    } else {
+        let places = model.features.translate(&samples.features).into_iter().zip(&model.weights);
+        places.for_each(|(place, weight)| place.into_iter().for_each(|at| weights[at as usize] = *weight));
+    }
+    samples.intercept.into_iter().for_each(|feature| weights[feature] = model.intercept);
+    weights
 }
 
 fn fit<'d>(samples: &'d Samples, weights: &'d [f64]) -> Fit<'d> {

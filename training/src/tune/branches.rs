@@ -240,9 +240,8 @@ impl<'s, A: Algorithm> Branches<'s, A> {
             let Some(progress) = progress else { return Ok(()) };
             let text = serde_json::to_string(progress).map_err(Error::json("writing what tuning came to"))?;
             crate::files::replace(&directory.join(FILE), &(text + "\n"))?;
-            let empty = Default::default();
-            let record =
-                Record::begin(A::NAME, serde_json::Value::Null, empty, Default::default(), Default::default(), 0);
+            let (input, machine, phases) = Default::default();
+            let record = Record::begin(A::NAME, self.search.config.clone(), input, machine, phases, 0);
             self.stopping.save(directory, iterations, &record)
         })?;
         self.select(branch)?.1.run.pause().save(directory)?;

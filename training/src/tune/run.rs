@@ -61,7 +61,15 @@ pub fn tune<A: Algorithm>(
     let begin = Instant::now();
     observer.begin(0, iterations);
     let found = search::<A>(
-        Search { data, options: options.clone(), settings: settings.clone(), time, space: &space, tuner: &tuner },
+        Search {
+            data,
+            options: options.clone(),
+            settings: settings.clone(),
+            time,
+            space: &space,
+            tuner: &tuner,
+            config: &config,
+        },
         (processes, observer),
         (&origin, &run, &resolved, fixed),
     );

@@ -150,4 +150,6 @@ pub struct Search<'s, A: Algorithm> {
     pub time: Time,
     pub space: &'s Space,
     pub tuner: &'s TunerOptions,
+    /// Every option, as it stands in the record.
+    pub config: &'s serde_json::Value,
 }
