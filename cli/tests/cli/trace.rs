@@ -1,17 +1,18 @@
 //! `--trace` writes a timeline that fits the trace event format: parts lie within each other, all workers are there.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs;
+use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::{megagrid, ok};
+use crate::{Place, done, fails};
 
 /// The complete events of a trace, by process and worker: category, begin, end.
 type Tracks = BTreeMap<(u64, u64), Vec<(String, f64, f64)>>;
 
-fn tracks(file: &Path) -> Tracks {
-    let trace: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+fn tracks(file: &str) -> Tracks {
+    let trace: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let mut tracks = Tracks::new();
     let mut named = Vec::new();
     for event in trace["traceEvents"].as_array().unwrap() {
@@ -61,39 +62,32 @@ fn assert_complete(tracks: &Tracks, expected: &[(u64, u64)], seconds: f64) {
             assert!(parts.iter().any(|part| part.0 == kind), "{track:?} has no {kind}");
         }
         assert_eq!(parts.iter().filter(|part| part.0 == "iteration").count(), 3, "{track:?}");
-        let (begin, end) = parts.iter().fold((f64::MAX, 0.0_f64), |(begin, end), part| (begin.min(part.1), end.max(part.2)));
+        let (begin, end) =
+            parts.iter().fold((f64::MAX, 0.0_f64), |(begin, end), part| (begin.min(part.1), end.max(part.2)));
         assert!(end - begin <= seconds * 1e6, "{track:?}: {begin} to {end} us in a run of {seconds} s");
     }
 }
 
 #[test]
 fn workers_of_one_process() {
-    let place = tempfile::tempdir().unwrap();
-    let (graph, file) = (place.path().join("graph.txt"), place.path().join("trace.json"));
-    ok(megagrid().args(["generate", "rmat"]).arg(&graph).args(["--scale", "10"]));
-    let begin = std::time::Instant::now();
-    ok(megagrid().arg("pagerank").arg(&graph).args(["-w", "3", "--iterations", "3", "--tolerance", "0", "--trace"]).arg(&file));
+    let place = Place::new();
+    let (graph, file) = (place.name("graph.txt"), place.name("trace.json"));
+    done(&["generate", "rmat", &graph, "--scale", "10"]);
+    let begin = Instant::now();
+    done(&["pagerank", &graph, "-w", "3", "--iterations", "3", "--tolerance", "0", "-q", "--trace", &file]);
     assert_complete(&tracks(&file), &[(0, 0), (0, 1), (0, 2)], begin.elapsed().as_secs_f64());
+    fails(&["plan", "pagerank", &graph, "--trace", &file], 2, &["--trace is not for plan"]);
 }
 
 #[test]
 fn several_processes_and_virtual_workers() {
-    let place = tempfile::tempdir().unwrap();
-    let (ratings, file) = (place.path().join("ratings.txt"), place.path().join("trace.json"));
-    ok(megagrid().args(["generate", "ratings"]).arg(&ratings).args(["--users", "300", "--items", "100", "--ratings", "5000"]));
-    let begin = std::time::Instant::now();
-    let training = |command: &mut assert_cmd::Command| {
-        command.arg("mf").arg(&ratings).args(["--dims", "8", "--iterations", "3", "--trace"]).arg(&file);
-    };
-    let mut launched = megagrid();
-    launched.args(["launch", "-n", "2", "--"]);
-    training(&mut launched);
-    ok(launched.args(["-w", "1"]));
+    let place = Place::new();
+    let (ratings, file) = (place.ratings(), place.name("trace.json"));
+    let mf = ["mf", &ratings, "--dims", "8", "--iterations", "3", "-q", "--trace", &file];
+    let begin = Instant::now();
+    done(&[&["launch", "-n", "2", "--"], &mf[..], &["-w", "1"]].concat());
     assert_complete(&tracks(&file), &[(0, 0), (1, 1)], begin.elapsed().as_secs_f64());
-
-    let mut modelled = megagrid();
-    training(&mut modelled);
-    ok(modelled.args(["--virtual-workers", "2", "--clock-cost", "0.001"]));
     // Modelled time is as long as the model says.
+    done(&[&mf[..], &["--virtual-workers", "2", "--clock-cost", "0.001"]].concat());
     assert_complete(&tracks(&file), &[(0, 0), (1, 1)], f64::INFINITY);
 }
