@@ -78,6 +78,9 @@ pub struct Common {
     /// Write the run record as a page with plots, one HTML file.
     #[arg(long, value_name = "FILE.html", help_heading = "Output")]
     pub report: Option<PathBuf>,
+    /// Write what each worker did and when, as a timeline for ui.perfetto.dev or chrome://tracing.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub trace: Option<PathBuf>,
     /// Print no progress and no summary.
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,
@@ -135,6 +138,7 @@ impl Common {
             ("--model", self.model.is_some()),
             ("--json", self.json.is_some()),
             ("--report", self.report.is_some()),
+            ("--trace", self.trace.is_some()),
             ("--checkpoint", self.checkpoint.is_some()),
             ("--resume", self.resume.is_some()),
             ("--virtual-workers", self.experiment.virtual_workers.is_some()),
@@ -177,7 +181,7 @@ impl Common {
         if let Some(directory) = &self.model {
             check_target(directory)?;
         }
-        for file in [&self.json, &self.report].into_iter().flatten() {
+        for file in [&self.json, &self.report, &self.trace].into_iter().flatten() {
             if file != Path::new("-") {
                 check_replaceable(file)?;
             }

@@ -4,6 +4,8 @@
 #![forbid(unsafe_code)]
 
 mod algorithms;
+#[cfg(test)]
+mod book;
 mod choice;
 mod cluster;
 mod common;
@@ -31,6 +33,7 @@ mod source;
 mod together;
 mod top;
 mod topics;
+mod trace;
 mod train;
 mod tune;
 
@@ -102,5 +105,5 @@ fn start_log() {
     let asked = std::env::var("MEGAGRID_LOG").ok().and_then(|filter| filter.parse::<Targets>().ok());
     let filter = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).without_time();
-    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
+    tracing_subscriber::registry().with(lines.with_filter(filter)).with(trace::layer()).init();
 }

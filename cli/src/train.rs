@@ -17,6 +17,7 @@ use crate::failure::usage;
 use crate::interrupt;
 use crate::output::write_text;
 use crate::progress::{self, Progress};
+use crate::trace;
 
 /// All training commands.
 pub struct All;
@@ -70,7 +71,15 @@ pub fn with_common<A: Algorithm>(job: Job<A>, common: &Common) -> Job<A> {
 /// Trains with a line on the terminal; an interruption leaves a record.
 pub fn observed<A: Algorithm>(job: Job<A>, common: &Common) -> anyhow::Result<Trained<A>> {
     let watch = Watch::new(common.quiet);
+    // The timelines of virtual workers are in one process, and written when all have ended.
+    let trace = common.trace.as_deref().filter(|_| common.experiment.virtual_workers.is_none());
+    if trace.is_some() {
+        trace::begin();
+    }
     let outcome = megagrid_training::train(job, &common.processes, &watch);
+    if let (Some(file), Ok(_)) = (trace, &outcome) {
+        trace::end(file, common.processes.peers.as_deref())?;
+    }
     if let Err(Error::Interrupted { record: Some(record), .. }) = &outcome {
         common.write_record(record)?;
     }
@@ -209,7 +218,11 @@ fn virtually<O: Trains>(mut args: Args<O>) -> anyhow::Result<()> {
             Costs::Calibrated(calibration)
         }
     };
-    run_as(&cluster(costs), false)
+    if args.common.trace.is_some() {
+        trace::begin();
+    }
+    run_as(&cluster(costs), false)?;
+    args.common.trace.as_deref().map_or(Ok(()), |file| trace::end(file, None))
 }
 
 /// Returns the failure that others follow from, if any failed.

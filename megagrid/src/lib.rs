@@ -69,3 +69,8 @@ pub enum Error {
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
+
+/// The book's page on stages, whose code is compiled and run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/book/src/stages.md")]
+pub struct Stages;

@@ -44,7 +44,7 @@ impl<O: Trains> Args<O> {
     /// Checks the options before anything runs.
     pub fn check(&self) -> anyhow::Result<()> {
         megagrid_training::Options::check(&self.own.options()?)?;
-        let refused = ["--model", "--checkpoint", "--resume", "--virtual-workers", "--inject"];
+        let refused = ["--model", "--checkpoint", "--resume", "--virtual-workers", "--inject", "--trace"];
         self.common.refuse(&refused, "is for the training command, not for a comparison")?;
         self.common.prepare(&self.own.run_options(self.common.run_options())?)?;
         let input = &self.source.input;

@@ -21,6 +21,7 @@ mod options;
 mod records;
 mod stopping;
 mod together;
+mod trace;
 mod tune;
 #[cfg(unix)]
 mod umask;
