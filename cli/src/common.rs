@@ -319,7 +319,5 @@ pub fn write_text(path: &Path, text: &str) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return print(text);
     }
-    output::replace_file(path, |file| {
-        file.write_all(text.as_bytes()).with_context(|| format!("writing {}", path.display()))
-    })
+    Ok(output::replace_text(path, text)?)
 }
