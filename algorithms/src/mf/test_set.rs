@@ -97,7 +97,7 @@ mod tests {
             rows
         };
         let config = Config { dims: 1, ..Config::default() };
-        Rows { config, mean: 3.0, users: |id| &USERS[id][..], items: |id| &ITEMS[id][..] }
+        Rows { config, mean: 3.0, users: |id: usize| &USERS[id][..], items: |id: usize| &ITEMS[id][..] }
     }
 
     #[test]
