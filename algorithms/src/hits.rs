@@ -20,27 +20,29 @@
 //!
 //! A vector is divided by its length when it is passed on, since that is known only once all pages have theirs. The residual is
 //! the L2 change of both unit vectors in an iteration; where several singular values are the largest the limit depends on the
-//! start. Memory: 12 bytes a page, 4 to 8 a link. Not for: graphs of several components whose ranks are to be compared, of which the
+//! start. Memory: 16 bytes a page, 4 to 8 a link. Not for: graphs of several components whose ranks are to be compared, of which the
 //! one with the largest singular value gets all weight.
 
 use megagrid_stages::{Add, Apply, Context, Exchange, GlobalSync, Left, Master, Read, Right, Sequence, Stages, mode};
 use megagrid_stages::{program, vertex};
 use serde::{Deserialize, Serialize};
 
-/// How good a page is as a hub and as an authority, each up to the common factor of its vector.
-pub type Scores = [f32; 2];
-
 const HUB: usize = 0;
 const AUTHORITY: usize = 1;
 
 vertex! {
-    /// A web page, or any vertex of a directed graph.
-    pub struct Page { sync: Scores, delta: f32 }
+    /// A page that links to others: how good a hub it is, up to the factor that all have in common.
+    pub struct Hub { sync: f32, delta: f32 }
+}
+
+vertex! {
+    /// A page that others link to: how good an authority it is, up to the factor that all have in common.
+    pub struct Authority { sync: f32, delta: f32 }
 }
 
 program! {
-    /// Hubs and authorities. Workers sum squares, and products with what was there before.
-    pub struct Hits { vertices: Page, worker: [f64; 2], global: State }
+    /// Hubs and authorities: every page is one of each. Workers sum squares, and products with what was there before.
+    pub struct Hits { left: Hub, right: Authority, worker: [f64; 2], global: State }
 }
 
 /// What all workers know.
@@ -81,12 +83,6 @@ impl State {
     }
 }
 
-/// Returns the first scores of a page: those of a hub as good as any other.
-#[must_use]
-pub fn first() -> Scores {
-    [1.0, 0.0]
-}
-
 /// Adds a page's hub to the sum of the page that it links to.
 pub struct Point;
 
@@ -95,8 +91,8 @@ impl Exchange<Hits> for Point {
     type Right = mode::Add;
 
     #[inline(always)]
-    fn exchange(&self, from: Read<'_, Page>, to: Add<'_, Page>, _: &mut (), _: &mut Context<'_, Hits>) {
-        *to.delta += from.sync[HUB];
+    fn exchange(&self, from: Read<'_, Hub>, to: Add<'_, Authority>, _: &mut (), _: &mut Context<'_, Hits>) {
+        *to.delta += *from.sync;
     }
 }
 
@@ -108,37 +104,36 @@ impl Exchange<Hits> for Cite {
     type Right = mode::Read;
 
     #[inline(always)]
-    fn exchange(&self, from: Add<'_, Page>, to: Read<'_, Page>, _: &mut (), _: &mut Context<'_, Hits>) {
-        *from.delta += to.sync[AUTHORITY];
+    fn exchange(&self, from: Add<'_, Hub>, to: Read<'_, Authority>, _: &mut (), _: &mut Context<'_, Hits>) {
+        *from.delta += *to.sync;
     }
 }
 
 /// Sets a page's authority from the hubs that link to it.
 pub struct Trust;
 
-impl Apply<Hits, Page> for Trust {
+impl Apply<Hits, Authority> for Trust {
     #[inline(always)]
-    fn apply(&self, page: Master<'_, Page>, cx: &mut Context<'_, Hits>) {
-        set(page, AUTHORITY, cx.global.scale(HUB), cx.worker);
+    fn apply(&self, page: Master<'_, Authority>, cx: &mut Context<'_, Hits>) {
+        set(page.sync, *page.delta * cx.global.scale(HUB), cx.worker);
     }
 }
 
 /// Sets a page's hub from the authorities that it links to.
 pub struct Gather;
 
-impl Apply<Hits, Page> for Gather {
+impl Apply<Hits, Hub> for Gather {
     #[inline(always)]
-    fn apply(&self, page: Master<'_, Page>, cx: &mut Context<'_, Hits>) {
-        set(page, HUB, cx.global.scale(AUTHORITY), cx.worker);
+    fn apply(&self, page: Master<'_, Hub>, cx: &mut Context<'_, Hits>) {
+        set(page.sync, *page.delta * cx.global.scale(AUTHORITY), cx.worker);
     }
 }
 
 #[inline(always)]
-fn set(page: Master<'_, Page>, which: usize, scale: f32, [squares, products]: &mut [f64; 2]) {
-    let (before, score) = (page.sync[which], *page.delta * scale);
+fn set(sync: &mut f32, score: f32, [squares, products]: &mut [f64; 2]) {
     *squares += f64::from(score) * f64::from(score);
-    *products += f64::from(score) * f64::from(before);
-    page.sync[which] = score;
+    *products += f64::from(score) * f64::from(*sync);
+    *sync = score;
 }
 
 /// Measures the vector of authorities.
@@ -170,13 +165,13 @@ pub fn sequence() -> Sequence<Hits, impl Stages<Hits>> {
         .global_sync(MeasureHubs)
 }
 
-/// Returns the unit vectors of hubs and of authorities.
-pub fn unit(pages: impl Iterator<Item = Scores> + Clone) -> [Vec<f32>; 2] {
-    [HUB, AUTHORITY].map(|which| {
-        let squares: f64 = pages.clone().map(|scores| f64::from(scores[which]).powi(2)).sum();
-        let scale = if squares > 0.0 { 1.0 / squares.sqrt() } else { 0.0 };
-        pages.clone().map(|scores| (f64::from(scores[which]) * scale) as f32).collect()
-    })
+/// Returns scores as a unit vector.
+#[must_use]
+pub fn unit(mut scores: Vec<f32>) -> Vec<f32> {
+    let squares: f64 = scores.iter().map(|&score| f64::from(score).powi(2)).sum();
+    let scale = if squares > 0.0 { 1.0 / squares.sqrt() } else { 0.0 };
+    scores.iter_mut().for_each(|score| *score = (f64::from(*score) * scale) as f32);
+    scores
 }
 
 #[cfg(test)]
@@ -199,7 +194,6 @@ mod tests {
 
     #[test]
     fn vectors_are_scaled_to_one() {
-        let [hubs, authorities] = unit([[3.0, 0.0], [4.0, 0.0]].into_iter());
-        assert_eq!((hubs, authorities), (vec![0.6, 0.8], vec![0.0, 0.0]));
+        assert_eq!((unit(vec![3.0, 4.0]), unit(vec![0.0; 2])), (vec![0.6, 0.8], vec![0.0; 2]));
     }
 }

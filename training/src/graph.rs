@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::data::{Data, Reading};
 
 use crate::Error;
-use crate::input::{Source, Stopwatch, digest, is_cache, no_edges, open, phases};
+use crate::input::{Source, Stopwatch, digest, no_edges, open, phases};
 use crate::model::{DAMAGED, Manifest, Scored, columns, names};
 use crate::record::{InputSizes, Phases};
 
@@ -49,8 +49,8 @@ impl Data for Graph {
 
     fn read(origin: &mut Source, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         let mut clock = Stopwatch::start();
-        let format = Some(origin.find(Format::Edges)?);
-        let is_cache = is_cache(&origin.input, format)?;
+        let format = origin.find(Format::Edges)?;
+        let is_cache = origin.is_cache();
         how.begin(is_cache, None)?;
         if is_cache {
             let graph = Self::of(open(&origin.input, how.readers)?);

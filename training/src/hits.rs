@@ -1,20 +1,23 @@
 //! Training of hubs and authorities: a graph in, both scores of its vertices out.
 
+use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use megagrid_algorithms::hits::{self, Hits, State};
 use megagrid_engine::{Engine, Settings, Source};
-use megagrid_partition::{EdgeSource, Side};
-use megagrid_stages::{Right, Sequence, Stages};
+use megagrid_partition::{EdgeSource, Holders, Side};
+use megagrid_stages::{Left, Right, Sequence, Stages};
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{Algorithm, MakeForm, Measured, Trainer};
+use crate::data::{Data, Reading};
 use crate::form::form;
 use crate::graph::{Graph, Ranked, Top, listing};
 use crate::model::{Manifest, Model, Scored};
 use crate::options::check_tolerance;
-use crate::record::Metrics;
-use crate::{Error, Options};
+use crate::record::{InputSizes, Metrics, Phases};
+use crate::{Error, Options, input};
 
 /// Options of hubs and authorities.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -41,13 +44,60 @@ impl Options for HitsOptions {
     }
 }
 
+/// A graph whose vertices stand on each side once: as hubs that link, and as authorities that are linked to.
+#[derive(Debug)]
+pub struct Links(pub Graph);
+
+impl EdgeSource<()> for Links {
+    fn is_square(&self) -> bool {
+        false
+    }
+
+    fn offsets(&self, side: Side) -> &[u64] {
+        self.0.edges.offsets(side)
+    }
+
+    fn held_offsets(&self) -> &[u64] {
+        self.0.edges.held_offsets()
+    }
+
+    fn distribute(&self, holders: Holders<'_>) -> io::Result<()> {
+        self.0.edges.distribute(holders)
+    }
+
+    fn visit_rows(&self, side: Side, rows: Range<usize>, visit: &mut dyn FnMut(&[u32], &[()])) -> io::Result<()> {
+        self.0.edges.visit_rows(side, rows, visit)
+    }
+}
+
+impl Data for Links {
+    type Edge = ();
+    type Origin = input::Source;
+
+    fn read(origin: &mut input::Source, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
+        Graph::read(origin, how).map(|(graph, phases)| (Self(graph), phases))
+    }
+
+    fn sizes(&self) -> InputSizes {
+        self.0.sizes()
+    }
+
+    fn checksum(&self) -> Result<u64, Error> {
+        self.0.checksum()
+    }
+
+    fn release(&mut self) {
+        self.0.release();
+    }
+}
+
 /// Hubs and authorities.
 #[derive(Debug)]
 pub struct HubsAndAuthorities;
 
 impl Algorithm for HubsAndAuthorities {
     const NAME: &'static str = "hits";
-    type Data = Graph;
+    type Data = Links;
     type Options = HitsOptions;
     type Model = Authorities;
 
@@ -65,25 +115,25 @@ impl Trainer for Power {
     type Algorithm = HubsAndAuthorities;
     type Program = Hits;
 
-    fn new(_: &Graph, options: &HitsOptions, _: &Settings) -> Result<Self, Error> {
+    fn new(_: &Links, options: &HitsOptions, _: &Settings) -> Result<Self, Error> {
         Ok(Self { tolerance: options.tolerance })
     }
 
-    fn source<'d>(&'d self, graph: &'d Graph) -> Source<'d, (), Hits> {
-        (&graph.edges).into()
+    fn source<'d>(&'d self, links: &'d Links) -> Source<'d, (), Hits> {
+        links.into()
     }
 
     fn sequence(&self) -> Sequence<Hits, impl Stages<Hits>> {
         hits::sequence()
     }
 
-    fn init(&self, graph: &Graph, engine: &mut Engine<Hits>) -> Result<(), Error> {
-        engine.set_global(State::new(graph.edges.num_vertices(Side::Left)));
-        engine.init(Right, |_, first| *first.sync = hits::first());
+    fn init(&self, links: &Links, engine: &mut Engine<Hits>) -> Result<(), Error> {
+        engine.set_global(State::new(links.num_vertices(Side::Left)));
+        engine.init(Left, |_, hub| *hub.sync = 1.0);
         Ok(())
     }
 
-    fn measure(&mut self, _: &Graph, engine: &mut Engine<Hits>) -> Result<Option<Measured>, Error> {
+    fn measure(&mut self, _: &Links, engine: &mut Engine<Hits>) -> Result<Option<Measured>, Error> {
         let residual = engine.global().residual();
         Ok(Some(Measured {
             objective: residual,
@@ -93,11 +143,11 @@ impl Trainer for Power {
         }))
     }
 
-    fn model(&self, graph: &Graph, engine: &Engine<Hits>) -> Result<Authorities, Error> {
-        let pages = engine.on(Right);
-        let pages = (0..pages.len()).map(|page| *pages.sync(page));
-        let [hubs, authorities] = hits::unit(pages).map(|scores| Ranked::new(&scores, &graph.names));
-        Ok(Authorities { hubs: hubs?, authorities: authorities? })
+    fn model(&self, links: &Links, engine: &Engine<Hits>) -> Result<Authorities, Error> {
+        let names = &links.0.names;
+        let hubs = hits::unit(engine.on(Left).iter().copied().collect());
+        let authorities = hits::unit(engine.on(Right).iter().copied().collect());
+        Ok(Authorities { hubs: Ranked::new(&hubs, names)?, authorities: Ranked::new(&authorities, names)? })
     }
 }
 

@@ -33,20 +33,27 @@ impl Source {
         Self { input: input.into(), format: None }
     }
 
-    /// Finds the format if it is not stated. What could be anything is taken for `wanted`, so that the line in the way is named.
+    /// Finds the format if it is not stated, and returns what a reader is to be told: nothing where it finds the same. What could
+    /// be anything is taken for `wanted`, so that the line in the way is named.
     ///
     /// # Errors
     /// An input that cannot be read.
-    pub fn find(&mut self, wanted: Format) -> Result<Format, Error> {
-        let format = match self.format {
-            Some(format) => format,
-            None => match Format::detect(&self.input) {
-                Ok(Format::Text) | Err(megagrid_datasets::Error::UnknownFormat { .. }) => wanted,
-                found => found?,
-            },
+    pub fn find(&mut self, wanted: Format) -> Result<Option<Format>, Error> {
+        if self.format.is_some() {
+            return Ok(self.format);
+        }
+        let (found, told) = match Format::detect(&self.input) {
+            Ok(Format::Text) | Err(megagrid_datasets::Error::UnknownFormat { .. }) => (wanted, Some(wanted)),
+            found => (found?, None),
         };
-        self.format = Some(format);
-        Ok(format)
+        self.format = Some(found);
+        Ok(told)
+    }
+
+    /// Tells whether it is a cache, once the format was found.
+    #[must_use]
+    pub fn is_cache(&self) -> bool {
+        self.format == Some(Format::Cache)
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use megagrid_datasets::{Format, parse_graph};
 use megagrid_training::graph::{Graph, Ranked};
-use megagrid_training::hits::{Authorities, HitsOptions, HubsAndAuthorities};
+use megagrid_training::hits::{Authorities, HitsOptions, HubsAndAuthorities, Links};
 use megagrid_training::{Job, Processes, RunOptions, train};
 
 /// Trains on links, one a line; returns the model and the iterations.
@@ -15,7 +15,7 @@ fn trained(links: &str, workers: usize) -> (Authorities, u64) {
     let options = HitsOptions { iterations: 1000, tolerance: 1e-7 };
     let processes = Processes::default();
     let origin = serde_json::json!({});
-    let job = Job::<HubsAndAuthorities>::new(Graph::new(graph), origin, options, &run, &processes).unwrap();
+    let job = Job::<HubsAndAuthorities>::new(Links(Graph::new(graph)), origin, options, &run, &processes).unwrap();
     let trained = train(job, &processes, &()).unwrap();
     assert_eq!(trained.record.result.ended_by, "tolerance");
     (trained.model.unwrap(), trained.record.result.iterations)
@@ -96,7 +96,8 @@ fn a_graph_without_links_has_no_scores() {
     let processes = Processes::default();
     let (run, origin) = (RunOptions { workers: Some(1), ..RunOptions::default() }, serde_json::json!({}));
     let job =
-        Job::<HubsAndAuthorities>::new(Graph::new(graph), origin, HitsOptions::default(), &run, &processes).unwrap();
+        Job::<HubsAndAuthorities>::new(Links(Graph::new(graph)), origin, HitsOptions::default(), &run, &processes)
+            .unwrap();
     let model = train(job, &processes, &()).unwrap().model.unwrap();
     assert_eq!((model.hubs.scores, model.authorities.scores), (vec![0.0; 3], vec![0.0; 3]));
 }

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use megagrid_training::blockpg::{LinearOptions, Origin, Regression, SampleOptions};
 use megagrid_training::{Consistency, RunOptions};
+use serde_json::Value;
 
-use crate::entry::Trains;
+use crate::entry::{Spelling, Trains};
 use crate::failure::usage;
 use crate::source::Source;
 
@@ -68,14 +69,19 @@ impl Trains for Options {
     type Algorithm = Regression;
 
     fn options(&self) -> anyhow::Result<LinearOptions> {
-        let Self { l1, l2, intercept, warm_start, blocks, batch, iterations, tolerance, .. } = self.clone();
-        Ok(LinearOptions { l1, l2, intercept, warm_start, blocks, batch, iterations, tolerance })
+        let Self { l1, l2, intercept, warm_start, blocks, batch, delay, iterations, tolerance, .. } = self.clone();
+        Ok(LinearOptions { l1, l2, intercept, warm_start, blocks, batch, delay, iterations, tolerance })
     }
 
     fn origin(&self, source: &Source) -> Origin {
         let Self { positive, normalize, sample_weights, test, holdout, intercept, .. } = self.clone();
         let options = SampleOptions { positive, normalize, sample_weights, test, holdout };
         Origin { source: source.to_read(), options, intercept }
+    }
+
+    /// A delay is a slack, which is written as such.
+    fn spell(name: &str, _: &Value, _: &Value) -> Spelling {
+        if name == "delay" { Spelling::Absent } else { Spelling::Usual }
     }
 
     fn run_options(&self, run: RunOptions) -> anyhow::Result<RunOptions> {

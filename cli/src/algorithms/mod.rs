@@ -11,10 +11,10 @@ macro_rules! each {
     ($entry:ident) => {
         vec![
             $entry::<$crate::algorithms::pagerank::Options>(),
-            $entry::<$crate::algorithms::hits::Options>(),
             $entry::<$crate::algorithms::mf::Options>(),
             $entry::<$crate::algorithms::lda::Options>(),
             $entry::<$crate::algorithms::blockpg::Options>(),
+            $entry::<$crate::algorithms::hits::Options>(),
         ]
     };
 }

@@ -85,12 +85,13 @@ fn options_without_effect_are_refused() {
 #[test]
 fn every_command_has_help_with_an_example() {
     // The main options of each.
-    let commands: [(&str, &[&str]); 17] = [
+    let commands: [(&str, &[&str]); 18] = [
         ("demo", &["--algorithm", "--workers"]),
         ("pagerank", &["--damping", "--restart", "--tolerance", "--model"]),
         ("mf", &["--dims", "--lambda", "--holdout", "--gradient", "--checkpoint"]),
         ("lda", &["--topics", "--prior", "--annealing", "--optimize-every", "--top-words", "--sampler"]),
         ("blockpg", &["--l1", "--positive", "--normalize", "--intercept", "--warm-start"]),
+        ("hits", &["--iterations", "--tolerance", "--model"]),
         ("compare", &["pagerank", "mf", "lda", "blockpg"]),
         ("tune", &["mf", "lda", "blockpg"]),
         ("launch", &["-n", "--hostfile", "--restarts"]),

@@ -99,11 +99,7 @@ impl Data for Samples {
         check_holdout(origin.options.holdout)?;
         let mut clock = Stopwatch::start();
         let Origin { source, options, intercept } = origin;
-        let format = match source.find(Format::Libsvm)? {
-            Format::Text => Format::Libsvm,
-            format => format,
-        };
-        let mut samples = read(&source.input, Some(format), &options.positive)?;
+        let mut samples = read_into(source, &options.positive)?;
         if options.normalize {
             normalize(&mut samples.data.edges);
         }
@@ -218,9 +214,15 @@ impl Samples {
 /// # Errors
 /// Samples that cannot be read, or have no labels.
 pub fn read(path: &Path, format: Option<Format>, positive: &[f32]) -> Result<megagrid_datasets::Samples, Error> {
-    let mut source = Source { input: path.to_owned(), format };
-    let format = source.find(Format::Libsvm)?;
-    if format != Format::Cache {
+    read_into(&mut Source { input: path.to_owned(), format }, positive)
+}
+
+/// Reads samples, and says in the source what format they have.
+fn read_into(source: &mut Source, positive: &[f32]) -> Result<megagrid_datasets::Samples, Error> {
+    source.find(Format::Libsvm)?;
+    let path = &source.input;
+    if !source.is_cache() {
+        let format = source.format.filter(|format| *format != Format::Text).unwrap_or(Format::Libsvm);
         return Ok(read_samples(path, Some(format), positive)?);
     }
     if !positive.is_empty() {

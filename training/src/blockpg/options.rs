@@ -24,6 +24,8 @@ pub struct LinearOptions {
     pub blocks: Option<u64>,
     /// Size of a block in values, instead of their number.
     pub batch: Option<u64>,
+    /// Blocks that a worker may be ahead of the slowest: the run's slack by another name.
+    pub delay: Option<u64>,
     /// Passes over the features at most, for each l1.
     pub iterations: u64,
     /// Relative duality gap that ends the run; 0: none.
@@ -39,6 +41,7 @@ impl Default for LinearOptions {
             warm_start: None,
             blocks: None,
             batch: None,
+            delay: None,
             iterations: 2000,
             tolerance: 1e-6,
         }
@@ -77,7 +80,7 @@ impl LinearOptions {
 }
 
 impl Options for LinearOptions {
-    const FREE: &'static [&'static str] = &["iterations", "tolerance", "blocks"];
+    const FREE: &'static [&'static str] = &["iterations", "tolerance", "blocks", "delay"];
 
     fn check(&self) -> Result<(), Error> {
         check_tolerance(self.tolerance)?;

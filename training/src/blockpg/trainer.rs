@@ -66,6 +66,7 @@ pub struct Fitter {
     /// Values and number of blocks.
     block_values: u64,
     blocks: u64,
+    delay: Option<u64>,
     /// Relative duality gap that ends a leg.
     tolerance: f64,
     /// What is known of the models of the legs that have ended.
@@ -78,7 +79,7 @@ impl Trainer for Fitter {
     type Algorithm = Regression;
     type Program = BlockPg;
 
-    fn new(samples: &Samples, options: &LinearOptions, _: &Settings) -> Result<Self, Error> {
+    fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
         let (values, features) = (samples.signed.num_edges(), samples.signed.num_vertices(Side::Right));
         let start = match &options.warm_start {
             Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples),
@@ -89,6 +90,7 @@ impl Trainer for Fitter {
             start,
             block_values: options.block_values(values, features),
             blocks: options.num_blocks(values, features),
+            delay: settings.slack,
             tolerance: options.tolerance,
             ended: Vec::new(),
             certified: None,
@@ -97,7 +99,7 @@ impl Trainer for Fitter {
 
     fn resolved(&self, _: &Samples, options: &LinearOptions) -> LinearOptions {
         let blocks = if options.batch.is_some() { options.blocks } else { Some(self.blocks) };
-        LinearOptions { batch: Some(self.block_values), blocks, ..options.clone() }
+        LinearOptions { batch: Some(self.block_values), blocks, delay: self.delay, ..options.clone() }
     }
 
     fn source<'d>(&'d self, samples: &'d Samples) -> Source<'d, f32, BlockPg> {

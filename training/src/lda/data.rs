@@ -207,9 +207,9 @@ impl Data for Documents {
         let mut clock = Stopwatch::start();
         let Origin { source, words, test, holdout } = origin;
         let filter = words.filter()?;
-        let format = Some(source.find(Format::Text)?);
+        let format = source.find(Format::Text)?;
         let path = &source.input;
-        let is_cache = is_cache(path, format)?;
+        let is_cache = source.is_cache();
         let test_set = |names: &Names| {
             let read = |path: &PathBuf| {
                 let advice = "none of its words is in the corpus";

@@ -89,9 +89,9 @@ impl Data for Ratings {
         check_holdout(origin.holdout)?;
         let mut clock = Stopwatch::start();
         let Origin { source, test, holdout } = origin;
-        let format = Some(source.find(Format::Ratings)?);
+        let format = source.find(Format::Ratings)?;
         let path = &source.input;
-        let is_cache = is_cache(path, format)?;
+        let is_cache = source.is_cache();
         how.begin(is_cache, *holdout)?;
         if holdout.is_some() {
             let all = if is_cache { Cache::open(path)?.to_dataset()? } else { read_ratings(path, format)? };
