@@ -1,15 +1,14 @@
 //! Two processes of one thread that exchange next to nothing, and as much as they can. They are threads of this program, with
 //! connections over loopback as between processes.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use megagrid_engine::{EdgeInput, Engine, Input, IterationReport, Peers, Settings, Topology};
+use megagrid_engine::{Engine, IterationReport, Peers, Settings, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side};
 use megagrid_stages::{
-    Add, AddView, Apply, BatchSize, Context, Exchange, MasterView, Program, ReadView, Row, Sequence, Stages, Update,
-    UpdateView, Value, Vertex,
+    Add, Apply, BatchSize, Context, Exchange, Master, Program, Read, Right, Sequence, Stages, Update, mode, program,
+    vertex,
 };
 use timely::communication::Hooks;
 use timely::communication::allocator::zero_copy::initialize::initialize_networking_from_sockets;
@@ -17,7 +16,8 @@ use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
 use timely::dataflow::operators::{Exchange as _, Input as _, Probe};
 use timely::dataflow::{InputHandle, ProbeHandle};
 
-use crate::{Floors, local};
+use crate::floors::Floors;
+use crate::local;
 
 /// Rounds; each measures what is compared in turn.
 const ROUNDS: usize = 9;
@@ -28,47 +28,35 @@ const MOST_ROUNDS: f64 = 2.5;
 /// Synced data in a second, each way.
 const LEAST_GIGABYTES: f64 = 1.5;
 
-/// One number, with deltas.
-struct Number;
-
-impl Vertex for Number {
-    type Sync = Value<f32>;
-    type Delta = Value<f32>;
-    type Master = ();
-    type Mirror = ();
+vertex! {
+    /// One number.
+    struct Number { sync: f32 }
 }
 
-/// Deltas go there and rows come back in every clock.
-struct Pulse;
+vertex! {
+    /// One number, with deltas.
+    struct Sum { sync: f32, delta: f32 }
+}
 
-impl Program for Pulse {
-    type Left = Number;
-    type Right = Number;
-    type Edge = ();
-    type Worker = ();
-    type Global = ();
+program! {
+    /// Deltas go there and rows come back in every clock.
+    struct Pulse { left: Number, right: Sum }
 }
 
 struct Beat;
 
 impl Exchange<Pulse> for Beat {
-    type Left = Update;
-    type Right = Add;
+    type Left = mode::Update;
+    type Right = mode::Add;
 
-    fn exchange(
-        &self,
-        left: UpdateView<'_, Number>,
-        right: AddView<'_, Number>,
-        (): &mut (),
-        _: &mut Context<'_, Pulse>,
-    ) {
+    fn exchange(&self, left: Update<'_, Number>, right: Add<'_, Sum>, (): &mut (), _: &mut Context<'_, Pulse>) {
         *left.sync = *right.sync;
         *right.delta += 1.0;
     }
 }
 
-impl Apply<Pulse, Number> for Beat {
-    fn apply(&self, vertex: MasterView<'_, Number>, _: &mut Context<'_, Pulse>) {
+impl Apply<Pulse, Sum> for Beat {
+    fn apply(&self, vertex: Master<'_, Sum>, _: &mut Context<'_, Pulse>) {
         *vertex.sync += *vertex.delta;
     }
 }
@@ -76,7 +64,7 @@ impl Apply<Pulse, Number> for Beat {
 /// Two left vertices a clock, one of each process, and a right vertex that each process keeps.
 fn pulse() -> Sequence<Pulse, impl Stages<Pulse>> {
     let batch = BatchSize::Vertices(Side::Left, 2);
-    Sequence::new().mini_batch(batch, |batch| batch.exchange(Beat).apply_right(Beat)).build().expect("a valid sequence")
+    Sequence::new().mini_batch(batch, |batch| batch.exchange(Beat).apply(Right, Beat))
 }
 
 /// Measures an empty clock, deltas there and rows back, against a round of timely in which all learn that all have come.
@@ -90,7 +78,7 @@ pub fn measure_clock(floors: &mut Floors) {
     floors.at_most("empty clock by empty round of timely", clock / round, MOST_ROUNDS);
 }
 
-fn settings(peers: Option<Arc<dyn Peers>>, dims: [usize; 2]) -> Settings {
+fn settings(peers: Option<Arc<dyn Peers>>, dims: usize) -> Settings {
     Settings { workers: 1, peers, dims, topology: Topology::synthetic(1, 2), ..Settings::default() }
 }
 
@@ -106,25 +94,23 @@ fn all_edges(lefts: usize, rights: usize) -> GroupedEdges<()> {
 fn best<P: Program<Edge = (), Global = ()>, S: Stages<P>>(
     edges: &GroupedEdges<()>,
     sequence: &(impl Fn() -> Sequence<P, S> + Sync),
-    (dims, iterations): ([usize; 2], u64),
+    (dims, iterations): (usize, u64),
 ) -> IterationReport {
     local::run(2, |peers| {
-        let input =
-            Input { source: edges, edge: EdgeInput { len: &|()| 1, fill: &|(), _| {} }, capacities: [None, None] };
-        let mut engine = Engine::<P>::bipartite(&input, &sequence(), (), &settings(peers, dims)).expect("an engine");
+        let mut engine = Engine::<P>::new(edges, sequence(), &settings(peers, dims)).expect("an engine");
         let mut reports = Vec::new();
-        let take = |report: &IterationReport, _: &Engine<P>| {
+        let take = |_: &mut Engine<P>, report: &IterationReport| {
             reports.push(report.clone());
-            ControlFlow::Continue(())
+            Ok(false)
         };
-        engine.run(iterations, take).expect("a run");
+        engine.run_until(iterations, take).expect("a run");
         let later = reports.into_iter().skip(1);
         later.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).expect("two iterations at least")
     })
 }
 
 fn seconds_of_a_clock() -> f64 {
-    let report = best(&all_edges(2 * CLOCKS, 2), &pulse, ([1, 1], 3));
+    let report = best(&all_edges(2 * CLOCKS, 2), &pulse, (1, 3));
     let least = report.sent.deltas.messages.min(report.sent.rows.messages);
     assert!(least >= CLOCKS as u64, "deltas go there and rows come back: {:?}", report.sent);
     report.seconds / CLOCKS as f64
@@ -169,60 +155,43 @@ fn rounds(worker: &mut timely::worker::Worker) -> f64 {
     run(CLOCKS as u64..2 * CLOCKS as u64)
 }
 
-/// A row, with a small delta.
-struct Wide;
-
-impl Vertex for Wide {
-    type Sync = Row<f32>;
-    type Delta = Value<f32>;
-    type Master = ();
-    type Mirror = ();
+vertex! {
+    /// A row, with a small delta.
+    struct Wide { sync: [f32], delta: f32 }
 }
 
-/// Every process reads all rows, which their masters change.
-struct Flood;
-
-impl Program for Flood {
-    type Left = Number;
-    type Right = Wide;
-    type Edge = ();
-    type Worker = ();
-    type Global = ();
+program! {
+    /// Every process reads all rows, which their masters change.
+    struct Flood { left: Number, right: Wide }
 }
 
 struct Look;
 
 impl Exchange<Flood> for Look {
-    type Left = Update;
-    type Right = Add;
+    type Left = mode::Update;
+    type Right = mode::Add;
     // Whether a row is active is asked once, not for each edge.
     const GROUPED: bool = true;
 
     /// No edge runs: what is measured is what becomes of the rows.
-    fn is_active(&self, _: ReadView<'_, Wide>, _: &Context<'_, Flood>) -> bool {
+    fn is_active(&self, _: Read<'_, Wide>, _: &Context<'_, Flood>) -> bool {
         false
     }
 
-    fn exchange(
-        &self,
-        left: UpdateView<'_, Number>,
-        right: AddView<'_, Wide>,
-        (): &mut (),
-        _: &mut Context<'_, Flood>,
-    ) {
+    fn exchange(&self, left: Update<'_, Number>, right: Add<'_, Wide>, (): &mut (), _: &mut Context<'_, Flood>) {
         *left.sync += right.sync[0];
         *right.delta += 1.0;
     }
 }
 
 impl Apply<Flood, Wide> for Look {
-    fn apply(&self, vertex: MasterView<'_, Wide>, _: &mut Context<'_, Flood>) {
+    fn apply(&self, vertex: Master<'_, Wide>, _: &mut Context<'_, Flood>) {
         vertex.sync[0] += *vertex.delta;
     }
 }
 
 fn flood() -> Sequence<Flood, impl Stages<Flood>> {
-    Sequence::new().exchange(Look).apply_right(Look).build().expect("a valid sequence")
+    Sequence::new().exchange(Look).apply(Right, Look)
 }
 
 /// Bytes of a row of [`Wide`].
@@ -242,7 +211,7 @@ pub fn measure_rate(floors: &mut Floors) {
     let mut rates = SIZES.map(|_| Vec::new());
     for _ in 0..ROUNDS {
         for ((rows, shards, edges), rates) in sizes.iter().zip(&mut rates) {
-            let report = best(edges, &flood, ([1, ROW_BYTES / 4], 20));
+            let report = best(edges, &flood, (ROW_BYTES / 4, 20));
             let sent = report.sent.rows;
             assert!(sent.bytes >= (rows * shards * ROW_BYTES) as u64, "every process needs all rows: {sent:?}");
             rates.push(sent.bytes as f64 / 2.0 / report.seconds / 1e9);

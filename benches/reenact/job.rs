@@ -1,7 +1,6 @@
 //! Jobs on the virtual cluster: inputs, programs and what is measured of them.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use megagrid_algorithms::blockpg::{self, BlockPg, Margin, Region};
@@ -9,11 +8,11 @@ use megagrid_algorithms::lda::{self, Lda, Tokens, Vertices, edge_len, fill_edge,
 use megagrid_algorithms::mf::{self, in_place};
 use megagrid_datasets::synthetic::{ClicksSettings, CorpusSettings};
 use megagrid_engine::virtual_cluster::{Calibration, Costs, Link, Model, VirtualCluster};
-use megagrid_engine::{EdgeInput, Engine, Injection, Input, IterationReport, Peers, Settings, Topology};
+use megagrid_engine::{Engine, Injection, IterationReport, Peers, Settings, Source, Topology};
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
-use megagrid_stages::Row;
+use megagrid_stages::{Left, Right};
 
-use crate::rows;
+use crate::findings::root;
 
 /// How many virtual workers there are, and what they may do.
 #[derive(Clone)]
@@ -38,7 +37,8 @@ impl Shape {
         Self::of(Costs::Calibrated(calibration()))
     }
 
-    fn of(costs: Costs) -> Self {
+    /// Eight workers, and what tasks cost.
+    pub fn of(costs: Costs) -> Self {
         let model = Model { link: Link::default(), costs, jitter: 0.0, seed: 1 };
         Self { workers: 8, slack: 0, lazy: true, model, inject: None, seed: 1 }
     }
@@ -53,7 +53,7 @@ impl Shape {
             inject: self.inject,
             peers: Some(peers),
             seed: self.seed,
-            dims: [dims; 2],
+            dims,
             topology,
             ..Settings::default()
         }
@@ -82,7 +82,8 @@ pub struct Ran {
     /// What the algorithm minimizes (or, LDA, maximizes), after each iteration.
     pub objectives: Vec<f64>,
     pub reports: Vec<IterationReport>,
-    calibration: Calibration,
+    /// What tasks took.
+    pub calibration: Calibration,
 }
 
 impl Ran {
@@ -139,20 +140,18 @@ impl Factorize {
     pub fn run(&self, edges: &GroupedEdges<f32>, shape: &Shape) -> Ran {
         let Self { config, batch, iterations } = *self;
         shape.run(|peers| {
-            let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
-            let input = Input { source: edges, edge, capacities: [None, None] };
             let settings = shape.settings(peers, config.row_dims());
-            let sequence = in_place::sequence(config, batch).expect("a batch of some ratings");
-            let mut engine = Engine::<in_place::Mf>::bipartite(&input, &sequence, (), &settings).expect("a small job");
-            engine.init_left(|user, first| config.init_user(shape.seed, user, first.sync));
-            engine.init_right(|item, first| config.init_item(shape.seed, item, first.sync));
+            let sequence = in_place::sequence(config, batch);
+            let mut engine = Engine::<in_place::Mf>::new(edges, sequence, &settings).expect("a small job");
+            engine.init(Left, |user, first| config.init_user(shape.seed, user, first.sync));
+            engine.init(Right, |item, first| config.init_item(shape.seed, item, first.sync));
             let (mut objectives, mut reports) = (Vec::new(), Vec::new());
-            let ran = engine.run(iterations, |report, engine| {
-                let sums = engine.measure(&mf::SquaredErrors(config)).expect("all workers are here");
+            let ran = engine.run_until(iterations, |engine, report| {
+                let sums = engine.total(mf::SquaredErrors(config)).expect("all workers are here");
                 let rmse = mf::Objective::new(sums, config.lambda).rmse;
                 objectives.push(rmse * rmse * edges.num_edges() as f64);
                 reports.push(report.clone());
-                if rmse.is_finite() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                if rmse.is_finite() { Ok(false) } else { Ok(true) }
             });
             ran.expect("a run that ends");
             (objectives, reports)
@@ -175,25 +174,23 @@ impl Topics {
         let words = edges.num_vertices(Side::Right);
         shape.run(|peers| {
             let is_first = peers.process() == 0;
-            let edge = EdgeInput { len: &edge_len, fill: &fill_edge };
-            let input = Input { source: edges, edge, capacities: [None, None] };
             let settings = shape.settings(peers, config.num_topics);
-            let sequence = config.dense(&tokens).expect("some clocks");
-            let mut engine =
-                Engine::<Lda<Row<f32>, Row<f32>>>::bipartite(&input, &sequence, config.topics(words), &settings)
-                    .expect("a small job");
+            let sequence = config.dense(&tokens);
+            let source = Source::slices(edges, edge_len, fill_edge);
+            let mut engine = Engine::<Lda<[f32], [f32]>>::new(source, sequence, &settings).expect("a small job");
+            engine.set_global(config.topics(words));
             let (mut objectives, mut reports) = (Vec::new(), Vec::new());
-            let ran = engine.run(iterations, |report, engine| {
+            let ran = engine.run_until(iterations, |engine, report| {
                 engine.collect().expect("all workers are here");
                 reports.push(report.clone());
                 if is_first {
-                    let (left, right) = (engine.left(), engine.right());
+                    let (left, right) = (engine.on(Left), engine.on(Right));
                     let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
                     let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
                     let global = engine.global();
-                    objectives.push(log_likelihood::<Row<f32>, Row<f32>>(&global, &documents, &words, 1));
+                    objectives.push(log_likelihood(&global, &documents, &words, 1));
                 }
-                ControlFlow::Continue(())
+                Ok(false)
             });
             ran.expect("a run that ends");
             (objectives, reports)
@@ -217,26 +214,24 @@ impl Select {
         let config = blockpg::Config { l1, l2: 0.0 };
         let (samples, features) = (edges.num_vertices(Side::Left), edges.num_vertices(Side::Right));
         shape.run(|peers| {
-            let edge = EdgeInput { len: &|_: &f32| 1, fill: &|value: &f32, items: &mut [f32]| items[0] = *value };
-            let input = Input { source: edges, edge, capacities: [None, None] };
             let settings = shape.settings(peers, 1);
-            let sequence = blockpg::sequence(batch).expect("blocks of some values");
-            let mut engine =
-                Engine::<BlockPg>::bipartite(&input, &sequence, config.state(), &settings).expect("a small job");
-            engine.init_left(|_, first| {
+            let sequence = blockpg::sequence(batch);
+            let mut engine = Engine::<BlockPg>::new(edges, sequence, &settings).expect("a small job");
+            engine.set_global(config.state());
+            engine.init(Left, |_, first| {
                 *first.master = Margin::new(0.0, 1.0);
                 *first.sync = first.master.parabola();
             });
-            engine.init_right(|_, first| *first.master = Region::new(1.0, 1.3));
+            engine.init(Right, |_, first| *first.master = Region::new(1.0, 1.3));
             let (mut objectives, mut reports) = (Vec::new(), Vec::new());
-            let ran = engine.run(iterations, |report, engine| {
+            let ran = engine.run_until(iterations, |engine, report| {
                 engine.collect().expect("all workers are here");
                 reports.push(report.clone());
-                let (left, right) = (engine.left(), engine.right());
+                let (left, right) = (engine.on(Left), engine.on(Right));
                 let loss: f64 = (0..samples).map(|sample| (-left.master(sample).margin).exp().ln_1p()).sum();
                 let size: f64 = (0..features).map(|feature| right.sync(feature).value.abs()).sum();
                 objectives.push(loss + l1 * size);
-                ControlFlow::Continue(())
+                Ok(false)
             });
             ran.expect("a run that ends");
             (objectives, reports)
@@ -269,29 +264,11 @@ pub fn samples(samples: usize, features: usize) -> GroupedEdges<f32> {
 }
 
 /// Where costs are kept, from the root.
-const CALIBRATION: &str = "benches/reenact/calibration.json";
+pub const CALIBRATION: &str = "benches/reenact/calibration.json";
 
 /// What tasks cost, measured once by `cargo reenact calibrate`.
 fn calibration() -> Calibration {
-    let path = crate::root().join(CALIBRATION);
+    let path = root().join(CALIBRATION);
     let text = std::fs::read_to_string(&path).expect("a calibration, which `cargo reenact calibrate` makes");
     serde_json::from_str(&text).expect("a file that `cargo reenact calibrate` wrote")
-}
-
-/// Measures what tasks of all jobs cost, and writes it down.
-pub fn calibrate() {
-    let mut stages = BTreeMap::new();
-    for slack in [0, 2] {
-        let shape = Shape { slack, ..Shape::of(Costs::Measured) };
-        let ran = [
-            rows::slack::factorization(16).run(&rows::slack::ratings(), &shape),
-            rows::slack::selection(20).run(&rows::slack::samples(), &shape),
-            rows::work::topics(16).run(&rows::work::documents(), &shape),
-        ];
-        ran.into_iter().for_each(|ran| stages.extend(ran.calibration.stages));
-    }
-    let text = serde_json::to_string_pretty(&Calibration { stages }).expect("numbers");
-    let path = crate::root().join(CALIBRATION);
-    std::fs::write(&path, text + "\n").expect("a directory that can be written to");
-    println!("{} written", path.display());
 }

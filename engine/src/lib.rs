@@ -29,5 +29,6 @@ pub use machine::topology::Topology;
 pub use machine::{os, topology};
 pub use plan::{Amount, Traffic};
 pub use run::{
-    Injection, IterationReport, NoInjection, Peers, TIMELINE, WorkerReport, WorkerSeconds, board, timeline_origin, worker,
+    Injection, IterationReport, NoInjection, Peers, TIMELINE, WorkerReport, WorkerSeconds, board, timeline_origin,
+    worker,
 };

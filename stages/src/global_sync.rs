@@ -1,44 +1,8 @@
 //! GlobalSync: worker contexts and vertices folded into the shared context.
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 use crate::program::Program;
 use crate::vertex::Vertex;
 use crate::view::Total;
-
-/// Sums that can be joined: what workers' contexts are made of (TuX²'s Combine).
-///
-/// Implemented for numbers, arrays of them and `()`. A context's scratch stays where it is: only sums travel between
-/// processes, and scratch is best marked `#[serde(skip)]`.
-pub trait Combine: Default + Send + Serialize + DeserializeOwned + 'static {
-    /// Moves the sums of `from` into `self`, leaving them at zero in `from`.
-    fn combine(&mut self, from: &mut Self);
-}
-
-impl Combine for () {
-    fn combine(&mut self, (): &mut ()) {}
-}
-
-macro_rules! combine_numbers {
-    ($($t:ty),*) => { $(
-        impl Combine for $t {
-            fn combine(&mut self, from: &mut Self) {
-                *self += std::mem::take(from);
-            }
-        }
-    )* };
-}
-combine_numbers!(u32, u64, usize, i32, i64, f32, f64);
-
-impl<T: Combine, const N: usize> Combine for [T; N]
-where
-    [T; N]: Default + Serialize + DeserializeOwned,
-{
-    fn combine(&mut self, from: &mut Self) {
-        self.iter_mut().zip(from).for_each(|(total, part)| total.combine(part));
-    }
-}
 
 /// Folds worker contexts into one total, and the total into the shared context (TuX² §3.3: Combine, Apply). Contexts are
 /// combined in ascending worker order. One version of the shared context per clock is in flight.

@@ -6,9 +6,10 @@
 use serde::Serialize;
 
 use crate::branches::{Branches, Live, Watch};
+use crate::history::ROOT;
 use crate::searcher::{Kind, Observation, Searcher};
 use crate::space::{Setting, Space};
-use crate::trainer::{ROOT, Trainer};
+use crate::trainer::Trainer;
 use crate::tuner::Plateau;
 
 /// When a baseline stops.

@@ -17,7 +17,7 @@ use crate::history::{Branch, Trial};
 use crate::progress::{Label, Noise, Summary, WINDOWS, summarize};
 use crate::searcher::{Observation, Searcher, is_settled};
 use crate::section::{self, Next};
-use crate::space::{Point, Setting};
+use crate::space::Point;
 use crate::trainer::Trainer;
 
 impl Trial {

@@ -8,11 +8,11 @@ use megagrid_algorithms::mf::{Config, Sums};
 use megagrid_baselines::apps::mf::{self, Form, Job};
 use megagrid_baselines::{Epoch, Run, System};
 use megagrid_benches::inputs;
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side};
-use megagrid_stages::{Program, Row, Sequence, Stages, Vertex};
+use megagrid_stages::{Left, Program, Right, Sequence, Stages, Vertex};
 
-use crate::Findings;
+use crate::findings::Findings;
 
 const ROUNDS: usize = 5;
 /// Iterations of a run; the first is not counted.
@@ -43,25 +43,23 @@ struct Cost {
 }
 
 /// Runs Megagrid.
-fn megagrid<P, S>(edges: &GroupedEdges<f32>, config: &Config, sequence: &Sequence<P, S>) -> Cost
+fn megagrid<P, S>(edges: &GroupedEdges<f32>, config: &Config, sequence: Sequence<P, S>) -> Cost
 where
     P: Program<Edge = f32, Worker = Sums, Global = ()>,
-    P::Left: Vertex<Sync = Row<f32>>,
-    P::Right: Vertex<Sync = Row<f32>>,
+    P::Left: Vertex<Sync = [f32]>,
+    P::Right: Vertex<Sync = [f32]>,
     S: Stages<P>,
 {
-    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
-    let input = Input { source: edges, edge, capacities: [None, None] };
-    let settings = Settings { workers: 1, dims: [config.row_dims(); 2], ..Settings::default() };
-    let mut engine = Engine::<P>::bipartite(&input, sequence, (), &settings).expect("a job that fits");
-    engine.init_left(|user, first| config.init_user(1, user, first.sync));
-    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    let settings = Settings { workers: 1, dims: config.row_dims(), ..Settings::default() };
+    let mut engine = Engine::<P>::new(edges, sequence, &settings).expect("a job that fits");
+    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
     let mut seconds = f64::INFINITY;
-    let take = |report: &megagrid_engine::IterationReport, _: &Engine<P>| {
+    let take = |_: &mut Engine<P>, report: &megagrid_engine::IterationReport| {
         seconds = if report.iteration > 1 { seconds.min(report.seconds) } else { seconds };
-        ControlFlow::Continue(())
+        Ok(false)
     };
-    engine.run(ITERATIONS, take).expect("a run that ends");
+    engine.run_until(ITERATIONS, take).expect("a run that ends");
     Cost { seconds, bytes: 0, messages: 0 }
 }
 
@@ -92,14 +90,8 @@ fn compared((size, items): (Size, usize), form: Form, systems: &[System]) -> Vec
     let (ratings, config) = (by_user(size, items), config());
     let edges = GroupedEdges::new(ratings.clone(), &[Side::Right]);
     let own = || match form {
-        Form::Batch => {
-            let sequence = batch::sequence(config, size.ratings as u64).expect("one batch");
-            megagrid::<MfBatch, _>(&edges, &config, &sequence)
-        }
-        Form::InPlace => {
-            let sequence = in_place::sequence(config, size.ratings as u64).expect("one batch");
-            megagrid::<Mf, _>(&edges, &config, &sequence)
-        }
+        Form::Batch => megagrid::<MfBatch, _>(&edges, &config, batch::sequence(config, size.ratings as u64)),
+        Form::InPlace => megagrid::<Mf, _>(&edges, &config, in_place::sequence(config, size.ratings as u64)),
     };
     let mut samples = vec![Vec::new(); systems.len() + 1];
     for _ in 0..ROUNDS {

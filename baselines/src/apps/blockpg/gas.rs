@@ -8,9 +8,9 @@ use megagrid_algorithms::blockpg::{
     Aim, BlockPg, Damp, Derivatives, Differentiate, Feature, Land, Leap, Limit, Margin, Parabola, Plan, Region, Sample,
     Settle, Shift, State, Step, Survey, Totals, Weight,
 };
-use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, GlobalSync, Master, Read, Total, Update};
+use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, Master, Read, Total, Update};
 
-use super::{Data, is_visited, join, sync};
+use super::data::{Data, is_visited, join, sync};
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost};
 use crate::{Error, Finish, Run};

@@ -1,11 +1,11 @@
 //! PageRank as PowerGraph's toolkit has it: gathers ranks over links to a page, and signals the pages that it links to.
 
-use megagrid_stages::{GlobalSync};
+use megagrid_stages::GlobalSync;
 use std::collections::BTreeMap;
 
 use megagrid_algorithms::pagerank::{Measure, State};
 
-use super::{Job, measured};
+use super::job::{Job, measured};
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost};
 use crate::{Error, Finish, Run};

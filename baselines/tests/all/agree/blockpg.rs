@@ -9,7 +9,10 @@ use megagrid_baselines::apps::blockpg::{Job, Rules, run};
 use megagrid_baselines::{Run, System};
 use megagrid_engine::{Engine, Settings, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Add, Apply, BatchOrder, BatchSize, Combine, Context, Exchange, GlobalSync, Left, Master, MiniBatch, Program, Read, Right, Sequence, mode, vertex};
+use megagrid_stages::{
+    Add, Apply, BatchOrder, BatchSize, Combine, Context, Exchange, GlobalSync, Left, Master, MiniBatch, Program, Read,
+    Right, Sequence, mode, vertex,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{assert_agree, assert_ends_near, objectives};
@@ -123,8 +126,7 @@ impl GlobalSync<Blocks> for EndBlock {
 /// Returns Megagrid's blocks by iteration.
 fn blocks(signed: &GroupedEdges<f32>) -> BTreeMap<u64, Vec<Vec<u32>>> {
     let batch = MiniBatch { size: BatchSize::EdgesOf(Side::Right, BLOCK_VALUES), order: BatchOrder::RandomBlocks };
-    let sequence = Sequence::new()
-        .mini_batch(batch, |b| b.exchange(Look).apply(Right, Note).global_sync(EndBlock));
+    let sequence = Sequence::new().mini_batch(batch, |b| b.exchange(Look).apply(Right, Note).global_sync(EndBlock));
     let mut engine = Engine::<Blocks>::bipartite(signed, &sequence, Vec::new(), &settings()).unwrap();
     engine.init(Right, |feature, first| first.sync.value = feature as f64);
     let mut found = BTreeMap::new();

@@ -1,6 +1,5 @@
 //! Latent Dirichlet allocation.
 
-
 use megagrid_algorithms::lda::dense::Dense;
 use megagrid_algorithms::lda::{Config, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
 use megagrid_baselines::apps::lda::{Job, run};

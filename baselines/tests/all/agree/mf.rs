@@ -1,6 +1,5 @@
 //! Matrix factorization.
 
-
 use megagrid_algorithms::mf::batch::{self, MfBatch};
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Objective, SquaredErrors, Sums};

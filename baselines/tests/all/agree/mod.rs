@@ -11,7 +11,6 @@ mod mf;
 mod order;
 mod pagerank;
 
-
 use megagrid_baselines::{Epoch, Error, Finish, Report};
 use megagrid_partition::SplitMix;
 

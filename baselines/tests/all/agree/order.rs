@@ -4,7 +4,9 @@ use std::marker::PhantomData;
 
 use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side};
-use megagrid_stages::{BatchSize, Combine, Context, Exchange, GlobalSync, Left, Program, Right, Sequence, Store, Update, Vertex, mode};
+use megagrid_stages::{
+    BatchSize, Combine, Context, Exchange, GlobalSync, Left, Program, Right, Sequence, Store, Update, Vertex, mode,
+};
 use serde::{Deserialize, Serialize};
 
 /// A vertex whose row begins with its number.

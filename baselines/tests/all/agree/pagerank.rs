@@ -1,12 +1,11 @@
 //! PageRank.
 
-
-use megagrid_stages::{Right};
 use megagrid_algorithms::pagerank::{Damping, PageRank, Start, sequence};
 use megagrid_baselines::apps::pagerank::{Job, run};
 use megagrid_baselines::{Run, System, list_by};
 use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
+use megagrid_stages::Right;
 
 use super::{assert_agree, assert_ends_near, objectives, skewed};
 
