@@ -5,8 +5,6 @@
 //! `ratio` is a row's time over that of the first row of its table. Without `--bench` (as `cargo test` runs it) inputs are
 //! tiny and the figures mean nothing.
 
-use std::ops::ControlFlow;
-
 use megagrid_algorithms::mf::{
     Config,
     in_place::{self, Mf},
@@ -15,11 +13,11 @@ use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
 use megagrid_benches::inputs::{self, Order};
 use megagrid_benches::loops::{ArrayRows, HashRows, PullPageRank, Shuffled, mf};
 use megagrid_benches::measure::{Contestant, compare, seconds};
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
-use megagrid_examples::{click_factors, label_propagation};
+use megagrid_engine::{Engine, Settings, Source};
+use megagrid_examples::{click_factors, communities};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, count_degrees};
-use megagrid_stages::Program;
 use megagrid_stages::simd::Level;
+use megagrid_stages::{Left, Program, Right};
 
 /// How large inputs are, and how often everything is measured.
 struct Sizes {
@@ -50,9 +48,9 @@ fn one_thread() -> Settings {
 fn next<P: Program>(engine: &mut Engine<P>) -> f64 {
     let mut seconds = 0.0;
     let last = engine.iterations() + 1;
-    let run = engine.run(last, |report, _| {
+    let run = engine.run_until(last, |_, report| {
         seconds = report.seconds;
-        ControlFlow::Continue(())
+        Ok(false)
     });
     run.expect("stages do not panic");
     seconds
@@ -64,11 +62,10 @@ fn rank_engine(graph: EdgeList<()>, settings: &Settings) -> Engine<PageRank> {
     let offsets = edges.offsets(Side::Left);
     let links = |page: usize| offsets[page + 1] - offsets[page];
     let start = Start::new(Damping::DEFAULT, pages, &[], &links);
-    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64).expect("stages in order");
-    let edge = EdgeInput { len: &|_: &()| 1, fill: &|_: &(), _: &mut [()]| {} };
-    let input = Input { source: &edges, edge, capacities: [None, None] };
-    let engine = Engine::square(&input, &sequence, start.state(), settings).expect("the graph fits the memory");
-    engine.init_right(|page, first| (*first.master, *first.sync) = start.page(page));
+    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
+    let mut engine = Engine::new(&edges, sequence, settings).expect("the graph fits the memory");
+    engine.set_global(start.state());
+    engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
     engine
 }
 
@@ -111,13 +108,11 @@ fn page_rank(sizes: &Sizes) {
 }
 
 fn mf_engine(edges: &GroupedEdges<f32>, config: Config, settings: &Settings) -> Engine<Mf> {
-    let sequence = in_place::sequence(config, edges.num_edges() as u64).expect("a batch of all ratings");
-    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, items: &mut [f32]| items[0] = *rating };
-    let input = Input { source: edges, edge, capacities: [None, None] };
-    let settings = Settings { dims: [config.row_dims(); 2], ..settings.clone() };
-    let engine = Engine::bipartite(&input, &sequence, (), &settings).expect("the ratings fit the memory");
-    engine.init_left(|id, user| config.init_user(1, id, user.sync));
-    engine.init_right(|id, item| config.init_item(1, id, item.sync));
+    let sequence = in_place::sequence(config, edges.num_edges() as u64);
+    let settings = Settings { dims: config.row_dims(), ..settings.clone() };
+    let mut engine = Engine::new(edges, sequence, &settings).expect("the ratings fit the memory");
+    engine.init(Left, |id, user| config.init_user(1, id, user.sync));
+    engine.init(Right, |id, item| config.init_item(1, id, item.sync));
     engine
 }
 
@@ -164,7 +159,7 @@ fn levels(sizes: &Sizes) {
     let mut spreading: Vec<_> = of_levels(|settings| label_engine(&graph, settings));
     let mut clicking: Vec<_> = of_levels(|settings| click_engine(&clicks, settings));
     compare(
-        "the example `label_propagation`, 64 labels: one iteration",
+        "the example `communities`, 64 labels: one iteration",
         "edges",
         graph.num_edges() as f64,
         sizes.rounds,
@@ -181,31 +176,25 @@ fn levels(sizes: &Sizes) {
 
 fn of_levels<P: Program>(make: impl Fn(&Settings) -> Engine<P>) -> Vec<(Level, Engine<P>)> {
     let levels = Level::available().into_iter().rev();
-    levels.map(|level| (level, make(&Settings { level, dims: [64, 64], ..one_thread() }))).collect()
+    levels.map(|level| (level, make(&Settings { level, dims: 64, ..one_thread() }))).collect()
 }
 
 fn levels_of<P: Program>(engines: &mut [(Level, Engine<P>)]) -> Vec<Contestant<'_>> {
     engines.iter_mut().map(|(level, engine)| Contestant::new(level.name(), || next(engine))).collect()
 }
 
-fn label_engine(edges: &GroupedEdges<f32>, settings: &Settings) -> Engine<label_propagation::LabelPropagation> {
-    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|weight: &f32, items: &mut [f32]| items[0] = *weight };
-    let input = Input { source: edges, edge, capacities: [None, None] };
-    let sequence = label_propagation::sequence().expect("stages in order");
-    let engine = Engine::square(&input, &sequence, 0.0, settings).expect("the graph fits the memory");
-    engine.init_right(|id, member| member.sync[id % 64] = 1.0);
+fn label_engine(edges: &GroupedEdges<f32>, settings: &Settings) -> Engine<communities::Labels> {
+    let mut engine = Engine::new(edges, communities::sequence(), settings).expect("the graph fits the memory");
+    engine.init(Right, |id, member| member.sync[id % 64] = 1.0);
     engine
 }
 
 fn click_engine(edges: &GroupedEdges<f32>, settings: &Settings) -> Engine<click_factors::ClickFactors> {
-    let clicked = |rating: &f32, items: &mut [f32]| items[0] = if *rating > 0.0 { 1.0 } else { 0.0 };
-    let input =
-        Input { source: edges, edge: EdgeInput { len: &|_: &f32| 1, fill: &clicked }, capacities: [None, None] };
-    let sequence =
-        click_factors::sequence(click_factors::Descend { step: 0.05, lambda: 0.02 }).expect("stages in order");
-    let engine = Engine::bipartite(&input, &sequence, (), settings).expect("the clicks fit the memory");
+    let clicked = |rating: &f32| if *rating > 0.0 { 1.0 } else { 0.0 };
+    let sequence = click_factors::sequence(click_factors::Descend { step: 0.05, lambda: 0.02 });
+    let mut engine = Engine::new(Source::map(edges, clicked), sequence, settings).expect("the clicks fit the memory");
     let config = Config { dims: 64, biases: false, ..Config::default() };
-    engine.init_left(|id, user| config.init_user(1, id, user.sync));
-    engine.init_right(|id, item| config.init_item(1, id, item.sync));
+    engine.init(Left, |id, user| config.init_user(1, id, user.sync));
+    engine.init(Right, |id, item| config.init_item(1, id, item.sync));
     engine
 }

@@ -9,29 +9,36 @@
 //! `cargo test` runs it) the input is tiny and the times mean nothing.
 
 use std::marker::PhantomData;
-use std::ops::ControlFlow;
 
 use bytemuck::{Pod, Zeroable};
 use megagrid_algorithms::blockpg::{
     self, BlockPg, Config, Damp, Derivatives, Margin, Parabola, Region, State, Survey, Totals, Weight,
 };
 use megagrid_datasets::synthetic::ClicksSettings;
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
 use megagrid_stages::{
-    Add, AddView, Apply, BatchOrder, BatchSize, Combine, Context, Exchange, GlobalSync, MasterView, MiniBatch, Program,
-    Read, ReadView, Sequence, Shape, Store, Update, UpdateView, Value, Vertex,
+    Add, Apply, BatchOrder, BatchSize, Combine, Context, Exchange, GlobalSync, Left, Master, MiniBatch, Program, Read,
+    Right, Sequence, Store, Update, Vertex, mode, vertex,
 };
 use serde::{Deserialize, Serialize};
 
 /// Where the data of samples and features are.
 trait Layout: Send + Sync + 'static {
-    type Sample: Vertex;
-    type Feature: Vertex<Delta = Value<Derivatives>>;
+    type Sample: Vertex<Sync: Sized, Master: Sized>;
+    type Feature: Vertex<Sync: Sized, Delta = Derivatives, Master: Sized, Mirror: Sized>;
     const NAME: &'static str;
+    /// Whether samples that a block touched are found, as if they had mirrors.
+    const TRACKED: bool = false;
 
-    fn parabola(sample: ReadView<'_, Self::Sample>) -> &Parabola;
-    fn parabola_mut(sample: UpdateView<'_, Self::Sample>) -> &mut Parabola;
+    /// Tells whether a sample was touched, where they are tracked.
+    fn is_touched(_: Read<'_, Self::Sample>) -> bool {
+        false
+    }
+    /// Forgets that a sample was touched.
+    fn forget(_: SyncMut<'_, Self::Sample>) {}
+    fn parabola(sample: Read<'_, Self::Sample>) -> &Parabola;
+    fn parabola_mut(sample: Update<'_, Self::Sample>) -> &mut Parabola;
     /// Sets what a sample knows.
     fn settle(
         sync: SyncMut<'_, Self::Sample>,
@@ -39,7 +46,7 @@ trait Layout: Send + Sync + 'static {
         settle: impl FnOnce(&mut Parabola, &mut Margin),
     );
     /// The weight and its last change.
-    fn weight(feature: ReadView<'_, Self::Feature>) -> (Weight, f64);
+    fn weight(feature: Read<'_, Self::Feature>) -> (Weight, f64);
     /// Runs a step from the weight, and keeps what it returns and, without a mirror that does, the change.
     fn step(
         sync: SyncMut<'_, Self::Feature>,
@@ -49,8 +56,8 @@ trait Layout: Send + Sync + 'static {
 }
 
 type SyncOf<V> = <V as Vertex>::Sync;
-type SyncMut<'v, V> = <<V as Vertex>::Sync as Store>::Mut<'v>;
-type MasterMut<'v, V> = <<V as Vertex>::Master as Store>::Mut<'v>;
+type SyncMut<'v, V> = &'v mut <V as Vertex>::Sync;
+type MasterMut<'v, V> = &'v mut <V as Vertex>::Master;
 
 /// All that a vertex of either side may need: what both sides have is one field, and what edges read of samples comes first and,
 /// with 96 bytes, never crosses a cache line.
@@ -70,7 +77,7 @@ struct Everything {
     /// The sample's weight.
     weight: f32,
     course: [f32; 5],
-    unused: f32,
+    touched: f32,
 }
 
 impl Everything {
@@ -122,68 +129,67 @@ impl WholeFeature {
     }
 }
 
-/// A vertex of one type for both sides, all of it synced.
-struct Same<const TRACKED: bool>;
+/// A vertex of one kind for both sides, all of it synced.
+struct Same<const SIDE: u8>;
 
-impl<const TRACKED: bool> Vertex for Same<TRACKED> {
-    type Sync = Value<Everything>;
-    type Delta = Value<Derivatives>;
+impl<const SIDE: u8> Vertex for Same<SIDE> {
+    type Sync = Everything;
+    type Delta = Derivatives;
     type Master = ();
     type Mirror = ();
-    const TRACKED: bool = TRACKED;
 }
 
-/// One vertex type; whether samples are tracked.
+/// One kind of vertex; whether samples are tracked.
 struct OneType<const TRACKED: bool>;
 
 impl<const TRACKED: bool> Layout for OneType<TRACKED> {
-    type Sample = Same<TRACKED>;
-    type Feature = Same<false>;
+    type Sample = Same<0>;
+    type Feature = Same<1>;
     const NAME: &'static str = if TRACKED { "one vertex type" } else { "samples not tracked" };
+    const TRACKED: bool = TRACKED;
 
     #[inline(always)]
-    fn parabola(sample: ReadView<'_, Self::Sample>) -> &Parabola {
+    fn is_touched(sample: Read<'_, Self::Sample>) -> bool {
+        sample.sync.touched != 0.0
+    }
+
+    #[inline(always)]
+    fn forget(sample: &mut Everything) {
+        sample.touched = 0.0;
+    }
+
+    #[inline(always)]
+    fn parabola(sample: Read<'_, Self::Sample>) -> &Parabola {
         &sample.sync.parabola
     }
 
     #[inline(always)]
-    fn parabola_mut(sample: UpdateView<'_, Self::Sample>) -> &mut Parabola {
+    fn parabola_mut(sample: Update<'_, Self::Sample>) -> &mut Parabola {
+        if TRACKED {
+            sample.sync.touched = 1.0;
+        }
         &mut sample.sync.parabola
     }
 
     #[inline(always)]
-    fn settle(sync: &mut Everything, (): (), settle: impl FnOnce(&mut Parabola, &mut Margin)) {
+    fn settle(sync: &mut Everything, (): &mut (), settle: impl FnOnce(&mut Parabola, &mut Margin)) {
         sync.settle(settle);
     }
 
     #[inline(always)]
-    fn weight(feature: ReadView<'_, Self::Feature>) -> (Weight, f64) {
+    fn weight(feature: Read<'_, Self::Feature>) -> (Weight, f64) {
         (feature.sync.weight(), feature.sync.change)
     }
 
     #[inline(always)]
-    fn step(sync: &mut Everything, (): (), step: impl FnOnce(Weight, &mut Region) -> Weight) {
+    fn step(sync: &mut Everything, (): &mut (), step: impl FnOnce(Weight, &mut Region) -> Weight) {
         sync.step(step);
     }
 }
 
-struct SampleOnly;
+vertex! { struct SampleOnly { sync: WholeSample } }
 
-impl Vertex for SampleOnly {
-    type Sync = Value<WholeSample>;
-    type Delta = ();
-    type Master = ();
-    type Mirror = ();
-}
-
-struct FeatureOnly;
-
-impl Vertex for FeatureOnly {
-    type Sync = Value<WholeFeature>;
-    type Delta = Value<Derivatives>;
-    type Master = ();
-    type Mirror = ();
-}
+vertex! { struct FeatureOnly { sync: WholeFeature, delta: Derivatives } }
 
 /// Two vertex types, all of each synced.
 struct TwoTypes;
@@ -194,27 +200,27 @@ impl Layout for TwoTypes {
     const NAME: &'static str = "samples and features";
 
     #[inline(always)]
-    fn parabola(sample: ReadView<'_, SampleOnly>) -> &Parabola {
+    fn parabola(sample: Read<'_, SampleOnly>) -> &Parabola {
         &sample.sync.parabola
     }
 
     #[inline(always)]
-    fn parabola_mut(sample: UpdateView<'_, SampleOnly>) -> &mut Parabola {
+    fn parabola_mut(sample: Update<'_, SampleOnly>) -> &mut Parabola {
         &mut sample.sync.parabola
     }
 
     #[inline(always)]
-    fn settle(sync: &mut WholeSample, (): (), settle: impl FnOnce(&mut Parabola, &mut Margin)) {
+    fn settle(sync: &mut WholeSample, (): &mut (), settle: impl FnOnce(&mut Parabola, &mut Margin)) {
         settle(&mut sync.parabola, &mut sync.margin);
     }
 
     #[inline(always)]
-    fn weight(feature: ReadView<'_, FeatureOnly>) -> (Weight, f64) {
+    fn weight(feature: Read<'_, FeatureOnly>) -> (Weight, f64) {
         (feature.sync.weight, feature.sync.change)
     }
 
     #[inline(always)]
-    fn step(sync: &mut WholeFeature, (): (), step: impl FnOnce(Weight, &mut Region) -> Weight) {
+    fn step(sync: &mut WholeFeature, (): &mut (), step: impl FnOnce(Weight, &mut Region) -> Weight) {
         sync.step(step);
     }
 }
@@ -228,22 +234,22 @@ impl Layout for Mirrors {
     const NAME: &'static str = "masters and mirrors";
 
     #[inline(always)]
-    fn parabola(sample: ReadView<'_, SampleOnly>) -> &Parabola {
+    fn parabola(sample: Read<'_, SampleOnly>) -> &Parabola {
         TwoTypes::parabola(sample)
     }
 
     #[inline(always)]
-    fn parabola_mut(sample: UpdateView<'_, SampleOnly>) -> &mut Parabola {
+    fn parabola_mut(sample: Update<'_, SampleOnly>) -> &mut Parabola {
         TwoTypes::parabola_mut(sample)
     }
 
     #[inline(always)]
-    fn settle(sync: &mut WholeSample, master: (), settle: impl FnOnce(&mut Parabola, &mut Margin)) {
+    fn settle(sync: &mut WholeSample, master: &mut (), settle: impl FnOnce(&mut Parabola, &mut Margin)) {
         TwoTypes::settle(sync, master, settle);
     }
 
     #[inline(always)]
-    fn weight(feature: ReadView<'_, blockpg::Feature>) -> (Weight, f64) {
+    fn weight(feature: Read<'_, blockpg::Feature>) -> (Weight, f64) {
         Roles::weight(feature)
     }
 
@@ -262,12 +268,12 @@ impl Layout for Roles {
     const NAME: &'static str = "samples apart";
 
     #[inline(always)]
-    fn parabola(sample: ReadView<'_, blockpg::Sample>) -> &Parabola {
+    fn parabola(sample: Read<'_, blockpg::Sample>) -> &Parabola {
         sample.sync
     }
 
     #[inline(always)]
-    fn parabola_mut(sample: UpdateView<'_, blockpg::Sample>) -> &mut Parabola {
+    fn parabola_mut(sample: Update<'_, blockpg::Sample>) -> &mut Parabola {
         sample.sync
     }
 
@@ -277,7 +283,7 @@ impl Layout for Roles {
     }
 
     #[inline(always)]
-    fn weight(feature: ReadView<'_, blockpg::Feature>) -> (Weight, f64) {
+    fn weight(feature: Read<'_, blockpg::Feature>) -> (Weight, f64) {
         (*feature.sync, *feature.mirror)
     }
 
@@ -312,7 +318,7 @@ impl Combine for Sums {
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Shared {
     state: State,
     synced: [u64; 2],
@@ -329,23 +335,17 @@ type Enumerate<L> = Stage<L, 4>;
 type Cx<'a, L> = Context<'a, Laid<L>>;
 
 impl<L: Layout> Exchange<Laid<L>> for Differentiate<L> {
-    type Left = Read;
-    type Right = Add;
+    type Left = mode::Read;
+    type Right = mode::Add;
     const GROUPED: bool = true;
 
     #[inline(always)]
-    fn is_active(&self, feature: ReadView<'_, L::Feature>, cx: &Cx<'_, L>) -> bool {
+    fn is_active(&self, feature: Read<'_, L::Feature>, cx: &Cx<'_, L>) -> bool {
         cx.global.state.full || L::weight(feature).0.resting == 0
     }
 
     #[inline(always)]
-    fn exchange(
-        &self,
-        sample: ReadView<'_, L::Sample>,
-        feature: AddView<'_, L::Feature>,
-        x: &mut f32,
-        _: &mut Cx<'_, L>,
-    ) {
+    fn exchange(&self, sample: Read<'_, L::Sample>, feature: Add<'_, L::Feature>, x: &mut f32, _: &mut Cx<'_, L>) {
         let parabola = L::parabola(sample);
         feature.delta.gradient -= f64::from(*x * parabola.slope);
         feature.delta.curvature += f64::from(*x * *x * parabola.curvature);
@@ -354,37 +354,31 @@ impl<L: Layout> Exchange<Laid<L>> for Differentiate<L> {
 
 impl<L: Layout> Apply<Laid<L>, L::Feature> for Step<L> {
     #[inline(always)]
-    fn is_active(&self, feature: ReadView<'_, L::Feature>, cx: &Cx<'_, L>) -> bool {
+    fn is_active(&self, feature: Read<'_, L::Feature>, cx: &Cx<'_, L>) -> bool {
         cx.global.state.full || L::weight(feature).0.resting == 0
     }
 
     #[inline(always)]
-    fn apply(&self, feature: MasterView<'_, L::Feature>, cx: &mut Cx<'_, L>) {
+    fn apply(&self, feature: Master<'_, L::Feature>, cx: &mut Cx<'_, L>) {
         cx.worker.synced[1] += 1;
         let (state, totals) = (&cx.global.state, &mut cx.worker.totals);
-        let MasterView { sync, master, delta } = feature;
+        let Master { sync, master, delta } = feature;
         L::step(sync, master, |weight, region| region.step(weight, *delta, state, totals));
     }
 }
 
 impl<L: Layout> Exchange<Laid<L>> for Shift<L> {
-    type Left = Update;
-    type Right = Read;
+    type Left = mode::Update;
+    type Right = mode::Read;
     const GROUPED: bool = true;
 
     #[inline(always)]
-    fn is_active(&self, feature: ReadView<'_, L::Feature>, _: &Cx<'_, L>) -> bool {
+    fn is_active(&self, feature: Read<'_, L::Feature>, _: &Cx<'_, L>) -> bool {
         L::weight(feature).1 != 0.0
     }
 
     #[inline(always)]
-    fn exchange(
-        &self,
-        sample: UpdateView<'_, L::Sample>,
-        feature: ReadView<'_, L::Feature>,
-        x: &mut f32,
-        cx: &mut Cx<'_, L>,
-    ) {
+    fn exchange(&self, sample: Update<'_, L::Sample>, feature: Read<'_, L::Feature>, x: &mut f32, cx: &mut Cx<'_, L>) {
         cx.worker.totals.fall[1] += L::parabola_mut(sample).shift(f64::from(*x) * L::weight(feature).1);
     }
 }
@@ -392,16 +386,20 @@ impl<L: Layout> Exchange<Laid<L>> for Shift<L> {
 /// Finds the samples that a block changed: with mirrors of them, these would be sent.
 impl<L: Layout> Apply<Laid<L>, L::Sample> for Enumerate<L> {
     #[inline(always)]
-    fn apply(&self, _: MasterView<'_, L::Sample>, cx: &mut Cx<'_, L>) {
+    fn is_active(&self, sample: Read<'_, L::Sample>, _: &Cx<'_, L>) -> bool {
+        L::is_touched(sample)
+    }
+
+    #[inline(always)]
+    fn apply(&self, sample: Master<'_, L::Sample>, cx: &mut Cx<'_, L>) {
         cx.worker.synced[0] += 1;
+        L::forget(sample.sync);
     }
 }
 
 impl<L: Layout> Apply<Laid<L>, L::Sample> for Settle<L> {
-    const ALL: bool = true;
-
     #[inline(always)]
-    fn apply(&self, sample: MasterView<'_, L::Sample>, _: &mut Cx<'_, L>) {
+    fn apply(&self, sample: Master<'_, L::Sample>, _: &mut Cx<'_, L>) {
         L::settle(sample.sync, sample.master, |parabola, margin| *parabola = margin.settle(parabola.shift));
     }
 }
@@ -425,7 +423,7 @@ impl<L: Layout> GlobalSync<Laid<L>> for EndIteration {
 
 /// Returns the bytes of an item of a store.
 fn bytes<S: Store>() -> usize {
-    if S::SHAPE == Shape::Nothing { 0 } else { size_of::<S::Item>() }
+    size_of::<S::Item>()
 }
 
 /// How large the input is.
@@ -480,53 +478,52 @@ fn train<L: Layout>(signed: &GroupedEdges<f32>, sizes: &Sizes) -> Taken {
     let mut settings = Settings { workers: 1, ..Settings::default() };
     // Shards of 65,536 rows whatever a row takes: all layouts add in the same order.
     settings.topology.l2_bytes = 1 << 40;
-    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|value: &f32, items: &mut [f32]| items[0] = *value };
-    let input = Input { source: signed, edge, capacities: [None, None] };
     let shared = Shared { state, synced: [0; 2] };
     macro_rules! run {
         ($sequence:expr) => {{
-            let sequence = $sequence.apply_left(settle).global_sync(EndIteration).build().expect("stages in order");
-            let engine = Engine::<Laid<L>>::bipartite(&input, &sequence, shared, &settings);
-            finish::<L>(engine.expect("the samples fit the memory"), sizes)
+            let sequence = $sequence.apply(Left, settle).global_sync(EndIteration);
+            let mut engine = Engine::<Laid<L>>::new(signed, sequence, &settings).expect("the samples fit the memory");
+            engine.set_global(shared);
+            finish::<L>(engine, sizes)
         }};
     }
     let sequence = Sequence::new();
-    if <L::Sample as Vertex>::TRACKED {
+    if L::TRACKED {
         run!(sequence.mini_batch(blocks, |b| {
-            b.exchange(differentiate).apply_right(step).exchange(shift).apply_left(enumerate).global_sync(EndBlock)
+            b.exchange(differentiate).apply(Right, step).exchange(shift).apply(Left, enumerate).global_sync(EndBlock)
         }))
     } else {
         run!(sequence.mini_batch(blocks, |b| {
-            b.exchange(differentiate).apply_right(step).exchange(shift).global_sync(EndBlock)
+            b.exchange(differentiate).apply(Right, step).exchange(shift).global_sync(EndBlock)
         }))
     }
 }
 
 fn finish<L: Layout>(mut engine: Engine<Laid<L>>, sizes: &Sizes) -> Taken {
-    engine.init_left(|_, first| {
+    engine.init(Left, |_, first| {
         L::settle(first.sync, first.master, |parabola, margin| {
             *margin = Margin::new(0.0, 1.0);
             *parabola = margin.parabola();
         });
     });
-    engine.init_right(|_, first| {
+    engine.init(Right, |_, first| {
         L::step(first.sync, first.master, |weight, region| {
             *region = Region::new(1.0, 1.0);
             weight
         });
     });
     let mut seconds = 0.0;
-    let run = engine.run(sizes.iterations, |report, _| {
+    let run = engine.run_until(sizes.iterations, |_, report| {
         seconds += report.seconds;
-        ControlFlow::Continue(())
+        Ok(false)
     });
     run.expect("stages do not panic");
     let vertices = sizes.clicks.num_samples + sizes.clicks.num_features;
     let [samples, features] = engine.global().synced.map(|count| count as f64);
     let [of_sample, of_feature] = [bytes::<SyncOf<L::Sample>>(), bytes::<SyncOf<L::Feature>>()];
     let synced = samples * of_sample as f64 + features * of_feature as f64;
-    let right = engine.right();
-    let view = |feature| ReadView { sync: right.sync(feature), mirror: right.mirror(feature) };
+    let right = engine.on(Right);
+    let view = |feature| Read { sync: right.sync(feature), mirror: right.mirror(feature) };
     let weights = (0..right.len()).map(|feature| L::weight(view(feature)).0.value.to_bits()).collect();
     Taken {
         name: L::NAME,

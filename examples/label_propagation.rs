@@ -1,74 +1,53 @@
-//! Finds communities of a generated graph from one labelled member in fifty.
+//! Spreads two known labels over two rings that hang together by a weak tie.
 //!
 //!     cargo run --release -p megagrid-examples --example label_propagation
 
-use std::time::Instant;
+use megagrid::prelude::*;
 
-use megagrid_engine::Settings;
-use megagrid_examples::label_propagation::propagate;
-use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
+vertex! {
+    /// Shares of the labels, the weighted sum of the neighbours', and 1 where the label is known.
+    struct Member { sync: [f32; 2], delta: [f32; 2], master: u8 }
+}
+program! { struct Labels { vertices: Member, edge: f32, worker: Max<f32>, global: Max<f32> } }
 
-const MEMBERS: usize = 100_000;
-const COMMUNITIES: usize = 8;
-/// Friends that each member chooses, three of four in the own community.
-const FRIENDS: usize = 10;
-const KNOWN_ONE_IN: usize = 50;
+fn spread(from: Read<Member>, to: Add<Member>, weight: &mut f32) {
+    to.delta[0] += *weight * from.sync[0];
+    to.delta[1] += *weight * from.sync[1];
+}
 
-fn main() -> Result<(), megagrid_engine::Error> {
-    let edges = friendships();
-    let known = |id: usize| id.is_multiple_of(KNOWN_ONE_IN).then(|| community(id));
-    let begin = Instant::now();
-    let shares = propagate(&GroupedEdges::new(edges, &[Side::Right]), COMMUNITIES, &known, &Settings::default())?;
-    let seconds = begin.elapsed().as_secs_f64();
-
-    println!(
-        "{MEMBERS} members of {COMMUNITIES} communities, the community of one in {KNOWN_ONE_IN} known; {seconds:.2} s\n"
-    );
-    println!("community  members  found  mean share of the own community");
-    let mut found = 0;
-    for own in 0..COMMUNITIES {
-        let members: Vec<_> = (0..MEMBERS).filter(|&id| community(id) == own && known(id).is_none()).collect();
-        let right = members.iter().filter(|&&id| largest(&shares[id]) == own).count();
-        let mean = members.iter().map(|&id| shares[id][own]).sum::<f32>() / members.len() as f32;
-        println!("{own:>9}  {:>7}  {:>4.1}%  {mean:.3}", members.len(), 100.0 * right as f64 / members.len() as f64);
-        found += right;
+fn settle(member: Master<Member>, cx: &mut Context<Labels>) {
+    let sum = member.delta[0] + member.delta[1];
+    if *member.master == 0 && sum > 0.0 {
+        let shares = member.delta.map(|share| share / sum);
+        cx.worker.see((shares[0] - member.sync[0]).abs());
+        *member.sync = shares;
     }
-    let unknown = (0..MEMBERS).filter(|&id| known(id).is_none()).count();
-    println!("\n{found} of {unknown} found ({:.1} %; guessing finds 12.5 %)", 100.0 * found as f64 / unknown as f64);
+}
+
+fn main() -> Result<(), Error> {
+    let ring = |first: u32| (0..5).map(move |at| (first + at, first + (at + 1) % 5, 1.0));
+    let ties = ring(0).chain(ring(5)).chain([(2, 7, 0.1)]);
+    let friends = Edges::square(10, ties.flat_map(|(a, b, weight)| [(a, b, weight), (b, a, weight)]))?;
+
+    let sequence =
+        Sequence::new().exchange(spread).apply(Right, settle).global_sync(|change, now: &mut _| *now = change);
+    let mut engine = Engine::<Labels>::new(&friends, sequence, &Settings::default())?;
+    engine.init(Right, |id, member| {
+        if id % 5 == 0 {
+            member.sync[id / 5] = 1.0;
+            *member.master = 1;
+        }
+    });
+    engine.run_until(1000, |engine, _| Ok(engine.global().0 < 1e-6))?;
+
+    for (id, shares) in engine.on(Right).iter().enumerate() {
+        println!("member {id}: {:.3} and {:.3}", shares[0], shares[1]);
+        assert!(shares[id / 5] > 0.5);
+    }
     Ok(())
 }
 
-/// The planted answer.
-fn community(id: usize) -> usize {
-    SplitMix::new(1, id as u64).below(COMMUNITIES as u64) as usize
-}
-
-/// Makes friendships, in both directions, stronger within a community.
-fn friendships() -> EdgeList<f32> {
-    let mut by_community = vec![Vec::new(); COMMUNITIES];
-    (0..MEMBERS).for_each(|id| by_community[community(id)].push(id));
-    let mut edges = EdgeList { num_left: MEMBERS, num_right: MEMBERS, square: true, ..EdgeList::default() };
-    for id in 0..MEMBERS {
-        let mut random = SplitMix::new(2, id as u64);
-        for _ in 0..FRIENDS {
-            let own = &by_community[community(id)];
-            let within = random.unit() < 0.75;
-            let friend = if within {
-                own[random.below(own.len() as u64) as usize]
-            } else {
-                random.below(MEMBERS as u64) as usize
-            };
-            let weight = 0.5 + random.unit() as f32;
-            for (from, to) in [(id, friend), (friend, id)] {
-                edges.left.push(from as u32);
-                edges.right.push(to as u32);
-                edges.data.push(weight);
-            }
-        }
-    }
-    edges
-}
-
-fn largest(shares: &[f32]) -> usize {
-    (0..shares.len()).max_by(|&a, &b| shares[a].total_cmp(&shares[b])).unwrap_or(0)
+#[test]
+fn it_spreads() {
+    main().expect("the graph is good");
 }

@@ -3,6 +3,7 @@
 
 pub mod blockpg;
 mod error;
+pub mod hits;
 pub mod lda;
 pub mod mf;
 pub mod pagerank;

@@ -1,7 +1,7 @@
 //! What several processes cost, against the floors that were set: two processes against one with two threads, an empty clock
 //! against a round of timely alone, and how much is synced in a second.
 //!
-//!     cargo build --release -p megagrid && cargo processes
+//!     cargo build --release -p megagrid-cli && cargo processes
 //!
 //! The command is the release build beside this one, or `MEGAGRID_BIN`. Names of parts as arguments choose: `jobs`, `clock`,
 //! `rate`. Fails if a floor is missed. Without `--bench` (as `cargo test` runs it) it does nothing.

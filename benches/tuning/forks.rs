@@ -4,21 +4,20 @@ use megagrid_algorithms::mf::Config;
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_benches::inputs;
 use megagrid_benches::measure::seconds;
-use megagrid_engine::{EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{GroupedEdges, Side};
+use megagrid_stages::{Left, Right};
 
 /// Measures a fork whose memory comes from a branch that was freed, and the first one, which has to ask for it; in turn with the
 /// copy, medians.
 pub fn run(users: usize, items: usize, ratings: usize, rounds: usize) {
     let config = Config { dims: 100, biases: false, ..Config::default() };
     let edges = GroupedEdges::new(inputs::ratings(users, items, ratings), &[Side::Right]);
-    let settings = Settings { workers: 1, dims: [config.row_dims(); 2], ..Settings::default() };
-    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, into: &mut [f32]| into[0] = *rating };
-    let input = Input { source: &edges, edge, capacities: [None, None] };
-    let sequence = in_place::sequence(config, ratings as u64).expect("a batch");
-    let mut engine = Engine::<Mf>::bipartite(&input, &sequence, (), &settings).expect("memory for the ratings");
-    engine.init_left(|user, first| config.init_user(1, user, first.sync));
-    engine.init_right(|item, first| config.init_item(1, item, first.sync));
+    let settings = Settings { workers: 1, dims: config.row_dims(), ..Settings::default() };
+    let sequence = in_place::sequence(config, ratings as u64);
+    let mut engine = Engine::<Mf>::new(&edges, sequence, &settings).expect("memory for the ratings");
+    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
 
     let bytes = engine.grid().branch_bytes() as usize;
     let (from, mut into) = (vec![1_u8; bytes], vec![2_u8; bytes]);

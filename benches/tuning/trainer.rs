@@ -1,12 +1,12 @@
 //! Matrix factorization as the tuners' trainer: a clock is a pass, and its time is the ratings that it processed, so that runs are
 //! reproducible and need no quiet machine. The objective is measured after each pass, and takes no time.
 
+use megagrid_stages::{Left, Right};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Objective, SquaredErrors};
-use megagrid_engine::{Branches, EdgeInput, Engine, Input, Settings};
+use megagrid_engine::{Branches, Engine, Settings};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
 use megagrid_tuner::{Branch, Clock, Noise, ROOT, Setting, Trainer};
 
@@ -39,18 +39,14 @@ pub struct Factorization<'r> {
     engine: (f32, u64),
 }
 
-const AS_IS: EdgeInput<'static, f32, Mf> =
-    EdgeInput { len: &|_: &f32| 1, fill: &|rating: &f32, into: &mut [f32]| into[0] = *rating };
-
 impl<'r> Factorization<'r> {
     /// Begins a run with first values by a seed.
     pub fn new(ratings: &'r Ratings, config: Config, seed: u64) -> Result<Self, Error> {
         let edges = &ratings.edges;
-        let input = Input { source: edges, edge: AS_IS, capacities: [None, None] };
-        let sequence = in_place::sequence(config, edges.num_edges() as u64)?;
-        let engine = Engine::bipartite(&input, &sequence, (), &settings(&config, seed, 0))?;
-        engine.init_left(|user, first| config.init_user(seed, user, first.sync));
-        engine.init_right(|item, first| config.init_item(seed, item, first.sync));
+        let sequence = in_place::sequence(config, edges.num_edges() as u64);
+        let mut engine = Engine::new(edges, sequence, &settings(&config, seed, 0))?;
+        engine.init(Left, |user, first| config.init_user(seed, user, first.sync));
+        engine.init(Right, |item, first| config.init_item(seed, item, first.sync));
         let branches = Branches::new(engine, ROOT.0);
         let engine = (config.step, 0);
         Ok(Self { ratings, config, seed, branches, settings: BTreeMap::from([(ROOT.0, engine)]), engine })
@@ -61,9 +57,8 @@ impl<'r> Factorization<'r> {
             let (step, slack) = setting;
             let edges = &self.ratings.edges;
             let config = Config { step, ..self.config };
-            let input = Input { source: edges, edge: AS_IS, capacities: [None, None] };
-            let sequence = in_place::sequence(config, edges.num_edges() as u64)?;
-            self.branches.engine().reconfigure(&input, &sequence, &settings(&config, self.seed, slack))?;
+            let sequence = in_place::sequence(config, edges.num_edges() as u64);
+            self.branches.engine().reconfigure(edges, sequence, &settings(&config, self.seed, slack))?;
             self.engine = setting;
         }
         Ok(())
@@ -71,11 +66,11 @@ impl<'r> Factorization<'r> {
 }
 
 fn settings(config: &Config, seed: u64, slack: u64) -> Settings {
-    Settings { workers: 1, seed, slack: Some(slack), dims: [config.row_dims(); 2], ..Settings::default() }
+    Settings { workers: 1, seed, slack: Some(slack), dims: config.row_dims(), ..Settings::default() }
 }
 
-fn loss(engine: &Engine<Mf>, config: &Config) -> Result<f64, Error> {
-    Ok(Objective::new(engine.measure(&SquaredErrors(*config))?, config.lambda).value)
+fn loss(engine: &mut Engine<Mf>, config: &Config) -> Result<f64, Error> {
+    Ok(Objective::new(engine.total(SquaredErrors(*config))?, config.lambda).value)
 }
 
 impl Trainer for Factorization<'_> {
@@ -100,9 +95,9 @@ impl Trainer for Factorization<'_> {
         let engine = self.branches.engine();
         let mut samples = 0;
         let last = engine.iterations() + 1;
-        engine.run(last, |report, _| {
+        engine.run_until(last, |_, report| {
             samples += report.updates;
-            ControlFlow::Continue(())
+            Ok(false)
         })?;
         Ok(Clock { time: samples as f64, loss: loss(engine, &self.config)?, finished: false })
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use megagrid_engine::cluster::{Cluster, ClusterError, Membership, PATIENCE};
 
-use crate::failure::{Failure, usage};
+use crate::failure::{error_of_cluster, usage};
 
 /// How many seconds processes wait for each other at the start.
 const PATIENCE_VARIABLE: &str = "MEGAGRID_PATIENCE";
@@ -63,7 +63,7 @@ pub fn part(outcome: &anyhow::Result<()>) {
             // The same message everywhere.
             (Some(ClusterError::Differs(_)), _) => return cluster.leave(),
             // All are asked to end, and end after the same iteration.
-            (_, Some(Failure::Interrupted { .. })) => {
+            (_, Some(megagrid_training::Error::Interrupted { .. })) => {
                 cluster.leave();
                 if is_launched() && cluster.process() > 0 {
                     // The first one says it.
@@ -128,14 +128,6 @@ pub fn quiet_panics() {
             std::process::exit(1);
         }
     }));
-}
-
-/// Finds an error of the cluster, which the engine shows as its own.
-pub fn error_of_cluster<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e ClusterError> {
-    match cause.downcast_ref() {
-        Some(megagrid_engine::Error::Cluster(error)) => Some(error),
-        _ => cause.downcast_ref(),
-    }
 }
 
 /// Ends the process because of another. Timely's threads cannot be made to give up, so the process exits; what is on the

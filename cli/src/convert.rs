@@ -6,9 +6,9 @@ use std::time::Instant;
 use megagrid_datasets::output::check_target;
 use megagrid_partition::Side;
 
-use crate::common;
 use crate::data::{self, AnySource};
 use crate::failure::usage;
+use crate::output;
 use crate::progress::{self, Progress};
 
 /// Converts an input of any format to the binary cache .mgrid, which every command loads by memory map.
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
     let written_bytes = data::bytes_of(output).unwrap_or(0);
     let [read, written] = [read_bytes, written_bytes].map(progress::bytes);
-    common::print(&format!(
+    output::print(&format!(
         "{}: {size}; {written} from {read}; seconds: read {read_seconds:.2}, group {group_seconds:.2}, \
          write {write_seconds:.2}\n",
         output.display()

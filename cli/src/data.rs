@@ -11,8 +11,9 @@ use megagrid_datasets::{read_corpus, read_graph, read_ratings, read_samples};
 use megagrid_partition::{Ends, Side};
 use serde::Serialize;
 
-use crate::common::{self, Source};
 use crate::failure::usage;
+use crate::output;
+use crate::source::Source;
 
 /// What a data set is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -174,9 +175,9 @@ pub fn bytes_of(path: &Path) -> std::io::Result<u64> {
 pub fn write_findings(json: Option<&Path>, findings: &impl Serialize, text: &str) -> anyhow::Result<()> {
     if let Some(path) = json {
         let json = serde_json::to_string_pretty(findings).context("writing the findings")?;
-        common::write_text(path, &(json + "\n"))?;
+        output::write_text(path, &(json + "\n"))?;
     }
-    if json == Some(Path::new("-")) { Ok(()) } else { common::print(text) }
+    if json == Some(Path::new("-")) { Ok(()) } else { output::print(text) }
 }
 
 /// A data set in memory.

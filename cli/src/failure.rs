@@ -3,20 +3,14 @@
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
+use crate::interrupt;
+
 /// Why a command ended without being done, beside failures of the libraries.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// Options that contradict each other or are out of range.
     #[error("{0}; see --help")]
     Usage(String),
-    /// Ctrl-C, or a request to end.
-    #[error("interrupted after iteration {iteration}; {left}")]
-    Interrupted {
-        /// The last complete iteration.
-        iteration: u64,
-        /// What was written, and what was not.
-        left: String,
-    },
     /// A command of several processes, one of which failed. It has said why; the message says which.
     #[error("{}", message.as_deref().unwrap_or_default())]
     Child {
@@ -67,20 +61,34 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     use megagrid_datasets::Error as Data;
     use megagrid_engine::Error as Engine;
     use megagrid_engine::cluster::ClusterError;
+    use megagrid_training::Error as Training;
     match cause.downcast_ref::<Failure>() {
         Some(Failure::Usage(_)) => return Some(2),
-        Some(Failure::Interrupted { .. }) => return Some(crate::interrupt::EXIT_CODE as u8),
         Some(Failure::Child { code, .. }) => return Some(*code),
         None => {}
     }
-    let out_of_range = matches!(crate::cluster::error_of_cluster(cause), Some(ClusterError::Membership { .. }))
+    if let Some(Training::Interrupted { .. }) = cause.downcast_ref() {
+        return Some(interrupt::EXIT_CODE as u8);
+    }
+    let out_of_range = matches!(error_of_cluster(cause), Some(ClusterError::Membership { .. }))
         || matches!(cause.downcast_ref(), Some(Algorithm::Setting { .. }))
         || matches!(cause.downcast_ref(), Some(Engine::Setting { .. }))
+        || matches!(cause.downcast_ref(), Some(Training::Option(_)))
         || matches!(
             cause.downcast_ref(),
             Some(Data::HoldoutRange(_) | Data::UnknownFormatName { .. } | Data::Setting { .. })
         );
     out_of_range.then_some(2)
+}
+
+/// Finds an error of the cluster, which the engine shows as its own.
+pub fn error_of_cluster<'e>(
+    cause: &'e (dyn std::error::Error + 'static),
+) -> Option<&'e megagrid_engine::cluster::ClusterError> {
+    match cause.downcast_ref() {
+        Some(megagrid_engine::Error::Cluster(error)) => Some(error),
+        _ => cause.downcast_ref(),
+    }
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

@@ -5,12 +5,15 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use megagrid_algorithms::mf::{self, in_place};
-use megagrid_algorithms::pagerank::{self, Damping};
 use megagrid_datasets::cache::EdgeData;
 use megagrid_datasets::{Edges, Prepared};
-use megagrid_engine::{Settings, plan};
 use megagrid_partition::{DegreeStats, EdgeSource, Side, irregularities};
+use megagrid_training::blockpg::{Regression, Samples};
+use megagrid_training::graph::Graph;
+use megagrid_training::lda::{Documents, TopicModels, TopicOptions};
+use megagrid_training::memory;
+use megagrid_training::mf::{Factorization, Ratings};
+use megagrid_training::pagerank::Ranking;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -108,29 +111,33 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let sides: &[Side] = if args.quick { &[] } else { &[Side::Right] };
     let grouped = args.source.open(found, sides)?;
     progress.say("counting");
-    let mut report = match &grouped {
+    let mut report = match grouped {
         Grouped::Graph(graph) => {
-            let mut report = report(args, found, graph, |()| 0.0)?;
+            let mut report = report(args, found, &graph, |()| 0.0)?;
             report.dangling = Some(report.left.without_edges);
-            report.memory_estimate_bytes.extend(pagerank_memory(&graph.edges)?);
+            if graph.edges.is_square() {
+                report.needs("pagerank", memory::<Ranking>(Graph::of(graph), Default::default())?);
+            }
             report
         }
         Grouped::Ratings(ratings) => {
-            let mut report = report(args, found, ratings, |&rating| f64::from(rating))?;
-            report.memory_estimate_bytes.insert("mf", mf_memory(&ratings.edges)?);
+            let mut report = report(args, found, &ratings, |&rating| f64::from(rating))?;
+            report.needs("mf", memory::<Factorization>(Ratings::to_plan(ratings), Default::default())?);
             report
         }
         Grouped::Samples(samples) => {
-            let mut report = report(args, found, samples, |&value| f64::from(value))?;
-            report.memory_estimate_bytes.insert("blockpg", crate::blockpg::memory(&samples.edges)?);
+            let mut report = report(args, found, &samples, |&value| f64::from(value))?;
+            report.needs("blockpg", memory::<Regression>(Samples::to_plan(samples.edges), Default::default())?);
             report
         }
         Grouped::Corpus(corpus) => {
-            let mut report = report(args, found, corpus, |&count| f64::from(count))?;
+            let mut report = report(args, found, &corpus, |&count| f64::from(count))?;
             // Capacities follow from the tokens, which are a pass over the edges.
             if !args.quick {
-                let bytes = crate::lda::memory(&corpus.edges, &Settings::default())?;
-                report.memory_estimate_bytes.insert("lda", bytes);
+                let documents = Documents::of(corpus, None)?;
+                let mut options = TopicOptions::default();
+                options.topics = options.topics.min(documents.tokens.total as usize);
+                report.needs("lda", memory::<TopicModels>(documents, options)?);
             }
             report
         }
@@ -218,27 +225,11 @@ fn values<T: EdgeData>(edges: &Edges<T>, value: fn(&T) -> f64) -> anyhow::Result
     Ok((Values { min, max, mean: sum / edges.num_edges().max(1) as f64 }, sum))
 }
 
-/// Returns what `megagrid pagerank` would need; nothing where the sides are different vertices.
-fn pagerank_memory(edges: &Edges<()>) -> anyhow::Result<Option<(&'static str, u64)>> {
-    if !edges.is_square() {
-        return Ok(None);
-    }
-    let settings = Settings::default();
-    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
-    let plan = plan(edges, &sequence, &settings)?;
-    Ok(Some(("pagerank", plan.memory_bytes)))
-}
-
-/// Returns what `megagrid mf` would need.
-fn mf_memory(edges: &Edges<f32>) -> anyhow::Result<u64> {
-    let config = mf::Config::default();
-    let settings = Settings { dims: config.row_dims(), ..Settings::default() };
-    let sequence = in_place::sequence(config, edges.num_edges() as u64);
-    let plan = plan(edges, &sequence, &settings)?;
-    Ok(plan.memory_bytes)
-}
-
 impl Report<'_> {
+    fn needs(&mut self, command: &'static str, bytes: u64) {
+        self.memory_estimate_bytes.insert(command, bytes);
+    }
+
     fn text(&self) -> String {
         let mut text = format!(
             "{}: {} (format {}, {})\n",

@@ -13,12 +13,11 @@ use clap::parser::ValueSource;
 use megagrid_engine::Settings;
 use megagrid_engine::cluster::{HOSTS, Membership, PROCESS};
 
+use crate::entry::List;
 use crate::failure::{Failure, usage};
 use crate::interrupt;
+use crate::train;
 use job::Ended;
-
-/// The commands that run as several processes.
-const TRAINING: [&str; 5] = ["pagerank", "mf", "lda", "blockpg", "tune"];
 
 /// Runs a training command as several processes that share its work.
 ///
@@ -79,8 +78,10 @@ impl Training {
     /// Refuses commands that cannot run, as they would themselves.
     fn check(command: &[OsString]) -> anyhow::Result<Self> {
         let name = command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if !TRAINING.contains(&name.as_str()) {
-            let known = TRAINING.join(", ");
+        let mut known: Vec<&str> = train::All::entries().iter().map(|entry| entry.name).collect();
+        known.push("tune");
+        if !known.contains(&name.as_str()) {
+            let known = known.join(", ");
             return Err(usage(format!("\"{name}\" is no training command; after \"--\" comes one of {known}")));
         }
         let whole = std::iter::once(OsStr::new("megagrid")).chain(command.iter().map(OsString::as_os_str));
@@ -89,6 +90,11 @@ impl Training {
         let mut options = &matches;
         while let Some((_, inner)) = options.subcommand() {
             options = inner;
+        }
+        if options.try_get_one::<u32>("virtual_workers").ok().flatten().is_some() {
+            return Err(usage(
+                "--virtual-workers makes a cluster in one process; leave it out, or train without launch",
+            ));
         }
         let checkpoint = options.try_get_one::<PathBuf>("checkpoint").ok().flatten().cloned();
         let has_workers = options.value_source("workers") == Some(ValueSource::CommandLine);

@@ -3,38 +3,39 @@
 //! Each command is a file with `Args` and `run`. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 #![forbid(unsafe_code)]
 
-mod blockpg;
-mod checkpoint;
+mod algorithms;
+#[cfg(test)]
+mod book;
+mod choice;
 mod cluster;
 mod common;
+#[cfg(feature = "baselines")]
 mod compare;
 mod convert;
 mod curve;
 mod data;
 mod demo;
+mod entry;
+mod experiment;
 mod failure;
 mod generate;
-mod input;
 mod inspect;
 mod interrupt;
 mod launch;
-mod lda;
-mod mf;
-mod model;
-mod pagerank;
+mod output;
 mod partition;
 mod plan;
 mod predict;
 mod progress;
 mod recommend;
-mod record;
 mod report;
-mod session;
+mod source;
 mod together;
 mod top;
 mod topics;
+mod trace;
+mod train;
 mod tune;
-mod virtual_cluster;
 
 use std::process::ExitCode;
 
@@ -55,14 +56,11 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Demo(Box<demo::Args>),
-    #[command(name = "pagerank")]
-    PageRank(Box<pagerank::Args>),
-    Mf(Box<mf::Args>),
-    Lda(Box<lda::Args>),
-    #[command(name = "blockpg")]
-    BlockPg(Box<blockpg::Args>),
+    #[command(flatten)]
+    Train(entry::Chosen<train::All>),
+    #[cfg(feature = "baselines")]
     Compare(compare::Args),
-    Tune(Box<tune::Args>),
+    Tune(tune::Args),
     Launch(launch::Args),
     Generate(Box<generate::Args>),
     Inspect(inspect::Args),
@@ -80,18 +78,16 @@ fn main() -> ExitCode {
     cluster::quiet_panics();
     let outcome = interrupt::install().and_then(|()| match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
-        Command::PageRank(args) => virtual_cluster::train(*args, |args| &mut args.common, pagerank::run),
-        Command::Mf(args) => virtual_cluster::train(*args, |args| &mut args.common, mf::run),
-        Command::Lda(args) => virtual_cluster::train(*args, |args| &mut args.common, lda::run),
-        Command::BlockPg(args) => virtual_cluster::train(*args, |args| &mut args.common, blockpg::run),
-        Command::Compare(args) => compare::run(args),
-        Command::Tune(args) => tune::run(*args),
+        Command::Train(chosen) => chosen.run(),
+        #[cfg(feature = "baselines")]
+        Command::Compare(args) => compare::run(&args),
+        Command::Tune(args) => tune::run(&args),
         Command::Launch(args) => launch::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Partition(args) => partition::run(&args),
-        Command::Plan(args) => plan::run(args),
+        Command::Plan(args) => plan::run(&args),
         Command::Recommend(args) => recommend::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Top(args) => top::run(&args),
@@ -109,5 +105,5 @@ fn start_log() {
     let asked = std::env::var("MEGAGRID_LOG").ok().and_then(|filter| filter.parse::<Targets>().ok());
     let filter = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).without_time();
-    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
+    tracing_subscriber::registry().with(lines.with_filter(filter)).with(trace::layer()).init();
 }

@@ -3,62 +3,67 @@
 use std::net::TcpStream;
 use std::sync::Arc;
 
+use clap::ArgMatches;
 use megagrid_engine::plan::Plan;
 use megagrid_engine::{Error, Peers};
+use megagrid_training::Algorithm;
 
-use crate::{blockpg, common, lda, mf, pagerank, progress};
+use crate::algorithms::each;
+use crate::entry::{self, Chosen, Entry, List, Trains, command, parsed};
+use crate::{output, progress};
 
 /// Prints what the engine decides for a training command, and the memory it would need, without running it.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  megagrid plan mf ratings.csv --dims 64 --workers 2")]
 pub struct Args {
-    /// Plan for so many processes with --workers each, and foresee what they would send each other.
+    /// Plan for N processes with --workers each, and predict what they would send each other.
     #[arg(long, global = true, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     processes: u32,
     #[command(subcommand)]
-    command: Command,
+    command: Chosen<Plans>,
 }
 
-#[derive(clap::Subcommand)]
-enum Command {
-    /// The plan of `pagerank`, with the same arguments.
-    #[command(name = "pagerank")]
-    PageRank(Box<pagerank::Args>),
-    /// The plan of `mf`, with the same arguments.
-    Mf(Box<mf::Args>),
-    /// The plan of `blockpg`, with the same arguments.
-    #[command(name = "blockpg")]
-    BlockPg(Box<blockpg::Args>),
-    /// The plan of `lda`, with the same arguments.
-    Lda(Box<lda::Args>),
-}
+struct Plans;
 
-/// Runs the command.
-pub fn run(mut args: Args) -> anyhow::Result<()> {
-    let common = match &mut args.command {
-        Command::PageRank(args) => &mut args.common,
-        Command::Mf(args) => &mut args.common,
-        Command::BlockPg(args) => &mut args.common,
-        Command::Lda(args) => &mut args.common,
-    };
-    let refused = ["--model", "--json", "--report", "--checkpoint", "--resume", "--virtual-workers", "--inject"];
-    common.refuse(&refused, "is not for plan, which trains nothing; leave it out, or train with the command itself")?;
-    common.planned = (args.processes > 1).then(|| Arc::new(Planned(args.processes as usize)) as Arc<dyn Peers>);
-    match &args.command {
-        Command::PageRank(args) => pagerank::plan(args),
-        Command::Mf(args) => mf::plan(args),
-        Command::BlockPg(args) => blockpg::plan(args),
-        Command::Lda(args) => lda::plan(args),
+impl List for Plans {
+    fn entries() -> Vec<Entry> {
+        each!(entry)
     }
 }
 
-/// Prints a plan.
-pub fn show(plan: &Plan) -> anyhow::Result<()> {
-    let bytes = progress::bytes(plan.memory_bytes);
-    common::print(&format!("{plan}memory        about {bytes} of grid and vertex data\n"))
+fn entry<O: Trains>() -> Entry {
+    let command = || {
+        command::<O, entry::Args<O>>().about(format!("The plan of `{}`, with the same arguments", O::Algorithm::NAME))
+    };
+    Entry { name: O::Algorithm::NAME, command, run: run_one::<O> }
 }
 
-/// So many processes that a plan is made for, seen from the first. They are not there, and nothing is asked of them.
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    args.command.run()
+}
+
+fn run_one<O: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
+    let args: entry::Args<O> = parsed(matches);
+    let refused =
+        ["--model", "--json", "--report", "--checkpoint", "--resume", "--virtual-workers", "--inject", "--trace"];
+    let advice = "is not for plan, which trains nothing; leave it out, or train with the command itself";
+    args.common.refuse(&refused, advice)?;
+    let mut job = args.job()?;
+    // An option of all plans stands in each command's matches.
+    let processes = matches.get_one::<u32>("processes").map_or(1, |&processes| processes as usize);
+    if processes > 1 {
+        job.settings.peers = Some(Arc::new(Planned(processes)));
+    }
+    show(&job.plan()?)
+}
+
+fn show(plan: &Plan) -> anyhow::Result<()> {
+    let bytes = progress::bytes(plan.memory_bytes);
+    output::print(&format!("{plan}memory        about {bytes} of grid and vertex data\n"))
+}
+
+/// Processes that a plan is made for, seen from the first. They are not there, and nothing is asked of them.
 #[derive(Debug)]
 struct Planned(usize);
 

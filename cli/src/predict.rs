@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use megagrid_algorithms::blockpg::Quality;
 use megagrid_datasets::output::{Column, write_table};
 use megagrid_datasets::{Format, Samples, read_unlabelled};
+use megagrid_training::blockpg::{Linear, chance, read_samples};
+use megagrid_training::model;
 
-use crate::blockpg::{Unseen, normalize, read_samples, saved};
-use crate::common;
+use crate::output;
 
 /// Writes the probability that each sample has the label 1, by a model of `blockpg`: one number a line, in the order of the
 /// samples. Features that the model does not know count nothing.
@@ -31,26 +32,22 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let model = saved::read(&args.model)?;
+    let (model, _) = model::load::<Linear>(&args.model)?;
     let is_cache = matches!(Format::detect(&args.samples), Ok(Format::Cache));
-    let mut samples = match (is_cache, args.quality) {
+    let samples = match (is_cache, args.quality) {
         // Its labels were chosen when it was made.
         (true, _) => read_samples(&args.samples, None, &[])?,
         (false, true) => read_samples(&args.samples, Some(Format::Libsvm), &model.positive)?,
         (false, false) => Samples { data: read_unlabelled(&args.samples)?, labels: Vec::new() },
     };
-    if model.normalize {
-        normalize(&mut samples.data.edges);
-    }
     let order: Vec<u64> = samples.data.left_names.iter().map(|name| name.parse().unwrap_or(0)).collect();
-    let unseen = Unseen::new(samples, &model.features);
-    let scores = unseen.scores(&model.weights, model.intercept);
+    let (scores, labels) = model.scores(samples);
     if args.quality {
-        let Quality { auc, log_loss, accuracy } = Quality::new(&scores, &unseen.labels);
-        return common::print(&format!("auc {auc:.6}\nlog_loss {log_loss:.6}\naccuracy {accuracy:.6}\n"));
+        let Quality { auc, log_loss, accuracy } = Quality::new(&scores, &labels);
+        return output::print(&format!("auc {auc:.6}\nlog_loss {log_loss:.6}\naccuracy {accuracy:.6}\n"));
     }
     // A cache has its samples in another order than the text that it was made of.
-    let chances = scores.iter().map(|score| 1.0 / (1.0 + (-score).exp()));
+    let chances = scores.iter().map(|&score| chance(score));
     let mut rows: Vec<(u64, f64)> = order.into_iter().zip(chances).collect();
     rows.sort_by_key(|row| row.0);
     match &args.output {
@@ -61,7 +58,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
         output => {
             let text: String = rows.iter().map(|(_, chance)| format!("{chance:.9}\n")).collect();
-            common::write_text(output.as_deref().unwrap_or("-".as_ref()), &text)
+            output::write_text(output.as_deref().unwrap_or("-".as_ref()), &text)
         }
     }
 }

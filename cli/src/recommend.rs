@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use anyhow::anyhow;
+use megagrid_datasets::Dataset;
+use megagrid_training::mf::{Factors, Recommend};
+use megagrid_training::model::Scored;
+use megagrid_training::{Model, input, model};
 
-use crate::mf::saved::{self, Saved};
-use crate::{common, input};
+use crate::output;
 
 /// Lists the items that a model of `mf` predicts the highest ratings of: place, rating, id.
 #[derive(Clone, Debug, clap::Args)]
@@ -26,31 +28,20 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let saved = saved::read(&args.model)?;
-    let user = saved.users.find(&args.user).ok_or_else(|| {
-        let (number, user) = (saved.users.len(), &args.user);
-        anyhow!("user \"{user}\" is not among the {number} users of the model; name it as the ratings did")
-    })?;
-    let seen = match &args.ratings {
-        Some(path) => seen(&saved, &args.user, &input::plain_ratings(path)?),
+    let (model, _) = model::load::<Factors>(&args.model)?;
+    let without = match &args.ratings {
+        Some(path) => rated(&args.user, &input::plain_ratings(path)?),
         None => HashSet::new(),
     };
-    let best = saved.best(user, args.number as usize, |item| seen.contains(&item));
-    common::print(&listing(&saved, &best))
+    let question = Recommend { user: args.user.clone(), number: args.number as usize, without };
+    let line = |(at, one): (usize, &Scored)| format!("{at:>5}  {:>8.4}  {}\n", one.score, one.name);
+    output::print(&(1..).zip(&model.answer(&question)?).map(line).collect::<String>())
 }
 
 /// Returns the items that a user has rated.
-fn seen(saved: &Saved, user: &str, ratings: &megagrid_datasets::Dataset<f32>) -> HashSet<u32> {
+fn rated(user: &str, ratings: &Dataset<f32>) -> HashSet<String> {
     let Some(user) = ratings.left_names.find(user) else { return HashSet::new() };
-    let known = ratings.right_names().translate(&saved.items);
     let ends = ratings.edges.left.iter().zip(&ratings.edges.right);
-    ends.filter(|(left, _)| **left == user).filter_map(|(_, &item)| known[item as usize]).collect()
-}
-
-/// Lists items and predicted ratings.
-pub fn listing(saved: &Saved, best: &[(u32, f32)]) -> String {
-    let line = |(at, (item, rating)): (usize, &(u32, f32))| {
-        format!("{:>5}  {rating:>8.4}  {}\n", at + 1, saved.items.name(*item))
-    };
-    best.iter().enumerate().map(line).collect()
+    let items = ends.filter(|(left, _)| **left == user).map(|(_, &item)| item);
+    items.map(|item| ratings.right_names().name(item).into_owned()).collect()
 }

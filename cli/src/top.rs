@@ -1,39 +1,36 @@
-//! `megagrid top`: the best vertices of a trained PageRank model.
+//! `megagrid top`: the best vertices of a model of `pagerank` or `hits`.
 
 use std::path::PathBuf;
 
-use anyhow::bail;
-use megagrid_datasets::output::{Column, read_table};
+use megagrid_training::graph::{Top, listing};
+use megagrid_training::hits::Authorities;
+use megagrid_training::pagerank::Ranks;
+use megagrid_training::{Model, model};
 
-use crate::common;
-use crate::model::{self, Manifest};
-use crate::pagerank::listing;
+use crate::output;
 
-/// Lists the vertices with the highest scores of a PageRank model: place, score, id.
+/// Lists the vertices with the highest scores of a model of `pagerank`, or the best authorities or hubs of a model of `hits`: place,
+/// score, id.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Example:\n  megagrid top ranks -n 20")]
 pub struct Args {
-    /// The directory that `pagerank --model` wrote.
+    /// The directory that `pagerank --model` or `hits --model` wrote.
     model: PathBuf,
     /// How many.
     #[arg(short = 'n', long = "number", default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     number: u32,
+    /// List hubs instead of authorities (hits).
+    #[arg(long)]
+    hubs: bool,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    Manifest::read(&args.model, "pagerank")?;
-    let path = args.model.join("scores.parquet");
-    let (mut ids, mut scores) = (None, None);
-    for (name, column) in read_table(&path)? {
-        match (name.as_str(), column) {
-            ("id", column) => ids = Some(column),
-            ("score", Column::F32(values)) => scores = Some(values),
-            _ => {}
-        }
-    }
-    let Some(scores) = scores else {
-        bail!("{}: no column score of numbers; the model is damaged, train it again", path.display());
+    let top = Top { number: args.number as usize, hubs: args.hubs };
+    let best = if model::manifest(&args.model)?.kind == Authorities::KIND {
+        model::load::<Authorities>(&args.model)?.0.answer(&top)?
+    } else {
+        model::load::<Ranks>(&args.model)?.0.answer(&top)?
     };
-    common::print(&listing(&model::names(&path, ids)?, &scores, args.number as usize))
+    output::print(&listing(&best))
 }

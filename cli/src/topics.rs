@@ -2,16 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
-use megagrid_algorithms::lda::FoldIn;
+use megagrid_datasets::Dictionary;
 use megagrid_datasets::output::{Column, write_directory, write_matrix, write_table};
-use megagrid_datasets::{Split, Tokenizer};
-use rayon::prelude::*;
+use megagrid_partition::Side;
+use megagrid_training::lda::{NewDocuments, TopicModel, listing};
+use megagrid_training::model;
 
-use crate::common::{self, FormatChoice, parse_format};
-use crate::lda::corpus::NewDocuments;
-use crate::lda::saved::{self, Saved};
-use crate::lda::topics::listing;
+use crate::output;
+use crate::source::{FormatChoice, parse_format};
 
 /// Lists the topics of a model of `lda`, the largest first: number, share of the tokens, top words. With --documents,
 /// finds the topics of new documents instead.
@@ -41,42 +39,29 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(output) = &args.output {
         megagrid_datasets::output::check_target(output)?;
     }
-    let saved = saved::read(&args.model)?;
+    let (model, _) = model::load::<TopicModel>(&args.model)?;
+    let words = model.names.get(Side::Right)?;
     match &args.documents {
-        Some(path) => fold_in(args, &saved, path),
+        Some(path) => fold_in(args, &model, &words, path),
         None => {
-            let top = saved.model.top_words(args.number as usize);
-            common::print(&listing(&saved.model, &top, None, &saved.words, top.len()))
+            let top = model.counts.top_words(args.number as usize);
+            output::print(&listing(&model.counts, &top, None, &words, top.len()))
         }
     }
 }
 
-fn fold_in(args: &Args, saved: &Saved, path: &Path) -> anyhow::Result<()> {
-    let documents = NewDocuments::read(path, args.format.0, tokenizer(saved), &saved.words)?;
-    if documents.tokens == 0 {
-        bail!("{}: the model knows none of its words; is it in the same language?", path.display());
-    }
-    let fold_in = FoldIn::default();
-    let mixture = |(at, words): (usize, &Vec<(u32, u32)>)| -> Vec<f32> {
-        fold_in.chances(&saved.model, at as u64, words).into_iter().map(|chance| chance as f32).collect()
-    };
-    let mixtures: Vec<Vec<f32>> = documents.words.par_iter().enumerate().map(mixture).collect();
+fn fold_in(args: &Args, model: &TopicModel, words: &Dictionary, path: &Path) -> anyhow::Result<()> {
+    let advice = "the model knows none of its words";
+    let documents = NewDocuments::read(path, args.format.0, model.tokenizer, words, advice)?;
+    let mixtures = model.mixtures(&documents.words);
     if documents.unknown > 0 {
         let all = documents.tokens + documents.unknown;
         eprintln!("megagrid: {} of {all} words are not in the model's vocabulary and were left out", documents.unknown);
     }
     match &args.output {
         Some(output) => write(output, &documents, &mixtures),
-        None => common::print(&listed(&documents, &mixtures, args.number as usize)),
+        None => output::print(&listed(&documents, &mixtures, args.number as usize)),
     }
-}
-
-/// Returns how the corpus of a model was taken apart.
-fn tokenizer(saved: &Saved) -> Tokenizer {
-    let config = &saved.manifest.config;
-    let lower_case = config.get("lower_case").and_then(serde_json::Value::as_bool).unwrap_or(false);
-    let split = config.get("split").and_then(serde_json::Value::as_str).and_then(|name| name.parse().ok());
-    Tokenizer { lower_case, split: split.unwrap_or(Split::Space) }
 }
 
 /// Lists the best topics of each document.

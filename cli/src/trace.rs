@@ -11,12 +11,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use megagrid_datasets::output::write_file;
 use megagrid_engine::{Peers, TIMELINE, timeline_origin};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
-use tracing_subscriber::layer;
-use tracing_subscriber::{Layer, filter};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{Layer, filter, layer};
+
+use crate::output::write_text;
 
 /// What is kept of a thread: a part takes 48 bytes here, and about 150 in the file.
 const MAX_PARTS: usize = 1 << 22;
@@ -75,7 +76,7 @@ impl Drop for Gathered {
 struct Recorder;
 
 /// Returns what listens once [`begin`] was called; before that the engine says nothing.
-pub fn layer<S: Subscriber>() -> impl Layer<S> {
+pub fn layer<S: Subscriber + for<'s> LookupSpan<'s>>() -> impl Layer<S> {
     Recorder.with_filter(filter::filter_fn(|metadata| metadata.target() == TIMELINE && IS_ON.load(Ordering::Relaxed)))
 }
 
@@ -156,8 +157,8 @@ pub fn end(file: &Path, peers: Option<&dyn Peers>) -> anyhow::Result<()> {
     let Some(all) = all else { return Ok(()) };
     let all: Vec<_> = all.into_iter().filter(|events| !events.is_empty()).collect();
     let text = [&b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"[..], &all.join(&b",\n"[..]), b"\n]}\n"].concat();
-    write_file(file, |out| std::io::Write::write_all(out, &text).map_err(megagrid_datasets::Error::io(file)))
-        .with_context(|| format!("writing {}", file.display()))
+    let text = String::from_utf8(text).context("a process sent no text as its timeline")?;
+    write_text(file, &text)
 }
 
 /// Returns nanoseconds from 1970 to a moment.

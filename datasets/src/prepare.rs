@@ -91,7 +91,7 @@ impl<T: EdgeData> Prepared<T> {
     }
 
     pub(crate) fn from_parts(edges: Edges<T>, left: Dictionary, right: Option<Dictionary>) -> Self {
-        Self { edges, names: Names(Source::Memory { left, right }), labels: None }
+        Self { edges, names: Names::new(left, right), labels: None }
     }
 
     /// Opens a cache.
@@ -201,6 +201,12 @@ enum Source {
 }
 
 impl Names {
+    /// Takes names in memory; `right` is `None` where both sides are the same vertices.
+    #[must_use]
+    pub fn new(left: Dictionary, right: Option<Dictionary>) -> Self {
+        Self(Source::Memory { left, right })
+    }
+
     /// Returns the names of a side; those of a square graph are the same for both. Those in a cache are read on every
     /// call.
     ///

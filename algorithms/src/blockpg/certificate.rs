@@ -98,7 +98,16 @@ impl Certificate {
         let violation = violation.max(violation_at_zero);
         Ok(Self { objective, loss, bound, gap, violation, violation_at_zero, nonzeros })
     }
+
+    /// Tells whether the objective is within this part of the optimum's, with no weight at zero that ought to be another.
+    #[must_use]
+    pub fn is_within(&self, tolerance: f64, config: &Config) -> bool {
+        self.gap <= tolerance && self.violation_at_zero <= EXCESS * config.l1
+    }
 }
+
+/// A weight at zero may exceed l1 by this part of it.
+const EXCESS: f64 = 1e-4;
 
 /// Returns log(1 + exp(−margin)), without overflow.
 #[must_use]

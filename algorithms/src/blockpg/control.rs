@@ -85,3 +85,16 @@ impl GlobalSync<BlockPg> for Damp {
 
 /// How much of the damping above 1 is left after a block.
 const DECAY: f64 = 0.95;
+
+impl State {
+    /// Tells whether a [certificate](super::Certificate) is worth its passes over the values: the last iteration was full, and the
+    /// gap that follows from it, `sizes` being |w|₁, is about as small as the tolerance.
+    #[must_use]
+    pub fn is_near(&self, tolerance: f64, objective: f64, sizes: f64) -> bool {
+        let gap = self.last.slackness.abs() + self.last.violation * sizes;
+        tolerance > 0.0 && self.was_full && gap <= SEEMS * tolerance * objective
+    }
+}
+
+/// A gap seems near when it is this many times the tolerance: what it seems is on the safe side.
+const SEEMS: f64 = 4.0;

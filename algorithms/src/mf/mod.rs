@@ -16,8 +16,10 @@
 pub mod batch;
 pub mod in_place;
 mod model;
+mod test_set;
 
 pub use model::{Model, Objective, SquaredErrors, Sums};
+pub use test_set::{Rows, TestSet};
 
 use megagrid_partition::SplitMix;
 
@@ -89,6 +91,11 @@ impl Config {
     /// Sets the first values of a user's row: normal by a seeded hash of the vertex.
     pub fn init_user(&self, seed: u64, user: usize, row: &mut [f32]) {
         self.init(seed, 2 * user as u64, row, self.user_one());
+    }
+
+    /// Takes the factor out of the row of a vertex without ratings: what is predicted for it is the mean and the other end's bias.
+    pub fn clear_unrated(&self, row: &mut [f32]) {
+        row[..self.dims].fill(0.0);
     }
 
     /// Sets the first values of an item's row.

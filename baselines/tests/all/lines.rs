@@ -74,7 +74,7 @@ fn sources(algorithm: &str) -> Sources {
                 "pub struct Document",
                 "pub struct Word",
                 "pub struct Lda",
-                "impl<S: Store> Vertex",
+                "impl<S: Store + ?Sized> Vertex",
                 "impl<D: TopicCounts",
                 "pub struct MergeTotals",
                 "pub(super) type Cx",
@@ -92,15 +92,8 @@ fn sources(algorithm: &str) -> Sources {
             }
         }
         _ => {
-            const TYPES: &[&str] = &[
-                "pub struct Sample",
-                "pub struct Feature",
-                "pub struct BlockPg",
-                "impl Vertex",
-                "impl Program",
-                "type Cx",
-                "pub fn sequence",
-            ];
+            const TYPES: &[&str] =
+                &["vertex! {", "pub struct Feature", "program! {", "impl Vertex", "type Cx", "pub fn sequence"];
             const LEAP: &[&str] = &["pub fn then_leap"];
             Sources {
                 megagrid: vec![
@@ -158,8 +151,9 @@ impl Sources {
 }
 
 fn of_model(code: &[&str]) -> usize {
-    let models = ["Vertex", "Program", "Exchange", "Apply", "GlobalSync"];
-    let mut begins = vec!["pub fn sequence".to_owned(), "pub fn then_leap".to_owned()];
+    let models = ["Vertex", "Program", "Exchange", "Apply", "GlobalSync", "Aggregate"];
+    let begins = ["pub fn sequence", "pub fn then_leap", "vertex! {", "program! {", "edge_stage! {"];
+    let mut begins: Vec<String> = begins.map(str::to_owned).to_vec();
     for line in code.iter().filter(|line| line.starts_with("impl")) {
         let Some((of, name)) = line.split_once(" for ") else { continue };
         let of =

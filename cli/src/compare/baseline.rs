@@ -1,54 +1,33 @@
 //! A job on a baseline, with the run record that a training command would write.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
-use megagrid_baselines::{Epoch, Error, Finish, Report, Spent};
+use anyhow::Context;
+use megagrid_baselines::{Epoch, Run, Spent, System};
 use megagrid_engine::{Traffic, WorkerSeconds};
 
+use megagrid_training::record::{self, Iteration, Machine, Metrics, Placement, Record};
+use megagrid_training::{Algorithm, Data, Error as Training, Job, config};
+
+use super::job::{Comparable, Laid};
 use crate::common::Common;
-use crate::failure::Failure;
 use crate::interrupt;
-use crate::record::{self, InputSizes, Iteration, Machine, Metrics, Outcome, Phases, Placement, Record};
-use crate::session;
 
-/// What is known before a run.
-pub struct Start<'s> {
-    /// The command.
-    pub command: &'static str,
-    /// Every resolved option.
-    pub config: serde_json::Value,
-    /// Sizes of the input.
-    pub input: InputSizes,
-    /// What it runs on.
-    pub machine: Machine,
-    /// What has been done so far.
-    pub phases: Phases,
-    /// Edges, or tokens, of an iteration.
-    pub updates: u64,
-    /// Where the record goes.
-    pub common: &'s Common,
-}
-
-/// Runs a job and writes its record. What is done before the first iteration, accesses recorded say, counts as plan.
-pub fn run(start: Start<'_>, job: impl FnOnce(Report<'_>) -> Result<Finish, Error>) -> anyhow::Result<()> {
-    let Start { command, config, input, machine, phases, updates, common } = start;
-    let mut record = Record {
-        megagrid: env!("CARGO_PKG_VERSION").into(),
-        command: command.into(),
-        config,
-        input,
-        machine,
-        phases,
-        iterations: Vec::new(),
-        staleness: Default::default(),
-        result: Outcome { ended_by: "iterations".into(), ..Outcome::default() },
-        peak_rss_bytes: None,
-        tuning: None,
-    };
+/// Runs a job on a baseline, and writes its record. What is done before the first iteration, accesses recorded say, counts as plan.
+pub fn run<O: Comparable>(system: System, job: Job<O::Algorithm>, common: &Common) -> anyhow::Result<()> {
+    let (job, options) = resolved(job)?;
+    let config = config::<O::Algorithm>(&job.origin, &options, &job.run, job.more.clone())?;
+    let workers = job.settings.workers;
+    let machine = Machine { workers, vector: job.settings.level.name().into(), ..Machine::default() };
+    let mut record = Record::begin(O::Algorithm::NAME, config, job.data.sizes(), machine, job.phases, 0);
+    let iterations = megagrid_training::Options::iterations(&job.options);
+    let how = Run { workers, iterations, seed: job.settings.seed, slack: job.settings.slack.unwrap_or(0) };
+    let Laid { updates, run } = O::lay_out(job)?;
     interrupt::iterations_begin();
     let mut clock = Instant::now();
-    let finish = job(&mut |epoch| {
+    let finish = run(system, &how, &mut |epoch| {
         let passed = clock.elapsed().as_secs_f64();
         clock = Instant::now();
         let beside = (passed - epoch.seconds).max(0.0);
@@ -60,22 +39,26 @@ pub fn run(start: Start<'_>, job: impl FnOnce(Report<'_>) -> Result<Finish, Erro
     interrupt::iterations_end();
     if interrupted {
         let iteration = record.iterations.len() as u64;
-        return Err(Failure::Interrupted { iteration, left: "nothing was written".to_owned() }.into());
+        return Err(Training::Interrupted { iteration, left: "nothing was written".to_owned(), record: None }.into());
     }
     tell_setup_apart(&mut record);
     record.staleness = finish.staleness;
     record.machine.memory_bytes = finish.memory_bytes;
     let replication_factor = finish.replication_factor;
     record.machine.placement = Some(Placement { replication_factor, edge_balance: None, master_balance: None });
-    if let Some(last) = record.iterations.last() {
-        let result = &mut record.result;
-        result.iterations = last.iteration;
-        result.objective = last.objective;
-        result.metrics = last.metrics.clone();
-    }
-    record.result.edges_per_second = record::edges_per_second(&record.iterations);
-    record.peak_rss_bytes = record::peak_rss_bytes();
-    session::write_record(&record, common)
+    record.result.iterations = record.iterations.len() as u64;
+    record.end(None);
+    common.write_record(&record)
+}
+
+/// Returns the options with all that follows from the data.
+fn resolved<A: Algorithm>(job: Job<A>) -> anyhow::Result<(Job<A>, A::Options)> {
+    let data = Arc::new(job.data);
+    let form = A::form(&job.options)(Arc::clone(&data), job.options.clone(), job.settings.clone())?;
+    let options = form.options();
+    drop(form);
+    let data = Arc::into_inner(data).context("a form kept its data")?;
+    Ok((Job { data, ..job }, options))
 }
 
 /// Beside the first iteration is what comes before it and an evaluation, beside each other one an evaluation: the median of

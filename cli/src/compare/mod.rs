@@ -5,20 +5,25 @@
 //! interleaved, each begun with another system, so that what else the machine does falls on all of them.
 
 mod baseline;
+mod job;
 mod rounds;
 mod systems;
 mod table;
-mod training;
 
 use std::path::PathBuf;
 
-use crate::common;
+use clap::ArgMatches;
+use megagrid_training::Algorithm;
+
+use crate::algorithms;
+use crate::entry::{self, Chosen, Entry, List, command, parsed};
 use crate::failure::usage;
+use crate::output;
 use crate::report::{self, Subject};
-use crate::{blockpg, lda, mf, pagerank};
+use crate::train;
+use job::Comparable;
 use systems::{System, Systems};
 use table::Comparison;
-use training::Training;
 
 /// Runs the same job on several systems, and compares time, objective, messages and memory.
 ///
@@ -32,29 +37,32 @@ use training::Training;
   megagrid compare mf ratings.csv --gradient in-place --systems megagrid,lazytable,essp,iterstore")]
 pub struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: Chosen<Comparisons>,
 }
 
-#[derive(clap::Subcommand)]
-enum Command {
-    /// Ranks a graph on several systems; the options of `pagerank`.
-    #[command(name = "pagerank", mut_args(of_comparison), after_help = "")]
-    PageRank(Box<Job<pagerank::Args>>),
-    /// Factorizes ratings on several systems; the options of `mf`. By the gradient of all ratings, which all systems have;
-    /// with --gradient in-place rating by rating, which GAS has not.
-    #[command(mut_args(of_comparison), after_help = "")]
-    Mf(Box<Job<mf::Args>>),
-    /// Finds topics on several systems; the options of `lda`. With the dense sampler, fixed priors and no annealing.
-    #[command(mut_args(of_comparison), after_help = "")]
-    Lda(Box<Job<lda::Args>>),
-    /// Fits a sparse logistic regression on several systems; the options of `blockpg`.
-    #[command(name = "blockpg", mut_args(of_comparison), after_help = "")]
-    BlockPg(Box<Job<blockpg::Args>>),
+/// The algorithms that baselines have.
+struct Comparisons;
+
+impl List for Comparisons {
+    fn entries() -> Vec<Entry> {
+        vec![
+            entry::<algorithms::pagerank::Options>(),
+            entry::<algorithms::mf::Options>(),
+            entry::<algorithms::lda::Options>(),
+            entry::<algorithms::blockpg::Options>(),
+        ]
+    }
+}
+
+fn entry<O: Comparable>() -> Entry {
+    let command = || command::<O, Job<O>>().about(O::ABOUT).long_about(O::ABOUT).after_help("").mut_args(of_comparison);
+    Entry { name: O::Algorithm::NAME, command, run: run_one::<O> }
 }
 
 /// Options of the training commands that a comparison refuses, or ignores.
-const HIDDEN: [&str; 14] = [
+const HIDDEN: [&str; 15] = [
     "model",
+    "patience",
     "checkpoint",
     "checkpoint_every",
     "resume",
@@ -92,9 +100,10 @@ fn no_tolerance(value: &str) -> Result<f64, &'static str> {
 
 /// A training command's arguments, and what is compared.
 #[derive(clap::Args)]
-struct Job<A: clap::Args> {
+#[group(skip)]
+struct Job<O: clap::Args> {
     #[command(flatten)]
-    training: A,
+    training: entry::Args<O>,
     #[command(flatten)]
     options: Options,
 }
@@ -121,49 +130,48 @@ struct Options {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
-    match args.command {
-        Command::PageRank(job) => job.run(),
-        Command::Mf(job) => job.run(),
-        Command::Lda(job) => job.run(),
-        Command::BlockPg(job) => job.run(),
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    args.command.run()
+}
+
+fn run_one<O: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
+    let Job::<O> { mut training, options } = parsed(matches);
+    training.own.settle()?;
+    match (options.one, &options.record) {
+        (Some(system), Some(record)) => {
+            let common = &mut training.common;
+            (common.quiet, common.json, common.report) = (true, Some(record.clone()), None);
+            let job = training.job()?;
+            match system {
+                System::Megagrid => train::conclude::<O>(train::observed(job, &training.common)?, &training.common),
+                System::Baseline(system) => baseline::run::<O>(system, job, &training.common),
+            }
+        }
+        _ => compare(&training, &options),
     }
 }
 
-impl<A: clap::Args + Training> Job<A> {
-    fn run(mut self) -> anyhow::Result<()> {
-        self.training.settle()?;
-        match (self.options.one, &self.options.record) {
-            (Some(system), Some(record)) => {
-                let common = self.training.common();
-                (common.quiet, common.json, common.report) = (true, Some(record.clone()), None);
-                self.training.run(system)
-            }
-            _ => self.compare(),
-        }
+/// Runs all systems in all rounds, and writes what was found.
+fn compare<O: Comparable>(training: &entry::Args<O>, options: &Options) -> anyhow::Result<()> {
+    let (name, common) = (O::Algorithm::NAME, &training.common);
+    let systems = Systems::new(&options.systems, |system| match system {
+        System::Megagrid => Ok(()),
+        System::Baseline(system) => training.own.runs_on(system, common),
+    })?;
+    if options.target.is_some_and(|target| !target.is_finite()) {
+        return Err(usage("target is no number; expected an objective"));
     }
-
-    /// Runs all systems in all rounds, and writes what was found.
-    fn compare(mut self) -> anyhow::Result<()> {
-        let systems = Systems::new(&self.options.systems, |system| self.training.runs_on(system))?;
-        if self.options.target.is_some_and(|target| !target.is_finite()) {
-            return Err(usage("target is no number; expected an objective"));
-        }
-        self.training.check()?;
-        let runs = rounds::run(A::COMMAND, &systems, self.options.repeat, self.training.common().quiet)?;
-        let comparison = Comparison::new(A::COMMAND, A::MAXIMIZES, self.options.target, runs);
-        let common = self.training.common();
-        let json = serde_json::to_string_pretty(&comparison)? + "\n";
-        if common.wants_summary() {
-            common::print(&comparison.text())?;
-        }
-        if let Some(path) = &common.json {
-            common::write_text(path, &json)?;
-        }
-        let Some(path) = &common.report else { return Ok(()) };
-        let subjects: Vec<Subject<'_>> = comparison.systems.iter().map(table::Measured::subject).collect();
-        let title = format!("megagrid compare {}", A::COMMAND);
-        let page = report::comparison(&title, &comparison.table(), &comparison.notes(), &subjects, &json)?;
-        common::write_text(path, &page)
+    training.check()?;
+    let runs = rounds::run(name, &systems, options.repeat, common.quiet)?;
+    let comparison = Comparison::new(name, O::Algorithm::MAXIMIZES, options.target, runs);
+    let json = serde_json::to_string_pretty(&comparison)? + "\n";
+    common.say(&comparison.text())?;
+    if let Some(path) = &common.json {
+        output::write_text(path, &json)?;
     }
+    let Some(path) = &common.report else { return Ok(()) };
+    let subjects: Vec<Subject<'_>> = comparison.systems.iter().map(table::Measured::subject).collect();
+    let title = format!("megagrid compare {name}");
+    let page = report::comparison(&title, &comparison.table(), &comparison.notes(), &subjects, &json)?;
+    output::write_text(path, &page)
 }

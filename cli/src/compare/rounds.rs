@@ -10,7 +10,7 @@ use super::systems::{System, Systems};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::record::Record;
+use megagrid_training::record::Record;
 
 /// Runs all systems in all rounds, and returns each system's records.
 pub fn run(command: &str, systems: &Systems, rounds: u32, quiet: bool) -> anyhow::Result<Vec<(System, Vec<Record>)>> {

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::systems::System;
 use crate::progress;
-use crate::record::{Iteration, Record, Spread, median};
 use crate::report::{Subject, Table, seconds};
+use megagrid_training::record::{Iteration, Record, Spread, median};
 
 /// A comparison, as it stands in `--json`.
 #[derive(Debug, Serialize)]

@@ -12,10 +12,10 @@ use megagrid_partition::{EdgeList, Ends, Side};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::common;
 use crate::convert::is_cache_name;
 use crate::data::{self, Data, Kind};
 use crate::failure::usage;
+use crate::output;
 use crate::progress::{self, Progress};
 
 const BOTH: [Side; 2] = [Side::Left, Side::Right];
@@ -67,7 +67,7 @@ pub fn make<M: Made>(
     let bytes = progress::bytes(data::bytes_of(output).unwrap_or(0));
     let truth = places.truth.map_or(String::new(), |truth| format!("; truth in {}", truth.display()));
     let seconds = begin.elapsed().as_secs_f64();
-    common::print(&format!("{}: {size}; {bytes} in {seconds:.2} s{truth}\n", output.display()))
+    output::print(&format!("{}: {size}; {bytes} in {seconds:.2} s{truth}\n", output.display()))
 }
 
 /// What is going to be written.
@@ -115,7 +115,7 @@ impl<'a> Places<'a> {
 
 fn write_truth<M: Made>(made: &M, settings: &impl Serialize, directory: &Path) -> anyhow::Result<()> {
     let planted = made.write_truth(directory)?;
-    let truth = common::join([json!({ "kind": M::KIND }), serde_json::to_value(settings)?, planted]);
+    let truth = megagrid_training::join([json!({ "kind": M::KIND }), serde_json::to_value(settings)?, planted]);
     let path = directory.join("truth.json");
     fs::write(&path, serde_json::to_string_pretty(&truth)? + "\n").with_context(|| path.display().to_string())
 }

@@ -8,7 +8,7 @@ mod tuning;
 use anyhow::Context;
 
 use crate::progress;
-use crate::record::{self, Record};
+use megagrid_training::record::{self, Record};
 use plot::{escape, precise, short};
 
 pub use plot::seconds;
@@ -148,8 +148,8 @@ fn configuration(config: &serde_json::Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{InputSizes, Iteration, Machine, Outcome, Phases};
     use megagrid_engine::{Traffic, WorkerSeconds};
+    use megagrid_training::record::{InputSizes, Iteration, Machine, Outcome, Phases};
 
     /// A run that takes `seconds` an iteration, on two workers.
     fn run(seconds: f64, has_workers: bool) -> Record {

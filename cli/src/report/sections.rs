@@ -7,7 +7,7 @@ use super::plot::{
 };
 use super::{Subject, tuning};
 use crate::progress;
-use crate::record::{Iteration, Record, Spread};
+use megagrid_training::record::{Iteration, Record, Spread};
 
 /// Parts of an iteration, by the colours of the style sheet.
 const PARTS: [&str; 4] = ["compute", "sync", "wait", "evaluate"];

@@ -2,7 +2,7 @@
 
 use super::Subject;
 use super::plot::{escape, precise};
-use crate::record::{Trial, Tuning};
+use megagrid_training::record::{Trial, Tuning};
 
 /// Makes the section; empty unless a run was tuned.
 pub fn section(subjects: &[Subject<'_>]) -> String {

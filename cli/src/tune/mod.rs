@@ -1,26 +1,20 @@
 //! `megagrid tune`: training that finds its settings on the way.
 
-mod blockpg;
 mod command;
-mod lda;
-mod mf;
-mod saved;
-mod strand;
-mod together;
-mod training;
 mod view;
 
-use megagrid_engine::Settings;
+use clap::ArgMatches;
+use megagrid_training::record::Tuning;
+use megagrid_training::tune::{Time, TuneOptions, Tuned, tune};
+use megagrid_training::{Algorithm, Job};
 use megagrid_tuner::searcher::Kind;
-use megagrid_tuner::{Ended, Event, Failure, Label, Options, Plateau, Setting, Space, Trial, Tuned, Value, Values};
 
-use crate::common::{self, Common};
-use crate::failure::usage;
-use crate::record::{Record, Tuning};
-use crate::{blockpg as blockpg_command, lda as lda_command, mf as mf_command};
-use strand::Telling;
-use together::Led;
-use training::{Algorithm, Time, Training};
+use crate::algorithms::each;
+use crate::choice::{Choice, choice};
+use crate::entry::{self, Chosen, Entry, List, Trains, parsed};
+use crate::output;
+use crate::progress::Progress;
+use crate::train;
 use view::View;
 
 /// Trains, and finds the settings on the way: by short trials on branches of the run, again when progress stops.
@@ -30,7 +24,7 @@ use view::View;
 ///
 /// Checkpoints are of the run between two searches, and one that is resumed goes on with the setting that it had. A search that
 /// was under way is not saved: it begins again. With several processes (megagrid launch) the first one decides for all.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(after_help = "Examples:
   megagrid tune mf ratings.csv --holdout 0.1 --model movies
   megagrid tune mf ratings.csv --tune step=log:1e-3..1 --tune slack=0,1,3 --searcher gp --report tuned.html
@@ -38,286 +32,136 @@ use view::View;
   megagrid launch -n 2 --restarts 3 -- tune mf ratings.csv --checkpoint saved --checkpoint-every 5")]
 pub struct Args {
     #[command(subcommand)]
-    algorithm: Command,
+    algorithm: Chosen<Tunable>,
 }
 
-#[derive(Clone, Debug, clap::Subcommand)]
-enum Command {
-    /// Matrix factorization. Tunes step, decay, slack, batch, workers [default: step=log:1e-5..1].
-    #[command(mut_arg("iterations", |arg| arg.default_value("100")))]
-    Mf(Box<Job<mf_command::Args>>),
-    /// Topics. Tunes sampler, work-per-clock, workers [default: sampler=dense,sparse work-per-clock=0.0625,0.25,1].
-    Lda(Box<Job<lda_command::Args>>),
-    /// Sparse logistic regression. Tunes blocks, delay, workers [default: blocks around their default, delay=0,1,2].
-    #[command(name = "blockpg")]
-    BlockPg(Box<Job<blockpg_command::Args>>),
+/// The algorithms that can be tuned.
+struct Tunable;
+
+impl List for Tunable {
+    fn entries() -> Vec<Entry> {
+        each!(entry).into_iter().flatten().collect()
+    }
 }
 
-/// An algorithm's options and the tuner's.
-#[derive(Clone, Debug, clap::Args)]
-struct Job<A: clap::Args> {
+fn entry<O: Trains>() -> Option<Entry> {
+    let command = || {
+        let names: Vec<&str> = O::Algorithm::KNOBS.iter().map(|knob| knob.name).collect();
+        let about = format!("{} and its settings: {}", O::Algorithm::NAME, names.join(", "));
+        let command = entry::command::<O, Arguments<O>>().about(about);
+        match O::TUNED_ITERATIONS {
+            Some(iterations) => command.mut_arg("iterations", |arg| arg.default_value(iterations)),
+            None => command,
+        }
+    };
+    let is_tuned = !O::Algorithm::KNOBS.is_empty();
+    is_tuned.then_some(Entry { name: O::Algorithm::NAME, command, run: run_one::<O> })
+}
+
+/// An algorithm's arguments and the tuner's.
+#[derive(clap::Args)]
+#[group(skip)]
+struct Arguments<O: clap::Args> {
     #[command(flatten)]
-    args: A,
+    training: entry::Args<O>,
     #[command(flatten)]
-    tuning: TuningOptions,
+    tuning: Options,
 }
 
 /// Options of the tuner.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Tuning")]
-pub struct TuningOptions {
-    /// What to tune, and its values: NAME=A,B,C or NAME=LOW..HIGH or NAME=log:LOW..HIGH. May be given several times.
+#[group(skip)]
+struct Options {
+    /// What to tune, and its values: NAME=A,B,C or NAME=LOW..HIGH or NAME=log:LOW..HIGH. May be given several times [default: what
+    /// the algorithm gains most by].
     #[arg(long, value_name = "NAME=VALUES")]
     tune: Vec<String>,
     /// What proposes settings [default: tpe, or grid where all tunables have lists of values].
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = choice::<Searcher>())]
     searcher: Option<Searcher>,
     /// Iterations of trials of the first search, and again of all searches after it [default: 12, or 12 % of --iterations].
     #[arg(long, value_name = "ITERATIONS")]
     budget: Option<u64>,
     /// Settings tried by the first search, at most.
-    #[arg(long, default_value_t = Options::default().trials as u64, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = TuneOptions::default().trials as u64, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     trials: u64,
     /// Do not tune again when the objective changes by less than 1 % over 10 iterations, and do not end the run there.
     #[arg(long)]
     no_retune: bool,
     /// What trials are timed by: seconds, or samples, with which a run is reproducible [default: seconds, samples where the step
-    /// alone is tuned].
-    #[arg(long, value_enum, value_name = "UNIT")]
+    /// only is tuned].
+    #[arg(long, value_name = "UNIT", value_parser = choice::<Time>())]
     time: Option<Time>,
 }
 
 /// The searchers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 enum Searcher {
-    /// Settings at random.
     Random,
-    /// All settings of a grid.
     Grid,
-    /// A tree-structured Parzen estimator.
     Tpe,
-    /// A Gaussian process.
     Gp,
 }
 
+impl Choice for Searcher {
+    const VALUES: &'static [(&'static str, &'static str)] = &[
+        ("random", "Settings at random"),
+        ("grid", "All settings of a grid"),
+        ("tpe", "A tree-structured Parzen estimator"),
+        ("gp", "A Gaussian process"),
+    ];
+}
+
+impl Choice for Time {
+    const VALUES: &'static [(&'static str, &'static str)] =
+        &[("seconds", "Wall-clock seconds"), ("samples", "Edges processed: a run is then reproducible")];
+}
+
+impl Options {
+    fn to_library(&self) -> TuneOptions {
+        let searcher = self.searcher.map(|searcher| match searcher {
+            Searcher::Random => Kind::Random,
+            Searcher::Grid => Kind::Grid,
+            Searcher::Tpe => Kind::Tpe,
+            Searcher::Gp => Kind::Gp,
+        });
+        let Self { tune, budget, trials, no_retune, time, .. } = self.clone();
+        TuneOptions { tune, searcher, budget, trials: trials as usize, retune: !no_retune, time }
+    }
+}
+
 /// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
-    match args.algorithm {
-        Command::Mf(job) => mf::run(job.args, &job.tuning),
-        Command::Lda(job) => lda::run(job.args, &job.tuning),
-        Command::BlockPg(job) => blockpg::run(job.args, &job.tuning),
-    }
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    args.algorithm.run()
 }
 
-/// What an algorithm lets be tuned.
-pub struct Known {
-    /// The algorithm.
-    pub algorithm: &'static str,
-    /// Tunables that a run can change on the way.
-    pub stages: &'static [&'static str],
-    /// Tunables that lay out the graph, or are another program: they are tuned at the beginning alone.
-    pub layout: &'static [&'static str],
-    /// What is tuned if nothing is said.
-    pub default: Vec<String>,
-    /// Tunables that do not change how long an iteration takes.
-    pub untimed: &'static [&'static str],
-}
-
-/// Checks that nothing is asked for that tuning does not do, and lets every process read the whole input.
-pub fn check(common: &mut Common) -> anyhow::Result<()> {
-    // Trials may have another layout.
-    common.reads_whole = true;
+fn run_one<O: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
+    let Arguments::<O> { mut training, tuning } = parsed(matches);
     let advice = "is not for tune; find the settings first, and train with the command that it prints";
-    common.refuse(&["--virtual-workers"], advice)
-}
-
-/// Options of an algorithm that a setting changes.
-pub trait Adjust: Clone {
-    /// Sets a tunable that is the algorithm's own.
-    fn adjust(&mut self, name: &str, value: &Value) -> anyhow::Result<()>;
-
-    /// Refuses what the algorithm does.
-    fn check(&self) -> anyhow::Result<()> {
-        Ok(())
+    training.common.refuse(&["--virtual-workers", "--trace"], advice)?;
+    training.common.join()?;
+    // Trials may have another layout.
+    training.common.processes.readers = None;
+    let (common, tuning) = (&training.common, tuning.to_library());
+    let options = training.own.options()?;
+    tuning.check::<O::Algorithm>(&options)?;
+    let job: Job<O::Algorithm> = training.job()?;
+    let view = View::begin(Progress::spinner(common.quiet, "tuning"));
+    let tuned = tune(job, &tuning, &common.processes, &view)?;
+    drop(view);
+    let Tuned { mut trained, options, run } = tuned;
+    let mut text = String::new();
+    if let Some(tuning) = &mut trained.record.tuning {
+        let origin = training.own.origin(&training.source);
+        tuning.command = command::without_trials::<O>(&origin, &options, &run, common)?;
+        text = summary(tuning);
     }
-}
-
-/// Returns options and settings with those of a setting, checked.
-fn apply<O: Adjust>(options: &O, settings: &Settings, setting: &Setting) -> anyhow::Result<(O, Settings)> {
-    let (mut options, mut settings) = (options.clone(), settings.clone());
-    for (name, value) in setting.iter() {
-        match name {
-            "workers" => settings.workers = count(value, 1)? as usize,
-            "slack" | "delay" => settings.slack = Some(count(value, 0)?),
-            _ => options.adjust(name, value)?,
-        }
+    if common.wants_summary() {
+        output::print(&text)?;
     }
-    options.check()?;
-    Ok((options, settings))
-}
-
-impl TuningOptions {
-    /// Returns the space, checked: each extreme value is shown to `try_setting`, which refuses what the algorithm does.
-    pub fn space(&self, known: &Known, try_setting: impl Fn(&Setting) -> anyhow::Result<()>) -> anyhow::Result<Space> {
-        let texts = if self.tune.is_empty() { &known.default } else { &self.tune };
-        let mut tunables = Vec::new();
-        for text in texts {
-            let tunable: megagrid_tuner::Tunable =
-                text.parse().map_err(|error: megagrid_tuner::Error| usage(error.to_string()))?;
-            let name = tunable.name();
-            if !known.stages.contains(&name) && !known.layout.contains(&name) {
-                let names = [known.stages, known.layout].concat().join(", ");
-                let algorithm = known.algorithm;
-                return Err(usage(format!("tune {name}: {algorithm} has no such tunable; it has {names}")));
-            }
-            for value in tunable.extremes() {
-                let setting = Setting::new(vec![(name.to_owned(), value.clone())]);
-                try_setting(&setting)
-                    .map_err(|error| usage(format!("tune {name}={value}: {}", crate::failure::message(&error))))?;
-            }
-            tunables.push(tunable);
-        }
-        Space::new(tunables).map_err(|error| usage(error.to_string()))
-    }
-
-    /// Returns what is tuned, and how, as it stands in a run record.
-    fn resolved(&self, space: &Space, options: &Options, time: Time) -> serde_json::Value {
-        let Options { searcher, budget, trials, retune, .. } = options;
-        serde_json::json!({
-            "tune": space.tunables().iter().map(ToString::to_string).collect::<Vec<_>>(), "searcher": searcher,
-            "budget": budget, "trials": trials, "retune": retune.is_some(), "time": time,
-        })
-    }
-
-    fn time(&self, space: &Space, known: &Known) -> Time {
-        let untimed = space.tunables().iter().all(|tunable| known.untimed.contains(&tunable.name()));
-        self.time.unwrap_or(if untimed { Time::Samples } else { Time::Seconds })
-    }
-
-    fn options(&self, space: &Space, known: &Known, seed: u64, iterations: u64) -> Options {
-        let lists = space.tunables().iter().all(|tunable| matches!(tunable.values(), Values::Discrete(_)));
-        let searcher = match self.searcher {
-            Some(Searcher::Random) => Kind::Random,
-            Some(Searcher::Grid) => Kind::Grid,
-            Some(Searcher::Tpe) => Kind::Tpe,
-            Some(Searcher::Gp) => Kind::Gp,
-            None if lists => Kind::Grid,
-            None => Kind::Tpe,
-        };
-        // A run cannot change its layout on the way.
-        let fixed = space.tunables().iter().any(|tunable| known.layout.contains(&tunable.name()));
-        let default = Options::default();
-        Options {
-            searcher,
-            seed,
-            clocks: iterations,
-            budget: self.budget.unwrap_or((iterations * 12 / 100).max(default.budget)),
-            trials: self.trials as usize,
-            retune: (!self.no_retune && !fixed).then(Plateau::default),
-            target: None,
-            decisions_count: self.time(space, known) == Time::Seconds,
-        }
-    }
-}
-
-/// What is to be tuned, and how.
-pub struct Plan<'p> {
-    /// The tuner's options.
-    pub tuning: &'p TuningOptions,
-    /// What the algorithm lets be tuned.
-    pub known: &'p Known,
-    /// What is tuned.
-    pub space: &'p Space,
-    /// Iterations of the run.
-    pub iterations: u64,
-}
-
-/// Trains and tunes, and returns what training came to. With several processes the first decides.
-pub fn train<A: Algorithm>(algorithm: &A, plan: &Plan<'_>, mut telling: Telling<'_>) -> anyhow::Result<A::Trained> {
-    let Plan { tuning, known, space, iterations } = *plan;
-    let common = telling.common;
-    let options = tuning.options(space, known, common.seed, iterations);
-    let time = tuning.time(space, known);
-    telling.resolved = common::join([telling.resolved, tuning.resolved(space, &options, time)]);
-    common.agree(&format!("tune {}", known.algorithm), &telling.resolved, algorithm.checksum()?)?;
-    crate::interrupt::iterations_begin();
-    let begin = std::time::Instant::now();
-    let progress = saved::read(common)?;
-    let (training, progress) = Training::new(algorithm, time, common, &telling.resolved, progress)?;
-    let done = training.done();
-    let mut led = Led::new(training, common.cluster.clone());
-    let (branch, tuned) = if common.is_first() {
-        let mut view = View::begin(common.quiet);
-        let mut watch = |event: &Event<'_>| view.show(event);
-        let tuned = match progress {
-            Some(progress) => megagrid_tuner::resume(&mut led, space, &options, progress, &mut watch),
-            None => megagrid_tuner::tune(&mut led, space, &options, &mut watch),
-        };
-        view.end();
-        let tuned = tuned.map_err(|failure| match failure {
-            Failure::Tuning(error @ megagrid_tuner::Error::Budget { .. }) => usage(error.to_string()),
-            Failure::Tuning(error) => error.into(),
-            Failure::Trainer(error) => error,
-        })?;
-        led.end(tuned.branch)?;
-        (tuned.branch, Some(tuned))
-    } else {
-        (led.follow()?, None)
-    };
-    let wall_seconds = begin.elapsed().as_secs_f64();
-    let (strand, history) = led.take(branch)?;
-    let own: f64 = history.iter().map(|done| done.report.seconds + done.seconds).sum();
-    let mut report = tuned.map(|tuned| report(known, &options, time, &tuned, (wall_seconds - own).max(0.0)));
-    let (ended_by, text) = report.as_ref().map(|report| (report.ended_by.clone(), summary(report))).unzip();
-    let trained = strand.conclude((branch.0, done), &history, telling, &mut |record: &mut Record| {
-        record.result.ended_by = ended_by.clone().unwrap_or_default().into();
-        record.tuning = report.take();
-    })?;
-    if let Some(text) = text.filter(|_| common.wants_summary()) {
-        common::print(&text)?;
-    }
-    Ok(trained)
-}
-
-fn report(known: &Known, options: &Options, time: Time, tuned: &Tuned, seconds: f64) -> Tuning {
-    let ended_by = match tuned.ended {
-        Ended::Clocks => "iterations",
-        Ended::Target => "target",
-        Ended::Finished => "tolerance",
-        Ended::Converged => "plateau",
-        Ended::Diverged => "divergence",
-    };
-    let first = tuned.settings.first().map(|(_, setting)| setting.clone()).unwrap_or_default();
-    Tuning {
-        searcher: format!("{:?}", options.searcher).to_lowercase(),
-        time: if time == Time::Seconds { "seconds" } else { "samples" }.to_owned(),
-        part: tuned.tuning / tuned.elapsed.max(f64::MIN_POSITIVE),
-        seconds,
-        most_branches: tuned.most_alive,
-        ended_by: ended_by.to_owned(),
-        settings: tuned.settings.iter().map(|(after, setting)| (*after, setting.to_string())).collect(),
-        command: command::without_trials(known, &first),
-        trials: tuned.trials.iter().map(shown).collect(),
-    }
-}
-
-fn shown(trial: &Trial) -> crate::record::Trial {
-    let label = match trial.label {
-        Label::Converging => "converging",
-        Label::Unstable => "unstable",
-        Label::Diverged => "diverged",
-    };
-    crate::record::Trial {
-        branch: trial.branch.0,
-        search: trial.search,
-        setting: trial.setting.to_string(),
-        iterations: trial.clocks,
-        time: trial.time,
-        loss: trial.loss,
-        speed: trial.speed,
-        label: label.to_owned(),
-        chosen: trial.chosen,
-    }
+    train::conclude::<O>(trained, common)
 }
 
 fn summary(tuning: &Tuning) -> String {
@@ -333,26 +177,4 @@ fn summary(tuning: &Tuning) -> String {
     }
     text.push_str(&format!("  the same without trials: {}\n", tuning.command));
     text
-}
-
-/// Returns a value that has to be a number.
-fn number(value: &Value) -> anyhow::Result<f64> {
-    value.number().ok_or_else(|| usage(format!("{value} is not a number")))
-}
-
-/// Returns a value that has to be a whole number, `least` or above.
-fn count(value: &Value, least: u64) -> anyhow::Result<u64> {
-    let number = number(value)?;
-    if number < least as f64 || number.fract() != 0.0 || number > MOST {
-        return Err(usage(format!("{value}; expected a whole number, {least} or above, in a list")));
-    }
-    Ok(number as u64)
-}
-
-/// Whole numbers up to here are numbers exactly.
-const MOST: f64 = 9e15;
-
-/// Returns the values of some tunables.
-fn values(setting: &Setting, names: &[&str]) -> Vec<Value> {
-    setting.iter().filter(|(name, _)| names.contains(name)).map(|(_, value)| value.clone()).collect()
 }

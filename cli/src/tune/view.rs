@@ -1,9 +1,12 @@
 //! The branches of a run that tunes itself, on the terminal.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use megagrid_training::Observer;
 use megagrid_tuner::{Branch, Event, Label, Setting};
 
+use crate::interrupt;
 use crate::progress::Progress;
 
 /// What is known of a branch.
@@ -16,6 +19,11 @@ struct Seen {
 /// A line that says which branch runs, and which is the best.
 pub struct View {
     progress: Progress,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
     branches: BTreeMap<Branch, Seen>,
     trials: usize,
     best: Option<(f64, Branch)>,
@@ -24,13 +32,35 @@ pub struct View {
 
 impl View {
     /// Begins to show.
-    pub fn begin(quiet: bool) -> Self {
-        let progress = Progress::spinner(quiet, "tuning");
-        Self { progress, branches: BTreeMap::new(), trials: 0, best: None, chosen: None }
+    pub fn begin(progress: Progress) -> Self {
+        Self { progress, state: RefCell::default() }
+    }
+}
+
+impl Observer for View {
+    fn begin(&self, _: u64, _: u64) {
+        interrupt::iterations_begin();
     }
 
-    /// Shows what happens.
-    pub fn show(&mut self, event: &Event<'_>) {
+    fn search(&self, event: &Event<'_>) {
+        if let Some(text) = self.state.borrow_mut().see(event) {
+            self.progress.say(text);
+        }
+    }
+
+    fn end(&self) {
+        interrupt::iterations_end();
+        self.progress.end();
+    }
+
+    fn asks_to_end(&self) -> bool {
+        interrupt::asked()
+    }
+}
+
+impl State {
+    /// Takes down what happens; returns what is to be shown then.
+    fn see(&mut self, event: &Event<'_>) -> Option<String> {
         match event {
             Event::Forked { branch, setting, .. } => {
                 if self.chosen.take().is_some() {
@@ -44,7 +74,7 @@ impl View {
                 if let Some(seen) = self.branches.get_mut(branch) {
                     (seen.clocks, seen.loss) = (*clocks, *loss);
                 }
-                self.tell(*branch);
+                return self.text(*branch);
             }
             Event::Tried { branch, summary } => {
                 let is_better = self.best.is_none_or(|(speed, _)| summary.speed > speed);
@@ -54,21 +84,17 @@ impl View {
             }
             Event::Chosen { branch } => self.chosen = Some(*branch),
         }
+        None
     }
 
-    fn tell(&self, branch: Branch) {
-        let Some(now) = self.branches.get(&branch) else { return };
+    fn text(&self, branch: Branch) -> Option<String> {
+        let now = self.branches.get(&branch)?;
         let what = if self.chosen == Some(branch) { "training".to_owned() } else { format!("trial {}", self.trials) };
         let mut text = format!("{what}: {}, iteration {}, objective {:.4e}", now.setting, now.clocks, now.loss);
         let best = self.best.and_then(|(_, best)| self.branches.get(&best).filter(|_| best != branch));
         if let Some(best) = best.filter(|_| self.chosen.is_none()) {
             text.push_str(&format!("; best so far: {}", best.setting));
         }
-        self.progress.say(text);
-    }
-
-    /// Removes the line.
-    pub fn end(&self) {
-        self.progress.end();
+        Some(text)
     }
 }

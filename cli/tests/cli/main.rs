@@ -1,11 +1,13 @@
 //! The program as its user sees it: exit codes, stdout, stderr and files.
 
 mod blockpg;
+#[cfg(feature = "baselines")]
 mod compare;
 mod cuts;
 mod data_commands;
 mod demo;
 mod errors;
+mod hits;
 mod interrupts;
 #[cfg(target_os = "linux")]
 mod kill;
@@ -17,7 +19,9 @@ mod members;
 mod models;
 mod options;
 mod records;
+mod stopping;
 mod together;
+mod trace;
 mod tune;
 #[cfg(unix)]
 mod umask;

@@ -72,6 +72,8 @@ fn options_without_effect_are_refused() {
     }
     fails(&["compare", "mf", &ratings, "--tolerance", "0.1"], 2, &["--tolerance", "runs all iterations"]);
     fails(&["tune", "mf", &ratings, "--virtual-workers", "4"], 2, &["--virtual-workers is not for tune"]);
+    let launch = ["launch", "-n", "2", "--", "mf", &ratings, "--virtual-workers", "4"];
+    fails(&launch, 2, &["--virtual-workers makes a cluster in one process"]);
     let lda = ["lda", &corpus, "--topics", "2"];
     fails(&[&lda[..], &["--prior", "fixed", "--optimize-every", "5"]].concat(), 2, &["optimize-every is for a prior"]);
     fails(&[&lda[..], &["--sampler", "mh", "--annealing", "5"]].concat(), 2, &["annealing is not for the sampler mh"]);

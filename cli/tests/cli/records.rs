@@ -103,3 +103,37 @@ fn nothing_is_printed_when_quiet() {
     let place = Place::new();
     assert_eq!(done(&["pagerank", &place.graph(), "--quiet"]), "");
 }
+
+#[test]
+fn the_configuration_has_resolved_values() {
+    let place = Place::new();
+    let path = place.name("run.json");
+    let config = |args: &[&str]| {
+        done(&[args, &["-q", "--json", &path]].concat());
+        json(&path)["config"].clone()
+    };
+    let posts = place.file("posts.txt", "tea and rye\nrye and oats\n".repeat(9));
+    let lda = config(&["lda", &posts, "-k", "2", "--iterations", "2"]);
+    assert_eq!((&lda["format"], &lda["sampler"], &lda["annealing"]), (&"text".into(), &"dense".into(), &25.into()));
+    assert_eq!(config(&["mf", &place.ratings(), "--iterations", "1"])["format"], "ratings");
+    let samples = place.file("s.libsvm", "1 1:1 2:1\n-1 2:1\n1 1:2\n");
+    let blockpg = config(&["blockpg", &samples, "-w", "1"]);
+    assert_eq!((&blockpg["blocks"], &blockpg["batch"], &blockpg["slack"]), (&2.into(), &2.into(), &0.into()));
+    assert_eq!(blockpg["workers"], 1);
+}
+
+#[test]
+fn test_errors_obey_the_vector_level() {
+    let place = Place::new();
+    let (ratings, path) = (place.ratings(), place.name("run.json"));
+    let rmse = |level: &str| {
+        let mf = ["mf", &ratings, "--holdout", "0.2", "--dims", "16", "--iterations", "1", "-w", "1", "-q"];
+        done(&[&mf[..], &["--vector", level, "--json", &path]].concat());
+        json(&path)["result"]["metrics"]["test_rmse"].as_f64().unwrap()
+    };
+    // Levels round in other places, so no more than that the answer is the same but for rounding.
+    let plain = rmse("plain");
+    for level in megagrid_stages::simd::Level::available() {
+        assert!((rmse(level.name()) / plain - 1.0).abs() < 1e-4, "{}", level.name());
+    }
+}

@@ -223,6 +223,60 @@ fn what_cannot_be_tuned_is_refused() {
     assert!(ran.stdout.contains("megagrid tune mf ratings.csv"), "{}", ran.stdout);
 }
 
+/// Returns the words of the command that a tuned run prints.
+fn printed(args: &[&str]) -> Vec<String> {
+    let text = done(&[&["tune"], args].concat());
+    let line = text.lines().find_map(|line| line.trim().strip_prefix("the same without trials: ")).unwrap();
+    line.split(' ').map(str::to_owned).collect()
+}
+
+fn value<'w>(words: &'w [String], option: &str) -> Option<&'w str> {
+    let at = words.iter().position(|word| word == option)?;
+    assert_eq!(words.iter().filter(|word| *word == option).count(), 1, "{words:?}");
+    Some(&words[at + 1])
+}
+
+#[test]
+fn the_command_printed_is_made_of_resolved_options() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    let mf = ["mf", &ratings, "--dims", "4", "-w", "1", "--model", &place.name("model")];
+    // The iterations of tune are others than those of mf.
+    let words = printed(&mf);
+    assert_eq!(value(&words, "--iterations"), Some("100"));
+    assert_eq!((value(&words, "--workers"), value(&words, "--model"), value(&words, "-w")), (Some("1"), None, None));
+    // A slack that was given is the one that was found, or none.
+    let slack = ["--consistency", "ssp", "--slack", "3", "--tune", "slack=0,2", "--tune", "workers=1,2"];
+    let words = printed(&[&mf[..6], &["--iterations", "14"], &slack].concat());
+    let found = value(&words, "--slack").is_some();
+    assert!(!found || value(&words, "--slack") == Some("2"), "{words:?}");
+    assert_eq!(value(&words, "--consistency").is_some(), found, "{words:?}");
+    assert!(matches!(value(&words, "--workers"), Some("1" | "2")), "{words:?}");
+
+    let clicks = place.name("clicks.libsvm");
+    done(&["generate", "clicks", &clicks, "--samples", "300", "--features", "100"]);
+    let words = printed(&["blockpg", &clicks, "--batch", "500", "--tune", "blocks=10,20", "-w", "1"]);
+    assert!(value(&words, "--blocks").is_some() && value(&words, "--batch").is_none(), "{words:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_path_that_is_no_unicode_is_no_panic() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    let path = place.path("").join(std::ffi::OsStr::from_bytes(b"rat\xff ings.csv"));
+    std::fs::rename(place.ratings(), &path).unwrap();
+    let output = assert_cmd::cargo::cargo_bin_cmd!("megagrid")
+        .args(["tune", "mf"])
+        .arg(&path)
+        .args(["--dims", "4", "-w", "1", "--iterations", "12"])
+        .output()
+        .unwrap();
+    let (text, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(text.contains("rat\u{fffd} ings.csv' --"), "quoted, with a mark for what is no Unicode: {text}");
+}
+
 #[test]
 fn the_first_search_tries_as_many_settings_as_allowed() {
     let place = Place::new();

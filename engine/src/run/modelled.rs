@@ -26,6 +26,9 @@ pub trait Modelled {
 
     /// Waits until the run has ended.
     fn wait_for_end(&self);
+
+    /// Returns the model of time, for a record of the run.
+    fn model(&self) -> serde_json::Value;
 }
 
 /// What processes share.

@@ -1,6 +1,6 @@
 //! What workers do and when, as events of `tracing`: one for each iteration, clock, step, task and wait, when it has ended.
 //!
-//! Events, since a span takes 0.7 us where an event takes 0.1 (docs/decisions/018-timelines.md). Where nobody listens, a
+//! Events, since a span takes 0.7 us where an event takes 0.1 (docs/decisions/020-timelines.md). Where nobody listens, a
 //! flag is tested. Fields of an event: `kind` (`iteration`, `clock`, `step`, `task`, `wait`), `name` (of the stage), `process`, `worker`,
 //! `iteration`, `clock`, and `begin` and `took` in nanoseconds.
 

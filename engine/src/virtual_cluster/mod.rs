@@ -176,4 +176,8 @@ impl Modelled for VirtualPeers {
     fn wait_for_end(&self) {
         self.cluster.start.wait_for_end();
     }
+
+    fn model(&self) -> serde_json::Value {
+        serde_json::to_value(&*self.cluster.model).unwrap_or_default()
+    }
 }

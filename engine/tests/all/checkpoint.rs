@@ -478,7 +478,7 @@ where
     let dir = tempdir().unwrap();
     let mut whole = engine();
     run(&mut whole, 2);
-    save(&whole, dir.path()).unwrap();
+    save(&mut whole, dir.path()).unwrap();
     let checkpoint = dir.path().join("iteration-00002");
     seal(&checkpoint);
     assert_eq!(load(&mut engine(), dir.path()).unwrap(), 2, "sealing changes nothing");

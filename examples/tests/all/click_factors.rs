@@ -1,35 +1,30 @@
 //! Click factors: the gradient, and what is reached on planted clicks.
 
-use std::ops::ControlFlow;
-
-use megagrid_engine::{EdgeInput, Engine, Input, Settings, Topology};
-use megagrid_examples::click_factors::{ClickFactors, Descend, LogLoss, Loss, chance, log_loss, sequence};
-use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
+use megagrid::engine::Topology;
+use megagrid::prelude::*;
+use megagrid_examples::click_factors::{ClickFactors, Descend, chance, log_loss, mean_loss, sequence};
 
 /// Runs iterations on a graph from given factors, and returns the factors and the mean loss.
 fn train(
-    clicks: &GroupedEdges<f32>,
+    clicks: &Edges<f32>,
     first: impl Fn(u64) -> [f32; 16] + Sync,
     descend: Descend,
     iterations: u64,
     workers: usize,
 ) -> (Vec<Vec<f32>>, Vec<Vec<f32>>, f64) {
     let topology = Topology { l2_bytes: 16 << 10, ..Topology::synthetic(1, workers) };
-    let settings = Settings { workers, dims: [16, 16], topology, ..Settings::default() };
-    let edge = EdgeInput { len: &|_: &f32| 1, fill: &|clicked: &f32, items: &mut [f32]| items[0] = *clicked };
-    let input = Input { source: clicks, edge, capacities: [None, None] };
-    let mut engine = Engine::<ClickFactors>::bipartite(&input, &sequence(descend).unwrap(), (), &settings).unwrap();
-    engine.init_left(|id, user| user.sync.copy_from_slice(&first(2 * id as u64)));
-    engine.init_right(|id, item| item.sync.copy_from_slice(&first(2 * id as u64 + 1)));
-    engine.run(iterations, |_, _| ControlFlow::Continue(())).unwrap();
-    let loss = Loss::mean(&engine.measure(&LogLoss).unwrap());
-    let (left, right) = (engine.left(), engine.right());
-    let users = (0..left.len()).map(|id| left.sync(id).to_vec()).collect();
-    (users, (0..right.len()).map(|id| right.sync(id).to_vec()).collect(), loss)
+    let settings = Settings { workers, dims: 16, topology, ..Settings::default() };
+    let mut engine = Engine::<ClickFactors>::new(clicks, sequence(descend), &settings).unwrap();
+    engine.init(Left, |id, user| user.sync.copy_from_slice(&first(2 * id as u64)));
+    engine.init(Right, |id, item| item.sync.copy_from_slice(&first(2 * id as u64 + 1)));
+    engine.iterate(iterations).unwrap();
+    let loss = mean_loss(&mut engine).unwrap();
+    let users = engine.on(Left).iter().map(<[f32]>::to_vec).collect();
+    (users, engine.on(Right).iter().map(<[f32]>::to_vec).collect(), loss)
 }
 
 fn random_row(stream: u64, width: f32) -> [f32; 16] {
-    let mut random = SplitMix::new(9, stream);
+    let mut random = Random::new(9, stream);
     std::array::from_fn(|_| width * (random.unit() as f32 - 0.5))
 }
 
@@ -37,11 +32,10 @@ fn random_row(stream: u64, width: f32) -> [f32; 16] {
 #[test]
 fn a_step_goes_down_the_slope() {
     for clicked in [0.0, 1.0] {
-        let one =
-            EdgeList { num_left: 1, num_right: 1, left: vec![0], right: vec![0], data: vec![clicked], square: false };
+        let one = Edges::bipartite(1, 1, [(0, 0, clicked)]).unwrap();
         let first = |stream| random_row(stream, 2.0);
         let (step, lambda) = (1e-3, 0.1);
-        let (users, items, _) = train(&GroupedEdges::new(one, &[Side::Right]), first, Descend { step, lambda }, 1, 1);
+        let (users, items, _) = train(&one, first, Descend { step, lambda }, 1, 1);
         let (p, q) = (first(0).map(f64::from), first(1).map(f64::from));
         let loss = |p: &[f64; 16], q: &[f64; 16]| {
             let z: f64 = p.iter().zip(q).map(|(p, q)| p * q).sum();
@@ -66,22 +60,20 @@ fn a_step_goes_down_the_slope() {
 #[test]
 fn training_learns_what_was_planted() {
     let (users, items) = (300_u64, 100_u64);
-    let mut clicks = EdgeList { num_left: users as usize, num_right: items as usize, ..EdgeList::default() };
+    let mut clicks = Vec::new();
     let mut planted = 0.0;
     for user in 0..users {
-        let mut random = SplitMix::new(10, user);
+        let mut random = Random::new(10, user);
         for item in 0..items {
             let (p, q) = (random_row(1 << 20 | user, 6.0), random_row(2 << 20 | item, 6.0));
             // Two planted dimensions.
             let z = p[0] * q[0] + p[1] * q[1];
             let clicked = if random.unit() < f64::from(chance(z)) { 1.0 } else { 0.0 };
             planted += log_loss(f64::from(z), f64::from(clicked)) / (users * items) as f64;
-            clicks.left.push(user as u32);
-            clicks.right.push(item as u32);
-            clicks.data.push(clicked);
+            clicks.push((user as u32, item as u32, clicked));
         }
     }
-    let clicks = GroupedEdges::new(clicks, &[Side::Right]);
+    let clicks = Edges::bipartite(users as usize, items as usize, clicks).unwrap();
     for workers in 1..=3 {
         let descend = Descend { step: 0.1, lambda: 0.02 };
         let (.., loss) = train(&clicks, |stream| random_row(stream, 0.3), descend, 30, workers);

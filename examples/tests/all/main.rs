@@ -1,5 +1,5 @@
 //! The examples' tests.
 
 mod click_factors;
-mod label_propagation;
+mod communities;
 mod tutorial;

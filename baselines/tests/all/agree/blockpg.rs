@@ -50,7 +50,8 @@ fn settings() -> Settings {
 /// Trains with Megagrid; returns the objectives.
 fn megagrid(signed: &GroupedEdges<f32>, intercept: usize, config: &Config) -> Vec<f64> {
     let sequence = sequence(BLOCK_VALUES);
-    let mut engine = Engine::<BlockPg>::bipartite(signed, &sequence, config.state(), &settings()).unwrap();
+    let mut engine = Engine::<BlockPg>::new(signed, sequence, &settings()).unwrap();
+    engine.set_global(config.state());
     engine.init(Left, |_, first| {
         *first.master = Margin::new(0.0, 1.0);
         *first.sync = first.master.parabola();
@@ -64,14 +65,14 @@ fn megagrid(signed: &GroupedEdges<f32>, intercept: usize, config: &Config) -> Ve
         *first.master = Region::new(if feature == intercept { 0.0 } else { 1.0 }, reaches[feature]);
     });
     let mut found = Vec::new();
-    let between = |_: &_, engine: &Engine<BlockPg>| {
+    let between = |engine: &mut Engine<BlockPg>, _: &_| {
         let (samples, features) = (engine.on(Left), engine.on(Right));
         let loss: f64 = (0..samples.len()).map(|sample| log_loss(samples.master(sample).margin)).sum();
         let weights = (0..features.len()).filter(|&j| j != intercept).map(|feature| features.sync(feature).value);
         found.push(loss + config.penalty(weights));
         Ok(false)
     };
-    engine.run(ITERATIONS, between).unwrap();
+    engine.run_until(ITERATIONS, between).unwrap();
     found
 }
 
@@ -127,17 +128,17 @@ impl GlobalSync<Blocks> for EndBlock {
 fn blocks(signed: &GroupedEdges<f32>) -> BTreeMap<u64, Vec<Vec<u32>>> {
     let batch = MiniBatch { size: BatchSize::EdgesOf(Side::Right, BLOCK_VALUES), order: BatchOrder::RandomBlocks };
     let sequence = Sequence::new().mini_batch(batch, |b| b.exchange(Look).apply(Right, Note).global_sync(EndBlock));
-    let mut engine = Engine::<Blocks>::bipartite(signed, &sequence, Vec::new(), &settings()).unwrap();
+    let mut engine = Engine::<Blocks>::new(signed, sequence, &settings()).unwrap();
     engine.init(Right, |feature, first| first.sync.value = feature as f64);
     let mut found = BTreeMap::new();
     let mut before = 0;
-    let between = |report: &megagrid_engine::IterationReport, engine: &Engine<Blocks>| {
+    let between = |engine: &mut Engine<Blocks>, report: &megagrid_engine::IterationReport| {
         let all = engine.global();
         found.insert(report.iteration, all[before..].to_vec());
         before = all.len();
         Ok(false)
     };
-    engine.run(ITERATIONS, between).unwrap();
+    engine.run_until(ITERATIONS, between).unwrap();
     found
 }
 

@@ -4,7 +4,7 @@ use megagrid_algorithms::lda::dense::Dense;
 use megagrid_algorithms::lda::{Config, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
 use megagrid_baselines::apps::lda::{Job, run};
 use megagrid_baselines::{Run, System};
-use megagrid_engine::{Engine, Settings, Topology};
+use megagrid_engine::{Engine, Settings, Source, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{Left, Right, row_width};
 
@@ -62,17 +62,18 @@ fn megagrid(list: &EdgeList<u32>, config: &Config) -> Vec<f64> {
     let source = GroupedEdges::new(list.clone(), &[Side::Left, Side::Right]);
     let tokens = Tokens::count(&source).unwrap();
     let sequence = config.dense(&tokens);
-    let topics = config.topics(list.num_right);
-    let mut engine = Engine::<Dense>::bipartite(&source, &sequence, topics, &settings(config)).unwrap();
+    let mut engine =
+        Engine::<Dense>::new(Source::slices(&source, edge_len, fill_edge), sequence, &settings(config)).unwrap();
+    engine.set_global(config.topics(list.num_right));
     let mut found = Vec::new();
-    let between = |_: &_, engine: &Engine<Dense>| {
+    let between = |engine: &mut Engine<Dense>, _: &_| {
         let (left, right) = (engine.on(Left), engine.on(Right));
         let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
         let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
         found.push(log_likelihood(&engine.global(), &documents, &words, 1));
         Ok(false)
     };
-    engine.run(ITERATIONS, between).unwrap();
+    engine.run_until(ITERATIONS, between).unwrap();
     found
 }
 

@@ -46,11 +46,11 @@ where
     engine.init(Left, |user, first| config.init_user(1, user, first.sync));
     engine.init(Right, |item, first| config.init_item(1, item, first.sync));
     let mut found = Vec::new();
-    let between = |_: &_, engine: &Engine<P>| {
+    let between = |engine: &mut Engine<P>, _: &_| {
         found.push(Objective::new(engine.total(SquaredErrors(config)).unwrap(), config.lambda).value);
         Ok(false)
     };
-    engine.run(iterations, between).unwrap();
+    engine.run_until(iterations, between).unwrap();
     found
 }
 

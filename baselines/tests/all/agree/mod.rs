@@ -11,6 +11,8 @@ mod mf;
 mod order;
 mod pagerank;
 
+use std::ops::ControlFlow;
+
 use megagrid_baselines::{Epoch, Error, Finish, Report};
 use megagrid_partition::SplitMix;
 
@@ -19,7 +21,7 @@ fn objectives(run: impl FnOnce(Report<'_>) -> Result<Finish, Error>) -> Vec<f64>
     let mut objectives = Vec::new();
     let mut report = |epoch: &Epoch| {
         objectives.push(epoch.objective);
-        Ok(false)
+        ControlFlow::Continue(())
     };
     run(&mut report).unwrap();
     objectives

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use megagrid_engine::{Engine, Settings};
+use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeList, GroupedEdges, Side};
 use megagrid_stages::{
     BatchSize, Combine, Context, Exchange, GlobalSync, Left, Program, Right, Sequence, Store, Update, Vertex, mode,
@@ -10,9 +10,9 @@ use megagrid_stages::{
 use serde::{Deserialize, Serialize};
 
 /// A vertex whose row begins with its number.
-struct Numbered<M>(PhantomData<M>);
+struct Numbered<M, const SIDE: u8>(PhantomData<M>);
 
-impl<M: Store> Vertex for Numbered<M> {
+impl<M: Store, const SIDE: u8> Vertex for Numbered<M, SIDE> {
     type Sync = [f32];
     type Delta = ();
     type Master = ();
@@ -32,8 +32,8 @@ impl Combine for Visits {
 }
 
 impl<M: Store> Program for Order<M> {
-    type Left = Numbered<M>;
-    type Right = Numbered<M>;
+    type Left = Numbered<M, 0>;
+    type Right = Numbered<M, 1>;
     type Edge = f32;
     type Worker = Visits;
     type Global = Vec<(u32, u32, f32)>;
@@ -47,8 +47,8 @@ impl<M: Store> Exchange<Order<M>> for Visit {
 
     fn exchange(
         &self,
-        left: Update<'_, Numbered<M>>,
-        right: Update<'_, Numbered<M>>,
+        left: Update<'_, Numbered<M, 0>>,
+        right: Update<'_, Numbered<M, 1>>,
         data: &mut f32,
         cx: &mut Context<'_, Order<M>>,
     ) {
@@ -69,20 +69,20 @@ impl<M: Store> GlobalSync<Order<M>> for Keep {
 pub fn visited<M: Store, T: Copy + Send + Sync>(
     list: &EdgeList<T>,
     settings: &Settings,
-    data: impl Fn(&T) -> f32 + Sync,
+    data: impl Fn(&T) -> f32 + Send + Sync,
 ) -> EdgeList<f32> {
     let batch = BatchSize::Edges(list.data.len() as u64);
     let sequence = Sequence::new().mini_batch(batch, |b| b.exchange(Visit)).global_sync(Keep);
     let source = GroupedEdges::new(list.clone(), &[Side::Right]);
-    let mut engine = Engine::<Order<M>>::bipartite(&source, &sequence, Vec::new(), settings).unwrap();
+    let mut engine = Engine::<Order<M>>::new(Source::map(&source, data), sequence, settings).unwrap();
     engine.init(Left, |id, first| first.sync[0] = id as f32);
     engine.init(Right, |id, first| first.sync[0] = id as f32);
     let mut orders = Vec::new();
-    let between = |_: &_, engine: &Engine<Order<M>>| {
+    let between = |engine: &mut Engine<Order<M>>, _: &_| {
         orders.push((*engine.global()).clone());
         Ok(false)
     };
-    engine.run(3, between).unwrap();
+    engine.run_until(3, between).unwrap();
     assert!(orders[0].len() == list.data.len() && orders.iter().all(|order| *order == orders[0]));
     let mut visited = EdgeList { num_left: list.num_left, num_right: list.num_right, ..EdgeList::default() };
     for &(left, right, data) in &orders[0] {

@@ -29,20 +29,19 @@ fn graph() -> EdgeList<()> {
 fn megagrid(list: &EdgeList<()>, damping: Damping) -> Vec<f64> {
     let source = GroupedEdges::new(list.clone(), &[Side::Left, Side::Right]);
     let sequence = sequence(damping, list.left.len() as u64);
-    let input =
-        Input { source: &source, edge: EdgeInput { len: &|()| 1, fill: &|(), _| {} }, capacities: [None, None] };
     let offsets = source.offsets(Side::Left);
     let out_degree = |page: usize| offsets[page + 1] - offsets[page];
     let start = Start::new(damping, list.num_left, &[], &out_degree);
     let settings = Settings { workers: 1, ..Settings::default() };
-    let mut engine = Engine::<PageRank>::square(&input, &sequence, start.state(), &settings).unwrap();
+    let mut engine = Engine::<PageRank>::new(&source, sequence, &settings).unwrap();
+    engine.set_global(start.state());
     engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
     let mut found = Vec::new();
-    let between = |_: &_, engine: &Engine<PageRank>| {
+    let between = |engine: &mut Engine<PageRank>, _: &_| {
         found.push(engine.global().residual);
         Ok(false)
     };
-    engine.run(ITERATIONS, between).unwrap();
+    engine.run_until(ITERATIONS, between).unwrap();
     found
 }
 

@@ -4,7 +4,7 @@ use super::axes::{Axis, Scale};
 use super::lines::mark;
 use super::numbers::escape;
 use super::{Key, WIDTH, figure_of};
-use crate::record::Spread;
+use megagrid_training::record::Spread;
 
 const NAMES: f64 = 96.0;
 const VALUES: f64 = 150.0;

@@ -9,6 +9,7 @@ mod lda;
 mod local;
 mod panics;
 mod rotation;
+mod totals;
 mod traffic;
 mod virtual_workers;
 

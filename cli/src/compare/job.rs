@@ -1,0 +1,197 @@
+//! What a comparison asks of each algorithm: its job on a baseline.
+
+use anyhow::Context;
+use megagrid_baselines::{Error, Finish, Report, Run, System, apps, list_by};
+use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
+use megagrid_training::lda::{PriorChoice, Sampler};
+use megagrid_training::mf::Gradient;
+use megagrid_training::{Consistency, Job};
+
+use crate::algorithms::{blockpg, lda, mf, pagerank};
+use crate::common::Common;
+use crate::entry::{Args, Trains};
+use crate::failure::usage;
+
+/// An algorithm whose job runs on several systems.
+pub trait Comparable: Trains {
+    /// What help says of the comparison.
+    const ABOUT: &'static str;
+
+    /// Sets what a comparison decides.
+    fn settle(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// Tells whether a baseline runs the job, or what to do about it.
+    fn runs_on(&self, system: System, common: &Common) -> Result<(), &'static str>;
+
+    /// Lays a job out for a baseline.
+    fn lay_out(job: Job<Self::Algorithm>) -> anyhow::Result<Laid>;
+}
+
+/// A job that a baseline can run.
+pub struct Laid {
+    /// Edges, or tokens, of an iteration.
+    pub updates: u64,
+    /// Runs it.
+    pub run: RunOn,
+}
+
+/// Runs a job on a baseline.
+pub type RunOn = Box<dyn FnOnce(System, &Run, Report<'_>) -> Result<Finish, Error>>;
+
+impl<O: Trains> Args<O> {
+    /// Checks the options before anything runs.
+    pub fn check(&self) -> anyhow::Result<()> {
+        megagrid_training::Options::check(&self.own.options()?)?;
+        let refused = ["--model", "--checkpoint", "--resume", "--virtual-workers", "--inject", "--trace"];
+        self.common.refuse(&refused, "is for the training command, not for a comparison")?;
+        self.common.prepare(&self.own.run_options(self.common.run_options())?)?;
+        let input = &self.source.input;
+        std::fs::metadata(input).with_context(|| input.display().to_string()).map(drop)
+    }
+}
+
+fn is_gas(system: System) -> bool {
+    matches!(system, System::Gas | System::GasFaithful)
+}
+
+fn no_slack(common: &Common, system: System) -> Result<(), &'static str> {
+    match common.consistency {
+        Consistency::Bsp => Ok(()),
+        Consistency::Async => Err("baselines have no --consistency async"),
+        _ if is_gas(system) => Err("it has no slack: leave out --consistency and --slack"),
+        _ => Ok(()),
+    }
+}
+
+/// Lists edges by the vertices of the left side, in which order baselines visit them.
+fn by_left<T: Copy + Send + Sync>(edges: &dyn EdgeSource<T>) -> anyhow::Result<EdgeList<T>> {
+    let list = list_by(edges, Side::Right, |data| *data).context("reading edges")?;
+    list_by(&GroupedEdges::new(list, &[Side::Left]), Side::Left, |data| *data).context("reading edges")
+}
+
+impl Comparable for pagerank::Options {
+    const ABOUT: &'static str = "Ranks a graph on several systems; the options of `pagerank`";
+
+    fn runs_on(&self, system: System, common: &Common) -> Result<(), &'static str> {
+        if !self.restart.is_empty() {
+            return Err("leave out --restart");
+        }
+        no_slack(common, system)
+    }
+
+    fn lay_out(job: Job<Self::Algorithm>) -> anyhow::Result<Laid> {
+        let damping = megagrid_algorithms::pagerank::Damping::new(job.options.damping)?;
+        let graph = list_by(&job.data.edges, Side::Right, |()| ()).context("reading edges")?;
+        let updates = graph.left.len() as u64;
+        let run: RunOn = Box::new(move |system, run, report| {
+            apps::pagerank::run(system, &apps::pagerank::Job { graph: &graph, damping }, run, report)
+        });
+        Ok(Laid { updates, run })
+    }
+}
+
+impl Comparable for mf::Options {
+    const ABOUT: &'static str = "Factorizes ratings on several systems; the options of `mf`. By the gradient of all ratings, \
+        which all systems have; with --gradient in-place rating by rating, which GAS has not";
+
+    fn settle(&mut self) -> anyhow::Result<()> {
+        if self.gradient == Gradient::Batch {
+            if self.batch.is_some() || self.work_per_clock.is_some() {
+                return Err(usage("a comparison by batch gradients takes all ratings at once; leave out --batch"));
+            }
+            self.work_per_clock = Some(1.0);
+        }
+        Ok(())
+    }
+
+    fn runs_on(&self, system: System, common: &Common) -> Result<(), &'static str> {
+        if is_gas(system) && self.gradient == Gradient::InPlace {
+            return Err("it changes nothing in place: leave it out, or use --gradient batch");
+        }
+        if self.test.is_some() || self.holdout.is_some() {
+            return Err("leave out --test and --holdout");
+        }
+        no_slack(common, system)
+    }
+
+    fn lay_out(job: Job<Self::Algorithm>) -> anyhow::Result<Laid> {
+        let mut ratings = by_left(&job.data.edges)?;
+        let mean = if job.options.mean { job.data.digest.mean as f32 } else { 0.0 };
+        ratings.data.iter_mut().for_each(|rating| *rating -= mean);
+        let form = match job.options.gradient {
+            Gradient::InPlace => apps::mf::Form::InPlace,
+            Gradient::Batch => apps::mf::Form::Batch,
+        };
+        let (updates, config) = (ratings.data.len() as u64, job.options.config());
+        let run: RunOn = Box::new(move |system, run, report| {
+            apps::mf::run(system, &apps::mf::Job { ratings: &ratings, config, form }, run, report)
+        });
+        Ok(Laid { updates, run })
+    }
+}
+
+impl Comparable for lda::Options {
+    const ABOUT: &'static str = "Finds topics on several systems; the options of `lda`. With the dense sampler, fixed priors and \
+        no annealing";
+
+    fn runs_on(&self, system: System, common: &Common) -> Result<(), &'static str> {
+        if self.sampler != Sampler::Dense || self.extra_topics > 0 {
+            return Err("it has the dense sampler only: leave out --sampler and --extra-topics");
+        }
+        if self.prior != PriorChoice::Fixed || self.annealing != Some(0) {
+            return Err("it has fixed priors and no annealing: leave out --prior and --annealing");
+        }
+        if self.test.is_some() || self.holdout.is_some() || self.evaluate_every != 1 {
+            return Err("leave out --test, --holdout and --evaluate-every");
+        }
+        no_slack(common, system)
+    }
+
+    fn lay_out(job: Job<Self::Algorithm>) -> anyhow::Result<Laid> {
+        let corpus = by_left(&job.data.edges)?;
+        let (updates, config) = (job.data.tokens.total, job.options.config());
+        let run: RunOn = Box::new(move |system, run, report| {
+            apps::lda::run(system, &apps::lda::Job { corpus: &corpus, config }, run, report)
+        });
+        Ok(Laid { updates, run })
+    }
+}
+
+impl Comparable for blockpg::Options {
+    const ABOUT: &'static str = "Fits a sparse logistic regression on several systems; the options of `blockpg`";
+
+    fn runs_on(&self, _: System, common: &Common) -> Result<(), &'static str> {
+        if self.l1.len() > 1 || self.warm_start.is_some() {
+            return Err("it has no paths and no warm starts: give one --l1, and leave out --warm-start");
+        }
+        if common.consistency != Consistency::Bsp || self.delay.is_some() {
+            return Err("its blocks take turns: leave out --consistency, --slack and --delay");
+        }
+        if self.test.is_some() || self.holdout.is_some() {
+            return Err("leave out --test and --holdout");
+        }
+        Ok(())
+    }
+
+    fn lay_out(job: Job<Self::Algorithm>) -> anyhow::Result<Laid> {
+        let Some(&config) = job.options.path().last() else { return Err(usage("no --l1")) };
+        let samples = job.data;
+        let (values, features) = (samples.signed.num_edges(), samples.signed.num_vertices(Side::Right));
+        let block_values = job.options.block_values(values, features);
+        let run: RunOn = Box::new(move |system, run, report| {
+            let fit = apps::blockpg::Job {
+                signed: &samples.signed,
+                sample_weights: &samples.sample_weights,
+                intercept: samples.intercept,
+                config,
+                block_values,
+                blocks: None,
+                rules: apps::blockpg::Rules::Shared,
+            };
+            apps::blockpg::run(system, &fit, run, report)
+        });
+        Ok(Laid { updates: values as u64, run })
+    }
+}

@@ -1,0 +1,236 @@
+//! The training commands, one for each algorithm: by one process, by several, or by many virtual workers.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::ArgMatches;
+use megagrid_engine::virtual_cluster::{Costs, VirtualCluster};
+use megagrid_training::record::{InputSizes, Machine, Outcome, Phases, Record};
+use megagrid_training::{Algorithm, Error, Job, Observer, Processes, Trained, model};
+
+use crate::algorithms::each;
+use crate::common::{self, Common};
+use crate::entry::{Args, Entry, List, Trains, command, parsed};
+use crate::experiment;
+use crate::failure::usage;
+use crate::interrupt;
+use crate::output::write_text;
+use crate::progress::{self, Progress};
+use crate::trace;
+
+/// All training commands.
+pub struct All;
+
+impl List for All {
+    fn entries() -> Vec<Entry> {
+        each!(entry)
+    }
+}
+
+fn entry<O: Trains>() -> Entry {
+    Entry { name: O::Algorithm::NAME, command: command::<O, Args<O>>, run: run::<O> }
+}
+
+/// Trains, by one process, as one of several, or as each of many virtual workers.
+fn run<O: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
+    let mut args: Args<O> = parsed(matches);
+    if args.common.experiment.virtual_workers.is_some() {
+        return virtually(args);
+    }
+    args.common.join()?;
+    train(&args)
+}
+
+/// Trains in one process.
+fn train<O: Trains>(args: &Args<O>) -> anyhow::Result<()> {
+    let job = args.job()?;
+    let trained = observed(job, &args.common)?;
+    conclude::<O>(trained, &args.common)
+}
+
+impl<O: Trains> Args<O> {
+    /// Checks the options, and reads the data.
+    pub fn job(&self) -> anyhow::Result<Job<O::Algorithm>> {
+        let options = self.own.options()?;
+        megagrid_training::Options::check(&options)?;
+        let run = self.own.run_options(self.common.run_options())?;
+        self.common.prepare(&run)?;
+        let _progress = Progress::spinner(self.common.quiet, "loading");
+        let job = Job::read(self.own.origin(&self.source), options, &run, &self.common.processes)?;
+        Ok(with_common(job, &self.common))
+    }
+}
+
+/// Adds to a job what only the command knows.
+pub fn with_common<A: Algorithm>(job: Job<A>, common: &Common) -> Job<A> {
+    let more = common.experiment.resolved();
+    Job { more, is_kept: common.model.is_some(), is_trial: common.is_trial, ..job }
+}
+
+/// Trains with a line on the terminal; an interruption leaves a record.
+pub fn observed<A: Algorithm>(job: Job<A>, common: &Common) -> anyhow::Result<Trained<A>> {
+    let watch = Watch::new(common.quiet);
+    // The timelines of virtual workers are in one process, and written when all have ended.
+    let trace = common.trace.as_deref().filter(|_| common.experiment.virtual_workers.is_none());
+    if trace.is_some() {
+        trace::begin();
+    }
+    let outcome = megagrid_training::train(job, &common.processes, &watch);
+    if let (Some(file), Ok(_)) = (trace, &outcome) {
+        trace::end(file, common.processes.peers.as_deref())?;
+    }
+    if let Err(Error::Interrupted { record: Some(record), .. }) = &outcome {
+        common.write_record(record)?;
+    }
+    Ok(outcome?)
+}
+
+/// Writes the model, says what was found, and writes the record.
+pub fn conclude<O: Trains>(trained: Trained<O::Algorithm>, common: &Common) -> anyhow::Result<()> {
+    let Trained { record, model, checksum } = trained;
+    if let (Some(directory), Some(model)) = (&common.model, &model) {
+        model::save(model, directory, &record, checksum)?;
+    }
+    common.say(&summary(&record))?;
+    if let Some(model) = &model {
+        common.say(&O::findings(&record, model))?;
+    }
+    common.write_record(&record)
+}
+
+/// A line on the terminal.
+pub struct Watch {
+    quiet: bool,
+    progress: Cell<Option<Progress>>,
+    last: Cell<u64>,
+}
+
+impl Watch {
+    /// Begins without a line.
+    pub fn new(quiet: bool) -> Self {
+        Self { quiet, progress: Cell::new(None), last: Cell::new(0) }
+    }
+}
+
+impl Observer for Watch {
+    fn begin(&self, done: u64, last: u64) {
+        interrupt::iterations_begin();
+        self.last.set(last);
+        self.progress.set(Some(Progress::iterations(self.quiet, done, last)));
+    }
+
+    fn iteration(&self, record: &Record) {
+        let (Some(now), Some(progress)) = (record.iterations.last(), self.progress.take()) else { return };
+        let mean = (now.train_seconds + record.phases.evaluate) / record.iterations.len() as f64;
+        let left = Duration::from_secs_f64(mean * self.last.get().saturating_sub(now.iteration) as f64);
+        if let Some(evaluated) = record.iterations.iter().rfind(|one| one.objective.is_some()) {
+            let mut measured = format!("objective {:.4e}", evaluated.objective.unwrap_or(f64::NAN));
+            for (name, value) in &evaluated.metrics {
+                measured.push_str(&format!("  {name} {value:.4}"));
+            }
+            progress.show(now.iteration, now.updates as f64 / now.seconds.max(1e-9), &measured, left);
+        }
+        self.progress.set(Some(progress));
+    }
+
+    fn end(&self) {
+        interrupt::iterations_end();
+        self.progress.set(None);
+    }
+
+    fn asks_to_end(&self) -> bool {
+        interrupt::asked()
+    }
+}
+
+/// Says in a few lines what a run did.
+pub fn summary(record: &Record) -> String {
+    let InputSizes { left, right, edges, test_edges } = record.input;
+    let Phases { load, partition, plan, train, evaluate } = record.phases;
+    let Outcome { iterations, best_iteration, edges_per_second, ref ended_by, .. } = record.result;
+    let mut text = format!("{}: {left} × {right} vertices, {edges} edges", record.command);
+    if test_edges > 0 {
+        text.push_str(&format!(", {test_edges} to test on"));
+    }
+    text.push_str(&format!("\n  {iterations} iterations (ended by {ended_by})"));
+    if let Some(best) = best_iteration.filter(|best| *best != iterations) {
+        text.push_str(&format!(", the model is of iteration {best}, the best on test data"));
+    }
+    if let Some(rate) = edges_per_second {
+        let Machine { workers, vector, .. } = &record.machine;
+        let unit = if record.command == "lda" { "tokens" } else { "edges" };
+        text.push_str(&format!(", {} {unit}/s with {workers} workers ({vector})", progress::engineering(rate)));
+    }
+    if let Some(imbalance) = record.result.imbalance.filter(|_| record.machine.workers > 1) {
+        text.push_str(&format!(", busiest worker {imbalance:.2} of the mean"));
+    }
+    text.push_str(&format!(
+        "\n  seconds: load {load:.2}, partition {partition:.2}, plan {plan:.2}, train {train:.2}, evaluate {evaluate:.2}\n"
+    ));
+    for (name, value) in &record.result.metrics {
+        text.push_str(&format!("  {name} {value:.6}\n"));
+    }
+    if let Some(peak) = record.peak_rss_bytes {
+        text.push_str(&format!("  peak memory {}\n", progress::bytes(peak)));
+    }
+    text
+}
+
+/// Trains as many virtual workers.
+fn virtually<O: Trains>(mut args: Args<O>) -> anyhow::Result<()> {
+    let options = args.common.experiment.clone();
+    let Some(workers) = options.virtual_workers else { return train(&args) };
+    options.check()?;
+    if args.common.workers.is_some_and(|threads| threads != 1) {
+        return Err(usage("a virtual worker has one thread; leave out --workers"));
+    }
+    args.common.workers = Some(1);
+    let seed = args.common.seed;
+    common::start_readers(std::thread::available_parallelism()?.get())?;
+    let cluster = |costs| VirtualCluster::new(workers as usize, options.model(costs, seed));
+    let run_as = |cluster: &Arc<VirtualCluster>, is_trial: bool| {
+        first_failure(cluster.run(|peers| {
+            let mut args = args.clone();
+            let of_one = &mut args.common;
+            of_one.is_trial = is_trial;
+            if is_trial {
+                (of_one.checkpoint, of_one.checkpoint_every, of_one.resume) = (None, None, None);
+            }
+            if is_trial || peers.process() > 0 {
+                of_one.be_silent();
+            }
+            of_one.experiment.found = Some(cluster.model().clone());
+            of_one.processes = Processes { peers: Some(peers), ..Processes::default() };
+            train(&args)
+        }))
+    };
+    let costs = match (&options.clock_cost, &options.calibration) {
+        (Some(seconds), _) => Costs::Clock(*seconds),
+        (None, Some(file)) if file.exists() => Costs::Calibrated(experiment::read(file)?),
+        (None, file) => {
+            let trial = cluster(Costs::Measured);
+            run_as(&trial, true)?;
+            let calibration = trial.calibration();
+            if let Some(file) = file {
+                write_text(file, &(serde_json::to_string_pretty(&calibration)? + "\n"))?;
+            }
+            Costs::Calibrated(calibration)
+        }
+    };
+    if args.common.trace.is_some() {
+        trace::begin();
+    }
+    run_as(&cluster(costs), false)?;
+    args.common.trace.as_deref().map_or(Ok(()), |file| trace::end(file, None))
+}
+
+/// Returns the failure that others follow from, if any failed.
+fn first_failure(outcomes: Vec<anyhow::Result<()>>) -> anyhow::Result<()> {
+    use megagrid_engine::Error::Elsewhere;
+    let mut failures: Vec<anyhow::Error> = outcomes.into_iter().filter_map(Result::err).collect();
+    let follows =
+        |failure: &anyhow::Error| failure.chain().any(|cause| matches!(cause.downcast_ref(), Some(Elsewhere { .. })));
+    failures.sort_by_key(follows);
+    failures.into_iter().next().map_or(Ok(()), Err)
+}

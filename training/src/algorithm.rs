@@ -1,0 +1,332 @@
+//! What the author of an algorithm writes: what it is trained on, its programs, and how each is trained.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use megagrid_engine::plan::Plan;
+use megagrid_engine::{Engine, IterationReport, Settings, Source};
+use megagrid_stages::{Program, Sequence, Stages};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::data::Data;
+use crate::error::Error;
+use crate::model::Model;
+use crate::options::Options;
+use crate::record::{InputSizes, Machine, Metrics};
+
+/// Something that `tune` may change.
+#[derive(Clone, Copy, Debug)]
+pub struct Knob {
+    /// The option, as `--tune` names it.
+    pub name: &'static str,
+    /// Whether it lays out the graph, or is another program: it is tuned at the beginning only.
+    pub is_layout: bool,
+    /// Whether it changes how long an iteration takes.
+    pub is_timed: bool,
+}
+
+/// An algorithm: its options, what it is trained on, and what comes of it.
+pub trait Algorithm: Sized + Send + Sync + 'static {
+    /// The command, and the kind of its models.
+    const NAME: &'static str;
+    /// Whether the objective grows.
+    const MAXIMIZES: bool = false;
+    /// The measured value on test data that the best iteration has least of; `None`: there is no test data.
+    const TESTED_BY: Option<&'static str> = None;
+    /// Worse evaluations in a row on test data that end a run, if nothing is said.
+    const PATIENCE: u64 = 5;
+    /// What can be tuned; beside these, `workers` and, where it is named here, `slack`.
+    const KNOBS: &'static [Knob] = &[];
+    /// What it is trained on.
+    type Data: Data;
+    /// Its options.
+    type Options: Options;
+    /// What comes of it.
+    type Model: Model;
+
+    /// Returns what makes the form that options ask for: [`form`](crate::form) of a [`Trainer`].
+    fn form(options: &Self::Options) -> MakeForm<Self>;
+
+    /// Returns what is tuned on data if nothing is said, as `--tune` takes it.
+    fn tuned(_: &Self::Data, _: &Self::Options) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Refuses options with which a run cannot be tuned.
+    ///
+    /// # Errors
+    /// Such options, and what to do.
+    fn check_tuned(_: &Self::Options) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// What was measured after an iteration.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// What training minimizes, or maximizes.
+    pub objective: f64,
+    /// Other values.
+    pub metrics: Metrics,
+    /// Whether this is the end; `None`: it is where the objective changes by no more than the tolerance.
+    pub converged: Option<bool>,
+    /// What to do when the objective is no number.
+    pub advice: &'static str,
+}
+
+/// A part of a run between two changes of what is trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leg {
+    /// The iteration that ends it at the latest.
+    pub until: u64,
+    /// Whether the model comes of it.
+    pub is_last: bool,
+}
+
+/// Why a leg ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ended {
+    /// All iterations are done.
+    Iterations,
+    /// The tolerance is reached.
+    Tolerance,
+    /// It got worse on test data for too long.
+    Patience,
+    /// The run was asked to end.
+    Interrupt,
+}
+
+/// A program of an algorithm, and how it is trained.
+pub trait Trainer: Sized + Send + 'static {
+    /// The algorithm.
+    type Algorithm: Algorithm;
+    /// The program.
+    type Program: Program<Global: Serialize + DeserializeOwned>;
+
+    /// Resolves options on data: called at the beginning, and when `tune` changes a setting.
+    ///
+    /// # Errors
+    /// Options that do not fit the data.
+    fn new(data: &DataOf<Self>, options: &OptionsOf<Self>, settings: &Settings) -> Result<Self, Error>;
+
+    /// Returns the options with all that follows from data and settings.
+    fn resolved(&self, _: &DataOf<Self>, options: &OptionsOf<Self>) -> OptionsOf<Self> {
+        options.clone()
+    }
+
+    /// Returns the items of a row.
+    fn dims(&self) -> usize {
+        1
+    }
+
+    /// Returns the edges as the program's input.
+    fn source<'d>(&'d self, data: &'d DataOf<Self>) -> Source<'d, EdgeOf<Self>, Self::Program>;
+
+    /// Returns the stages of an iteration.
+    fn sequence(&self) -> Sequence<Self::Program, impl Stages<Self::Program>>;
+
+    /// Sets first values.
+    ///
+    /// # Errors
+    /// Data that cannot be read.
+    fn init(&self, data: &DataOf<Self>, engine: &mut Engine<Self::Program>) -> Result<(), Error>;
+
+    /// Measures the objective and other values. All processes call it; others than the first may return `None`. Where it tells
+    /// the value of [`Algorithm::TESTED_BY`], all vertices are then [collected](Self::collect).
+    ///
+    /// # Errors
+    /// A lost process.
+    fn measure(&mut self, data: &DataOf<Self>, engine: &mut Engine<Self::Program>) -> Result<Option<Measured>, Error>;
+
+    /// Returns the loss before the first iteration, where that cannot be measured.
+    fn first_loss(&self) -> Option<f64> {
+        None
+    }
+
+    /// Returns the leg that an engine is on. It follows from the engine, so that a run that is continued finds its place.
+    fn leg(&self, options: &OptionsOf<Self>, _: &Engine<Self::Program>) -> Leg {
+        Leg { until: options.iterations(), is_last: true }
+    }
+
+    /// After a leg that was not the last: prepares the next, such as a path's next weight, or fewer topics. All processes call it.
+    ///
+    /// # Errors
+    /// A lost process.
+    fn next(&mut self, _: &DataOf<Self>, _: &mut Engine<Self::Program>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Returns the iterations of all legs, at most, of a run that begins with `done` iterations.
+    fn most_iterations(&self, options: &OptionsOf<Self>, _done: u64) -> u64 {
+        options.iterations()
+    }
+
+    /// Corrects what the engine reported, such as tokens for edges.
+    fn corrected<'r>(&self, report: &'r IterationReport) -> Cow<'r, IterationReport> {
+        Cow::Borrowed(report)
+    }
+
+    /// Keeps of the data what [`finish`](Self::finish) needs, before they are released.
+    ///
+    /// # Errors
+    /// Data that cannot be read.
+    fn keep(&mut self, _: &DataOf<Self>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Brings all vertices to the first process, as they are. All processes call it.
+    ///
+    /// # Errors
+    /// A lost process.
+    fn collect(&self, engine: &mut Engine<Self::Program>) -> Result<(), Error> {
+        Ok(engine.collect()?)
+    }
+
+    /// Takes the model out of an engine, in the first process, where all vertices have been collected.
+    ///
+    /// # Errors
+    /// Data that cannot be read.
+    fn model(&self, data: &DataOf<Self>, engine: &Engine<Self::Program>) -> Result<ModelOf<Self>, Error>;
+
+    /// Adds to the final model what is found at the end only, such as a certificate.
+    ///
+    /// # Errors
+    /// Data that cannot be read.
+    fn finish(&self, _: &DataOf<Self>, _: &mut ModelOf<Self>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// See [`Algorithm::Data`].
+pub type DataOf<T> = <<T as Trainer>::Algorithm as Algorithm>::Data;
+/// See [`Algorithm::Options`].
+pub type OptionsOf<T> = <<T as Trainer>::Algorithm as Algorithm>::Options;
+/// See [`Algorithm::Model`].
+pub type ModelOf<T> = <<T as Trainer>::Algorithm as Algorithm>::Model;
+/// See [`Data::Edge`].
+pub type EdgeOf<T> = <DataOf<T> as Data>::Edge;
+
+/// Makes a form of data, options and settings.
+pub type MakeForm<A> =
+    fn(Arc<<A as Algorithm>::Data>, <A as Algorithm>::Options, Settings) -> Result<Box<dyn Form<A>>, Error>;
+
+/// A program of an algorithm with its data and options.
+pub trait Form<A: Algorithm> {
+    /// Returns the options with all that follows from data and settings.
+    fn options(&self) -> A::Options;
+
+    /// Returns what the engine would do.
+    ///
+    /// # Errors
+    /// What making a plan refuses.
+    fn plan(&self) -> Result<Plan, Error>;
+
+    /// Makes an engine with first values, whose state is the branch `first`.
+    ///
+    /// # Errors
+    /// Not enough memory; data that cannot be read.
+    fn begin(self: Box<Self>, first: u64) -> Result<Box<dyn Run<A>>, Error>;
+}
+
+/// A run under way, of several branches one of which is in the engine: the one that was [selected](Run::select) or
+/// [forked](Run::fork) last. Every method is called by all processes, unless it says otherwise.
+pub trait Run<A: Algorithm> {
+    /// Returns the sizes of the input.
+    fn input(&self) -> InputSizes;
+    /// Describes what it runs on.
+    fn machine(&mut self) -> Machine;
+    /// Returns the iterations done.
+    fn iterations(&mut self) -> u64;
+    /// Returns the leg that the run is on.
+    fn leg(&mut self) -> Leg;
+    /// Returns the iterations of all legs, at most, of a run that begins where this one is.
+    fn most_iterations(&mut self) -> u64;
+
+    /// Runs iterations until `last` are done in all, or `between` breaks.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn iterate(&mut self, last: u64, between: Between<'_, A>) -> Result<(), Error>;
+    /// Looks at the run, between iterations.
+    fn pause(&mut self) -> Box<dyn Pause<A> + '_>;
+    /// Prepares the next leg.
+    ///
+    /// # Errors
+    /// See [`Trainer::next`].
+    fn next(&mut self) -> Result<(), Error>;
+
+    /// Tells whether checkpoints can be written to a directory.
+    ///
+    /// # Errors
+    /// Why not.
+    fn check_target(&mut self, directory: &Path) -> Result<(), Error>;
+    /// Goes on from the last checkpoint in a directory.
+    ///
+    /// # Errors
+    /// No checkpoint that fits.
+    fn load(&mut self, directory: &Path) -> Result<(), Error>;
+
+    /// Copies a branch to another, which is then in the engine.
+    ///
+    /// # Errors
+    /// Not enough memory.
+    fn fork(&mut self, parent: u64, child: u64) -> Result<(), Error>;
+    /// Brings a branch into the engine.
+    ///
+    /// # Errors
+    /// No such branch.
+    fn select(&mut self, branch: u64) -> Result<(), Error>;
+    /// Ends a branch.
+    ///
+    /// # Errors
+    /// No such branch.
+    fn free(&mut self, branch: u64) -> Result<(), Error>;
+    /// Goes on with other options and settings, on the same grid.
+    ///
+    /// # Errors
+    /// What needs another grid.
+    fn adapt(&mut self, options: &A::Options, settings: &Settings) -> Result<(), Error>;
+
+    /// Gives up the edges, where only the grid needs them and nobody else holds the data.
+    ///
+    /// # Errors
+    /// Data that cannot be read.
+    fn release(&mut self) -> Result<(), Error>;
+    /// Adds to the final model what is found at the end only. The first process calls it.
+    ///
+    /// # Errors
+    /// Data that cannot be read.
+    fn finish(&self, model: &mut A::Model) -> Result<(), Error>;
+}
+
+/// What is done after each iteration: it sees the report and the run.
+pub type Between<'b, A> = &'b mut dyn FnMut(&IterationReport, &mut dyn Pause<A>) -> ControlFlow<()>;
+
+/// A run between two iterations.
+pub trait Pause<A: Algorithm> {
+    /// Measures the objective and other values; see [`Trainer::measure`]. All processes call it.
+    ///
+    /// # Errors
+    /// A lost process.
+    fn measure(&mut self) -> Result<Option<Measured>, Error>;
+    /// Returns the loss before the first iteration, where that cannot be measured.
+    fn first_loss(&self) -> Option<f64>;
+    /// Writes a checkpoint. All processes call it.
+    ///
+    /// # Errors
+    /// A disk that is full or fails.
+    fn save(&mut self, directory: &Path) -> Result<(), Error>;
+    /// Brings all vertices to the first process. All processes call it.
+    ///
+    /// # Errors
+    /// A lost process.
+    fn collect(&mut self) -> Result<(), Error>;
+    /// Takes the model out. The first process calls it, where all vertices have been collected.
+    ///
+    /// # Errors
+    /// Data that cannot be read.
+    fn model(&self) -> Result<A::Model, Error>;
+}

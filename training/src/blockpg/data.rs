@@ -1,0 +1,307 @@
+//! From labelled samples to what is trained and tested on.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use megagrid_datasets::cache::Cache;
+use megagrid_datasets::{Dictionary, Edges, Format, read_samples};
+use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
+use serde::Serialize;
+
+use crate::Error;
+use crate::data::{Data, Reading};
+use crate::error::reading;
+use crate::input::{Source, Stopwatch, digest, phases};
+use crate::options::{check_holdout, lossy_option};
+use crate::record::{InputSizes, Phases};
+
+/// Where samples come from.
+#[derive(Clone, Debug, Serialize)]
+pub struct Origin {
+    /// Those to train on.
+    #[serde(flatten)]
+    pub source: Source,
+    /// What is made of them.
+    #[serde(flatten)]
+    pub options: SampleOptions,
+    /// Whether there is a feature that every sample has.
+    #[serde(skip)]
+    pub intercept: bool,
+}
+
+/// What is made of samples.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SampleOptions {
+    /// Labels that become 1, all others -1; none: they are -1 and 1, or 0 and 1.
+    pub positive: Vec<f32>,
+    /// Whether the values of each sample are scaled to unit length.
+    pub normalize: bool,
+    /// A text with the weight of a sample in each line.
+    #[serde(serialize_with = "lossy_option")]
+    pub sample_weights: Option<PathBuf>,
+    /// Samples to test on.
+    #[serde(serialize_with = "lossy_option")]
+    pub test: Option<PathBuf>,
+    /// Part of the samples that is kept for testing.
+    pub holdout: Option<f64>,
+}
+
+/// Samples to train on.
+pub struct Samples {
+    /// Label times value, by feature; the intercept is the last feature.
+    pub signed: Edges<f32>,
+    /// -1 or 1.
+    pub labels: Vec<f32>,
+    /// Weights of samples; all 1 if empty.
+    pub sample_weights: Vec<f32>,
+    /// Names of the features, but for the intercept.
+    pub features: Arc<Dictionary>,
+    /// Which feature is the intercept.
+    pub intercept: Option<usize>,
+    /// Samples to test on.
+    pub test: Option<Unseen>,
+    /// Whether values were scaled to unit length, and which labels became 1: what a model has to know.
+    pub normalize: bool,
+    /// See `normalize`.
+    pub positive: Vec<f32>,
+}
+
+/// Samples to test on: values of known features.
+pub struct Unseen {
+    values: EdgeList<f32>,
+    /// -1 or 1.
+    pub labels: Vec<f32>,
+}
+
+impl Unseen {
+    /// Takes samples whose features get the ids that `features` gives them; others are left out.
+    #[must_use]
+    pub fn new(samples: megagrid_datasets::Samples, features: &Dictionary) -> Self {
+        Self { values: samples.data.with_right_names(features).0.edges, labels: samples.labels }
+    }
+
+    /// Returns w·x of each sample.
+    #[must_use]
+    pub fn scores(&self, weights: &[f64], intercept: f64) -> Vec<f64> {
+        let mut scores = vec![intercept; self.values.num_left];
+        let ends = self.values.left.iter().zip(&self.values.right).zip(&self.values.data);
+        ends.for_each(|((&sample, &feature), &x)| scores[sample as usize] += f64::from(x) * weights[feature as usize]);
+        scores
+    }
+}
+
+impl Data for Samples {
+    type Edge = f32;
+    type Origin = Origin;
+    const FIXED: &'static [&'static str] = &["holdout", "positive", "normalize", "sample_weights"];
+
+    fn read(origin: &mut Origin, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
+        check_holdout(origin.options.holdout)?;
+        let mut clock = Stopwatch::start();
+        let Origin { source, options, intercept } = origin;
+        let format = match source.find(Format::Libsvm)? {
+            Format::Text => Format::Libsvm,
+            format => format,
+        };
+        let mut samples = read(&source.input, Some(format), &options.positive)?;
+        if options.normalize {
+            normalize(&mut samples.data.edges);
+        }
+        let weights = options.sample_weights.as_deref();
+        let weights = weights.map(|path| read_weights(path, samples.labels.len())).transpose()?;
+        let test = options.test.as_deref().map(|path| read(path, None, &options.positive)).transpose()?;
+        let load = clock.lap();
+
+        let samples = if how.degree_order { samples.in_degree_order() } else { samples };
+        let unseen = test.map(|mut test| {
+            if options.normalize {
+                normalize(&mut test.data.edges);
+            }
+            Unseen::new(test, samples.data.right_names())
+        });
+        let samples = Self::new(samples, weights.as_deref(), *intercept, options.holdout.map(|part| (part, how.seed)))?;
+        let test = unseen.or(samples.test);
+        let samples = Self { test, normalize: options.normalize, positive: options.positive.clone(), ..samples };
+        Ok((samples, phases(load, clock.lap())))
+    }
+
+    fn sizes(&self) -> InputSizes {
+        InputSizes {
+            left: self.signed.num_vertices(Side::Left),
+            right: self.features.len(),
+            edges: self.signed.num_edges(),
+            test_edges: self.test.as_ref().map_or(0, |test| test.values.num_edges()),
+        }
+    }
+
+    fn checksum(&self) -> Result<u64, Error> {
+        Ok(digest(&self.signed, |&value| f64::from(value))?.checksum)
+    }
+}
+
+impl Samples {
+    /// Takes samples in memory, and keeps a part of them for testing, which follows from the seed. `weights` are in the order of
+    /// the samples' numbers.
+    ///
+    /// # Errors
+    /// A part out of range; samples all of which have the same label.
+    pub fn new(
+        samples: megagrid_datasets::Samples,
+        weights: Option<&[f32]>,
+        intercept: bool,
+        holdout: Option<(f64, u64)>,
+    ) -> Result<Self, Error> {
+        check_holdout(holdout.map(|(part, _)| part))?;
+        let weights = weights.map_or(Vec::new(), |weights| in_order(weights, &samples.data.left_names));
+        let features = Arc::new(samples.data.right_names().clone());
+        let parts = match holdout {
+            Some((part, seed)) => split(samples, weights, part, seed),
+            None => (samples.data.edges, samples.labels, weights, None),
+        };
+        Self::fitted(parts, features, intercept)
+    }
+
+    fn fitted(parts: Parts, features: Arc<Dictionary>, intercept: bool) -> Result<Self, Error> {
+        let (mut edges, labels, sample_weights, test) = parts;
+        match (labels.contains(&1.0), labels.contains(&-1.0)) {
+            (true, true) => {}
+            (false, false) => {
+                return Err(Error::Missing("no samples are left to train on; use a smaller --holdout".to_owned()));
+            }
+            (one, _) => {
+                let (number, label) = (labels.len(), if one { 1 } else { -1 });
+                return Err(Error::Missing(format!(
+                    "all {number} samples have the label {label}, so that there is nothing to tell apart; --positive names \
+                     the labels that count as 1"
+                )));
+            }
+        }
+        edges.left.iter().zip(&mut edges.data).for_each(|(&sample, x)| *x *= labels[sample as usize]);
+        let intercept = intercept.then_some(edges.num_right);
+        if let Some(feature) = intercept {
+            edges.num_right += 1;
+            edges.left.extend(0..edges.num_left as u32);
+            edges.right.resize(edges.left.len(), feature as u32);
+            edges.data.extend(&labels);
+        }
+        let signed = Edges::Grouped(GroupedEdges::new(edges, &[Side::Right]));
+        Ok(Self { signed, labels, sample_weights, features, intercept, test, normalize: false, positive: Vec::new() })
+    }
+
+    /// Takes samples to plan with only: none of them is looked at.
+    #[must_use]
+    pub fn to_plan(signed: Edges<f32>) -> Self {
+        let (labels, sample_weights) = (Vec::new(), Vec::new());
+        let features = Arc::new(Dictionary::from_integers(Vec::new()));
+        let (normalize, positive) = (false, Vec::new());
+        Self { signed, labels, sample_weights, features, intercept: None, test: None, normalize, positive }
+    }
+
+    /// Returns the largest |x| of each feature.
+    ///
+    /// # Errors
+    /// Edges that cannot be read.
+    pub fn reaches(&self) -> Result<Vec<f32>, Error> {
+        let mut reaches = vec![0.0_f32; self.signed.num_vertices(Side::Right)];
+        for (feature, reach) in reaches.iter_mut().enumerate() {
+            let largest = &mut |_: &[u32], values: &[f32]| {
+                *reach = values.iter().fold(*reach, |most, x| most.max(x.abs()));
+            };
+            self.signed.visit_rows(Side::Right, feature..feature + 1, largest).map_err(reading)?;
+        }
+        Ok(reaches)
+    }
+}
+
+/// Reads samples from a text or a cache.
+///
+/// # Errors
+/// Samples that cannot be read, or have no labels.
+pub fn read(path: &Path, format: Option<Format>, positive: &[f32]) -> Result<megagrid_datasets::Samples, Error> {
+    let mut source = Source { input: path.to_owned(), format };
+    let format = source.find(Format::Libsvm)?;
+    if format != Format::Cache {
+        return Ok(read_samples(path, Some(format), positive)?);
+    }
+    if !positive.is_empty() {
+        return Err(Error::option("--positive goes with labelled samples in a text, and this is a .mgrid cache"));
+    }
+    let cache = Cache::open(path)?;
+    match cache.labels()? {
+        Some(labels) => Ok(megagrid_datasets::Samples { data: cache.to_dataset()?, labels }),
+        None => Err(Error::invalid(path, "the cache holds no labels; convert labelled samples to it")),
+    }
+}
+
+/// Reads one number a line.
+fn read_weights(path: &Path, samples: usize) -> Result<Vec<f32>, Error> {
+    let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+    let mut weights = Vec::with_capacity(samples);
+    for (line, word) in (1..).zip(text.lines()) {
+        match word.trim().parse::<f32>() {
+            Ok(weight) if weight.is_finite() && weight >= 0.0 => weights.push(weight),
+            _ => {
+                let place = PathBuf::from(format!("{}:{line}", path.display()));
+                return Err(Error::invalid(&place, format!("weight {word:?}; expected a number, 0 or above")));
+            }
+        }
+    }
+    if weights.len() != samples {
+        let problem = format!("{} weights of {samples} samples; expected one a line", weights.len());
+        return Err(Error::invalid(path, problem));
+    }
+    Ok(weights)
+}
+
+/// Orders what goes with samples, which are named by their number from 1.
+fn in_order(weights: &[f32], names: &Dictionary) -> Vec<f32> {
+    let number = |name: &str| name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    names.iter().map(|name| number(&name).and_then(|at| weights.get(at)).copied().unwrap_or(1.0)).collect()
+}
+
+/// Scales the values of each sample to unit length.
+pub fn normalize(values: &mut EdgeList<f32>) {
+    let mut squares = vec![0.0_f64; values.num_left];
+    for (&sample, &x) in values.left.iter().zip(&values.data) {
+        squares[sample as usize] += f64::from(x).powi(2);
+    }
+    for (&sample, x) in values.left.iter().zip(&mut values.data) {
+        let length = squares[sample as usize].sqrt();
+        *x = if length > 0.0 { (f64::from(*x) / length) as f32 } else { 0.0 };
+    }
+}
+
+type Parts = (EdgeList<f32>, Vec<f32>, Vec<f32>, Option<Unseen>);
+
+/// Keeps about a part of the samples for testing. Which ones follows from the seed and their number in the input.
+fn split(samples: megagrid_datasets::Samples, sample_weights: Vec<f32>, part: f64, seed: u64) -> Parts {
+    let megagrid_datasets::Samples { data, labels } = samples;
+    let of = |name: &str| name.parse().unwrap_or(0);
+    let kept: Vec<bool> = data.left_names.iter().map(|name| SplitMix::new(!seed, of(&name)).unit() >= part).collect();
+    let mut place = [0_u32; 2];
+    let places: Vec<u32> = kept
+        .iter()
+        .map(|&kept| {
+            let place = &mut place[usize::from(!kept)];
+            std::mem::replace(place, *place + 1)
+        })
+        .collect();
+    let mut lists = place.map(|num_left| EdgeList {
+        num_left: num_left as usize,
+        num_right: data.edges.num_right,
+        ..EdgeList::default()
+    });
+    let ends = data.edges.left.iter().zip(&data.edges.right).zip(&data.edges.data);
+    for ((&sample, &feature), &x) in ends {
+        let list = &mut lists[usize::from(!kept[sample as usize])];
+        list.left.push(places[sample as usize]);
+        list.right.push(feature);
+        list.data.push(x);
+    }
+    let pick = |all: &[f32], wanted: bool| -> Vec<f32> {
+        all.iter().zip(&kept).filter(|(_, kept)| **kept == wanted).map(|(one, _)| *one).collect()
+    };
+    let [train, test] = lists;
+    let test = Unseen { values: test, labels: pick(&labels, false) };
+    (train, pick(&labels, true), pick(&sample_weights, true), Some(test))
+}

@@ -1,0 +1,11 @@
+//! Training of sparse logistic regression: labelled samples in, weights of features out.
+
+mod data;
+mod model;
+mod options;
+mod trainer;
+
+pub use data::{Origin, SampleOptions, Samples, Unseen, read as read_samples};
+pub use model::{Linear, Predict, chance};
+pub use options::LinearOptions;
+pub use trainer::Regression;

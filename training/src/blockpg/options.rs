@@ -1,0 +1,97 @@
+//! Options of sparse logistic regression.
+
+use std::path::PathBuf;
+
+use megagrid_algorithms::blockpg::Config;
+use serde::{Deserialize, Serialize};
+
+use crate::options::{check_tolerance, lossy_option};
+use crate::{Error, Options};
+
+/// Options of sparse logistic regression.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LinearOptions {
+    /// Weights of |w|₁: a path, the largest first, each begun from the one before; the last is the model's.
+    pub l1: Vec<f64>,
+    /// Weight of |w|²/2.
+    pub l2: f64,
+    /// Whether an intercept is fitted, which has no penalty.
+    pub intercept: bool,
+    /// A model whose weights are the first ones.
+    #[serde(serialize_with = "lossy_option")]
+    pub warm_start: Option<PathBuf>,
+    /// Blocks of features.
+    pub blocks: Option<u64>,
+    /// Size of a block in values, instead of their number.
+    pub batch: Option<u64>,
+    /// Passes over the features at most, for each l1.
+    pub iterations: u64,
+    /// Relative duality gap that ends the run; 0: none.
+    pub tolerance: f64,
+}
+
+impl Default for LinearOptions {
+    fn default() -> Self {
+        Self {
+            l1: vec![Config::default().l1],
+            l2: Config::default().l2,
+            intercept: false,
+            warm_start: None,
+            blocks: None,
+            batch: None,
+            iterations: 2000,
+            tolerance: 1e-6,
+        }
+    }
+}
+
+/// Blocks of features, if nothing is said: with more, fewer iterations are needed and each costs more, as workers wait for each
+/// other a few times in each block.
+fn default_blocks(values: usize) -> u64 {
+    (values as u64 / BLOCK_VALUES).clamp(20, 100)
+}
+
+/// Below, waiting counts.
+const BLOCK_VALUES: u64 = 1 << 16;
+
+impl LinearOptions {
+    /// Returns the parameters for each l1, the largest first.
+    #[must_use]
+    pub fn path(&self) -> Vec<Config> {
+        let mut path = self.l1.clone();
+        path.sort_by(|a, b| b.total_cmp(a));
+        path.into_iter().map(|l1| Config { l1, l2: self.l2 }).collect()
+    }
+
+    /// Returns the number of blocks.
+    pub(super) fn num_blocks(&self, values: usize, features: usize) -> u64 {
+        self.blocks.unwrap_or_else(|| default_blocks(values)).min(features.max(1) as u64)
+    }
+
+    /// Returns the values of a block.
+    #[must_use]
+    pub fn block_values(&self, values: usize, features: usize) -> u64 {
+        let blocks = self.num_blocks(values, features);
+        self.batch.unwrap_or((values as u64).div_ceil(blocks)).max(1)
+    }
+}
+
+impl Options for LinearOptions {
+    const FREE: &'static [&'static str] = &["iterations", "tolerance", "blocks"];
+
+    fn check(&self) -> Result<(), Error> {
+        check_tolerance(self.tolerance)?;
+        if self.l1.is_empty() {
+            return Err(Error::option("there is no l1; expected a number above 0"));
+        }
+        Ok(self.path().iter().try_for_each(Config::check)?)
+    }
+
+    fn iterations(&self) -> u64 {
+        self.iterations
+    }
+
+    fn replaces(name: &str) -> Option<&'static str> {
+        (name == "blocks").then_some("batch")
+    }
+}

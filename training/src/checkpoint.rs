@@ -1,0 +1,124 @@
+//! Checkpoints of a run: when they are written, and whether one can be continued with the options given.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::algorithm::{Algorithm, Run};
+use crate::data::Data;
+use crate::error::Error;
+use crate::options::Options;
+use crate::options::RunOptions;
+use crate::processes::Processes;
+
+/// The options that a run was begun with, beside its checkpoints.
+const OPTIONS: &str = "options.json";
+
+/// Where checkpoints of a run go, and come from.
+#[derive(Clone, Debug, Default)]
+pub struct Checkpoints {
+    /// Where they are written.
+    pub directory: Option<PathBuf>,
+    /// After how many iterations, beside the end.
+    every: Option<u64>,
+    /// What is continued.
+    pub resume: Option<PathBuf>,
+    /// Options that a run cannot go on with if they change. The engine knows the graph and the shape of the data itself.
+    fixed: Map<String, Value>,
+    /// Iterations at the last one.
+    pub saved: u64,
+}
+
+impl Checkpoints {
+    /// Takes what options say, and what must not change: `origin` is where the data comes from, and `more` what else is fixed.
+    ///
+    /// # Errors
+    /// Options that serde does not write.
+    pub fn new<A: Algorithm>(
+        run: &RunOptions,
+        options: &A::Options,
+        origin: &Value,
+        more: Map<String, Value>,
+    ) -> Result<Self, Error> {
+        let mut fixed = options.fixed()?;
+        fixed.extend(A::Data::FIXED.iter().filter_map(|&name| Some((name.to_owned(), origin.get(name)?.clone()))));
+        fixed.insert("seed".to_owned(), run.seed.into());
+        fixed.extend(more);
+        let RunOptions { checkpoint, checkpoint_every, resume, .. } = run.clone();
+        Ok(Self { directory: checkpoint, every: checkpoint_every, resume, fixed, saved: 0 })
+    }
+
+    /// Continues a run if asked to, and tells before it whether checkpoints can be written. Returns the directory that it
+    /// continues from. All processes call it; the first looks at options, for all.
+    ///
+    /// # Errors
+    /// Other options; no checkpoint that fits; a directory that cannot be written to.
+    pub fn begin<A: Algorithm>(
+        &mut self,
+        run: &mut dyn Run<A>,
+        processes: &Processes,
+    ) -> Result<Option<PathBuf>, Error> {
+        if let Some(directory) = &self.resume {
+            processes.first(|| self.compare(directory).map(drop))?;
+            run.load(directory)?;
+            self.saved = run.iterations();
+        }
+        if let Some(directory) = &self.directory {
+            run.check_target(directory)?;
+            processes.first(|| self.keep(directory))?;
+        }
+        Ok(self.resume.clone())
+    }
+
+    /// Tells whether a checkpoint is due between two iterations, and where it goes.
+    #[must_use]
+    pub fn due(&self, iterations: u64) -> Option<&Path> {
+        let is_due = self.every.is_some_and(|every| iterations / every > self.saved / every);
+        self.directory.as_deref().filter(|_| is_due)
+    }
+
+    /// Says how an interrupted run is continued.
+    #[must_use]
+    pub fn left(&self) -> String {
+        match &self.directory {
+            Some(directory) => format!("continue with --resume {}", directory.display()),
+            None => "no model was written, and no checkpoint was asked for".to_owned(),
+        }
+    }
+
+    /// Keeps options beside the checkpoints to come, or finds that they are those of the checkpoints that are there.
+    fn keep(&self, directory: &Path) -> Result<(), Error> {
+        if self.compare(directory)? {
+            return Ok(());
+        }
+        fs::create_dir_all(directory).map_err(Error::io(directory))?;
+        let fixed = Value::Object(self.fixed.clone());
+        crate::files::replace(&directory.join(OPTIONS), &format!("{fixed:#}\n"))
+    }
+
+    /// Compares options with those that the checkpoints of a directory were made with. Returns false if there are none.
+    fn compare(&self, directory: &Path) -> Result<bool, Error> {
+        let path = directory.join(OPTIONS);
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            text => text.map_err(Error::io(&path))?,
+        };
+        let before: Map<String, Value> = serde_json::from_str(&text).map_err(Error::json(path.display()))?;
+        let names = before.keys().chain(self.fixed.keys());
+        let [then, now] =
+            [&before, &self.fixed].map(|all| move |name: &String| all.get(name).cloned().unwrap_or_default());
+        match names.into_iter().find(|name| then(name) != now(name)) {
+            Some(name) => Err(Error::invalid(
+                directory,
+                format!(
+                    "its checkpoints are of a run with {name} {}, and now it is {}; use the same options",
+                    then(name),
+                    now(name)
+                ),
+            )),
+            None => Ok(true),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What is trained on, and how it is read.
+
+use std::sync::Arc;
+
+use megagrid_datasets::Readers;
+use megagrid_datasets::cache::EdgeData;
+use megagrid_engine::cluster::Cluster;
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::record::{InputSizes, Phases};
+
+/// How an input is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<'r> {
+    /// The command, in which processes that read together have to agree.
+    pub command: &'static str,
+    /// Decides what is kept for testing.
+    pub seed: u64,
+    /// Whether vertices are put in order of degree (text input only).
+    pub degree_order: bool,
+    /// Other processes.
+    pub cluster: Option<&'r Arc<Cluster>>,
+    /// Those that read the input together; `None`: each reads all of it.
+    pub readers: Option<&'r Arc<dyn Readers>>,
+}
+
+impl Reading<'_> {
+    /// Finds that all processes are about to read the same way: what they then do, they do in the same order.
+    ///
+    /// # Errors
+    /// What differs; a lost process.
+    pub fn begin(&self, is_cache: bool, holdout: Option<f64>) -> Result<(), Error> {
+        let Some(cluster) = self.cluster else { return Ok(()) };
+        let input = if is_cache { "a cache" } else { "no cache" };
+        let holdout = holdout.map_or("unset".to_owned(), |part| part.to_string());
+        let facts = [("command", self.command.to_owned()), ("holdout", holdout), ("as input", input.to_owned())];
+        Ok(cluster.agree(&facts)?)
+    }
+}
+
+/// What is trained on: edges, and what is kept to test on.
+pub trait Data: Sized + Send + Sync + 'static {
+    /// What an edge carries.
+    type Edge: EdgeData;
+    /// Where it comes from, and how it is read: part of the record.
+    type Origin: Clone + Serialize + Send + Sync + 'static;
+    /// Options of the origin that a run which is continued must have.
+    const FIXED: &'static [&'static str] = &[];
+
+    /// Reads it, and says in the origin what is found of it on the way, such as the format.
+    ///
+    /// # Errors
+    /// Options out of range; input that cannot be read.
+    fn read(origin: &mut Self::Origin, reading: &Reading<'_>) -> Result<(Self, Phases), Error>;
+
+    /// Returns the numbers of vertices and edges.
+    fn sizes(&self) -> InputSizes;
+
+    /// Returns a checksum of all that training depends on, in which processes have to agree.
+    ///
+    /// # Errors
+    /// Edges that cannot be read.
+    fn checksum(&self) -> Result<u64, Error>;
+
+    /// Gives up the edges, where only the grid needs them from now on.
+    fn release(&mut self) {}
+}

@@ -1,0 +1,183 @@
+//! The one implementation of [`Form`], [`Run`] and [`Pause`], for every [`Trainer`].
+
+use std::path::Path;
+use std::sync::Arc;
+
+use megagrid_engine::plan::Plan;
+use megagrid_engine::{Branches, Engine, IterationReport, Settings, checkpoint};
+
+use crate::Error;
+use crate::algorithm::{Between, DataOf, Form, Leg, Measured, ModelOf, OptionsOf, Pause, Run, Trainer};
+use crate::data::Data;
+use crate::record::{InputSizes, Machine};
+
+/// Makes the form of a trainer.
+///
+/// # Errors
+/// Options that do not fit the data.
+pub fn form<T: Trainer>(
+    data: Arc<DataOf<T>>,
+    options: OptionsOf<T>,
+    settings: Settings,
+) -> Result<Box<dyn Form<T::Algorithm>>, Error> {
+    let trainer = T::new(&data, &options, &settings)?;
+    Ok(Box::new(Trained { trainer, data, options, settings }))
+}
+
+/// A trainer with what it trains on.
+struct Trained<T: Trainer> {
+    trainer: T,
+    data: Arc<DataOf<T>>,
+    options: OptionsOf<T>,
+    settings: Settings,
+}
+
+impl<T: Trainer> Form<T::Algorithm> for Trained<T> {
+    fn options(&self) -> OptionsOf<T> {
+        self.trainer.resolved(&self.data, &self.options)
+    }
+
+    fn plan(&self) -> Result<Plan, Error> {
+        let Self { trainer, data, settings, .. } = self;
+        let settings = Settings { dims: trainer.dims(), ..settings.clone() };
+        Ok(megagrid_engine::plan(trainer.source(data), &trainer.sequence(), &settings)?)
+    }
+
+    fn begin(self: Box<Self>, first: u64) -> Result<Box<dyn Run<T::Algorithm>>, Error> {
+        let Self { trainer, data, settings, .. } = &*self;
+        let settings = Settings { dims: trainer.dims(), ..settings.clone() };
+        let mut engine = Engine::new(trainer.source(data), trainer.sequence(), &settings)?;
+        trainer.init(data, &mut engine)?;
+        Ok(Box::new(Engines { branches: Branches::new(engine, first), of: *self }))
+    }
+}
+
+/// An engine and its branches.
+struct Engines<T: Trainer> {
+    of: Trained<T>,
+    branches: Branches<T::Program>,
+}
+
+impl<T: Trainer> Run<T::Algorithm> for Engines<T> {
+    fn input(&self) -> InputSizes {
+        self.of.data.sizes()
+    }
+
+    fn machine(&mut self) -> Machine {
+        let engine = self.branches.engine();
+        Machine {
+            workers: engine.plan().threads(),
+            vector: self.of.settings.level.name().into(),
+            memory_estimate_bytes: engine.plan().memory_bytes,
+            memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
+            best_model_bytes: None,
+            placement: Some(engine.plan().placement.into()),
+        }
+    }
+
+    fn iterations(&mut self) -> u64 {
+        self.branches.engine().iterations()
+    }
+
+    fn leg(&mut self) -> Leg {
+        self.of.trainer.leg(&self.of.options, self.branches.engine())
+    }
+
+    fn most_iterations(&mut self) -> u64 {
+        self.of.trainer.most_iterations(&self.of.options, self.branches.engine().iterations())
+    }
+
+    fn iterate(&mut self, last: u64, between: Between<'_, T::Algorithm>) -> Result<(), Error> {
+        let Trained { trainer, data, .. } = &mut self.of;
+        let step = |engine: &mut Engine<T::Program>, report: &IterationReport| {
+            let report = trainer.corrected(report).into_owned();
+            Ok(between(&report, &mut Paused { trainer, data, engine }).is_break())
+        };
+        Ok(self.branches.engine().run_until(last, step)?)
+    }
+
+    fn pause(&mut self) -> Box<dyn Pause<T::Algorithm> + '_> {
+        let Trained { trainer, data, .. } = &mut self.of;
+        Box::new(Paused { trainer, data, engine: self.branches.engine() })
+    }
+
+    fn next(&mut self) -> Result<(), Error> {
+        self.of.trainer.next(&self.of.data, self.branches.engine())
+    }
+
+    fn check_target(&mut self, directory: &Path) -> Result<(), Error> {
+        Ok(checkpoint::check_target(self.branches.engine(), directory)?)
+    }
+
+    fn load(&mut self, directory: &Path) -> Result<(), Error> {
+        checkpoint::load(self.branches.engine(), directory)?;
+        Ok(())
+    }
+
+    fn fork(&mut self, parent: u64, child: u64) -> Result<(), Error> {
+        self.branches.fork(parent, child)?;
+        Ok(())
+    }
+
+    fn select(&mut self, branch: u64) -> Result<(), Error> {
+        self.branches.select(branch)?;
+        Ok(())
+    }
+
+    fn free(&mut self, branch: u64) -> Result<(), Error> {
+        Ok(self.branches.free(branch)?)
+    }
+
+    fn adapt(&mut self, options: &OptionsOf<T>, settings: &Settings) -> Result<(), Error> {
+        let data = &self.of.data;
+        let trainer = T::new(data, options, settings)?;
+        let of_rows = Settings { dims: trainer.dims(), ..settings.clone() };
+        self.branches.engine().reconfigure(trainer.source(data), trainer.sequence(), &of_rows)?;
+        (self.of.trainer, self.of.options, self.of.settings) = (trainer, options.clone(), settings.clone());
+        Ok(())
+    }
+
+    fn release(&mut self) -> Result<(), Error> {
+        let is_first = self.branches.engine().plan().processes.this == 0;
+        if let Some(data) = Arc::get_mut(&mut self.of.data) {
+            if is_first {
+                self.of.trainer.keep(data)?;
+            }
+            data.release();
+        }
+        Ok(())
+    }
+
+    fn finish(&self, model: &mut ModelOf<T>) -> Result<(), Error> {
+        self.of.trainer.finish(&self.of.data, model)
+    }
+}
+
+/// What a run shows between two iterations.
+struct Paused<'p, T: Trainer> {
+    trainer: &'p mut T,
+    data: &'p DataOf<T>,
+    engine: &'p mut Engine<T::Program>,
+}
+
+impl<T: Trainer> Pause<T::Algorithm> for Paused<'_, T> {
+    fn measure(&mut self) -> Result<Option<Measured>, Error> {
+        self.trainer.measure(self.data, self.engine)
+    }
+
+    fn first_loss(&self) -> Option<f64> {
+        self.trainer.first_loss()
+    }
+
+    fn save(&mut self, directory: &Path) -> Result<(), Error> {
+        Ok(checkpoint::save(self.engine, directory)?)
+    }
+
+    fn collect(&mut self) -> Result<(), Error> {
+        self.trainer.collect(self.engine)
+    }
+
+    fn model(&self) -> Result<ModelOf<T>, Error> {
+        self.trainer.model(self.data, self.engine)
+    }
+}

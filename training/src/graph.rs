@@ -1,0 +1,146 @@
+//! Directed graphs to train on, and vertices by their scores.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use megagrid_datasets::output::{Column, write_table, write_vector};
+use megagrid_datasets::{Dataset, Dictionary, Edges, Format, Names, Prepared, load_graph, load_graph_with};
+use megagrid_partition::{EdgeSource, Side};
+use rayon::slice::ParallelSliceMut;
+use serde::Deserialize;
+
+use crate::data::{Data, Reading};
+
+use crate::Error;
+use crate::input::{Source, Stopwatch, digest, is_cache, no_edges, open, phases};
+use crate::model::{DAMAGED, Manifest, Scored, columns, names};
+use crate::record::{InputSizes, Phases};
+
+/// A directed graph.
+#[derive(Debug)]
+pub struct Graph {
+    /// Links, grouped by their targets.
+    pub edges: Edges<()>,
+    /// Names of the vertices.
+    pub names: Arc<Names>,
+    sizes: InputSizes,
+}
+
+impl Graph {
+    /// Takes a graph in memory.
+    #[must_use]
+    pub fn new(graph: Dataset<()>) -> Self {
+        Self::of(Prepared::new(graph, &[Side::Right]))
+    }
+
+    /// Takes a graph that is prepared.
+    #[must_use]
+    pub fn of(prepared: Prepared<()>) -> Self {
+        let Prepared { edges, names, .. } = prepared;
+        let [left, right] = [Side::Left, Side::Right].map(|side| edges.num_vertices(side));
+        let sizes = InputSizes { left, right, edges: edges.num_edges(), test_edges: 0 };
+        Self { edges, names: Arc::new(names), sizes }
+    }
+}
+
+impl Data for Graph {
+    type Edge = ();
+    type Origin = Source;
+
+    fn read(origin: &mut Source, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
+        let mut clock = Stopwatch::start();
+        let format = Some(origin.find(Format::Edges)?);
+        let is_cache = is_cache(&origin.input, format)?;
+        how.begin(is_cache, None)?;
+        if is_cache {
+            let graph = Self::of(open(&origin.input, how.readers)?);
+            return Ok((graph, phases(clock.lap(), 0.0)));
+        }
+        let loaded = match how.readers {
+            Some(readers) => load_graph_with(&origin.input, format, readers)?,
+            None => load_graph(&origin.input, format)?,
+        };
+        let load = clock.lap();
+        let graph = Self::of(loaded.prepare(Side::Right, how.degree_order)?);
+        Ok((graph, phases(load, clock.lap())))
+    }
+
+    fn sizes(&self) -> InputSizes {
+        self.sizes
+    }
+
+    fn checksum(&self) -> Result<u64, Error> {
+        Ok(digest(&self.edges, |()| 0.0)?.checksum)
+    }
+
+    fn release(&mut self) {
+        self.edges = no_edges();
+    }
+}
+
+/// Vertices and their scores, best first.
+#[derive(Clone, Debug)]
+pub struct Ranked {
+    /// Names of the vertices.
+    pub names: Dictionary,
+    /// Their scores.
+    pub scores: Vec<f32>,
+}
+
+impl Ranked {
+    /// Puts vertices in order of their scores, ties by id.
+    ///
+    /// # Errors
+    /// Names of a cache that cannot be read.
+    pub fn new(scores: &[f32], names: &Names) -> Result<Self, Error> {
+        let mut order: Vec<u32> = (0..scores.len() as u32).collect();
+        order.par_sort_by(|&a, &b| scores[b as usize].total_cmp(&scores[a as usize]).then(a.cmp(&b)));
+        let sorted = order.iter().map(|&page| scores[page as usize]).collect();
+        Ok(Self { names: names.get(Side::Left)?.reorder(&order), scores: sorted })
+    }
+
+    /// Returns the best `number`.
+    #[must_use]
+    pub fn top(&self, number: usize) -> Vec<Scored> {
+        let best = self.scores.iter().take(number).zip(0..);
+        best.map(|(&score, at)| Scored { name: self.names.name(at).into_owned(), score: score.into() }).collect()
+    }
+
+    pub(crate) fn write(&self, into: &Path, name: &str, manifest: &mut Manifest) -> Result<(), Error> {
+        let score = Column::F32((&self.scores).into());
+        write_table(&into.join(format!("{name}.parquet")), &[("id", Column::Names(&self.names)), ("score", score)])?;
+        let array = format!("{name}.npy");
+        manifest.shape(&array, &[self.scores.len()]);
+        Ok(write_vector(&into.join(array), &self.scores)?)
+    }
+
+    pub(crate) fn read(from: &Path, name: &str) -> Result<Self, Error> {
+        let path = from.join(format!("{name}.parquet"));
+        let [ids, scores] = columns(&path, ["id", "score"])?;
+        match scores {
+            Some(Column::F32(scores)) => Ok(Self { names: names(&path, ids)?, scores: scores.into_owned() }),
+            _ => Err(Error::invalid(&path, format!("no column score of numbers; {DAMAGED}"))),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        size_of_val(&self.scores[..]) as u64
+    }
+}
+
+/// Asks for the best vertices.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Top {
+    /// How many.
+    pub number: usize,
+    /// Whether as hubs, where a model tells them apart.
+    #[serde(default)]
+    pub hubs: bool,
+}
+
+/// Lists vertices with their places.
+#[must_use]
+pub fn listing(best: &[Scored]) -> String {
+    let line = |(at, one): (usize, &Scored)| format!("{at:>5}  {:.6e}  {}\n", one.score, one.name);
+    (1..).zip(best).map(line).collect()
+}

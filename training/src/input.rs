@@ -1,0 +1,130 @@
+//! From files to edges that a grid can be built from.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use megagrid_datasets::cache::{Cache, EdgeData};
+use megagrid_datasets::{Dataset, Edges, Format, Prepared, Readers, Summary, read_ratings};
+use megagrid_partition::EdgeSource;
+use serde::{Serialize, Serializer};
+
+use crate::error::reading;
+use crate::options::lossy;
+use crate::{Error, record::Phases};
+
+/// A file, a directory of part files or a cache.
+#[derive(Clone, Debug, Serialize)]
+pub struct Source {
+    /// Its place.
+    #[serde(serialize_with = "lossy")]
+    pub input: PathBuf,
+    /// Its format; `None`: told by name and content.
+    #[serde(serialize_with = "format_name")]
+    pub format: Option<Format>,
+}
+
+fn format_name<S: Serializer>(format: &Option<Format>, to: S) -> Result<S::Ok, S::Error> {
+    format.as_ref().map_or("auto".to_owned(), ToString::to_string).serialize(to)
+}
+
+impl Source {
+    /// Names a place.
+    pub fn new(input: impl Into<PathBuf>) -> Self {
+        Self { input: input.into(), format: None }
+    }
+
+    /// Finds the format if it is not stated. What could be anything is taken for `wanted`, so that the line in the way is named.
+    ///
+    /// # Errors
+    /// An input that cannot be read.
+    pub fn find(&mut self, wanted: Format) -> Result<Format, Error> {
+        let format = match self.format {
+            Some(format) => format,
+            None => match Format::detect(&self.input) {
+                Ok(Format::Text) | Err(megagrid_datasets::Error::UnknownFormat { .. }) => wanted,
+                found => found?,
+            },
+        };
+        self.format = Some(format);
+        Ok(format)
+    }
+}
+
+/// Tells whether an input is a cache.
+///
+/// # Errors
+/// An input that cannot be read.
+pub fn is_cache(path: &Path, format: Option<Format>) -> Result<bool, Error> {
+    Ok(match format {
+        Some(format) => format == Format::Cache,
+        None => Format::detect(path)? == Format::Cache,
+    })
+}
+
+/// Reads ratings as they are, from text or from a cache.
+///
+/// # Errors
+/// An input that cannot be read.
+pub fn plain_ratings(path: &Path) -> Result<Dataset<f32>, Error> {
+    Ok(if is_cache(path, None)? { Cache::open(path)?.to_dataset()? } else { read_ratings(path, None)? })
+}
+
+/// Opens a cache.
+pub(crate) fn open<T: EdgeData>(
+    path: &Path,
+    readers: Option<&std::sync::Arc<dyn Readers>>,
+) -> Result<Prepared<T>, Error> {
+    Ok(match readers {
+        Some(readers) => Prepared::open_with(path, readers)?,
+        None => Prepared::open(path)?,
+    })
+}
+
+/// Puts vertices in order of degree, where that is asked for.
+pub(crate) fn ordered<T>(dataset: Dataset<T>, degree_order: bool) -> Dataset<T> {
+    if degree_order { dataset.in_degree_order() } else { dataset }
+}
+
+/// What one pass over all edges finds.
+#[derive(Clone, Copy, Debug)]
+pub struct Digest {
+    /// Mean of the edge data.
+    pub mean: f64,
+    /// Checksum of ends and data.
+    pub checksum: u64,
+}
+
+/// Passes over all edges. What it finds does not depend on the number of threads, nor on whether the edges came from a
+/// text or from its cache.
+///
+/// # Errors
+/// Edges that cannot be read.
+pub fn digest<T: EdgeData>(edges: &Edges<T>, value: fn(&T) -> f64) -> Result<Digest, Error> {
+    let Summary { sum, checksum } = edges.summarize(value).map_err(reading)?;
+    Ok(Digest { mean: sum / edges.num_edges().max(1) as f64, checksum })
+}
+
+/// Edges that are no more: what is left in the place of those that were released.
+pub(crate) fn no_edges<T: EdgeData>() -> Edges<T> {
+    let none = megagrid_partition::EdgeList::default();
+    Edges::Grouped(megagrid_partition::GroupedEdges::new(none, &[]))
+}
+
+/// Takes the time of phases.
+pub(crate) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Returns the seconds since it was asked last.
+    pub fn lap(&mut self) -> f64 {
+        std::mem::replace(&mut self.0, Instant::now()).elapsed().as_secs_f64()
+    }
+}
+
+/// Phases of reading.
+pub(crate) fn phases(load: f64, partition: f64) -> Phases {
+    Phases { load, partition, ..Phases::default() }
+}

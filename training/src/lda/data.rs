@@ -1,0 +1,260 @@
+//! Documents to train on, and those to test on.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use megagrid_algorithms::lda::Tokens;
+use megagrid_datasets::cache::Cache;
+use megagrid_datasets::{
+    Corpus, Dictionary, Edges, Format, Names, Prepared, Split, StopWords, Tokenizer, WordFilter, read_corpus_with,
+};
+use megagrid_partition::{EdgeSource, Side};
+use serde::{Serialize, Serializer};
+
+use crate::Error;
+use crate::data::{Data, Reading};
+use crate::error::reading;
+use crate::input::{Source, Stopwatch, digest, is_cache, no_edges, open, phases};
+use crate::options::{check_holdout, lossy, lossy_option};
+use crate::record::{InputSizes, Phases};
+
+/// Where documents come from, and which of their words are taken.
+#[derive(Clone, Debug, Serialize)]
+pub struct Origin {
+    /// Those to train on.
+    #[serde(flatten)]
+    pub source: Source,
+    /// Which words there are.
+    #[serde(flatten)]
+    pub words: Words,
+    /// Those to test on, in any text format.
+    #[serde(serialize_with = "lossy_option")]
+    pub test: Option<PathBuf>,
+    /// Part of the documents that is kept for testing.
+    pub holdout: Option<f64>,
+}
+
+/// Which words there are.
+#[derive(Clone, Debug, Serialize)]
+pub struct Words {
+    /// Whether words of plain text are taken in lower case.
+    pub lower_case: bool,
+    /// What separates words of plain text.
+    #[serde(serialize_with = "split_name")]
+    pub split: Split,
+    /// Words of fewer characters are left out.
+    pub min_word_length: usize,
+    /// `none`, `english` (a built-in list), or a file of words to be left out.
+    #[serde(serialize_with = "lossy")]
+    pub stop_words: PathBuf,
+    /// Words that occur in fewer documents are left out; 0 keeps words of the vocabulary that do not occur.
+    pub min_documents: u64,
+    /// Words that occur in more than this part of the documents are left out.
+    pub max_documents: f64,
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Self {
+            lower_case: false,
+            split: Split::Space,
+            min_word_length: 0,
+            stop_words: "none".into(),
+            min_documents: 1,
+            max_documents: 1.0,
+        }
+    }
+}
+
+fn split_name<S: Serializer>(split: &Split, to: S) -> Result<S::Ok, S::Error> {
+    match split {
+        Split::Space => "space",
+        Split::Punctuation => "punctuation",
+    }
+    .serialize(to)
+}
+
+impl Words {
+    /// Returns how plain text is taken apart.
+    #[must_use]
+    pub fn tokenizer(&self) -> Tokenizer {
+        Tokenizer { lower_case: self.lower_case, split: self.split }
+    }
+
+    fn filter(&self) -> Result<WordFilter, Error> {
+        if !(self.max_documents > 0.0 && self.max_documents <= 1.0) {
+            let found = self.max_documents;
+            return Err(Error::option(format!("max-documents is {found}; expected a number above 0 and at most 1")));
+        }
+        let stop_words = match self.stop_words.to_str() {
+            Some("none") => StopWords::default(),
+            Some("english") => StopWords::english(),
+            _ => StopWords::read(&self.stop_words)?,
+        };
+        let Self { min_word_length: min_length, min_documents, max_documents, .. } = *self;
+        Ok(WordFilter { min_length, stop_words, min_documents, max_documents })
+    }
+}
+
+/// Documents in the numbering of a model's words.
+#[derive(Clone, Debug)]
+pub struct NewDocuments {
+    /// Names of the documents.
+    pub names: Dictionary,
+    /// Words of each document, and how often they occur.
+    pub words: Vec<Vec<(u32, u32)>>,
+    /// Pairs of a document and a word.
+    pub num_edges: usize,
+    /// Tokens of words that the model knows.
+    pub tokens: u64,
+    /// Tokens of words that it does not know.
+    pub unknown: u64,
+}
+
+impl NewDocuments {
+    /// Groups a corpus, whose words are numbered as the model's, by documents.
+    #[must_use]
+    pub fn new(corpus: Corpus, unknown: u64) -> Self {
+        let Corpus { data, num_tokens } = corpus;
+        let edges = &data.edges;
+        let mut words = vec![Vec::new(); edges.num_left];
+        for ((&document, &word), &count) in edges.left.iter().zip(&edges.right).zip(&edges.data) {
+            words[document as usize].push((word, count));
+        }
+        Self { names: data.left_names, words, num_edges: edges.num_edges(), tokens: num_tokens, unknown }
+    }
+
+    /// Reads documents, and finds their words by name.
+    ///
+    /// # Errors
+    /// A cache; documents that cannot be read, or have no word of the model.
+    pub fn read(
+        path: &Path,
+        format: Option<Format>,
+        tokenizer: Tokenizer,
+        known: &Dictionary,
+        advice: &str,
+    ) -> Result<Self, Error> {
+        if is_cache(path, format)? {
+            return Err(Error::option("documents are taken as text, and this is a .mgrid cache"));
+        }
+        let (corpus, unknown) = read_corpus_with(path, format, tokenizer)?.with_words(known);
+        let documents = Self::new(corpus, unknown);
+        if documents.tokens == 0 {
+            return Err(Error::invalid(path, format!("{advice}; is it in the same language?")));
+        }
+        Ok(documents)
+    }
+}
+
+/// Documents and their words.
+#[derive(Debug)]
+pub struct Documents {
+    /// How often words occur in documents, grouped by words.
+    pub edges: Edges<u32>,
+    /// Names of documents and words.
+    pub names: Arc<Names>,
+    /// Documents to test on.
+    pub test: Option<NewDocuments>,
+    /// Tokens of documents and words.
+    pub tokens: Arc<Tokens>,
+    checksum: u64,
+}
+
+impl Documents {
+    /// Takes a corpus in memory, and keeps a part of its documents for testing, which follows from the seed.
+    ///
+    /// # Errors
+    /// A part out of range, or of which nothing is left to train on.
+    pub fn new(corpus: Corpus, holdout: Option<f64>, seed: u64) -> Result<Self, Error> {
+        check_holdout(holdout)?;
+        let (train, test) = match holdout {
+            Some(part) => corpus.split_documents(part, seed).map(|(train, test)| (train, Some(test)))?,
+            None => (corpus, None),
+        };
+        let prepared = Prepared::new(train.data, &[Side::Right]);
+        Self::of(prepared, test.map(|test| NewDocuments::new(test, 0)))
+    }
+
+    /// Takes documents that are prepared, and those to test on.
+    ///
+    /// # Errors
+    /// Edges that cannot be read.
+    pub fn of(prepared: Prepared<u32>, test: Option<NewDocuments>) -> Result<Self, Error> {
+        let Prepared { edges, names, .. } = prepared;
+        let tokens = Arc::new(Tokens::count(&edges).map_err(reading)?);
+        let checksum = digest(&edges, |&count| f64::from(count))?.checksum;
+        Ok(Self { edges, names: Arc::new(names), test, tokens, checksum })
+    }
+
+    /// Opens a cache, if it is taken as it is.
+    fn open(path: &Path, filter: &WordFilter) -> Result<Option<Prepared<u32>>, Error> {
+        let prepared = open::<u32>(path, None)?;
+        let all_occur = prepared.edges.offsets(Side::Right).windows(2).all(|ends| ends[0] < ends[1]);
+        let min_documents = if all_occur && filter.min_documents == 1 { 0 } else { filter.min_documents };
+        let rest = WordFilter { min_documents, ..filter.clone() };
+        Ok(rest.keeps_all().then_some(prepared))
+    }
+}
+
+impl Data for Documents {
+    type Edge = u32;
+    type Origin = Origin;
+    const FIXED: &'static [&'static str] = &["holdout"];
+
+    fn read(origin: &mut Origin, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
+        check_holdout(origin.holdout)?;
+        let mut clock = Stopwatch::start();
+        let Origin { source, words, test, holdout } = origin;
+        let filter = words.filter()?;
+        let format = Some(source.find(Format::Text)?);
+        let path = &source.input;
+        let is_cache = is_cache(path, format)?;
+        let test_set = |names: &Names| {
+            let read = |path: &PathBuf| {
+                let advice = "none of its words is in the corpus";
+                NewDocuments::read(path, None, words.tokenizer(), &*names.get(Side::Right)?, advice)
+            };
+            test.as_ref().map(read).transpose()
+        };
+        let opened = if is_cache && holdout.is_none() { Self::open(path, &filter)? } else { None };
+        if let Some(prepared) = opened {
+            let test = test_set(&prepared.names)?;
+            return Ok((Self::of(prepared, test)?, phases(clock.lap(), 0.0)));
+        }
+        let corpus = match is_cache {
+            true => Corpus::new(Cache::open(path)?.to_dataset()?),
+            false => read_corpus_with(path, format, words.tokenizer())?,
+        };
+        let mut load = clock.lap();
+        let corpus = corpus.keep_words(&filter);
+        if corpus.num_tokens == 0 {
+            return Err(Error::invalid(path, "no word is left of it; leave out fewer"));
+        }
+        let corpus = match is_cache || !how.degree_order {
+            true => corpus,
+            false => Corpus::new(corpus.data.in_degree_order()),
+        };
+        let mut documents = Self::new(corpus, *holdout, how.seed)?;
+        let partition = clock.lap();
+        if test.is_some() {
+            documents.test = test_set(&documents.names)?;
+            load += clock.lap();
+        }
+        Ok((documents, phases(load, partition)))
+    }
+
+    fn sizes(&self) -> InputSizes {
+        let Tokens { of_documents, of_words, edges, .. } = &*self.tokens;
+        let test_edges = self.test.as_ref().map_or(0, |test| test.num_edges);
+        InputSizes { left: of_documents.len(), right: of_words.len(), edges: *edges as usize, test_edges }
+    }
+
+    fn checksum(&self) -> Result<u64, Error> {
+        Ok(self.checksum)
+    }
+
+    fn release(&mut self) {
+        self.edges = no_edges();
+    }
+}

@@ -1,0 +1,242 @@
+//! Options of topic models.
+
+use std::fmt;
+use std::str::FromStr;
+
+use megagrid_algorithms::lda::{self, Config, DEFAULT_CLOCKS, Prior};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::options::{check_tolerance, check_work_per_clock};
+use crate::{Error, Options};
+
+/// How topics are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sampler {
+    /// Whichever is sooner at a likelihood: dense up to 200 topics, sparse above.
+    Auto,
+    /// Over all topics, with vector instructions.
+    Dense,
+    /// Over the topics of a document, and the rest at once.
+    Sparse,
+    /// Metropolis-Hastings, two proposals for each token and iteration.
+    Mh,
+}
+
+/// Whether the document prior is fitted to the documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PriorChoice {
+    /// It stays as given.
+    Fixed,
+    /// One weight for all topics, fitted.
+    Symmetric,
+    /// A weight for each topic, fitted.
+    Asymmetric,
+}
+
+impl From<PriorChoice> for Prior {
+    fn from(choice: PriorChoice) -> Self {
+        match choice {
+            PriorChoice::Fixed => Self::Fixed,
+            PriorChoice::Symmetric => Self::Symmetric,
+            PriorChoice::Asymmetric => Self::Asymmetric,
+        }
+    }
+}
+
+/// The prior weight of a topic in a document: a number, or a sum that all topics share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Alpha {
+    /// The number.
+    pub weight: f64,
+    /// Whether all topics share it.
+    pub shared: bool,
+}
+
+impl FromStr for Alpha {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (number, shared) = text.strip_suffix("/K").map_or((text, false), |number| (number, true));
+        let weight = number.parse().map_err(|_| "expected a number, or a number/K".to_owned())?;
+        Ok(Self { weight, shared })
+    }
+}
+
+impl fmt::Display for Alpha {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.weight, if self.shared { "/K" } else { "" })
+    }
+}
+
+impl Serialize for Alpha {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if self.shared { to.collect_str(self) } else { to.serialize_f64(self.weight) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Alpha {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Number(f64),
+            Text(String),
+        }
+        match Either::deserialize(from)? {
+            Either::Number(weight) => Ok(Self { weight, shared: false }),
+            Either::Text(text) => text.parse().map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+impl Alpha {
+    /// The usual weight where it stays as given (Griffiths and Steyvers 2004), and one to be fitted.
+    const FIXED: Self = Self { weight: 50.0, shared: true };
+    const FITTED: Self = Self { weight: 5.0, shared: true };
+
+    fn of_topic(self, num_topics: usize) -> f64 {
+        if self.shared { self.weight / num_topics as f64 } else { self.weight }
+    }
+}
+
+/// Options of topic models.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TopicOptions {
+    /// Topics.
+    pub topics: usize,
+    /// Topics more that the run begins with, and gives up after half of the iterations.
+    pub extra_topics: usize,
+    /// Prior weight of each topic in a document, the first where it is fitted.
+    pub alpha: Option<Alpha>,
+    /// Prior weight of each word in a topic.
+    pub beta: f32,
+    /// Whether alpha is fitted.
+    pub prior: PriorChoice,
+    /// Iterations from one fit to the next.
+    pub optimize_every: u64,
+    /// Iterations over which topics are drawn with a larger beta.
+    pub annealing: Option<u64>,
+    /// How topics are drawn.
+    pub sampler: Sampler,
+    /// Passes over the tokens.
+    pub iterations: u64,
+    /// Relative change of the log likelihood that ends the run; 0: none.
+    pub tolerance: f64,
+    /// Iterations from one evaluation to the next.
+    pub evaluate_every: u64,
+    /// Top words of each topic that are shown and whose coherence is measured; 0: none.
+    pub top_words: usize,
+    /// Part of an iteration between two clocks.
+    pub work_per_clock: f64,
+}
+
+/// Topics, if nothing is said.
+const DEFAULT_TOPICS: usize = 100;
+
+impl Default for TopicOptions {
+    fn default() -> Self {
+        Self {
+            topics: DEFAULT_TOPICS,
+            extra_topics: 0,
+            alpha: None,
+            beta: Config::new(DEFAULT_TOPICS).beta,
+            prior: PriorChoice::Symmetric,
+            optimize_every: 1,
+            annealing: None,
+            sampler: Sampler::Auto,
+            iterations: 200,
+            tolerance: 0.0,
+            evaluate_every: 1,
+            top_words: 10,
+            work_per_clock: 1.0 / DEFAULT_CLOCKS as f64,
+        }
+    }
+}
+
+impl TopicOptions {
+    /// Returns the parameters.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        let defaults = Config::new(self.topics).with_extra_topics(self.extra_topics, self.iterations);
+        Config {
+            alpha: self.first_alpha() as f32,
+            beta: self.beta,
+            prior: self.prior.into(),
+            optimize_every: self.optimize_every,
+            annealing: self.annealing.unwrap_or(defaults.annealing),
+            clocks: (1.0 / self.work_per_clock).round().max(1.0) as u64,
+            ..defaults
+        }
+    }
+
+    pub(super) fn first_alpha(&self) -> f64 {
+        let default = if self.prior == PriorChoice::Fixed { Alpha::FIXED } else { Alpha::FITTED };
+        self.alpha.unwrap_or(default).of_topic(self.topics)
+    }
+
+    /// Returns the sampler.
+    #[must_use]
+    pub fn sampler(&self) -> lda::Sampler {
+        match self.sampler {
+            Sampler::Auto => lda::Sampler::fastest(self.topics),
+            Sampler::Dense => lda::Sampler::Dense,
+            Sampler::Sparse => lda::Sampler::Sparse,
+            Sampler::Mh => lda::Sampler::Mh,
+        }
+    }
+
+    fn check_extra_topics(&self) -> Result<(), Error> {
+        let Self { topics, extra_topics, iterations, .. } = *self;
+        if extra_topics == 0 {
+            return Ok(());
+        }
+        if self.sampler == Sampler::Mh {
+            return Err(Error::option("extra-topics is not for the sampler mh"));
+        }
+        if topics.saturating_add(extra_topics) > lda::MERGE_UP_TO {
+            let most = lda::MERGE_UP_TO;
+            return Err(Error::option(format!(
+                "topics and extra-topics are {topics} and {extra_topics}; expected {most} at most"
+            )));
+        }
+        if iterations < 2 {
+            let message = "extra-topics are given up after half of the iterations; expected 2 iterations or more";
+            return Err(Error::option(message));
+        }
+        Ok(())
+    }
+}
+
+impl Options for TopicOptions {
+    const FREE: &'static [&'static str] =
+        &["iterations", "tolerance", "evaluate_every", "top_words", "work_per_clock", "optimize_every", "annealing"];
+
+    fn check(&self) -> Result<(), Error> {
+        check_work_per_clock(self.work_per_clock)?;
+        self.config().check()?;
+        self.check_extra_topics()?;
+        if self.optimize_every != 1 && self.prior == PriorChoice::Fixed {
+            let message = "optimize-every is for a prior that is fitted; leave it out, or choose another --prior";
+            return Err(Error::option(message));
+        }
+        if self.annealing.unwrap_or(0) > 0 && self.sampler == Sampler::Mh {
+            let message = "annealing is not for the sampler mh; leave it out, or choose another --sampler";
+            return Err(Error::option(message));
+        }
+        check_tolerance(self.tolerance)
+    }
+
+    fn iterations(&self) -> u64 {
+        self.iterations
+    }
+
+    fn tolerance(&self) -> f64 {
+        self.tolerance
+    }
+
+    fn is_measured(&self, iteration: u64) -> bool {
+        iteration == 1 || iteration.is_multiple_of(self.evaluate_every)
+    }
+}

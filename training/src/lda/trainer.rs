@@ -1,0 +1,293 @@
+//! Training with any sampler.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use megagrid_algorithms::lda::counts::{Packed, Table, TopicCounts};
+use megagrid_algorithms::lda::mh::{CountTopics, Token};
+use megagrid_algorithms::lda::{
+    Config, FoldIn, Lda, Model, Occurrences, Sampler, Tokens, Vertices, edge_len, fill_edge, log_likelihood,
+    merge_topics,
+};
+use megagrid_datasets::Edges;
+use megagrid_engine::{Engine, IterationReport, Settings, Source};
+use megagrid_partition::{EdgeSource, Side};
+use megagrid_stages::{Item, Left, Right, Sequence, Stages};
+
+use super::data::Documents;
+use super::model::TopicModel;
+use super::options::{self, Alpha, TopicOptions};
+use crate::Error;
+use crate::algorithm::{Algorithm, Knob, Leg, MakeForm, Measured, Trainer};
+use crate::error::reading;
+use crate::form::form;
+use crate::record::Metrics;
+
+/// One sampler.
+pub trait Form: Send + 'static {
+    /// How documents keep their counts.
+    type Documents: TopicCounts + ?Sized;
+    /// How words keep theirs.
+    type Words: TopicCounts + ?Sized;
+    /// What it keeps for each token.
+    type Token: Item;
+    /// Its name.
+    const SAMPLER: Sampler;
+    /// How often an iteration visits each edge.
+    const VISITS: u64 = 1;
+
+    /// Builds the stages of an iteration.
+    fn sequence(config: &Config, tokens: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>;
+
+    /// Brings the counts of documents and words up to date, to be looked at.
+    fn count(_: &mut Engine<ProgramOf<Self>>) {}
+}
+
+/// The program of a form.
+pub type ProgramOf<F> = Lda<<F as Form>::Documents, <F as Form>::Words, <F as Form>::Token>;
+
+/// Over all topics.
+pub struct Dense;
+
+impl Form for Dense {
+    type Documents = [f32];
+    type Words = [f32];
+    type Token = u16;
+    const SAMPLER: Sampler = Sampler::Dense;
+
+    fn sequence(config: &Config, tokens: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
+        config.dense(tokens)
+    }
+}
+
+/// Over the topics of a document.
+pub struct Sparse;
+
+impl Form for Sparse {
+    type Documents = Packed;
+    type Words = Table;
+    type Token = u16;
+    const SAMPLER: Sampler = Sampler::Sparse;
+
+    fn sequence(config: &Config, tokens: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
+        config.sparse(tokens)
+    }
+}
+
+/// By one proposal of a document and one of a word.
+pub struct Mh;
+
+impl Form for Mh {
+    type Documents = Table;
+    type Words = Table;
+    type Token = Token;
+    const SAMPLER: Sampler = Sampler::Mh;
+    const VISITS: u64 = 2;
+
+    fn sequence(config: &Config, _: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
+        config.mh()
+    }
+
+    fn count(engine: &mut Engine<ProgramOf<Self>>) {
+        engine.visit(Left, CountTopics);
+        engine.visit(Right, CountTopics);
+    }
+}
+
+/// Looks at the counts of documents and words of an engine, which functions of the algorithm take by closures.
+macro_rules! look {
+    ($engine:expr, |$documents:ident, $words:ident| $act:expr) => {{
+        let (left, right) = ($engine.on(Left), $engine.on(Right));
+        let $documents = &Vertices { len: left.len(), counts: |id| left.sync(id) };
+        let $words = &Vertices { len: right.len(), counts: |id| right.sync(id) };
+        $act
+    }};
+}
+
+/// Topic models.
+#[derive(Debug)]
+pub struct TopicModels;
+
+impl Algorithm for TopicModels {
+    const NAME: &'static str = "lda";
+    const MAXIMIZES: bool = true;
+    const TESTED_BY: Option<&'static str> = Some("test_perplexity");
+    const KNOBS: &'static [Knob] = &[
+        Knob { name: "sampler", is_layout: true, is_timed: true },
+        Knob { name: "work-per-clock", is_layout: true, is_timed: true },
+        Knob { name: "workers", is_layout: true, is_timed: true },
+    ];
+    type Data = Documents;
+    type Options = TopicOptions;
+    type Model = TopicModel;
+
+    fn form(options: &TopicOptions) -> MakeForm<Self> {
+        match options.sampler() {
+            Sampler::Dense => form::<Drawer<Dense>>,
+            Sampler::Sparse => form::<Drawer<Sparse>>,
+            Sampler::Mh => form::<Drawer<Mh>>,
+        }
+    }
+
+    fn tuned(_: &Documents, _: &TopicOptions) -> Vec<String> {
+        ["sampler=dense,sparse", "work-per-clock=0.0625,0.25,1"].map(str::to_owned).to_vec()
+    }
+
+    fn check_tuned(options: &TopicOptions) -> Result<(), Error> {
+        if options.extra_topics == 0 {
+            return Ok(());
+        }
+        Err(Error::option(
+            "--extra-topics is not for tune; find the settings first, and train with the command that it prints",
+        ))
+    }
+}
+
+/// Trains topics.
+pub struct Drawer<F> {
+    config: Config,
+    /// Topics to be left.
+    topics: usize,
+    tokens: Arc<Tokens>,
+    /// The counts that each vertex needs room for, left and right; `None` where it has one of each topic.
+    capacities: Option<[Vec<u32>; 2]>,
+    top_words: usize,
+    /// For the coherence of topics, once the edges are gone.
+    occurrences: Option<Occurrences>,
+    form: std::marker::PhantomData<fn() -> F>,
+}
+
+impl<F: Form> Trainer for Drawer<F> {
+    type Algorithm = TopicModels;
+    type Program = ProgramOf<F>;
+
+    fn new(documents: &Documents, options: &TopicOptions, settings: &Settings) -> Result<Self, Error> {
+        let (config, tokens) = (options.config(), Arc::clone(&documents.tokens));
+        let (topics, total) = (config.num_topics, tokens.total);
+        if topics as u64 > total {
+            let message = format!("topics is {topics}, more than the {total} tokens; expected fewer");
+            return Err(Error::option(message));
+        }
+        let processes = settings.peers.as_ref().map_or(1, |peers| peers.processes());
+        if topics > options.topics && processes > 1 {
+            return Err(Error::option("extra-topics is for one process"));
+        }
+        tokens.check(F::SAMPLER, topics)?;
+        let capacities = (F::SAMPLER != Sampler::Dense).then(|| tokens.capacities(topics));
+        let (topics, top_words) = (options.topics, options.top_words);
+        let form = std::marker::PhantomData;
+        Ok(Self { config, topics, tokens, capacities, top_words, occurrences: None, form })
+    }
+
+    fn resolved(&self, _: &Documents, options: &TopicOptions) -> TopicOptions {
+        let alpha = Alpha { weight: options.first_alpha(), shared: false };
+        let sampler = match F::SAMPLER {
+            Sampler::Dense => options::Sampler::Dense,
+            Sampler::Sparse => options::Sampler::Sparse,
+            Sampler::Mh => options::Sampler::Mh,
+        };
+        TopicOptions { alpha: Some(alpha), annealing: Some(self.config.annealing), sampler, ..options.clone() }
+    }
+
+    fn dims(&self) -> usize {
+        self.config.num_topics
+    }
+
+    fn source<'d>(&'d self, documents: &'d Documents) -> Source<'d, u32, ProgramOf<F>> {
+        let of = |side: usize| self.capacities.as_ref().map(|both| both[side].as_slice());
+        Source::slices(&documents.edges, edge_len, fill_edge).capacities(of(0), of(1))
+    }
+
+    fn sequence(&self) -> Sequence<ProgramOf<F>, impl Stages<ProgramOf<F>>> {
+        F::sequence(&self.config, &self.tokens)
+    }
+
+    fn init(&self, _: &Documents, engine: &mut Engine<ProgramOf<F>>) -> Result<(), Error> {
+        engine.set_global(self.config.topics(self.tokens.of_words.len()));
+        Ok(())
+    }
+
+    fn measure(&mut self, documents: &Documents, engine: &mut Engine<ProgramOf<F>>) -> Result<Option<Measured>, Error> {
+        self.collect(engine)?;
+        if engine.plan().processes.this > 0 {
+            return Ok(None);
+        }
+        let threads = rayon::current_num_threads();
+        let value = look!(engine, |documents, words| log_likelihood(&engine.global(), documents, words, threads));
+        let per_token = value / self.tokens.total as f64;
+        let mut metrics = Metrics::from([("log_likelihood".into(), value), ("per_token".into(), per_token)]);
+        if let Some(test) = &documents.test {
+            let perplexity = FoldIn::default().perplexity(&model::<F>(engine), &test.words, threads);
+            metrics.insert("test_perplexity".into(), perplexity);
+        }
+        Ok(Some(Measured { objective: value, metrics, converged: None, advice: "try a larger --alpha or --beta" }))
+    }
+
+    /// All words and topics equally likely: before the first iteration no token has a topic.
+    fn first_loss(&self) -> Option<f64> {
+        let words = self.tokens.of_words.len() as f64;
+        Some(self.tokens.total as f64 * (words.ln() + (self.config.num_topics as f64).ln()))
+    }
+
+    fn leg(&self, options: &TopicOptions, engine: &Engine<ProgramOf<F>>) -> Leg {
+        let is_last = engine.global().num_kept() <= self.topics;
+        Leg { until: if is_last { options.iterations } else { options.iterations / 2 }, is_last }
+    }
+
+    /// Gives up all topics but those that are wanted.
+    fn next(&mut self, _: &Documents, engine: &mut Engine<ProgramOf<F>>) -> Result<(), Error> {
+        let left = look!(engine, |documents, words| merge_topics(&engine.global(), documents, words, self.topics));
+        engine.resume(engine.iterations(), left);
+        Ok(())
+    }
+
+    /// Counts tokens in the place of edges, each of which has all its tokens drawn.
+    fn corrected<'r>(&self, report: &'r IterationReport) -> Cow<'r, IterationReport> {
+        let Tokens { total, edges, .. } = *self.tokens;
+        let updates = u128::from(report.updates) * u128::from(total) / u128::from(edges.max(1) * F::VISITS);
+        Cow::Owned(IterationReport { updates: updates as u64, ..report.clone() })
+    }
+
+    fn keep(&mut self, documents: &Documents) -> Result<(), Error> {
+        if self.top_words > 0 {
+            self.occurrences = Some(occurrences(&documents.edges)?);
+        }
+        Ok(())
+    }
+
+    fn collect(&self, engine: &mut Engine<ProgramOf<F>>) -> Result<(), Error> {
+        F::count(engine);
+        Ok(engine.collect()?)
+    }
+
+    fn model(&self, documents: &Documents, engine: &Engine<ProgramOf<F>>) -> Result<TopicModel, Error> {
+        Ok(TopicModel::new(model::<F>(engine), Arc::clone(&documents.names), self.top_words))
+    }
+
+    fn finish(&self, documents: &Documents, model: &mut TopicModel) -> Result<(), Error> {
+        if self.top_words == 0 {
+            return Ok(());
+        }
+        match &self.occurrences {
+            Some(occurrences) => model.find_coherences(occurrences),
+            // The edges were not given up.
+            None => model.find_coherences(&occurrences(&documents.edges)?),
+        }
+        Ok(())
+    }
+}
+
+fn model<F: Form>(engine: &Engine<ProgramOf<F>>) -> Model {
+    look!(engine, |documents, words| Model::new(&engine.global(), documents, words))
+}
+
+/// Takes down which documents each word is in, from edges that are grouped by words.
+fn occurrences(edges: &Edges<u32>) -> Result<Occurrences, Error> {
+    let mut occurrences = Occurrences::new(edges.num_vertices(Side::Left));
+    for word in 0..edges.num_vertices(Side::Right) {
+        let push = &mut |documents: &[u32], _: &[u32]| occurrences.push(documents);
+        edges.visit_rows(Side::Right, word..word + 1, push).map_err(reading)?;
+    }
+    occurrences.shrink();
+    Ok(occurrences)
+}

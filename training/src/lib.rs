@@ -1,0 +1,47 @@
+//! Training: from data and options to a model, the same way for every algorithm.
+//!
+//! | who | writes | calls |
+//! |---|---|---|
+//! | the author of an algorithm | [`Algorithm`], a [`Trainer`] for each program, [`Data`], [`Options`], [`Model`] | |
+//! | `train`, Python's `fit` | | [`Job::read`], [`train`] |
+//! | `plan` | | [`Job::plan`] |
+//! | `tune` | | [`tune::tune`]: [`Run`]'s `fork`, `select`, `adapt`, `iterate`, `free` |
+//! | `compare` | | [`train`]; `baselines` on the same [`Data`] and [`Options`] |
+//! | `recommend`, `predict`, `topics`, `top`, `serve` | | [`model::load`], [`Model::answer`] |
+//!
+//! A run goes through one or several [legs](Leg), each of which ends after its iterations, when the tolerance is reached, or, the last,
+//! when [early stopping](RunOptions::patience) says that it gets worse on test data. The model is that of the best iteration on
+//! test data, of the last one without. Nothing here prints: an [`Observer`] sees the run and may end it.
+#![forbid(unsafe_code)]
+
+mod algorithm;
+pub mod blockpg;
+mod checkpoint;
+mod data;
+mod error;
+mod files;
+mod form;
+pub mod graph;
+pub mod hits;
+pub mod input;
+pub mod lda;
+pub mod mf;
+pub mod model;
+mod options;
+pub mod pagerank;
+mod processes;
+pub mod record;
+mod stopping;
+mod train;
+pub mod tune;
+
+pub use algorithm::{
+    Algorithm, DataOf, EdgeOf, Ended, Form, Knob, Leg, MakeForm, Measured, ModelOf, OptionsOf, Pause, Run, Trainer,
+};
+pub use data::{Data, Reading};
+pub use error::Error;
+pub use form::form;
+pub use model::Model;
+pub use options::{Consistency, Options, RunOptions, STRATEGY, join, json, lossy, lossy_option};
+pub use processes::Processes;
+pub use train::{Job, Observer, Trained, config, memory, train};

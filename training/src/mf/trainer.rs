@@ -1,0 +1,168 @@
+//! Training of both forms.
+
+use std::sync::Arc;
+
+use megagrid_algorithms::mf::batch::{self, MfBatch};
+use megagrid_algorithms::mf::in_place::{self, Mf};
+use megagrid_algorithms::mf::{Config, Model, Objective, Rows, SquaredErrors, Sums};
+use megagrid_engine::{Engine, Settings, Source};
+use megagrid_partition::{EdgeSource, Side};
+use megagrid_stages::simd::Level;
+use megagrid_stages::{First, Left, Program, Right, Sequence, Stages, Vertex};
+use rayon::prelude::*;
+
+use super::data::Ratings;
+use super::model::Factors;
+use super::options::{FactorOptions, Gradient};
+use crate::Error;
+use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer};
+use crate::form::form;
+use crate::record::Metrics;
+
+/// Ratings that a step of an evaluation takes.
+const CHUNK: usize = 4096;
+
+/// A form of matrix factorization: in place, or by gradients of a batch.
+pub trait Form:
+    Sized + Program<Left: Vertex<Sync = [f32]>, Right: Vertex<Sync = [f32]>, Edge = f32, Worker = Sums, Global = ()>
+{
+    /// Builds the stages of an iteration in mini-batches.
+    fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>>;
+}
+
+impl Form for Mf {
+    fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>> {
+        in_place::sequence(config, batch)
+    }
+}
+
+impl Form for MfBatch {
+    fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>> {
+        batch::sequence(config, batch)
+    }
+}
+
+/// Matrix factorization.
+#[derive(Debug)]
+pub struct Factorization;
+
+impl Algorithm for Factorization {
+    const NAME: &'static str = "mf";
+    const TESTED_BY: Option<&'static str> = Some("test_rmse");
+    const KNOBS: &'static [Knob] = &[
+        Knob { name: "step", is_layout: false, is_timed: false },
+        Knob { name: "decay", is_layout: false, is_timed: false },
+        Knob { name: "slack", is_layout: false, is_timed: true },
+        Knob { name: "batch", is_layout: true, is_timed: true },
+        Knob { name: "workers", is_layout: true, is_timed: true },
+    ];
+    type Data = Ratings;
+    type Options = FactorOptions;
+    type Model = Factors;
+
+    fn form(options: &FactorOptions) -> MakeForm<Self> {
+        match options.gradient {
+            Gradient::InPlace => form::<Factorizer<in_place::Mf>>,
+            Gradient::Batch => form::<Factorizer<batch::MfBatch>>,
+        }
+    }
+
+    fn tuned(_: &Ratings, _: &FactorOptions) -> Vec<String> {
+        vec!["step=log:1e-5..1".to_owned()]
+    }
+}
+
+/// Trains factors.
+pub struct Factorizer<F> {
+    config: Config,
+    batch: u64,
+    /// What is subtracted from ratings.
+    mean: f32,
+    level: Level,
+    seed: u64,
+    form: std::marker::PhantomData<fn() -> F>,
+}
+
+impl<F: Form> Trainer for Factorizer<F> {
+    type Algorithm = Factorization;
+    type Program = F;
+
+    fn new(ratings: &Ratings, options: &FactorOptions, settings: &Settings) -> Result<Self, Error> {
+        let mean = if options.mean { ratings.digest.mean as f32 } else { 0.0 };
+        Ok(Self {
+            config: options.config(),
+            batch: options.batch(ratings.edges.num_edges() as u64, settings),
+            mean,
+            level: settings.level,
+            seed: settings.seed,
+            form: std::marker::PhantomData,
+        })
+    }
+
+    fn resolved(&self, ratings: &Ratings, options: &FactorOptions) -> FactorOptions {
+        let part = self.batch as f64 / ratings.edges.num_edges().max(1) as f64;
+        FactorOptions { batch: Some(self.batch), work_per_clock: Some(part), ..options.clone() }
+    }
+
+    fn dims(&self) -> usize {
+        self.config.row_dims()
+    }
+
+    fn source<'d>(&'d self, ratings: &'d Ratings) -> Source<'d, f32, F> {
+        Source::map(&ratings.edges, |rating| rating - self.mean)
+    }
+
+    fn sequence(&self) -> Sequence<F, impl Stages<F>> {
+        F::sequence(self.config, self.batch)
+    }
+
+    fn init(&self, ratings: &Ratings, engine: &mut Engine<F>) -> Result<(), Error> {
+        let [users, items] = [Side::Left, Side::Right].map(|side| ratings.edges.offsets(side));
+        let is_unrated = |offsets: &[u64], id: usize| offsets[id] == offsets[id + 1];
+        let Self { config, seed, .. } = self;
+        engine.init(Left, |user, first: First<'_, F::Left>| {
+            config.init_user(*seed, user, first.sync);
+            if is_unrated(users, user) {
+                config.clear_unrated(first.sync);
+            }
+        });
+        engine.init(Right, |item, first: First<'_, F::Right>| {
+            config.init_item(*seed, item, first.sync);
+            if is_unrated(items, item) {
+                config.clear_unrated(first.sync);
+            }
+        });
+        Ok(())
+    }
+
+    fn measure(&mut self, ratings: &Ratings, engine: &mut Engine<F>) -> Result<Option<Measured>, Error> {
+        let Objective { value, rmse } = Objective::new(engine.total(SquaredErrors(self.config))?, self.config.lambda);
+        let mut metrics = Metrics::from([("train_rmse".into(), rmse)]);
+        if !ratings.test.is_empty() {
+            engine.collect()?;
+            metrics.insert("test_rmse".into(), self.test_rmse(ratings, engine));
+        }
+        Ok(Some(Measured { objective: value, metrics, converged: None, advice: "try a smaller --step" }))
+    }
+
+    fn model(&self, ratings: &Ratings, engine: &Engine<F>) -> Result<Factors, Error> {
+        let (users, items) = (engine.on(Left), engine.on(Right));
+        let rows = (0..users.len()).map(|user| users.sync(user));
+        let model = Model::new(&self.config, self.mean, rows, (0..items.len()).map(|item| items.sync(item)));
+        Ok(Factors { model, names: Arc::clone(&ratings.names) })
+    }
+}
+
+impl<F: Form> Factorizer<F> {
+    /// Returns the error on unseen ratings. The sum's order does not depend on threads.
+    fn test_rmse(&self, ratings: &Ratings, engine: &Engine<F>) -> f64 {
+        let (users, items) = (engine.on(Left), engine.on(Right));
+        let (users, items) = (|id: usize| -> &[f32] { users.sync(id) }, |id: usize| -> &[f32] { items.sync(id) });
+        let rows = Rows { config: self.config, mean: self.mean, users, items };
+        let test = &ratings.test;
+        let chunks = test.known.par_chunks(CHUNK).map(|chunk| rows.squared_errors(self.level, chunk));
+        let known: Vec<f64> = chunks.collect();
+        let others = rows.squared_errors_of_others(&test.others);
+        ((known.iter().sum::<f64>() + others) / test.len() as f64).sqrt()
+    }
+}

@@ -1,0 +1,222 @@
+//! Trained models and their directories: `model.json`, which says what a model is, and arrays and tables beside it that other
+//! tools open.
+
+use std::fs;
+use std::path::Path;
+
+use megagrid_datasets::Dictionary;
+use megagrid_datasets::output::{Column, read_table, write_directory};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::record::{InputSizes, Metrics, Record};
+
+/// A trained model: what is written, read, shown and asked.
+pub trait Model: Sized + Send + Sync + 'static {
+    /// The algorithm that makes it.
+    const KIND: &'static str;
+    /// What is asked of it: the best items of a user, the topics of a document, the best pages.
+    type Question: DeserializeOwned;
+    /// The answer.
+    type Answer: Serialize;
+
+    /// Writes its arrays and tables into a directory, and what else is to be known into the manifest.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    fn write(&self, into: &Path, manifest: &mut Manifest) -> Result<(), Error>;
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Files that are damaged or do not fit each other.
+    fn read(from: &Path, manifest: &Manifest) -> Result<Self, Error>;
+
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// A question about what the model does not know.
+    fn answer(&self, question: &Self::Question) -> Result<Self::Answer, Error>;
+
+    /// Returns its bytes, without the names of vertices.
+    fn bytes(&self) -> u64;
+
+    /// Returns what is found at the end only: a certificate, coherence, the sum of scores.
+    fn metrics(&self) -> Metrics {
+        Metrics::new()
+    }
+
+    /// Says in a few lines what was found.
+    fn findings(&self) -> String {
+        String::new()
+    }
+}
+
+/// The version of the format that this program writes and reads.
+const VERSION: u32 = 1;
+/// The file that says what a model is.
+const MANIFEST: &str = "model.json";
+
+/// What a model says about itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The algorithm.
+    pub kind: String,
+    /// Version of the directory's format.
+    pub version: u32,
+    /// The program that wrote it.
+    pub megagrid: String,
+    /// Every resolved option of the training.
+    pub config: serde_json::Value,
+    /// Sizes of the arrays by file name.
+    pub shapes: serde_json::Map<String, serde_json::Value>,
+    /// Mean rating, which predictions begin with; 0 for other kinds.
+    #[serde(default)]
+    pub mean: f32,
+    /// What scores of samples begin with; 0 for other kinds.
+    #[serde(default)]
+    pub intercept: f64,
+    /// The data it was trained on.
+    pub data: TrainedOn,
+    /// What was measured of it.
+    pub metrics: serde_json::Map<String, serde_json::Value>,
+}
+
+/// The data that a model was trained on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TrainedOn {
+    /// Left vertices.
+    pub left: usize,
+    /// Right vertices.
+    pub right: usize,
+    /// Edges.
+    pub edges: usize,
+    /// XXH3 of the edges under their final ids.
+    pub checksum: String,
+}
+
+impl Manifest {
+    fn new(kind: &str, record: &Record, checksum: u64) -> Self {
+        let InputSizes { left, right, edges, .. } = record.input;
+        let metrics = record.result.metrics.iter().map(|(name, value)| (name.to_string(), (*value).into()));
+        Self {
+            kind: kind.to_owned(),
+            version: VERSION,
+            megagrid: env!("CARGO_PKG_VERSION").to_owned(),
+            config: record.config.clone(),
+            shapes: serde_json::Map::new(),
+            mean: 0.0,
+            intercept: 0.0,
+            data: TrainedOn { left, right, edges, checksum: format!("xxh3:{checksum:016x}") },
+            metrics: metrics.collect(),
+        }
+    }
+
+    /// Adds the shape of a file.
+    pub fn shape(&mut self, file: &str, shape: &[usize]) {
+        self.shapes.insert(file.to_owned(), shape.into());
+    }
+
+    /// Returns an option of the training; its default if there is none of that name.
+    #[must_use]
+    pub fn option<T: DeserializeOwned + Default>(&self, name: &str) -> T {
+        self.config.get(name).and_then(|value| serde_json::from_value(value.clone()).ok()).unwrap_or_default()
+    }
+}
+
+/// Writes a model to a new directory, which appears when it is complete.
+///
+/// # Errors
+/// Something is there already; what the system refuses.
+pub fn save<M: Model>(model: &M, directory: &Path, record: &Record, checksum: u64) -> Result<(), Error> {
+    let mut manifest = Manifest::new(M::KIND, record, checksum);
+    write_directory(directory, |into| {
+        model.write(into, &mut manifest)?;
+        let path = into.join(MANIFEST);
+        let text = serde_json::to_string_pretty(&manifest).map_err(Error::json("writing the model"))?;
+        fs::write(&path, text + "\n").map_err(Error::io(&path))
+    })
+}
+
+/// Reads what a model says about itself.
+///
+/// # Errors
+/// No such directory; a model of another version.
+pub fn manifest(directory: &Path) -> Result<Manifest, Error> {
+    let path = directory.join(MANIFEST);
+    let expected = "expected a directory that --model wrote";
+    let text = fs::read_to_string(&path).map_err(|error| Error::invalid(&path, format!("{expected}: {error}")))?;
+    let manifest: Manifest =
+        serde_json::from_str(&text).map_err(|error| Error::invalid(&path, format!("{expected}: {error}")))?;
+    if manifest.version != VERSION {
+        let found = manifest.version;
+        return Err(Error::invalid(
+            &path,
+            format!("format version {found}, expected {VERSION}; train the model again"),
+        ));
+    }
+    Ok(manifest)
+}
+
+/// Reads a model from the directory that [`save`] wrote.
+///
+/// # Errors
+/// No such directory; a model of another kind; files that are damaged.
+pub fn load<M: Model>(directory: &Path) -> Result<(M, Manifest), Error> {
+    let (manifest, path) = (manifest(directory)?, directory.join(MANIFEST));
+    if manifest.kind != M::KIND {
+        return Err(Error::invalid(&path, format!("a model of kind {}, expected {}", manifest.kind, M::KIND)));
+    }
+    M::read(directory, &manifest).map(|model| (model, manifest))
+}
+
+/// What a damaged model is told with.
+pub(crate) const DAMAGED: &str = "the model is damaged, train it again";
+
+/// Reads the names of vertices from the column `id` of a table.
+pub(crate) fn read_names(path: &Path) -> Result<Dictionary, Error> {
+    let [ids] = columns(path, ["id"])?;
+    names(path, ids)
+}
+
+/// Makes names from a column.
+pub(crate) fn names(path: &Path, column: Option<Column<'static>>) -> Result<Dictionary, Error> {
+    match column {
+        Some(Column::U64(names)) => Ok(Dictionary::from_integers(names.into_owned())),
+        Some(Column::Strings(names)) => Ok(Dictionary::from_strings(names.iter())),
+        _ => Err(Error::invalid(path, format!("no column id of integers or text; {DAMAGED}"))),
+    }
+}
+
+/// Reads some columns of a table.
+pub(crate) fn columns<const N: usize>(path: &Path, wanted: [&str; N]) -> Result<[Option<Column<'static>>; N], Error> {
+    let mut table = read_table(path)?;
+    Ok(wanted.map(|name| {
+        let at = table.iter().position(|(found, _)| found == name)?;
+        Some(table.swap_remove(at).1)
+    }))
+}
+
+/// A vertex and its score, in an answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Scored {
+    /// The name of the vertex.
+    pub name: String,
+    /// Its score.
+    pub score: f64,
+}
+
+/// Returns the `n` highest scores, best first, ties by id.
+#[must_use]
+pub fn best(scores: impl Iterator<Item = (u32, f32)>, n: usize) -> Vec<(u32, f32)> {
+    let mut scored: Vec<(u32, f32)> = scores.collect();
+    let order = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+    if n > 0 && n < scored.len() {
+        scored.select_nth_unstable_by(n - 1, order);
+        scored.truncate(n);
+    }
+    scored.sort_by(order);
+    scored.truncate(n);
+    scored
+}

@@ -1,0 +1,339 @@
+//! Options: those of an algorithm, and those of every run.
+
+use std::path::PathBuf;
+
+use megagrid_engine::{Injection, Settings};
+use megagrid_stages::simd::Level;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+
+use crate::Error;
+use crate::processes::Processes;
+
+/// All options of an algorithm, with defaults. They stand in records, models and checkpoints as serde writes them; `null` is
+/// what follows from the data.
+pub trait Options: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// Those that may change when a run is continued; no other may.
+    const FREE: &'static [&'static str] = &["iterations", "tolerance"];
+
+    /// Checks ranges.
+    ///
+    /// # Errors
+    /// The first option that is out of range.
+    fn check(&self) -> Result<(), Error>;
+
+    /// Returns the iterations at most.
+    fn iterations(&self) -> u64;
+
+    /// Returns the relative change of the objective that ends a run; 0: none.
+    fn tolerance(&self) -> f64 {
+        0.0
+    }
+
+    /// Tells whether the run is measured after an iteration.
+    fn is_measured(&self, _iteration: u64) -> bool {
+        true
+    }
+
+    /// Returns why an option cannot be set beside the others, if so.
+    fn refuses(&self, _name: &str) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the option that says the same as another one in other words, and is left out where that is set.
+    fn replaces(_name: &str) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the options with another value of one, checked.
+    ///
+    /// # Errors
+    /// No such option, or no such value of it.
+    fn with(&self, name: &str, value: Value) -> Result<Self, Error> {
+        if let Some(why) = self.refuses(name) {
+            return Err(Error::option(why));
+        }
+        let refused = |error: serde_json::Error| Error::option(format!("{name} is {value}: {error}"));
+        let mut all = json(self).map_err(|_| Error::option(format!("{name} cannot be set")))?;
+        let Some(place) = all.get_mut(name.replace('-', "_")) else {
+            return Err(Error::option(format!("there is no option {name}")));
+        };
+        *place = value.clone();
+        if let Some(other) = Self::replaces(name).and_then(|other| all.get_mut(other)) {
+            *other = Value::Null;
+        }
+        let options: Self = serde_json::from_value(all).map_err(refused)?;
+        options.check().map(|()| options)
+    }
+
+    /// Returns the options that a run which is continued must have.
+    ///
+    /// # Errors
+    /// Options that serde does not write.
+    fn fixed(&self) -> Result<serde_json::Map<String, Value>, Error> {
+        let mut all = match json(self)? {
+            Value::Object(all) => all,
+            _ => serde_json::Map::new(),
+        };
+        Self::FREE.iter().for_each(|name| drop(all.remove(*name)));
+        Ok(all)
+    }
+}
+
+/// Writes a value as JSON. Numbers of single precision keep the digits that they were typed with: 0.1, not the nearest `f32` with
+/// all digits of an `f64`.
+///
+/// # Errors
+/// What serde does not write.
+pub fn json(of: &impl Serialize) -> Result<Value, Error> {
+    serde_json::to_string(of).and_then(|text| serde_json::from_str(&text)).map_err(Error::json("writing options"))
+}
+
+/// Joins options that stand in structures of their own.
+#[must_use]
+pub fn join<const N: usize>(parts: [Value; N]) -> Value {
+    let mut all = serde_json::Map::new();
+    for part in parts {
+        if let Value::Object(fields) = part {
+            all.extend(fields);
+        }
+    }
+    all.into()
+}
+
+/// Writes paths as text, with a mark for what is no Unicode.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn lossy<'p, S: Serializer>(path: impl Into<Option<&'p PathBuf>>, to: S) -> Result<S::Ok, S::Error> {
+    path.into().map(|path| path.to_string_lossy()).serialize(to)
+}
+
+/// As [`lossy`], of a path that may be absent.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn lossy_option<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    lossy(path.as_ref(), to)
+}
+
+/// Checks a tolerance.
+///
+/// # Errors
+/// A number below 0, or none.
+pub fn check_tolerance(tolerance: f64) -> Result<(), Error> {
+    if tolerance.is_finite() && tolerance >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::option(format!("tolerance is {tolerance}; expected 0 or a number above 0")))
+}
+
+/// Checks the part of an iteration between two clocks.
+///
+/// # Errors
+/// A number outside of (0, 1].
+pub fn check_work_per_clock(part: f64) -> Result<(), Error> {
+    if part > 0.0 && part <= 1.0 {
+        return Ok(());
+    }
+    Err(Error::option(format!("work-per-clock is {part}; expected a number above 0 and at most 1")))
+}
+
+/// Checks the part of the data that is kept for testing.
+///
+/// # Errors
+/// A number outside of (0, 1).
+pub fn check_holdout(holdout: Option<f64>) -> Result<(), Error> {
+    match holdout {
+        Some(part) if !(part > 0.0 && part < 1.0) => Err(megagrid_datasets::Error::HoldoutRange(part).into()),
+        _ => Ok(()),
+    }
+}
+
+/// How fresh the data is that workers read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Consistency {
+    /// Every clock begins when all workers have ended the last one.
+    #[default]
+    Bsp,
+    /// A worker may be `slack` clocks ahead of the slowest.
+    Ssp,
+    /// As `Ssp`, and rows come back after every clock, not only when they would be too old (the same in one process).
+    Essp,
+    /// A worker never waits.
+    Async,
+}
+
+/// The partitioning strategy that training follows.
+pub const STRATEGY: &str = "bicut";
+
+/// Options of every run.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunOptions {
+    /// Worker threads of each process; `None`: the cores of the machine.
+    pub workers: Option<usize>,
+    /// How fresh the data is that workers read.
+    pub consistency: Consistency,
+    /// Clocks that a worker may be ahead of the slowest; `None`: none, and any number where a worker never waits.
+    pub slack: Option<u64>,
+    /// Decides everything random.
+    pub seed: u64,
+    /// How edges are placed on processes.
+    pub strategy: &'static str,
+    /// Vector instructions; `None`: the widest of the processor.
+    #[serde(serialize_with = "level_name")]
+    pub vector: Option<Level>,
+    /// Worse evaluations in a row on test data that end the run; 0: it goes on, and its last iteration is the model; `None`: as
+    /// many as the algorithm says.
+    pub patience: Option<u64>,
+    /// Whether edges are cut into a grid.
+    pub grid: bool,
+    /// Whether vertices are put in order of degree.
+    pub degree_order: bool,
+    /// Whether what other processes need first is sent first.
+    pub early: bool,
+    /// Where checkpoints are written: at the end, or when interrupted.
+    #[serde(serialize_with = "lossy_option")]
+    pub checkpoint: Option<PathBuf>,
+    /// After how many iterations one is written also.
+    pub checkpoint_every: Option<u64>,
+    /// The checkpoints to continue from.
+    #[serde(serialize_with = "lossy_option")]
+    pub resume: Option<PathBuf>,
+    /// What disturbs workers, as an experiment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inject: Option<Injection>,
+}
+
+fn level_name<S: Serializer>(level: &Option<Level>, to: S) -> Result<S::Ok, S::Error> {
+    level.map(Level::name).serialize(to)
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            workers: None,
+            consistency: Consistency::Bsp,
+            slack: None,
+            seed: 1,
+            strategy: STRATEGY,
+            vector: None,
+            patience: None,
+            grid: true,
+            degree_order: true,
+            early: true,
+            checkpoint: None,
+            checkpoint_every: None,
+            resume: None,
+            inject: None,
+        }
+    }
+}
+
+impl RunOptions {
+    /// Checks that options do not contradict each other.
+    ///
+    /// # Errors
+    /// Slack where there can be none.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.slack.is_some() && !matches!(self.consistency, Consistency::Ssp | Consistency::Essp) {
+            let name = json(&self.consistency)?;
+            let name = name.as_str().unwrap_or_default();
+            return Err(Error::option(format!("--slack goes with --consistency ssp or essp, and it is {name}")));
+        }
+        Ok(())
+    }
+
+    /// Returns the options that ask for a slack; where workers wait for each other at every clock, and it is not 0, they do no
+    /// longer.
+    #[must_use]
+    pub fn with_slack(&self, slack: Option<u64>) -> Self {
+        let consistency = match (self.consistency, slack) {
+            (Consistency::Bsp, Some(1..)) => Consistency::Essp,
+            (Consistency::Ssp | Consistency::Essp, Some(0)) => Consistency::Bsp,
+            (consistency, _) => consistency,
+        };
+        let slack = slack.filter(|_| matches!(consistency, Consistency::Ssp | Consistency::Essp));
+        Self { consistency, slack, ..self.clone() }
+    }
+
+    /// Returns how the engine is to run, the same in all processes, and these options as they then are, with the algorithm's
+    /// patience where none is given. All processes call it.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check); a lost process.
+    pub fn resolve(&self, processes: &Processes, patience: u64) -> Result<(Settings, Self), Error> {
+        self.check()?;
+        let mut settings = Settings { seed: self.seed, grid: self.grid, early: self.early, ..Settings::default() };
+        settings.slack = match self.consistency {
+            Consistency::Bsp => Some(0),
+            Consistency::Ssp | Consistency::Essp => Some(self.slack.unwrap_or(0)),
+            Consistency::Async => None,
+        };
+        settings.lazy = self.consistency == Consistency::Ssp;
+        settings.workers = self.workers.unwrap_or(settings.workers);
+        settings.level = self.vector.unwrap_or(settings.level);
+        settings.inject = self.inject;
+        processes.settle(&mut settings)?;
+        let vector = Some(settings.level);
+        let patience = Some(self.patience.unwrap_or(patience));
+        let resolved =
+            Self { workers: Some(settings.workers), slack: settings.slack, vector, patience, ..self.clone() };
+        Ok((settings, resolved))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Few {
+        step: f32,
+        batch: Option<u64>,
+        iterations: u64,
+    }
+
+    impl Default for Few {
+        fn default() -> Self {
+            Self { step: 0.1, batch: None, iterations: 20 }
+        }
+    }
+
+    impl Options for Few {
+        fn check(&self) -> Result<(), Error> {
+            if self.step > 0.0 { Ok(()) } else { Err(Error::option(format!("step is {}", self.step))) }
+        }
+
+        fn iterations(&self) -> u64 {
+            self.iterations
+        }
+    }
+
+    #[test]
+    fn options_are_set_by_name_and_checked() {
+        let few = Few::default();
+        assert_eq!(few.with("step", 0.5.into()).unwrap().step, 0.5);
+        assert_eq!(few.with("batch", 7.into()).unwrap().batch, Some(7));
+        assert_eq!(few.with("step", 0.into()).unwrap_err().to_string(), "step is 0");
+        assert!(few.with("batch", 0.5.into()).unwrap_err().to_string().starts_with("batch is 0.5: "));
+        assert!(few.with("stop", 1.into()).unwrap_err().to_string().contains("no option stop"));
+    }
+
+    #[test]
+    fn numbers_keep_the_digits_that_were_typed() {
+        assert_eq!(json(&Few::default()).unwrap().to_string(), r#"{"batch":null,"iterations":20,"step":0.1}"#);
+        assert_eq!(Few::default().fixed().unwrap().keys().collect::<Vec<_>>(), ["batch", "step"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_path_that_is_no_unicode_is_written() {
+        use std::os::unix::ffi::OsStrExt;
+        let checkpoint = Some(PathBuf::from(std::ffi::OsStr::from_bytes(b"a\xffb")));
+        let options = RunOptions { checkpoint, ..RunOptions::default() };
+        assert_eq!(json(&options).unwrap()["checkpoint"], "a\u{fffd}b");
+    }
+}

@@ -1,0 +1,321 @@
+//! The run record: what a run was asked, what it did, and what that cost. Written by `--json` and drawn by `--report`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use megagrid_engine::{IterationReport, Traffic, WorkerSeconds};
+use serde::{Deserialize, Serialize};
+
+/// A name that the program knows, or that stood in a record.
+pub type Name = Cow<'static, str>;
+
+/// Measured values by name.
+pub type Metrics = BTreeMap<Name, f64>;
+
+/// The record of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// Version of the program.
+    pub megagrid: Name,
+    /// The command.
+    pub command: Name,
+    /// Every resolved option.
+    pub config: serde_json::Value,
+    /// Sizes of the input.
+    pub input: InputSizes,
+    /// What it ran on.
+    pub machine: Machine,
+    /// Wall-clock seconds of each phase.
+    pub phases: Phases,
+    /// Each iteration.
+    pub iterations: Vec<Iteration>,
+    /// How often data of each age (minus the reader's clock) was read; −1 is fresh.
+    pub staleness: BTreeMap<i64, u64>,
+    /// The end.
+    pub result: Outcome,
+    /// The most memory that the process has had; absent where the system does not tell.
+    pub peak_rss_bytes: Option<u64>,
+    /// How the settings were found; absent where they were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<Tuning>,
+}
+
+/// How a run found its settings.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Tuning {
+    /// What proposed settings.
+    pub searcher: String,
+    /// The unit of trials' times: seconds or samples.
+    pub time: String,
+    /// Trials that were not gone on with, as a part of the time of all branches.
+    pub part: f64,
+    /// Wall-clock seconds of everything but the run's own iterations and measurements.
+    pub seconds: f64,
+    /// Branches that were alive at a time, at most, the first included.
+    pub most_branches: usize,
+    /// Why the run ended.
+    pub ended_by: String,
+    /// Settings of the run, each with the iterations that were done before.
+    pub settings: Vec<(u64, String)>,
+    /// The command line that trains with the first of them.
+    pub command: String,
+    /// Every trial.
+    pub trials: Vec<Trial>,
+}
+
+/// A setting that was tried.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Trial {
+    /// The branch.
+    pub branch: u64,
+    /// The search, from 0; later ones are re-tunings.
+    pub search: usize,
+    /// The setting.
+    pub setting: String,
+    /// Iterations as a trial.
+    pub iterations: u64,
+    /// Their time.
+    pub time: f64,
+    /// What training makes smaller, after them; absent if it is no number.
+    pub loss: Option<f64>,
+    /// By how much that fell in a unit of time, less its largest rise.
+    pub speed: f64,
+    /// Converging, unstable or diverged.
+    pub label: String,
+    /// Whether the run went on with it.
+    pub chosen: bool,
+}
+
+/// Sizes of the input.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct InputSizes {
+    /// Left vertices.
+    pub left: usize,
+    /// Right vertices.
+    pub right: usize,
+    /// Edges to train on.
+    pub edges: usize,
+    /// Edges to test on.
+    pub test_edges: usize,
+}
+
+/// Where edges and masters are.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Placement {
+    /// Masters and mirrors over vertices.
+    pub replication_factor: f64,
+    /// Edges, and masters, of the process with most of them, over the mean; none where a baseline does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edge_balance: Option<f64>,
+    /// See `edge_balance`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub master_balance: Option<f64>,
+}
+
+impl Record {
+    /// Begins the record of a run that goes on from `done` iterations.
+    #[must_use]
+    pub fn begin(
+        command: &'static str,
+        config: serde_json::Value,
+        input: InputSizes,
+        machine: Machine,
+        phases: Phases,
+        done: u64,
+    ) -> Self {
+        Self {
+            megagrid: env!("CARGO_PKG_VERSION").into(),
+            command: command.into(),
+            config,
+            input,
+            machine,
+            phases,
+            iterations: Vec::new(),
+            staleness: BTreeMap::new(),
+            result: Outcome { iterations: done, ended_by: "iterations".into(), ..Outcome::default() },
+            peak_rss_bytes: None,
+            tuning: None,
+        }
+    }
+
+    /// Adds an iteration, and what was measured after it in `evaluate_seconds`.
+    pub fn add(&mut self, report: &IterationReport, measured: Option<(f64, Metrics)>, evaluate_seconds: f64) {
+        let (objective, metrics) = measured.unzip();
+        self.phases.train += report.seconds;
+        self.phases.evaluate += evaluate_seconds;
+        for (&age, &reads) in &report.staleness {
+            *self.staleness.entry(age).or_insert(0) += reads;
+        }
+        self.result.iterations = report.iteration;
+        self.iterations.push(Iteration {
+            iteration: report.iteration,
+            seconds: report.seconds,
+            train_seconds: self.phases.train,
+            evaluate_seconds,
+            objective,
+            metrics: metrics.unwrap_or_default(),
+            compute_seconds: report.compute_seconds,
+            wait_seconds: report.wait_seconds,
+            sync_seconds: report.sync_seconds,
+            imbalance: Some(report.imbalance),
+            workers: report.workers.clone(),
+            sent_bytes: report.sent.total().bytes,
+            sent: report.sent,
+            unacknowledged_bytes: report.unacknowledged_bytes,
+            updates: report.updates,
+        });
+    }
+
+    /// Ends the record, with what was measured of the model: `of`, or what was measured last.
+    pub fn end(&mut self, of: Option<(f64, Metrics)>) {
+        let last = || self.iterations.iter().rev().find_map(|one| Some((one.objective?, one.metrics.clone())));
+        if let Some((objective, metrics)) = of.or_else(last) {
+            (self.result.objective, self.result.metrics) = (Some(objective), metrics);
+        }
+        self.result.edges_per_second = edges_per_second(&self.iterations);
+        self.result.imbalance = median(self.iterations.iter().filter_map(|one| one.imbalance));
+        self.peak_rss_bytes = peak_rss_bytes();
+    }
+}
+
+impl From<megagrid_engine::plan::Placement> for Placement {
+    fn from(of: megagrid_engine::plan::Placement) -> Self {
+        let (edge_balance, master_balance) = (Some(of.edge_balance), Some(of.master_balance));
+        Self { replication_factor: of.replication_factor, edge_balance, master_balance }
+    }
+}
+
+/// What a run ran on.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Machine {
+    /// Worker threads.
+    pub workers: usize,
+    /// Vector instructions used.
+    pub vector: Name,
+    /// Bytes of grid and vertex data that the plan expected.
+    pub memory_estimate_bytes: u64,
+    /// Bytes of grid and vertex data that there are.
+    pub memory_bytes: u64,
+    /// Bytes of the copy of the model that was best on test data, where one is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_model_bytes: Option<u64>,
+    /// Replication factor and balance of the placement over processes.
+    #[serde(flatten)]
+    pub placement: Option<Placement>,
+}
+
+/// Wall-clock seconds of each phase.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Phases {
+    /// From files to edges.
+    pub load: f64,
+    /// Relabeling, splitting and grouping.
+    pub partition: f64,
+    /// Plan, grid and first values.
+    pub plan: f64,
+    /// Iterations, without evaluation.
+    pub train: f64,
+    /// Objective and metrics.
+    pub evaluate: f64,
+}
+
+/// One iteration.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Iteration {
+    /// Which, from 1.
+    pub iteration: u64,
+    /// Seconds of this iteration, without evaluation.
+    pub seconds: f64,
+    /// Seconds of all iterations so far, without evaluation.
+    pub train_seconds: f64,
+    /// Seconds of evaluation after this iteration.
+    pub evaluate_seconds: f64,
+    /// What the algorithm minimizes, or maximizes; `None` where it was not evaluated.
+    pub objective: Option<f64>,
+    /// Measured values.
+    pub metrics: Metrics,
+    /// Seconds in Exchange, mean over workers.
+    pub compute_seconds: f64,
+    /// Seconds with nothing to do, mean over workers.
+    pub wait_seconds: f64,
+    /// Seconds in Apply and GlobalSync, mean over workers.
+    pub sync_seconds: f64,
+    /// The busiest worker's seconds in Exchange over the mean, where that is recorded.
+    pub imbalance: Option<f64>,
+    /// Each worker's part.
+    pub workers: Vec<WorkerSeconds>,
+    /// Bytes sent to other processes.
+    pub sent_bytes: u64,
+    /// Messages and bytes sent to other processes, by kind.
+    pub sent: Traffic,
+    /// The most bytes of changes in place so far, in a process, that masters were not known to have.
+    pub unacknowledged_bytes: u64,
+    /// Edges that Exchanges ran on.
+    pub updates: u64,
+}
+
+/// The end of a run. Objective and measured values are those of the model.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The objective.
+    pub objective: Option<f64>,
+    /// The measured values.
+    pub metrics: Metrics,
+    /// Iterations done.
+    pub iterations: u64,
+    /// The iteration that the model is of, where test data chose it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_iteration: Option<u64>,
+    /// Median over iterations after the first.
+    pub edges_per_second: Option<f64>,
+    /// The busiest worker's seconds in Exchange over the mean, median over iterations.
+    pub imbalance: Option<f64>,
+    /// Why it ended: `iterations`, `tolerance`, `patience`, `interrupt`; of a run that tuned itself as in [`Tuning`].
+    pub ended_by: Name,
+}
+
+/// Returns the median edges per second over iterations after the first, or of the only one.
+pub fn edges_per_second(iterations: &[Iteration]) -> Option<f64> {
+    let counted = if iterations.len() > 1 { &iterations[1..] } else { iterations };
+    median(counted.iter().map(|one| one.updates as f64 / one.seconds.max(1e-9)))
+}
+
+/// Returns the median; `None` of nothing.
+pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}
+
+/// A median with its range.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// The median.
+    pub median: f64,
+    /// The least.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Returns the spread of values; `None` of nothing.
+    pub fn of(values: impl Iterator<Item = f64> + Clone) -> Option<Self> {
+        let median = median(values.clone())?;
+        let ends = values.fold((median, median), |(min, max), value| (min.min(value), max.max(value)));
+        Some(Self { median, min: ends.0, max: ends.1 })
+    }
+}
+
+/// Returns the most memory that this process has had.
+pub fn peak_rss_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}

@@ -1,0 +1,240 @@
+//! Early stopping: which iteration was the best on test data, and whether it has been worse for too long.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::model::{self, Model};
+use crate::record::{Metrics, Record};
+
+/// What was evaluated, beside checkpoints: it is written before the checkpoint that it goes with, and holds the past of every one
+/// before.
+const FILE: &str = "stopping.json";
+/// Where the best model of a checkpoint is, by its iteration.
+const BEST: &str = "best-";
+
+/// An evaluation on test data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// After which iteration.
+    pub iteration: u64,
+    /// The value that is to be small.
+    pub value: f64,
+    /// The objective then.
+    pub objective: f64,
+    /// All that was measured.
+    pub metrics: Metrics,
+}
+
+/// The evaluations of a leg, and a copy of its best model.
+pub struct Stopping<M> {
+    /// Worse evaluations in a row that end the run; 0: none do, and nothing is kept.
+    patience: u64,
+    evaluations: Vec<Evaluation>,
+    /// The best model; `None`: there was no evaluation, or it is the one in the engine.
+    model: Option<(u64, M)>,
+    /// The most bytes of a copy.
+    pub bytes: Option<u64>,
+}
+
+impl<M: Model> Stopping<M> {
+    /// Begins without an evaluation.
+    pub fn new(patience: u64) -> Self {
+        Self { patience, evaluations: Vec::new(), model: None, bytes: None }
+    }
+
+    /// Begins a leg: what was evaluated before has nothing to do with its model.
+    pub fn begin(&mut self) {
+        self.evaluations.clear();
+        self.model = None;
+    }
+
+    /// Takes an evaluation, and the model if it is the best so far; of equal ones that is the last. Returns whether the run is
+    /// to end.
+    pub fn evaluate(
+        &mut self,
+        evaluation: Evaluation,
+        model: impl FnOnce() -> Result<M, Error>,
+    ) -> Result<bool, Error> {
+        if self.patience == 0 || !evaluation.value.is_finite() {
+            return Ok(false);
+        }
+        let iteration = evaluation.iteration;
+        self.evaluations.push(evaluation);
+        if self.best().is_some_and(|best| best.iteration == iteration) {
+            // The copy before is given up first: there is memory for one.
+            self.model = None;
+            let model = model()?;
+            self.bytes = self.bytes.max(Some(model.bytes()));
+            self.model = Some((iteration, model));
+        }
+        Ok(self.worse() >= self.patience)
+    }
+
+    /// Returns the iteration that was evaluated last.
+    pub fn last(&self) -> Option<u64> {
+        self.evaluations.last().map(|one| one.iteration)
+    }
+
+    /// Returns the best evaluation.
+    pub fn best(&self) -> Option<&Evaluation> {
+        self.evaluations.iter().rev().min_by(|a, b| a.value.total_cmp(&b.value))
+    }
+
+    /// Returns the evaluations since the best.
+    fn worse(&self) -> u64 {
+        let best = self.best().map_or(0, |best| best.iteration);
+        self.evaluations.iter().filter(|one| one.iteration > best).count() as u64
+    }
+
+    /// Takes the copy of the best model out, if it is not the one in the engine, which has done `iterations`.
+    pub fn take(&mut self, iterations: u64) -> Option<M> {
+        self.model.take().filter(|(of, _)| *of != iterations).map(|(_, model)| model)
+    }
+
+    /// Saves all of it beside the checkpoint of `iterations` that is about to be written.
+    pub fn save(&self, directory: &Path, iterations: u64, record: &Record) -> Result<(), Error> {
+        if self.evaluations.is_empty() {
+            // Those of an earlier run in this directory are not of this one.
+            return match fs::remove_file(directory.join(FILE)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io(directory)(error)),
+                _ => Ok(()),
+            };
+        }
+        fs::create_dir_all(directory).map_err(Error::io(directory))?;
+        if let Some((of, model)) = self.model.as_ref().filter(|(of, _)| *of != iterations) {
+            let path = place(directory, *of);
+            if !path.exists() {
+                model::save(model, &path, record, 0)?;
+            }
+        }
+        let text = serde_json::to_string(&self.evaluations).map_err(Error::json("writing evaluations"))?;
+        crate::files::replace(&directory.join(FILE), &(text + "\n"))
+    }
+
+    /// Removes the models that no checkpoint needs, once the checkpoint is complete.
+    pub fn clean(&self, directory: &Path) -> Result<(), Error> {
+        let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
+        let kept = self.best().map(|best| place(directory, best.iteration));
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let is_model = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(BEST));
+            if is_model && Some(&path) != kept.as_ref() {
+                fs::remove_dir_all(&path).map_err(Error::io(&path))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on from the checkpoint of `iterations` in a directory.
+    pub fn load(&mut self, directory: &Path, iterations: u64) -> Result<(), Error> {
+        let path = directory.join(FILE);
+        if self.patience == 0 || !path.exists() {
+            return Ok(());
+        }
+        let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+        let all: Vec<Evaluation> = serde_json::from_str(&text).map_err(Error::json(path.display()))?;
+        self.evaluations = all.into_iter().filter(|one| one.iteration <= iterations).collect();
+        let best = self.best().map(|best| best.iteration).filter(|best| *best != iterations);
+        self.model = best.map(|of| Ok::<_, Error>((of, model::load(&place(directory, of))?.0))).transpose()?;
+        Ok(())
+    }
+}
+
+fn place(directory: &Path, iteration: u64) -> PathBuf {
+    directory.join(format!("{BEST}{iteration:05}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Manifest;
+
+    /// A model that is a number.
+    struct Number(u64);
+
+    impl Model for Number {
+        const KIND: &'static str = "number";
+        type Question = ();
+        type Answer = u64;
+
+        fn write(&self, into: &Path, _: &mut Manifest) -> Result<(), Error> {
+            let path = into.join("number");
+            fs::write(&path, self.0.to_string()).map_err(Error::io(&path))
+        }
+
+        fn read(from: &Path, _: &Manifest) -> Result<Self, Error> {
+            let path = from.join("number");
+            Ok(Self(fs::read_to_string(&path).map_err(Error::io(&path))?.parse().unwrap()))
+        }
+
+        fn answer(&self, (): &()) -> Result<u64, Error> {
+            Ok(self.0)
+        }
+
+        fn bytes(&self) -> u64 {
+            8
+        }
+    }
+
+    fn evaluate(stopping: &mut Stopping<Number>, iteration: u64, value: f64) -> bool {
+        let evaluation = Evaluation { iteration, value, objective: 0.0, metrics: Metrics::new() };
+        stopping.evaluate(evaluation, || Ok(Number(iteration))).unwrap()
+    }
+
+    #[test]
+    fn the_best_is_kept_until_patience_ends() {
+        let mut stopping = Stopping::new(2);
+        let ends: Vec<bool> =
+            (1..).zip([5.0, 3.0, 4.0, 3.0, 3.5, 3.1]).map(|(at, value)| evaluate(&mut stopping, at, value)).collect();
+        assert_eq!(ends, [false, false, false, false, false, true]);
+        assert_eq!(stopping.best().unwrap().iteration, 4, "of equal ones the last");
+        assert_eq!(stopping.take(6).unwrap().0, 4);
+        assert_eq!(stopping.bytes, Some(8));
+    }
+
+    #[test]
+    fn without_patience_nothing_is_kept() {
+        let mut stopping = Stopping::new(0);
+        assert!(!(1..20).any(|at| evaluate(&mut stopping, at, at as f64)));
+        assert!(stopping.best().is_none() && stopping.take(19).is_none());
+    }
+
+    #[test]
+    fn a_number_that_is_none_is_no_evaluation() {
+        let mut stopping = Stopping::new(1);
+        assert!(!evaluate(&mut stopping, 1, f64::NAN));
+        assert!(stopping.best().is_none());
+    }
+
+    #[test]
+    fn what_was_saved_is_gone_on_with_from_any_checkpoint() {
+        let place = tempfile::tempdir().unwrap();
+        let record = Record::begin(
+            "number",
+            serde_json::Value::Null,
+            Default::default(),
+            Default::default(),
+            Default::default(),
+            0,
+        );
+        let mut stopping = Stopping::new(3);
+        for (at, value) in [(1, 5.0), (2, 3.0), (3, 4.0)] {
+            evaluate(&mut stopping, at, value);
+        }
+        stopping.save(place.path(), 3, &record).unwrap();
+        stopping.clean(place.path()).unwrap();
+        let mut resumed = Stopping::<Number>::new(3);
+        resumed.load(place.path(), 3).unwrap();
+        assert_eq!((resumed.worse(), resumed.take(3).unwrap().0), (1, 2));
+        // The next checkpoint was not completed.
+        evaluate(&mut stopping, 4, 2.0);
+        evaluate(&mut stopping, 5, 2.5);
+        stopping.save(place.path(), 5, &record).unwrap();
+        resumed.load(place.path(), 3).unwrap();
+        assert_eq!((resumed.worse(), resumed.take(3).unwrap().0), (1, 2));
+        stopping.clean(place.path()).unwrap();
+        assert!(!super::place(place.path(), 2).exists() && super::place(place.path(), 4).exists());
+    }
+}

@@ -1,0 +1,342 @@
+//! The one way to train: from a job to a model and the record of the run.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use megagrid_engine::plan::Plan;
+use megagrid_engine::{IterationReport, Settings};
+use serde_json::Value;
+
+use crate::algorithm::{Algorithm, Ended, Leg, Measured, Pause, Run};
+use crate::checkpoint::Checkpoints;
+use crate::data::{Data, Reading};
+use crate::options::{RunOptions, join, json};
+use crate::processes::Processes;
+use crate::record::{Phases, Record};
+use crate::stopping::{Evaluation, Stopping};
+use crate::{Error, Options};
+
+/// Who sees a run, and may end it. Every method has a default that does nothing.
+pub trait Observer {
+    /// Iterations begin: `done` are done, and there will be `last` at most.
+    fn begin(&self, _done: u64, _last: u64) {}
+    /// An iteration ended; the record has it.
+    fn iteration(&self, _record: &Record) {}
+    /// A search of settings goes on.
+    fn search(&self, _event: &megagrid_tuner::Event<'_>) {}
+    /// Iterations are over.
+    fn end(&self) {}
+    /// Tells whether the run is to end after this iteration.
+    fn asks_to_end(&self) -> bool {
+        false
+    }
+}
+
+/// Nobody looks.
+impl Observer for () {}
+
+/// What is to be trained: data, options, and how.
+pub struct Job<A: Algorithm> {
+    /// The data.
+    pub data: A::Data,
+    /// Where they came from, as it stands in the record.
+    pub origin: Value,
+    /// Seconds that it took to read them.
+    pub phases: Phases,
+    /// The algorithm's options.
+    pub options: A::Options,
+    /// How it is to run, resolved.
+    pub run: RunOptions,
+    /// The same, as the engine takes it.
+    pub settings: Settings,
+    /// Further options that are to stand in the record.
+    pub more: Value,
+    /// Whether the model is to be written, for which a checksum of the data is taken.
+    pub is_kept: bool,
+    /// Whether it ends after an iteration, as a trial.
+    pub is_trial: bool,
+}
+
+impl<A: Algorithm> Job<A> {
+    /// Checks options, resolves how to run, and reads the data. All processes call it.
+    ///
+    /// # Errors
+    /// Options out of range; input that cannot be read.
+    pub fn read(
+        mut origin: <A::Data as Data>::Origin,
+        options: A::Options,
+        run: &RunOptions,
+        processes: &Processes,
+    ) -> Result<Self, Error> {
+        options.check()?;
+        let reading = Reading {
+            command: A::NAME,
+            seed: run.seed,
+            degree_order: run.degree_order,
+            cluster: processes.cluster.as_ref(),
+            readers: processes.readers.as_ref(),
+        };
+        let (data, phases) = A::Data::read(&mut origin, &reading)?;
+        Ok(Self { phases, ..Self::new(data, json(&origin)?, options, run, processes)? })
+    }
+
+    /// Takes data in memory; `origin` is what the record says of them. All processes call it.
+    ///
+    /// # Errors
+    /// Options out of range.
+    pub fn new(
+        data: A::Data,
+        origin: Value,
+        options: A::Options,
+        run: &RunOptions,
+        processes: &Processes,
+    ) -> Result<Self, Error> {
+        options.check()?;
+        let (settings, run) = run.resolve(processes, A::PATIENCE)?;
+        let (phases, more) = (Phases::default(), Value::Null);
+        Ok(Self { data, origin, phases, options, run, settings, more, is_kept: false, is_trial: false })
+    }
+
+    /// Returns what the engine would do.
+    ///
+    /// # Errors
+    /// What making a plan refuses.
+    pub fn plan(self) -> Result<Plan, Error> {
+        A::form(&self.options)(Arc::new(self.data), self.options, self.settings)?.plan()
+    }
+}
+
+/// A trained model and how it came about.
+pub struct Trained<A: Algorithm> {
+    /// The run.
+    pub record: Record,
+    /// The model, in the first process.
+    pub model: Option<A::Model>,
+    /// Checksum of the data, where the model is to be written.
+    pub checksum: u64,
+}
+
+/// Returns every resolved option, as it stands in a record.
+///
+/// # Errors
+/// Options that serde does not write.
+pub fn config<A: Algorithm>(
+    origin: &Value,
+    options: &A::Options,
+    run: &RunOptions,
+    more: Value,
+) -> Result<Value, Error> {
+    Ok(join([origin.clone(), json(options)?, json(run)?, more]))
+}
+
+/// Trains. All processes call it.
+///
+/// # Errors
+/// Processes that differ; what the engine refuses; an objective that is no number; an interruption.
+pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Observer) -> Result<Trained<A>, Error> {
+    let begin = Instant::now();
+    let Job { data, origin, mut phases, options, run, settings, more, is_kept, is_trial } = job;
+    let checksum = if is_kept || processes.cluster.is_some() { data.checksum()? } else { 0 };
+    let form = A::form(&options)(Arc::new(data), options.clone(), settings)?;
+    let resolved = form.options();
+    let config = config::<A>(&origin, &resolved, &run, more)?;
+    processes.agree(A::NAME, &config, checksum)?;
+    let mut checkpoints = Checkpoints::new::<A>(&run, &resolved, &origin, Default::default())?;
+    let mut engine = form.begin(0)?;
+    let resumed = checkpoints.begin(&mut *engine, processes)?;
+    engine.release()?;
+    phases.plan = begin.elapsed().as_secs_f64();
+
+    let done = engine.iterations();
+    let record = Record::begin(A::NAME, config, engine.input(), engine.machine(), phases, done);
+    let mut stopping = Stopping::new(run.patience.unwrap_or(A::PATIENCE));
+    if let Some(directory) = resumed {
+        processes.first(|| stopping.load(&directory, done))?;
+    }
+    let mut session = Session { options, processes, observer, record, stopping, checkpoints, before: None, is_trial };
+    session.observer.begin(done, engine.most_iterations());
+    let ended = session.legs(&mut *engine);
+    session.observer.end();
+    session.conclude(&mut *engine, ended?, checksum)
+}
+
+/// A run under way.
+struct Session<'s, A: Algorithm> {
+    options: A::Options,
+    processes: &'s Processes,
+    observer: &'s dyn Observer,
+    record: Record,
+    stopping: Stopping<A::Model>,
+    checkpoints: Checkpoints,
+    /// The objective measured last.
+    before: Option<f64>,
+    is_trial: bool,
+}
+
+impl<A: Algorithm> Session<'_, A> {
+    /// Runs all legs, and writes the last checkpoint.
+    fn legs(&mut self, engine: &mut dyn Run<A>) -> Result<Ended, Error> {
+        let mut is_first = true;
+        loop {
+            let leg = engine.leg();
+            // A run that is continued has the evaluations of the leg that it is on.
+            if !std::mem::take(&mut is_first) {
+                self.stopping.begin();
+            }
+            let ended = self.leg(engine, leg)?;
+            let goes_on = !leg.is_last && ended != Ended::Interrupt && !self.is_trial;
+            if goes_on {
+                engine.next()?;
+                continue;
+            }
+            let iterations = engine.iterations();
+            if !self.record.iterations.is_empty() && self.checkpoints.saved != iterations {
+                self.save(&mut *engine.pause(), iterations)?;
+            }
+            return Ok(ended);
+        }
+    }
+
+    fn leg(&mut self, engine: &mut dyn Run<A>, leg: Leg) -> Result<Ended, Error> {
+        let mut outcome = Ok(Ended::Iterations);
+        engine.iterate(leg.until, &mut |report, pause| match self.after(report, pause, leg) {
+            Ok(None) => ControlFlow::Continue(()),
+            Ok(Some(ended)) => {
+                outcome = Ok(ended);
+                ControlFlow::Break(())
+            }
+            Err(error) => {
+                outcome = Err(error);
+                ControlFlow::Break(())
+            }
+        })?;
+        outcome
+    }
+
+    /// Takes an iteration: measures, timed apart, and writes a checkpoint if one is due. Tells why the leg ends, if it does.
+    fn after(&mut self, report: &IterationReport, pause: &mut dyn Pause<A>, leg: Leg) -> Result<Option<Ended>, Error> {
+        let here = self.measure(report, pause, leg);
+        self.observer.iteration(&self.record);
+        let is_early = report.iteration < leg.until || !leg.is_last;
+        let interrupted = self.observer.asks_to_end() && is_early;
+        let here = here.map(|ended| [ended == Some(Ended::Tolerance), ended == Some(Ended::Patience), interrupted]);
+        let [converged, patience, interrupted] = self.processes.any(here)?;
+        let ended = match (converged, patience, interrupted) {
+            (true, ..) => Some(Ended::Tolerance),
+            (_, true, _) => Some(Ended::Patience),
+            (_, _, true) => Some(Ended::Interrupt),
+            _ if self.is_trial => Some(Ended::Iterations),
+            _ => None,
+        };
+        if ended.is_none() && self.checkpoints.due(report.iteration).is_some() {
+            self.save(pause, report.iteration)?;
+        }
+        Ok(ended)
+    }
+
+    /// Measures and takes down an iteration.
+    fn measure(
+        &mut self,
+        report: &IterationReport,
+        pause: &mut dyn Pause<A>,
+        leg: Leg,
+    ) -> Result<Option<Ended>, Error> {
+        let begin = Instant::now();
+        let iteration = report.iteration;
+        let is_due = self.options.is_measured(iteration) || iteration == leg.until && leg.is_last;
+        let measured = if is_due { pause.measure()? } else { None };
+        let measured = measured.filter(|_| self.processes.is_first());
+        let outcome = measured.as_ref().map(|measured| self.judge(iteration, measured, pause, leg)).transpose();
+        let measured = measured.map(|measured| (measured.objective, measured.metrics));
+        self.record.add(report, measured, begin.elapsed().as_secs_f64());
+        Ok(outcome?.flatten())
+    }
+
+    /// Tells whether what was measured ends the leg.
+    fn judge(
+        &mut self,
+        iteration: u64,
+        measured: &Measured,
+        pause: &dyn Pause<A>,
+        leg: Leg,
+    ) -> Result<Option<Ended>, Error> {
+        let &Measured { objective, ref metrics, converged, advice } = measured;
+        if !objective.is_finite() {
+            return Err(Error::Diverged { objective, iteration, advice });
+        }
+        let tolerance = self.options.tolerance();
+        let settled = |before: f64| tolerance > 0.0 && (before - objective).abs() / before.abs() <= tolerance;
+        let has_converged = converged.unwrap_or_else(|| self.before.is_some_and(settled));
+        self.before = Some(objective);
+        let value = A::TESTED_BY.and_then(|name| metrics.get(name)).copied().filter(|_| leg.is_last);
+        let mut is_worse = false;
+        if let Some(value) = value {
+            let evaluation = Evaluation { iteration, value, objective, metrics: metrics.clone() };
+            is_worse = self.stopping.evaluate(evaluation, || pause.model())?;
+        }
+        Ok(if has_converged { Some(Ended::Tolerance) } else { is_worse.then_some(Ended::Patience) })
+    }
+
+    /// Writes a checkpoint, if any are asked for.
+    fn save(&mut self, pause: &mut dyn Pause<A>, iterations: u64) -> Result<(), Error> {
+        let Some(directory) = &self.checkpoints.directory else { return Ok(()) };
+        self.processes.first(|| self.stopping.save(directory, iterations, &self.record))?;
+        pause.save(directory)?;
+        self.processes.first(|| self.stopping.clean(directory))?;
+        self.checkpoints.saved = iterations;
+        Ok(())
+    }
+
+    /// Ends a run, and takes its model.
+    fn conclude(mut self, engine: &mut dyn Run<A>, ended: Ended, checksum: u64) -> Result<Trained<A>, Error> {
+        let best = self.stopping.best().map(|best| (best.iteration, (best.objective, best.metrics.clone())));
+        let (iteration, measured) = best.unzip();
+        self.record.result.best_iteration = iteration;
+        self.record.machine.best_model_bytes = self.stopping.bytes;
+        self.record.result.ended_by = match ended {
+            Ended::Iterations => "iterations",
+            Ended::Tolerance => "tolerance",
+            Ended::Patience => "patience",
+            Ended::Interrupt => "interrupt",
+        }
+        .into();
+        self.record.end(measured);
+        if ended == Ended::Interrupt {
+            let (iteration, left) = (self.record.result.iterations, self.checkpoints.left());
+            return Err(Error::Interrupted { iteration, left, record: Some(Box::new(self.record)) });
+        }
+        let kept = self.stopping.take(engine.iterations());
+        let model = conclude(engine, kept, self.processes, &mut self.record)?;
+        Ok(Trained { record: self.record, model, checksum })
+    }
+}
+
+/// Takes the model out of an engine, in the first process, unless there is one; adds what is known of it to the record.
+pub(crate) fn conclude<A: Algorithm>(
+    engine: &mut dyn Run<A>,
+    kept: Option<A::Model>,
+    processes: &Processes,
+    record: &mut Record,
+) -> Result<Option<A::Model>, Error> {
+    use crate::Model;
+    engine.pause().collect()?;
+    if !processes.is_first() {
+        return Ok(None);
+    }
+    let mut model = match kept {
+        Some(model) => model,
+        None => engine.pause().model()?,
+    };
+    engine.finish(&mut model)?;
+    record.result.metrics.extend(model.metrics());
+    Ok(Some(model))
+}
+
+/// Returns the bytes of grid and vertex data that training with default settings would need.
+///
+/// # Errors
+/// What making a plan refuses.
+pub fn memory<A: Algorithm>(data: A::Data, options: A::Options) -> Result<u64, Error> {
+    Ok(A::form(&options)(Arc::new(data), options, Settings::default())?.plan()?.memory_bytes)
+}

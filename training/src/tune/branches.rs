@@ -1,0 +1,303 @@
+//! The engines of a run that tunes itself, and the branches in them: what one process has of it.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use megagrid_engine::IterationReport;
+use megagrid_tuner::{Branch, Clock, Progress, ROOT, Setting, Tuned, Value};
+
+use super::space::{Search, Time, apply};
+use crate::Error;
+use crate::algorithm::{Algorithm, Measured, Run};
+use crate::checkpoint::Checkpoints;
+use crate::processes::{Processes, decoded};
+use crate::record::Record;
+use crate::stopping::{Evaluation, Stopping};
+use crate::train::Observer;
+
+/// What tuning came to, beside the checkpoints of its run: it is written before the checkpoint that it goes with, and holds the
+/// past of every one before.
+const FILE: &str = "tuning.json";
+
+/// An iteration and what was measured after it, with the seconds that took.
+#[derive(Clone)]
+pub struct Done {
+    /// The iteration.
+    pub report: IterationReport,
+    /// What was measured, in the first process.
+    pub measured: Option<Measured>,
+    /// Seconds of measuring.
+    pub seconds: f64,
+}
+
+/// What a search came to in this process.
+pub struct Ran<A: Algorithm> {
+    /// What the first process decided.
+    pub found: Option<Tuned>,
+    pub run: Box<dyn Run<A>>,
+    pub history: Vec<Done>,
+    pub stopping: Stopping<A::Model>,
+    pub is_patience: bool,
+}
+
+/// Where a branch is.
+struct Place {
+    /// The engine, by the branch that it was made for.
+    engine: u64,
+    setting: Setting,
+    history: Vec<Done>,
+}
+
+/// An engine, and the setting that it was adapted to last.
+struct Engine<A: Algorithm> {
+    run: Box<dyn Run<A>>,
+    setting: Setting,
+}
+
+/// A run with its branches.
+pub struct Branches<'s, A: Algorithm> {
+    search: Search<'s, A>,
+    checkpoints: Checkpoints,
+    stopping: Stopping<A::Model>,
+    pub processes: &'s Processes,
+    observer: &'s dyn Observer,
+    engines: BTreeMap<u64, Engine<A>>,
+    places: BTreeMap<Branch, Place>,
+    /// The branch that is the run, while no search is under way.
+    kept: Option<Branch>,
+    /// Iterations that were done when the run was resumed.
+    done: u64,
+    /// Whether it got worse on test data for too long.
+    is_patience: bool,
+}
+
+impl<'s, A: Algorithm> Branches<'s, A> {
+    /// Begins a run with the settings that its options say, or goes on with one that was saved; returns what that had come to.
+    /// All processes call it.
+    pub fn new(
+        search: Search<'s, A>,
+        mut checkpoints: Checkpoints,
+        mut stopping: Stopping<A::Model>,
+        processes: &'s Processes,
+        observer: &'s dyn Observer,
+    ) -> Result<(Self, Option<Progress>), Error> {
+        let progress = checkpoints.resume.as_deref().map(|directory| read(directory, processes)).transpose()?;
+        // Later settings have the layout of the first.
+        let first = progress.as_ref().and_then(|progress| progress.settings.first());
+        let first = first.map(|(_, setting)| setting.clone()).unwrap_or_default();
+        let mut engine = engine(&search, &first, ROOT)?;
+        let resumed = checkpoints.begin(&mut *engine.run, processes)?;
+        let done = engine.run.iterations();
+        if let Some(directory) = resumed {
+            processes.first(|| stopping.load(&directory, done))?;
+        }
+        let back = |progress: Progress| {
+            let too_few = "what tuning came to is of fewer iterations than the checkpoint; start anew";
+            progress.back_to(done).ok_or_else(|| Error::Missing(too_few.to_owned()))
+        };
+        let progress = progress.map(back).transpose()?;
+        let setting = progress.as_ref().and_then(Progress::setting).cloned().unwrap_or_default();
+        let root = Place { engine: ROOT.0, setting, history: Vec::new() };
+        let (engines, places) = (BTreeMap::from([(ROOT.0, engine)]), BTreeMap::from([(ROOT, root)]));
+        let (kept, is_patience) = (None, false);
+        let this =
+            Self { search, checkpoints, stopping, processes, observer, engines, places, kept, done, is_patience };
+        Ok((this, progress))
+    }
+
+    /// Ends the run with a branch: its engine and its iterations.
+    pub fn take(mut self, branch: Branch, found: Option<Tuned>) -> Result<Ran<A>, Error> {
+        let place = self.places.remove(&branch).ok_or_else(|| gone(branch))?;
+        let mut run = self.engines.remove(&place.engine).ok_or_else(|| gone(branch))?.run;
+        run.select(branch.0)?;
+        let Self { stopping, is_patience, .. } = self;
+        Ok(Ran { found, run, history: place.history, stopping, is_patience })
+    }
+
+    fn iterations(&self, branch: Branch) -> u64 {
+        self.done + self.places.get(&branch).map_or(0, |place| place.history.len() as u64)
+    }
+
+    /// Brings a branch into its engine.
+    fn select(&mut self, branch: Branch) -> Result<(&mut Place, &mut Engine<A>), Error> {
+        let place = self.places.get_mut(&branch).ok_or_else(|| gone(branch))?;
+        let engine = self.engines.get_mut(&place.engine).ok_or_else(|| gone(branch))?;
+        engine.run.select(branch.0)?;
+        Ok((place, engine))
+    }
+
+    /// Copies a branch to another, which goes on with a setting.
+    pub fn fork(&mut self, parent: Branch, child: Branch, setting: &Setting) -> Result<(), Error> {
+        self.kept = None;
+        let (place, engine) = self.select(parent)?;
+        let history = place.history.clone();
+        let number = if layout::<A>(setting) == layout::<A>(&place.setting) {
+            engine.run.fork(parent.0, child.0)?;
+            place.engine
+        } else if parent == ROOT {
+            let made = self::engine(&self.search, setting, child)?;
+            self.engines.insert(child.0, made);
+            child.0
+        } else {
+            return Err(Error::Missing(format!(
+                "{setting} needs another layout, which a run cannot change on the way"
+            )));
+        };
+        self.places.insert(child, Place { engine: number, setting: setting.clone(), history });
+        Ok(())
+    }
+
+    /// Runs an iteration of a branch, and measures it.
+    pub fn schedule(&mut self, branch: Branch) -> Result<Clock, Error> {
+        // The run itself ends where it is kept.
+        if self.kept != Some(branch) {
+            let asked = self.observer.asks_to_end();
+            if self.processes.any(Ok([asked]))? == [true] {
+                let left = match &self.checkpoints.directory {
+                    Some(directory) if self.checkpoints.saved > 0 => {
+                        format!("continue with --resume {}", directory.display())
+                    }
+                    _ => "no model was written, and a search is not saved".to_owned(),
+                };
+                return Err(Error::Interrupted { iteration: self.iterations(branch), left, record: None });
+            }
+        }
+        let time = self.search.time;
+        let (options, settings) = {
+            let place = self.places.get(&branch).ok_or_else(|| gone(branch))?;
+            apply::<A>(&self.search.options, &self.search.settings, &place.setting)?
+        };
+        let (place, engine) = self.select(branch)?;
+        if engine.setting != place.setting {
+            engine.run.adapt(&options, &settings)?;
+            engine.setting = place.setting.clone();
+        }
+        let (mut report, last) = (None, engine.run.iterations() + 1);
+        engine.run.iterate(last, &mut |found, _| {
+            report = Some(found.clone());
+            ControlFlow::Continue(())
+        })?;
+        let report = report.ok_or_else(|| Error::Missing("an iteration ended without a report".to_owned()))?;
+        let begin = Instant::now();
+        let measured = engine.run.pause().measure()?;
+        let time = match time {
+            Time::Seconds => report.seconds,
+            Time::Samples => report.updates as f64,
+        };
+        let loss = measured.as_ref().map_or(f64::NAN, loss::<A>);
+        let converged = measured.as_ref().is_some_and(|measured| measured.converged == Some(true));
+        place.history.push(Done { report, measured, seconds: begin.elapsed().as_secs_f64() });
+        if self.kept == Some(branch) {
+            self.evaluate(branch)?;
+        }
+        Ok(Clock { time, loss, finished: converged || self.is_patience })
+    }
+
+    /// Measures a branch as it stands.
+    pub fn report(&mut self, branch: Branch) -> Result<f64, Error> {
+        let mut pause = self.select(branch)?.1.run.pause();
+        if let (ROOT, Some(loss)) = (branch, pause.first_loss()) {
+            return Ok(loss);
+        }
+        Ok(pause.measure()?.as_ref().map_or(f64::NAN, loss::<A>))
+    }
+
+    /// Ends a branch.
+    pub fn free(&mut self, branch: Branch) -> Result<(), Error> {
+        let Some(place) = self.places.remove(&branch) else { return Ok(()) };
+        if !self.places.values().any(|other| other.engine == place.engine) {
+            self.engines.remove(&place.engine);
+        } else if let Some(engine) = self.engines.get_mut(&place.engine) {
+            engine.run.free(branch.0)?;
+        }
+        Ok(())
+    }
+
+    /// Saves the branch that is the run, with what tuning came to, if that is due; ends the run if it is asked to.
+    pub fn keep(&mut self, branch: Branch, progress: Option<&Progress>, is_last: bool) -> Result<(), Error> {
+        self.kept = Some(branch);
+        self.evaluate(branch)?;
+        let iterations = self.iterations(branch);
+        let asked = self.observer.asks_to_end() && !is_last;
+        let [asked] = self.processes.any(Ok([asked]))?;
+        let is_due = asked || is_last || self.checkpoints.due(iterations).is_some();
+        if let Some(directory) = self.checkpoints.directory.clone().filter(|_| is_due) {
+            self.save(branch, &directory, progress)?;
+            self.checkpoints.saved = iterations;
+        }
+        if !asked {
+            return Ok(());
+        }
+        Err(Error::Interrupted { iteration: iterations, left: self.checkpoints.left(), record: None })
+    }
+
+    fn save(&mut self, branch: Branch, directory: &Path, progress: Option<&Progress>) -> Result<(), Error> {
+        let (processes, iterations) = (self.processes, self.iterations(branch));
+        processes.first(|| {
+            let Some(progress) = progress else { return Ok(()) };
+            let text = serde_json::to_string(progress).map_err(Error::json("writing what tuning came to"))?;
+            crate::files::replace(&directory.join(FILE), &(text + "\n"))?;
+            let (input, machine, phases) = Default::default();
+            let record = Record::begin(A::NAME, self.search.config.clone(), input, machine, phases, 0);
+            self.stopping.save(directory, iterations, &record)
+        })?;
+        self.select(branch)?.1.run.pause().save(directory)?;
+        processes.first(|| self.stopping.clean(directory))
+    }
+
+    /// Looks at how the run does on test data, in the first process. Iterations that were trials are not looked at, but for the last.
+    fn evaluate(&mut self, branch: Branch) -> Result<(), Error> {
+        let (name, is_first) = (A::TESTED_BY, self.processes.is_first());
+        let place = self.places.get(&branch).ok_or_else(|| gone(branch))?;
+        let Some(Done { report, measured: Some(measured), .. }) = place.history.last().filter(|_| is_first) else {
+            return Ok(());
+        };
+        let Some(value) = name.and_then(|name| measured.metrics.get(name)).copied() else { return Ok(()) };
+        let (iteration, objective, metrics) = (report.iteration, measured.objective, measured.metrics.clone());
+        if self.stopping.last() == Some(iteration) {
+            return Ok(());
+        }
+        let engine = self.engines.get_mut(&place.engine).ok_or_else(|| gone(branch))?;
+        engine.run.select(branch.0)?;
+        let evaluation = Evaluation { iteration, value, objective, metrics };
+        self.is_patience |= self.stopping.evaluate(evaluation, || engine.run.pause().model())?;
+        Ok(())
+    }
+}
+
+/// Makes an engine at the beginning of a run, whose state is the branch `first`.
+fn engine<A: Algorithm>(search: &Search<'_, A>, setting: &Setting, first: Branch) -> Result<Engine<A>, Error> {
+    let (options, settings) = apply::<A>(&search.options, &search.settings, setting)?;
+    let form = A::form(&options)(Arc::clone(&search.data), options, settings)?;
+    Ok(Engine { run: form.begin(first.0)?, setting: setting.clone() })
+}
+
+/// Returns the values of a setting that need an engine of their own: what lays out the graph, or is another program.
+fn layout<A: Algorithm>(setting: &Setting) -> Vec<Value> {
+    let is_layout = |name: &str| A::KNOBS.iter().any(|knob| knob.is_layout && knob.name == name);
+    setting.iter().filter(|(name, _)| is_layout(name)).map(|(_, value)| value.clone()).collect()
+}
+
+/// Returns what training makes smaller.
+fn loss<A: Algorithm>(measured: &Measured) -> f64 {
+    if A::MAXIMIZES { -measured.objective } else { measured.objective }
+}
+
+fn gone(branch: Branch) -> Error {
+    Error::Missing(format!("branch {} is not there", branch.0))
+}
+
+/// Reads what the run to go on with came to. All processes call it; the first one reads.
+fn read(directory: &Path, processes: &Processes) -> Result<Progress, Error> {
+    let path = directory.join(FILE);
+    let mut text = Vec::new();
+    if processes.is_first() {
+        text = std::fs::read(&path).map_err(|error| {
+            Error::invalid(&path, format!("reading {FILE}, where tuning says what it came to: {error}"))
+        })?;
+    }
+    decoded(&processes.broadcast(text)?)
+}

@@ -1,0 +1,182 @@
+//! A run that tunes itself, and what it came to.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use megagrid_tuner::{Ended, Event, Failure, Label, Options as TunerOptions, Setting, Trial, Tuned as Found};
+
+use super::branches::{Branches, Done, Ran};
+use super::lead::Lead;
+use super::space::{Search, Time, TuneOptions, apply, space};
+use crate::algorithm::Algorithm;
+use crate::checkpoint::Checkpoints;
+use crate::data::Data;
+use crate::options::RunOptions;
+use crate::processes::Processes;
+use crate::record::{self, Record, Tuning};
+use crate::stopping::Stopping;
+use crate::train::{Job, Observer, Trained, conclude, config};
+use crate::{Error, Options, json};
+
+/// A tuned run.
+pub struct Tuned<A: Algorithm> {
+    /// The model and the record.
+    pub trained: Trained<A>,
+    /// The options of the first setting: a run that has them from the beginning, and no trials, goes as this one began.
+    pub options: A::Options,
+    /// The same of how it ran.
+    pub run: RunOptions,
+}
+
+/// Trains and tunes. With several processes the first decides; all of them call it.
+///
+/// # Errors
+/// As [`train`](crate::train); a budget too small for a trial; all settings diverged.
+pub fn tune<A: Algorithm>(
+    job: Job<A>,
+    tuning: &TuneOptions,
+    processes: &Processes,
+    observer: &dyn Observer,
+) -> Result<Tuned<A>, Error> {
+    tuning.check::<A>(&job.options)?;
+    let Job { data, origin, phases, options, run, settings, .. } = job;
+    let iterations = options.iterations();
+    let given = if tuning.tune.is_empty() { A::tuned(&data, &options) } else { tuning.tune.clone() };
+    let space = space::<A>(&given, &options, &settings)?;
+    let time = tuning.time::<A>(&space);
+    let tuner = tuning.of_tuner::<A>(&space, time, run.seed, iterations);
+
+    let checksum = data.checksum()?;
+    let data = Arc::new(data);
+    let resolved = A::form(&options)(Arc::clone(&data), options.clone(), settings.clone())?.options();
+    let tuned: Vec<String> = space.tunables().iter().map(ToString::to_string).collect();
+    let more = serde_json::json!({
+        "tune": tuned, "searcher": tuner.searcher, "budget": tuner.budget, "trials": tuner.trials,
+        "retune": tuner.retune.is_some(), "time": time,
+    });
+    let fixed = [("tune".to_owned(), json(&tuned)?)].into_iter().collect();
+    let config = config::<A>(&origin, &resolved, &run, more)?;
+    processes.agree(&format!("tune {}", A::NAME), &config, checksum)?;
+
+    let begin = Instant::now();
+    observer.begin(0, iterations);
+    let found = search::<A>(
+        Search {
+            data,
+            options: options.clone(),
+            settings: settings.clone(),
+            time,
+            space: &space,
+            tuner: &tuner,
+            config: &config,
+        },
+        (processes, observer),
+        (&origin, &run, &resolved, fixed),
+    );
+    observer.end();
+    let mut ran = found?;
+
+    let wall_seconds = begin.elapsed().as_secs_f64();
+    let own: f64 = ran.history.iter().map(|done| done.report.seconds + done.seconds).sum();
+    let engine = &mut *ran.run;
+    let done = engine.iterations() - ran.history.len() as u64;
+    let mut record = Record::begin(A::NAME, config, engine.input(), engine.machine(), phases, done);
+    for Done { report, measured, seconds } in &ran.history {
+        if let Some(measured) = measured.as_ref().filter(|one| !one.objective.is_finite()) {
+            let (objective, advice) = (measured.objective, measured.advice);
+            return Err(Error::Diverged { objective, iteration: report.iteration, advice });
+        }
+        record.add(report, measured.clone().map(|one| (one.objective, one.metrics)), *seconds);
+    }
+    let best = ran.stopping.best().map(|best| (best.iteration, (best.objective, best.metrics.clone())));
+    let (iteration, measured) = best.unzip();
+    record.result.best_iteration = iteration;
+    record.machine.best_model_bytes = ran.stopping.bytes;
+    record.end(measured);
+    let mut setting = Setting::default();
+    if let Some(found) = ran.found {
+        let ended_by = ended_by(found.ended, ran.is_patience);
+        record.result.ended_by = ended_by.into();
+        setting = found.settings.first().map(|(_, setting)| setting.clone()).unwrap_or_default();
+        record.tuning = Some(report(&tuner, time, &found, ended_by, (wall_seconds - own).max(0.0)));
+    }
+    let kept = ran.stopping.take(engine.iterations());
+    let model = conclude(engine, kept, processes, &mut record)?;
+    let (options, settings) = apply::<A>(&options, &settings, &setting)?;
+    let run = RunOptions { workers: Some(settings.workers), ..run.with_slack(settings.slack) };
+    Ok(Tuned { trained: Trained { record, model, checksum }, options, run })
+}
+
+type Fixed = serde_json::Map<String, serde_json::Value>;
+
+fn search<'s, A: Algorithm>(
+    search: Search<'s, A>,
+    (processes, observer): (&'s Processes, &'s dyn Observer),
+    (origin, run, resolved, fixed): (&serde_json::Value, &RunOptions, &A::Options, Fixed),
+) -> Result<Ran<A>, Error> {
+    let (space, tuner) = (search.space, search.tuner);
+    let checkpoints = Checkpoints::new::<A>(run, resolved, origin, fixed)?;
+    let stopping = Stopping::new(run.patience.unwrap_or(A::PATIENCE));
+    let (branches, progress) = Branches::new(search, checkpoints, stopping, processes, observer)?;
+    let mut lead = Lead::new(branches);
+    if !processes.is_first() {
+        let branch = lead.follow()?;
+        return lead.into_branches().take(branch, None);
+    }
+    let mut watch = |event: &Event<'_>| observer.search(event);
+    let found = match progress {
+        Some(progress) => megagrid_tuner::resume(&mut lead, space, tuner, progress, &mut watch),
+        None => megagrid_tuner::tune(&mut lead, space, tuner, &mut watch),
+    };
+    let found = found.map_err(|failure| match failure {
+        Failure::Tuning(error @ megagrid_tuner::Error::Budget { .. }) => Error::option(error.to_string()),
+        Failure::Tuning(error) => error.into(),
+        Failure::Trainer(error) => error,
+    })?;
+    lead.end(found.branch)?;
+    lead.into_branches().take(found.branch, Some(found))
+}
+
+fn ended_by(ended: Ended, is_patience: bool) -> &'static str {
+    match ended {
+        Ended::Clocks => "iterations",
+        Ended::Target => "target",
+        Ended::Finished if is_patience => "patience",
+        Ended::Finished => "tolerance",
+        Ended::Converged => "plateau",
+        Ended::Diverged => "divergence",
+    }
+}
+
+fn report(options: &TunerOptions, time: Time, found: &Found, ended_by: &str, seconds: f64) -> Tuning {
+    Tuning {
+        searcher: format!("{:?}", options.searcher).to_lowercase(),
+        time: if time == Time::Seconds { "seconds" } else { "samples" }.to_owned(),
+        part: found.tuning / found.elapsed.max(f64::MIN_POSITIVE),
+        seconds,
+        most_branches: found.most_alive,
+        ended_by: ended_by.to_owned(),
+        settings: found.settings.iter().map(|(after, setting)| (*after, setting.to_string())).collect(),
+        command: String::new(),
+        trials: found.trials.iter().map(shown).collect(),
+    }
+}
+
+fn shown(trial: &Trial) -> record::Trial {
+    let label = match trial.label {
+        Label::Converging => "converging",
+        Label::Unstable => "unstable",
+        Label::Diverged => "diverged",
+    };
+    record::Trial {
+        branch: trial.branch.0,
+        search: trial.search,
+        setting: trial.setting.to_string(),
+        iterations: trial.clocks,
+        time: trial.time,
+        loss: trial.loss,
+        speed: trial.speed,
+        label: label.to_owned(),
+        chosen: trial.chosen,
+    }
+}

@@ -1,0 +1,155 @@
+//! What is tuned, and how: tunables, and options with the values of a setting.
+
+use std::sync::Arc;
+
+use megagrid_engine::Settings;
+use megagrid_tuner::searcher::Kind;
+use megagrid_tuner::{Options as TunerOptions, Plateau, Setting, Space, Tunable, Value, Values};
+use serde::{Deserialize, Serialize};
+
+use crate::algorithm::Algorithm;
+use crate::{Error, Options};
+
+/// What a trial's time is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Time {
+    /// Wall-clock seconds.
+    Seconds,
+    /// Edges processed: a run is then reproducible.
+    Samples,
+}
+
+/// How a run is tuned.
+#[derive(Clone, Debug)]
+pub struct TuneOptions {
+    /// What is tuned: `NAME=A,B,C` or `NAME=LOW..HIGH` or `NAME=log:LOW..HIGH`; none: what the algorithm says.
+    pub tune: Vec<String>,
+    /// What proposes settings; `None`: a tree-structured Parzen estimator, or a grid where all tunables have lists of values.
+    pub searcher: Option<Kind>,
+    /// Iterations of trials of the first search, and again of all after it; `None`: 12, or 12 % of the run's.
+    pub budget: Option<u64>,
+    /// Settings tried by the first search, at most.
+    pub trials: usize,
+    /// Whether settings are searched again when the objective changes by less than 1 % over 10 iterations.
+    pub retune: bool,
+    /// What trials are timed by; `None`: seconds, or samples where nothing is tuned that changes how long an iteration takes.
+    pub time: Option<Time>,
+}
+
+impl Default for TuneOptions {
+    fn default() -> Self {
+        let trials = TunerOptions::default().trials;
+        Self { tune: Vec::new(), searcher: None, budget: None, trials, retune: true, time: None }
+    }
+}
+
+impl TuneOptions {
+    /// Checks what is said to be tuned, before any data is read.
+    ///
+    /// # Errors
+    /// No such tunable, or a value that is out of range.
+    pub fn check<A: Algorithm>(&self, options: &A::Options) -> Result<(), Error> {
+        A::check_tuned(options)?;
+        if self.tune.is_empty() {
+            return Ok(());
+        }
+        space::<A>(&self.tune, options, &Settings::default()).map(drop)
+    }
+
+    pub(super) fn time<A: Algorithm>(&self, space: &Space) -> Time {
+        let is_timed = |tunable: &Tunable| A::KNOBS.iter().any(|knob| knob.name == tunable.name() && knob.is_timed);
+        let default = if space.tunables().iter().any(is_timed) { Time::Seconds } else { Time::Samples };
+        self.time.unwrap_or(default)
+    }
+
+    pub(super) fn of_tuner<A: Algorithm>(&self, space: &Space, time: Time, seed: u64, iterations: u64) -> TunerOptions {
+        let lists = space.tunables().iter().all(|tunable| matches!(tunable.values(), Values::Discrete(_)));
+        let default = TunerOptions::default();
+        TunerOptions {
+            searcher: self.searcher.unwrap_or(if lists { Kind::Grid } else { Kind::Tpe }),
+            seed,
+            clocks: iterations,
+            budget: self.budget.unwrap_or((iterations * 12 / 100).max(default.budget)),
+            trials: self.trials,
+            // A run cannot change its layout on the way.
+            retune: (self.retune && !space.tunables().iter().any(is_layout::<A>)).then(Plateau::default),
+            target: None,
+            decisions_count: time == Time::Seconds,
+        }
+    }
+}
+
+fn is_layout<A: Algorithm>(tunable: &Tunable) -> bool {
+    A::KNOBS.iter().any(|knob| knob.name == tunable.name() && knob.is_layout)
+}
+
+/// Reads what is tuned; each extreme value is tried on the options, which refuse what the algorithm does.
+pub fn space<A: Algorithm>(texts: &[String], options: &A::Options, settings: &Settings) -> Result<Space, Error> {
+    let refused = |error: megagrid_tuner::Error| Error::option(error.to_string());
+    let mut tunables = Vec::new();
+    for text in texts {
+        let tunable: Tunable = text.parse().map_err(refused)?;
+        let name = tunable.name();
+        if !A::KNOBS.iter().any(|knob| knob.name == name) {
+            let names: Vec<&str> = A::KNOBS.iter().map(|knob| knob.name).collect();
+            let (algorithm, names) = (A::NAME, names.join(", "));
+            return Err(Error::option(format!("tune {name}: {algorithm} has no such tunable; it has {names}")));
+        }
+        for value in tunable.extremes() {
+            let setting = Setting::new(vec![(name.to_owned(), value.clone())]);
+            apply::<A>(options, settings, &setting)
+                .map_err(|error| Error::option(format!("tune {name}={value}: {error}")))?;
+        }
+        tunables.push(tunable);
+    }
+    Space::new(tunables).map_err(refused)
+}
+
+/// Returns options and settings with those of a setting, checked.
+pub fn apply<A: Algorithm>(
+    options: &A::Options,
+    settings: &Settings,
+    setting: &Setting,
+) -> Result<(A::Options, Settings), Error> {
+    let (mut options, mut settings) = (options.clone(), settings.clone());
+    for (name, value) in setting.iter() {
+        match name {
+            "workers" => settings.workers = count(value, 1)? as usize,
+            "slack" | "delay" => settings.slack = Some(count(value, 0)?),
+            _ => options = options.with(name, as_json(value))?,
+        }
+    }
+    Ok((options, settings))
+}
+
+/// Returns a value that has to be a whole number, `least` or above.
+fn count(value: &Value, least: u64) -> Result<u64, Error> {
+    match value.number() {
+        Some(number) if number >= least as f64 && number.fract() == 0.0 && number <= MOST => Ok(number as u64),
+        _ => Err(Error::option(format!("{value}; expected a whole number, {least} or above, in a list"))),
+    }
+}
+
+/// Whole numbers up to here are numbers exactly.
+const MOST: f64 = 9e15;
+
+fn as_json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Number(number) if number.fract() == 0.0 && (0.0..=MOST).contains(number) => (*number as u64).into(),
+        Value::Number(number) => (*number).into(),
+        Value::Name(name) => name.as_str().into(),
+    }
+}
+
+/// What is searched for, and on what.
+pub struct Search<'s, A: Algorithm> {
+    pub data: Arc<A::Data>,
+    pub options: A::Options,
+    pub settings: Settings,
+    pub time: Time,
+    pub space: &'s Space,
+    pub tuner: &'s TunerOptions,
+    /// Every option, as it stands in the record.
+    pub config: &'s serde_json::Value,
+}
