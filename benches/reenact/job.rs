@@ -12,7 +12,7 @@ use megagrid_engine::{Engine, Injection, IterationReport, Peers, Settings, Sourc
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
 use megagrid_stages::{Left, Right};
 
-use crate::rows;
+use crate::findings::root;
 
 /// How many virtual workers there are, and what they may do.
 #[derive(Clone)]
@@ -37,7 +37,8 @@ impl Shape {
         Self::of(Costs::Calibrated(calibration()))
     }
 
-    fn of(costs: Costs) -> Self {
+    /// Eight workers, and what tasks cost.
+    pub fn of(costs: Costs) -> Self {
         let model = Model { link: Link::default(), costs, jitter: 0.0, seed: 1 };
         Self { workers: 8, slack: 0, lazy: true, model, inject: None, seed: 1 }
     }
@@ -81,7 +82,8 @@ pub struct Ran {
     /// What the algorithm minimizes (or, LDA, maximizes), after each iteration.
     pub objectives: Vec<f64>,
     pub reports: Vec<IterationReport>,
-    calibration: Calibration,
+    /// What tasks took.
+    pub calibration: Calibration,
 }
 
 impl Ran {
@@ -262,29 +264,11 @@ pub fn samples(samples: usize, features: usize) -> GroupedEdges<f32> {
 }
 
 /// Where costs are kept, from the root.
-const CALIBRATION: &str = "benches/reenact/calibration.json";
+pub const CALIBRATION: &str = "benches/reenact/calibration.json";
 
 /// What tasks cost, measured once by `cargo reenact calibrate`.
 fn calibration() -> Calibration {
-    let path = crate::root().join(CALIBRATION);
+    let path = root().join(CALIBRATION);
     let text = std::fs::read_to_string(&path).expect("a calibration, which `cargo reenact calibrate` makes");
     serde_json::from_str(&text).expect("a file that `cargo reenact calibrate` wrote")
-}
-
-/// Measures what tasks of all jobs cost, and writes it down.
-pub fn calibrate() {
-    let mut stages = BTreeMap::new();
-    for slack in [0, 2] {
-        let shape = Shape { slack, ..Shape::of(Costs::Measured) };
-        let ran = [
-            rows::slack::factorization(16).run(&rows::slack::ratings(), &shape),
-            rows::slack::selection(20).run(&rows::slack::samples(), &shape),
-            rows::work::topics(16).run(&rows::work::documents(), &shape),
-        ];
-        ran.into_iter().for_each(|ran| stages.extend(ran.calibration.stages));
-    }
-    let text = serde_json::to_string_pretty(&Calibration { stages }).expect("numbers");
-    let path = crate::root().join(CALIBRATION);
-    std::fs::write(&path, text + "\n").expect("a directory that can be written to");
-    println!("{} written", path.display());
 }

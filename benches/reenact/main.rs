@@ -6,7 +6,9 @@
 //! Each row prints its figures, link and costs, writes a plot to `docs/reenact/`, and says what of the published shape holds.
 //! A row of which something does not hold ends with exit code 1. Without `--bench` (as `cargo test` runs it) nothing is done.
 
+mod calibrate;
 mod fabric;
+mod findings;
 mod job;
 mod rows {
     pub mod bytes;
@@ -24,41 +26,9 @@ mod rows {
     pub mod work;
 }
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use megagrid_benches::plot::Plot;
-
-/// What re-enacting a row came to.
-#[derive(Default)]
-pub struct Findings {
-    /// Parts of the row to which it is restricted.
-    parts: Vec<String>,
-    plots: Vec<(&'static str, Plot)>,
-    checks: Vec<(String, Option<bool>)>,
-}
-
-impl Findings {
-    /// Whether a part of the row is asked for: all are, unless some are named.
-    pub fn is_wanted(&self, part: &str) -> bool {
-        self.parts.is_empty() || self.parts.iter().any(|named| named == part)
-    }
-
-    /// Says of something published whether it holds here.
-    pub fn check(&mut self, what: impl Into<String>, holds: bool) {
-        self.checks.push((what.into(), Some(holds)));
-    }
-
-    /// Says of something published why it cannot be looked at here.
-    pub fn cannot(&mut self, what: impl Into<String>) {
-        self.checks.push((what.into(), None));
-    }
-
-    /// Adds a plot by the name of its file.
-    pub fn plot(&mut self, name: &'static str, plot: Plot) {
-        self.plots.push((name, plot));
-    }
-}
+use findings::{Findings, root};
 
 type Row = (&'static str, &'static str, fn(&mut Findings));
 
@@ -81,11 +51,6 @@ const ROWS: [Row; 16] = [
     ("17", "IterStore Figure 8: rows that are read first requested first", rows::prefetch::run),
 ];
 
-/// The repository's root.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if !arguments.iter().any(|argument| argument == "--bench") {
@@ -95,7 +60,7 @@ fn main() -> ExitCode {
     let wanted = named.next().map_or("all", String::as_str);
     let parts: Vec<String> = named.cloned().collect();
     if wanted == "calibrate" {
-        job::calibrate();
+        calibrate::calibrate();
         return ExitCode::SUCCESS;
     }
     let rows: Vec<&Row> = ROWS.iter().filter(|row| wanted == "all" || row.0 == wanted).collect();

@@ -4,6 +4,7 @@
 //! and a [`Sequence`] that says in which order they run. There are no threads, locks or indices here; an engine derives them.
 
 mod apply;
+mod combine;
 mod error;
 mod exchange;
 mod functions;
@@ -21,10 +22,11 @@ mod vertex;
 mod view;
 
 pub use apply::Apply;
+pub use combine::{Combine, Max};
 pub use error::Error;
 pub use exchange::Exchange;
 pub use functions::{Function, IntoApply, IntoExchange, IntoGlobalSync, IntoIncident};
-pub use global_sync::{Aggregate, Combine, GlobalSync, Max};
+pub use global_sync::{Aggregate, GlobalSync};
 pub use incident::Incident;
 pub use megagrid_partition::Side;
 pub use mini_batch::{BatchOrder, BatchSize, MiniBatch};

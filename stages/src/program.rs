@@ -1,6 +1,6 @@
 //! What a program is made of, and what its stage functions are given beside vertices and edges.
 
-use crate::global_sync::Combine;
+use crate::combine::Combine;
 use crate::store::Store;
 use crate::vertex::Vertex;
 

@@ -8,20 +8,14 @@
 mod table;
 
 use std::any::Any;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::rows::Rows;
 use crate::server::{Table, Tables};
 use crate::store::{Client, Number, Store, Usage};
-use table::{Erased, NaiveTable};
-
-/// Locks what no panic of another thread can leave half done.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use table::{Erased, NaiveTable, lock};
 
 /// What all workers share.
 struct Shared {
@@ -170,9 +164,6 @@ impl Client for Access {
         Ok(())
     }
 }
-
-/// How often each age was read.
-type Staleness = BTreeMap<i64, u64>;
 
 #[cfg(test)]
 mod tests {

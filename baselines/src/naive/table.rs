@@ -2,11 +2,18 @@
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Staleness, lock};
 use crate::rows::Rows;
 use crate::store::{Number, Usage};
+
+/// Locks what no panic of another thread can leave half done.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How often each age was read.
+pub type Staleness = BTreeMap<i64, u64>;
 
 /// Locks that rows are spread over.
 const STRIPES: usize = 64;

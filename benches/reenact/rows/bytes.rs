@@ -2,7 +2,7 @@
 
 use megagrid_algorithms::lda::Config;
 
-use crate::Findings;
+use crate::findings::Findings;
 use crate::job::{self, Shape, Topics};
 use megagrid_benches::plot::Plot;
 

@@ -5,7 +5,7 @@
 
 use megagrid_engine::Injection;
 
-use crate::Findings;
+use crate::findings::Findings;
 use crate::job::{Factorize, Shape, ratings};
 use megagrid_benches::plot::Plot;
 

@@ -3,7 +3,7 @@
 use megagrid_algorithms::lda::Config;
 use megagrid_algorithms::mf;
 
-use crate::Findings;
+use crate::findings::Findings;
 use crate::job::{Factorize, Ran, Shape, Topics, ratings};
 use megagrid_benches::plot::Plot;
 

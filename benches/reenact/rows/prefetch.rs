@@ -18,7 +18,7 @@ use megagrid_benches::plot::Plot;
 use megagrid_datasets::synthetic::CorpusSettings;
 use megagrid_engine::virtual_cluster::Link;
 
-use crate::Findings;
+use crate::findings::Findings;
 use crate::fabric::{self, Setting, Work};
 
 const MACHINES: usize = 8;

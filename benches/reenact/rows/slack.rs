@@ -3,7 +3,7 @@
 use megagrid_algorithms::mf;
 use megagrid_partition::GroupedEdges;
 
-use crate::Findings;
+use crate::findings::Findings;
 use crate::job::{self, Factorize, Ran, Select, Shape};
 use megagrid_benches::plot::Plot;
 

@@ -1,6 +1,6 @@
 //! ESSP, Figure 2: how old the parameters are that workers read, counted from the reader's clock: −1 is fresh.
 
-use crate::Findings;
+use crate::findings::Findings;
 use crate::job::{Factorize, Shape, ratings};
 use megagrid_benches::plot::Plot;
 

@@ -12,7 +12,7 @@ use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side};
 use megagrid_stages::{Left, Program, Right, Sequence, Stages, Vertex};
 
-use crate::Findings;
+use crate::findings::Findings;
 
 const ROUNDS: usize = 5;
 /// Iterations of a run; the first is not counted.

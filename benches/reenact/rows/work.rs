@@ -5,7 +5,7 @@ use megagrid_algorithms::lda::Config;
 use megagrid_algorithms::mf;
 use megagrid_partition::GroupedEdges;
 
-use crate::Findings;
+use crate::findings::Findings;
 use crate::job::{self, Factorize, Ran, Shape, Topics};
 use megagrid_benches::measure::mean_and_deviation;
 use megagrid_benches::plot::Plot;

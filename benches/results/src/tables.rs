@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::{Results, Row};
+use crate::results::{Results, Row};
 
 /// Width at which prose folds.
 const FOLD: usize = 140;

@@ -310,12 +310,12 @@ impl<'r, V: Vertex, A: Access<V>, I: Id, W: Width> Ends<'r, V, A, I, W> {
         Ends { ids: &self.ids[span], lines: self.lines }
     }
 
-    /// Lends the first `len` ends, and goes on behind them.
+    /// Lends the first `N` ends, if there are as many, and goes on behind them.
     #[inline(always)]
-    pub fn take(&mut self, len: usize) -> Ends<'_, V, A, I, W> {
-        let (ids, rest) = self.ids.split_at(len);
+    pub fn take<const N: usize>(&mut self) -> Option<Ends<'_, V, A, I, W>> {
+        let (ids, rest) = self.ids.split_first_chunk::<N>()?;
         self.ids = rest;
-        Ends { ids, lines: self.lines }
+        Some(Ends { ids, lines: self.lines })
     }
 
     /// Lends one end.

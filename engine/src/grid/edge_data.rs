@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use bytemuck::Zeroable;
 use megagrid_stages::simd::prefetch;
 use megagrid_stages::{EdgeItem, Program, Store};
 
@@ -26,39 +27,44 @@ impl<'d, P: Program> Data<'d, P> {
     #[inline(always)]
     pub fn new<I: Id>(edges: &'d LocalEdges<I>, block: usize, items: &'d mut [EdgeItem<P>]) -> Self {
         let block = &edges.blocks()[block];
-        let is_slice = P::Edge::SHAPE.is_slice();
-        assert!(is_slice || items.len() == block.edges.len(), "one item of data for each edge");
-        let offsets = if is_slice { edges.slice_offsets(block) } else { &[] };
+        assert!(Self::IS_SLICE || items.len() == block.edges.len(), "one item of data for each edge");
+        let offsets = if Self::IS_SLICE { edges.slice_offsets(block) } else { &[] };
         Self { items, first: offsets.first().copied().unwrap_or(0), offsets }
     }
+
+    const IS_SLICE: bool = P::Edge::SHAPE.is_slice();
+    /// Whether edges carry nothing.
+    const EMPTY: bool = size_of::<EdgeItem<P>>() == 0;
 
     /// Lends the data of some of the edges.
     #[inline(always)]
     pub fn part(&mut self, edges: Range<usize>) -> Data<'_, P> {
         let Self { items, offsets, first } = self;
-        if P::Edge::SHAPE.is_slice() {
+        if Self::IS_SLICE {
             Data { items, offsets: &offsets[edges.start..edges.end + 1], first: *first }
         } else {
-            Data { items: &mut items[edges], offsets: &[], first: 0 }
+            Data { items: if Self::EMPTY { &mut [] } else { &mut items[edges] }, offsets: &[], first: 0 }
         }
     }
 
     /// Returns an edge's data.
     #[inline(always)]
     pub fn at(&mut self, edge: usize) -> &mut P::Edge {
-        if P::Edge::SHAPE.is_slice() {
+        if Self::IS_SLICE {
             let [begin, end] = [edge, edge + 1].map(|at| (self.offsets[at] - self.first) as usize);
-            return P::Edge::view_mut(&mut self.items[begin..end]);
+            P::Edge::view_mut(&mut self.items[begin..end])
+        } else if Self::EMPTY {
+            // What has no bytes is anywhere: this allocates nothing, and asks for no bounds.
+            P::Edge::view_mut(std::slice::from_mut(Box::leak(Box::new(Zeroable::zeroed()))))
+        } else {
+            P::Edge::view_mut(&mut self.items[edge..=edge])
         }
-        // Items without bytes are all the same one.
-        let edge = if size_of::<EdgeItem<P>>() == 0 { 0 } else { edge };
-        P::Edge::view_mut(&mut self.items[edge..=edge])
     }
 
     /// Fetches the first data of some edges.
     #[inline(always)]
     pub fn prefetch(&self, edge: usize, edges: usize) {
-        if !P::Edge::SHAPE.is_slice() {
+        if !Self::IS_SLICE {
             let bytes = edges * size_of::<EdgeItem<P>>();
             prefetch(self.items.as_ptr().wrapping_add(edge), FETCHED.min(bytes));
         }

@@ -147,25 +147,28 @@ fn edges_of<P: Program, E: Exchange<P>, I: Id, W: Width>(
     let mut ends = lefts.part(first..first + degree);
     let mut data = data.part(first..first + degree);
     let mut kept = [<DeltaItem<P::Right> as bytemuck::Zeroable>::zeroed(); LANES];
-    let in_lanes = if at_hand && degree >= 2 * LANES { degree / LANES } else { 0 };
+    let in_lanes = at_hand && degree >= 2 * LANES;
     let mut edge = 0;
-    for _ in 0..in_lanes {
-        let mut few = ends.take(LANES);
-        for (lane, kept) in kept.iter_mut().enumerate() {
-            ahead.fetch::<P::Left, W>(edge, &addresses, E::Left::MODE);
-            let far = far.again(if at_hand { Some(std::slice::from_mut(kept)) } else { None });
-            stage.exchange(E::Left::view(few.at(lane)), E::Right::view(far), data.at(edge), cx);
-            edge += 1;
+    if in_lanes {
+        while let Some(mut few) = ends.take::<LANES>() {
+            let mut data = data.part(edge..edge + LANES);
+            for (lane, kept) in kept.iter_mut().enumerate() {
+                ahead.fetch::<P::Left, W>(edge + lane, &addresses, E::Left::MODE);
+                let far = far.again(Some(std::slice::from_mut(kept)));
+                stage.exchange(E::Left::view(few.at(lane)), E::Right::view(far), data.at(lane), cx);
+            }
+            edge += LANES;
         }
     }
     let rest = ends.ids().len();
+    let mut data = data.part(edge..edge + rest);
     for at in 0..rest {
         ahead.fetch::<P::Left, W>(edge + at, &addresses, E::Left::MODE);
         let far = far.again(if at_hand { Some(&mut kept[..1]) } else { None });
-        stage.exchange(E::Left::view(ends.at(at)), E::Right::view(far), data.at(edge + at), cx);
+        stage.exchange(E::Left::view(ends.at(at)), E::Right::view(far), data.at(at), cx);
     }
     if at_hand {
-        for kept in &kept[..if in_lanes > 0 { LANES } else { 1 }] {
+        for kept in &kept[..if in_lanes { LANES } else { 1 }] {
             far.delta().add(<P::Right as Vertex>::Delta::view(std::slice::from_ref(kept)));
         }
     }

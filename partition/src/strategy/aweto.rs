@@ -11,7 +11,7 @@
 //! lower number. Unlike there, a partition takes no more vertices once it has [`Aweto::FULL`] times the mean load: on skewed
 //! graphs the root without a limit lets the first partitions grow to twice the mean.
 
-use super::{Strategy, favourite};
+use super::rule::{Strategy, favourite};
 use crate::grouped::FarEnds;
 use crate::replicas::ReplicaSets;
 use crate::{Ends, Side};

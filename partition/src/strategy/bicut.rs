@@ -3,7 +3,7 @@
 //!
 //! For skewed bipartite graphs, whose favourite side has many vertices of low degree: users, documents, samples.
 
-use super::{Strategy, favourite, hashed};
+use super::rule::{Strategy, favourite, hashed};
 use crate::parallel;
 use crate::{Ends, Side};
 

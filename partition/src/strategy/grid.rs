@@ -4,7 +4,7 @@
 //! square root of P [two-dimensional partitioning; Jain, Liao, Willke: GraphBuilder, GRADES 2013]. Where P is prime,
 //! there is one row or one column, and one side is not cut at all.
 
-use super::{Strategy, hashed};
+use super::rule::{Strategy, hashed};
 use crate::parallel;
 use crate::{Ends, Side};
 

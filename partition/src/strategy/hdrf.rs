@@ -13,7 +13,7 @@
 //!
 //! The stream is the order of the list. Sorted lists are known to suit it ill: shuffle them, or raise lambda.
 
-use super::Strategy;
+use super::rule::Strategy;
 use crate::Ends;
 use crate::replicas::ReplicaSets;
 

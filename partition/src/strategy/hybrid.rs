@@ -3,7 +3,7 @@
 //!
 //! Vertices of low degree are thus not cut by their own in-edges, and one of high degree has at most P replicas.
 
-use super::{Strategy, hashed};
+use super::rule::{Strategy, hashed};
 use crate::degrees::count_degrees;
 use crate::parallel;
 use crate::{Ends, Side};

@@ -3,7 +3,7 @@
 //! The best balance and the most replicas: a vertex of degree d has about P (1 - (1 - 1/P)^d) of them
 //! [Gonzalez et al.: PowerGraph, OSDI 2012, theorem 5.2]. A yardstick rather than a choice.
 
-use super::Strategy;
+use super::rule::Strategy;
 use crate::parallel;
 use crate::{Ends, SplitMix};
 

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use megagrid_algorithms::blockpg::Margin;
 
-use super::Data;
+use super::data::Data;
 use super::server::{Tables, split};
 use crate::apps::servers::Team;
 use crate::gas::csr::Csr;

@@ -9,8 +9,8 @@ use megagrid_algorithms::blockpg::{
 };
 use megagrid_stages::{Add, Aggregate, Exchange, GlobalSync, Read, Total};
 
+use super::data::{Data, is_visited, sync};
 use super::gas::{Vertex, context};
-use super::{Data, is_visited, sync};
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost};
 use crate::{Error, Finish, Run};

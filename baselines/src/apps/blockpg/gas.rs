@@ -10,7 +10,7 @@ use megagrid_algorithms::blockpg::{
 };
 use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, Master, Read, Total, Update};
 
-use super::{Data, is_visited, join, sync};
+use super::data::{Data, is_visited, join, sync};
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost};
 use crate::{Error, Finish, Run};

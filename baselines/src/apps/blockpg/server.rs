@@ -11,7 +11,7 @@ use megagrid_algorithms::blockpg::{
 use megagrid_partition::{EdgeList, Side};
 use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, GlobalSync, Master, Read, Total, Update};
 
-use super::{Data, is_visited, sync};
+use super::data::{Data, is_visited, sync};
 use crate::apps::servers::Team;
 use crate::crew;
 use crate::gas::csr::Csr;

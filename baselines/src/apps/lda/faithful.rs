@@ -7,7 +7,7 @@ use megagrid_algorithms::lda::dense::{Dense, Sample};
 use megagrid_algorithms::lda::{MergeTotals, Topics, UNASSIGNED, Worker};
 use megagrid_stages::{Combine, Context, GlobalSync, row_width};
 
-use super::{Corpus, draw, end_iteration};
+use super::corpus::{Corpus, draw, end_iteration};
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost};
 use crate::rows::Rows;

@@ -7,7 +7,7 @@ use megagrid_algorithms::lda::{MergeTotals, Topics, Worker};
 use megagrid_stages::simd::{Kernel, Level};
 use megagrid_stages::{Combine, Context, GlobalSync, row_width};
 
-use super::{Corpus, draw, end_iteration};
+use super::corpus::{Corpus, draw, end_iteration};
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost};
 use crate::rows::Rows;

@@ -1,31 +1,19 @@
 //! Latent Dirichlet allocation with the dense sampler.
 
+mod corpus;
 mod faithful;
 mod gas;
 mod server;
 
-use std::collections::BTreeMap;
-use std::ops::Range;
+pub use corpus::Job;
 
-use megagrid_algorithms::lda::dense::{Dense, Sample};
-use megagrid_algorithms::lda::{Config, Prior, Sampler, Tokens, Topics, UNASSIGNED, Vertices, Worker, log_likelihood};
-use megagrid_partition::{EdgeList, SplitMix};
-use megagrid_stages::{Context, Exchange, GlobalSync, Update};
+use megagrid_algorithms::lda::{Prior, Sampler};
 
-use crate::crew;
 use crate::job::train;
 use crate::naive::Naive;
 use crate::store::Tablets;
 use crate::{Error, Finish, Report, Run, System};
-
-/// The corpus.
-#[derive(Clone, Copy, Debug)]
-pub struct Job<'j> {
-    /// How often words occur in documents, in the order in which workers visit them.
-    pub corpus: &'j EdgeList<u32>,
-    /// Parameters. The document prior is fixed.
-    pub config: Config,
-}
+use corpus::Corpus;
 
 /// Runs a job. The objective is the joint log likelihood, with the metrics `log_likelihood` and `per_token`.
 ///
@@ -50,105 +38,4 @@ pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Resu
         System::PsNaive => train(server::Trainer::new(corpus, Naive::new(run.workers, run.slack))?, run, report),
         _ => train(server::Trainer::new(corpus, Tablets::new(system, run.workers, run.slack)?)?, run, report),
     }
-}
-
-/// A corpus dealt to workers: each has a run of documents with about as many edges, and all edges of these.
-struct Corpus {
-    config: Config,
-    seed: u64,
-    tokens: Tokens,
-    /// Edges, those of the first worker first.
-    edges: EdgeList<u32>,
-    /// Where the tokens of an edge begin; one more than edges.
-    offsets: Vec<usize>,
-    documents: Vec<Range<usize>>,
-    /// Edges of each worker.
-    parts: Vec<Range<usize>>,
-}
-
-impl Corpus {
-    fn new(job: &Job<'_>, run: &Run) -> Self {
-        let list = job.corpus;
-        let mut before = vec![0_u64; list.num_left + 1];
-        list.left.iter().for_each(|&document| before[document as usize + 1] += 1);
-        (0..list.num_left).for_each(|document| before[document + 1] += before[document]);
-        let documents = crew::parts(list.num_left, run.workers, |document| before[document]);
-        let (mut edges, mut parts) =
-            (EdgeList { left: Vec::new(), right: Vec::new(), data: Vec::new(), ..*list }, vec![]);
-        for part in &documents {
-            let first = edges.left.len();
-            for ((&document, &word), &count) in list.left.iter().zip(&list.right).zip(&list.data) {
-                if part.contains(&(document as usize)) {
-                    edges.left.push(document);
-                    edges.right.push(word);
-                    edges.data.push(count);
-                }
-            }
-            parts.push(first..edges.left.len());
-        }
-        let mut offsets = vec![0];
-        let mut tokens = Tokens {
-            of_documents: vec![0; list.num_left],
-            of_words: vec![0; list.num_right],
-            total: 0,
-            edges: edges.left.len() as u64,
-        };
-        for ((&document, &word), &count) in edges.left.iter().zip(&edges.right).zip(&edges.data) {
-            tokens.of_documents[document as usize] += u64::from(count);
-            tokens.of_words[word as usize] += u64::from(count);
-            tokens.total += u64::from(count);
-            offsets.push(tokens.total as usize);
-        }
-        Self { config: job.config, seed: run.seed, tokens, edges, offsets, documents, parts }
-    }
-
-    fn num_words(&self) -> usize {
-        self.edges.num_right
-    }
-
-    fn sample(&self) -> Sample {
-        Sample::new(&self.config, &self.tokens)
-    }
-
-    fn topics(&self) -> Topics {
-        self.config.topics(self.num_words())
-    }
-
-    /// Returns the topics of all tokens: none.
-    fn unassigned(&self) -> Vec<u16> {
-        vec![UNASSIGNED; self.tokens.total as usize]
-    }
-
-    /// Returns the seed of a worker in a clock, counted from 0, of an iteration.
-    fn seed(&self, worker: usize, clock: u64, iteration: u64) -> u64 {
-        SplitMix::seed_of_clock(self.seed, worker, clock, iteration)
-    }
-
-    /// Measures the joint log likelihood of counts of documents and words.
-    fn measure<'r>(
-        &self,
-        topics: &Topics,
-        document: impl Fn(usize) -> &'r [f32] + Sync,
-        word: impl Fn(usize) -> &'r [f32] + Sync,
-    ) -> (f64, BTreeMap<&'static str, f64>) {
-        let documents = Vertices { len: self.edges.num_left, counts: document };
-        let words = Vertices { len: self.num_words(), counts: word };
-        let value = log_likelihood(topics, &documents, &words, self.parts.len());
-        (value, BTreeMap::from([("log_likelihood", value), ("per_token", value / self.tokens.total as f64)]))
-    }
-
-    fn bytes(&self) -> u64 {
-        (self.edges.left.len() * (12 + 8)) as u64 + 2 * self.tokens.total
-    }
-}
-
-/// Draws the topics of an edge's tokens anew.
-#[inline(always)]
-fn draw(sample: &Sample, document: &mut [f32], word: &mut [f32], topics: &mut [u16], cx: &mut Context<'_, Dense>) {
-    sample.exchange(Update { sync: document, mirror: &mut () }, Update { sync: word, mirror: &mut () }, topics, cx);
-}
-
-/// Ends an iteration: anneals.
-fn end_iteration(config: &Config, topics: &mut Topics) {
-    GlobalSync::<Dense>::apply(&config.fit(), Worker::default(), topics);
 }

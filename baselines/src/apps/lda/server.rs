@@ -7,7 +7,7 @@ use megagrid_algorithms::lda::{Topics, Worker as Drawing};
 use megagrid_stages::simd::{Kernel, Level};
 use megagrid_stages::{Combine, Context, row_width};
 
-use super::{Corpus, draw, end_iteration};
+use super::corpus::{Corpus, draw, end_iteration};
 use crate::apps::servers::Team;
 use crate::crew;
 use crate::job::{self, Cost};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use megagrid_algorithms::mf::Config;
 use megagrid_partition::Side;
 
-use super::Job;
+use super::job::Job;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost};
 use crate::rows::Rows;

@@ -8,7 +8,7 @@ use megagrid_partition::Side;
 use megagrid_stages::kernels::{axpy, dot};
 use megagrid_stages::{Apply, Context, Master, ROW_ALIGN, row_width};
 
-use super::Job;
+use super::job::Job;
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost};
 use crate::{Error, Finish, Run};

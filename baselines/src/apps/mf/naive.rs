@@ -8,7 +8,7 @@ use megagrid_partition::Side;
 use megagrid_stages::kernels::{axpy, dot};
 use megagrid_stages::{Apply, Context, Exchange, Master, Update, row_width};
 
-use super::{CLOCKS, Form, Job};
+use super::job::{CLOCKS, Form, Job};
 use crate::apps::servers::Team;
 use crate::crew;
 use crate::job::{self, Cost};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use megagrid_algorithms::pagerank::{Measure, State};
 
-use super::{Job, measured};
+use super::job::{Job, measured};
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost};
 use crate::{Error, Finish, Run};

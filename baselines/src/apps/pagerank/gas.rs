@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use megagrid_algorithms::pagerank::{Measure, PageRank, Settle, State};
 use megagrid_stages::{Apply, Combine, Context, GlobalSync, Master};
 
-use super::{Job, measured};
+use super::job::{Job, measured};
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost};
 use crate::{Error, Finish, Run};

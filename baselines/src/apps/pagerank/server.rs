@@ -7,7 +7,7 @@ use megagrid_algorithms::pagerank::{Measure, PageRank, Rank, Settle, State};
 use megagrid_partition::Side;
 use megagrid_stages::{Apply, Context, GlobalSync, Master};
 
-use super::{Job, measured};
+use super::job::{Job, measured};
 use crate::apps::servers::Team;
 use crate::crew;
 use crate::gas::csr::Csr;

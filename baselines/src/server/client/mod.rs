@@ -14,6 +14,7 @@ mod requests;
 mod shared;
 mod signal;
 mod specialize;
+mod specialized;
 mod thread_cache;
 mod worker;
 

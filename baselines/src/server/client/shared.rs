@@ -10,7 +10,7 @@ use super::key::{Key, Located};
 use super::links::Links;
 use super::locks::lock;
 use super::signal::Signal;
-use super::specialize::Specialized;
+use super::specialized::Specialized;
 use crate::Error;
 use crate::server::element::Tables;
 use crate::server::frame::{Frame, Verb};

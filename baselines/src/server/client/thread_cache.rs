@@ -10,7 +10,7 @@ use super::dynamic::Wanted;
 use super::index::Index;
 use super::key::{Key, Located};
 use super::shared::Shared;
-use super::specialize::Specialized;
+use super::specialized::Specialized;
 use crate::Error;
 use crate::server::element::Kind;
 use crate::server::statistics::Statistics;

@@ -9,22 +9,13 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::ServerOptions;
 use super::master::MasterTable;
+use super::server_options::{Checkpoints, ServerOptions};
 use crate::Error;
 
 const MAGIC: &[u8; 8] = b"MGpstab1";
 /// How many checkpoints of a server are kept.
 const KEPT: usize = 2;
-
-/// Where and how often a server writes its rows.
-#[derive(Debug, Clone)]
-pub struct Checkpoints {
-    /// The folder; made if it is absent.
-    pub folder: PathBuf,
-    /// Clocks from one to the next, at least 1.
-    pub every: u32,
-}
 
 /// Returns the newest clock that each of the servers has a checkpoint of, if there is one.
 pub fn newest_checkpoint(folder: &Path, servers: usize) -> Option<u32> {

@@ -8,8 +8,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::shard::Shard;
-use super::{ServerOptions, lock};
+use super::server_options::ServerOptions;
+use super::shard::{Shard, lock};
 use crate::Error;
 use crate::server::frame::{Frame, Verb};
 use crate::server::link::{Counters, Outbox, heartbeat, prepare, write_frames};

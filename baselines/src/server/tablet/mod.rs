@@ -4,62 +4,28 @@ mod checkpoint;
 mod connection;
 mod master;
 mod placement;
+mod server_options;
 mod shard;
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
 use super::element::Tables;
-use super::frame::{CHUNK_BYTES, MAX_FRAME_BYTES};
-use super::options::PATIENCE;
+use super::frame::CHUNK_BYTES;
 use crate::Error;
-use shard::Shard;
+use shard::{Shard, lock};
 
-pub use checkpoint::{Checkpoints, newest_checkpoint};
+pub use checkpoint::newest_checkpoint;
 pub(super) use placement::home;
+pub use server_options::{Checkpoints, ServerOptions};
 pub(super) use shard::LEFT;
 
 /// The number of client processes that one server serves at most.
 pub const MAX_CLIENTS: usize = 64;
-
-/// What a tablet server is told.
-#[derive(Debug, Clone)]
-pub struct ServerOptions {
-    /// The number of this server, from 0: its place in the clients' list of addresses.
-    pub server: usize,
-    /// How many servers there are.
-    pub servers: usize,
-    /// How many client processes there are.
-    pub clients: usize,
-    /// The largest frame accepted.
-    pub max_frame_bytes: usize,
-    /// How long a client may be silent ([`PATIENCE`]).
-    pub patience: Duration,
-    /// Where and how often its rows are written to a file.
-    pub checkpoints: Option<Checkpoints>,
-    /// The checkpoint to begin with: the folder, and the clock at which it was written ([`newest_checkpoint`]).
-    pub resume: Option<(PathBuf, u32)>,
-}
-
-impl ServerOptions {
-    /// One server among `servers`, for so many client processes, without checkpoints.
-    pub fn new(server: usize, servers: usize, clients: usize) -> Self {
-        Self {
-            server,
-            servers,
-            clients,
-            max_frame_bytes: MAX_FRAME_BYTES,
-            patience: PATIENCE,
-            checkpoints: None,
-            resume: None,
-        }
-    }
-}
 
 /// A running tablet server. It ends when it is dropped; not to be dropped in an asynchronous context.
 #[derive(Debug)]
@@ -140,9 +106,4 @@ impl Drop for TabletServer {
 /// Makes a runtime of one thread.
 pub(super) fn runtime(name: &str) -> Result<Runtime, Error> {
     Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build().map_err(Error::io(name))
-}
-
-/// Locks what stays usable when a thread panicked with it: every change to it is a whole one.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,10 +6,11 @@
 //! which updates of the reader it contains.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::ServerOptions;
 use super::checkpoint;
 use super::master::MasterTable;
+use super::server_options::ServerOptions;
 use crate::Error;
 use crate::server::element::Tables;
 use crate::server::frame::{Batch, CHUNK_BYTES, Frame, Header, Verb};
@@ -401,4 +402,9 @@ impl Shard {
         lists[list].extend(slots);
         Ok(())
     }
+}
+
+/// Locks what stays usable when a thread panicked with it: every change to it is a whole one.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use megagrid_baselines::server::Client;
 
-use crate::Findings;
+use crate::findings::Findings;
 use measure::{Measured, compare};
 use pattern::{Kind, Pattern};
 use settings::{alone, caches, false_half, first_and_later, missing, without};

@@ -1,0 +1,43 @@
+//! What re-enacting a row came to.
+
+use std::path::{Path, PathBuf};
+
+use megagrid_benches::plot::Plot;
+
+/// What re-enacting a row came to.
+#[derive(Default)]
+pub struct Findings {
+    /// Parts of the row to which it is restricted.
+    pub parts: Vec<String>,
+    /// Plots by the names of their files.
+    pub plots: Vec<(&'static str, Plot)>,
+    /// What was published, and whether it holds.
+    pub checks: Vec<(String, Option<bool>)>,
+}
+
+impl Findings {
+    /// Whether a part of the row is asked for: all are, unless some are named.
+    pub fn is_wanted(&self, part: &str) -> bool {
+        self.parts.is_empty() || self.parts.iter().any(|named| named == part)
+    }
+
+    /// Says of something published whether it holds here.
+    pub fn check(&mut self, what: impl Into<String>, holds: bool) {
+        self.checks.push((what.into(), Some(holds)));
+    }
+
+    /// Says of something published why it cannot be looked at here.
+    pub fn cannot(&mut self, what: impl Into<String>) {
+        self.checks.push((what.into(), None));
+    }
+
+    /// Adds a plot by the name of its file.
+    pub fn plot(&mut self, name: &'static str, plot: Plot) {
+        self.plots.push((name, plot));
+    }
+}
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
