@@ -201,7 +201,7 @@ impl Crate {
         }
         for (at, name) in path.iter().enumerate() {
             let module = self.0.get(&place)?;
-            let child = [&place[..], &[name.clone()]].concat();
+            let child = [&place[..], std::slice::from_ref(name)].concat();
             if name == "super" {
                 place.pop()?;
             } else if self.0.contains_key(&child) {
@@ -238,7 +238,7 @@ fn read_items(items: Vec<Item>, file: &Path, folder: &Path, place: Place, module
             Item::Mod(inner) if is_test(&inner.attrs) => {}
             Item::Mod(inner) => {
                 let name = inner.ident.to_string();
-                let (place, below) = ([&place[..], &[name.clone()]].concat(), folder.join(&name));
+                let (place, below) = ([&place[..], std::slice::from_ref(&name)].concat(), folder.join(&name));
                 match inner.content {
                     Some((_, items)) => read_items(items, file, &below, place, modules),
                     None => {

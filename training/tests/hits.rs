@@ -57,12 +57,12 @@ fn any_graph_has_the_singular_vectors_of_its_matrix() {
     const PAGES: usize = 40;
     let mut matrix = vec![[0.0_f64; PAGES]; PAGES];
     let mut links = String::new();
-    for from in 0..PAGES {
-        for to in (0..PAGES).filter(|to| (from * from + 7 * to + from * to) % 11 < 3) {
+    for (from, row) in matrix.iter_mut().enumerate() {
+        for (to, count) in row.iter_mut().enumerate().filter(|(to, _)| (from * from + 7 * to + from * to) % 11 < 3) {
             // Some links twice.
             for _ in 0..1 + (from + to) % 2 {
                 writeln!(links, "{from} {to}").unwrap();
-                matrix[from][to] += 1.0;
+                *count += 1.0;
             }
         }
     }

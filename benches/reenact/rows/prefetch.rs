@@ -18,8 +18,8 @@ use megagrid_benches::plot::Plot;
 use megagrid_datasets::synthetic::CorpusSettings;
 use megagrid_engine::virtual_cluster::Link;
 
-use crate::findings::Findings;
 use crate::fabric::{self, Setting, Work};
+use crate::findings::Findings;
 
 const MACHINES: usize = 8;
 const RATIOS: [f64; 7] = [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5];

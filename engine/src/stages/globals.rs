@@ -13,8 +13,11 @@ pub struct Globals<P: Program> {
 struct State<P: Program> {
     current: Arc<P::Global>,
     /// Deposits by (clock, place among that clock's GlobalSyncs), one slot for each worker: of as few as are in flight.
-    pending: Vec<((u64, u64), Vec<Option<P::Worker>>)>,
+    pending: Vec<((u64, u64), Slots<P>)>,
 }
+
+/// What each worker has deposited.
+type Slots<P> = Vec<Option<<P as Program>::Worker>>;
 
 impl<P: Program> Globals<P> {
     /// Begins with the default.
