@@ -24,17 +24,12 @@
 
 mod start;
 
-pub use start::{Damping, Start, scores};
+pub use start::{Damping, Rank, Start, State, scores};
 
 use megagrid_stages::{
     Add, Apply, BatchSize, Context, Exchange, GlobalSync, Master, Read, Right, Sequence, Side, Stages, mode, program,
     vertex,
 };
-use serde::{Deserialize, Serialize};
-
-/// What a page's master knows: the score, up to the common factor; what each link passes on of it, d / outdegree, and 0 for a
-/// dangling page; the page's part of the restart distribution.
-pub type Rank = [f32; 3];
 
 vertex! {
     /// A web page, or any vertex of a directed graph. What it passes on along each of its links is synced.
@@ -44,17 +39,6 @@ vertex! {
 program! {
     /// The PageRank program. Workers sum scores, dangling scores and changes.
     pub struct PageRank { vertices: Page, worker: [f64; 3], global: State }
-}
-
-/// What all workers know.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct State {
-    /// Mass that restarts, distributed by each page's `restart`.
-    pub restart: f32,
-    /// L1 change of the scores in the last iteration, over their sum.
-    pub residual: f64,
-    /// Sum of the scores.
-    pub mass: f64,
 }
 
 /// Adds what a page passes on to the sum of the page that it links to.

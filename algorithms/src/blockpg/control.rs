@@ -1,9 +1,9 @@
-//! What all workers know, and the damping that follows from what they find.
+//! What workers find, and what all of them know.
 
-use megagrid_stages::{Combine, GlobalSync};
+use megagrid_stages::Combine;
 use serde::{Deserialize, Serialize};
 
-use super::{BlockPg, Heading, Sums};
+use super::directions::{Heading, Sums};
 
 /// Sums of a worker.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -66,25 +66,6 @@ pub struct State {
     /// Where the iteration's leap leads.
     pub heading: Heading,
 }
-
-/// Damps steps by how much more curvature the last block met than the diagonal promised.
-pub struct Damp;
-
-impl GlobalSync<BlockPg> for Damp {
-    fn apply(&self, mut total: Totals, state: &mut State) {
-        let promised = std::mem::take(&mut total.curvature);
-        let [alone, together] = std::mem::take(&mut total.fall);
-        // What steps take away from those after them is half of the curvature that they share.
-        let met = promised + 2.0 * (alone - together);
-        // By Cauchy and Schwarz, k steps meet at most k times the curvature of each alone.
-        let ratio = if promised > 0.0 { (met / promised).min(total.changed as f64) } else { 1.0 };
-        state.damping = (1.0 + DECAY * (state.damping - 1.0)).max(ratio);
-        state.found.combine(&mut total);
-    }
-}
-
-/// How much of the damping above 1 is left after a block.
-const DECAY: f64 = 0.95;
 
 impl State {
     /// Tells whether a [certificate](super::Certificate) is worth its passes over the values: the last iteration was full, and the

@@ -46,117 +46,26 @@
 mod certificate;
 mod config;
 mod control;
+mod directions;
 mod leap;
+mod program;
 mod proximal;
 mod quality;
 mod sigmoid;
+mod stages;
 
 pub use certificate::{Certificate, Fit, log_loss, margins};
 pub use config::Config;
-pub use control::{Damp, State, Totals};
-pub use leap::{Aim, Heading, Land, Leap, Limit, Plan, Sums};
+pub use control::{State, Totals};
+pub use directions::{Heading, Sums};
+pub use leap::{Aim, Land, Leap, Limit, Plan};
+pub use program::{BlockPg, Feature, Sample};
 pub use proximal::{Derivatives, Margin, Parabola, Region, Weight};
 pub use quality::Quality;
 pub use sigmoid::sigmoid;
+pub use stages::{Damp, Differentiate, Settle, Shift, Step};
 
-use megagrid_stages::{
-    Add, Apply, BatchOrder, BatchSize, Context, Exchange, GlobalSync, Left, Master, MiniBatch, Read, Right, Sequence,
-    Side, Stages, Update, Vertex, mode, program, vertex,
-};
-
-vertex! {
-    /// A sample.
-    pub struct Sample { sync: Parabola, master: Margin }
-}
-
-/// A feature.
-pub struct Feature;
-
-impl Vertex for Feature {
-    type Sync = Weight;
-    type Delta = Derivatives;
-    type Master = Region;
-    /// The weight's last change, which samples are still to be told.
-    type Mirror = f64;
-
-    #[inline(always)]
-    fn refresh(change: &mut f64, old: &Weight, new: &Weight) {
-        *change = new.value - old.value;
-    }
-}
-
-program! {
-    /// Sparse logistic regression.
-    pub struct BlockPg { left: Sample, right: Feature, edge: f32, worker: Totals, global: State }
-}
-
-/// What stage functions see beside vertices and edges.
-type Cx<'a> = Context<'a, BlockPg>;
-
-/// Adds a value's part to the derivatives of its feature, if that does not rest.
-pub struct Differentiate;
-
-impl Exchange<BlockPg> for Differentiate {
-    type Left = mode::Read;
-    type Right = mode::Add;
-    const GROUPED: bool = true;
-
-    #[inline(always)]
-    fn is_active(&self, feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
-        cx.global.full || feature.sync.resting == 0
-    }
-
-    #[inline(always)]
-    fn exchange(&self, sample: Read<'_, Sample>, feature: Add<'_, Feature>, x: &mut f32, _: &mut Cx<'_>) {
-        feature.delta.gradient -= f64::from(*x * sample.sync.slope);
-        feature.delta.curvature += f64::from(*x * *x * sample.sync.curvature);
-    }
-}
-
-/// Takes a proximal Newton step within the trust region.
-pub struct Step;
-
-impl Apply<BlockPg, Feature> for Step {
-    #[inline(always)]
-    fn is_active(&self, feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
-        cx.global.full || feature.sync.resting == 0
-    }
-
-    #[inline(always)]
-    fn apply(&self, feature: Master<'_, Feature>, cx: &mut Cx<'_>) {
-        *feature.sync = feature.master.step(*feature.sync, *feature.delta, cx.global, cx.worker);
-    }
-}
-
-/// Tells samples how a weight changed.
-pub struct Shift;
-
-impl Exchange<BlockPg> for Shift {
-    type Left = mode::Update;
-    type Right = mode::Read;
-    const GROUPED: bool = true;
-
-    #[inline(always)]
-    fn is_active(&self, feature: Read<'_, Feature>, _: &Cx<'_>) -> bool {
-        *feature.mirror != 0.0
-    }
-
-    #[inline(always)]
-    fn exchange(&self, sample: Update<'_, Sample>, feature: Read<'_, Feature>, x: &mut f32, cx: &mut Cx<'_>) {
-        cx.worker.fall[1] += sample.sync.shift(f64::from(*x) * *feature.mirror);
-    }
-}
-
-/// Brings a sample up to date with its margin.
-pub struct Settle;
-
-impl Apply<BlockPg, Sample> for Settle {
-    #[inline(always)]
-    fn apply(&self, sample: Master<'_, Sample>, cx: &mut Cx<'_>) {
-        *sample.sync = sample.master.settle(sample.sync.shift);
-        cx.worker.leap.add(*sample.sync, sample.master.course);
-    }
-}
+use megagrid_stages::{BatchOrder, BatchSize, GlobalSync, Left, MiniBatch, Right, Sequence, Side, Stages};
 
 /// Decides which features the next iteration visits.
 pub struct Survey;
@@ -189,5 +98,5 @@ const THRESHOLD: f64 = 0.02;
 const MOST_THRESHOLD: f64 = 0.7;
 /// A full iteration follows when the violation is below this part of that in the last full one.
 const FULL_BELOW: f64 = 0.3;
-/// Or after so many that were not.
+/// Or after this many that were not.
 const MAX_PARTIAL: u64 = 5;

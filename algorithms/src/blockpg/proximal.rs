@@ -3,8 +3,9 @@
 use bytemuck::{Pod, Zeroable};
 use megagrid_stages::Additive;
 
-use super::leap::DIRECTIONS;
-use super::{State, Totals, sigmoid};
+use super::control::{State, Totals};
+use super::directions::DIRECTIONS;
+use super::sigmoid::sigmoid;
 
 /// What a sample's master knows.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]

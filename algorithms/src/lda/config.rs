@@ -3,15 +3,11 @@
 use std::io;
 
 use megagrid_partition::EdgeSource;
-use megagrid_stages::{Sequence, Side, Stages};
+use megagrid_stages::Side;
 
 use super::counts::{capacity, topic_bits};
-use super::dense::{self, Dense};
-use super::mh::{self, Mh};
-use super::prior::smoothing;
+use super::prior::{FitPrior, Prior, smoothing};
 use super::program::Topics;
-use super::sparse::{self, Sparse};
-use super::{FitPrior, Prior};
 use crate::Error;
 
 /// How topics are drawn. The first two are exact; they differ in speed and memory.
@@ -163,21 +159,6 @@ impl Config {
     pub fn topics(&self, num_words: usize) -> Topics {
         let topics = Topics::new(&vec![self.alpha; self.num_topics], self.beta, num_words);
         Topics { smoothing: smoothing(self.beta, self.annealed_from, 0, self.annealing), ..topics }
-    }
-
-    /// Returns an iteration of the dense sampler: tokens in random order.
-    pub fn dense(&self, corpus: &Tokens) -> Sequence<Dense, impl Stages<Dense> + use<>> {
-        dense::sequence(self, corpus)
-    }
-
-    /// Returns an iteration of the sparse sampler: random documents together, and their tokens word by word.
-    pub fn sparse(&self, corpus: &Tokens) -> Sequence<Sparse, impl Stages<Sparse> + use<>> {
-        sparse::sequence(self, corpus)
-    }
-
-    /// Returns an iteration of the Metropolis-Hastings sampler: words, then documents.
-    pub fn mh(&self) -> Sequence<Mh, impl Stages<Mh> + use<>> {
-        mh::sequence(self)
     }
 
     /// Returns the edges of a clock.

@@ -9,13 +9,20 @@ use megagrid_stages::kernels::draw::{Change, SmoothedProduct, draw};
 use megagrid_stages::simd::{RowKernel, Vector, row_kernel};
 use megagrid_stages::{BatchSize, Exchange, Left, Sequence, Stages, Update, mode};
 
+use super::config::{Config, Tokens as Corpus};
 use super::program::{
     Cx, Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker, first_topic, growth_without_one, refresh_interval,
 };
-use super::{Config, Tokens as Corpus};
 
 /// The program: a row of counts at each document and word.
 pub type Dense = Lda<[f32], [f32]>;
+
+impl Config {
+    /// Returns an iteration of the dense sampler: tokens in random order.
+    pub fn dense(&self, corpus: &Corpus) -> Sequence<Dense, impl Stages<Dense> + use<>> {
+        sequence(self, corpus)
+    }
+}
 
 /// Draws each token's topic anew: `p_k ~ (n_dk + alpha_k)(n_wk + beta) / (n_k + V beta)`, counts without the token.
 pub struct Sample {

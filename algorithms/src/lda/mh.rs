@@ -28,28 +28,24 @@
 
 use megagrid_stages::{Context, GlobalSync, Incident, Left, Right, Sequence, Stages, Update};
 
-use super::alias::Alias;
+use super::config::Config;
 use super::counts::{Table, has_all_topics, topic_bits};
+use super::prior::{FitPrior, Prior};
 use super::program::{Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker};
-use super::{Config, FitPrior, Prior};
+use super::scratch::MhScratch;
 
 /// A token: its topic, and what it is proposed to become.
 pub type Token = [u16; 2];
 
+impl Config {
+    /// Returns an iteration of the Metropolis-Hastings sampler: words, then documents.
+    pub fn mh(&self) -> Sequence<Mh, impl Stages<Mh> + use<>> {
+        sequence(self)
+    }
+}
+
 /// The program. Counts of documents and words are those of the last [`CountTopics`].
 pub type Mh = Lda<Table, Table, Token>;
-
-/// What the tokens of the vertex at hand need.
-#[derive(Default)]
-pub struct MhScratch {
-    /// For each topic the factor of the vertex at hand, tokens and prior, and `n_k + V beta`; between vertices the first is the
-    /// prior alone.
-    topics: Vec<[f32; 2]>,
-    /// The priors of documents and words.
-    priors: [Alias; 2],
-    /// Counts of a vertex; zeros between vertices.
-    counts: Vec<u32>,
-}
 
 /// Visits documents: accepts what words proposed, and proposes.
 pub struct Documents {

@@ -30,12 +30,14 @@ mod config;
 pub mod counts;
 pub mod dense;
 mod fold_in;
+mod histogram;
 mod likelihood;
 mod merge;
 pub mod mh;
 mod model;
 mod prior;
 mod program;
+mod scratch;
 pub mod sparse;
 
 use megagrid_stages::Item;

@@ -1,10 +1,9 @@
 //! The document prior, optimized: alpha that makes the document-topic counts most likely (Minka 2000's fixed point).
 
-use megagrid_stages::{Aggregate, Combine, GlobalSync, Item, Total};
-
-use serde::{Deserialize, Serialize};
+use megagrid_stages::{Aggregate, GlobalSync, Item, Total};
 
 use super::counts::TopicCounts;
+use super::histogram::Histogram;
 use super::program::{Document, Lda, Topics, Worker};
 
 /// Whether, and how, the document prior is fitted.
@@ -17,52 +16,6 @@ pub enum Prior {
     Symmetric,
     /// A weight for each topic.
     Asymmetric,
-}
-
-/// How many documents have a topic how often, and how long documents are.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Histogram {
-    /// `[topic][count]`: documents.
-    topics: Vec<Vec<u32>>,
-    /// `[tokens]`: documents.
-    lengths: Vec<u32>,
-}
-
-impl Histogram {
-    /// Counts a document; `each` calls back with its topics and how many tokens they have.
-    pub(super) fn document(&mut self, num_topics: usize, each: impl FnOnce(&mut dyn FnMut(usize, usize))) {
-        self.topics.resize_with(num_topics, Vec::new);
-        let mut length = 0;
-        each(&mut |topic, count| {
-            length += count;
-            Self::count(&mut self.topics[topic], count);
-        });
-        Self::count(&mut self.lengths, length);
-    }
-
-    fn count(row: &mut Vec<u32>, at: usize) {
-        if row.len() <= at {
-            row.resize(at + 1, 0);
-        }
-        row[at] += 1;
-    }
-}
-
-fn move_sums(into: &mut Vec<u32>, from: &mut [u32]) {
-    if into.len() < from.len() {
-        into.resize(from.len(), 0);
-    }
-    into.iter_mut().zip(from).for_each(|(sum, part)| sum.combine(part));
-}
-
-impl Combine for Histogram {
-    fn combine(&mut self, from: &mut Self) {
-        if self.topics.len() < from.topics.len() {
-            self.topics.resize_with(from.topics.len(), Vec::new);
-        }
-        self.topics.iter_mut().zip(&mut from.topics).for_each(|(sum, part)| move_sums(sum, part));
-        move_sums(&mut self.lengths, &mut from.lengths);
-    }
 }
 
 /// Ends an iteration: lowers the word prior that topics are drawn with, and fits the document prior where that is due: not

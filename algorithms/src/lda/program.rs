@@ -7,6 +7,8 @@ use megagrid_stages::kernels::draw::Sums;
 use megagrid_stages::{Combine, Context, GlobalSync, Item, Program, Store, Vertex, row_width};
 
 use super::counts::TopicCounts;
+use super::histogram::Histogram;
+use super::scratch::{MhScratch, WordScratch};
 
 /// A document: how many of its tokens have each topic.
 pub struct Document<S: ?Sized>(PhantomData<S>);
@@ -118,12 +120,12 @@ pub struct Worker {
     pub(super) random: Random,
     /// Scratch of the sparse sampler.
     #[serde(skip)]
-    pub(super) word: super::sparse::WordScratch,
+    pub(super) word: WordScratch,
     /// Scratch of the Metropolis-Hastings sampler.
     #[serde(skip)]
-    pub(super) mh: super::mh::MhScratch,
+    pub(super) mh: MhScratch,
     /// What the optimization of the document prior gathers.
-    pub(super) histogram: super::prior::Histogram,
+    pub(super) histogram: Histogram,
 }
 
 /// Random numbers of a clock.

@@ -23,28 +23,21 @@ use megagrid_stages::kernels::draw::{Change, PackedProduct, Product, draw, find_
 use megagrid_stages::simd::{RowKernel, Vector, row_kernel};
 use megagrid_stages::{BatchOrder, BatchSize, Exchange, Left, MiniBatch, Read, Sequence, Side, Stages, Update, mode};
 
+use super::config::{Config, Tokens as Corpus};
 use super::counts::{Packed, Table, each_entry, has_all_topics, topic_bits};
 use super::program::{
     Cx, Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker, first_topic, growth_without_one, refresh_interval,
 };
-use super::{Config, Tokens as Corpus};
+use super::scratch::WordScratch;
 
 /// The program: packed counts at documents, at words packed or dense by their number of tokens.
 pub type Sparse = Lda<Packed, Table>;
 
-/// What the tokens of the word at hand need.
-#[derive(Default)]
-pub struct WordScratch {
-    /// phi of each topic; between words that of a word without tokens. One entry for each number of `topic_bits` bits.
-    phi: Vec<f32>,
-    /// sum_k alpha_k phi_k; `base_mass` is that of a word without tokens.
-    mass: f32,
-    base_mass: f32,
-    /// n_wk of a word that is packed; zeros between words.
-    counts: Vec<u32>,
-    /// Topics that the word at hand did not have before.
-    added: Vec<u16>,
-    width: usize,
+impl Config {
+    /// Returns an iteration of the sparse sampler: random documents together, and their tokens word by word.
+    pub fn sparse(&self, corpus: &Corpus) -> Sequence<Sparse, impl Stages<Sparse> + use<>> {
+        sequence(self, corpus)
+    }
 }
 
 /// Draws each token's topic anew.

@@ -1,6 +1,21 @@
 //! What a run of PageRank is given, and what comes of it: the damping, first ranks, scores.
 
-use super::{Rank, State};
+use serde::{Deserialize, Serialize};
+
+/// What a page's master knows: the score, up to the common factor; what each link passes on of it, d / outdegree, and 0 for a
+/// dangling page; the page's part of the restart distribution.
+pub type Rank = [f32; 3];
+
+/// What all workers know.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct State {
+    /// Mass that restarts, distributed by each page's `restart`.
+    pub restart: f32,
+    /// L1 change of the scores in the last iteration, over their sum.
+    pub residual: f64,
+    /// Sum of the scores.
+    pub mass: f64,
+}
 
 /// The chance of following a link, in (0, 1).
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use megagrid_partition::{EdgeSource, Holders, Side, offsets_of, parallel};
 
-use super::list::Grouping;
+use super::grouping::Grouping;
 use super::{ExternalEdges, Spill};
 use crate::Readers;
 use crate::cache::EdgeData;

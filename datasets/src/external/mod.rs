@@ -10,6 +10,7 @@
 
 mod distributed;
 mod file;
+mod grouping;
 mod list;
 mod spill;
 #[cfg(test)]

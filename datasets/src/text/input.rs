@@ -11,6 +11,7 @@ use memchr::memchr;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::open::{self, Source};
+use super::windows::Consumed;
 use super::{Malformed, Text, WINDOW_BYTES};
 use crate::{Error, Readers};
 
@@ -32,9 +33,6 @@ enum Part<'a> {
     Lines(PathBuf, Range<u64>),
     Bytes(&'a [u8]),
 }
-
-/// Whether to read on.
-pub(crate) type Consumed = Result<ControlFlow<()>, Error>;
 
 /// The least window of a part when many are read at once.
 const MIN_WINDOW_BYTES: usize = 1 << 20;

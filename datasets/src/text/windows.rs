@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use megagrid_partition::parallel;
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::input::Consumed;
 use super::open::{Source, read_full};
 use super::{CHUNK_BYTES, MAX_LINE_BYTES, Malformed};
 use crate::Error;
+
+/// Whether to read on.
+pub(crate) type Consumed = Result<ControlFlow<()>, Error>;
 
 /// One file of text, whose first window is in memory.
 pub(crate) struct Text<'a> {

@@ -33,13 +33,11 @@ unsafe impl<T: Item> Send for Disjoint<T> {}
 unsafe impl<T: Item> Sync for Disjoint<T> {}
 
 impl<T: Item> Disjoint<T> {
-    /// Allocates an array of zero bytes; piece `i` is `bounds[i]..bounds[i + 1]`.
+    /// Allocates an array of zero bytes; piece `i` is `bounds[i]..bounds[i + 1]`. Panics when `bounds` does not begin at 0, or
+    /// decreases.
     ///
     /// # Errors
     /// Not enough memory.
-    ///
-    /// # Panics
-    /// When `bounds` is empty, does not begin at 0 or decreases.
     pub fn new(bounds: Vec<usize>) -> Result<Self, Error> {
         assert!(bounds.first() == Some(&0) && bounds.is_sorted(), "bounds of pieces begin at 0 and do not decrease");
         let mut memory = AlignedBuffer::zeroed(bounds[bounds.len() - 1])?;
@@ -156,6 +154,7 @@ impl<S: Store + ?Sized> HeldStore<'_, S> {
         assert!(items <= len, "{rows} rows need {items} items, {len} are held");
     }
 
+    #[inline(always)]
     fn line(&mut self) -> Line<'_, S::Item> {
         let items = match &mut self.items {
             Held::Absent => std::ptr::NonNull::dangling().as_ptr(),
@@ -211,13 +210,15 @@ impl<'h, V: Vertex, A: Access<V>> HeldRows<'h, V, A> {
         Ends { ids, lines: self.lines(width) }
     }
 
-    /// Reads a row. Panics when it is not held, or has another width.
+    /// Reads the first rows. Panics when fewer are held, or of another width.
     #[inline(always)]
-    pub fn read<W: Width>(&mut self, row: usize, width: W) -> Read<'_, V> {
-        assert!(row < self.rows && self.width == width.get(), "the row is held");
-        Endpoint { lines: self.lines(width), row, kept: None }.read()
+    pub fn reads<W: Width>(&mut self, rows: usize, width: W) -> impl Iterator<Item = Read<'_, V>> {
+        assert!(rows <= self.rows && self.width == width.get(), "the rows are held");
+        let lines = self.lines(width);
+        (0..rows).map(move |row| Endpoint { lines, row, kept: None }.read())
     }
 
+    #[inline(always)]
     fn lines<W: Width>(&mut self, width: W) -> Lines<'_, V, A, W> {
         let (sync, mirror, delta) = &mut self.roles;
         Lines { sync: sync.line(), mirror: mirror.line(), delta: delta.line(), width, mode: PhantomData }

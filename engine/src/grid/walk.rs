@@ -44,8 +44,7 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Walk<'_, '_, P, E, I, W> {
     pub fn run(self, cx: &mut Context<'_, P>) {
         let Self { edges, block, left, right, data, active, stage, widths } = self;
         if E::GROUPED && active.is_empty() {
-            let is_active = |row| stage.is_active(right.read(row, widths.1), cx);
-            active.extend((0..edges.right_rows()).map(is_active));
+            active.extend(right.reads(edges.right_rows(), widths.1).map(|row| stage.is_active(row, cx)));
         }
         let lefts = left.ends(Side::Left, (edges, block), widths.0);
         let rights = right.ends(Side::Right, (edges, block), widths.1);
