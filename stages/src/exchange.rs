@@ -19,7 +19,7 @@ use crate::view::Read;
 /// [`edge_stage!`](crate::edge_stage!) or the trait for those. One number a vertex is as fast either way.
 ///
 /// A delta of another vertex type does not fit:
-/// ```compile_fail,E0308
+/// ```compile_fail,E0277
 /// use megagrid_stages::*;
 /// vertex! { struct Word { sync: f32, delta: f32 } }
 /// vertex! { struct Document { sync: f32, delta: u32 } }

@@ -132,7 +132,7 @@ fn blocks(signed: &GroupedEdges<f32>) -> BTreeMap<u64, Vec<Vec<u32>>> {
     engine.init(Right, |feature, first| first.sync.value = feature as f64);
     let mut found = BTreeMap::new();
     let mut before = 0;
-    let between = |report: &megagrid_engine::IterationReport, engine: &Engine<Blocks>| {
+    let between = |engine: &mut Engine<Blocks>, report: &megagrid_engine::IterationReport| {
         let all = engine.global();
         found.insert(report.iteration, all[before..].to_vec());
         before = all.len();
