@@ -4,7 +4,7 @@
 //! `.megagrid-*.tmp`; it may be removed.
 
 use std::fs::{self, File, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
@@ -33,6 +33,14 @@ pub fn replace_file<E: From<Error>>(target: &Path, write: impl FnOnce(&mut File)
     }
     complete(target, write)?.persist(target).map_err(|error| Error::io(target)(error.error))?;
     Ok(sync(parent(target))?)
+}
+
+/// Writes a text as [`replace_file`] does.
+///
+/// # Errors
+/// As [`replace_file`].
+pub fn replace_text(target: &Path, text: &str) -> Result<(), Error> {
+    replace_file(target, |file| file.write_all(text.as_bytes()).map_err(Error::io(target)))
 }
 
 /// Writes a file to the disk under a temporary name beside `target`.
@@ -139,8 +147,6 @@ fn sync(path: &Path) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
     fn names_in(directory: &Path) -> Vec<String> {
@@ -204,9 +210,8 @@ mod tests {
     fn a_file_is_replaced_by_a_whole_one() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("out");
-        let write = |text: &[u8]| replace_file(&target, |file| file.write_all(text).map_err(Error::io(&target)));
-        write(b"first").unwrap();
-        write(b"second").unwrap();
+        replace_text(&target, "first").unwrap();
+        replace_text(&target, "second").unwrap();
         let failed = replace_file(&target, |file| {
             file.write_all(b"half").map_err(Error::io(&target))?;
             Err(Error::invalid(&target, "stop"))

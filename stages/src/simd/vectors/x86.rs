@@ -1,6 +1,6 @@
 //! Vectors of AVX2 and AVX-512.
 //!
-//! SAFETY of every block below: these types are reached through `row_avx2` and `row_avx512` alone, which run where
+//! SAFETY of every block below: these types are reached only through `row_avx2` and `row_avx512`, which run where
 //! their features were detected; loads and stores are unaligned and of sixteen numbers, as the array types say; gathers read
 //! at keys of a masked number of bits, for each of which `table_mask` asserts that the table has an item.
 
