@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
-use megagrid_datasets::output::replace_file;
+use megagrid_datasets::output::replace_text;
 
 /// Writes to stdout. Unlike `println!`, it does not panic when the reader has gone.
 pub fn print(text: &str) -> anyhow::Result<()> {
@@ -17,5 +17,5 @@ pub fn write_text(path: &Path, text: &str) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return print(text);
     }
-    replace_file(path, |file| file.write_all(text.as_bytes()).with_context(|| format!("writing {}", path.display())))
+    Ok(replace_text(path, text)?)
 }

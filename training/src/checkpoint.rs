@@ -4,6 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use megagrid_datasets::output::replace_text;
 use serde_json::{Map, Value};
 
 use crate::algorithm::{Algorithm, Run};
@@ -95,7 +96,7 @@ impl Checkpoints {
         }
         fs::create_dir_all(directory).map_err(Error::io(directory))?;
         let fixed = Value::Object(self.fixed.clone());
-        crate::files::replace(&directory.join(OPTIONS), &format!("{fixed:#}\n"))
+        Ok(replace_text(&directory.join(OPTIONS), &format!("{fixed:#}\n"))?)
     }
 
     /// Compares options with those that the checkpoints of a directory were made with. Returns false if there are none.

@@ -19,7 +19,6 @@ pub mod blockpg;
 mod checkpoint;
 mod data;
 mod error;
-mod files;
 mod form;
 pub mod graph;
 pub mod hits;

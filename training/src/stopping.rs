@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use megagrid_datasets::output::replace_text;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -111,7 +112,7 @@ impl<M: Model> Stopping<M> {
             }
         }
         let text = serde_json::to_string(&self.evaluations).map_err(Error::json("writing evaluations"))?;
-        crate::files::replace(&directory.join(FILE), &(text + "\n"))
+        Ok(replace_text(&directory.join(FILE), &(text + "\n"))?)
     }
 
     /// Removes the models that no checkpoint needs, once the checkpoint is complete.

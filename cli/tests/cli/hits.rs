@@ -45,8 +45,11 @@ fn plans_checkpoints_and_several_processes_come_with_the_framework() {
     assert_eq!(scores(&whole), scores(&rest));
     let two = place.name("two");
     done(&[&["launch", "-n", "2", "--"], &hits[..], &[&two, "-w", "1", "--iterations", "9"]].concat());
-    assert_eq!(scores(&whole), scores(&two), "two processes of one worker are one of two");
+    // Processes add sums up in another order.
+    let values = |model: &str| read_npy::<f32>(&Path::new(model).join("hubs.npy"), 1).unwrap().values;
+    let pairs: Vec<(f32, f32)> = values(&whole).into_iter().zip(values(&two)).collect();
+    assert!(!pairs.is_empty() && pairs.iter().all(|(one, two)| (one - two).abs() < 1e-6), "{pairs:?}");
     let virtual_ = place.name("virtual");
     done(&[&hits[..], &[&virtual_, "--iterations", "9", "--virtual-workers", "2", "--clock-cost", "1e-3"]].concat());
-    assert_eq!(scores(&whole), scores(&virtual_));
+    assert_eq!(scores(&two), scores(&virtual_));
 }

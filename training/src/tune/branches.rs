@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use megagrid_datasets::output::replace_text;
 use megagrid_engine::IterationReport;
 use megagrid_tuner::{Branch, Clock, Progress, ROOT, Setting, Tuned, Value};
 
@@ -239,7 +240,7 @@ impl<'s, A: Algorithm> Branches<'s, A> {
         processes.first(|| {
             let Some(progress) = progress else { return Ok(()) };
             let text = serde_json::to_string(progress).map_err(Error::json("writing what tuning came to"))?;
-            crate::files::replace(&directory.join(FILE), &(text + "\n"))?;
+            replace_text(&directory.join(FILE), &(text + "\n"))?;
             let (input, machine, phases) = Default::default();
             let record = Record::begin(A::NAME, self.search.config.clone(), input, machine, phases, 0);
             self.stopping.save(directory, iterations, &record)
