@@ -42,6 +42,10 @@ pub trait Exchange<P: Program>: Send + Sync + 'static {
     /// [`end`](Self::end). Without it a function that changes both ends gets the edges of a block in random order.
     const GROUPED: bool = false;
 
+    /// Whether the function is compiled for common widths of rows as well, besides for any: loops over a whole row are unrolled then.
+    /// `false` where it goes over few of a row's numbers saves much code.
+    const FIXED_WIDTHS: bool = true;
+
     /// Tells whether the edges of a right vertex run, where [`GROUPED`](Self::GROUPED). Asked about many vertices before the
     /// edges of the first run, so that what these need is fetched ahead.
     #[inline(always)]

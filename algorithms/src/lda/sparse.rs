@@ -143,6 +143,7 @@ impl Exchange<Sparse> for Sample {
     type Left = mode::Update;
     type Right = mode::Update;
     const GROUPED: bool = true;
+    const FIXED_WIDTHS: bool = false;
 
     #[inline(always)]
     fn begin(&self, word: Read<'_, Word<Table>>, cx: Cx<'_, '_, Packed, Table>) {

@@ -70,6 +70,7 @@ struct BlockAt<'b, 'h, P: Program, E: Exchange<P>> {
 
 impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
     const ROWS: bool = has::<P::Left>(Shape::Row) || has::<P::Right>(Shape::Row);
+    const FIXED_WIDTHS: bool = Self::ROWS && E::FIXED_WIDTHS;
     const ITEMS: bool = Self::ROWS || has::<P::Left>(Shape::Entries) || has::<P::Right>(Shape::Entries);
 
     /// Common row widths are compiled in, so that the loops over a row unroll: where there are rows, and ids are narrow, as
@@ -82,7 +83,7 @@ impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
             Edges::Wide(edges) => return self.run_widths(grid, edges, runtime, cx),
         };
         // The compiler leaves out what a constant rules out: nothing is compiled for widths that a program has not.
-        if Self::ROWS {
+        if Self::FIXED_WIDTHS {
             match if left == right { left } else { 0 } {
                 16 => self.run_widths(grid, edges, (Fixed::<16>, Fixed::<16>), cx),
                 32 => self.run_widths(grid, edges, (Fixed::<32>, Fixed::<32>), cx),
