@@ -1,9 +1,10 @@
 //! The readers' front: what a command needs, from a path or from bytes, in any format that holds it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::text::{Input, Malformed};
 use crate::{Corpus, Dataset, Dictionary, Error, Format, Loaded, Readers, Samples, TestRatings, Tokenizer};
@@ -56,8 +57,14 @@ fn graph_at(path: &Path, format: Option<Format>, room: usize) -> Result<Loaded<(
     graph(&input, format, room)
 }
 
-/// Warns of what a graph cannot hold, and of what may be meant otherwise.
+/// Inputs that were warned of: each of many virtual workers reads the same.
+static WARNED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Warns of what a graph cannot hold, and of what may be meant otherwise, once for each input.
 fn warn(input: &Input<'_>, format: Format) {
+    if !WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(input.path().to_path_buf()) {
+        return;
+    }
     let path = input.path().display();
     let weights = match format {
         Format::Edges => edge_list::weights(input),

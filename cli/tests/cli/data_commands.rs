@@ -382,6 +382,9 @@ fn what_a_graph_does_not_hold_is_said_once() {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert_eq!(ran.stderr.matches("edges of a graph have no weights").count(), 1, "{name}: {}", ran.stderr);
     }
+    let cluster = ["pagerank", &place.name("w.txt"), "-q", "--virtual-workers", "3", "--clock-cost", "0.1"];
+    let ran = run(&cluster);
+    assert_eq!((ran.code, ran.stderr.matches("have no weights").count()), (Some(0), 1), "{}", ran.stderr);
     let table = place.path("w.parquet");
     let ends = Column::U32(vec![1, 2].into());
     write_table(&table, &[("src", ends.clone()), ("dst", ends), ("weight", Column::F32(vec![1.0, 2.0].into()))])
