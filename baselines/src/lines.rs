@@ -67,8 +67,8 @@ const fn lines(own: usize, shared: usize) -> Lines {
 pub const PROGRAMS: [Program; 4] = [
     Program {
         name: "pagerank",
-        stages: 45,
-        megagrid: lines(48, 24),
+        stages: 36,
+        megagrid: lines(38, 24),
         gas: lines(60, 24),
         faithful: lines(81, 12),
         naive: lines(106, 24),
@@ -76,8 +76,8 @@ pub const PROGRAMS: [Program; 4] = [
     },
     Program {
         name: "mf",
-        stages: 60,
-        megagrid: lines(71, 35),
+        stages: 41,
+        megagrid: lines(50, 35),
         gas: lines(115, 35),
         faithful: lines(162, 0),
         naive: lines(158, 35),
@@ -85,8 +85,8 @@ pub const PROGRAMS: [Program; 4] = [
     },
     Program {
         name: "lda",
-        stages: 66,
-        megagrid: lines(62, 189),
+        stages: 65,
+        megagrid: lines(60, 189),
         gas: lines(183, 189),
         faithful: lines(174, 189),
         naive: lines(190, 189),
@@ -94,12 +94,12 @@ pub const PROGRAMS: [Program; 4] = [
     },
     Program {
         name: "blockpg",
-        stages: 172,
-        megagrid: lines(69, 374),
-        gas: lines(218, 374),
-        faithful: lines(214, 374),
-        naive: lines(301, 374),
-        servers: lines(301, 374),
+        stages: 170,
+        megagrid: lines(65, 375),
+        gas: lines(218, 375),
+        faithful: lines(214, 375),
+        naive: lines(301, 375),
+        servers: lines(301, 375),
     },
 ];
 
