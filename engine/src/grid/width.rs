@@ -39,8 +39,12 @@ impl Width for Runtime {
     }
 }
 
-/// Tells whether rows of items have zeros in their padding.
+/// Tells whether rows of items have zeros in their padding. Where a run diverges there may be no numbers: 0 · ∞ is none.
 pub fn has_zeros<S: Store + ?Sized>(items: &[S::Item], padding: &Range<usize>) -> bool {
-    let is_zero = |row: &[S::Item]| bytemuck::cast_slice::<_, u8>(&row[padding.clone()]).iter().all(|byte| *byte == 0);
+    let is_zero = |row: &[S::Item]| {
+        let padding = &row[padding.clone()];
+        bytemuck::cast_slice::<_, u8>(padding).iter().all(|byte| *byte == 0)
+            || bytemuck::try_cast_slice(padding).is_ok_and(|all: &[f32]| all.iter().all(|x| *x == 0.0 || x.is_nan()))
+    };
     S::SHAPE != Shape::Row || padding.is_empty() || items.chunks_exact(padding.end).all(is_zero)
 }
