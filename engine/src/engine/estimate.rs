@@ -18,7 +18,7 @@ pub fn check(needed_bytes: u64) -> Result<(), Error> {
     }
 }
 
-/// Estimates the bytes of grid and vertex data, of edges that have so many items of data, in the process that has most.
+/// Estimates the bytes of grid and vertex data, of edges that have this many items of data, in the process that has most.
 pub fn estimate<P: Program, T>(
     plan: &Plan,
     source: &Source<'_, T, P>,
@@ -79,7 +79,7 @@ fn side<V: Vertex>(plan: &Plan, side: Side, dims: usize, capacities: Capacities<
         + copies as u64 * of(V::Delta::SHAPE, size_of::<<V::Delta as Store>::Item>())
 }
 
-/// Returns the share of a sum that so many of all have.
+/// Returns the share of a sum that this many of all have.
 fn part(sum: u64, some: u64, all: u64) -> u64 {
     if all == 0 { sum } else { (u128::from(sum) * u128::from(some) / u128::from(all)) as u64 }
 }

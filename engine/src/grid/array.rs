@@ -112,7 +112,7 @@ impl<S: Store + ?Sized> Array<S> {
     }
 }
 
-/// One role's items, held alone, addressed by row.
+/// One role's items, held exclusively, addressed by row.
 pub struct RoleMut<'h, S: Store + ?Sized> {
     pub(super) array: &'h Array<S>,
     pub(super) items: Owned<'h, S::Item>,

@@ -34,10 +34,7 @@ unsafe impl<T: Item> Sync for Disjoint<T> {}
 
 impl<T: Item> Disjoint<T> {
     /// Allocates an array of zero bytes; piece `i` is `bounds[i]..bounds[i + 1]`. Panics when `bounds` does not begin at 0, or
-    /// decreases.
-    ///
-    /// # Errors
-    /// Not enough memory.
+    /// decreases. An error is for want of memory.
     pub fn new(bounds: Vec<usize>) -> Result<Self, Error> {
         assert!(bounds.first() == Some(&0) && bounds.is_sorted(), "bounds of pieces begin at 0 and do not decrease");
         let mut memory = AlignedBuffer::zeroed(bounds[bounds.len() - 1])?;

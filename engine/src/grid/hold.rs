@@ -1,6 +1,6 @@
 //! Holds: one atomic word per shard and store says who may look at its rows and who may change them.
 //!
-//! The word counts the workers that share the shard, or is [`OWNED`] while one has it alone. A worker never waits here: it
+//! The word counts the workers that share the shard, or is [`OWNED`] while one has it exclusively. A worker never waits here: it
 //! is refused and takes another block. Taking a hold acquires what the last exclusive holder released, and giving it back
 //! releases this holder's writes, so that rows need no other synchronization.
 

@@ -9,7 +9,7 @@ use megagrid_stages::{Additive, Shape, Store, Vertex};
 use super::array::RoleMut;
 use super::width::has_zeros;
 
-/// All roles of a range of rows, held alone: what Apply works on.
+/// All roles of a range of rows, held exclusively: what Apply works on.
 pub struct OwnedRows<'h, V: Vertex> {
     /// Which rows.
     pub rows: Range<usize>,

@@ -115,7 +115,7 @@ impl<V: Vertex> VertexArrays<V> {
         Some(HeldRows::new(rows.len(), self.width, roles))
     }
 
-    /// Holds every role of the rows of `pieces` alone. `None`: refused.
+    /// Holds every role of the rows of `pieces` exclusively. `None`: refused.
     pub fn try_own(&self, pieces: Range<usize>) -> Option<OwnedRows<'_, V>> {
         let first = self.bounds[pieces.start];
         Some(OwnedRows {

@@ -46,7 +46,7 @@ enum Memory {
     Mapped(map::Pages),
 }
 
-// SAFETY: a buffer owns its items alone, as a `Vec` does, and the memory may be given back from any thread.
+// SAFETY: a buffer is the only owner of its items, as a `Vec` does, and the memory may be given back from any thread.
 unsafe impl<T: Send> Send for AlignedBuffer<T> {}
 // SAFETY: a shared buffer gives out `&[T]` and nothing else.
 unsafe impl<T: Sync> Sync for AlignedBuffer<T> {}

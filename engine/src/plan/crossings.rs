@@ -116,7 +116,7 @@ impl Plan {
         self.steps.iter().filter(|step| self.rotates_update(step.stage)).count() as u64
     }
 
-    /// Returns the process that has the present rows of a shard between iterations, when so many are done: of shards that
+    /// Returns the process that has the present rows of a shard between iterations, when this many are done: of shards that
     /// travel to and fro the one where they are, else that of the masters.
     #[must_use]
     pub fn holder(&self, side: Side, shard: usize, iterations: u64) -> usize {

@@ -119,7 +119,7 @@ impl Plan {
     }
 }
 
-/// Refuses what would hold a row of a square graph alone and once more: `Update`, or `Add` on both ends.
+/// Refuses what would hold a row of a square graph exclusively and once more: `Update`, or `Add` on both ends.
 fn check_square(stages: &[StageInfo]) -> Result<(), Error> {
     use megagrid_stages::mode::Mode::{Add, Read};
     let refused = |stage: &&StageInfo| match stage.kind {

@@ -10,7 +10,7 @@ use super::outline::Cut;
 pub struct SideShape {
     /// Rows at which shards begin, and the number of rows; shard `i` is `bounds[i]..bounds[i + 1]`.
     pub bounds: Vec<usize>,
-    /// The worker that keeps each shard's masters and, where the schedule says so, works on it alone.
+    /// The worker that keeps each shard's masters and, where the schedule says so, is the only one that works on it.
     pub owners: Vec<usize>,
 }
 

@@ -87,7 +87,7 @@ pub fn begin<P: Program>(run: &Run<P>) {
     }
 }
 
-/// Brings rows that are changed in place up to date in every process, after so many iterations. No message of a run is under
+/// Brings rows that are changed in place up to date in every process, after this many iterations. No message of a run is under
 /// way.
 pub fn refresh<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
     let plan = &run.plan;
@@ -107,7 +107,7 @@ pub fn refresh<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Brings every vertex's data to the first process, after so many iterations.
+/// Brings every vertex's data to the first process, after this many iterations.
 pub fn collect<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
     let Some(peers) = run.peers.as_deref() else { return Ok(()) };
     if run.replicas.is_some() {

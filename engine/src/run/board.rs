@@ -5,7 +5,7 @@
 //! | `steps[w]` | worker w, when it ended a step | slack 0: a step begins when every worker ended all steps before it |
 //! | `clocks[w]` | worker w, when it ended a clock | slack s: clock t begins when every worker ended clock t − 1 − s |
 //! | `turns[x]` | whoever held rotating shard x | a rotation's visit is due when all earlier visits of the shard ended |
-//! | `arrived` | the driver of a process | slack 0, several processes: all workers ended so many steps and what they sent is here |
+//! | `arrived` | the driver of a process | slack 0, several processes: all workers ended this many steps and what they sent is here |
 //! | `early[w]` | worker w of several processes, when rows came before their time | slack 0: a step begins when no rows of the steps before it are left |
 //! | `age` | the driver of a process | mirrored rows: clock t begins when they hold all changes of clock t − 1 − s |
 //! | `included` | the driver of a process | async: how far the own changes are known to be in |
@@ -83,7 +83,7 @@ impl Board {
         self.approved.get()
     }
 
-    /// Says that all workers of all processes ended so many steps, and that what they sent has arrived.
+    /// Says that all workers of all processes ended this many steps, and that what they sent has arrived.
     pub fn arrive(&self, steps: u64) {
         self.arrived.raise(steps);
     }
@@ -99,7 +99,7 @@ impl Board {
         self.early[worker].set(step.wrapping_add(1));
     }
 
-    /// Tells whether rows that were sent before so many steps ended have been taken in. A counter begins at 0: none are left.
+    /// Tells whether rows that were sent before this many steps ended have been taken in. A counter begins at 0: none are left.
     pub(crate) fn took_in(&self, steps: u64) -> bool {
         self.early.iter().all(|counter| counter.get().wrapping_sub(1) >= steps)
     }
@@ -136,7 +136,7 @@ impl Board {
         self.steps[worker].set(steps);
     }
 
-    /// Tells whether every worker of this process ended so many steps.
+    /// Tells whether every worker of this process ended this many steps.
     pub(crate) fn all_ended_steps(&self, steps: u64) -> bool {
         self.steps.iter().all(|counter| counter.get() >= steps)
     }
@@ -154,7 +154,7 @@ impl Board {
         self.turns[shard].get()
     }
 
-    /// Ends a visit. The holder of the shard alone may call it.
+    /// Ends a visit. Only the holder of the shard may call it.
     pub(crate) fn end_visit(&self, shard: usize) {
         let turn = &self.turns[shard];
         turn.set(turn.get() + 1);

@@ -82,7 +82,7 @@ pub fn run<P: Program>(
 struct Threads<'b> {
     board: &'b Board,
     guards: Option<timely::communication::WorkerGuards<()>>,
-    /// They wait for threads of other processes, which may never come: after an error they are left alone.
+    /// They wait for threads of other processes, which may never come: after an error nobody waits for them.
     may_hang: bool,
 }
 

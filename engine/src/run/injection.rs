@@ -1,6 +1,6 @@
 //! Injected disturbances: workers that sleep, or lose part of their processor, as experiments on stragglers have them.
 //!
-//! They stop the worker role alone: the masters that a thread keeps go on being served.
+//! They stop only the worker role: the masters that a thread keeps go on being served.
 
 use std::fmt;
 use std::str::FromStr;

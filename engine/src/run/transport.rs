@@ -22,7 +22,7 @@ pub trait Transport {
     /// Sends what a worker put out since it ended its last step.
     fn send(&mut self, outbox: &Outbox);
 
-    /// Takes down that the worker has ended so many steps; all it sent in them was given to [`Self::send`].
+    /// Takes down that the worker has ended this many steps; all it sent in them was given to [`Self::send`].
     fn advance(&mut self, steps: u64);
 
     /// Lets all others know how many steps the worker has ended. It wakes them, so not before they may need it.

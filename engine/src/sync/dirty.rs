@@ -1,4 +1,4 @@
-//! Which rows of a shard, or of a slice of it, a message holds, where it holds those alone that changed: a count, then nothing
+//! Which rows of a shard, or of a slice of it, a message holds, where it holds only those that changed: a count, then nothing
 //! if it is all rows, else their numbers in 4 bytes each, or a bit for each row, whichever is smaller.
 
 use super::message::Malformed;

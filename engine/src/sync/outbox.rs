@@ -8,7 +8,7 @@ use super::replication::Replication;
 use super::senders::Senders;
 use crate::plan::Traffic;
 
-/// Messages of a step are sent together up to about so many bytes, which transports carry best.
+/// Messages of a step are sent together up to about this many bytes, which transports carry best.
 const PARCEL_BYTES: u64 = 128 << 10;
 
 /// What a worker is about to send.

@@ -6,7 +6,7 @@ use std::ops::Range;
 /// Bytes of rows in a message, at most, but for a single row that has more.
 pub const SLICE_BYTES: usize = 64 << 10;
 
-/// Cuts rows of so many bytes each into slices.
+/// Cuts rows of this many bytes each into slices.
 pub fn slices(rows: usize, row_bytes: usize) -> impl Iterator<Item = Range<usize>> {
     let step = rows_of_slice(row_bytes);
     (0..rows).step_by(step).map(move |begin| begin..(begin + step).min(rows))
@@ -20,7 +20,7 @@ pub fn rows_of_slice(row_bytes: usize) -> usize {
 /// The rows of a shard that a process uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pick {
-    /// All of so many.
+    /// All of this many.
     All(usize),
     /// Those with these numbers in the shard, ascending.
     Some(Box<[u32]>),

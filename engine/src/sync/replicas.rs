@@ -350,7 +350,7 @@ impl<I: Item> Replicas<I> {
         }
     }
 
-    /// Writes the body of a message of changes: of the rows that changed alone.
+    /// Writes the body of a message of changes: of only the rows that changed.
     pub fn pack_change(&self, change: &RowChanges<I>, all: usize) -> Vec<u8> {
         change.to_bytes(all, self.arithmetic.width())
     }

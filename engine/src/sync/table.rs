@@ -114,7 +114,7 @@ pub struct RowChanges<I> {
 }
 
 impl<I: Item> RowChanges<I> {
-    /// Takes down for each of so many rows the change that `append` appends, if any.
+    /// Takes down for each of this many rows the change that `append` appends, if any.
     pub fn of(rows: usize, append: impl Fn(usize, &mut Vec<I>)) -> Self {
         let mut changed = Self { rows: Vec::new(), changes: Table::default() };
         for row in 0..rows {

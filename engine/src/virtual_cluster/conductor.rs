@@ -55,7 +55,7 @@ enum Event {
     Reach(u64, Parcel),
     /// A parcel is there.
     Arrive(u64, Parcel),
-    /// All know that a worker has ended so many steps.
+    /// All know that a worker has ended this many steps.
     Told(usize, u64),
 }
 

@@ -74,7 +74,7 @@ impl Frontier {
         }
     }
 
-    /// A worker is known to have ended so many steps. Returns whether all are known to have ended more by that.
+    /// A worker is known to have ended this many steps. Returns whether all are known to have ended more by that.
     pub fn tell(&mut self, worker: usize, steps: u64) -> bool {
         let was_last = self.told[worker] == self.all_told;
         self.told[worker] = steps;

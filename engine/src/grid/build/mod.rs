@@ -87,7 +87,7 @@ pub(crate) fn windows<T>(source: &dyn EdgeSource<T>) -> Vec<Range<usize>> {
 }
 
 impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
-    /// Builds a worker's columns: those of its right shards, or, where right shards rotate, every so many.
+    /// Builds a worker's columns: those of its right shards, or, where right shards rotate, at regular distances.
     fn share(&self, worker: usize) -> Result<Columns<P>, Error> {
         let Plan { grouped, wide, ref right, .. } = *self.plan;
         let threads = self.plan.threads();

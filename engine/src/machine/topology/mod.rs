@@ -37,7 +37,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns the processors of one of so many workers on this node.
+    /// Returns the processors of one of this many workers on this node.
     fn share(&self, worker: usize, workers: usize) -> Vec<usize> {
         let cores = self.cores.len();
         if workers <= cores {
