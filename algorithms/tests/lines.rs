@@ -17,7 +17,7 @@ const ALGORITHMS: [(&str, &[&str], usize); 5] = [
     ("MF, in place", &["mf/in_place.rs"], 50),
     ("LDA, sparse", &["lda/program.rs", "lda/sparse.rs"], 252),
     ("LDA, MH", &["lda/program.rs", "lda/mh.rs"], 252),
-    ("BlockPG", &["blockpg/mod.rs"], 79),
+    ("BlockPG", &["blockpg/program.rs", "blockpg/stages.rs", "blockpg/mod.rs"], 79),
 ];
 
 /// Traits whose implementations are the algorithm itself.

@@ -40,20 +40,17 @@ fn runner(file: &str, items: &'static [&'static str]) -> Source {
 fn sources(algorithm: &str) -> Sources {
     match algorithm {
         "pagerank" => {
-            const MEASURE: &[&str] = &["pub struct State", "pub struct Measure", "impl GlobalSync"];
-            const SETTLE: &[&str] = &["pub type Rank", "pub struct Settle", "impl Apply"];
-            const BOTH: &[&str] = &[
-                "pub struct State",
-                "pub struct Measure",
-                "impl GlobalSync",
-                "pub type Rank",
-                "pub struct Settle",
-                "impl Apply",
-            ];
+            const MEASURE: &[&str] = &["pub struct Measure", "impl GlobalSync"];
+            const SETTLE: &[&str] = &["pub struct Settle", "impl Apply"];
+            const BOTH: &[&str] = &["pub struct Measure", "impl GlobalSync", "pub struct Settle", "impl Apply"];
+            let measure = || {
+                vec![stages("pagerank.rs", These(MEASURE)), stages("pagerank/start.rs", These(&["pub struct State"]))]
+            };
+            let settle = [stages("pagerank.rs", These(SETTLE)), stages("pagerank/start.rs", These(&["pub type Rank"]))];
             Sources {
                 megagrid: vec![stages("pagerank.rs", AllBut(BOTH)), runner("pagerank.rs", &["fn megagrid"])],
-                shared: vec![stages("pagerank.rs", These(MEASURE)), stages("pagerank.rs", These(SETTLE))],
-                shared_faithful: Some(vec![stages("pagerank.rs", These(MEASURE))]),
+                shared: measure().into_iter().chain(settle).collect(),
+                shared_faithful: Some(measure()),
                 of_all: &["impl Job", "fn measured"],
                 other_form: &[],
             }
@@ -69,7 +66,7 @@ fn sources(algorithm: &str) -> Sources {
             }
         }
         "lda" => {
-            const OWN: &[&str] = &["pub type Dense", "pub fn sequence"];
+            const OWN: &[&str] = &["pub type Dense", "impl Config", "pub fn sequence"];
             const TYPES: &[&str] = &[
                 "pub struct Document",
                 "pub struct Word",
@@ -92,17 +89,19 @@ fn sources(algorithm: &str) -> Sources {
             }
         }
         _ => {
-            const TYPES: &[&str] =
-                &["vertex! {", "pub struct Feature", "program! {", "impl Vertex", "type Cx", "pub fn sequence"];
+            const SEQUENCE: &[&str] = &["pub fn sequence"];
             const LEAP: &[&str] = &["pub fn then_leap"];
             Sources {
                 megagrid: vec![
-                    stages("blockpg/mod.rs", These(TYPES)),
+                    stages("blockpg/program.rs", AllBut(&[])),
+                    stages("blockpg/mod.rs", These(SEQUENCE)),
                     stages("blockpg/leap.rs", These(LEAP)),
                     runner("blockpg.rs", &["fn megagrid", "fn settings"]),
                 ],
                 shared: vec![
-                    stages("blockpg/mod.rs", AllBut(TYPES)),
+                    stages("blockpg/mod.rs", AllBut(SEQUENCE)),
+                    stages("blockpg/stages.rs", AllBut(&[])),
+                    stages("blockpg/directions.rs", AllBut(&[])),
                     stages("blockpg/control.rs", AllBut(&[])),
                     stages("blockpg/proximal.rs", AllBut(&[])),
                     stages("blockpg/leap.rs", AllBut(LEAP)),
