@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use megagrid_engine::virtual_cluster::{Calibration, Costs, Link, Model};
 use megagrid_engine::Injection;
+use megagrid_engine::virtual_cluster::{Calibration, Costs, Link, Model};
 
 use crate::failure::usage;
 
