@@ -4,6 +4,7 @@
 //! Processes are processes there, workers are threads. Each thread gathers what its workers say, and hands it over when it ends.
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::fmt::{Debug, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -172,6 +173,9 @@ fn events(gathered: &[Gathered], later: u64) -> String {
     let mut tracks = Vec::new();
     let mut text = String::new();
     for Gathered { names, parts, .. } in gathered {
+        // What lies around others comes first, although it ended, and was gathered, later.
+        let mut parts: Vec<&Part> = parts.iter().rev().collect();
+        parts.sort_by_key(|part| (part.begin, Reverse(part.took)));
         for part in parts {
             let Part { process, worker, iteration, clock, .. } = *part;
             if !tracks.contains(&(process, worker)) {

@@ -49,8 +49,9 @@ impl Timeline {
     /// A clock begins, and the one before it has ended.
     pub fn begin_clock(&mut self, clock: u64, now: Instant) {
         if self.is_on {
+            let iteration = self.clock.as_ref().map_or(1, |clock| clock.at.iteration);
             self.end_clock(now);
-            self.clock = Some(Open { begin: now, at: Position { iteration: 0, clock, stage: 0, back: false } });
+            self.clock = Some(Open { begin: now, at: Position { iteration, clock, stage: 0, back: false } });
         }
     }
 
@@ -91,7 +92,8 @@ impl Timeline {
     pub fn end_iteration(&mut self, (begin, end): (Instant, Instant)) {
         if let Some(at) = self.clock.as_ref().map(|clock| clock.at) {
             self.end_clock(end);
-            self.show("iteration", "", at, begin, end);
+            // Viewers add what is rounded: of two parts with one end the inner one might seem to end later.
+            self.show("iteration", "", at, begin, end + Duration::from_nanos(1));
         }
     }
 
