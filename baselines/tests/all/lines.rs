@@ -22,8 +22,8 @@ struct Sources {
     shared: Vec<Source>,
     /// What `gas-faithful` shares, if that is less.
     shared_faithful: Option<Vec<Source>>,
-    /// In `mod.rs` of the applications: the parts that all of them have.
-    of_all: &'static [&'static str],
+    /// A file of the applications, and its parts that all of them have.
+    of_all: (&'static str, &'static [&'static str]),
     /// In `server.rs` and `naive.rs`: the parts of another form of the algorithm.
     other_form: &'static [&'static str],
 }
@@ -51,7 +51,7 @@ fn sources(algorithm: &str) -> Sources {
                 megagrid: vec![stages("pagerank.rs", AllBut(BOTH)), runner("pagerank.rs", &["fn megagrid"])],
                 shared: measure().into_iter().chain(settle).collect(),
                 shared_faithful: Some(measure()),
-                of_all: &["impl Job", "fn measured"],
+                of_all: ("job.rs", &["impl Job", "pub(super) fn measured"]),
                 other_form: &[],
             }
         }
@@ -61,7 +61,7 @@ fn sources(algorithm: &str) -> Sources {
                 megagrid: vec![stages("mf/batch.rs", AllBut(STEP)), runner("mf.rs", &["fn megagrid", "fn settings"])],
                 shared: vec![stages("mf/batch.rs", These(STEP))],
                 shared_faithful: Some(Vec::new()),
-                of_all: &["impl Job", "struct Measure", "impl<'r, U"],
+                of_all: ("job.rs", &["impl Job", "struct Measure", "impl<'r, U"]),
                 other_form: &["fn in_place", "Form::InPlace =>"],
             }
         }
@@ -84,7 +84,10 @@ fn sources(algorithm: &str) -> Sources {
                 ],
                 shared: vec![stages("lda/dense.rs", AllBut(OWN)), stages("lda/program.rs", AllBut(TYPES))],
                 shared_faithful: None,
-                of_all: &["struct Corpus", "impl Corpus", "fn draw", "fn end_iteration"],
+                of_all: (
+                    "corpus.rs",
+                    &["pub(super) struct Corpus", "impl Corpus", "pub(super) fn draw", "pub(super) fn end_iteration"],
+                ),
                 other_form: &[],
             }
         }
@@ -107,15 +110,18 @@ fn sources(algorithm: &str) -> Sources {
                     stages("blockpg/leap.rs", AllBut(LEAP)),
                 ],
                 shared_faithful: None,
-                of_all: &[
-                    "struct Data",
-                    "impl<'j> Data",
-                    "fn deal",
-                    "fn shuffle",
-                    "fn sync",
-                    "fn join",
-                    "fn is_visited",
-                ],
+                of_all: (
+                    "data.rs",
+                    &[
+                        "pub(super) struct Data",
+                        "impl<'j> Data",
+                        "fn deal",
+                        "fn shuffle",
+                        "pub(super) fn sync",
+                        "pub(super) fn join",
+                        "pub(super) fn is_visited",
+                    ],
+                ),
                 other_form: &[],
             }
         }
@@ -135,8 +141,9 @@ impl Sources {
             System::PsNaive if algorithm == "mf" => app("naive.rs", AllBut(self.other_form)),
             _ => app("server.rs", AllBut(self.other_form)),
         };
+        let (file, items) = self.of_all;
         let faithful = self.shared_faithful.as_ref().filter(|_| system == System::GasFaithful);
-        Lines { own: sum(&[app("mod.rs", These(self.of_all)), own]), shared: sum(faithful.unwrap_or(&self.shared)) }
+        Lines { own: sum(&[app(file, These(items)), own]), shared: sum(faithful.unwrap_or(&self.shared)) }
     }
 
     /// Counts types and implementations of the programming model, and the sequence.
