@@ -21,12 +21,12 @@ pub struct ServerOptions {
     pub patience: Duration,
     /// Where and how often its rows are written to a file.
     pub checkpoints: Option<Checkpoints>,
-    /// The checkpoint to begin with: the folder, and the clock at which it was written ([`newest_checkpoint`]).
+    /// The checkpoint to begin with: the folder, and the clock at which it was written ([`newest_checkpoint`](crate::server::newest_checkpoint)).
     pub resume: Option<(PathBuf, u32)>,
 }
 
 impl ServerOptions {
-    /// One server among `servers`, for so many client processes, without checkpoints.
+    /// One server among `servers`, for this many client processes, without checkpoints.
     pub fn new(server: usize, servers: usize, clients: usize) -> Self {
         Self {
             server,
