@@ -13,7 +13,10 @@ use quote::ToTokens;
 use syn::{Attribute, ImplItem, Item, UseTree, Visibility};
 
 /// Crates that still have circles, and why.
-const EXCEPT: [(&str, &str); 1] = [("cli", "the forms of algorithms move from the command to a crate of their own")];
+const EXCEPT: [(&str, &str); 1] = [(
+    "cli",
+    "launch parses what it starts with the parser of main; the parts of a report and of its plots share types",
+)];
 
 /// Crates whose folders are floors: no circle between those either, each taken as a whole.
 const FLOORS: [&str; 1] = ["engine"];
