@@ -8,7 +8,7 @@
 
 mod floors;
 mod jobs;
-#[path = "../../engine/tests/all/processes/local.rs"]
+#[path = "../../tests/processes/local.rs"]
 mod local;
 mod wire;
 

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
-use clap::CommandFactory;
 use clap::parser::ValueSource;
 use megagrid_engine::Settings;
 use megagrid_engine::cluster::{HOSTS, Membership, PROCESS};
@@ -59,9 +58,9 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// Runs the command.
-pub fn run(args: &Args) -> anyhow::Result<()> {
-    let training = Training::check(&args.command)?;
+/// Runs the command; `parser` is that of all commands.
+pub fn run(args: &Args, parser: clap::Command) -> anyhow::Result<()> {
+    let training = Training::check(&args.command, parser)?;
     match (&args.hostfile, args.process) {
         (Some(file), Some(process)) => become_one(&args.command, &Membership::from_hostfile(file, process)?),
         _ => run_all(args, &training),
@@ -76,7 +75,7 @@ struct Training {
 
 impl Training {
     /// Refuses commands that cannot run, as they would themselves.
-    fn check(command: &[OsString]) -> anyhow::Result<Self> {
+    fn check(command: &[OsString], parser: clap::Command) -> anyhow::Result<Self> {
         let name = command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let mut known: Vec<&str> = train::All::entries().iter().map(|entry| entry.name).collect();
         known.push("tune");
@@ -85,7 +84,7 @@ impl Training {
             return Err(usage(format!("\"{name}\" is no training command; after \"--\" comes one of {known}")));
         }
         let whole = std::iter::once(OsStr::new("megagrid")).chain(command.iter().map(OsString::as_os_str));
-        let matches = crate::Cli::command().try_get_matches_from(whole).unwrap_or_else(|error| error.exit());
+        let matches = parser.try_get_matches_from(whole).unwrap_or_else(|error| error.exit());
         // What tune trains is a command of its own.
         let mut options = &matches;
         while let Some((_, inner)) = options.subcommand() {

@@ -39,7 +39,7 @@ mod tune;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
@@ -82,7 +82,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "baselines")]
         Command::Compare(args) => compare::run(&args),
         Command::Tune(args) => tune::run(&args),
-        Command::Launch(args) => launch::run(&args),
+        Command::Launch(args) => launch::run(&args, Cli::command()),
         Command::Generate(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Convert(args) => convert::run(&args),

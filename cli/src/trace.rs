@@ -1,14 +1,14 @@
 //! `--trace`: what workers did and when, as a timeline in the trace event format of Chrome, which ui.perfetto.dev and
 //! chrome://tracing show.
 //!
-//! Processes are processes there, workers are threads. Each thread gathers what its workers say, and hands it over when it ends.
+//! Processes are processes there, workers are threads. Each thread gathers what its workers say, under a lock that nobody else
+//! wants before the run has ended.
 
-use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::fmt::{Debug, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
@@ -24,11 +24,15 @@ use crate::output::write_text;
 const MAX_PARTS: usize = 1 << 22;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// What threads gathered that have ended.
-static ENDED: Mutex<Vec<Gathered>> = Mutex::new(Vec::new());
+/// What each thread gathers.
+static THREADS: Mutex<Vec<Arc<Mutex<Gathered>>>> = Mutex::new(Vec::new());
 
 thread_local! {
-    static GATHERED: RefCell<Gathered> = RefCell::default();
+    static GATHERED: Arc<Mutex<Gathered>> = {
+        let gathered = Arc::default();
+        THREADS.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&gathered));
+        gathered
+    };
 }
 
 /// A part of a timeline, by the names of the engine's events.
@@ -63,16 +67,6 @@ impl Gathered {
     }
 }
 
-impl Drop for Gathered {
-    fn drop(&mut self) {
-        if !self.parts.is_empty() {
-            let Self { names, parts, lost } = self;
-            let gathered = Self { names: std::mem::take(names), parts: std::mem::take(parts), lost: *lost };
-            ENDED.lock().unwrap_or_else(PoisonError::into_inner).push(gathered);
-        }
-    }
-}
-
 /// Listens to the engine's timeline.
 struct Recorder;
 
@@ -83,7 +77,8 @@ pub fn layer<S: Subscriber + for<'s> LookupSpan<'s>>() -> impl Layer<S> {
 
 impl<S: Subscriber> Layer<S> for Recorder {
     fn on_event(&self, event: &Event<'_>, _: layer::Context<'_, S>) {
-        GATHERED.with_borrow_mut(|gathered| {
+        GATHERED.with(|gathered| {
+            let gathered = &mut *gathered.lock().unwrap_or_else(PoisonError::into_inner);
             if gathered.parts.len() == MAX_PARTS {
                 gathered.lost += 1;
                 return;
@@ -135,8 +130,9 @@ pub fn begin() {
 /// Writes what all processes gathered: the first one writes, and all call it.
 pub fn end(file: &Path, peers: Option<&dyn Peers>) -> anyhow::Result<()> {
     IS_ON.store(false, Ordering::Relaxed);
-    GATHERED.with_borrow_mut(|gathered| drop(std::mem::take(gathered)));
-    let gathered = std::mem::take(&mut *ENDED.lock().unwrap_or_else(PoisonError::into_inner));
+    let take =
+        |thread: &Arc<Mutex<Gathered>>| std::mem::take(&mut *thread.lock().unwrap_or_else(PoisonError::into_inner));
+    let gathered: Vec<Gathered> = THREADS.lock().unwrap_or_else(PoisonError::into_inner).iter().map(take).collect();
     let lost: usize = gathered.iter().map(|gathered| gathered.lost).sum();
     if lost > 0 {
         tracing::warn!("--trace leaves out the last {lost} parts; trace fewer iterations");

@@ -34,7 +34,7 @@ fn stages(file: &str, items: Items) -> Source {
 
 /// A run of Megagrid without options of a command line.
 fn runner(file: &str, items: &'static [&'static str]) -> Source {
-    Source(format!("tests/all/agree/{file}"), These(items))
+    Source(format!("../tests/agree/{file}"), These(items))
 }
 
 fn sources(algorithm: &str) -> Sources {

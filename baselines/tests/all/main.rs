@@ -1,6 +1,5 @@
 //! The baselines' tests.
 
-mod agree;
 mod lines;
 mod processes;
 mod server;

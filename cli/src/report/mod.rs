@@ -3,42 +3,19 @@
 
 mod plot;
 mod sections;
+mod subject;
 mod tuning;
 
 use anyhow::Context;
 
 use crate::progress;
-use megagrid_training::record::{self, Record};
+use megagrid_training::record::Record;
 use plot::{escape, precise, short};
 
 pub use plot::seconds;
+pub use subject::Subject;
 
 const STYLE: &str = include_str!("style.css");
-
-/// What a page shows: the runs of one system.
-pub struct Subject<'r> {
-    /// The system.
-    pub name: &'r str,
-    /// Its runs, at least one.
-    pub runs: Vec<&'r Record>,
-}
-
-impl Subject<'_> {
-    /// Returns the run whose training time is the median, or the shorter of the two in the middle.
-    fn shown(&self) -> &Record {
-        let mut runs = self.runs.clone();
-        runs.sort_by(|a, b| a.phases.train.total_cmp(&b.phases.train));
-        runs[(runs.len() - 1) / 2]
-    }
-
-    /// Returns the median over iterations of each run.
-    fn medians<'s>(
-        &'s self,
-        of: impl Fn(&record::Iteration) -> f64 + Copy + 's,
-    ) -> impl Iterator<Item = f64> + Clone + 's {
-        self.runs.iter().filter_map(move |run| record::median(run.iterations.iter().map(of)))
-    }
-}
 
 /// A table: names of the columns, and rows of cells. A cell has a number and, in a second line, its range.
 pub struct Table {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::plot::{
     Labels, Line, Scale, Series, Stretch, escape, grouped, lines, seconds, shares, short, stacked, timeline, values,
 };
-use super::{Subject, tuning};
+use super::subject::Subject;
+use super::tuning;
 use crate::progress;
 use megagrid_training::record::{Iteration, Record, Spread};
 

@@ -1,7 +1,7 @@
 //! How a run found its settings: every trial, and the command that does without them.
 
-use super::Subject;
 use super::plot::{escape, precise};
+use super::subject::Subject;
 use megagrid_training::record::{Trial, Tuning};
 
 /// Makes the section; empty unless a run was tuned.

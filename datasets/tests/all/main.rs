@@ -5,6 +5,5 @@ mod errors;
 mod formats;
 mod output;
 mod parquet;
-mod real_data;
 mod synthetic;
 mod together;

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::machine::os;
+use crate::machine::binding::keep_current_thread_at;
 use crate::plan::Plan;
 
 /// Calls `work` for each worker of this process on a thread of its own, on the worker's processors, and returns the results in
@@ -25,7 +25,7 @@ fn on_each_worker(plan: &Plan, work: &(dyn Fn(usize) + Sync)) {
     std::thread::scope(|threads| {
         let on_thread = |worker: usize| {
             threads.spawn(move || {
-                os::keep_current_thread_on(&plan.homes[worker].processors);
+                keep_current_thread_at(&plan.homes[worker]);
                 work(worker);
             })
         };

@@ -1,5 +1,6 @@
 //! The machine: its memory, processors and caches, and the atomics that models of the scheduler replace.
 
 pub(crate) mod atomics;
+pub mod binding;
 pub mod os;
 pub mod topology;

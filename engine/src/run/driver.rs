@@ -21,7 +21,7 @@ use super::transport::{Arrived, Timely, Transport, connect};
 use super::virtual_driver;
 use super::worker::{Progress, Worker};
 use crate::Error;
-use crate::machine::os;
+use crate::machine::binding::keep_current_thread_at;
 use crate::sync::Message;
 
 /// Runs iterations `done + 1..=last`, and shows each report between iterations, when no worker runs.
@@ -52,7 +52,7 @@ pub fn run<P: Program>(
     let threads = timely::execute::execute_from(builders, connections, config, move |timely| {
         let sender = sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let id = timely.index();
-        os::keep_current_thread_on(&of_workers.plan.homes[id].processors);
+        keep_current_thread_at(&of_workers.plan.homes[id]);
         let worker = Worker::new(id, Arc::clone(&of_workers.plan), Arc::clone(&of_board), of_workers.seed, done);
         let runner = Runner::new(id, &of_workers, &of_board, sender.clone(), Box::new(Wall));
         let arrivals = Rc::clone(&runner.arrivals);

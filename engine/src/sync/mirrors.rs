@@ -1,7 +1,10 @@
 //! Mirrors: which rows of each shard each process uses, found from its edges before the first iteration.
 
+use std::io;
+
 use megagrid_partition::{EdgeSource, ProcessId, ShardId, Side, balance};
 use megagrid_stages::Program;
+use roaring::RoaringBitmap;
 
 use super::pick::Pick;
 use crate::Error;
@@ -32,16 +35,13 @@ impl Mirrors {
             }
         }
         let edges = grid.columns.iter().flat_map(|column| column.edges.blocks()).map(|block| block.edges.len() as u64);
-        let mut mine = used[0].0.clone();
-        mine.extend_from_slice(&used[1].0);
-        mine.extend_from_slice(&edges.sum::<u64>().to_le_bytes());
-        let ends = [used[0].0.len(), used[0].0.len() + used[1].0.len()];
+        let mine =
+            message(&used.map(Used::rows), edges.sum()).map_err(|_| Error::Message { process: plan.processes.this })?;
         let (mut all, mut edges) = (Vec::new(), Vec::new());
         for (process, bytes) in all_gather(mine)?.into_iter().enumerate() {
-            let malformed = Error::Message { process };
-            let count = bytes.get(ends[1]..).and_then(|count| <[u8; 8]>::try_from(count).ok()).ok_or(malformed)?;
-            edges.push(u64::from_le_bytes(count));
-            all.push([Used(bytes[..ends[0]].to_vec()), Used(bytes[ends[0]..ends[1]].to_vec())]);
+            let (used, count) = told(&bytes).map_err(|_| Error::Message { process })?;
+            all.push(used);
+            edges.push(count);
         }
         Ok(Self::of_used(plan, &all, edges))
     }
@@ -77,13 +77,14 @@ impl Mirrors {
                 }
             })?;
         }
+        let used: Vec<_> = used.into_iter().map(|both| both.map(Used::rows)).collect();
         Ok(Self::of_used(plan, &used, edges))
     }
 
-    fn of_used(plan: &Plan, used: &[[Used; 2]], edges: Vec<u64>) -> Self {
-        let picks =
-            |side: Side| used.iter().map(|both| both[usize::from(side == Side::Right)].picks(plan, side)).collect();
-        Self { picks: [picks(Side::Left), picks(Side::Right)], edges }
+    fn of_used(plan: &Plan, used: &[[RoaringBitmap; 2]], edges: Vec<u64>) -> Self {
+        let of =
+            |side: Side| used.iter().map(|both| picks(&both[usize::from(side == Side::Right)], plan, side)).collect();
+        Self { picks: [of(Side::Left), of(Side::Right)], edges }
     }
 
     /// Returns how good the placement is.
@@ -117,7 +118,8 @@ impl Mirrors {
     }
 }
 
-/// A bit for each row of a side; no bits for a side that is not cut. On a square graph the right side's bits stand for both.
+/// A bit for each row of a side while its edges are read; no bits for a side that is not cut. On a square graph the right
+/// side's bits stand for both.
 struct Used(Vec<u8>);
 
 impl Used {
@@ -133,17 +135,39 @@ impl Used {
         }
     }
 
-    fn picks(&self, plan: &Plan, side: Side) -> Vec<Pick> {
-        let shape = plan.side(side);
-        let is_set = |row: usize| self.0.get(row / 8).is_some_and(|bits| bits >> (row % 8) & 1 == 1);
-        let pick = |shard: usize| {
-            let rows = shape.rows(shard);
-            let some: Box<[u32]> =
-                rows.clone().filter(|&row| is_set(row)).map(|row| (row - rows.start) as u32).collect();
-            if some.len() == rows.len() { Pick::All(rows.len()) } else { Pick::Some(some) }
-        };
-        (0..shape.num_shards()).map(pick).collect()
+    /// Returns the rows that are set, as sets of rows are told to other processes.
+    fn rows(self) -> RoaringBitmap {
+        let mut rows = RoaringBitmap::from_lsb0_bytes(0, &self.0);
+        rows.optimize();
+        rows
     }
+}
+
+/// What a process tells: the rows of both sides that it uses, and the number of its edges.
+fn message(used: &[RoaringBitmap; 2], edges: u64) -> io::Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(8 + used.iter().map(RoaringBitmap::serialized_size).sum::<usize>());
+    out.extend_from_slice(&edges.to_le_bytes());
+    used.iter().try_for_each(|rows| rows.serialize_into(&mut out))?;
+    Ok(out)
+}
+
+/// Reads a [`message`].
+fn told(mut from: &[u8]) -> io::Result<([RoaringBitmap; 2], u64)> {
+    let edges = from.split_off(..8).and_then(|count| count.try_into().ok()).ok_or(io::ErrorKind::UnexpectedEof)?;
+    let used = [RoaringBitmap::deserialize_from(&mut from)?, RoaringBitmap::deserialize_from(&mut from)?];
+    if from.is_empty() { Ok((used, u64::from_le_bytes(edges))) } else { Err(io::ErrorKind::InvalidData.into()) }
+}
+
+/// Splits the rows that a process uses by shard.
+fn picks(used: &RoaringBitmap, plan: &Plan, side: Side) -> Vec<Pick> {
+    let shape = plan.side(side);
+    let pick = |shard: usize| {
+        let rows = shape.rows(shard);
+        let first = rows.start as u32;
+        let some: Box<[u32]> = used.range(first..rows.end as u32).map(|row| row - first).collect();
+        if some.len() == rows.len() { Pick::All(rows.len()) } else { Pick::Some(some) }
+    };
+    (0..shape.num_shards()).map(pick).collect()
 }
 
 fn mark<I: Id>(plan: &Plan, shard: usize, edges: &LocalEdges<I>, used: &mut [Used; 2]) {

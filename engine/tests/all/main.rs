@@ -12,6 +12,7 @@ mod lda;
 mod memory;
 mod mf;
 mod pagerank;
+#[path = "../../../tests/processes/mod.rs"]
 mod processes;
 mod surface;
 mod topology;

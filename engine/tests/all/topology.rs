@@ -153,20 +153,6 @@ fn this_machine_has_a_core() {
     eprintln!("{topology}");
 }
 
-/// hwloc and the reader of the system's files tell the same.
-#[test]
-#[cfg(all(feature = "numa", target_os = "linux"))]
-fn hwloc_agrees_with_the_files() {
-    let Some(read) = Topology::read(Path::new("/")) else {
-        eprintln!("skipped: the system has no files of its topology");
-        return;
-    };
-    let processors = |topology: &Topology| {
-        topology.nodes.iter().map(|node| (node.id, node.cores.clone(), node.siblings.clone())).collect::<Vec<_>>()
-    };
-    assert_eq!(processors(&Topology::detect()), processors(&read));
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

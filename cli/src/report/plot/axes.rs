@@ -1,7 +1,7 @@
 //! Axes: where values lie on a plot, and what is written beside them.
 
+use super::figure::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH};
 use super::numbers::{escape, short, superscript};
-use super::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH};
 
 /// What equal distances on an axis stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

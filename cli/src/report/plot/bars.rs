@@ -1,9 +1,9 @@
 //! Upright bars: parts on top of each other over iterations, and series side by side over ages.
 
 use super::axes::{Axes, Axis, Scale};
+use super::figure::{Key, figure};
 use super::lines::Labels;
 use super::numbers::{escape, short};
-use super::{Key, figure};
 
 /// Bars at most; more become means of neighbours.
 const BARS: usize = 60;

@@ -1,8 +1,8 @@
 //! Lines through points.
 
 use super::axes::{Axes, Axis, Scale};
+use super::figure::{Key, figure, mark};
 use super::numbers::{escape, precise, short};
-use super::{Key, figure};
 
 /// Points of a line that are drawn, and of those that are marked, at most.
 const DRAWN: usize = 400;
@@ -60,24 +60,6 @@ fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     let every = points.len().div_ceil(most).max(1);
     let last = points.len().saturating_sub(1);
     points.iter().enumerate().filter(|(at, _)| at % every == 0 || *at == last).map(|(_, &point)| point).collect()
-}
-
-/// Draws the mark of a style: shapes tell lines apart where colours do not.
-pub fn mark(style: usize, (x, y): (f64, f64), said: &str) -> String {
-    let polygon = |corners: &[(f64, f64)]| {
-        let corners: Vec<String> = corners.iter().map(|(dx, dy)| format!("{:.1},{:.1}", x + dx, y + dy)).collect();
-        format!("<polygon class=\"mark s{style}\" points=\"{}\">", corners.join(" "))
-    };
-    let (shape, end) = match style % 7 {
-        0 => (format!("<circle class=\"mark s{style}\" cx={x:.1} cy={y:.1} r=3>"), "circle"),
-        1 => (polygon(&[(-3.0, -3.0), (3.0, -3.0), (3.0, 3.0), (-3.0, 3.0)]), "polygon"),
-        2 => (polygon(&[(0.0, -4.0), (3.7, 3.0), (-3.7, 3.0)]), "polygon"),
-        3 => (polygon(&[(0.0, -4.2), (4.2, 0.0), (0.0, 4.2), (-4.2, 0.0)]), "polygon"),
-        4 => (polygon(&[(0.0, 4.0), (3.7, -3.0), (-3.7, -3.0)]), "polygon"),
-        5 => (polygon(&[(-4.5, -1.6), (4.5, -1.6), (4.5, 1.6), (-4.5, 1.6)]), "polygon"),
-        _ => (polygon(&[(-1.6, -4.5), (1.6, -4.5), (1.6, 4.5), (-1.6, 4.5)]), "polygon"),
-    };
-    format!("{shape}<title>{said}</title></{end}>")
 }
 
 #[cfg(test)]

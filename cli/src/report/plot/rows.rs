@@ -1,9 +1,8 @@
 //! Lying bars, one a name: values with their range, and shares of a whole.
 
 use super::axes::{Axis, Scale};
-use super::lines::mark;
+use super::figure::{Key, WIDTH, figure_of, mark};
 use super::numbers::escape;
-use super::{Key, WIDTH, figure_of};
 use megagrid_training::record::Spread;
 
 const NAMES: f64 = 96.0;

@@ -1,8 +1,8 @@
 //! What each worker did when.
 
 use super::axes::{Axis, Scale};
+use super::figure::{Key, LEFT, RIGHT, WIDTH, figure_of};
 use super::numbers::{escape, seconds, superscript};
-use super::{Key, LEFT, RIGHT, WIDTH, figure_of};
 
 const ROW: f64 = 20.0;
 const BELOW: f64 = 38.0;

@@ -2,7 +2,10 @@
 
 use std::sync::LazyLock;
 
+use hwlocality::bitmap::BitmapIndex;
 use hwlocality::cpu::binding::CpuBindingFlags;
+use hwlocality::memory::binding::{MemoryBindingFlags, MemoryBindingPolicy};
+use hwlocality::memory::nodeset::NodeSet;
 use hwlocality::object::TopologyObject;
 use hwlocality::object::attributes::ObjectAttributes;
 use hwlocality::object::types::ObjectType;
@@ -15,6 +18,14 @@ static MACHINE: LazyLock<Option<hwlocality::Topology>> = LazyLock::new(|| hwloca
 /// Returns what hwloc found; nothing when it fails.
 pub(super) fn read() -> Found {
     MACHINE.as_ref().map_or_else(Found::default, read_machine)
+}
+
+/// Takes what the current thread writes first from a node's memory while there is some; returns whether the system agrees.
+pub(in crate::machine) fn bind_memory_of_current_thread(node: usize) -> bool {
+    let (Some(machine), Ok(node)) = (MACHINE.as_ref(), BitmapIndex::try_from(node)) else { return false };
+    let mut nodes = NodeSet::new();
+    nodes.set(node);
+    machine.bind_memory(&nodes, MemoryBindingPolicy::Bind, MemoryBindingFlags::THREAD).is_ok()
 }
 
 fn read_machine(machine: &hwlocality::Topology) -> Found {
@@ -59,7 +70,33 @@ fn add_cache(machine: &hwlocality::Topology, unit: ObjectType, object: &Topology
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::Node;
+    use crate::topology::{Node, Topology};
+
+    /// In a thread of its own: the policy stays with it.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn memory_is_taken_from_the_home_of_a_worker() {
+        let of_a_thread = std::thread::spawn(|| {
+            let machine = MACHINE.as_ref().expect("the machine is read");
+            let node = Topology::detect().nodes[0].id;
+            assert!(bind_memory_of_current_thread(node) && !bind_memory_of_current_thread(usize::MAX));
+            let (nodes, policy) = machine.memory_binding::<NodeSet>(MemoryBindingFlags::THREAD).unwrap();
+            (nodes.iter_set().map(usize::from).collect::<Vec<_>>(), policy, node)
+        });
+        let (nodes, policy, node) = of_a_thread.join().unwrap();
+        assert_eq!((nodes, policy), (vec![node], Some(MemoryBindingPolicy::Bind)));
+    }
+
+    /// hwloc and the reader of the system's files tell the same.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn hwloc_agrees_with_the_files() {
+        let read = Topology::read(std::path::Path::new("/")).expect("Linux has files of its topology");
+        let processors = |topology: &Topology| {
+            topology.nodes.iter().map(|node| (node.id, node.cores.clone(), node.siblings.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(processors(&Topology::detect()), processors(&read));
+    }
 
     #[test]
     fn two_nodes_of_hwloc_are_read() {

@@ -11,7 +11,7 @@ use serde::Serialize;
 mod detect;
 mod found;
 #[cfg(feature = "numa")]
-mod hwloc;
+pub(super) mod hwloc;
 mod sys;
 
 /// Bytes of level-1 data cache where the system does not say.

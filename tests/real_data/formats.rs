@@ -1,22 +1,25 @@
 //! Every public data set of the project loads to the counts that its description gives.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use megagrid_datasets::{Format, read_corpus, read_graph, read_ratings, read_ratings_with, read_samples};
 
-/// Returns the folder of the data sets, or `None`, loudly, where it is absent.
-fn data() -> Option<PathBuf> {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data"));
-    if path.is_dir() {
-        return Some(path.to_path_buf());
-    }
-    eprintln!("skipped: no data sets in {}", path.display());
-    None
-}
+use crate::Test;
 
-#[test]
-fn graphs() {
-    let Some(data) = data() else { return };
+/// The tests, by name.
+pub const TESTS: &[(&str, Test)] = &[
+    ("formats::graphs", graphs),
+    ("formats::ratings", ratings),
+    ("formats::mean_rating_of_movielens", mean_rating_of_movielens),
+    ("formats::test_ratings_of_movielens", test_ratings_of_movielens),
+    ("formats::samples", samples),
+    ("formats::amazon_reviews", amazon_reviews),
+    ("formats::unseen_features_are_dropped", unseen_features_are_dropped),
+    ("formats::many_classes_need_a_choice", many_classes_need_a_choice),
+    ("formats::corpora", corpora),
+];
+
+fn graphs(data: &Path) {
     for (file, vertices, edges, self_loops) in [
         ("cnr-2000/cnr-2000.txt.gz", 325_557, 3_216_152, 87_442),
         ("soc-Slashdot0902/soc-Slashdot0902.txt.gz", 82_168, 948_464, 78_303),
@@ -34,9 +37,7 @@ fn graphs() {
     }
 }
 
-#[test]
-fn ratings() {
-    let Some(data) = data() else { return };
+fn ratings(data: &Path) {
     for (file, users, items, ratings) in [
         ("movielens-100k/u.data.gz", 943, 1_682, 100_000),
         ("movielens-100k/u1.base.gz", 943, 1_650, 80_000),
@@ -50,17 +51,13 @@ fn ratings() {
     }
 }
 
-#[test]
-fn mean_rating_of_movielens() {
-    let Some(data) = data() else { return };
+fn mean_rating_of_movielens(data: &Path) {
     let edges = read_ratings(data.join("movielens-100k/u.data.gz"), None).unwrap().edges;
     let mean = edges.data.iter().map(|&rating| f64::from(rating)).sum::<f64>() / edges.num_edges() as f64;
     assert!((mean - 3.52986).abs() < 1e-9, "{mean}");
 }
 
-#[test]
-fn test_ratings_of_movielens() {
-    let Some(data) = data() else { return };
+fn test_ratings_of_movielens(data: &Path) {
     let train = read_ratings(data.join("movielens-100k/u1.base.gz"), None).unwrap();
     let (users, items) = (&train.left_names, train.right_names());
     let test = read_ratings_with(data.join("movielens-100k/u1.test.gz"), None, users, items).unwrap();
@@ -71,9 +68,7 @@ fn test_ratings_of_movielens() {
     assert!(!test.others.is_empty());
 }
 
-#[test]
-fn samples() {
-    let Some(data) = data() else { return };
+fn samples(data: &Path) {
     /// File, samples, features that occur (where known), non-zeros, positives, largest index.
     type Expected = (&'static str, usize, Option<usize>, usize, usize, u64);
     let files: [Expected; 10] = [
@@ -102,9 +97,7 @@ fn samples() {
     }
 }
 
-#[test]
-fn amazon_reviews() {
-    let Some(data) = data() else { return };
+fn amazon_reviews(data: &Path) {
     for (part, samples, nonzeros, positives) in [("train", 8_000, 637_744, 4_000), ("test", 19_677, 1_502_686, 9_882)] {
         let mut sum = (0, 0, 0);
         for domain in ["books", "dvd", "electronics", "kitchen"] {
@@ -118,9 +111,7 @@ fn amazon_reviews() {
     }
 }
 
-#[test]
-fn unseen_features_are_dropped() {
-    let Some(data) = data() else { return };
+fn unseen_features_are_dropped(data: &Path) {
     let train = read_samples(data.join("ipinyou/train.fm.txt.gz"), None, &[]).unwrap();
     let test = read_samples(data.join("ipinyou/test.fm.txt.gz"), None, &[]).unwrap();
     let known = train.data.right_names();
@@ -132,9 +123,7 @@ fn unseen_features_are_dropped() {
     assert_eq!((test.edges.num_left, test.edges.num_right), (21_150, 14_745));
 }
 
-#[test]
-fn many_classes_need_a_choice() {
-    let Some(data) = data() else { return };
+fn many_classes_need_a_choice(data: &Path) {
     let path = data.join("news20/news20.gz");
     let error = read_samples(&path, None, &[]).unwrap_err().to_string();
     assert!(error.contains("news20.gz:") && error.contains("label: found"), "{error}");
@@ -144,9 +133,7 @@ fn many_classes_need_a_choice() {
     assert!((780..=800).contains(&positives), "{positives}");
 }
 
-#[test]
-fn corpora() {
-    let Some(data) = data() else { return };
+fn corpora(data: &Path) {
     for (file, format, documents, words, entries, tokens) in [
         ("uci-kos/docword.kos.txt.gz", Format::BagOfWords, 3_430, 6_906, 353_160, 467_714),
         ("20newsgroups/docword.20ng-train.txt.gz", Format::BagOfWords, 11_269, 61_188, 1_467_345, 2_765_300),

@@ -1,5 +1,8 @@
 //! The program as its user sees it: exit codes, stdout, stderr and files.
 
+#[path = "../command.rs"]
+mod command;
+
 mod blockpg;
 #[cfg(feature = "baselines")]
 mod compare;
@@ -29,38 +32,19 @@ mod virtual_workers;
 
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
-/// A directory for one test.
-pub(crate) struct Place(TempDir);
+pub(crate) use command::{Place, done, json, run};
 
 impl Place {
-    /// Makes an empty directory.
-    pub fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    /// Returns a path in the directory.
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
     /// Writes a file, and returns its path as an argument.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         fs::write(self.path(name), content).unwrap();
         self.name(name)
     }
 
-    /// Returns a path in the directory as an argument.
-    pub fn name(&self, name: &str) -> String {
-        self.path(name).to_str().unwrap().to_owned()
-    }
-
     /// Returns the names of what is in the directory.
     pub fn listing(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.0.path()).unwrap();
+        let entries = fs::read_dir(self.path("")).unwrap();
         let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
@@ -85,30 +69,6 @@ impl Place {
     }
 }
 
-/// What a command did.
-pub(crate) struct Ran {
-    /// The exit code.
-    pub code: Option<i32>,
-    /// What it printed.
-    pub stdout: String,
-    /// What it said.
-    pub stderr: String,
-}
-
-/// Runs the program.
-pub(crate) fn run(args: &[&str]) -> Ran {
-    let output = assert_cmd::cargo::cargo_bin_cmd!("megagrid").args(args).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
-}
-
-/// Runs the program, which has to succeed; returns stdout.
-pub(crate) fn done(args: &[&str]) -> String {
-    let ran = run(args);
-    assert_eq!(ran.code, Some(0), "{args:?}: {}", ran.stderr);
-    ran.stdout
-}
-
 /// Runs the program, which has to fail with one message on stderr that holds all of `parts`.
 pub(crate) fn fails(args: &[&str], code: i32, parts: &[&str]) {
     let ran = run(args);
@@ -120,9 +80,4 @@ pub(crate) fn fails(args: &[&str], code: i32, parts: &[&str]) {
     if code == 1 {
         assert_eq!(ran.stderr.lines().count(), 1, "{args:?}: {}", ran.stderr);
     }
-}
-
-/// Reads a file of JSON.
-pub(crate) fn json(path: impl AsRef<Path>) -> serde_json::Value {
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }

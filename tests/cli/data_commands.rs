@@ -1,7 +1,6 @@
 //! `generate`, `inspect`, `convert` and `partition`.
 
 use std::fs;
-use std::path::PathBuf;
 
 use megagrid_datasets::output::{Column, read_npy, write_table};
 use megagrid_datasets::{read_corpus, read_graph, read_ratings, read_samples};
@@ -348,29 +347,6 @@ fn help_shows_examples() {
         assert_eq!(ran.code, Some(0));
         assert!(ran.stdout.contains("Example") && ran.stdout.contains("[default: "), "{}", ran.stdout);
     }
-}
-
-/// Counts of real data sets, as published.
-#[test]
-fn real_data_is_counted_right() {
-    let data = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data"));
-    if !data.exists() {
-        eprintln!("skipped: no real data in {}", data.display());
-        return;
-    }
-    let found = |file: &str| inspect(data.join(file).to_str().unwrap(), &[]);
-    let graph = found("soc-Epinions1/soc-Epinions1.txt.gz");
-    assert_eq!((&graph["left"]["vertices"], &graph["edges"]), (&75_879.into(), &508_837.into()));
-    assert_eq!((&graph["dangling"], &graph["right"]["without_edges"]), (&15_538.into(), &23_922.into()));
-    assert_eq!((&graph["left"]["max"], &graph["right"]["max"]), (&1_801.into(), &3_035.into()));
-    assert_eq!((&graph["duplicates"], &graph["self_loops"]), (&0.into(), &0.into()));
-    let ratings = found("ciao/ratings.tsv.gz");
-    assert_eq!((&ratings["left"]["vertices"], &ratings["right"]["vertices"]), (&7_375.into(), &105_114.into()));
-    assert_eq!((&ratings["edges"], &ratings["duplicates"]), (&284_086.into(), &1_436.into()));
-    let samples = found("w8a/w8a.gz");
-    assert_eq!((&samples["labels"]["positive"], &samples["left"]["without_edges"]), (&1_479.into(), &4_203.into()));
-    let corpus = found("associated-press/ap.dat.gz");
-    assert_eq!((&corpus["tokens"], &corpus["right"]["vertices"]), (&435_838.into(), &10_473.into()));
 }
 
 #[test]

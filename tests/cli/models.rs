@@ -185,7 +185,7 @@ fn python_opens_models() {
     done(&["mf", &place.ratings(), "--model", &place.name("mf"), "--dims", "5", "-q"]);
     done(&["pagerank", &place.graph(), "--model", &place.name("ranks"), "-q"]);
     // What README shows, for a user that is there.
-    let readme = include_str!("../../../README.md").split_once("```python\n").unwrap().1.split_once("```").unwrap().0;
+    let readme = include_str!("../../README.md").split_once("```python\n").unwrap().1.split_once("```").unwrap().0;
     let shown = readme.replace("movies", "mf").replace("196", "'u3'");
     let best = done(&["recommend", &place.name("mf"), "u3"]);
     let best: Vec<&str> = best.lines().filter_map(|line| line.split_whitespace().last()).collect();
