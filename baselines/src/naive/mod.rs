@@ -104,17 +104,6 @@ pub struct Access {
 }
 
 impl Access {
-    fn read_within<T: Number>(&mut self, slack: u64, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
-        let shared = Arc::clone(&self.shared);
-        let table = find(&shared.tables, table)?;
-        let needed = (self.clock - 1).saturating_sub(slack);
-        while !table.read_cached(row, needed, self.clock, into) {
-            let now = self.wait(needed);
-            table.fetch(row, now);
-        }
-        Ok(())
-    }
-
     /// Waits until all workers have ended so many clocks; returns how many they have.
     fn wait(&mut self, clocks: u64) -> u64 {
         let begin = Instant::now();
@@ -136,11 +125,14 @@ fn slowest(ended: &[u64]) -> u64 {
 
 impl Client for Access {
     fn read<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
-        self.read_within(self.shared.slack, table, row, into)
-    }
-
-    fn read_fresh<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
-        self.read_within(0, table, row, into)
+        let shared = Arc::clone(&self.shared);
+        let table = find(&shared.tables, table)?;
+        let needed = (self.clock - 1).saturating_sub(shared.slack);
+        while !table.read_cached(row, needed, self.clock, into) {
+            let now = self.wait(needed);
+            table.fetch(row, now);
+        }
+        Ok(())
     }
 
     fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error> {

@@ -28,12 +28,6 @@ pub trait Client: Send {
     /// A server that is lost; a table or row that there is not.
     fn read<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error>;
 
-    /// Reads a row as with slack 0.
-    ///
-    /// # Errors
-    /// As [`Client::read`].
-    fn read_fresh<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error>;
-
     /// Adds to a row.
     ///
     /// # Errors

@@ -110,11 +110,6 @@ impl Client for Access {
         Ok(())
     }
 
-    fn read_fresh<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
-        into.copy_from_slice(self.worker.read(table, row as u32, 0)?);
-        Ok(())
-    }
-
     #[inline]
     fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error> {
         self.worker.update(table, row as u32, by)

@@ -9,16 +9,6 @@ use megagrid_stages::{Combine, GlobalSync};
 use crate::job::list_by;
 use crate::{Error, Run};
 
-/// Whose rules steps follow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rules {
-    /// Those of [`megagrid_algorithms::blockpg`], so that only the system differs.
-    #[default]
-    Shared,
-    /// Those of DARLIN, which TuX² compares with: KKT filter, trust region, bounded delay. On parameter servers alone.
-    Darlin,
-}
-
 /// What is to be fitted.
 #[derive(Clone, Copy)]
 pub struct Job<'j> {
@@ -34,8 +24,6 @@ pub struct Job<'j> {
     pub block_values: u64,
     /// Blocks of features by iteration, from 1; `None`: dealt at random.
     pub blocks: Option<&'j dyn Fn(u64) -> Vec<Vec<u32>>>,
-    /// Whose rules steps follow.
-    pub rules: Rules,
 }
 
 /// Samples and features of a job.

@@ -1,5 +1,5 @@
 //! BlockPG on a parameter server, by Megagrid's rules: weights, and sums of derivatives, are in the server; each worker keeps samples
-//! and is the one that steps its share of the features. A scheduler joins the workers' totals, as DARLIN's does.
+//! and is the one that steps its share of the features. A scheduler joins the workers' totals, as that of Li et al. (2014) does.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,11 +21,11 @@ use crate::store::{Client, Store, replication_factor};
 use crate::{Error, Finish, Run};
 
 #[derive(Clone, Copy)]
-pub(super) struct Tables {
+struct Tables {
     /// A weight, and whether it rests.
-    pub weights: Table<f64>,
+    weights: Table<f64>,
     /// Sums of gradients and curvatures.
-    pub derivatives: Table<f64>,
+    derivatives: Table<f64>,
 }
 
 /// A worker's samples and features.
@@ -224,7 +224,7 @@ impl<'j, S: Store> Trainer<'j, S> {
 }
 
 /// Cuts samples into runs with about as many values; values of each by feature, samples counted from the first.
-pub(super) fn split(values: &EdgeList<f32>, workers: usize) -> Vec<(Range<usize>, Csr<f32>)> {
+fn split(values: &EdgeList<f32>, workers: usize) -> Vec<(Range<usize>, Csr<f32>)> {
     let mut before = vec![0_u64; values.num_left + 1];
     values.left.iter().for_each(|&sample| before[sample as usize + 1] += 1);
     (0..values.num_left).for_each(|sample| before[sample + 1] += before[sample]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use megagrid_algorithms::blockpg::{
     BlockPg, Config, Derivatives, Margin, Parabola, Region, Weight, log_loss, sequence,
 };
-use megagrid_baselines::apps::blockpg::{Job, Rules, run};
+use megagrid_baselines::apps::blockpg::{Job, run};
 use megagrid_baselines::{Run, System};
 use megagrid_engine::{Engine, Settings, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
@@ -158,7 +158,6 @@ fn objectives_agree_on_all_systems() {
         config,
         block_values: BLOCK_VALUES,
         blocks: Some(&of_iteration),
-        rules: Rules::Shared,
     };
     for system in System::ALL {
         let at = |workers, job: &Job<'_>| {
