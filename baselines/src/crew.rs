@@ -1,6 +1,7 @@
 //! Threads that work side by side on one step, and where their time goes.
 
 use std::ops::{AddAssign, Range};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Error;
@@ -22,6 +23,11 @@ impl AddAssign for Spent {
         self.wait += more.wait;
         self.sync += more.sync;
     }
+}
+
+/// Locks. Whoever panics with it ends the run; what others still read is whole.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs a step on all workers, one thread each, and returns what they return and their times: those who end first wait.
@@ -56,6 +62,26 @@ pub(crate) fn step<W: Send, T: Send>(
         spent.push(Spent { compute, wait: whole.saturating_sub(compute), sync: Duration::ZERO });
     }
     Ok((results, spent))
+}
+
+/// Returns, for vertices `0..len` and one more, how many edges those before it have; `ends` has the vertex of each edge.
+pub(crate) fn offsets(ends: &[u32], len: usize) -> Vec<u64> {
+    let mut offsets = vec![0_u64; len + 1];
+    ends.iter().for_each(|&vertex| offsets[vertex as usize + 1] += 1);
+    (0..len).for_each(|vertex| offsets[vertex + 1] += offsets[vertex]);
+    offsets
+}
+
+/// Cuts items where the parts, which follow each other, begin and end; each counts `width` items.
+pub(crate) fn cut<'r, T>(items: &'r mut [T], width: usize, parts: &[Range<usize>]) -> Vec<&'r mut [T]> {
+    let (mut rest, mut at, mut cut) = (items, 0, Vec::with_capacity(parts.len()));
+    for part in parts {
+        let (_, from) = rest.split_at_mut((part.start - at) * width);
+        let (mine, after) = from.split_at_mut(part.len() * width);
+        cut.push(mine);
+        (rest, at) = (after, part.end);
+    }
+    cut
 }
 
 /// Cuts `0..len` into one part for each worker, all of about the same weight; `weight_before(i)` is that of what comes before i.

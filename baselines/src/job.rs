@@ -171,12 +171,15 @@ impl Cost {
     }
 }
 
+/// An objective, and metrics by the names of run records.
+pub(crate) type Measured = (f64, BTreeMap<&'static str, f64>);
+
 /// A job under way on one system.
 pub(crate) trait Trainer {
     /// Runs an iteration, the first of which is 1, to the end on all workers.
     fn iterate(&mut self, iteration: u64) -> Result<Cost, Error>;
     /// Measures the objective and its metrics.
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error>;
+    fn measure(&mut self) -> Result<Measured, Error>;
     /// Tells what is known at the end.
     fn finish(&self) -> Finish;
 }

@@ -107,15 +107,9 @@ impl Plan {
 #[derive(Clone, Copy)]
 enum What {
     Updates,
-    /// A worker has ended its clock.
     Clock,
-    Request {
-        list: usize,
-    },
-    Rows {
-        part: Part,
-    },
-    /// All have ended a clock.
+    Request { list: usize },
+    Rows { part: Part },
     Advanced,
 }
 
@@ -130,7 +124,6 @@ struct Message {
 
 #[derive(Clone, Copy)]
 enum Event {
-    /// A link has sent what it was sending.
     Sent {
         from: usize,
     },
@@ -149,7 +142,6 @@ struct Lane {
     receives_until: u64,
 }
 
-/// A machine's server.
 #[derive(Default)]
 struct Server {
     /// Workers that have ended their clock, and clocks that all have ended.
@@ -159,10 +151,8 @@ struct Server {
     waiting: Vec<(usize, usize)>,
 }
 
-/// A machine's worker.
 struct Worker {
     clock: usize,
-    /// The next need.
     at: usize,
     /// The last clock of which each part has arrived, counted from 1.
     arrived: Vec<usize>,
@@ -300,7 +290,6 @@ impl Fabric<'_> {
         }
     }
 
-    /// Puts a message on its connection.
     fn send(&mut self, from: usize, to: usize, what: What, bytes: u64) {
         let message = Message { from, to, what, left: bytes };
         if from == to {

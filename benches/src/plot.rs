@@ -19,9 +19,12 @@ pub struct Plot {
     pub y_name: &'static str,
     /// Whether `y` is drawn by its logarithm.
     pub log: bool,
-    /// Name and points of each line.
-    pub lines: Vec<(String, Vec<(f64, f64)>)>,
+    /// The lines.
+    pub lines: Vec<Line>,
 }
+
+/// A line's name and points.
+pub type Line = (String, Vec<(f64, f64)>);
 
 /// Returns the ends of values that can be drawn.
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {

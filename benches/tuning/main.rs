@@ -13,6 +13,7 @@ use std::path::Path;
 
 use megagrid_algorithms::mf::Config;
 use megagrid_benches::inputs;
+use megagrid_benches::measure::median;
 use megagrid_tuner::baselines::{Limits, hyperband, spearmint};
 use megagrid_tuner::{Branch, Options, Plateau, ROOT, Setting, Space, Trainer, Value, tune};
 use trainer::{Error, Factorization, Ratings};
@@ -231,11 +232,7 @@ fn compare(name: &str, ratings: &Ratings, config: &Config, seeds: std::ops::Rang
         );
         races.push(race);
     }
-    let median = |of: &dyn Fn(&Race) -> f64| {
-        let mut values: Vec<f64> = races.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
+    let median = |of: &dyn Fn(&Race) -> f64| median(races.iter().map(of).collect());
     let time = |race: &Race| race.tuned.unwrap_or(f64::INFINITY);
     let most = races.iter().map(|race| time(race) / race.best).fold(0.0, f64::max);
     println!("medians: tuned / best fixed {:.2} (at most {most:.2})", median(&|race| time(race) / race.best));

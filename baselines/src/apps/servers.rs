@@ -19,7 +19,6 @@ pub(crate) struct Team<S: Store> {
 }
 
 impl<S: Store> Team<S> {
-    /// Begins.
     pub fn new(mut store: S) -> Result<Self, Error> {
         let clients = store.clients()?;
         let before = store.usage();

@@ -12,10 +12,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Error;
+use crate::crew::lock;
 use crate::rows::Rows;
 use crate::server::{Table, Tables};
 use crate::store::{Client, Number, Store, Usage};
-use table::{Erased, NaiveTable, lock};
+use table::{Erased, NaiveTable};
 
 /// What all workers share.
 struct Shared {
@@ -26,7 +27,6 @@ struct Shared {
     slack: u64,
 }
 
-/// The server and the process's cache.
 pub struct Naive {
     handles: Tables,
     tables: Vec<Box<dyn Erased>>,
@@ -37,7 +37,6 @@ pub struct Naive {
 
 impl Naive {
     /// Makes a server without tables for so many workers.
-    #[must_use]
     pub fn new(workers: usize, slack: u64) -> Self {
         Self { handles: Tables::new(), tables: Vec::new(), shared: None, workers, slack }
     }
@@ -77,15 +76,7 @@ impl Store for Naive {
 
     fn usage(&self) -> Usage {
         let mut usage = Usage::default();
-        for table in self.shared.iter().flat_map(|shared| &shared.tables) {
-            let of = table.usage();
-            usage.sent_bytes += of.sent_bytes;
-            usage.messages += of.messages;
-            usage.memory_bytes += of.memory_bytes;
-            for (age, reads) in of.staleness {
-                *usage.staleness.entry(age).or_insert(0) += reads;
-            }
-        }
+        self.shared.iter().flat_map(|shared| &shared.tables).for_each(|table| table.add_to(&mut usage));
         usage
     }
 }
@@ -95,7 +86,6 @@ fn find<T: Number>(tables: &[Box<dyn Erased>], table: Table<T>) -> Result<&Naive
     found.ok_or(Error::UnknownTable { table: table.number(), tables: tables.len() })
 }
 
-/// One worker's access.
 pub struct Access {
     shared: Arc<Shared>,
     worker: usize,

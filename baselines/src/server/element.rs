@@ -73,7 +73,7 @@ impl Element for i64 {
     }
 }
 
-/// Names a table whose rows are `row_len` elements `T`. Made by [`Tables::add`], or from a number by [`Tables::get`].
+/// Names a table whose rows are `row_len` elements `T`. Made by [`Tables::add`].
 #[derive(Debug)]
 pub struct Table<T> {
     number: u32,
@@ -122,27 +122,10 @@ impl Tables {
         Table { number, row_len: row_len as u32, element: PhantomData }
     }
 
-    /// Returns the table of a number, for a program that knows it from elsewhere.
-    ///
-    /// # Errors
-    /// If there is no such table, or its rows are of another type.
-    pub fn get<T: Element>(&self, number: u32) -> Result<Table<T>, Error> {
-        let kind = self.kind(number)?;
-        let table = Table { number, row_len: kind.row_len as u32, element: PhantomData };
-        self.check(table).map(|_| table)
-    }
-
-    /// Returns how many there are.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns what the rows of a table are.
     #[inline]
     pub(super) fn kind(&self, number: u32) -> Result<&Kind, Error> {
         match self.0.get(number as usize) {

@@ -98,7 +98,6 @@ pub(super) struct Header {
     pub(super) flags: u32,
 }
 
-/// A message.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
     /// The header, row numbers padded to 8 bytes, and the data padded to 8 bytes.
@@ -140,7 +139,6 @@ impl Frame {
         &mut bytemuck::cast_slice_mut(&mut self.words[begin..])[..bytes]
     }
 
-    /// Sets fields of the header.
     pub(super) fn set(mut self, change: impl FnOnce(&mut Header)) -> Self {
         change(self.header_mut());
         self
@@ -158,7 +156,6 @@ impl Frame {
         bytemuck::from_bytes_mut(bytemuck::cast_slice_mut(&mut self.words[..HEADER_BYTES / 8]))
     }
 
-    /// Returns the row numbers.
     pub(super) fn rows(&self) -> &[u32] {
         let rows = self.header().num_rows as usize;
         &bytemuck::cast_slice(&self.words[HEADER_BYTES / 8..])[..rows]
@@ -171,7 +168,6 @@ impl Frame {
         &bytemuck::cast_slice(&self.words[HEADER_BYTES / 8 + ids..])[..bytes]
     }
 
-    /// Returns the data as text.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(self.data()).into_owned()
     }
@@ -181,7 +177,6 @@ impl Frame {
         HEADER_BYTES + self.header().body_bytes as usize
     }
 
-    /// Writes it.
     pub(super) async fn write(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         stream.write_all(self.bytes()).await
     }
@@ -265,4 +260,17 @@ impl Batch {
         self.data.clear();
         frame
     }
+}
+
+/// Puts rows and their data into frames.
+pub(super) fn frames<'d>(
+    verb: Verb,
+    table: u32,
+    mut rows: impl Iterator<Item = (u32, &'d [u8])>,
+) -> impl Iterator<Item = Frame> {
+    let mut batch = Some(Batch::new(verb, table));
+    std::iter::from_fn(move || {
+        let full = rows.find_map(|(row, data)| batch.as_mut()?.push(row, data));
+        full.or_else(|| batch.take()?.finish())
+    })
 }

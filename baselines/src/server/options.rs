@@ -1,5 +1,6 @@
-//! What a client process is told: who it is, how fresh rows must be, and which specializations are on.
+//! What servers and client processes are told: who they are, how fresh rows must be, and which specializations are on.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -163,4 +164,47 @@ impl Options {
             patience: PATIENCE,
         }
     }
+}
+
+/// What a tablet server is told.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// The number of this server, from 0: its place in the clients' list of addresses.
+    pub server: usize,
+    /// How many servers there are.
+    pub servers: usize,
+    /// How many client processes there are.
+    pub clients: usize,
+    /// The largest frame accepted.
+    pub max_frame_bytes: usize,
+    /// How long a client may be silent ([`PATIENCE`]).
+    pub patience: Duration,
+    /// Where and how often its rows are written to a file.
+    pub checkpoints: Option<Checkpoints>,
+    /// The checkpoint to begin with: the folder, and the clock at which it was written ([`super::newest_checkpoint`]).
+    pub resume: Option<(PathBuf, u32)>,
+}
+
+impl ServerOptions {
+    /// One server among `servers`, for this many client processes, without checkpoints.
+    pub fn new(server: usize, servers: usize, clients: usize) -> Self {
+        Self {
+            server,
+            servers,
+            clients,
+            max_frame_bytes: MAX_FRAME_BYTES,
+            patience: PATIENCE,
+            checkpoints: None,
+            resume: None,
+        }
+    }
+}
+
+/// Where and how often a server writes its rows.
+#[derive(Debug, Clone)]
+pub struct Checkpoints {
+    /// The folder; made if it is absent.
+    pub folder: PathBuf,
+    /// Clocks from one to the next, at least 1.
+    pub every: u32,
 }

@@ -1,6 +1,9 @@
 //! What a client process has counted.
 
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
+
+use crate::crew::lock;
 
 /// Counts of a client process, over all its threads and connections.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -47,6 +50,20 @@ impl Statistics {
         }
         self.staleness[behind] += 1;
         self.reads += 1;
+    }
+
+    /// Locks shared rows and counts it, and whether another thread held them.
+    #[inline]
+    pub(super) fn lock<'a, T>(&mut self, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
+        self.row_locks += 1;
+        match mutex.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                self.contended_row_locks += 1;
+                lock(mutex)
+            }
+        }
     }
 
     /// Adds what another has counted.

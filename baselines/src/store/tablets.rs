@@ -18,10 +18,6 @@ pub struct Tablets {
 }
 
 impl Tablets {
-    /// Prepares a system for so many workers.
-    ///
-    /// # Errors
-    /// A system that is none of [`server::Preset`].
     pub fn new(system: System, workers: usize, slack: u64) -> Result<Self, Error> {
         let slack = u32::try_from(slack).map_err(|_| Error::Setting {
             name: "slack",
@@ -97,7 +93,6 @@ impl Store for Tablets {
     }
 }
 
-/// One worker's access.
 pub struct Access {
     worker: Worker,
     slack: u32,

@@ -7,7 +7,6 @@ use megagrid_engine::Injection;
 
 use crate::findings::Findings;
 use crate::job::{Factorize, Shape, ratings};
-use megagrid_benches::plot::Plot;
 
 const SECONDS: f64 = 4.2;
 const UNITS: usize = 240;
@@ -49,9 +48,8 @@ pub fn run(findings: &mut Findings) {
         (1.5..=2.5).contains(&gap),
     );
     curves.push(("ideal".to_owned(), DELAYS.iter().map(|&delay| (delay, ideal(delay))).collect()));
-    let title = "Delayed workers (LazyTable, Figure 6)".to_owned();
-    let (x_name, y_name) = ("delay, s", "seconds of a unit of work");
-    findings.plot("row-8-delays", Plot { title, x_name, y_name, log: false, lines: curves });
+    let axes = ["delay, s", "seconds of a unit of work"];
+    findings.plot("row-8-delays", "Delayed workers (LazyTable, Figure 6)", axes, curves);
 }
 
 /// Returns the slope of the line through points, by least squares.

@@ -5,7 +5,6 @@ use megagrid_algorithms::mf;
 
 use crate::findings::Findings;
 use crate::job::{Factorize, Ran, Shape, Topics, ratings};
-use megagrid_benches::plot::Plot;
 
 const SLACKS: [u64; 3] = [3, 10, 20];
 const SEEDS: u64 = 5;
@@ -96,8 +95,8 @@ pub fn run(findings: &mut Findings) {
     );
     findings.check(format!("MF: SSP diverges where ESSP does not, {of}: {only_ssp}"), only_ssp > 0);
     findings.check(format!("MF: ESSP waits less: {:.2} against {:.2} s a pass", waits.1, waits.0), waits.1 < waits.0);
-    let title = "MF, 1 % of a pass in a clock (ESSP, Figure 3)".to_owned();
-    findings.plot("row-13-mf", Plot { title, x_name: "passes", y_name: "squared error", log: true, lines });
+    let axes = ["passes", "squared error"];
+    findings.log_plot("row-13-mf", "MF, 1 % of a pass in a clock (ESSP, Figure 3)", axes, lines);
 
     println!("  LDA, 1/{TOPIC_CLOCKS} of a pass in a clock, log likelihood after 20 passes, mean of {SEEDS} seeds");
     let documents = super::work::documents();

@@ -14,7 +14,6 @@ use megagrid_baselines::server::{
 use megagrid_baselines::{Epoch, Error, Finish, Report, Run, System};
 use megagrid_benches::inputs::{self, Order};
 use megagrid_benches::measure::mean_and_deviation;
-use megagrid_benches::plot::Plot;
 use megagrid_datasets::synthetic::CorpusSettings;
 use megagrid_engine::virtual_cluster::Link;
 
@@ -207,7 +206,6 @@ pub fn run(findings: &mut Findings) {
         );
         lines.push((job.name.to_owned(), points));
     }
-    let title = "Rows that are read first requested first (IterStore, Figure 8)".to_owned();
-    let (x_name, y_name) = ("early ratio, %", "ms of waiting a clock");
-    findings.plot("row-17-prefetch", Plot { title, x_name, y_name, log: false, lines });
+    let title = "Rows that are read first requested first (IterStore, Figure 8)";
+    findings.plot("row-17-prefetch", title, ["early ratio, %", "ms of waiting a clock"], lines);
 }

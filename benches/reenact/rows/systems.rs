@@ -42,7 +42,6 @@ struct Cost {
     messages: u64,
 }
 
-/// Runs Megagrid.
 fn megagrid<P, S>(edges: &GroupedEdges<f32>, config: &Config, sequence: Sequence<P, S>) -> Cost
 where
     P: Program<Edge = f32, Worker = Sums, Global = ()>,
@@ -63,7 +62,6 @@ where
     Cost { seconds, bytes: 0, messages: 0 }
 }
 
-/// Runs another system.
 fn other(system: System, ratings: &EdgeList<f32>, config: Config, form: Form) -> Cost {
     let mut cost = Cost { seconds: f64::INFINITY, bytes: 0, messages: 0 };
     let run = Run { iterations: ITERATIONS, ..Run::default() };

@@ -8,7 +8,6 @@ use megagrid_partition::GroupedEdges;
 use crate::findings::Findings;
 use crate::job::{self, Factorize, Ran, Shape, Topics};
 use megagrid_benches::measure::mean_and_deviation;
-use megagrid_benches::plot::Plot;
 
 /// Units of a pass.
 const UNITS: u64 = 64;
@@ -133,14 +132,14 @@ impl Grid {
         println!("        {name}: {{4,0}} takes {}, {{2,1}} {}, {{1,3}} {}", time(0), time(1), time(2));
     }
 
-    fn plot(&self, title: String) -> Plot {
+    fn plot(&self, name: &'static str, title: &str, findings: &mut Findings) {
         let line = |slack: usize| {
             let points =
                 (0..WORKS.len()).map(|work| (WORKS[work] as f64, self.at(work, slack).map_or(f64::NAN, |time| time.0)));
             (format!("slack {}", SLACKS[slack]), points.collect())
         };
         let lines = (0..SLACKS.len()).map(line).collect();
-        Plot { title, x_name: "units of work per clock", y_name: "virtual seconds to the target", log: true, lines }
+        findings.log_plot(name, title, ["units of work per clock", "virtual seconds to the target"], lines);
     }
 }
 
@@ -155,12 +154,12 @@ pub fn run(findings: &mut Findings) {
     println!("  LDA, virtual time (passes) to a log likelihood of {:.4e}", grid.target);
     grid.show();
     grid.check("LDA", findings);
-    findings.plot("row-10-lda", grid.plot("LDA: work per clock and slack (LazyTable, Figure 3)".to_owned()));
+    grid.plot("row-10-lda", "LDA: work per clock and slack (LazyTable, Figure 3)", findings);
     let edges = super::slack::ratings();
     let grid = Grid::of(|clocks, shape| factorization(clocks).run(&edges, shape), |ran| 1.2 * last(ran), |a, b| a <= b);
     println!("  MF, virtual time (passes) to a squared error of {:.0}", grid.target);
     grid.show();
     grid.check("MF", findings);
-    findings.plot("row-10-mf", grid.plot("MF: work per clock and slack (LazyTable, Figure 3)".to_owned()));
+    grid.plot("row-10-mf", "MF: work per clock and slack (LazyTable, Figure 3)", findings);
     findings.cannot("PageRank: the engine settles all scores at once, and takes a work per clock of 1 alone");
 }

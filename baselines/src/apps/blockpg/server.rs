@@ -1,7 +1,6 @@
 //! BlockPG on a parameter server, by Megagrid's rules: weights, and sums of derivatives, are in the server; each worker keeps samples
 //! and is the one that steps its share of the features. A scheduler joins the workers' totals, as that of Li et al. (2014) does.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use megagrid_algorithms::blockpg::{
@@ -15,7 +14,7 @@ use super::data::{Data, is_visited, sync};
 use crate::apps::servers::Team;
 use crate::crew;
 use crate::gas::csr::Csr;
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::server::Table;
 use crate::store::{Client, Store, replication_factor};
 use crate::{Error, Finish, Run};
@@ -28,7 +27,6 @@ struct Tables {
     derivatives: Table<f64>,
 }
 
-/// A worker's samples and features.
 struct Worker {
     samples: Range<usize>,
     /// Values of own samples by feature; samples count from the first.
@@ -139,7 +137,6 @@ impl Worker {
     }
 }
 
-/// A job on this system.
 pub struct Trainer<'j, S: Store> {
     data: Data<'j>,
     tables: Tables,
@@ -225,9 +222,7 @@ impl<'j, S: Store> Trainer<'j, S> {
 
 /// Cuts samples into runs with about as many values; values of each by feature, samples counted from the first.
 fn split(values: &EdgeList<f32>, workers: usize) -> Vec<(Range<usize>, Csr<f32>)> {
-    let mut before = vec![0_u64; values.num_left + 1];
-    values.left.iter().for_each(|&sample| before[sample as usize + 1] += 1);
-    (0..values.num_left).for_each(|sample| before[sample + 1] += before[sample]);
+    let before = crew::offsets(&values.left, values.num_left);
     let of = |part: Range<usize>| {
         let mut own = EdgeList { num_left: part.len(), num_right: values.num_right, ..EdgeList::default() };
         for ((&sample, &feature), &x) in values.left.iter().zip(&values.right).zip(&values.data) {
@@ -253,7 +248,7 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
         Ok(Cost::sum(&spent))
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         let rows = self.team.store.all(self.tables.weights, self.data.regions.len(), self.team.clocks)?;
         let weights: Vec<f64> = rows.items().chunks_exact(2).map(|row| row[0]).collect();
         let margins = self.workers.iter().flat_map(|worker| &worker.margins);

@@ -1,21 +1,17 @@
 //! LDA as PowerGraph's toolkit has it: counts are gathered as vectors from the edges, and topics drawn while scattering.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use megagrid_algorithms::lda::dense::{Dense, Sample};
 use megagrid_algorithms::lda::{MergeTotals, Topics, UNASSIGNED, Worker};
 use megagrid_stages::{Combine, Context, GlobalSync, row_width};
 
 use super::corpus::{Corpus, draw, end_iteration};
+use crate::crew::lock;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
 use crate::{Error, Finish};
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 struct Draw {
     sample: Sample,
@@ -67,7 +63,6 @@ impl VertexProgram for Draw {
     }
 }
 
-/// A job on this system.
 pub struct Trainer {
     corpus: Corpus,
     gas: Faithful<Draw>,
@@ -107,7 +102,7 @@ impl job::Trainer for Trainer {
         Ok(Cost { messages, ..Cost::of(spent) })
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         let mut rows = Rows::<f32>::zeros(self.gas.vertices.len(), self.program.width);
         for (id, vertex) in self.gas.vertices.iter().enumerate() {
             rows.row_mut(id).copy_from_slice(&lock(vertex));

@@ -1,7 +1,5 @@
 //! Matrix factorization on a parameter server: each worker keeps the users whose ratings it has, items are in the server.
 
-use std::collections::BTreeMap;
-
 use megagrid_algorithms::mf::batch::{self, MfBatch, Step};
 use megagrid_algorithms::mf::in_place::{self, Descend, Mf};
 use megagrid_partition::Side;
@@ -12,13 +10,12 @@ use megagrid_stages::{Apply, Context, Exchange, Master, Update, row_width};
 use super::job::{CLOCKS, Form, Job};
 use crate::apps::servers::Team;
 use crate::crew;
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
 use crate::server::Table;
 use crate::store::{Client, Store, replication_factor};
 use crate::{Error, Finish, Run};
 
-/// Tables of items.
 #[derive(Clone, Copy)]
 struct Items {
     /// A factor and, behind it, the sum of its squared gradients.
@@ -27,7 +24,6 @@ struct Items {
     gradients: Table<f32>,
 }
 
-/// A worker's ratings, users and scratch.
 struct Worker {
     ratings: Vec<(u32, u32, f32)>,
     first_user: usize,
@@ -44,7 +40,6 @@ struct Worker {
     gradient: Vec<f32>,
 }
 
-/// One iteration of a worker.
 struct Iteration<'i, C> {
     job: &'i Job<'i>,
     items: Items,
@@ -138,7 +133,6 @@ impl<C: Client> Iteration<'_, C> {
     }
 }
 
-/// A job on this system.
 pub struct Trainer<'j, S: Store> {
     job: Job<'j>,
     items: Items,
@@ -170,9 +164,7 @@ impl<'j, S: Store> Trainer<'j, S> {
 /// Deals users to workers, runs of them with about as many ratings, and the ratings with them.
 fn deal(job: &Job<'_>, num_workers: usize, users: &Rows<f32>) -> Vec<Worker> {
     let Job { ratings, .. } = job;
-    let mut before = vec![0_u64; ratings.num_left + 1];
-    ratings.left.iter().for_each(|&user| before[user as usize + 1] += 1);
-    (0..ratings.num_left).for_each(|user| before[user + 1] += before[user]);
+    let before = crew::offsets(&ratings.left, ratings.num_left);
     let parts = crew::parts(ratings.num_left, num_workers, |user| before[user]);
     let of = |(number, part): (usize, &std::ops::Range<usize>)| {
         let all = ratings.left.iter().zip(&ratings.right).zip(&ratings.data);
@@ -203,7 +195,7 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
         team.iterate(workers, clocks, |worker, client| level.run(Iteration { job, items, number, worker, client }))
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         let items = self.team.store.all(self.items.factors, self.job.ratings.num_right, self.team.clocks)?;
         let owner: Vec<usize> = self.workers.iter().map(|worker| worker.first_user + worker.users.len()).collect();
         let user = |user: usize| {

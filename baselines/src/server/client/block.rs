@@ -60,7 +60,6 @@ impl BlockRows {
         Some(self.versions[offset].checked_sub(1)?.max(pushed))
     }
 
-    /// Returns a row's values.
     #[inline]
     pub(super) fn row(&self, offset: usize, kind: &Kind) -> &[u8] {
         bytes(&self.values, offset, 1, kind)

@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 
 use super::key::Key;
 use super::links::Links;
-use super::locks::{lock, lock_counted};
 use super::requests::Requests;
+use crate::crew::lock;
 use crate::server::element::Kind;
 use crate::server::statistics::Statistics;
 
@@ -74,7 +74,6 @@ impl Shard {
     }
 }
 
-/// Rows by key.
 #[derive(Debug)]
 pub(super) struct DynamicCache {
     shards: Box<[Mutex<Shard>]>,
@@ -98,7 +97,7 @@ impl DynamicCache {
         out: &mut [u8],
         counters: &mut Statistics,
     ) -> Found {
-        let mut shard = lock_counted(self.shard(key), counters);
+        let mut shard = counters.lock(self.shard(key));
         let row = shard.row(key, links);
         row.used = wanted.clock;
         match row.version(links) {
@@ -144,7 +143,7 @@ impl DynamicCache {
         links: &Links,
         counters: &mut Statistics,
     ) {
-        let mut shard = lock_counted(self.shard(key), counters);
+        let mut shard = counters.lock(self.shard(key));
         let row = shard.row(key, links);
         if !row.values.is_empty() {
             kind.merge(bytes_mut(&mut row.values, kind), delta);

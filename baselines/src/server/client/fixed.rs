@@ -10,8 +10,8 @@ use super::gather::Pattern;
 use super::index::Index;
 use super::key::{Key, Located};
 use super::links::Links;
-use super::locks::{lock, lock_counted};
 use crate::Error;
+use crate::crew::lock;
 use crate::server::element::{Kind, Tables};
 use crate::server::frame::{CHUNK_BYTES, Frame, Verb};
 use crate::server::statistics::Statistics;
@@ -79,7 +79,7 @@ impl FixedCache {
     ) -> Option<Found> {
         let table = &self.tables[key.table() as usize];
         let (block, offset) = table.at(position.or_else(|| table.index.get(key.row()))?);
-        let mut rows = lock_counted(&block.rows, counters);
+        let mut rows = counters.lock(&block.rows);
         Some(match rows.version(offset, links.pushed(block.server)) {
             Some(version) if version >= wanted.needed => {
                 out.copy_from_slice(rows.row(offset, &table.kind));
@@ -116,7 +116,7 @@ impl FixedCache {
         let table = &self.tables[key.table() as usize];
         let Some(position) = position.or_else(|| table.index.get(key.row())) else { return false };
         let (block, offset) = table.at(position);
-        let mut rows = lock_counted(&block.rows, counters);
+        let mut rows = counters.lock(&block.rows);
         rows.update(offset, clock, &table.kind, delta, || links.confirmed(block.server));
         true
     }
@@ -188,7 +188,6 @@ impl FixedCache {
     }
 }
 
-/// Consecutive rows of one block.
 struct Run<'a> {
     block: &'a Block,
     offset: usize,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use rustc_hash::FxHashMap;
 
 use super::key::Key;
-use super::locks::lock;
+use crate::crew::lock;
 use crate::server::element::Tables;
 use crate::server::frame::{Batch, Frame, Verb};
 use crate::server::link::{Counters, Outbox};
@@ -15,7 +15,6 @@ use crate::server::tablet::home;
 /// Rows in one request.
 const REQUEST_ROWS: usize = 1 << 14;
 
-/// The connection to one server.
 #[derive(Debug)]
 pub(super) struct Link {
     /// Empty when it is closed.
@@ -54,7 +53,6 @@ impl Links {
         &self.links[server]
     }
 
-    /// Returns the server that stores a row.
     pub(super) fn server(&self, key: Key) -> u32 {
         let places = self.places.read().unwrap_or_else(PoisonError::into_inner);
         places.get(&key).copied().unwrap_or_else(|| home(key.row(), self.links.len()) as u32)
@@ -129,7 +127,6 @@ impl Batches<'_> {
         }
     }
 
-    /// Sends what is left.
     pub(super) fn finish(self) {
         for (server, batches) in self.batches.into_iter().enumerate() {
             batches.into_iter().filter_map(Batch::finish).for_each(|frame| self.links.send(server as u32, frame));

@@ -7,14 +7,12 @@ mod gather;
 mod index;
 mod key;
 mod links;
-mod locks;
 mod numa;
 mod receive;
 mod requests;
 mod shared;
 mod signal;
 mod specialize;
-mod specialized;
 mod thread_cache;
 mod worker;
 
@@ -37,9 +35,9 @@ use super::options::Options;
 use super::statistics::Statistics;
 use super::tablet::runtime;
 use crate::Error;
+use crate::crew::lock;
 use key::Key;
 use links::{Link, Links};
-use locks::lock;
 use shared::Shared;
 
 pub use gather::Gather;

@@ -7,9 +7,9 @@ use tokio::net::tcp::OwnedReadHalf;
 use tokio::time::timeout;
 
 use super::key::Key;
-use super::locks::lock;
 use super::shared::Shared;
 use crate::Error;
+use crate::crew::lock;
 use crate::server::frame::{Frame, Verb};
 
 /// Tells all threads when nothing is received any more, by a panic even; a reason that was told before counts.
@@ -55,8 +55,7 @@ fn handle(shared: &Shared, server: usize, frame: Frame) -> Result<(), Error> {
             link.global.store(header.version, Ordering::Release);
         }
         Verb::PlanRows => {
-            let fixed = shared.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
-            if !fixed.is_some_and(|fixed| fixed.receive_list(server, &frame)) {
+            if !shared.fixed().is_some_and(|fixed| fixed.receive_list(server, &frame)) {
                 let peer = format!("tablet server {server}");
                 return Err(Error::Malformed { peer, what: "rows of a list that does not exist".into() });
             }
@@ -93,7 +92,7 @@ fn handle(shared: &Shared, server: usize, frame: Frame) -> Result<(), Error> {
 fn receive_rows(shared: &Shared, frame: &Frame) -> Result<(), Error> {
     let header = frame.header();
     let kind = shared.tables.kind(header.table)?;
-    let fixed = shared.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
+    let fixed = shared.fixed();
     for (&row, values) in frame.rows().iter().zip(frame.data().chunks_exact(kind.row_bytes)) {
         let key = Key::new(header.table, row);
         if !fixed.is_some_and(|fixed| fixed.receive(key, values, header.version, header.clock)) {

@@ -5,20 +5,20 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
 use super::dynamic::{DynamicCache, Found, Wanted};
+use super::fixed::FixedCache;
 use super::gather::Recording;
 use super::key::{Key, Located};
 use super::links::Links;
-use super::locks::lock;
 use super::signal::Signal;
-use super::specialized::Specialized;
+use super::specialize::Specialized;
 use crate::Error;
+use crate::crew::lock;
 use crate::server::element::Tables;
 use crate::server::frame::{Frame, Verb};
 use crate::server::options::{Options, Prefetch};
 use crate::server::statistics::Statistics;
 use crate::server::tablet::LEFT;
 
-/// The clocks of the worker threads.
 #[derive(Debug)]
 pub(super) struct Progress {
     clocks: Vec<u32>,
@@ -78,6 +78,12 @@ impl Shared {
         }
     }
 
+    /// Returns the static process cache, if there is one by now.
+    #[inline]
+    pub(super) fn fixed(&self) -> Option<&FixedCache> {
+        self.specialized.get()?.fixed.as_ref()
+    }
+
     /// Ends the run for all threads of this process; the first reason counts.
     pub(super) fn fail(&self, error: Error) {
         let _ = self.failure.set(error);
@@ -126,8 +132,7 @@ impl Shared {
     /// Looks once; requests a row that is not there.
     #[inline]
     fn look(&self, row: Located, wanted: Wanted, out: &mut [u8], counters: &mut Statistics) -> Found {
-        let specialized = self.specialized.get();
-        let fixed = specialized.and_then(|specialized| specialized.fixed.as_ref());
+        let fixed = self.fixed();
         let known = fixed.and_then(|fixed| fixed.read(row, wanted, &self.links, out, counters));
         let found = known.unwrap_or_else(|| {
             counters.unreported += u64::from(fixed.is_some());
@@ -136,7 +141,7 @@ impl Shared {
         if let Found::Absent { request } = found {
             if request {
                 self.links.request(&[row.key], wanted.needed);
-                if let Some(specialized) = specialized.filter(|_| self.options.prefetch != Prefetch::Off) {
+                if let Some(specialized) = self.specialized.get().filter(|_| self.options.prefetch != Prefetch::Off) {
                     specialized.list(row.key, wanted.clock);
                 }
             }
@@ -148,7 +153,7 @@ impl Shared {
 
     /// Requests those of the rows that are not cached or too old, without waiting.
     pub(super) fn refresh(&self, keys: impl Iterator<Item = Key>, wanted: Wanted, freshest: bool) {
-        let fixed = self.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
+        let fixed = self.fixed();
         let wants = |key| fixed.and_then(|fixed| fixed.wants(key, wanted, freshest, &self.links));
         let wants = |&key: &Key| wants(key).unwrap_or_else(|| self.dynamic.wants(key, wanted, freshest, &self.links));
         self.links.request(&keys.filter(wants).collect::<Vec<_>>(), wanted.needed);
@@ -162,7 +167,7 @@ impl Shared {
         delta: &[u8],
         counters: &mut Statistics,
     ) -> Result<(), Error> {
-        let fixed = self.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
+        let fixed = self.fixed();
         if fixed.is_some_and(|fixed| fixed.update(row, clock, delta, &self.links, counters)) {
             return Ok(());
         }
@@ -224,7 +229,7 @@ impl Shared {
                 batches.push(server, key, &delta[..kind.row_bytes]);
             }
         };
-        if let Some(fixed) = self.specialized.get().and_then(|specialized| specialized.fixed.as_ref()) {
+        if let Some(fixed) = self.fixed() {
             fixed.flush(clock, &self.links, &mut send);
         }
         self.dynamic.flush(clock, &mut send);

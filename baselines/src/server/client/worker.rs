@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::dynamic::Wanted;
 use super::gather::{Gather, Recording};
 use super::key::Key;
-use super::locks::lock;
 use super::numa;
 use super::shared::Shared;
 use super::thread_cache::{Place, ThreadRows};
 use crate::Error;
+use crate::crew::lock;
 use crate::server::element::{Element, Table, zeroed_words};
 use crate::server::options::ThreadCache;
 use crate::server::statistics::Statistics;
@@ -111,26 +111,10 @@ impl Worker {
         Ok(bytemuck::cast_slice(out))
     }
 
-    /// Copies a row, as [`Worker::read`].
-    ///
-    /// # Errors
-    /// As [`Worker::read`], and if `values` is not as long as a row.
-    pub fn read_into<T: Element>(
-        &mut self,
-        table: Table<T>,
-        row: u32,
-        slack: u32,
-        values: &mut [T],
-    ) -> Result<(), Error> {
-        self.check_len(table, 1, values.len())?;
-        values.copy_from_slice(self.read(table, row, slack)?);
-        Ok(())
-    }
-
     /// Copies rows one after the other. Those that are not cached are requested together.
     ///
     /// # Errors
-    /// As [`Worker::read_into`].
+    /// As [`Worker::read`], and if `values` is not as long as the rows.
     pub fn read_rows<T: Element>(
         &mut self,
         table: Table<T>,
@@ -188,14 +172,6 @@ impl Worker {
             self.update(table, row, delta)?;
         }
         Ok(())
-    }
-
-    /// Requests a row if the cached one is too old for this slack, and does not wait.
-    ///
-    /// # Errors
-    /// If the table is not of this job.
-    pub fn refresh<T: Element>(&mut self, table: Table<T>, row: u32, slack: u32) -> Result<(), Error> {
-        self.refresh_rows(table, &[row], slack)
     }
 
     /// Requests those of the rows that are too old for this slack, together, and does not wait.

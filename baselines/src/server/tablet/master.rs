@@ -60,7 +60,6 @@ impl MasterTable {
         &bytemuck::cast_slice(&self.data)[begin..begin + count * self.kind.row_bytes]
     }
 
-    /// Replaces a row.
     pub(super) fn store(&mut self, row: u32, value: &[u8]) {
         let slot = self.slot(row);
         let begin = slot as usize * self.kind.row_bytes;
@@ -81,7 +80,6 @@ impl MasterTable {
         self.registered[slot as usize] |= 1 << client;
     }
 
-    /// Whether a row is pushed to a client.
     pub(super) fn is_registered(&self, slot: u32, client: usize) -> bool {
         self.registered[slot as usize] >> client & 1 == 1
     }

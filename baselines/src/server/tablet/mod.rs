@@ -4,7 +4,6 @@ mod checkpoint;
 mod connection;
 mod master;
 mod placement;
-mod server_options;
 mod shard;
 
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -16,12 +15,13 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::element::Tables;
 use super::frame::CHUNK_BYTES;
+use super::options::ServerOptions;
 use crate::Error;
-use shard::{Shard, lock};
+use crate::crew::lock;
+use shard::Shard;
 
 pub use checkpoint::newest_checkpoint;
 pub(super) use placement::home;
-pub use server_options::{Checkpoints, ServerOptions};
 pub(super) use shard::LEFT;
 
 /// The number of client processes that one server serves at most.
@@ -71,11 +71,6 @@ impl TabletServer {
         self.address
     }
 
-    /// Returns the global clock: how many clocks all clients have ended.
-    pub fn global_clock(&self) -> u32 {
-        lock(&self.shard).global_clock()
-    }
-
     /// Waits until all clients have come, left and closed their connections.
     ///
     /// # Errors
@@ -103,7 +98,6 @@ impl Drop for TabletServer {
     }
 }
 
-/// Makes a runtime of one thread.
 pub(super) fn runtime(name: &str) -> Result<Runtime, Error> {
     Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build().map_err(Error::io(name))
 }

@@ -17,7 +17,6 @@ use super::settings::Setting;
 const THREADS: usize = 2;
 const SEED: u64 = 1;
 
-/// What a setting came to.
 pub struct Measured {
     pub name: String,
     /// Of each round: the quickest of its clocks but the first, which other work on the machine slowed down least.
@@ -62,7 +61,6 @@ impl Measured {
         ratio(&self.wholes, &other.wholes)
     }
 
-    /// Returns a count by clock.
     pub fn per_clock(&self, count: u64) -> f64 {
         count as f64 / (self.counted_clocks * self.clocks.len()) as f64
     }
@@ -171,7 +169,6 @@ impl Count for i32 {
     }
 }
 
-/// What threads do.
 struct Job {
     pattern: Pattern,
     clocks: usize,
@@ -181,7 +178,6 @@ struct Job {
     updates: Vec<u32>,
 }
 
-/// What one run took.
 struct Timed {
     clock: f64,
     whole: f64,
