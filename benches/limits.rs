@@ -6,22 +6,11 @@
 
 use std::hint::black_box;
 
+use megagrid_benches::loops::AtLevel;
 use megagrid_benches::measure::seconds;
 use megagrid_partition::SplitMix;
 use megagrid_stages::kernels::{descend, dot};
 use megagrid_stages::simd::{Kernel, Level};
-
-/// A loop that is compiled for the widest level.
-struct AtLevel<F>(F);
-
-impl<F: FnOnce() -> f32> Kernel for AtLevel<F> {
-    type Output = f32;
-
-    #[inline(always)]
-    fn run(self) -> f32 {
-        (self.0)()
-    }
-}
 
 fn main() {
     let full = std::env::args().any(|arg| arg == "--bench");

@@ -57,7 +57,7 @@ pub(crate) fn step<W: Send, T: Send>(
     let whole = begin.elapsed();
     let (mut results, mut spent) = (Vec::with_capacity(num_workers), Vec::with_capacity(num_workers));
     for part in ended {
-        let (result, compute) = part.map_err(|worker| Error::WorkerPanicked { worker })?;
+        let (result, compute) = part.map_err(Error::WorkerPanicked)?;
         results.push(result);
         spent.push(Spent { compute, wait: whole.saturating_sub(compute), sync: Duration::ZERO });
     }

@@ -16,8 +16,7 @@ use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
 use timely::dataflow::operators::{Exchange as _, Input as _, Probe};
 use timely::dataflow::{InputHandle, ProbeHandle};
 
-use crate::floors::Floors;
-use crate::local;
+use crate::{Floors, local};
 
 /// Rounds; each measures what is compared in turn.
 const ROUNDS: usize = 9;

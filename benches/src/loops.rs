@@ -8,6 +8,18 @@ use megagrid_stages::row_width;
 use megagrid_stages::simd::{Kernel, Level};
 use rustc_hash::FxHashMap;
 
+/// A closure as a kernel: a loop that is compiled for each vector level.
+pub struct AtLevel<F>(pub F);
+
+impl<T, F: FnOnce() -> T> Kernel for AtLevel<F> {
+    type Output = T;
+
+    #[inline(always)]
+    fn run(self) -> T {
+        (self.0)()
+    }
+}
+
 /// Ratings in a random order.
 pub struct Shuffled(Vec<(u32, u32, f32)>);
 

@@ -26,14 +26,16 @@ pub trait VertexProgram: Sync {
     const SWEEPS: bool = false;
 
     /// Tells whether a vertex gathers, and whether it scatters.
-    fn phases(&self, id: usize) -> [bool; 2];
+    fn phases(&self, _: usize) -> [bool; 2] {
+        [true, true]
+    }
 
     /// Returns an edge's part of a vertex's sum; may signal the other end.
     fn gather(&self, edge: EdgeView<'_, Self>, signals: &Signals<'_, Self>) -> Self::Gather;
 
     fn add(&self, sum: &mut Self::Gather, part: Self::Gather);
 
-    fn combine(&self, sum: &mut Self::Message, message: Self::Message);
+    fn combine(&self, _: &mut Self::Message, _: Self::Message) {}
 
     /// Changes a vertex by what it gathered and received.
     fn apply(&self, id: usize, vertex: &mut Self::Vertex, sum: Option<Self::Gather>, message: Self::Message);

@@ -202,24 +202,25 @@ impl Frame {
             Err(error) => return Err(Error::io(peer)(error)),
         }
         let header = *frame.header();
-        let peer_name = || peer.to_owned();
+        let refused = |what: String| Err(Error::Message { peer: peer.to_owned(), what });
         if header.magic != MAGIC {
-            return Err(Error::NotAPeer { peer: peer_name() });
+            return refused("is not a parameter server of this program; check the address".to_owned());
         }
         if header.protocol != PROTOCOL {
-            return Err(Error::OtherVersion { peer: peer_name(), found: header.protocol, expected: PROTOCOL });
+            let both = format!("version {} of the messages and this program version {PROTOCOL}", header.protocol);
+            return refused(format!("speaks {both}; start the same build everywhere"));
         }
         let bytes = header.body_bytes as usize;
         if bytes > limit {
-            return Err(Error::FrameTooLarge { peer: peer_name(), bytes, limit });
+            let both = format!("a frame of {bytes} bytes, and the limit is {limit}");
+            return refused(format!("sent {both}; raise `max_frame_bytes` or send fewer rows"));
         }
-        let malformed = |what: &str| Error::Malformed { peer: peer_name(), what: what.to_owned() };
         frame.verb = Verb::ALL
             .into_iter()
             .find(|&verb| verb as u32 == header.verb)
-            .ok_or_else(|| malformed("a verb that does not exist"))?;
+            .ok_or_else(|| Error::unreadable(peer, "a verb that does not exist"))?;
         if (header.num_rows as usize).div_ceil(2) * 8 > bytes {
-            return Err(malformed("more rows than bytes"));
+            return Err(Error::unreadable(peer, "more rows than bytes"));
         }
         frame.words.resize(HEADER_BYTES / 8 + bytes.div_ceil(8), 0);
         let body = &mut bytemuck::cast_slice_mut(&mut frame.words[HEADER_BYTES / 8..])[..bytes];

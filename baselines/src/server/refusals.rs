@@ -228,7 +228,7 @@ fn a_client_does_not_take_another_version_for_a_server() {
         let _ = stream.read_to_end(&mut Vec::new());
     });
     let error = Client::connect(&[address], &tables().0, options(0, 1)).unwrap_err();
-    assert!(matches!(error, Error::OtherVersion { found: 200, expected: 1, .. }), "{error}");
+    assert!(error.to_string().contains("speaks version 200 of the messages and this program version 1;"), "{error}");
     server.join().unwrap();
 }
 

@@ -53,12 +53,6 @@ pub struct Usage {
     pub staleness: BTreeMap<i64, u64>,
 }
 
-/// Returns the replicas of a vertex, mean over vertices, of which some are with one worker and the others in the server: these are in the
-/// cache of the one client process too.
-pub(crate) fn replication_factor(with_workers: usize, in_server: usize) -> f64 {
-    (with_workers + 2 * in_server) as f64 / (with_workers + in_server).max(1) as f64
-}
-
 /// A parameter server with the clients of this process. Rows have numbers from 0.
 pub trait Store: Sized {
     type Client: Client;

@@ -16,7 +16,7 @@ use crate::crew;
 use crate::gas::csr::Csr;
 use crate::job::{self, Cost, Measured};
 use crate::server::Table;
-use crate::store::{Client, Store, replication_factor};
+use crate::store::{Client, Store};
 use crate::{Error, Finish, Run};
 
 #[derive(Clone, Copy)]
@@ -256,14 +256,11 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
     }
 
     fn finish(&self) -> Finish {
-        let usage = self.team.store.usage();
         let of = |worker: &Worker| {
             let samples = worker.samples.len() * (size_of::<Parabola>() + size_of::<Margin>());
             let features = size_of_val(&worker.weights[..]) + size_of_val(&worker.regions[..]);
             worker.values.bytes() + (samples + features) as u64
         };
-        let memory_bytes = usage.memory_bytes + self.workers.iter().map(of).sum::<u64>();
-        let replication_factor = replication_factor(self.data.margins.len(), self.data.regions.len());
-        Finish { staleness: usage.staleness, memory_bytes, replication_factor }
+        self.team.finish(self.workers.iter().map(of).sum(), [self.data.margins.len(), self.data.regions.len()])
     }
 }

@@ -30,10 +30,6 @@ impl VertexProgram for Draw {
     type Message = ();
     const SWEEPS: bool = true;
 
-    fn phases(&self, _: usize) -> [bool; 2] {
-        [true, true]
-    }
-
     fn gather(&self, edge: EdgeView<'_, Self>, _: &Signals<'_, Self>) -> Vec<f32> {
         let mut counts = vec![0.0; self.width];
         let tokens = lock(&self.tokens[edge.edge as usize]);
@@ -44,8 +40,6 @@ impl VertexProgram for Draw {
     fn add(&self, sum: &mut Vec<f32>, part: Vec<f32>) {
         sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
     }
-
-    fn combine(&self, (): &mut (), (): ()) {}
 
     fn apply(&self, _: usize, vertex: &mut Mutex<Vec<f32>>, sum: Option<Vec<f32>>, (): ()) {
         if let Some(counts) = sum {

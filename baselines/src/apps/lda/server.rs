@@ -11,7 +11,7 @@ use crate::crew;
 use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
 use crate::server::Table;
-use crate::store::{Client, Store, replication_factor};
+use crate::store::{Client, Store};
 use crate::{Error, Finish};
 
 #[derive(Clone, Copy)]
@@ -131,10 +131,7 @@ impl<S: Store> job::Trainer for Trainer<S> {
     }
 
     fn finish(&self) -> Finish {
-        let usage = self.team.store.usage();
         let documents: u64 = self.workers.iter().map(|worker| worker.documents.bytes()).sum();
-        let memory_bytes = usage.memory_bytes + documents + self.corpus.bytes();
-        let replication_factor = replication_factor(self.corpus.edges.num_left, self.corpus.num_words());
-        Finish { staleness: usage.staleness, memory_bytes, replication_factor }
+        self.team.finish(documents + self.corpus.bytes(), [self.corpus.edges.num_left, self.corpus.num_words()])
     }
 }

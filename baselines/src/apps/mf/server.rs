@@ -13,7 +13,7 @@ use crate::crew;
 use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
 use crate::server::Table;
-use crate::store::{Client, Store, replication_factor};
+use crate::store::{Client, Store};
 use crate::{Error, Finish, Run};
 
 #[derive(Clone, Copy)]
@@ -207,15 +207,12 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
     }
 
     fn finish(&self) -> Finish {
-        let usage = self.team.store.usage();
         let of = |worker: &Worker| {
             worker.users.bytes()
                 + worker.gradients.bytes()
                 + (12 * worker.ratings.len() + 4 * worker.squares.len()) as u64
         };
-        let memory_bytes = usage.memory_bytes + self.workers.iter().map(of).sum::<u64>();
         let Job { ratings, .. } = self.job;
-        let replication_factor = replication_factor(ratings.num_left, ratings.num_right);
-        Finish { staleness: usage.staleness, memory_bytes, replication_factor }
+        self.team.finish(self.workers.iter().map(of).sum(), [ratings.num_left, ratings.num_right])
     }
 }

@@ -26,10 +26,6 @@ impl VertexProgram for Rank {
     type Gather = f64;
     type Message = ();
 
-    fn phases(&self, _: usize) -> [bool; 2] {
-        [true, true]
-    }
-
     fn gather(&self, edge: EdgeView<'_, Self>, _: &Signals<'_, Self>) -> f64 {
         edge.other.score * edge.other.per_link
     }
@@ -37,8 +33,6 @@ impl VertexProgram for Rank {
     fn add(&self, sum: &mut f64, part: f64) {
         *sum += part;
     }
-
-    fn combine(&self, (): &mut (), (): ()) {}
 
     fn apply(&self, _: usize, page: &mut Page, sum: Option<f64>, (): ()) {
         let settled = sum.unwrap_or(0.0) + f64::from(self.state.restart) * page.restart;

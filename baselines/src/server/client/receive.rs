@@ -47,6 +47,7 @@ pub(super) async fn receive(shared: Arc<Shared>, server: usize, mut reader: Owne
 fn handle(shared: &Shared, server: usize, frame: Frame) -> Result<(), Error> {
     let header = *frame.header();
     let link = shared.links.get(server);
+    let unreadable = |what: &str| Error::unreadable(&format!("tablet server {server}"), what);
     match frame.verb() {
         Verb::Heartbeat => return Ok(()),
         Verb::Rows => receive_rows(shared, &frame)?,
@@ -56,8 +57,7 @@ fn handle(shared: &Shared, server: usize, frame: Frame) -> Result<(), Error> {
         }
         Verb::PlanRows => {
             if !shared.fixed().is_some_and(|fixed| fixed.receive_list(server, &frame)) {
-                let peer = format!("tablet server {server}");
-                return Err(Error::Malformed { peer, what: "rows of a list that does not exist".into() });
+                return Err(unreadable("rows of a list that does not exist"));
             }
         }
         // All threads wait for this, and all their updates have been applied.
@@ -80,10 +80,7 @@ fn handle(shared: &Shared, server: usize, frame: Frame) -> Result<(), Error> {
         }
         Verb::Refused => return Err(Error::Refused(frame.text())),
         Verb::Lost => return Err(Error::ClientLost { client: header.first as usize, clock: header.clock }),
-        other => {
-            let peer = format!("tablet server {server}");
-            return Err(Error::Malformed { peer, what: format!("a server does not send {other:?}") });
-        }
+        other => return Err(unreadable(&format!("a server does not send {other:?}"))),
     }
     shared.signal.notify();
     Ok(())
