@@ -12,7 +12,7 @@ use megagrid_algorithms::mf::{
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
 use megagrid_benches::inputs::{self, Order};
 use megagrid_benches::loops::{ArrayRows, HashRows, PullPageRank, Shuffled, mf};
-use megagrid_benches::measure::{Contestant, compare, seconds};
+use megagrid_benches::measure::{Contestant, compare, iterate, seconds};
 use megagrid_engine::{Engine, Settings, Source};
 use megagrid_examples::{click_factors, communities};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, count_degrees};
@@ -46,14 +46,7 @@ fn one_thread() -> Settings {
 
 /// Runs the next iteration and returns its time.
 fn next<P: Program>(engine: &mut Engine<P>) -> f64 {
-    let mut seconds = 0.0;
-    let last = engine.iterations() + 1;
-    let run = engine.run_until(last, |_, report| {
-        seconds = report.seconds;
-        Ok(false)
-    });
-    run.expect("stages do not panic");
-    seconds
+    iterate(engine, 1)[0].seconds
 }
 
 fn rank_engine(graph: EdgeList<()>, settings: &Settings) -> Engine<PageRank> {

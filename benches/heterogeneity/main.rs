@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 
 use layouts::{Feature, FeatureOnly, Same, Sample, SampleOnly};
 use megagrid_algorithms::blockpg::{self, BlockPg, Config, Damp, Margin, Region, State, Survey, Totals};
-use megagrid_benches::measure::median;
+use megagrid_benches::measure::{iterate, median};
 use megagrid_datasets::synthetic::ClicksSettings;
 use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
@@ -233,12 +233,7 @@ fn finish<S: Sample, F: Feature>(
             weight
         });
     });
-    let mut seconds = 0.0;
-    let run = engine.run_until(sizes.iterations, |_, report| {
-        seconds += report.seconds;
-        Ok(false)
-    });
-    run.expect("stages do not panic");
+    let seconds: f64 = iterate(&mut engine, sizes.iterations).iter().map(|report| report.seconds).sum();
     let vertices = sizes.clicks.num_samples + sizes.clicks.num_features;
     let [samples, features] = engine.global().synced.map(|count| count as f64);
     let [of_sample, of_feature] = [bytes::<S::Sync>(), bytes::<F::Sync>()];

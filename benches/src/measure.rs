@@ -2,6 +2,9 @@
 
 use std::time::Instant;
 
+use megagrid_engine::{Engine, IterationReport};
+use megagrid_stages::Program;
+
 /// One of several things that are compared.
 pub struct Contestant<'c> {
     name: String,
@@ -67,6 +70,21 @@ pub fn interleaved<const N: usize>(rounds: usize, mut runs: [Box<dyn FnMut() + '
         }
     }
     samples.map(median)
+}
+
+/// Runs an engine for some iterations more, and returns their reports.
+///
+/// # Panics
+/// Where a stage does.
+pub fn iterate<P: Program>(engine: &mut Engine<P>, iterations: u64) -> Vec<IterationReport> {
+    let mut reports = Vec::new();
+    let last = engine.iterations() + iterations;
+    let run = engine.run_until(last, |_, report| {
+        reports.push(report.clone());
+        Ok(false)
+    });
+    run.expect("stages do not panic");
+    reports
 }
 
 /// Returns the median of some values: of an even number of them the upper one.

@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 use std::marker::PhantomData;
+use std::ops::Add;
 use std::sync::Arc;
 
 use bytemuck::Pod;
@@ -39,39 +40,24 @@ pub trait Element: Pod + Send + Sync {
 }
 
 macro_rules! sums {
-    ($($type:ty => $name:literal),*) => {$(
-        /// Updates are added.
+    ($($type:ty => $name:literal, $add:expr);*) => {$(
+        /// Updates are added; whole numbers wrap around.
         impl Element for $type {
             const NAME: &'static str = $name;
             const IDENTITY: Self = 0 as $type;
             #[inline]
             fn merge(&mut self, delta: &Self) {
-                *self += *delta;
+                *self = $add(*self, *delta);
             }
         }
     )*};
 }
-sums!(f32 => "f32 (sum)", f64 => "f64 (sum)");
-
-/// Updates are added, and wrap around.
-impl Element for i32 {
-    const NAME: &'static str = "i32 (sum)";
-    const IDENTITY: Self = 0;
-    #[inline]
-    fn merge(&mut self, delta: &Self) {
-        *self = self.wrapping_add(*delta);
-    }
-}
-
-/// Updates are added, and wrap around.
-impl Element for i64 {
-    const NAME: &'static str = "i64 (sum)";
-    const IDENTITY: Self = 0;
-    #[inline]
-    fn merge(&mut self, delta: &Self) {
-        *self = self.wrapping_add(*delta);
-    }
-}
+sums!(
+    f32 => "f32 (sum)", Add::add;
+    f64 => "f64 (sum)", Add::add;
+    i32 => "i32 (sum)", i32::wrapping_add;
+    i64 => "i64 (sum)", i64::wrapping_add
+);
 
 /// Names a table whose rows are `row_len` elements `T`. Made by [`Tables::add`].
 #[derive(Debug)]

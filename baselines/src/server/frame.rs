@@ -5,7 +5,7 @@
 
 use std::io;
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::{CheckedBitPattern, Pod, Zeroable};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::Error;
@@ -21,7 +21,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"MGps");
 const HEADER_BYTES: usize = size_of::<Header>();
 
 /// What a message says. C: from a client, S: from a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, CheckedBitPattern)]
 #[repr(u32)]
 pub(super) enum Verb {
     /// C: which client this is and which tables it knows. `clock`: its number, `first`: how many clients.
@@ -68,16 +68,6 @@ pub(super) enum Verb {
     PlanRows,
     /// C: as `Update`, for rows `first..` of the list of updates.
     PlanUpdate,
-}
-
-impl Verb {
-    const ALL: [Self; 22] = {
-        use Verb::*;
-        [
-            Hello, Welcome, Refused, Store, Read, Rows, Update, Clock, Advanced, Leave, Dump, Dumped, Barrier,
-            Heartbeat, Lost, Access, Placed, Moved, Plan, PlanRead, PlanRows, PlanUpdate,
-        ]
-    };
 }
 
 /// What every message begins with; a verb says what it uses.
@@ -215,10 +205,8 @@ impl Frame {
             let both = format!("a frame of {bytes} bytes, and the limit is {limit}");
             return refused(format!("sent {both}; raise `max_frame_bytes` or send fewer rows"));
         }
-        frame.verb = Verb::ALL
-            .into_iter()
-            .find(|&verb| verb as u32 == header.verb)
-            .ok_or_else(|| Error::unreadable(peer, "a verb that does not exist"))?;
+        frame.verb = bytemuck::checked::try_cast(header.verb)
+            .map_err(|_| Error::unreadable(peer, "a verb that does not exist"))?;
         if (header.num_rows as usize).div_ceil(2) * 8 > bytes {
             return Err(Error::unreadable(peer, "more rows than bytes"));
         }

@@ -346,7 +346,7 @@ impl Shard {
             let table = &self.tables[number];
             for client in 0..self.clients.len() {
                 let slots = changed.iter().filter(|&&slot| table.is_registered(slot, client));
-                let rows = slots.map(|&slot| (table.rows()[slot as usize], table.data(slot, 1)));
+                let rows = slots.map(|&slot| (table.row(slot), table.data(slot, 1)));
                 frames(Verb::Rows, number as u32, rows).for_each(|frame| self.send_rows(client, frame));
             }
         }
