@@ -93,7 +93,7 @@ fn receive_rows(shared: &Shared, frame: &Frame) -> Result<(), Error> {
     for (&row, values) in frame.rows().iter().zip(frame.data().chunks_exact(kind.row_bytes)) {
         let key = Key::new(header.table, row);
         if !fixed.is_some_and(|fixed| fixed.receive(key, values, header.version, header.clock)) {
-            shared.dynamic.receive(key, kind, values, header.version, header.clock, &shared.links);
+            shared.dynamic.receive(key, kind, values, header.version, header.clock);
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! What the worker threads of a process and its connections share: the process cache, the clocks, the connections.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use super::dynamic::{DynamicCache, Found, Wanted};
@@ -41,7 +41,7 @@ pub(super) struct Replies {
 pub(super) struct Shared {
     pub(super) options: Options,
     pub(super) tables: Tables,
-    pub(super) links: Links,
+    pub(super) links: Arc<Links>,
     pub(super) dynamic: DynamicCache,
     /// Set once, when accesses were gathered.
     pub(super) specialized: OnceLock<Specialized>,
@@ -60,13 +60,13 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(options: Options, tables: Tables, links: Links, clock: u32) -> Self {
-        let clocks = vec![clock; options.threads];
+        let (clocks, links) = (vec![clock; options.threads], Arc::new(links));
         Self {
             recordings: Mutex::new((0..options.threads).map(|_| None).collect()),
             options,
             tables,
+            dynamic: DynamicCache::new(links.clone()),
             links,
-            dynamic: DynamicCache::new(),
             specialized: OnceLock::new(),
             progress: Mutex::new(Progress { clocks, unsent: clock, newest: clock }),
             prefetched: AtomicU32::new(0),
@@ -133,10 +133,10 @@ impl Shared {
     #[inline]
     fn look(&self, row: Located, wanted: Wanted, out: &mut [u8], counters: &mut Statistics) -> Found {
         let fixed = self.fixed();
-        let known = fixed.and_then(|fixed| fixed.read(row, wanted, &self.links, out, counters));
+        let known = fixed.and_then(|fixed| fixed.read(row, wanted, out, counters));
         let found = known.unwrap_or_else(|| {
             counters.unreported += u64::from(fixed.is_some());
-            self.dynamic.read(row.key, wanted, &self.links, out, counters)
+            self.dynamic.read(row.key, wanted, out, counters)
         });
         if let Found::Absent { request } = found {
             if request {
@@ -152,10 +152,10 @@ impl Shared {
     }
 
     /// Requests those of the rows that are not cached or too old, without waiting.
-    pub(super) fn refresh(&self, keys: impl Iterator<Item = Key>, wanted: Wanted, freshest: bool) {
+    pub(super) fn refresh(&self, keys: impl Iterator<Item = Key>, wanted: Wanted) {
         let fixed = self.fixed();
-        let wants = |key| fixed.and_then(|fixed| fixed.wants(key, wanted, freshest, &self.links));
-        let wants = |&key: &Key| wants(key).unwrap_or_else(|| self.dynamic.wants(key, wanted, freshest, &self.links));
+        let wants = |key| fixed.and_then(|fixed| fixed.wants(key, wanted));
+        let wants = |&key: &Key| wants(key).unwrap_or_else(|| self.dynamic.wants(key, wanted));
         self.links.request(&keys.filter(wants).collect::<Vec<_>>(), wanted.needed);
     }
 
@@ -168,11 +168,11 @@ impl Shared {
         counters: &mut Statistics,
     ) -> Result<(), Error> {
         let fixed = self.fixed();
-        if fixed.is_some_and(|fixed| fixed.update(row, clock, delta, &self.links, counters)) {
+        if fixed.is_some_and(|fixed| fixed.update(row, clock, delta, counters)) {
             return Ok(());
         }
         counters.unreported += u64::from(fixed.is_some());
-        self.dynamic.update(row.key, clock, self.tables.kind(row.key.table())?, delta, &self.links, counters);
+        self.dynamic.update(row.key, clock, self.tables.kind(row.key.table())?, delta, counters);
         Ok(())
     }
 
@@ -230,7 +230,7 @@ impl Shared {
             }
         };
         if let Some(fixed) = self.fixed() {
-            fixed.flush(clock, &self.links, &mut send);
+            fixed.flush(clock, &mut send);
         }
         self.dynamic.flush(clock, &mut send);
         batches.finish();
@@ -243,20 +243,19 @@ impl Shared {
         if !first || self.options.prefetch == Prefetch::Off {
             return;
         }
-        let wanted = Wanted::new(clock, self.options.slack);
-        let freshest = self.options.prefetch == Prefetch::Aggressive;
+        let mut wanted = Wanted::new(clock, self.options.slack);
+        if self.options.prefetch == Prefetch::Aggressive {
+            wanted.target = clock;
+        }
         let Some(specialized) = self.specialized.get() else {
             // Before anything is known, rows are expected again after a clock in which they were read.
-            let keys = self.dynamic.prefetch(wanted, freshest, &self.links);
-            return self.links.request(&keys, wanted.needed);
+            return self.links.request(&self.dynamic.prefetch(wanted), wanted.needed);
         };
         match &specialized.fixed {
-            Some(fixed) => fixed.prefetch(wanted, freshest, &self.links),
-            None => specialized.reads(clock).iter().for_each(|list| {
-                self.refresh(list.iter().copied(), wanted, freshest);
-            }),
+            Some(fixed) => fixed.prefetch(wanted),
+            None => specialized.reads(clock).iter().for_each(|list| self.refresh(list.iter().copied(), wanted)),
         }
-        self.refresh(specialized.unlisted(clock).into_iter(), wanted, freshest);
+        self.refresh(specialized.unlisted(clock).into_iter(), wanted);
     }
 
     /// Has the rows of this clock prefetched again: what was requested before gathering ended is not kept.

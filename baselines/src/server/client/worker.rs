@@ -182,7 +182,7 @@ impl Worker {
         self.shared.tables.check(table)?;
         if !self.is_virtual() {
             let keys = rows.iter().map(|&row| Key::new(table.number(), row));
-            self.shared.refresh(keys, Wanted::new(self.clock, slack), false);
+            self.shared.refresh(keys, Wanted::new(self.clock, slack));
         }
         Ok(())
     }

@@ -37,10 +37,8 @@ impl MasterTable {
         if slot == next {
             self.rows.push(Row { number: row, is_changed: false, registered: 0 });
             self.data.resize((self.rows.len() * self.kind.row_bytes).div_ceil(8), 0);
-            let (identity, begin) = (self.kind.identity.clone(), slot as usize * self.kind.row_bytes);
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.data);
-            bytes[begin..begin + self.kind.row_bytes]
-                .copy_from_slice(&bytemuck::cast_slice(&identity)[..self.kind.row_bytes]);
+            let (begin, bytes) = (slot as usize * self.kind.row_bytes, bytemuck::cast_slice_mut(&mut self.data));
+            bytes[begin..begin + self.kind.row_bytes].copy_from_slice(self.kind.identity());
         }
         slot
     }
