@@ -63,9 +63,10 @@ pub enum Prefetch {
 }
 
 /// The private cache of each worker thread, in front of the process cache.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum ThreadCache {
     /// None.
+    #[default]
     Off,
     /// The rows used last.
     Lru {
@@ -83,7 +84,7 @@ pub enum ThreadCache {
 }
 
 /// What is done with the gathered accesses of an iteration (IterStore, section 3.2), each a switch of its own.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Specializations {
     /// The process cache is a fixed array of rows in the order of access, and rows travel without their numbers. Otherwise
     /// it is a hash map.
@@ -102,13 +103,7 @@ pub struct Specializations {
 impl Specializations {
     /// None of them.
     pub fn none() -> Self {
-        Self {
-            static_structures: false,
-            placement: false,
-            thread_cache: ThreadCache::Off,
-            early_ratio: 0.0,
-            numa: false,
-        }
+        Self::default()
     }
 
     /// All of them, with thread caches of so many rows.
