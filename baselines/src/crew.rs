@@ -4,6 +4,8 @@ use std::ops::{AddAssign, Range};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use megagrid_partition::EdgeList;
+
 use crate::Error;
 
 /// Where a worker's time went.
@@ -98,6 +100,23 @@ pub(crate) fn parts(len: usize, workers: usize, weight_before: impl Fn(usize) ->
     };
     let bounds: Vec<usize> = (0..=workers).map(|worker| if worker == workers { len } else { bound(worker) }).collect();
     bounds.windows(2).map(|pair| pair[0]..pair[1]).collect()
+}
+
+/// Deals left vertices to workers, runs of them with about as many edges, and the edges with them.
+pub(crate) fn deal<T: Copy>(list: &EdgeList<T>, workers: usize) -> Vec<(Range<usize>, EdgeList<T>)> {
+    let before = offsets(&list.left, list.num_left);
+    let of = |part: Range<usize>| {
+        let mut own = EdgeList { left: Vec::new(), right: Vec::new(), data: Vec::new(), ..*list };
+        for ((&left, &right), &data) in list.left.iter().zip(&list.right).zip(&list.data) {
+            if part.contains(&(left as usize)) {
+                own.left.push(left);
+                own.right.push(right);
+                own.data.push(data);
+            }
+        }
+        (part, own)
+    };
+    parts(list.num_left, workers, |vertex| before[vertex]).into_iter().map(of).collect()
 }
 
 #[cfg(test)]

@@ -108,15 +108,15 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E
         })
         .map(|(_, spent)| ((), spent))?;
 
-        let ids: Vec<Range<usize>> = parts
-            .iter()
-            .map(|part| match part.len() {
-                0 => 0..0,
-                _ => active.get(part.start)..active.get(part.end - 1) + 1,
-            })
-            .collect();
+        let mut end = 0;
+        let span = |part: &Range<usize>| {
+            let first = if part.is_empty() { end } else { active.get(part.start) };
+            end = if part.is_empty() { end } else { active.get(part.end - 1) + 1 };
+            first..end
+        };
+        let ids: Vec<Range<usize>> = parts.iter().map(span).collect();
         let widths = [vertices.width(), sums.width()];
-        let applying = split_present(vertices, &ids).into_iter().zip(sums.split_mut(&parts)).collect();
+        let applying = vertices.split_mut(&ids).into_iter().zip(sums.split_mut(&parts)).collect();
         let (totals, more) = crew::step(applying, |worker, (rows, sums): (&mut [P::Item], &mut [P::Sum])| {
             let (part, first) = (parts[worker].clone(), ids[worker].start);
             level.run(ApplyRows { program, active, part, first, widths, rows, sums })
@@ -199,20 +199,6 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E
     pub fn bytes(&self) -> u64 {
         self.vertices.bytes() + self.sums.bytes() + self.edges.iter().map(Csr::bytes).sum::<u64>()
     }
-}
-
-/// Cuts rows into parts, of which those that are empty may say anything.
-fn split_present<'r, T: Pod>(rows: &'r mut Rows<T>, ids: &[Range<usize>]) -> Vec<&'r mut [T]> {
-    let mut at = 0;
-    let parts: Vec<Range<usize>> = ids
-        .iter()
-        .map(|ids| {
-            let part = if ids.is_empty() { at..at } else { ids.clone() };
-            at = part.end;
-            part
-        })
-        .collect();
-    rows.split_mut(&parts)
 }
 
 /// Returns the edges of the vertices before one, and a little for each of these.

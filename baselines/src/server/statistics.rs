@@ -26,10 +26,6 @@ pub struct Statistics {
     pub updates: u64,
     /// Reads and updates that the thread cache served.
     pub thread_cache_hits: u64,
-    /// Reads that the process cache served without waiting.
-    pub process_cache_hits: u64,
-    /// Reads that waited for a server.
-    pub misses: u64,
     /// Accesses to rows that were not reported, after accesses were gathered.
     pub unreported: u64,
     /// Locks of shared rows, taken by worker threads.
@@ -77,8 +73,6 @@ impl Statistics {
         self.reads += other.reads;
         self.updates += other.updates;
         self.thread_cache_hits += other.thread_cache_hits;
-        self.process_cache_hits += other.process_cache_hits;
-        self.misses += other.misses;
         self.unreported += other.unreported;
         self.row_locks += other.row_locks;
         self.contended_row_locks += other.contended_row_locks;

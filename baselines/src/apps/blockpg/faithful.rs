@@ -55,7 +55,7 @@ impl VertexProgram for Descend {
     }
 
     fn combine(&self, sum: &mut Vec<f64>, message: Vec<f64>) {
-        sum.iter_mut().zip(message).for_each(|(sum, part)| *sum += part);
+        self.add(sum, message);
     }
 
     /// A sample receives the sum of what its margin changes by, and that of the squares.

@@ -150,7 +150,6 @@ impl<'j, S: Store> Trainer<'j, S> {
         let features = data.regions.len();
         let tables = Tables { weights: store.table(features, 2), derivatives: store.table(features, 2) };
         store.set(tables.weights, 0, &vec![0.0; 2 * features])?;
-        let parts = split(&data.values, run.workers);
         let of = |(first, (samples, values)): (usize, (Range<usize>, Csr<f32>))| Worker {
             parabolas: data.margins[samples.clone()].iter().map(Margin::parabola).collect(),
             margins: data.margins[samples.clone()].to_vec(),
@@ -162,7 +161,7 @@ impl<'j, S: Store> Trainer<'j, S> {
             regions: data.regions.iter().skip(first).step_by(run.workers).copied().collect(),
             total: Totals::default(),
         };
-        let workers = parts.into_iter().enumerate().map(of).collect();
+        let workers = split(&data.values, run.workers).enumerate().map(of).collect();
         let state = data.job.config.state();
         Ok(Self { data, tables, team: Team::new(store)?.without_pattern(), workers, state })
     }
@@ -221,21 +220,12 @@ impl<'j, S: Store> Trainer<'j, S> {
 }
 
 /// Cuts samples into runs with about as many values; values of each by feature, samples counted from the first.
-fn split(values: &EdgeList<f32>, workers: usize) -> Vec<(Range<usize>, Csr<f32>)> {
-    let before = crew::offsets(&values.left, values.num_left);
-    let of = |part: Range<usize>| {
-        let mut own = EdgeList { num_left: part.len(), num_right: values.num_right, ..EdgeList::default() };
-        for ((&sample, &feature), &x) in values.left.iter().zip(&values.right).zip(&values.data) {
-            if part.contains(&(sample as usize)) {
-                own.left.push(sample - part.start as u32);
-                own.right.push(feature);
-                own.data.push(x);
-            }
-        }
+fn split(values: &EdgeList<f32>, workers: usize) -> impl Iterator<Item = (Range<usize>, Csr<f32>)> {
+    crew::deal(values, workers).into_iter().map(|(part, mut own)| {
+        own.left.iter_mut().for_each(|sample| *sample -= part.start as u32);
         let by_feature = Csr::new(&own, Side::Right, |value| own.data[value]);
         (part, by_feature)
-    };
-    crew::parts(values.num_left, workers, |sample| before[sample]).into_iter().map(of).collect()
+    })
 }
 
 impl<S: Store> job::Trainer for Trainer<'_, S> {

@@ -37,20 +37,14 @@ pub(super) struct Corpus {
 impl Corpus {
     pub(super) fn new(job: &Job<'_>, run: &Run) -> Self {
         let list = job.corpus;
-        let before = crew::offsets(&list.left, list.num_left);
-        let documents = crew::parts(list.num_left, run.workers, |document| before[document]);
-        let (mut edges, mut parts) =
-            (EdgeList { left: Vec::new(), right: Vec::new(), data: Vec::new(), ..*list }, vec![]);
-        for part in &documents {
-            let first = edges.left.len();
-            for ((&document, &word), &count) in list.left.iter().zip(&list.right).zip(&list.data) {
-                if part.contains(&(document as usize)) {
-                    edges.left.push(document);
-                    edges.right.push(word);
-                    edges.data.push(count);
-                }
-            }
-            parts.push(first..edges.left.len());
+        let (mut documents, mut parts) = (Vec::new(), Vec::new());
+        let mut edges = EdgeList { left: Vec::new(), right: Vec::new(), data: Vec::new(), ..*list };
+        for (run, own) in crew::deal(list, run.workers) {
+            documents.push(run);
+            parts.push(edges.left.len()..edges.left.len() + own.left.len());
+            edges.left.extend(own.left);
+            edges.right.extend(own.right);
+            edges.data.extend(own.data);
         }
         let mut offsets = vec![0];
         let mut tokens = Tokens {

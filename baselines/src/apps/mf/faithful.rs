@@ -43,10 +43,6 @@ impl Descend {
     }
 }
 
-fn add(sum: &mut [f64], part: &[f64]) {
-    sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
-}
-
 impl VertexProgram for Descend {
     type Vertex = Vertex;
     type Edge = f32;
@@ -65,11 +61,11 @@ impl VertexProgram for Descend {
     }
 
     fn add(&self, sum: &mut Vec<f64>, part: Vec<f64>) {
-        add(sum, &part);
+        sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
     }
 
     fn combine(&self, sum: &mut Vec<f64>, message: Vec<f64>) {
-        add(sum, &message);
+        self.add(sum, message);
     }
 
     fn apply(&self, id: usize, vertex: &mut Vertex, sum: Option<Vec<f64>>, message: Vec<f64>) {

@@ -1,8 +1,10 @@
 //! Matrix factorization on a parameter server: each worker keeps the users whose ratings it has, items are in the server.
 
+use std::ops::Range;
+
 use megagrid_algorithms::mf::batch::{self, MfBatch, Step};
 use megagrid_algorithms::mf::in_place::{self, Descend, Mf};
-use megagrid_partition::Side;
+use megagrid_partition::{EdgeList, Side};
 use megagrid_stages::kernels::{axpy, dot};
 use megagrid_stages::simd::{Kernel, Level};
 use megagrid_stages::{Apply, Context, Exchange, Master, Update, row_width};
@@ -161,30 +163,26 @@ impl<'j, S: Store> Trainer<'j, S> {
     }
 }
 
-/// Deals users to workers, runs of them with about as many ratings, and the ratings with them.
+/// Deals users to workers, and the ratings with them.
 fn deal(job: &Job<'_>, num_workers: usize, users: &Rows<f32>) -> Vec<Worker> {
-    let Job { ratings, .. } = job;
-    let before = crew::offsets(&ratings.left, ratings.num_left);
-    let parts = crew::parts(ratings.num_left, num_workers, |user| before[user]);
-    let of = |(number, part): (usize, &std::ops::Range<usize>)| {
-        let all = ratings.left.iter().zip(&ratings.right).zip(&ratings.data);
-        let own = all.filter(|((user, _), _)| part.contains(&(**user as usize)));
+    let of = |(number, (part, own)): (usize, (Range<usize>, EdgeList<f32>))| {
         let mut rows = Rows::zeros(part.len(), users.width());
         part.clone().for_each(|user| rows.row_mut(user - part.start).copy_from_slice(users.row(user)));
+        let ratings = own.left.iter().zip(&own.right).zip(&own.data);
         Worker {
-            ratings: own.map(|((&user, &item), &rating)| (user, item, rating)).collect(),
+            ratings: ratings.map(|((&user, &item), &rating)| (user, item, rating)).collect(),
             first_user: part.start,
             gradients: Rows::zeros(if job.form == Form::Batch { part.len() } else { 0 }, users.width()),
             users: rows,
             squares: vec![0.0; part.len()],
             own_items: (number, num_workers),
-            num_items: ratings.num_right,
+            num_items: job.ratings.num_right,
             item: vec![0.0; users.width() + 1],
             delta: vec![0.0; users.width() + 1],
             gradient: vec![0.0; users.width()],
         }
     };
-    parts.iter().enumerate().map(of).collect()
+    crew::deal(job.ratings, num_workers).into_iter().enumerate().map(of).collect()
 }
 
 impl<S: Store> job::Trainer for Trainer<'_, S> {

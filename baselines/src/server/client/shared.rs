@@ -116,10 +116,8 @@ impl Shared {
         counters: &mut Statistics,
     ) -> Result<u32, Error> {
         if let Found::Row(version) = self.look(row, wanted, out, counters) {
-            counters.process_cache_hits += 1;
             return Ok(version);
         }
-        counters.misses += 1;
         let begin = Instant::now();
         let version = self.wait(|| match self.look(row, wanted, out, counters) {
             Found::Row(version) => Some(version),

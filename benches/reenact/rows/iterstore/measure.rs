@@ -150,24 +150,9 @@ pub fn compare(
 }
 
 /// A row's element that counts updates.
-trait Count: Element + PartialEq + std::fmt::Debug {
-    const ONE: Self;
-    fn times(count: u32) -> Self;
-}
-
-impl Count for f32 {
-    const ONE: Self = 1.0;
-    fn times(count: u32) -> Self {
-        count as Self
-    }
-}
-
-impl Count for i32 {
-    const ONE: Self = 1;
-    fn times(count: u32) -> Self {
-        count as Self
-    }
-}
+trait Count: Element + From<bool> + Into<f64> {}
+impl Count for f32 {}
+impl Count for i32 {}
 
 struct Job {
     pattern: Pattern,
@@ -230,7 +215,7 @@ impl Job {
         let statistics = difference(client.statistics(), &before.into_inner().unwrap_or_else(PoisonError::into_inner));
         let rows = client.read_table(table, self.clocks as u32)?;
         for (row, (values, &updates)) in rows.values.chunks_exact(table.row_len()).zip(&self.updates).enumerate() {
-            assert_eq!(values[0], T::times(updates * self.clocks as u32), "row {row}, {}", setting.name);
+            assert_eq!(values[0].into(), f64::from(updates * self.clocks as u32), "row {row}, {}", setting.name);
         }
         let whole = times.iter().map(|(whole, _)| *whole).fold(0.0, f64::max);
         let last_of = |clock: usize| times.iter().map(|(_, clocks)| clocks[clock]).fold(0.0, f64::max);
@@ -279,7 +264,7 @@ impl Job {
     /// Does the accesses of one thread in a clock, and ends the clock.
     fn work<T: Count>(&self, worker: &mut Worker, table: Table<T>, accesses: &[u32]) -> Result<(), Error> {
         let mut delta = vec![T::IDENTITY; table.row_len()];
-        delta[0] = T::ONE;
+        delta[0] = true.into();
         let sums = self.pattern.rows;
         for pair in accesses.chunks_exact(2) {
             black_box(worker.read(table, pair[0], 0)?[0]);
@@ -305,7 +290,6 @@ fn difference(mut now: Statistics, before: &Statistics) -> Statistics {
     now.thread_cache_hits -= before.thread_cache_hits;
     now.reads -= before.reads;
     now.updates -= before.updates;
-    now.misses -= before.misses;
     now.unreported -= before.unreported;
     now.sent_messages -= before.sent_messages;
     now.received_messages -= before.received_messages;
