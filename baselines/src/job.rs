@@ -34,7 +34,6 @@ impl System {
         [Self::Gas, Self::GasFaithful, Self::PsNaive, Self::LazyTable, Self::Essp, Self::IterStore];
 
     /// Returns the name by which it is asked for.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Gas => "gas",

@@ -19,7 +19,6 @@ pub struct Lines {
 
 impl Lines {
     /// Returns the lines of the whole program.
-    #[must_use]
     pub fn whole(self) -> usize {
         self.own + self.shared
     }
@@ -48,7 +47,6 @@ pub struct Program {
 
 impl Program {
     /// Returns the lines of the program on another system.
-    #[must_use]
     pub fn on(&self, system: System) -> Lines {
         match system {
             System::Gas => self.gas,
@@ -104,7 +102,6 @@ pub const PROGRAMS: [Program; 4] = [
 ];
 
 /// Returns the lines of an algorithm; nothing for an unknown one.
-#[must_use]
 pub fn of(algorithm: &str) -> Option<&'static Program> {
     PROGRAMS.iter().find(|program| program.name == algorithm)
 }

@@ -59,7 +59,6 @@ fn escape(text: &str) -> String {
 
 impl Plot {
     /// Draws the plot. Points that are no numbers are left out.
-    #[must_use]
     pub fn svg(&self) -> String {
         let height = |y: f64| if self.log { y.log10() } else { y };
         let points = || self.lines.iter().flat_map(|(_, points)| points.iter().copied());
