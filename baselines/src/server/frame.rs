@@ -6,7 +6,7 @@
 use std::io;
 
 use bytemuck::{CheckedBitPattern, Pod, Zeroable};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::Error;
 
@@ -165,10 +165,6 @@ impl Frame {
     /// Returns how long it is on the wire.
     pub(super) fn len_bytes(&self) -> usize {
         HEADER_BYTES + self.header().body_bytes as usize
-    }
-
-    pub(super) async fn write(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
-        stream.write_all(self.bytes()).await
     }
 
     /// Returns it as it goes over the wire.

@@ -37,10 +37,6 @@ impl Tablets {
         }
         self.running.as_ref().map(|(client, _)| client).ok_or(Error::Options("nothing runs".to_owned()))
     }
-
-    fn statistics(&self) -> Statistics {
-        self.running.as_ref().map(|(client, _)| client.statistics()).unwrap_or_default()
-    }
 }
 
 /// Tells numbers of rows as servers do.
@@ -82,7 +78,7 @@ impl Store for Tablets {
 
     fn usage(&self) -> Usage {
         let Statistics { sent_bytes, received_bytes, sent_messages, received_messages, staleness, .. } =
-            self.statistics();
+            self.running.as_ref().map(|(client, _)| client.statistics()).unwrap_or_default();
         Usage {
             sent_bytes: sent_bytes + received_bytes,
             messages: sent_messages + received_messages,

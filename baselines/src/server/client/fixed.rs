@@ -146,7 +146,7 @@ impl FixedCache {
         for list in 0..UPDATES {
             let list = self.phase(wanted.clock) * LISTS + list;
             for (table, server) in
-                self.tables.iter().flat_map(|table| (0..self.links.len()).map(move |server| (table, server)))
+                self.tables.iter().flat_map(|table| (0..self.links.all.len()).map(move |server| (table, server)))
             {
                 let mut old = false;
                 for run in table.runs(&table.lists[server][list]) {
@@ -190,7 +190,7 @@ impl FixedTable {
         let block_bits = (BLOCK_BYTES / kind.row_bytes).max(1).ilog2();
         let block_rows = 1 << block_bits;
         let of_table = |key: &&Key| key.table() == number;
-        let mut by_server: Vec<Vec<u32>> = vec![Vec::new(); links.len()];
+        let mut by_server: Vec<Vec<u32>> = vec![Vec::new(); links.all.len()];
         for &key in pattern.rows.iter().filter(of_table) {
             by_server[links.server(key) as usize].push(key.row());
         }
@@ -207,7 +207,7 @@ impl FixedTable {
             });
         }
         let index = Index::new(&positions);
-        let mut lists = vec![vec![Vec::new(); pattern.phases.len() * LISTS]; links.len()];
+        let mut lists = vec![vec![Vec::new(); pattern.phases.len() * LISTS]; links.all.len()];
         for (number, keys) in pattern.phases.iter().flat_map(|phase| &phase.lists).enumerate() {
             for key in keys.iter().filter(of_table) {
                 let Some(position) = index.get(key.row()) else { continue };

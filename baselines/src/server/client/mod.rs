@@ -205,7 +205,7 @@ impl Client {
     /// Returns what this process has counted; a worker's counts are added when it ends a clock.
     pub fn statistics(&self) -> Statistics {
         let mut sum = lock(&self.shared.statistics).clone();
-        for (server, link) in self.shared.links.iter().enumerate() {
+        for (server, link) in self.shared.links.all.iter().enumerate() {
             let counters = &link.counters;
             let (sent, received) =
                 (counters.sent_bytes.load(Ordering::Relaxed), counters.received_bytes.load(Ordering::Relaxed));
@@ -225,7 +225,7 @@ impl Drop for Client {
     fn drop(&mut self) {
         // Workers that were not taken leave here, so that nobody waits for them.
         lock(&self.workers).clear();
-        for link in self.shared.links.iter() {
+        for link in self.shared.links.all.iter() {
             lock(&link.outbox).take();
         }
         let Some(runtime) = self.runtime.take() else { return };

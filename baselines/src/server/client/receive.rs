@@ -30,7 +30,7 @@ pub(super) async fn receive(shared: Arc<Shared>, server: usize, mut reader: Owne
     let error = loop {
         match timeout(patience, Frame::read(&mut reader, &peer, limit)).await {
             Ok(Ok(Some(frame))) => {
-                shared.links.get(server).counters.count_received(&frame);
+                shared.links.all[server].counters.count_received(&frame);
                 if let Err(error) = handle(&shared, server, frame) {
                     break error;
                 }
@@ -46,7 +46,7 @@ pub(super) async fn receive(shared: Arc<Shared>, server: usize, mut reader: Owne
 
 fn handle(shared: &Shared, server: usize, frame: Frame) -> Result<(), Error> {
     let header = *frame.header();
-    let link = shared.links.get(server);
+    let link = &shared.links.all[server];
     let unreadable = |what: &str| Error::unreadable(&format!("tablet server {server}"), what);
     match frame.verb() {
         Verb::Heartbeat => return Ok(()),
@@ -66,7 +66,7 @@ fn handle(shared: &Shared, server: usize, frame: Frame) -> Result<(), Error> {
             lock(&shared.replies).servers += header.flags as usize;
         }
         Verb::Moved => {
-            if header.first as usize >= shared.links.len() {
+            if header.first as usize >= shared.links.all.len() {
                 return Err(Error::Refused("rows are moved to a server that does not exist".into()));
             }
             let frame = Frame::with_rows(Verb::Store, header.table, frame.rows(), frame.data());

@@ -268,7 +268,7 @@ impl Shared {
         self.links.send_all(frame);
         self.wait(|| {
             let mut replies = lock(&self.replies);
-            (replies.servers == self.links.len()).then(|| std::mem::take(&mut replies.dumped))
+            (replies.servers == self.links.all.len()).then(|| std::mem::take(&mut replies.dumped))
         })
     }
 }

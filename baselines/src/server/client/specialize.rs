@@ -11,7 +11,6 @@ use super::shared::Shared;
 use crate::Error;
 use crate::crew::lock;
 use crate::server::frame::{Frame, Verb};
-use crate::server::options::ThreadCache;
 
 /// What is known of an iteration, and made from it.
 #[derive(Debug)]
@@ -109,10 +108,5 @@ impl Shared {
         }
         batches.finish();
         self.ask(|| Frame::new(Verb::Access).set(|header| header.flags = 1)).map(|_| ())
-    }
-
-    /// Whether a thread caches rows that are chosen from the gathered accesses.
-    pub(super) fn caches_chosen_rows(&self) -> bool {
-        matches!(self.options.specializations.thread_cache, ThreadCache::Static { .. })
     }
 }

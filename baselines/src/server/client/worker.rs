@@ -224,7 +224,7 @@ impl Worker {
             numa::bind_thread(self.thread, options.threads);
         }
         let specialized = self.shared.finish_gather(self.thread, recording)?;
-        if self.shared.caches_chosen_rows() {
+        if matches!(options.specializations.thread_cache, ThreadCache::Static { .. }) {
             let longest = size_of_val(self.row.as_slice());
             self.cache = Some(ThreadRows::fixed(specialized, self.thread, longest, &self.shared)?);
         }
