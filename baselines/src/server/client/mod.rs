@@ -96,31 +96,24 @@ impl Client {
         if options.max_frame_bytes < 2 * CHUNK_BYTES {
             return Err(Error::Options(format!("frames need at least {} bytes", 2 * CHUNK_BYTES)));
         }
-        let mut addresses = Vec::new();
-        for server in servers {
-            let resolved = server.to_socket_addrs().map_err(Error::io("the address of a tablet server"))?.next();
-            addresses.push(resolved.ok_or_else(|| Error::Options("a server's name has no address".into()))?);
-        }
         let runtime = runtime("parameter-client")?;
-        let mut welcomed = Vec::new();
-        for &address in &addresses {
-            welcomed.push(runtime.block_on(join(address, tables, &options))?);
-        }
-        let clock = welcomed[0].clock;
-        if let Some(other) = welcomed.iter().position(|server| server.clock != clock) {
-            return Err(Error::Options(format!(
-                "server 0 is at clock {clock} and server {other} at {}; resume all from one clock",
-                welcomed[other].clock
-            )));
-        }
         let (mut links, mut readers, mut writers) = (Vec::new(), Vec::new(), Vec::new());
-        let mut placed = Vec::new();
-        for server in welcomed {
-            links.push(server.link);
-            readers.push(server.reader);
-            writers.push(server.writer);
-            placed.extend(server.placed);
+        let (mut clock, mut placed) = (None, Vec::new());
+        for (number, server) in servers.iter().enumerate() {
+            let address = server.to_socket_addrs().map_err(Error::io("the address of a tablet server"))?.next();
+            let address = address.ok_or_else(|| Error::Options("a server's name has no address".into()))?;
+            let welcomed = runtime.block_on(join(address, tables, &options))?;
+            let (first, its) = (*clock.get_or_insert(welcomed.clock), welcomed.clock);
+            if its != first {
+                let clocks = format!("server 0 is at clock {first} and server {number} at {its}");
+                return Err(Error::Options(format!("{clocks}; resume all from one clock")));
+            }
+            links.push(welcomed.link);
+            readers.push(welcomed.reader);
+            writers.push(welcomed.writer);
+            placed.extend(welcomed.placed);
         }
+        let clock = clock.unwrap_or(0);
         let threads = options.threads;
         let links = Links::new(links, options.push);
         for frame in &placed {
