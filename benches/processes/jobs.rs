@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Floors, Result};
+use crate::floors::{Floors, Result};
 
 /// Rounds; each runs every shape once.
 const ROUNDS: usize = 5;

@@ -6,44 +6,13 @@
 //! The command is the release build beside this one, or `MEGAGRID_BIN`. Names of parts as arguments choose: `jobs`, `clock`,
 //! `rate`. Fails if a floor is missed. Without `--bench` (as `cargo test` runs it) it does nothing.
 
+mod floors;
 mod jobs;
 #[path = "../../engine/tests/all/processes/local.rs"]
 mod local;
 mod wire;
 
-use std::error::Error;
-
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
-
-/// What was to be reached.
-#[derive(Default)]
-struct Floors {
-    missed: Vec<String>,
-}
-
-impl Floors {
-    /// Takes a figure that is to be small.
-    fn at_most(&mut self, name: &str, found: f64, most: f64) {
-        self.take(name, found <= most, &format!("{found:.2} (at most {most})"));
-    }
-
-    /// Takes a figure that is to be large.
-    fn at_least(&mut self, name: &str, found: f64, least: f64) {
-        self.take(name, found >= least, &format!("{found:.2} (at least {least})"));
-    }
-
-    fn take(&mut self, name: &str, passed: bool, figures: &str) {
-        println!("  {} {name}: {figures}", if passed { "PASS" } else { "FAIL" });
-        if !passed {
-            self.missed.push(name.to_owned());
-        }
-    }
-
-    /// Fails where one was missed.
-    fn end(self) -> Result<()> {
-        if self.missed.is_empty() { Ok(()) } else { Err(format!("missed: {}", self.missed.join("; ")).into()) }
-    }
-}
+use floors::{Floors, Result};
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -17,7 +17,8 @@ use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
 use timely::dataflow::operators::{Exchange as _, Input as _, Probe};
 use timely::dataflow::{InputHandle, ProbeHandle};
 
-use crate::{Floors, local};
+use crate::floors::Floors;
+use crate::local;
 
 /// Rounds; each measures what is compared in turn.
 const ROUNDS: usize = 9;
