@@ -37,15 +37,8 @@ pub fn compare(title: &str, unit: &str, units: f64, rounds: usize, mut contestan
             }
         }
     }
-    println!(
-        "\n{title}\n{:<34} {:>10} {:>10} {:>10} {:>12} {:>7}",
-        "",
-        "median ms",
-        "min",
-        "max",
-        format!("M {unit}/s"),
-        "ratio"
-    );
+    let (header, unit) = ("                                    median ms        min        max", format!("M {unit}/s"));
+    println!("\n{title}\n{header} {unit:>12}   ratio");
     let medians: Vec<f64> = samples.iter().map(|of| median(of.clone())).collect();
     for ((contestant, of), median) in contestants.iter().zip(&samples).zip(&medians) {
         let [least, most] = [f64::min, f64::max].map(|pick| 1e3 * of.iter().copied().fold(*median, pick));

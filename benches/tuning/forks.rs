@@ -34,10 +34,8 @@ pub fn run(users: usize, items: usize, ratings: usize, rounds: usize) {
         }));
     }
     let (fork, copy) = (median(forks), median(copies));
-    println!(
-        "fork of {ratings} ratings, {users} × {items}, k = 100: {:.1} MB that training changes",
-        bytes as f64 / 1e6
-    );
+    let megabytes = bytes as f64 / 1e6;
+    println!("fork of {ratings} ratings, {users} × {items}, k = 100: {megabytes:.1} MB that training changes");
     println!("  fork {:.2} ms, memory copy {:.2} ms, ratio {:.2}", fork * 1e3, copy * 1e3, fork / copy);
     println!("  the first fork, with new memory: {:.2} ms, ratio {:.2}", first_seconds * 1e3, first_seconds / copy);
 }

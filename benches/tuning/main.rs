@@ -199,10 +199,7 @@ fn race(ratings: &Ratings, config: &Config, seed: u64, counts_slow: bool) -> Res
 
 fn compare(name: &str, ratings: &Ratings, config: &Config, seeds: std::ops::Range<u64>) {
     println!("\n{name}: {} ratings, k = {}; time in passes", ratings.len(), config.dims);
-    println!(
-        "{:>4} {:>9} {:>6} {:>6} {:>7} {:>7} {:>6} {:>9} {:>9}  chosen",
-        "seed", "best step", "time", "tuned", "tuning", "trials", "ratio", "spearmint", "hyperband"
-    );
+    println!("seed best step   time  tuned  tuning  trials  ratio spearmint hyperband  chosen");
     let mut races = Vec::new();
     for seed in seeds.clone() {
         let race = match race(ratings, config, seed, seed == 1) {
@@ -214,16 +211,10 @@ fn compare(name: &str, ratings: &Ratings, config: &Config, seeds: std::ops::Rang
             Ok(tuned) => (tuned.trials.len(), tuned.setting().map(ToString::to_string).unwrap_or_default()),
             Err(failure) => (0, failure.clone()),
         };
-        println!(
-            "{seed:>4} {:>9.4} {:>6} {:>6} {:>7.0} {trials:>7} {:>6.2} {:>9} {:>9}  {chosen}",
-            race.best.step,
-            race.best.passes,
-            shown(race.time()),
-            race.tuning(),
-            race.ratio(),
-            shown(race.spearmint),
-            shown(race.hyperband),
-        );
+        let (Best { step, passes, .. }, tuning, ratio) = (&race.best, race.tuning(), race.ratio());
+        let [tuned, spearmint, hyperband] = [race.time(), race.spearmint, race.hyperband].map(shown);
+        print!("{seed:>4} {step:>9.4} {passes:>6} {tuned:>6} {tuning:>7.0} {trials:>7} {ratio:>6.2} ");
+        println!("{spearmint:>9} {hyperband:>9}  {chosen}");
         races.push(race);
     }
     let median = |of: &dyn Fn(&Race) -> f64| median(races.iter().map(of).collect());
@@ -235,14 +226,10 @@ fn compare(name: &str, ratings: &Ratings, config: &Config, seeds: std::ops::Rang
     };
     println!("  spearmint / tuned at least {:.1}", median(&|race| at_least(race.spearmint, race)));
     println!("  hyperband / tuned at least {:.1}", median(&|race| at_least(race.hyperband, race)));
-    println!(
-        "  tuning, of a run of 100 passes: {:.0} %",
-        median(&|race| 100.0 * race.tuning() / (race.tuning() + 100.0))
-    );
+    let part = median(&|race| 100.0 * race.tuning() / (race.tuning() + 100.0));
+    println!("  tuning, of a run of 100 passes: {part:.0} %");
     if seeds.start == 1 {
-        println!(
-            "fixed steps over {SLOW}× slower than the best, or diverged, seed 1: {:.0} %",
-            races[0].best.slow * 100.0
-        );
+        let slow = races[0].best.slow * 100.0;
+        println!("fixed steps over {SLOW}× slower than the best, or diverged, seed 1: {slow:.0} %");
     }
 }

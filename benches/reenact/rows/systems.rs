@@ -104,12 +104,10 @@ fn compared((size, items): (Size, usize), form: Form, systems: &[System]) -> Vec
         .collect();
     let names = std::iter::once("megagrid").chain(systems.iter().map(|system| system.name()));
     for (name, cost) in names.zip(&medians) {
+        let Cost { seconds, bytes, messages } = *cost;
+        let (times, megabytes) = (seconds / medians[0].seconds, 1e-6 * bytes as f64);
         println!(
-            "    {items:>7} items  {name:<13} {:>8.3} s  {:>6.2}  {:>9.1} MB  {:>10} messages",
-            cost.seconds,
-            cost.seconds / medians[0].seconds,
-            1e-6 * cost.bytes as f64,
-            cost.messages
+            "    {items:>7} items  {name:<13} {seconds:>8.3} s  {times:>6.2}  {megabytes:>9.1} MB  {messages:>10} messages"
         );
     }
     medians
@@ -126,16 +124,12 @@ pub fn gas(findings: &mut Findings) {
     show(LARGE, "gradients of all ratings");
     for items in LARGE.items {
         let costs = compared((LARGE, items), Form::Batch, &[System::Gas, System::GasFaithful]);
-        let times = |at: usize| costs[at].seconds / costs[0].seconds;
-        findings.check(
-            format!("{items} items: at least 5 times as fast as gas-faithful: {:.2}", times(2)),
-            times(2) >= 5.0,
-        );
-        findings.check(format!("{items} items: not slower than gas: {:.2}", times(1)), times(1) >= 1.0);
-        findings.check(
-            format!("{items} items: one pass over the edges, where gas makes two, and nothing along them"),
-            costs[0].bytes == 0 && costs[2].bytes > 0,
-        );
+        let [gas, faithful] = [1, 2].map(|at: usize| costs[at].seconds / costs[0].seconds);
+        let what = "at least 5 times as fast as gas-faithful";
+        findings.check(format!("{items} items: {what}: {faithful:.2}"), faithful >= 5.0);
+        findings.check(format!("{items} items: not slower than gas: {gas:.2}"), gas >= 1.0);
+        let what = "one pass over the edges, where gas makes two, and nothing along them";
+        findings.check(format!("{items} items: {what}"), costs[0].bytes == 0 && costs[2].bytes > 0);
     }
 }
 
