@@ -87,11 +87,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let wait = client.statistics().wait.as_secs_f64() / arguments.threads as f64;
     println!("{} threads, slack {}, preset {}", arguments.threads, arguments.slack, arguments.preset.name());
     println!("trained in {:.3} s, of which a thread waited {wait:.3} s", begin.elapsed().as_secs_f64());
-    println!(
-        "accuracy: training {:.4}, test {:.4}",
-        accuracy(&model.values, &training),
-        accuracy(&model.values, &test)
-    );
+    let [training, of_test] = [&training, &test].map(|samples| accuracy(&model.values, samples));
+    println!("accuracy: training {training:.4}, test {of_test:.4}");
     println!("accuracy of the nearest centre, which is the best there can be: {:.4}", nearest(&centres, &test));
     Ok(())
 }

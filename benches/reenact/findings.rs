@@ -40,7 +40,9 @@ impl Findings {
     /// Adds a plot whose lines are drawn by logarithms.
     pub fn log_plot(&mut self, name: &'static str, title: &str, axes: [&'static str; 2], lines: Vec<Line>) {
         self.plot(name, title, axes, lines);
-        self.plots.iter_mut().rev().take(1).for_each(|(_, plot)| plot.log = true);
+        if let Some((_, plot)) = self.plots.last_mut() {
+            plot.log = true;
+        }
     }
 }
 

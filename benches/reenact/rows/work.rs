@@ -136,10 +136,8 @@ impl Grid {
 }
 
 pub fn run(findings: &mut Findings) {
-    println!(
-        "  {}; ssp; a unit is 1/{UNITS} of a pass; a clock of n units takes n times that; means of {SEEDS} seeds",
-        shape(1, 0, 1).describe()
-    );
+    print!("  {}; ssp; a unit is 1/{UNITS} of a pass; ", shape(1, 0, 1).describe());
+    println!("a clock of n units takes n times that; means of {SEEDS} seeds");
     let edges = documents();
     let last = |ran: &Ran| *ran.objectives.last().unwrap_or(&f64::NAN);
     let grid = Grid::of(|clocks, shape| topics(clocks).run(&edges, shape), |ran| 1.03 * last(ran), |a, b| a >= b);

@@ -43,22 +43,15 @@ struct FixedTable {
 pub(super) struct FixedCache {
     tables: Vec<FixedTable>,
     links: Arc<Links>,
-    /// Clocks of an iteration, and the clock in which the first began.
-    phases: u32,
-    origin: u32,
 }
 
 impl FixedCache {
     /// Lays out the rows of a pattern and tells the servers the order in which they will travel.
-    pub(super) fn new(pattern: &Pattern, origin: u32, tables: &Tables, links: Arc<Links>) -> Result<Self, Error> {
+    pub(super) fn new(pattern: &Pattern, tables: &Tables, links: Arc<Links>) -> Result<Self, Error> {
         let table = |table| FixedTable::new(table, tables.kind(table)?, pattern, &links);
         let tables: Vec<_> = (0..tables.len() as u32).map(table).collect::<Result<_, _>>()?;
         tables.iter().for_each(|table| table.announce(&links));
-        Ok(Self { tables, links, phases: pattern.phases.len() as u32, origin })
-    }
-
-    fn phase(&self, clock: u32) -> usize {
-        (clock.wrapping_sub(self.origin) % self.phases) as usize
+        Ok(Self { tables, links })
     }
 
     /// Returns the position of a row, if it is among the known ones.
@@ -138,13 +131,13 @@ impl FixedCache {
         true
     }
 
-    /// Requests what will be read in a clock, unless all of it is fresh enough; first reads first.
-    pub(super) fn prefetch(&self, wanted: Wanted) {
+    /// Requests what will be read in a clock of the iteration, unless all of it is fresh enough; first reads first.
+    pub(super) fn prefetch(&self, wanted: Wanted, phase: usize) {
         if self.links.pushes() {
             return;
         }
         for list in 0..UPDATES {
-            let list = self.phase(wanted.clock) * LISTS + list;
+            let list = phase * LISTS + list;
             for (table, server) in
                 self.tables.iter().flat_map(|table| (0..self.links.all.len()).map(move |server| (table, server)))
             {
@@ -163,8 +156,8 @@ impl FixedCache {
     }
 
     /// Sends the updates of clocks up to `clock`: those of its list without row numbers, and others through `send`.
-    pub(super) fn flush(&self, clock: u32, mut send: impl FnMut(u32, Key, &[u8])) {
-        let list = self.phase(clock) * LISTS + UPDATES;
+    pub(super) fn flush(&self, clock: u32, phase: usize, mut send: impl FnMut(u32, Key, &[u8])) {
+        let list = phase * LISTS + UPDATES;
         for table in &self.tables {
             for (server, lists) in table.lists.iter().enumerate() {
                 table.flush_list(server as u32, list, &lists[list], clock, &self.links);

@@ -85,13 +85,11 @@ impl Client {
     /// If a server is not there, or refuses: it has other tables, another version or another number of clients, or this
     /// client's number is taken.
     pub fn connect<A: ToSocketAddrs>(servers: &[A], tables: &Tables, options: Options) -> Result<Self, Error> {
-        if options.threads == 0 || servers.is_empty() || options.own_server >= servers.len() {
-            return Err(Error::Options(format!(
-                "{} threads and {} servers, of which {} is the own one; there is at least one of each",
-                options.threads,
-                servers.len(),
-                options.own_server
-            )));
+        let Options { threads, own_server, .. } = options;
+        if threads == 0 || own_server >= servers.len() {
+            let given =
+                format!("{threads} threads and {} servers, of which {own_server} is the own one", servers.len());
+            return Err(Error::Options(format!("{given}; there is at least one of each")));
         }
         if options.max_frame_bytes < 2 * CHUNK_BYTES {
             return Err(Error::Options(format!("frames need at least {} bytes", 2 * CHUNK_BYTES)));
@@ -114,7 +112,6 @@ impl Client {
             placed.extend(welcomed.placed);
         }
         let clock = clock.unwrap_or(0);
-        let threads = options.threads;
         let links = Links::new(links, options.push);
         for frame in &placed {
             links.place(frame);

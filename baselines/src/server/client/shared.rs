@@ -263,8 +263,8 @@ impl Shared {
                 batches.push(server, key, &delta[..kind.row_bytes]);
             }
         };
-        if let Some(fixed) = self.fixed() {
-            fixed.flush(clock, &mut send);
+        if let Some(specialized @ Specialized { fixed: Some(fixed), .. }) = self.specialized.get() {
+            fixed.flush(clock, specialized.phase(clock), &mut send);
         }
         self.dynamic.flush(clock, &mut send);
         batches.finish();
@@ -286,7 +286,7 @@ impl Shared {
             return self.links.request(&self.dynamic.prefetch(wanted), wanted.needed);
         };
         match &specialized.fixed {
-            Some(fixed) => fixed.prefetch(wanted),
+            Some(fixed) => fixed.prefetch(wanted, specialized.phase(clock)),
             None => specialized.reads(clock).iter().for_each(|list| self.refresh(list.iter().copied(), wanted)),
         }
         self.refresh(specialized.unlisted(clock).into_iter(), wanted);

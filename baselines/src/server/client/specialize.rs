@@ -50,7 +50,7 @@ impl Shared {
             self.ask(|| Frame::new(Verb::Barrier))?;
         }
         let fixed = match settings.static_structures {
-            true => Some(FixedCache::new(&pattern, origin, &self.tables, self.links.clone())?),
+            true => Some(FixedCache::new(&pattern, &self.tables, self.links.clone())?),
             false => None,
         };
         if fixed.is_some() {

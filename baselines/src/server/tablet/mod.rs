@@ -41,11 +41,11 @@ impl TabletServer {
     /// # Errors
     /// If it cannot listen there, the options do not go together, or the checkpoint cannot be read.
     pub fn start(address: impl ToSocketAddrs, tables: &Tables, options: ServerOptions) -> Result<Self, Error> {
-        if options.clients == 0 || options.clients > MAX_CLIENTS || options.server >= options.servers {
-            return Err(Error::Options(format!(
-                "server {} of {} for {} clients: there are 1 to {MAX_CLIENTS} clients, and servers count from 0",
-                options.server, options.servers, options.clients
-            )));
+        let ServerOptions { server, servers, clients, .. } = options;
+        if clients == 0 || clients > MAX_CLIENTS || server >= servers {
+            let given = format!("server {server} of {servers} for {clients} clients");
+            let expected = format!("there are 1 to {MAX_CLIENTS} clients, and servers count from 0");
+            return Err(Error::Options(format!("{given}: {expected}")));
         }
         if options.max_frame_bytes < 2 * CHUNK_BYTES {
             return Err(Error::Options(format!("frames need at least {} bytes", 2 * CHUNK_BYTES)));

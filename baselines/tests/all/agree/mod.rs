@@ -37,12 +37,8 @@ fn assert_systems_agree(
         };
         let error = |found: f64, expected: f64| (found / expected - 1.0).abs();
         for (at, (&found, &expected)) in objectives(1).iter().zip(megagrid).enumerate() {
-            let error = error(found, expected);
-            let iteration = at + 1;
-            assert!(
-                error <= tolerance,
-                "{system} {what}, {iteration}: {found}, megagrid {expected}: {error:.1e} apart"
-            );
+            let (error, after) = (error(found, expected), at + 1);
+            assert!(error <= tolerance, "{system} {what}, {after}: {found}, megagrid {expected}: {error:.1e} apart");
         }
         let (found, expected) = (*objectives(2).last().unwrap(), *megagrid.last().unwrap());
         let error = error(found, expected);

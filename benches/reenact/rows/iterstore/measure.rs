@@ -66,22 +66,17 @@ impl Measured {
     }
 
     fn print(&self) {
-        let (statistics, clocks) = (&self.statistics, sorted(self.clocks.clone()));
-        println!(
-            "    {:<34}{:>8.2} ({:>7.2}, {:>7.2}){:>9.0}{:>9.2}{:>9.0}{:>10.0}{:>8.1}{:>9.0}{:>9.0}{:>8.0}",
-            self.name,
-            1e3 * clocks[clocks.len() / 2],
-            1e3 * clocks[0],
-            1e3 * clocks[clocks.len() - 1],
-            1e3 * sorted(self.wholes.clone())[self.wholes.len() / 2],
-            self.per_clock(statistics.wait.as_micros() as u64) / 1e3,
-            self.per_clock(statistics.row_locks),
-            self.per_clock(statistics.contended_row_locks),
-            100.0 * statistics.thread_cache_hits as f64 / (statistics.reads + statistics.updates) as f64,
-            self.per_clock(statistics.unreported),
-            self.per_clock(statistics.sent_messages + statistics.received_messages),
-            self.per_clock(statistics.sent_bytes + statistics.received_bytes) / 1e3,
-        );
+        let (name, of, clocks) = (&self.name, &self.statistics, sorted(self.clocks.clone()));
+        let whole = 1e3 * sorted(self.wholes.clone())[self.wholes.len() / 2];
+        let [median, least, most] = [clocks.len() / 2, 0, clocks.len() - 1].map(|at| 1e3 * clocks[at]);
+        print!("    {name:<34}{median:>8.2} ({least:>7.2}, {most:>7.2}){whole:>9.0}");
+        let (messages, bytes) = (of.sent_messages + of.received_messages, of.sent_bytes + of.received_bytes);
+        let counts = [of.wait.as_micros() as u64, of.row_locks, of.contended_row_locks, of.unreported, messages, bytes];
+        let [wait, locks, contended, unknown, messages, bytes] = counts.map(|count| self.per_clock(count));
+        let (wait, kilobytes) = (wait / 1e3, bytes / 1e3);
+        let hits = 100.0 * of.thread_cache_hits as f64 / (of.reads + of.updates) as f64;
+        print!("{wait:>9.2}{locks:>9.0}{contended:>10.0}{hits:>8.1}");
+        println!("{unknown:>9.0}{messages:>9.0}{kilobytes:>8.0}");
     }
 }
 
@@ -135,12 +130,11 @@ pub fn compare(
         }
         round += 1;
     }
-    println!(
-        "  {}: {} rows of {}, {THREADS} threads, medians of {round} rounds (least, most), each by the quickest of {clocks} clocks; by clock, of all threads",
-        pattern.name(),
-        pattern.rows,
-        pattern.row_len
+    let (name, Pattern { rows, row_len, .. }) = (pattern.name(), pattern);
+    print!(
+        "  {name}: {rows} rows of {row_len}, {THREADS} threads, medians of {round} rounds (least, most), each by the "
     );
+    println!("quickest of {clocks} clocks; by clock, of all threads");
     println!(
         "    {:<34}{:>8}{:>19}{:>9}{:>9}{:>9}{:>10}{:>8}{:>9}{:>9}{:>8}",
         "", "ms", "", "whole ms", "wait ms", "locks", "contended", "hits %", "unknown", "messages", "kB"
