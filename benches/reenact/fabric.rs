@@ -45,6 +45,7 @@ pub struct Setting {
 }
 
 /// What came of it, by clock from the second and machine.
+#[derive(Default)]
 pub struct Ran {
     /// Seconds that a worker waited for rows.
     pub waits: Vec<f64>,
@@ -135,6 +136,7 @@ enum Event {
 }
 
 /// A machine's link: connections to other machines' workers and servers, and when it is free to receive.
+#[derive(Default)]
 struct Lane {
     connections: Vec<VecDeque<Message>>,
     turn: usize,
@@ -151,6 +153,7 @@ struct Server {
     waiting: Vec<(usize, usize)>,
 }
 
+#[derive(Default)]
 struct Worker {
     clock: usize,
     at: usize,
@@ -186,17 +189,8 @@ fn nanos(seconds: f64) -> u64 {
 pub fn run(works: &[Work], setting: &Setting) -> Ran {
     let machines = works.len();
     let plans: Vec<Plan> = works.iter().map(|work| Plan::new(work, machines, setting)).collect();
-    let worker = |plan: &Plan| Worker {
-        clock: 0,
-        at: 0,
-        arrived: vec![0; plan.parts],
-        blocked_since: None,
-        began: 0,
-        waited: 0,
-        pace: 1.0,
-    };
-    let lane =
-        || Lane { connections: vec![VecDeque::new(); 2 * machines], turn: 0, is_sending: false, receives_until: 0 };
+    let worker = |plan: &Plan| Worker { arrived: vec![0; plan.parts], ..Worker::default() };
+    let lane = || Lane { connections: vec![VecDeque::new(); 2 * machines], ..Lane::default() };
     let mut fabric = Fabric {
         setting,
         workers: plans.iter().map(worker).collect(),
@@ -207,7 +201,7 @@ pub fn run(works: &[Work], setting: &Setting) -> Ran {
         made: Vec::new(),
         now: 0,
         sent_bytes: 0,
-        ran: Ran { waits: Vec::new(), seconds: Vec::new(), bytes: 0.0 },
+        ran: Ran::default(),
     };
     (0..machines).for_each(|machine| fabric.begin_clock(machine));
     while let Some(Reverse((time, number))) = fabric.events.pop() {

@@ -20,6 +20,7 @@ struct Cached<T> {
 /// A row's changes: each column has a cell of its own.
 type Changes<T> = BTreeMap<i32, Box<T>>;
 
+#[derive(Default)]
 struct Stripe<T> {
     server: HashMap<usize, Vec<T>>,
     cache: HashMap<usize, Cached<T>>,
@@ -43,9 +44,7 @@ pub(super) struct NaiveTable<T> {
 
 impl<T: Number> NaiveTable<T> {
     pub fn new(row_len: usize) -> Self {
-        let stripe =
-            || Stripe { server: HashMap::new(), cache: HashMap::new(), log: HashMap::new(), usage: Usage::default() };
-        Self { row_len, stripes: (0..STRIPES).map(|_| Mutex::new(stripe())).collect() }
+        Self { row_len, stripes: (0..STRIPES).map(|_| Mutex::default()).collect() }
     }
 
     pub fn set(&self, row: usize, values: &[T]) {

@@ -41,7 +41,7 @@ impl Wanted {
 }
 
 /// A row as this process knows it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Row {
     server: u32,
     /// What the server sent last and the updates of this process after it; empty until something arrived.
@@ -65,14 +65,7 @@ struct Shard {
 
 impl Shard {
     fn row(&mut self, key: Key, links: &Links) -> &mut Row {
-        self.rows.entry(key).or_insert_with(|| Row {
-            server: links.server(key),
-            values: Box::default(),
-            version: 0,
-            requests: Requests::default(),
-            used: 0,
-            logs: Vec::new(),
-        })
+        self.rows.entry(key).or_insert_with(|| Row { server: links.server(key), ..Row::default() })
     }
 }
 

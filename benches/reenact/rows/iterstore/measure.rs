@@ -17,6 +17,7 @@ use super::settings::Setting;
 const THREADS: usize = 2;
 const SEED: u64 = 1;
 
+#[derive(Default)]
 pub struct Measured {
     pub name: String,
     /// Of each round: the quickest of its clocks but the first, which other work on the machine slowed down least.
@@ -108,13 +109,8 @@ pub fn compare(
     is_open: impl Fn(&[Measured]) -> bool,
 ) -> Vec<Measured> {
     let job = Job::new(pattern, clocks);
-    let begin = |setting: &Setting| Measured {
-        name: setting.name.clone(),
-        clocks: Vec::new(),
-        wholes: Vec::new(),
-        statistics: Statistics::default(),
-        counted_clocks: clocks - 1,
-    };
+    let begin =
+        |setting: &Setting| Measured { name: setting.name.clone(), counted_clocks: clocks - 1, ..Measured::default() };
     let mut measured: Vec<Measured> = settings.iter().map(begin).collect();
     let mut round = 0;
     while round < *rounds.start() || round < *rounds.end() && is_open(&measured) {
