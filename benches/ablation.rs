@@ -12,7 +12,7 @@ use megagrid_algorithms::mf::{
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
 use megagrid_benches::inputs::{self, Order};
 use megagrid_benches::loops::{ArrayRows, HashRows, PullPageRank, Shuffled, mf};
-use megagrid_benches::measure::{Contestant, compare, seconds};
+use megagrid_benches::measure::{Contestant, compare, iterate, seconds};
 use megagrid_engine::{Engine, Settings, Source};
 use megagrid_examples::{click_factors, communities};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, count_degrees};
@@ -46,14 +46,7 @@ fn one_thread() -> Settings {
 
 /// Runs the next iteration and returns its time.
 fn next<P: Program>(engine: &mut Engine<P>) -> f64 {
-    let mut seconds = 0.0;
-    let last = engine.iterations() + 1;
-    let run = engine.run_until(last, |_, report| {
-        seconds = report.seconds;
-        Ok(false)
-    });
-    run.expect("stages do not panic");
-    seconds
+    iterate(engine, 1)[0].seconds
 }
 
 fn rank_engine(graph: EdgeList<()>, settings: &Settings) -> Engine<PageRank> {
@@ -91,20 +84,15 @@ fn page_rank(sizes: &Sizes) {
     let mut plain = rank_loop(shuffled);
     let mut plain_ordered = rank_loop(ordered);
     let title = format!("PageRank, RMAT scale {}, {edges} edges: one iteration", sizes.scale);
-    compare(
-        &title,
-        "edges",
-        edges,
-        sizes.rounds,
-        vec![
-            Contestant::new("grid and degree order", || next(&mut both)),
-            Contestant::new("grid off", || next(&mut no_grid)),
-            Contestant::new("degree order off", || next(&mut no_order)),
-            Contestant::new("both off", || next(&mut neither)),
-            Contestant::new("plain loop", || seconds(|| plain.iterate())),
-            Contestant::new("plain loop, degree order", || seconds(|| plain_ordered.iterate())),
-        ],
-    );
+    let contestants = vec![
+        Contestant::new("grid and degree order", || next(&mut both)),
+        Contestant::new("grid off", || next(&mut no_grid)),
+        Contestant::new("degree order off", || next(&mut no_order)),
+        Contestant::new("both off", || next(&mut neither)),
+        Contestant::new("plain loop", || seconds(|| plain.iterate())),
+        Contestant::new("plain loop, degree order", || seconds(|| plain_ordered.iterate())),
+    ];
+    compare(&title, "edges", edges, sizes.rounds, contestants);
 }
 
 fn mf_engine(edges: &GroupedEdges<f32>, config: Config, settings: &Settings) -> Engine<Mf> {
@@ -131,22 +119,17 @@ fn factorization(sizes: &Sizes, dims: usize) {
     let mut grid = mf_engine(&edges, config, &one_thread());
     let mut no_grid = mf_engine(&edges, config, &Settings { grid: false, ..one_thread() });
     let title = format!("MF, {} ratings, k = {dims}: one iteration", sizes.ratings);
-    compare(
-        &title,
-        "ratings",
-        sizes.ratings as f64,
-        sizes.rounds,
-        vec![
-            Contestant::new("grid", || next(&mut grid)),
-            Contestant::new("grid off", || next(&mut no_grid)),
-            Contestant::new("plain loop, rows in arrays", || {
-                seconds(|| mf(level, config, &shuffled, &mut users, &mut items))
-            }),
-            Contestant::new("plain loop, rows in hash maps", || {
-                seconds(|| mf(level, config, &shuffled, &mut hash_users, &mut hash_items))
-            }),
-        ],
-    );
+    let contestants = vec![
+        Contestant::new("grid", || next(&mut grid)),
+        Contestant::new("grid off", || next(&mut no_grid)),
+        Contestant::new("plain loop, rows in arrays", || {
+            seconds(|| mf(level, config, &shuffled, &mut users, &mut items))
+        }),
+        Contestant::new("plain loop, rows in hash maps", || {
+            seconds(|| mf(level, config, &shuffled, &mut hash_users, &mut hash_items))
+        }),
+    ];
+    compare(&title, "ratings", sizes.ratings as f64, sizes.rounds, contestants);
 }
 
 /// Edge functions that were written outside the engine, at each vector level: they are to gain from it.
@@ -158,20 +141,10 @@ fn levels(sizes: &Sizes) {
     let clicks = GroupedEdges::new(inputs::ratings(sizes.users, sizes.items, sizes.ratings / 2), &[Side::Right]);
     let mut spreading: Vec<_> = of_levels(|settings| label_engine(&graph, settings));
     let mut clicking: Vec<_> = of_levels(|settings| click_engine(&clicks, settings));
-    compare(
-        "the example `communities`, 64 labels: one iteration",
-        "edges",
-        graph.num_edges() as f64,
-        sizes.rounds,
-        levels_of(&mut spreading),
-    );
-    compare(
-        "the example `click_factors`, k = 64: one iteration",
-        "edges",
-        clicks.num_edges() as f64,
-        sizes.rounds,
-        levels_of(&mut clicking),
-    );
+    let title = "the example `communities`, 64 labels: one iteration";
+    compare(title, "edges", graph.num_edges() as f64, sizes.rounds, levels_of(&mut spreading));
+    let title = "the example `click_factors`, k = 64: one iteration";
+    compare(title, "edges", clicks.num_edges() as f64, sizes.rounds, levels_of(&mut clicking));
 }
 
 fn of_levels<P: Program>(make: impl Fn(&Settings) -> Engine<P>) -> Vec<(Level, Engine<P>)> {

@@ -1,20 +1,9 @@
 //! Row kernels at each vector level, rows in the first-level cache: `cargo bench -p megagrid-benches --bench kernels`.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use megagrid_benches::loops::AtLevel;
 use megagrid_stages::kernels::{axpy, descend, dot};
-use megagrid_stages::simd::{Kernel, Level};
-
-/// A closure as a loop that is compiled for each level.
-struct Loop<F>(F);
-
-impl<T, F: FnOnce() -> T> Kernel for Loop<F> {
-    type Output = T;
-
-    #[inline(always)]
-    fn run(self) -> T {
-        (self.0)()
-    }
-}
+use megagrid_stages::simd::Level;
 
 /// Rows per side; both sides fit a cache of 32 KB at the widest row.
 const ROWS: usize = 16;
@@ -48,18 +37,18 @@ fn kernels(criterion: &mut Criterion) {
         for level in Level::available() {
             let (p, q) = (&mut left, &mut right);
             group.bench_function(BenchmarkId::new("dot", level), |bencher| {
-                bencher.iter(|| level.run(Loop(|| each_pair(p, q, width, |p, q| dot(p, q)))));
+                bencher.iter(|| level.run(AtLevel(|| each_pair(p, q, width, |p, q| dot(p, q)))));
             });
             group.bench_function(BenchmarkId::new("axpy", level), |bencher| {
                 let axpy = |p: &mut [f32], q: &mut [f32]| {
                     axpy(p, 1e-9, q);
                     0.0
                 };
-                bencher.iter(|| level.run(Loop(|| each_pair(p, q, width, axpy))));
+                bencher.iter(|| level.run(AtLevel(|| each_pair(p, q, width, axpy))));
             });
             group.bench_function(BenchmarkId::new("descend", level), |bencher| {
                 let descend = |p: &mut [f32], q: &mut [f32]| descend(p, q, 1e-3, 1e-3, 1e-3, 1e-3).0;
-                bencher.iter(|| level.run(Loop(|| each_pair(p, q, width, descend))));
+                bencher.iter(|| level.run(AtLevel(|| each_pair(p, q, width, descend))));
             });
         }
         group.finish();

@@ -6,22 +6,11 @@
 
 use std::hint::black_box;
 
+use megagrid_benches::loops::AtLevel;
 use megagrid_benches::measure::seconds;
 use megagrid_partition::SplitMix;
 use megagrid_stages::kernels::{descend, dot};
 use megagrid_stages::simd::{Kernel, Level};
-
-/// A loop that is compiled for the widest level.
-struct AtLevel<F>(F);
-
-impl<F: FnOnce() -> f32> Kernel for AtLevel<F> {
-    type Output = f32;
-
-    #[inline(always)]
-    fn run(self) -> f32 {
-        (self.0)()
-    }
-}
 
 fn main() {
     let full = std::env::args().any(|arg| arg == "--bench");
@@ -34,10 +23,8 @@ fn main() {
         for kib in [32, 256, 1024, 4096, 16_384, 65_536] {
             let values = if full { kib << 8 } else { 64 };
             let gathers = if full { 1 << 24 } else { 1 << 10 };
-            row(
-                &format!("gathers of 4 B from {kib} KiB, M/s"),
-                gathers as f64 / best(threads, || gather(values, gathers)) / 1e6,
-            );
+            let seconds = best(threads, || gather(values, gathers));
+            row(&format!("gathers of 4 B from {kib} KiB, M/s"), gathers as f64 / seconds / 1e6);
         }
         let rounds = if full { 2_000_000 } else { 100 };
         for dims in [32, 112] {

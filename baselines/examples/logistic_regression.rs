@@ -12,6 +12,7 @@ use std::error::Error;
 use std::time::Instant;
 
 use megagrid_baselines::server::{Client, Gather, Options, Preset, ServerOptions, Table, Tables, TabletServer, Worker};
+use megagrid_partition::SplitMix;
 
 const CLASSES: usize = 10;
 const FEATURES: usize = 40;
@@ -55,8 +56,9 @@ impl Arguments {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse()?;
-    let mut random = Random(7);
-    let centres: Vec<Vec<f32>> = (0..CLASSES).map(|_| (0..FEATURES).map(|_| 0.5 * random.normal()).collect()).collect();
+    let mut random = SplitMix::new(7, 0);
+    let centres: Vec<Vec<f32>> =
+        (0..CLASSES).map(|_| (0..FEATURES).map(|_| 0.5 * normal(&mut random)).collect()).collect();
     let training = samples(TRAINING, &centres, &mut random);
     let test = samples(TEST, &centres, &mut random);
 
@@ -85,11 +87,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let wait = client.statistics().wait.as_secs_f64() / arguments.threads as f64;
     println!("{} threads, slack {}, preset {}", arguments.threads, arguments.slack, arguments.preset.name());
     println!("trained in {:.3} s, of which a thread waited {wait:.3} s", begin.elapsed().as_secs_f64());
-    println!(
-        "accuracy: training {:.4}, test {:.4}",
-        accuracy(&model.values, &training),
-        accuracy(&model.values, &test)
-    );
+    let [training, of_test] = [&training, &test].map(|samples| accuracy(&model.values, samples));
+    println!("accuracy: training {training:.4}, test {of_test:.4}");
     println!("accuracy of the nearest centre, which is the best there can be: {:.4}", nearest(&centres, &test));
     Ok(())
 }
@@ -164,29 +163,16 @@ fn share_of(samples: &[Sample], class: impl Fn(&Sample) -> Option<usize>) -> f64
     right as f64 / samples.len() as f64
 }
 
-fn samples(count: usize, centres: &[Vec<f32>], random: &mut Random) -> Vec<Sample> {
+fn samples(count: usize, centres: &[Vec<f32>], random: &mut SplitMix) -> Vec<Sample> {
     let mut sample = |index: usize| {
         let class = index % centres.len();
-        let features = centres[class].iter().map(|centre| centre + random.normal()).collect();
+        let features = centres[class].iter().map(|centre| centre + normal(random)).collect();
         Sample { features, class }
     };
     (0..count).map(&mut sample).collect()
 }
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn uniform(&mut self) -> f32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((x ^ x >> 31) >> 40) as f32 / (1 << 24) as f32
-    }
-
-    /// A sum of twelve uniform numbers is close enough to a normal one.
-    fn normal(&mut self) -> f32 {
-        (0..12).map(|_| self.uniform()).sum::<f32>() - 6.0
-    }
+/// A sum of twelve uniform numbers is close enough to a normal one.
+fn normal(random: &mut SplitMix) -> f32 {
+    (0..12).map(|_| random.unit() as f32).sum::<f32>() - 6.0
 }

@@ -31,10 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for row_len in [1, 50, 500] {
         for (name, specializations, gather) in &settings {
             let unit = measure(row_len, specializations, *gather)?;
-            println!(
-                "{name:<30}{row_len:>6} f32{:>12.1}{:>12.1}{:>14.1}{:>14.0}",
-                unit.read_ns, unit.update_ns, unit.clock_us, unit.refresh_mb
-            );
+            let Unit { read_ns, update_ns, clock_us, refresh_mb } = unit;
+            println!("{name:<30}{row_len:>6} f32{read_ns:>12.1}{update_ns:>12.1}{clock_us:>14.1}{refresh_mb:>14.0}");
         }
     }
     Ok(())

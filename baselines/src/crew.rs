@@ -1,7 +1,10 @@
 //! Threads that work side by side on one step, and where their time goes.
 
 use std::ops::{AddAssign, Range};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use megagrid_partition::EdgeList;
 
 use crate::Error;
 
@@ -22,6 +25,11 @@ impl AddAssign for Spent {
         self.wait += more.wait;
         self.sync += more.sync;
     }
+}
+
+/// Locks. Whoever panics with it ends the run; what others still read is whole.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs a step on all workers, one thread each, and returns what they return and their times: those who end first wait.
@@ -51,11 +59,31 @@ pub(crate) fn step<W: Send, T: Send>(
     let whole = begin.elapsed();
     let (mut results, mut spent) = (Vec::with_capacity(num_workers), Vec::with_capacity(num_workers));
     for part in ended {
-        let (result, compute) = part.map_err(|worker| Error::WorkerPanicked { worker })?;
+        let (result, compute) = part.map_err(Error::WorkerPanicked)?;
         results.push(result);
         spent.push(Spent { compute, wait: whole.saturating_sub(compute), sync: Duration::ZERO });
     }
     Ok((results, spent))
+}
+
+/// Returns, for vertices `0..len` and one more, how many edges those before it have; `ends` has the vertex of each edge.
+pub(crate) fn offsets(ends: &[u32], len: usize) -> Vec<u64> {
+    let mut offsets = vec![0_u64; len + 1];
+    ends.iter().for_each(|&vertex| offsets[vertex as usize + 1] += 1);
+    (0..len).for_each(|vertex| offsets[vertex + 1] += offsets[vertex]);
+    offsets
+}
+
+/// Cuts items where the parts, which follow each other, begin and end; each counts `width` items.
+pub(crate) fn cut<'r, T>(items: &'r mut [T], width: usize, parts: &[Range<usize>]) -> Vec<&'r mut [T]> {
+    let (mut rest, mut at, mut cut) = (items, 0, Vec::with_capacity(parts.len()));
+    for part in parts {
+        let (_, from) = rest.split_at_mut((part.start - at) * width);
+        let (mine, after) = from.split_at_mut(part.len() * width);
+        cut.push(mine);
+        (rest, at) = (after, part.end);
+    }
+    cut
 }
 
 /// Cuts `0..len` into one part for each worker, all of about the same weight; `weight_before(i)` is that of what comes before i.
@@ -72,6 +100,23 @@ pub(crate) fn parts(len: usize, workers: usize, weight_before: impl Fn(usize) ->
     };
     let bounds: Vec<usize> = (0..=workers).map(|worker| if worker == workers { len } else { bound(worker) }).collect();
     bounds.windows(2).map(|pair| pair[0]..pair[1]).collect()
+}
+
+/// Deals left vertices to workers, runs of them with about as many edges, and the edges with them.
+pub(crate) fn deal<T: Copy>(list: &EdgeList<T>, workers: usize) -> Vec<(Range<usize>, EdgeList<T>)> {
+    let before = offsets(&list.left, list.num_left);
+    let of = |part: Range<usize>| {
+        let mut own = EdgeList { left: Vec::new(), right: Vec::new(), data: Vec::new(), ..*list };
+        for ((&left, &right), &data) in list.left.iter().zip(&list.right).zip(&list.data) {
+            if part.contains(&(left as usize)) {
+                own.left.push(left);
+                own.right.push(right);
+                own.data.push(data);
+            }
+        }
+        (part, own)
+    };
+    parts(list.num_left, workers, |vertex| before[vertex]).into_iter().map(of).collect()
 }
 
 #[cfg(test)]

@@ -40,11 +40,8 @@ pub enum Error {
         objective: f64,
     },
     /// A worker that panicked.
-    #[error("worker {worker} panicked; see its message above")]
-    WorkerPanicked {
-        /// Which.
-        worker: usize,
-    },
+    #[error("worker {0} panicked; see its message above")]
+    WorkerPanicked(usize),
     /// Parameters that an algorithm refuses.
     #[error(transparent)]
     Algorithm(#[from] megagrid_algorithms::Error),
@@ -86,42 +83,12 @@ pub enum Error {
         /// Values given.
         found: usize,
     },
-    /// Another version of the messages.
-    #[error(
-        "{peer} speaks version {found} of the messages and this program version {expected}; start the same build everywhere"
-    )]
-    OtherVersion {
-        /// Who.
+    /// A message that cannot be taken: of another version or program, too large, or not one at all.
+    #[error("{peer} {what}")]
+    Message {
+        /// Who sent it.
         peer: String,
-        /// Its version.
-        found: u32,
-        /// This program's.
-        expected: u32,
-    },
-    /// Something else than a parameter server or client.
-    #[error("{peer} is not a parameter server of this program; check the address")]
-    NotAPeer {
-        /// Who.
-        peer: String,
-    },
-    /// A frame beyond the limit.
-    #[error(
-        "{peer} sent a frame of {bytes} bytes, and the limit is {limit}; raise `max_frame_bytes` or send fewer rows"
-    )]
-    FrameTooLarge {
-        /// Who.
-        peer: String,
-        /// How large.
-        bytes: usize,
-        /// The limit.
-        limit: usize,
-    },
-    /// A message that cannot be.
-    #[error("{peer} sent a message that cannot be read ({what}); start the same build everywhere")]
-    Malformed {
-        /// Who.
-        peer: String,
-        /// What is wrong with it.
+        /// What is wrong with it, and what to do.
         what: String,
     },
     /// The server's answer to what it does not accept.
@@ -171,5 +138,11 @@ impl Error {
     pub(crate) fn io(place: impl ToString) -> impl FnOnce(io::Error) -> Self {
         let place = place.to_string();
         move |source| Self::Io { place, source: Arc::new(source) }
+    }
+
+    /// A message that is none of this program's.
+    pub(crate) fn unreadable(peer: &str, what: &str) -> Self {
+        let what = format!("sent a message that cannot be read ({what}); start the same build everywhere");
+        Self::Message { peer: peer.to_owned(), what }
     }
 }

@@ -34,7 +34,6 @@ impl System {
         [Self::Gas, Self::GasFaithful, Self::PsNaive, Self::LazyTable, Self::Essp, Self::IterStore];
 
     /// Returns the name by which it is asked for.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Gas => "gas",
@@ -171,12 +170,15 @@ impl Cost {
     }
 }
 
+/// An objective, and metrics by the names of run records.
+pub(crate) type Measured = (f64, BTreeMap<&'static str, f64>);
+
 /// A job under way on one system.
 pub(crate) trait Trainer {
     /// Runs an iteration, the first of which is 1, to the end on all workers.
     fn iterate(&mut self, iteration: u64) -> Result<Cost, Error>;
     /// Measures the objective and its metrics.
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error>;
+    fn measure(&mut self) -> Result<Measured, Error>;
     /// Tells what is known at the end.
     fn finish(&self) -> Finish;
 }

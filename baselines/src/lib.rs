@@ -6,13 +6,13 @@
 pub mod apps;
 mod crew;
 mod error;
-pub mod gas;
+mod gas;
 mod job;
 pub mod lines;
-pub mod naive;
-pub mod rows;
+mod naive;
+mod rows;
 pub mod server;
-pub mod store;
+mod store;
 
 pub use crew::Spent;
 pub use error::Error;

@@ -19,7 +19,6 @@ pub struct Lines {
 
 impl Lines {
     /// Returns the lines of the whole program.
-    #[must_use]
     pub fn whole(self) -> usize {
         self.own + self.shared
     }
@@ -48,7 +47,6 @@ pub struct Program {
 
 impl Program {
     /// Returns the lines of the program on another system.
-    #[must_use]
     pub fn on(&self, system: System) -> Lines {
         match system {
             System::Gas => self.gas,
@@ -59,52 +57,25 @@ impl Program {
     }
 }
 
-const fn lines(own: usize, shared: usize) -> Lines {
-    Lines { own, shared }
+/// Own and shared lines on Megagrid, `gas`, `gas-faithful`, `ps-naive`, and the other parameter servers.
+const fn program(name: &'static str, stages: usize, on: [(usize, usize); 5]) -> Program {
+    const fn lines((own, shared): (usize, usize)) -> Lines {
+        Lines { own, shared }
+    }
+    let [megagrid, gas, faithful, naive, servers] = on;
+    let (megagrid, gas, faithful) = (lines(megagrid), lines(gas), lines(faithful));
+    Program { name, stages, megagrid, gas, faithful, naive: lines(naive), servers: lines(servers) }
 }
 
 /// The algorithms, in the form that all systems run: matrix factorization by gradients, topic models by the dense sampler.
 pub const PROGRAMS: [Program; 4] = [
-    Program {
-        name: "pagerank",
-        stages: 36,
-        megagrid: lines(38, 24),
-        gas: lines(60, 24),
-        faithful: lines(81, 12),
-        naive: lines(106, 24),
-        servers: lines(106, 24),
-    },
-    Program {
-        name: "mf",
-        stages: 41,
-        megagrid: lines(50, 35),
-        gas: lines(119, 35),
-        faithful: lines(166, 0),
-        naive: lines(162, 35),
-        servers: lines(210, 35),
-    },
-    Program {
-        name: "lda",
-        stages: 65,
-        megagrid: lines(65, 189),
-        gas: lines(189, 189),
-        faithful: lines(180, 189),
-        naive: lines(196, 189),
-        servers: lines(196, 189),
-    },
-    Program {
-        name: "blockpg",
-        stages: 170,
-        megagrid: lines(64, 383),
-        gas: lines(218, 383),
-        faithful: lines(214, 383),
-        naive: lines(301, 383),
-        servers: lines(301, 383),
-    },
+    program("pagerank", 36, [(38, 24), (60, 24), (77, 12), (104, 24), (104, 24)]),
+    program("mf", 41, [(50, 35), (115, 35), (159, 0), (156, 35), (197, 35)]),
+    program("lda", 65, [(65, 189), (177, 189), (165, 189), (185, 189), (185, 189)]),
+    program("blockpg", 170, [(64, 383), (218, 383), (214, 383), (286, 383), (286, 383)]),
 ];
 
 /// Returns the lines of an algorithm; nothing for an unknown one.
-#[must_use]
 pub fn of(algorithm: &str) -> Option<&'static Program> {
     PROGRAMS.iter().find(|program| program.name == algorithm)
 }

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::crew::cut;
+
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct Line([u8; 64]);
@@ -18,27 +20,16 @@ pub struct Rows<T> {
 }
 
 impl<T: Pod> Rows<T> {
-    /// Makes rows of zeros.
-    #[must_use]
     pub fn zeros(len: usize, width: usize) -> Self {
         let lines = (len * width * size_of::<T>()).div_ceil(size_of::<Line>());
         Self { lines: vec![Line::zeroed(); lines], width, len, of: PhantomData }
     }
 
-    /// Returns the number of rows.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Tells whether there is no row.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Returns the items of a row.
-    #[must_use]
     pub fn width(&self) -> usize {
         self.width
     }
@@ -47,25 +38,19 @@ impl<T: Pod> Rows<T> {
         self.len * self.width * size_of::<T>()
     }
 
-    /// Returns all items.
-    #[must_use]
     pub fn items(&self) -> &[T] {
         bytemuck::cast_slice(&bytemuck::cast_slice::<_, u8>(&self.lines)[..self.item_bytes()])
     }
 
-    /// Returns all items.
     pub fn items_mut(&mut self) -> &mut [T] {
         let bytes = self.item_bytes();
         bytemuck::cast_slice_mut(&mut bytemuck::cast_slice_mut::<_, u8>(&mut self.lines)[..bytes])
     }
 
-    /// Returns a row.
-    #[must_use]
     pub fn row(&self, at: usize) -> &[T] {
         &self.items()[at * self.width..(at + 1) * self.width]
     }
 
-    /// Returns a row.
     pub fn row_mut(&mut self, at: usize) -> &mut [T] {
         let width = self.width;
         &mut self.items_mut()[at * width..(at + 1) * width]
@@ -74,18 +59,9 @@ impl<T: Pod> Rows<T> {
     /// Cuts the rows where the parts, which follow each other, begin and end.
     pub fn split_mut(&mut self, parts: &[Range<usize>]) -> Vec<&mut [T]> {
         let width = self.width;
-        let (mut rest, mut at, mut cut) = (self.items_mut(), 0, Vec::with_capacity(parts.len()));
-        for part in parts {
-            let (_, from) = rest.split_at_mut((part.start - at) * width);
-            let (mine, after) = from.split_at_mut(part.len() * width);
-            cut.push(mine);
-            (rest, at) = (after, part.end);
-        }
-        cut
+        cut(self.items_mut(), width, parts)
     }
 
-    /// Returns the bytes of all rows.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         (self.lines.len() * size_of::<Line>()) as u64
     }

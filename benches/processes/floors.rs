@@ -4,7 +4,6 @@ use std::error::Error;
 
 pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// What was to be reached.
 #[derive(Default)]
 pub struct Floors {
     missed: Vec<String>,

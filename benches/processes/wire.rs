@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use megagrid_benches::measure::iterate;
 use megagrid_engine::{Engine, IterationReport, Peers, Settings, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side};
 use megagrid_stages::{
@@ -98,13 +99,7 @@ fn best<P: Program<Edge = (), Global = ()>, S: Stages<P>>(
 ) -> IterationReport {
     local::run(2, |peers| {
         let mut engine = Engine::<P>::new(edges, sequence(), &settings(peers, dims)).expect("an engine");
-        let mut reports = Vec::new();
-        let take = |_: &mut Engine<P>, report: &IterationReport| {
-            reports.push(report.clone());
-            Ok(false)
-        };
-        engine.run_until(iterations, take).expect("a run");
-        let later = reports.into_iter().skip(1);
+        let later = iterate(&mut engine, iterations).into_iter().skip(1);
         later.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).expect("two iterations at least")
     })
 }

@@ -45,6 +45,7 @@ pub struct Setting {
 }
 
 /// What came of it, by clock from the second and machine.
+#[derive(Default)]
 pub struct Ran {
     /// Seconds that a worker waited for rows.
     pub waits: Vec<f64>,
@@ -107,15 +108,9 @@ impl Plan {
 #[derive(Clone, Copy)]
 enum What {
     Updates,
-    /// A worker has ended its clock.
     Clock,
-    Request {
-        list: usize,
-    },
-    Rows {
-        part: Part,
-    },
-    /// All have ended a clock.
+    Request { list: usize },
+    Rows { part: Part },
     Advanced,
 }
 
@@ -130,7 +125,6 @@ struct Message {
 
 #[derive(Clone, Copy)]
 enum Event {
-    /// A link has sent what it was sending.
     Sent {
         from: usize,
     },
@@ -142,6 +136,7 @@ enum Event {
 }
 
 /// A machine's link: connections to other machines' workers and servers, and when it is free to receive.
+#[derive(Default)]
 struct Lane {
     connections: Vec<VecDeque<Message>>,
     turn: usize,
@@ -149,7 +144,6 @@ struct Lane {
     receives_until: u64,
 }
 
-/// A machine's server.
 #[derive(Default)]
 struct Server {
     /// Workers that have ended their clock, and clocks that all have ended.
@@ -159,10 +153,9 @@ struct Server {
     waiting: Vec<(usize, usize)>,
 }
 
-/// A machine's worker.
+#[derive(Default)]
 struct Worker {
     clock: usize,
-    /// The next need.
     at: usize,
     /// The last clock of which each part has arrived, counted from 1.
     arrived: Vec<usize>,
@@ -196,17 +189,8 @@ fn nanos(seconds: f64) -> u64 {
 pub fn run(works: &[Work], setting: &Setting) -> Ran {
     let machines = works.len();
     let plans: Vec<Plan> = works.iter().map(|work| Plan::new(work, machines, setting)).collect();
-    let worker = |plan: &Plan| Worker {
-        clock: 0,
-        at: 0,
-        arrived: vec![0; plan.parts],
-        blocked_since: None,
-        began: 0,
-        waited: 0,
-        pace: 1.0,
-    };
-    let lane =
-        || Lane { connections: vec![VecDeque::new(); 2 * machines], turn: 0, is_sending: false, receives_until: 0 };
+    let worker = |plan: &Plan| Worker { arrived: vec![0; plan.parts], ..Worker::default() };
+    let lane = || Lane { connections: vec![VecDeque::new(); 2 * machines], ..Lane::default() };
     let mut fabric = Fabric {
         setting,
         workers: plans.iter().map(worker).collect(),
@@ -217,7 +201,7 @@ pub fn run(works: &[Work], setting: &Setting) -> Ran {
         made: Vec::new(),
         now: 0,
         sent_bytes: 0,
-        ran: Ran { waits: Vec::new(), seconds: Vec::new(), bytes: 0.0 },
+        ran: Ran::default(),
     };
     (0..machines).for_each(|machine| fabric.begin_clock(machine));
     while let Some(Reverse((time, number))) = fabric.events.pop() {
@@ -300,7 +284,6 @@ impl Fabric<'_> {
         }
     }
 
-    /// Puts a message on its connection.
     fn send(&mut self, from: usize, to: usize, what: What, bytes: u64) {
         let message = Message { from, to, what, left: bytes };
         if from == to {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use megagrid_benches::plot::Plot;
+use megagrid_benches::plot::{Line, Plot};
 
 /// What re-enacting a row came to.
 #[derive(Default)]
@@ -31,13 +31,21 @@ impl Findings {
         self.checks.push((what.into(), None));
     }
 
-    /// Adds a plot by the name of its file.
-    pub fn plot(&mut self, name: &'static str, plot: Plot) {
-        self.plots.push((name, plot));
+    /// Adds a plot of lines by the name of its file; `axes` are what runs from left to right, and what upwards.
+    pub fn plot(&mut self, name: &'static str, title: &str, axes: [&'static str; 2], lines: Vec<Line>) {
+        let [x_name, y_name] = axes;
+        self.plots.push((name, Plot { title: title.to_owned(), x_name, y_name, log: false, lines }));
+    }
+
+    /// Adds a plot whose lines are drawn by logarithms.
+    pub fn log_plot(&mut self, name: &'static str, title: &str, axes: [&'static str; 2], lines: Vec<Line>) {
+        self.plot(name, title, axes, lines);
+        if let Some((_, plot)) = self.plots.last_mut() {
+            plot.log = true;
+        }
     }
 }
 
-/// The repository's root.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }

@@ -77,7 +77,6 @@ impl Shape {
     }
 }
 
-/// What came of a job.
 pub struct Ran {
     /// What the algorithm minimizes (or, LDA, maximizes), after each iteration.
     pub objectives: Vec<f64>,
@@ -120,7 +119,6 @@ impl Ran {
     }
 }
 
-/// A job of matrix factorization.
 #[derive(Clone, Copy)]
 pub struct Factorize {
     pub config: mf::Config,
@@ -198,7 +196,6 @@ impl Topics {
     }
 }
 
-/// A job of sparse logistic regression.
 #[derive(Clone, Copy)]
 pub struct Select {
     pub l1: f64,

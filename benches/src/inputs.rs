@@ -16,7 +16,6 @@ pub enum Order {
 ///
 /// # Panics
 /// When `scale` is not 1 to 31.
-#[must_use]
 pub fn graph(scale: u32, order: Order) -> EdgeList<()> {
     let settings = RmatSettings { scale, ..RmatSettings::default() };
     let mut graph = settings.generate().expect("a scale of 1 to 31");
@@ -33,7 +32,6 @@ pub fn graph(scale: u32, order: Order) -> EdgeList<()> {
 ///
 /// # Panics
 /// When there are more ratings than pairs.
-#[must_use]
 pub fn ratings(num_users: usize, num_items: usize, num_ratings: usize) -> EdgeList<f32> {
     let settings = RatingsSettings { num_users, num_items, num_ratings, ..RatingsSettings::default() };
     let made = settings.generate().expect("fewer ratings than pairs");

@@ -8,12 +8,23 @@ use megagrid_stages::row_width;
 use megagrid_stages::simd::{Kernel, Level};
 use rustc_hash::FxHashMap;
 
+/// A closure as a kernel: a loop that is compiled for each vector level.
+pub struct AtLevel<F>(pub F);
+
+impl<T, F: FnOnce() -> T> Kernel for AtLevel<F> {
+    type Output = T;
+
+    #[inline(always)]
+    fn run(self) -> T {
+        (self.0)()
+    }
+}
+
 /// Ratings in a random order.
 pub struct Shuffled(Vec<(u32, u32, f32)>);
 
 impl Shuffled {
     /// Shuffles ratings (Fisher–Yates).
-    #[must_use]
     pub fn new(edges: &EdgeList<f32>) -> Self {
         let ends = edges.left.iter().zip(&edges.right).zip(&edges.data);
         let mut ratings: Vec<_> = ends.map(|((&user, &item), &rating)| (user, item, rating)).collect();
@@ -40,7 +51,6 @@ pub struct ArrayRows {
 
 impl ArrayRows {
     /// Makes rows with the first values that `init` sets.
-    #[must_use]
     pub fn new(rows: usize, dims: usize, init: impl Fn(usize, &mut [f32])) -> Self {
         let width = row_width(dims);
         let mut factors = vec![0.0; rows * width];
@@ -62,7 +72,6 @@ pub struct HashRows(FxHashMap<u32, (Box<[f32]>, f32)>);
 
 impl HashRows {
     /// Makes rows with the first values that `init` sets.
-    #[must_use]
     pub fn new(rows: usize, dims: usize, init: impl Fn(usize, &mut [f32])) -> Self {
         let row = |id: usize| {
             let mut row = vec![0.0; row_width(dims)].into_boxed_slice();
@@ -124,7 +133,6 @@ const DAMPING: f32 = 0.85;
 
 impl PullPageRank {
     /// Begins with equal scores. `offsets` and `sources` are the links by target.
-    #[must_use]
     pub fn new(offsets: &[u64], sources: Vec<u32>, out_degrees: &[u32]) -> Self {
         let pages = out_degrees.len();
         let per_link = out_degrees.iter().map(|&links| if links == 0 { 0.0 } else { DAMPING / links as f32 }).collect();

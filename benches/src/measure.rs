@@ -2,6 +2,9 @@
 
 use std::time::Instant;
 
+use megagrid_engine::{Engine, IterationReport};
+use megagrid_stages::Program;
+
 /// One of several things that are compared.
 pub struct Contestant<'c> {
     name: String,
@@ -34,25 +37,14 @@ pub fn compare(title: &str, unit: &str, units: f64, rounds: usize, mut contestan
             }
         }
     }
-    println!(
-        "\n{title}\n{:<34} {:>10} {:>10} {:>10} {:>12} {:>7}",
-        "",
-        "median ms",
-        "min",
-        "max",
-        format!("M {unit}/s"),
-        "ratio"
-    );
-    samples.iter_mut().for_each(|samples| samples.sort_by(f64::total_cmp));
-    let median = |samples: &[f64]| samples[samples.len() / 2];
-    for (contestant, of) in contestants.iter().zip(&samples) {
-        let (least, most) = (of[0] * 1e3, of[of.len() - 1] * 1e3);
-        let (speed, ratio) = (units / median(of) / 1e6, median(of) / median(&samples[0]));
-        println!(
-            "{:<34} {:>10.2} {least:>10.2} {most:>10.2} {speed:>12.1} {ratio:>7.2}",
-            contestant.name,
-            median(of) * 1e3
-        );
+    let (header, unit) = ("                                    median ms        min        max", format!("M {unit}/s"));
+    println!("\n{title}\n{header} {unit:>12}   ratio");
+    let medians: Vec<f64> = samples.iter().map(|of| median(of.clone())).collect();
+    for ((contestant, of), median) in contestants.iter().zip(&samples).zip(&medians) {
+        let [least, most] = [f64::min, f64::max].map(|pick| 1e3 * of.iter().copied().fold(*median, pick));
+        let (ms, speed, ratio) = (median * 1e3, units / median / 1e6, median / medians[0]);
+        let name = &contestant.name;
+        println!("{name:<34} {ms:>10.2} {least:>10.2} {most:>10.2} {speed:>12.1} {ratio:>7.2}");
     }
 }
 
@@ -70,10 +62,31 @@ pub fn interleaved<const N: usize>(rounds: usize, mut runs: [Box<dyn FnMut() + '
             }
         }
     }
-    samples.map(|mut samples| {
-        samples.sort_by(f64::total_cmp);
-        samples[samples.len() / 2]
-    })
+    samples.map(median)
+}
+
+/// Runs an engine for some iterations more, and returns their reports.
+///
+/// # Panics
+/// Where a stage does.
+pub fn iterate<P: Program>(engine: &mut Engine<P>, iterations: u64) -> Vec<IterationReport> {
+    let mut reports = Vec::new();
+    let last = engine.iterations() + iterations;
+    let run = engine.run_until(last, |_, report| {
+        reports.push(report.clone());
+        Ok(false)
+    });
+    run.expect("stages do not panic");
+    reports
+}
+
+/// Returns the median of some values: of an even number of them the upper one.
+///
+/// # Panics
+/// Without values.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// Returns the mean of values and their standard deviation.

@@ -19,9 +19,12 @@ pub struct Plot {
     pub y_name: &'static str,
     /// Whether `y` is drawn by its logarithm.
     pub log: bool,
-    /// Name and points of each line.
-    pub lines: Vec<(String, Vec<(f64, f64)>)>,
+    /// The lines.
+    pub lines: Vec<Line>,
 }
+
+/// A line's name and points.
+pub type Line = (String, Vec<(f64, f64)>);
 
 /// Returns the ends of values that can be drawn.
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
@@ -56,7 +59,6 @@ fn escape(text: &str) -> String {
 
 impl Plot {
     /// Draws the plot. Points that are no numbers are left out.
-    #[must_use]
     pub fn svg(&self) -> String {
         let height = |y: f64| if self.log { y.log10() } else { y };
         let points = || self.lines.iter().flat_map(|(_, points)| points.iter().copied());
@@ -74,43 +76,27 @@ impl Plot {
         let (bottom, right) = (SIZE.1 - BOTTOM, SIZE.0 - RIGHT);
         for x in marks(xs) {
             let at = across(x);
-            let _ =
-                writeln!(svg, "<text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>", bottom + 18.0, short(x));
+            let (under, x) = (bottom + 18.0, short(x));
+            let _ = writeln!(svg, "<text x=\"{at:.1}\" y=\"{under}\" text-anchor=\"middle\">{x}</text>");
         }
         for y in marks(ys) {
-            let (at, value) = (up(y), if self.log { 10f64.powf(y) } else { y });
+            let (at, value) = (up(y), short(if self.log { 10f64.powf(y) } else { y }));
             let _ = writeln!(svg, "<line x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"#ddd\"/>");
-            let _ = writeln!(
-                svg,
-                "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                LEFT - 6.0,
-                at + 4.0,
-                short(value)
-            );
+            let (x, y) = (LEFT - 6.0, at + 4.0);
+            let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{value}</text>");
         }
-        let middle = (LEFT + right) / 2.0;
-        let _ = writeln!(
-            svg,
-            "<text x=\"{middle}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-            SIZE.1 - 10.0,
-            escape(self.x_name)
-        );
-        let _ = writeln!(
-            svg,
-            "<text transform=\"translate(14 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-            SIZE.1 / 2.0,
-            escape(self.y_name)
-        );
+        let (x, y, name) = ((LEFT + right) / 2.0, SIZE.1 - 10.0, escape(self.x_name));
+        let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{name}</text>");
+        let (y, name) = (SIZE.1 / 2.0, escape(self.y_name));
+        let turned = format!("transform=\"translate(14 {y}) rotate(-90)\" text-anchor=\"middle\"");
+        let _ = writeln!(svg, "<text {turned}>{name}</text>");
         for (at, (name, points)) in self.lines.iter().enumerate() {
             let colour = COLOURS[at % COLOURS.len()];
             let drawn = points.iter().map(|&(x, y)| (x, height(y))).filter(|(_, y)| y.is_finite());
             let placed: Vec<_> = drawn.map(|(x, y)| (across(x), up(y))).collect();
-            let line: Vec<_> = placed.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-            let _ = writeln!(
-                svg,
-                "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"/>",
-                line.join(" ")
-            );
+            let line = placed.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ");
+            let style = format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.6\"");
+            let _ = writeln!(svg, "<polyline points=\"{line}\" {style}/>");
             for (x, y) in placed.iter().filter(|_| placed.len() <= 30) {
                 let _ = writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.6\" fill=\"{colour}\"/>");
             }

@@ -3,7 +3,7 @@
 use megagrid_algorithms::mf::Config;
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_benches::inputs;
-use megagrid_benches::measure::seconds;
+use megagrid_benches::measure::{median, seconds};
 use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{GroupedEdges, Side};
 use megagrid_stages::{Left, Right};
@@ -33,15 +33,9 @@ pub fn run(users: usize, items: usize, ratings: usize, rounds: usize) {
             std::hint::black_box(&mut into).copy_from_slice(std::hint::black_box(&from));
         }));
     }
-    let median = |times: &mut Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
-    };
-    let (fork, copy) = (median(&mut forks), median(&mut copies));
-    println!(
-        "fork of {ratings} ratings, {users} × {items}, k = 100: {:.1} MB that training changes",
-        bytes as f64 / 1e6
-    );
+    let (fork, copy) = (median(forks), median(copies));
+    let megabytes = bytes as f64 / 1e6;
+    println!("fork of {ratings} ratings, {users} × {items}, k = 100: {megabytes:.1} MB that training changes");
     println!("  fork {:.2} ms, memory copy {:.2} ms, ratio {:.2}", fork * 1e3, copy * 1e3, fork / copy);
     println!("  the first fork, with new memory: {:.2} ms, ratio {:.2}", first_seconds * 1e3, first_seconds / copy);
 }

@@ -13,8 +13,9 @@ use std::path::Path;
 
 use megagrid_algorithms::mf::Config;
 use megagrid_benches::inputs;
+use megagrid_benches::measure::median;
 use megagrid_tuner::baselines::{Limits, hyperband, spearmint};
-use megagrid_tuner::{Branch, Options, Plateau, ROOT, Setting, Space, Trainer, Value, tune};
+use megagrid_tuner::{Branch, Ended, Options, Plateau, ROOT, Setting, Space, Trainer, Tuned, Value, tune};
 use trainer::{Error, Factorization, Ratings};
 
 /// Fixed steps for each decade from 1e-5 to 1.
@@ -150,66 +151,55 @@ fn best_fixed(ratings: &Ratings, config: &Config, seed: u64, counts_slow: bool) 
     Ok(Best { target, step, passes, slow: slow as f64 / runs.len() as f64 })
 }
 
-/// What one seed came to, in passes.
+/// What one seed came to; times are in passes.
 struct Race {
-    step: f64,
-    best: f64,
-    slow: f64,
-    tuned: Option<f64>,
-    tuning: f64,
-    trials: usize,
-    chosen: String,
+    best: Best,
+    tuned: Result<Tuned, String>,
     spearmint: Option<f64>,
     hyperband: Option<f64>,
+    /// Ratings of a pass.
+    pass: f64,
+}
+
+impl Race {
+    /// Returns how long the tuned run took to the target, if it got there.
+    fn time(&self) -> Option<f64> {
+        let tuned = self.tuned.as_ref().ok().filter(|tuned| tuned.ended == Ended::Target);
+        tuned.map(|tuned| tuned.elapsed / self.pass)
+    }
+
+    fn tuning(&self) -> f64 {
+        self.tuned.as_ref().map_or(f64::NAN, |tuned| tuned.tuning / self.pass)
+    }
+
+    /// Returns that time as a multiple of the best fixed step's.
+    fn ratio(&self) -> f64 {
+        self.time().unwrap_or(f64::INFINITY) / self.best.passes as f64
+    }
 }
 
 fn race(ratings: &Ratings, config: &Config, seed: u64, counts_slow: bool) -> Result<Race, Error> {
-    let Best { target, step, passes: best, slow } = best_fixed(ratings, config, seed, counts_slow)?;
+    let best = best_fixed(ratings, config, seed, counts_slow)?;
     let pass = ratings.len() as f64;
     let options = Options {
         seed,
-        clocks: 20 * best as u64,
-        target: Some(target),
+        clocks: 20 * best.passes as u64,
+        target: Some(best.target),
         retune: None,
         decisions_count: false,
         ..Options::default()
     };
-    let mut training = Factorization::new(ratings, *config, seed)?;
-    let tuned = tune(&mut training, &space(), &options, &mut |_| {});
-    let limits = Limits { target, time: LIMIT * best as f64 * pass, clocks: PASSES };
-    let mut training = Factorization::new(ratings, *config, seed)?;
-    let spearmint = spearmint(&mut training, &space(), seed, limits, &mut |_| {})?;
-    let mut training = Factorization::new(ratings, *config, seed)?;
-    let hyperband = hyperband(&mut training, &space(), seed, limits, &mut |_| {})?;
-    let mut race = Race {
-        step,
-        best: best as f64,
-        slow,
-        tuned: None,
-        tuning: f64::NAN,
-        trials: 0,
-        chosen: String::new(),
-        spearmint: spearmint.reached.map(|time| time / pass),
-        hyperband: hyperband.reached.map(|time| time / pass),
-    };
-    match tuned {
-        Ok(tuned) => {
-            race.tuned = (tuned.ended == megagrid_tuner::Ended::Target).then_some(tuned.elapsed / pass);
-            race.tuning = tuned.tuning / pass;
-            race.trials = tuned.trials.len();
-            race.chosen = tuned.setting().map(ToString::to_string).unwrap_or_default();
-        }
-        Err(failure) => race.chosen = failure.to_string(),
-    }
-    Ok(race)
+    let training = || Factorization::new(ratings, *config, seed);
+    let tuned = tune(&mut training()?, &space(), &options, &mut |_| {}).map_err(|failure| failure.to_string());
+    let limits = Limits { target: best.target, time: LIMIT * best.passes as f64 * pass, clocks: PASSES };
+    let spearmint = spearmint(&mut training()?, &space(), seed, limits, &mut |_| {})?.reached.map(|time| time / pass);
+    let hyperband = hyperband(&mut training()?, &space(), seed, limits, &mut |_| {})?.reached.map(|time| time / pass);
+    Ok(Race { best, tuned, spearmint, hyperband, pass })
 }
 
 fn compare(name: &str, ratings: &Ratings, config: &Config, seeds: std::ops::Range<u64>) {
     println!("\n{name}: {} ratings, k = {}; time in passes", ratings.len(), config.dims);
-    println!(
-        "{:>4} {:>9} {:>6} {:>6} {:>7} {:>7} {:>6} {:>9} {:>9}  chosen",
-        "seed", "best step", "time", "tuned", "tuning", "trials", "ratio", "spearmint", "hyperband"
-    );
+    println!("seed best step   time  tuned  tuning  trials  ratio spearmint hyperband  chosen");
     let mut races = Vec::new();
     for seed in seeds.clone() {
         let race = match race(ratings, config, seed, seed == 1) {
@@ -217,34 +207,29 @@ fn compare(name: &str, ratings: &Ratings, config: &Config, seeds: std::ops::Rang
             Err(error) => return println!("failed: {error}"),
         };
         let shown = |time: Option<f64>| time.map_or("-".to_owned(), |time| format!("{time:.0}"));
-        println!(
-            "{seed:>4} {:>9.4} {:>6} {:>6} {:>7.0} {:>7} {:>6.2} {:>9} {:>9}  {}",
-            race.step,
-            race.best,
-            shown(race.tuned),
-            race.tuning,
-            race.trials,
-            race.tuned.unwrap_or(f64::INFINITY) / race.best,
-            shown(race.spearmint),
-            shown(race.hyperband),
-            race.chosen,
-        );
+        let (trials, chosen) = match &race.tuned {
+            Ok(tuned) => (tuned.trials.len(), tuned.setting().map(ToString::to_string).unwrap_or_default()),
+            Err(failure) => (0, failure.clone()),
+        };
+        let (Best { step, passes, .. }, tuning, ratio) = (&race.best, race.tuning(), race.ratio());
+        let [tuned, spearmint, hyperband] = [race.time(), race.spearmint, race.hyperband].map(shown);
+        print!("{seed:>4} {step:>9.4} {passes:>6} {tuned:>6} {tuning:>7.0} {trials:>7} {ratio:>6.2} ");
+        println!("{spearmint:>9} {hyperband:>9}  {chosen}");
         races.push(race);
     }
-    let median = |of: &dyn Fn(&Race) -> f64| {
-        let mut values: Vec<f64> = races.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
-    let time = |race: &Race| race.tuned.unwrap_or(f64::INFINITY);
-    let most = races.iter().map(|race| time(race) / race.best).fold(0.0, f64::max);
-    println!("medians: tuned / best fixed {:.2} (at most {most:.2})", median(&|race| time(race) / race.best));
+    let median = |of: &dyn Fn(&Race) -> f64| median(races.iter().map(of).collect());
+    let most = races.iter().map(Race::ratio).fold(0.0, f64::max);
+    println!("medians: tuned / best fixed {:.2} (at most {most:.2})", median(&Race::ratio));
     // A baseline that gave up took the limit at least.
-    let at_least = |reached: Option<f64>, race: &Race| reached.unwrap_or(LIMIT * race.best) / time(race);
+    let at_least = |reached: Option<f64>, race: &Race| {
+        reached.unwrap_or(LIMIT * race.best.passes as f64) / race.time().unwrap_or(f64::INFINITY)
+    };
     println!("  spearmint / tuned at least {:.1}", median(&|race| at_least(race.spearmint, race)));
     println!("  hyperband / tuned at least {:.1}", median(&|race| at_least(race.hyperband, race)));
-    println!("  tuning, of a run of 100 passes: {:.0} %", median(&|race| race.tuning / (race.tuning + 100.0) * 100.0));
+    let part = median(&|race| 100.0 * race.tuning() / (race.tuning() + 100.0));
+    println!("  tuning, of a run of 100 passes: {part:.0} %");
     if seeds.start == 1 {
-        println!("fixed steps over {SLOW}× slower than the best, or diverged, seed 1: {:.0} %", races[0].slow * 100.0);
+        let slow = races[0].best.slow * 100.0;
+        println!("fixed steps over {SLOW}× slower than the best, or diverged, seed 1: {slow:.0} %");
     }
 }

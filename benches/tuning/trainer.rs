@@ -10,7 +10,6 @@ use megagrid_engine::{Branches, Engine, Settings};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
 use megagrid_tuner::{Branch, Clock, Noise, ROOT, Setting, Trainer};
 
-/// Any failure.
 pub type Error = Box<dyn std::error::Error>;
 
 /// Ratings to factorize.

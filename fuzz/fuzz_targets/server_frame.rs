@@ -17,15 +17,16 @@ use frame::{Frame, MAX_FRAME_BYTES, Verb};
 #[allow(dead_code, reason = "nobody looks at them")]
 pub enum Error {
     Io(io::Error),
-    NotAPeer { peer: String },
-    OtherVersion { peer: String, found: u32, expected: u32 },
-    FrameTooLarge { peer: String, bytes: usize, limit: usize },
-    Malformed { peer: String, what: String },
+    Message { peer: String, what: String },
 }
 
 impl Error {
     fn io(_: &str) -> impl FnOnce(io::Error) -> Self {
         Self::Io
+    }
+
+    fn unreadable(peer: &str, what: &str) -> Self {
+        Self::Message { peer: peer.to_owned(), what: what.to_owned() }
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use megagrid_algorithms::blockpg::{
     BlockPg, Config, Derivatives, Margin, Parabola, Region, Weight, log_loss, sequence,
 };
-use megagrid_baselines::apps::blockpg::{Job, Rules, run};
-use megagrid_baselines::{Run, System};
+use megagrid_baselines::System;
+use megagrid_baselines::apps::blockpg::{Job, run};
 use megagrid_engine::{Engine, Settings, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{
@@ -15,7 +15,7 @@ use megagrid_stages::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{assert_agree, assert_ends_near, objectives};
+use super::assert_systems_agree;
 
 const ITERATIONS: u64 = 8;
 const BLOCK_VALUES: u64 = 300;
@@ -158,14 +158,9 @@ fn objectives_agree_on_all_systems() {
         config,
         block_values: BLOCK_VALUES,
         blocks: Some(&of_iteration),
-        rules: Rules::Shared,
     };
-    for system in System::ALL {
-        let at = |workers, job: &Job<'_>| {
-            let of = Run { workers, iterations: ITERATIONS, ..Run::default() };
-            objectives(|report| run(system, job, &of, report))
-        };
-        assert_agree(system.name(), &at(1, &job), &megagrid, 1e-5);
-        assert_ends_near(system.name(), &at(2, &Job { blocks: None, ..job }), &megagrid);
-    }
+    assert_systems_agree((&System::ALL, ""), &megagrid, 1e-5, |system, of, report| {
+        let blocks = job.blocks.filter(|_| of.workers == 1);
+        run(system, &Job { blocks, ..job }, of, report)
+    });
 }

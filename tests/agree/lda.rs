@@ -2,14 +2,14 @@
 
 use megagrid_algorithms::lda::dense::Dense;
 use megagrid_algorithms::lda::{Config, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
+use megagrid_baselines::System;
 use megagrid_baselines::apps::lda::{Job, run};
-use megagrid_baselines::{Run, System};
 use megagrid_engine::{Engine, Settings, Source, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{Left, Right, row_width};
 
 use super::order::visited;
-use super::{assert_agree, assert_ends_near, objectives, skewed};
+use super::{assert_systems_agree, skewed};
 
 const ITERATIONS: u64 = 40;
 const TOPICS: usize = 3;
@@ -93,13 +93,9 @@ fn likelihoods_agree_on_all_systems() {
     let visits = visited::<(), _>(&corpus, &settings(&config), |count| *count as f32);
     let data = visits.data.iter().map(|&count| count as u32).collect();
     let visits = EdgeList { data, left: visits.left, right: visits.right, ..corpus };
-    for system in System::ALL {
-        let at = |workers, config| {
-            let of = Run { workers, iterations: ITERATIONS, ..Run::default() };
-            objectives(|report| run(system, &Job { corpus: &visits, config }, &of, report))
-        };
-        assert_agree(system.name(), &at(1, config), &megagrid, 1e-10);
-        let clocks = if matches!(system, System::Gas | System::GasFaithful) { 1 } else { 16 };
-        assert_ends_near(system.name(), &at(2, Config { clocks, ..config }), &megagrid);
-    }
+    assert_systems_agree((&System::ALL, ""), &megagrid, 1e-10, |system, of, report| {
+        let is_gas = matches!(system, System::Gas | System::GasFaithful);
+        let clocks = if is_gas || of.workers == 1 { 1 } else { 16 };
+        run(system, &Job { corpus: &visits, config: Config { clocks, ..config } }, of, report)
+    });
 }

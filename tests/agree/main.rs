@@ -13,36 +13,37 @@ mod pagerank;
 
 use std::ops::ControlFlow;
 
-use megagrid_baselines::{Epoch, Error, Finish, Report};
+use megagrid_baselines::{Epoch, Error, Finish, Report, Run, System};
 use megagrid_partition::SplitMix;
 
-/// Runs a job and returns its objectives.
-fn objectives(run: impl FnOnce(Report<'_>) -> Result<Finish, Error>) -> Vec<f64> {
-    let mut objectives = Vec::new();
-    let mut report = |epoch: &Epoch| {
-        objectives.push(epoch.objective);
-        ControlFlow::Continue(())
-    };
-    run(&mut report).unwrap();
-    objectives
-}
-
-/// Checks that objectives agree after each iteration, to `tolerance`.
-fn assert_agree(name: &str, found: &[f64], megagrid: &[f64], tolerance: f64) {
-    assert_eq!(found.len(), megagrid.len(), "{name}: {found:?}, megagrid {megagrid:?}");
-    for (at, (found, expected)) in found.iter().zip(megagrid).enumerate() {
-        let error = (found / expected - 1.0).abs();
-        assert!(error <= tolerance, "{name}, iteration {}: {found}, megagrid {expected}: {error:.1e} apart", at + 1);
+/// Checks that systems agree with Megagrid's objectives: with one worker after each iteration, to `tolerance`; with two at the end, where
+/// runs have converged, within 1 %.
+fn assert_systems_agree(
+    (systems, what): (&[System], &str),
+    megagrid: &[f64],
+    tolerance: f64,
+    run: impl Fn(System, &Run, Report<'_>) -> Result<Finish, Error>,
+) {
+    for &system in systems {
+        let objectives = |workers| {
+            let mut objectives = Vec::new();
+            let mut report = |epoch: &Epoch| {
+                objectives.push(epoch.objective);
+                ControlFlow::Continue(())
+            };
+            run(system, &Run { workers, iterations: megagrid.len() as u64, ..Run::default() }, &mut report).unwrap();
+            assert_eq!(objectives.len(), megagrid.len(), "{system} {what}: {objectives:?}, megagrid {megagrid:?}");
+            objectives
+        };
+        let error = |found: f64, expected: f64| (found / expected - 1.0).abs();
+        for (at, (&found, &expected)) in objectives(1).iter().zip(megagrid).enumerate() {
+            let (error, after) = (error(found, expected), at + 1);
+            assert!(error <= tolerance, "{system} {what}, {after}: {found}, megagrid {expected}: {error:.1e} apart");
+        }
+        let (found, expected) = (*objectives(2).last().unwrap(), *megagrid.last().unwrap());
+        let error = error(found, expected);
+        assert!(error <= 0.01, "{system} {what}, two workers: {found}, megagrid {expected}: {error:.1e} apart");
     }
-}
-
-/// Checks that the last objectives, those of runs that have converged, are within 1 %.
-fn assert_ends_near(name: &str, found: &[f64], megagrid: &[f64]) {
-    let ((Some(found), Some(expected)), number) = ((found.last(), megagrid.last()), found.len()) else {
-        panic!("{name}")
-    };
-    let error = (found / expected - 1.0).abs();
-    assert!(error <= 0.01, "{name}, two workers, iteration {number}: {found}, megagrid {expected}: {error:.1e} apart");
 }
 
 /// Draws a number below `bound`, small ones more often.

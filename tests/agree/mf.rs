@@ -4,14 +4,14 @@ use megagrid_algorithms::mf::batch::{self, MfBatch};
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Objective, SquaredErrors, Sums};
 use megagrid_baselines::apps::mf::{Form, Job, run};
-use megagrid_baselines::{Run, System};
+use megagrid_baselines::{Report, Run, System};
 use megagrid_engine::{Engine, Settings, Topology};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 
 use megagrid_stages::{Left, Program, Right, Sequence, Stages, Vertex};
 
 use super::order::visited;
-use super::{assert_agree, assert_ends_near, objectives, skewed};
+use super::{assert_systems_agree, skewed};
 
 /// Ratings of skewed users and items around a product of two planted numbers.
 fn ratings() -> EdgeList<f32> {
@@ -54,20 +54,6 @@ where
     found
 }
 
-/// Checks that systems agree with Megagrid, with one worker and with two.
-fn assert_systems_agree(systems: &[System], job: &Job<'_>, megagrid: &[f64], what: &str) {
-    assert!(megagrid[9] < 0.9 * megagrid[0], "it learns: {megagrid:?}");
-    for &system in systems {
-        let at = |workers| {
-            let of = Run { workers, iterations: megagrid.len() as u64, ..Run::default() };
-            objectives(|report| run(system, job, &of, report))
-        };
-        let name = format!("{system}, {what}");
-        assert_agree(&name, &at(1), megagrid, 1e-5);
-        assert_ends_near(&name, &at(2), megagrid);
-    }
-}
-
 #[test]
 fn batch_gradients_agree_on_all_systems() {
     let ratings = ratings();
@@ -77,7 +63,10 @@ fn batch_gradients_agree_on_all_systems() {
         let sequence = batch::sequence(config, ratings.data.len() as u64);
         let megagrid = megagrid::<MfBatch, _, _, _>(&ratings, config, sequence, 10);
         let job = Job { ratings: &ratings, config, form: Form::Batch };
-        assert_systems_agree(&System::ALL, &job, &megagrid, &format!("adaptive {adaptive}"));
+        assert!(megagrid[9] < 0.9 * megagrid[0], "it learns: {megagrid:?}");
+        let what = format!("adaptive {adaptive}");
+        let of = |system, of: &Run, report: Report<'_>| run(system, &job, of, report);
+        assert_systems_agree((&System::ALL, &what), &megagrid, 1e-5, of);
     }
 }
 
@@ -94,6 +83,9 @@ fn steps_in_place_agree_on_all_servers() {
         assert!((end / before - 1.0).abs() < 1e-3, "it has converged: {megagrid:?}");
         let visits = visited::<f32, _>(&ratings, &settings(1, &config), |rating| *rating);
         let job = Job { ratings: &visits, config, form: Form::InPlace };
-        assert_systems_agree(&System::ALL[2..], &job, &megagrid, &format!("in place, adaptive {adaptive}"));
+        assert!(megagrid[9] < 0.9 * megagrid[0], "it learns: {megagrid:?}");
+        let what = format!("in place, adaptive {adaptive}");
+        let of = |system, of: &Run, report: Report<'_>| run(system, &job, of, report);
+        assert_systems_agree((&System::ALL[2..], &what), &megagrid, 1e-5, of);
     }
 }

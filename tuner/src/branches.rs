@@ -10,9 +10,7 @@ use crate::trainer::Trainer;
 /// A branch that is alive, with all that it reported since it was forked.
 #[derive(Clone, Debug)]
 pub struct Live {
-    /// Its number.
     pub branch: Branch,
-    /// What it trains with.
     pub setting: Setting,
     /// The same as a point.
     pub point: Point,
@@ -23,26 +21,19 @@ pub struct Live {
 }
 
 impl Live {
-    /// Returns the clocks that it ran.
-    #[must_use]
     pub fn clocks(&self) -> u64 {
         self.trace.len() as u64 - 1
     }
 
-    /// Returns the time that it ran.
-    #[must_use]
     pub fn time(&self) -> f64 {
         self.trace.last().map_or(0.0, |report| report.time)
     }
 
-    /// Returns its loss.
-    #[must_use]
     pub fn loss(&self) -> f64 {
         self.trace.last().map_or(f64::NAN, |report| report.loss)
     }
 
     /// Tells whether a loss was no finite number.
-    #[must_use]
     pub fn diverged(&self) -> bool {
         !self.loss().is_finite()
     }
@@ -89,11 +80,8 @@ pub enum Event<'e> {
 /// Who watches.
 pub type Watch<'t> = &'t mut dyn FnMut(&Event<'_>);
 
-/// The branches of a trainer.
 pub struct Branches<'t, T: Trainer> {
-    /// The trainer.
     pub trainer: &'t mut T,
-    /// What can be tuned.
     pub space: &'t Space,
     watch: Watch<'t>,
     next: u64,
@@ -128,7 +116,6 @@ impl<'t, T: Trainer> Branches<'t, T> {
         Ok(Live { branch, setting, point, trace: vec![Report { time: 0.0, loss }], finished: false })
     }
 
-    /// Runs a branch for one clock.
     pub fn run(&mut self, live: &mut Live) -> Result<(), T::Error> {
         let clock = self.trainer.schedule(live.branch)?;
         self.elapsed += clock.time;
@@ -140,18 +127,15 @@ impl<'t, T: Trainer> Branches<'t, T> {
         Ok(())
     }
 
-    /// Summarizes a branch.
     pub fn summarize(&mut self, live: &Live) -> Summary {
         summarize(&live.trace, self.trainer.noise())
     }
 
-    /// Ends a branch.
     pub fn free(&mut self, branch: Branch) -> Result<(), T::Error> {
         self.alive -= 1;
         self.trainer.free(branch)
     }
 
-    /// Tells who watches.
     pub fn tell(&mut self, event: &Event<'_>) {
         (self.watch)(event);
     }

@@ -3,11 +3,11 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`space`] | what can be tuned: lists, ranges, ranges by their logarithm |
-//! | [`progress`] | how fast a branch converges, from what it reported |
+//! | `space` | what can be tuned: lists, ranges, ranges by their logarithm |
+//! | `progress` | how fast a branch converges, from what it reported |
 //! | [`searcher`] | what to try next: random, grid, TPE, Gaussian process |
-//! | [`search`] | one search: how long a trial takes, and the best of the trials |
-//! | [`tuner`] | a run: search, go on, search again when progress stops |
+//! | `search` | one search: how long a trial takes, and the best of the trials |
+//! | `tuner` | a run: search, go on, search again when progress stops |
 //! | [`baselines`] | tuners to compare with: Spearmint-like, Hyperband |
 #![forbid(unsafe_code)]
 
@@ -15,18 +15,18 @@ pub mod baselines;
 mod branches;
 mod error;
 mod history;
-pub mod progress;
-pub mod search;
+mod progress;
+mod search;
 pub mod searcher;
 mod section;
-pub mod space;
+mod space;
 mod trainer;
-pub mod tuner;
+mod tuner;
 
-pub use branches::{Branches, Event, Live, Watch};
+pub use branches::{Event, Watch};
 pub use error::{Error, Failure};
 pub use history::{Branch, Progress, ROOT, Step, Trial};
-pub use progress::{Label, Noise, Report, Summary};
+pub use progress::{Label, Noise, Summary};
 pub use space::{Setting, Space, Tunable, Value, Values};
 pub use trainer::{Clock, Trainer};
 pub use tuner::{Ended, Options, Plateau, Tuned, resume, tune};

@@ -13,7 +13,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Windows of a trace.
-pub const WINDOWS: usize = 10;
+pub(crate) const WINDOWS: usize = 10;
 
 /// The loss at a time since the branch was forked.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -55,8 +55,7 @@ pub enum Noise {
 }
 
 /// Summarizes a trace, which begins with the loss at the fork.
-#[must_use]
-pub fn summarize(trace: &[Report], noise: Noise) -> Summary {
+pub(crate) fn summarize(trace: &[Report], noise: Noise) -> Summary {
     if trace.iter().any(|report| !report.loss.is_finite()) {
         return Summary { label: Label::Diverged, speed: 0.0 };
     }

@@ -39,28 +39,20 @@ impl Trial {
 /// Percent of a search's clocks that are kept for the search around the best trial.
 const KEPT: u64 = 75;
 
-/// What a search may take.
+/// What a search may take; clocks are those of all trials.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Trials.
     pub trials: usize,
-    /// Clocks of all trials.
     pub clocks: u64,
-    /// Clocks of a trial.
     pub clocks_of_trial: u64,
     /// Whether the searcher's own time counts: not where time is no time.
     pub decisions_count: bool,
 }
 
-/// A search under way.
 pub struct Search<'s, 't, T: Trainer> {
-    /// The branches.
     pub branches: &'s mut Branches<'t, T>,
-    /// What proposes settings.
     pub searcher: &'s mut dyn Searcher,
-    /// What it may take.
     pub bounds: Bounds,
-    /// Its number.
     pub number: usize,
     /// Where all trials begin, and the loss there.
     pub parent: (Branch, f64),
@@ -156,7 +148,6 @@ impl<T: Trainer> Search<'_, '_, T> {
         }
     }
 
-    /// Frees all branches but the best.
     fn best_of(&mut self, alive: Vec<Live>) -> Result<Option<Tried>, Failure<T::Error>> {
         let mut best = None;
         for live in alive {

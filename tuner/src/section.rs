@@ -14,14 +14,13 @@ use crate::searcher::NEAR;
 
 /// Neighbours that are nearer than this part of the range have nothing between them that is worth a trial: of the range of steps
 /// from 1e-5 to 1 that is a factor of 1.4.
-pub const NARROW: f64 = 0.03;
+const NARROW: f64 = 0.03;
 /// A trial is at least this part of the way from a point to the next, so that the bracket gets narrower.
 const APART: f64 = 0.15;
 
 /// What came of a trial, for one range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tried {
-    /// The coordinate.
     pub at: f64,
     /// Its speed as a part of that of the best in the same time.
     pub speed: f64,

@@ -20,7 +20,6 @@ struct Descent {
     dulls: u64,
     most: usize,
     enough: f64,
-    forks: Vec<(Branch, Branch)>,
     /// What was kept last, and the clocks of the run after which it fails.
     kept: Option<(f64, u64, Progress)>,
     fails_after: usize,
@@ -38,7 +37,6 @@ impl Descent {
             dulls: u64::MAX,
             most: 1,
             enough: f64::NEG_INFINITY,
-            forks: Vec::new(),
             kept: None,
             fails_after: usize::MAX,
         }
@@ -62,7 +60,6 @@ impl Trainer for Descent {
         let (x, _, clocks) = *self.branches.get(&parent).ok_or("no parent")?;
         self.branches.insert(child, (x, step, clocks));
         self.most = self.most.max(self.branches.len());
-        self.forks.push((parent, child));
         Ok(())
     }
 

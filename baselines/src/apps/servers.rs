@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::Error;
 use crate::crew;
 use crate::job::Cost;
 use crate::store::{Client, Store, Usage};
+use crate::{Error, Finish};
 
 /// Clients of a parameter server, and what they used before the iteration at hand.
 pub(crate) struct Team<S: Store> {
@@ -19,7 +19,6 @@ pub(crate) struct Team<S: Store> {
 }
 
 impl<S: Store> Team<S> {
-    /// Begins.
     pub fn new(mut store: S) -> Result<Self, Error> {
         let clients = store.clients()?;
         let before = store.usage();
@@ -29,6 +28,14 @@ impl<S: Store> Team<S> {
     /// Says that iterations access other rows each, so that there is nothing to record.
     pub fn without_pattern(self) -> Self {
         Self { repeats: false, ..self }
+    }
+
+    /// Tells what is known at the end: `own_bytes` are the workers', and some vertices are with one worker, the others in the server and
+    /// in the cache of the one client process.
+    pub fn finish(&self, own_bytes: u64, [with_workers, in_server]: [usize; 2]) -> Finish {
+        let Usage { memory_bytes, staleness, .. } = self.store.usage();
+        let replication_factor = (with_workers + 2 * in_server) as f64 / (with_workers + in_server).max(1) as f64;
+        Finish { staleness, memory_bytes: memory_bytes + own_bytes, replication_factor }
     }
 
     /// Runs an iteration of `clocks` clocks: each worker with its client.

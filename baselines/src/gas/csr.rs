@@ -2,6 +2,8 @@
 
 use megagrid_partition::{EdgeList, Side};
 
+use crate::crew::offsets;
+
 /// Edges grouped by one end, each with its other end and its data; in a group they are in the order of the list.
 pub(crate) struct Csr<E> {
     pub offsets: Vec<u64>,
@@ -16,9 +18,7 @@ impl<E: Copy> Csr<E> {
             Side::Left => (&list.left, &list.right, list.num_left),
             Side::Right => (&list.right, &list.left, list.num_right),
         };
-        let mut offsets = vec![0_u64; vertices + 1];
-        near.iter().for_each(|&vertex| offsets[vertex as usize + 1] += 1);
-        (0..vertices).for_each(|vertex| offsets[vertex + 1] += offsets[vertex]);
+        let offsets = offsets(near, vertices);
         let mut next = offsets.clone();
         let mut order = vec![0_u32; near.len()];
         for (edge, &vertex) in near.iter().enumerate() {
@@ -37,7 +37,6 @@ impl<E: Copy> Csr<E> {
         (&self.ends[span.clone()], &self.data[span])
     }
 
-    /// Returns the number of vertices.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
     }

@@ -11,13 +11,12 @@ use megagrid_partition::{EdgeList, Side};
 
 use super::csr::Csr;
 use crate::Error;
-use crate::crew::{self, Spent};
+use crate::crew::{self, Spent, lock};
 
 /// A vertex program.
 pub trait VertexProgram: Sync {
     /// What a vertex knows.
     type Vertex: Send + Sync;
-    /// What an edge carries.
     type Edge: Copy + Send + Sync;
     /// What is gathered.
     type Gather: Send;
@@ -27,16 +26,16 @@ pub trait VertexProgram: Sync {
     const SWEEPS: bool = false;
 
     /// Tells whether a vertex gathers, and whether it scatters.
-    fn phases(&self, id: usize) -> [bool; 2];
+    fn phases(&self, _: usize) -> [bool; 2] {
+        [true, true]
+    }
 
     /// Returns an edge's part of a vertex's sum; may signal the other end.
     fn gather(&self, edge: EdgeView<'_, Self>, signals: &Signals<'_, Self>) -> Self::Gather;
 
-    /// Adds two parts.
     fn add(&self, sum: &mut Self::Gather, part: Self::Gather);
 
-    /// Adds two messages.
-    fn combine(&self, sum: &mut Self::Message, message: Self::Message);
+    fn combine(&self, _: &mut Self::Message, _: Self::Message) {}
 
     /// Changes a vertex by what it gathered and received.
     fn apply(&self, id: usize, vertex: &mut Self::Vertex, sum: Option<Self::Gather>, message: Self::Message);
@@ -47,11 +46,9 @@ pub trait VertexProgram: Sync {
 
 /// An edge as one of its ends sees it.
 pub struct EdgeView<'e, P: VertexProgram + ?Sized> {
-    /// This end.
     pub vertex: &'e P::Vertex,
     /// The number of the other end.
     pub other_id: usize,
-    /// The other end.
     pub other: &'e P::Vertex,
     /// What the edge carries.
     pub edge: P::Edge,
@@ -72,8 +69,8 @@ impl<P: VertexProgram + ?Sized> Signals<'_, P> {
     /// Sends a vertex a message, and so makes it active in the next superstep.
     pub fn signal(&self, id: usize, message: P::Message) {
         self.sent.fetch_add(1, Ordering::Relaxed);
-        let mut slot = self.inbox[id].lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *slot {
+        let slot = &mut *lock(&self.inbox[id]);
+        match slot {
             Some(sum) => self.program.combine(sum, message),
             None => *slot = Some(message),
         }
@@ -117,9 +114,6 @@ impl<P: VertexProgram> Faithful<P> {
     }
 
     /// Runs a superstep; returns the workers' times and how many messages were sent.
-    ///
-    /// # Errors
-    /// A worker that panics.
     pub(crate) fn superstep(&mut self, program: &P) -> Result<(Vec<Spent>, u64), Error> {
         let received: Vec<(usize, P::Message)> = self
             .inbox
@@ -198,7 +192,6 @@ impl<P: VertexProgram> Faithful<P> {
     }
 
     /// Returns the bytes of edges, and of vertices without what they have on the heap.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         let inbox = self.inbox.len() * size_of::<Mutex<Option<P::Message>>>();
         self.edges.iter().map(|(csr, _)| csr.bytes()).sum::<u64>() + (size_of_val(&self.vertices[..]) + inbox) as u64

@@ -24,7 +24,6 @@ use csr::Csr;
 pub trait VertexProgram: Sync {
     /// What the rows of vertices are made of.
     type Item: Pod + Send + Sync;
-    /// What an edge carries.
     type Edge: Copy + Send + Sync;
     /// What sums are made of.
     type Sum: Pod + Send + Sync;
@@ -92,9 +91,6 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E
     }
 
     /// Gathers for the active vertices and applies: one superstep. Returns the workers' totals and times.
-    ///
-    /// # Errors
-    /// A worker that panics.
     pub(crate) fn superstep<P>(&mut self, program: &P, active: Active<'_>) -> Result<(Vec<P::Total>, Vec<Spent>), Error>
     where
         P: VertexProgram<Item = I, Edge = E, Sum = S>,
@@ -112,15 +108,15 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E
         })
         .map(|(_, spent)| ((), spent))?;
 
-        let ids: Vec<Range<usize>> = parts
-            .iter()
-            .map(|part| match part.len() {
-                0 => 0..0,
-                _ => active.get(part.start)..active.get(part.end - 1) + 1,
-            })
-            .collect();
+        let mut end = 0;
+        let span = |part: &Range<usize>| {
+            let first = if part.is_empty() { end } else { active.get(part.start) };
+            end = if part.is_empty() { end } else { active.get(part.end - 1) + 1 };
+            first..end
+        };
+        let ids: Vec<Range<usize>> = parts.iter().map(span).collect();
         let widths = [vertices.width(), sums.width()];
-        let applying = split_present(vertices, &ids).into_iter().zip(sums.split_mut(&parts)).collect();
+        let applying = vertices.split_mut(&ids).into_iter().zip(sums.split_mut(&parts)).collect();
         let (totals, more) = crew::step(applying, |worker, (rows, sums): (&mut [P::Item], &mut [P::Sum])| {
             let (part, first) = (parts[worker].clone(), ids[worker].start);
             level.run(ApplyRows { program, active, part, first, widths, rows, sums })
@@ -134,9 +130,6 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E
 
     /// Scatters over edges of left vertices, where workers have runs of these, `left`, and mirrors of all right vertices. What they
     /// change there the next gather brings together.
-    ///
-    /// # Errors
-    /// A worker that panics.
     pub(crate) fn scatter<W: Send, T: Send>(
         &mut self,
         left: &[Range<usize>],
@@ -147,14 +140,8 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E
         let width = self.vertices.width();
         let num_left = self.edges[0].len() * width;
         let (lefts, rights) = self.vertices.items_mut().split_at_mut(num_left);
-        let (mut rest, mut cut) = (lefts, Vec::new());
-        for part in left {
-            let (mine, after) = std::mem::take(&mut rest).split_at_mut(part.len() * width);
-            cut.push(mine);
-            rest = after;
-        }
         let rights = &*rights;
-        let workers = workers.into_iter().zip(cut).zip(mirrors).collect();
+        let workers = workers.into_iter().zip(crew::cut(lefts, width, left)).zip(mirrors).collect();
         crew::step(workers, |_, ((worker, left), mirror): ((W, &mut [I]), &mut Rows<I>)| {
             mirror.items_mut().copy_from_slice(rights);
             scatter(worker, left, mirror)
@@ -162,9 +149,6 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E
     }
 
     /// Changes vertices, a run of numbers, each by itself. Returns the workers' totals and times.
-    ///
-    /// # Errors
-    /// A worker that panics.
     pub(crate) fn transform<T: Default + Send>(
         &mut self,
         ids: Range<usize>,
@@ -183,9 +167,6 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E
 
     /// Scatters over the edges of right vertices, which change the left ends of these: each worker changes a run of left vertices, and
     /// so looks at the edges of all. Returns the workers' totals and times.
-    ///
-    /// # Errors
-    /// A worker that panics.
     pub(crate) fn push<T: Default + Send>(
         &mut self,
         active: &[u32],
@@ -195,14 +176,9 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E
         let (num_left, width) = (edges[0].len(), vertices.width());
         let parts = crew::parts(num_left, *workers, |at| edges[0].offsets[at]);
         let (left, right) = vertices.items_mut().split_at_mut(num_left * width);
-        let (mut rest, mut cut) = (left, Vec::new());
-        for part in parts {
-            let (mine, after) = std::mem::take(&mut rest).split_at_mut(part.len() * width);
-            cut.push((part, mine));
-            rest = after;
-        }
         let (by_right, right) = (&edges[1], &*right);
-        crew::step(cut, |_, (part, rows): (Range<usize>, &mut [I])| {
+        let workers = parts.iter().cloned().zip(crew::cut(left, width, &parts)).collect();
+        crew::step(workers, |_, (part, rows): (Range<usize>, &mut [I])| {
             let mut total = T::default();
             for id in active.iter().map(|&id| id as usize - num_left) {
                 let from = &right[id * width..(id + 1) * width];
@@ -220,24 +196,9 @@ impl<I: Pod + Send + Sync, E: Copy + Send + Sync, S: Pod + Send + Sync> Gas<I, E
     }
 
     /// Returns the bytes of rows, sums and edges.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.vertices.bytes() + self.sums.bytes() + self.edges.iter().map(Csr::bytes).sum::<u64>()
     }
-}
-
-/// Cuts rows into parts, of which those that are empty may say anything.
-fn split_present<'r, T: Pod>(rows: &'r mut Rows<T>, ids: &[Range<usize>]) -> Vec<&'r mut [T]> {
-    let mut at = 0;
-    let parts: Vec<Range<usize>> = ids
-        .iter()
-        .map(|ids| {
-            let part = if ids.is_empty() { at..at } else { ids.clone() };
-            at = part.end;
-            part
-        })
-        .collect();
-    rows.split_mut(&parts)
 }
 
 /// Returns the edges of the vertices before one, and a little for each of these.

@@ -12,10 +12,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Error;
+use crate::crew::lock;
 use crate::rows::Rows;
 use crate::server::{Table, Tables};
 use crate::store::{Client, Number, Store, Usage};
-use table::{Erased, NaiveTable, lock};
+use table::{Erased, NaiveTable};
 
 /// What all workers share.
 struct Shared {
@@ -26,7 +27,6 @@ struct Shared {
     slack: u64,
 }
 
-/// The server and the process's cache.
 pub struct Naive {
     handles: Tables,
     tables: Vec<Box<dyn Erased>>,
@@ -37,7 +37,6 @@ pub struct Naive {
 
 impl Naive {
     /// Makes a server without tables for so many workers.
-    #[must_use]
     pub fn new(workers: usize, slack: u64) -> Self {
         Self { handles: Tables::new(), tables: Vec::new(), shared: None, workers, slack }
     }
@@ -77,15 +76,7 @@ impl Store for Naive {
 
     fn usage(&self) -> Usage {
         let mut usage = Usage::default();
-        for table in self.shared.iter().flat_map(|shared| &shared.tables) {
-            let of = table.usage();
-            usage.sent_bytes += of.sent_bytes;
-            usage.messages += of.messages;
-            usage.memory_bytes += of.memory_bytes;
-            for (age, reads) in of.staleness {
-                *usage.staleness.entry(age).or_insert(0) += reads;
-            }
-        }
+        self.shared.iter().flat_map(|shared| &shared.tables).for_each(|table| table.add_to(&mut usage));
         usage
     }
 }
@@ -95,7 +86,6 @@ fn find<T: Number>(tables: &[Box<dyn Erased>], table: Table<T>) -> Result<&Naive
     found.ok_or(Error::UnknownTable { table: table.number(), tables: tables.len() })
 }
 
-/// One worker's access.
 pub struct Access {
     shared: Arc<Shared>,
     worker: usize,
@@ -104,17 +94,6 @@ pub struct Access {
 }
 
 impl Access {
-    fn read_within<T: Number>(&mut self, slack: u64, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
-        let shared = Arc::clone(&self.shared);
-        let table = find(&shared.tables, table)?;
-        let needed = (self.clock - 1).saturating_sub(slack);
-        while !table.read_cached(row, needed, self.clock, into) {
-            let now = self.wait(needed);
-            table.fetch(row, now);
-        }
-        Ok(())
-    }
-
     /// Waits until all workers have ended so many clocks; returns how many they have.
     fn wait(&mut self, clocks: u64) -> u64 {
         let begin = Instant::now();
@@ -136,11 +115,14 @@ fn slowest(ended: &[u64]) -> u64 {
 
 impl Client for Access {
     fn read<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
-        self.read_within(self.shared.slack, table, row, into)
-    }
-
-    fn read_fresh<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
-        self.read_within(0, table, row, into)
+        let shared = Arc::clone(&self.shared);
+        let table = find(&shared.tables, table)?;
+        let needed = (self.clock - 1).saturating_sub(shared.slack);
+        while !table.read_cached(row, needed, self.clock, into) {
+            let now = self.wait(needed);
+            table.fetch(row, now);
+        }
+        Ok(())
     }
 
     fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error> {

@@ -2,18 +2,11 @@
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
+use crate::crew::lock;
 use crate::rows::Rows;
 use crate::store::{Number, Usage};
-
-/// Locks what no panic of another thread can leave half done.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// How often each age was read.
-pub type Staleness = BTreeMap<i64, u64>;
 
 /// Locks that rows are spread over.
 const STRIPES: usize = 64;
@@ -27,21 +20,21 @@ struct Cached<T> {
 /// A row's changes: each column has a cell of its own.
 type Changes<T> = BTreeMap<i32, Box<T>>;
 
+#[derive(Default)]
 struct Stripe<T> {
     server: HashMap<usize, Vec<T>>,
     cache: HashMap<usize, Cached<T>>,
     log: HashMap<usize, Changes<T>>,
-    staleness: Staleness,
-    sent_bytes: u64,
-    messages: u64,
+    /// Memory is not in it.
+    usage: Usage,
 }
 
 /// A table of any rows.
 pub(super) trait Erased: Any + Send + Sync {
     /// Brings the log to the server.
     fn flush(&self);
-    /// Tells what it used.
-    fn usage(&self) -> Usage;
+    /// Adds what it used.
+    fn add_to(&self, usage: &mut Usage);
 }
 
 pub(super) struct NaiveTable<T> {
@@ -51,23 +44,13 @@ pub(super) struct NaiveTable<T> {
 
 impl<T: Number> NaiveTable<T> {
     pub fn new(row_len: usize) -> Self {
-        let stripe = || Stripe {
-            server: HashMap::new(),
-            cache: HashMap::new(),
-            log: HashMap::new(),
-            staleness: Staleness::new(),
-            sent_bytes: 0,
-            messages: 0,
-        };
-        Self { row_len, stripes: (0..STRIPES).map(|_| Mutex::new(stripe())).collect() }
+        Self { row_len, stripes: (0..STRIPES).map(|_| Mutex::default()).collect() }
     }
 
-    /// Sets a row at the server.
     pub fn set(&self, row: usize, values: &[T]) {
         lock(&self.stripes[row % STRIPES]).server.insert(row, values.to_vec());
     }
 
-    /// Returns the server's rows.
     pub fn all(&self, rows: usize) -> Rows<T> {
         let mut rows = Rows::zeros(rows, self.row_len);
         for stripe in &self.stripes {
@@ -84,7 +67,7 @@ impl<T: Number> NaiveTable<T> {
         match stripe.cache.get(&row).filter(|cached| cached.clock >= needed) {
             Some(cached) => {
                 into.copy_from_slice(&cached.values);
-                *stripe.staleness.entry(cached.clock as i64 - clock as i64).or_insert(0) += 1;
+                *stripe.usage.staleness.entry(cached.clock as i64 - clock as i64).or_insert(0) += 1;
                 true
             }
             None => false,
@@ -98,8 +81,8 @@ impl<T: Number> NaiveTable<T> {
         for (&column, change) in stripe.log.get(&row).into_iter().flatten() {
             values[column as usize] += **change;
         }
-        stripe.sent_bytes += (16 + 16 + self.row_len * size_of::<T>()) as u64;
-        stripe.messages += 2;
+        stripe.usage.sent_bytes += (16 + 16 + self.row_len * size_of::<T>()) as u64;
+        stripe.usage.messages += 2;
         stripe.cache.insert(row, Cached { clock, values });
     }
 
@@ -121,26 +104,24 @@ impl<T: Number> Erased for NaiveTable<T> {
         for stripe in &self.stripes {
             let stripe = &mut *lock(stripe);
             for (row, changes) in stripe.log.drain() {
-                stripe.sent_bytes += (8 + 8 * changes.len()) as u64;
+                stripe.usage.sent_bytes += (8 + 8 * changes.len()) as u64;
                 let values = stripe.server.entry(row).or_insert_with(|| vec![T::default(); self.row_len]);
                 changes.into_iter().for_each(|(column, change)| values[column as usize] += *change);
             }
-            stripe.messages += 1;
+            stripe.usage.messages += 1;
         }
     }
 
-    fn usage(&self) -> Usage {
-        let mut usage = Usage::default();
+    fn add_to(&self, usage: &mut Usage) {
         for stripe in &self.stripes {
             let stripe = lock(stripe);
             let row = self.row_len * size_of::<T>() + 48;
-            usage.sent_bytes += stripe.sent_bytes;
-            usage.messages += stripe.messages;
+            usage.sent_bytes += stripe.usage.sent_bytes;
+            usage.messages += stripe.usage.messages;
             usage.memory_bytes += ((stripe.server.len() + stripe.cache.len()) * row) as u64;
-            for (&age, &reads) in &stripe.staleness {
+            for (&age, &reads) in &stripe.usage.staleness {
                 *usage.staleness.entry(age).or_insert(0) += reads;
             }
         }
-        usage
     }
 }

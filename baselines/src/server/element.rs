@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 use std::marker::PhantomData;
+use std::ops::Add;
 use std::sync::Arc;
 
 use bytemuck::Pod;
@@ -39,41 +40,26 @@ pub trait Element: Pod + Send + Sync {
 }
 
 macro_rules! sums {
-    ($($type:ty => $name:literal),*) => {$(
-        /// Updates are added.
+    ($($type:ty => $name:literal, $add:expr);*) => {$(
+        /// Updates are added; whole numbers wrap around.
         impl Element for $type {
             const NAME: &'static str = $name;
             const IDENTITY: Self = 0 as $type;
             #[inline]
             fn merge(&mut self, delta: &Self) {
-                *self += *delta;
+                *self = $add(*self, *delta);
             }
         }
     )*};
 }
-sums!(f32 => "f32 (sum)", f64 => "f64 (sum)");
+sums!(
+    f32 => "f32 (sum)", Add::add;
+    f64 => "f64 (sum)", Add::add;
+    i32 => "i32 (sum)", i32::wrapping_add;
+    i64 => "i64 (sum)", i64::wrapping_add
+);
 
-/// Updates are added, and wrap around.
-impl Element for i32 {
-    const NAME: &'static str = "i32 (sum)";
-    const IDENTITY: Self = 0;
-    #[inline]
-    fn merge(&mut self, delta: &Self) {
-        *self = self.wrapping_add(*delta);
-    }
-}
-
-/// Updates are added, and wrap around.
-impl Element for i64 {
-    const NAME: &'static str = "i64 (sum)";
-    const IDENTITY: Self = 0;
-    #[inline]
-    fn merge(&mut self, delta: &Self) {
-        *self = self.wrapping_add(*delta);
-    }
-}
-
-/// Names a table whose rows are `row_len` elements `T`. Made by [`Tables::add`], or from a number by [`Tables::get`].
+/// Names a table whose rows are `row_len` elements `T`. Made by [`Tables::add`].
 #[derive(Debug)]
 pub struct Table<T> {
     number: u32,
@@ -122,27 +108,10 @@ impl Tables {
         Table { number, row_len: row_len as u32, element: PhantomData }
     }
 
-    /// Returns the table of a number, for a program that knows it from elsewhere.
-    ///
-    /// # Errors
-    /// If there is no such table, or its rows are of another type.
-    pub fn get<T: Element>(&self, number: u32) -> Result<Table<T>, Error> {
-        let kind = self.kind(number)?;
-        let table = Table { number, row_len: kind.row_len as u32, element: PhantomData };
-        self.check(table).map(|_| table)
-    }
-
-    /// Returns how many there are.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Returns what the rows of a table are.
     #[inline]
     pub(super) fn kind(&self, number: u32) -> Result<&Kind, Error> {
         match self.0.get(number as usize) {

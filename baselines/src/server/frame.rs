@@ -5,8 +5,8 @@
 
 use std::io;
 
-use bytemuck::{Pod, Zeroable};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use bytemuck::{CheckedBitPattern, Pod, Zeroable};
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::Error;
 
@@ -21,7 +21,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"MGps");
 const HEADER_BYTES: usize = size_of::<Header>();
 
 /// What a message says. C: from a client, S: from a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, CheckedBitPattern)]
 #[repr(u32)]
 pub(super) enum Verb {
     /// C: which client this is and which tables it knows. `clock`: its number, `first`: how many clients.
@@ -70,16 +70,6 @@ pub(super) enum Verb {
     PlanUpdate,
 }
 
-impl Verb {
-    const ALL: [Self; 22] = {
-        use Verb::*;
-        [
-            Hello, Welcome, Refused, Store, Read, Rows, Update, Clock, Advanced, Leave, Dump, Dumped, Barrier,
-            Heartbeat, Lost, Access, Placed, Moved, Plan, PlanRead, PlanRows, PlanUpdate,
-        ]
-    };
-}
-
 /// What every message begins with; a verb says what it uses.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
@@ -98,7 +88,6 @@ pub(super) struct Header {
     pub(super) flags: u32,
 }
 
-/// A message.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
     /// The header, row numbers padded to 8 bytes, and the data padded to 8 bytes.
@@ -140,7 +129,6 @@ impl Frame {
         &mut bytemuck::cast_slice_mut(&mut self.words[begin..])[..bytes]
     }
 
-    /// Sets fields of the header.
     pub(super) fn set(mut self, change: impl FnOnce(&mut Header)) -> Self {
         change(self.header_mut());
         self
@@ -158,7 +146,6 @@ impl Frame {
         bytemuck::from_bytes_mut(bytemuck::cast_slice_mut(&mut self.words[..HEADER_BYTES / 8]))
     }
 
-    /// Returns the row numbers.
     pub(super) fn rows(&self) -> &[u32] {
         let rows = self.header().num_rows as usize;
         &bytemuck::cast_slice(&self.words[HEADER_BYTES / 8..])[..rows]
@@ -171,7 +158,6 @@ impl Frame {
         &bytemuck::cast_slice(&self.words[HEADER_BYTES / 8 + ids..])[..bytes]
     }
 
-    /// Returns the data as text.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(self.data()).into_owned()
     }
@@ -179,11 +165,6 @@ impl Frame {
     /// Returns how long it is on the wire.
     pub(super) fn len_bytes(&self) -> usize {
         HEADER_BYTES + self.header().body_bytes as usize
-    }
-
-    /// Writes it.
-    pub(super) async fn write(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
-        stream.write_all(self.bytes()).await
     }
 
     /// Returns it as it goes over the wire.
@@ -207,24 +188,23 @@ impl Frame {
             Err(error) => return Err(Error::io(peer)(error)),
         }
         let header = *frame.header();
-        let peer_name = || peer.to_owned();
+        let refused = |what: String| Err(Error::Message { peer: peer.to_owned(), what });
         if header.magic != MAGIC {
-            return Err(Error::NotAPeer { peer: peer_name() });
+            return refused("is not a parameter server of this program; check the address".to_owned());
         }
         if header.protocol != PROTOCOL {
-            return Err(Error::OtherVersion { peer: peer_name(), found: header.protocol, expected: PROTOCOL });
+            let both = format!("version {} of the messages and this program version {PROTOCOL}", header.protocol);
+            return refused(format!("speaks {both}; start the same build everywhere"));
         }
         let bytes = header.body_bytes as usize;
         if bytes > limit {
-            return Err(Error::FrameTooLarge { peer: peer_name(), bytes, limit });
+            let both = format!("a frame of {bytes} bytes, and the limit is {limit}");
+            return refused(format!("sent {both}; raise `max_frame_bytes` or send fewer rows"));
         }
-        let malformed = |what: &str| Error::Malformed { peer: peer_name(), what: what.to_owned() };
-        frame.verb = Verb::ALL
-            .into_iter()
-            .find(|&verb| verb as u32 == header.verb)
-            .ok_or_else(|| malformed("a verb that does not exist"))?;
+        frame.verb = bytemuck::checked::try_cast(header.verb)
+            .map_err(|_| Error::unreadable(peer, "a verb that does not exist"))?;
         if (header.num_rows as usize).div_ceil(2) * 8 > bytes {
-            return Err(malformed("more rows than bytes"));
+            return Err(Error::unreadable(peer, "more rows than bytes"));
         }
         frame.words.resize(HEADER_BYTES / 8 + bytes.div_ceil(8), 0);
         let body = &mut bytemuck::cast_slice_mut(&mut frame.words[HEADER_BYTES / 8..])[..bytes];
@@ -265,4 +245,17 @@ impl Batch {
         self.data.clear();
         frame
     }
+}
+
+/// Puts rows and their data into frames.
+pub(super) fn frames<'d>(
+    verb: Verb,
+    table: u32,
+    mut rows: impl Iterator<Item = (u32, &'d [u8])>,
+) -> impl Iterator<Item = Frame> {
+    let mut batch = Some(Batch::new(verb, table));
+    std::iter::from_fn(move || {
+        let full = rows.find_map(|(row, data)| batch.as_mut()?.push(row, data));
+        full.or_else(|| batch.take()?.finish())
+    })
 }

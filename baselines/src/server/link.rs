@@ -53,7 +53,7 @@ pub(super) async fn write_frames(
     counters: Arc<Counters>,
 ) {
     while let Some(frame) = frames.recv().await {
-        if frame.write(&mut stream).await.is_err() {
+        if stream.write_all(frame.bytes()).await.is_err() {
             return;
         }
         counters.sent_bytes.fetch_add(frame.len_bytes() as u64, Ordering::Relaxed);

@@ -60,6 +60,9 @@ mod tablet;
 pub use client::{Client, Gather, TableRows, Worker};
 pub use element::{Element, Table, Tables};
 pub use frame::{MAX_FRAME_BYTES, PROTOCOL};
-pub use options::{CONTENTION_BOUND, EARLY_RATIO, Options, PATIENCE, Prefetch, Preset, Specializations, ThreadCache};
+pub use options::{
+    CONTENTION_BOUND, Checkpoints, EARLY_RATIO, Options, PATIENCE, Prefetch, Preset, ServerOptions, Specializations,
+    ThreadCache,
+};
 pub use statistics::Statistics;
-pub use tablet::{Checkpoints, MAX_CLIENTS, ServerOptions, TabletServer, newest_checkpoint};
+pub use tablet::{MAX_CLIENTS, TabletServer, newest_checkpoint};

@@ -1,5 +1,6 @@
-//! What a client process is told: who it is, how fresh rows must be, and which specializations are on.
+//! What servers and client processes are told: who they are, how fresh rows must be, and which specializations are on.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -62,9 +63,10 @@ pub enum Prefetch {
 }
 
 /// The private cache of each worker thread, in front of the process cache.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum ThreadCache {
     /// None.
+    #[default]
     Off,
     /// The rows used last.
     Lru {
@@ -82,7 +84,7 @@ pub enum ThreadCache {
 }
 
 /// What is done with the gathered accesses of an iteration (IterStore, section 3.2), each a switch of its own.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Specializations {
     /// The process cache is a fixed array of rows in the order of access, and rows travel without their numbers. Otherwise
     /// it is a hash map.
@@ -101,13 +103,7 @@ pub struct Specializations {
 impl Specializations {
     /// None of them.
     pub fn none() -> Self {
-        Self {
-            static_structures: false,
-            placement: false,
-            thread_cache: ThreadCache::Off,
-            early_ratio: 0.0,
-            numa: false,
-        }
+        Self::default()
     }
 
     /// All of them, with thread caches of so many rows.
@@ -163,4 +159,47 @@ impl Options {
             patience: PATIENCE,
         }
     }
+}
+
+/// What a tablet server is told.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// The number of this server, from 0: its place in the clients' list of addresses.
+    pub server: usize,
+    /// How many servers there are.
+    pub servers: usize,
+    /// How many client processes there are.
+    pub clients: usize,
+    /// The largest frame accepted.
+    pub max_frame_bytes: usize,
+    /// How long a client may be silent ([`PATIENCE`]).
+    pub patience: Duration,
+    /// Where and how often its rows are written to a file.
+    pub checkpoints: Option<Checkpoints>,
+    /// The checkpoint to begin with: the folder, and the clock at which it was written ([`super::newest_checkpoint`]).
+    pub resume: Option<(PathBuf, u32)>,
+}
+
+impl ServerOptions {
+    /// One server among `servers`, for this many client processes, without checkpoints.
+    pub fn new(server: usize, servers: usize, clients: usize) -> Self {
+        Self {
+            server,
+            servers,
+            clients,
+            max_frame_bytes: MAX_FRAME_BYTES,
+            patience: PATIENCE,
+            checkpoints: None,
+            resume: None,
+        }
+    }
+}
+
+/// Where and how often a server writes its rows.
+#[derive(Debug, Clone)]
+pub struct Checkpoints {
+    /// The folder; made if it is absent.
+    pub folder: PathBuf,
+    /// Clocks from one to the next, at least 1.
+    pub every: u32,
 }

@@ -1,6 +1,9 @@
 //! What a client process has counted.
 
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
+
+use crate::crew::lock;
 
 /// Counts of a client process, over all its threads and connections.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,10 +26,6 @@ pub struct Statistics {
     pub updates: u64,
     /// Reads and updates that the thread cache served.
     pub thread_cache_hits: u64,
-    /// Reads that the process cache served without waiting.
-    pub process_cache_hits: u64,
-    /// Reads that waited for a server.
-    pub misses: u64,
     /// Accesses to rows that were not reported, after accesses were gathered.
     pub unreported: u64,
     /// Locks of shared rows, taken by worker threads.
@@ -49,6 +48,20 @@ impl Statistics {
         self.reads += 1;
     }
 
+    /// Locks shared rows and counts it, and whether another thread held them.
+    #[inline]
+    pub(super) fn lock<'a, T>(&mut self, mutex: &'a Mutex<T>) -> MutexGuard<'a, T> {
+        self.row_locks += 1;
+        match mutex.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                self.contended_row_locks += 1;
+                lock(mutex)
+            }
+        }
+    }
+
     /// Adds what another has counted.
     pub fn add(&mut self, other: &Self) {
         self.sent_bytes += other.sent_bytes;
@@ -60,8 +73,6 @@ impl Statistics {
         self.reads += other.reads;
         self.updates += other.updates;
         self.thread_cache_hits += other.thread_cache_hits;
-        self.process_cache_hits += other.process_cache_hits;
-        self.misses += other.misses;
         self.unreported += other.unreported;
         self.row_locks += other.row_locks;
         self.contended_row_locks += other.contended_row_locks;

@@ -22,32 +22,15 @@ impl Number for i64 {}
 ///
 /// A worker at clock c, the first of which is 1, reads all updates of clocks up to c − 1 − slack by all workers, and all its own.
 pub trait Client: Send {
-    /// Reads a row.
-    ///
-    /// # Errors
-    /// A server that is lost; a table or row that there is not.
     fn read<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error>;
 
-    /// Reads a row as with slack 0.
-    ///
-    /// # Errors
-    /// As [`Client::read`].
-    fn read_fresh<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error>;
-
     /// Adds to a row.
-    ///
-    /// # Errors
-    /// As [`Client::read`].
     fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error>;
 
     /// Begins to record accesses: what this iteration does, later ones will do too. All workers do so in the first one. Systems
     /// that make no use of it record nothing.
     fn start_gather(&mut self) {}
 
-    /// Ends recording.
-    ///
-    /// # Errors
-    /// As [`Client::read`].
     fn finish_gather(&mut self) -> Result<(), Error> {
         Ok(())
     }
@@ -56,18 +39,13 @@ pub trait Client: Send {
     fn waited(&self) -> Duration;
 
     /// Ends a clock of this worker.
-    ///
-    /// # Errors
-    /// As [`Client::read`].
     fn clock(&mut self) -> Result<(), Error>;
 }
 
 /// What a parameter server's tables and traffic were.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// Bytes sent so far.
     pub sent_bytes: u64,
-    /// Messages sent so far.
     pub messages: u64,
     /// Bytes of rows, caches and logs.
     pub memory_bytes: u64,
@@ -75,36 +53,20 @@ pub struct Usage {
     pub staleness: BTreeMap<i64, u64>,
 }
 
-/// Returns the replicas of a vertex, mean over vertices, of which some are with one worker and the others in the server: these are in the
-/// cache of the one client process too.
-pub(crate) fn replication_factor(with_workers: usize, in_server: usize) -> f64 {
-    (with_workers + 2 * in_server) as f64 / (with_workers + in_server).max(1) as f64
-}
-
 /// A parameter server with the clients of this process. Rows have numbers from 0.
 pub trait Store: Sized {
-    /// A worker's access.
     type Client: Client;
 
     /// Makes a table of zeros; before [`Store::clients`].
     fn table<T: Number>(&mut self, rows: usize, row_len: usize) -> Table<T>;
 
     /// Sets the first values of rows that follow each other; after all tables were made, before [`Store::clients`].
-    ///
-    /// # Errors
-    /// As [`Client::read`].
     fn set<T: Number>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error>;
 
     /// Begins: returns the access of each worker.
-    ///
-    /// # Errors
-    /// Servers that cannot begin.
     fn clients(&mut self) -> Result<Vec<Self::Client>, Error>;
 
     /// Returns the `rows` rows of a table with all changes of `clocks` clocks, which all workers have ended; between iterations.
-    ///
-    /// # Errors
-    /// As [`Client::read`].
     fn all<T: Number>(&self, table: Table<T>, rows: usize, clocks: u64) -> Result<Rows<T>, Error>;
 
     /// Tells what it used so far; workers are between iterations.

@@ -18,10 +18,6 @@ pub struct Tablets {
 }
 
 impl Tablets {
-    /// Prepares a system for so many workers.
-    ///
-    /// # Errors
-    /// A system that is none of [`server::Preset`].
     pub fn new(system: System, workers: usize, slack: u64) -> Result<Self, Error> {
         let slack = u32::try_from(slack).map_err(|_| Error::Setting {
             name: "slack",
@@ -40,10 +36,6 @@ impl Tablets {
             self.running = Some((client, server));
         }
         self.running.as_ref().map(|(client, _)| client).ok_or(Error::Options("nothing runs".to_owned()))
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.running.as_ref().map(|(client, _)| client.statistics()).unwrap_or_default()
     }
 }
 
@@ -86,7 +78,7 @@ impl Store for Tablets {
 
     fn usage(&self) -> Usage {
         let Statistics { sent_bytes, received_bytes, sent_messages, received_messages, staleness, .. } =
-            self.statistics();
+            self.running.as_ref().map(|(client, _)| client.statistics()).unwrap_or_default();
         Usage {
             sent_bytes: sent_bytes + received_bytes,
             messages: sent_messages + received_messages,
@@ -97,7 +89,6 @@ impl Store for Tablets {
     }
 }
 
-/// One worker's access.
 pub struct Access {
     worker: Worker,
     slack: u32,
@@ -107,11 +98,6 @@ impl Client for Access {
     #[inline]
     fn read<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
         into.copy_from_slice(self.worker.read(table, row as u32, self.slack)?);
-        Ok(())
-    }
-
-    fn read_fresh<T: Number>(&mut self, table: Table<T>, row: usize, into: &mut [T]) -> Result<(), Error> {
-        into.copy_from_slice(self.worker.read(table, row as u32, 0)?);
         Ok(())
     }
 

@@ -7,8 +7,9 @@ use megagrid_baselines::System;
 use megagrid_baselines::lines::{Lines, PROGRAMS};
 
 /// A file, and the items of it that count: those whose first line begins so, or all but these.
-struct Source(String, Items);
+struct Source(&'static str, Items);
 
+#[derive(Clone, Copy)]
 enum Items {
     These(&'static [&'static str]),
     AllBut(&'static [&'static str]),
@@ -16,139 +17,122 @@ enum Items {
 
 use Items::{AllBut, These};
 
-/// An algorithm's sources: what Megagrid needs for itself, what its stages and other systems share, and the parts of others.
+const ALL: Items = AllBut(&[]);
+
+/// An algorithm's sources: what Megagrid needs for itself, without options of a command line, what its stages and other systems share,
+/// and the parts of others.
 struct Sources {
-    megagrid: Vec<Source>,
-    shared: Vec<Source>,
+    megagrid: &'static [Source],
+    shared: &'static [Source],
     /// What `gas-faithful` shares, if that is less.
-    shared_faithful: Option<Vec<Source>>,
+    shared_faithful: Option<&'static [Source]>,
     /// A file of the applications, and its parts that all of them have.
-    of_all: (&'static str, &'static [&'static str]),
+    of_all: (&'static str, Items),
     /// In `server.rs` and `naive.rs`: the parts of another form of the algorithm.
     other_form: &'static [&'static str],
 }
 
-fn stages(file: &str, items: Items) -> Source {
-    Source(format!("../algorithms/src/{file}"), items)
-}
+const RANK_STAGES: &[&str] = &["pub struct Measure", "impl GlobalSync", "pub struct Settle", "impl Apply"];
 
-/// A run of Megagrid without options of a command line.
-fn runner(file: &str, items: &'static [&'static str]) -> Source {
-    Source(format!("../tests/agree/{file}"), These(items))
-}
+const PAGERANK: Sources = Sources {
+    megagrid: &[
+        Source("../algorithms/src/pagerank.rs", AllBut(RANK_STAGES)),
+        Source("../tests/agree/pagerank.rs", These(&["fn megagrid"])),
+    ],
+    shared: &[
+        Source("../algorithms/src/pagerank.rs", These(RANK_STAGES)),
+        Source("../algorithms/src/pagerank/start.rs", These(&["pub struct State", "pub type Rank"])),
+    ],
+    shared_faithful: Some(&[
+        Source("../algorithms/src/pagerank.rs", These(&["pub struct Measure", "impl GlobalSync"])),
+        Source("../algorithms/src/pagerank/start.rs", These(&["pub struct State"])),
+    ]),
+    of_all: ("job.rs", These(&["impl Job", "pub(super) fn measured"])),
+    other_form: &[],
+};
 
-fn sources(algorithm: &str) -> Sources {
-    match algorithm {
-        "pagerank" => {
-            const MEASURE: &[&str] = &["pub struct Measure", "impl GlobalSync"];
-            const SETTLE: &[&str] = &["pub struct Settle", "impl Apply"];
-            const BOTH: &[&str] = &["pub struct Measure", "impl GlobalSync", "pub struct Settle", "impl Apply"];
-            let measure = || {
-                vec![stages("pagerank.rs", These(MEASURE)), stages("pagerank/start.rs", These(&["pub struct State"]))]
-            };
-            let settle = [stages("pagerank.rs", These(SETTLE)), stages("pagerank/start.rs", These(&["pub type Rank"]))];
-            Sources {
-                megagrid: vec![stages("pagerank.rs", AllBut(BOTH)), runner("pagerank.rs", &["fn megagrid"])],
-                shared: measure().into_iter().chain(settle).collect(),
-                shared_faithful: Some(measure()),
-                of_all: ("job.rs", &["impl Job", "pub(super) fn measured"]),
-                other_form: &[],
-            }
-        }
-        "mf" => {
-            const STEP: &[&str] = &["pub struct Step", "impl Step", "impl Apply"];
-            Sources {
-                megagrid: vec![stages("mf/batch.rs", AllBut(STEP)), runner("mf.rs", &["fn megagrid", "fn settings"])],
-                shared: vec![stages("mf/batch.rs", These(STEP))],
-                shared_faithful: Some(Vec::new()),
-                of_all: ("job.rs", &["impl Job", "struct Measure", "impl<'r, U"]),
-                other_form: &["fn in_place", "Form::InPlace =>"],
-            }
-        }
-        "lda" => {
-            const OWN: &[&str] = &["pub type Dense", "impl Config", "pub fn sequence"];
-            const TYPES: &[&str] = &[
-                "pub struct Document",
-                "pub struct Word",
-                "pub struct Lda",
-                "impl<S: Store + ?Sized> Vertex",
-                "impl<D: TopicCounts",
-                "pub struct MergeTotals",
-                "pub(super) type Cx",
-            ];
-            Sources {
-                megagrid: vec![
-                    stages("lda/dense.rs", These(OWN)),
-                    stages("lda/program.rs", These(TYPES)),
-                    runner("lda.rs", &["fn megagrid", "fn settings"]),
-                ],
-                shared: vec![stages("lda/dense.rs", AllBut(OWN)), stages("lda/program.rs", AllBut(TYPES))],
-                shared_faithful: None,
-                of_all: (
-                    "corpus.rs",
-                    &["pub(super) struct Corpus", "impl Corpus", "pub(super) fn draw", "pub(super) fn end_iteration"],
-                ),
-                other_form: &[],
-            }
-        }
-        _ => {
-            const SEQUENCE: &[&str] = &["pub fn sequence"];
-            const LEAP: &[&str] = &["pub fn then_leap"];
-            Sources {
-                megagrid: vec![
-                    stages("blockpg/program.rs", AllBut(&[])),
-                    stages("blockpg/mod.rs", These(SEQUENCE)),
-                    stages("blockpg/leap.rs", These(LEAP)),
-                    runner("blockpg.rs", &["fn megagrid", "fn settings"]),
-                ],
-                shared: vec![
-                    stages("blockpg/mod.rs", AllBut(SEQUENCE)),
-                    stages("blockpg/stages.rs", AllBut(&[])),
-                    stages("blockpg/directions.rs", AllBut(&[])),
-                    stages("blockpg/control.rs", AllBut(&[])),
-                    stages("blockpg/proximal.rs", AllBut(&[])),
-                    stages("blockpg/leap.rs", AllBut(LEAP)),
-                ],
-                shared_faithful: None,
-                of_all: (
-                    "data.rs",
-                    &[
-                        "pub(super) struct Data",
-                        "impl<'j> Data",
-                        "fn deal",
-                        "fn shuffle",
-                        "pub(super) fn sync",
-                        "pub(super) fn join",
-                        "pub(super) fn is_visited",
-                    ],
-                ),
-                other_form: &[],
-            }
-        }
-    }
-}
+const MF: Sources = Sources {
+    megagrid: &[
+        Source("../algorithms/src/mf/batch.rs", AllBut(&["pub struct Step", "impl Step", "impl Apply"])),
+        Source("../tests/agree/mf.rs", These(&["fn megagrid", "fn settings"])),
+    ],
+    shared: &[Source("../algorithms/src/mf/batch.rs", These(&["pub struct Step", "impl Step", "impl Apply"]))],
+    shared_faithful: Some(&[]),
+    of_all: ("job.rs", These(&["impl Job", "struct Measure", "impl<'r, U"])),
+    other_form: &["fn in_place", "Form::InPlace =>"],
+};
+
+/// What of the topic models' program is Megagrid's: vertex types, and totals that workers keep.
+const TYPES: &[&str] = &[
+    "pub struct Document",
+    "pub struct Word",
+    "pub struct Lda",
+    "impl<S: Store + ?Sized> Vertex",
+    "impl<D: TopicCounts",
+    "pub struct MergeTotals",
+    "pub(super) type Cx",
+];
+const DENSE: &[&str] = &["pub type Dense", "impl Config", "pub fn sequence"];
+
+const LDA: Sources = Sources {
+    megagrid: &[
+        Source("../algorithms/src/lda/dense.rs", These(DENSE)),
+        Source("../algorithms/src/lda/program.rs", These(TYPES)),
+        Source("../tests/agree/lda.rs", These(&["fn megagrid", "fn settings"])),
+    ],
+    shared: &[
+        Source("../algorithms/src/lda/dense.rs", AllBut(DENSE)),
+        Source("../algorithms/src/lda/program.rs", AllBut(TYPES)),
+    ],
+    shared_faithful: None,
+    of_all: (
+        "corpus.rs",
+        These(&["pub(super) struct Corpus", "impl Corpus", "pub(super) fn draw", "pub(super) fn end_iteration"]),
+    ),
+    other_form: &[],
+};
+
+const BLOCKPG: Sources = Sources {
+    megagrid: &[
+        Source("../algorithms/src/blockpg/program.rs", ALL),
+        Source("../algorithms/src/blockpg/mod.rs", These(&["pub fn sequence"])),
+        Source("../algorithms/src/blockpg/leap.rs", These(&["pub fn then_leap"])),
+        Source("../tests/agree/blockpg.rs", These(&["fn megagrid", "fn settings"])),
+    ],
+    shared: &[
+        Source("../algorithms/src/blockpg/mod.rs", AllBut(&["pub fn sequence"])),
+        Source("../algorithms/src/blockpg/stages.rs", ALL),
+        Source("../algorithms/src/blockpg/directions.rs", ALL),
+        Source("../algorithms/src/blockpg/control.rs", ALL),
+        Source("../algorithms/src/blockpg/proximal.rs", ALL),
+        Source("../algorithms/src/blockpg/leap.rs", AllBut(&["pub fn then_leap"])),
+    ],
+    shared_faithful: None,
+    // Besides the job itself and its imports nothing of it is for one system only.
+    of_all: ("data.rs", AllBut(&["pub struct Job"])),
+    other_form: &[],
+};
 
 impl Sources {
     fn megagrid(&self) -> Lines {
-        Lines { own: sum(&self.megagrid), shared: sum(&self.shared) }
+        Lines { own: sum(self.megagrid), shared: sum(self.shared) }
     }
 
     fn on(&self, algorithm: &str, system: System) -> Lines {
-        let app = |file: &str, items| Source(format!("src/apps/{algorithm}/{file}"), items);
-        let own = match system {
-            System::Gas => app("gas.rs", AllBut(&[])),
-            System::GasFaithful => app("faithful.rs", AllBut(&[])),
-            System::PsNaive if algorithm == "mf" => app("naive.rs", AllBut(self.other_form)),
-            _ => app("server.rs", AllBut(self.other_form)),
+        let (file, items) = match system {
+            System::Gas => ("gas.rs", ALL),
+            System::GasFaithful => ("faithful.rs", ALL),
+            System::PsNaive if algorithm == "mf" => ("naive.rs", AllBut(self.other_form)),
+            _ => ("server.rs", AllBut(self.other_form)),
         };
-        let (file, items) = self.of_all;
-        let faithful = self.shared_faithful.as_ref().filter(|_| system == System::GasFaithful);
-        Lines { own: sum(&[app(file, These(items)), own]), shared: sum(faithful.unwrap_or(&self.shared)) }
+        let app = |(file, items): (&str, Items)| lines_of(&format!("src/apps/{algorithm}/{file}"), items);
+        let shared = self.shared_faithful.filter(|_| system == System::GasFaithful).unwrap_or(self.shared);
+        Lines { own: app(self.of_all) + app((file, items)), shared: sum(shared) }
     }
 
     /// Counts types and implementations of the programming model, and the sequence.
     fn stages(&self) -> usize {
-        let mut files: Vec<&String> = self.megagrid.iter().chain(&self.shared).map(|source| &source.0).collect();
+        let mut files: Vec<&str> = self.megagrid.iter().chain(self.shared).map(|source| source.0).collect();
         files.retain(|file| file.starts_with("../algorithms"));
         files.sort();
         files.dedup();
@@ -178,19 +162,18 @@ fn read(file: &str) -> String {
 }
 
 fn sum(sources: &[Source]) -> usize {
-    let of = |Source(file, items): &Source| {
-        let text = read(file);
-        let code = code(&text);
-        let (These(names) | AllBut(names)) = items;
-        for name in *names {
-            assert!(code.iter().any(|line| line.trim_start().starts_with(name)), "{file} has no {name:?} any more");
-        }
-        match items {
-            These(items) => count(&code, items),
-            AllBut(items) => code.len() - count(&code, items),
-        }
-    };
-    sources.iter().map(of).sum()
+    sources.iter().map(|&Source(file, items)| lines_of(file, items)).sum()
+}
+
+fn lines_of(file: &str, items: Items) -> usize {
+    let text = read(file);
+    let code = code(&text);
+    let (These(names) | AllBut(names)) = items;
+    for name in names {
+        assert!(code.iter().any(|line| line.trim_start().starts_with(name)), "{file} has no {name:?} any more");
+    }
+    let these = count(&code, names);
+    if matches!(items, These(_)) { these } else { code.len() - these }
 }
 
 /// Returns the lines that hold code; those of unit tests at the end of a file do not.
@@ -231,8 +214,7 @@ fn count(code: &[&str], begins: &[&str]) -> usize {
 #[test]
 fn the_table_has_what_the_sources_have() {
     let mut differ = Vec::new();
-    for program in &PROGRAMS {
-        let found = sources(program.name);
+    for (program, found) in PROGRAMS.iter().zip([PAGERANK, MF, LDA, BLOCKPG]) {
         let mut compare = |what: &str, stands: String, found: String| {
             println!("{} {what}: {found}", program.name);
             if stands != found {
@@ -242,11 +224,8 @@ fn the_table_has_what_the_sources_have() {
         compare("stages", program.stages.to_string(), found.stages().to_string());
         compare("on megagrid", program.megagrid.to_string(), found.megagrid().to_string());
         for system in System::ALL {
-            compare(
-                &format!("on {system}"),
-                program.on(system).to_string(),
-                found.on(program.name, system).to_string(),
-            );
+            let (stands, found) = (program.on(system), found.on(program.name, system));
+            compare(&format!("on {system}"), stands.to_string(), found.to_string());
         }
     }
     assert!(differ.is_empty(), "write into src/lines.rs what has changed: {differ:#?}");

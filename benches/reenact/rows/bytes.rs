@@ -4,7 +4,6 @@ use megagrid_algorithms::lda::Config;
 
 use crate::findings::Findings;
 use crate::job::{self, Shape, Topics};
-use megagrid_benches::plot::Plot;
 
 /// Units of a pass.
 const UNITS: u64 = 8;
@@ -43,7 +42,6 @@ pub fn run(findings: &mut Findings) {
     findings.cannot(
         "what ssp receives: rows come back when the bound asks for them, so that equal bounds receive the same",
     );
-    let title = "Bytes at an equal bound (LazyTable, Table 2)".to_owned();
-    let (x_name, y_name) = ("units of work per clock", "MB of a worker in a pass");
-    findings.plot("row-11-bytes", Plot { title, x_name, y_name, log: false, lines });
+    let axes = ["units of work per clock", "MB of a worker in a pass"];
+    findings.plot("row-11-bytes", "Bytes at an equal bound (LazyTable, Table 2)", axes, lines);
 }

@@ -5,7 +5,6 @@ use megagrid_engine::Injection;
 
 use crate::findings::Findings;
 use crate::job::{Factorize, Shape, ratings};
-use megagrid_benches::plot::Plot;
 
 const SECONDS: f64 = 4.2;
 const UNITS: usize = 160;
@@ -37,7 +36,6 @@ pub fn run(findings: &mut Findings) {
     let bulk = curves[0].1.iter().zip(&curves[2].1).all(|(bulk, stale)| stale.1 < bulk.1);
     findings.check("and less than BSP", bulk);
     curves.push(("ideal".to_owned(), SLOTS.iter().map(|&slot| (slot, 5.0)).collect()));
-    let title = "Disrupted workers (LazyTable, Figure 7)".to_owned();
-    findings
-        .plot("row-9-disruptions", Plot { title, x_name: "slot, s", y_name: "increase, %", log: false, lines: curves });
+    let axes = ["slot, s", "increase, %"];
+    findings.plot("row-9-disruptions", "Disrupted workers (LazyTable, Figure 7)", axes, curves);
 }

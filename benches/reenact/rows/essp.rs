@@ -5,7 +5,6 @@ use megagrid_algorithms::mf;
 
 use crate::findings::Findings;
 use crate::job::{Factorize, Ran, Shape, Topics, ratings};
-use megagrid_benches::plot::Plot;
 
 const SLACKS: [u64; 3] = [3, 10, 20];
 const SEEDS: u64 = 5;
@@ -90,14 +89,12 @@ pub fn run(findings: &mut Findings) {
         }
     }
     let of = format!("of {settings} settings in which one converges");
-    findings.check(
-        format!("MF: ESSP's mean loss is at most {COMPARABLE} of SSP's, {of}: {holds}"),
-        settings > 0 && holds == settings,
-    );
+    let what = format!("MF: ESSP's mean loss is at most {COMPARABLE} of SSP's, {of}: {holds}");
+    findings.check(what, settings > 0 && holds == settings);
     findings.check(format!("MF: SSP diverges where ESSP does not, {of}: {only_ssp}"), only_ssp > 0);
     findings.check(format!("MF: ESSP waits less: {:.2} against {:.2} s a pass", waits.1, waits.0), waits.1 < waits.0);
-    let title = "MF, 1 % of a pass in a clock (ESSP, Figure 3)".to_owned();
-    findings.plot("row-13-mf", Plot { title, x_name: "passes", y_name: "squared error", log: true, lines });
+    let axes = ["passes", "squared error"];
+    findings.log_plot("row-13-mf", "MF, 1 % of a pass in a clock (ESSP, Figure 3)", axes, lines);
 
     println!("  LDA, 1/{TOPIC_CLOCKS} of a pass in a clock, log likelihood after 20 passes, mean of {SEEDS} seeds");
     let documents = super::work::documents();
@@ -111,22 +108,17 @@ pub fn run(findings: &mut Findings) {
         let (ssp, essp): (Vec<Ran>, Vec<Ran>) = (run(slack, true), run(slack, false));
         let likelihood = [mean(&ssp, end_of_topics), mean(&essp, end_of_topics)];
         let time = [mean(&ssp, |ran| ran.seconds(20)), mean(&essp, |ran| ran.seconds(20))];
-        println!(
-            "    slack {slack:>2}  SSP {:.0} in {:.1} s   ESSP {:.0} in {:.1} s",
-            likelihood[0], time[0], likelihood[1], time[1]
-        );
-        worst = worst.max(1.0 - likelihood[0] / likelihood[1]);
+        let ([of_ssp, of_essp], [ssp, essp]) = (likelihood, time);
+        println!("    slack {slack:>2}  SSP {of_ssp:.0} in {ssp:.1} s   ESSP {of_essp:.0} in {essp:.1} s");
+        worst = worst.max(1.0 - of_ssp / of_essp);
         seconds.push(time);
     }
-    findings.check(
-        format!("LDA: ESSP ends above SSP's likelihood or within 1 % of it: {:.2} % below at most", 100.0 * worst),
-        worst <= 0.01,
-    );
+    let what = "LDA: ESSP ends above SSP's likelihood or within 1 % of it";
+    findings.check(format!("{what}: {:.2} % below at most", 100.0 * worst), worst <= 0.01);
     let gain = [0, 1].map(|at| seconds[0][at] / seconds[SLACKS.len() - 1][at]);
-    findings.check(
-        format!("LDA: slack 20 in place of 3 helps SSP more: {:.3} against {:.3} times faster", gain[0], gain[1]),
-        gain[0] > gain[1],
-    );
+    let [ssp, essp] = gain;
+    let what = format!("LDA: slack 20 in place of 3 helps SSP more: {ssp:.3} against {essp:.3} times faster");
+    findings.check(what, ssp > essp);
     findings.cannot("LDA with half a pass in a clock, as in the paper: slack acts within a pass");
 }
 

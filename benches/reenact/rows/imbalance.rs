@@ -57,9 +57,8 @@ fn busiest(block: &[u64], threads: usize, split: Split) -> u64 {
 }
 
 pub fn run(findings: &mut Findings) {
-    println!(
-        "  {FEATURES} features in {BLOCKS} blocks of as many ids, values by rank^-{ZIPF}; busiest thread by the mean"
-    );
+    print!("  {FEATURES} features in {BLOCKS} blocks of as many ids, values by rank^-{ZIPF}; ");
+    println!("busiest thread by the mean");
     println!("    ids             threads  equal columns  whole columns  edges");
     let (mut columns, mut edges) = (f64::INFINITY, 0.0f64);
     for (name, by_frequency) in [("hashed", false), ("by frequency", true)] {

@@ -14,7 +14,6 @@ use megagrid_baselines::server::{
 use megagrid_baselines::{Epoch, Error, Finish, Report, Run, System};
 use megagrid_benches::inputs::{self, Order};
 use megagrid_benches::measure::mean_and_deviation;
-use megagrid_benches::plot::Plot;
 use megagrid_datasets::synthetic::CorpusSettings;
 use megagrid_engine::virtual_cluster::Link;
 
@@ -148,30 +147,20 @@ fn counted(job: &Job) -> f64 {
 }
 
 pub fn run(findings: &mut Findings) {
-    println!(
-        "  {MACHINES} machines, a worker and a server each; link {}; jitter {}; {SEEDS} seeds of {} clocks",
-        SETTING.link, SETTING.jitter, SETTING.clocks
-    );
+    let Setting { link, jitter, clocks, .. } = SETTING;
+    print!("  {MACHINES} machines, a worker and a server each; link {link}; jitter {jitter}; ");
+    println!("{SEEDS} seeds of {clocks} clocks");
     let mut lines = Vec::new();
     for job in [factors(), topics(), pages()] {
         let setting = Setting { row_bytes: 4 * job.row_len, ..SETTING };
         let modelled = fabric::run(&job.works, &setting).bytes;
         let off = modelled / counted(&job) - 1.0;
-        findings.check(
-            format!(
-                "{}: {:.2} MB a machine and clock, within 1 % of what is counted: {:+.2} %",
-                job.name,
-                modelled / 1e6,
-                100.0 * off
-            ),
-            off.abs() <= 0.01,
-        );
-        let compute = job.works.iter().map(|work| work.seconds).sum::<f64>() / MACHINES as f64;
-        println!(
-            "  {}: {:.1} ms of computing a clock; ms of waiting and of a clock by early ratio (deviation between clocks, between seeds)",
-            job.name,
-            1e3 * compute
-        );
+        let (name, megabytes, percent) = (job.name, modelled / 1e6, 100.0 * off);
+        let what = format!("{megabytes:.2} MB a machine and clock, within 1 % of what is counted: {percent:+.2} %");
+        findings.check(format!("{name}: {what}"), off.abs() <= 0.01);
+        let compute = 1e3 * job.works.iter().map(|work| work.seconds).sum::<f64>() / MACHINES as f64;
+        println!("  {name}: {compute:.1} ms of computing a clock; ms of waiting and of a clock by early ratio");
+        println!("  (deviation between clocks, between seeds)");
         let (mut points, mut without, mut worst) = (Vec::new(), Vec::new(), f64::NEG_INFINITY);
         for early_ratio in RATIOS {
             let ran: Vec<_> =
@@ -180,14 +169,10 @@ pub fn run(findings: &mut Findings) {
             let seconds: Vec<f64> = ran.iter().flat_map(|ran| ran.seconds.iter().copied()).collect();
             let by_seed: Vec<f64> = ran.iter().map(|ran| mean_and_deviation(&ran.waits).0).collect();
             let (wait, of_clocks) = mean_and_deviation(&waits);
-            println!(
-                "    {early_ratio:>4.2}  {:>7.2} ({:.2}, {:.2})  {:>7.2}",
-                1e3 * wait,
-                1e3 * of_clocks,
-                1e3 * mean_and_deviation(&by_seed).1,
-                1e3 * mean_and_deviation(&seconds).0
-            );
-            points.push((100.0 * early_ratio, 1e3 * wait));
+            let (of_seeds, clock) = (mean_and_deviation(&by_seed).1, mean_and_deviation(&seconds).0);
+            let [wait, of_clocks, of_seeds, clock] = [wait, of_clocks, of_seeds, clock].map(|seconds| 1e3 * seconds);
+            println!("    {early_ratio:>4.2}  {wait:>7.2} ({of_clocks:.2}, {of_seeds:.2})  {clock:>7.2}");
+            points.push((100.0 * early_ratio, wait));
             if without.is_empty() {
                 without = by_seed;
                 continue;
@@ -198,16 +183,11 @@ pub fn run(findings: &mut Findings) {
             worst = worst.max(mean - deviation / (SEEDS as f64).sqrt());
         }
         let least = points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
-        findings.check(
-            format!(
-                "{}: no ratio waits longer than none by more than a standard error: {:.2} ms without, at best {least:.2}",
-                job.name, points[0].1
-            ),
-            worst <= 0.0,
-        );
-        lines.push((job.name.to_owned(), points));
+        let found = format!("{:.2} ms without, at best {least:.2}", points[0].1);
+        let what = "no ratio waits longer than none by more than a standard error";
+        findings.check(format!("{name}: {what}: {found}"), worst <= 0.0);
+        lines.push((name.to_owned(), points));
     }
-    let title = "Rows that are read first requested first (IterStore, Figure 8)".to_owned();
-    let (x_name, y_name) = ("early ratio, %", "ms of waiting a clock");
-    findings.plot("row-17-prefetch", Plot { title, x_name, y_name, log: false, lines });
+    let title = "Rows that are read first requested first (IterStore, Figure 8)";
+    findings.plot("row-17-prefetch", title, ["early ratio, %", "ms of waiting a clock"], lines);
 }

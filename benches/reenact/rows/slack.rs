@@ -5,7 +5,6 @@ use megagrid_partition::GroupedEdges;
 
 use crate::findings::Findings;
 use crate::job::{self, Factorize, Ran, Select, Shape};
-use megagrid_benches::plot::Plot;
 
 const RATINGS: usize = 100_000;
 const SLACKS: [u64; 6] = [0, 1, 2, 4, 8, 16];
@@ -59,57 +58,65 @@ fn is_interior(times: &[Option<(f64, f64)>]) -> bool {
     best < NOTABLY * seconds(first) && best < NOTABLY * seconds(last)
 }
 
+/// Runs by the names of their settings.
+struct Sweep(Vec<(String, Ran)>);
+
+impl Sweep {
+    fn objective(&self, at: usize) -> f64 {
+        self.0[at].1.objectives.last().copied().filter(|end| end.is_finite()).unwrap_or(f64::INFINITY)
+    }
+
+    /// Shows virtual seconds and iterations to a target, and returns them.
+    fn times(&self, target: f64) -> Vec<Option<(f64, f64)>> {
+        let times: Vec<_> = self.0.iter().map(|(_, ran)| ran.reaches(target, less)).collect();
+        self.0.iter().zip(&times).for_each(|((name, _), time)| println!("    {name:>12}  {}", shown(*time)));
+        times
+    }
+
+    fn plot(self, findings: &mut Findings, name: &'static str, title: &str, y_name: &'static str) {
+        let lines = self.0.into_iter().map(|(name, ran)| (name, curve(&ran))).collect();
+        findings.log_plot(name, title, ["virtual seconds", y_name], lines);
+    }
+}
+
 pub fn run(findings: &mut Findings) {
     println!("  {}; essp", shape(0).describe());
     let edges = ratings();
-    let swept: Vec<Ran> = SLACKS.iter().map(|&slack| factorization(64).run(&edges, &shape(slack))).collect();
-    let target = 1.02 * swept[0].objectives[11];
-    let times: Vec<_> = swept.iter().map(|ran| ran.reaches(target, less)).collect();
+    let by_slack = |run: &dyn Fn(&Shape) -> Ran| {
+        Sweep(SLACKS.iter().map(|&slack| (format!("slack {slack}"), run(&shape(slack)))).collect())
+    };
+    let swept = by_slack(&|shape| factorization(64).run(&edges, shape));
+    let target = 1.02 * swept.0[0].1.objectives[11];
     println!("  MF, 64 clocks a pass, virtual time (passes) to a squared error of {target:.0} by slack");
-    SLACKS.iter().zip(&times).for_each(|(slack, time)| println!("    {slack:>2}  {}", shown(*time)));
+    let times = swept.times(target);
     let with_slack = times[1..].iter().flatten().map(|time| time.0).fold(f64::INFINITY, f64::min);
     findings.check("MF: some slack reaches it sooner than none", times[0].is_some_and(|none| with_slack < none.0));
-    let lines = SLACKS.iter().zip(&swept).map(|(slack, ran)| (format!("slack {slack}"), curve(ran))).collect();
-    let (x_name, title) = ("virtual seconds", "MF by slack (TuX², Figure 10)".to_owned());
-    findings.plot("row-3-mf-slack", Plot { title, x_name, y_name: "squared error", log: true, lines });
+    swept.plot(findings, "row-3-mf-slack", "MF by slack (TuX², Figure 10)", "squared error");
 
     println!("  MF, slack 4, squared error after 12 passes by the ratings of a mini-batch");
-    let mut sizes = Vec::new();
-    for clocks in [200, 100, 50, 20, 10] {
-        let ran = factorization(clocks).run(&edges, &shape(4));
-        println!(
-            "    {:>6}  {:.0} in {:.0} ms",
-            RATINGS / clocks,
-            ran.objectives.last().unwrap_or(&f64::NAN),
-            1e3 * ran.seconds(ran.reports.len())
-        );
-        sizes.push((RATINGS / clocks, ran));
-    }
-    let end = |at: usize| sizes[at].1.objectives.last().copied().filter(|end| end.is_finite()).unwrap_or(f64::INFINITY);
-    findings.check("MF: mini-batches of 10,000 ratings end worse than of 1,000", end(4) > end(1));
-    let lines = sizes.iter().map(|(size, ran)| (format!("{size} ratings"), curve(ran))).collect();
-    let title = "MF by mini-batch, slack 4 (TuX², Figure 12)".to_owned();
-    findings.plot("row-3-mf-batch", Plot { title, x_name, y_name: "squared error", log: true, lines });
+    let of_batch = |clocks: usize| {
+        let (ran, size) = (factorization(clocks).run(&edges, &shape(4)), RATINGS / clocks);
+        let (last, ms) = (ran.objectives.last().unwrap_or(&f64::NAN), 1e3 * ran.seconds(ran.reports.len()));
+        println!("    {size:>6}  {last:.0} in {ms:.0} ms");
+        (format!("{size} ratings"), ran)
+    };
+    let swept = Sweep([200, 100, 50, 20, 10].map(of_batch).into());
+    let worse = swept.objective(4) > swept.objective(1);
+    findings.check("MF: mini-batches of 10,000 ratings end worse than of 1,000", worse);
+    swept.plot(findings, "row-3-mf-batch", "MF by mini-batch, slack 4 (TuX², Figure 12)", "squared error");
 
     let edges = samples();
-    let swept: Vec<Ran> = SLACKS.iter().map(|&slack| selection(1).run(&edges, &shape(slack))).collect();
-    let target = swept[0].objectives[19] * 1.001;
-    let times: Vec<_> = swept.iter().map(|ran| ran.reaches(target, less)).collect();
+    let swept = by_slack(&|shape| selection(1).run(&edges, shape));
+    let target = swept.0[0].1.objectives[19] * 1.001;
     println!("  BlockPG, blocks of 1,000 values, virtual time (iterations) to an objective of {target:.2} by slack");
-    SLACKS.iter().zip(&times).for_each(|(slack, time)| println!("    {slack:>2}  {}", shown(*time)));
-    findings.check("BlockPG: neither no slack nor the most is best", is_interior(&times));
-    let lines = SLACKS.iter().zip(&swept).map(|(slack, ran)| (format!("slack {slack}"), curve(ran))).collect();
-    let title = "BlockPG by slack (TuX², Figure 11)".to_owned();
-    findings.plot("row-3-blockpg-slack", Plot { title, x_name, y_name: "objective", log: true, lines });
+    findings.check("BlockPG: neither no slack nor the most is best", is_interior(&swept.times(target)));
+    swept.plot(findings, "row-3-blockpg-slack", "BlockPG by slack (TuX², Figure 11)", "objective");
 
     println!("  BlockPG, slack 4, virtual time (iterations) to the same by the values of a block");
-    let sizes = [1, 2, 4, 8, 16];
-    let swept: Vec<Ran> = sizes.iter().map(|&thousands| selection(thousands).run(&edges, &shape(4))).collect();
-    let times: Vec<_> = swept.iter().map(|ran| ran.reaches(target, less)).collect();
-    sizes.iter().zip(&times).for_each(|(size, time)| println!("    {:>6}  {}", 1000 * size, shown(*time)));
+    let of_block = |thousands| (format!("{thousands},000 values"), selection(thousands).run(&edges, &shape(4)));
+    let swept = Sweep([1, 2, 4, 8, 16].map(of_block).into());
+    let times = swept.times(target);
     let largest = times[4].map_or(f64::INFINITY, |time| time.1);
     findings.check("BlockPG: the largest blocks take more iterations", times[0].is_some_and(|least| least.1 < largest));
-    let lines = sizes.iter().zip(&swept).map(|(size, ran)| (format!("{size},000 values"), curve(ran))).collect();
-    let title = "BlockPG by block, slack 4 (TuX², Figure 12)".to_owned();
-    findings.plot("row-3-blockpg-block", Plot { title, x_name, y_name: "objective", log: true, lines });
+    swept.plot(findings, "row-3-blockpg-block", "BlockPG by block, slack 4 (TuX², Figure 12)", "objective");
 }

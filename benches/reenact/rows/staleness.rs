@@ -2,7 +2,6 @@
 
 use crate::findings::Findings;
 use crate::job::{Factorize, Shape, ratings};
-use megagrid_benches::plot::Plot;
 
 const CLOCKS: usize = 100;
 const SLACK: u64 = 10;
@@ -38,9 +37,6 @@ pub fn run(findings: &mut Findings) {
         (name.to_owned(), shares.iter().map(|&(age, share)| (age as f64, share)).collect())
     };
     let lines = vec![line("BSP", &bulk), line("SSP", &stale), line("ESSP", &eager)];
-    let title = "Staleness of what is read (ESSP, Figure 2)".to_owned();
-    findings.plot(
-        "row-12-staleness",
-        Plot { title, x_name: "age minus clock", y_name: "share of reads", log: false, lines },
-    );
+    let axes = ["age minus clock", "share of reads"];
+    findings.plot("row-12-staleness", "Staleness of what is read (ESSP, Figure 2)", axes, lines);
 }

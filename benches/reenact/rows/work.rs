@@ -8,7 +8,6 @@ use megagrid_partition::GroupedEdges;
 use crate::findings::Findings;
 use crate::job::{self, Factorize, Ran, Shape, Topics};
 use megagrid_benches::measure::mean_and_deviation;
-use megagrid_benches::plot::Plot;
 
 /// Units of a pass.
 const UNITS: u64 = 64;
@@ -109,58 +108,48 @@ impl Grid {
         };
         let found = best(&inside);
         // Slack beyond what workers ever drift apart changes nothing, so that the border can be level.
-        findings.check(
-            format!(
-                "{name}: no {{work, slack}} on the border, {} at best, is ahead of the best inside, {}, by more than a standard error",
-                name_of(best(&border)),
-                name_of(found)
-            ),
-            found.is_some_and(|(inner, _)| border.iter().all(|&cell| !self.is_ahead(cell, inner))),
-        );
+        let (outer, inner) = (name_of(best(&border)), name_of(found));
+        let holds = found.is_some_and(|(inner, _)| border.iter().all(|&cell| !self.is_ahead(cell, inner)));
+        let what = format!("no {{work, slack}} on the border, {outer} at best, is ahead of the best inside, {inner}");
+        findings.check(format!("{name}: {what}, by more than a standard error"), holds);
         // {4,0}, {2,1}, {1,3}: a bound of 3 units each.
         let equal = [self.at(2, 0), self.at(1, 1), self.at(0, 2)];
         let passes: Vec<f64> = equal.iter().flatten().map(|time| time.1).collect();
         let spread = passes.iter().copied().fold(0.0, f64::max) / passes.iter().copied().fold(f64::INFINITY, f64::min);
-        findings.check(
-            format!(
-                "{name}: at an equal bound of 3 units passes differ by no more than 10 %: {:.0} %",
-                100.0 * (spread - 1.0)
-            ),
-            equal.iter().all(Option::is_some) && spread <= 1.1,
-        );
+        let what =
+            format!("at an equal bound of 3 units passes differ by no more than 10 %: {:.0} %", 100.0 * (spread - 1.0));
+        findings.check(format!("{name}: {what}"), equal.iter().all(Option::is_some) && spread <= 1.1);
         // The paper has the second ahead of both, where a message costs more than it does here; reported, not required.
         let time = |at: usize| equal[at].map_or("never".to_owned(), |time| format!("{:.0} ms", 1e3 * time.0));
         println!("        {name}: {{4,0}} takes {}, {{2,1}} {}, {{1,3}} {}", time(0), time(1), time(2));
     }
 
-    fn plot(&self, title: String) -> Plot {
+    fn plot(&self, name: &'static str, title: &str, findings: &mut Findings) {
         let line = |slack: usize| {
             let points =
                 (0..WORKS.len()).map(|work| (WORKS[work] as f64, self.at(work, slack).map_or(f64::NAN, |time| time.0)));
             (format!("slack {}", SLACKS[slack]), points.collect())
         };
         let lines = (0..SLACKS.len()).map(line).collect();
-        Plot { title, x_name: "units of work per clock", y_name: "virtual seconds to the target", log: true, lines }
+        findings.log_plot(name, title, ["units of work per clock", "virtual seconds to the target"], lines);
     }
 }
 
 pub fn run(findings: &mut Findings) {
-    println!(
-        "  {}; ssp; a unit is 1/{UNITS} of a pass; a clock of n units takes n times that; means of {SEEDS} seeds",
-        shape(1, 0, 1).describe()
-    );
+    print!("  {}; ssp; a unit is 1/{UNITS} of a pass; ", shape(1, 0, 1).describe());
+    println!("a clock of n units takes n times that; means of {SEEDS} seeds");
     let edges = documents();
     let last = |ran: &Ran| *ran.objectives.last().unwrap_or(&f64::NAN);
     let grid = Grid::of(|clocks, shape| topics(clocks).run(&edges, shape), |ran| 1.03 * last(ran), |a, b| a >= b);
     println!("  LDA, virtual time (passes) to a log likelihood of {:.4e}", grid.target);
     grid.show();
     grid.check("LDA", findings);
-    findings.plot("row-10-lda", grid.plot("LDA: work per clock and slack (LazyTable, Figure 3)".to_owned()));
+    grid.plot("row-10-lda", "LDA: work per clock and slack (LazyTable, Figure 3)", findings);
     let edges = super::slack::ratings();
     let grid = Grid::of(|clocks, shape| factorization(clocks).run(&edges, shape), |ran| 1.2 * last(ran), |a, b| a <= b);
     println!("  MF, virtual time (passes) to a squared error of {:.0}", grid.target);
     grid.show();
     grid.check("MF", findings);
-    findings.plot("row-10-mf", grid.plot("MF: work per clock and slack (LazyTable, Figure 3)".to_owned()));
+    grid.plot("row-10-mf", "MF: work per clock and slack (LazyTable, Figure 3)", findings);
     findings.cannot("PageRank: the engine settles all scores at once, and takes a work per clock of 1 alone");
 }

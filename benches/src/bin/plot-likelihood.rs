@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use megagrid_benches::plot::Plot;
+use megagrid_benches::plot::{Line, Plot};
 use serde_json::Value;
 
 fn main() -> ExitCode {
@@ -29,7 +29,7 @@ fn draw(arguments: &[String]) -> Result<(), String> {
 }
 
 /// Reads a line's name and points.
-fn line(record: &str) -> Result<(String, Vec<(f64, f64)>), String> {
+fn line(record: &str) -> Result<Line, String> {
     let (name, path) = record.split_once('=').ok_or_else(|| format!("{record} is not NAME=RECORD.json"))?;
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     let record: Value = serde_json::from_str(&text).map_err(|error| format!("{path}: {error}"))?;

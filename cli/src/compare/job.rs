@@ -188,7 +188,6 @@ impl Comparable for blockpg::Options {
                 config,
                 block_values,
                 blocks: None,
-                rules: apps::blockpg::Rules::Shared,
             };
             apps::blockpg::run(system, &fit, run, report)
         });

@@ -5,7 +5,6 @@ use crate::space::{Point, Space};
 /// A setting that was tried, as a point, and what came of it; larger is better.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// Where.
     pub point: Point,
     /// The convergence speed, say.
     pub value: f64,

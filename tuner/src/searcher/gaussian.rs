@@ -24,7 +24,6 @@ const NOISES: [f64; 3] = [1e-4, 1e-2, 1e-1];
 /// Observations that a model takes at most, the latest.
 const MOST: usize = 200;
 
-/// The search.
 pub struct Gaussian {
     space: Space,
     random: Xoshiro256PlusPlus,
@@ -34,8 +33,6 @@ pub struct Gaussian {
 }
 
 impl Gaussian {
-    /// Begins a search.
-    #[must_use]
     pub fn new(space: &Space, seed: u64) -> Self {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let spread = Spread::new(space, &mut random);

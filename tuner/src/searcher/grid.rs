@@ -16,8 +16,6 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Lays out the grid.
-    #[must_use]
     pub fn new(space: &Space, seed: u64) -> Self {
         let mut rest = vec![Vec::new()];
         for tunable in space.tunables() {

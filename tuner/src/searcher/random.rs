@@ -13,8 +13,6 @@ pub struct Random {
 }
 
 impl Random {
-    /// Begins a search.
-    #[must_use]
     pub fn new(space: &Space, seed: u64) -> Self {
         Self { space: space.clone(), random: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }

@@ -19,7 +19,6 @@ const BEST: f64 = 0.5;
 /// Candidates for a proposal.
 const CANDIDATES: usize = 24;
 
-/// The estimator.
 pub struct Tpe {
     choices: Vec<Option<usize>>,
     random: Xoshiro256PlusPlus,
@@ -29,8 +28,6 @@ pub struct Tpe {
 }
 
 impl Tpe {
-    /// Begins a search.
-    #[must_use]
     pub fn new(space: &Space, seed: u64) -> Self {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let spread = Spread::new(space, &mut random);
@@ -77,7 +74,6 @@ impl Searcher for Tpe {
     }
 }
 
-/// The density of a coordinate.
 enum Density {
     /// Chances of the values of a list.
     List(Vec<f64>),

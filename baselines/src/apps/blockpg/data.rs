@@ -6,18 +6,8 @@ use megagrid_algorithms::blockpg::{BlockPg, Config, Margin, Region, State, Total
 use megagrid_partition::{EdgeList, EdgeSource, Side, SplitMix};
 use megagrid_stages::{Combine, GlobalSync};
 
-use crate::job::list_by;
+use crate::job::{Measured, list_by};
 use crate::{Error, Run};
-
-/// Whose rules steps follow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rules {
-    /// Those of [`megagrid_algorithms::blockpg`], so that only the system differs.
-    #[default]
-    Shared,
-    /// Those of DARLIN, which TuX² compares with: KKT filter, trust region, bounded delay. On parameter servers alone.
-    Darlin,
-}
 
 /// What is to be fitted.
 #[derive(Clone, Copy)]
@@ -34,11 +24,8 @@ pub struct Job<'j> {
     pub block_values: u64,
     /// Blocks of features by iteration, from 1; `None`: dealt at random.
     pub blocks: Option<&'j dyn Fn(u64) -> Vec<Vec<u32>>>,
-    /// Whose rules steps follow.
-    pub rules: Rules,
 }
 
-/// Samples and features of a job.
 pub(super) struct Data<'j> {
     pub(super) job: Job<'j>,
     pub(super) seed: u64,
@@ -92,7 +79,7 @@ impl<'j> Data<'j> {
         margins: impl Iterator<Item = &'m Margin>,
         weights: &[f64],
         violation: f64,
-    ) -> (f64, BTreeMap<&'static str, f64>) {
+    ) -> Measured {
         let loss: f64 = margins.map(|kept| f64::from(kept.weight) * log_loss(kept.margin)).sum();
         let penalized = || weights.iter().enumerate().filter(|(feature, _)| self.job.intercept != Some(*feature));
         let objective = loss + self.job.config.penalty(penalized().map(|(_, &w)| w));
@@ -138,7 +125,6 @@ pub(super) fn join(into: &mut Vec<Totals>, mut from: Vec<Totals>) {
     into.iter_mut().zip(&mut from).for_each(|(total, part)| total.combine(part));
 }
 
-/// Tells whether an iteration visits a feature.
 pub(super) fn is_visited(weight: &Weight, state: &State) -> bool {
     state.full || weight.resting == 0
 }

@@ -1,6 +1,5 @@
 //! BlockPG on [`Faithful`]: for each block a superstep of its features, which signal samples, and one of these.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::Zeroable;
@@ -11,8 +10,9 @@ use megagrid_stages::{Add, Aggregate, Exchange, GlobalSync, Read, Total};
 
 use super::data::{Data, is_visited, sync};
 use super::gas::{Vertex, context};
+use crate::crew::lock;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::{Error, Finish, Run};
 
 struct Descend {
@@ -55,12 +55,12 @@ impl VertexProgram for Descend {
     }
 
     fn combine(&self, sum: &mut Vec<f64>, message: Vec<f64>) {
-        sum.iter_mut().zip(message).for_each(|(sum, part)| *sum += part);
+        self.add(sum, message);
     }
 
     /// A sample receives the sum of what its margin changes by, and that of the squares.
     fn apply(&self, id: usize, vertex: &mut Vertex, sum: Option<Vec<f64>>, message: Vec<f64>) {
-        let total = &mut *self.total.lock().unwrap_or_else(PoisonError::into_inner);
+        let total = &mut *lock(&self.total);
         if id >= self.num_samples {
             if let Some(sum) = sum {
                 let delta = Derivatives { gradient: sum[0], curvature: sum[1] };
@@ -82,7 +82,6 @@ impl VertexProgram for Descend {
     }
 }
 
-/// A job on this system.
 pub struct Trainer<'j> {
     data: Data<'j>,
     gas: Faithful<Descend>,
@@ -153,7 +152,7 @@ impl job::Trainer for Trainer<'_> {
         Ok(Cost::sum(&costs))
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         let (samples, features) = self.gas.vertices.split_at(self.program.num_samples);
         let weights: Vec<f64> = features.iter().map(|vertex| vertex.weight.value).collect();
         let violation = self.program.state.last.violation;

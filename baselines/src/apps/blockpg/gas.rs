@@ -1,6 +1,5 @@
 //! BlockPG on [`Gas`]: for each block a superstep of its features, which push to samples; vertices are both, as the model has one kind.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
@@ -12,7 +11,7 @@ use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, Master, Read, To
 
 use super::data::{Data, is_visited, join, sync};
 use crate::gas::{Active, Gas, VertexProgram};
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::{Error, Finish, Run};
 
 /// A vertex: what samples know and what features know.
@@ -85,7 +84,6 @@ fn shift(feature: &[Vertex], sample: &mut [Vertex], mut x: f32, total: &mut Tota
     Shift.exchange(sample, feature, &mut x, &mut context(total, state));
 }
 
-/// A job on this system.
 pub struct Trainer<'j> {
     data: Data<'j>,
     gas: Gas<Vertex, f32, Derivatives>,
@@ -113,7 +111,6 @@ impl<'j> Trainer<'j> {
         self.data.margins.len()..self.gas.vertices.len()
     }
 
-    /// Runs a block of features.
     fn run_block(&mut self, block: &[u32], spent: &mut Vec<Cost>) -> Result<(), Error> {
         let (first, state) = (self.data.margins.len() as u32, &self.block.state);
         let row = |id: u32| &self.gas.vertices.items()[id as usize];
@@ -131,7 +128,6 @@ impl<'j> Trainer<'j> {
         Ok(())
     }
 
-    /// Settles samples, and leaps.
     fn leap(&mut self, spent: &mut Vec<Cost>) -> Result<(), Error> {
         let (samples, features) = (self.samples(), self.features());
         let Self { gas, block: Block { state }, .. } = self;
@@ -168,7 +164,7 @@ impl job::Trainer for Trainer<'_> {
         Ok(Cost::sum(&spent))
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         let (samples, features) = self.gas.vertices.items().split_at(self.data.margins.len());
         let weights: Vec<f64> = features.iter().map(|vertex| vertex.weight.value).collect();
         let violation = self.block.state.last.violation;

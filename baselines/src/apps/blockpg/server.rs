@@ -1,7 +1,6 @@
 //! BlockPG on a parameter server, by Megagrid's rules: weights, and sums of derivatives, are in the server; each worker keeps samples
-//! and is the one that steps its share of the features. A scheduler joins the workers' totals, as DARLIN's does.
+//! and is the one that steps its share of the features. A scheduler joins the workers' totals, as that of Li et al. (2014) does.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use megagrid_algorithms::blockpg::{
@@ -15,20 +14,19 @@ use super::data::{Data, is_visited, sync};
 use crate::apps::servers::Team;
 use crate::crew;
 use crate::gas::csr::Csr;
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::server::Table;
-use crate::store::{Client, Store, replication_factor};
+use crate::store::{Client, Store};
 use crate::{Error, Finish, Run};
 
 #[derive(Clone, Copy)]
-pub(super) struct Tables {
+struct Tables {
     /// A weight, and whether it rests.
-    pub weights: Table<f64>,
+    weights: Table<f64>,
     /// Sums of gradients and curvatures.
-    pub derivatives: Table<f64>,
+    derivatives: Table<f64>,
 }
 
-/// A worker's samples and features.
 struct Worker {
     samples: Range<usize>,
     /// Values of own samples by feature; samples count from the first.
@@ -139,7 +137,6 @@ impl Worker {
     }
 }
 
-/// A job on this system.
 pub struct Trainer<'j, S: Store> {
     data: Data<'j>,
     tables: Tables,
@@ -153,7 +150,6 @@ impl<'j, S: Store> Trainer<'j, S> {
         let features = data.regions.len();
         let tables = Tables { weights: store.table(features, 2), derivatives: store.table(features, 2) };
         store.set(tables.weights, 0, &vec![0.0; 2 * features])?;
-        let parts = split(&data.values, run.workers);
         let of = |(first, (samples, values)): (usize, (Range<usize>, Csr<f32>))| Worker {
             parabolas: data.margins[samples.clone()].iter().map(Margin::parabola).collect(),
             margins: data.margins[samples.clone()].to_vec(),
@@ -165,7 +161,7 @@ impl<'j, S: Store> Trainer<'j, S> {
             regions: data.regions.iter().skip(first).step_by(run.workers).copied().collect(),
             total: Totals::default(),
         };
-        let workers = parts.into_iter().enumerate().map(of).collect();
+        let workers = split(&data.values, run.workers).enumerate().map(of).collect();
         let state = data.job.config.state();
         Ok(Self { data, tables, team: Team::new(store)?.without_pattern(), workers, state })
     }
@@ -224,23 +220,12 @@ impl<'j, S: Store> Trainer<'j, S> {
 }
 
 /// Cuts samples into runs with about as many values; values of each by feature, samples counted from the first.
-pub(super) fn split(values: &EdgeList<f32>, workers: usize) -> Vec<(Range<usize>, Csr<f32>)> {
-    let mut before = vec![0_u64; values.num_left + 1];
-    values.left.iter().for_each(|&sample| before[sample as usize + 1] += 1);
-    (0..values.num_left).for_each(|sample| before[sample + 1] += before[sample]);
-    let of = |part: Range<usize>| {
-        let mut own = EdgeList { num_left: part.len(), num_right: values.num_right, ..EdgeList::default() };
-        for ((&sample, &feature), &x) in values.left.iter().zip(&values.right).zip(&values.data) {
-            if part.contains(&(sample as usize)) {
-                own.left.push(sample - part.start as u32);
-                own.right.push(feature);
-                own.data.push(x);
-            }
-        }
+fn split(values: &EdgeList<f32>, workers: usize) -> impl Iterator<Item = (Range<usize>, Csr<f32>)> {
+    crew::deal(values, workers).into_iter().map(|(part, mut own)| {
+        own.left.iter_mut().for_each(|sample| *sample -= part.start as u32);
         let by_feature = Csr::new(&own, Side::Right, |value| own.data[value]);
         (part, by_feature)
-    };
-    crew::parts(values.num_left, workers, |sample| before[sample]).into_iter().map(of).collect()
+    })
 }
 
 impl<S: Store> job::Trainer for Trainer<'_, S> {
@@ -253,7 +238,7 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
         Ok(Cost::sum(&spent))
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         let rows = self.team.store.all(self.tables.weights, self.data.regions.len(), self.team.clocks)?;
         let weights: Vec<f64> = rows.items().chunks_exact(2).map(|row| row[0]).collect();
         let margins = self.workers.iter().flat_map(|worker| &worker.margins);
@@ -261,14 +246,11 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
     }
 
     fn finish(&self) -> Finish {
-        let usage = self.team.store.usage();
         let of = |worker: &Worker| {
             let samples = worker.samples.len() * (size_of::<Parabola>() + size_of::<Margin>());
             let features = size_of_val(&worker.weights[..]) + size_of_val(&worker.regions[..]);
             worker.values.bytes() + (samples + features) as u64
         };
-        let memory_bytes = usage.memory_bytes + self.workers.iter().map(of).sum::<u64>();
-        let replication_factor = replication_factor(self.data.margins.len(), self.data.regions.len());
-        Finish { staleness: usage.staleness, memory_bytes, replication_factor }
+        self.team.finish(self.workers.iter().map(of).sum(), [self.data.margins.len(), self.data.regions.len()])
     }
 }

@@ -8,6 +8,7 @@ use megagrid_algorithms::lda::{Config, Tokens, Topics, UNASSIGNED, Vertices, Wor
 use megagrid_partition::{EdgeList, SplitMix};
 use megagrid_stages::{Context, Exchange, GlobalSync, Update};
 
+use crate::job::Measured;
 use crate::{Run, crew};
 
 /// The corpus.
@@ -36,22 +37,14 @@ pub(super) struct Corpus {
 impl Corpus {
     pub(super) fn new(job: &Job<'_>, run: &Run) -> Self {
         let list = job.corpus;
-        let mut before = vec![0_u64; list.num_left + 1];
-        list.left.iter().for_each(|&document| before[document as usize + 1] += 1);
-        (0..list.num_left).for_each(|document| before[document + 1] += before[document]);
-        let documents = crew::parts(list.num_left, run.workers, |document| before[document]);
-        let (mut edges, mut parts) =
-            (EdgeList { left: Vec::new(), right: Vec::new(), data: Vec::new(), ..*list }, vec![]);
-        for part in &documents {
-            let first = edges.left.len();
-            for ((&document, &word), &count) in list.left.iter().zip(&list.right).zip(&list.data) {
-                if part.contains(&(document as usize)) {
-                    edges.left.push(document);
-                    edges.right.push(word);
-                    edges.data.push(count);
-                }
-            }
-            parts.push(first..edges.left.len());
+        let (mut documents, mut parts) = (Vec::new(), Vec::new());
+        let mut edges = EdgeList { left: Vec::new(), right: Vec::new(), data: Vec::new(), ..*list };
+        for (run, own) in crew::deal(list, run.workers) {
+            documents.push(run);
+            parts.push(edges.left.len()..edges.left.len() + own.left.len());
+            edges.left.extend(own.left);
+            edges.right.extend(own.right);
+            edges.data.extend(own.data);
         }
         let mut offsets = vec![0];
         let mut tokens = Tokens {
@@ -97,7 +90,7 @@ impl Corpus {
         topics: &Topics,
         document: impl Fn(usize) -> &'r [f32] + Sync,
         word: impl Fn(usize) -> &'r [f32] + Sync,
-    ) -> (f64, BTreeMap<&'static str, f64>) {
+    ) -> Measured {
         let documents = Vertices { len: self.edges.num_left, counts: document };
         let words = Vertices { len: self.num_words(), counts: word };
         let value = log_likelihood(topics, &documents, &words, self.parts.len());

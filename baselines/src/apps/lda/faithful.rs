@@ -1,21 +1,17 @@
 //! LDA as PowerGraph's toolkit has it: counts are gathered as vectors from the edges, and topics drawn while scattering.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use megagrid_algorithms::lda::dense::{Dense, Sample};
 use megagrid_algorithms::lda::{MergeTotals, Topics, UNASSIGNED, Worker};
 use megagrid_stages::{Combine, Context, GlobalSync, row_width};
 
 use super::corpus::{Corpus, draw, end_iteration};
+use crate::crew::lock;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
 use crate::{Error, Finish};
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 struct Draw {
     sample: Sample,
@@ -34,10 +30,6 @@ impl VertexProgram for Draw {
     type Message = ();
     const SWEEPS: bool = true;
 
-    fn phases(&self, _: usize) -> [bool; 2] {
-        [true, true]
-    }
-
     fn gather(&self, edge: EdgeView<'_, Self>, _: &Signals<'_, Self>) -> Vec<f32> {
         let mut counts = vec![0.0; self.width];
         let tokens = lock(&self.tokens[edge.edge as usize]);
@@ -48,8 +40,6 @@ impl VertexProgram for Draw {
     fn add(&self, sum: &mut Vec<f32>, part: Vec<f32>) {
         sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
     }
-
-    fn combine(&self, (): &mut (), (): ()) {}
 
     fn apply(&self, _: usize, vertex: &mut Mutex<Vec<f32>>, sum: Option<Vec<f32>>, (): ()) {
         if let Some(counts) = sum {
@@ -67,7 +57,6 @@ impl VertexProgram for Draw {
     }
 }
 
-/// A job on this system.
 pub struct Trainer {
     corpus: Corpus,
     gas: Faithful<Draw>,
@@ -107,7 +96,7 @@ impl job::Trainer for Trainer {
         Ok(Cost { messages, ..Cost::of(spent) })
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         let mut rows = Rows::<f32>::zeros(self.gas.vertices.len(), self.program.width);
         for (id, vertex) in self.gas.vertices.iter().enumerate() {
             rows.row_mut(id).copy_from_slice(&lock(vertex));

@@ -1,19 +1,17 @@
 //! LDA on [`Gas`] as PowerGraph's toolkit has it: vertices scatter, which draws topics along edges, then gather their counts from the edges.
 
-use std::collections::BTreeMap;
-
 use megagrid_algorithms::lda::dense::{Dense, Sample};
 use megagrid_algorithms::lda::{MergeTotals, Topics, Worker};
 use megagrid_stages::simd::{Kernel, Level};
 use megagrid_stages::{Combine, Context, GlobalSync, row_width};
 
 use super::corpus::{Corpus, draw, end_iteration};
+use crate::crew;
 use crate::gas::{Active, Gas, VertexProgram};
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
 use crate::{Error, Finish};
 
-/// Counts topics.
 struct Count<'c> {
     topics: &'c [u16],
     offsets: &'c [usize],
@@ -39,7 +37,6 @@ impl VertexProgram for Count<'_> {
     }
 }
 
-/// One worker's scatter.
 struct Scatter<'s> {
     corpus: &'s Corpus,
     sample: &'s Sample,
@@ -68,7 +65,6 @@ impl Kernel for Scatter<'_> {
     }
 }
 
-/// A job on this system.
 pub struct Trainer {
     corpus: Corpus,
     sample: Sample,
@@ -100,15 +96,11 @@ impl Trainer {
 impl job::Trainer for Trainer {
     fn iterate(&mut self, iteration: u64) -> Result<Cost, Error> {
         let Self { corpus, sample, gas, tokens, mirrors, contexts, topics, level } = self;
-        let mut rest = &mut tokens[..];
-        let workers = contexts.iter_mut().enumerate().map(|(worker, context)| {
-            let part = &corpus.parts[worker];
-            let len = corpus.offsets[part.end] - corpus.offsets[part.start];
-            let (mine, after) = std::mem::take(&mut rest).split_at_mut(len);
-            rest = after;
-            (worker, mine, context)
-        });
-        let (workers, global) = (workers.collect(), &*topics);
+        let parts: Vec<_> =
+            corpus.parts.iter().map(|part| corpus.offsets[part.start]..corpus.offsets[part.end]).collect();
+        let tokens_of = crew::cut(tokens, 1, &parts).into_iter().zip(contexts.iter_mut()).enumerate();
+        let workers = tokens_of.map(|(worker, (tokens, context))| (worker, tokens, context)).collect();
+        let global = &*topics;
         let (_, scattered) =
             gas.scatter(&corpus.documents, workers, mirrors, |(worker, tokens, context), documents, words| {
                 let seed = corpus.seed(worker, 0, iteration);
@@ -124,7 +116,7 @@ impl job::Trainer for Trainer {
         Ok(Cost::sum(&[Cost::of(scattered), Cost::of(gathered)]))
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         let (rows, num_documents) = (&self.gas.vertices, self.corpus.edges.num_left);
         Ok(self.corpus.measure(&self.topics, |document| rows.row(document), |word| rows.row(num_documents + word)))
     }

@@ -1,7 +1,5 @@
 //! LDA on a parameter server: topic counts of words, and the totals, are in the server; each worker keeps its documents.
 
-use std::collections::BTreeMap;
-
 use megagrid_algorithms::lda::dense::{Dense, Sample};
 use megagrid_algorithms::lda::{Topics, Worker as Drawing};
 use megagrid_stages::simd::{Kernel, Level};
@@ -10,10 +8,10 @@ use megagrid_stages::{Combine, Context, row_width};
 use super::corpus::{Corpus, draw, end_iteration};
 use crate::apps::servers::Team;
 use crate::crew;
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
 use crate::server::Table;
-use crate::store::{Client, Store, replication_factor};
+use crate::store::{Client, Store};
 use crate::{Error, Finish};
 
 #[derive(Clone, Copy)]
@@ -24,7 +22,6 @@ struct Tables {
     totals: Table<i64>,
 }
 
-/// A worker's documents, tokens and context.
 struct Worker {
     number: usize,
     documents: Rows<f32>,
@@ -34,7 +31,6 @@ struct Worker {
     topics: Topics,
 }
 
-/// One iteration of a worker.
 struct Iteration<'i, C> {
     corpus: &'i Corpus,
     tables: Tables,
@@ -82,7 +78,6 @@ impl<C: Client> Kernel for Iteration<'_, C> {
     }
 }
 
-/// A job on this system.
 pub struct Trainer<S: Store> {
     corpus: Corpus,
     tables: Tables,
@@ -123,7 +118,7 @@ impl<S: Store> job::Trainer for Trainer<S> {
         })
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         let Team { store, clocks, .. } = &self.team;
         let words = store.all(self.tables.words, self.corpus.num_words(), *clocks)?;
         let mut topics = self.workers[0].topics.clone();
@@ -136,10 +131,7 @@ impl<S: Store> job::Trainer for Trainer<S> {
     }
 
     fn finish(&self) -> Finish {
-        let usage = self.team.store.usage();
         let documents: u64 = self.workers.iter().map(|worker| worker.documents.bytes()).sum();
-        let memory_bytes = usage.memory_bytes + documents + self.corpus.bytes();
-        let replication_factor = replication_factor(self.corpus.edges.num_left, self.corpus.num_words());
-        Finish { staleness: usage.staleness, memory_bytes, replication_factor }
+        self.team.finish(documents + self.corpus.bytes(), [self.corpus.edges.num_left, self.corpus.num_words()])
     }
 }

@@ -1,13 +1,11 @@
 //! Matrix factorization as PowerGraph's toolkit has it: users gather and send items their part as messages, items apply these.
 
-use std::collections::BTreeMap;
-
 use megagrid_algorithms::mf::Config;
 use megagrid_partition::Side;
 
 use super::job::Job;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
 use crate::{Error, Finish, Run};
 
@@ -45,10 +43,6 @@ impl Descend {
     }
 }
 
-fn add(sum: &mut [f64], part: &[f64]) {
-    sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
-}
-
 impl VertexProgram for Descend {
     type Vertex = Vertex;
     type Edge = f32;
@@ -67,11 +61,11 @@ impl VertexProgram for Descend {
     }
 
     fn add(&self, sum: &mut Vec<f64>, part: Vec<f64>) {
-        add(sum, &part);
+        sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
     }
 
     fn combine(&self, sum: &mut Vec<f64>, message: Vec<f64>) {
-        add(sum, &message);
+        self.add(sum, message);
     }
 
     fn apply(&self, id: usize, vertex: &mut Vertex, sum: Option<Vec<f64>>, message: Vec<f64>) {
@@ -89,7 +83,6 @@ impl VertexProgram for Descend {
     }
 }
 
-/// A job on this system.
 pub struct Trainer<'j> {
     job: Job<'j>,
     gas: Faithful<Descend>,
@@ -126,7 +119,7 @@ impl job::Trainer for Trainer<'_> {
         Ok(Cost { sent_bytes, messages, ..Cost::sum(&all) })
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         let width = megagrid_stages::row_width(self.job.config.row_dims());
         let mut rows = Rows::<f32>::zeros(self.gas.vertices.len(), width);
         for (id, vertex) in self.gas.vertices.iter().enumerate() {

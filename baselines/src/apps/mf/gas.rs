@@ -1,7 +1,5 @@
 //! Matrix factorization by batch gradients on [`Gas`]: one superstep, in which users and items gather.
 
-use std::collections::BTreeMap;
-
 use megagrid_algorithms::mf::Config;
 use megagrid_algorithms::mf::batch::{Item, MfBatch, Step, User};
 use megagrid_partition::Side;
@@ -10,7 +8,7 @@ use megagrid_stages::{Apply, Context, Master, ROW_ALIGN, row_width};
 
 use super::job::Job;
 use crate::gas::{Active, Gas, VertexProgram};
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::{Error, Finish, Run};
 
 /// A vertex is its factor and, in a cache line of its own, the sum of its squared gradients.
@@ -49,7 +47,6 @@ impl VertexProgram for Descend {
     }
 }
 
-/// A job on this system.
 pub struct Trainer<'j> {
     job: Job<'j>,
     gas: Gas<f32, f32, f32>,
@@ -78,7 +75,7 @@ impl job::Trainer for Trainer<'_> {
         Ok(Cost::of(spent))
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         let Descend { width, num_users, .. } = self.program;
         let rows = &self.gas.vertices;
         Ok(self.job.measure(|user| &rows.row(user)[..width], |item| &rows.row(num_users + item)[..width]))

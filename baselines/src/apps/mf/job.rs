@@ -8,6 +8,8 @@ use megagrid_partition::EdgeList;
 use megagrid_stages::simd::{Kernel, Level};
 use megagrid_stages::{Context, Exchange, Read};
 
+use crate::job::Measured;
+
 /// Clocks of an iteration in place: what several workers change an item by within a clock adds up, too much if that is an iteration.
 pub(super) const CLOCKS: u64 = 16;
 
@@ -64,11 +66,7 @@ impl Job<'_> {
     }
 
     /// Measures the objective of rows of users and items.
-    pub(super) fn measure<'r>(
-        &self,
-        user: impl Fn(usize) -> &'r [f32],
-        item: impl Fn(usize) -> &'r [f32],
-    ) -> (f64, BTreeMap<&'static str, f64>) {
+    pub(super) fn measure<'r>(&self, user: impl Fn(usize) -> &'r [f32], item: impl Fn(usize) -> &'r [f32]) -> Measured {
         let mut sums = Sums::default();
         Level::detect().run(Measure { job: self, user, item, sums: &mut sums });
         let Objective { value, rmse } = Objective::new(sums, self.config.lambda);

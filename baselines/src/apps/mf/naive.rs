@@ -1,7 +1,5 @@
 //! Matrix factorization as Petuum 0.93 has it: users and items in the server, ratings dealt to workers one by one.
 
-use std::collections::BTreeMap;
-
 use megagrid_algorithms::mf::batch::{self, MfBatch, Step};
 use megagrid_algorithms::mf::in_place::{self, Descend, Mf};
 use megagrid_partition::Side;
@@ -11,14 +9,13 @@ use megagrid_stages::{Apply, Context, Exchange, Master, Update, row_width};
 use super::job::{CLOCKS, Form, Job};
 use crate::apps::servers::Team;
 use crate::crew;
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::naive::Naive;
 use crate::rows::Rows;
 use crate::server::Table;
-use crate::store::{Client, Store, replication_factor};
+use crate::store::{Client, Store};
 use crate::{Error, Finish, Run};
 
-/// Tables of users and items.
 #[derive(Clone, Copy)]
 struct Both {
     /// A factor and, behind it, the sum of its squared gradients.
@@ -110,7 +107,6 @@ impl Worker {
     }
 }
 
-/// A job on this system.
 pub struct Trainer<'j> {
     job: Job<'j>,
     tables: Both,
@@ -156,7 +152,7 @@ impl job::Trainer for Trainer<'_> {
         }
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         let ([users, items], Team { store, clocks, .. }) = (self.tables.factors, &self.team);
         let users = store.all(users, self.job.ratings.num_left, *clocks)?;
         let items = store.all(items, self.job.ratings.num_right, *clocks)?;
@@ -165,9 +161,7 @@ impl job::Trainer for Trainer<'_> {
     }
 
     fn finish(&self) -> Finish {
-        let usage = self.team.store.usage();
         let ratings: usize = self.workers.iter().map(|worker| 24 * worker.ratings.len()).sum();
-        let memory_bytes = usage.memory_bytes + ratings as u64;
-        Finish { staleness: usage.staleness, memory_bytes, replication_factor: replication_factor(0, 1) }
+        self.team.finish(ratings as u64, [0, 1])
     }
 }

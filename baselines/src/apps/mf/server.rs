@@ -1,10 +1,10 @@
 //! Matrix factorization on a parameter server: each worker keeps the users whose ratings it has, items are in the server.
 
-use std::collections::BTreeMap;
+use std::ops::Range;
 
 use megagrid_algorithms::mf::batch::{self, MfBatch, Step};
 use megagrid_algorithms::mf::in_place::{self, Descend, Mf};
-use megagrid_partition::Side;
+use megagrid_partition::{EdgeList, Side};
 use megagrid_stages::kernels::{axpy, dot};
 use megagrid_stages::simd::{Kernel, Level};
 use megagrid_stages::{Apply, Context, Exchange, Master, Update, row_width};
@@ -12,13 +12,12 @@ use megagrid_stages::{Apply, Context, Exchange, Master, Update, row_width};
 use super::job::{CLOCKS, Form, Job};
 use crate::apps::servers::Team;
 use crate::crew;
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
 use crate::server::Table;
-use crate::store::{Client, Store, replication_factor};
+use crate::store::{Client, Store};
 use crate::{Error, Finish, Run};
 
-/// Tables of items.
 #[derive(Clone, Copy)]
 struct Items {
     /// A factor and, behind it, the sum of its squared gradients.
@@ -27,7 +26,6 @@ struct Items {
     gradients: Table<f32>,
 }
 
-/// A worker's ratings, users and scratch.
 struct Worker {
     ratings: Vec<(u32, u32, f32)>,
     first_user: usize,
@@ -44,7 +42,6 @@ struct Worker {
     gradient: Vec<f32>,
 }
 
-/// One iteration of a worker.
 struct Iteration<'i, C> {
     job: &'i Job<'i>,
     items: Items,
@@ -138,7 +135,6 @@ impl<C: Client> Iteration<'_, C> {
     }
 }
 
-/// A job on this system.
 pub struct Trainer<'j, S: Store> {
     job: Job<'j>,
     items: Items,
@@ -167,32 +163,26 @@ impl<'j, S: Store> Trainer<'j, S> {
     }
 }
 
-/// Deals users to workers, runs of them with about as many ratings, and the ratings with them.
+/// Deals users to workers, and the ratings with them.
 fn deal(job: &Job<'_>, num_workers: usize, users: &Rows<f32>) -> Vec<Worker> {
-    let Job { ratings, .. } = job;
-    let mut before = vec![0_u64; ratings.num_left + 1];
-    ratings.left.iter().for_each(|&user| before[user as usize + 1] += 1);
-    (0..ratings.num_left).for_each(|user| before[user + 1] += before[user]);
-    let parts = crew::parts(ratings.num_left, num_workers, |user| before[user]);
-    let of = |(number, part): (usize, &std::ops::Range<usize>)| {
-        let all = ratings.left.iter().zip(&ratings.right).zip(&ratings.data);
-        let own = all.filter(|((user, _), _)| part.contains(&(**user as usize)));
+    let of = |(number, (part, own)): (usize, (Range<usize>, EdgeList<f32>))| {
         let mut rows = Rows::zeros(part.len(), users.width());
         part.clone().for_each(|user| rows.row_mut(user - part.start).copy_from_slice(users.row(user)));
+        let ratings = own.left.iter().zip(&own.right).zip(&own.data);
         Worker {
-            ratings: own.map(|((&user, &item), &rating)| (user, item, rating)).collect(),
+            ratings: ratings.map(|((&user, &item), &rating)| (user, item, rating)).collect(),
             first_user: part.start,
             gradients: Rows::zeros(if job.form == Form::Batch { part.len() } else { 0 }, users.width()),
             users: rows,
             squares: vec![0.0; part.len()],
             own_items: (number, num_workers),
-            num_items: ratings.num_right,
+            num_items: job.ratings.num_right,
             item: vec![0.0; users.width() + 1],
             delta: vec![0.0; users.width() + 1],
             gradient: vec![0.0; users.width()],
         }
     };
-    parts.iter().enumerate().map(of).collect()
+    crew::deal(job.ratings, num_workers).into_iter().enumerate().map(of).collect()
 }
 
 impl<S: Store> job::Trainer for Trainer<'_, S> {
@@ -203,7 +193,7 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
         team.iterate(workers, clocks, |worker, client| level.run(Iteration { job, items, number, worker, client }))
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         let items = self.team.store.all(self.items.factors, self.job.ratings.num_right, self.team.clocks)?;
         let owner: Vec<usize> = self.workers.iter().map(|worker| worker.first_user + worker.users.len()).collect();
         let user = |user: usize| {
@@ -215,15 +205,12 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
     }
 
     fn finish(&self) -> Finish {
-        let usage = self.team.store.usage();
         let of = |worker: &Worker| {
             worker.users.bytes()
                 + worker.gradients.bytes()
                 + (12 * worker.ratings.len() + 4 * worker.squares.len()) as u64
         };
-        let memory_bytes = usage.memory_bytes + self.workers.iter().map(of).sum::<u64>();
         let Job { ratings, .. } = self.job;
-        let replication_factor = replication_factor(ratings.num_left, ratings.num_right);
-        Finish { staleness: usage.staleness, memory_bytes, replication_factor }
+        self.team.finish(self.workers.iter().map(of).sum(), [ratings.num_left, ratings.num_right])
     }
 }

@@ -1,13 +1,11 @@
 //! PageRank as PowerGraph's toolkit has it: gathers ranks over links to a page, and signals the pages that it links to.
 
-use megagrid_stages::GlobalSync;
-use std::collections::BTreeMap;
-
 use megagrid_algorithms::pagerank::{Measure, State};
+use megagrid_stages::GlobalSync;
 
 use super::job::{Job, measured};
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::{Error, Finish, Run};
 
 /// A page: its score, what of it each link passes on, its part of restarts, and the score's last change.
@@ -28,10 +26,6 @@ impl VertexProgram for Rank {
     type Gather = f64;
     type Message = ();
 
-    fn phases(&self, _: usize) -> [bool; 2] {
-        [true, true]
-    }
-
     fn gather(&self, edge: EdgeView<'_, Self>, _: &Signals<'_, Self>) -> f64 {
         edge.other.score * edge.other.per_link
     }
@@ -39,8 +33,6 @@ impl VertexProgram for Rank {
     fn add(&self, sum: &mut f64, part: f64) {
         *sum += part;
     }
-
-    fn combine(&self, (): &mut (), (): ()) {}
 
     fn apply(&self, _: usize, page: &mut Page, sum: Option<f64>, (): ()) {
         let settled = sum.unwrap_or(0.0) + f64::from(self.state.restart) * page.restart;
@@ -53,7 +45,6 @@ impl VertexProgram for Rank {
     }
 }
 
-/// A job on this system.
 pub struct Trainer {
     measure: Measure,
     gas: Faithful<Rank>,
@@ -89,7 +80,7 @@ impl job::Trainer for Trainer {
         Ok(Cost { messages, ..Cost::of(spent) })
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         Ok(measured(&self.program.state))
     }
 

@@ -1,13 +1,11 @@
 //! PageRank on [`Gas`]: one superstep over links to a page, and an aggregate.
 
-use std::collections::BTreeMap;
-
 use megagrid_algorithms::pagerank::{Measure, PageRank, Settle, State};
 use megagrid_stages::{Apply, Combine, Context, GlobalSync, Master};
 
 use super::job::{Job, measured};
 use crate::gas::{Active, Gas, VertexProgram};
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::{Error, Finish, Run};
 
 /// A page is what it passes on along a link, and its rank.
@@ -34,7 +32,6 @@ impl VertexProgram for Rank {
     }
 }
 
-/// A job on this system.
 pub struct Trainer {
     measure: Measure,
     gas: Gas<[f32; 4], (), f32>,
@@ -64,7 +61,7 @@ impl job::Trainer for Trainer {
         Ok(Cost::of(spent))
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         Ok(measured(&self.program.state))
     }
 

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use megagrid_algorithms::pagerank::{Damping, Start, State};
 use megagrid_partition::EdgeList;
 
+use crate::job::Measured;
+
 /// What is to be ranked.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'j> {
@@ -24,6 +26,6 @@ impl Job<'_> {
 }
 
 /// Returns the objective and the metrics of a state.
-pub(super) fn measured(state: &State) -> (f64, BTreeMap<&'static str, f64>) {
+pub(super) fn measured(state: &State) -> Measured {
     (state.residual, BTreeMap::from([("residual", state.residual)]))
 }

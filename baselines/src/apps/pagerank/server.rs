@@ -1,6 +1,5 @@
 //! PageRank on a parameter server: what pages pass on along their links is in the server; each worker keeps the ranks of its pages.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use megagrid_algorithms::pagerank::{Measure, PageRank, Rank, Settle, State};
@@ -11,10 +10,10 @@ use super::job::{Job, measured};
 use crate::apps::servers::Team;
 use crate::crew;
 use crate::gas::csr::Csr;
-use crate::job::{self, Cost};
+use crate::job::{self, Cost, Measured};
 use crate::rows::Rows;
 use crate::server::Table;
-use crate::store::{Client, Store, replication_factor};
+use crate::store::{Client, Store};
 use crate::{Error, Finish, Run};
 
 #[derive(Clone, Copy)]
@@ -25,7 +24,6 @@ struct Tables {
     sums: Table<f64>,
 }
 
-/// A worker's pages.
 struct Worker {
     pages: Range<usize>,
     ranks: Vec<Rank>,
@@ -80,7 +78,6 @@ struct Shared {
     links: Csr<()>,
 }
 
-/// A job on this system.
 pub struct Trainer<S: Store> {
     shared: Shared,
     team: Team<S>,
@@ -118,7 +115,7 @@ impl<S: Store> job::Trainer for Trainer<S> {
         self.team.iterate(&mut self.workers, 2, |worker, client| worker.iterate(shared, number, client))
     }
 
-    fn measure(&mut self) -> Result<(f64, BTreeMap<&'static str, f64>), Error> {
+    fn measure(&mut self) -> Result<Measured, Error> {
         let sums: Rows<f64> = self.team.store.all(self.shared.tables.sums, 1, self.team.clocks)?;
         let (mut state, row) = (self.workers[0].state, sums.row(0));
         self.shared.measure.apply([row[0], row[1], row[2]], &mut state);
@@ -126,9 +123,7 @@ impl<S: Store> job::Trainer for Trainer<S> {
     }
 
     fn finish(&self) -> Finish {
-        let usage = self.team.store.usage();
         let ranks = (self.shared.links.len() * size_of::<Rank>()) as u64;
-        let memory_bytes = usage.memory_bytes + self.shared.links.bytes() + ranks;
-        Finish { staleness: usage.staleness, memory_bytes, replication_factor: replication_factor(0, 1) }
+        self.team.finish(self.shared.links.bytes() + ranks, [0, 1])
     }
 }

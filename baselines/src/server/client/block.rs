@@ -60,7 +60,6 @@ impl BlockRows {
         Some(self.versions[offset].checked_sub(1)?.max(pushed))
     }
 
-    /// Returns a row's values.
     #[inline]
     pub(super) fn row(&self, offset: usize, kind: &Kind) -> &[u8] {
         bytes(&self.values, offset, 1, kind)
@@ -75,11 +74,11 @@ impl BlockRows {
         request
     }
 
-    /// Whether to request a run of rows: one of them is older than `target` and not on its way. Then all count as requested.
-    pub(super) fn request_run(&mut self, offset: usize, count: usize, wanted: Wanted, target: u32) -> bool {
+    /// Whether to request a run of rows: one of them is too old and not on its way. Then all count as requested.
+    pub(super) fn request_run(&mut self, offset: usize, count: usize, wanted: Wanted) -> bool {
         let rows = offset..offset + count;
         let on_its_way = |row: usize| self.requests[row].cover(wanted.needed, wanted.clock);
-        let old = rows.clone().any(|row| self.versions[row] <= target && !on_its_way(row));
+        let old = rows.clone().any(|row| self.versions[row] <= wanted.target && !on_its_way(row));
         if old {
             self.requests[rows].iter_mut().for_each(|requests| requests.add(wanted.needed));
         }

@@ -1,13 +1,13 @@
 //! The process cache and operation log for any rows: a hash map in shards, each with a lock.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
 
 use super::key::Key;
 use super::links::Links;
-use super::locks::{lock, lock_counted};
 use super::requests::Requests;
+use crate::crew::lock;
 use crate::server::element::Kind;
 use crate::server::statistics::Statistics;
 
@@ -25,21 +25,23 @@ pub(super) enum Found {
     },
 }
 
-/// What a read asks for: a version of at least `needed`, in a clock.
+/// What a read asks for: a version of at least `needed`, in a clock. Rows are requested that are older than `target`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) needed: u32,
+    pub(super) target: u32,
     pub(super) clock: u32,
 }
 
 impl Wanted {
     pub(super) fn new(clock: u32, slack: u32) -> Self {
-        Self { needed: clock.saturating_sub(slack), clock }
+        let needed = clock.saturating_sub(slack);
+        Self { needed, target: needed, clock }
     }
 }
 
 /// A row as this process knows it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Row {
     server: u32,
     /// What the server sent last and the updates of this process after it; empty until something arrived.
@@ -63,26 +65,19 @@ struct Shard {
 
 impl Shard {
     fn row(&mut self, key: Key, links: &Links) -> &mut Row {
-        self.rows.entry(key).or_insert_with(|| Row {
-            server: links.server(key),
-            values: Box::default(),
-            version: 0,
-            requests: Requests::default(),
-            used: 0,
-            logs: Vec::new(),
-        })
+        self.rows.entry(key).or_insert_with(|| Row { server: links.server(key), ..Row::default() })
     }
 }
 
-/// Rows by key.
 #[derive(Debug)]
 pub(super) struct DynamicCache {
+    links: Arc<Links>,
     shards: Box<[Mutex<Shard>]>,
 }
 
 impl DynamicCache {
-    pub(super) fn new() -> Self {
-        Self { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+    pub(super) fn new(links: Arc<Links>) -> Self {
+        Self { links, shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
     fn shard(&self, key: Key) -> &Mutex<Shard> {
@@ -90,43 +85,34 @@ impl DynamicCache {
     }
 
     /// Copies a row to `out` if it is fresh enough.
-    pub(super) fn read(
-        &self,
-        key: Key,
-        wanted: Wanted,
-        links: &Links,
-        out: &mut [u8],
-        counters: &mut Statistics,
-    ) -> Found {
-        let mut shard = lock_counted(self.shard(key), counters);
-        let row = shard.row(key, links);
+    pub(super) fn read(&self, key: Key, wanted: Wanted, out: &mut [u8], counters: &mut Statistics) -> Found {
+        let mut shard = counters.lock(self.shard(key));
+        let row = shard.row(key, &self.links);
         row.used = wanted.clock;
-        match row.version(links) {
+        match row.version(&self.links) {
             Some(version) if version >= wanted.needed => {
                 out.copy_from_slice(&bytemuck::cast_slice(&row.values)[..out.len()]);
                 Found::Row(version)
             }
-            _ => Found::Absent { request: row.request(wanted, wanted.needed, links) },
+            _ => Found::Absent { request: row.request(wanted, &self.links) },
         }
     }
 
-    /// Notes that a row is about to be requested; `false` if it need not be. With `freshest`, a row that is fresh enough but
-    /// not of the newest version is requested too.
-    pub(super) fn wants(&self, key: Key, wanted: Wanted, freshest: bool, links: &Links) -> bool {
+    /// Notes that a row is about to be requested; `false` if it need not be.
+    pub(super) fn wants(&self, key: Key, wanted: Wanted) -> bool {
         let mut shard = lock(self.shard(key));
-        let row = shard.row(key, links);
+        let row = shard.row(key, &self.links);
         row.used = wanted.clock;
-        row.request(wanted, if freshest { wanted.clock } else { wanted.needed }, links)
+        row.request(wanted, &self.links)
     }
 
     /// Returns the rows that were used in the clock before and are to be requested again.
-    pub(super) fn prefetch(&self, wanted: Wanted, freshest: bool, links: &Links) -> Vec<Key> {
-        let target = if freshest { wanted.clock } else { wanted.needed };
+    pub(super) fn prefetch(&self, wanted: Wanted) -> Vec<Key> {
         let mut keys = Vec::new();
         for shard in &self.shards {
             for (&key, row) in &mut lock(shard).rows {
                 let recent = row.used + 1 >= wanted.clock && !row.values.is_empty();
-                if recent && row.request(wanted, target, links) {
+                if recent && row.request(wanted, &self.links) {
                     keys.push(key);
                 }
             }
@@ -135,17 +121,9 @@ impl DynamicCache {
     }
 
     /// Applies an update of a clock to the cached values and logs it.
-    pub(super) fn update(
-        &self,
-        key: Key,
-        clock: u32,
-        kind: &Kind,
-        delta: &[u8],
-        links: &Links,
-        counters: &mut Statistics,
-    ) {
-        let mut shard = lock_counted(self.shard(key), counters);
-        let row = shard.row(key, links);
+    pub(super) fn update(&self, key: Key, clock: u32, kind: &Kind, delta: &[u8], counters: &mut Statistics) {
+        let mut shard = counters.lock(self.shard(key));
+        let row = shard.row(key, &self.links);
         if !row.values.is_empty() {
             kind.merge(bytes_mut(&mut row.values, kind), delta);
         }
@@ -154,7 +132,7 @@ impl DynamicCache {
             kind.merge(bytes_mut(log, kind), delta);
             return;
         }
-        let confirmed = links.confirmed(row.server);
+        let confirmed = self.links.confirmed(row.server);
         row.logs.retain(|&(logged, _)| logged >= confirmed);
         let mut log: Box<[u64]> = (&*kind.identity).into();
         kind.merge(bytes_mut(&mut log, kind), delta);
@@ -163,9 +141,9 @@ impl DynamicCache {
     }
 
     /// Takes in what a server sent: `version` as in the cache; it contains this process's updates of clocks before `clock`.
-    pub(super) fn receive(&self, key: Key, kind: &Kind, values: &[u8], version: u32, clock: u32, links: &Links) {
+    pub(super) fn receive(&self, key: Key, kind: &Kind, values: &[u8], version: u32, clock: u32) {
         let mut shard = lock(self.shard(key));
-        let row = shard.row(key, links);
+        let row = shard.row(key, &self.links);
         if row.values.is_empty() {
             row.values = (&*kind.identity).into();
         }
@@ -210,10 +188,10 @@ impl Row {
         (!self.values.is_empty()).then(|| self.version.max(links.pushed(self.server)))
     }
 
-    /// Whether to request what is wanted, because the cached version is older than `target` and none is on its way.
-    fn request(&mut self, wanted: Wanted, target: u32, links: &Links) -> bool {
+    /// Whether to request what is wanted, because the cached version is too old and none is on its way.
+    fn request(&mut self, wanted: Wanted, links: &Links) -> bool {
         let comes = links.pushes() && (!self.values.is_empty() || self.requests.any_before(wanted.clock));
-        let current = self.version(links).is_some_and(|version| version >= target);
+        let current = self.version(links).is_some_and(|version| version >= wanted.target);
         if comes || current || self.requests.cover(wanted.needed, wanted.clock) {
             return false;
         }

@@ -2,7 +2,7 @@
 //! of the rows of each table, in order of server and first access, in blocks with a lock each. Nothing is inserted or
 //! removed, the index is never changed, and rows travel in an order that both ends know, copied from block to message.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::block::{Block, BlockRows};
 use super::dynamic::{Found, Wanted};
@@ -10,8 +10,8 @@ use super::gather::Pattern;
 use super::index::Index;
 use super::key::{Key, Located};
 use super::links::Links;
-use super::locks::{lock, lock_counted};
 use crate::Error;
+use crate::crew::lock;
 use crate::server::element::{Kind, Tables};
 use crate::server::frame::{CHUNK_BYTES, Frame, Verb};
 use crate::server::statistics::Statistics;
@@ -42,24 +42,16 @@ struct FixedTable {
 #[derive(Debug)]
 pub(super) struct FixedCache {
     tables: Vec<FixedTable>,
-    /// Clocks of an iteration, and the clock in which the first began.
-    phases: u32,
-    origin: u32,
+    links: Arc<Links>,
 }
 
 impl FixedCache {
     /// Lays out the rows of a pattern and tells the servers the order in which they will travel.
-    pub(super) fn new(pattern: &Pattern, origin: u32, tables: &Tables, links: &Links) -> Result<Self, Error> {
-        let tables = (0..tables.len() as u32).map(|table| FixedTable::new(table, tables.kind(table)?, pattern, links));
-        let cache = Self { tables: tables.collect::<Result<_, _>>()?, phases: pattern.phases.len() as u32, origin };
-        for table in &cache.tables {
-            table.announce(links);
-        }
-        Ok(cache)
-    }
-
-    fn phase(&self, clock: u32) -> usize {
-        (clock.wrapping_sub(self.origin) % self.phases) as usize
+    pub(super) fn new(pattern: &Pattern, tables: &Tables, links: Arc<Links>) -> Result<Self, Error> {
+        let table = |table| FixedTable::new(table, tables.kind(table)?, pattern, &links);
+        let tables: Vec<_> = (0..tables.len() as u32).map(table).collect::<Result<_, _>>()?;
+        tables.iter().for_each(|table| table.announce(&links));
+        Ok(Self { tables, links })
     }
 
     /// Returns the position of a row, if it is among the known ones.
@@ -67,65 +59,58 @@ impl FixedCache {
         self.tables[key.table() as usize].index.get(key.row())
     }
 
+    /// Returns the table of a row, its block and its place there, if it is among the known ones.
+    #[inline]
+    fn find(&self, Located { key, position }: Located) -> Option<(&FixedTable, &Block, usize)> {
+        let table = &self.tables[key.table() as usize];
+        let (block, offset) = table.at(position.or_else(|| table.index.get(key.row()))?);
+        Some((table, block, offset))
+    }
+
     /// Copies a row to `out` if it is fresh enough; `None` if it is not among the known ones.
     #[inline]
     pub(super) fn read(
         &self,
-        Located { key, position }: Located,
+        row: Located,
         wanted: Wanted,
-        links: &Links,
         out: &mut [u8],
         counters: &mut Statistics,
     ) -> Option<Found> {
-        let table = &self.tables[key.table() as usize];
-        let (block, offset) = table.at(position.or_else(|| table.index.get(key.row()))?);
-        let mut rows = lock_counted(&block.rows, counters);
-        Some(match rows.version(offset, links.pushed(block.server)) {
+        let (table, block, offset) = self.find(row)?;
+        let mut rows = counters.lock(&block.rows);
+        Some(match rows.version(offset, self.links.pushed(block.server)) {
             Some(version) if version >= wanted.needed => {
                 out.copy_from_slice(rows.row(offset, &table.kind));
                 Found::Row(version)
             }
             found => {
-                let comes = links.pushes() && found.is_some();
+                let comes = self.links.pushes() && found.is_some();
                 Found::Absent { request: !comes && rows.request(offset, wanted) }
             }
         })
     }
 
     /// Whether a row is to be requested by its number; `None` if it is not among the known ones.
-    pub(super) fn wants(&self, key: Key, wanted: Wanted, freshest: bool, links: &Links) -> Option<bool> {
-        let table = &self.tables[key.table() as usize];
-        let (block, offset) = table.at(table.index.get(key.row())?);
+    pub(super) fn wants(&self, key: Key, wanted: Wanted) -> Option<bool> {
+        let (_, block, offset) = self.find(key.into())?;
         let mut rows = lock(&block.rows);
-        let target = if freshest { wanted.clock } else { wanted.needed };
-        let version = rows.version(offset, links.pushed(block.server));
-        let comes = version.is_some_and(|version| links.pushes() || version >= target);
+        let version = rows.version(offset, self.links.pushed(block.server));
+        let comes = version.is_some_and(|version| self.links.pushes() || version >= wanted.target);
         Some(!comes && rows.request(offset, wanted))
     }
 
     /// Applies an update of a clock to the cached values and logs it; `false` if the row is not among the known ones.
     #[inline]
-    pub(super) fn update(
-        &self,
-        Located { key, position }: Located,
-        clock: u32,
-        delta: &[u8],
-        links: &Links,
-        counters: &mut Statistics,
-    ) -> bool {
-        let table = &self.tables[key.table() as usize];
-        let Some(position) = position.or_else(|| table.index.get(key.row())) else { return false };
-        let (block, offset) = table.at(position);
-        let mut rows = lock_counted(&block.rows, counters);
-        rows.update(offset, clock, &table.kind, delta, || links.confirmed(block.server));
+    pub(super) fn update(&self, row: Located, clock: u32, delta: &[u8], counters: &mut Statistics) -> bool {
+        let Some((table, block, offset)) = self.find(row) else { return false };
+        let mut rows = counters.lock(&block.rows);
+        rows.update(offset, clock, &table.kind, delta, || self.links.confirmed(block.server));
         true
     }
 
     /// Takes in a row that a server sent by its number; `false` if it is not among the known ones.
     pub(super) fn receive(&self, key: Key, values: &[u8], version: u32, clock: u32) -> bool {
-        let table = &self.tables[key.table() as usize];
-        let Some(position) = table.index.get(key.row()) else { return false };
-        let (block, offset) = table.at(position);
+        let Some((table, block, offset)) = self.find(key.into()) else { return false };
         lock(&block.rows).receive(offset, &table.kind, values, version, clock);
         true
     }
@@ -146,37 +131,36 @@ impl FixedCache {
         true
     }
 
-    /// Requests what will be read in a clock, unless all of it is fresh enough; first reads first.
-    pub(super) fn prefetch(&self, wanted: Wanted, freshest: bool, links: &Links) {
-        if links.pushes() {
+    /// Requests what will be read in a clock of the iteration, unless all of it is fresh enough; first reads first.
+    pub(super) fn prefetch(&self, wanted: Wanted, phase: usize) {
+        if self.links.pushes() {
             return;
         }
-        let target = if freshest { wanted.clock } else { wanted.needed };
         for list in 0..UPDATES {
-            let list = self.phase(wanted.clock) * LISTS + list;
+            let list = phase * LISTS + list;
             for (table, server) in
-                self.tables.iter().flat_map(|table| (0..links.len()).map(move |server| (table, server)))
+                self.tables.iter().flat_map(|table| (0..self.links.all.len()).map(move |server| (table, server)))
             {
                 let mut old = false;
                 for run in table.runs(&table.lists[server][list]) {
-                    old |= lock(&run.block.rows).request_run(run.offset, run.len, wanted, target);
+                    old |= lock(&run.block.rows).request_run(run.offset, run.len, wanted);
                 }
                 if old {
                     let frame = Frame::new(Verb::PlanRead).set(|header| {
                         (header.table, header.version, header.flags) = (table.number, wanted.needed, list as u32);
                     });
-                    links.send(server as u32, frame);
+                    self.links.send(server as u32, frame);
                 }
             }
         }
     }
 
     /// Sends the updates of clocks up to `clock`: those of its list without row numbers, and others through `send`.
-    pub(super) fn flush(&self, clock: u32, links: &Links, mut send: impl FnMut(u32, Key, &[u8])) {
-        let list = self.phase(clock) * LISTS + UPDATES;
+    pub(super) fn flush(&self, clock: u32, phase: usize, mut send: impl FnMut(u32, Key, &[u8])) {
+        let list = phase * LISTS + UPDATES;
         for table in &self.tables {
             for (server, lists) in table.lists.iter().enumerate() {
-                table.flush_list(server as u32, list, &lists[list], clock, links);
+                table.flush_list(server as u32, list, &lists[list], clock, &self.links);
             }
             for (index, block) in table.blocks.iter().enumerate() {
                 lock(&block.rows).take_unsent(clock, &table.kind, |offset, delta| {
@@ -188,7 +172,6 @@ impl FixedCache {
     }
 }
 
-/// Consecutive rows of one block.
 struct Run<'a> {
     block: &'a Block,
     offset: usize,
@@ -200,7 +183,7 @@ impl FixedTable {
         let block_bits = (BLOCK_BYTES / kind.row_bytes).max(1).ilog2();
         let block_rows = 1 << block_bits;
         let of_table = |key: &&Key| key.table() == number;
-        let mut by_server: Vec<Vec<u32>> = vec![Vec::new(); links.len()];
+        let mut by_server: Vec<Vec<u32>> = vec![Vec::new(); links.all.len()];
         for &key in pattern.rows.iter().filter(of_table) {
             by_server[links.server(key) as usize].push(key.row());
         }
@@ -217,7 +200,7 @@ impl FixedTable {
             });
         }
         let index = Index::new(&positions);
-        let mut lists = vec![vec![Vec::new(); pattern.phases.len() * LISTS]; links.len()];
+        let mut lists = vec![vec![Vec::new(); pattern.phases.len() * LISTS]; links.all.len()];
         for (number, keys) in pattern.phases.iter().flat_map(|phase| &phase.lists).enumerate() {
             for key in keys.iter().filter(of_table) {
                 let Some(position) = index.get(key.row()) else { continue };

@@ -56,7 +56,6 @@ impl Recording {
         Self { mode, uses: FxHashMap::default(), phases: vec![Phase::default()], accesses: 0, open: false }
     }
 
-    /// Notes a read or an update.
     pub(super) fn access(&mut self, key: Key, is_update: bool) {
         let clock = self.phases.len() as u32;
         let Some(phase) = self.phases.last_mut() else { return };
@@ -79,7 +78,6 @@ impl Recording {
         self.open = true;
     }
 
-    /// Notes the end of a clock.
     pub(super) fn clock(&mut self) {
         self.phases.push(Phase::default());
         self.open = false;

@@ -2,7 +2,6 @@
 
 use rustc_hash::FxHashMap;
 
-/// No position.
 const NONE: u32 = u32::MAX;
 /// Row numbers of a word of bits.
 const WORD: usize = 64;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use rustc_hash::FxHashMap;
 
 use super::key::Key;
-use super::locks::lock;
+use crate::crew::lock;
 use crate::server::element::Tables;
 use crate::server::frame::{Batch, Frame, Verb};
 use crate::server::link::{Counters, Outbox};
@@ -15,7 +15,6 @@ use crate::server::tablet::home;
 /// Rows in one request.
 const REQUEST_ROWS: usize = 1 << 14;
 
-/// The connection to one server.
 #[derive(Debug)]
 pub(super) struct Link {
     /// Empty when it is closed.
@@ -30,7 +29,7 @@ pub(super) struct Link {
 /// The connections, by number of the server.
 #[derive(Debug)]
 pub(super) struct Links {
-    links: Vec<Link>,
+    pub(super) all: Vec<Link>,
     /// Rows that are not on the server that their number names.
     places: RwLock<FxHashMap<Key, u32>>,
     /// Whether servers push rows that were requested.
@@ -39,25 +38,12 @@ pub(super) struct Links {
 
 impl Links {
     pub(super) fn new(links: Vec<Link>, push: bool) -> Self {
-        Self { links, places: RwLock::default(), push }
+        Self { all: links, places: RwLock::default(), push }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.links.len()
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Link> {
-        self.links.iter()
-    }
-
-    pub(super) fn get(&self, server: usize) -> &Link {
-        &self.links[server]
-    }
-
-    /// Returns the server that stores a row.
     pub(super) fn server(&self, key: Key) -> u32 {
         let places = self.places.read().unwrap_or_else(PoisonError::into_inner);
-        places.get(&key).copied().unwrap_or_else(|| home(key.row(), self.links.len()) as u32)
+        places.get(&key).copied().unwrap_or_else(|| home(key.row(), self.all.len()) as u32)
     }
 
     /// Notes where rows are stored, as a server says; returns which rows these are.
@@ -75,23 +61,23 @@ impl Links {
 
     /// Returns the version of the rows that a server pushes and that were received once; 0 if servers do not push.
     pub(super) fn pushed(&self, server: u32) -> u32 {
-        if self.push { self.links[server as usize].global.load(Ordering::Acquire) } else { 0 }
+        if self.push { self.all[server as usize].global.load(Ordering::Acquire) } else { 0 }
     }
 
     /// A server has applied this process's updates of all clocks before this one.
     pub(super) fn confirmed(&self, server: u32) -> u32 {
-        self.links[server as usize].confirmed.load(Ordering::Acquire)
+        self.all[server as usize].confirmed.load(Ordering::Acquire)
     }
 
     pub(super) fn send(&self, server: u32, frame: Frame) {
-        if let Some(outbox) = &*lock(&self.links[server as usize].outbox) {
+        if let Some(outbox) = &*lock(&self.all[server as usize].outbox) {
             // A closed connection is noticed where it is read from.
             let _ = outbox.send(frame);
         }
     }
 
     pub(super) fn send_all(&self, frame: impl Fn() -> Frame) {
-        (0..self.len()).for_each(|server| self.send(server as u32, frame()));
+        (0..self.all.len()).for_each(|server| self.send(server as u32, frame()));
     }
 
     /// Asks the servers for rows of at least this version.
@@ -111,7 +97,7 @@ impl Links {
     /// Returns what collects rows into messages to their servers.
     pub(super) fn batches(&self, verb: Verb, tables: &Tables) -> Batches<'_> {
         let of_server = || (0..tables.len() as u32).map(|table| Batch::new(verb, table)).collect();
-        Batches { links: self, batches: (0..self.len()).map(|_| of_server()).collect() }
+        Batches { links: self, batches: (0..self.all.len()).map(|_| of_server()).collect() }
     }
 }
 
@@ -129,7 +115,6 @@ impl Batches<'_> {
         }
     }
 
-    /// Sends what is left.
     pub(super) fn finish(self) {
         for (server, batches) in self.batches.into_iter().enumerate() {
             batches.into_iter().filter_map(Batch::finish).for_each(|frame| self.links.send(server as u32, frame));

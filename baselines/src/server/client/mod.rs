@@ -7,14 +7,12 @@ mod gather;
 mod index;
 mod key;
 mod links;
-mod locks;
 mod numa;
 mod receive;
 mod requests;
 mod shared;
 mod signal;
 mod specialize;
-mod specialized;
 mod thread_cache;
 mod worker;
 
@@ -37,9 +35,9 @@ use super::options::Options;
 use super::statistics::Statistics;
 use super::tablet::runtime;
 use crate::Error;
+use crate::crew::lock;
 use key::Key;
 use links::{Link, Links};
-use locks::lock;
 use shared::Shared;
 
 pub use gather::Gather;
@@ -87,43 +85,33 @@ impl Client {
     /// If a server is not there, or refuses: it has other tables, another version or another number of clients, or this
     /// client's number is taken.
     pub fn connect<A: ToSocketAddrs>(servers: &[A], tables: &Tables, options: Options) -> Result<Self, Error> {
-        if options.threads == 0 || servers.is_empty() || options.own_server >= servers.len() {
-            return Err(Error::Options(format!(
-                "{} threads and {} servers, of which {} is the own one; there is at least one of each",
-                options.threads,
-                servers.len(),
-                options.own_server
-            )));
+        let Options { threads, own_server, .. } = options;
+        if threads == 0 || own_server >= servers.len() {
+            let given =
+                format!("{threads} threads and {} servers, of which {own_server} is the own one", servers.len());
+            return Err(Error::Options(format!("{given}; there is at least one of each")));
         }
         if options.max_frame_bytes < 2 * CHUNK_BYTES {
             return Err(Error::Options(format!("frames need at least {} bytes", 2 * CHUNK_BYTES)));
         }
-        let mut addresses = Vec::new();
-        for server in servers {
-            let resolved = server.to_socket_addrs().map_err(Error::io("the address of a tablet server"))?.next();
-            addresses.push(resolved.ok_or_else(|| Error::Options("a server's name has no address".into()))?);
-        }
         let runtime = runtime("parameter-client")?;
-        let mut welcomed = Vec::new();
-        for &address in &addresses {
-            welcomed.push(runtime.block_on(join(address, tables, &options))?);
-        }
-        let clock = welcomed[0].clock;
-        if let Some(other) = welcomed.iter().position(|server| server.clock != clock) {
-            return Err(Error::Options(format!(
-                "server 0 is at clock {clock} and server {other} at {}; resume all from one clock",
-                welcomed[other].clock
-            )));
-        }
         let (mut links, mut readers, mut writers) = (Vec::new(), Vec::new(), Vec::new());
-        let mut placed = Vec::new();
-        for server in welcomed {
-            links.push(server.link);
-            readers.push(server.reader);
-            writers.push(server.writer);
-            placed.extend(server.placed);
+        let (mut clock, mut placed) = (None, Vec::new());
+        for (number, server) in servers.iter().enumerate() {
+            let address = server.to_socket_addrs().map_err(Error::io("the address of a tablet server"))?.next();
+            let address = address.ok_or_else(|| Error::Options("a server's name has no address".into()))?;
+            let welcomed = runtime.block_on(join(address, tables, &options))?;
+            let (first, its) = (*clock.get_or_insert(welcomed.clock), welcomed.clock);
+            if its != first {
+                let clocks = format!("server 0 is at clock {first} and server {number} at {its}");
+                return Err(Error::Options(format!("{clocks}; resume all from one clock")));
+            }
+            links.push(welcomed.link);
+            readers.push(welcomed.reader);
+            writers.push(welcomed.writer);
+            placed.extend(welcomed.placed);
         }
-        let threads = options.threads;
+        let clock = clock.unwrap_or(0);
         let links = Links::new(links, options.push);
         for frame in &placed {
             links.place(frame);
@@ -207,7 +195,7 @@ impl Client {
     /// Returns what this process has counted; a worker's counts are added when it ends a clock.
     pub fn statistics(&self) -> Statistics {
         let mut sum = lock(&self.shared.statistics).clone();
-        for (server, link) in self.shared.links.iter().enumerate() {
+        for (server, link) in self.shared.links.all.iter().enumerate() {
             let counters = &link.counters;
             let (sent, received) =
                 (counters.sent_bytes.load(Ordering::Relaxed), counters.received_bytes.load(Ordering::Relaxed));
@@ -227,7 +215,7 @@ impl Drop for Client {
     fn drop(&mut self) {
         // Workers that were not taken leave here, so that nobody waits for them.
         lock(&self.workers).clear();
-        for link in self.shared.links.iter() {
+        for link in self.shared.links.all.iter() {
             lock(&link.outbox).take();
         }
         let Some(runtime) = self.runtime.take() else { return };

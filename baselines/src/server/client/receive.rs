@@ -7,9 +7,9 @@ use tokio::net::tcp::OwnedReadHalf;
 use tokio::time::timeout;
 
 use super::key::Key;
-use super::locks::lock;
 use super::shared::Shared;
 use crate::Error;
+use crate::crew::lock;
 use crate::server::frame::{Frame, Verb};
 
 /// Tells all threads when nothing is received any more, by a panic even; a reason that was told before counts.
@@ -30,7 +30,7 @@ pub(super) async fn receive(shared: Arc<Shared>, server: usize, mut reader: Owne
     let error = loop {
         match timeout(patience, Frame::read(&mut reader, &peer, limit)).await {
             Ok(Ok(Some(frame))) => {
-                shared.links.get(server).counters.count_received(&frame);
+                shared.links.all[server].counters.count_received(&frame);
                 if let Err(error) = handle(&shared, server, frame) {
                     break error;
                 }
@@ -46,7 +46,8 @@ pub(super) async fn receive(shared: Arc<Shared>, server: usize, mut reader: Owne
 
 fn handle(shared: &Shared, server: usize, frame: Frame) -> Result<(), Error> {
     let header = *frame.header();
-    let link = shared.links.get(server);
+    let link = &shared.links.all[server];
+    let unreadable = |what: &str| Error::unreadable(&format!("tablet server {server}"), what);
     match frame.verb() {
         Verb::Heartbeat => return Ok(()),
         Verb::Rows => receive_rows(shared, &frame)?,
@@ -55,10 +56,8 @@ fn handle(shared: &Shared, server: usize, frame: Frame) -> Result<(), Error> {
             link.global.store(header.version, Ordering::Release);
         }
         Verb::PlanRows => {
-            let fixed = shared.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
-            if !fixed.is_some_and(|fixed| fixed.receive_list(server, &frame)) {
-                let peer = format!("tablet server {server}");
-                return Err(Error::Malformed { peer, what: "rows of a list that does not exist".into() });
+            if !shared.fixed().is_some_and(|fixed| fixed.receive_list(server, &frame)) {
+                return Err(unreadable("rows of a list that does not exist"));
             }
         }
         // All threads wait for this, and all their updates have been applied.
@@ -67,7 +66,7 @@ fn handle(shared: &Shared, server: usize, frame: Frame) -> Result<(), Error> {
             lock(&shared.replies).servers += header.flags as usize;
         }
         Verb::Moved => {
-            if header.first as usize >= shared.links.len() {
+            if header.first as usize >= shared.links.all.len() {
                 return Err(Error::Refused("rows are moved to a server that does not exist".into()));
             }
             let frame = Frame::with_rows(Verb::Store, header.table, frame.rows(), frame.data());
@@ -81,10 +80,7 @@ fn handle(shared: &Shared, server: usize, frame: Frame) -> Result<(), Error> {
         }
         Verb::Refused => return Err(Error::Refused(frame.text())),
         Verb::Lost => return Err(Error::ClientLost { client: header.first as usize, clock: header.clock }),
-        other => {
-            let peer = format!("tablet server {server}");
-            return Err(Error::Malformed { peer, what: format!("a server does not send {other:?}") });
-        }
+        other => return Err(unreadable(&format!("a server does not send {other:?}"))),
     }
     shared.signal.notify();
     Ok(())
@@ -93,11 +89,11 @@ fn handle(shared: &Shared, server: usize, frame: Frame) -> Result<(), Error> {
 fn receive_rows(shared: &Shared, frame: &Frame) -> Result<(), Error> {
     let header = frame.header();
     let kind = shared.tables.kind(header.table)?;
-    let fixed = shared.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
+    let fixed = shared.fixed();
     for (&row, values) in frame.rows().iter().zip(frame.data().chunks_exact(kind.row_bytes)) {
         let key = Key::new(header.table, row);
         if !fixed.is_some_and(|fixed| fixed.receive(key, values, header.version, header.clock)) {
-            shared.dynamic.receive(key, kind, values, header.version, header.clock, &shared.links);
+            shared.dynamic.receive(key, kind, values, header.version, header.clock);
         }
     }
     Ok(())

@@ -21,7 +21,6 @@ impl Requests {
         self.low != 0 && self.low <= clock + 1
     }
 
-    /// Notes a request.
     pub(super) fn add(&mut self, version: u32) {
         if self.low == 0 || version < self.low {
             self.high = self.high.max(self.low);
@@ -31,7 +30,6 @@ impl Requests {
         }
     }
 
-    /// Notes what arrived.
     pub(super) fn arrived(&mut self, version: u32) {
         let arrived = version.saturating_add(1);
         if self.high <= arrived {

@@ -1,24 +1,25 @@
 //! What the worker threads of a process and its connections share: the process cache, the clocks, the connections.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
+use rustc_hash::FxHashSet;
+
 use super::dynamic::{DynamicCache, Found, Wanted};
-use super::gather::Recording;
+use super::fixed::FixedCache;
+use super::gather::{Pattern, Recording};
 use super::key::{Key, Located};
 use super::links::Links;
-use super::locks::lock;
 use super::signal::Signal;
-use super::specialized::Specialized;
 use crate::Error;
+use crate::crew::lock;
 use crate::server::element::Tables;
 use crate::server::frame::{Frame, Verb};
 use crate::server::options::{Options, Prefetch};
 use crate::server::statistics::Statistics;
 use crate::server::tablet::LEFT;
 
-/// The clocks of the worker threads.
 #[derive(Debug)]
 pub(super) struct Progress {
     clocks: Vec<u32>,
@@ -37,11 +38,46 @@ pub(super) struct Replies {
     pub(super) dumped: Vec<Frame>,
 }
 
+/// What is known of an iteration, and made from it.
+#[derive(Debug)]
+pub(super) struct Specialized {
+    pub(super) pattern: Pattern,
+    /// Absent without static structures.
+    pub(super) fixed: Option<FixedCache>,
+    /// The clock in which the first iteration began.
+    pub(super) origin: u32,
+    /// By clock of the iteration: rows that were read there though nobody has reported it, and had to be requested one by one. From then
+    /// on they are requested with the others.
+    pub(super) unlisted: Vec<Mutex<FxHashSet<Key>>>,
+}
+
+impl Specialized {
+    /// Returns the rows read in a clock, first reads first.
+    pub(super) fn reads(&self, clock: u32) -> [&[Key]; 2] {
+        let [early, rest, _] = &self.pattern.phases[self.phase(clock)].lists;
+        [early, rest]
+    }
+
+    /// Notes a row that a read in this clock had to request.
+    pub(super) fn list(&self, key: Key, clock: u32) {
+        lock(&self.unlisted[self.phase(clock)]).insert(key);
+    }
+
+    /// Returns the rows that were noted in the same clock of iterations before.
+    pub(super) fn unlisted(&self, clock: u32) -> Vec<Key> {
+        lock(&self.unlisted[self.phase(clock)]).iter().copied().collect()
+    }
+
+    fn phase(&self, clock: u32) -> usize {
+        clock.wrapping_sub(self.origin) as usize % self.pattern.phases.len()
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: Options,
     pub(super) tables: Tables,
-    pub(super) links: Links,
+    pub(super) links: Arc<Links>,
     pub(super) dynamic: DynamicCache,
     /// Set once, when accesses were gathered.
     pub(super) specialized: OnceLock<Specialized>,
@@ -60,13 +96,13 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(options: Options, tables: Tables, links: Links, clock: u32) -> Self {
-        let clocks = vec![clock; options.threads];
+        let (clocks, links) = (vec![clock; options.threads], Arc::new(links));
         Self {
             recordings: Mutex::new((0..options.threads).map(|_| None).collect()),
             options,
             tables,
+            dynamic: DynamicCache::new(links.clone()),
             links,
-            dynamic: DynamicCache::new(),
             specialized: OnceLock::new(),
             progress: Mutex::new(Progress { clocks, unsent: clock, newest: clock }),
             prefetched: AtomicU32::new(0),
@@ -76,6 +112,12 @@ impl Shared {
             statistics: Mutex::default(),
             failure: OnceLock::new(),
         }
+    }
+
+    /// Returns the static process cache, if there is one by now.
+    #[inline]
+    pub(super) fn fixed(&self) -> Option<&FixedCache> {
+        self.specialized.get()?.fixed.as_ref()
     }
 
     /// Ends the run for all threads of this process; the first reason counts.
@@ -110,10 +152,8 @@ impl Shared {
         counters: &mut Statistics,
     ) -> Result<u32, Error> {
         if let Found::Row(version) = self.look(row, wanted, out, counters) {
-            counters.process_cache_hits += 1;
             return Ok(version);
         }
-        counters.misses += 1;
         let begin = Instant::now();
         let version = self.wait(|| match self.look(row, wanted, out, counters) {
             Found::Row(version) => Some(version),
@@ -126,17 +166,16 @@ impl Shared {
     /// Looks once; requests a row that is not there.
     #[inline]
     fn look(&self, row: Located, wanted: Wanted, out: &mut [u8], counters: &mut Statistics) -> Found {
-        let specialized = self.specialized.get();
-        let fixed = specialized.and_then(|specialized| specialized.fixed.as_ref());
-        let known = fixed.and_then(|fixed| fixed.read(row, wanted, &self.links, out, counters));
+        let fixed = self.fixed();
+        let known = fixed.and_then(|fixed| fixed.read(row, wanted, out, counters));
         let found = known.unwrap_or_else(|| {
             counters.unreported += u64::from(fixed.is_some());
-            self.dynamic.read(row.key, wanted, &self.links, out, counters)
+            self.dynamic.read(row.key, wanted, out, counters)
         });
         if let Found::Absent { request } = found {
             if request {
                 self.links.request(&[row.key], wanted.needed);
-                if let Some(specialized) = specialized.filter(|_| self.options.prefetch != Prefetch::Off) {
+                if let Some(specialized) = self.specialized.get().filter(|_| self.options.prefetch != Prefetch::Off) {
                     specialized.list(row.key, wanted.clock);
                 }
             }
@@ -147,10 +186,10 @@ impl Shared {
     }
 
     /// Requests those of the rows that are not cached or too old, without waiting.
-    pub(super) fn refresh(&self, keys: impl Iterator<Item = Key>, wanted: Wanted, freshest: bool) {
-        let fixed = self.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
-        let wants = |key| fixed.and_then(|fixed| fixed.wants(key, wanted, freshest, &self.links));
-        let wants = |&key: &Key| wants(key).unwrap_or_else(|| self.dynamic.wants(key, wanted, freshest, &self.links));
+    pub(super) fn refresh(&self, keys: impl Iterator<Item = Key>, wanted: Wanted) {
+        let fixed = self.fixed();
+        let wants = |key| fixed.and_then(|fixed| fixed.wants(key, wanted));
+        let wants = |&key: &Key| wants(key).unwrap_or_else(|| self.dynamic.wants(key, wanted));
         self.links.request(&keys.filter(wants).collect::<Vec<_>>(), wanted.needed);
     }
 
@@ -162,12 +201,12 @@ impl Shared {
         delta: &[u8],
         counters: &mut Statistics,
     ) -> Result<(), Error> {
-        let fixed = self.specialized.get().and_then(|specialized| specialized.fixed.as_ref());
-        if fixed.is_some_and(|fixed| fixed.update(row, clock, delta, &self.links, counters)) {
+        let fixed = self.fixed();
+        if fixed.is_some_and(|fixed| fixed.update(row, clock, delta, counters)) {
             return Ok(());
         }
         counters.unreported += u64::from(fixed.is_some());
-        self.dynamic.update(row.key, clock, self.tables.kind(row.key.table())?, delta, &self.links, counters);
+        self.dynamic.update(row.key, clock, self.tables.kind(row.key.table())?, delta, counters);
         Ok(())
     }
 
@@ -224,8 +263,8 @@ impl Shared {
                 batches.push(server, key, &delta[..kind.row_bytes]);
             }
         };
-        if let Some(fixed) = self.specialized.get().and_then(|specialized| specialized.fixed.as_ref()) {
-            fixed.flush(clock, &self.links, &mut send);
+        if let Some(specialized @ Specialized { fixed: Some(fixed), .. }) = self.specialized.get() {
+            fixed.flush(clock, specialized.phase(clock), &mut send);
         }
         self.dynamic.flush(clock, &mut send);
         batches.finish();
@@ -238,20 +277,19 @@ impl Shared {
         if !first || self.options.prefetch == Prefetch::Off {
             return;
         }
-        let wanted = Wanted::new(clock, self.options.slack);
-        let freshest = self.options.prefetch == Prefetch::Aggressive;
+        let mut wanted = Wanted::new(clock, self.options.slack);
+        if self.options.prefetch == Prefetch::Aggressive {
+            wanted.target = clock;
+        }
         let Some(specialized) = self.specialized.get() else {
             // Before anything is known, rows are expected again after a clock in which they were read.
-            let keys = self.dynamic.prefetch(wanted, freshest, &self.links);
-            return self.links.request(&keys, wanted.needed);
+            return self.links.request(&self.dynamic.prefetch(wanted), wanted.needed);
         };
         match &specialized.fixed {
-            Some(fixed) => fixed.prefetch(wanted, freshest, &self.links),
-            None => specialized.reads(clock).iter().for_each(|list| {
-                self.refresh(list.iter().copied(), wanted, freshest);
-            }),
+            Some(fixed) => fixed.prefetch(wanted, specialized.phase(clock)),
+            None => specialized.reads(clock).iter().for_each(|list| self.refresh(list.iter().copied(), wanted)),
         }
-        self.refresh(specialized.unlisted(clock).into_iter(), wanted, freshest);
+        self.refresh(specialized.unlisted(clock).into_iter(), wanted);
     }
 
     /// Has the rows of this clock prefetched again: what was requested before gathering ended is not kept.
@@ -266,7 +304,7 @@ impl Shared {
         self.links.send_all(frame);
         self.wait(|| {
             let mut replies = lock(&self.replies);
-            (replies.servers == self.links.len()).then(|| std::mem::take(&mut replies.dumped))
+            (replies.servers == self.links.all.len()).then(|| std::mem::take(&mut replies.dumped))
         })
     }
 }

@@ -4,12 +4,10 @@ use std::sync::Mutex;
 
 use super::fixed::FixedCache;
 use super::gather::{Gather, Pattern, Recording};
-use super::locks::lock;
-use super::shared::Shared;
-use super::specialized::Specialized;
+use super::shared::{Shared, Specialized};
 use crate::Error;
+use crate::crew::lock;
 use crate::server::frame::{Frame, Verb};
-use crate::server::options::ThreadCache;
 
 impl Shared {
     /// Takes one thread's recording. The last thread specializes, the others wait for it.
@@ -52,7 +50,7 @@ impl Shared {
             self.ask(|| Frame::new(Verb::Barrier))?;
         }
         let fixed = match settings.static_structures {
-            true => Some(FixedCache::new(&pattern, origin, &self.tables, &self.links)?),
+            true => Some(FixedCache::new(&pattern, &self.tables, self.links.clone())?),
             false => None,
         };
         if fixed.is_some() {
@@ -72,10 +70,5 @@ impl Shared {
         }
         batches.finish();
         self.ask(|| Frame::new(Verb::Access).set(|header| header.flags = 1)).map(|_| ())
-    }
-
-    /// Whether a thread caches rows that are chosen from the gathered accesses.
-    pub(super) fn caches_chosen_rows(&self) -> bool {
-        matches!(self.options.specializations.thread_cache, ThreadCache::Static { .. })
     }
 }

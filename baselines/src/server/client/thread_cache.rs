@@ -9,13 +9,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::dynamic::Wanted;
 use super::index::Index;
 use super::key::{Key, Located};
-use super::shared::Shared;
-use super::specialized::Specialized;
+use super::shared::{Shared, Specialized};
 use crate::Error;
 use crate::server::element::Kind;
 use crate::server::statistics::Statistics;
 
-/// No entry.
 const NONE: u32 = u32::MAX;
 /// A thread cache never has more rows than this, whatever its capacity.
 const MAX_ROWS: usize = 1 << 30;
@@ -87,7 +85,6 @@ pub(super) struct ThreadRows {
 }
 
 impl ThreadRows {
-    /// Makes a cache of the rows used last.
     pub(super) fn lru(capacity: usize, longest_row_bytes: usize) -> Self {
         let capacity = capacity.clamp(1, MAX_ROWS);
         Self::new(Policy::Lru { slots: FxHashMap::default(), capacity, newest: NONE, oldest: NONE }, longest_row_bytes)
@@ -128,7 +125,6 @@ impl ThreadRows {
         }
     }
 
-    /// Returns where an entry begins.
     #[inline]
     fn begin(&self, slot: u32) -> usize {
         slot as usize * (HEAD_WORDS + 2 * self.row_words)
@@ -172,7 +168,6 @@ impl ThreadRows {
         &cast_slice(&self.entries[self.begin(slot) + HEAD_WORDS..])[..bytes]
     }
 
-    /// Applies and logs an update.
     #[inline]
     pub(super) fn update(&mut self, slot: u32, kind: &Kind, delta: &[u8]) {
         let entry = self.entry(slot, kind);

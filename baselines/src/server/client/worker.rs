@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::dynamic::Wanted;
 use super::gather::{Gather, Recording};
 use super::key::Key;
-use super::locks::lock;
 use super::numa;
 use super::shared::Shared;
 use super::thread_cache::{Place, ThreadRows};
 use crate::Error;
+use crate::crew::lock;
 use crate::server::element::{Element, Table, zeroed_words};
 use crate::server::options::ThreadCache;
 use crate::server::statistics::Statistics;
@@ -111,26 +111,10 @@ impl Worker {
         Ok(bytemuck::cast_slice(out))
     }
 
-    /// Copies a row, as [`Worker::read`].
-    ///
-    /// # Errors
-    /// As [`Worker::read`], and if `values` is not as long as a row.
-    pub fn read_into<T: Element>(
-        &mut self,
-        table: Table<T>,
-        row: u32,
-        slack: u32,
-        values: &mut [T],
-    ) -> Result<(), Error> {
-        self.check_len(table, 1, values.len())?;
-        values.copy_from_slice(self.read(table, row, slack)?);
-        Ok(())
-    }
-
     /// Copies rows one after the other. Those that are not cached are requested together.
     ///
     /// # Errors
-    /// As [`Worker::read_into`].
+    /// As [`Worker::read`], and if `values` is not as long as the rows.
     pub fn read_rows<T: Element>(
         &mut self,
         table: Table<T>,
@@ -190,14 +174,6 @@ impl Worker {
         Ok(())
     }
 
-    /// Requests a row if the cached one is too old for this slack, and does not wait.
-    ///
-    /// # Errors
-    /// If the table is not of this job.
-    pub fn refresh<T: Element>(&mut self, table: Table<T>, row: u32, slack: u32) -> Result<(), Error> {
-        self.refresh_rows(table, &[row], slack)
-    }
-
     /// Requests those of the rows that are too old for this slack, together, and does not wait.
     ///
     /// # Errors
@@ -206,7 +182,7 @@ impl Worker {
         self.shared.tables.check(table)?;
         if !self.is_virtual() {
             let keys = rows.iter().map(|&row| Key::new(table.number(), row));
-            self.shared.refresh(keys, Wanted::new(self.clock, slack), false);
+            self.shared.refresh(keys, Wanted::new(self.clock, slack));
         }
         Ok(())
     }
@@ -248,7 +224,7 @@ impl Worker {
             numa::bind_thread(self.thread, options.threads);
         }
         let specialized = self.shared.finish_gather(self.thread, recording)?;
-        if self.shared.caches_chosen_rows() {
+        if matches!(options.specializations.thread_cache, ThreadCache::Static { .. }) {
             let longest = size_of_val(self.row.as_slice());
             self.cache = Some(ThreadRows::fixed(specialized, self.thread, longest, &self.shared)?);
         }

@@ -10,8 +10,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::master::MasterTable;
-use super::server_options::{Checkpoints, ServerOptions};
 use crate::Error;
+use crate::server::options::{Checkpoints, ServerOptions};
 
 const MAGIC: &[u8; 8] = b"MGpstab1";
 /// How many checkpoints of a server are kept.

@@ -8,11 +8,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::server_options::ServerOptions;
-use super::shard::{Shard, lock};
+use super::shard::Shard;
 use crate::Error;
+use crate::crew::lock;
 use crate::server::frame::{Frame, Verb};
 use crate::server::link::{Counters, Outbox, heartbeat, prepare, write_frames};
+use crate::server::options::ServerOptions;
 
 /// How long a client that is refused may take to read why.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -84,7 +85,6 @@ impl Drop for Joined<'_> {
     }
 }
 
-/// Tells a client why its connection ends.
 fn refuse(outbox: &Outbox, error: &Error) {
     let reason = match error {
         Error::Refused(reason) => reason.clone(),

@@ -9,27 +9,25 @@ use crate::server::element::Kind;
 pub(super) struct MasterTable {
     pub(super) kind: Kind,
     slots: FxHashMap<u32, u32>,
-    rows: Vec<u32>,
+    rows: Vec<Row>,
     /// Rows of `kind.row_bytes` bytes, one after the other.
     data: Vec<u64>,
-    /// For each row, the clients that it is pushed to, one bit each.
-    registered: Vec<u64>,
-    /// Registered rows that changed since the last push, and for each row whether it is among them.
+    /// Slots of registered rows that changed since the last push.
     changed: Vec<u32>,
-    is_changed: Vec<bool>,
+}
+
+#[derive(Debug)]
+struct Row {
+    number: u32,
+    /// Whether it is among those that changed.
+    is_changed: bool,
+    /// The clients that it is pushed to, one bit each.
+    registered: u64,
 }
 
 impl MasterTable {
     pub(super) fn new(kind: Kind) -> Self {
-        Self {
-            kind,
-            slots: FxHashMap::default(),
-            rows: Vec::new(),
-            data: Vec::new(),
-            registered: Vec::new(),
-            changed: Vec::new(),
-            is_changed: Vec::new(),
-        }
+        Self { kind, slots: FxHashMap::default(), rows: Vec::new(), data: Vec::new(), changed: Vec::new() }
     }
 
     /// Returns where a row lies; a new one begins with the identity.
@@ -37,21 +35,17 @@ impl MasterTable {
         let next = self.rows.len() as u32;
         let slot = *self.slots.entry(row).or_insert(next);
         if slot == next {
-            self.rows.push(row);
-            self.registered.push(0);
-            self.is_changed.push(false);
+            self.rows.push(Row { number: row, is_changed: false, registered: 0 });
             self.data.resize((self.rows.len() * self.kind.row_bytes).div_ceil(8), 0);
-            let (identity, begin) = (self.kind.identity.clone(), slot as usize * self.kind.row_bytes);
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.data);
-            bytes[begin..begin + self.kind.row_bytes]
-                .copy_from_slice(&bytemuck::cast_slice(&identity)[..self.kind.row_bytes]);
+            let (begin, bytes) = (slot as usize * self.kind.row_bytes, bytemuck::cast_slice_mut(&mut self.data));
+            bytes[begin..begin + self.kind.row_bytes].copy_from_slice(self.kind.identity());
         }
         slot
     }
 
-    /// Returns the numbers of the rows, by slot.
-    pub(super) fn rows(&self) -> &[u32] {
-        &self.rows
+    /// Returns the number of the row in a slot.
+    pub(super) fn row(&self, slot: u32) -> u32 {
+        self.rows[slot as usize].number
     }
 
     /// Returns the bytes of `count` rows from a slot on.
@@ -60,7 +54,6 @@ impl MasterTable {
         &bytemuck::cast_slice(&self.data)[begin..begin + count * self.kind.row_bytes]
     }
 
-    /// Replaces a row.
     pub(super) fn store(&mut self, row: u32, value: &[u8]) {
         let slot = self.slot(row);
         let begin = slot as usize * self.kind.row_bytes;
@@ -78,18 +71,17 @@ impl MasterTable {
 
     /// Has a row pushed to a client from now on.
     pub(super) fn register(&mut self, slot: u32, client: usize) {
-        self.registered[slot as usize] |= 1 << client;
+        self.rows[slot as usize].registered |= 1 << client;
     }
 
-    /// Whether a row is pushed to a client.
     pub(super) fn is_registered(&self, slot: u32, client: usize) -> bool {
-        self.registered[slot as usize] >> client & 1 == 1
+        self.rows[slot as usize].registered >> client & 1 == 1
     }
 
     /// Returns the slots of registered rows that changed since the last call.
     pub(super) fn take_changed(&mut self) -> Vec<u32> {
         for &slot in &self.changed {
-            self.is_changed[slot as usize] = false;
+            self.rows[slot as usize].is_changed = false;
         }
         std::mem::take(&mut self.changed)
     }
@@ -97,20 +89,20 @@ impl MasterTable {
     /// Forgets a row, whose values are returned: it is stored elsewhere. Its slot stays.
     pub(super) fn forget(&mut self, row: u32) -> Option<Vec<u8>> {
         let slot = self.slots.remove(&row)?;
-        self.registered[slot as usize] = 0;
+        self.rows[slot as usize].registered = 0;
         Some(self.data(slot, 1).to_vec())
     }
 
     /// Returns the rows that are stored here, with their slots.
     pub(super) fn stored(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let current = |slot: u32| self.slots.get(&self.rows[slot as usize]) == Some(&slot);
-        (0..self.rows.len() as u32).filter(move |&slot| current(slot)).map(|slot| (self.rows[slot as usize], slot))
+        let rows = self.rows.iter().zip(0..).map(|(row, slot)| (row.number, slot));
+        rows.filter(|(row, slot)| self.slots.get(row) == Some(slot))
     }
 
     fn mark(&mut self, slot: u32, count: usize) {
-        for slot in slot..slot + count as u32 {
-            if self.registered[slot as usize] != 0 && !self.is_changed[slot as usize] {
-                self.is_changed[slot as usize] = true;
+        for (row, slot) in self.rows[slot as usize..][..count].iter_mut().zip(slot..) {
+            if row.registered != 0 && !row.is_changed {
+                row.is_changed = true;
                 self.changed.push(slot);
             }
         }

@@ -4,7 +4,6 @@ mod checkpoint;
 mod connection;
 mod master;
 mod placement;
-mod server_options;
 mod shard;
 
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -16,12 +15,13 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::element::Tables;
 use super::frame::CHUNK_BYTES;
+use super::options::ServerOptions;
 use crate::Error;
-use shard::{Shard, lock};
+use crate::crew::lock;
+use shard::Shard;
 
 pub use checkpoint::newest_checkpoint;
 pub(super) use placement::home;
-pub use server_options::{Checkpoints, ServerOptions};
 pub(super) use shard::LEFT;
 
 /// The number of client processes that one server serves at most.
@@ -41,11 +41,11 @@ impl TabletServer {
     /// # Errors
     /// If it cannot listen there, the options do not go together, or the checkpoint cannot be read.
     pub fn start(address: impl ToSocketAddrs, tables: &Tables, options: ServerOptions) -> Result<Self, Error> {
-        if options.clients == 0 || options.clients > MAX_CLIENTS || options.server >= options.servers {
-            return Err(Error::Options(format!(
-                "server {} of {} for {} clients: there are 1 to {MAX_CLIENTS} clients, and servers count from 0",
-                options.server, options.servers, options.clients
-            )));
+        let ServerOptions { server, servers, clients, .. } = options;
+        if clients == 0 || clients > MAX_CLIENTS || server >= servers {
+            let given = format!("server {server} of {servers} for {clients} clients");
+            let expected = format!("there are 1 to {MAX_CLIENTS} clients, and servers count from 0");
+            return Err(Error::Options(format!("{given}: {expected}")));
         }
         if options.max_frame_bytes < 2 * CHUNK_BYTES {
             return Err(Error::Options(format!("frames need at least {} bytes", 2 * CHUNK_BYTES)));
@@ -69,11 +69,6 @@ impl TabletServer {
     /// Returns where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// Returns the global clock: how many clocks all clients have ended.
-    pub fn global_clock(&self) -> u32 {
-        lock(&self.shard).global_clock()
     }
 
     /// Waits until all clients have come, left and closed their connections.
@@ -103,7 +98,6 @@ impl Drop for TabletServer {
     }
 }
 
-/// Makes a runtime of one thread.
 pub(super) fn runtime(name: &str) -> Result<Runtime, Error> {
     Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build().map_err(Error::io(name))
 }

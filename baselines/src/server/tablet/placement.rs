@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::shard::Shard;
 use crate::Error;
-use crate::server::frame::{Batch, Frame, Verb};
+use crate::server::frame::{Frame, Verb, frames};
 
 /// Returns the server that stores a row unless it was placed elsewhere.
 pub(in crate::server) fn home(row: u32, servers: usize) -> usize {
@@ -72,16 +72,11 @@ impl Shard {
     fn move_values(&mut self, number: u32, moves: &[(u32, usize)]) {
         let Some(carrier) = self.clients.iter().position(|client| client.outbox.is_some()) else { return };
         for target in 0..self.options.servers {
-            let mut batch = Batch::new(Verb::Moved, number);
-            let address = |frame: Frame| frame.set(|header| header.first = target as u32);
-            for &(row, _) in moves.iter().filter(|&&(_, to)| to == target) {
-                let Some(value) = self.tables[number as usize].forget(row) else { continue };
-                if let Some(frame) = batch.push(row, &value) {
-                    self.send(carrier, address(frame));
-                }
-            }
-            if let Some(frame) = batch.finish() {
-                self.send(carrier, address(frame));
+            let moved = moves.iter().filter(|&&(_, to)| to == target);
+            let table = &mut self.tables[number as usize];
+            let values: Vec<(u32, Vec<u8>)> = moved.filter_map(|&(row, _)| Some((row, table.forget(row)?))).collect();
+            for frame in frames(Verb::Moved, number, values.iter().map(|(row, value)| (*row, &value[..]))) {
+                self.send(carrier, frame.set(|header| header.first = target as u32));
             }
         }
     }

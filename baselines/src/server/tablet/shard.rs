@@ -6,15 +6,14 @@
 //! which updates of the reader it contains.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::checkpoint;
 use super::master::MasterTable;
-use super::server_options::ServerOptions;
 use crate::Error;
 use crate::server::element::Tables;
-use crate::server::frame::{Batch, CHUNK_BYTES, Frame, Header, Verb};
+use crate::server::frame::{CHUNK_BYTES, Frame, Header, Verb, frames};
 use crate::server::link::Outbox;
+use crate::server::options::ServerOptions;
 
 /// Entry of the vector clock of a client that has left: it holds nobody up.
 pub(in crate::server) const LEFT: u32 = u32::MAX;
@@ -22,7 +21,6 @@ pub(in crate::server) const LEFT: u32 = u32::MAX;
 /// How many lists of rows a client may have for a table: three for each clock of an iteration.
 pub(in crate::server) const MAX_LISTS: usize = 3 << 16;
 
-/// One client process.
 #[derive(Debug, Default)]
 pub(super) struct Client {
     pub(super) outbox: Option<Outbox>,
@@ -45,7 +43,6 @@ impl Client {
     }
 }
 
-/// The state of a tablet server.
 #[derive(Debug)]
 pub(super) struct Shard {
     pub(super) options: ServerOptions,
@@ -85,10 +82,6 @@ impl Shard {
             reporters: 0,
             options,
         })
-    }
-
-    pub(super) fn global_clock(&self) -> u32 {
-        self.global
     }
 
     /// Returns how the job ended, if it has.
@@ -240,21 +233,14 @@ impl Shard {
 
     fn answer_rows(&mut self, client: usize, frame: &Frame) {
         let number = frame.header().table;
-        let register = frame.header().flags == 1;
-        let mut batch = Batch::new(Verb::Rows, number);
-        for &row in frame.rows() {
-            let table = &mut self.tables[number as usize];
-            let slot = table.slot(row);
-            if register {
-                table.register(slot, client);
-            }
-            if let Some(frame) = batch.push(row, table.data(slot, 1)) {
-                self.send_rows(client, frame);
-            }
+        let table = &mut self.tables[number as usize];
+        let slots: Vec<u32> = frame.rows().iter().map(|&row| table.slot(row)).collect();
+        if frame.header().flags == 1 {
+            slots.iter().for_each(|&slot| table.register(slot, client));
         }
-        if let Some(frame) = batch.finish() {
-            self.send_rows(client, frame);
-        }
+        let table = &self.tables[number as usize];
+        let rows = frame.rows().iter().zip(&slots).map(|(&row, &slot)| (row, table.data(slot, 1)));
+        frames(Verb::Rows, number, rows).for_each(|frame| self.send_rows(client, frame));
     }
 
     fn answer_list(&self, client: usize, asked: &Header) {
@@ -283,15 +269,8 @@ impl Shard {
 
     fn dump(&self, client: usize, number: u32) {
         let table = &self.tables[number as usize];
-        let mut batch = Batch::new(Verb::Dumped, number);
-        for (row, slot) in table.stored() {
-            if let Some(frame) = batch.push(row, table.data(slot, 1)) {
-                self.send(client, frame);
-            }
-        }
-        if let Some(frame) = batch.finish() {
-            self.send(client, frame);
-        }
+        let rows = table.stored().map(|(row, slot)| (row, table.data(slot, 1)));
+        frames(Verb::Dumped, number, rows).for_each(|frame| self.send(client, frame));
         self.send(client, Frame::with_rows(Verb::Dumped, number, &[], &[]).set(|header| header.flags = 1));
     }
 
@@ -364,17 +343,11 @@ impl Shard {
         }
         for number in 0..self.tables.len() {
             let changed = self.tables[number].take_changed();
+            let table = &self.tables[number];
             for client in 0..self.clients.len() {
-                let table = &self.tables[number];
-                let mut batch = Batch::new(Verb::Rows, number as u32);
-                for &slot in changed.iter().filter(|&&slot| table.is_registered(slot, client)) {
-                    if let Some(frame) = batch.push(table.rows()[slot as usize], table.data(slot, 1)) {
-                        self.send_rows(client, frame);
-                    }
-                }
-                if let Some(frame) = batch.finish() {
-                    self.send_rows(client, frame);
-                }
+                let slots = changed.iter().filter(|&&slot| table.is_registered(slot, client));
+                let rows = slots.map(|&slot| (table.row(slot), table.data(slot, 1)));
+                frames(Verb::Rows, number as u32, rows).for_each(|frame| self.send_rows(client, frame));
             }
         }
     }
@@ -402,9 +375,4 @@ impl Shard {
         lists[list].extend(slots);
         Ok(())
     }
-}
-
-/// Locks what stays usable when a thread panicked with it: every change to it is a whole one.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

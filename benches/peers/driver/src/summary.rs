@@ -119,20 +119,13 @@ impl fmt::Display for Table {
         for note in &self.notes {
             writeln!(f, "  {note}")?;
         }
-        writeln!(
-            f,
-            "{:<32} {:>7}  {:<26} {:>10} {:>10} {:>10} {:>7}",
-            "measure", "threads", "system", "median", "min", "max", "ratio"
-        )?;
+        f.write_str("measure                          threads  system                         median        min        max   ratio\n")?;
         for cell in self.ordered() {
             let show = |value: Option<f64>, digits| value.map_or("-".to_owned(), |value| format!("{value:.digits$}"));
             let (median, ratio) = (show(cell.median(), 4), show(self.ratio(cell), 2));
             let (min, max) = (show(cell.bound(f64::min), 4), show(cell.bound(f64::max), 4));
-            writeln!(
-                f,
-                "{:<32} {:>7}  {:<26} {median:>10} {min:>10} {max:>10} {ratio:>7}",
-                cell.measure, cell.threads, cell.system
-            )?;
+            let Cell { measure, threads, system, .. } = cell;
+            writeln!(f, "{measure:<32} {threads:>7}  {system:<26} {median:>10} {min:>10} {max:>10} {ratio:>7}")?;
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use super::settings::Setting;
 const THREADS: usize = 2;
 const SEED: u64 = 1;
 
-/// What a setting came to.
+#[derive(Default)]
 pub struct Measured {
     pub name: String,
     /// Of each round: the quickest of its clocks but the first, which other work on the machine slowed down least.
@@ -62,28 +62,22 @@ impl Measured {
         ratio(&self.wholes, &other.wholes)
     }
 
-    /// Returns a count by clock.
     pub fn per_clock(&self, count: u64) -> f64 {
         count as f64 / (self.counted_clocks * self.clocks.len()) as f64
     }
 
     fn print(&self) {
-        let (statistics, clocks) = (&self.statistics, sorted(self.clocks.clone()));
-        println!(
-            "    {:<34}{:>8.2} ({:>7.2}, {:>7.2}){:>9.0}{:>9.2}{:>9.0}{:>10.0}{:>8.1}{:>9.0}{:>9.0}{:>8.0}",
-            self.name,
-            1e3 * clocks[clocks.len() / 2],
-            1e3 * clocks[0],
-            1e3 * clocks[clocks.len() - 1],
-            1e3 * sorted(self.wholes.clone())[self.wholes.len() / 2],
-            self.per_clock(statistics.wait.as_micros() as u64) / 1e3,
-            self.per_clock(statistics.row_locks),
-            self.per_clock(statistics.contended_row_locks),
-            100.0 * statistics.thread_cache_hits as f64 / (statistics.reads + statistics.updates) as f64,
-            self.per_clock(statistics.unreported),
-            self.per_clock(statistics.sent_messages + statistics.received_messages),
-            self.per_clock(statistics.sent_bytes + statistics.received_bytes) / 1e3,
-        );
+        let (name, of, clocks) = (&self.name, &self.statistics, sorted(self.clocks.clone()));
+        let whole = 1e3 * sorted(self.wholes.clone())[self.wholes.len() / 2];
+        let [median, least, most] = [clocks.len() / 2, 0, clocks.len() - 1].map(|at| 1e3 * clocks[at]);
+        print!("    {name:<34}{median:>8.2} ({least:>7.2}, {most:>7.2}){whole:>9.0}");
+        let (messages, bytes) = (of.sent_messages + of.received_messages, of.sent_bytes + of.received_bytes);
+        let counts = [of.wait.as_micros() as u64, of.row_locks, of.contended_row_locks, of.unreported, messages, bytes];
+        let [wait, locks, contended, unknown, messages, bytes] = counts.map(|count| self.per_clock(count));
+        let (wait, kilobytes) = (wait / 1e3, bytes / 1e3);
+        let hits = 100.0 * of.thread_cache_hits as f64 / (of.reads + of.updates) as f64;
+        print!("{wait:>9.2}{locks:>9.0}{contended:>10.0}{hits:>8.1}");
+        println!("{unknown:>9.0}{messages:>9.0}{kilobytes:>8.0}");
     }
 }
 
@@ -115,13 +109,8 @@ pub fn compare(
     is_open: impl Fn(&[Measured]) -> bool,
 ) -> Vec<Measured> {
     let job = Job::new(pattern, clocks);
-    let begin = |setting: &Setting| Measured {
-        name: setting.name.clone(),
-        clocks: Vec::new(),
-        wholes: Vec::new(),
-        statistics: Statistics::default(),
-        counted_clocks: clocks - 1,
-    };
+    let begin =
+        |setting: &Setting| Measured { name: setting.name.clone(), counted_clocks: clocks - 1, ..Measured::default() };
     let mut measured: Vec<Measured> = settings.iter().map(begin).collect();
     let mut round = 0;
     while round < *rounds.start() || round < *rounds.end() && is_open(&measured) {
@@ -137,12 +126,11 @@ pub fn compare(
         }
         round += 1;
     }
-    println!(
-        "  {}: {} rows of {}, {THREADS} threads, medians of {round} rounds (least, most), each by the quickest of {clocks} clocks; by clock, of all threads",
-        pattern.name(),
-        pattern.rows,
-        pattern.row_len
+    let (name, Pattern { rows, row_len, .. }) = (pattern.name(), pattern);
+    print!(
+        "  {name}: {rows} rows of {row_len}, {THREADS} threads, medians of {round} rounds (least, most), each by the "
     );
+    println!("quickest of {clocks} clocks; by clock, of all threads");
     println!(
         "    {:<34}{:>8}{:>19}{:>9}{:>9}{:>9}{:>10}{:>8}{:>9}{:>9}{:>8}",
         "", "ms", "", "whole ms", "wait ms", "locks", "contended", "hits %", "unknown", "messages", "kB"
@@ -152,26 +140,10 @@ pub fn compare(
 }
 
 /// A row's element that counts updates.
-trait Count: Element + PartialEq + std::fmt::Debug {
-    const ONE: Self;
-    fn times(count: u32) -> Self;
-}
+trait Count: Element + From<bool> + Into<f64> {}
+impl Count for f32 {}
+impl Count for i32 {}
 
-impl Count for f32 {
-    const ONE: Self = 1.0;
-    fn times(count: u32) -> Self {
-        count as Self
-    }
-}
-
-impl Count for i32 {
-    const ONE: Self = 1;
-    fn times(count: u32) -> Self {
-        count as Self
-    }
-}
-
-/// What threads do.
 struct Job {
     pattern: Pattern,
     clocks: usize,
@@ -181,7 +153,6 @@ struct Job {
     updates: Vec<u32>,
 }
 
-/// What one run took.
 struct Timed {
     clock: f64,
     whole: f64,
@@ -234,7 +205,7 @@ impl Job {
         let statistics = difference(client.statistics(), &before.into_inner().unwrap_or_else(PoisonError::into_inner));
         let rows = client.read_table(table, self.clocks as u32)?;
         for (row, (values, &updates)) in rows.values.chunks_exact(table.row_len()).zip(&self.updates).enumerate() {
-            assert_eq!(values[0], T::times(updates * self.clocks as u32), "row {row}, {}", setting.name);
+            assert_eq!(values[0].into(), f64::from(updates * self.clocks as u32), "row {row}, {}", setting.name);
         }
         let whole = times.iter().map(|(whole, _)| *whole).fold(0.0, f64::max);
         let last_of = |clock: usize| times.iter().map(|(_, clocks)| clocks[clock]).fold(0.0, f64::max);
@@ -283,7 +254,7 @@ impl Job {
     /// Does the accesses of one thread in a clock, and ends the clock.
     fn work<T: Count>(&self, worker: &mut Worker, table: Table<T>, accesses: &[u32]) -> Result<(), Error> {
         let mut delta = vec![T::IDENTITY; table.row_len()];
-        delta[0] = T::ONE;
+        delta[0] = true.into();
         let sums = self.pattern.rows;
         for pair in accesses.chunks_exact(2) {
             black_box(worker.read(table, pair[0], 0)?[0]);
@@ -309,7 +280,6 @@ fn difference(mut now: Statistics, before: &Statistics) -> Statistics {
     now.thread_cache_hits -= before.thread_cache_hits;
     now.reads -= before.reads;
     now.updates -= before.updates;
-    now.misses -= before.misses;
     now.unreported -= before.unreported;
     now.sent_messages -= before.sent_messages;
     now.received_messages -= before.received_messages;

@@ -42,10 +42,8 @@ pub fn switches(findings: &mut Findings) {
         if pattern.kind == Kind::PageRank {
             let [both, prefetch, fixed] = [both, prefetch, fixed].map(|one| none.over(one).median);
             let what = "prefetch and static structures are worth more together than the product of each";
-            findings.check(
-                format!("{name}: {what}: {both:.1} times, {prefetch:.1} and {fixed:.2}"),
-                both > prefetch * fixed,
-            );
+            let what = format!("{name}: {what}: {both:.1} times, {prefetch:.1} and {fixed:.2}");
+            findings.check(what, both > prefetch * fixed);
         }
         let is_open = |measured: &[Measured]| measured[1].whole_over(&measured[0]).may_cross(1.0);
         let later = compare(pattern, &first_and_later(), FEW_ROUNDS, 4, is_open);

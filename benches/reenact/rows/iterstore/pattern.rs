@@ -35,17 +35,14 @@ impl Pattern {
         Self { kind: Kind::PageRank, rows: times(170_000.0) as u32, row_len: 1, accesses: times(400_000.0) }
     }
 
-    /// The pattern of matrix factorization.
     pub fn factors() -> Self {
         Self { kind: Kind::Factors, rows: 5_000, row_len: 50, accesses: 150_000 }
     }
 
-    /// The pattern of topic modelling.
     pub fn topics() -> Self {
         Self { kind: Kind::Topics, rows: 5_000, row_len: 100, accesses: 100_000 }
     }
 
-    /// Returns its short name.
     pub fn name(self) -> &'static str {
         match self.kind {
             Kind::PageRank => "pr",
