@@ -66,7 +66,7 @@ impl Corpus {
         let mut of_kept = EdgeList { num_left: edges.num_left, num_right: kept.len(), ..EdgeList::default() };
         for ((left, right), count) in edges.left.into_iter().zip(edges.right).zip(edges.data) {
             if let Some(word) = new_ids[right as usize] {
-                push(&mut of_kept, left, word, count);
+                of_kept.push(left, word, count);
             }
         }
         Self::new(Dataset { edges: of_kept, left_names, right_names: Some(names.reorder(&kept)) })
@@ -96,7 +96,7 @@ impl Corpus {
             next[usize::from(part)] += 1;
         }
         for ((&left, &right), &count) in edges.left.iter().zip(&edges.right).zip(&edges.data) {
-            push(&mut parts[usize::from(held[left as usize])].edges, new_ids[left as usize], right, count);
+            parts[usize::from(held[left as usize])].edges.push(new_ids[left as usize], right, count);
         }
         for (part, dataset) in ["training", "testing"].into_iter().zip(&parts) {
             if dataset.edges.num_edges() == 0 {
@@ -116,12 +116,6 @@ impl Corpus {
         let unknown = before - corpus.num_tokens;
         (corpus, unknown)
     }
-}
-
-fn push(edges: &mut EdgeList<u32>, left: u32, right: u32, count: u32) {
-    edges.left.push(left);
-    edges.right.push(right);
-    edges.data.push(count);
 }
 
 #[cfg(test)]

@@ -45,7 +45,6 @@ impl Ids {
         }
     }
 
-    /// Returns the bytes that they take.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Narrow(ids) => size_of_val(&ids[..]),

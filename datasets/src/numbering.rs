@@ -15,7 +15,6 @@ pub(crate) enum Numbering {
 }
 
 impl Numbering {
-    /// Returns the number of vertices.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Integers(ranks) => ranks.len(),

@@ -34,7 +34,6 @@ impl<T, L> Default for Rows<T, L> {
 }
 
 impl<T, L> Rows<T, L> {
-    /// Ends a row.
     pub(crate) fn end(&mut self, label: L) {
         self.ends.push(self.data.len());
         self.labels.push(label);
@@ -54,7 +53,7 @@ impl<T, L> Rows<T, L> {
         }
         let num_left = self.ends.len();
         if num_left > u32::MAX as usize {
-            return Err(Error::TooManyVertices { path: input.path().to_path_buf() });
+            return Err(Error::TooManyVertices(input.path().to_path_buf()));
         }
         let mut left = Vec::with_capacity(self.data.len());
         for (row, &end) in self.ends.iter().enumerate() {

@@ -36,9 +36,7 @@ pub fn split(ratings: &Dataset<f32>, holdout: f64, seed: u64) -> Result<(Dataset
     for ((&left, &right), &rating) in ends.zip(&ratings.edges.data) {
         let pair = [left_hashes[left as usize], right_hashes[right as usize]];
         let part = if xxh3_64(bytemuck::cast_slice(&pair)) < bound { &mut test } else { &mut train };
-        part.left.push(left);
-        part.right.push(right);
-        part.data.push(rating);
+        part.push(left, right, rating);
     }
     for (part, edges) in [("training", &train), ("testing", &test)] {
         if edges.num_edges() == 0 {

@@ -62,7 +62,6 @@ impl Write for Hashing {
     }
 }
 
-/// A file of a checkpoint.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FileEntry {
     pub name: String,

@@ -162,7 +162,6 @@ fn list_together<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<Vec<Found
         .collect())
 }
 
-/// Reads a checkpoint that was verified.
 fn read<P: Program>(engine: &Engine<P>, layout: &Layout, dir: &Path) -> Result<(), Error> {
     let grid = &engine.run.grid;
     if !grid.is_square() {
@@ -332,7 +331,6 @@ fn remove(dir: &Path) -> Result<(), Error> {
     }
 }
 
-/// Calls `with` on the files of all roles of an engine.
 fn with_roles<P: Program, R>(engine: &Engine<P>, with: impl FnOnce(&mut [RoleFile<'_>]) -> R) -> R {
     let grid = &engine.run.grid;
     let right = roles::Rows::of(&grid.right, grid.order(Side::Right));

@@ -128,7 +128,6 @@ impl<'h, V: Vertex> Rows<'h, V> {
         Self { rows, deltas: hold(|| arrays.try_share_deltas(0..pieces)), order }
     }
 
-    /// Returns the files of all roles that have data.
     pub fn files(&self, side: &str) -> Vec<RoleFile<'_>> {
         let Self { rows, deltas, order } = self;
         let mut sum = Vec::new();

@@ -10,11 +10,13 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use megagrid_partition::parallel::lock;
+
 use super::ClusterError;
 use super::frame::{self, FrameError, Hello, Message, PROTOCOL, Purpose};
 use super::link::Link;
 use super::listen;
-use super::shared::{DataSocket, Shared, lock};
+use super::shared::{DataSocket, Shared};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long a hello or its answer may take.

@@ -5,8 +5,10 @@
 
 use std::io;
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
+
+use megagrid_partition::parallel::lock;
 
 use super::frame::{self, MAX_BYTES, Message};
 
@@ -35,7 +37,7 @@ impl Link {
 
     /// Sends a message, waiting for others that are being sent.
     pub fn send(&self, message: &Message) -> io::Result<()> {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = lock(&self.writing);
         frame::write(&self.stream, message, &[])
     }
 
@@ -45,7 +47,7 @@ impl Link {
         let mut rest = bytes;
         loop {
             let (piece, after) = rest.split_at(rest.len().min(MAX_BYTES));
-            let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            let writing = lock(&self.writing);
             frame::write(&self.stream, &message, piece)?;
             drop(writing);
             rest = after;

@@ -26,22 +26,21 @@ use megagrid_partition::Side;
 use megagrid_stages::simd::Level;
 use megagrid_stages::{On, Program, Sides, Store, Vertex};
 
-pub use array::{Capacities, Role, RoleMut};
-pub use block::{Block, Id, LocalEdges, Run};
-pub use column::{Column, Edges};
-pub use disjoint::{Disjoint, HeldRows};
-pub use hold::{Hold, hold};
-pub(crate) use on_workers::on_workers;
-pub use order::RowOrder;
-pub use owned::{OwnedRow, OwnedRows};
-pub(crate) use places::places;
-pub use places::{Places, row_of_blocks};
-pub use rows::{SharedRows, VertexArrays};
-pub use walk::Walk;
-pub use width::{Fixed, Runtime, Width};
-
-pub use build::{Fill, Source};
+pub(crate) use array::{Capacities, Role, RoleMut};
+pub(crate) use block::{Id, LocalEdges};
+pub use build::Source;
 pub(crate) use build::{build_columns, windows};
+pub(crate) use column::{Column, Edges};
+pub(crate) use disjoint::{Disjoint, HeldRows};
+pub use hold::Hold;
+pub(crate) use hold::hold;
+pub(crate) use on_workers::on_workers;
+pub(crate) use order::RowOrder;
+pub(crate) use owned::{OwnedRow, OwnedRows};
+pub(crate) use places::{Places, places, row_of_blocks};
+pub(crate) use rows::{SharedRows, VertexArrays};
+pub(crate) use walk::Walk;
+pub(crate) use width::{Fixed, Runtime, Width};
 
 /// Maps the shards of a side to the pieces of its vertex arrays.
 pub struct Pieces(Box<[usize]>);

@@ -17,7 +17,6 @@ const PREFETCH_AHEAD: usize = 6;
 pub struct Walk<'w, 'h, P: Program, E: Exchange<P>, I, W> {
     /// The edges of the block's column.
     pub edges: &'w LocalEdges<I>,
-    /// Which of its blocks.
     pub block: usize,
     /// The rows of the block's left shard.
     pub left: &'w mut HeldRows<'h, P::Left, E::Left>,

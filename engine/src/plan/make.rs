@@ -126,7 +126,7 @@ fn check_square(stages: &[StageInfo]) -> Result<(), Error> {
         StageKind::Exchange(left, right) => !matches!((left, right), (Read, Read | Add) | (Add, Read)),
         _ => false,
     };
-    stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::SquareUpdate { stage: stage.name.clone() }))
+    stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::SquareUpdate(stage.name.clone())))
 }
 
 /// Refuses stages on all edges of a vertex beside others on edges, with several processes: what these change in edge data would
@@ -134,7 +134,7 @@ fn check_square(stages: &[StageInfo]) -> Result<(), Error> {
 fn check_processes(stages: &[StageInfo], processes: usize) -> Result<(), Error> {
     let exchanges = stages.iter().any(|stage| matches!(stage.kind, StageKind::Exchange(..)));
     let refused = |stage: &&StageInfo| processes > 1 && exchanges && matches!(stage.kind, StageKind::Incident(_));
-    stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::EdgesOfProcesses { stage: stage.name.clone() }))
+    stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::EdgesOfProcesses(stage.name.clone())))
 }
 
 /// Tells whether edges are stored by right vertex rather than as shuffled pairs.

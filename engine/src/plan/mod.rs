@@ -31,7 +31,6 @@ pub use schedule::{Schedule, Scope, Task};
 pub use shape::SideShape;
 pub use steps::{After, Event, Node, Step};
 pub use traffic::{Amount, Traffic};
-pub(crate) use walk::shuffle;
 
 use crate::machine::topology::Home;
 

@@ -35,7 +35,6 @@ pub struct Runner<P: Program> {
     context: P::Worker,
     pub arrivals: Rc<Arrivals<P>>,
     time: Box<dyn Time>,
-    /// When the run began.
     begin: Instant,
     /// What an injection takes of the time to come.
     pause: Duration,
@@ -92,7 +91,6 @@ impl<P: Program> Runner<P> {
         self.timeline.wait(since, until);
     }
 
-    /// The worker has ended a step.
     pub fn end_step(&mut self) {
         if self.timeline.is_on() {
             let stages = &self.run.plan.stages;

@@ -88,7 +88,6 @@ impl Timeline {
         }
     }
 
-    /// The worker has ended an iteration.
     pub fn end_iteration(&mut self, (begin, end): (Instant, Instant)) {
         if let Some(at) = self.clock.as_ref().map(|clock| clock.at) {
             self.end_clock(end);

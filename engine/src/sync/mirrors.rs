@@ -13,7 +13,6 @@ use crate::plan::{Placement, Plan};
 pub struct Mirrors {
     /// `[side][process][shard]`: the rows that a process uses; empty for sides that are not cut.
     picks: [Vec<Vec<Pick>>; 2],
-    /// The edges of each process.
     edges: Vec<u64>,
 }
 
@@ -38,7 +37,7 @@ impl Mirrors {
         let ends = [used[0].0.len(), used[0].0.len() + used[1].0.len()];
         let (mut all, mut edges) = (Vec::new(), Vec::new());
         for (process, bytes) in all_gather(mine)?.into_iter().enumerate() {
-            let malformed = Error::Message { process };
+            let malformed = Error::Message(process);
             let count = bytes.get(ends[1]..).and_then(|count| <[u8; 8]>::try_from(count).ok()).ok_or(malformed)?;
             edges.push(u64::from_le_bytes(count));
             all.push([Used(bytes[..ends[0]].to_vec()), Used(bytes[ends[0]..ends[1]].to_vec())]);

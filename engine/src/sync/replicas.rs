@@ -15,9 +15,10 @@
 //! hold yet (read-my-updates). A worker at clock t has rows of age t − 1 − s at least.
 
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use megagrid_partition::parallel::lock;
 use megagrid_partition::{ProcessId, ShardId, Side};
 use megagrid_stages::{Item, Program, Shape, Store, Vertex};
 
@@ -57,7 +58,6 @@ struct Replica<I> {
 
 /// A shard whose masters this process keeps.
 struct Master<I> {
-    /// All rows of the shard.
     rows: Table<I>,
     /// The last clock whose changes are in, by process.
     clocks: Vec<u64>,
@@ -89,10 +89,6 @@ pub struct Replicas<I> {
     /// Bytes of pending changes, now and at most.
     unacknowledged: AtomicU64,
     most_unacknowledged: AtomicU64,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<I: Item> Replicas<I> {
