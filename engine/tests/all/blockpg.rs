@@ -36,9 +36,7 @@ impl Data {
             }
             values.extend(intercept.then_some((all, 1.0)));
             for (feature, x) in values {
-                list.left.push(sample as u32);
-                list.right.push(feature as u32);
-                list.data.push((x * label) as f32);
+                list.push(sample as u32, feature as u32, (x * label) as f32);
             }
             labels.push(label as f32);
             sample_weights.push((0.5 + random.unit()) as f32);

@@ -24,9 +24,7 @@ pub fn samples() -> GroupedEdges<f32> {
         let score: f64 = values.iter().map(|(j, x)| if j % 4 == 0 { 2.0 * x } else { 0.0 }).sum();
         let label = if random.unit() < 1.0 / (1.0 + (-score).exp()) { 1.0 } else { -1.0 };
         for (feature, x) in values {
-            list.left.push(sample as u32);
-            list.right.push(feature as u32);
-            list.data.push((x * label) as f32);
+            list.push(sample as u32, feature as u32, (x * label) as f32);
         }
     }
     GroupedEdges::new(list, &[Side::Right])
