@@ -193,7 +193,6 @@ fn entry_of(code: u32) -> u32 {
     code >> SHARD_BITS
 }
 
-/// Names with their numbers.
 #[derive(Debug)]
 pub(crate) struct Numbered {
     names: Names,

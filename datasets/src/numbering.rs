@@ -7,7 +7,6 @@ use crate::names::Numbered;
 use crate::ranks::Ranks;
 use crate::{Dictionary, Error};
 
-/// How the ids of a column become vertices.
 #[derive(Debug)]
 pub(crate) enum Numbering {
     Integers(Ranks),

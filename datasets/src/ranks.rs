@@ -180,7 +180,6 @@ impl Ranks {
     }
 }
 
-/// Returns what `task` makes of each part of the ids.
 fn each_chunk<T: Sync, R: Send>(ids: &[T], task: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
     let chunks: Vec<_> = ids.chunks(SORTED_AT_A_TIME).collect();
     parallel::map(chunks.len(), |at| task(chunks[at]))

@@ -222,19 +222,13 @@ vertex_function!(
     (vertex: Update<'_, V>, items: &mut [EdgeItem<P>]), (cx: &mut Context<'_, P>)
 );
 
-impl<P: Program, F> GlobalSync<P> for Function<F, Bare>
-where
-    F: Fn(P::Worker, &mut P::Global) + Send + Sync + 'static,
-{
+impl<P: Program, F: Fn(P::Worker, &mut P::Global) + Send + Sync + 'static> GlobalSync<P> for Function<F, Bare> {
     fn apply(&self, total: P::Worker, global: &mut P::Global) {
         (self.0)(total, global);
     }
 }
 
-impl<P: Program, F> IntoGlobalSync<P, Bare> for F
-where
-    F: Fn(P::Worker, &mut P::Global) + Send + Sync + 'static,
-{
+impl<P: Program, F: Fn(P::Worker, &mut P::Global) + Send + Sync + 'static> IntoGlobalSync<P, Bare> for F {
     type Stage = Function<F, Bare>;
 
     fn into_stage(self) -> Self::Stage {

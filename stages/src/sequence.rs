@@ -6,8 +6,6 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use megagrid_partition::Side;
-
 use crate::apply::Apply;
 use crate::error::Error;
 use crate::exchange::Exchange;
@@ -81,10 +79,7 @@ impl<P: Program, S: Stages<P>> Sequence<P, S> {
     }
 
     /// Runs `stage` on every edge of the batch.
-    pub fn exchange<E, F>(self, stage: E) -> Sequence<P, impl Stages<P> + use<P, S, E, F>>
-    where
-        E: IntoExchange<P, F>,
-    {
+    pub fn exchange<E: IntoExchange<P, F>, F>(self, stage: E) -> Sequence<P, impl Stages<P> + use<P, S, E, F>> {
         self.then(ExchangeStage(Arc::new(stage.into_stage())))
     }
 
@@ -107,10 +102,7 @@ impl<P: Program, S: Stages<P>> Sequence<P, S> {
     }
 
     /// Folds worker contexts into the shared context.
-    pub fn global_sync<G, F>(self, stage: G) -> Sequence<P, impl Stages<P> + use<P, S, G, F>>
-    where
-        G: IntoGlobalSync<P, F>,
-    {
+    pub fn global_sync<G: IntoGlobalSync<P, F>, F>(self, stage: G) -> Sequence<P, impl Stages<P> + use<P, S, G, F>> {
         self.then(GlobalSyncStage(Arc::new(stage.into_stage())))
     }
 
@@ -202,10 +194,6 @@ struct Check {
     error: Option<Error>,
 }
 
-fn at(side: Side) -> usize {
-    usize::from(side == Side::Right)
-}
-
 impl Check {
     fn scope(&mut self) -> &mut Scope {
         let last = self.open.len() - 1;
@@ -243,11 +231,11 @@ impl<P: Program> Visitor<P> for Check {
     }
 
     fn incident<O: On<P>, A: Incident<P, O::Vertex>>(&mut self, _: &Arc<A>) {
-        self.stage(|scope| if scope.partial[at(O::SIDE)] { Err(Error::PartOfEdges(O::SIDE)) } else { Ok(()) });
+        self.stage(|scope| if scope.partial[O::SIDE as usize] { Err(Error::PartOfEdges(O::SIDE)) } else { Ok(()) });
     }
 
     fn apply<O: On<P>, A: Apply<P, O::Vertex>>(&mut self, _: &Arc<A>) {
-        self.stage(|scope| if scope.written[at(O::SIDE)] { Ok(()) } else { Err(Error::NothingToApply(O::SIDE)) });
+        self.stage(|scope| if scope.written[O::SIDE as usize] { Ok(()) } else { Err(Error::NothingToApply(O::SIDE)) });
     }
 
     fn global_sync<G: GlobalSync<P>>(&mut self, _: &Arc<G>) {
@@ -266,7 +254,7 @@ impl<P: Program> Visitor<P> for Check {
         });
         let mut partial = [true, true];
         if let BatchSize::Vertices(side, _) | BatchSize::EdgesOf(side, _) = batch.size {
-            partial[at(side)] = self.scope().partial[at(side)];
+            partial[side as usize] = self.scope().partial[side as usize];
         }
         self.open.push(Scope { partial, ..Scope::default() });
     }

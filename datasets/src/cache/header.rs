@@ -113,7 +113,6 @@ pub(super) struct Header {
     pub(super) num_right: u64,
     pub(super) num_edges: u64,
     lengths: [u64; Section::ALL.len()],
-    /// The checksum of the pieces' checksums.
     pub(super) pieces_checksum: u64,
 }
 

@@ -11,7 +11,7 @@ use crate::cache::EdgeData;
 use crate::ids::{Ids, Window};
 use crate::numbering::Numberings;
 use crate::prepare::{NamesOfSides, Orders};
-use crate::{Dataset, Error, Readers};
+use crate::{Dataset, Edges, Error, Readers};
 
 /// Degrees that processes sum at a time.
 const SUMMED_AT_A_TIME: usize = 1 << 18;
@@ -27,12 +27,6 @@ pub(crate) struct ExternalList<T> {
     pub(crate) path: PathBuf,
     /// The processes that have read the other edges, if these are a part. The vertices are those of all.
     pub(crate) readers: Option<Arc<dyn Readers>>,
-}
-
-/// Edges grouped by a side.
-pub(crate) enum Grouped<T> {
-    All(ExternalEdges<T>),
-    Part(DistributedEdges<T>),
 }
 
 impl<T: EdgeData> ExternalList<T> {
@@ -76,7 +70,7 @@ impl<T: EdgeData> ExternalList<T> {
     }
 
     /// Groups the edges by the vertices of `side`, in descending order of degree if `degree_order`.
-    pub(crate) fn group(self, side: Side, degree_order: bool) -> Result<(Grouped<T>, NamesOfSides), Error> {
+    pub(crate) fn group(self, side: Side, degree_order: bool) -> Result<(Edges<T>, NamesOfSides), Error> {
         let degrees = self.degrees()?;
         let is_square = self.numberings.is_square();
         let orders = Orders::new(&degrees, is_square, degree_order);
@@ -97,7 +91,7 @@ impl<T: EdgeData> ExternalList<T> {
                     relabeled.push(&Window { ids, data: data[piece].to_vec() })
                 })
             })?;
-            Grouped::Part(DistributedEdges::new(relabeled, Arc::clone(readers), is_square, side, offsets))
+            Edges::Distributed(DistributedEdges::new(relabeled, Arc::clone(readers), is_square, side, offsets))
         } else {
             let mut grouping = Grouping::new::<T>(self.spill.num_edges(), &offsets[side as usize])?;
             self.for_each_window(|mut ids, data| {
@@ -105,7 +99,7 @@ impl<T: EdgeData> ExternalList<T> {
                 grouping.add(&ids[side as usize], &ids[1 - side as usize], &data)
             })?;
             let (file, places) = grouping.finish::<T>()?;
-            Grouped::All(ExternalEdges::new(file, places, is_square, side, offsets))
+            Edges::External(ExternalEdges::new(file, places, is_square, side, offsets))
         };
         drop(self.spill);
         let (left, right) = self.numberings.into_dictionaries(&self.path)?;

@@ -9,7 +9,6 @@ use megagrid_datasets::{
 };
 use proptest::prelude::*;
 
-/// Parses text of a format and returns the message.
 fn message(format: Format, text: &str) -> String {
     let bytes = text.as_bytes();
     let error = match format {

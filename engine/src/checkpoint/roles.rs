@@ -48,7 +48,6 @@ impl Header {
     }
 }
 
-/// Writes the items of all vertices.
 type WriteRows<'r> = dyn FnMut(&mut dyn Write) -> stdio::Result<()> + 'r;
 
 /// A role of a side as a file.

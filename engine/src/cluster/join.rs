@@ -160,15 +160,9 @@ fn describe(error: &io::Error) -> String {
     }
 }
 
-fn unreachable(shared: &Shared, process: usize, patience: Duration, problem: String) -> ClusterError {
-    let address = shared.membership.addresses[process].clone();
-    ClusterError::Unreachable {
-        process,
-        address,
-        from: shared.membership.process,
-        seconds: patience.as_secs(),
-        problem,
-    }
+pub(super) fn unreachable(shared: &Shared, process: usize, patience: Duration, problem: String) -> ClusterError {
+    let (address, from) = (shared.membership.addresses[process].clone(), shared.membership.process);
+    ClusterError::Unreachable { process, address, from, seconds: patience.as_secs(), problem }
 }
 
 fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {

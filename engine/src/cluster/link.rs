@@ -17,7 +17,6 @@ pub(super) const SILENCE: Duration = Duration::from_secs(8);
 /// How long the last message to a process may take, which may be stalled.
 const LAST_WORD: Duration = Duration::from_millis(200);
 
-/// A control connection.
 pub(super) struct Link {
     /// Who is at the other end.
     pub process: usize,
@@ -41,7 +40,6 @@ impl Link {
         frame::write(&self.stream, message, &[])
     }
 
-    /// Sends a part of a collective in frames.
     pub fn send_part(&self, collective: u64, from: usize, bytes: &[u8]) -> io::Result<()> {
         let message = Message::Part { collective, from, total: bytes.len() as u64 };
         let mut rest = bytes;

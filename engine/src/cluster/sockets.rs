@@ -82,8 +82,7 @@ impl Cluster {
     }
 
     fn unreachable(&self, process: usize, problem: String) -> ClusterError {
-        let address = self.shared.membership.addresses[process].clone();
-        ClusterError::Unreachable { process, address, from: self.process(), seconds: CONNECT.as_secs(), problem }
+        join::unreachable(&self.shared, process, CONNECT, problem)
     }
 }
 

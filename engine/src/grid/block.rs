@@ -43,7 +43,6 @@ impl Id for u32 {
 pub struct Run {
     /// Edges of each vertex.
     pub degree: u32,
-    /// Vertices.
     pub vertices: u32,
 }
 

@@ -112,10 +112,3 @@ impl Plan {
 fn as_list<S: serde::Serializer>(steps: &Arc<Vec<Step>>, to: S) -> Result<S::Ok, S::Error> {
     steps.as_slice().serialize(to)
 }
-
-pub(crate) fn index(side: Side) -> usize {
-    match side {
-        Side::Left => 0,
-        Side::Right => 1,
-    }
-}

@@ -15,7 +15,6 @@ use crate::grid::hold;
 use crate::stages::take_edges;
 use crate::sync::{Kind, Malformed, Message, Outbox, Pick, Replication, slice_of, unpack_sync, unpack_whole};
 
-/// Takes in what other processes send to a worker.
 pub struct Arrivals<P: Program> {
     run: Arc<Run<P>>,
     board: Arc<Board>,

@@ -17,7 +17,6 @@ struct Rows<'r, V: Vertex> {
     arrays: &'r VertexArrays<V>,
     pieces: &'r Pieces,
     dims: usize,
-    /// Iterations done.
     done: u64,
 }
 

@@ -25,7 +25,6 @@ use crate::grid::hold;
 use crate::plan::{StageKind, Task};
 use crate::stages::{Site, hand_over};
 
-/// Runs the tasks of one worker on the grid.
 pub struct Runner<P: Program> {
     id: usize,
     pub run: Arc<Run<P>>,

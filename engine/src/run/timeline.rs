@@ -55,7 +55,6 @@ impl Timeline {
         }
     }
 
-    /// A task of the stage `name` has ended.
     pub fn task(&mut self, at: Position, name: &str, (begin, end): (Instant, Instant)) {
         if self.is_on {
             self.step.get_or_insert(Open { begin, at });

@@ -85,7 +85,7 @@ fn slice(message: Message, places: Range<usize>, body: Body) -> Message {
     Message { first: places.start as u32, rows: places.len() as u32, body, ..message }
 }
 
-fn address<P: Program>(site: &Site<'_, P>, side: Side, shard: usize, to: usize) -> Message {
+pub(super) fn address<P: Program>(site: &Site<'_, P>, side: Side, shard: usize, to: usize) -> Message {
     Message {
         side,
         shard: shard as u32,

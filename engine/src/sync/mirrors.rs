@@ -8,7 +8,6 @@ use crate::Error;
 use crate::grid::{Edges, Grid, Id, LocalEdges, RowOrder, windows};
 use crate::plan::{Placement, Plan};
 
-/// The mirrors of all processes.
 #[derive(Debug)]
 pub struct Mirrors {
     /// `[side][process][shard]`: the rows that a process uses; empty for sides that are not cut.
@@ -80,8 +79,7 @@ impl Mirrors {
     }
 
     fn of_used(plan: &Plan, used: &[[Used; 2]], edges: Vec<u64>) -> Self {
-        let picks =
-            |side: Side| used.iter().map(|both| both[usize::from(side == Side::Right)].picks(plan, side)).collect();
+        let picks = |side: Side| used.iter().map(|both| both[side as usize].picks(plan, side)).collect();
         Self { picks: [picks(Side::Left), picks(Side::Right)], edges }
     }
 
@@ -93,7 +91,7 @@ impl Mirrors {
         for side in if plan.square { &[Side::Right][..] } else { &[Side::Left, Side::Right] } {
             let masters = plan.side(*side).bounds.last().copied().unwrap_or(0);
             let mirrors = |process: usize| {
-                let shards = self.picks[usize::from(*side == Side::Right)][process].iter().enumerate();
+                let shards = self.picks[*side as usize][process].iter().enumerate();
                 let elsewhere = shards.filter(move |(shard, _)| plan.keeper(*side, *shard) != process);
                 elsewhere.map(|(_, pick)| pick.len()).sum::<usize>()
             };
@@ -112,7 +110,7 @@ impl Mirrors {
 
     /// Returns the rows of a shard that a process uses.
     pub fn of(&self, side: Side, process: ProcessId, shard: ShardId) -> &Pick {
-        &self.picks[usize::from(side == Side::Right)][process.0][shard.0]
+        &self.picks[side as usize][process.0][shard.0]
     }
 }
 

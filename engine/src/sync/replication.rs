@@ -13,7 +13,6 @@ use super::pick::{Pick, Slice};
 use crate::grid::OwnedRows;
 use crate::plan::{Plan, Traffic};
 
-/// What a process knows of the others during a run.
 pub struct Replication {
     pub mirrors: Arc<Mirrors>,
     /// `[side][shard]`: deltas that have arrived for the next Apply.
@@ -28,7 +27,7 @@ impl Replication {
     }
 
     fn inbox(&self, side: Side, shard: usize) -> MutexGuard<'_, Vec<Message>> {
-        lock(&self.inbox[usize::from(side == Side::Right)][shard])
+        lock(&self.inbox[side as usize][shard])
     }
 
     /// Adds what other processes sent for a shard to its deltas, in the order of their numbers.

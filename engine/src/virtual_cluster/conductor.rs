@@ -88,7 +88,6 @@ impl Eq for Scheduled {}
 /// How often coordinators are asked whether they have decided.
 const ASK: Duration = Duration::from_micros(50);
 
-/// Moves virtual workers on.
 pub struct Conductor {
     slots: Vec<Slot>,
     events: BinaryHeap<Reverse<Scheduled>>,

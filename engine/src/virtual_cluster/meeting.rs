@@ -6,7 +6,6 @@ use megagrid_partition::parallel::lock;
 
 use crate::Error;
 
-/// Where workers meet.
 #[derive(Debug)]
 pub struct Meeting {
     state: Mutex<State>,

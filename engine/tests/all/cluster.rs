@@ -43,7 +43,6 @@ fn stranger(words: Vec<u8>) -> ([String; 2], JoinHandle<TcpStream>) {
     (list, thread)
 }
 
-/// Runs each of `count` processes on a thread.
 fn run<R: Send>(count: usize, process: impl Fn(Arc<Cluster>) -> R + Sync) -> Vec<R> {
     let addresses = addresses(count);
     let (addresses, process, all_there) = (&addresses[..], &process, &Barrier::new(count));

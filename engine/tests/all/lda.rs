@@ -107,7 +107,6 @@ pub fn planted(documents: usize, seed: u64) -> EdgeList<u32> {
     edges
 }
 
-/// The chance of a word in a topic as planted.
 pub fn planted_chance(topic: usize, word: usize) -> f64 {
     let rank = (word + WORDS - topic * 30) % WORDS;
     if rank < 40 { (2 * (40 - rank) - 1) as f64 / 1600.0 } else { 0.0 }

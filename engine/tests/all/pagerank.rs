@@ -6,7 +6,6 @@ use proptest::prelude::*;
 
 use crate::made::{links, page_rank, scores, settings};
 
-/// A graph by its links.
 #[derive(Debug)]
 struct Links {
     pages: usize,

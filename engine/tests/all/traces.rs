@@ -218,8 +218,7 @@ impl Tasks for OfWorker<'_> {
         let kind = world.plan.stages[at.stage].kind;
         // What an Incident changes, others' shards have as well.
         let waits = matches!(kind, StageKind::Incident(_));
-        let applies_sums =
-            matches!(kind, StageKind::Apply(side) if world.plan.copies[usize::from(side == Side::Right)] > 1);
+        let applies_sums = matches!(kind, StageKind::Apply(side) if world.plan.copies[side as usize] > 1);
         // Sums of the workers alone are handed in whenever a worker has them; the last to do so makes the context.
         let hands_in = kind == StageKind::GlobalSync(None);
         if in_order && !hands_in || waits {

@@ -109,7 +109,6 @@ struct Gathered<T> {
 #[derive(Clone)]
 struct Vertex {
     row: u32,
-    /// Where its edges end.
     end: u32,
 }
 
