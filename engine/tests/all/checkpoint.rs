@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::{TempDir, tempdir};
 
-use crate::made::{self, learned, page_rank_state, run, scores, settings};
+use crate::made::{self, learned, page_rank_state, run, scores, settings, watch};
 
 fn page_rank(workers: usize) -> Engine<PageRank> {
     made::page_rank(&made::links(1500, 20_000), &[], &settings(workers, 1))
@@ -103,15 +103,12 @@ fn a_run_saves_as_it_goes_without_being_changed_and_keeps_the_newest() {
     run(&mut straight, 6);
     let mut engine = factorization(2, config(), 1);
     check_target(&engine, &target).unwrap();
-    engine
-        .run_until(6, |engine, report| {
-            if report.iteration % 2 == 0 {
-                save(engine, &target).unwrap();
-                assert_eq!(names(&target), [format!("iteration-{:05}", report.iteration)]);
-            }
-            Ok(false)
-        })
-        .unwrap();
+    watch(&mut engine, 6, |engine, report| {
+        if report.iteration % 2 == 0 {
+            save(engine, &target).unwrap();
+            assert_eq!(names(&target), [format!("iteration-{:05}", report.iteration)]);
+        }
+    });
     assert_eq!(learned(&engine), learned(&straight));
     // The end of the run saves the same iteration once more.
     save(&mut engine, &target).unwrap();

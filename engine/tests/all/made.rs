@@ -5,7 +5,7 @@ use megagrid_algorithms::lda::mh::CountTopics;
 use megagrid_algorithms::lda::{self, Lda, Model, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
 use megagrid_algorithms::mf;
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
-use megagrid_engine::{Engine, Settings, Source, Topology};
+use megagrid_engine::{Engine, IterationReport, Settings, Source, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{Item, Left, Program, Right, Sequence, Stages, Vertex};
 
@@ -16,7 +16,16 @@ pub fn settings(workers: usize, dims: usize) -> Settings {
 }
 
 pub fn run<P: Program>(engine: &mut Engine<P>, last: u64) {
-    engine.run_until(last, |_, _| Ok(false)).unwrap();
+    watch(engine, last, |_, _| {});
+}
+
+/// Runs on, and shows the engine and its report after each iteration.
+pub fn watch<P: Program>(engine: &mut Engine<P>, last: u64, mut see: impl FnMut(&mut Engine<P>, &IterationReport)) {
+    let between = |engine: &mut Engine<P>, report: &IterationReport| {
+        see(engine, report);
+        Ok(false)
+    };
+    engine.run_until(last, between).unwrap();
 }
 
 /// A square graph; a few pages have most links.

@@ -4,7 +4,7 @@ use megagrid_algorithms::mf::{Config, Objective, SquaredErrors, batch, in_place}
 use megagrid_engine::Settings;
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 
-use crate::made::{self, factorization, factors, run};
+use crate::made::{self, factorization, factors, run, watch};
 
 const USERS: usize = 300;
 const ITEMS: usize = 120;
@@ -41,12 +41,9 @@ fn train(
     let source = GroupedEdges::new(list.clone(), &[Side::Right]);
     let mut engine = factorization(&source, config, in_place::sequence(config, list.data.len() as u64), settings);
     let mut objectives = Vec::new();
-    engine
-        .run_until(iterations, |engine, _| {
-            objectives.push(Objective::new(engine.total(SquaredErrors(config)).unwrap(), config.lambda));
-            Ok(false)
-        })
-        .unwrap();
+    watch(&mut engine, iterations, |engine, _| {
+        objectives.push(Objective::new(engine.total(SquaredErrors(config)).unwrap(), config.lambda));
+    });
     (factors(&engine), objectives)
 }
 

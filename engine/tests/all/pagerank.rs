@@ -4,7 +4,7 @@ use megagrid_engine::{IterationReport, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side};
 use proptest::prelude::*;
 
-use crate::made::{links, page_rank, scores, settings};
+use crate::made::{links, page_rank, scores, settings, watch};
 
 #[derive(Debug)]
 struct Links {
@@ -166,12 +166,7 @@ fn staleness_stays_within_the_slack() {
     for slack in [Some(0), Some(2)] {
         let mut engine = page_rank(&graph, &[], &Settings { slack, ..settings(3, 1) });
         let mut ages = Vec::new();
-        engine
-            .run_until(20, |_, report| {
-                ages.extend(report.staleness.keys().copied());
-                Ok(false)
-            })
-            .unwrap();
+        watch(&mut engine, 20, |_, report| ages.extend(report.staleness.keys().copied()));
         let oldest = -(slack.unwrap() as i64) - 1;
         assert!(ages.iter().all(|&age| age >= oldest && (slack != Some(0) || age == -1)), "{slack:?}: {ages:?}");
     }

@@ -6,6 +6,7 @@ use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{Left, Right};
 
 use super::{SHAPES, local, settings};
+use crate::made::watch;
 
 const SAMPLES: usize = 400;
 const FEATURES: usize = 60;
@@ -42,16 +43,13 @@ fn train(edges: &GroupedEdges<f32>, (processes, workers): (usize, usize)) -> Vec
         });
         engine.init(Right, |_, first| *first.master = Region::new(1.0, 1.3));
         let mut objectives = Vec::new();
-        engine
-            .run_until(20, |engine, _| {
-                engine.collect().unwrap();
-                let (left, right) = (engine.on(Left), engine.on(Right));
-                let loss: f64 = (0..SAMPLES).map(|sample| (-left.master(sample).margin).exp().ln_1p()).sum();
-                let size: f64 = (0..FEATURES).map(|feature| right.sync(feature).value.abs()).sum();
-                objectives.push(loss + config.l1 * size);
-                Ok(false)
-            })
-            .unwrap();
+        watch(&mut engine, 20, |engine, _| {
+            engine.collect().unwrap();
+            let (left, right) = (engine.on(Left), engine.on(Right));
+            let loss: f64 = (0..SAMPLES).map(|sample| (-left.master(sample).margin).exp().ln_1p()).sum();
+            let size: f64 = (0..FEATURES).map(|feature| right.sync(feature).value.abs()).sum();
+            objectives.push(loss + config.l1 * size);
+        });
         objectives
     })
 }

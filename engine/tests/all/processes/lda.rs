@@ -7,7 +7,7 @@ use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{Item, Left, Right};
 
 use super::{SHAPES, local, settings};
-use crate::made::{count, likelihood, topics};
+use crate::made::{count, likelihood, topics, watch};
 
 const DOCUMENTS: usize = 2000;
 const WORDS: usize = 160;
@@ -45,25 +45,22 @@ fn run<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item>(
     count: impl Fn(&mut Engine<Lda<D, W, E>>),
 ) -> f64 {
     let mut last = 0.0;
-    engine
-        .run_until(20, |engine, _| {
-            count(engine);
-            engine.collect().unwrap();
-            let (left, right, global) = (engine.on(Left), engine.on(Right), engine.global());
-            assert_eq!(global.totals.iter().sum::<i64>(), tokens as i64, "topics hold all tokens");
-            if engine.plan().processes.this == 0 {
-                let num_topics = global.totals.len();
-                let mut sums = vec![0_i64; num_topics];
-                (0..WORDS).for_each(|id| right.sync(id).each(num_topics, |topic, n| sums[topic] += i64::from(n)));
-                assert_eq!(sums, global.totals, "words hold all tokens");
-                let mut sum = 0;
-                (0..left.len()).for_each(|id| left.sync(id).each(num_topics, |_, n| sum += u64::from(n)));
-                assert_eq!(sum, tokens, "documents hold all tokens");
-                last = likelihood(engine);
-            }
-            Ok(false)
-        })
-        .unwrap();
+    watch(&mut engine, 20, |engine, _| {
+        count(engine);
+        engine.collect().unwrap();
+        let (left, right, global) = (engine.on(Left), engine.on(Right), engine.global());
+        assert_eq!(global.totals.iter().sum::<i64>(), tokens as i64, "topics hold all tokens");
+        if engine.plan().processes.this == 0 {
+            let num_topics = global.totals.len();
+            let mut sums = vec![0_i64; num_topics];
+            (0..WORDS).for_each(|id| right.sync(id).each(num_topics, |topic, n| sums[topic] += i64::from(n)));
+            assert_eq!(sums, global.totals, "words hold all tokens");
+            let mut sum = 0;
+            (0..left.len()).for_each(|id| left.sync(id).each(num_topics, |_, n| sum += u64::from(n)));
+            assert_eq!(sum, tokens, "documents hold all tokens");
+            last = likelihood(engine);
+        }
+    });
     last
 }
 

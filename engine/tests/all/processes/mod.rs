@@ -20,7 +20,7 @@ use megagrid_engine::{IterationReport, Peers, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{Exchange, Program, Sequence, Stages, Vertex, mode};
 
-use crate::made::{self, factorization, factors, links, page_rank, scores};
+use crate::made::{self, factorization, factors, links, page_rank, scores, watch};
 
 /// Processes and the worker threads of each.
 const SHAPES: [(usize, usize); 5] = [(1, 1), (1, 2), (2, 1), (2, 2), (4, 1)];
@@ -38,13 +38,10 @@ fn rank(edges: &GroupedEdges<()>, (processes, workers): (usize, usize)) -> Vec<V
 fn rank_as(peers: Option<Arc<dyn Peers>>, edges: &GroupedEdges<()>, workers: usize) -> Vec<Vec<f32>> {
     let mut engine = page_rank(edges, &[], &settings(peers, workers, 1));
     let mut all = Vec::new();
-    engine
-        .run_until(12, |engine, _| {
-            engine.collect().unwrap();
-            all.push(scores(engine));
-            Ok(false)
-        })
-        .unwrap();
+    watch(&mut engine, 12, |engine, _| {
+        engine.collect().unwrap();
+        all.push(scores(engine));
+    });
     all
 }
 
@@ -122,14 +119,11 @@ where
 {
     let mut engine = factorization(edges, config, sequence, settings);
     let (mut objectives, mut reports) = (Vec::new(), Vec::new());
-    engine
-        .run_until(20, |engine, report| {
-            reports.push(report.clone());
-            let sums = engine.total(mf::SquaredErrors(config)).unwrap();
-            objectives.push(mf::Objective::new(sums, config.lambda).value);
-            Ok(false)
-        })
-        .unwrap();
+    watch(&mut engine, 20, |engine, report| {
+        reports.push(report.clone());
+        let sums = engine.total(mf::SquaredErrors(config)).unwrap();
+        objectives.push(mf::Objective::new(sums, config.lambda).value);
+    });
     engine.collect().unwrap();
     (objectives, factors(&engine), reports)
 }
