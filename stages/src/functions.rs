@@ -11,13 +11,11 @@
 
 use std::marker::PhantomData;
 
-use crate::apply::Apply;
 use crate::exchange::Exchange;
-use crate::global_sync::GlobalSync;
-use crate::incident::Incident;
 use crate::mode;
 use crate::program::{Context, EdgeItem, Program};
 use crate::vertex::Vertex;
+use crate::vertex_stages::{Apply, GlobalSync, Incident};
 use crate::view::{Add, Master, Read, Update};
 
 /// A function as a stage. `Form` tells functions of different arguments apart.

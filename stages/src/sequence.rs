@@ -6,16 +6,14 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::apply::Apply;
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::functions::{IntoApply, IntoExchange, IntoGlobalSync, IntoIncident};
-use crate::global_sync::{Aggregate, GlobalSync};
-use crate::incident::Incident;
 use crate::mini_batch::{BatchSize, MiniBatch};
 use crate::mode::{Access, Mode};
 use crate::program::Program;
 use crate::side::On;
+use crate::vertex_stages::{Aggregate, Apply, GlobalSync, Incident};
 
 /// The stages of one iteration, read as they run. `S` is the list of their types; let it be inferred:
 /// `fn sequence() -> Sequence<Mf, impl Stages<Mf>>`.

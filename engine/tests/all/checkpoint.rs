@@ -35,13 +35,11 @@ fn objective(engine: &mut Engine<Mf>) -> f64 {
 
 /// Stops after half of the iterations and goes on, on as many workers and on others: `same` compares the end of these with the
 /// run that did not stop.
-pub fn goes_on<P: Program, T: PartialEq + std::fmt::Debug>(
+pub fn goes_on<P: Program<Global: Serialize + DeserializeOwned>, T: PartialEq + std::fmt::Debug>(
     make: impl Fn(usize) -> Engine<P>,
     state: impl Fn(&mut Engine<P>) -> T,
     same: impl Fn(&mut Engine<P>, &mut Engine<P>),
-) where
-    P::Global: Serialize + DeserializeOwned,
-{
+) {
     for workers in 1..=3 {
         let mut straight = make(workers);
         run(&mut straight, 10);

@@ -163,11 +163,14 @@ impl World {
         }
     }
 
+    /// Runs all iterations, and checks what was run.
     fn run(&self) {
         self.board.approve(1);
         while !self.board.stopped() {
             self.step();
         }
+        check_order(self);
+        check_blocks(self);
     }
 
     /// Tells whether a worker has run everything before a step (by count) or up to a clock.
@@ -336,10 +339,7 @@ fn batches_that_add_to_each_other_do_not_begin_early() {
     for (workers, slack, seed) in
         (1..5).flat_map(|workers| (0..4).flat_map(move |slack| (0..40).map(move |seed| (workers, slack, seed))))
     {
-        let world = World::new(case.plan(workers, Some(slack)), seed);
-        world.run();
-        check_order(&world);
-        check_blocks(&world);
+        World::new(case.plan(workers, Some(slack)), seed).run();
     }
 }
 
@@ -353,10 +353,7 @@ proptest! {
         slack in prop_oneof![3 => Just(Some(0)), 3 => (1..4_u64).prop_map(Some), 1 => Just(None)],
         seed in any::<u64>(),
     ) {
-        let world = World::new(case.plan(workers, slack), seed);
-        world.run();
-        check_order(&world);
-        check_blocks(&world);
+        World::new(case.plan(workers, slack), seed).run();
     }
 
     #[test]

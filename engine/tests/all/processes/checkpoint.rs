@@ -25,14 +25,11 @@ type Shape = (usize, usize);
 const CHANGES: [(Shape, Shape); 4] = [((1, 1), (2, 1)), ((2, 1), (2, 2)), ((2, 2), (4, 1)), ((4, 1), (1, 1))];
 
 /// Goes on from the checkpoint in `dir`, if there is one, runs up to iteration `last`, and saves.
-fn go_on<P: Program>(engine: &mut Engine<P>, dir: Option<&Path>, last: u64)
-where
-    P::Global: Serialize + DeserializeOwned,
-{
+fn go_on<P: Program<Global: Serialize + DeserializeOwned>>(engine: &mut Engine<P>, dir: Option<&Path>, last: u64) {
     if let Some(dir) = dir.filter(|dir| dir.read_dir().unwrap().next().is_some()) {
         load(engine, dir).unwrap();
     }
-    engine.run_until(last, |_, _| Ok(false)).unwrap();
+    made::run(engine, last);
     if let Some(dir) = dir {
         save(engine, dir).unwrap();
     }
