@@ -1,5 +1,5 @@
-//! Stages on vertices: Apply at their masters, Incident with the data of all their edges, and GlobalSync, which folds worker
-//! contexts and vertices into the shared context.
+//! Stages on vertices: Apply at their masters, Incident with the data of all their edges, and GlobalSync, which folds
+//! worker contexts and vertices into the shared context.
 
 use crate::program::{Context, EdgeItem, Program};
 use crate::vertex::Vertex;

@@ -64,7 +64,7 @@ impl TryRng for Random {
     }
 }
 
-/// Makes a Poisson distribution for the lengths of lists; refuses means that are out of range. `name` is that of the setting.
+/// Makes a Poisson distribution for the lengths of lists; refuses means out of range. `name` is that of the setting.
 pub(super) fn lengths(name: &'static str, mean: f64) -> Result<Poisson<f64>, Error> {
     let poisson = Poisson::new(mean).ok().filter(|_| (1e-3..=1e6).contains(&mean));
     poisson.ok_or(Error::Setting { name, found: mean, expected: "0.001 to 1000000" })

@@ -25,7 +25,7 @@ pub fn settings(workers: usize) -> Settings {
     made::settings(workers, 1)
 }
 
-/// Trains, and shows the state after each iteration. After half of them topics are given up until as many as wanted are left.
+/// Trains, and shows the state after each iteration; gives topics up after half of them until as many as wanted are left.
 pub fn train(
     edges: &EdgeList<u32>,
     sampler: Sampler,

@@ -38,7 +38,7 @@ fn documents(documents: usize) -> GroupedEdges<u32> {
     GroupedEdges::new(list, &[Side::Right])
 }
 
-/// The log likelihood after the last iteration; looks at every total after each, for which `count` brings the counts up to date.
+/// The log likelihood after the last iteration; looks at every total after each, when `count` has brought counts up to date.
 fn run<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item>(
     mut engine: Engine<Lda<D, W, E>>,
     tokens: u64,
