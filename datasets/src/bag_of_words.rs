@@ -10,7 +10,6 @@ use crate::rows::{self, Rows};
 use crate::text::{Input, Malformed, Text, integer, words};
 use crate::{Corpus, Dataset, Dictionary, Error, Tokenizer};
 
-/// Reads a UCI bag of words.
 pub(crate) fn read_uci(input: &Input<'_>, vocabulary: Option<Dictionary>) -> Result<Corpus, Error> {
     let mut text = entries::open(input)?;
     let header = Header {
@@ -27,7 +26,7 @@ pub(crate) fn read_uci(input: &Input<'_>, vocabulary: Option<Dictionary>) -> Res
         if fields.next().is_some() {
             return Err(Malformed::new("entry", line, "document, word and count"));
         }
-        entries.push(left, right, count);
+        entries.edges.push(left, right, count);
         Ok(())
     };
     let entries = header.read(text, entry)?;

@@ -2,7 +2,6 @@
 
 use crate::cache::EdgeData;
 
-/// Returns the sum of the hashes of edges.
 pub(crate) fn hash_all<T: EdgeData>(left: &[u32], right: &[u32], data: &[T]) -> u64 {
     let ends = left.iter().zip(right);
     let bytes = T::to_bytes(data);

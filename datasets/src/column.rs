@@ -24,7 +24,7 @@ impl Column {
     /// Adds the column of the chunk of text that follows. Returns the entries here of the chunk's names.
     pub(crate) fn append(&mut self, mut chunk: Self, path: &Path) -> Result<Vec<u32>, Error> {
         if self.names.len() + chunk.names.len() > u32::MAX as usize {
-            return Err(Error::TooManyVertices { path: path.to_path_buf() });
+            return Err(Error::TooManyVertices(path.to_path_buf()));
         }
         let entries: Vec<u32> = chunk.names.iter().map(|name| self.names.intern(name)).collect();
         chunk.ids.rename(&entries);
@@ -43,7 +43,6 @@ impl Column {
     }
 }
 
-/// Returns the entry of a name.
 #[inline]
 pub(crate) fn intern(names: &mut NameTable, field: &'static str, token: &[u8]) -> Result<u64, Malformed> {
     let before = names.len();

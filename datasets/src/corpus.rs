@@ -3,7 +3,7 @@
 use megagrid_partition::EdgeList;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::{Corpus, Dataset, Dictionary, Error, StopWords};
+use crate::{Corpus, Dataset, Dictionary, Error, StopWords, split};
 
 /// Which words of a corpus are kept.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ impl Corpus {
         let mut of_kept = EdgeList { num_left: edges.num_left, num_right: kept.len(), ..EdgeList::default() };
         for ((left, right), count) in edges.left.into_iter().zip(edges.right).zip(edges.data) {
             if let Some(word) = new_ids[right as usize] {
-                push(&mut of_kept, left, word, count);
+                of_kept.push(left, word, count);
             }
         }
         Self::new(Dataset { edges: of_kept, left_names, right_names: Some(names.reorder(&kept)) })
@@ -78,12 +78,8 @@ impl Corpus {
     /// # Errors
     /// Where `holdout` is not above 0 and below 1, or leaves no word in one of the parts.
     pub fn split_documents(self, holdout: f64, seed: u64) -> Result<(Self, Self), Error> {
-        if !(holdout > 0.0 && holdout < 1.0) {
-            return Err(Error::HoldoutRange(holdout));
-        }
+        let bound = split::bound(holdout)?;
         let Dataset { edges, left_names, right_names } = self.data;
-        // Rounds to below 2^64: the largest fraction below 1 is 1 - 2^-53.
-        let bound = (holdout * 2_f64.powi(64)) as u64;
         let held: Vec<bool> = left_names.iter().map(|name| xxh3_64_with_seed(name.as_bytes(), seed) < bound).collect();
         let mut parts = [false, true].map(|part| {
             let ids: Vec<u32> = (0..edges.num_left as u32).filter(|&id| held[id as usize] == part).collect();
@@ -96,13 +92,9 @@ impl Corpus {
             next[usize::from(part)] += 1;
         }
         for ((&left, &right), &count) in edges.left.iter().zip(&edges.right).zip(&edges.data) {
-            push(&mut parts[usize::from(held[left as usize])].edges, new_ids[left as usize], right, count);
+            parts[usize::from(held[left as usize])].edges.push(new_ids[left as usize], right, count);
         }
-        for (part, dataset) in ["training", "testing"].into_iter().zip(&parts) {
-            if dataset.edges.num_edges() == 0 {
-                return Err(Error::HoldoutEmpty { holdout, num_edges: edges.num_edges(), part });
-            }
-        }
+        split::check_parts(holdout, parts.each_ref().map(|part| &part.edges))?;
         let [train, test] = parts.map(Self::new);
         Ok((train, test))
     }
@@ -116,12 +108,6 @@ impl Corpus {
         let unknown = before - corpus.num_tokens;
         (corpus, unknown)
     }
-}
-
-fn push(edges: &mut EdgeList<u32>, left: u32, right: u32, count: u32) {
-    edges.left.push(left);
-    edges.right.push(right);
-    edges.data.push(count);
 }
 
 #[cfg(test)]

@@ -29,20 +29,12 @@ impl<T> Dataset<T> {
     pub fn with_right_names(self, known: &Dictionary) -> (Self, usize) {
         let ids = self.right_names().translate(known);
         let before = self.edges.num_edges();
-        let mut edges = EdgeList {
-            num_left: self.edges.num_left,
-            num_right: known.len(),
-            square: false,
-            left: Vec::with_capacity(before),
-            right: Vec::with_capacity(before),
-            data: Vec::with_capacity(before),
-        };
+        let (num_left, num_right) = (self.edges.num_left, known.len());
+        let mut edges = EdgeList { num_left, num_right, ..EdgeList::with_capacity(before) };
         let ends = self.edges.left.into_iter().zip(self.edges.right);
         for ((left, right), data) in ends.zip(self.edges.data) {
             if let Some(right) = ids[right as usize] {
-                edges.left.push(left);
-                edges.right.push(right);
-                edges.data.push(data);
+                edges.push(left, right, data);
             }
         }
         let dropped = before - edges.num_edges();

@@ -71,16 +71,14 @@ impl<T: EdgeData> Edges<T> {
         square: bool,
         edges: impl IntoIterator<Item = E>,
     ) -> Result<Self, Error> {
-        let mut list = EdgeList { num_left, num_right, square, left: Vec::new(), right: Vec::new(), data: Vec::new() };
+        let mut list = EdgeList { num_left, num_right, square, ..EdgeList::with_capacity(0) };
         for (edge, (left, right, data)) in edges.into_iter().map(AsEdge::parts).enumerate() {
             for (side, id, vertices) in [(Side::Left, left, num_left), (Side::Right, right, num_right)] {
                 if id as usize >= vertices {
                     return Err(Error::EndOutOfRange { edge, side, id, vertices });
                 }
             }
-            list.left.push(left);
-            list.right.push(right);
-            list.data.push(data);
+            list.push(left, right, data);
         }
         Ok(Self::of(list))
     }

@@ -21,47 +21,28 @@ const EMPTY_VERTICES: u64 = 1 << 20;
 const EMPTY_VERTICES_PER_ENTRY: u64 = 64;
 
 /// Entries in the order of the file, ids from 0.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Entries<T> {
-    pub(crate) left: Vec<u32>,
-    pub(crate) right: Vec<u32>,
-    pub(crate) data: Vec<T>,
+    pub(crate) edges: EdgeList<T>,
     /// Entries that the file has; fewer than the edges where it leaves out the mirror images.
     pub(crate) num_read: u64,
 }
 
-impl<T> Default for Entries<T> {
-    fn default() -> Self {
-        Self { left: Vec::new(), right: Vec::new(), data: Vec::new(), num_read: 0 }
-    }
-}
-
-impl<T> Entries<T> {
-    #[inline]
-    pub(crate) fn push(&mut self, left: u32, right: u32, data: T) {
-        self.left.push(left);
-        self.right.push(right);
-        self.data.push(data);
-    }
-}
-
 impl Header {
     /// Reads the entries after the header and checks that they are as many as it says and at least one.
-    pub(crate) fn read<T: Send>(
+    pub(crate) fn read<T: Default + Send>(
         self,
         text: Text<'_>,
         line: impl Fn(&mut Entries<T>, &[u8]) -> Result<(), Malformed> + Sync,
     ) -> Result<Entries<T>, Error> {
         let path = text.path().to_path_buf();
-        let mut all = Entries::default();
+        let mut all = Entries::<T>::default();
         let counted = |entries: &mut Entries<T>, text: &[u8]| {
             entries.num_read += 1;
             line(entries, text)
         };
-        let _ = text.parse(Entries::default, &counted, &mut |mut entries| {
-            all.left.append(&mut entries.left);
-            all.right.append(&mut entries.right);
-            all.data.append(&mut entries.data);
+        let _ = text.parse(Entries::default, &counted, &mut |entries| {
+            all.edges.append(entries.edges);
             all.num_read += entries.num_read;
             Ok(ControlFlow::Continue(()))
         })?;
@@ -70,7 +51,7 @@ impl Header {
             let problem = format!("its header announces {announced} entries, found {found}; is the file complete?");
             return Err(Error::invalid(&path, problem));
         }
-        if all.data.is_empty() {
+        if all.edges.data.is_empty() {
             return Err(Error::Empty { path, records: "entries" });
         }
         let affordable = EMPTY_VERTICES.saturating_add(EMPTY_VERTICES_PER_ENTRY.saturating_mul(all.num_read));
@@ -84,10 +65,9 @@ impl Header {
     /// Makes the data set of entries whose vertices are named by their numbers, from 1.
     pub(crate) fn dataset<T>(self, entries: Entries<T>, square: bool) -> Dataset<T> {
         let numbers = |size: u64| Dictionary::from_integers((1..=size).collect());
-        let Entries { left, right, data, .. } = entries;
         let (num_left, num_right) = (self.num_left as usize, self.num_right as usize);
         let right_names = (!square).then(|| numbers(self.num_right));
-        let edges = EdgeList { num_left, num_right, square, left, right, data };
+        let edges = EdgeList { num_left, num_right, square, ..entries.edges };
         Dataset { edges, left_names: numbers(self.num_left), right_names }
     }
 }

@@ -54,11 +54,8 @@ pub enum Error {
         problem: String,
     },
     /// The format of a file could not be told from its name and first lines.
-    #[error("{}: cannot tell its format from its name and first lines; name it with --format", path.display())]
-    UnknownFormat {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{}: cannot tell its format from its name and first lines; name it with --format", .0.display())]
+    UnknownFormat(PathBuf),
     /// A file is of a format that cannot hold what was asked for.
     #[error("{}: the format is {found}, which does not hold {wanted}; expected {expected}", path.display())]
     WrongFormat {
@@ -80,17 +77,11 @@ pub enum Error {
         known: &'static [&'static str],
     },
     /// One side has more vertices than ids of 32 bits can number.
-    #[error("{}: more than 4294967295 distinct ids on one side; split the input", path.display())]
-    TooManyVertices {
-        /// The file or directory.
-        path: PathBuf,
-    },
+    #[error("{}: more than 4294967295 distinct ids on one side; split the input", .0.display())]
+    TooManyVertices(PathBuf),
     /// A file does not begin as a cache does.
-    #[error("{}: not a .mgrid cache; make one with: megagrid convert INPUT OUT.mgrid", path.display())]
-    NotACache {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{}: not a .mgrid cache; make one with: megagrid convert INPUT OUT.mgrid", .0.display())]
+    NotACache(PathBuf),
     /// A cache was written by another version of the program.
     #[error("{}: format version {found}, expected {expected}; convert the original input again", path.display())]
     CacheVersion {
@@ -132,11 +123,8 @@ pub enum Error {
         expected: &'static str,
     },
     /// Something is in the place of an output already.
-    #[error("{}: exists already; remove it or name another output", path.display())]
-    OutputExists {
-        /// The file or directory.
-        path: PathBuf,
-    },
+    #[error("{}: exists already; remove it or name another output", .0.display())]
+    OutputExists(PathBuf),
     /// A setting of a generator that nothing can be made with.
     #[error("{name} {found} is out of range; expected {expected}")]
     Setting {
@@ -196,7 +184,6 @@ impl Error {
         Self::invalid(path, format!("process {process} has another file of this name"))
     }
 
-    /// Makes an [`Error::Invalid`].
     pub(crate) fn invalid(path: &Path, problem: impl Into<String>) -> Self {
         Self::Invalid { path: path.to_path_buf(), problem: problem.into() }
     }

@@ -68,7 +68,7 @@ impl Format {
             return Ok(format);
         }
         let text = input.head()?;
-        Self::from_content(text.head()).ok_or_else(|| Error::UnknownFormat { path: path.to_path_buf() })
+        Self::from_content(text.head()).ok_or_else(|| Error::UnknownFormat(path.to_path_buf()))
     }
 
     /// Tells the format from a file name whose ending or beginning only one format uses.

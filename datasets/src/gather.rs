@@ -103,21 +103,59 @@ impl<T: EdgeData> Gathered<T> {
         spill.push(&std::mem::take(&mut self.last))
     }
 
-    /// Numbers the vertices. `records` says what the edges are.
+    /// Numbers the vertices, of all processes' edges. `records` says what the edges are.
     pub(crate) fn finish(mut self, path: &Path, records: &'static str) -> Result<Loaded<T>, Error> {
         self.look_up(path)?;
-        if let Some(readers) = self.readers.take() {
-            return self.finish_part(readers, path, records);
-        }
-        if self.spill.is_none() && self.last.data.is_empty() {
-            return Err(Error::Empty { path: path.to_path_buf(), records });
-        }
-        if self.spill.is_some() && !self.last.data.is_empty() {
+        let readers = self.readers.take();
+        if readers.is_some() || self.spill.is_some() && !self.last.data.is_empty() {
             self.spill()?;
         }
-        let numberings = self.numberings(path)?;
+        // Only where there are integers does anybody ask for the largest.
+        let named = [self.named.left, if self.square { self.named.left } else { self.named.right }];
+        let mine = match &self.spill {
+            Some(spill) => [spill.num_edges() as u64, spill.max(0), spill.max(1)],
+            None => {
+                let max = [0, 1].map(|column| if named[column] { 0 } else { self.last.ids[column].max() });
+                [self.last.data.len() as u64, max[0], max[1]]
+            }
+        };
+        let all = match &readers {
+            Some(readers) => readers.gather_numbers(mine).map_err(Error::io(path))?,
+            None => vec![mine],
+        };
+        let num_edges: u64 = all.iter().map(|found| found[0]).sum();
+        if num_edges == 0 {
+            return Err(Error::Empty { path: path.to_path_buf(), records });
+        }
+        let names = std::mem::take(&mut self.names);
+        let number = |names: Names, columns: &[usize]| -> Result<Numbering, Error> {
+            if named[columns[0]] {
+                let numbered = match &readers {
+                    Some(readers) => names.agree(&**readers, path)?,
+                    None => names.number(),
+                };
+                return Ok(Numbering::Names(numbered));
+            }
+            let max = columns.iter().flat_map(|&column| all.iter().map(move |found| found[1 + column])).max();
+            let mut distinct = Distinct::new(columns.len() as u64 * num_edges, max.unwrap_or(0));
+            let mut add = |window: &Window<T>| columns.iter().for_each(|&column| distinct.add(&window.ids[column]));
+            match &self.spill {
+                Some(spill) => (0..spill.num_windows()).try_for_each(|at| spill.read(at).map(|window| add(&window)))?,
+                None => add(&self.last),
+            }
+            if let Some(readers) = &readers {
+                distinct = distinct.agree(&**readers).map_err(Error::io(path))?;
+            }
+            distinct.rank(path).map(Numbering::Integers)
+        };
+        let [left, right] = names;
+        let numberings = if self.square {
+            Numberings { left: number(left, &[0, 1])?, right: None }
+        } else {
+            Numberings { left: number(left, &[0])?, right: Some(number(right, &[1])?) }
+        };
         if let Some(spill) = self.spill {
-            return Ok(Loaded::external(ExternalList::new(spill, numberings, path)));
+            return Ok(Loaded::external(ExternalList { spill, numberings, path: path.to_path_buf(), readers }));
         }
         let [left_ids, right_ids] = self.last.ids;
         let [left, right] = [numberings.of(0).vertices(left_ids), numberings.of(1).vertices(right_ids)];
@@ -126,74 +164,5 @@ impl<T: EdgeData> Gathered<T> {
         let (left_names, right_names) = numberings.into_dictionaries(path)?;
         let edges = EdgeList { num_left, num_right, square, left, right, data: self.last.data };
         Ok(Dataset { edges, left_names, right_names }.into())
-    }
-
-    /// Numbers the vertices of all processes' edges.
-    fn finish_part(
-        mut self,
-        readers: Arc<dyn Readers>,
-        path: &Path,
-        records: &'static str,
-    ) -> Result<Loaded<T>, Error> {
-        self.spill()?;
-        let Some(spill) = self.spill.take() else { unreachable!("there is a file now") };
-        let mine = [spill.num_edges() as u64, spill.max(0), spill.max(1)];
-        let all = readers.gather_numbers(mine).map_err(Error::io(path))?;
-        let num_edges: u64 = all.iter().map(|found| found[0]).sum();
-        if num_edges == 0 {
-            return Err(Error::Empty { path: path.to_path_buf(), records });
-        }
-        let max = [1, 2].map(|column: usize| all.iter().map(|found| found[column]).max().unwrap_or(0));
-        let number = |names: Names, is_named: bool, columns: &[usize]| -> Result<Numbering, Error> {
-            if is_named {
-                return names.agree(&*readers, path).map(Numbering::Names);
-            }
-            let max = columns.iter().map(|&column| max[column]).max().unwrap_or(0);
-            let mut distinct = Distinct::new(columns.len() as u64 * num_edges, max);
-            for at in 0..spill.num_windows() {
-                let window = spill.read(at)?;
-                columns.iter().for_each(|&column| distinct.add(&window.ids[column]));
-            }
-            distinct.agree(&*readers).map_err(Error::io(path))?.rank(path).map(Numbering::Integers)
-        };
-        let [left, right] = std::mem::take(&mut self.names);
-        let numberings = if self.square {
-            Numberings { left: number(left, self.named.left, &[0, 1])?, right: None }
-        } else {
-            let left = number(left, self.named.left, &[0])?;
-            Numberings { left, right: Some(number(right, self.named.right, &[1])?) }
-        };
-        Ok(Loaded::external(ExternalList::new(spill, numberings, path).of_part(readers)))
-    }
-
-    fn numberings(&mut self, path: &Path) -> Result<Numberings, Error> {
-        let [left, right] = std::mem::take(&mut self.names);
-        if self.square {
-            let left = if self.named.left { Numbering::Names(left.number()) } else { self.ranks(&[0, 1], path)? };
-            return Ok(Numberings { left, right: None });
-        }
-        let left = if self.named.left { Numbering::Names(left.number()) } else { self.ranks(&[0], path)? };
-        let right = if self.named.right { Numbering::Names(right.number()) } else { self.ranks(&[1], path)? };
-        Ok(Numberings { left, right: Some(right) })
-    }
-
-    /// Ranks the integers of columns together.
-    fn ranks(&self, columns: &[usize], path: &Path) -> Result<Numbering, Error> {
-        let in_file = self.spill.as_ref();
-        let (num_edges, max) = match in_file {
-            Some(spill) => (spill.num_edges(), columns.iter().map(|&column| spill.max(column)).max()),
-            None => (self.last.data.len(), columns.iter().map(|&column| self.last.ids[column].max()).max()),
-        };
-        let mut distinct = Distinct::new((columns.len() * num_edges) as u64, max.unwrap_or(0));
-        match in_file {
-            Some(spill) => {
-                for at in 0..spill.num_windows() {
-                    let window = spill.read(at)?;
-                    columns.iter().for_each(|&column| distinct.add(&window.ids[column]));
-                }
-            }
-            None => columns.iter().for_each(|&column| distinct.add(&self.last.ids[column])),
-        }
-        Ok(Numbering::Integers(distinct.rank(path)?))
     }
 }

@@ -45,7 +45,6 @@ impl Ids {
         }
     }
 
-    /// Returns the bytes that they take.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Narrow(ids) => size_of_val(&ids[..]),
@@ -117,16 +116,10 @@ impl Ids {
 }
 
 /// Edges whose ends are integers of the text or codes of names, for each column.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Window<T> {
     pub(crate) ids: [Ids; 2],
     pub(crate) data: Vec<T>,
-}
-
-impl<T> Default for Window<T> {
-    fn default() -> Self {
-        Self { ids: Default::default(), data: Vec::new() }
-    }
 }
 
 impl<T> Window<T> {

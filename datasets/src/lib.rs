@@ -52,6 +52,7 @@ pub use error::Error;
 pub use external::{DistributedEdges, ExternalEdges};
 pub use format::Format;
 pub use loaded::Loaded;
+pub use megagrid_partition::windows;
 pub use prepare::{Edges, Names, Prepared};
 pub use read::read_unlabelled;
 pub use read::{load_graph, load_graph_with, load_ratings, load_ratings_with};
@@ -59,5 +60,5 @@ pub use read::{parse_corpus, parse_graph, parse_ratings, parse_samples, parse_te
 pub use read::{read_corpus, read_corpus_with, read_graph, read_ratings, read_ratings_with, read_samples};
 pub use readers::Readers;
 pub use split::split;
-pub use summary::{Summary, windows};
+pub use summary::Summary;
 pub use tokens::{Split, StopWords, Tokenizer};

@@ -3,8 +3,8 @@
 use megagrid_partition::Side;
 
 use crate::cache::EdgeData;
-use crate::external::{ExternalList, Grouped};
-use crate::{Dataset, Edges, Error, Prepared};
+use crate::external::ExternalList;
+use crate::{Dataset, Error, Prepared};
 
 /// Edges that have been read to build a grid from: in memory if they are few, else in a temporary file.
 ///
@@ -62,10 +62,6 @@ impl<T: EdgeData> Loaded<T> {
             }
             Place::File(list) => {
                 let (edges, (left, right)) = list.group(side, degree_order)?;
-                let edges = match edges {
-                    Grouped::All(edges) => Edges::External(edges),
-                    Grouped::Part(edges) => Edges::Distributed(edges),
-                };
                 Ok(Prepared::from_parts(edges, left, right))
             }
         }

@@ -53,7 +53,6 @@ impl Map {
         Ok(Self(Some(map)))
     }
 
-    /// Returns the bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.0.as_deref().unwrap_or_default()
     }

@@ -105,9 +105,9 @@ fn entry<T: Copy>(
     if fields.next().is_some() {
         return Err(Malformed::new("entry", line, "no more than a row, a column and a value"));
     }
-    entries.push(left, right, data(value));
+    entries.edges.push(left, right, data(value));
     if banner.symmetric && left != right {
-        entries.push(right, left, data(value));
+        entries.edges.push(right, left, data(value));
     }
     Ok(())
 }

@@ -75,7 +75,6 @@ fn name_at<'a>(text: &'a [u8], ends: &[u64], entry: u32) -> &'a [u8] {
     &text[start as usize..ends[entry] as usize]
 }
 
-/// Returns the hash by which tables find a name.
 #[inline]
 pub(crate) fn hash(name: &[u8]) -> u32 {
     let mut hasher = FxHasher::default();

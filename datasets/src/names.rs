@@ -49,12 +49,10 @@ impl Tokens {
         Ok(())
     }
 
-    /// Returns the bytes that the tokens take.
     pub(crate) fn bytes(&self) -> usize {
         self.shards.len() + self.streams.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// Returns the tokens of a shard with their hashes.
     fn of_shard(&self, shard: usize) -> impl Iterator<Item = (u32, &[u8])> {
         let mut rest = self.streams.get(shard).map_or(&[][..], Vec::as_slice);
         std::iter::from_fn(move || {
@@ -98,7 +96,7 @@ impl Names {
         let codes_fit = |table: &NameTable| table.len() <= 1 << (u32::BITS - SHARD_BITS);
         let num_names: usize = self.shards.iter().map(NameTable::len).sum();
         if num_names > u32::MAX as usize || !self.shards.iter().all(codes_fit) {
-            return Err(Error::TooManyVertices { path: path.to_path_buf() });
+            return Err(Error::TooManyVertices(path.to_path_buf()));
         }
         let walked = parallel::map(chunks.len(), |at| in_order(&chunks[at], &found, at));
         Ok(walked
@@ -125,7 +123,7 @@ impl Names {
                     return Err(Error::io(path)(misfit()));
                 };
                 if all.len() >= u32::MAX as usize {
-                    return Err(Error::TooManyVertices { path: path.to_path_buf() });
+                    return Err(Error::TooManyVertices(path.to_path_buf()));
                 }
                 let number = all.intern(name);
                 if process == readers.process() {
@@ -195,7 +193,6 @@ fn entry_of(code: u32) -> u32 {
     code >> SHARD_BITS
 }
 
-/// Names with their numbers.
 #[derive(Debug)]
 pub(crate) struct Numbered {
     names: Names,
@@ -208,7 +205,6 @@ pub(crate) struct Numbered {
 }
 
 impl Numbered {
-    /// Returns the number of the name with this code.
     #[inline]
     pub(crate) fn id(&self, code: u32) -> u32 {
         self.ids[self.starts[shard_of(code)] + entry_of(code) as usize]
@@ -218,7 +214,6 @@ impl Numbered {
         self.all.as_ref().map_or(self.ids.len(), NameTable::len)
     }
 
-    /// Returns the names in the order of their numbers.
     pub(crate) fn into_dictionary(self, path: &Path) -> Result<Dictionary, Error> {
         if let Some(all) = self.all {
             let (text, offsets) = all.into_arena();

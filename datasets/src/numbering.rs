@@ -7,7 +7,6 @@ use crate::names::Numbered;
 use crate::ranks::Ranks;
 use crate::{Dictionary, Error};
 
-/// How the ids of a column become vertices.
 #[derive(Debug)]
 pub(crate) enum Numbering {
     Integers(Ranks),
@@ -15,7 +14,6 @@ pub(crate) enum Numbering {
 }
 
 impl Numbering {
-    /// Returns the number of vertices.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Integers(ranks) => ranks.len(),

@@ -280,7 +280,6 @@ fn narrow<V>(values: Vec<V>, number: impl Fn(V) -> f32) -> Vec<f32> {
     values.into_iter().map(number).collect()
 }
 
-/// The ids of a column.
 enum Ids {
     Signed(Vec<i64>),
     /// The bits of unsigned integers.

@@ -50,18 +50,10 @@ impl<T> Dataset<T> {
         }
         let (nodes, raw_edges) = graph.into_nodes_edges();
         let names: Vec<String> = nodes.iter().map(|node| node.weight.to_string()).collect();
-        let mut edges = EdgeList {
-            num_left: num_vertices,
-            num_right: num_vertices,
-            square: true,
-            left: Vec::with_capacity(num_edges),
-            right: Vec::with_capacity(num_edges),
-            data: Vec::with_capacity(num_edges),
-        };
+        let [num_left, num_right] = [num_vertices; 2];
+        let mut edges = EdgeList { num_left, num_right, square: true, ..EdgeList::with_capacity(num_edges) };
         for edge in raw_edges {
-            edges.left.push(edge.source().index() as u32);
-            edges.right.push(edge.target().index() as u32);
-            edges.data.push(edge.weight);
+            edges.push(edge.source().index() as u32, edge.target().index() as u32, edge.weight);
         }
         let integers: Option<Vec<u64>> = names.iter().map(|name| integer(name.as_bytes())).collect();
         let left_names = integers.map_or_else(|| Dictionary::from_strings(&names), Dictionary::from_integers);

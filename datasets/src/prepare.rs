@@ -25,21 +25,44 @@ impl<T> Dataset<T> {
     /// Returns also the new order of the left side.
     fn relabeled(mut self) -> (Self, Relabeling) {
         let edges = &mut self.edges;
-        let left_degrees = count_degrees(&edges.left, edges.num_left);
-        let right_degrees = count_degrees(&edges.right, edges.num_right);
-        let left = if edges.square {
-            let both = Relabeling::by_degrees(&left_degrees, &right_degrees);
-            both.apply(&mut edges.right);
-            both
-        } else {
-            let right = Relabeling::by_degree(&right_degrees);
-            right.apply(&mut edges.right);
-            self.right_names = self.right_names.map(|names| names.reorder(right.old_of_new()));
-            Relabeling::by_degree(&left_degrees)
+        let degrees = [count_degrees(&edges.left, edges.num_left), count_degrees(&edges.right, edges.num_right)];
+        let orders = Orders::new(&degrees, edges.square, true);
+        orders.of(0).apply(&mut edges.left);
+        orders.of(1).apply(&mut edges.right);
+        let (left_names, right_names) = orders.reorder(self.left_names, self.right_names);
+        (Self { edges: self.edges, left_names, right_names }, orders.left)
+    }
+}
+
+/// The names of the left and of the right side; the latter `None` where the graph is square.
+pub(crate) type NamesOfSides = (Dictionary, Option<Dictionary>);
+
+/// The new order of each side; of both in one where the graph is square.
+pub(crate) struct Orders {
+    left: Relabeling,
+    right: Option<Relabeling>,
+}
+
+impl Orders {
+    /// Orders vertices with these degrees as [`Dataset::in_degree_order`] says, or leaves them as they are.
+    pub(crate) fn new([left, right]: &[Vec<u32>; 2], is_square: bool, degree_order: bool) -> Self {
+        if is_square && degree_order {
+            return Self { left: Relabeling::by_degrees(left, right), right: None };
+        }
+        let order = |degrees: &[u32]| {
+            if degree_order { Relabeling::by_degree(degrees) } else { Relabeling::identity(degrees.len()) }
         };
-        left.apply(&mut edges.left);
-        self.left_names = self.left_names.reorder(left.old_of_new());
-        (self, left)
+        Self { left: order(left), right: (!is_square).then(|| order(right)) }
+    }
+
+    /// Returns the order of the left (0) or the right side (1).
+    pub(crate) fn of(&self, side: usize) -> &Relabeling {
+        self.right.as_ref().filter(|_| side == 1).unwrap_or(&self.left)
+    }
+
+    /// Puts names in order.
+    pub(crate) fn reorder(&self, left: Dictionary, right: Option<Dictionary>) -> NamesOfSides {
+        (left.reorder(self.left.old_of_new()), right.map(|right| right.reorder(self.of(1).old_of_new())))
     }
 }
 

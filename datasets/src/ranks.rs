@@ -2,8 +2,8 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use megagrid_partition::parallel;
 
@@ -101,14 +101,13 @@ impl Distinct {
             Self::Sorted(ids) => Ranks::sorted(ids),
         };
         if ranks.len() > u32::MAX as usize {
-            return Err(Error::TooManyVertices { path: path.to_path_buf() });
+            return Err(Error::TooManyVertices(path.to_path_buf()));
         }
         Ok(ranks)
     }
 }
 
 impl Ranks {
-    /// Ranks the ids of a column.
     pub(crate) fn of(column: &Ids, path: &Path) -> Result<Self, Error> {
         let mut distinct = Distinct::new(column.len() as u64, column.max());
         distinct.add(column);
@@ -148,7 +147,6 @@ impl Ranks {
         }
     }
 
-    /// Returns the rank of an id that is one of those ranked.
     #[inline]
     pub(crate) fn rank(&self, id: u64) -> u32 {
         match self {
@@ -182,7 +180,6 @@ impl Ranks {
     }
 }
 
-/// Returns what `task` makes of each part of the ids.
 fn each_chunk<T: Sync, R: Send>(ids: &[T], task: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
     let chunks: Vec<_> = ids.chunks(SORTED_AT_A_TIME).collect();
     parallel::map(chunks.len(), |at| task(chunks[at]))
@@ -193,7 +190,7 @@ fn merge_all(mut lists: Vec<Vec<u64>>) -> Vec<u64> {
     while lists.len() > 1 {
         let pairs: Vec<_> = lists.chunks_mut(2).map(|pair| Mutex::new(pair.iter_mut().map(std::mem::take))).collect();
         lists = parallel::map(pairs.len(), |at| {
-            let mut pair = pairs[at].lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pair = parallel::lock(&pairs[at]);
             merge(pair.next().unwrap_or_default(), pair.next().unwrap_or_default())
         });
     }

@@ -58,9 +58,7 @@ pub(crate) fn with_names(ratings: Dataset<f32>, left_names: &Dictionary, right_n
     for ((&left, &right), &rating) in edges.left.iter().zip(&edges.right).zip(&edges.data) {
         match (left_ids[left as usize], right_ids[right as usize]) {
             (Some(left), Some(right)) => {
-                known.left.push(left);
-                known.right.push(right);
-                known.data.push(rating);
+                known.push(left, right, rating);
             }
             (left, right) => test.others.push(OtherRating { left, right, rating }),
         }

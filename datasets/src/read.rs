@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use megagrid_partition::parallel::lock;
 
 use crate::text::{Input, Malformed};
 use crate::{Corpus, Dataset, Dictionary, Error, Format, Loaded, Readers, Samples, TestRatings, Tokenizer};
@@ -62,7 +64,7 @@ static WARNED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// Warns of what a graph cannot hold, and of what may be meant otherwise, once for each input.
 fn warn(input: &Input<'_>, format: Format) {
-    if !WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(input.path().to_path_buf()) {
+    if !lock(&WARNED).insert(input.path().to_path_buf()) {
         return;
     }
     let path = input.path().display();

@@ -9,7 +9,7 @@ use crate::text::{Input, Malformed, Text};
 use crate::{Dataset, Dictionary, Error};
 
 /// Left vertices in the order of their lines, each with its edges, and what else the lines say.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Rows<T, L> {
     /// The number of edges up to the end of each row.
     ends: Vec<usize>,
@@ -21,20 +21,7 @@ pub(crate) struct Rows<T, L> {
     edge_of_name: Vec<usize>,
 }
 
-impl<T, L> Default for Rows<T, L> {
-    fn default() -> Self {
-        Self {
-            ends: Vec::new(),
-            right: Column::default(),
-            data: Vec::new(),
-            labels: Vec::new(),
-            edge_of_name: Vec::new(),
-        }
-    }
-}
-
 impl<T, L> Rows<T, L> {
-    /// Ends a row.
     pub(crate) fn end(&mut self, label: L) {
         self.ends.push(self.data.len());
         self.labels.push(label);
@@ -54,7 +41,7 @@ impl<T, L> Rows<T, L> {
         }
         let num_left = self.ends.len();
         if num_left > u32::MAX as usize {
-            return Err(Error::TooManyVertices { path: input.path().to_path_buf() });
+            return Err(Error::TooManyVertices(input.path().to_path_buf()));
         }
         let mut left = Vec::with_capacity(self.data.len());
         for (row, &end) in self.ends.iter().enumerate() {
@@ -88,7 +75,7 @@ impl<L> Rows<u32, L> {
 }
 
 /// Reads rows, one a line that is not blank, unless `begin` has these parsed too. `records` says what the edges are.
-pub(crate) fn read<T: Send, L: Send>(
+pub(crate) fn read<T: Default + Send, L: Default + Send>(
     input: &Input<'_>,
     records: &'static str,
     begin: impl Fn(&mut Text<'_>) + Sync,

@@ -24,30 +24,37 @@ use crate::{Dataset, Dictionary, Error};
 /// # Ok::<(), megagrid_datasets::Error>(())
 /// ```
 pub fn split(ratings: &Dataset<f32>, holdout: f64, seed: u64) -> Result<(Dataset<f32>, Dataset<f32>), Error> {
-    if !(holdout > 0.0 && holdout < 1.0) {
-        return Err(Error::HoldoutRange(holdout));
-    }
+    let bound = bound(holdout)?;
     let left_hashes = hashes(&ratings.left_names, seed);
     let right_hashes = hashes(ratings.right_names(), !seed);
-    // Rounds to below 2^64: the largest fraction below 1 is 1 - 2^-53.
-    let bound = (holdout * 2f64.powi(64)) as u64;
     let (mut train, mut test) = (empty_like(&ratings.edges), empty_like(&ratings.edges));
     let ends = ratings.edges.left.iter().zip(&ratings.edges.right);
     for ((&left, &right), &rating) in ends.zip(&ratings.edges.data) {
         let pair = [left_hashes[left as usize], right_hashes[right as usize]];
         let part = if xxh3_64(bytemuck::cast_slice(&pair)) < bound { &mut test } else { &mut train };
-        part.left.push(left);
-        part.right.push(right);
-        part.data.push(rating);
+        part.push(left, right, rating);
     }
-    for (part, edges) in [("training", &train), ("testing", &test)] {
-        if edges.num_edges() == 0 {
-            return Err(Error::HoldoutEmpty { holdout, num_edges: ratings.edges.num_edges(), part });
-        }
-    }
+    check_parts(holdout, [&train, &test])?;
     let named =
         |edges| Dataset { edges, left_names: ratings.left_names.clone(), right_names: ratings.right_names.clone() };
     Ok((named(train), named(test)))
+}
+
+/// Returns the number that about the fraction `holdout` of all hashes is below.
+pub(crate) fn bound(holdout: f64) -> Result<u64, Error> {
+    if !(holdout > 0.0 && holdout < 1.0) {
+        return Err(Error::HoldoutRange(holdout));
+    }
+    // Rounds to below 2^64: the largest fraction below 1 is 1 - 2^-53.
+    Ok((holdout * 2f64.powi(64)) as u64)
+}
+
+/// Refuses a split into training and testing that leaves nothing in one of them.
+pub(crate) fn check_parts<T>(holdout: f64, parts: [&EdgeList<T>; 2]) -> Result<(), Error> {
+    let num_edges = parts.iter().map(|edges| edges.num_edges()).sum();
+    let mut named = ["training", "testing"].into_iter().zip(parts);
+    let empty = named.find(|(_, edges)| edges.num_edges() == 0);
+    empty.map_or(Ok(()), |(part, _)| Err(Error::HoldoutEmpty { holdout, num_edges, part }))
 }
 
 fn hashes(names: &Dictionary, seed: u64) -> Vec<u64> {

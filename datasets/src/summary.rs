@@ -3,16 +3,13 @@
 use std::io;
 use std::ops::Range;
 
-use megagrid_partition::{EdgeSource, Side, parallel};
+use megagrid_partition::{EdgeSource, Side, parallel, windows};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cache::EdgeData;
 use crate::checksum::hash_all;
 use crate::readers::misfit;
 use crate::{Edges, Readers};
-
-/// Edges that one step of a pass over all edges takes, about.
-const WINDOW_EDGES: u64 = 1 << 20;
 
 /// The sum of some value of the edges, and a checksum of their ends and data.
 ///
@@ -87,40 +84,5 @@ impl<T: EdgeData> Edges<T> {
             hashes = hash_all(left, &right, data);
         })?;
         Ok((sum, hashes))
-    }
-}
-
-/// Cuts the rows that have these offsets into ranges of about a million edges.
-///
-/// # Panics
-/// Where there is no offset at all.
-#[must_use]
-pub fn windows(offsets: &[u64]) -> Vec<Range<usize>> {
-    let rows = offsets.len() - 1;
-    let mut windows = Vec::new();
-    let mut start = 0;
-    while start < rows {
-        let past = offsets[start] + WINDOW_EDGES;
-        let end = offsets.partition_point(|&offset| offset <= past).saturating_sub(1).clamp(start + 1, rows);
-        windows.push(start..end);
-        start = end;
-    }
-    windows
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn windows_cover_all_rows_once() {
-        let degrees = [0, 5, WINDOW_EDGES * 3, 0, 0, WINDOW_EDGES / 2, WINDOW_EDGES / 2, 1];
-        let mut offsets = vec![0];
-        for degree in degrees {
-            offsets.push(offsets[offsets.len() - 1] + degree);
-        }
-        let rows: Vec<usize> = windows(&offsets).into_iter().flatten().collect();
-        assert_eq!(rows, (0..degrees.len()).collect::<Vec<_>>());
-        assert!(windows(&[0]).is_empty());
     }
 }

@@ -37,7 +37,6 @@ impl FromStr for Split {
 }
 
 impl Tokenizer {
-    /// Calls `visit` with each word of a line.
     pub(crate) fn each_word(
         self,
         line: &[u8],

@@ -15,11 +15,8 @@ pub enum Error {
         shards: usize,
     },
     /// The machine has not enough memory.
-    #[error("{needed_bytes} bytes of memory are needed and could not be had; use a smaller model or a larger machine")]
-    OutOfMemory {
-        /// How much one array needs.
-        needed_bytes: usize,
-    },
+    #[error("{0} bytes of memory are needed and could not be had; use a smaller model or a larger machine")]
+    OutOfMemory(usize),
     /// The run would need more memory than the machine has.
     #[error(
         "the run needs about {} MB of memory and {} MB are available; use fewer dimensions, fewer edges or a larger machine",
@@ -48,11 +45,8 @@ pub enum Error {
     #[error("a run is under way, or one that failed has left threads behind; wait for its end, or make a new engine")]
     Running,
     /// A branch that is not alive.
-    #[error("there is no branch {branch}, or it was freed")]
-    NoBranch {
-        /// Its number.
-        branch: u64,
-    },
+    #[error("there is no branch {0}, or it was freed")]
+    NoBranch(u64),
     /// A sequence that cannot run.
     #[error(transparent)]
     Sequence(#[from] megagrid_stages::Error),
@@ -68,12 +62,9 @@ pub enum Error {
     EdgeBatches,
     /// Another process sent what this one does not expect.
     #[error(
-        "process {process} sent rows that do not fit the plan; start all processes with the same data, options and version"
+        "process {0} sent rows that do not fit the plan; start all processes with the same data, options and version"
     )]
-    Message {
-        /// Which.
-        process: usize,
-    },
+    Message(usize),
     /// What another process sent between iterations cannot be read.
     #[error("what a process sent cannot be read ({0}); start all processes with the same version")]
     Unreadable(#[from] bincode::Error),
@@ -85,22 +76,16 @@ pub enum Error {
     NotAdditive,
     /// A rotation over right shards that begin with workers of other processes.
     #[error(
-        "{stage} changes both ends of an edge in a mini-batch of right vertices around another; with several processes \
+        "{0} changes both ends of an edge in a mini-batch of right vertices around another; with several processes \
          batch by edges or by left vertices"
     )]
-    NestedRotation {
-        /// The stage.
-        stage: String,
-    },
+    NestedRotation(String),
     /// A stage on all edges of a vertex beside one on single edges, with several processes.
     #[error(
-        "{stage} visits vertices with the data of all their edges beside a stage that runs on single edges, which with several \
+        "{0} visits vertices with the data of all their edges beside a stage that runs on single edges, which with several \
          processes are in two of them; use one process, or leave one of the two out"
     )]
-    EdgesOfProcesses {
-        /// The stage.
-        stage: String,
-    },
+    EdgesOfProcesses(String),
     /// Stages that want the edges of a block in different orders.
     #[error(
         "{shuffled} changes both ends of an edge and gets edges in random order, and {grouped} asks for them grouped; \
@@ -114,13 +99,10 @@ pub enum Error {
     },
     /// An Exchange on a square graph whose two ends could be the same row, to be changed twice at once.
     #[error(
-        "{stage} would change both ends of an edge of a square graph, which may be one vertex; \
+        "{0} would change both ends of an edge of a square graph, which may be one vertex; \
          read one end and add to the other, and change vertices in an apply"
     )]
-    SquareUpdate {
-        /// Which.
-        stage: String,
-    },
+    SquareUpdate(String),
     /// Both sides index the same vertices, but the graph does not say so, or the other way round.
     #[error("the program runs on a {expected} graph and the input is {found}; {advice}")]
     Squareness {
@@ -207,11 +189,8 @@ pub enum Error {
         message: String,
     },
     /// A virtual cluster's calibration is of another program.
-    #[error("the calibration does not say what stage {stage} costs; calibrate with the same algorithm and consistency")]
-    Calibration {
-        /// The stage.
-        stage: String,
-    },
+    #[error("the calibration does not say what stage {0} costs; calibrate with the same algorithm and consistency")]
+    Calibration(String),
     /// Threads could not be started.
     #[error("starting workers: {0}")]
     Start(String),

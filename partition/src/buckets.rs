@@ -4,16 +4,15 @@
 //! one is sorted within the cache.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use crate::parallel;
+use crate::parallel::{self, lock};
 
 /// What is to be moved along with the near ends of edges.
 pub(crate) trait Carried<T>: Sync {
     /// Calls `visit` with the far end and data of each edge of a range, in order.
     fn for_each(&self, edges: Range<usize>, visit: impl FnMut(u32, T));
 
-    /// Returns the data of all edges.
     fn data(&self) -> &[T];
 }
 
@@ -234,10 +233,9 @@ impl<T> Default for BucketSorter<T> {
 impl<T: Copy> BucketSorter<T> {
     /// Sorts with one of `sorters`, or with a new one while others have them all.
     pub fn with_one_of<R>(sorters: &Mutex<Vec<Self>>, sort: impl FnOnce(&mut Self) -> R) -> R {
-        let lock = || sorters.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sorter = lock().pop().unwrap_or_default();
+        let mut sorter = lock(sorters).pop().unwrap_or_default();
         let result = sort(&mut sorter);
-        lock().push(sorter);
+        lock(sorters).push(sorter);
         result
     }
 

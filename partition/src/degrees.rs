@@ -4,9 +4,7 @@ use std::io;
 
 use rayon::prelude::*;
 
-use crate::parallel;
-
-use crate::{EdgeSource, Side};
+use crate::{EdgeSource, Side, parallel, windows};
 
 /// Counts how often each of `0..num_vertices` occurs, on all threads.
 ///
@@ -106,9 +104,6 @@ pub struct Irregularities {
     pub num_self_loops: u64,
 }
 
-/// About as many edges are brought into memory at a time.
-const EDGES_PER_VISIT: u64 = 1 << 22;
-
 /// Counts duplicates and self loops in the edges grouped by `side`.
 ///
 /// # Errors
@@ -116,11 +111,7 @@ const EDGES_PER_VISIT: u64 = 1 << 22;
 pub fn irregularities<T>(source: &dyn EdgeSource<T>, side: Side) -> io::Result<Irregularities> {
     let offsets = source.offsets(side);
     let mut found = Irregularities::default();
-    let mut start = 0;
-    while start < source.num_vertices(side) {
-        let end = offsets.partition_point(|&offset| offset <= offsets[start] + EDGES_PER_VISIT);
-        let rows = start..end.saturating_sub(1).max(start + 1);
-        start = rows.end;
+    for rows in windows(offsets) {
         source.visit_rows(side, rows.clone(), &mut |far_ends, _| {
             for row in rows.clone() {
                 let first = offsets[rows.start];

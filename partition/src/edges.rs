@@ -26,6 +26,28 @@ pub struct EdgeList<T> {
 }
 
 impl<T> EdgeList<T> {
+    /// Makes an empty list, without vertices, that has room for `num_edges`.
+    #[must_use]
+    pub fn with_capacity(num_edges: usize) -> Self {
+        let room = || Vec::with_capacity(num_edges);
+        let data = Vec::with_capacity(num_edges);
+        Self { num_left: 0, num_right: 0, square: false, left: room(), right: room(), data }
+    }
+
+    /// Appends an edge.
+    pub fn push(&mut self, left: u32, right: u32, data: T) {
+        self.left.push(left);
+        self.right.push(right);
+        self.data.push(data);
+    }
+
+    /// Appends the edges of a list of the same vertices.
+    pub fn append(&mut self, mut other: Self) {
+        self.left.append(&mut other.left);
+        self.right.append(&mut other.right);
+        self.data.append(&mut other.data);
+    }
+
     /// Returns the number of edges.
     #[must_use]
     pub fn num_edges(&self) -> usize {
@@ -86,6 +108,27 @@ impl Ends<'_> {
     }
 }
 
+/// Edges that a pass over all of them looks at together, about.
+const WINDOW_EDGES: u64 = 1 << 20;
+
+/// Cuts the vertices that have these offsets into ranges of about a million edges.
+///
+/// # Panics
+/// Where there is no offset at all.
+#[must_use]
+pub fn windows(offsets: &[u64]) -> Vec<Range<usize>> {
+    let vertices = offsets.len() - 1;
+    let mut windows = Vec::new();
+    let mut start = 0;
+    while start < vertices {
+        let most = offsets[start] + WINDOW_EDGES;
+        let end = offsets.partition_point(|&offset| offset <= most).saturating_sub(1).clamp(start + 1, vertices);
+        windows.push(start..end);
+        start = end;
+    }
+    windows
+}
+
 /// The processes that are to hold an edge, given the ids of its ends.
 pub type Holders<'h> = &'h (dyn Fn(u32, u32) -> [Option<u16>; 2] + Sync);
 
@@ -130,4 +173,21 @@ pub trait EdgeSource<T>: Sync {
     /// # Errors
     /// Any failure to bring the edges into memory.
     fn visit_rows(&self, side: Side, rows: Range<usize>, visit: &mut dyn FnMut(&[u32], &[T])) -> std::io::Result<()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_cover_all_vertices_once() {
+        let degrees = [0, 5, WINDOW_EDGES * 3, 0, 0, WINDOW_EDGES / 2, WINDOW_EDGES / 2, 1];
+        let mut offsets = vec![0];
+        for degree in degrees {
+            offsets.push(offsets[offsets.len() - 1] + degree);
+        }
+        let vertices: Vec<usize> = windows(&offsets).into_iter().flatten().collect();
+        assert_eq!(vertices, (0..degrees.len()).collect::<Vec<_>>());
+        assert!(windows(&[0]).is_empty());
+    }
 }

@@ -31,33 +31,14 @@ impl fmt::Display for Side {
     }
 }
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-        pub struct $name(pub usize);
+/// A contiguous range of vertex rows of one side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardId(pub usize);
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
-            }
-        }
-    };
-}
+/// One of the processes of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessId(pub usize);
 
-id! {
-    /// A contiguous range of vertex rows of one side.
-    ShardId
-}
-id! {
-    /// One of the parts that edges are placed in.
-    PartitionId
-}
-id! {
-    /// One of the processes of a run.
-    ProcessId
-}
-id! {
-    /// One worker thread, counted over all processes.
-    WorkerId
-}
+/// One worker thread, counted over all processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerId(pub usize);

@@ -17,10 +17,10 @@ pub mod strategy;
 
 pub use buckets::{BucketSorter, Buckets, Dealt};
 pub use degrees::{DegreeStats, Irregularities, count_degrees, irregularities, offsets_of};
-pub use edges::{EdgeList, EdgeSource, Ends, Holders};
+pub use edges::{EdgeList, EdgeSource, Ends, Holders, windows};
 pub use error::Error;
 pub use grouped::GroupedEdges;
-pub use ids::{PartitionId, ProcessId, ShardId, Side, WorkerId};
+pub use ids::{ProcessId, ShardId, Side, WorkerId};
 pub use partitioning::{MAX_PARTITIONS, Partitioning};
 pub use quality::{Quality, balance};
 pub use relabel::Relabeling;

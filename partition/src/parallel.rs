@@ -3,12 +3,17 @@
 //! An iterator of rayon compiles a dozen functions for every closure that it is given. [`each`] compiles them once, and calls
 //! what it is given by pointer, once for each piece of work.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
 /// Pieces of work a thread, so that all threads end at about the same time.
 const PIECES_PER_THREAD: usize = 16;
+
+/// Takes a lock; what a thread that panicked left behind is as good as before.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Calls `task` with each of `0..count`.
 pub fn each(count: usize, task: &(dyn Fn(usize) + Sync)) {
@@ -36,7 +41,7 @@ pub fn map<R: Send>(count: usize, task: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let made: Vec<Mutex<Vec<R>>> = (0..count.div_ceil(len)).map(|_| Mutex::default()).collect();
     each(made.len(), &|at| {
         let made_here = (at * len..count.min((at + 1) * len)).map(&task).collect();
-        *made[at].lock().unwrap_or_else(PoisonError::into_inner) = made_here;
+        *lock(&made[at]) = made_here;
     });
     made.into_iter().flat_map(|made| made.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
@@ -60,7 +65,7 @@ pub fn each_chunk<T: Send>(items: &mut [T], len: usize, task: impl Fn(usize, &mu
 pub fn consume<W: Send>(work: Vec<W>, task: impl Fn(W) + Sync) {
     let work: Vec<Mutex<Option<W>>> = work.into_iter().map(|work| Mutex::new(Some(work))).collect();
     each(work.len(), &|at| {
-        if let Some(work) = work[at].lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(work) = lock(&work[at]).take() {
             task(work);
         }
     });

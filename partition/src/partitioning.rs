@@ -2,7 +2,7 @@
 
 use crate::grouped::FarEnds;
 use crate::strategy::Strategy;
-use crate::{Ends, Error, PartitionId, Side};
+use crate::{Ends, Error, Side};
 
 /// Partitions are kept in 16 bits.
 pub const MAX_PARTITIONS: usize = 1 << 16;
@@ -41,12 +41,12 @@ impl Partitioning {
     ///
     /// # Examples
     /// ```
-    /// use megagrid_partition::{EdgeList, PartitionId, Partitioning, Side, strategy::BiCut};
+    /// use megagrid_partition::{EdgeList, Partitioning, Side, strategy::BiCut};
     ///
     /// let list = EdgeList { num_left: 3, num_right: 1, left: vec![0, 1, 2], right: vec![0; 3], data: vec![(); 3], square: false };
     /// let partitioning = Partitioning::new(list.ends(), &BiCut { favourite: Some(Side::Right), seed: 1 }, 4)?;
-    /// assert_eq!(partitioning.part_of_edge(0), partitioning.part_of_edge(2));
-    /// assert_eq!(partitioning.master_of(Side::Right, 0), partitioning.part_of_edge(0));
+    /// assert_eq!(partitioning.parts()[0], partitioning.parts()[2]);
+    /// assert_eq!(partitioning.masters(Side::Right)[0], partitioning.parts()[0]);
     /// # Ok::<(), megagrid_partition::Error>(())
     /// ```
     pub fn new(ends: Ends<'_>, strategy: &dyn Strategy, num_partitions: usize) -> Result<Self, Error> {
@@ -74,28 +74,10 @@ impl Partitioning {
         self.num_partitions
     }
 
-    /// Returns the partition of an edge.
-    ///
-    /// # Panics
-    /// Where there is no such edge.
-    #[must_use]
-    pub fn part_of_edge(&self, edge: usize) -> PartitionId {
-        PartitionId(self.part_of_edge[edge].into())
-    }
-
     /// Returns the partition of each edge, in the order of the list.
     #[must_use]
     pub fn parts(&self) -> &[u16] {
         &self.part_of_edge
-    }
-
-    /// Returns the partition that has the master of a vertex.
-    ///
-    /// # Panics
-    /// Where there is no such vertex.
-    #[must_use]
-    pub fn master_of(&self, side: Side, vertex: usize) -> PartitionId {
-        PartitionId(self.masters(side)[vertex].into())
     }
 
     /// Returns the partition of each master of a side.

@@ -46,7 +46,6 @@ pub fn balance(parts: &[u64]) -> f64 {
     ratio(parts.iter().max().copied().unwrap_or(0) * parts.len() as u64, parts.iter().sum())
 }
 
-/// Counts what is in each partition.
 fn sizes<'a>(parts: impl Iterator<Item = &'a u16>, num_partitions: usize) -> Vec<u64> {
     let mut sizes = vec![0; num_partitions];
     parts.for_each(|&part| sizes[usize::from(part)] += 1);

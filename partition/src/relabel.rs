@@ -1,8 +1,6 @@
 //! New ids for vertices: degree order, so that the vertices used most share cache lines.
 
-use crate::parallel;
-
-use crate::SplitMix;
+use crate::{SplitMix, parallel};
 
 /// A permutation of the ids of one side, kept in both directions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,17 +46,14 @@ impl Relabeling {
         Self::from_order(sorted_descending(by_in_degree, out_degrees))
     }
 
-    /// Shuffles the ids; every permutation is as likely (Fisher and Yates).
+    /// Shuffles the ids.
     ///
     /// # Panics
     /// As [`Self::identity`].
     #[must_use]
     pub fn random(num_vertices: usize, seed: u64) -> Self {
         let mut order = ascending_ids(num_vertices);
-        let mut random = SplitMix::new(seed, 0);
-        for last in (1..num_vertices).rev() {
-            order.swap(last, random.below(last as u64 + 1) as usize);
-        }
+        SplitMix::new(seed, 0).shuffle(&mut order);
         Self::from_order(order)
     }
 
@@ -72,12 +67,14 @@ impl Relabeling {
     }
 
     /// Returns the new id of each old one.
+    #[inline]
     #[must_use]
     pub fn new_of_old(&self) -> &[u32] {
         &self.new_of_old
     }
 
     /// Returns the old id of each new one.
+    #[inline]
     #[must_use]
     pub fn old_of_new(&self) -> &[u32] {
         &self.old_of_new

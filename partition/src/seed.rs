@@ -46,6 +46,13 @@ impl SplitMix {
         debug_assert!(bound > 0, "nothing is below 0");
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
+
+    /// Shuffles items; every permutation is as likely (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
 }
 
 #[inline]

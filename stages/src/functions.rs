@@ -11,13 +11,11 @@
 
 use std::marker::PhantomData;
 
-use crate::apply::Apply;
 use crate::exchange::Exchange;
-use crate::global_sync::GlobalSync;
-use crate::incident::Incident;
 use crate::mode;
 use crate::program::{Context, EdgeItem, Program};
 use crate::vertex::Vertex;
+use crate::vertex_stages::{Apply, GlobalSync, Incident};
 use crate::view::{Add, Master, Read, Update};
 
 /// A function as a stage. `Form` tells functions of different arguments apart.
@@ -222,19 +220,13 @@ vertex_function!(
     (vertex: Update<'_, V>, items: &mut [EdgeItem<P>]), (cx: &mut Context<'_, P>)
 );
 
-impl<P: Program, F> GlobalSync<P> for Function<F, Bare>
-where
-    F: Fn(P::Worker, &mut P::Global) + Send + Sync + 'static,
-{
+impl<P: Program, F: Fn(P::Worker, &mut P::Global) + Send + Sync + 'static> GlobalSync<P> for Function<F, Bare> {
     fn apply(&self, total: P::Worker, global: &mut P::Global) {
         (self.0)(total, global);
     }
 }
 
-impl<P: Program, F> IntoGlobalSync<P, Bare> for F
-where
-    F: Fn(P::Worker, &mut P::Global) + Send + Sync + 'static,
-{
+impl<P: Program, F: Fn(P::Worker, &mut P::Global) + Send + Sync + 'static> IntoGlobalSync<P, Bare> for F {
     type Stage = Function<F, Bare>;
 
     fn into_stage(self) -> Self::Stage {

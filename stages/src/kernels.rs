@@ -111,15 +111,7 @@ impl RowKernel for Descend<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simd::{Kernel, Level};
-
-    struct At<F>(F);
-    impl<T, F: FnOnce() -> T> Kernel for At<F> {
-        type Output = T;
-        fn run(self) -> T {
-            (self.0)()
-        }
-    }
+    use crate::simd::Level;
 
     fn row(seed: u32, width: usize) -> Vec<f32> {
         (0..width as u32).map(|i| ((i * 7919 + seed * 104_729) % 1000) as f32 / 500.0 - 1.0).collect()
@@ -131,9 +123,9 @@ mod tests {
             for width in [0, 16, 32, 48, 112] {
                 let (mut p, mut q) = (row(1, width), row(2, width));
                 let plain: f64 = p.iter().zip(&q).map(|(a, b)| f64::from(a * b)).sum();
-                assert!((f64::from(level.run(At(|| dot(&p, &q)))) - plain).abs() < 1e-4, "{level} {width}");
+                assert!((f64::from(level.run(|| dot(&p, &q))) - plain).abs() < 1e-4, "{level} {width}");
                 let (old_p, old_q) = (p.clone(), q.clone());
-                let squares = level.run(At(|| descend(&mut p, &mut q, 0.5, 0.1, 0.01, 0.02)));
+                let squares = level.run(|| descend(&mut p, &mut q, 0.5, 0.1, 0.01, 0.02));
                 let mut expected = 0.0;
                 for i in 0..width {
                     let dp = 0.5 * old_q[i] - 0.1 * old_p[i];
@@ -144,7 +136,7 @@ mod tests {
                 }
                 assert!((squares.0 - expected).abs() < 1e-4 * (1.0 + expected), "{level} {width}");
                 let mut sum = old_p.clone();
-                level.run(At(|| axpy(&mut sum, 2.0, &old_q)));
+                level.run(|| axpy(&mut sum, 2.0, &old_q));
                 assert!((0..width).all(|i| (sum[i] - (old_p[i] + 2.0 * old_q[i])).abs() < 1e-6), "{level} {width}");
             }
         }

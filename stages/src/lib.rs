@@ -3,13 +3,10 @@
 //! An algorithm is two [`Vertex`] types, a few stages ([`Exchange`], [`Incident`], [`Apply`], [`GlobalSync`], functions or types)
 //! and a [`Sequence`] that says in which order they run. There are no threads, locks or indices here; an engine derives them.
 
-mod apply;
 mod combine;
 mod error;
 mod exchange;
 mod functions;
-mod global_sync;
-mod incident;
 pub mod kernels;
 mod mini_batch;
 pub mod mode;
@@ -19,15 +16,13 @@ mod side;
 pub mod simd;
 mod store;
 mod vertex;
+mod vertex_stages;
 mod view;
 
-pub use apply::Apply;
 pub use combine::{Combine, Max};
 pub use error::Error;
 pub use exchange::Exchange;
 pub use functions::{Function, IntoApply, IntoExchange, IntoGlobalSync, IntoIncident};
-pub use global_sync::{Aggregate, GlobalSync};
-pub use incident::Incident;
 pub use megagrid_partition::Side;
 pub use mini_batch::{BatchOrder, BatchSize, MiniBatch};
 pub use program::{Context, EdgeItem, Program};
@@ -35,4 +30,5 @@ pub use sequence::{Sequence, Stages, Visitor};
 pub use side::{Left, On, Right, Sides};
 pub use store::{Additive, Changes, Item, ROW_ALIGN, Shape, Store, row_width};
 pub use vertex::Vertex;
+pub use vertex_stages::{Aggregate, Apply, GlobalSync, Incident};
 pub use view::{Add, First, Master, Read, Total, Update};

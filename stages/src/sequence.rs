@@ -6,18 +6,14 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use megagrid_partition::Side;
-
-use crate::apply::Apply;
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::functions::{IntoApply, IntoExchange, IntoGlobalSync, IntoIncident};
-use crate::global_sync::{Aggregate, GlobalSync};
-use crate::incident::Incident;
 use crate::mini_batch::{BatchSize, MiniBatch};
 use crate::mode::{Access, Mode};
 use crate::program::Program;
 use crate::side::On;
+use crate::vertex_stages::{Aggregate, Apply, GlobalSync, Incident};
 
 /// The stages of one iteration, read as they run. `S` is the list of their types; let it be inferred:
 /// `fn sequence() -> Sequence<Mf, impl Stages<Mf>>`.
@@ -81,10 +77,7 @@ impl<P: Program, S: Stages<P>> Sequence<P, S> {
     }
 
     /// Runs `stage` on every edge of the batch.
-    pub fn exchange<E, F>(self, stage: E) -> Sequence<P, impl Stages<P> + use<P, S, E, F>>
-    where
-        E: IntoExchange<P, F>,
-    {
+    pub fn exchange<E: IntoExchange<P, F>, F>(self, stage: E) -> Sequence<P, impl Stages<P> + use<P, S, E, F>> {
         self.then(ExchangeStage(Arc::new(stage.into_stage())))
     }
 
@@ -107,10 +100,7 @@ impl<P: Program, S: Stages<P>> Sequence<P, S> {
     }
 
     /// Folds worker contexts into the shared context.
-    pub fn global_sync<G, F>(self, stage: G) -> Sequence<P, impl Stages<P> + use<P, S, G, F>>
-    where
-        G: IntoGlobalSync<P, F>,
-    {
+    pub fn global_sync<G: IntoGlobalSync<P, F>, F>(self, stage: G) -> Sequence<P, impl Stages<P> + use<P, S, G, F>> {
         self.then(GlobalSyncStage(Arc::new(stage.into_stage())))
     }
 
@@ -202,10 +192,6 @@ struct Check {
     error: Option<Error>,
 }
 
-fn at(side: Side) -> usize {
-    usize::from(side == Side::Right)
-}
-
 impl Check {
     fn scope(&mut self) -> &mut Scope {
         let last = self.open.len() - 1;
@@ -243,11 +229,11 @@ impl<P: Program> Visitor<P> for Check {
     }
 
     fn incident<O: On<P>, A: Incident<P, O::Vertex>>(&mut self, _: &Arc<A>) {
-        self.stage(|scope| if scope.partial[at(O::SIDE)] { Err(Error::PartOfEdges(O::SIDE)) } else { Ok(()) });
+        self.stage(|scope| if scope.partial[O::SIDE as usize] { Err(Error::PartOfEdges(O::SIDE)) } else { Ok(()) });
     }
 
     fn apply<O: On<P>, A: Apply<P, O::Vertex>>(&mut self, _: &Arc<A>) {
-        self.stage(|scope| if scope.written[at(O::SIDE)] { Ok(()) } else { Err(Error::NothingToApply(O::SIDE)) });
+        self.stage(|scope| if scope.written[O::SIDE as usize] { Ok(()) } else { Err(Error::NothingToApply(O::SIDE)) });
     }
 
     fn global_sync<G: GlobalSync<P>>(&mut self, _: &Arc<G>) {
@@ -266,7 +252,7 @@ impl<P: Program> Visitor<P> for Check {
         });
         let mut partial = [true, true];
         if let BatchSize::Vertices(side, _) | BatchSize::EdgesOf(side, _) = batch.size {
-            partial[at(side)] = self.scope().partial[at(side)];
+            partial[side as usize] = self.scope().partial[side as usize];
         }
         self.open.push(Scope { partial, ..Scope::default() });
     }

@@ -149,6 +149,16 @@ pub trait Kernel {
     fn run(self) -> Self::Output;
 }
 
+/// A closure: the row kernels that it calls are of the level.
+impl<T, F: FnOnce() -> T> Kernel for F {
+    type Output = T;
+
+    #[inline(always)]
+    fn run(self) -> T {
+        self()
+    }
+}
+
 /// Compiles loops and row kernels for the levels of x86-64. A hypervisor may mask any feature, so what is enabled and what
 /// is detected are one list; that of AVX-512 is what it needs beyond AVX2.
 macro_rules! x86_levels {

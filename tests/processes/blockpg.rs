@@ -6,6 +6,7 @@ use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{Left, Right};
 
 use super::{SHAPES, local, settings};
+use crate::made::watch;
 
 const SAMPLES: usize = 400;
 const FEATURES: usize = 60;
@@ -24,9 +25,7 @@ pub fn samples() -> GroupedEdges<f32> {
         let score: f64 = values.iter().map(|(j, x)| if j % 4 == 0 { 2.0 * x } else { 0.0 }).sum();
         let label = if random.unit() < 1.0 / (1.0 + (-score).exp()) { 1.0 } else { -1.0 };
         for (feature, x) in values {
-            list.left.push(sample as u32);
-            list.right.push(feature as u32);
-            list.data.push((x * label) as f32);
+            list.push(sample as u32, feature as u32, (x * label) as f32);
         }
     }
     GroupedEdges::new(list, &[Side::Right])
@@ -44,16 +43,13 @@ fn train(edges: &GroupedEdges<f32>, (processes, workers): (usize, usize)) -> Vec
         });
         engine.init(Right, |_, first| *first.master = Region::new(1.0, 1.3));
         let mut objectives = Vec::new();
-        engine
-            .run_until(20, |engine, _| {
-                engine.collect().unwrap();
-                let (left, right) = (engine.on(Left), engine.on(Right));
-                let loss: f64 = (0..SAMPLES).map(|sample| (-left.master(sample).margin).exp().ln_1p()).sum();
-                let size: f64 = (0..FEATURES).map(|feature| right.sync(feature).value.abs()).sum();
-                objectives.push(loss + config.l1 * size);
-                Ok(false)
-            })
-            .unwrap();
+        watch(&mut engine, 20, |engine, _| {
+            engine.collect().unwrap();
+            let (left, right) = (engine.on(Left), engine.on(Right));
+            let loss: f64 = (0..SAMPLES).map(|sample| (-left.master(sample).margin).exp().ln_1p()).sum();
+            let size: f64 = (0..FEATURES).map(|feature| right.sync(feature).value.abs()).sum();
+            objectives.push(loss + config.l1 * size);
+        });
         objectives
     })
 }

@@ -9,6 +9,7 @@ use megagrid_partition::{EdgeList, GroupedEdges, Side};
 use megagrid_stages::{BatchSize, Left, Right, Sequence, Stages, Update, program, vertex};
 
 use super::{local, settings};
+use crate::made::watch;
 
 const CLOCKS: usize = 200;
 /// Left vertices of a clock, so that both processes have some.
@@ -78,12 +79,9 @@ fn run(slack: Option<u64>, lazy: bool, furthest: u64) -> (u64, u64) {
         let mut engine = Engine::<Ticking>::new(&edges, sequence(stall), &settings).unwrap();
         engine.init(Left, |id, first| *first.sync = (id / EACH + 1) as u64);
         let mut bytes = 0;
-        engine
-            .run_until(1, |_, report| {
-                bytes = report.unacknowledged_bytes;
-                Ok(false)
-            })
-            .unwrap();
+        watch(&mut engine, 1, |_, report| {
+            bytes = report.unacknowledged_bytes;
+        });
         engine.collect().unwrap();
         let right = engine.on(Right);
         assert!((0..RIGHTS).all(|id| right.sync(id)[0] == lefts as f32), "no change is lost");

@@ -2,21 +2,18 @@
 
 use std::sync::Arc;
 
-use megagrid_algorithms::lda::{self, Lda, Tokens, edge_len, fill_edge};
+use megagrid_algorithms::lda::{self, Lda};
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Objective, SquaredErrors};
-use megagrid_engine::{Engine, Error, Peers, Settings, Source};
-use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Left, Program, Right};
+use megagrid_engine::{Engine, Error, Peers, Settings};
+use megagrid_partition::GroupedEdges;
+use megagrid_stages::Right;
 
 use super::{local, ratings, settings};
+use crate::made::{dense_topics, factorization, few_documents, run};
 
 /// Processes and the worker threads of each.
 const SHAPES: [(usize, usize); 2] = [(2, 1), (2, 2)];
-
-fn run<P: Program>(engine: &mut Engine<P>, last: u64) {
-    engine.run_until(last, |_, _| Ok(false)).unwrap();
-}
 
 /// A factorization as one process sees it.
 struct Factorization<'r> {
@@ -31,11 +28,7 @@ impl Factorization<'_> {
 
     fn engine(&self, step: f32) -> Engine<Mf> {
         let config = Self::config(step);
-        let sequence = in_place::sequence(config, 6000);
-        let mut engine = Engine::new(self.ratings, sequence, &self.settings).unwrap();
-        engine.init(Left, |user, first| config.init_user(1, user, first.sync));
-        engine.init(Right, |item, first| config.init_item(1, item, first.sync));
-        engine
+        factorization(self.ratings, config, in_place::sequence(config, 6000), &self.settings)
     }
 
     fn set(&self, engine: &mut Engine<Mf>, step: f32, slack: u64, workers: usize) -> Result<(), Error> {
@@ -115,32 +108,15 @@ fn what_was_sent_is_counted_by_iteration() {
 
 #[test]
 fn topics_of_tokens_are_the_branchs_own() {
-    let mut random = SplitMix::new(5, 0);
-    let mut list = EdgeList { num_left: 60, num_right: 80, ..EdgeList::default() };
-    for (document, word) in (0..60).flat_map(|document| (0..80).map(move |word| (document, word))) {
-        if random.below(4) == 0 {
-            list.left.push(document);
-            list.right.push(word);
-            list.data.push(1 + random.below(3) as u32);
-        }
-    }
-    let source = GroupedEdges::new(list, &[Side::Right]);
-    let tokens = Tokens::count(&source).unwrap();
-    let config = lda::Config::new(8);
+    let (source, config) = (few_documents(), lda::Config::new(8));
     for (processes, workers) in SHAPES {
         local::run(processes, |peers| {
             let settings = settings(peers, workers, 8);
-            let make = || {
-                let source = Source::slices(&source, edge_len, fill_edge);
-                let mut engine = Engine::new(source, config.dense(&tokens), &settings).unwrap();
-                engine.set_global(config.topics(80));
-                engine
-            };
+            let make = || dense_topics(&source, &config, &settings);
             // Counts follow from the topics of tokens, and the next ones from both.
             let state = |engine: &mut Engine<Lda<[f32], [f32], u16>>| {
                 engine.collect().unwrap();
-                let words = engine.on(Right);
-                let counts = (0..80).flat_map(|word| words.sync(word).to_vec()).collect::<Vec<f32>>();
+                let counts = engine.on(Right).iter().flatten().copied().collect::<Vec<f32>>();
                 settings.peers.as_ref().is_none_or(|peers| peers.process() == 0).then_some(counts)
             };
             let alone = |iterations| {

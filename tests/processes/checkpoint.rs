@@ -5,20 +5,19 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use megagrid_algorithms::lda::counts::TopicCounts;
-use megagrid_algorithms::lda::mh::CountTopics;
-use megagrid_algorithms::lda::{self, Lda, Sampler, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
+use megagrid_algorithms::lda::{self, Lda, Sampler, Tokens};
 use megagrid_algorithms::mf::{self, in_place};
-use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
 use megagrid_engine::checkpoint::{check_target, load, save};
-use megagrid_engine::{Engine, Error, Peers, Settings, Source};
-use megagrid_partition::{EdgeSource, GroupedEdges, Side};
-use megagrid_stages::{Item, Left, Program, Right, Sequence, Stages};
+use megagrid_engine::{Engine, Error, Peers, Settings};
+use megagrid_partition::{EdgeSource, GroupedEdges};
+use megagrid_stages::{Item, Program, Right};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::tempdir;
 
 use super::lda::TOPICS;
-use super::{config, links, local, ratings, ratings_of_many_items, settings};
+use super::{config, local, ratings, ratings_of_many_items, settings};
+use crate::made::{self, count, factors, likelihood, links, page_rank, scores, topics};
 
 type Shape = (usize, usize);
 
@@ -26,14 +25,11 @@ type Shape = (usize, usize);
 const CHANGES: [(Shape, Shape); 4] = [((1, 1), (2, 1)), ((2, 1), (2, 2)), ((2, 2), (4, 1)), ((4, 1), (1, 1))];
 
 /// Goes on from the checkpoint in `dir`, if there is one, runs up to iteration `last`, and saves.
-fn go_on<P: Program>(engine: &mut Engine<P>, dir: Option<&Path>, last: u64)
-where
-    P::Global: Serialize + DeserializeOwned,
-{
+fn go_on<P: Program<Global: Serialize + DeserializeOwned>>(engine: &mut Engine<P>, dir: Option<&Path>, last: u64) {
     if let Some(dir) = dir.filter(|dir| dir.read_dir().unwrap().next().is_some()) {
         load(engine, dir).unwrap();
     }
-    engine.run_until(last, |_, _| Ok(false)).unwrap();
+    made::run(engine, last);
     if let Some(dir) = dir {
         save(engine, dir).unwrap();
     }
@@ -49,18 +45,9 @@ fn in_two_shapes<T>(begin: Shape, end: Shape, last: u64, run: impl Fn(Shape, Opt
 
 fn rank(edges: &GroupedEdges<()>, (processes, workers): Shape, dir: Option<&Path>, last: u64) -> Vec<f32> {
     local::run(processes, |peers| {
-        let pages = edges.num_vertices(Side::Left);
-        let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
-        let offsets = edges.offsets(Side::Left);
-        let links = |page: usize| offsets[page + 1] - offsets[page];
-        let start = Start::new(Damping::DEFAULT, pages, &[], &links);
-        let settings = settings(peers, workers, 1);
-        let mut engine = Engine::<PageRank>::new(edges, sequence, &settings).unwrap();
-        engine.set_global(start.state());
-        engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
+        let mut engine = page_rank(edges, &[], &settings(peers, workers, 1));
         go_on(&mut engine, dir, last);
-        let view = engine.on(Right);
-        pagerank::scores((0..pages).map(|page| *view.master(page)))
+        scores(&engine)
     })
 }
 
@@ -76,13 +63,8 @@ fn page_rank_goes_on_in_another_shape() {
 }
 
 fn factorization(edges: &GroupedEdges<f32>, peers: Option<Arc<dyn Peers>>, workers: usize) -> Engine<in_place::Mf> {
-    let config = config();
-    let settings = settings(peers, workers, config.row_dims());
-    let sequence = in_place::sequence(config, edges.num_edges() as u64);
-    let mut engine = Engine::new(edges, sequence, &settings).unwrap();
-    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
-    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
-    engine
+    let sequence = in_place::sequence(config(), edges.num_edges() as u64);
+    made::factorization(edges, config(), sequence, &settings(peers, workers, config().row_dims()))
 }
 
 /// The objective and the factors.
@@ -96,10 +78,7 @@ fn factorize(
         let mut engine = factorization(edges, peers, workers);
         go_on(&mut engine, dir, last);
         let sums = engine.total(mf::SquaredErrors(config())).unwrap();
-        let (users, items) = (engine.on(Left), engine.on(Right));
-        let rows = (0..users.len()).map(|user| users.sync(user).to_vec());
-        let rows = rows.chain((0..items.len()).map(|item| items.sync(item).to_vec())).collect();
-        (mf::Objective::new(sums, config().lambda).value, rows)
+        (mf::Objective::new(sums, config().lambda).value, factors(&engine))
     })
 }
 
@@ -120,39 +99,28 @@ fn factorization_goes_on_in_another_shape_and_bit_by_bit_in_the_same() {
 /// Topics, and the counts of every word.
 type Topics = (f64, Vec<Vec<u32>>);
 
-fn sample<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item, S: Stages<Lda<D, W, E>>>(
-    edges: &GroupedEdges<u32>,
-    sequence: Sequence<Lda<D, W, E>, S>,
-    config: &lda::Config,
-    capacities: [Option<&[u32]>; 2],
-    settings: &Settings,
+fn sample<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item>(
+    mut engine: Engine<Lda<D, W, E>>,
     (dir, last): (Option<&Path>, u64),
     count: impl Fn(&mut Engine<Lda<D, W, E>>),
 ) -> Topics {
-    let words = edges.num_vertices(Side::Right);
-    let [left, right] = capacities;
-    let input = Source::slices(edges, edge_len, fill_edge).capacities(left, right);
-    let mut engine = Engine::new(input, sequence, settings).unwrap();
-    engine.set_global(config.topics(words));
     go_on(&mut engine, dir, last);
     count(&mut engine);
     engine.collect().unwrap();
-    let (left, right) = (engine.on(Left), engine.on(Right));
+    let right = engine.on(Right);
     let counts = |word: usize| {
         let mut counts = vec![0; TOPICS];
         right.sync(word).each(TOPICS, |topic, n| counts[topic] += n);
         counts
     };
-    let table: Vec<_> = (0..words).map(counts).collect();
-    if settings.peers.as_ref().is_some_and(|peers| peers.process() > 0) {
+    let table: Vec<_> = (0..right.len()).map(counts).collect();
+    if engine.plan().processes.this > 0 {
         return (0.0, table);
     }
     // Topics that came back to other edges than they were of would take counts below zero, or change these sums.
     let sums = |topic: usize| table.iter().map(|counts| i64::from(counts[topic])).sum::<i64>();
     assert_eq!((0..TOPICS).map(sums).collect::<Vec<_>>(), engine.global().totals);
-    let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
-    let vertices = Vertices { len: right.len(), counts: |id| right.sync(id) };
-    (log_likelihood(&engine.global(), &documents, &vertices, 1), table)
+    (likelihood(&engine), table)
 }
 
 #[test]
@@ -160,20 +128,19 @@ fn topic_models_go_on_in_another_shape_and_bit_by_bit_in_the_same() {
     let edges = super::lda::corpus();
     let config = lda::Config { alpha: 0.1, ..lda::Config::new(TOPICS) };
     let tokens = Tokens::count(&edges).unwrap();
+    let capacities = tokens.capacities(TOPICS);
     let run = |sampler: Sampler, seed: u64, (processes, workers): Shape, dir: Option<&Path>, last: u64| {
         local::run(processes, |peers| {
             let settings = Settings { seed, ..settings(peers, workers, TOPICS) };
-            let [left, right] = tokens.capacities(TOPICS);
-            let (capacities, until) = ([Some(&left[..]), Some(&right[..])], (dir, last));
+            let (capacities, until) = (Some(&capacities), (dir, last));
             match sampler {
-                Sampler::Dense => sample(&edges, config.dense(&tokens), &config, [None; 2], &settings, until, |_| {}),
-                Sampler::Sparse => {
-                    sample(&edges, config.sparse(&tokens), &config, capacities, &settings, until, |_| {})
+                Sampler::Dense => {
+                    sample(topics(&edges, config.dense(&tokens), &config, None, &settings), until, |_| {})
                 }
-                Sampler::Mh => sample(&edges, config.mh(), &config, capacities, &settings, until, |engine| {
-                    engine.visit(Left, CountTopics);
-                    engine.visit(Right, CountTopics);
-                }),
+                Sampler::Sparse => {
+                    sample(topics(&edges, config.sparse(&tokens), &config, capacities, &settings), until, |_| {})
+                }
+                Sampler::Mh => sample(topics(&edges, config.mh(), &config, capacities, &settings), until, count),
             }
         })
     };

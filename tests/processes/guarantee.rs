@@ -30,7 +30,6 @@ program! { struct Marking { left: Marker, right: Board } }
 
 struct Mark {
     slack: usize,
-    /// Seed of the delays.
     delays: u64,
 }
 

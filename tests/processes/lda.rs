@@ -1,13 +1,13 @@
 //! Topic models in several processes.
 
 use megagrid_algorithms::lda::counts::TopicCounts;
-use megagrid_algorithms::lda::mh::CountTopics;
-use megagrid_algorithms::lda::{Config, Lda, Sampler, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
-use megagrid_engine::{Engine, Settings, Source};
-use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Item, Left, Right, Sequence, Stages};
+use megagrid_algorithms::lda::{Config, Lda, Sampler, Tokens};
+use megagrid_engine::{Engine, Settings};
+use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
+use megagrid_stages::{Item, Left, Right};
 
 use super::{SHAPES, local, settings};
+use crate::made::{count, likelihood, topics, watch};
 
 const DOCUMENTS: usize = 2000;
 const WORDS: usize = 160;
@@ -32,69 +32,35 @@ fn documents(documents: usize) -> GroupedEdges<u32> {
             *counts.entry(topics[token % 2] * size + random.below(size)).or_insert(0) += 1;
         }
         for (word, count) in counts {
-            list.left.push(document as u32);
-            list.right.push(word as u32);
-            list.data.push(count);
+            list.push(document as u32, word as u32, count);
         }
     }
     GroupedEdges::new(list, &[Side::Right])
 }
 
-/// The log likelihood after the last iteration; looks at every total after each.
-fn run<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, S: Stages<Lda<D, W>>>(
-    edges: &GroupedEdges<u32>,
-    sequence: Sequence<Lda<D, W>, S>,
-    config: &Config,
-    capacities: [Option<&[u32]>; 2],
-    settings: &Settings,
-) -> f64 {
-    run_with(edges, sequence, config, capacities, settings, |_| {})
-}
-
-/// As [`run`], with what brings the counts up to date.
-fn run_with<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item, S: Stages<Lda<D, W, E>>>(
-    edges: &GroupedEdges<u32>,
-    sequence: Sequence<Lda<D, W, E>, S>,
-    config: &Config,
-    capacities: [Option<&[u32]>; 2],
-    settings: &Settings,
+/// The log likelihood after the last iteration; looks at every total after each, when `count` has brought counts up to date.
+fn run<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item>(
+    mut engine: Engine<Lda<D, W, E>>,
+    tokens: u64,
     count: impl Fn(&mut Engine<Lda<D, W, E>>),
 ) -> f64 {
-    let tokens: u64 = {
-        let mut sum = 0;
-        edges
-            .visit_rows(Side::Right, 0..WORDS, &mut |_, counts| {
-                sum = counts.iter().map(|&count| u64::from(count)).sum()
-            })
-            .unwrap();
-        sum
-    };
-    let [left, right] = capacities;
-    let input = Source::slices(edges, edge_len, fill_edge).capacities(left, right);
-    let mut engine = Engine::new(input, sequence, settings).unwrap();
-    engine.set_global(config.topics(WORDS));
     let mut last = 0.0;
-    engine
-        .run_until(20, |engine, _| {
-            count(engine);
-            engine.collect().unwrap();
-            let (left, right, global) = (engine.on(Left), engine.on(Right), engine.global());
-            assert_eq!(global.totals.iter().sum::<i64>(), tokens as i64, "topics hold all tokens");
-            if settings.peers.as_ref().is_none_or(|peers| peers.process() == 0) {
-                let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
-                let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
-                let num_topics = config.num_topics;
-                let mut sums = vec![0_i64; num_topics];
-                (0..WORDS).for_each(|id| right.sync(id).each(num_topics, |topic, n| sums[topic] += i64::from(n)));
-                assert_eq!(sums, global.totals, "words hold all tokens");
-                let mut sum = 0;
-                (0..left.len()).for_each(|id| left.sync(id).each(num_topics, |_, n| sum += u64::from(n)));
-                assert_eq!(sum, tokens, "documents hold all tokens");
-                last = log_likelihood(&global, &documents, &words, 1);
-            }
-            Ok(false)
-        })
-        .unwrap();
+    watch(&mut engine, 20, |engine, _| {
+        count(engine);
+        engine.collect().unwrap();
+        let (left, right, global) = (engine.on(Left), engine.on(Right), engine.global());
+        assert_eq!(global.totals.iter().sum::<i64>(), tokens as i64, "topics hold all tokens");
+        if engine.plan().processes.this == 0 {
+            let num_topics = global.totals.len();
+            let mut sums = vec![0_i64; num_topics];
+            (0..WORDS).for_each(|id| right.sync(id).each(num_topics, |topic, n| sums[topic] += i64::from(n)));
+            assert_eq!(sums, global.totals, "words hold all tokens");
+            let mut sum = 0;
+            (0..left.len()).for_each(|id| left.sync(id).each(num_topics, |_, n| sum += u64::from(n)));
+            assert_eq!(sum, tokens, "documents hold all tokens");
+            last = likelihood(engine);
+        }
+    });
     last
 }
 
@@ -112,23 +78,14 @@ fn train(
 ) -> f64 {
     let config = Config { alpha: 0.1, ..Config::new(num_topics) };
     let tokens = Tokens::count(edges).unwrap();
+    let (all, capacities) = (tokens.total, tokens.capacities(num_topics));
     local::run(processes, |peers| {
         let settings = Settings { seed, slack, lazy, ..settings(peers, workers, num_topics) };
+        let capacities = Some(&capacities);
         match sampler {
-            Sampler::Dense => run(edges, config.dense(&tokens), &config, [None, None], &settings),
-            Sampler::Sparse => {
-                let [left, right] = tokens.capacities(num_topics);
-                let capacities = [Some(&left[..]), Some(&right[..])];
-                run(edges, config.sparse(&tokens), &config, capacities, &settings)
-            }
-            Sampler::Mh => {
-                let [left, right] = tokens.capacities(num_topics);
-                let capacities = [Some(&left[..]), Some(&right[..])];
-                run_with(edges, config.mh(), &config, capacities, &settings, |engine| {
-                    engine.visit(Left, CountTopics);
-                    engine.visit(Right, CountTopics);
-                })
-            }
+            Sampler::Dense => run(topics(edges, config.dense(&tokens), &config, None, &settings), all, |_| {}),
+            Sampler::Sparse => run(topics(edges, config.sparse(&tokens), &config, capacities, &settings), all, |_| {}),
+            Sampler::Mh => run(topics(edges, config.mh(), &config, capacities, &settings), all, count),
         }
     })
 }

@@ -8,6 +8,7 @@ use megagrid_partition::EdgeSource;
 use megagrid_stages::{Aggregate, GlobalSync, Left, Right, Sequence, Stages, Total, Update, program, vertex};
 
 use super::{SHAPES, local, ratings, settings};
+use crate::made::watch;
 
 vertex! {
     /// How often edges visited a vertex.
@@ -52,12 +53,9 @@ fn count<S: Stages<Counting>>(
     let mut found = Vec::new();
     // A run ends, and the next begins, with shards on either end of their way.
     for last in [1, 3, ITERATIONS] {
-        engine
-            .run_until(last, |engine, report| {
-                found.push((report.sent.shards.bytes, *engine.global()));
-                Ok(false)
-            })
-            .unwrap();
+        watch(&mut engine, last, |engine, report| {
+            found.push((report.sent.shards.bytes, *engine.global()));
+        });
         engine.collect().unwrap();
         let is_first = engine.plan().processes.this == 0;
         let visits = |count: &dyn Fn(usize) -> f64, vertices: usize| (0..vertices).map(count).sum::<f64>();

@@ -47,9 +47,8 @@ fn agree(of: impl Fn(Option<Arc<dyn Peers>>, usize) -> Vec<Option<Traffic>> + Sy
 }
 
 fn page_rank(edges: &GroupedEdges<()>, peers: Option<Arc<dyn Peers>>, workers: usize) -> Vec<Option<Traffic>> {
-    let pages = edges.num_vertices(Side::Left);
     let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
-    let start = Start::new(Damping::DEFAULT, pages, &[], &|_| 1);
+    let start = Start::new(Damping::DEFAULT, edges.num_vertices(Side::Left), &[], &|_| 1);
     run::<PageRank, _>(edges, sequence, &settings(peers, workers, 1), start.state())
 }
 

@@ -4,14 +4,11 @@ use std::sync::Arc;
 
 use megagrid_algorithms::mf::{self, batch, in_place};
 use megagrid_engine::virtual_cluster::{Calibration, Costs, Link, Model, VirtualCluster};
-use megagrid_engine::{Injection, IterationReport, Peers, Settings};
+use megagrid_engine::{Injection, Peers, Settings};
 use megagrid_partition::GroupedEdges;
 use proptest::prelude::*;
 
-use super::{BSP, config, guarantee, links, rank, rank_as, ratings, settings, train, train_as};
-
-/// Objectives, rows and reports of a factorization.
-type Trained = (Vec<f64>, Vec<Vec<f32>>, Vec<IterationReport>);
+use super::{BSP, Trained, config, guarantee, links, rank, rank_as, ratings, settings, train, train_as};
 
 fn model(costs: Costs) -> Model {
     Model { link: Link::default(), costs, jitter: 0.1, seed: 4 }

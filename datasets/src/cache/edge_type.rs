@@ -29,7 +29,6 @@ impl EdgeType {
         }
     }
 
-    /// Returns the type's number in a cache.
     pub(super) fn tag(self) -> u32 {
         self as u32
     }
@@ -58,17 +57,21 @@ mod sealed {
 }
 
 /// Edge data that a cache can hold: `()`, `f32` and `u32`.
-pub trait EdgeData: sealed::Sealed + Copy + Default + PartialEq + fmt::Debug + Send + Sync + 'static {
+pub trait EdgeData: sealed::Sealed + bytemuck::Pod + Default + PartialEq + fmt::Debug + Send + Sync {
     /// Which it is.
     const TYPE: EdgeType;
 
     /// Returns the bytes to write.
     #[doc(hidden)]
-    fn to_bytes(data: &[Self]) -> &[u8];
+    fn to_bytes(data: &[Self]) -> &[u8] {
+        bytemuck::cast_slice(data)
+    }
 
     /// Views what was written for `num_edges` edges.
     #[doc(hidden)]
-    fn from_bytes(bytes: &[u8], num_edges: usize) -> io::Result<Cow<'_, [Self]>>;
+    fn from_bytes(bytes: &[u8], _num_edges: usize) -> io::Result<Cow<'_, [Self]>> {
+        view(bytes).map(Cow::Borrowed)
+    }
 
     /// Tells whether the data are such as the readers return: no number is infinite or NaN.
     #[doc(hidden)]
@@ -80,10 +83,6 @@ pub trait EdgeData: sealed::Sealed + Copy + Default + PartialEq + fmt::Debug + S
 impl EdgeData for () {
     const TYPE: EdgeType = EdgeType::Nothing;
 
-    fn to_bytes(_: &[Self]) -> &[u8] {
-        &[]
-    }
-
     fn from_bytes(_: &[u8], num_edges: usize) -> io::Result<Cow<'_, [Self]>> {
         // Takes no memory.
         Ok(Cow::Owned(vec![(); num_edges]))
@@ -93,14 +92,6 @@ impl EdgeData for () {
 impl EdgeData for f32 {
     const TYPE: EdgeType = EdgeType::Float;
 
-    fn to_bytes(data: &[Self]) -> &[u8] {
-        bytemuck::cast_slice(data)
-    }
-
-    fn from_bytes(bytes: &[u8], _: usize) -> io::Result<Cow<'_, [Self]>> {
-        view(bytes).map(Cow::Borrowed)
-    }
-
     fn are_valid(data: &[Self]) -> bool {
         // No early end, so that it is vectorized.
         data.iter().fold(true, |valid, number| valid & number.is_finite())
@@ -109,12 +100,4 @@ impl EdgeData for f32 {
 
 impl EdgeData for u32 {
     const TYPE: EdgeType = EdgeType::Count;
-
-    fn to_bytes(data: &[Self]) -> &[u8] {
-        bytemuck::cast_slice(data)
-    }
-
-    fn from_bytes(bytes: &[u8], _: usize) -> io::Result<Cow<'_, [Self]>> {
-        view(bytes).map(Cow::Borrowed)
-    }
 }

@@ -61,7 +61,6 @@ impl CacheFile {
         Error::CacheDamaged { path: self.path.clone(), part: section.name(), problem }
     }
 
-    /// Reads the names of a side.
     pub(crate) fn names(&self, side: Side) -> Result<Dictionary, Error> {
         let (section, num_vertices) = match side {
             Side::Right if !self.header.square => (Section::RightNames, self.header.num_right),
@@ -82,7 +81,6 @@ impl CacheFile {
     }
 }
 
-/// A window of a section.
 pub(super) struct Window {
     map: Map,
     within: Range<usize>,

@@ -112,14 +112,11 @@ pub(super) struct Header {
     pub(super) num_left: u64,
     pub(super) num_right: u64,
     pub(super) num_edges: u64,
-    /// The length of each section, by [`Section`].
     lengths: [u64; Section::ALL.len()],
-    /// The checksum of the pieces' checksums.
     pub(super) pieces_checksum: u64,
 }
 
 impl Header {
-    /// Makes the header of a cache with names and labels of these lengths.
     pub(super) fn new(
         edge_type: EdgeType,
         square: bool,
@@ -194,7 +191,6 @@ impl Header {
         start..start + 8 * num_pieces as u64
     }
 
-    /// Returns the length of the file.
     pub(super) fn file_bytes(&self) -> u64 {
         self.pieces_range().end
     }
@@ -234,7 +230,7 @@ impl Header {
     fn decode(bytes: &[u8], path: &Path) -> Result<Self, Error> {
         let path_buf = || path.to_path_buf();
         if !bytes.starts_with(&MAGIC) {
-            return Err(Error::NotACache { path: path_buf() });
+            return Err(Error::NotACache(path_buf()));
         }
         let mut fields = Fields(&bytes[MAGIC.len()..]);
         // The version comes first and is looked at first: all else may differ in another one.

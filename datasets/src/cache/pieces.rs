@@ -10,7 +10,6 @@ use xxhash_rust::xxh3::xxh3_64;
 /// take next to no room.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Returns the number of pieces of a section.
 pub(super) fn num_pieces(section_bytes: u64) -> usize {
     section_bytes.div_ceil(PIECE_BYTES) as usize
 }

@@ -89,7 +89,6 @@ impl<T: EdgeData> DistributedEdges<T> {
         Ok(Window { ids: [Ids::Narrow(words), Ids::Narrow(right)], data })
     }
 
-    /// Groups the edges that this process holds.
     fn group(&self, held: &Spill<T>) -> Result<ExternalEdges<T>, crate::Error> {
         let side = self.side as usize;
         let window = |at: usize| {

@@ -29,12 +29,10 @@ impl TemporaryFile {
         Ok(values)
     }
 
-    /// Writes edge data from the byte `start` on.
     pub(super) fn write_data<T: EdgeData>(&self, start: u64, data: &[T]) -> Result<(), Error> {
         self.write(start, T::to_bytes(data))
     }
 
-    /// Reads the data of `len` edges from the byte `start` on.
     pub(super) fn read_data<T: EdgeData>(&self, start: u64, len: usize) -> io::Result<Vec<T>> {
         // Edge data are a number of 32 bits or nothing; this is aligned for either.
         let words: Vec<u32> = self.read(start, len * T::TYPE.bytes() as usize / size_of::<u32>())?;

@@ -1,7 +1,7 @@
 //! Edges on their way to being grouped: dealt to buckets in a temporary file, where each bucket is then sorted.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use megagrid_partition::{BucketSorter, Buckets, Dealt, parallel};
 
@@ -28,7 +28,6 @@ impl<'g> Grouping<'g> {
         Ok(Self { offsets, buckets, places: Places::new::<T>(num_edges), file: TemporaryFile::new()?, ends })
     }
 
-    /// Adds edges.
     pub(super) fn add<T: EdgeData>(&mut self, near_ends: &[u32], far_ends: &[u32], data: &[T]) -> Result<(), Error> {
         let dealt = self.buckets.deal(near_ends, far_ends, data);
         write(&self.file, &self.places, &dealt, &mut self.ends)
@@ -45,7 +44,7 @@ impl<'g> Grouping<'g> {
 fn write<T: EdgeData>(file: &TemporaryFile, places: &Places, dealt: &Dealt<T>, ends: &mut [u64]) -> Result<(), Error> {
     let parts: Vec<_> = dealt.starts.windows(2).zip(ends).map(Mutex::new).collect();
     let written = parallel::map(parts.len(), |at| {
-        let mut part = parts[at].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut part = parallel::lock(&parts[at]);
         let (bounds, end) = &mut *part;
         let part = bounds[0]..bounds[1];
         file.write(places.row(**end), &dealt.rows[part.clone()])?;
@@ -57,7 +56,6 @@ fn write<T: EdgeData>(file: &TemporaryFile, places: &Places, dealt: &Dealt<T>, e
     written.into_iter().collect()
 }
 
-/// Sorts the edges of each bucket, where they are.
 fn sort<T: EdgeData>(file: &TemporaryFile, places: &Places, buckets: &Buckets, offsets: &[u64]) -> Result<(), Error> {
     let sorters = Mutex::new(Vec::new());
     let sort = |sorter: &mut BucketSorter<T>, vertices: &Range<usize>| {

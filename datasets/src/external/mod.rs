@@ -24,7 +24,7 @@ use megagrid_partition::{EdgeSource, Side};
 
 use crate::cache::EdgeData;
 pub use distributed::DistributedEdges;
-pub(crate) use list::{ExternalList, Grouped};
+pub(crate) use list::ExternalList;
 pub(crate) use spill::Spill;
 
 use self::file::TemporaryFile;

@@ -47,7 +47,6 @@ impl<T: EdgeData> Spill<T> {
         self.max[column]
     }
 
-    /// Appends a window.
     pub(crate) fn push(&mut self, window: &Window<T>) -> Result<(), Error> {
         let mut place = Place { start: self.bytes, num_edges: window.data.len(), wide: [false; 2] };
         for (side, ids) in window.ids.iter().enumerate() {
@@ -73,7 +72,6 @@ impl<T: EdgeData> Spill<T> {
         self.windows = order.into_iter().map(|window| self.windows[window]).collect();
     }
 
-    /// Reads a window.
     pub(crate) fn read(&self, at: usize) -> Result<Window<T>, Error> {
         let Place { mut start, num_edges, wide } = self.windows[at];
         let mut column = |wide: bool| {

@@ -100,7 +100,7 @@ fn is_special(target: &Path) -> bool {
 
 fn refuse_existing(target: &Path) -> Result<(), Error> {
     match fs::symlink_metadata(target) {
-        Ok(_) => Err(Error::OutputExists { path: target.to_path_buf() }),
+        Ok(_) => Err(Error::OutputExists(target.to_path_buf())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Error::io(target)(error)),
     }
@@ -108,9 +108,7 @@ fn refuse_existing(target: &Path) -> Result<(), Error> {
 
 fn placement_error(target: &Path, error: io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
-            Error::OutputExists { path: target.to_path_buf() }
-        }
+        io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => Error::OutputExists(target.to_path_buf()),
         _ => Error::io(target)(error),
     }
 }

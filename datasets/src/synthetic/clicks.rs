@@ -7,7 +7,7 @@ use megagrid_partition::{EdgeList, count_degrees, offsets_of, parallel};
 use rand_distr::weighted::WeightedAliasIndex;
 use rand_distr::{Distribution, Poisson};
 
-use super::random::{Random, alias_table, zipf};
+use super::random::{Random, alias_table, lengths, zipf};
 use super::writer::write_text;
 use super::{check, check_count, numbered};
 use crate::output::write_vector;
@@ -91,11 +91,7 @@ impl ClicksSettings {
     /// ```
     pub fn generate(&self) -> Result<SyntheticClicks, Error> {
         self.check()?;
-        let length = Poisson::new(self.mean_features).map_err(|_| Error::Setting {
-            name: "mean features",
-            found: self.mean_features,
-            expected: LENGTHS,
-        })?;
+        let length = lengths("mean features", self.mean_features)?;
         let popularity = alias_table(zipf(self.num_features, self.feature_exponent));
         let weights: Vec<f32> = parallel::fill(self.num_features, |id| self.weight(id));
         let features = parallel::map(self.num_samples, |id| self.features(id, &popularity, &length));
@@ -124,7 +120,6 @@ impl ClicksSettings {
     fn check(&self) -> Result<(), Error> {
         check_count("samples", self.num_samples)?;
         check_count("features", self.num_features)?;
-        check((1e-3..=1e6).contains(&self.mean_features), "mean features", self.mean_features, LENGTHS)?;
         check((0.0..=10.0).contains(&self.feature_exponent), "feature exponent", self.feature_exponent, "0 to 10")?;
         check((0.0..=1.0).contains(&self.density), "density", self.density, "0 to 1")?;
         check((0.0..=100.0).contains(&self.weight_deviation), "weight deviation", self.weight_deviation, "0 to 100")?;
@@ -145,8 +140,6 @@ impl ClicksSettings {
         features
     }
 }
-
-const LENGTHS: &str = "0.001 to 1000000";
 
 fn sigmoid(score: f64) -> f64 {
     1.0 / (1.0 + (-score).exp())

@@ -8,7 +8,7 @@ use megagrid_partition::{EdgeList, parallel};
 use rand_distr::weighted::WeightedAliasIndex;
 use rand_distr::{Distribution, Poisson};
 
-use super::random::{Random, alias_table, zipf};
+use super::random::{Random, alias_table, lengths, zipf};
 use super::writer::write_text;
 use super::{check, check_count, numbered};
 use crate::output::write_matrix;
@@ -90,11 +90,7 @@ impl CorpusSettings {
     /// ```
     pub fn generate(&self) -> Result<SyntheticCorpus, Error> {
         self.check()?;
-        let mean_length = Poisson::new(self.mean_length).map_err(|_| Error::Setting {
-            name: "mean length",
-            found: self.mean_length,
-            expected: LENGTHS,
-        })?;
+        let mean_length = lengths("mean length", self.mean_length)?;
         let concentrations: Vec<f64> = zipf(self.num_words, self.word_exponent)
             .iter()
             .map(|weight| self.beta * self.num_words as f64 * weight)
@@ -122,7 +118,6 @@ impl CorpusSettings {
         check_count("documents", self.num_documents)?;
         check_count("words", self.num_words)?;
         check((1..=1 << 20).contains(&self.num_topics), "topics", self.num_topics as f64, "1 to 1048576")?;
-        check((1e-3..=1e6).contains(&self.mean_length), "mean length", self.mean_length, LENGTHS)?;
         for (name, value) in [("alpha", self.alpha), ("beta", self.beta)] {
             check((1e-6..=1e6).contains(&value), name, value, "0.000001 to 1000000")?;
         }
@@ -144,8 +139,6 @@ impl CorpusSettings {
         Document { mixture, words, counts }
     }
 }
-
-const LENGTHS: &str = "0.001 to 1000000";
 
 struct Document {
     mixture: Vec<f64>,

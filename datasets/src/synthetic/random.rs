@@ -5,7 +5,9 @@ use std::convert::Infallible;
 use megagrid_partition::SplitMix;
 use rand::TryRng;
 use rand_distr::weighted::WeightedAliasIndex;
-use rand_distr::{Distribution, Gamma, StandardNormal};
+use rand_distr::{Distribution, Gamma, Poisson, StandardNormal};
+
+use crate::Error;
 
 /// A stream that the crate `rand_distr` draws from.
 pub(super) struct Random(pub(super) SplitMix);
@@ -60,6 +62,12 @@ impl TryRng for Random {
         }
         Ok(())
     }
+}
+
+/// Makes a Poisson distribution for the lengths of lists; refuses means out of range. `name` is that of the setting.
+pub(super) fn lengths(name: &'static str, mean: f64) -> Result<Poisson<f64>, Error> {
+    let poisson = Poisson::new(mean).ok().filter(|_| (1e-3..=1e6).contains(&mean));
+    poisson.ok_or(Error::Setting { name, found: mean, expected: "0.001 to 1000000" })
 }
 
 /// Returns weights `1 / rank^exponent` for ranks 1 to `num_items`, summing to 1 [Zipf's law].

@@ -223,7 +223,6 @@ struct UserRatings {
 /// Items are drawn this many times as often as are wanted; after that the next ones that are free do.
 const TRIES: usize = 16;
 
-/// Draws distinct items.
 fn distinct(count: usize, num_items: usize, popularity: &WeightedAliasIndex<f64>, random: &mut Random) -> Vec<u32> {
     let mut is_taken = vec![false; num_items];
     let mut items = Vec::with_capacity(count);

@@ -249,7 +249,6 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// Returns the beginning of the file that a part is of.
     fn beginning(&self, part: &Part<'a>) -> Result<Text<'a>, Error> {
         match part {
             Part::Lines(path, _) => self.text(&Part::File(path.clone()), MIN_WINDOW_BYTES),

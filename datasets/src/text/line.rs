@@ -51,7 +51,6 @@ impl Separator {
         }
     }
 
-    /// Returns the fields of a line.
     pub(crate) fn fields(self, line: &[u8]) -> Fields<'_> {
         Fields { separator: self, rest: Some(line) }
     }
@@ -101,7 +100,6 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Returns the words of a line.
 pub(crate) fn words(line: &[u8]) -> Fields<'_> {
     Separator::Space.fields(line)
 }

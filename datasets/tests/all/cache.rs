@@ -94,9 +94,7 @@ fn dataset<T>(square: bool, edges: Vec<(u32, u32, T)>, strings: bool) -> Dataset
     let (num_left, num_right) = if square { (12, 12) } else { (12, 9) };
     let mut list = EdgeList { num_left, num_right, square, left: vec![], right: vec![], data: vec![] };
     for (left, right, data) in edges {
-        list.left.push(left);
-        list.right.push(right % num_right as u32);
-        list.data.push(data);
+        list.push(left, right % num_right as u32, data);
     }
     Dataset { edges: list, left_names: names(num_left), right_names: (!square).then(|| names(num_right)) }
 }

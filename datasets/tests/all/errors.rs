@@ -1,7 +1,6 @@
 //! Bad input: each message names the file, the line, what was found and what was expected.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use megagrid_datasets::{
@@ -9,7 +8,8 @@ use megagrid_datasets::{
 };
 use proptest::prelude::*;
 
-/// Parses text of a format and returns the message.
+use crate::formats::gzip;
+
 fn message(format: Format, text: &str) -> String {
     let bytes = text.as_bytes();
     let error = match format {
@@ -175,9 +175,7 @@ fn a_malformed_line_in_a_part_file_names_the_part() {
 #[test]
 fn truncated_and_damaged_compressed_files() {
     let text: String = (0..3000).map(|i| format!("{} {}\n", i * 7919 % 1009, i * 31 % 777)).collect();
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(text.as_bytes()).unwrap();
-    let gzip = gzip.finish().unwrap();
+    let gzip = gzip(text.as_bytes());
     let zstd = zstd::encode_all(text.as_bytes(), 1).unwrap();
     for (name, bytes) in [("a.gz", &gzip), ("a.zst", &zstd)] {
         for end in [5, bytes.len() / 2, bytes.len() - 1] {

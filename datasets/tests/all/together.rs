@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Barrier, Mutex};
 
 use megagrid_datasets::cache::EdgeData;
-use megagrid_datasets::{Error, Loaded, Prepared, Readers};
+use megagrid_datasets::{Error, Format, Loaded, Prepared, Readers};
 use megagrid_datasets::{load_graph, load_graph_with, load_ratings, load_ratings_with};
 use megagrid_partition::{EdgeSource, Side};
 use proptest::prelude::*;
@@ -22,7 +22,8 @@ struct Meeting {
 struct Local {
     process: usize,
     processes: usize,
-    meeting: Arc<Meeting>,
+    /// `None`: the others do as it does.
+    meeting: Option<Arc<Meeting>>,
 }
 
 impl Readers for Local {
@@ -39,10 +40,11 @@ impl Readers for Local {
     }
 
     fn exchange(&self, parts: Vec<Vec<u8>>) -> io::Result<Vec<Vec<u8>>> {
-        self.meeting.slots.lock().unwrap()[self.process] = parts;
-        self.meeting.barrier.wait();
-        let arrived = self.meeting.slots.lock().unwrap().iter().map(|parts| parts[self.process].clone()).collect();
-        self.meeting.barrier.wait();
+        let Some(meeting) = &self.meeting else { return Ok(parts) };
+        meeting.slots.lock().unwrap()[self.process] = parts;
+        meeting.barrier.wait();
+        let arrived = meeting.slots.lock().unwrap().iter().map(|parts| parts[self.process].clone()).collect();
+        meeting.barrier.wait();
         Ok(arrived)
     }
 }
@@ -53,7 +55,7 @@ fn together<R: Send>(processes: usize, work: impl Fn(Arc<dyn Readers>) -> R + Sy
         Arc::new(Meeting { barrier: Barrier::new(processes), slots: Mutex::new(vec![Vec::new(); processes]) });
     std::thread::scope(|threads| {
         let start = |process| {
-            let (meeting, work) = (Arc::clone(&meeting), &work);
+            let (meeting, work) = (Some(Arc::clone(&meeting)), &work);
             threads.spawn(move || work(Arc::new(Local { process, processes, meeting })))
         };
         let running: Vec<_> = (0..processes).map(start).collect();
@@ -144,7 +146,7 @@ proptest! {
         let end = if crlf { "\r\n" } else { "\n" };
         let line = |(at, &(a, b, _)): (usize, &(u32, u32, u8))| format!("{}\t{}{end}", name(kind, at, a), name(kind, at, b));
         let text: String = ["# a comment\n".to_owned()].into_iter().chain(edges.iter().enumerate().map(line)).collect();
-        let format = Some(megagrid_datasets::Format::Edges);
+        let format = Some(Format::Edges);
         in_file(&text, |path| check(processes, |()| 0.0, || load_graph(path, format), |readers| load_graph_with(path, format, readers)));
     }
 
@@ -152,7 +154,7 @@ proptest! {
     fn ratings_are_what_one_would_read((users, items, edges, processes) in (0..4u8, 0..4u8, edges(), 1..5usize)) {
         let line = |(at, &(a, b, rating)): (usize, &(u32, u32, u8))| format!("{},{},{rating}.5\n", name(users, at, a), name(items, at, b));
         let text: String = ["user,item,rating\n".to_owned()].into_iter().chain(edges.iter().enumerate().map(line)).collect();
-        let format = Some(megagrid_datasets::Format::Ratings);
+        let format = Some(Format::Ratings);
         let value = |rating: &f32| f64::from(*rating);
         in_file(text.trim_end(), |path| {
             check(processes, value, || load_ratings(path, format), |readers| load_ratings_with(path, format, readers));
@@ -165,7 +167,7 @@ fn a_header_is_skipped_whoever_reads_it() {
     let comment = format!("# {}\n", "x".repeat(60));
     for text in ["source,target\n1,2\n3,1\n".to_owned(), comment + "from,to\n1,2\n"] {
         for processes in 1..5 {
-            let format = Some(megagrid_datasets::Format::Edges);
+            let format = Some(Format::Edges);
             in_file(&text, |path| {
                 let whole = || load_graph(path, format);
                 assert!(whole().unwrap().into_dataset().unwrap().left_names.is_integers());
@@ -181,37 +183,12 @@ fn a_line_that_is_wrong_has_its_number() {
     lines[90] = "90".to_owned();
     in_file(&lines.join("\n"), |path| {
         // Whoever reads that line fails, and the other would then be told; here it reads by itself.
-        let read = |process| {
-            let meeting = Arc::new(Meeting { barrier: Barrier::new(1), slots: Mutex::new(vec![Vec::new(); 2]) });
-            Arc::new(Alone(Local { process, processes: 2, meeting })) as Arc<dyn Readers>
-        };
-        let format = Some(megagrid_datasets::Format::Edges);
+        let read = |process| Arc::new(Local { process, processes: 2, meeting: None }) as Arc<dyn Readers>;
+        let format = Some(Format::Edges);
         let error = load_graph_with(path, format, &read(1)).unwrap_err().to_string();
         assert!(error.contains("input.txt:91: edge: found \"90\""), "{error}");
         assert!(load_graph_with(path, format, &read(0)).is_ok());
     });
-}
-
-/// A process whose others do as it does.
-#[derive(Debug)]
-struct Alone(Local);
-
-impl Readers for Alone {
-    fn process(&self) -> usize {
-        self.0.process
-    }
-
-    fn processes(&self) -> usize {
-        self.0.processes
-    }
-
-    fn all_gather(&self, mine: Vec<u8>) -> io::Result<Vec<Vec<u8>>> {
-        Ok(vec![mine; self.0.processes])
-    }
-
-    fn exchange(&self, parts: Vec<Vec<u8>>) -> io::Result<Vec<Vec<u8>>> {
-        Ok(parts)
-    }
 }
 
 #[test]
@@ -220,7 +197,7 @@ fn another_input_and_an_empty_one_are_refused() {
     let paths = [dir.path().join("a"), dir.path().join("b")];
     fs::write(&paths[0], "1 2\n3 4\n").unwrap();
     fs::write(&paths[1], "1 2\n3 5\n").unwrap();
-    let format = Some(megagrid_datasets::Format::Edges);
+    let format = Some(Format::Edges);
     let said =
         together(2, |readers| load_graph_with(&paths[readers.process()], format, &readers).unwrap_err().to_string());
     assert!(said[0].contains("process 1 has another file"), "{said:?}");
@@ -236,7 +213,7 @@ fn a_cache_is_summed_up_by_all() {
     let (path, other) = (dir.path().join("a.mgrid"), dir.path().join("b.mgrid"));
     for (path, rating) in [(&path, 0.1), (&other, 0.2)] {
         let text: String = (0..3000).map(|at| format!("{} {} {rating}\n", at % 97, at % 61)).collect();
-        let ratings = megagrid_datasets::parse_ratings(text.as_bytes(), megagrid_datasets::Format::Ratings).unwrap();
+        let ratings = megagrid_datasets::parse_ratings(text.as_bytes(), Format::Ratings).unwrap();
         Prepared::new(ratings, &[Side::Left, Side::Right]).write_cache(path).unwrap();
     }
     let value = |rating: &f32| f64::from(*rating);

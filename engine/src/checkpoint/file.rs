@@ -11,7 +11,6 @@ use crate::Error;
 
 /// The version of the format that is written, and the only one that is read.
 pub const VERSION: u32 = 2;
-/// What to do with a damaged checkpoint.
 pub const DAMAGED: &str = "the checkpoint is damaged: remove it, or restore it from a copy";
 
 /// A file, and the checksum of all that was read from it or written to it.
@@ -62,7 +61,6 @@ impl Write for Hashing {
     }
 }
 
-/// A file of a checkpoint.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FileEntry {
     pub name: String,

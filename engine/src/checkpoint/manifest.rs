@@ -16,18 +16,14 @@ use crate::run::all_gather;
 use crate::{Engine, Error};
 
 pub const MANIFEST: &str = "checkpoint.json";
-/// What a checkpoint holds.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Iterations done.
     pub iterations: u64,
     /// Workers that wrote it; need not match.
     pub workers: usize,
     /// What hot loops were compiled for; need not match.
     pub level: String,
-    /// What it is a checkpoint of.
     pub run: Fingerprint,
-    /// All files but the manifest.
     pub files: Vec<FileEntry>,
 }
 

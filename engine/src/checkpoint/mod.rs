@@ -61,10 +61,7 @@ const REPLACED: &str = "-replaced";
 ///
 /// # Errors
 /// What [`check_target`] refuses; a disk that is full or fails: earlier checkpoints are then still there.
-pub fn save<P: Program>(engine: &mut Engine<P>, dir: &Path) -> Result<(), Error>
-where
-    P::Global: Serialize + DeserializeOwned,
-{
+pub fn save<P: Program<Global: Serialize + DeserializeOwned>>(engine: &mut Engine<P>, dir: &Path) -> Result<(), Error> {
     let is_first = is_first(engine);
     let run = Fingerprint::of(engine)?;
     let name = format!("{PREFIX}{:05}", engine.iterations());
@@ -85,10 +82,12 @@ where
 }
 
 /// Makes the directory that a checkpoint is written to.
-fn make<P: Program>(engine: &Engine<P>, run: &Fingerprint, dir: &Path, temporary: &Path) -> Result<(), Error>
-where
-    P::Global: Serialize + DeserializeOwned,
-{
+fn make<P: Program<Global: Serialize + DeserializeOwned>>(
+    engine: &Engine<P>,
+    run: &Fingerprint,
+    dir: &Path,
+    temporary: &Path,
+) -> Result<(), Error> {
     check(engine, run, dir)?;
     fs::create_dir_all(dir).map_err(io(dir))?;
     remove(temporary)?;
@@ -104,10 +103,10 @@ fn is_first<P: Program>(engine: &Engine<P>) -> bool {
 /// # Errors
 /// `dir` is a file or cannot be listed; it holds checkpoints of another run, of another version of the format, or of a
 /// later iteration.
-pub fn check_target<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<(), Error>
-where
-    P::Global: Serialize + DeserializeOwned,
-{
+pub fn check_target<P: Program<Global: Serialize + DeserializeOwned>>(
+    engine: &Engine<P>,
+    dir: &Path,
+) -> Result<(), Error> {
     let run = Fingerprint::of(engine)?;
     engine.agree(if is_first(engine) { check(engine, &run, dir) } else { Ok(()) })
 }
@@ -121,10 +120,10 @@ where
 /// # Errors
 /// No usable checkpoint; the message says why each was refused, and the engine is unchanged. Files that can no longer be
 /// read after they were checked: the engine is then of no use.
-pub fn load<P: Program>(engine: &mut Engine<P>, dir: &Path) -> Result<u64, Error>
-where
-    P::Global: Serialize + DeserializeOwned,
-{
+pub fn load<P: Program<Global: Serialize + DeserializeOwned>>(
+    engine: &mut Engine<P>,
+    dir: &Path,
+) -> Result<u64, Error> {
     let run = Fingerprint::of(engine)?;
     let layout = Layout::of(engine)?;
     let mut refused = Vec::new();
@@ -162,7 +161,6 @@ fn list_together<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<Vec<Found
         .collect())
 }
 
-/// Reads a checkpoint that was verified.
 fn read<P: Program>(engine: &Engine<P>, layout: &Layout, dir: &Path) -> Result<(), Error> {
     let grid = &engine.run.grid;
     if !grid.is_square() {
@@ -196,10 +194,11 @@ fn list(dir: &Path) -> Result<Vec<Found>, Error> {
 }
 
 /// Refuses directories where a save would remove, or hide behind, checkpoints that are not this run's past.
-fn check<P: Program>(engine: &Engine<P>, run: &Fingerprint, dir: &Path) -> Result<(), Error>
-where
-    P::Global: Serialize + DeserializeOwned,
-{
+fn check<P: Program<Global: Serialize + DeserializeOwned>>(
+    engine: &Engine<P>,
+    run: &Fingerprint,
+    dir: &Path,
+) -> Result<(), Error> {
     if !dir.try_exists().map_err(io(dir))? {
         return Ok(());
     }
@@ -222,10 +221,11 @@ where
 }
 
 /// Reads all of a checkpoint, compares it with its checksums and the engine, and returns the shared context.
-fn verify<P: Program>(engine: &Engine<P>, run: &Fingerprint, found: &Found) -> Result<P::Global, Error>
-where
-    P::Global: DeserializeOwned,
-{
+fn verify<P: Program<Global: DeserializeOwned>>(
+    engine: &Engine<P>,
+    run: &Fingerprint,
+    found: &Found,
+) -> Result<P::Global, Error> {
     let manifest = Manifest::read(&found.path)?;
     if manifest.iterations != found.iterations {
         let problem = format!("holds iteration {}, which its name does not say", manifest.iterations);
@@ -248,10 +248,7 @@ where
     read_global::<P>(&found.path.join(GLOBAL))
 }
 
-fn read_global<P: Program>(path: &Path) -> Result<P::Global, Error>
-where
-    P::Global: DeserializeOwned,
-{
+fn read_global<P: Program<Global: DeserializeOwned>>(path: &Path) -> Result<P::Global, Error> {
     let mut bytes = Vec::new();
     File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)).map_err(io(path))?;
     bincode::options().with_fixint_encoding().deserialize(&bytes).map_err(|error| Error::Checkpoint {
@@ -262,10 +259,12 @@ where
 }
 
 /// Writes a checkpoint, beside its slices, to a directory of its own, and brings it to the disk.
-fn write<P: Program>(engine: &Engine<P>, run: Fingerprint, slices: Option<FileEntry>, dir: &Path) -> Result<(), Error>
-where
-    P::Global: Serialize,
-{
+fn write<P: Program<Global: Serialize>>(
+    engine: &Engine<P>,
+    run: Fingerprint,
+    slices: Option<FileEntry>,
+    dir: &Path,
+) -> Result<(), Error> {
     let mut files =
         with_roles(engine, |roles| roles.iter_mut().map(|role| role.write(dir)).collect::<Result<Vec<_>, _>>())?;
     files.extend(slices);
@@ -281,10 +280,7 @@ where
     sync_dir(dir)
 }
 
-fn write_global<P: Program>(global: &P::Global, dir: &Path) -> Result<FileEntry, Error>
-where
-    P::Global: Serialize,
-{
+fn write_global<P: Program<Global: Serialize>>(global: &P::Global, dir: &Path) -> Result<FileEntry, Error> {
     let path = dir.join(GLOBAL);
     let bytes = bincode::options()
         .with_fixint_encoding()
@@ -324,7 +320,6 @@ fn remove_others(dir: &Path, keep: &str) -> Result<(), Error> {
     others.into_iter().try_for_each(|found| remove(&found.path))
 }
 
-/// Removes a directory if it is there.
 fn remove(dir: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io(dir)(error)),
@@ -332,7 +327,6 @@ fn remove(dir: &Path) -> Result<(), Error> {
     }
 }
 
-/// Calls `with` on the files of all roles of an engine.
 fn with_roles<P: Program, R>(engine: &Engine<P>, with: impl FnOnce(&mut [RoleFile<'_>]) -> R) -> R {
     let grid = &engine.run.grid;
     let right = roles::Rows::of(&grid.right, grid.order(Side::Right));

@@ -48,7 +48,6 @@ impl Header {
     }
 }
 
-/// Writes the items of all vertices.
 type WriteRows<'r> = dyn FnMut(&mut dyn Write) -> stdio::Result<()> + 'r;
 
 /// A role of a side as a file.
@@ -128,7 +127,6 @@ impl<'h, V: Vertex> Rows<'h, V> {
         Self { rows, deltas: hold(|| arrays.try_share_deltas(0..pieces)), order }
     }
 
-    /// Returns the files of all roles that have data.
     pub fn files(&self, side: &str) -> Vec<RoleFile<'_>> {
         let Self { rows, deltas, order } = self;
         let mut sum = Vec::new();

@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::link::{Link, describe_io};
-use super::shared::lock;
 use super::{Cluster, ClusterError, Turn};
+use megagrid_partition::parallel::lock;
 
 type Result<T> = std::result::Result<T, ClusterError>;
 

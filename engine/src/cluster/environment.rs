@@ -80,7 +80,6 @@ fn own_number(variable: &impl Fn(&str) -> Option<String>) -> Result<usize> {
 pub(super) mod tests {
     use super::*;
 
-    /// The environment of a few variables.
     pub fn environment(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
         |name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
     }

@@ -63,8 +63,10 @@ pub(super) struct Hello {
 pub(super) enum Purpose {
     /// The control connection to process 0.
     Control,
-    /// Data of one run.
-    Data { job: u64, run: u64 },
+    Data {
+        job: u64,
+        run: u64,
+    },
     /// To be told who is there.
     Probe,
 }
@@ -85,7 +87,6 @@ impl From<io::Error> for FrameError {
     }
 }
 
-/// Writes a message and its body.
 pub(super) fn write(mut stream: impl Write, message: &Message, body: &[u8]) -> io::Result<()> {
     let message = bincode_options().serialize(message).map_err(io::Error::other)?;
     if message.len() > MAX_BYTES || body.len() > MAX_BYTES {

@@ -10,11 +10,13 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use megagrid_partition::parallel::lock;
+
 use super::ClusterError;
 use super::frame::{self, FrameError, Hello, Message, PROTOCOL, Purpose};
 use super::link::Link;
 use super::listen;
-use super::shared::{DataSocket, Shared, lock};
+use super::shared::{DataSocket, Shared};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long a hello or its answer may take.
@@ -158,15 +160,9 @@ fn describe(error: &io::Error) -> String {
     }
 }
 
-fn unreachable(shared: &Shared, process: usize, patience: Duration, problem: String) -> ClusterError {
-    let address = shared.membership.addresses[process].clone();
-    ClusterError::Unreachable {
-        process,
-        address,
-        from: shared.membership.process,
-        seconds: patience.as_secs(),
-        problem,
-    }
+pub(super) fn unreachable(shared: &Shared, process: usize, patience: Duration, problem: String) -> ClusterError {
+    let (address, from) = (shared.membership.addresses[process].clone(), shared.membership.process);
+    ClusterError::Unreachable { process, address, from, seconds: patience.as_secs(), problem }
 }
 
 fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {

@@ -5,8 +5,10 @@
 
 use std::io;
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
+
+use megagrid_partition::parallel::lock;
 
 use super::frame::{self, MAX_BYTES, Message};
 
@@ -15,7 +17,6 @@ pub(super) const SILENCE: Duration = Duration::from_secs(8);
 /// How long the last message to a process may take, which may be stalled.
 const LAST_WORD: Duration = Duration::from_millis(200);
 
-/// A control connection.
 pub(super) struct Link {
     /// Who is at the other end.
     pub process: usize,
@@ -35,17 +36,16 @@ impl Link {
 
     /// Sends a message, waiting for others that are being sent.
     pub fn send(&self, message: &Message) -> io::Result<()> {
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = lock(&self.writing);
         frame::write(&self.stream, message, &[])
     }
 
-    /// Sends a part of a collective in frames.
     pub fn send_part(&self, collective: u64, from: usize, bytes: &[u8]) -> io::Result<()> {
         let message = Message::Part { collective, from, total: bytes.len() as u64 };
         let mut rest = bytes;
         loop {
             let (piece, after) = rest.split_at(rest.len().min(MAX_BYTES));
-            let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            let writing = lock(&self.writing);
             frame::write(&self.stream, &message, piece)?;
             drop(writing);
             rest = after;

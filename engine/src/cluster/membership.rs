@@ -63,7 +63,6 @@ pub(super) fn parse_addresses<'a>(addresses: impl Iterator<Item = (String, &'a s
     Ok(checked)
 }
 
-/// Tells what is wrong with an address.
 fn check_address(address: &str) -> std::result::Result<(), &'static str> {
     let Some((host, port)) = address.rsplit_once(':') else {
         return Err("has no port; expected host:port");

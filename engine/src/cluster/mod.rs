@@ -32,8 +32,10 @@ pub use environment::PROCESS;
 pub use membership::{HOSTS, Membership};
 pub use sockets::prepare;
 
+use megagrid_partition::parallel::lock;
+
 use frame::Message;
-use shared::{Shared, lock};
+use shared::Shared;
 
 /// How long [`Cluster::join`] usually waits for the others.
 pub const PATIENCE: Duration = Duration::from_secs(30);

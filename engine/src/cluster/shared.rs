@@ -6,6 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use megagrid_partition::parallel::lock;
+
 use super::frame::Message;
 use super::link::Link;
 use super::{ClusterError, Membership};
@@ -59,11 +61,6 @@ pub(super) struct DataSocket {
     pub run: u64,
     pub from: usize,
     pub stream: TcpStream,
-}
-
-/// Takes a lock; what a thread that panicked left behind is as good as before.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {

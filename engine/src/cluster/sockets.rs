@@ -5,9 +5,11 @@ use std::net::TcpStream;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
+use megagrid_partition::parallel::lock;
+
 use super::frame::Purpose;
 use super::join::{self, Refusal};
-use super::shared::{DataSocket, lock};
+use super::shared::DataSocket;
 use super::{Cluster, ClusterError};
 
 /// How long a process that is there may take to answer.
@@ -80,8 +82,7 @@ impl Cluster {
     }
 
     fn unreachable(&self, process: usize, problem: String) -> ClusterError {
-        let address = self.shared.membership.addresses[process].clone();
-        ClusterError::Unreachable { process, address, from: self.process(), seconds: CONNECT.as_secs(), problem }
+        join::unreachable(&self.shared, process, CONNECT, problem)
     }
 }
 

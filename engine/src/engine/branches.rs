@@ -24,18 +24,6 @@ impl<P: Program> Branches<P> {
         &mut self.engine
     }
 
-    /// Gives the engine back, with the branch that was selected last.
-    #[must_use]
-    pub fn into_engine(self) -> Engine<P> {
-        self.engine
-    }
-
-    /// Tells whether a branch is alive.
-    #[must_use]
-    pub fn is_alive(&self, branch: u64) -> bool {
-        self.current == Some(branch) || self.others.iter().any(|(other, _)| *other == branch)
-    }
-
     /// Brings a branch into the engine.
     ///
     /// # Errors
@@ -79,7 +67,7 @@ impl<P: Program> Branches<P> {
 
     /// Takes a branch that is beside the engine.
     fn take(&mut self, branch: u64) -> Result<Branch<P>, Error> {
-        let at = self.others.iter().position(|(other, _)| *other == branch).ok_or(Error::NoBranch { branch })?;
+        let at = self.others.iter().position(|(other, _)| *other == branch).ok_or(Error::NoBranch(branch))?;
         Ok(self.others.swap_remove(at).1)
     }
 }

@@ -13,7 +13,7 @@ use crate::grid::{self, Grid, Pieces, RowOrder, Source, VertexArrays, same_array
 use crate::plan::{self, Plan};
 use crate::run::{Modelled, Run, Thing};
 use crate::stages::{Collect, Globals, with_crossings};
-use crate::sync::{self, Mirrors, Push, Replicas, Replication, RightItem};
+use crate::sync::{self, Mirrors, Push, Replicas, Replication};
 
 type Arrays<P> = (Arc<VertexArrays<<P as Program>::Left>>, Arc<VertexArrays<<P as Program>::Right>>);
 
@@ -48,14 +48,14 @@ pub fn replicas<P: Program>(
     plan: &Plan,
     sync: Option<&Replication>,
     settings: &Settings,
-) -> Result<Option<Replicas<RightItem<P>>>, Error> {
+) -> Result<Option<Replicas<P::Right>>, Error> {
     let Some(Replication { mirrors, .. }) = sync.filter(|_| plan.mirrors_updates()) else { return Ok(None) };
     let push = match settings.slack {
         None => Push::EveryChange,
         Some(slack) if settings.lazy => Push::WhenNeeded(slack),
         Some(_) => Push::EveryClock,
     };
-    Replicas::new::<P::Right>(plan, mirrors, settings.dims, push).map(Some)
+    Replicas::new(plan, mirrors, settings.dims, push).map(Some)
 }
 
 /// Makes the arrays of both sides; on a square graph they are the same. `bounds` and `copies` are those of the plan,

@@ -1,10 +1,10 @@
 //! What a run will need of the machine's memory, before any of it is asked for.
 
 use megagrid_partition::Side;
-use megagrid_stages::{EdgeItem, Program, Shape, Store, Vertex, row_width};
+use megagrid_stages::{EdgeItem, Program, Store, Vertex, row_width};
 
 use crate::Error;
-use crate::grid::{Capacities, RowOrder, Source};
+use crate::grid::{Capacities, RowOrder, Source, role_bytes};
 use crate::machine::os;
 use crate::plan::{Plan, StageKind};
 
@@ -29,7 +29,7 @@ pub fn estimate<P: Program, T>(
     let left = side::<P::Left>(plan, Side::Left, dims, source.capacities[0]);
     let right = side::<P::Right>(plan, Side::Right, dims, source.capacities[1]);
     let edges = plan.most_edges(&|side, row| {
-        let (id, offsets) = (orders[usize::from(side == Side::Right)].id(row), source.edges.offsets(side));
+        let (id, offsets) = (orders[side as usize].id(row), source.edges.offsets(side));
         offsets[id + 1] - offsets[id]
     });
     let items = part(items, edges, plan.edges);
@@ -63,20 +63,9 @@ fn side<V: Vertex>(plan: &Plan, side: Side, dims: usize, capacities: Capacities<
     let capacities = capacities.unwrap_or_default();
     let counts: u64 = capacities.iter().map(|&capacity| u64::from(capacity)).sum();
     let counts = part(counts, rows, capacities.len() as u64);
-    let copies = plan.copies[usize::from(side == Side::Right)];
-    let of = |shape: Shape, item: usize| {
-        let items = match shape {
-            Shape::Nothing => 0,
-            Shape::Value => rows,
-            Shape::Row => rows * row_width(dims) as u64,
-            Shape::Entries => counts,
-        };
-        items * item as u64
-    };
-    of(V::Sync::SHAPE, size_of::<<V::Sync as Store>::Item>())
-        + of(V::Mirror::SHAPE, size_of::<<V::Mirror as Store>::Item>())
-        + of(V::Master::SHAPE, size_of::<<V::Master as Store>::Item>())
-        + copies as u64 * of(V::Delta::SHAPE, size_of::<<V::Delta as Store>::Item>())
+    let copies = plan.copies[side as usize];
+    let [sync, mirror, master, delta] = role_bytes::<V>(rows, row_width(dims), counts);
+    sync + mirror + master + copies as u64 * delta
 }
 
 /// Returns the share of a sum that this many of all have.

@@ -12,7 +12,7 @@ mod vertices;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use megagrid_partition::{ShardId, Side};
+use megagrid_partition::ShardId;
 use megagrid_stages::{
     Combine, Context, Exchange, First, IntoExchange, IntoIncident, On, Program, Store, Vertex, mode,
 };
@@ -122,14 +122,11 @@ impl<P: Program> Engine<P> {
     ///
     /// # Panics
     /// When no stage of the sequence is an Incident on that side.
-    pub fn visit<O: On<P>, A, F>(&mut self, _: O, stage: A)
-    where
-        A: IntoIncident<P, O::Vertex, F>,
-    {
+    pub fn visit<O: On<P>, A: IntoIncident<P, O::Vertex, F>, F>(&mut self, _: O, stage: A) {
         let stage = stage.into_stage();
         let Run { plan, grid, .. } = &*self.run;
         let shape = plan.side(O::SIDE);
-        let is_indexed = grid.places[usize::from(O::SIDE == Side::Right)].len() == shape.num_shards();
+        let is_indexed = grid.places[O::SIDE as usize].len() == shape.num_shards();
         assert!(is_indexed, "a stage of the sequence visits the {} side's vertices with their edges", O::SIDE);
         let (global, iteration) = (self.global(), self.done);
         on_workers(&self.run.plan, |worker| {
@@ -203,10 +200,11 @@ impl<P: Program> Engine<P> {
     }
 
     /// Runs a function on a worker's share of the edges that this process answers for.
-    fn part_of_total<E>(&self, stage: &E, worker: usize) -> P::Worker
-    where
-        E: Exchange<P, Left = mode::Read, Right = mode::Read>,
-    {
+    fn part_of_total<E: Exchange<P, Left = mode::Read, Right = mode::Read>>(
+        &self,
+        stage: &E,
+        worker: usize,
+    ) -> P::Worker {
         let Run { plan, grid, .. } = &*self.run;
         let mut context = P::Worker::default();
         let global = self.global();
@@ -214,15 +212,7 @@ impl<P: Program> Engine<P> {
         for right in (worker % plan.threads()..plan.right.num_shards()).step_by(plan.threads()) {
             // Edges may be in the processes of both their ends.
             for lefts in runs_of(plan.left.num_shards(), |left| plan.answers_for(ShardId(left), ShardId(right))) {
-                let task = Task {
-                    left: lefts,
-                    right: right..right + 1,
-                    layers: 0..plan.layers,
-                    copies: [0, 0],
-                    turn: None,
-                    hand_over: [None; 2],
-                    publish: None,
-                };
+                let task = Task::new(lefts, right..right + 1, 0..plan.layers);
                 hold(|| exchange(stage, grid, plan, worker, &task, &mut cx));
             }
         }

@@ -60,7 +60,7 @@ pub(super) fn make_plan<P: Program, T>(
     check_square::<P>(source.is_square())?;
     let orders = row_orders(source, &infos, body, settings.seed);
     let degree = |side: Side| {
-        let (offsets, order) = (source.offsets(side), &orders[usize::from(side == Side::Right)]);
+        let (offsets, order) = (source.offsets(side), &orders[side as usize]);
         Box::new(move |row: usize| {
             let id = order.id(row);
             offsets[id + 1] - offsets[id]

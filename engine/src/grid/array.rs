@@ -13,12 +13,10 @@ use crate::Error;
 pub type Capacities<'c> = Option<&'c [u32]>;
 
 impl<T: Item> Disjoint<T> {
-    /// Returns the number of pieces.
     pub fn num_pieces(&self) -> usize {
         self.bounds().len() - 1
     }
 
-    /// Returns the size of the array in bytes.
     pub fn bytes(&self) -> usize {
         self.bounds()[self.num_pieces()] * size_of::<T>()
     }
@@ -120,7 +118,6 @@ pub struct RoleMut<'h, S: Store + ?Sized> {
 }
 
 impl<S: Store + ?Sized> RoleMut<'_, S> {
-    /// Returns the items of a row.
     #[inline(always)]
     pub fn items(&mut self, row: usize) -> &mut [S::Item] {
         &mut self.items[self.array.span(self.first, row)]
@@ -134,7 +131,6 @@ impl<S: Store + ?Sized> RoleMut<'_, S> {
         }
     }
 
-    /// Returns the first row.
     pub fn first(&self) -> usize {
         self.first
     }
@@ -153,7 +149,6 @@ pub struct Role<'h, S: Store + ?Sized> {
 }
 
 impl<S: Store + ?Sized> Role<'_, S> {
-    /// Returns the first row.
     pub fn first(&self) -> usize {
         self.first
     }
@@ -163,18 +158,15 @@ impl<S: Store + ?Sized> Role<'_, S> {
         self.array.has_no_gaps(dims).then_some(&*self.items)
     }
 
-    /// Returns the number of items of all rows.
     pub fn num_items(&self) -> usize {
         self.items.len()
     }
 
-    /// Returns the items of a row.
     #[inline(always)]
     pub fn items(&self, row: usize) -> &[S::Item] {
         &self.items[self.array.span(self.first, row)]
     }
 
-    /// Views a row.
     #[inline(always)]
     pub fn view(&self, row: usize) -> &S {
         S::view(self.items(row))

@@ -43,14 +43,12 @@ impl Id for u32 {
 pub struct Run {
     /// Edges of each vertex.
     pub degree: u32,
-    /// Vertices.
     pub vertices: u32,
 }
 
 /// Where one block lies in its [`LocalEdges`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// Its edges.
     pub edges: Range<usize>,
     /// Its entries of right ids: vertices if grouped, else edges.
     pub rights: Range<usize>,
@@ -154,7 +152,6 @@ impl<I: Id> LocalEdges<I> {
         self.runs.shrink_to_fit();
     }
 
-    /// Returns the rows of the right shard.
     pub fn right_rows(&self) -> usize {
         self.right_rows
     }
@@ -164,7 +161,6 @@ impl<I: Id> LocalEdges<I> {
         self.grouped
     }
 
-    /// Returns the blocks in order.
     pub fn blocks(&self) -> &[Block] {
         &self.ends
     }
@@ -175,13 +171,11 @@ impl<I: Id> LocalEdges<I> {
         &self.left[block.edges.clone()]
     }
 
-    /// Returns the right ids of a block.
     #[inline(always)]
     pub fn right(&self, block: &Block) -> &[I] {
         &self.right[block.rights.clone()]
     }
 
-    /// Returns the runs of a grouped block.
     #[inline(always)]
     pub fn runs(&self, block: &Block) -> &[Run] {
         &self.runs[block.runs.clone()]

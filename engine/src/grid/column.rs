@@ -9,7 +9,6 @@ use super::disjoint::Disjoint;
 
 /// The edges of a right shard with local ids of either width.
 pub enum Edges {
-    /// 16-bit ids.
     Narrow(LocalEdges<u16>),
     /// 32-bit ids.
     Wide(LocalEdges<u32>),
@@ -17,7 +16,6 @@ pub enum Edges {
 
 impl Edges {
     /// Returns the blocks, ordered by (layer, left shard).
-    #[must_use]
     pub fn blocks(&self) -> &[Block] {
         match self {
             Self::Narrow(edges) => edges.blocks(),
@@ -26,7 +24,6 @@ impl Edges {
     }
 
     /// Returns the bytes of ids and runs.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
             Self::Narrow(edges) => edges.bytes(),
@@ -49,9 +46,7 @@ impl From<LocalEdges<u32>> for Edges {
 
 /// All blocks of a right shard with the data of their edges; one piece of data for each block.
 pub struct Column<P: Program> {
-    /// Ids.
     pub edges: Edges,
-    /// Data.
     pub data: Disjoint<EdgeItem<P>>,
 }
 

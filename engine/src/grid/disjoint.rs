@@ -121,7 +121,6 @@ pub enum Held<'h, S: Store + ?Sized> {
 
 /// A store's items of the held rows, with where each row begins (only stores with a capacity per vertex need it).
 pub struct HeldStore<'h, S: Store + ?Sized> {
-    /// The items.
     pub items: Held<'h, S>,
     /// Absolute offsets of the held rows and of their end, for stores with a capacity per vertex; else empty.
     pub offsets: &'h [usize],
@@ -184,7 +183,6 @@ impl<'h, V: Vertex, A: Access<V>> HeldRows<'h, V, A> {
         Self { rows, width, roles, mode: PhantomData }
     }
 
-    /// Returns what is held of each role.
     pub fn roles(&self) -> &Roles<'h, V> {
         &self.roles
     }
@@ -296,13 +294,11 @@ pub struct Ends<'r, V: Vertex, A: Access<V>, I, W: Width> {
 }
 
 impl<'r, V: Vertex, A: Access<V>, I: Id, W: Width> Ends<'r, V, A, I, W> {
-    /// Returns the ids.
     #[inline(always)]
     pub fn ids(&self) -> &'r [I] {
         self.ids
     }
 
-    /// Lends some of the ends.
     #[inline(always)]
     pub fn part(&mut self, span: Range<usize>) -> Ends<'_, V, A, I, W> {
         Ends { ids: &self.ids[span], lines: self.lines }
@@ -316,7 +312,6 @@ impl<'r, V: Vertex, A: Access<V>, I: Id, W: Width> Ends<'r, V, A, I, W> {
         Some(Ends { ids, lines: self.lines })
     }
 
-    /// Lends one end.
     #[inline(always)]
     pub fn at(&mut self, end: usize) -> Endpoint<'_, V, A, W> {
         Endpoint { lines: self.lines, row: self.ids[end].index(), kept: None }

@@ -11,7 +11,6 @@ use super::block::{Id, LocalEdges};
 /// Bytes of ids, and of data, that are fetched ahead; what follows the processor predicts.
 pub const FETCHED: usize = 256;
 
-/// The data of some edges.
 pub struct Data<'d, P: Program> {
     items: &'d mut [EdgeItem<P>],
     /// Where an edge's slice begins, for data in slices; and where the items begin.
@@ -36,7 +35,6 @@ impl<'d, P: Program> Data<'d, P> {
     /// Whether edges carry nothing.
     const EMPTY: bool = size_of::<EdgeItem<P>>() == 0;
 
-    /// Lends the data of some of the edges.
     #[inline(always)]
     pub fn part(&mut self, edges: Range<usize>) -> Data<'_, P> {
         let Self { items, offsets, first } = self;
@@ -47,7 +45,6 @@ impl<'d, P: Program> Data<'d, P> {
         }
     }
 
-    /// Returns an edge's data.
     #[inline(always)]
     pub fn at(&mut self, edge: usize) -> &mut P::Edge {
         if Self::IS_SLICE {

@@ -24,9 +24,7 @@ const LANES: usize = 4;
 
 /// A block's groups.
 pub struct Groups<'g, P: Program, E: Exchange<P>, I, W: Width> {
-    /// The left ends of all edges.
     pub lefts: Ends<'g, P::Left, E::Left, I, W>,
-    /// The right vertices.
     pub rights: Ends<'g, P::Right, E::Right, I, W>,
     /// How many edges they have.
     pub runs: &'g [Run],

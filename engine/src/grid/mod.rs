@@ -24,24 +24,24 @@ use std::sync::Arc;
 
 use megagrid_partition::Side;
 use megagrid_stages::simd::Level;
-use megagrid_stages::{On, Program, Sides, Store, Vertex};
+use megagrid_stages::{On, Program, Shape, Sides, Store, Vertex};
 
-pub use array::{Capacities, Role, RoleMut};
-pub use block::{Block, Id, LocalEdges, Run};
-pub use column::{Column, Edges};
-pub use disjoint::{Disjoint, HeldRows};
-pub use hold::{Hold, hold};
-pub(crate) use on_workers::on_workers;
-pub use order::RowOrder;
-pub use owned::{OwnedRow, OwnedRows};
-pub(crate) use places::places;
-pub use places::{Places, row_of_blocks};
-pub use rows::{SharedRows, VertexArrays};
-pub use walk::Walk;
-pub use width::{Fixed, Runtime, Width};
-
-pub use build::{Fill, Source};
+pub(crate) use array::{Capacities, Role, RoleMut};
+pub(crate) use block::{Id, LocalEdges};
+pub use build::Source;
 pub(crate) use build::{build_columns, windows};
+pub(crate) use column::{Column, Edges};
+pub(crate) use disjoint::{Disjoint, HeldRows};
+pub use hold::Hold;
+pub(crate) use hold::hold;
+pub(crate) use on_workers::on_workers;
+pub(crate) use order::RowOrder;
+pub(crate) use owned::{OwnedRow, OwnedRows};
+pub(crate) use places::{Places, places, row_of_blocks};
+pub(crate) use prefetch::SyncItem;
+pub(crate) use rows::{SharedRows, VertexArrays};
+pub(crate) use walk::Walk;
+pub(crate) use width::{Fixed, Runtime, Width};
 
 /// Maps the shards of a side to the pieces of its vertex arrays.
 pub struct Pieces(Box<[usize]>);
@@ -125,7 +125,7 @@ impl<P: Program> Grid<P> {
     /// Returns where the rows of a side's vertices are.
     #[must_use]
     pub fn order(&self, side: Side) -> &RowOrder {
-        &self.orders[usize::from(side == Side::Right)]
+        &self.orders[side as usize]
     }
 }
 
@@ -152,20 +152,29 @@ pub(crate) fn refine(a: &[usize], b: &[usize]) -> Vec<usize> {
 /// Bytes of an average vertex in the roles that a block touches.
 #[must_use]
 pub fn touched_bytes<V: Vertex>(width: usize, capacities: Capacities<'_>) -> usize {
-    use megagrid_stages::Shape;
     let mean = |counts: &[u32]| counts.iter().map(|&c| c as usize).sum::<usize>().div_ceil(counts.len().max(1));
-    let capacity = capacities.map_or(0, mean);
+    let entries = capacities.map_or(0, mean) as u64;
+    let [sync, mirror, _, delta] = role_bytes::<V>(1, width, entries);
+    (sync + mirror + delta) as usize
+}
+
+/// Bytes of so many vertices' synced, mirror and master data and deltas, where they have `entries` entries together.
+pub(crate) fn role_bytes<V: Vertex>(vertices: u64, width: usize, entries: u64) -> [u64; 4] {
     let of = |shape: Shape, item: usize| {
-        item * match shape {
+        let items = match shape {
             Shape::Nothing => 0,
-            Shape::Value => 1,
-            Shape::Row => width,
-            Shape::Entries => capacity,
-        }
+            Shape::Value => vertices,
+            Shape::Row => vertices * width as u64,
+            Shape::Entries => entries,
+        };
+        items * item as u64
     };
-    of(V::Sync::SHAPE, size_of::<<V::Sync as Store>::Item>())
-        + of(V::Mirror::SHAPE, size_of::<<V::Mirror as Store>::Item>())
-        + of(V::Delta::SHAPE, size_of::<<V::Delta as Store>::Item>())
+    [
+        of(V::Sync::SHAPE, size_of::<<V::Sync as Store>::Item>()),
+        of(V::Mirror::SHAPE, size_of::<<V::Mirror as Store>::Item>()),
+        of(V::Master::SHAPE, size_of::<<V::Master as Store>::Item>()),
+        of(V::Delta::SHAPE, size_of::<<V::Delta as Store>::Item>()),
+    ]
 }
 
 /// Returns one side's arrays as those of the other, which has the same vertex type.

@@ -2,6 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use megagrid_partition::parallel::lock;
+
 use crate::machine::binding::keep_current_thread_at;
 use crate::plan::Plan;
 
@@ -15,7 +17,7 @@ pub fn on_workers<R: Send>(plan: &Plan, work: impl Fn(usize) -> R + Sync) -> Vec
     let results: Vec<Mutex<Option<R>>> = plan.local_workers().map(|_| Mutex::new(None)).collect();
     on_each_worker(plan, &|worker| {
         let result = work(worker);
-        *results[worker - first].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        *lock(&results[worker - first]) = Some(result);
     });
     results.into_iter().filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }

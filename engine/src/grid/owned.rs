@@ -11,13 +11,10 @@ use super::width::has_zeros;
 
 /// All roles of a range of rows, held exclusively: what Apply works on.
 pub struct OwnedRows<'h, V: Vertex> {
-    /// Which rows.
     pub rows: Range<usize>,
-    /// Synced data.
     pub sync: RoleMut<'h, V::Sync>,
     /// Data of the replica.
     pub mirror: RoleMut<'h, V::Mirror>,
-    /// Data of the master.
     pub master: RoleMut<'h, V::Master>,
     pub(super) deltas: Vec<RoleMut<'h, V::Delta>>,
     /// The items of a row that are zero.
@@ -26,13 +23,10 @@ pub struct OwnedRows<'h, V: Vertex> {
 
 /// One row's roles at its master.
 pub struct OwnedRow<'r, V: Vertex> {
-    /// Which row.
     pub row: usize,
-    /// Synced data.
     pub sync: &'r mut [<V::Sync as Store>::Item],
     /// Data of the replica.
     pub mirror: &'r mut [<V::Mirror as Store>::Item],
-    /// Data of the master.
     pub master: &'r mut [<V::Master as Store>::Item],
     /// The summed delta.
     pub delta: &'r mut [<V::Delta as Store>::Item],

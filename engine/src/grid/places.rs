@@ -27,7 +27,6 @@ impl Places {
         &self.places[self.offsets[row] as usize..self.offsets[row + 1] as usize]
     }
 
-    /// Returns the bytes of the index.
     pub fn bytes(&self) -> usize {
         (self.offsets.len() + self.places.len()) * size_of::<u32>()
     }

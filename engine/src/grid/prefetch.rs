@@ -7,11 +7,8 @@ use megagrid_stages::{Shape, Store, Vertex};
 use super::block::Id;
 use super::width::Width;
 
-/// The items of a vertex type's synced data.
 pub type SyncItem<V> = <<V as Vertex>::Sync as Store>::Item;
-/// The items of a vertex type's mirror data.
 pub type MirrorItem<V> = <<V as Vertex>::Mirror as Store>::Item;
-/// The items of a vertex type's delta.
 pub type DeltaItem<V> = <<V as Vertex>::Delta as Store>::Item;
 
 /// Where the synced data and deltas of a side's held rows are. Nothing is read or written there.

@@ -77,7 +77,6 @@ impl<V: Vertex> VertexArrays<V> {
         self.dims
     }
 
-    /// Returns the padded width of a row.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -87,7 +86,6 @@ impl<V: Vertex> VertexArrays<V> {
         &self.bounds
     }
 
-    /// Returns the size of all roles in bytes.
     pub fn bytes(&self) -> usize {
         self.sync.items.bytes()
             + self.mirror.items.bytes()
@@ -149,13 +147,10 @@ impl<V: Vertex> VertexArrays<V> {
 
 /// Synced, mirror and master data of a range of rows, shared with other readers.
 pub struct SharedRows<'h, V: Vertex> {
-    /// Which rows.
     pub rows: Range<usize>,
-    /// Synced data.
     pub sync: Role<'h, V::Sync>,
     /// Data of the replica.
     pub mirror: Role<'h, V::Mirror>,
-    /// Data of the master.
     pub master: Role<'h, V::Master>,
 }
 

@@ -17,13 +17,9 @@ const PREFETCH_AHEAD: usize = 6;
 pub struct Walk<'w, 'h, P: Program, E: Exchange<P>, I, W> {
     /// The edges of the block's column.
     pub edges: &'w LocalEdges<I>,
-    /// Which of its blocks.
     pub block: usize,
-    /// The rows of the block's left shard.
     pub left: &'w mut HeldRows<'h, P::Left, E::Left>,
-    /// The rows of the block's right shard.
     pub right: &'w mut HeldRows<'h, P::Right, E::Right>,
-    /// The data of the block's edges.
     pub data: &'w mut [EdgeItem<P>],
     /// Which rows of the right shard are active; empty before its first block.
     pub active: &'w mut Vec<bool>,

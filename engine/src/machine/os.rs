@@ -60,7 +60,7 @@ impl<T: Zeroable> AlignedBuffer<T> {
         const { assert!(align_of::<T>() <= ALIGNMENT, "items need no more alignment than a buffer has") };
         const { assert!(!std::mem::needs_drop::<T>(), "items are plain data: a buffer does not drop them") };
         let bytes = len.saturating_mul(size_of::<T>());
-        let (start, memory) = allocate(bytes).ok_or(Error::OutOfMemory { needed_bytes: bytes })?;
+        let (start, memory) = allocate(bytes).ok_or(Error::OutOfMemory(bytes))?;
         Ok(Self { items: start.cast(), len, memory })
     }
 }
@@ -293,9 +293,7 @@ mod tests {
             assert!(matches!(AlignedBuffer::<u64>::zeroed(len), Err(Error::OutOfMemory { .. })), "{len}");
         }
         #[cfg(not(miri))]
-        assert!(
-            matches!(AlignedBuffer::<u8>::zeroed(1 << 60), Err(Error::OutOfMemory { needed_bytes }) if needed_bytes == 1 << 60)
-        );
+        assert!(matches!(AlignedBuffer::<u8>::zeroed(1 << 60), Err(Error::OutOfMemory(bytes)) if bytes == 1 << 60));
     }
 
     #[test]

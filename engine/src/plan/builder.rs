@@ -114,9 +114,9 @@ impl Builder<'_> {
             Outline::Stage(stage) => Node::Step(self.step(*stage, scope)),
             Outline::Vertices(side, cut, order, body) => {
                 let shape = self.plan.side(*side).clone();
-                let shards = if *side == Side::Left { scope.left.clone() } else { scope.right.clone() };
+                let shards = scope.shards(*side);
                 let rows = shape.bounds[shards.start]..shape.bounds[shards.end];
-                let weights = &self.weights[usize::from(*side == Side::Right)];
+                let weights = &self.weights[*side as usize];
                 let batches = shape::batches(weights, rows, *cut);
                 let batches: Vec<_> =
                     batches.iter().map(|rows| self.nodes(body, &scope.narrowed(*side, &shape, rows))).collect();

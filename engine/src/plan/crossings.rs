@@ -293,7 +293,7 @@ impl Plan {
                     && self.rotates_update(step.stage)
                     && self.keeper(Side::Right, task.right.start) != self.process_of(worker)
                 {
-                    return Err(Error::NestedRotation { stage: self.stages[step.stage].name.clone() });
+                    return Err(Error::NestedRotation(self.stages[step.stage].name.clone()));
                 }
             }
         }

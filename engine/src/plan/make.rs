@@ -10,7 +10,7 @@ use super::outline::{self, Outline, StageInfo, StageKind};
 use super::processes::{self, Processes};
 use super::schedule::{self, Schedule, Scope, rotates};
 use super::shape::{self, Sizing, Weights};
-use super::{Placement, Plan, index};
+use super::{Placement, Plan};
 use crate::Error;
 use crate::machine::topology::{Home, Topology};
 
@@ -62,7 +62,7 @@ impl Plan {
         check_processes(&stages, input.processes.count)?;
         let layers = layers(body, input.edges)?;
         let weights = [0, 1].map(|side| Weights::new((0..input.rows[side]).map(|row| input.degrees[side](row))));
-        let bounds = [Side::Left, Side::Right].map(|side| batch_bounds(&weights[index(side)], body, side));
+        let bounds = [Side::Left, Side::Right].map(|side| batch_bounds(&weights[side as usize], body, side));
         let imbalance = [0, 1].map(|side| imbalance(&weights[side], &bounds[side], input.workers));
         let processes = input.processes.count;
         let grouped = grouped(&stages)?;
@@ -126,7 +126,7 @@ fn check_square(stages: &[StageInfo]) -> Result<(), Error> {
         StageKind::Exchange(left, right) => !matches!((left, right), (Read, Read | Add) | (Add, Read)),
         _ => false,
     };
-    stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::SquareUpdate { stage: stage.name.clone() }))
+    stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::SquareUpdate(stage.name.clone())))
 }
 
 /// Refuses stages on all edges of a vertex beside others on edges, with several processes: what these change in edge data would
@@ -134,7 +134,7 @@ fn check_square(stages: &[StageInfo]) -> Result<(), Error> {
 fn check_processes(stages: &[StageInfo], processes: usize) -> Result<(), Error> {
     let exchanges = stages.iter().any(|stage| matches!(stage.kind, StageKind::Exchange(..)));
     let refused = |stage: &&StageInfo| processes > 1 && exchanges && matches!(stage.kind, StageKind::Incident(_));
-    stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::EdgesOfProcesses { stage: stage.name.clone() }))
+    stages.iter().find(refused).map_or(Ok(()), |stage| Err(Error::EdgesOfProcesses(stage.name.clone())))
 }
 
 /// Tells whether edges are stored by right vertex rather than as shuffled pairs.
@@ -166,7 +166,7 @@ fn copies(schedules: &[Option<Schedule>], workers: usize) -> [usize; 2] {
     let mut copies = [1, 1];
     for schedule in schedules.iter().flatten() {
         if let Schedule::Owned { side, partial: true } = schedule {
-            copies[index(side.other())] = workers;
+            copies[side.other() as usize] = workers;
         }
     }
     copies
@@ -177,10 +177,10 @@ fn owned_sides(stages: &[StageInfo], schedules: &[Option<Schedule>], square: boo
     let mut owned = [false, square];
     for (stage, schedule) in stages.iter().zip(schedules) {
         match (stage.kind, schedule) {
-            (StageKind::Exchange(..), Some(schedule)) => owned[index(schedule.home())] = true,
+            (StageKind::Exchange(..), Some(schedule)) => owned[schedule.home() as usize] = true,
             (StageKind::Exchange(..), _) => owned[0] = true,
-            (StageKind::Incident(side) | StageKind::Apply(side), _) => owned[index(side)] = true,
-            (StageKind::GlobalSync(Some(side)), _) => owned[index(side)] = true,
+            (StageKind::Incident(side) | StageKind::Apply(side), _) => owned[side as usize] = true,
+            (StageKind::GlobalSync(Some(side)), _) => owned[side as usize] = true,
             _ => {}
         }
     }
@@ -293,9 +293,9 @@ fn fit_edges(sizing: &mut [Sizing; 2], input: &Input<'_>, stages: &[StageInfo], 
     let fitting = (input.edge_bytes as usize).div_ceil(input.topology.l2_bytes / CACHE_SHARE).min(most);
     for side in [Side::Left, Side::Right] {
         if stages.iter().any(|stage| stage.kind == StageKind::Incident(side)) {
-            let sizing = &mut sizing[index(side)];
+            let sizing = &mut sizing[side as usize];
             sizing.chunks = input.workers;
-            let batches = (bounds[index(side)].len() - 1).max(1);
+            let batches = (bounds[side as usize].len() - 1).max(1);
             sizing.shards_per_chunk = sizing.shards_per_chunk.max(fitting.div_ceil(input.workers * batches));
             if !exchanges {
                 sizing.max_rows = 1 << 16;

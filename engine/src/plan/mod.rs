@@ -31,7 +31,6 @@ pub use schedule::{Schedule, Scope, Task};
 pub use shape::SideShape;
 pub use steps::{After, Event, Node, Step};
 pub use traffic::{Amount, Traffic};
-pub(crate) use walk::shuffle;
 
 use crate::machine::topology::Home;
 
@@ -112,11 +111,4 @@ impl Plan {
 
 fn as_list<S: serde::Serializer>(steps: &Arc<Vec<Step>>, to: S) -> Result<S::Ok, S::Error> {
     steps.as_slice().serialize(to)
-}
-
-pub(crate) fn index(side: Side) -> usize {
-    match side {
-        Side::Left => 0,
-        Side::Right => 1,
-    }
 }

@@ -122,7 +122,7 @@ impl Pending<'_> {
                 self.added[1] |= right == Mode::Add;
             }
             StageKind::Apply(side) => {
-                let added = &mut self.added[usize::from(side == Side::Right)];
+                let added = &mut self.added[side as usize];
                 self.reduces[stage] |= std::mem::take(added);
             }
             _ => {}

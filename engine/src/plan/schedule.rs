@@ -144,7 +144,21 @@ pub enum Route {
     ToAndFro,
 }
 
+impl Scope {
+    /// Returns the shards of a side.
+    #[must_use]
+    pub fn shards(&self, side: Side) -> Range<usize> {
+        if side == Side::Left { self.left.clone() } else { self.right.clone() }
+    }
+}
+
 impl Task {
+    /// Makes a task outside of rotations that sends nothing.
+    #[must_use]
+    pub fn new(left: Range<usize>, right: Range<usize>, layers: Range<usize>) -> Self {
+        Self { left, right, layers, copies: [0, 0], turn: None, hand_over: [None; 2], publish: None }
+    }
+
     /// Returns the first shard of a side: the only one, on the side that a task is about.
     #[must_use]
     pub fn shard(&self, side: Side) -> usize {
@@ -154,10 +168,7 @@ impl Task {
     /// Returns the shards of a side.
     #[must_use]
     pub fn shards(&self, side: Side) -> Range<usize> {
-        match side {
-            Side::Left => self.left.clone(),
-            Side::Right => self.right.clone(),
-        }
+        if side == Side::Left { self.left.clone() } else { self.right.clone() }
     }
 }
 
@@ -178,80 +189,50 @@ pub fn tasks(
         Some(Schedule::Rotation) => (0..rotation.columns).map(|at| rotation.of_shard(at)).collect(),
         _ => Vec::new(),
     };
-    let whole = |left: Range<usize>, right: Range<usize>| Task {
-        left,
-        right,
-        layers: scope.layers.clone(),
-        copies: [0, 0],
-        turn: None,
-        hand_over: [None; 2],
-        publish: None,
+    let layers = || scope.layers.clone();
+    // A task on a shard of a side, with these of the other.
+    let on = |side: Side, shard: usize, others: Range<usize>| match side {
+        Side::Left => Task::new(shard..shard + 1, others, layers()),
+        Side::Right => Task::new(others, shard..shard + 1, layers()),
     };
+    let shape = |side: Side| if side == Side::Left { left } else { right };
     (0..workers)
         .map(|worker| {
-            let lefts = || owned(left, &scope.left, worker);
-            let rights = || owned(right, &scope.right, worker);
+            let mine = |side: Side| scope.shards(side).filter(move |&shard| shape(side).owners[shard] == worker);
             match (kind, schedule) {
                 (StageKind::Exchange(..), Some(Schedule::Rotation)) => {
                     visits(scope, worker, (rotation, &visitors), (route, right))
                 }
-                (StageKind::Exchange(..), Some(Schedule::Owned { side: Side::Left, partial })) => lefts()
-                    .map(|shard| Task {
-                        copies: [0, copy(partial, worker % threads)],
-                        ..whole(shard..shard + 1, scope.right.clone())
-                    })
-                    .collect(),
-                (StageKind::Exchange(..), Some(Schedule::Owned { side: Side::Right, partial })) => rights()
-                    .map(|shard| Task {
-                        copies: [copy(partial, worker % threads), 0],
-                        ..whole(scope.left.clone(), shard..shard + 1)
-                    })
-                    .collect(),
+                (StageKind::Exchange(..), Some(Schedule::Owned { side, partial })) => {
+                    let mut copies = [0, 0];
+                    copies[side.other() as usize] = if partial { worker % threads } else { 0 };
+                    mine(side).map(|shard| Task { copies, ..on(side, shard, scope.shards(side.other())) }).collect()
+                }
                 // Edge data are sent with the tasks that change them.
                 (StageKind::Exchange(..), None) | (StageKind::SendEdges(_), _) => Vec::new(),
-                (StageKind::Incident(Side::Left), _) => {
-                    lefts().map(|shard| whole(shard..shard + 1, scope.right.clone())).collect()
+                (StageKind::Incident(side), _) => {
+                    mine(side).map(|shard| on(side, shard, scope.shards(side.other()))).collect()
                 }
-                (StageKind::Incident(Side::Right), _) => {
-                    rights().map(|shard| whole(scope.left.clone(), shard..shard + 1)).collect()
-                }
-                (StageKind::Apply(Side::Left) | StageKind::Publish(Side::Left), _) => {
-                    lefts().map(|shard| whole(shard..shard + 1, 0..0)).collect()
-                }
-                (StageKind::Apply(Side::Right) | StageKind::Publish(Side::Right), _) => {
-                    rights().map(|shard| whole(0..0, shard..shard + 1)).collect()
+                (StageKind::Apply(side) | StageKind::Publish(side), _) => {
+                    mine(side).map(|shard| on(side, shard, 0..0)).collect()
                 }
                 (StageKind::TakeRows | StageKind::SendChanges, _) => {
                     let all = rotation.by_first_visit().into_iter().map(|at| scope.right.start + at);
                     let mine = all.filter(|shard| shard % threads == worker % threads);
-                    mine.map(|shard| whole(0..0, shard..shard + 1)).collect()
+                    mine.map(|shard| on(Side::Right, shard, 0..0)).collect()
                 }
                 (StageKind::Deliver(side), _) => {
-                    let shape = if side == Side::Left { left } else { right };
-                    let shards = if side == Side::Left { scope.left.clone() } else { scope.right.clone() };
-                    let foreign = |shard: &usize| shape.owners[*shard] / threads != worker / threads;
-                    let mine = shards.filter(foreign).filter(|shard| shard % threads == worker % threads);
-                    let of =
-                        |shard| if side == Side::Left { (shard..shard + 1, 0..0) } else { (0..0, shard..shard + 1) };
-                    mine.map(of).map(|(left, right)| whole(left, right)).collect()
+                    let foreign = |shard: &usize| shape(side).owners[*shard] / threads != worker / threads;
+                    let mine = scope.shards(side).filter(foreign).filter(|shard| shard % threads == worker % threads);
+                    mine.map(|shard| on(side, shard, 0..0)).collect()
                 }
                 (StageKind::GlobalSync(over), _) => {
-                    let lefts = lefts().filter(|_| over == Some(Side::Left)).map(|shard| whole(shard..shard + 1, 0..0));
-                    let rights =
-                        rights().filter(|_| over == Some(Side::Right)).map(|shard| whole(0..0, shard..shard + 1));
-                    lefts.chain(rights).chain([whole(0..0, 0..0)]).collect()
+                    let shards = over.into_iter().flat_map(|side| mine(side).map(move |shard| on(side, shard, 0..0)));
+                    shards.chain([Task::new(0..0, 0..0, layers())]).collect()
                 }
             }
         })
         .collect()
-}
-
-fn copy(partial: bool, worker: usize) -> usize {
-    if partial { worker } else { 0 }
-}
-
-fn owned<'s>(side: &'s SideShape, shards: &Range<usize>, worker: usize) -> impl Iterator<Item = usize> + 's {
-    shards.clone().filter(move |&shard| side.owners[shard] == worker)
 }
 
 /// Each worker runs the blocks of its own left shards with the right shard that it visits; the way back is the way forth in
@@ -277,13 +258,9 @@ fn visits(
         };
         let crosses = |next: &usize| next / threads != worker / threads;
         Task {
-            left: scope.left.clone(),
-            right: shard..shard + 1,
-            layers: scope.layers.clone(),
-            copies: [0, 0],
             turn: Some(turn),
             hand_over: hand_over.map(|next| next.filter(crosses)),
-            publish: None,
+            ..Task::new(scope.left.clone(), shard..shard + 1, scope.layers.clone())
         }
     };
     rotation.of_worker(seat).into_iter().map(task).collect()

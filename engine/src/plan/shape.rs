@@ -27,7 +27,6 @@ impl SideShape {
         self.bounds[shard]..self.bounds[shard + 1]
     }
 
-    /// Returns the number of rows of some shards.
     pub(crate) fn rows_of(&self, shards: &Range<usize>) -> usize {
         if shards.is_empty() { 0 } else { self.bounds[shards.end] - self.bounds[shards.start] }
     }

@@ -57,7 +57,7 @@ impl Walk {
                 Node::Batches { order, batches, lead } => {
                     let mut batches: Vec<&[Node]> = batches.iter().map(Vec::as_slice).collect();
                     if *order != BatchOrder::Fixed {
-                        shuffle(&mut batches, &mut self.random);
+                        self.random.shuffle(&mut batches);
                     }
                     self.batches(&batches, *lead);
                 }
@@ -82,12 +82,5 @@ impl Walk {
                 *lag = steps - ends[n];
             }
         }
-    }
-}
-
-/// Shuffles in place (Fisher–Yates).
-pub(crate) fn shuffle<T>(items: &mut [T], random: &mut SplitMix) {
-    for i in (1..items.len()).rev() {
-        items.swap(i, random.below(i as u64 + 1) as usize);
     }
 }

@@ -5,18 +5,16 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use megagrid_partition::{ProcessId, ShardId, Side};
-use megagrid_stages::{Program, Vertex};
+use megagrid_stages::{Left, On, Program, Right};
 
 use super::board::Board;
 use super::coordinator::Notice;
 use super::state::Run;
 use crate::Error;
-use crate::grid::{Pieces, VertexArrays, hold};
-use crate::plan::Plan;
+use crate::grid::hold;
 use crate::stages::take_edges;
 use crate::sync::{Kind, Malformed, Message, Outbox, Pick, Replication, slice_of, unpack_sync, unpack_whole};
 
-/// Takes in what other processes send to a worker.
 pub struct Arrivals<P: Program> {
     run: Arc<Run<P>>,
     board: Arc<Board>,
@@ -97,37 +95,27 @@ fn receive<P: Program>(run: &Run<P>, board: &Board, outbox: &Outbox, message: &M
     } else if message.kind == Kind::Edges {
         take_edges(grid, message)
     } else if message.side == Side::Left {
-        take_rows(sync, plan, &grid.left, &grid.left_pieces, run.dims, message)
+        take_rows::<P, Left>(sync, run, message)
     } else {
-        take_rows(sync, plan, &grid.right, &grid.right_pieces, run.dims, message)
+        take_rows::<P, Right>(sync, run, message)
     };
-    taken.map_err(|Malformed| Error::Message { process: plan.process_of(message.from as usize) })?;
+    taken.map_err(|Malformed| Error::Message(plan.process_of(message.from as usize)))?;
     if message.kind == Kind::Shard && message.places().end == plan.side(message.side).rows(shard).len() {
         board.receive(shard, message.number);
     }
     Ok(())
 }
 
-fn take_rows<V: Vertex>(
-    sync: &Replication,
-    plan: &Plan,
-    arrays: &VertexArrays<V>,
-    pieces: &Pieces,
-    dims: usize,
-    message: &Message,
-) -> Result<(), Malformed> {
-    let shard = message.shard as usize;
-    let mut rows = hold(|| arrays.try_own(pieces.of(shard..shard + 1)));
-    let all = rows.rows.len();
-    match message.kind {
-        Kind::Shard => {
-            unpack_whole(&mut rows, &slice_of(&Pick::All(all), message)?, dims, false, &message.body.bytes())
-        }
-        _ => {
-            let pick = sync.mirrors.of(message.side, ProcessId(plan.processes.this), ShardId(shard));
-            unpack_sync(&mut rows, &slice_of(pick, message)?, dims, &message.body.bytes())
-        }
+fn take_rows<P: Program, O: On<P>>(sync: &Replication, run: &Run<P>, message: &Message) -> Result<(), Malformed> {
+    let Run { plan, grid, dims, .. } = run;
+    let (shard, bytes) = (message.shard as usize, &*message.body.bytes());
+    let mut rows = hold(|| grid.rows::<O>().try_own(grid.pieces(O::SIDE).of(shard..shard + 1)));
+    if message.kind == Kind::Shard {
+        let all = Pick::All(rows.rows.len());
+        return unpack_whole(&mut rows, &slice_of(&all, message)?, *dims, false, bytes);
     }
+    let pick = sync.mirrors.of(O::SIDE, ProcessId(plan.processes.this), ShardId(shard));
+    unpack_sync(&mut rows, &slice_of(pick, message)?, *dims, bytes)
 }
 
 /// Takes changes into a master's rows, or keeps rows that a master sent.

@@ -1,7 +1,7 @@
 //! What all processes do together between iterations: show each other rows, and bring results to the first process.
 
 use megagrid_partition::Side;
-use megagrid_stages::{Program, Vertex};
+use megagrid_stages::{Left, On, Program, Right, Vertex};
 
 use super::peers::Peers;
 use super::state::Run;
@@ -17,7 +17,6 @@ struct Rows<'r, V: Vertex> {
     arrays: &'r VertexArrays<V>,
     pieces: &'r Pieces,
     dims: usize,
-    /// Iterations done.
     done: u64,
 }
 
@@ -64,20 +63,15 @@ impl<V: Vertex> Rows<'_, V> {
     fn show(&self, peers: &dyn Peers) -> Result<(), Error> {
         let all = peers.all_gather(self.pack(false))?;
         for (process, bytes) in all.iter().enumerate().filter(|(process, _)| *process != peers.process()) {
-            self.unpack(process, false, &mut &bytes[..]).map_err(|Malformed| Error::Message { process })?;
+            self.unpack(process, false, &mut &bytes[..]).map_err(|Malformed| Error::Message(process))?;
         }
         Ok(())
     }
 }
 
-fn left<P: Program>(run: &Run<P>, done: u64) -> Rows<'_, P::Left> {
-    let (grid, dims) = (&run.grid, run.dims);
-    Rows { plan: &run.plan, side: Side::Left, arrays: &grid.left, pieces: &grid.left_pieces, dims, done }
-}
-
-fn right<P: Program>(run: &Run<P>, done: u64) -> Rows<'_, P::Right> {
-    let (grid, dims) = (&run.grid, run.dims);
-    Rows { plan: &run.plan, side: Side::Right, arrays: &grid.right, pieces: &grid.right_pieces, dims, done }
+fn rows<P: Program, O: On<P>>(run: &Run<P>, done: u64) -> Rows<'_, O::Vertex> {
+    let (arrays, pieces) = (run.grid.rows::<O>(), run.grid.pieces(O::SIDE));
+    Rows { plan: &run.plan, side: O::SIDE, arrays, pieces, dims: run.dims, done }
 }
 
 /// Begins a run with slack: all processes have the same right rows.
@@ -94,7 +88,7 @@ pub fn refresh<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
     let Some(peers) = run.peers.as_deref().filter(|_| plan.travels() || plan.mirrors_updates()) else {
         return Ok(());
     };
-    let rows = right(run, done);
+    let rows = rows::<P, Right>(run, done);
     if let Some(replicas) = &run.replicas {
         for shard in rows.shards_of(plan.processes.this) {
             replicas.show_masters(plan, shard, rows.arrays, rows.pieces);
@@ -113,7 +107,7 @@ pub fn collect<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
     if run.replicas.is_some() {
         refresh(run, done)?;
     }
-    let (left, right) = (left(run, done), right(run, done));
+    let (left, right) = (rows::<P, Left>(run, done), rows::<P, Right>(run, done));
     let mut mine = right.pack(true);
     if !run.plan.square {
         mine.extend(left.pack(true));
@@ -125,7 +119,7 @@ pub fn collect<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
         if !run.plan.square {
             taken = taken.and_then(|()| left.unpack(process, true, &mut from));
         }
-        taken.map_err(|Malformed| Error::Message { process })?;
+        taken.map_err(|Malformed| Error::Message(process))?;
     }
     Ok(())
 }

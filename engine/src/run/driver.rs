@@ -4,9 +4,10 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use megagrid_partition::parallel::lock;
 use megagrid_stages::Program;
 
 use super::between;
@@ -50,7 +51,7 @@ pub fn run<P: Program>(
     let (builders, connections) = connect(workers, run.peers.as_deref())?;
     let config = timely::WorkerConfig::default();
     let threads = timely::execute::execute_from(builders, connections, config, move |timely| {
-        let sender = sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let sender = lock(&sender).clone();
         let id = timely.index();
         keep_current_thread_at(&of_workers.plan.homes[id]);
         let worker = Worker::new(id, Arc::clone(&of_workers.plan), Arc::clone(&of_board), of_workers.seed, done);

@@ -31,14 +31,8 @@ impl WorkerReport {
     /// Begins now.
     #[must_use]
     pub fn begin(now: Instant) -> Self {
-        Self {
-            span: (now, now),
-            compute: Duration::ZERO,
-            sync: Duration::ZERO,
-            wait: Duration::ZERO,
-            updates: 0,
-            staleness: BTreeMap::new(),
-        }
+        let [compute, sync, wait] = [Duration::ZERO; 3];
+        Self { span: (now, now), compute, sync, wait, updates: 0, staleness: BTreeMap::new() }
     }
 }
 
@@ -103,10 +97,6 @@ impl IterationReport {
             sync: part.sync.as_secs_f64(),
             wait: part.wait.as_secs_f64(),
         });
-        let mut staleness = BTreeMap::new();
-        for (&age, &reads) in parts.iter().flat_map(|part| &part.staleness) {
-            *staleness.entry(age).or_insert(0) += reads;
-        }
         Self {
             iteration,
             seconds,
@@ -116,9 +106,8 @@ impl IterationReport {
             imbalance: if compute_seconds > 0.0 { busiest / compute_seconds } else { 1.0 },
             workers: workers.collect(),
             updates: parts.iter().map(|part| part.updates).sum(),
-            sent: Traffic::default(),
-            unacknowledged_bytes: 0,
-            staleness,
+            staleness: sum(parts.iter().map(|part| &part.staleness)),
+            ..Self::default()
         }
     }
 
@@ -128,10 +117,6 @@ impl IterationReport {
         let mean = |of: fn(&Self) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
         let compute_seconds = mean(|report| report.compute_seconds);
         let busiest = all.iter().map(|report| report.imbalance * report.compute_seconds).fold(0.0, f64::max);
-        let mut staleness = BTreeMap::new();
-        for (&age, &reads) in all.iter().flat_map(|report| &report.staleness) {
-            *staleness.entry(age).or_insert(0) += reads;
-        }
         Ok(Self {
             iteration: self.iteration,
             seconds: all.iter().map(|report| report.seconds).fold(0.0, f64::max),
@@ -143,7 +128,13 @@ impl IterationReport {
             updates: all.iter().map(|report| report.updates).sum(),
             unacknowledged_bytes: all.iter().map(|report| report.unacknowledged_bytes).max().unwrap_or(0),
             sent: all.iter().map(|report| report.sent).fold(Traffic::default(), Traffic::add),
-            staleness,
+            staleness: sum(all.iter().map(|report| &report.staleness)),
         })
     }
+}
+
+fn sum<'r>(reads: impl Iterator<Item = &'r BTreeMap<i64, u64>>) -> BTreeMap<i64, u64> {
+    let mut all = BTreeMap::new();
+    reads.flatten().for_each(|(&age, &reads)| *all.entry(age).or_insert(0) += reads);
+    all
 }

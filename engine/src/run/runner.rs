@@ -25,7 +25,6 @@ use crate::grid::hold;
 use crate::plan::{StageKind, Task};
 use crate::stages::{Site, hand_over};
 
-/// Runs the tasks of one worker on the grid.
 pub struct Runner<P: Program> {
     id: usize,
     pub run: Arc<Run<P>>,
@@ -35,7 +34,6 @@ pub struct Runner<P: Program> {
     context: P::Worker,
     pub arrivals: Rc<Arrivals<P>>,
     time: Box<dyn Time>,
-    /// When the run began.
     begin: Instant,
     /// What an injection takes of the time to come.
     pause: Duration,
@@ -92,7 +90,6 @@ impl<P: Program> Runner<P> {
         self.timeline.wait(since, until);
     }
 
-    /// The worker has ended a step.
     pub fn end_step(&mut self) {
         if self.timeline.is_on() {
             let stages = &self.run.plan.stages;

@@ -9,7 +9,7 @@ use super::peers::Peers;
 use crate::grid::Grid;
 use crate::plan::{Plan, Traffic};
 use crate::stages::{Globals, RunStage};
-use crate::sync::{Replicas, Replication, RightItem};
+use crate::sync::{Replicas, Replication};
 
 /// What the workers of a run share.
 pub struct Run<P: Program> {
@@ -24,7 +24,7 @@ pub struct Run<P: Program> {
     /// The other processes; `None`: there are none. What they use of rows is then known, and with slack replicas of them.
     pub peers: Option<Arc<dyn Peers>>,
     pub sync: Option<Replication>,
-    pub replicas: Option<Replicas<RightItem<P>>>,
+    pub replicas: Option<Replicas<P::Right>>,
 }
 
 impl<P: Program> Run<P> {

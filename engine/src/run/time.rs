@@ -7,7 +7,6 @@ pub trait Time {
     /// Returns the time. Virtual time is counted from an arbitrary moment.
     fn now(&self) -> Instant;
 
-    /// Says that a clock begins.
     fn begin_clock(&mut self, _clock: u64) {}
 
     /// Returns what a clock takes that has a cost of its own, once in each. Messages are served meanwhile: what stands for
@@ -16,7 +15,6 @@ pub trait Time {
         Duration::ZERO
     }
 
-    /// Says that a task begins.
     fn begin_task(&mut self) {}
 
     /// Says that the task, of a stage, has run on `units` edges or rows, and lets as much time pass as it takes.
@@ -35,7 +33,6 @@ impl dyn Time {
     }
 }
 
-/// Time passes by itself.
 pub struct Wall;
 
 impl Time for Wall {

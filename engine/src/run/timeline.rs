@@ -55,7 +55,6 @@ impl Timeline {
         }
     }
 
-    /// A task of the stage `name` has ended.
     pub fn task(&mut self, at: Position, name: &str, (begin, end): (Instant, Instant)) {
         if self.is_on {
             self.step.get_or_insert(Open { begin, at });
@@ -88,7 +87,6 @@ impl Timeline {
         }
     }
 
-    /// The worker has ended an iteration.
     pub fn end_iteration(&mut self, (begin, end): (Instant, Instant)) {
         if let Some(at) = self.clock.as_ref().map(|clock| clock.at) {
             self.end_clock(end);

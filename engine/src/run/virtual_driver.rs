@@ -103,13 +103,11 @@ impl Transport for InMemory {
     }
 }
 
-/// A virtual worker.
 struct Driven<P: Program> {
     worker: Worker,
     runner: Runner<P>,
     transport: InMemory,
     board: Arc<Board>,
-    /// Iterations that it has ended.
     ended: u64,
 }
 

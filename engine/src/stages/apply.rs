@@ -11,7 +11,6 @@ use super::site::{RunStage, Site, name};
 use crate::grid::{OwnedRow, OwnedRows};
 use crate::plan::Task;
 
-/// An Apply.
 pub struct RunApply<O, A>(pub Arc<A>, pub PhantomData<O>);
 
 impl<P: Program, O: On<P>, A: Apply<P, O::Vertex>> RunStage<P> for RunApply<O, A> {
@@ -77,7 +76,6 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
     }
 }
 
-/// Tells whether Apply is to run on a row.
 #[inline(always)]
 fn is_active<P: Program, V: Vertex, A: Apply<P, V>>(stage: &A, row: &OwnedRow<'_, V>, cx: &Context<'_, P>) -> bool {
     stage.is_active(Read { sync: V::Sync::view(row.sync), mirror: V::Mirror::view(row.mirror) }, cx)

@@ -18,7 +18,6 @@ use super::site::{RunStage, name};
 use crate::Error;
 use crate::plan::{Cut, Outline, Plan, StageInfo, StageKind};
 
-/// Collects the stages of a sequence.
 pub struct Collect<P: Program> {
     pub infos: Vec<StageInfo>,
     pub stages: Vec<Box<dyn RunStage<P>>>,

@@ -1,52 +1,37 @@
 //! Stages that send: deltas to masters, synced rows to mirrors, a rotating shard to its next visitor.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use megagrid_partition::{ProcessId, ShardId, Side, WorkerId};
-use megagrid_stages::{Context, Program, Vertex};
+use megagrid_stages::{Context, Left, On, Program, Right};
 
 use super::site::{RunStage, Site};
-use crate::grid::{Pieces, VertexArrays, hold};
+use crate::grid::hold;
 use crate::plan::Task;
-use crate::sync::{
-    Body, Kind, Message, Replication, Slice, about_row_bytes, pack_deltas, pack_whole, slices, sync_body,
-};
+use crate::sync::{Body, Kind, Message, Slice, about_row_bytes, pack_deltas, pack_whole, slices, sync_body};
 
 /// Sends this process's deltas of a shard to the process of its masters.
 pub struct Deliver(pub Side);
 
 impl<P: Program> RunStage<P> for Deliver {
     fn run(&self, site: &Site<'_, P>, task: &Task, _: &mut Context<'_, P>) -> Option<u64> {
-        let (Some(sync), grid) = (site.sync, site.grid) else { return Some(0) };
         match self.0 {
-            Side::Left => deliver(sync, site, Side::Left, task.left.start, &grid.left, &grid.left_pieces),
-            Side::Right => deliver(sync, site, Side::Right, task.right.start, &grid.right, &grid.right_pieces),
+            Side::Left => deliver::<P, Left>(site, task.left.start),
+            Side::Right => deliver::<P, Right>(site, task.right.start),
         }
     }
 }
 
-fn deliver<P: Program, V: Vertex>(
-    sync: &Replication,
-    site: &Site<'_, P>,
-    side: Side,
-    shard: usize,
-    arrays: &VertexArrays<V>,
-    pieces: &Pieces,
-) -> Option<u64> {
-    let pick = sync.mirrors.of(side, ProcessId(site.plan.processes.this), ShardId(shard));
+fn deliver<P: Program, O: On<P>>(site: &Site<'_, P>, shard: usize) -> Option<u64> {
+    let (Some(sync), grid) = (site.sync, site.grid) else { return Some(0) };
+    let pick = sync.mirrors.of(O::SIDE, ProcessId(site.plan.processes.this), ShardId(shard));
     if pick.is_empty() {
         return Some(0);
     }
-    let mut rows = arrays.try_own(pieces.of(shard..shard + 1))?;
-    let to = site.plan.side(side).owners[shard];
-    let put = |places, body| {
-        site.outbox.put(slice(
-            Message { kind: Kind::Deltas, ..address(site, side, shard, to) },
-            places,
-            Body::Own(body),
-        ));
-    };
+    let mut rows = grid.rows::<O>().try_own(grid.pieces(O::SIDE).of(shard..shard + 1))?;
+    let to = site.plan.side(O::SIDE).owners[shard];
+    let message = Message { kind: Kind::Deltas, ..address(site, O::SIDE, shard, to) };
+    let put = |places, body| site.outbox.put(slice(message.clone(), places, Body::Own(body)));
     pack_deltas(&mut rows, pick, site.dims, put);
     Some(0)
 }
@@ -56,32 +41,26 @@ pub struct Publish(pub Side);
 
 impl<P: Program> RunStage<P> for Publish {
     fn run(&self, site: &Site<'_, P>, task: &Task, _: &mut Context<'_, P>) -> Option<u64> {
-        let (Some(sync), grid) = (site.sync, site.grid) else { return Some(0) };
         match self.0 {
-            Side::Left => publish(sync, site, Side::Left, task.left.start, &grid.left, &grid.left_pieces),
-            Side::Right => publish(sync, site, Side::Right, task.right.start, &grid.right, &grid.right_pieces),
+            Side::Left => publish::<P, Left>(site, task.left.start),
+            Side::Right => publish::<P, Right>(site, task.right.start),
         }
     }
 }
 
-fn publish<P: Program, V: Vertex>(
-    sync: &Replication,
-    site: &Site<'_, P>,
-    side: Side,
-    shard: usize,
-    arrays: &Arc<VertexArrays<V>>,
-    pieces: &Pieces,
-) -> Option<u64> {
+fn publish<P: Program, O: On<P>>(site: &Site<'_, P>, shard: usize) -> Option<u64> {
+    let (Some(sync), grid) = (site.sync, site.grid) else { return Some(0) };
     let (plan, dims) = (site.plan, site.dims);
-    let rows = arrays.try_share(pieces.of(shard..shard + 1))?;
+    let (arrays, pieces) = (grid.rows::<O>(), grid.pieces(O::SIDE).of(shard..shard + 1));
+    let rows = arrays.try_share(pieces.clone())?;
     let row_bytes = about_row_bytes(&rows.sync, rows.rows.len(), dims);
     for process in plan.processes.others(plan.processes.this) {
-        let pick = sync.mirrors.of(side, ProcessId(process), ShardId(shard));
+        let pick = sync.mirrors.of(O::SIDE, ProcessId(process), ShardId(shard));
         // Any worker of the process can take rows in: they take turns.
         let to = process * plan.threads() + shard % plan.threads();
         for places in slices(pick.len(), row_bytes) {
-            let body = sync_body(arrays, pieces.of(shard..shard + 1), &rows, &pick.part(places.clone()), dims);
-            site.outbox.put(slice(Message { kind: Kind::Rows, ..address(site, side, shard, to) }, places, body));
+            let body = sync_body(arrays, pieces.clone(), &rows, &pick.part(places.clone()), dims);
+            site.outbox.put(slice(Message { kind: Kind::Rows, ..address(site, O::SIDE, shard, to) }, places, body));
         }
     }
     Some(0)
@@ -106,7 +85,7 @@ fn slice(message: Message, places: Range<usize>, body: Body) -> Message {
     Message { first: places.start as u32, rows: places.len() as u32, body, ..message }
 }
 
-fn address<P: Program>(site: &Site<'_, P>, side: Side, shard: usize, to: usize) -> Message {
+pub(super) fn address<P: Program>(site: &Site<'_, P>, side: Side, shard: usize, to: usize) -> Message {
     Message {
         side,
         shard: shard as u32,

@@ -7,6 +7,7 @@ use bytemuck::{cast_slice, pod_collect_to_vec};
 use megagrid_partition::Side;
 use megagrid_stages::{Context, Program};
 
+use super::crossing::address;
 use super::site::{RunStage, Site};
 use crate::grid::{Grid, hold, row_of_blocks};
 use crate::plan::Task;
@@ -26,17 +27,8 @@ impl<P: Program> RunStage<P> for SendEdges {
                 return;
             }
             let data = hold(|| columns[column].data.try_share(block..block + 1));
-            site.outbox.put(Message {
-                kind: Kind::Edges,
-                side: self.0,
-                shard: column as u32,
-                stage: site.stage as u32,
-                from: site.worker as u32,
-                to: to as u32,
-                number: block as u64,
-                body: Body::Own(cast_slice(&data).to_vec()),
-                ..Message::default()
-            });
+            let (number, body) = (block as u64, Body::Own(cast_slice(&data).to_vec()));
+            site.outbox.put(Message { kind: Kind::Edges, number, body, ..address(site, self.0, column, to) });
         };
         match self.0 {
             Side::Left => row_of_blocks(plan, task.left.start).for_each(send),

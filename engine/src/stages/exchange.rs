@@ -9,7 +9,6 @@ use super::site::{RunStage, Site, name};
 use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, Runtime, Walk, Width, hold};
 use crate::plan::{Plan, Task};
 
-/// An Exchange.
 pub struct RunExchange<E>(pub Arc<E>);
 
 impl<P: Program, E: Exchange<P>> RunStage<P> for RunExchange<E> {

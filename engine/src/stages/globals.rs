@@ -1,7 +1,8 @@
 //! The shared context: one version per clock in flight, made when the last worker has deposited its sums.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use megagrid_partition::parallel::lock;
 use megagrid_stages::{Combine, GlobalSync, Program};
 
 /// Versions of the shared context.
@@ -16,7 +17,6 @@ struct State<P: Program> {
     pending: Vec<((u64, u64), Slots<P>)>,
 }
 
-/// What each worker has deposited.
 type Slots<P> = Vec<Option<<P as Program>::Worker>>;
 
 impl<P: Program> Globals<P> {
@@ -28,23 +28,23 @@ impl<P: Program> Globals<P> {
 
     /// Returns the latest version.
     pub fn current(&self) -> Arc<P::Global> {
-        Arc::clone(&self.lock().current)
+        Arc::clone(&lock(&self.state).current)
     }
 
     /// Replaces the current version, between iterations.
     pub fn set(&self, global: P::Global) {
-        self.lock().current = Arc::new(global);
+        lock(&self.state).current = Arc::new(global);
     }
 
     /// Exchanges the current version with another, between iterations.
     pub fn swap(&self, other: &mut Arc<P::Global>) {
-        std::mem::swap(&mut self.lock().current, other);
+        std::mem::swap(&mut lock(&self.state).current, other);
     }
 
     /// Takes a worker's sums; the last worker of a clock combines them in ascending worker order and
     /// makes the next version.
     pub fn deposit<G: GlobalSync<P>>(&self, stage: &G, key: (u64, u64), worker: usize, sums: P::Worker) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let known = state.pending.iter().position(|(pending, _)| *pending == key);
         let at = known.unwrap_or_else(|| {
             state.pending.push((key, (0..self.workers).map(|_| None).collect()));
@@ -63,9 +63,5 @@ impl<P: Program> Globals<P> {
         let mut next = P::Global::clone(&state.current);
         stage.apply(total, &mut next);
         state.current = Arc::new(next);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State<P>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

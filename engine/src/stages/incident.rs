@@ -4,9 +4,10 @@
 //! whole or from a row of blocks that is laid out one after the other. Shards are sized so that both stay in a cache.
 
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use megagrid_partition::Side;
+use megagrid_partition::parallel::lock;
 use megagrid_stages::simd::Kernel;
 use megagrid_stages::{Context, EdgeItem, Incident, On, Program, Store, Update, Vertex};
 
@@ -34,10 +35,9 @@ struct Pool<P: Program>(Mutex<Vec<Scratch<P>>>);
 impl<P: Program> Pool<P> {
     /// Lends scratch for a task.
     fn with<R>(&self, run: impl FnOnce(&mut Scratch<P>) -> R) -> R {
-        let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut scratch = free().pop().unwrap_or_default();
+        let mut scratch = lock(&self.0).pop().unwrap_or_default();
         let result = run(&mut scratch);
-        free().push(scratch);
+        lock(&self.0).push(scratch);
         result
     }
 }

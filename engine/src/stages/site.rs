@@ -5,7 +5,7 @@ use megagrid_stages::{Context, Program};
 use super::globals::Globals;
 use crate::grid::Grid;
 use crate::plan::{Plan, Task};
-use crate::sync::{Malformed, Message, Outbox, Replicas, Replication, RightItem};
+use crate::sync::{Malformed, Message, Outbox, Replicas, Replication};
 
 /// What a task works on.
 pub struct Site<'s, P: Program> {
@@ -18,7 +18,7 @@ pub struct Site<'s, P: Program> {
     pub dims: usize,
     /// What is known of other processes, and where what is sent to them is put.
     pub sync: Option<&'s Replication>,
-    pub replicas: Option<&'s Replicas<RightItem<P>>>,
+    pub replicas: Option<&'s Replicas<P::Right>>,
     pub outbox: &'s Outbox,
 }
 

@@ -3,7 +3,6 @@
 
 use super::message::Malformed;
 
-/// Returns the bytes that follow the count.
 fn bytes(count: usize, all: usize) -> usize {
     if count == all { 0 } else { (4 * count).min(all.div_ceil(8)) }
 }

@@ -33,7 +33,6 @@ pub struct Malformed;
 
 /// Rows side by side that stay as they are until the message has left.
 pub trait Lend: Send + Sync {
-    /// Shows their bytes.
     fn show(&self, look: &mut dyn FnMut(&[u8]));
 }
 
@@ -62,7 +61,6 @@ pub enum Kind {
 const KINDS: [Kind; 8] =
     [Kind::Empty, Kind::Rows, Kind::Deltas, Kind::Shard, Kind::Sums, Kind::Changes, Kind::Fresh, Kind::Edges];
 
-/// A message.
 #[derive(Clone)]
 pub struct Message {
     pub kind: Kind,
@@ -108,7 +106,6 @@ pub enum Body {
 }
 
 impl Body {
-    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         match self {
             Self::Own(bytes) => bytes.len(),
@@ -117,7 +114,6 @@ impl Body {
         }
     }
 
-    /// Returns the bytes.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         match self {
             Self::Own(bytes) => bytes.into(),

@@ -11,12 +11,10 @@ use crate::Error;
 use crate::grid::{Edges, Grid, Id, LocalEdges, RowOrder, windows};
 use crate::plan::{Placement, Plan};
 
-/// The mirrors of all processes.
 #[derive(Debug)]
 pub struct Mirrors {
     /// `[side][process][shard]`: the rows that a process uses; empty for sides that are not cut.
     picks: [Vec<Vec<Pick>>; 2],
-    /// The edges of each process.
     edges: Vec<u64>,
 }
 
@@ -35,11 +33,10 @@ impl Mirrors {
             }
         }
         let edges = grid.columns.iter().flat_map(|column| column.edges.blocks()).map(|block| block.edges.len() as u64);
-        let mine =
-            message(&used.map(Used::rows), edges.sum()).map_err(|_| Error::Message { process: plan.processes.this })?;
+        let mine = message(&used.map(Used::rows), edges.sum()).map_err(|_| Error::Message(plan.processes.this))?;
         let (mut all, mut edges) = (Vec::new(), Vec::new());
         for (process, bytes) in all_gather(mine)?.into_iter().enumerate() {
-            let (used, count) = told(&bytes).map_err(|_| Error::Message { process })?;
+            let (used, count) = told(&bytes).map_err(|_| Error::Message(process))?;
             all.push(used);
             edges.push(count);
         }
@@ -82,8 +79,7 @@ impl Mirrors {
     }
 
     fn of_used(plan: &Plan, used: &[[RoaringBitmap; 2]], edges: Vec<u64>) -> Self {
-        let of =
-            |side: Side| used.iter().map(|both| picks(&both[usize::from(side == Side::Right)], plan, side)).collect();
+        let of = |side: Side| used.iter().map(|both| picks(&both[side as usize], plan, side)).collect();
         Self { picks: [of(Side::Left), of(Side::Right)], edges }
     }
 
@@ -95,7 +91,7 @@ impl Mirrors {
         for side in if plan.square { &[Side::Right][..] } else { &[Side::Left, Side::Right] } {
             let masters = plan.side(*side).bounds.last().copied().unwrap_or(0);
             let mirrors = |process: usize| {
-                let shards = self.picks[usize::from(*side == Side::Right)][process].iter().enumerate();
+                let shards = self.picks[*side as usize][process].iter().enumerate();
                 let elsewhere = shards.filter(move |(shard, _)| plan.keeper(*side, *shard) != process);
                 elsewhere.map(|(_, pick)| pick.len()).sum::<usize>()
             };
@@ -114,7 +110,7 @@ impl Mirrors {
 
     /// Returns the rows of a shard that a process uses.
     pub fn of(&self, side: Side, process: ProcessId, shard: ShardId) -> &Pick {
-        &self.picks[usize::from(side == Side::Right)][process.0][shard.0]
+        &self.picks[side as usize][process.0][shard.0]
     }
 }
 

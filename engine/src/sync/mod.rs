@@ -15,16 +15,14 @@ mod pick;
 mod prediction;
 mod replicas;
 mod replication;
-mod senders;
 mod table;
 
 pub use codec::{about_row_bytes, pack_deltas, pack_sync, pack_whole, unpack_sync, unpack_whole};
 pub use lent::sync_body;
 pub use message::{Body, Kind, Malformed, Message, Parcel};
 pub use mirrors::Mirrors;
-pub use outbox::Outbox;
+pub use outbox::{Outbox, Senders};
 pub use pick::{Pick, Slice, slices};
 pub use prediction::predict;
-pub use replicas::{Push, Replicas, RightItem};
+pub use replicas::{Push, Replicas};
 pub use replication::{Replication, slice_of};
-pub use senders::Senders;

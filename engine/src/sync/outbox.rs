@@ -1,17 +1,17 @@
-//! What a worker is about to send.
+//! What a worker is about to send, and where it goes in.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
+use timely::communication::Push;
+
 use super::message::{Kind, Message, Parcel};
 use super::replication::Replication;
-use super::senders::Senders;
 use crate::plan::Traffic;
 
 /// Messages of a step are sent together up to about this many bytes, which transports carry best.
 const PARCEL_BYTES: u64 = 128 << 10;
 
-/// What a worker is about to send.
 #[derive(Default)]
 pub struct Outbox {
     messages: RefCell<Vec<Message>>,
@@ -81,6 +81,25 @@ impl Outbox {
         if mine != Traffic::default() {
             sync.add_sent(mine);
         }
+    }
+}
+
+/// Where a worker's parcels go in.
+pub struct Senders {
+    pub to: RefCell<Vec<Box<dyn Push<Parcel>>>>,
+    pub worker: u64,
+    /// Steps that the worker has ended; others may know of fewer.
+    pub steps: Cell<u64>,
+}
+
+impl Senders {
+    /// Sends a parcel to the worker that its messages are for.
+    pub fn send(&self, parcel: Parcel) {
+        self.send_to(parcel.to(), parcel);
+    }
+
+    pub fn send_to(&self, to: usize, parcel: Parcel) {
+        self.to.borrow_mut()[to].send(Parcel { steps: self.steps.get(), from: self.worker, ..parcel });
     }
 }
 

@@ -27,7 +27,6 @@ pub enum Pick {
 }
 
 impl Pick {
-    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         match self {
             Self::All(rows) => *rows,
@@ -52,7 +51,6 @@ impl Pick {
         self.whole().rows(first)
     }
 
-    /// Returns all its rows.
     pub fn whole(&self) -> Slice<'_> {
         self.part(0..self.len())
     }
@@ -78,7 +76,6 @@ pub enum Slice<'p> {
 }
 
 impl<'p> Slice<'p> {
-    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         match self {
             Self::Range(rows) => rows.len(),

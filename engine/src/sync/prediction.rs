@@ -9,7 +9,6 @@ use super::mirrors::Mirrors;
 use super::pick::rows_of_slice;
 use crate::plan::{Amount, Plan, StageKind, Traffic};
 
-/// Adds the messages of `rows` rows.
 fn add_rows(amount: &mut Amount, rows: usize, row_bytes: usize) {
     let in_slice = rows_of_slice(row_bytes);
     let rest = rows % in_slice;
@@ -48,7 +47,7 @@ pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: usize) -> Optio
         return None;
     }
     let sides = [VertexBytes::of::<P::Left>(dims), VertexBytes::of::<P::Right>(dims)];
-    let bytes = |side: Side| &sides[usize::from(side == Side::Right)];
+    let bytes = |side: Side| &sides[side as usize];
     let sums = bincode::serialized_size(&P::Worker::default()).ok()? as usize;
     let mut traffic = Traffic::default();
     for step in plan.steps.iter() {

@@ -15,11 +15,12 @@
 //! hold yet (read-my-updates). A worker at clock t has rows of age t − 1 − s at least.
 
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use megagrid_partition::parallel::lock;
 use megagrid_partition::{ProcessId, ShardId, Side};
-use megagrid_stages::{Item, Program, Shape, Store, Vertex};
+use megagrid_stages::{Shape, Store, Vertex};
 
 use super::arithmetic::Arithmetic;
 use super::message::{Body, Kind, Malformed, Message};
@@ -28,11 +29,8 @@ use super::outbox::Outbox;
 use super::pick::Pick;
 use super::table::{RowChanges, Table};
 use crate::Error;
-use crate::grid::{Pieces, VertexArrays, hold};
+use crate::grid::{Pieces, SyncItem, VertexArrays, hold};
 use crate::plan::Plan;
-
-/// What an array of the right side's synced data is made of.
-pub type RightItem<P> = <<<P as Program>::Right as Vertex>::Sync as Store>::Item;
 
 /// What a master sends to a process.
 #[derive(Clone, Debug)]
@@ -44,6 +42,9 @@ pub struct Fresh<I> {
     /// The rows that the receiver uses.
     pub rows: Table<I>,
 }
+
+/// Rows that are due to processes, by their numbers.
+type Due<V> = Vec<(usize, Fresh<SyncItem<V>>)>;
 
 /// A shard as this process works on it.
 struct Replica<I> {
@@ -57,7 +58,6 @@ struct Replica<I> {
 
 /// A shard whose masters this process keeps.
 struct Master<I> {
-    /// All rows of the shard.
     rows: Table<I>,
     /// The last clock whose changes are in, by process.
     clocks: Vec<u64>,
@@ -77,11 +77,11 @@ pub enum Push {
 }
 
 /// The right shards of a process in a run with slack.
-pub struct Replicas<I> {
-    arithmetic: Arithmetic<I>,
+pub struct Replicas<V: Vertex> {
+    arithmetic: Arithmetic<SyncItem<V>>,
     push: Push,
-    shards: Vec<Mutex<Replica<I>>>,
-    masters: Vec<Option<Mutex<Master<I>>>>,
+    shards: Vec<Mutex<Replica<SyncItem<V>>>>,
+    masters: Vec<Option<Mutex<Master<SyncItem<V>>>>>,
     /// The age of the latest rows of each shard; the largest number where this process uses none of it.
     ages: Vec<AtomicU64>,
     /// The last clock of its own changes that each shard's master is known to have.
@@ -91,19 +91,12 @@ pub struct Replicas<I> {
     most_unacknowledged: AtomicU64,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl<I: Item> Replicas<I> {
+impl<V: Vertex> Replicas<V> {
     /// Makes room; [`Self::begin`] fills it.
     ///
     /// # Errors
     /// A store whose replicas' changes cannot be summed.
-    pub fn new<V: Vertex>(plan: &Plan, mirrors: &Mirrors, dims: usize, push: Push) -> Result<Self, Error>
-    where
-        V::Sync: Store<Item = I>,
-    {
+    pub fn new(plan: &Plan, mirrors: &Mirrors, dims: usize, push: Push) -> Result<Self, Error> {
         let shards = plan.right.num_shards();
         let used = |shard: usize| !mirrors.of(Side::Right, ProcessId(plan.processes.this), ShardId(shard)).is_empty();
         let age = |shard: usize| AtomicU64::new(if used(shard) { 0 } else { u64::MAX });
@@ -126,10 +119,7 @@ impl<I: Item> Replicas<I> {
     }
 
     /// Begins a run: all processes have the same rows.
-    pub fn begin<V: Vertex>(&self, plan: &Plan, mirrors: &Mirrors, arrays: &VertexArrays<V>, pieces: &Pieces)
-    where
-        V::Sync: Store<Item = I>,
-    {
+    pub fn begin(&self, plan: &Plan, mirrors: &Mirrors, arrays: &VertexArrays<V>, pieces: &Pieces) {
         self.unacknowledged.store(0, Ordering::Relaxed);
         for shard in 0..self.shards.len() {
             let pick = mirrors.of(Side::Right, ProcessId(plan.processes.this), ShardId(shard));
@@ -150,10 +140,7 @@ impl<I: Item> Replicas<I> {
         }
     }
 
-    fn read<V: Vertex>(&self, arrays: &VertexArrays<V>, pieces: &Pieces, shard: usize, pick: &Pick) -> Table<I>
-    where
-        V::Sync: Store<Item = I>,
-    {
+    fn read(&self, arrays: &VertexArrays<V>, pieces: &Pieces, shard: usize, pick: &Pick) -> Table<SyncItem<V>> {
         let rows = hold(|| arrays.try_share(pieces.of(shard..shard + 1)));
         let mut table = Table::default();
         for row in pick.rows(rows.rows.start) {
@@ -164,10 +151,7 @@ impl<I: Item> Replicas<I> {
     }
 
     /// Writes rows of a shard where edge functions see them, and refreshes the mirror data.
-    fn write<V: Vertex>(arrays: &VertexArrays<V>, pieces: &Pieces, (shard, pick): (usize, &Pick), table: &Table<I>)
-    where
-        V::Sync: Store<Item = I>,
-    {
+    fn write(arrays: &VertexArrays<V>, pieces: &Pieces, (shard, pick): (usize, &Pick), table: &Table<SyncItem<V>>) {
         let mut rows = hold(|| arrays.try_own(pieces.of(shard..shard + 1)));
         let first = rows.rows.start;
         let (mut old, keeps_mirror) = (Vec::new(), V::Mirror::SHAPE != Shape::Nothing);
@@ -195,16 +179,13 @@ impl<I: Item> Replicas<I> {
     }
 
     /// Takes in the rows of a shard that arrived last, if any did. Between two clocks.
-    pub fn take_in<V: Vertex>(
+    pub fn take_in(
         &self,
         pick: &Pick,
         shard: usize,
         arrays: &VertexArrays<V>,
         pieces: &Pieces,
-    ) -> Result<(), Malformed>
-    where
-        V::Sync: Store<Item = I>,
-    {
+    ) -> Result<(), Malformed> {
         let mut replica = lock(&self.shards[shard]);
         let Some(fresh) = replica.arrived.take() else { return Ok(()) };
         let still = replica.pending.partition_point(|(clock, _)| *clock <= fresh.included);
@@ -223,21 +204,19 @@ impl<I: Item> Replicas<I> {
     }
 
     /// Returns what this process changed in a shard since the last clock that it sent.
-    pub fn change<V: Vertex>(
+    pub fn change(
         &self,
         pick: &Pick,
         shard: usize,
         clock: u64,
         arrays: &VertexArrays<V>,
         pieces: &Pieces,
-    ) -> RowChanges<I>
-    where
-        V::Sync: Store<Item = I>,
-    {
+    ) -> RowChanges<SyncItem<V>> {
         let now = self.read(arrays, pieces, shard, pick);
         let mut replica = lock(&self.shards[shard]);
-        let append =
-            |row: usize, out: &mut Vec<I>| self.arithmetic.append_change(now.row(row), replica.base.row(row), out);
+        let append = |row: usize, out: &mut Vec<SyncItem<V>>| {
+            self.arithmetic.append_change(now.row(row), replica.base.row(row), out)
+        };
         let change = RowChanges::of(now.len(), append);
         replica.base = now;
         replica.pending.push_back((clock, change.clone()));
@@ -252,8 +231,8 @@ impl<I: Item> Replicas<I> {
         shard: ShardId,
         ProcessId(process): ProcessId,
         clock: u64,
-        change: &RowChanges<I>,
-    ) -> Result<Vec<(usize, Fresh<I>)>, Malformed> {
+        change: &RowChanges<SyncItem<V>>,
+    ) -> Result<Due<V>, Malformed> {
         let mut master = lock(self.masters[shard.0].as_ref().ok_or(Malformed)?);
         let pick = mirrors.of(Side::Right, ProcessId(process), shard);
         if process >= master.clocks.len() {
@@ -288,7 +267,7 @@ impl<I: Item> Replicas<I> {
     }
 
     /// Sends rows of a shard from their masters to those that they are due to, this process among them.
-    pub fn send(&self, plan: &Plan, outbox: &Outbox, shard: usize, fresh: Vec<(usize, Fresh<I>)>) {
+    pub fn send(&self, plan: &Plan, outbox: &Outbox, shard: usize, fresh: Due<V>) {
         for (process, fresh) in fresh {
             if process == plan.processes.this {
                 self.arrive(shard, fresh);
@@ -311,7 +290,7 @@ impl<I: Item> Replicas<I> {
 
     /// Keeps rows that arrived until they can be taken in. Rows that are older than those known are of no use: two workers
     /// of a process may send a master's rows in turn.
-    pub fn arrive(&self, shard: usize, fresh: Fresh<I>) {
+    pub fn arrive(&self, shard: usize, fresh: Fresh<SyncItem<V>>) {
         let mut replica = lock(&self.shards[shard]);
         let known = |counter: &[AtomicU64]| counter[shard].load(Ordering::Acquire);
         if fresh.age >= known(&self.ages) && fresh.included >= known(&self.included) {
@@ -322,10 +301,7 @@ impl<I: Item> Replicas<I> {
     }
 
     /// Takes all rows as they are for the masters' own, now that these hold all changes and were shown to all processes.
-    pub fn settle<V: Vertex>(&self, plan: &Plan, mirrors: &Mirrors, arrays: &VertexArrays<V>, pieces: &Pieces)
-    where
-        V::Sync: Store<Item = I>,
-    {
+    pub fn settle(&self, plan: &Plan, mirrors: &Mirrors, arrays: &VertexArrays<V>, pieces: &Pieces) {
         self.unacknowledged.store(0, Ordering::Relaxed);
         for (shard, replica) in self.shards.iter().enumerate() {
             let pick = mirrors.of(Side::Right, ProcessId(plan.processes.this), ShardId(shard));
@@ -340,10 +316,7 @@ impl<I: Item> Replicas<I> {
     }
 
     /// Shows the masters' rows of a shard to edge functions, where this process keeps them.
-    pub fn show_masters<V: Vertex>(&self, plan: &Plan, shard: usize, arrays: &VertexArrays<V>, pieces: &Pieces)
-    where
-        V::Sync: Store<Item = I>,
-    {
+    pub fn show_masters(&self, plan: &Plan, shard: usize, arrays: &VertexArrays<V>, pieces: &Pieces) {
         if let Some(master) = &self.masters[shard] {
             let all = Pick::All(plan.right.rows(shard).len());
             Self::write(arrays, pieces, (shard, &all), &lock(master).rows);
@@ -351,24 +324,24 @@ impl<I: Item> Replicas<I> {
     }
 
     /// Writes the body of a message of changes: of only the rows that changed.
-    pub fn pack_change(&self, change: &RowChanges<I>, all: usize) -> Vec<u8> {
+    pub fn pack_change(&self, change: &RowChanges<SyncItem<V>>, all: usize) -> Vec<u8> {
         change.to_bytes(all, self.arithmetic.width())
     }
 
     /// Reads the changes of some of `all` rows from the body of a message.
-    pub fn unpack_change(&self, from: &[u8], all: usize) -> Result<RowChanges<I>, Malformed> {
+    pub fn unpack_change(&self, from: &[u8], all: usize) -> Result<RowChanges<SyncItem<V>>, Malformed> {
         RowChanges::from_bytes(from, all, self.arithmetic.width())
     }
 
     /// Writes the body of a message of a master's rows; the age goes in its header.
-    pub fn pack_fresh(&self, fresh: &Fresh<I>) -> Vec<u8> {
+    pub fn pack_fresh(&self, fresh: &Fresh<SyncItem<V>>) -> Vec<u8> {
         let mut bytes = fresh.included.to_le_bytes().to_vec();
         fresh.rows.put(self.arithmetic.width(), &mut bytes);
         bytes
     }
 
     /// Reads the rows of a shard that this process uses from the body of a message.
-    pub fn unpack_fresh(&self, shard: usize, age: u64, bytes: &[u8]) -> Result<Fresh<I>, Malformed> {
+    pub fn unpack_fresh(&self, shard: usize, age: u64, bytes: &[u8]) -> Result<Fresh<SyncItem<V>>, Malformed> {
         let (included, mut rest) = bytes.split_first_chunk::<8>().ok_or(Malformed)?;
         let replica = lock(&self.shards[shard]);
         let rows = Table::take(replica.base.len(), self.arithmetic.width(), &mut rest)?.padded_as(&replica.base)?;

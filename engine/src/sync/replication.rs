@@ -1,7 +1,8 @@
 //! What a process knows of the others during a run, and what has come from them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use megagrid_partition::parallel::lock;
 use megagrid_partition::{ProcessId, ShardId, Side};
 use megagrid_stages::Vertex;
 
@@ -12,12 +13,10 @@ use super::pick::{Pick, Slice};
 use crate::grid::OwnedRows;
 use crate::plan::{Plan, Traffic};
 
-/// What a process knows of the others during a run.
 pub struct Replication {
     pub mirrors: Arc<Mirrors>,
     /// `[side][shard]`: deltas that have arrived for the next Apply.
     inbox: [Vec<Mutex<Vec<Message>>>; 2],
-    /// What was sent to other processes.
     sent: Mutex<Traffic>,
 }
 
@@ -28,7 +27,7 @@ impl Replication {
     }
 
     fn inbox(&self, side: Side, shard: usize) -> MutexGuard<'_, Vec<Message>> {
-        self.inbox[usize::from(side == Side::Right)][shard].lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inbox[side as usize][shard])
     }
 
     /// Adds what other processes sent for a shard to its deltas, in the order of their numbers.
@@ -48,9 +47,8 @@ impl Replication {
         })
     }
 
-    /// Counts what was sent.
     pub fn add_sent(&self, traffic: Traffic) {
-        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sent = lock(&self.sent);
         *sent = *sent + traffic;
     }
 
@@ -59,9 +57,8 @@ impl Replication {
         self.inbox(deltas.side, deltas.shard as usize).push(deltas.clone());
     }
 
-    /// Returns what was sent so far.
     pub fn sent(&self) -> Traffic {
-        *self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.sent)
     }
 }
 

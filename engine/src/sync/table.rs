@@ -7,7 +7,6 @@ use super::codec::{put_row, take_row};
 use super::dirty;
 use super::message::Malformed;
 
-/// Rows.
 #[derive(Clone, Debug)]
 pub struct Table<I> {
     items: Vec<I>,
@@ -21,7 +20,6 @@ impl<I> Default for Table<I> {
 }
 
 impl<I: Item> Table<I> {
-    /// Appends a row.
     pub fn push(&mut self, row: &[I]) {
         self.push_with(|items| items.extend_from_slice(row));
     }
@@ -34,12 +32,10 @@ impl<I: Item> Table<I> {
         self.items.len() > begin
     }
 
-    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Returns the bytes of all items.
     pub fn bytes(&self) -> u64 {
         size_of_val(&self.items[..]) as u64
     }
@@ -49,18 +45,15 @@ impl<I: Item> Table<I> {
         begin..self.ends[row]
     }
 
-    /// Returns a row.
     pub fn row(&self, row: usize) -> &[I] {
         &self.items[self.span(row)]
     }
 
-    /// Returns a row.
     pub fn row_mut(&mut self, row: usize) -> &mut [I] {
         let span = self.span(row);
         &mut self.items[span]
     }
 
-    /// Returns some of the rows, in this order.
     pub fn only(&self, rows: impl Iterator<Item = usize>) -> Self {
         let mut only = Self::default();
         rows.for_each(|row| only.push(self.row(row)));
@@ -127,12 +120,10 @@ impl<I: Item> RowChanges<I> {
         changed
     }
 
-    /// Lists the rows that changed, and how.
     pub fn each(&self) -> impl Iterator<Item = (usize, &[I])> {
         self.rows.iter().enumerate().map(|(at, &row)| (row as usize, self.changes.row(at)))
     }
 
-    /// Returns the bytes of all changes.
     pub fn bytes(&self) -> u64 {
         self.changes.bytes()
     }

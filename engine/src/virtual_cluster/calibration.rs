@@ -33,7 +33,6 @@ impl StageCost {
 pub struct Samples(BTreeMap<String, Vec<(f64, f64)>>);
 
 impl Samples {
-    /// Adds a task.
     pub fn add(&mut self, stage: &str, units: u64, seconds: f64) {
         match self.0.get_mut(stage) {
             Some(samples) => samples.push((units as f64, seconds)),

@@ -53,7 +53,6 @@ enum Event {
     Turn(usize),
     /// The first byte of a parcel is at its receiver's link.
     Reach(u64, Parcel),
-    /// A parcel is there.
     Arrive(u64, Parcel),
     /// All know that a worker has ended this many steps.
     Told(usize, u64),
@@ -89,7 +88,6 @@ impl Eq for Scheduled {}
 /// How often coordinators are asked whether they have decided.
 const ASK: Duration = Duration::from_micros(50);
 
-/// Moves virtual workers on.
 pub struct Conductor {
     slots: Vec<Slot>,
     events: BinaryHeap<Reverse<Scheduled>>,

@@ -1,7 +1,9 @@
 //! What is the same for all virtual workers, made once: processes each have their own, but virtual ones are in one memory, which
 //! need not hold as many plans as there are workers.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use megagrid_partition::parallel::lock;
 
 use crate::Error;
 use crate::run::Thing;
@@ -29,7 +31,7 @@ impl MadeOnce {
     /// # Errors
     /// Those of `make`, which the next worker calls again.
     pub fn share(&self, worker: usize, make: &mut dyn FnMut() -> Result<Thing, Error>) -> Result<Thing, Error> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         let (at, workers) = (state.asked[worker], state.asked.len());
         if state.things.len() <= at {
             state.things.resize_with(at + 1, || (None, 0));

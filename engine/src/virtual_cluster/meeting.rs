@@ -1,10 +1,11 @@
 //! Where virtual workers meet for collectives: they are threads of one process. No virtual time passes.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use megagrid_partition::parallel::lock;
 
 use crate::Error;
 
-/// Where workers meet.
 #[derive(Debug)]
 pub struct Meeting {
     state: Mutex<State>,
@@ -29,13 +30,9 @@ impl Meeting {
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns what everybody brings, when all have come.
     pub fn meet(&self, worker: usize, mine: Vec<u8>) -> Result<Arc<Vec<Vec<u8>>>, Error> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let meeting = state.meetings;
         state.brought[worker] = Some(mine);
         if state.brought.iter().all(Option::is_some) {
@@ -55,7 +52,7 @@ impl Meeting {
 
     /// Lets nobody wait for a worker.
     pub fn leave(&self, worker: usize) {
-        self.lock().left.get_or_insert(worker);
+        lock(&self.state).left.get_or_insert(worker);
         self.changed.notify_all();
     }
 }

@@ -27,7 +27,9 @@ mod time;
 
 use std::fmt;
 use std::net::TcpStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use megagrid_partition::parallel::lock;
 
 pub use calibration::{Calibration, StageCost};
 pub use model::{Costs, Link, Model, NoLink};
@@ -108,7 +110,7 @@ impl VirtualCluster {
     /// Returns what tasks cost as measured so far, where costs are measured ([`Costs::Measured`]).
     #[must_use]
     pub fn calibration(&self) -> Calibration {
-        self.samples.lock().unwrap_or_else(PoisonError::into_inner).fit()
+        lock(&self.samples).fit()
     }
 }
 

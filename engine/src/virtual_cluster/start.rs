@@ -1,6 +1,8 @@
 //! The start of a run: the last worker that comes begins it.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use megagrid_partition::parallel::lock;
 
 use super::conductor::{Conductor, Enlisted};
 use super::meeting::gone;
@@ -25,7 +27,7 @@ struct State {
 
 impl std::fmt::Debug for Start {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Start").field("under_way", &self.lock().under_way).finish_non_exhaustive()
+        f.debug_struct("Start").field("under_way", &lock(&self.0.state).under_way).finish_non_exhaustive()
     }
 }
 
@@ -35,13 +37,9 @@ impl Start {
         Self(Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a worker down; the last one begins the run.
     pub fn enlist(&self, link: Link, worker: usize, enlisted: Enlisted) -> Result<(), Error> {
-        let mut state = self.lock();
+        let mut state = lock(&self.0.state);
         if let Some(process) = state.left {
             return Err(gone(process));
         }
@@ -65,7 +63,7 @@ impl Start {
 
     /// Lets nobody wait for a worker. Those who have come learn it as what they enlisted is dropped.
     pub fn leave(&self, worker: usize) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0.state);
         state.left.get_or_insert(worker);
         let dropped: Vec<_> = state.enlisted.iter_mut().filter_map(Option::take).collect();
         drop(state);
@@ -73,7 +71,7 @@ impl Start {
     }
 
     pub fn wait_for_end(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0.state);
         while state.under_way {
             state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -85,7 +83,7 @@ struct End(Start);
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.0.lock().under_way = false;
+        lock(&self.0.0.state).under_way = false;
         self.0.0.changed.notify_all();
     }
 }

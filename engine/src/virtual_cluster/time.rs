@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use megagrid_partition::parallel::lock;
 
 use super::calibration::{Samples, StageCost};
 use super::model::{Costs, Model, jitter};
@@ -76,7 +78,7 @@ impl Charges {
             Costs::Clock(seconds) => (Some(vec![StageCost::default(); names.len()]), *seconds),
             Costs::Calibrated(calibration) => {
                 let of = |name: &String| {
-                    let missing = || Error::Calibration { stage: name.clone() };
+                    let missing = || Error::Calibration(name.clone());
                     calibration.stages.get(name).copied().ok_or_else(missing)
                 };
                 (Some(names.iter().map(of).collect::<Result<_, _>>()?), 0.0)
@@ -85,7 +87,6 @@ impl Charges {
         Ok(Self { model, samples, worker, costs, names, clock_seconds, factor: 1.0, rest_of_clock: 0 })
     }
 
-    /// Begins a clock.
     fn begin_clock(&mut self, clock: u64) {
         self.factor = jitter(&self.model, self.worker, clock);
         self.rest_of_clock = nanos(self.clock_seconds * self.factor);
@@ -97,8 +98,7 @@ impl Charges {
             Some(costs) => costs[stage].seconds(units),
             None => {
                 let seconds = begin.elapsed().as_secs_f64();
-                let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
-                samples.add(&self.names[stage], units, seconds);
+                lock(&self.samples).add(&self.names[stage], units, seconds);
                 seconds
             }
         };

@@ -3,6 +3,8 @@
 use megagrid_algorithms::blockpg::{BlockPg, Certificate, Config, Fit, Margin, Region, State, margins, sequence};
 use megagrid_engine::{Engine, Settings, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
+
+use crate::made::watch;
 use megagrid_stages::{Left, Right};
 
 /// Samples with labels; values are y x.
@@ -36,9 +38,7 @@ impl Data {
             }
             values.extend(intercept.then_some((all, 1.0)));
             for (feature, x) in values {
-                list.left.push(sample as u32);
-                list.right.push(feature as u32);
-                list.data.push((x * label) as f32);
+                list.push(sample as u32, feature as u32, (x * label) as f32);
             }
             labels.push(label as f32);
             sample_weights.push((0.5 + random.unit()) as f32);
@@ -133,12 +133,9 @@ fn train(
 ) -> (Vec<f64>, Vec<Certificate>) {
     let mut engine = data.engine(config, values, settings);
     let mut certificates = Vec::new();
-    engine
-        .run_until(iterations, |engine, _| {
-            certificates.push(data.certificate(&weights(engine), config));
-            Ok(false)
-        })
-        .unwrap();
+    watch(&mut engine, iterations, |engine, _| {
+        certificates.push(data.certificate(&weights(engine), config));
+    });
     (weights(&engine), certificates)
 }
 

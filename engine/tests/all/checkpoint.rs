@@ -3,146 +3,94 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bytemuck::TransparentWrapper;
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Objective, SquaredErrors};
-use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
+use megagrid_algorithms::pagerank::PageRank;
 use megagrid_engine::checkpoint::{check_target, load, save};
-use megagrid_engine::{Engine, Error, Settings, Source, Topology};
-use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{
-    Add, Apply, Context, Exchange, Left, Master, Program, Read, Right, Sequence, Shape, Store, Update, mode, program,
-    vertex,
-};
+use megagrid_engine::{Engine, Error};
+use megagrid_partition::SplitMix;
+use megagrid_stages::Program;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tempfile::{TempDir, tempdir};
 
-/// Small caches, so that small graphs have many shards.
-fn settings(workers: usize, dims: usize) -> Settings {
-    let topology = Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) };
-    Settings { workers, dims, topology, ..Settings::default() }
-}
-
-fn run<P: Program>(engine: &mut Engine<P>, last: u64) {
-    engine.run_until(last, |_, _| Ok(false)).unwrap();
-}
-
-const PAGES: usize = 1500;
+use crate::made::{self, learned, page_rank_state, run, scores, settings, watch};
 
 fn page_rank(workers: usize) -> Engine<PageRank> {
-    let mut random = SplitMix::new(7, 0);
-    // A square favours small ids: hubs.
-    let mut page = || ((random.unit() * random.unit()) * PAGES as f64) as u32;
-    let (left, right) = (0..20_000).map(|_| (page(), page())).unzip();
-    let list = EdgeList { num_left: PAGES, num_right: PAGES, square: true, left, right, data: vec![(); 20_000] };
-    let edges = GroupedEdges::new(list, &[Side::Right]);
-    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
-    let offsets = edges.offsets(Side::Left);
-    let links = |page: usize| offsets[page + 1] - offsets[page];
-    let start = Start::new(Damping::DEFAULT, PAGES, &[], &links);
-    let mut engine = Engine::new(&edges, sequence, &settings(workers, 1)).unwrap();
-    engine.set_global(start.state());
-    engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
-    engine
+    made::page_rank(&made::links(1500, 20_000), &[], &settings(workers, 1))
 }
-
-/// Everything that PageRank knows; the text of a number tells it exactly.
-fn page_rank_state(engine: &Engine<PageRank>) -> Vec<String> {
-    let view = engine.on(Right);
-    let pages = (0..PAGES).map(|page| format!("{:?} {:?}", view.master(page), view.sync(page)));
-    pages.chain([format!("{:?}", engine.global())]).collect()
-}
-
-fn scores(engine: &Engine<PageRank>) -> Vec<f32> {
-    let view = engine.on(Right);
-    pagerank::scores((0..PAGES).map(|page| *view.master(page)))
-}
-
-const USERS: usize = 200;
-const ITEMS: usize = 90;
 
 fn factorization(workers: usize, config: Config, seed: u64) -> Engine<Mf> {
-    let mut random = SplitMix::new(seed, 0);
-    let mut list = EdgeList { num_left: USERS, num_right: ITEMS, ..EdgeList::default() };
-    for _ in 0..6000 {
-        list.left.push(random.below(USERS as u64) as u32);
-        list.right.push(random.below(ITEMS as u64) as u32);
-        list.data.push((1.0 + 4.0 * random.unit()) as f32);
-    }
-    let source = GroupedEdges::new(list, &[Side::Right]);
-    let sequence = in_place::sequence(config, 6000);
-    let mut engine = Engine::new(&source, sequence, &settings(workers, config.row_dims())).unwrap();
-    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
-    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
-    engine
+    let settings = settings(workers, config.row_dims());
+    made::factorization(&made::noise(seed), config, in_place::sequence(config, 6000), &settings)
 }
 
 fn config() -> Config {
     Config { biases: false, dims: 6, ..Config::default() }
 }
 
-fn factors(engine: &Engine<Mf>) -> Vec<u32> {
-    let (left, right) = (engine.on(Left), engine.on(Right));
-    let users = (0..USERS).flat_map(|user| left.sync(user).iter().chain([left.mirror(user)]));
-    let items = (0..ITEMS).flat_map(|item| right.sync(item).iter().chain([right.mirror(item)]));
-    users.chain(items).map(|value| value.to_bits()).collect()
-}
-
 fn objective(engine: &mut Engine<Mf>) -> f64 {
     Objective::new(engine.total(SquaredErrors(config())).unwrap(), config().lambda).value
 }
 
-fn names(dir: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
+/// Stops after half of the iterations and goes on, on as many workers and on others: `same` compares the end of these with the
+/// run that did not stop.
+pub fn goes_on<P: Program<Global: Serialize + DeserializeOwned>, T: PartialEq + std::fmt::Debug>(
+    make: impl Fn(usize) -> Engine<P>,
+    state: impl Fn(&mut Engine<P>) -> T,
+    same: impl Fn(&mut Engine<P>, &mut Engine<P>),
+) {
+    for workers in 1..=3 {
+        let mut straight = make(workers);
+        run(&mut straight, 10);
+        let dir = tempdir().unwrap();
+        let mut first = make(workers);
+        run(&mut first, 5);
+        save(&mut first, dir.path()).unwrap();
+        let mut second = make(workers);
+        assert_eq!(load(&mut second, dir.path()).unwrap(), 5);
+        assert_eq!(state(&mut second), state(&mut first));
+        run(&mut second, 10);
+        assert_eq!(second.iterations(), 10);
+        assert_eq!(state(&mut second), state(&mut straight), "{workers} workers");
+
+        let mut other = make(workers % 3 + 1);
+        load(&mut other, dir.path()).unwrap();
+        assert_eq!(state(&mut other), state(&mut first));
+        run(&mut other, 10);
+        same(&mut other, &mut straight);
+        save(&mut other, dir.path()).unwrap();
+    }
 }
 
 #[test]
 fn pagerank_goes_on_bit_by_bit_and_on_other_numbers_of_workers() {
-    for workers in 1..=3 {
-        let mut straight = page_rank(workers);
-        run(&mut straight, 10);
-        let dir = tempdir().unwrap();
-        let mut first = page_rank(workers);
-        run(&mut first, 5);
-        save(&mut first, dir.path()).unwrap();
-        let mut second = page_rank(workers);
-        assert_eq!(load(&mut second, dir.path()).unwrap(), 5);
-        assert_eq!(page_rank_state(&second), page_rank_state(&first));
-        run(&mut second, 10);
-        assert_eq!(second.iterations(), 10);
-        assert_eq!(page_rank_state(&second), page_rank_state(&straight), "{workers} workers");
-
-        let mut other = page_rank(workers % 3 + 1);
-        load(&mut other, dir.path()).unwrap();
-        assert_eq!(page_rank_state(&other), page_rank_state(&first));
-        run(&mut other, 10);
-        assert!(scores(&other).iter().zip(scores(&straight)).all(|(a, b)| (a - b).abs() < 1e-6));
-    }
+    goes_on(
+        page_rank,
+        |engine| page_rank_state(engine),
+        |other, straight| {
+            assert!(scores(other).iter().zip(scores(straight)).all(|(a, b)| (a - b).abs() < 1e-6));
+        },
+    );
 }
 
 #[test]
 fn factorization_goes_on_bit_by_bit_and_on_other_numbers_of_workers() {
-    for workers in 1..=3 {
-        let mut straight = factorization(workers, config(), 1);
-        run(&mut straight, 10);
-        let dir = tempdir().unwrap();
-        let mut first = factorization(workers, config(), 1);
-        run(&mut first, 5);
-        save(&mut first, dir.path()).unwrap();
-        let mut second = factorization(workers, config(), 1);
-        assert_eq!(load(&mut second, dir.path()).unwrap(), 5);
-        run(&mut second, 10);
-        assert_eq!(factors(&second), factors(&straight), "{workers} workers");
+    goes_on(
+        |workers| factorization(workers, config(), 1),
+        |engine| learned(engine),
+        |other, straight| {
+            let (end, expected) = (objective(other), objective(straight));
+            assert!((end / expected - 1.0).abs() < 0.02, "{end}, without a stop {expected}");
+        },
+    );
+}
 
-        let mut other = factorization(workers % 3 + 1, config(), 1);
-        load(&mut other, dir.path()).unwrap();
-        assert_eq!(factors(&other), factors(&first));
-        run(&mut other, 10);
-        let (end, expected) = (objective(&mut other), objective(&mut straight));
-        assert!((end / expected - 1.0).abs() < 0.02, "{end}, without a stop {expected}");
-    }
+pub fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
 }
 
 #[test]
@@ -153,16 +101,13 @@ fn a_run_saves_as_it_goes_without_being_changed_and_keeps_the_newest() {
     run(&mut straight, 6);
     let mut engine = factorization(2, config(), 1);
     check_target(&engine, &target).unwrap();
-    engine
-        .run_until(6, |engine, report| {
-            if report.iteration % 2 == 0 {
-                save(engine, &target).unwrap();
-                assert_eq!(names(&target), [format!("iteration-{:05}", report.iteration)]);
-            }
-            Ok(false)
-        })
-        .unwrap();
-    assert_eq!(factors(&engine), factors(&straight));
+    watch(&mut engine, 6, |engine, report| {
+        if report.iteration % 2 == 0 {
+            save(engine, &target).unwrap();
+            assert_eq!(names(&target), [format!("iteration-{:05}", report.iteration)]);
+        }
+    });
+    assert_eq!(learned(&engine), learned(&straight));
     // The end of the run saves the same iteration once more.
     save(&mut engine, &target).unwrap();
     let files =
@@ -178,7 +123,7 @@ fn two_checkpoints() -> (TempDir, PathBuf, Vec<u32>) {
     run(&mut engine, 3);
     save(&mut engine, dir.path()).unwrap();
     let older = dir.path().join("iteration-00003");
-    let (aside, state) = (dir.path().join("aside"), factors(&engine));
+    let (aside, state) = (dir.path().join("aside"), learned(&engine));
     fs::rename(&older, &aside).unwrap();
     run(&mut engine, 5);
     save(&mut engine, dir.path()).unwrap();
@@ -225,15 +170,15 @@ fn a_damaged_checkpoint_is_passed_over_for_the_one_before_and_refused_without_on
         damage(&newer);
         let mut engine = factorization(1, config(), 1);
         assert_eq!(load(&mut engine, dir.path()).unwrap(), 3, "{message}");
-        assert_eq!(factors(&engine), state);
+        assert_eq!(learned(&engine), state);
 
         fs::remove_dir_all(dir.path().join("iteration-00003")).unwrap();
         let mut engine = factorization(1, config(), 1);
-        let before = factors(&engine);
+        let before = learned(&engine);
         let error = load(&mut engine, dir.path()).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
         assert!(error.contains("iteration-00005"), "{error}");
-        assert_eq!((engine.iterations(), factors(&engine)), (0, before));
+        assert_eq!((engine.iterations(), learned(&engine)), (0, before));
     }
 }
 
@@ -302,147 +247,6 @@ fn a_directory_without_a_checkpoint_is_refused() {
     assert!(matches!(save(&mut engine, &dir.path().join("file")), Err(Error::CheckpointIo { .. })));
 }
 
-/// Counts of three things, and room.
-#[derive(TransparentWrapper)]
-#[repr(transparent)]
-struct Counts([u32]);
-
-impl Store for Counts {
-    type Item = u32;
-    const SHAPE: Shape = Shape::Entries;
-
-    fn view(items: &[u32]) -> &Self {
-        Self::wrap_ref(items)
-    }
-
-    fn view_mut(items: &mut [u32]) -> &mut Self {
-        Self::wrap_mut(items)
-    }
-}
-
-vertex! { struct Origin { sync: u32, delta: u32, master: [u16] } }
-vertex! { struct Target { sync: Counts, mirror: u64 } }
-program! {
-    /// A program with every role and shape, whose deltas wait from one iteration to the next.
-    struct Many { left: Origin, right: Target, global: Vec<String> }
-}
-
-struct Count;
-
-impl Exchange<Many> for Count {
-    type Left = mode::Add;
-    type Right = mode::Update;
-
-    fn exchange(&self, source: Add<'_, Origin>, target: Update<'_, Target>, _: &mut (), cx: &mut Context<'_, Many>) {
-        *source.delta += cx.iteration as u32;
-        target.sync.0[cx.iteration as usize % 3] += 1;
-        *target.mirror += 1;
-    }
-}
-
-struct Settle;
-
-impl Apply<Many, Origin> for Settle {
-    fn apply(&self, source: Master<'_, Origin>, cx: &mut Context<'_, Many>) {
-        *source.sync += *source.delta;
-        source.master[cx.iteration as usize] += *source.delta as u16;
-    }
-}
-
-const SOURCES: usize = 70;
-const TARGETS: usize = 40;
-
-/// Targets have `spare` counts more than they need, more or less.
-fn many(workers: usize, spare: u32) -> Engine<Many> {
-    let mut random = SplitMix::new(3, 0);
-    let (left, right) =
-        (0..900).map(|_| (random.below(SOURCES as u64) as u32, random.below(TARGETS as u64) as u32)).unzip();
-    let list = EdgeList { num_left: SOURCES, num_right: TARGETS, square: false, left, right, data: vec![(); 900] };
-    let source = GroupedEdges::new(list, &[Side::Right]);
-    // The second exchange's deltas are settled in the next iteration.
-    let sequence = Sequence::new().exchange(Count).apply(Left, Settle).exchange(Count);
-    let capacities: Vec<u32> = (0..TARGETS as u32).map(|target| 3 + (target + spare) % 4).collect();
-    let source = Source::from(&source).capacities(None, Some(&capacities));
-    let mut engine = Engine::new(source, sequence, &settings(workers, 12)).unwrap();
-    engine.set_global(vec!["first".to_owned(), "words".to_owned()]);
-    engine
-}
-
-type ManyState = (Vec<(u32, Vec<u16>)>, Vec<(u64, Vec<u32>)>);
-
-fn many_state(engine: &Engine<Many>) -> ManyState {
-    let (left, right) = (engine.on(Left), engine.on(Right));
-    (
-        (0..SOURCES).map(|source| (*left.sync(source), left.master(source).to_vec())).collect(),
-        (0..TARGETS).map(|target| (*right.mirror(target), right.sync(target).0.to_vec())).collect(),
-    )
-}
-
-#[test]
-fn all_roles_and_shapes_go_on_on_any_number_of_workers() {
-    let mut straight = many(1, 0);
-    run(&mut straight, 6);
-    for (before, after) in [(1, 3), (3, 1), (2, 3)] {
-        let dir = tempdir().unwrap();
-        let mut first = many(before, 0);
-        run(&mut first, 3);
-        first.resume(3, vec!["other".to_owned()]);
-        save(&mut first, dir.path()).unwrap();
-        let mut second = many(after, 0);
-        assert_eq!(load(&mut second, dir.path()).unwrap(), 3);
-        assert_eq!(*second.global(), ["other"]);
-        run(&mut second, 6);
-        assert!(many_state(&second) == many_state(&straight), "{before} workers, then {after}");
-        // A save does not disturb the run that it is taken from.
-        run(&mut first, 6);
-        assert!(many_state(&first) == many_state(&straight), "{before} workers");
-    }
-}
-
-#[test]
-fn other_capacities_are_refused() {
-    let dir = tempdir().unwrap();
-    save(&mut many(1, 0), dir.path()).unwrap();
-    // As many counts in all, but not of the same vertices.
-    let error = load(&mut many(1, 1), dir.path()).unwrap_err().to_string();
-    assert!(error.contains("right-sync.bin: not the data of 40 vertices with 180 items of 4 bytes"), "{error}");
-}
-
-program! {
-    /// Like `Many`, but edges are written.
-    struct Changing { vertices: (), edge: u32 }
-}
-
-struct Increment;
-
-impl Exchange<Changing> for Increment {
-    type Left = mode::Read;
-    type Right = mode::Read;
-
-    fn exchange(&self, _: Read<'_, ()>, _: Read<'_, ()>, edge: &mut u32, _: &mut Context<'_, Changing>) {
-        *edge += 1;
-    }
-}
-
-#[test]
-fn programs_that_write_edge_data_are_refused() {
-    let build = || {
-        let list =
-            EdgeList { num_left: 2, num_right: 2, square: true, left: vec![0, 1], right: vec![1, 0], data: vec![5, 6] };
-        let source = GroupedEdges::new(list, &[Side::Right]);
-        let sequence = Sequence::new().exchange(Increment);
-        Engine::<Changing>::new(&source, sequence, &settings(1, 1)).unwrap()
-    };
-    let dir = tempdir().unwrap();
-    let mut engine = build();
-    run(&mut engine, 1);
-    save(&mut engine, dir.path()).unwrap();
-    assert!(load(&mut build(), dir.path()).unwrap_err().to_string().contains("edge data digest"));
-    run(&mut engine, 2);
-    assert!(save(&mut engine, dir.path()).unwrap_err().to_string().contains("edge data digest"));
-    assert_eq!(names(dir.path()), ["iteration-00001"]);
-}
-
 /// Gives the files of a checkpoint that were changed, and its manifest, the sizes and checksums that they should have.
 fn seal(checkpoint: &Path) {
     let manifest = checkpoint.join("checkpoint.json");
@@ -473,7 +277,7 @@ fn seal(checkpoint: &Path) {
 /// Changes each file of a checkpoint in many ways; it is then loaded or refused, with and without right checksums.
 fn change_and_load<P: Program>(engine: impl Fn() -> Engine<P>)
 where
-    P::Global: serde::Serialize + serde::de::DeserializeOwned,
+    P::Global: Serialize + DeserializeOwned,
 {
     let dir = tempdir().unwrap();
     let mut whole = engine();

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Barrier};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use megagrid_engine::cluster::{Cluster, ClusterError, Membership};
@@ -24,7 +25,24 @@ fn join(process: usize, addresses: &[String], patience: Duration) -> Result<Arc<
     Cluster::join(&Membership { process, addresses: addresses.to_vec() }, patience)
 }
 
-/// Runs each of `count` processes on a thread.
+/// Lets a process join on a thread of its own, which returns why it could not.
+fn refused(process: usize, addresses: &[String]) -> JoinHandle<String> {
+    let addresses = addresses.to_vec();
+    std::thread::spawn(move || join(process, &addresses, LONG).unwrap_err().to_string())
+}
+
+/// A job's first process that says `words` to the one that comes: the job's addresses.
+fn stranger(words: Vec<u8>) -> ([String; 2], JoinHandle<TcpStream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let list = [listener.local_addr().unwrap().to_string(), addresses(1).remove(0)];
+    let thread = std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        stream.write_all(&words).unwrap();
+        stream
+    });
+    (list, thread)
+}
+
 fn run<R: Send>(count: usize, process: impl Fn(Arc<Cluster>) -> R + Sync) -> Vec<R> {
     let addresses = addresses(count);
     let (addresses, process, all_there) = (&addresses[..], &process, &Barrier::new(count));
@@ -219,10 +237,7 @@ fn nobody_there_ends_with_patience() {
 #[test]
 fn one_that_waits_hears_who_is_missing() {
     let addresses = addresses(3);
-    let other = std::thread::spawn({
-        let addresses = addresses.clone();
-        move || join(2, &addresses, LONG).unwrap_err().to_string()
-    });
+    let other = refused(2, &addresses);
     let hub = join(0, &addresses, SHORT * 2).unwrap_err().to_string();
     assert!(hub.starts_with("process 1 (") && !hub.contains("process 2"), "{hub}");
     assert_eq!(other.join().unwrap(), hub);
@@ -264,25 +279,20 @@ fn lists_that_differ_are_refused_everywhere() {
     theirs[2] = addresses(1).remove(0);
     let [longer, other] = [[&ours[..], &addresses(1)[..]].concat(), theirs];
     for (list, part) in [(longer, "was told of 4 processes, process 0 of 3"), (other, "was told that process 2 is")] {
-        let hub = std::thread::spawn({
-            let ours = ours.clone();
-            move || join(0, &ours, LONG).unwrap_err().to_string()
-        });
-        let refused = join(1, &list, LONG).unwrap_err().to_string();
-        assert!(refused.starts_with("process 1 (127.0.0.1) ") && refused.contains(part), "{refused}");
-        assert_eq!(hub.join().unwrap(), refused);
+        let hub = refused(0, &ours);
+        let error = join(1, &list, LONG).unwrap_err().to_string();
+        assert!(error.starts_with("process 1 (127.0.0.1) ") && error.contains(part), "{error}");
+        assert_eq!(hub.join().unwrap(), error);
     }
 }
 
 #[test]
 fn other_protocols_are_refused() {
     let ours = addresses(2);
-    let hub = std::thread::spawn({
-        let ours = ours.clone();
-        move || join(0, &ours, LONG).unwrap_err().to_string()
-    });
+    let hub = refused(0, &ours);
+    let protocol_9 = [b"MGCL", &9_u32.to_le_bytes()[..], &[0; 8]].concat();
     let mut stream = connect(&ours[0]);
-    stream.write_all(&[b"MGCL", &9_u32.to_le_bytes()[..], &[0; 8]].concat()).unwrap();
+    stream.write_all(&protocol_9).unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     assert_eq!(answer[..4], *b"MGCL");
@@ -290,13 +300,7 @@ fn other_protocols_are_refused() {
     assert!(error.contains("another version of megagrid (protocol 9"), "{error}");
 
     // And the other way round.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let list = [listener.local_addr().unwrap().to_string(), addresses(1).remove(0)];
-    let hub = std::thread::spawn(move || {
-        let mut stream = listener.accept().unwrap().0;
-        stream.write_all(&[b"MGCL", &9_u32.to_le_bytes()[..], &[0; 8]].concat()).unwrap();
-        stream
-    });
+    let (list, hub) = stranger(protocol_9);
     let error = join(1, &list, LONG).unwrap_err();
     assert!(matches!(error, ClusterError::Protocol { process: 0, found: 9, .. }), "{error}");
     drop(hub.join().unwrap());
@@ -304,13 +308,7 @@ fn other_protocols_are_refused() {
 
 #[test]
 fn what_is_not_megagrid_is_told_or_ignored() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let list = [listener.local_addr().unwrap().to_string(), addresses(1).remove(0)];
-    let server = std::thread::spawn(move || {
-        let mut stream = listener.accept().unwrap().0;
-        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
-        stream
-    });
+    let (list, server) = stranger(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec());
     let error = join(1, &list, LONG).unwrap_err();
     assert!(matches!(error, ClusterError::Foreign { process: 0, .. }), "{error}");
     drop(server.join().unwrap());

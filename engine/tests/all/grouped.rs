@@ -86,9 +86,7 @@ fn graph(seed: u64) -> GroupedEdges<u32> {
     let mut edges = EdgeList { num_left: 300, num_right: 90, ..EdgeList::default() };
     for _ in 0..4000 {
         let right = random.below(90).min(random.below(90));
-        edges.left.push(random.below(290) as u32);
-        edges.right.push(right as u32);
-        edges.data.push(0_u32);
+        edges.push(random.below(290) as u32, right as u32, 0_u32);
     }
     GroupedEdges::new(edges, &[Side::Left, Side::Right])
 }

@@ -49,9 +49,7 @@ fn graph(seed: u64) -> EdgeList<u32> {
     }
     let mut edges = EdgeList { num_left: LEFT, num_right: RIGHT, ..EdgeList::default() };
     for ((left, right), len) in pairs {
-        edges.left.push(left);
-        edges.right.push(right);
-        edges.data.push(len);
+        edges.push(left, right, len);
     }
     edges
 }
@@ -163,9 +161,7 @@ fn shards_are_cut_to_the_data_of_their_edges_and_tasks_are_the_owners() {
     let mut edges = EdgeList { num_left: 4000, num_right: 500, ..EdgeList::default() };
     let mut random = SplitMix::new(4, 0);
     for edge in 0..200_000_u32 {
-        edges.left.push(edge % 4000);
-        edges.right.push(random.below(500).min(random.below(500)) as u32);
-        edges.data.push(2);
+        edges.push(edge % 4000, random.below(500).min(random.below(500)) as u32, 2);
     }
     let source = GroupedEdges::new(edges, &[Side::Left, Side::Right]);
     let sequence = both_sides();

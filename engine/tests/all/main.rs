@@ -4,14 +4,18 @@
 mod blockpg;
 mod branches;
 mod checkpoint;
+mod checkpoint_roles;
 mod checkpoint_slices;
 mod cluster;
 mod grouped;
 mod incident;
 mod lda;
+mod lda_topics;
+mod made;
 mod memory;
 mod mf;
 mod pagerank;
+mod plans;
 #[path = "../../../tests/processes/mod.rs"]
 mod processes;
 mod surface;

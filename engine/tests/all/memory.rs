@@ -12,14 +12,9 @@ use megagrid_partition::{EdgeList, GroupedEdges, Side};
 
 #[test]
 fn more_memory_than_the_machine_has_is_refused_with_the_estimate() {
-    let list = EdgeList {
-        num_left: 2,
-        num_right: 1,
-        left: vec![0, 1],
-        right: vec![0, 0],
-        data: vec![3.0_f32, 4.0],
-        ..EdgeList::default()
-    };
+    let mut list = EdgeList { num_left: 2, num_right: 1, ..EdgeList::default() };
+    list.push(0, 0, 3.0_f32);
+    list.push(1, 0, 4.0);
     let source = GroupedEdges::new(list, &[Side::Right]);
     let sequence = in_place::sequence(Config::default(), 100);
     // Three rows of 2^40 numbers: 12 TiB.

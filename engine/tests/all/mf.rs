@@ -1,11 +1,10 @@
 //! Matrix factorization on the engine: against a naive program, planted factors and itself.
 
-use megagrid_algorithms::mf::batch::{self, MfBatch};
-use megagrid_algorithms::mf::in_place::{self, Mf};
-use megagrid_algorithms::mf::{Config, Objective, SquaredErrors};
-use megagrid_engine::{Engine, Settings, Topology};
+use megagrid_algorithms::mf::{Config, Objective, SquaredErrors, batch, in_place};
+use megagrid_engine::Settings;
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Left, Right};
+
+use crate::made::{self, factorization, factors, run, watch};
 
 const USERS: usize = 300;
 const ITEMS: usize = 120;
@@ -23,16 +22,13 @@ fn ratings(count: usize, noise: f64, seed: u64) -> EdgeList<f32> {
         let (p, q) = (factor(user), factor(USERS + item));
         let error: f64 = (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
         let rating = (0..4).map(|i| p[i] * q[i]).sum::<f64>() + noise * error;
-        list.left.push(user as u32);
-        list.right.push(item as u32);
-        list.data.push(rating as f32);
+        list.push(user as u32, item as u32, rating as f32);
     }
     list
 }
 
 fn settings(workers: usize, config: &Config) -> Settings {
-    let topology = Topology { l2_bytes: 16 << 10, ..Topology::synthetic(1, workers) };
-    Settings { workers, dims: config.row_dims(), topology, ..Settings::default() }
+    made::settings(workers, config.row_dims())
 }
 
 /// Trains in place and returns the factors of users and items and the objective after each iteration.
@@ -43,21 +39,12 @@ fn train(
     settings: &Settings,
 ) -> (Vec<Vec<f32>>, Vec<Objective>) {
     let source = GroupedEdges::new(list.clone(), &[Side::Right]);
-    let sequence = in_place::sequence(config, list.data.len() as u64);
-    let mut engine = Engine::<Mf>::new(&source, sequence, settings).unwrap();
-    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
-    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
+    let mut engine = factorization(&source, config, in_place::sequence(config, list.data.len() as u64), settings);
     let mut objectives = Vec::new();
-    engine
-        .run_until(iterations, |engine, _| {
-            objectives.push(Objective::new(engine.total(SquaredErrors(config)).unwrap(), config.lambda));
-            Ok(false)
-        })
-        .unwrap();
-    let (left, right) = (engine.on(Left), engine.on(Right));
-    let users = (0..USERS).map(|user| left.sync(user).to_vec());
-    let items = (0..ITEMS).map(|item| right.sync(item).to_vec());
-    (users.chain(items).collect(), objectives)
+    watch(&mut engine, iterations, |engine, _| {
+        objectives.push(Objective::new(engine.total(SquaredErrors(config)).unwrap(), config.lambda));
+    });
+    (factors(&engine), objectives)
 }
 
 #[test]
@@ -137,13 +124,9 @@ fn batch_gradients_equal_a_naive_program() {
     for workers in 1..=3 {
         let source = GroupedEdges::new(list.clone(), &[Side::Right]);
         let sequence = batch::sequence(config, list.data.len() as u64);
-        let mut engine = Engine::<MfBatch>::new(&source, sequence, &settings(workers, &config)).unwrap();
-        engine.init(Left, |user, first| config.init_user(1, user, first.sync));
-        engine.init(Right, |item, first| config.init_item(1, item, first.sync));
-        engine.run_until(5, |_, _| Ok(false)).unwrap();
-        let (left, right) = (engine.on(Left), engine.on(Right));
-        for (vertex, row) in expected.iter().enumerate() {
-            let found = if vertex < USERS { left.sync(vertex) } else { right.sync(vertex - USERS) };
+        let mut engine = factorization(&source, config, sequence, &settings(workers, &config));
+        run(&mut engine, 5);
+        for (vertex, (found, row)) in factors(&engine).iter().zip(&expected).enumerate() {
             for (a, b) in found.iter().zip(row) {
                 assert!((f64::from(*a) - b).abs() < 1e-4, "{workers} workers, vertex {vertex}: {a}, expected {b}");
             }

@@ -1,12 +1,11 @@
 //! PageRank on the engine against an independent dense power method, and against closed forms.
 
-use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
-use megagrid_engine::{Engine, IterationReport, Settings, Topology};
-use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
-use megagrid_stages::Right;
+use megagrid_engine::{IterationReport, Settings};
+use megagrid_partition::{EdgeList, GroupedEdges, Side};
 use proptest::prelude::*;
 
-/// A graph by its links.
+use crate::made::{links, page_rank, scores, settings, watch};
+
 #[derive(Debug)]
 struct Links {
     pages: usize,
@@ -20,33 +19,15 @@ fn grouped(graph: &Links) -> GroupedEdges<()> {
     GroupedEdges::new(list, &[Side::Right])
 }
 
-/// Small caches, so that small graphs have many shards.
-fn settings(workers: usize) -> Settings {
-    Settings {
-        workers,
-        topology: Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) },
-        ..Settings::default()
-    }
-}
-
-fn rank(graph: &Links, sources: &[usize], settings: &Settings) -> (Vec<f32>, u64) {
-    let edges = grouped(graph);
-    let damping = Damping::DEFAULT;
-    let sequence = pagerank::sequence(damping, edges.num_edges() as u64);
-    let offsets = edges.offsets(Side::Left);
-    let links = |page: usize| offsets[page + 1] - offsets[page];
-    let start = Start::new(damping, graph.pages, sources, &links);
-    let mut engine = Engine::<PageRank>::new(&edges, sequence, settings).unwrap();
-    engine.set_global(start.state());
-    engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
+fn rank(edges: &GroupedEdges<()>, sources: &[usize], settings: &Settings) -> (Vec<f32>, u64) {
+    let mut engine = page_rank(edges, sources, settings);
     engine
         .run_until(500, |engine, report| {
             assert_spans_hold_all_work(report);
-            if engine.global().residual < 1e-8 { Ok(true) } else { Ok(false) }
+            Ok(engine.global().residual < 1e-8)
         })
         .unwrap();
-    let view = engine.on(Right);
-    (pagerank::scores((0..graph.pages).map(|page| *view.master(page))), engine.iterations())
+    (scores(&engine), engine.iterations())
 }
 
 /// Work lies between a worker's begin and end: also what comes first in an iteration, and before the first end of a clock.
@@ -103,7 +84,7 @@ proptest! {
     #[test]
     fn equals_the_dense_power_method(graph in graphs(), workers in 1_usize..=3) {
         let restart = vec![1.0 / graph.pages as f64; graph.pages];
-        assert_close(&rank(&graph, &[], &settings(workers)).0, &dense(&graph, &restart));
+        assert_close(&rank(&grouped(&graph), &[], &settings(workers, 1)).0, &dense(&graph, &restart));
     }
 
     #[test]
@@ -111,7 +92,7 @@ proptest! {
         let mut restart = vec![0.0; graph.pages];
         let sources = [0, graph.pages / 2];
         sources.iter().for_each(|&page| restart[page] += 0.5);
-        assert_close(&rank(&graph, &sources, &settings(workers)).0, &dense(&graph, &restart));
+        assert_close(&rank(&grouped(&graph), &sources, &settings(workers, 1)).0, &dense(&graph, &restart));
     }
 }
 
@@ -120,7 +101,7 @@ proptest! {
 fn a_cycle_alone_shares_equally_and_a_clique_with_a_tail_follows_its_equations() {
     let c = 40;
     let cycle = Links { pages: c, links: (0..c as u32).map(|i| (i, (i + 1) % c as u32)).collect() };
-    assert_close(&rank(&cycle, &[], &settings(2)).0, &vec![1.0 / c as f64; c]);
+    assert_close(&rank(&grouped(&cycle), &[], &settings(2, 1)).0, &vec![1.0 / c as f64; c]);
 
     // Clique 0..k; page 0 also links to page k, the first of the cycle k..k + c, which links on within the cycle alone.
     let (k, c) = (6_usize, 5_usize);
@@ -149,29 +130,19 @@ fn a_cycle_alone_shares_equally_and_a_clique_with_a_tail_follows_its_equations()
         expected.push(y);
         y = base + d * y;
     }
+    let graph = grouped(&Links { pages: k + c, links });
     for workers in 1..=3 {
-        assert_close(&rank(&Links { pages: k + c, links: links.clone() }, &[], &settings(workers)).0, &expected);
+        assert_close(&rank(&graph, &[], &settings(workers, 1)).0, &expected);
     }
-}
-
-fn random_links(pages: u32, links: usize) -> Links {
-    let mut state = 7_u64;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // A square favours small ids: hubs.
-        let unit = (state >> 33) as f64 / (1_u64 << 31) as f64;
-        ((unit * unit) * f64::from(pages)) as u32
-    };
-    Links { pages: pages as usize, links: (0..links).map(|_| (next(), next())).collect() }
 }
 
 #[test]
 fn two_runs_of_one_shape_are_bit_identical_and_shapes_agree() {
-    let graph = random_links(3000, 60_000);
-    let (one, _) = rank(&graph, &[], &settings(1));
+    let graph = links(3000, 60_000);
+    let (one, _) = rank(&graph, &[], &settings(1, 1));
     for workers in 1..=3 {
-        let (first, iterations) = rank(&graph, &[], &settings(workers));
-        let (second, again) = rank(&graph, &[], &settings(workers));
+        let (first, iterations) = rank(&graph, &[], &settings(workers, 1));
+        let (second, again) = rank(&graph, &[], &settings(workers, 1));
         assert_eq!((&first, iterations), (&second, again), "{workers} workers");
         assert!(first.iter().zip(&one).all(|(a, b)| (a - b).abs() < 1e-7));
     }
@@ -179,34 +150,23 @@ fn two_runs_of_one_shape_are_bit_identical_and_shapes_agree() {
 
 #[test]
 fn slack_and_no_grid_reach_the_same_scores() {
-    let graph = random_links(3000, 60_000);
-    let (expected, _) = rank(&graph, &[], &settings(1));
+    let graph = links(3000, 60_000);
+    let (expected, _) = rank(&graph, &[], &settings(1, 1));
     for slack in [Some(1), Some(3), None] {
-        let (scores, _) = rank(&graph, &[], &Settings { slack, ..settings(3) });
+        let (scores, _) = rank(&graph, &[], &Settings { slack, ..settings(3, 1) });
         assert!(scores.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-6), "slack {slack:?}");
     }
-    let (scores, _) = rank(&graph, &[], &Settings { grid: false, ..settings(2) });
+    let (scores, _) = rank(&graph, &[], &Settings { grid: false, ..settings(2, 1) });
     assert!(scores.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-7));
 }
 
 #[test]
 fn staleness_stays_within_the_slack() {
-    let graph = random_links(3000, 60_000);
-    let edges = grouped(&graph);
+    let graph = links(3000, 60_000);
     for slack in [Some(0), Some(2)] {
-        let links = |_| 1;
-        let start = Start::new(Damping::DEFAULT, graph.pages, &[], &links);
-        let settings = Settings { slack, ..settings(3) };
-        let mut engine =
-            Engine::<PageRank>::new(&edges, pagerank::sequence(Damping::DEFAULT, 60_000), &settings).unwrap();
-        engine.set_global(start.state());
+        let mut engine = page_rank(&graph, &[], &Settings { slack, ..settings(3, 1) });
         let mut ages = Vec::new();
-        engine
-            .run_until(20, |_, report| {
-                ages.extend(report.staleness.keys().copied());
-                Ok(false)
-            })
-            .unwrap();
+        watch(&mut engine, 20, |_, report| ages.extend(report.staleness.keys().copied()));
         let oldest = -(slack.unwrap() as i64) - 1;
         assert!(ages.iter().all(|&age| age >= oldest && (slack != Some(0) || age == -1)), "{slack:?}: {ages:?}");
     }

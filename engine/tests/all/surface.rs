@@ -6,6 +6,8 @@ use megagrid_partition::EdgeSource;
 use megagrid_stages::simd::Level;
 use megagrid_stages::{Add, Context, Left, Master, Read, Right, Sequence, Update, program, vertex};
 
+use crate::made::watch;
+
 vertex! { struct Page { sync: u32, delta: u32 } }
 program! { struct Links { vertices: Page } }
 
@@ -100,12 +102,9 @@ fn a_branch_obeys_its_level_and_injection_and_refuses_another_seed() {
     engine.reconfigure(&ratings, descend(), &Settings { level, inject, ..settings() }).unwrap();
     assert_eq!(engine.grid().level, level);
     let mut seconds = 0.0;
-    engine
-        .run_until(1, |_, report| {
-            seconds = report.seconds;
-            Ok(false)
-        })
-        .unwrap();
+    watch(&mut engine, 1, |_, report| {
+        seconds = report.seconds;
+    });
     assert!(seconds >= 0.05, "delayed: {seconds}");
     let refused = engine.reconfigure(&ratings, descend(), &Settings { seed: 7, ..settings() });
     assert!(matches!(refused, Err(Error::OtherGrid)), "{refused:?}");

@@ -7,99 +7,18 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::sync::Arc;
 
-use megagrid_engine::Topology;
 use megagrid_engine::board::Board;
-use megagrid_engine::plan::{Cut, Event, Input, Outline, Plan, Processes, StageInfo, StageKind, Task};
+use megagrid_engine::plan::{Cut, Event, Outline, Plan, StageKind, Task};
 use megagrid_engine::worker::{Outcome, Position, Progress, Tasks, Worker};
 use megagrid_partition::{Side, SplitMix};
 use megagrid_stages::BatchOrder;
 use megagrid_stages::mode::Mode;
 use proptest::prelude::*;
 
+use crate::plans::{Case, case};
+
 const SEED: u64 = 7;
 const ITERATIONS: u64 = 2;
-
-/// What a plan is made from.
-#[derive(Clone, Debug)]
-struct Case {
-    kinds: Vec<StageKind>,
-    body: Vec<Outline>,
-    degrees: [Vec<u64>; 2],
-    square: bool,
-    row_bytes: usize,
-    grid: bool,
-}
-
-impl Case {
-    fn plan(&self, workers: usize, slack: Option<u64>) -> Arc<Plan> {
-        let degree = |side: usize| Box::new(move |row: usize| self.degrees[side][row]) as Box<dyn Fn(usize) -> u64>;
-        let input = Input {
-            degrees: [degree(0), degree(1)],
-            rows: [self.degrees[0].len(), self.degrees[1].len()],
-            edges: self.degrees[0].iter().sum(),
-            row_bytes: [self.row_bytes; 2],
-            edge_bytes: 4 * self.degrees[0].iter().sum::<u64>(),
-            square: self.square,
-            workers,
-            processes: Processes::default(),
-            slack,
-            topology: &Topology::synthetic(1, workers),
-            grid: self.grid,
-            early: true,
-        };
-        let stage = |kind: &StageKind| StageInfo { name: String::new(), kind: *kind, grouped: false };
-        Arc::new(Plan::make(self.kinds.iter().map(stage).collect(), &self.body, &input).unwrap())
-    }
-}
-
-fn kind(square: bool) -> impl Strategy<Value = StageKind> {
-    use Mode::{Add, Read, Update};
-    let exchange = move |left, right| match square {
-        // The two sides of a square graph are the same rows: one of them at most is written.
-        true if left != Read && right != Read || left == Update || right == Update => StageKind::Exchange(Read, Add),
-        _ => StageKind::Exchange(left, right),
-    };
-    let mode = || prop::sample::select(vec![Read, Add, Update]);
-    let side = prop::sample::select(if square { vec![Side::Right] } else { vec![Side::Left, Side::Right] });
-    prop_oneof![
-        3 => (mode(), mode()).prop_map(move |(left, right)| exchange(left, right)),
-        1 => side.clone().prop_map(StageKind::Incident),
-        1 => side.clone().prop_map(StageKind::Apply),
-        1 => prop::option::of(side).prop_map(StageKind::GlobalSync),
-    ]
-}
-
-/// Puts the stages from the `n`th on into a mini-batch.
-fn batch(rest: &mut Vec<Outline>, n: usize, side: Side, size: u64, form: u8, order: BatchOrder, edges: u64) {
-    let inner = rest.split_off(n % rest.len());
-    rest.push(match form {
-        0 => Outline::Vertices(side, Cut::Vertices(size), order, inner),
-        1 => Outline::Vertices(side, Cut::Edges(10 * size), order, inner),
-        _ => Outline::Edges(edges.div_ceil(size % 3 + 1).max(1), order, inner),
-    });
-}
-
-fn case() -> impl Strategy<Value = Case> {
-    let degrees = || prop::collection::vec(prop_oneof![9 => 0..8_u64, 1 => 0..200_u64], 0..40);
-    let order = prop::sample::select(vec![BatchOrder::Fixed, BatchOrder::RandomBlocks]);
-    let side = prop::sample::select(vec![Side::Left, Side::Right]);
-    let batches = prop::collection::vec((0..4_usize, side, 5..40_u64, 0..3_u8, order), 0..3);
-    let kinds = any::<bool>().prop_flat_map(|square| (Just(square), prop::collection::vec(kind(square), 1..5)));
-    (kinds, degrees(), degrees(), batches, prop::sample::select(vec![4, 4096, 1 << 16]), any::<bool>()).prop_map(
-        |((square, kinds), left, right, batches, row_bytes, grid)| {
-            let right = if square { left.clone() } else { right };
-            let mut body = (0..kinds.len()).map(Outline::Stage).collect();
-            let mut of_edges = false;
-            for (n, side, size, form, order) in batches {
-                // Mini-batches of edges are not nested.
-                let form = if of_edges { form % 2 } else { form };
-                of_edges |= form == 2;
-                batch(&mut body, n, side, size, form, order, left.iter().sum());
-            }
-            Case { kinds, body, degrees: [left, right], square, row_bytes, grid }
-        },
-    )
-}
 
 /// A task that a worker is to run, and where.
 #[derive(Clone, Debug, PartialEq)]
@@ -244,11 +163,14 @@ impl World {
         }
     }
 
+    /// Runs all iterations, and checks what was run.
     fn run(&self) {
         self.board.approve(1);
         while !self.board.stopped() {
             self.step();
         }
+        check_order(self);
+        check_blocks(self);
     }
 
     /// Tells whether a worker has run everything before a step (by count) or up to a clock.
@@ -299,8 +221,7 @@ impl Tasks for OfWorker<'_> {
         let kind = world.plan.stages[at.stage].kind;
         // What an Incident changes, others' shards have as well.
         let waits = matches!(kind, StageKind::Incident(_));
-        let applies_sums =
-            matches!(kind, StageKind::Apply(side) if world.plan.copies[usize::from(side == Side::Right)] > 1);
+        let applies_sums = matches!(kind, StageKind::Apply(side) if world.plan.copies[side as usize] > 1);
         // Sums of the workers alone are handed in whenever a worker has them; the last to do so makes the context.
         let hands_in = kind == StageKind::GlobalSync(None);
         if in_order && !hands_in || waits {
@@ -418,10 +339,7 @@ fn batches_that_add_to_each_other_do_not_begin_early() {
     for (workers, slack, seed) in
         (1..5).flat_map(|workers| (0..4).flat_map(move |slack| (0..40).map(move |seed| (workers, slack, seed))))
     {
-        let world = World::new(case.plan(workers, Some(slack)), seed);
-        world.run();
-        check_order(&world);
-        check_blocks(&world);
+        World::new(case.plan(workers, Some(slack)), seed).run();
     }
 }
 
@@ -435,10 +353,7 @@ proptest! {
         slack in prop_oneof![3 => Just(Some(0)), 3 => (1..4_u64).prop_map(Some), 1 => Just(None)],
         seed in any::<u64>(),
     ) {
-        let world = World::new(case.plan(workers, slack), seed);
-        world.run();
-        check_order(&world);
-        check_blocks(&world);
+        World::new(case.plan(workers, slack), seed).run();
     }
 
     #[test]

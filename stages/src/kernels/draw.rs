@@ -242,15 +242,7 @@ pub fn find_packed<V: Vector>(packed: &[u32], key_bits: u32, key: u32) -> (usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simd::{Kernel, Level, RowKernel, row_kernel};
-
-    struct At<F>(F);
-    impl<T, F: FnOnce() -> T> Kernel for At<F> {
-        type Output = T;
-        fn run(self) -> T {
-            (self.0)()
-        }
-    }
+    use crate::simd::{Level, RowKernel, row_kernel};
 
     struct Drawing<'s, W>(W, Change, f32, f32, &'s mut [Sums]);
     impl<W: Weights> RowKernel for Drawing<'_, W> {
@@ -301,12 +293,12 @@ mod tests {
                     let change = Change { at, by: -0.7 * expected[at] as f32 };
                     expected[at] *= 0.3;
                     expected.push(f64::from(rest));
-                    let shares = level.run(At(|| shares(smoothed, change, rest, len)));
+                    let shares = level.run(|| shares(smoothed, change, rest, len));
                     assert_proportional(&shares, &expected, &format!("{level} {len} {at}"));
                 }
                 let product = Product::new(&a, &b);
                 let expected: Vec<f64> = (0..len).map(|i| f64::from(a[i] * b[i])).chain([0.0]).collect();
-                let shares = level.run(At(|| shares(product, Change::default(), 0.0, len)));
+                let shares = level.run(|| shares(product, Change::default(), 0.0, len));
                 assert_proportional(&shares, &expected, &format!("{level} {len}"));
             }
         }
@@ -322,12 +314,11 @@ mod tests {
                 let mut expected: Vec<f64> =
                     packed.iter().map(|p| f64::from((p >> 6) as f32 * table[(p & 63) as usize])).collect();
                 expected.push(2.0);
-                let shares =
-                    level.run(At(|| shares(PackedProduct::new(&packed, 6, &table), Change::default(), 2.0, 48)));
+                let shares = level.run(|| shares(PackedProduct::new(&packed, 6, &table), Change::default(), 2.0, 48));
                 assert_proportional(&shares, &expected, &format!("{level} {used}"));
                 for key in [0, 23, 47, 48, 62, 63] {
                     let at = packed[..used].iter().position(|p| p & 63 == key).unwrap_or(usize::MAX);
-                    assert_eq!(level.run(At(|| row_kernel(Finding(&packed, key)))), (at, used), "{level} {key}");
+                    assert_eq!(level.run(|| row_kernel(Finding(&packed, key))), (at, used), "{level} {key}");
                 }
             }
         }

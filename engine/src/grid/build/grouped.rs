@@ -7,7 +7,7 @@ use megagrid_partition::Side;
 use megagrid_stages::{Program, Store};
 
 use super::values::Values;
-use super::{Build, Columns, Edges, Filled, Id, LocalEdges, RowOrder, position};
+use super::{Build, Column, Columns, Edges, Id, LocalEdges, RowOrder, position};
 use crate::Error;
 
 impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
@@ -24,7 +24,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
                     self.gather(right.rows(shard), &mut gathered, |_| Some(0))?;
                 }
                 let [gathered] = gathered;
-                columns.push((shard, self.column::<I>(shard, &gathered)?.into()));
+                columns.push((shard, self.column::<I>(shard, &gathered)?));
             }
             return Ok(columns);
         }
@@ -37,7 +37,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
             self.gather(rows, &mut gathered, |id| place[shard_of(id)])?;
         }
         for (&shard, gathered) in shards.iter().zip(gathered) {
-            columns.push((shard, self.column::<I>(shard, &gathered)?.into()));
+            columns.push((shard, self.column::<I>(shard, &gathered)?));
         }
         Ok(columns)
     }
@@ -63,7 +63,10 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         Ok(())
     }
 
-    fn column<I: Id>(&self, shard: usize, gathered: &Gathered<T>) -> Result<Filled<I, P>, Error> {
+    fn column<I: Id>(&self, shard: usize, gathered: &Gathered<T>) -> Result<Column<P>, Error>
+    where
+        Edges: From<LocalEdges<I>>,
+    {
         let rows = self.plan.right.rows(shard);
         // No row is beyond the last one, and no vertex's edges end beyond the last ones.
         position("right rows", rows.end)?;
@@ -88,7 +91,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         if P::Edge::SHAPE.is_slice() {
             edges.set_slice_offsets(offsets);
         }
-        Ok(Filled { edges, data })
+        Ok(Column { edges: edges.into(), data })
     }
 }
 
@@ -106,7 +109,6 @@ struct Gathered<T> {
 #[derive(Clone)]
 struct Vertex {
     row: u32,
-    /// Where its edges end.
     end: u32,
 }
 
@@ -140,7 +142,6 @@ impl<T: Copy> Gathered<T> {
         Self { left: Vec::new(), data: Vec::new(), vertices: Vec::with_capacity(rows), held }
     }
 
-    /// Tells whether any edges are wanted.
     fn wants_edges(&self) -> bool {
         self.held.as_ref().is_none_or(|held| held.contains(&true))
     }
@@ -173,8 +174,8 @@ impl<T: Copy> Gathered<T> {
                 self.left.extend_from_slice(targets);
                 self.data.extend_from_slice(data);
             }
-            RowOrder::Shuffled { row_of, .. } => {
-                let rows = by_row(targets, row_of);
+            RowOrder::Shuffled(order) => {
+                let rows = by_row(targets, order.new_of_old());
                 self.left.extend(rows.iter().map(|&(row, _)| row));
                 self.data.extend(rows.iter().map(|&(_, place)| data[place as usize]));
             }

@@ -31,24 +31,6 @@ struct Build<'b, T, P: Program> {
 /// Columns with the numbers of their shards.
 type Columns<P> = Vec<(usize, Column<P>)>;
 
-/// A column with ids of a known width.
-struct Filled<I, P: Program> {
-    edges: LocalEdges<I>,
-    data: Disjoint<EdgeItem<P>>,
-}
-
-impl<I: Id, P: Program> From<Filled<I, P>> for Column<P>
-where
-    Edges: From<LocalEdges<I>>,
-{
-    fn from(filled: Filled<I, P>) -> Self {
-        Self { edges: filled.edges.into(), data: filled.data }
-    }
-}
-
-/// Rows of the source are looked at in windows of about this many edges.
-const WINDOW_EDGES: u64 = 1 << 20;
-
 /// Builds the columns of all right shards, each worker its share.
 pub(crate) fn build_columns<T: Copy + Sync, P: Program>(
     plan: &Plan,
@@ -71,19 +53,9 @@ fn position(of: &'static str, at: usize) -> Result<u32, Error> {
     u32::try_from(at).map_err(|_| Error::ShardTooLarge { of, found: at })
 }
 
-/// Cuts the source's right vertices into windows.
+/// Cuts the right vertices whose edges can be visited into windows.
 pub(crate) fn windows<T>(source: &dyn EdgeSource<T>) -> Vec<Range<usize>> {
-    let offsets = source.held_offsets();
-    let rows = offsets.len() - 1;
-    let mut windows = Vec::new();
-    let mut begin = 0;
-    while begin < rows {
-        let goal = offsets[begin] + WINDOW_EDGES;
-        let end = offsets.partition_point(|&offset| offset <= goal).saturating_sub(1).clamp(begin + 1, rows);
-        windows.push(begin..end);
-        begin = end;
-    }
-    windows
+    megagrid_partition::windows(source.held_offsets())
 }
 
 impl<T: Copy + Sync, P: Program> Build<'_, T, P> {

@@ -7,7 +7,7 @@ use megagrid_partition::{Side, SplitMix};
 use megagrid_stages::{EdgeItem, Program, Store};
 
 use super::values::Values;
-use super::{Build, Columns, Edges, Fill, Filled, Id, LocalEdges};
+use super::{Build, Column, Columns, Edges, Fill, Id, LocalEdges};
 use crate::Error;
 
 /// An edge of a shard, as the source names it.
@@ -52,8 +52,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         let left_rows: Vec<usize> = (0..blocks).map(|block| left.rows(block % left_shards).len()).collect();
         let finish = |(shard, column): (usize, Pairs<'_, I, T, P>)| {
             let random = SplitMix::new(self.seed, shard as u64);
-            let filled = column.finish(&left_rows, right.rows(shard).len(), &bounds[shard], random)?;
-            Ok((shard, filled.into()))
+            Ok((shard, column.finish(&left_rows, right.rows(shard).len(), &bounds[shard], random)?))
         };
         columns.into_iter().enumerate().filter_map(|(shard, column)| Some((shard, column?))).map(finish).collect()
     }
@@ -144,7 +143,10 @@ impl<'p, I: Id, T: Copy, P: Program> Pairs<'p, I, T, P> {
         right_rows: usize,
         bounds: &[usize],
         mut random: SplitMix,
-    ) -> Result<Filled<I, P>, Error> {
+    ) -> Result<Column<P>, Error>
+    where
+        Edges: From<LocalEdges<I>>,
+    {
         bounds.windows(2).for_each(|block| self.shuffle(block[0]..block[1], &mut random));
         let mut values = Values::<T, P>::new(self.fill);
         if P::Edge::SHAPE.is_slice() {
@@ -161,7 +163,7 @@ impl<'p, I: Id, T: Copy, P: Program> Pairs<'p, I, T, P> {
         if P::Edge::SHAPE.is_slice() {
             edges.set_slice_offsets(offsets);
         }
-        Ok(Filled { edges, data })
+        Ok(Column { edges: edges.into(), data })
     }
 
     /// Shuffles a block, so that edges of a vertex do not wait for each other's updates.

@@ -1,0 +1,161 @@
+//! Graphs, and engines for them, that several tests run.
+
+use megagrid_algorithms::lda::counts::TopicCounts;
+use megagrid_algorithms::lda::mh::CountTopics;
+use megagrid_algorithms::lda::{self, Lda, Model, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
+use megagrid_algorithms::mf;
+use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
+use megagrid_engine::{Engine, IterationReport, Settings, Source, Topology};
+use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
+use megagrid_stages::{Item, Left, Program, Right, Sequence, Stages, Vertex};
+
+/// Small caches, so that small graphs have many shards.
+pub fn settings(workers: usize, dims: usize) -> Settings {
+    let topology = Topology { l2_bytes: 4096, ..Topology::synthetic(1, workers) };
+    Settings { workers, dims, topology, ..Settings::default() }
+}
+
+pub fn run<P: Program>(engine: &mut Engine<P>, last: u64) {
+    watch(engine, last, |_, _| {});
+}
+
+/// Runs on, and shows the engine and its report after each iteration.
+pub fn watch<P: Program>(engine: &mut Engine<P>, last: u64, mut see: impl FnMut(&mut Engine<P>, &IterationReport)) {
+    let between = |engine: &mut Engine<P>, report: &IterationReport| {
+        see(engine, report);
+        Ok(false)
+    };
+    engine.run_until(last, between).unwrap();
+}
+
+/// A square graph; a few pages have most links.
+pub fn links(pages: usize, links: usize) -> GroupedEdges<()> {
+    let mut random = SplitMix::new(5, 0);
+    let mut page = || (random.unit().powi(3) * pages as f64) as u32;
+    let mut list = EdgeList { num_left: pages, num_right: pages, square: true, ..EdgeList::default() };
+    (0..links).for_each(|_| list.push(page(), page(), ()));
+    GroupedEdges::new(list, &[Side::Right])
+}
+
+/// PageRank that restarts at `sources`, or anywhere.
+pub fn page_rank(edges: &GroupedEdges<()>, sources: &[usize], settings: &Settings) -> Engine<PageRank> {
+    let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
+    let offsets = edges.offsets(Side::Left);
+    let links = |page: usize| offsets[page + 1] - offsets[page];
+    let start = Start::new(Damping::DEFAULT, edges.num_vertices(Side::Left), sources, &links);
+    let mut engine = Engine::new(edges, sequence, settings).unwrap();
+    engine.set_global(start.state());
+    engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
+    engine
+}
+
+pub fn scores(engine: &Engine<PageRank>) -> Vec<f32> {
+    let view = engine.on(Right);
+    pagerank::scores((0..view.len()).map(|page| *view.master(page)))
+}
+
+/// Everything that PageRank knows; the text of a number tells it exactly.
+pub fn page_rank_state(engine: &Engine<PageRank>) -> Vec<String> {
+    let view = engine.on(Right);
+    let pages = (0..view.len()).map(|page| format!("{:?} {:?}", view.master(page), view.sync(page)));
+    pages.chain([format!("{:?}", engine.global())]).collect()
+}
+
+/// 6000 ratings by 200 users of 90 items, from which there is nothing to learn.
+pub fn noise(seed: u64) -> GroupedEdges<f32> {
+    let mut random = SplitMix::new(seed, 0);
+    let mut list = EdgeList { num_left: 200, num_right: 90, ..EdgeList::default() };
+    for _ in 0..6000 {
+        let (user, item) = (random.below(200) as u32, random.below(90) as u32);
+        list.push(user, item, (1.0 + 4.0 * random.unit()) as f32);
+    }
+    GroupedEdges::new(list, &[Side::Right])
+}
+
+/// A factorization with its first values.
+pub fn factorization<P, S: Stages<P>>(
+    edges: &GroupedEdges<f32>,
+    config: mf::Config,
+    sequence: Sequence<P, S>,
+    settings: &Settings,
+) -> Engine<P>
+where
+    P: Program<Edge = f32, Left: Vertex<Sync = [f32]>, Right: Vertex<Sync = [f32]>>,
+{
+    let mut engine = Engine::new(edges, sequence, settings).unwrap();
+    engine.init(Left, |user, first| config.init_user(1, user, first.sync));
+    engine.init(Right, |item, first| config.init_item(1, item, first.sync));
+    engine
+}
+
+/// The factors of users and items.
+pub fn factors<P>(engine: &Engine<P>) -> Vec<Vec<f32>>
+where
+    P: Program<Left: Vertex<Sync = [f32]>, Right: Vertex<Sync = [f32]>>,
+{
+    let (left, right) = (engine.on(Left), engine.on(Right));
+    left.iter().chain(right.iter()).map(<[f32]>::to_vec).collect()
+}
+
+/// All that a factorization in place learns: the factors, and the states of their steps.
+pub fn learned(engine: &Engine<mf::in_place::Mf>) -> Vec<u32> {
+    let (left, right) = (engine.on(Left), engine.on(Right));
+    let steps = (0..left.len()).map(|user| *left.mirror(user)).chain((0..right.len()).map(|item| *right.mirror(item)));
+    factors(engine).into_iter().flatten().chain(steps).map(f32::to_bits).collect()
+}
+
+/// Words of which each of 60 documents has a quarter.
+pub fn few_documents() -> GroupedEdges<u32> {
+    let mut random = SplitMix::new(5, 0);
+    let mut list = EdgeList { num_left: 60, num_right: 80, ..EdgeList::default() };
+    for (document, word) in (0..60).flat_map(|document| (0..80).map(move |word| (document, word))) {
+        if random.below(4) == 0 {
+            list.push(document, word, 1 + random.below(3) as u32);
+        }
+    }
+    GroupedEdges::new(list, &[Side::Right])
+}
+
+/// A topic model with its first state. Samplers of sparse counts need the capacities of documents and words.
+pub fn topics<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item, S: Stages<Lda<D, W, E>>>(
+    edges: &GroupedEdges<u32>,
+    sequence: Sequence<Lda<D, W, E>, S>,
+    config: &lda::Config,
+    capacities: Option<&[Vec<u32>; 2]>,
+    settings: &Settings,
+) -> Engine<Lda<D, W, E>> {
+    let [left, right] = [0, 1].map(|side| capacities.map(|both| both[side].as_slice()));
+    let source = Source::slices(edges, edge_len, fill_edge).capacities(left, right);
+    let mut engine = Engine::new(source, sequence, &Settings { dims: config.num_topics, ..settings.clone() }).unwrap();
+    engine.set_global(config.topics(edges.num_vertices(Side::Right)));
+    engine
+}
+
+/// The same with counts as rows.
+pub fn dense_topics(
+    edges: &GroupedEdges<u32>,
+    config: &lda::Config,
+    settings: &Settings,
+) -> Engine<Lda<[f32], [f32], u16>> {
+    topics(edges, config.dense(&Tokens::count(edges).unwrap()), config, None, settings)
+}
+
+/// Brings the counts of a sampler up to date that does not keep them so.
+pub fn count(engine: &mut Engine<lda::mh::Mh>) {
+    engine.visit(Left, CountTopics);
+    engine.visit(Right, CountTopics);
+}
+
+pub fn model<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item>(engine: &Engine<Lda<D, W, E>>) -> Model {
+    let (left, right) = (engine.on(Left), engine.on(Right));
+    let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
+    let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
+    Model::new(&engine.global(), &documents, &words)
+}
+
+pub fn likelihood<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item>(engine: &Engine<Lda<D, W, E>>) -> f64 {
+    let (left, right) = (engine.on(Left), engine.on(Right));
+    let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
+    let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
+    log_likelihood(&engine.global(), &documents, &words, 2)
+}
