@@ -70,9 +70,9 @@ const fn program(name: &'static str, stages: usize, on: [(usize, usize); 5]) -> 
 /// The algorithms, in the form that all systems run: matrix factorization by gradients, topic models by the dense sampler.
 pub const PROGRAMS: [Program; 4] = [
     program("pagerank", 36, [(38, 24), (60, 24), (77, 12), (104, 24), (104, 24)]),
-    program("mf", 41, [(50, 35), (115, 35), (159, 0), (156, 35), (197, 35)]),
-    program("lda", 65, [(65, 189), (177, 189), (165, 189), (185, 189), (185, 189)]),
-    program("blockpg", 170, [(64, 383), (218, 383), (214, 383), (286, 383), (286, 383)]),
+    program("mf", 43, [(52, 35), (115, 35), (159, 0), (156, 35), (197, 35)]),
+    program("lda", 69, [(69, 205), (177, 205), (165, 205), (185, 205), (185, 205)]),
+    program("blockpg", 170, [(64, 386), (218, 386), (214, 386), (286, 386), (286, 386)]),
 ];
 
 /// Returns the lines of an algorithm; nothing for an unknown one.

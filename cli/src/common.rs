@@ -62,6 +62,11 @@ pub struct Common {
     /// its last iteration is the model [default: 5, with blockpg 0].
     #[arg(long, value_name = "N")]
     pub patience: Option<u64>,
+    /// Measure the exact objective, and the error on test data, after every N iterations only. By default the objective is measured
+    /// at the end, or where a tolerance needs it, and the error on test data after each; in between, running values tell how it
+    /// goes: what steps found before they changed it.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub evaluate_every: u64,
     /// How edges are placed on processes. Training keeps all edges of a vertex of one side together, in runs of equal work:
     /// bicut. The others are those of `megagrid partition` only.
     #[arg(long, value_name = "NAME", default_value = STRATEGY, value_parser = parse_strategy)]
@@ -165,6 +170,7 @@ impl Common {
             strategy: STRATEGY,
             vector: self.vector,
             patience: self.patience,
+            evaluate_every: self.evaluate_every,
             grid: !self.no_grid,
             degree_order: !self.no_degree_order,
             early: !self.no_early,

@@ -124,13 +124,10 @@ impl Observer for Watch {
         let (Some(now), Some(progress)) = (record.iterations.last(), self.progress.take()) else { return };
         let mean = (now.train_seconds + record.phases.evaluate) / record.iterations.len() as f64;
         let left = Duration::from_secs_f64(mean * self.last.get().saturating_sub(now.iteration) as f64);
-        if let Some(evaluated) = record.iterations.iter().rfind(|one| one.objective.is_some()) {
-            let mut measured = format!("objective {:.4e}", evaluated.objective.unwrap_or(f64::NAN));
-            for (name, value) in &evaluated.metrics {
-                measured.push_str(&format!("  {name} {value:.4}"));
-            }
-            progress.show(now.iteration, now.updates as f64 / now.seconds.max(1e-9), &measured, left);
-        }
+        let objective = now.objective.map(|objective| format!("objective {objective:.4e}"));
+        let others = now.metrics.iter().map(|(name, value)| format!("{name} {value:.4}"));
+        let found: Vec<String> = objective.into_iter().chain(others).collect();
+        progress.show(now.iteration, now.updates as f64 / now.seconds.max(1e-9), &found.join("  "), left);
         self.progress.set(Some(progress));
     }
 

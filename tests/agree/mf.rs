@@ -36,7 +36,7 @@ fn settings(workers: usize, config: &Config) -> Settings {
 /// Trains with Megagrid; returns the objectives.
 fn megagrid<P, U, I, S>(list: &EdgeList<f32>, config: Config, sequence: Sequence<P, S>, iterations: u64) -> Vec<f64>
 where
-    P: Program<Left = U, Right = I, Edge = f32, Worker = Sums, Global = ()>,
+    P: Program<Left = U, Right = I, Edge = f32, Worker = Sums, Global = Sums>,
     U: Vertex<Sync = [f32]>,
     I: Vertex<Sync = [f32]>,
     S: Stages<P>,

@@ -44,7 +44,7 @@ fn ratings_tune_themselves_and_the_command_printed_does_the_same() {
         .filter(|(n, word)| **word != "--model" && (*n == 0 || again[n - 1] != "--model"))
         .map(|(n, word)| if n == at { same.as_str() } else { *word })
         .collect();
-    done(&again);
+    done(&[&again[..], &["--evaluate-every", "1"]].concat());
     let fixed = json(&same);
     let objectives = |record: &serde_json::Value| -> Vec<f64> {
         record["iterations"].as_array().unwrap().iter().map(|one| one["objective"].as_f64().unwrap()).collect()

@@ -64,10 +64,12 @@ fn page_rank_sends_what_was_predicted() {
 fn factorization_in_place_sends_item_rows_alone_and_users_never() {
     for edges in [ratings(9000), ratings_of_many_items(9000)] {
         let settings = |peers, workers| settings(peers, workers, config().row_dims());
-        let found =
-            agree(|peers, workers| run(&edges, in_place::sequence(config(), 9000), &settings(peers, workers), ()));
+        let found = agree(|peers, workers| {
+            run(&edges, in_place::sequence(config(), 9000), &settings(peers, workers), Default::default())
+        });
         for ((processes, workers), traffic) in found {
-            assert_eq!(traffic.total(), traffic.shards, "users stay at home");
+            let all = sum([traffic.shards, traffic.sums, Amount::default()]);
+            assert_eq!(traffic.total(), all, "users stay at home; beside items there are the sums of errors");
             // A shard goes to all other processes and stays with the last. Beside the row there is the state of its step.
             let items = edges.num_vertices(Side::Right);
             let bodies = ((processes - 1) * items * 4 * (config().row_dims() + 1)) as u64;
@@ -84,8 +86,12 @@ fn factorization_in_place_sends_item_rows_alone_and_users_never() {
 fn mini_batches_send_what_was_predicted() {
     let settings = |peers, workers| settings(peers, workers, config().row_dims());
     for edges in [ratings(9000), ratings_of_many_items(9000)] {
-        agree(|peers, workers| run(&edges, in_place::sequence(config(), 1000), &settings(peers, workers), ()));
-        agree(|peers, workers| run(&edges, batch::sequence(config(), 3000), &settings(peers, workers), ()));
+        agree(|peers, workers| {
+            run(&edges, in_place::sequence(config(), 1000), &settings(peers, workers), Default::default())
+        });
+        agree(|peers, workers| {
+            run(&edges, batch::sequence(config(), 3000), &settings(peers, workers), Default::default())
+        });
     }
 }
 
@@ -94,7 +100,9 @@ fn shards_of_many_bytes_are_sent_in_slices_as_predicted() {
     let config = megagrid_algorithms::mf::Config { dims: 10_000, ..config() };
     let settings = |peers, workers| settings(peers, workers, config.row_dims());
     let edges = ratings(300);
-    let found = agree(|peers, workers| run(&edges, in_place::sequence(config, 300), &settings(peers, workers), ()));
+    let found = agree(|peers, workers| {
+        run(&edges, in_place::sequence(config, 300), &settings(peers, workers), Default::default())
+    });
     let row = 40 + 4 * (config.row_dims() as u64 + 1);
     for (shape, Traffic { shards, .. }) in found {
         assert!(
@@ -103,7 +111,7 @@ fn shards_of_many_bytes_are_sent_in_slices_as_predicted() {
         );
     }
     for (shape, sent) in
-        agree(|peers, workers| run(&edges, batch::sequence(config, 300), &settings(peers, workers), ()))
+        agree(|peers, workers| run(&edges, batch::sequence(config, 300), &settings(peers, workers), Default::default()))
     {
         for amount in [sent.rows, sent.deltas] {
             assert!(amount.messages > 0 && amount.bytes / amount.messages <= 4 * row, "{shape:?}: {sent:?}");
@@ -123,11 +131,11 @@ fn with_slack_nothing_is_predicted() {
     let edges = ratings(2000);
     let found = local::run(2, |peers| {
         let settings = Settings { slack: Some(1), ..settings(peers, 1, config().row_dims()) };
-        run(&edges, in_place::sequence(config(), 200), &settings, ())
+        run(&edges, in_place::sequence(config(), 200), &settings, Default::default())
     });
     assert_eq!(found[..2], [None, None]);
     let sent = found[2].unwrap();
-    assert_eq!(sent.total(), sum([sent.changes, sent.fresh, Amount::default()]));
+    assert_eq!(sent.total(), sum([sent.changes, sent.fresh, sent.sums]));
 }
 
 fn sum(amounts: [Amount; 3]) -> Amount {

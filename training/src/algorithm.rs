@@ -36,6 +36,8 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     const MAXIMIZES: bool = false;
     /// The measured value on test data that the best iteration has least of; `None`: there is no test data.
     const TESTED_BY: Option<&'static str> = None;
+    /// What to do when the objective is no number.
+    const ADVICE: &'static str;
     /// Worse evaluations in a row on test data that end a run, if nothing is said.
     const PATIENCE: u64 = 5;
     /// What can be tuned; beside these, `workers` and, where it is named here, `slack`.
@@ -69,12 +71,34 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
 pub struct Measured {
     /// What training minimizes, or maximizes.
     pub objective: f64,
-    /// Other values.
+    /// Other values, but those on test data.
     pub metrics: Metrics,
     /// Whether this is the end; `None`: it is where the objective changes by no more than the tolerance.
     pub converged: Option<bool>,
-    /// What to do when the objective is no number.
-    pub advice: &'static str,
+}
+
+/// All that is known after an iteration.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// What training minimizes, or maximizes, where it was measured.
+    pub objective: Option<f64>,
+    /// See [`Measured::converged`].
+    pub converged: Option<bool>,
+    /// Other values: running ones, those on test data, and what was measured with the objective.
+    pub metrics: Metrics,
+}
+
+impl Found {
+    /// Refuses values that are no numbers.
+    ///
+    /// # Errors
+    /// The first, and what to do.
+    pub fn check<A: Algorithm>(&self, iteration: u64) -> Result<(), Error> {
+        match self.objective.iter().chain(self.metrics.values()).find(|value| !value.is_finite()) {
+            Some(&objective) => Err(Error::Diverged { objective, iteration, advice: A::ADVICE }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A part of a run between two changes of what is trained.
@@ -134,12 +158,32 @@ pub trait Trainer: Sized + Send + 'static {
     /// Data that cannot be read.
     fn init(&self, data: &DataOf<Self>, engine: &mut Engine<Self::Program>) -> Result<(), Error>;
 
-    /// Measures the objective and other values. All processes call it; others than the first may return `None`. Where it tells
-    /// the value of [`Algorithm::TESTED_BY`], all vertices are then [collected](Self::collect).
+    /// Returns what the steps of the last iteration told of themselves, by name: it costs nothing, such as the errors of ratings
+    /// before the steps that they caused. The same in all processes.
+    fn running(&self, _: &DataOf<Self>, _: &Engine<Self::Program>) -> Metrics {
+        Metrics::new()
+    }
+
+    /// Tells whether the objective is to be measured after this iteration, whatever else is asked for: where that costs next to
+    /// nothing, or may show that the run has converged. The same in all processes.
+    fn is_due(&self, _: &DataOf<Self>, _: &Engine<Self::Program>) -> bool {
+        false
+    }
+
+    /// Measures the objective and other values. All processes call it; others than the first may return `None`.
     ///
     /// # Errors
     /// A lost process.
     fn measure(&mut self, data: &DataOf<Self>, engine: &mut Engine<Self::Program>) -> Result<Option<Measured>, Error>;
+
+    /// Measures on test data, if there are some. All processes call it; the first has all vertices [collected](Self::collect) then.
+    /// Others may return nothing.
+    ///
+    /// # Errors
+    /// A lost process.
+    fn test(&mut self, _: &DataOf<Self>, _: &mut Engine<Self::Program>) -> Result<Metrics, Error> {
+        Ok(Metrics::new())
+    }
 
     /// Returns the loss before the first iteration, where that cannot be measured.
     fn first_loss(&self) -> Option<f64> {
@@ -307,11 +351,14 @@ pub type Between<'b, A> = &'b mut dyn FnMut(&IterationReport, &mut dyn Pause<A>)
 
 /// A run between two iterations.
 pub trait Pause<A: Algorithm> {
-    /// Measures the objective and other values; see [`Trainer::measure`]. All processes call it.
+    /// Tells whether the objective is to be measured; see [`Trainer::is_due`].
+    fn is_due(&self) -> bool;
+    /// Returns what steps told of themselves, the objective if that `is_due`, and what is measured on test data if it `is_tested`.
+    /// All processes call it, and the first one learns all.
     ///
     /// # Errors
     /// A lost process.
-    fn measure(&mut self) -> Result<Option<Measured>, Error>;
+    fn look(&mut self, is_due: bool, is_tested: bool) -> Result<Found, Error>;
     /// Returns the loss before the first iteration, where that cannot be measured.
     fn first_loss(&self) -> Option<f64>;
     /// Writes a checkpoint. All processes call it.

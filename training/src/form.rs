@@ -7,7 +7,7 @@ use megagrid_engine::plan::Plan;
 use megagrid_engine::{Branches, Engine, IterationReport, Settings, checkpoint};
 
 use crate::Error;
-use crate::algorithm::{Between, DataOf, Form, Leg, Measured, ModelOf, OptionsOf, Pause, Run, Trainer};
+use crate::algorithm::{Between, DataOf, Form, Found, Leg, Measured, ModelOf, OptionsOf, Pause, Run, Trainer};
 use crate::data::Data;
 use crate::record::{InputSizes, Machine};
 
@@ -161,8 +161,22 @@ struct Paused<'p, T: Trainer> {
 }
 
 impl<T: Trainer> Pause<T::Algorithm> for Paused<'_, T> {
-    fn measure(&mut self) -> Result<Option<Measured>, Error> {
-        self.trainer.measure(self.data, self.engine)
+    fn is_due(&self) -> bool {
+        self.trainer.is_due(self.data, self.engine)
+    }
+
+    fn look(&mut self, is_due: bool, is_tested: bool) -> Result<Found, Error> {
+        let Self { trainer, data, engine } = self;
+        let mut found = Found { metrics: trainer.running(data, engine), ..Found::default() };
+        if is_tested {
+            found.metrics.extend(trainer.test(data, engine)?);
+        }
+        let measured = if is_due { trainer.measure(data, engine)? } else { None };
+        if let Some(Measured { objective, metrics, converged }) = measured {
+            (found.objective, found.converged) = (Some(objective), converged);
+            found.metrics.extend(metrics);
+        }
+        Ok(found)
     }
 
     fn first_loss(&self) -> Option<f64> {

@@ -97,6 +97,7 @@ pub struct HubsAndAuthorities;
 
 impl Algorithm for HubsAndAuthorities {
     const NAME: &'static str = "hits";
+    const ADVICE: &'static str = "please report the graph";
     type Data = Links;
     type Options = HitsOptions;
     type Model = Authorities;
@@ -133,13 +134,16 @@ impl Trainer for Power {
         Ok(())
     }
 
+    fn is_due(&self, _: &Links, _: &Engine<Hits>) -> bool {
+        true
+    }
+
     fn measure(&mut self, _: &Links, engine: &mut Engine<Hits>) -> Result<Option<Measured>, Error> {
         let residual = engine.global().residual();
         Ok(Some(Measured {
             objective: residual,
             metrics: Metrics::from([("residual".into(), residual)]),
             converged: Some(residual <= self.tolerance),
-            advice: "please report the graph",
         }))
     }
 

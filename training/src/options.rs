@@ -31,11 +31,6 @@ pub trait Options: Clone + Default + Serialize + DeserializeOwned + Send + Sync 
         0.0
     }
 
-    /// Tells whether the run is measured after an iteration.
-    fn is_measured(&self, _iteration: u64) -> bool {
-        true
-    }
-
     /// Returns why an option cannot be set beside the others, if so.
     fn refuses(&self, _name: &str) -> Option<&'static str> {
         None
@@ -188,6 +183,9 @@ pub struct RunOptions {
     /// Worse evaluations in a row on test data that end the run; 0: it goes on, and its last iteration is the model; `None`: as
     /// many as the algorithm says.
     pub patience: Option<u64>,
+    /// After how many iterations the exact objective is measured, and the model tested; 0: the objective at the end, or where a
+    /// tolerance needs it, and the model after each iteration.
+    pub evaluate_every: u64,
     /// Whether edges are cut into a grid.
     pub grid: bool,
     /// Whether vertices are put in order of degree.
@@ -221,6 +219,7 @@ impl Default for RunOptions {
             strategy: STRATEGY,
             vector: None,
             patience: None,
+            evaluate_every: 0,
             grid: true,
             degree_order: true,
             early: true,

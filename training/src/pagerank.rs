@@ -68,6 +68,7 @@ pub struct Ranking;
 
 impl Algorithm for Ranking {
     const NAME: &'static str = "pagerank";
+    const ADVICE: &'static str = "please report the graph";
     type Data = Graph;
     type Options = RankOptions;
     type Model = Ranks;
@@ -113,13 +114,16 @@ impl Trainer for Ranker {
         Ok(())
     }
 
+    fn is_due(&self, _: &Graph, _: &Engine<PageRank>) -> bool {
+        true
+    }
+
     fn measure(&mut self, _: &Graph, engine: &mut Engine<PageRank>) -> Result<Option<Measured>, Error> {
         let residual = engine.global().residual;
         Ok(Some(Measured {
             objective: residual,
             metrics: Metrics::from([("residual".into(), residual)]),
             converged: Some(residual <= self.tolerance),
-            advice: "please report the graph",
         }))
     }
 

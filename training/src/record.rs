@@ -138,9 +138,8 @@ impl Record {
         }
     }
 
-    /// Adds an iteration, and what was measured after it in `evaluate_seconds`.
-    pub fn add(&mut self, report: &IterationReport, measured: Option<(f64, Metrics)>, evaluate_seconds: f64) {
-        let (objective, metrics) = measured.unzip();
+    /// Adds an iteration, and what was found after it in `evaluate_seconds`.
+    pub fn add(&mut self, report: &IterationReport, objective: Option<f64>, metrics: Metrics, evaluate_seconds: f64) {
         self.phases.train += report.seconds;
         self.phases.evaluate += evaluate_seconds;
         for (&age, &reads) in &report.staleness {
@@ -153,7 +152,7 @@ impl Record {
             train_seconds: self.phases.train,
             evaluate_seconds,
             objective,
-            metrics: metrics.unwrap_or_default(),
+            metrics,
             compute_seconds: report.compute_seconds,
             wait_seconds: report.wait_seconds,
             sync_seconds: report.sync_seconds,
@@ -166,11 +165,11 @@ impl Record {
         });
     }
 
-    /// Ends the record, with what was measured of the model: `of`, or what was measured last.
-    pub fn end(&mut self, of: Option<(f64, Metrics)>) {
-        let last = || self.iterations.iter().rev().find_map(|one| Some((one.objective?, one.metrics.clone())));
-        if let Some((objective, metrics)) = of.or_else(last) {
-            (self.result.objective, self.result.metrics) = (Some(objective), metrics);
+    /// Ends the record, with what was found of the model: `of`, or what was found last.
+    pub fn end(&mut self, of: Option<(Option<f64>, Metrics)>) {
+        let last = || self.iterations.last().map(|one| (one.objective, one.metrics.clone()));
+        if let Some(found) = of.or_else(last) {
+            (self.result.objective, self.result.metrics) = found;
         }
         self.result.edges_per_second = edges_per_second(&self.iterations);
         self.result.imbalance = median(self.iterations.iter().filter_map(|one| one.imbalance));

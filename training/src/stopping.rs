@@ -23,9 +23,9 @@ pub struct Evaluation {
     pub iteration: u64,
     /// The value that is to be small.
     pub value: f64,
-    /// The objective then.
-    pub objective: f64,
-    /// All that was measured.
+    /// The objective then, where it was measured.
+    pub objective: Option<f64>,
+    /// All that was found.
     pub metrics: Metrics,
 }
 
@@ -180,7 +180,7 @@ mod tests {
     }
 
     fn evaluate(stopping: &mut Stopping<Number>, iteration: u64, value: f64) -> bool {
-        let evaluation = Evaluation { iteration, value, objective: 0.0, metrics: Metrics::new() };
+        let evaluation = Evaluation { iteration, value, objective: None, metrics: Metrics::new() };
         stopping.evaluate(evaluation, || Ok(Number(iteration))).unwrap()
     }
 

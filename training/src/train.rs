@@ -8,7 +8,7 @@ use megagrid_engine::plan::Plan;
 use megagrid_engine::{IterationReport, Settings};
 use serde_json::Value;
 
-use crate::algorithm::{Algorithm, Ended, Leg, Measured, Pause, Run};
+use crate::algorithm::{Algorithm, Ended, Found, Leg, Pause, Run};
 use crate::checkpoint::Checkpoints;
 use crate::data::{Data, Reading};
 use crate::options::{RunOptions, join, json};
@@ -154,7 +154,8 @@ pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Ob
     if let Some(directory) = resumed {
         processes.first(|| stopping.load(&directory, done))?;
     }
-    let mut session = Session { options, processes, observer, record, stopping, checkpoints, before: None, is_trial };
+    let (every, before) = (run.evaluate_every, None);
+    let mut session = Session { options, processes, observer, record, stopping, checkpoints, every, before, is_trial };
     session.observer.begin(done, engine.most_iterations());
     let ended = session.legs(&mut *engine);
     session.observer.end();
@@ -169,6 +170,8 @@ struct Session<'s, A: Algorithm> {
     record: Record,
     stopping: Stopping<A::Model>,
     checkpoints: Checkpoints,
+    /// After how many iterations the objective is measured; 0: at the end.
+    every: u64,
     /// The objective measured last.
     before: Option<f64>,
     is_trial: bool,
@@ -244,31 +247,24 @@ impl<A: Algorithm> Session<'_, A> {
     ) -> Result<Option<Ended>, Error> {
         let begin = Instant::now();
         let iteration = report.iteration;
-        let is_due = self.options.is_measured(iteration) || iteration == leg.until && leg.is_last;
-        let measured = if is_due { pause.measure()? } else { None };
-        let measured = measured.filter(|_| self.processes.is_first());
-        let outcome = measured.as_ref().map(|measured| self.judge(iteration, measured, pause, leg)).transpose();
-        let measured = measured.map(|measured| (measured.objective, measured.metrics));
-        self.record.add(report, measured, begin.elapsed().as_secs_f64());
-        Ok(outcome?.flatten())
+        let is_last = iteration == leg.until && leg.is_last;
+        let is_asked = is_last || self.every > 0 && iteration.is_multiple_of(self.every);
+        let is_due = is_asked || self.every == 0 && self.options.tolerance() > 0.0 || pause.is_due();
+        let found = pause.look(is_due, is_asked || self.every == 0)?;
+        let outcome = if self.processes.is_first() { self.judge(iteration, &found, pause, leg) } else { Ok(None) };
+        self.record.add(report, found.objective, found.metrics, begin.elapsed().as_secs_f64());
+        outcome
     }
 
-    /// Tells whether what was measured ends the leg.
-    fn judge(
-        &mut self,
-        iteration: u64,
-        measured: &Measured,
-        pause: &dyn Pause<A>,
-        leg: Leg,
-    ) -> Result<Option<Ended>, Error> {
-        let &Measured { objective, ref metrics, converged, advice } = measured;
-        if !objective.is_finite() {
-            return Err(Error::Diverged { objective, iteration, advice });
-        }
+    /// Tells whether what was found ends the leg.
+    fn judge(&mut self, iteration: u64, found: &Found, pause: &dyn Pause<A>, leg: Leg) -> Result<Option<Ended>, Error> {
+        found.check::<A>(iteration)?;
+        let Found { objective, converged, ref metrics } = *found;
         let tolerance = self.options.tolerance();
-        let settled = |before: f64| tolerance > 0.0 && (before - objective).abs() / before.abs() <= tolerance;
-        let has_converged = converged.unwrap_or_else(|| self.before.is_some_and(settled));
-        self.before = Some(objective);
+        let settled = |now: f64, before: f64| tolerance > 0.0 && (before - now).abs() / before.abs() <= tolerance;
+        let by_change = || objective.zip(self.before).is_some_and(|(now, before)| settled(now, before));
+        let has_converged = converged.unwrap_or_else(by_change);
+        self.before = objective.or(self.before);
         let value = A::TESTED_BY.and_then(|name| metrics.get(name)).copied().filter(|_| leg.is_last);
         let mut is_worse = false;
         if let Some(value) = value {

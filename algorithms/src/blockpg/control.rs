@@ -15,8 +15,10 @@ pub struct Totals {
     pub fall: [f64; 2],
     /// The largest violation of the optimality conditions.
     pub violation: f64,
-    /// Σ (l1 |w| + w g), the part of the duality gap that vanishes at the optimum, and |w|₁.
+    /// Σ (l1 |w| + w g), the part of the duality gap that vanishes at the optimum.
     pub slackness: f64,
+    /// |w|₁ of the features visited.
+    pub sizes: f64,
     /// Features visited.
     pub visited: u64,
     /// Weights that changed.
@@ -32,6 +34,7 @@ impl Combine for Totals {
         self.fall.combine(&mut { from.fall });
         self.violation = self.violation.max(from.violation);
         self.slackness += from.slackness;
+        self.sizes += from.sizes;
         self.visited += from.visited;
         self.changed += from.changed;
         self.leap.combine(&mut { from.leap });

@@ -153,6 +153,7 @@ impl Region {
         worker.fall[0] -= sums.gradient * d;
         worker.violation = worker.violation.max(violation);
         worker.slackness += l1 * w.abs() + w * g;
+        worker.sizes += self.penalty * w.abs();
         worker.visited += 1;
         worker.changed += u64::from(d != 0.0);
         Weight { value: near, resting }

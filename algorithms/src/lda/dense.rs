@@ -103,7 +103,11 @@ impl RowKernel for Tokens<'_> {
                 if old == UNASSIGNED { first_topic(uniform, uniform_share, global.num_topics()) } else { Err(uniform) };
             let drawn = match first {
                 Ok(drawn) => drawn,
-                Err(uniform) => draw::<V, _>(weights, change, 0.0, uniform, &mut worker.sums).unwrap_or(0),
+                Err(uniform) => {
+                    let (drawn, mass) = draw::<V, _>(weights, change, 0.0, uniform, &mut worker.sums);
+                    worker.drawn.add(mass);
+                    drawn.unwrap_or(0)
+                }
             };
             let new = drawn.min(global.num_topics() - 1);
             if old != UNASSIGNED {

@@ -29,6 +29,7 @@ mod coherence;
 mod config;
 pub mod counts;
 pub mod dense;
+mod drawn;
 mod fold_in;
 mod histogram;
 mod likelihood;

@@ -7,6 +7,7 @@ use megagrid_stages::kernels::draw::Sums;
 use megagrid_stages::{Combine, Context, GlobalSync, Item, Program, Store, Vertex, row_width};
 
 use super::counts::TopicCounts;
+use super::drawn::Drawn;
 use super::histogram::Histogram;
 use super::scratch::{MhScratch, WordScratch};
 
@@ -59,6 +60,10 @@ pub struct Topics {
     pub smoothing: f32,
     /// Iterations that were done.
     pub iterations: u64,
+    /// The draws of the last iteration.
+    pub drawn: Drawn,
+    /// The iteration that they are of, from 0.
+    pub drawn_in: u64,
     /// Words of the vocabulary.
     pub num_words: usize,
 }
@@ -69,7 +74,15 @@ impl Topics {
     pub fn new(alpha: &[f32], beta: f32, num_words: usize) -> Self {
         let mut padded = alpha.to_vec();
         padded.resize(row_width(alpha.len()), 0.0);
-        Self { totals: vec![0; alpha.len()], alpha: padded, beta, smoothing: beta, iterations: 0, num_words }
+        Self {
+            totals: vec![0; alpha.len()],
+            alpha: padded,
+            beta,
+            smoothing: beta,
+            iterations: 0,
+            num_words,
+            ..Self::default()
+        }
     }
 
     /// Returns the number of topics K, with those that were given up.
@@ -118,6 +131,8 @@ pub struct Worker {
     pub(super) sums: Vec<Sums>,
     #[serde(skip)]
     pub(super) random: Random,
+    /// The draws since the last GlobalSync.
+    pub(super) drawn: Drawn,
     /// Scratch of the sparse sampler.
     #[serde(skip)]
     pub(super) word: WordScratch,
@@ -147,6 +162,7 @@ impl Combine for Worker {
         }
         self.changes.iter_mut().zip(&mut from.changes).for_each(|(sum, part)| sum.combine(part));
         self.histogram.combine(&mut from.histogram);
+        self.drawn.combine(&mut from.drawn);
         // The totals that `from` works with are about to change.
         from.fresh = 0;
     }
@@ -210,7 +226,11 @@ pub(super) fn growth_without_one(inverse: f32) -> f32 {
 pub struct MergeTotals;
 
 impl<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item> GlobalSync<Lda<D, W, E>> for MergeTotals {
-    fn apply(&self, total: Worker, global: &mut Topics) {
+    fn apply(&self, mut total: Worker, global: &mut Topics) {
+        if global.drawn_in != global.iterations {
+            (global.drawn, global.drawn_in) = (Drawn::default(), global.iterations);
+        }
+        global.drawn.combine(&mut total.drawn);
         global.totals.iter_mut().zip(&total.changes).for_each(|(total, change)| *total += change);
         debug_assert!(global.totals.iter().all(|&total| total >= 0), "a topic has no fewer than 0 tokens");
     }

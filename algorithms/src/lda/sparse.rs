@@ -238,7 +238,11 @@ impl Sample {
                 move_to(document, (at, used), find_packed::<V>(document, bits, new as u32).0, new, bits);
                 return new as u16;
             }
-            Err(uniform) => draw::<V, _>(of_document, change, rest, uniform, &mut worker.sums),
+            Err(uniform) => {
+                let (drawn, mass) = draw::<V, _>(of_document, change, rest, uniform, &mut worker.sums);
+                worker.drawn.add(mass);
+                drawn
+            }
         };
         match drawn {
             Ok(drawn) if drawn < used => {
@@ -254,8 +258,8 @@ impl Sample {
                 let within = drawn.err().unwrap_or(0.0) / rest;
                 let weights = Product::new(&global.alpha, &scratch.phi[..scratch.width]);
                 let change = Change { at: usize::from(old) % self.num_topics, by: alpha * phi_change };
-                let new =
-                    draw::<V, _>(weights, change, 0.0, within, &mut worker.sums).unwrap_or(0).min(self.num_topics - 1);
+                let (new, _) = draw::<V, _>(weights, change, 0.0, within, &mut worker.sums);
+                let new = new.unwrap_or(0).min(self.num_topics - 1);
                 if new != usize::from(old) {
                     move_to(document, (at, used), find_packed::<V>(document, bits, new as u32).0, new, bits);
                 }

@@ -10,7 +10,7 @@ use megagrid_stages::{
     Add, Apply, BatchSize, Context, Exchange, Left, Master, Right, Sequence, Stages, mode, program, vertex,
 };
 
-use super::{Config, Sums};
+use super::{Config, Sums, Tally};
 
 vertex! {
     /// A user: the factor, its gradient, and the squared gradients, which stay at the master.
@@ -24,7 +24,7 @@ vertex! {
 
 program! {
     /// Matrix factorization by batch gradients.
-    pub struct MfBatch { left: User, right: Item, edge: f32, worker: Sums }
+    pub struct MfBatch { left: User, right: Item, edge: f32, worker: Sums, global: Sums }
 }
 
 /// Adds the negative half gradients of one rating: `e q − λ p` and `e p − λ q`, with e = r − p·q.
@@ -35,8 +35,9 @@ impl Exchange<MfBatch> for Gradient {
     type Right = mode::Add;
 
     #[inline(always)]
-    fn exchange(&self, user: Add<'_, User>, item: Add<'_, Item>, rating: &mut f32, _: &mut Context<'_, MfBatch>) {
+    fn exchange(&self, user: Add<'_, User>, item: Add<'_, Item>, rating: &mut f32, cx: &mut Context<'_, MfBatch>) {
         let error = *rating - dot(user.sync, item.sync);
+        cx.worker.squared_errors += f64::from(error * error);
         axpy(user.delta, error, item.sync);
         axpy(user.delta, -self.0.lambda, user.sync);
         axpy(item.delta, error, user.sync);
@@ -96,7 +97,8 @@ impl Apply<MfBatch, Item> for Step {
 /// Returns the stages of an iteration, in mini-batches of about `batch` ratings.
 pub fn sequence(config: Config, batch: u64) -> Sequence<MfBatch, impl Stages<MfBatch>> {
     let (users, items) = (Step::users(config), Step::items(config));
-    Sequence::new().mini_batch(BatchSize::Edges(batch), move |b| {
+    let steps = Sequence::new().mini_batch(BatchSize::Edges(batch), move |b| {
         b.exchange(Gradient(config)).apply(Left, users).apply(Right, items)
-    })
+    });
+    steps.global_sync(Tally)
 }

@@ -2,12 +2,13 @@
 //!
 //! | stage | reads | writes |
 //! |---|---|---|
-//! | [`Descend`], each rating | p_u, q_i, r_ui | p_u, q_i, squared gradients |
+//! | [`Descend`], each rating | p_u, q_i, r_ui | p_u, q_i, squared gradients, the worker's squared errors |
+//! | [`Tally`], each iteration | the workers' squared errors | their sum |
 
 use megagrid_stages::kernels::{descend, dot};
 use megagrid_stages::{BatchSize, Context, Exchange, Sequence, Stages, Update, mode, program, vertex};
 
-use super::{Config, Sums};
+use super::{Config, Sums, Tally};
 
 vertex! {
     /// A user: the factor, and the sum of mean squared gradients that its step adapts to (a replica's own).
@@ -21,7 +22,7 @@ vertex! {
 
 program! {
     /// Matrix factorization in place.
-    pub struct Mf { left: User, right: Item, edge: f32, worker: Sums }
+    pub struct Mf { left: User, right: Item, edge: f32, worker: Sums, global: Sums }
 }
 
 /// Steps both factors along the gradient of one rating: with e = r − p·q,
@@ -48,6 +49,7 @@ impl Exchange<Mf> for Descend {
     fn exchange(&self, user: Update<'_, User>, item: Update<'_, Item>, rating: &mut f32, cx: &mut Context<'_, Mf>) {
         let config = &self.config;
         let error = *rating - dot(user.sync, item.sync);
+        cx.worker.squared_errors += f64::from(error * error);
         let (p_step, q_step) = if config.adaptive {
             (config.step / (1.0 + *user.mirror).sqrt(), config.step / (1.0 + *item.mirror).sqrt())
         } else {
@@ -67,5 +69,5 @@ impl Exchange<Mf> for Descend {
 /// Returns the stages of an iteration: all ratings at once, or in mini-batches of about `batch` ratings, each a clock.
 pub fn sequence(config: Config, batch: u64) -> Sequence<Mf, impl Stages<Mf>> {
     let descend = Descend::new(config);
-    Sequence::new().mini_batch(BatchSize::Edges(batch), move |b| b.exchange(descend))
+    Sequence::new().mini_batch(BatchSize::Edges(batch), move |b| b.exchange(descend)).global_sync(Tally)
 }

@@ -18,7 +18,7 @@ pub mod in_place;
 mod model;
 mod test_set;
 
-pub use model::{Model, Objective, SquaredErrors, Sums};
+pub use model::{Model, Objective, SquaredErrors, Sums, Tally};
 pub use test_set::{Rows, TestSet};
 
 use megagrid_partition::SplitMix;

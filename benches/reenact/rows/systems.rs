@@ -45,7 +45,7 @@ struct Cost {
 
 fn megagrid<P, S>(edges: &GroupedEdges<f32>, config: &Config, sequence: Sequence<P, S>) -> Cost
 where
-    P: Program<Edge = f32, Worker = Sums, Global = ()>,
+    P: Program<Edge = f32, Worker = Sums, Global = Sums>,
     P::Left: Vertex<Sync = [f32]>,
     P::Right: Vertex<Sync = [f32]>,
     S: Stages<P>,

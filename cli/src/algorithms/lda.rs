@@ -102,9 +102,6 @@ pub struct Options {
     /// End when the log likelihood changes by no more than this part of itself [default: 0, never].
     #[arg(long, default_value_t = 0.0, hide_default_value = true, allow_negative_numbers = true)]
     pub tolerance: f64,
-    /// Evaluate the first, the last and every N-th iteration only.
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub evaluate_every: u64,
     /// Top words of each topic that are shown and whose coherence is measured; 0: none.
     #[arg(long, default_value_t = 10, value_name = "N")]
     pub top_words: usize,
@@ -138,7 +135,6 @@ impl Trains for Options {
             sampler: self.sampler,
             iterations: self.iterations,
             tolerance: self.tolerance,
-            evaluate_every: self.evaluate_every,
             top_words: self.top_words,
             work_per_clock: self.work_per_clock,
         })

@@ -143,8 +143,8 @@ impl Comparable for lda::Options {
         if self.prior != PriorChoice::Fixed || self.annealing != Some(0) {
             return Err("it has fixed priors and no annealing: leave out --prior and --annealing");
         }
-        if self.test.is_some() || self.holdout.is_some() || self.evaluate_every != 1 {
-            return Err("leave out --test, --holdout and --evaluate-every");
+        if self.test.is_some() || self.holdout.is_some() {
+            return Err("leave out --test and --holdout");
         }
         no_slack(common, system)
     }

@@ -141,6 +141,7 @@ fn run_one<O: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
         (Some(system), Some(record)) => {
             let common = &mut training.common;
             (common.quiet, common.json, common.report) = (true, Some(record.clone()), None);
+            common.evaluate_every = 1;
             let job = training.job()?;
             match system {
                 System::Megagrid => train::conclude::<O>(train::observed(job, &training.common)?, &training.common),

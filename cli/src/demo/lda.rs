@@ -16,6 +16,8 @@ use crate::common::Common;
 const HOLDOUT: f64 = 0.1;
 /// A topic is found if one of the model is as near: the cosine of their chances of words.
 const NEAR: f64 = 0.9;
+/// Iterations from one look at the likelihood to the next.
+const EVERY: u64 = 10;
 /// How many words of a topic are shown.
 const SHOWN: usize = 8;
 
@@ -42,7 +44,6 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
         beta: planted.beta as f32,
         prior: PriorChoice::Fixed,
         iterations: 200,
-        evaluate_every: 10,
         top_words: SHOWN,
         ..TopicOptions::default()
     };
@@ -53,7 +54,8 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
         Ok(found(&model.counts, &*model.names.get(Side::Right)?, &made.truth) + next)
     };
     let origin = serde_json::json!({ "holdout": HOLDOUT });
-    super::show::train::<algorithms::lda::Options>(data, origin, options, common, &show)
+    let common = Common { evaluate_every: EVERY, ..common.clone() };
+    super::show::train::<algorithms::lda::Options>(data, origin, options, &common, &show)
 }
 
 /// Lists the planted topics with the nearest of the model, and says how many are found.

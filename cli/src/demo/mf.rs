@@ -49,12 +49,12 @@ fn shown(record: &Record, noise_floor: f64) -> String {
     let of = |name: &str| -> Vec<f64> {
         record.iterations.iter().filter_map(|one| one.metrics.get(name)).copied().collect()
     };
-    let (train, test) = (of("train_rmse"), of("test_rmse"));
+    let (train, test) = (of("running_rmse"), of("test_rmse"));
     let plot = draw(&[Series { mark: '·', values: &train }, Series { mark: '●', values: &test }], noise_floor);
     let last = record.result.metrics.get("test_rmse").copied().unwrap_or(f64::NAN);
     let above = 100.0 * (last / noise_floor - 1.0);
     format!(
-        "\nRMSE by iteration: ● unseen ratings, · training, ─ the noise, below which no model can stay\n{plot}\n\
+        "\nRMSE by iteration: ● unseen ratings, · training, before each step, ─ the noise, below which no model can stay\n{plot}\n\
          RMSE on unseen ratings {last:.4}, the noise planted {noise_floor:.4}: {above:.1} % above.\n"
     )
 }

@@ -1,6 +1,6 @@
 //! The sections of a page. Each is the same for one run and for several systems; a section with nothing to show is empty.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::plot::{
     Labels, Line, Scale, Series, Stretch, escape, grouped, lines, seconds, shares, short, stacked, timeline, values,
@@ -57,9 +57,9 @@ fn curves(subjects: &[Subject<'_>]) -> String {
 
 /// Returns what is drawn in one plot each: its title and its metrics.
 fn groups(record: &Record, apart: bool) -> Vec<(String, Vec<String>)> {
-    let mut evaluated = record.iterations.iter().filter(|one| one.objective.is_some());
-    let names: Vec<String> =
-        evaluated.next().map_or(Vec::new(), |first| first.metrics.keys().map(ToString::to_string).collect());
+    // Not all are known after every iteration.
+    let names: BTreeSet<String> =
+        record.iterations.iter().flat_map(|one| one.metrics.keys().map(ToString::to_string)).collect();
     // Errors share a plot, so that training and unseen data can be compared.
     let (errors, others): (Vec<String>, Vec<String>) =
         names.into_iter().partition(|name| name.ends_with("rmse") && !apart);
@@ -72,10 +72,10 @@ fn groups(record: &Record, apart: bool) -> Vec<(String, Vec<String>)> {
 }
 
 fn of_subject(subject: &Subject<'_>, names: &[String], x_of: fn(&Iteration) -> f64, by_system: bool) -> Vec<Line> {
-    let evaluated = || subject.shown().iterations.iter().filter(|one| one.objective.is_some());
+    let iterations = &subject.shown().iterations;
     let line = |name: &String| Line {
         name: if by_system { subject.name.to_owned() } else { name.clone() },
-        points: evaluated().map(|one| (x_of(one), value(one, name))).collect(),
+        points: iterations.iter().filter_map(|one| Some((x_of(one), value(one, name)?))).collect(),
     };
     names.iter().map(line).collect()
 }
@@ -88,9 +88,8 @@ fn by_time(one: &Iteration) -> f64 {
     one.train_seconds
 }
 
-fn value(one: &Iteration, name: &str) -> f64 {
-    let metric = if name == "objective" { one.objective } else { one.metrics.get(name).copied() };
-    metric.unwrap_or(f64::NAN)
+fn value(one: &Iteration, name: &str) -> Option<f64> {
+    if name == "objective" { one.objective } else { one.metrics.get(name).copied() }
 }
 
 fn times(subjects: &[Subject<'_>]) -> String {

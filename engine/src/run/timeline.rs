@@ -33,12 +33,14 @@ pub struct Timeline {
     worker: usize,
     step: Option<Open>,
     clock: Option<Open>,
+    /// When the last iteration ended. In modelled time the next may begin a message before that: it is shown from then on.
+    ended: Instant,
 }
 
 impl Timeline {
     pub fn new(process: usize, worker: usize) -> Self {
         let is_on = tracing::enabled!(target: TIMELINE, tracing::Level::TRACE);
-        Self { is_on, process, worker, step: None, clock: None }
+        Self { is_on, process, worker, step: None, clock: None, ended: *ORIGIN }
     }
 
     /// Tells whether anybody listens.
@@ -91,12 +93,15 @@ impl Timeline {
         if let Some(at) = self.clock.as_ref().map(|clock| clock.at) {
             self.end_clock(end);
             // Viewers add what is rounded: of two parts with one end the inner one might seem to end later.
-            self.show("iteration", "", at, begin, end + Duration::from_nanos(1));
+            let end = end + Duration::from_nanos(1);
+            self.show("iteration", "", at, begin, end);
+            self.ended = end;
         }
     }
 
     fn show(&self, kind: &str, name: &str, at: Position, begin: Instant, end: Instant) {
         let nanoseconds = |time: Duration| time.as_nanos() as u64;
+        let begin = begin.max(self.ended);
         tracing::trace!(
             target: TIMELINE,
             kind,

@@ -123,10 +123,8 @@ pub struct Change {
 }
 
 /// Draws an index with a chance proportional to its weight; `rest` is the weight of everything else. `uniform` is in `0..1`
-/// and says what is drawn; `sums` is scratch for as many chunks as there are.
-///
-/// # Errors
-/// When something else is drawn: how far into `rest` the draw falls.
+/// and says what is drawn; `sums` is scratch for as many chunks as there are. Returns the index, or how far into `rest` the
+/// draw falls, and the sum of all weights and the rest.
 ///
 /// # Panics
 /// When rows differ in length, or `sums` or the change's index is beyond them.
@@ -141,17 +139,17 @@ pub struct Change {
 ///
 /// struct Roulette(f32);
 /// impl RowKernel for Roulette {
-///     type Output = Result<usize, f32>;
+///     type Output = (Result<usize, f32>, f32);
 ///     #[inline(always)]
-///     fn run<V: Vector>(self) -> Result<usize, f32> {
+///     fn run<V: Vector>(self) -> Self::Output {
 ///         let (mut a, b) = ([0.0; 32], [2.0; 32]);
 ///         (a[3], a[20]) = (1.0, 3.0);
 ///         draw::<V, _>(Product::new(&a, &b), Change { at: 20, by: -5.0 }, 1.0, self.0, &mut [[0.0; 16]; 2])
 ///     }
 /// }
-/// assert_eq!(row_kernel(Roulette(0.4)), Ok(3));
-/// assert_eq!(row_kernel(Roulette(0.7)), Ok(20));
-/// assert_eq!(row_kernel(Roulette(0.75)), Err(0.0));
+/// assert_eq!(row_kernel(Roulette(0.4)), (Ok(3), 4.0));
+/// assert_eq!(row_kernel(Roulette(0.7)), (Ok(20), 4.0));
+/// assert_eq!(row_kernel(Roulette(0.75)), (Err(0.0), 4.0));
 /// ```
 #[inline(always)]
 pub fn draw<V: Vector, W: Weights>(
@@ -160,7 +158,7 @@ pub fn draw<V: Vector, W: Weights>(
     rest: f32,
     uniform: f32,
     sums: &mut [Sums],
-) -> Result<usize, f32> {
+) -> (Result<usize, f32>, f32) {
     let chunks = weights.chunks();
     let sums = &mut sums[..chunks];
     let mut lanes = V::splat(0.0);
@@ -172,19 +170,20 @@ pub fn draw<V: Vector, W: Weights>(
     let by = V::splat(change.by).times(V::load(one_hot(change_lane)));
     let prefix = lanes.plus(by).prefix_sums();
     let total = prefix.last();
-    let target = uniform * (total + rest);
+    let mass = total + rest;
+    let target = uniform * mass;
     if target >= total && rest > 0.0 {
-        return Err(target - total);
+        return (Err(target - total), mass);
     }
     let targets = V::splat(target);
     let lane = (prefix.at_most(targets).count_ones() as usize).min(ROW_ALIGN - 1);
     if chunks == 0 {
-        return Ok(lane);
+        return (Ok(lane), mass);
     }
     // How far the target is into each lane: which one it falls into is not waited for.
     let changed = sums[change.at / ROW_ALIGN][change_lane] + change.by;
     let within = targets.minus(prefix.shifted()).minus_from(V::splat(changed), by);
-    Ok(search(sums, lane, within) * ROW_ALIGN + lane)
+    (Ok(search(sums, lane, within) * ROW_ALIGN + lane), mass)
 }
 
 /// Returns sixteen numbers, all 0 but a 1.
@@ -248,7 +247,7 @@ mod tests {
     impl<W: Weights> RowKernel for Drawing<'_, W> {
         type Output = Result<usize, f32>;
         fn run<V: Vector>(self) -> Self::Output {
-            draw::<V, W>(self.0, self.1, self.2, self.3, self.4)
+            draw::<V, W>(self.0, self.1, self.2, self.3, self.4).0
         }
     }
 

@@ -136,6 +136,15 @@ impl Data for Samples {
 }
 
 impl Samples {
+    /// Returns the sum of the samples' weights.
+    #[must_use]
+    pub fn total_weight(&self) -> f64 {
+        match self.sample_weights.is_empty() {
+            true => self.signed.num_vertices(Side::Left) as f64,
+            false => self.sample_weights.iter().map(|&weight| f64::from(weight)).sum(),
+        }
+    }
+
     /// Takes samples in memory, and keeps a part of them for testing, which follows from the seed. `weights` are in the order of
     /// the samples' numbers.
     ///

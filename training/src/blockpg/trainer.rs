@@ -24,6 +24,7 @@ pub struct Regression;
 
 impl Algorithm for Regression {
     const NAME: &'static str = "blockpg";
+    const ADVICE: &'static str = "scale the values, with --normalize say";
     const TESTED_BY: Option<&'static str> = Some("test_log_loss");
     /// l1 says how closely a model is fitted, and a certificate that it is: nothing is stopped early unless that is asked for.
     const PATIENCE: u64 = 0;
@@ -67,6 +68,8 @@ pub struct Fitter {
     block_values: u64,
     blocks: u64,
     delay: Option<u64>,
+    /// The loss of weights 0.
+    at_zero: f64,
     /// Relative duality gap that ends a leg.
     tolerance: f64,
     /// What is known of the models of the legs that have ended.
@@ -91,6 +94,7 @@ impl Trainer for Fitter {
             block_values: options.block_values(values, features),
             blocks: options.num_blocks(values, features),
             delay: settings.slack,
+            at_zero: samples.total_weight() * std::f64::consts::LN_2,
             tolerance: options.tolerance,
             ended: Vec::new(),
             certified: None,
@@ -126,7 +130,17 @@ impl Trainer for Fitter {
         Ok(())
     }
 
-    /// Measures the objective and the quality; once the run seems to have converged, also makes the certificate.
+    fn running(&self, _: &Samples, engine: &Engine<BlockPg>) -> Metrics {
+        Metrics::from([("kkt_violation".into(), engine.global().last.violation)])
+    }
+
+    /// Only then can there be a certificate: no optimum is above the objective of weights 0.
+    fn is_due(&self, _: &Samples, engine: &Engine<BlockPg>) -> bool {
+        let state = engine.global();
+        state.is_near(self.tolerance, self.at_zero, state.last.sizes)
+    }
+
+    /// Measures the objective; once the run seems to have converged, also makes the certificate.
     fn measure(&mut self, samples: &Samples, engine: &mut Engine<BlockPg>) -> Result<Option<Measured>, Error> {
         engine.collect()?;
         self.certified = None;
@@ -144,18 +158,7 @@ impl Trainer for Fitter {
         let objective = loss + config.penalty(penalized.iter().copied());
         let state = engine.global();
         let nonzeros = penalized.iter().filter(|w| **w != 0.0).count();
-        let mut metrics = Metrics::from([
-            ("loss".into(), loss),
-            ("nonzeros".into(), nonzeros as f64),
-            ("kkt_violation".into(), state.last.violation),
-        ]);
-        if let Some(test) = &samples.test {
-            let intercept = weights.get(penalized.len()).copied().unwrap_or(0.0);
-            let Quality { auc, log_loss, accuracy } = Quality::new(&test.scores(penalized, intercept), &test.labels);
-            metrics.extend([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
-            // A test of one class only has none, and a record takes numbers only.
-            metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
-        }
+        let metrics = Metrics::from([("loss".into(), loss), ("nonzeros".into(), nonzeros as f64)]);
         let sizes: f64 = penalized.iter().map(|w| w.abs()).sum();
         if state.is_near(self.tolerance, objective, sizes) {
             let certificate = Certificate::new(&fit(samples, &weights), &config).ok();
@@ -164,8 +167,20 @@ impl Trainer for Fitter {
         }
         #[cfg(debug_assertions)]
         check_margins(samples, engine, &weights);
-        let advice = "scale the values, with --normalize say";
-        Ok(Some(Measured { objective, metrics, converged: Some(self.certified.is_some()), advice }))
+        Ok(Some(Measured { objective, metrics, converged: Some(self.certified.is_some()) }))
+    }
+
+    fn test(&mut self, samples: &Samples, engine: &mut Engine<BlockPg>) -> Result<Metrics, Error> {
+        let Some(test) = &samples.test else { return Ok(Metrics::new()) };
+        engine.collect()?;
+        let weights = weights(engine);
+        let penalized = &weights[..samples.features.len()];
+        let intercept = weights.get(penalized.len()).copied().unwrap_or(0.0);
+        let Quality { auc, log_loss, accuracy } = Quality::new(&test.scores(penalized, intercept), &test.labels);
+        let mut metrics = Metrics::from([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
+        // A test of one class only has none, and a record takes numbers only.
+        metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
+        Ok(metrics)
     }
 
     fn leg(&self, options: &LinearOptions, engine: &Engine<BlockPg>) -> Leg {

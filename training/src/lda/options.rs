@@ -124,8 +124,6 @@ pub struct TopicOptions {
     pub iterations: u64,
     /// Relative change of the log likelihood that ends the run; 0: none.
     pub tolerance: f64,
-    /// Iterations from one evaluation to the next.
-    pub evaluate_every: u64,
     /// Top words of each topic that are shown and whose coherence is measured; 0: none.
     pub top_words: usize,
     /// Part of an iteration between two clocks.
@@ -148,7 +146,6 @@ impl Default for TopicOptions {
             sampler: Sampler::Auto,
             iterations: 200,
             tolerance: 0.0,
-            evaluate_every: 1,
             top_words: 10,
             work_per_clock: 1.0 / DEFAULT_CLOCKS as f64,
         }
@@ -211,7 +208,7 @@ impl TopicOptions {
 
 impl Options for TopicOptions {
     const FREE: &'static [&'static str] =
-        &["iterations", "tolerance", "evaluate_every", "top_words", "work_per_clock", "optimize_every", "annealing"];
+        &["iterations", "tolerance", "top_words", "work_per_clock", "optimize_every", "annealing"];
 
     fn check(&self) -> Result<(), Error> {
         check_work_per_clock(self.work_per_clock)?;
@@ -234,9 +231,5 @@ impl Options for TopicOptions {
 
     fn tolerance(&self) -> f64 {
         self.tolerance
-    }
-
-    fn is_measured(&self, iteration: u64) -> bool {
-        iteration == 1 || iteration.is_multiple_of(self.evaluate_every)
     }
 }

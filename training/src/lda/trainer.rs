@@ -110,6 +110,7 @@ pub struct TopicModels;
 
 impl Algorithm for TopicModels {
     const NAME: &'static str = "lda";
+    const ADVICE: &'static str = "try a larger --alpha or --beta";
     const MAXIMIZES: bool = true;
     const TESTED_BY: Option<&'static str> = Some("test_perplexity");
     const KNOBS: &'static [Knob] = &[
@@ -207,7 +208,14 @@ impl<F: Form> Trainer for Drawer<F> {
         Ok(())
     }
 
-    fn measure(&mut self, documents: &Documents, engine: &mut Engine<ProgramOf<F>>) -> Result<Option<Measured>, Error> {
+    fn running(&self, _: &Documents, engine: &Engine<ProgramOf<F>>) -> Metrics {
+        let topics = engine.global();
+        let prior = topics.alpha.iter().map(|&alpha| f64::from(alpha)).sum();
+        let per_token = topics.drawn.per_token(&self.tokens.of_documents, prior);
+        per_token.map(|value| ("running_per_token".into(), value)).into_iter().collect()
+    }
+
+    fn measure(&mut self, _: &Documents, engine: &mut Engine<ProgramOf<F>>) -> Result<Option<Measured>, Error> {
         self.collect(engine)?;
         if engine.plan().processes.this > 0 {
             return Ok(None);
@@ -215,12 +223,19 @@ impl<F: Form> Trainer for Drawer<F> {
         let threads = rayon::current_num_threads();
         let value = look!(engine, |documents, words| log_likelihood(&engine.global(), documents, words, threads));
         let per_token = value / self.tokens.total as f64;
-        let mut metrics = Metrics::from([("log_likelihood".into(), value), ("per_token".into(), per_token)]);
-        if let Some(test) = &documents.test {
-            let perplexity = FoldIn::default().perplexity(&model::<F>(engine), &test.words, threads);
-            metrics.insert("test_perplexity".into(), perplexity);
+        let metrics = Metrics::from([("log_likelihood".into(), value), ("per_token".into(), per_token)]);
+        Ok(Some(Measured { objective: value, metrics, converged: None }))
+    }
+
+    fn test(&mut self, documents: &Documents, engine: &mut Engine<ProgramOf<F>>) -> Result<Metrics, Error> {
+        let Some(test) = &documents.test else { return Ok(Metrics::new()) };
+        self.collect(engine)?;
+        if engine.plan().processes.this > 0 {
+            return Ok(Metrics::new());
         }
-        Ok(Some(Measured { objective: value, metrics, converged: None, advice: "try a larger --alpha or --beta" }))
+        let model = model::<F>(engine);
+        let perplexity = FoldIn::default().perplexity(&model, &test.words, rayon::current_num_threads());
+        Ok(Metrics::from([("test_perplexity".into(), perplexity)]))
     }
 
     /// All words and topics equally likely: before the first iteration no token has a topic.

@@ -24,7 +24,7 @@ const CHUNK: usize = 4096;
 
 /// A form of matrix factorization: in place, or by gradients of a batch.
 pub trait Form:
-    Sized + Program<Left: Vertex<Sync = [f32]>, Right: Vertex<Sync = [f32]>, Edge = f32, Worker = Sums, Global = ()>
+    Sized + Program<Left: Vertex<Sync = [f32]>, Right: Vertex<Sync = [f32]>, Edge = f32, Worker = Sums, Global = Sums>
 {
     /// Builds the stages of an iteration in mini-batches.
     fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>>;
@@ -48,6 +48,7 @@ pub struct Factorization;
 
 impl Algorithm for Factorization {
     const NAME: &'static str = "mf";
+    const ADVICE: &'static str = "try a smaller --step";
     const TESTED_BY: Option<&'static str> = Some("test_rmse");
     const KNOBS: &'static [Knob] = &[
         Knob { name: "step", is_layout: false, is_timed: false },
@@ -75,6 +76,8 @@ impl Algorithm for Factorization {
 /// Trains factors.
 pub struct Factorizer<F> {
     config: Config,
+    /// All ratings, and those of a mini-batch.
+    ratings: u64,
     batch: u64,
     /// What is subtracted from ratings.
     mean: f32,
@@ -89,9 +92,11 @@ impl<F: Form> Trainer for Factorizer<F> {
 
     fn new(ratings: &Ratings, options: &FactorOptions, settings: &Settings) -> Result<Self, Error> {
         let mean = if options.mean { ratings.digest.mean as f32 } else { 0.0 };
+        let num_ratings = ratings.edges.num_edges() as u64;
         Ok(Self {
             config: options.config(),
-            batch: options.batch(ratings.edges.num_edges() as u64, settings),
+            ratings: num_ratings,
+            batch: options.batch(num_ratings, settings),
             mean,
             level: settings.level,
             seed: settings.seed,
@@ -135,14 +140,23 @@ impl<F: Form> Trainer for Factorizer<F> {
         Ok(())
     }
 
-    fn measure(&mut self, ratings: &Ratings, engine: &mut Engine<F>) -> Result<Option<Measured>, Error> {
+    fn running(&self, _: &Ratings, engine: &Engine<F>) -> Metrics {
+        let mean = engine.global().squared_errors / self.ratings.max(1) as f64;
+        Metrics::from([("running_rmse".into(), mean.sqrt())])
+    }
+
+    fn measure(&mut self, _: &Ratings, engine: &mut Engine<F>) -> Result<Option<Measured>, Error> {
         let Objective { value, rmse } = Objective::new(engine.total(SquaredErrors(self.config))?, self.config.lambda);
-        let mut metrics = Metrics::from([("train_rmse".into(), rmse)]);
-        if !ratings.test.is_empty() {
-            engine.collect()?;
-            metrics.insert("test_rmse".into(), self.test_rmse(ratings, engine));
+        let metrics = Metrics::from([("train_rmse".into(), rmse)]);
+        Ok(Some(Measured { objective: value, metrics, converged: None }))
+    }
+
+    fn test(&mut self, ratings: &Ratings, engine: &mut Engine<F>) -> Result<Metrics, Error> {
+        if ratings.test.is_empty() {
+            return Ok(Metrics::new());
         }
-        Ok(Some(Measured { objective: value, metrics, converged: None, advice: "try a smaller --step" }))
+        engine.collect()?;
+        Ok(Metrics::from([("test_rmse".into(), self.test_rmse(ratings, engine))]))
     }
 
     fn model(&self, ratings: &Ratings, engine: &Engine<F>) -> Result<Factors, Error> {

@@ -12,7 +12,7 @@ use megagrid_tuner::{Branch, Clock, Progress, ROOT, Setting, Tuned, Value};
 
 use super::space::{Search, Time, apply};
 use crate::Error;
-use crate::algorithm::{Algorithm, Measured, Run};
+use crate::algorithm::{Algorithm, Found, Run};
 use crate::checkpoint::Checkpoints;
 use crate::processes::{Processes, decoded};
 use crate::record::Record;
@@ -28,8 +28,8 @@ const FILE: &str = "tuning.json";
 pub struct Done {
     /// The iteration.
     pub report: IterationReport,
-    /// What was measured, in the first process.
-    pub measured: Option<Measured>,
+    /// What was found, in the first process.
+    pub found: Found,
     /// Seconds of measuring.
     pub seconds: f64,
 }
@@ -183,14 +183,13 @@ impl<'s, A: Algorithm> Branches<'s, A> {
         })?;
         let report = report.ok_or_else(|| Error::Missing("an iteration ended without a report".to_owned()))?;
         let begin = Instant::now();
-        let measured = engine.run.pause().measure()?;
+        let found = engine.run.pause().look(true, true)?;
         let time = match time {
             Time::Seconds => report.seconds,
             Time::Samples => report.updates as f64,
         };
-        let loss = measured.as_ref().map_or(f64::NAN, loss::<A>);
-        let converged = measured.as_ref().is_some_and(|measured| measured.converged == Some(true));
-        place.history.push(Done { report, measured, seconds: begin.elapsed().as_secs_f64() });
+        let (loss, converged) = (loss::<A>(&found), found.converged == Some(true));
+        place.history.push(Done { report, found, seconds: begin.elapsed().as_secs_f64() });
         if self.kept == Some(branch) {
             self.evaluate(branch)?;
         }
@@ -203,7 +202,7 @@ impl<'s, A: Algorithm> Branches<'s, A> {
         if let (ROOT, Some(loss)) = (branch, pause.first_loss()) {
             return Ok(loss);
         }
-        Ok(pause.measure()?.as_ref().map_or(f64::NAN, loss::<A>))
+        Ok(loss::<A>(&pause.look(true, false)?))
     }
 
     /// Ends a branch.
@@ -253,11 +252,9 @@ impl<'s, A: Algorithm> Branches<'s, A> {
     fn evaluate(&mut self, branch: Branch) -> Result<(), Error> {
         let (name, is_first) = (A::TESTED_BY, self.processes.is_first());
         let place = self.places.get(&branch).ok_or_else(|| gone(branch))?;
-        let Some(Done { report, measured: Some(measured), .. }) = place.history.last().filter(|_| is_first) else {
-            return Ok(());
-        };
-        let Some(value) = name.and_then(|name| measured.metrics.get(name)).copied() else { return Ok(()) };
-        let (iteration, objective, metrics) = (report.iteration, measured.objective, measured.metrics.clone());
+        let Some(Done { report, found, .. }) = place.history.last().filter(|_| is_first) else { return Ok(()) };
+        let Some(value) = name.and_then(|name| found.metrics.get(name)).copied() else { return Ok(()) };
+        let (iteration, objective, metrics) = (report.iteration, found.objective, found.metrics.clone());
         if self.stopping.last() == Some(iteration) {
             return Ok(());
         }
@@ -282,9 +279,9 @@ fn layout<A: Algorithm>(setting: &Setting) -> Vec<Value> {
     setting.iter().filter(|(name, _)| is_layout(name)).map(|(_, value)| value.clone()).collect()
 }
 
-/// Returns what training makes smaller.
-fn loss<A: Algorithm>(measured: &Measured) -> f64 {
-    if A::MAXIMIZES { -measured.objective } else { measured.objective }
+/// Returns what training makes smaller; no number in processes other than the first.
+fn loss<A: Algorithm>(found: &Found) -> f64 {
+    found.objective.map_or(f64::NAN, |objective| if A::MAXIMIZES { -objective } else { objective })
 }
 
 fn gone(branch: Branch) -> Error {

@@ -81,12 +81,9 @@ pub fn tune<A: Algorithm>(
     let engine = &mut *ran.run;
     let done = engine.iterations() - ran.history.len() as u64;
     let mut record = Record::begin(A::NAME, config, engine.input(), engine.machine(), phases, done);
-    for Done { report, measured, seconds } in &ran.history {
-        if let Some(measured) = measured.as_ref().filter(|one| !one.objective.is_finite()) {
-            let (objective, advice) = (measured.objective, measured.advice);
-            return Err(Error::Diverged { objective, iteration: report.iteration, advice });
-        }
-        record.add(report, measured.clone().map(|one| (one.objective, one.metrics)), *seconds);
+    for Done { report, found, seconds } in &ran.history {
+        found.check::<A>(report.iteration)?;
+        record.add(report, found.objective, found.metrics.clone(), *seconds);
     }
     let best = ran.stopping.best().map(|best| (best.iteration, (best.objective, best.metrics.clone())));
     let (iteration, measured) = best.unzip();

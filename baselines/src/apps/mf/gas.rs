@@ -6,7 +6,7 @@ use megagrid_partition::Side;
 use megagrid_stages::kernels::{axpy, dot};
 use megagrid_stages::{Apply, Context, Master, ROW_ALIGN, row_width};
 
-use super::job::Job;
+use super::job::{Job, NOTHING};
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::{Error, Finish, Run};
@@ -38,7 +38,7 @@ impl VertexProgram for Descend {
     fn apply(&self, id: usize, vertex: &mut [f32], sum: &[f32], (): &mut ()) {
         let (sync, master) = vertex.split_at_mut(self.width);
         let (master, worker) = (&mut master[0], &mut Default::default());
-        let mut cx: Context<'_, MfBatch> = Context { worker, global: &(), iteration: self.iteration, seed: 0 };
+        let mut cx: Context<'_, MfBatch> = Context { worker, global: &NOTHING, iteration: self.iteration, seed: 0 };
         if id < self.num_users {
             Apply::<_, User>::apply(&self.steps.0, Master { sync, master, delta: sum }, &mut cx);
         } else {

@@ -74,6 +74,9 @@ impl Job<'_> {
     }
 }
 
+/// What stage functions see of the iteration before: these programs keep no running errors.
+pub const NOTHING: Sums = Sums { squared_errors: 0.0, squared_norms: 0.0, ratings: 0 };
+
 struct Measure<'m, U, I> {
     job: &'m Job<'m>,
     user: U,
@@ -87,7 +90,7 @@ impl<'r, U: Fn(usize) -> &'r [f32], I: Fn(usize) -> &'r [f32]> Kernel for Measur
     #[inline(always)]
     fn run(self) {
         let Self { job: Job { ratings, config, .. }, user, item, sums } = self;
-        let mut cx: Context<'_, Mf> = Context { worker: sums, global: &(), iteration: 0, seed: 0 };
+        let mut cx: Context<'_, Mf> = Context { worker: sums, global: &NOTHING, iteration: 0, seed: 0 };
         for ((&left, &right), &rating) in ratings.left.iter().zip(&ratings.right).zip(&ratings.data) {
             let user = Read { sync: user(left as usize), mirror: &0.0 };
             let item = Read { sync: item(right as usize), mirror: &0.0 };

@@ -6,7 +6,7 @@ use megagrid_partition::Side;
 use megagrid_stages::kernels::{axpy, dot};
 use megagrid_stages::{Apply, Context, Exchange, Master, Update, row_width};
 
-use super::job::{CLOCKS, Form, Job};
+use super::job::{CLOCKS, Form, Job, NOTHING};
 use crate::apps::servers::Team;
 use crate::crew;
 use crate::job::{self, Cost, Measured};
@@ -37,7 +37,7 @@ impl Worker {
     fn in_place(&mut self, job: &Job<'_>, number: u64, client: &mut impl Client) -> Result<(), Error> {
         let descend = Descend::new(job.config);
         let mut cx: Context<'_, Mf> =
-            Context { worker: &mut Default::default(), global: &(), iteration: number, seed: 0 };
+            Context { worker: &mut Default::default(), global: &NOTHING, iteration: number, seed: 0 };
         let width = self.width;
         for part in crew::parts(self.ratings.len(), CLOCKS as usize, |at| at as u64) {
             for &(ids, rating) in &self.ratings[part] {
@@ -82,7 +82,7 @@ impl Worker {
         client.clock()?;
 
         let mut cx: Context<'_, MfBatch> =
-            Context { worker: &mut Default::default(), global: &(), iteration: number, seed: 0 };
+            Context { worker: &mut Default::default(), global: &NOTHING, iteration: number, seed: 0 };
         let (users, items) = (Step::users(job.config), Step::items(job.config));
         for side in 0..2 {
             for id in (self.number..self.lens[side]).step_by(workers) {

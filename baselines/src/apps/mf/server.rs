@@ -9,7 +9,7 @@ use megagrid_stages::kernels::{axpy, dot};
 use megagrid_stages::simd::{Kernel, Level};
 use megagrid_stages::{Apply, Context, Exchange, Master, Update, row_width};
 
-use super::job::{CLOCKS, Form, Job};
+use super::job::{CLOCKS, Form, Job, NOTHING};
 use crate::apps::servers::Team;
 use crate::crew;
 use crate::job::{self, Cost, Measured};
@@ -68,7 +68,7 @@ impl<C: Client> Iteration<'_, C> {
     fn in_place(self) -> Result<(), Error> {
         let Self { job, items, number, worker, client } = self;
         let (descend, sums) = (Descend::new(job.config), &mut Default::default());
-        let mut cx: Context<'_, Mf> = Context { worker: sums, global: &(), iteration: number, seed: 0 };
+        let mut cx: Context<'_, Mf> = Context { worker: sums, global: &NOTHING, iteration: number, seed: 0 };
         let Worker { ratings, first_user, users, squares, item: row, delta, .. } = worker;
         let width = users.width();
         for part in crew::parts(ratings.len(), CLOCKS as usize, |at| at as u64) {
@@ -113,7 +113,7 @@ impl<C: Client> Iteration<'_, C> {
         client.clock()?;
 
         let mut cx: Context<'_, MfBatch> =
-            Context { worker: &mut Default::default(), global: &(), iteration: number, seed: 0 };
+            Context { worker: &mut Default::default(), global: &NOTHING, iteration: number, seed: 0 };
         let (step_user, step_item) = (Step::users(*config), Step::items(*config));
         for (user, squares) in squares.iter_mut().enumerate() {
             let view = Master { sync: users.row_mut(user), master: squares, delta: gradients.row(user) };

@@ -142,7 +142,7 @@ fn run_package(programs: &Programs, samples: &Path, peer: &Peer) -> Result<Trial
 
 fn megagrid(programs: &Programs, samples: &Path, threads: u32) -> Result<Trial> {
     let mut command = pinned(threads, &programs.megagrid);
-    command.arg("blockpg").arg(samples).args(MEGAGRID_ARGUMENTS).args(["-w", &threads.to_string()]);
+    command.arg("blockpg").arg(samples).args(MEGAGRID_ARGUMENTS).args(["--evaluate-every", "1", "-w", &threads.to_string()]);
     let trial = run_megagrid(&mut command, &programs.work.join("blockpg.json"))?;
     let iterations = trial["iterations"].as_array().context("the run record has no iterations")?;
     read_trial(MEGAGRID, threads, &trial, iterations, |step| step["iteration"].to_string())

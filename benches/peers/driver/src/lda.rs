@@ -150,7 +150,7 @@ fn tomotopy(programs: &Programs, case: &Case, corpus: &Path, threads: u32) -> Re
 /// A quarter more iterations than the peer has, so that a curve that lags behind still reaches the goals.
 fn megagrid(programs: &Programs, case: &Case, corpus: &Path, threads: u32) -> Result<Trial> {
     let mut command = pinned(threads, &programs.megagrid);
-    command.arg("lda").arg(corpus).args(["--topics", &case.topics.to_string()]);
+    command.arg("lda").arg(corpus).args(["--evaluate-every", "1", "--topics", &case.topics.to_string()]);
     command.args([
         "--alpha",
         case.alpha,
