@@ -49,7 +49,8 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     /// What comes of it.
     type Model: Model;
 
-    /// Returns what makes the form that options ask for: [`form`](crate::form) of a [`Trainer`].
+    /// Returns what makes the form that options ask for: [`form`](crate::form) of a [`Trainer`]. Where it is `#[inline(never)]`, the
+    /// programs are compiled with the algorithm; else the compiler finds it small, and compiles them again for each user of it.
     fn form(options: &Self::Options) -> MakeForm<Self>;
 
     /// Returns what is tuned on data if nothing is said, as `--tune` takes it.

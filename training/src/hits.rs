@@ -102,6 +102,7 @@ impl Algorithm for HubsAndAuthorities {
     type Options = HitsOptions;
     type Model = Authorities;
 
+    #[inline(never)]
     fn form(_: &HitsOptions) -> MakeForm<Self> {
         form::<Power>
     }

@@ -73,6 +73,7 @@ impl Algorithm for Ranking {
     type Options = RankOptions;
     type Model = Ranks;
 
+    #[inline(never)]
     fn form(_: &RankOptions) -> MakeForm<Self> {
         form::<Ranker>
     }

@@ -37,6 +37,7 @@ impl Algorithm for Regression {
     type Options = LinearOptions;
     type Model = Linear;
 
+    #[inline(never)]
     fn form(_: &LinearOptions) -> MakeForm<Self> {
         form::<Fitter>
     }

@@ -122,6 +122,7 @@ impl Algorithm for TopicModels {
     type Options = TopicOptions;
     type Model = TopicModel;
 
+    #[inline(never)]
     fn form(options: &TopicOptions) -> MakeForm<Self> {
         match options.sampler() {
             Sampler::Dense => form::<Drawer<Dense>>,

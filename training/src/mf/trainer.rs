@@ -61,6 +61,7 @@ impl Algorithm for Factorization {
     type Options = FactorOptions;
     type Model = Factors;
 
+    #[inline(never)]
     fn form(options: &FactorOptions) -> MakeForm<Self> {
         match options.gradient {
             Gradient::InPlace => form::<Factorizer<in_place::Mf>>,
