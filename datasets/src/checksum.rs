@@ -2,14 +2,14 @@
 
 use crate::cache::EdgeData;
 
-pub(crate) fn hash_all<T: EdgeData>(left: &[u32], right: &[u32], data: &[T]) -> u64 {
-    let ends = left.iter().zip(right);
+/// Returns the sum of the hashes of edges, from their left and right ends and their data.
+pub(crate) fn hash_all<T: EdgeData>(ends: impl Iterator<Item = (u32, u32)>, data: &[T]) -> u64 {
     let bytes = T::to_bytes(data);
     if bytes.is_empty() {
-        ends.map(|(&left, &right)| hash(left, right, 0)).fold(0, u64::wrapping_add)
+        ends.map(|(left, right)| hash(left, right, 0)).fold(0, u64::wrapping_add)
     } else {
         ends.zip(bytemuck::cast_slice::<u8, u32>(bytes))
-            .map(|((&left, &right), &word)| hash(left, right, word))
+            .map(|((left, right), &word)| hash(left, right, word))
             .fold(0, u64::wrapping_add)
     }
 }

@@ -7,16 +7,37 @@
 //! integers, as far as [`FIRST_LINES`] go. Where ids are names it is an edge, whatever it says.
 
 use crate::Error;
-use crate::columns::ENDS;
-use crate::delimited::{self, FIRST_LINES};
+use crate::columns::{Columns, ENDS};
+use crate::delimited::{self, Delimited, FIRST_LINES};
 use crate::loaded::Loaded;
-use crate::text::{Input, Malformed, Separator, Text, integer, number};
+use crate::text::{Input, Malformed, Separator, Text, integer, next_line, number};
 
 const FIELDS: [&str; 2] = ["source vertex", "target vertex"];
 
 /// Reads an edge list. Edges that take more than `room` bytes are set aside in a file.
 pub(crate) fn read(input: &Input<'_>, room: usize) -> Result<Loaded<()>, Error> {
-    delimited::read(input, true, "edges", room, begin, |&separator, columns, line| {
+    delimited::read::<EdgeLines>(input, room)
+}
+
+struct EdgeLines;
+
+impl Delimited for EdgeLines {
+    type Data = ();
+    const SQUARE: bool = true;
+    const RECORDS: &'static str = "edges";
+
+    fn begin(text: &mut Text<'_>) -> Result<Separator, Error> {
+        let mut lines = edges(text);
+        let Some((at, first)) = lines.next() else { return Ok(Separator::Space) };
+        let separator = Separator::of(first);
+        let rest: Vec<_> = lines.map(|(_, line)| line).collect();
+        if is_header(separator, first, &rest) {
+            text.skip_lines(at + 1);
+        }
+        Ok(separator)
+    }
+
+    fn line(separator: Separator, columns: &mut Columns<()>, line: &[u8]) -> Result<(), Malformed> {
         if is_comment(line) {
             return Ok(());
         }
@@ -27,19 +48,12 @@ pub(crate) fn read(input: &Input<'_>, room: usize) -> Result<Loaded<()>, Error> 
             return Err(Malformed::new("edge", line, expected));
         };
         columns.push(FIELDS, [left, right], ())
-    })
-}
-
-/// Skips a header; returns the separator.
-fn begin(text: &mut Text<'_>) -> Result<Separator, Error> {
-    let mut lines = edges(text);
-    let Some((at, first)) = lines.next() else { return Ok(Separator::Space) };
-    let separator = Separator::of(first);
-    let rest: Vec<_> = lines.map(|(_, line)| line).collect();
-    if is_header(separator, first, &rest) {
-        text.skip_lines(at + 1);
     }
-    Ok(separator)
+
+    #[inline]
+    fn rest(separator: Separator, text: &[u8]) -> Option<((), usize)> {
+        next_line(separator, text).map(|next| ((), next))
+    }
 }
 
 /// Returns the first lines that are no comments, with their places.

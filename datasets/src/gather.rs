@@ -1,5 +1,6 @@
 //! The edges of a text as its chunks come in: names are looked up, and what takes too much memory goes to a file.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,6 +19,9 @@ use crate::{Dataset, Error, Readers};
 /// Tokens that are looked up at a time: enough that bringing a shard of names into the cache costs little for each.
 const TOKEN_BYTES: usize = 16 << 20;
 
+/// Edges of a window in the file: few enough for the cache.
+const WINDOW_BYTES: usize = 4 << 20;
+
 /// The edges up to some chunk.
 pub(crate) struct Gathered<T> {
     square: bool,
@@ -30,24 +34,24 @@ pub(crate) struct Gathered<T> {
     waiting_bytes: usize,
     /// Edges before those of `last`.
     spill: Option<Spill<T>>,
-    last: Window<T>,
+    last: Vec<Window<T>>,
+    last_bytes: usize,
     /// The processes that read the other edges.
     readers: Option<Arc<dyn Readers>>,
 }
 
 impl<T: EdgeData> Gathered<T> {
     pub(crate) fn new(square: bool, named: Named, room: usize, readers: Option<&Arc<dyn Readers>>) -> Self {
-        let names = Default::default();
-        let last = Window::default();
         Self {
             square,
             named,
             room,
-            names,
+            names: Default::default(),
             waiting: Vec::new(),
             waiting_bytes: 0,
             spill: None,
-            last,
+            last: Vec::new(),
+            last_bytes: 0,
             readers: readers.cloned(),
         }
     }
@@ -86,8 +90,10 @@ impl<T: EdgeData> Gathered<T> {
             if let Some(codes) = right_codes.next() {
                 right = Ids::Narrow(codes);
             }
-            self.last.append([left, right], chunk.data);
-            if self.last.bytes() > self.room {
+            let window = Window { ids: [left, right], data: chunk.data };
+            self.last_bytes += window.bytes();
+            self.last.push(window);
+            if self.last_bytes > if self.spill.is_some() { self.room.min(WINDOW_BYTES) } else { self.room } {
                 self.spill()?;
             }
         }
@@ -100,6 +106,7 @@ impl<T: EdgeData> Gathered<T> {
             Some(spill) => spill,
             none => none.insert(Spill::new()?),
         };
+        self.last_bytes = 0;
         spill.push(&std::mem::take(&mut self.last))
     }
 
@@ -107,62 +114,86 @@ impl<T: EdgeData> Gathered<T> {
     pub(crate) fn finish(mut self, path: &Path, records: &'static str) -> Result<Loaded<T>, Error> {
         self.look_up(path)?;
         let readers = self.readers.take();
-        if readers.is_some() || self.spill.is_some() && !self.last.data.is_empty() {
+        if readers.is_some() || self.spill.is_some() && !self.last.is_empty() {
             self.spill()?;
         }
-        // Only where there are integers does anybody ask for the largest.
-        let named = [self.named.left, if self.square { self.named.left } else { self.named.right }];
-        let mine = match &self.spill {
-            Some(spill) => [spill.num_edges() as u64, spill.max(0), spill.max(1)],
-            None => {
-                let max = [0, 1].map(|column| if named[column] { 0 } else { self.last.ids[column].max() });
-                [self.last.data.len() as u64, max[0], max[1]]
-            }
-        };
-        let all = match &readers {
-            Some(readers) => readers.gather_numbers(mine).map_err(Error::io(path))?,
-            None => vec![mine],
-        };
+        let all = self.known_to_all(readers.as_deref()).map_err(Error::io(path))?;
         let num_edges: u64 = all.iter().map(|found| found[0]).sum();
         if num_edges == 0 {
             return Err(Error::Empty { path: path.to_path_buf(), records });
         }
-        let names = std::mem::take(&mut self.names);
-        let number = |names: Names, columns: &[usize]| -> Result<Numbering, Error> {
-            if named[columns[0]] {
-                let numbered = match &readers {
-                    Some(readers) => names.agree(&**readers, path)?,
-                    None => names.number(),
-                };
-                return Ok(Numbering::Names(numbered));
-            }
-            let max = columns.iter().flat_map(|&column| all.iter().map(move |found| found[1 + column])).max();
-            let mut distinct = Distinct::new(columns.len() as u64 * num_edges, max.unwrap_or(0));
-            let mut add = |window: &Window<T>| columns.iter().for_each(|&column| distinct.add(&window.ids[column]));
-            match &self.spill {
-                Some(spill) => (0..spill.num_windows()).try_for_each(|at| spill.read(at).map(|window| add(&window)))?,
-                None => add(&self.last),
-            }
-            if let Some(readers) = &readers {
-                distinct = distinct.agree(&**readers).map_err(Error::io(path))?;
-            }
-            distinct.rank(path).map(Numbering::Integers)
-        };
-        let [left, right] = names;
-        let numberings = if self.square {
-            Numberings { left: number(left, &[0, 1])?, right: None }
-        } else {
-            Numberings { left: number(left, &[0])?, right: Some(number(right, &[1])?) }
-        };
-        if let Some(spill) = self.spill {
-            return Ok(Loaded::external(ExternalList { spill, numberings, path: path.to_path_buf(), readers }));
+        let mut sides = self.sides(num_edges, &all);
+        self.each_window(|window| sides.iter_mut().flatten().for_each(|side| side.add(&window.ids)))?;
+        let mut numbered = Vec::with_capacity(sides.len());
+        for (side, names) in sides.into_iter().zip(std::mem::take(&mut self.names)) {
+            numbered.push(match side {
+                Some(side) => {
+                    let (ranks, degrees) = side.rank(readers.as_deref(), path)?;
+                    (Numbering::Integers(ranks), degrees)
+                }
+                None => {
+                    let names = match &readers {
+                        Some(readers) => names.agree(&**readers, path)?,
+                        None => names.number(),
+                    };
+                    (Numbering::Names(names), None)
+                }
+            });
         }
-        let [left_ids, right_ids] = self.last.ids;
-        let [left, right] = [numberings.of(0).vertices(left_ids), numberings.of(1).vertices(right_ids)];
+        let mut numbered = numbered.into_iter();
+        let Some((left, left_degrees)) = numbered.next() else { unreachable!("there is a left side") };
+        let (right, right_degrees) = numbered.next().unzip();
+        let numberings = Numberings { left, right };
+        if let Some(spill) = self.spill {
+            // Of both columns, where both are integers.
+            let degrees = left_degrees.into_iter().chain(right_degrees.flatten()).flatten().collect::<Vec<_>>();
+            let (degrees, path) = (degrees.try_into().ok(), path.to_path_buf());
+            return Ok(Loaded::external(ExternalList { spill, numberings, degrees, path, readers }));
+        }
+        let mut last = Window::default();
+        self.last.into_iter().for_each(|window| last.append(window.ids, window.data));
+        let [left_ids, right_ids] = last.ids;
+        let [mut left, mut right] = [numberings.of(0).vertices(left_ids), numberings.of(1).vertices(right_ids)];
+        left.shrink_to_fit();
+        right.shrink_to_fit();
         let square = self.square;
         let [num_left, num_right] = [0, 1].map(|side| numberings.of(side).len());
         let (left_names, right_names) = numberings.into_dictionaries(path)?;
-        let edges = EdgeList { num_left, num_right, square, left, right, data: self.last.data };
+        let edges = EdgeList { num_left, num_right, square, left, right, data: last.data };
         Ok(Dataset { edges, left_names, right_names }.into())
+    }
+
+    fn each_window(&self, mut visit: impl FnMut(&Window<T>)) -> Result<(), Error> {
+        match &self.spill {
+            Some(spill) => {
+                let mut window = Window::default();
+                (0..spill.num_windows()).try_for_each(|at| spill.read_into(at, &mut window).map(|()| visit(&window)))
+            }
+            None => {
+                self.last.iter().for_each(visit);
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns the number of edges and the largest integer of each column that each process has read.
+    fn known_to_all(&self, readers: Option<&dyn Readers>) -> std::io::Result<Vec<[u64; 3]>> {
+        let max = |column: usize| self.last.iter().map(|window| window.ids[column].max()).max().unwrap_or(0);
+        let mine = match &self.spill {
+            Some(spill) => [spill.num_edges() as u64, spill.max(0), spill.max(1)],
+            None => [self.last.iter().map(|window| window.data.len() as u64).sum(), max(0), max(1)],
+        };
+        readers.map_or(Ok(vec![mine]), |readers| readers.gather_numbers(mine))
+    }
+
+    /// Begins to look for the distinct integers of each side; `None` stands for one of names.
+    fn sides(&self, num_edges: u64, all: &[[u64; 3]]) -> Vec<Option<Distinct>> {
+        let columns: &[Range<usize>] = if self.square { &[0..2] } else { &[0..1, 1..2] };
+        let named = [self.named.left, self.named.right];
+        let side = |columns: &Range<usize>| {
+            let max = columns.clone().flat_map(|column| all.iter().map(move |found| found[1 + column])).max();
+            (!named[columns.start]).then(|| Distinct::new(columns.clone(), num_edges, max.unwrap_or(0)))
+        };
+        columns.iter().map(side).collect()
     }
 }

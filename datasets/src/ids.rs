@@ -93,13 +93,20 @@ impl Ids {
     pub(crate) fn map(self, vertex: impl Fn(u64) -> u32 + Sync) -> Vec<u32> {
         match self {
             Self::Narrow(mut ids) => {
-                ids.shrink_to_fit();
                 parallel::each_chunk(&mut ids, AT_A_TIME, |_, ids| {
                     ids.iter_mut().for_each(|id| *id = vertex(u64::from(*id)))
                 });
                 ids
             }
             Self::Wide(ids) => parallel::fill(ids.len(), |at| vertex(ids[at])),
+        }
+    }
+
+    /// Returns the ids where they are vertices.
+    pub(crate) fn entries(&self) -> &[u32] {
+        match self {
+            Self::Narrow(entries) => entries,
+            Self::Wide(_) => unreachable!("vertices have 32 bits"),
         }
     }
 

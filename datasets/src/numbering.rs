@@ -29,10 +29,38 @@ impl Numbering {
         }
     }
 
+    /// Returns how ids become vertices in another order, which gives the new id of each vertex.
+    pub(crate) fn then(&self, new_of_old: &[u32]) -> Renumbering<'_> {
+        match self {
+            Self::Integers(Ranks::Dense { ranks, .. }) => {
+                let vertex = |&rank: &u32| new_of_old.get(rank as usize).copied().unwrap_or_default();
+                Renumbering::Table(ranks.iter().map(vertex).collect())
+            }
+            _ => Renumbering::Steps(self, new_of_old.to_vec()),
+        }
+    }
+
     fn into_dictionary(self, path: &Path) -> Result<Dictionary, Error> {
         match self {
             Self::Integers(ranks) => Ok(ranks.into_dictionary()),
             Self::Names(names) => names.into_dictionary(path),
+        }
+    }
+}
+
+/// How the ids of a text become vertices in another order: by one look into a table, where they are dense.
+pub(crate) enum Renumbering<'n> {
+    Table(Vec<u32>),
+    Steps(&'n Numbering, Vec<u32>),
+}
+
+impl Renumbering<'_> {
+    /// Replaces ids by vertices, on all threads.
+    pub(crate) fn vertices(&self, ids: Ids) -> Vec<u32> {
+        match self {
+            Self::Table(vertices) => ids.map(|id| vertices[id as usize]),
+            Self::Steps(Numbering::Integers(ranks), new) => ids.map(|id| new[ranks.rank(id) as usize]),
+            Self::Steps(Numbering::Names(names), new) => ids.map(|code| new[names.id(code as u32) as usize]),
         }
     }
 }

@@ -3,6 +3,9 @@
 use std::fmt::Debug;
 use std::io;
 
+/// Counts that processes sum at a time.
+const SUMMED_AT_A_TIME: usize = 1 << 18;
+
 /// Processes of which each reads a part of an input. All methods but the first two are collective: every process calls them,
 /// in the same order.
 pub trait Readers: Debug + Send + Sync {
@@ -31,6 +34,20 @@ impl dyn Readers + '_ {
         let all = self.all_gather(bytemuck::pod_collect_to_vec(&mine))?;
         let numbers = |bytes: &Vec<u8>| <[u64; N]>::try_from(&bytemuck::pod_collect_to_vec::<u8, u64>(bytes)[..]);
         all.iter().map(|bytes| numbers(bytes).map_err(|_| misfit())).collect()
+    }
+
+    /// Adds up the counts of all processes; every process has equally many.
+    pub(crate) fn sum(&self, counts: &mut [u32]) -> io::Result<()> {
+        // A part at a time: those of all processes are in memory at once.
+        for counts in counts.chunks_mut(SUMMED_AT_A_TIME) {
+            let all = self.all_gather(bytemuck::pod_collect_to_vec(counts))?;
+            counts.fill(0);
+            for bytes in all {
+                let theirs: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
+                counts.iter_mut().zip(theirs).for_each(|(count, more)| *count += more);
+            }
+        }
+        Ok(())
     }
 }
 

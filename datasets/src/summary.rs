@@ -34,8 +34,8 @@ impl<T: EdgeData> Edges<T> {
             Self::Distributed(edges) => {
                 let (mut sum, mut hashes) = (0.0, 0_u64);
                 edges.visit_read(|left, right, data| {
-                    sum += data.iter().map(value).sum::<f64>();
-                    hashes = hashes.wrapping_add(hash_all(left, right, data));
+                    sum += sum_of(data, value);
+                    hashes = hashes.wrapping_add(hash_all(left.iter().copied().zip(right.iter().copied()), data));
                 })?;
                 let all = edges.readers().gather_numbers([f64::to_bits(sum), hashes])?;
                 all.into_iter().map(|[sum, hashes]| (f64::from_bits(sum), hashes)).collect()
@@ -44,7 +44,15 @@ impl<T: EdgeData> Edges<T> {
                 Some(readers) => self.windows_of_all(value, readers)?,
                 None => self.windows(value, 0, 1)?,
             },
-            _ => self.windows(value, 0, 1)?,
+            Self::External(edges) => {
+                let windows = windows(self.offsets(Side::Right));
+                let sum = |at: usize| Ok((sum_of(&edges.read_data(windows[at].clone())?, value), 0));
+                let mut parts: Vec<(f64, u64)> =
+                    parallel::map(windows.len(), sum).into_iter().collect::<io::Result<_>>()?;
+                parts.push((0.0, edges.hashes()));
+                parts
+            }
+            Self::Grouped(_) => self.windows(value, 0, 1)?,
         };
         let hashes = parts.iter().fold(0_u64, |sum, (_, part)| sum.wrapping_add(*part));
         let [left, right] = [Side::Left, Side::Right].map(|side| self.num_vertices(side) as u64);
@@ -76,13 +84,21 @@ impl<T: EdgeData> Edges<T> {
         let (mut sum, mut hashes) = (0.0, 0_u64);
         let offsets = &self.offsets(Side::Right)[rows.start..=rows.end];
         self.visit_rows(Side::Right, rows.clone(), &mut |left, data| {
-            sum = data.iter().map(value).sum();
+            sum = sum_of(data, value);
             let mut right = Vec::with_capacity(left.len());
             for (row, ends) in rows.clone().zip(offsets.windows(2)) {
                 right.resize((ends[1] - offsets[0]) as usize, row as u32);
             }
-            hashes = hash_all(left, &right, data);
+            hashes = hash_all(left.iter().copied().zip(right), data);
         })?;
         Ok((sum, hashes))
+    }
+}
+
+fn sum_of<T>(data: &[T], value: fn(&T) -> f64) -> f64 {
+    match data {
+        // All the same.
+        [nothing, ..] if size_of::<T>() == 0 => data.len() as f64 * value(nothing),
+        _ => data.iter().map(value).sum(),
     }
 }

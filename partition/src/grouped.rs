@@ -2,15 +2,21 @@
 //!
 //! A grouping is made in two passes, both on all threads: edges are dealt to [`Buckets`], and each bucket is sorted.
 //!
-//! Memory: the list, one grouping and two bytes an edge while the first grouping is made; the list is gone before the
-//! second is made from the first.
+//! Memory: the list and eight bytes and the data of each edge while these are dealt; the list is gone before they are sorted, and
+//! before a second grouping is made from the first.
 
+use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
+use std::sync::Mutex;
 
-use crate::buckets::{Buckets, Carried, Dealt, Listed};
+use crate::buckets::{Buckets, Dealt};
 use crate::degrees::{count_degrees, offsets_of};
-use crate::{EdgeList, EdgeSource, Side};
+use crate::sorter::BucketSorter;
+use crate::{EdgeList, EdgeSource, Side, parallel};
+
+/// More parts than threads, so that a thread that comes late has less to do.
+const PARTS_PER_THREAD: usize = 4;
 
 /// Edges grouped by the vertices of the sides that were asked for.
 #[derive(Clone, Debug)]
@@ -29,7 +35,7 @@ struct Grouping<T> {
     data: Vec<T>,
 }
 
-impl<T: Copy + Send + Sync> GroupedEdges<T> {
+impl<T: Copy + Default + Send + Sync> GroupedEdges<T> {
     /// Groups the edges by the vertices of each of `sides`. Far ends ascend within a vertex; repeated edges keep the
     /// order of the list. Offsets are there for both sides in any case.
     ///
@@ -60,21 +66,15 @@ impl<T: Copy + Send + Sync> GroupedEdges<T> {
             by_left: None,
             by_right: None,
         };
-        match (sides.contains(&Side::Left), sides.contains(&Side::Right)) {
-            (true, also_right) => {
-                let EdgeList { left, right, data, .. } = list;
-                edges.by_left = Some(group(&left, &edges.left_offsets, &Listed { far_ends: &right, data: &data }));
-                drop((left, right, data));
-                if let (true, Some(by_left)) = (also_right, &edges.by_left) {
-                    let far = Grouped { grouping: by_left, offsets: &edges.left_offsets };
-                    edges.by_right = Some(group(&by_left.far_ends, &edges.right_offsets, &far));
-                }
+        let EdgeList { left, right, data, .. } = list;
+        if sides.contains(&Side::Left) {
+            let grouping = group(&edges.left_offsets, left, (right, data));
+            if sides.contains(&Side::Right) {
+                edges.by_right = Some(grouping.turned(&edges.left_offsets, &edges.right_offsets));
             }
-            (false, true) => {
-                let far = Listed { far_ends: &list.left, data: &list.data };
-                edges.by_right = Some(group(&list.right, &edges.right_offsets, &far));
-            }
-            (false, false) => {}
+            edges.by_left = Some(grouping);
+        } else if sides.contains(&Side::Right) {
+            edges.by_right = Some(group(&edges.right_offsets, right, (left, data)));
         }
         edges
     }
@@ -108,25 +108,24 @@ impl<T: Sync> EdgeSource<T> for GroupedEdges<T> {
     }
 }
 
-/// The edges of a grouping by the other side, whose vertices are the far ends now.
-struct Grouped<'a, T> {
-    grouping: &'a Grouping<T>,
-    offsets: &'a [u64],
-}
-
-impl<T: Copy + Sync> Carried<T> for Grouped<'_, T> {
-    fn for_each(&self, edges: Range<usize>, mut visit: impl FnMut(u32, T)) {
-        let mut vertex = self.offsets.partition_point(|&offset| offset <= edges.start as u64) - 1;
-        let mut start = edges.start;
-        while start < edges.end {
-            let end = edges.end.min(self.offsets[vertex + 1] as usize);
-            self.grouping.data[start..end].iter().for_each(|&data| visit(vertex as u32, data));
-            (start, vertex) = (end, vertex + 1);
-        }
-    }
-
-    fn data(&self) -> &[T] {
-        &self.grouping.data
+impl<T: Copy + Default + Send + Sync> Grouping<T> {
+    /// Returns the same edges grouped by their far ends.
+    fn turned(&self, offsets: &[u64], offsets_of_far_ends: &[u64]) -> Self {
+        let near_ends = |part: Range<usize>| {
+            let mut near_ends = Vec::with_capacity(part.len());
+            let first = offsets.partition_point(|&offset| offset <= part.start as u64) - 1;
+            for (vertex, &end) in (first..).zip(&offsets[first + 1..]) {
+                near_ends.resize(part.end.min(end as usize) - part.start, vertex as u32);
+                if end as usize >= part.end {
+                    break;
+                }
+            }
+            (Cow::Owned(near_ends), Cow::Borrowed(&self.data[part]))
+        };
+        let buckets = Buckets::new(offsets_of_far_ends);
+        let mut dealt = parts();
+        buckets.deal_from(&self.far_ends, &mut dealt, &near_ends);
+        sort(&buckets, offsets_of_far_ends, dealt)
     }
 }
 
@@ -140,7 +139,7 @@ impl FarEnds {
     pub(crate) fn group(near_ends: &[u32], num_near: usize, far_ends: &[u32]) -> Self {
         let offsets = offsets_of(&count_degrees(near_ends, num_near));
         let no_data = vec![(); far_ends.len()];
-        let far_ends = group(near_ends, &offsets, &Listed { far_ends, data: &no_data }).far_ends;
+        let far_ends = group(&offsets, near_ends.to_vec(), (far_ends.to_vec(), no_data)).far_ends;
         Self { offsets, far_ends }
     }
 
@@ -150,13 +149,47 @@ impl FarEnds {
     }
 }
 
-/// Groups edges by their near ends.
-fn group<T: Copy + Send + Sync>(near_ends: &[u32], offsets: &[u64], far: &impl Carried<T>) -> Grouping<T> {
+fn parts<T: Clone + Default>() -> Vec<Dealt<T>> {
+    vec![Dealt::default(); PARTS_PER_THREAD * rayon::current_num_threads()]
+}
+
+/// Groups edges by their near ends, which lie as `offsets` say.
+fn group<T: Copy + Default + Send + Sync>(
+    offsets: &[u64],
+    near_ends: Vec<u32>,
+    (far_ends, data): (Vec<u32>, Vec<T>),
+) -> Grouping<T> {
     let buckets = Buckets::new(offsets);
-    let mut dealt = buckets.deal_carried(near_ends, far);
-    buckets.sort(offsets, &mut dealt);
-    let Dealt { far_ends, data, .. } = dealt;
+    let mut dealt = parts();
+    buckets.deal(&near_ends, &far_ends, &data, &mut dealt);
+    drop((near_ends, far_ends, data));
+    sort(&buckets, offsets, dealt)
+}
+
+/// Sorts the edges that were dealt to buckets, on all threads.
+fn sort<T: Copy + Default + Send + Sync>(buckets: &Buckets, offsets: &[u64], dealt: Vec<Dealt<T>>) -> Grouping<T> {
+    let num_edges = offsets[offsets.len() - 1] as usize;
+    let (mut far_ends, mut data) = (vec![0; num_edges], vec![T::default(); num_edges]);
+    let (mut far_ends_left, mut data_left) = (&mut far_ends[..], &mut data[..]);
+    let mut work = Vec::with_capacity(buckets.vertices().len());
+    for (bucket, vertices) in buckets.vertices().iter().enumerate() {
+        let len = (offsets[vertices.end] - offsets[vertices.start]) as usize;
+        work.push((bucket, split_off(&mut far_ends_left, len), split_off(&mut data_left, len)));
+    }
+    let sorters = Mutex::new(Vec::new());
+    parallel::consume(work, |(bucket, far_ends, data)| {
+        let (vertices, parts) = (buckets.vertices()[bucket].clone(), dealt.iter().map(|part| part.bucket(bucket)));
+        parallel::with_one_of(&sorters, |sorter: &mut BucketSorter<T>| {
+            sorter.sort(offsets, vertices, parts, far_ends, data);
+        });
+    });
     Grouping { far_ends, data }
+}
+
+fn split_off<'a, X>(rest: &mut &'a mut [X], len: usize) -> &'a mut [X] {
+    let (first, others) = std::mem::take(rest).split_at_mut(len);
+    *rest = others;
+    first
 }
 
 #[cfg(test)]

@@ -13,9 +13,10 @@ mod quality;
 mod relabel;
 mod replicas;
 mod seed;
+mod sorter;
 pub mod strategy;
 
-pub use buckets::{BucketSorter, Buckets, Dealt};
+pub use buckets::{Buckets, Dealt};
 pub use degrees::{DegreeStats, Irregularities, count_degrees, irregularities, offsets_of};
 pub use edges::{EdgeList, EdgeSource, Ends, Holders, windows};
 pub use error::Error;
@@ -25,4 +26,5 @@ pub use partitioning::{MAX_PARTITIONS, Partitioning};
 pub use quality::{Quality, balance};
 pub use relabel::Relabeling;
 pub use seed::SplitMix;
+pub use sorter::BucketSorter;
 pub use strategy::Strategy;

@@ -15,6 +15,14 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Calls `task` with one of the buffers of `pool`, or with a new one while others have them all.
+pub fn with_one_of<B: Default, R>(pool: &Mutex<Vec<B>>, task: impl FnOnce(&mut B) -> R) -> R {
+    let mut buffers = lock(pool).pop().unwrap_or_default();
+    let result = task(&mut buffers);
+    lock(pool).push(buffers);
+    result
+}
+
 /// Calls `task` with each of `0..count`.
 pub fn each(count: usize, task: &(dyn Fn(usize) + Sync)) {
     (0..count).into_par_iter().with_max_len(1).for_each(task);

@@ -65,7 +65,7 @@ impl<T: EdgeData> DistributedEdges<T> {
             let window = if is_there { read.read(at).map_err(io::Error::other)? } else { Window::default() };
             let arrived = self.readers.exchange(deal(window, holders, self.readers.processes()))?;
             for (sender, bytes) in arrived.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
-                held.push(&self.unpack(bytes)?).map_err(io::Error::other)?;
+                held.push(&[self.unpack(bytes)?]).map_err(io::Error::other)?;
                 senders.push(sender);
             }
         }
@@ -101,16 +101,14 @@ impl<T: EdgeData> DistributedEdges<T> {
         for at in 0..held.num_windows() {
             window(at)?.0[0].iter().for_each(|&id| degrees[id as usize] += 1);
         }
-        let offsets = offsets_of(&degrees);
-        let mut grouping = Grouping::new::<T>(held.num_edges(), &offsets)?;
+        let mut offsets = [Vec::new(), Vec::new()];
+        offsets[side] = offsets_of(&degrees);
+        let mut grouping = Grouping::new(held.num_edges(), self.side, offsets)?;
         for at in 0..held.num_windows() {
             let ([near, far], data) = window(at)?;
             grouping.add(&near, &far, &data)?;
         }
-        let (file, places) = grouping.finish::<T>()?;
-        let mut both = [Vec::new(), Vec::new()];
-        both[side] = offsets;
-        Ok(ExternalEdges::new(file, places, self.is_square, self.side, both))
+        grouping.finish(self.is_square)
     }
 }
 

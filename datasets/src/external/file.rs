@@ -6,7 +6,6 @@ use std::io;
 use bytemuck::{AnyBitPattern, NoUninit};
 
 use crate::Error;
-use crate::cache::EdgeData;
 
 /// A temporary file, read and written at given places by any thread.
 #[derive(Debug)]
@@ -22,21 +21,15 @@ impl TemporaryFile {
         write_all_at(&self.0, bytemuck::cast_slice(values), start).map_err(error)
     }
 
-    /// Reads `len` values from the byte `start` on.
-    pub(super) fn read<V: AnyBitPattern + NoUninit>(&self, start: u64, len: usize) -> io::Result<Vec<V>> {
-        let mut values = vec![V::zeroed(); len];
-        read_exact_at(&self.0, bytemuck::cast_slice_mut(&mut values), start)?;
-        Ok(values)
-    }
-
-    pub(super) fn write_data<T: EdgeData>(&self, start: u64, data: &[T]) -> Result<(), Error> {
-        self.write(start, T::to_bytes(data))
-    }
-
-    pub(super) fn read_data<T: EdgeData>(&self, start: u64, len: usize) -> io::Result<Vec<T>> {
-        // Edge data are a number of 32 bits or nothing; this is aligned for either.
-        let words: Vec<u32> = self.read(start, len * T::TYPE.bytes() as usize / size_of::<u32>())?;
-        Ok(T::from_bytes(bytemuck::cast_slice(&words), len)?.into_owned())
+    /// Reads `len` values from the byte `start` on, in the place of those that were there.
+    pub(super) fn read<V: AnyBitPattern + NoUninit>(
+        &self,
+        start: u64,
+        len: usize,
+        values: &mut Vec<V>,
+    ) -> io::Result<()> {
+        values.resize(len, V::zeroed());
+        read_exact_at(&self.0, bytemuck::cast_slice_mut(values), start)
     }
 }
 

@@ -6,15 +6,13 @@ use std::sync::Arc;
 use megagrid_partition::{EdgeList, Side, offsets_of, parallel};
 
 use super::grouping::Grouping;
-use super::{DistributedEdges, ExternalEdges, Spill};
+use super::{DistributedEdges, Spill};
 use crate::cache::EdgeData;
 use crate::ids::{Ids, Window};
 use crate::numbering::Numberings;
 use crate::prepare::{NamesOfSides, Orders};
 use crate::{Dataset, Edges, Error, Readers};
 
-/// Degrees that processes sum at a time.
-const SUMMED_AT_A_TIME: usize = 1 << 18;
 /// Edges that a process sends to others at a time.
 const SENT_AT_A_TIME: usize = 1 << 19;
 
@@ -23,6 +21,8 @@ const SENT_AT_A_TIME: usize = 1 << 19;
 pub(crate) struct ExternalList<T> {
     pub(crate) spill: Spill<T>,
     pub(crate) numberings: Numberings,
+    /// The degrees of the vertices of each side, if they are known.
+    pub(crate) degrees: Option<[Vec<u32>; 2]>,
     /// What the edges were read from.
     pub(crate) path: PathBuf,
     /// The processes that have read the other edges, if these are a part. The vertices are those of all.
@@ -30,27 +30,35 @@ pub(crate) struct ExternalList<T> {
 }
 
 impl<T: EdgeData> ExternalList<T> {
-    /// Reads the vertices that a window's edges join, and the edges' data.
-    fn window(&self, at: usize) -> Result<([Vec<u32>; 2], Vec<T>), Error> {
-        let window = self.spill.read(at)?;
-        let [left, right] = window.ids;
-        Ok(([self.numberings.of(0).vertices(left), self.numberings.of(1).vertices(right)], window.data))
-    }
-
-    /// Calls `visit` with each window in order; while it runs, the next one is read.
+    /// Calls `visit` with each window in order: the vertices that its edges join, as `vertices` numbers those of a side, and
+    /// the edges' data. While it runs, the next window is read.
     fn for_each_window(
         &self,
-        mut visit: impl FnMut([Vec<u32>; 2], Vec<T>) -> Result<(), Error> + Send,
+        vertices: impl Fn(usize, Ids) -> Vec<u32> + Sync,
+        mut visit: impl FnMut([&[u32]; 2], &[T]) -> Result<(), Error> + Send,
     ) -> Result<(), Error> {
-        let read = |at| (at < self.spill.num_windows()).then(|| self.window(at)).transpose();
-        let (mut window, mut at) = (read(0)?, 0);
-        while let Some((ids, data)) = window {
-            at += 1;
-            let (visited, next) = parallel::join(|| visit(ids, data), || read(at));
+        let read = |at: usize, mut window: Window<T>| -> Result<Window<T>, Error> {
+            if at < self.spill.num_windows() {
+                self.spill.read_into(at, &mut window)?;
+                let [left, right] = window.ids;
+                window.ids = [Ids::Narrow(vertices(0, left)), Ids::Narrow(vertices(1, right))];
+            }
+            Ok(window)
+        };
+        let (mut window, mut spare) = (read(0, Window::default())?, Window::default());
+        for at in 0..self.spill.num_windows() {
+            let (visited, next) = parallel::join(
+                || visit(window.ids.each_ref().map(Ids::entries), &window.data),
+                || read(at + 1, std::mem::take(&mut spare)),
+            );
             visited?;
-            window = next?;
+            (window, spare) = (next?, window);
         }
         Ok(())
+    }
+
+    fn vertices(&self, side: usize, ids: Ids) -> Vec<u32> {
+        self.numberings.of(side).vertices(ids)
     }
 
     /// Reads all edges into memory.
@@ -59,19 +67,22 @@ impl<T: EdgeData> ExternalList<T> {
         let [num_left, num_right] = [0, 1].map(|side| self.numberings.of(side).len());
         let square = self.numberings.is_square();
         let mut edges = EdgeList { num_left, num_right, square, ..EdgeList::with_capacity(num_edges) };
-        for at in 0..self.spill.num_windows() {
-            let ([mut left, mut right], mut data) = self.window(at)?;
-            edges.left.append(&mut left);
-            edges.right.append(&mut right);
-            edges.data.append(&mut data);
-        }
+        self.for_each_window(
+            |side, ids| self.vertices(side, ids),
+            |[left, right], data| {
+                edges.left.extend_from_slice(left);
+                edges.right.extend_from_slice(right);
+                edges.data.extend_from_slice(data);
+                Ok(())
+            },
+        )?;
         let (left_names, right_names) = self.numberings.into_dictionaries(&self.path)?;
         Ok(Dataset { edges, left_names, right_names })
     }
 
     /// Groups the edges by the vertices of `side`, in descending order of degree if `degree_order`.
-    pub(crate) fn group(self, side: Side, degree_order: bool) -> Result<(Edges<T>, NamesOfSides), Error> {
-        let degrees = self.degrees()?;
+    pub(crate) fn group(mut self, side: Side, degree_order: bool) -> Result<(Edges<T>, NamesOfSides), Error> {
+        let degrees = self.degrees.take().map_or_else(|| self.count(), Ok)?;
         let is_square = self.numberings.is_square();
         let orders = Orders::new(&degrees, is_square, degree_order);
         let offsets = [0, 1].map(|side| {
@@ -79,52 +90,43 @@ impl<T: EdgeData> ExternalList<T> {
             offsets_of(&old.iter().map(|&old| degrees[side][old as usize]).collect::<Vec<_>>())
         });
         drop(degrees);
-        let relabel =
-            |ids: &mut [Vec<u32>; 2]| ids.iter_mut().enumerate().for_each(|(side, ids)| orders.of(side).apply(ids));
+        let numbers = [0, 1].map(|side| self.numberings.of(side).then(orders.of(side).new_of_old()));
+        let vertices = |side: usize, ids| numbers[side].vertices(ids);
         let edges = if let Some(readers) = &self.readers {
             let mut relabeled = Spill::new()?;
-            self.for_each_window(|mut ids, data| {
-                relabel(&mut ids);
+            self.for_each_window(vertices, |ids, data| {
                 (0..data.len()).step_by(SENT_AT_A_TIME).try_for_each(|start| {
                     let piece = start..data.len().min(start + SENT_AT_A_TIME);
-                    let ids = ids.each_ref().map(|ids| Ids::Narrow(ids[piece.clone()].to_vec()));
-                    relabeled.push(&Window { ids, data: data[piece].to_vec() })
+                    let ids = ids.map(|ids| Ids::Narrow(ids[piece.clone()].to_vec()));
+                    relabeled.push(&[Window { ids, data: data[piece].to_vec() }])
                 })
             })?;
             Edges::Distributed(DistributedEdges::new(relabeled, Arc::clone(readers), is_square, side, offsets))
         } else {
-            let mut grouping = Grouping::new::<T>(self.spill.num_edges(), &offsets[side as usize])?;
-            self.for_each_window(|mut ids, data| {
-                relabel(&mut ids);
-                grouping.add(&ids[side as usize], &ids[1 - side as usize], &data)
-            })?;
-            let (file, places) = grouping.finish::<T>()?;
-            Edges::External(ExternalEdges::new(file, places, is_square, side, offsets))
+            let mut grouping = Grouping::new(self.spill.num_edges(), side, offsets)?;
+            self.for_each_window(vertices, |ids, data| grouping.add(ids[side as usize], ids[1 - side as usize], data))?;
+            Edges::External(grouping.finish(is_square)?)
         };
+        drop(numbers);
         drop(self.spill);
         let (left, right) = self.numberings.into_dictionaries(&self.path)?;
         Ok((edges, orders.reorder(left, right)))
     }
 
-    /// Returns the degrees of the vertices of each side.
-    fn degrees(&self) -> Result<[Vec<u32>; 2], Error> {
+    /// Counts the degrees of the vertices of each side.
+    fn count(&self) -> Result<[Vec<u32>; 2], Error> {
         let mut degrees = [0, 1].map(|side| vec![0_u32; self.numberings.of(side).len()]);
         let count = |degrees: &mut [u32], ids: &[u32]| ids.iter().for_each(|&id| degrees[id as usize] += 1);
-        self.for_each_window(|ids, _| {
-            let [left, right] = &mut degrees;
-            parallel::join(|| count(left, &ids[0]), || count(right, &ids[1]));
-            Ok(())
-        })?;
+        self.for_each_window(
+            |side, ids| self.vertices(side, ids),
+            |ids, _| {
+                let [left, right] = &mut degrees;
+                parallel::join(|| count(left, ids[0]), || count(right, ids[1]));
+                Ok(())
+            },
+        )?;
         if let Some(readers) = &self.readers {
-            // A part at a time: those of all processes are in memory at once.
-            for degrees in degrees.iter_mut().flat_map(|degrees| degrees.chunks_mut(SUMMED_AT_A_TIME)) {
-                let all = readers.all_gather(bytemuck::pod_collect_to_vec(degrees)).map_err(Error::io(&self.path))?;
-                degrees.fill(0);
-                for bytes in all {
-                    let theirs: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
-                    degrees.iter_mut().zip(theirs).for_each(|(degree, more)| *degree += more);
-                }
-            }
+            degrees.iter_mut().try_for_each(|degrees| readers.sum(degrees)).map_err(Error::io(&self.path))?;
         }
         Ok(degrees)
     }

@@ -6,7 +6,7 @@
 //! rows are read from the file when they are visited.
 //!
 //! Memory: a window of edges at a time, a bucket for each thread, and some numbers for each vertex. Files: the ids and
-//! the data of all edges, then 6 bytes and the data of each edge; both at a time while edges are dealt.
+//! the data of all edges, and 12 bytes and the data of each edge beside them while edges are dealt.
 
 mod distributed;
 mod file;
@@ -39,12 +39,24 @@ pub struct ExternalEdges<T> {
     side: Side,
     /// Of the left and of the right side.
     offsets: [Vec<u64>; 2],
+    /// The sum of the edges' hashes.
+    hashes: u64,
     data: PhantomData<T>,
 }
 
 impl<T: EdgeData> ExternalEdges<T> {
-    fn new(file: TemporaryFile, places: Places, is_square: bool, side: Side, offsets: [Vec<u64>; 2]) -> Self {
-        Self { file, places, is_square, side, offsets, data: PhantomData }
+    /// Returns the sum of the edges' hashes.
+    pub(crate) fn hashes(&self) -> u64 {
+        self.hashes
+    }
+
+    /// Reads the data of the edges of some vertices.
+    pub(crate) fn read_data(&self, rows: Range<usize>) -> io::Result<Vec<T>> {
+        let offsets = self.offsets(self.side);
+        let (start, end) = (offsets[rows.start], offsets[rows.end]);
+        let mut data = Vec::new();
+        self.file.read(self.places.data::<T>(start), (end - start) as usize, &mut data)?;
+        Ok(data)
     }
 }
 
@@ -65,24 +77,24 @@ impl<T: EdgeData> EdgeSource<T> for ExternalEdges<T> {
         let offsets = self.offsets(side);
         let (start, end) = (offsets[rows.start], offsets[rows.end]);
         let num_edges = (end - start) as usize;
-        let far_ends: Vec<u32> = self.file.read(self.places.far_end(start), num_edges)?;
-        let data: Vec<T> = self.file.read_data(self.places.data::<T>(start), num_edges)?;
-        visit(&far_ends, &data);
+        let mut far_ends = Vec::new();
+        self.file.read(self.places.far_end(start), num_edges, &mut far_ends)?;
+        visit(&far_ends, &self.read_data(rows)?);
         Ok(())
     }
 }
 
-/// Where the file holds what belongs to an edge: all far ends, then all data, then all rows.
+/// Where the file holds what belongs to an edge: all far ends, then all data, then both ends of all.
 #[derive(Debug)]
 struct Places {
     data: u64,
-    rows: u64,
+    ends: u64,
 }
 
 impl Places {
     fn new<T: EdgeData>(num_edges: usize) -> Self {
         let data = size_of::<u32>() as u64 * num_edges as u64;
-        Self { data, rows: data + T::TYPE.bytes() * num_edges as u64 }
+        Self { data, ends: (data + T::TYPE.bytes() * num_edges as u64).next_multiple_of(size_of::<u64>() as u64) }
     }
 
     fn far_end(&self, edge: u64) -> u64 {
@@ -93,8 +105,8 @@ impl Places {
         self.data + T::TYPE.bytes() * edge
     }
 
-    /// The row of a near end within its bucket, which is needed until the bucket is sorted.
-    fn row(&self, edge: u64) -> u64 {
-        self.rows + size_of::<u16>() as u64 * edge
+    /// Both ends, which are needed until the bucket is sorted.
+    fn ends(&self, edge: u64) -> u64 {
+        self.ends + size_of::<u64>() as u64 * edge
     }
 }

@@ -2,6 +2,8 @@
 
 use std::marker::PhantomData;
 
+use megagrid_partition::parallel;
+
 use super::file::{TemporaryFile, error};
 use crate::Error;
 use crate::cache::EdgeData;
@@ -28,6 +30,17 @@ struct Place {
     wide: [bool; 2],
 }
 
+impl Place {
+    /// Returns where the data begin.
+    fn data(&self) -> u64 {
+        self.start + self.wide.iter().map(|&wide| bytes_of_id(wide)).sum::<u64>() * self.num_edges as u64
+    }
+}
+
+fn bytes_of_id(wide: bool) -> u64 {
+    if wide { 8 } else { 4 }
+}
+
 impl<T: EdgeData> Spill<T> {
     pub(crate) fn new() -> Result<Self, Error> {
         let file = TemporaryFile::new()?;
@@ -47,22 +60,43 @@ impl<T: EdgeData> Spill<T> {
         self.max[column]
     }
 
-    pub(crate) fn push(&mut self, window: &Window<T>) -> Result<(), Error> {
-        let mut place = Place { start: self.bytes, num_edges: window.data.len(), wide: [false; 2] };
-        for (side, ids) in window.ids.iter().enumerate() {
-            match ids {
-                Ids::Narrow(ids) => self.file.write(self.bytes, ids)?,
-                Ids::Wide(ids) => self.file.write(self.bytes, ids)?,
-            }
-            place.wide[side] = matches!(ids, Ids::Wide(_));
-            self.bytes += ids.bytes() as u64;
-            self.max[side] = self.max[side].max(ids.max());
+    /// Appends a window, which comes in chunks.
+    pub(crate) fn push(&mut self, chunks: &[Window<T>]) -> Result<(), Error> {
+        let wide = [0, 1].map(|side| chunks.iter().any(|chunk| matches!(chunk.ids[side], Ids::Wide(_))));
+        let num_edges = chunks.iter().map(|chunk| chunk.data.len()).sum();
+        let place = Place { start: self.bytes, num_edges, wide };
+        let mut firsts = Vec::with_capacity(chunks.len());
+        chunks.iter().fold(0, |first, chunk| {
+            firsts.push(first);
+            first + chunk.data.len() as u64
+        });
+        let written = parallel::map(chunks.len(), |at| self.write(&place, firsts[at], &chunks[at]));
+        for max in written {
+            let max = max?;
+            [0, 1].iter().for_each(|&side| self.max[side] = self.max[side].max(max[side]));
         }
-        self.file.write_data(self.bytes, &window.data)?;
-        self.bytes += T::TYPE.bytes() * place.num_edges as u64;
-        self.num_edges += place.num_edges;
+        self.bytes = place.data() + T::TYPE.bytes() * num_edges as u64;
+        self.num_edges += num_edges;
         self.windows.push(place);
         Ok(())
+    }
+
+    /// Writes a chunk of a window, whose edges begin with the window's edge `first`; returns the largest ids.
+    fn write(&self, place: &Place, first: u64, chunk: &Window<T>) -> Result<[u64; 2], Error> {
+        let mut start = place.start;
+        for (ids, &wide) in chunk.ids.iter().zip(&place.wide) {
+            let at = start + bytes_of_id(wide) * first;
+            match ids {
+                Ids::Narrow(ids) if wide => {
+                    self.file.write(at, &ids.iter().map(|&id| u64::from(id)).collect::<Vec<_>>())?;
+                }
+                Ids::Narrow(ids) => self.file.write(at, ids)?,
+                Ids::Wide(ids) => self.file.write(at, ids)?,
+            }
+            start += bytes_of_id(wide) * place.num_edges as u64;
+        }
+        self.file.write(start + T::TYPE.bytes() * first, &chunk.data)?;
+        Ok(chunk.ids.each_ref().map(Ids::max))
     }
 
     /// Puts windows in the ascending order of their keys, one for each; those of equal keys keep theirs.
@@ -73,18 +107,27 @@ impl<T: EdgeData> Spill<T> {
     }
 
     pub(crate) fn read(&self, at: usize) -> Result<Window<T>, Error> {
-        let Place { mut start, num_edges, wide } = self.windows[at];
-        let mut column = |wide: bool| {
-            let ids = if wide {
-                Ids::Wide(self.file.read(start, num_edges).map_err(error)?)
-            } else {
-                Ids::Narrow(self.file.read(start, num_edges).map_err(error)?)
-            };
-            start += ids.bytes() as u64;
-            Ok::<_, Error>(ids)
-        };
-        let ids = [column(wide[0])?, column(wide[1])?];
-        let data = self.file.read_data(start, num_edges).map_err(error)?;
-        Ok(Window { ids, data })
+        let mut window = Window::default();
+        self.read_into(at, &mut window)?;
+        Ok(window)
+    }
+
+    /// Reads a window in the place, and the memory, of another one.
+    pub(crate) fn read_into(&self, at: usize, window: &mut Window<T>) -> Result<(), Error> {
+        let place = self.windows[at];
+        let mut start = place.start;
+        for (ids, wide) in window.ids.iter_mut().zip(place.wide) {
+            match ids {
+                Ids::Narrow(_) if wide => *ids = Ids::Wide(Vec::new()),
+                Ids::Wide(_) if !wide => *ids = Ids::Narrow(Vec::new()),
+                _ => {}
+            }
+            match ids {
+                Ids::Narrow(ids) => self.file.read(start, place.num_edges, ids).map_err(error)?,
+                Ids::Wide(ids) => self.file.read(start, place.num_edges, ids).map_err(error)?,
+            }
+            start += bytes_of_id(wide) * place.num_edges as u64;
+        }
+        self.file.read(start, place.num_edges, &mut window.data).map_err(error)
     }
 }

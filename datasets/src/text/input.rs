@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::open::{self, Source};
 use super::windows::Consumed;
-use super::{Malformed, Text, WINDOW_BYTES};
+use super::{Lines, Text, WINDOW_BYTES};
 use crate::{Error, Readers};
 
 /// Text to parse: a file, the part files of a directory in the order of their names, or bytes in memory.
@@ -205,7 +205,7 @@ impl<'a> Input<'a> {
         &self,
         begin: impl Fn(&mut Text<'a>) -> Result<H, Error> + Sync,
         start: impl Fn(&H) -> C + Sync,
-        line: impl Fn(&mut C, &[u8]) -> Result<(), Malformed> + Sync,
+        format: impl Lines<C>,
         mut consume: impl FnMut(C) -> Consumed,
     ) -> Result<(), Error> {
         let read = |part, window_bytes, consume: &mut dyn FnMut(C) -> Consumed| {
@@ -219,7 +219,7 @@ impl<'a> Input<'a> {
                 }
                 _ => begin(&mut text)?,
             };
-            text.parse(|| start(&header), &line, consume)
+            text.parse(|| start(&header), &format, consume)
         };
         for group in self.parts.chunks(rayon::current_num_threads()) {
             if let [part] = group {

@@ -7,14 +7,16 @@
 mod input;
 mod line;
 mod open;
+mod plain;
 mod windows;
 
 pub use input::Input;
 pub(crate) use line::{Fields, Malformed, Separator, integer, number, words};
-pub(crate) use windows::Text;
+pub(crate) use plain::{next_line, plain_lines};
+pub(crate) use windows::{Lines, Text};
 
 /// Bytes of text that are parsed at a time.
-pub(crate) const WINDOW_BYTES: usize = 32 << 20;
+pub(crate) const WINDOW_BYTES: usize = 4 << 20;
 
 /// Text that one thread parses in one go: small enough that a chunk's own table of names stays in the L2 cache.
 const CHUNK_BYTES: usize = 1 << 18;

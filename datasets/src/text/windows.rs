@@ -15,6 +15,24 @@ use crate::Error;
 /// Whether to read on.
 pub(crate) type Consumed = Result<ControlFlow<()>, Error>;
 
+/// How the lines of a format become what a chunk of text holds.
+pub(crate) trait Lines<C>: Sync {
+    /// Parses a line, which comes without its end and trailing blanks.
+    fn line(&self, chunk: &mut C, line: &[u8]) -> Result<(), Malformed>;
+
+    /// Parses lines from the beginning of `text` for as long as there is a quicker way than one at a time; returns how many,
+    /// and their bytes.
+    fn plain(&self, _chunk: &mut C, _text: &[u8]) -> (u64, usize) {
+        (0, 0)
+    }
+}
+
+impl<C, F: Fn(&mut C, &[u8]) -> Result<(), Malformed> + Sync> Lines<C> for F {
+    fn line(&self, chunk: &mut C, line: &[u8]) -> Result<(), Malformed> {
+        self(chunk, line)
+    }
+}
+
 /// One file of text, whose first window is in memory.
 pub(crate) struct Text<'a> {
     path: PathBuf,
@@ -116,7 +134,7 @@ impl<'a> Text<'a> {
     pub(crate) fn parse<C: Send>(
         mut self,
         start: impl Fn() -> C + Sync,
-        line: &(impl Fn(&mut C, &[u8]) -> Result<(), Malformed> + Sync),
+        format: &impl Lines<C>,
         consume: &mut dyn FnMut(C) -> Consumed,
     ) -> Consumed {
         let (mut spare, blank) = (Vec::new(), self.parses_blank_lines);
@@ -125,7 +143,7 @@ impl<'a> Text<'a> {
             let (lines, rest) = window.split_at(self.whole);
             let chunks = cut(&lines[self.skipped..]);
             let (outcomes, next) = parallel::join(
-                || parallel::map(chunks.len(), |at| parse_chunk(chunks[at], blank, &start, line)),
+                || parallel::map(chunks.len(), |at| parse_chunk(chunks[at], blank, start(), format)),
                 || self.read_window(std::mem::take(&mut spare), rest),
             );
             for (outcome, num_lines) in outcomes {
@@ -210,24 +228,24 @@ fn cut(mut lines: &[u8]) -> Vec<&[u8]> {
     chunks
 }
 
-/// Parses the lines of a chunk, those that are `blank` if asked to, up to the first malformed one; returns also how many lines that were, with it.
-fn parse_chunk<C>(
-    mut text: &[u8],
-    blank: bool,
-    start: &(impl Fn() -> C + Sync),
-    line: &(impl Fn(&mut C, &[u8]) -> Result<(), Malformed> + Sync),
-) -> (Result<C, Malformed>, u64) {
-    let (mut chunk, mut num_lines) = (start(), 0);
-    while !text.is_empty() {
+/// Parses the lines of a chunk, those that are `blank` if asked to, up to the first malformed one; returns also how many
+/// lines that were, with it.
+fn parse_chunk<C>(mut text: &[u8], blank: bool, mut chunk: C, format: &impl Lines<C>) -> (Result<C, Malformed>, u64) {
+    let mut num_lines = 0;
+    loop {
+        let (lines, bytes) = format.plain(&mut chunk, text);
+        (num_lines, text) = (num_lines + lines, &text[bytes..]);
+        if text.is_empty() {
+            return (Ok(chunk), num_lines);
+        }
         let end = memchr(b'\n', text).unwrap_or(text.len());
         let content = text[..end].trim_ascii_end();
         num_lines += 1;
         if (blank || !content.is_empty())
-            && let Err(malformed) = line(&mut chunk, content)
+            && let Err(malformed) = format.line(&mut chunk, content)
         {
             return (Err(malformed), num_lines);
         }
         text = &text[text.len().min(end + 1)..];
     }
-    (Ok(chunk), num_lines)
 }
