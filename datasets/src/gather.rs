@@ -188,12 +188,11 @@ impl<T: EdgeData> Gathered<T> {
 
     /// Begins to look for the distinct integers of each side; `None` stands for one of names.
     fn sides(&self, num_edges: u64, all: &[[u64; 3]]) -> Vec<Option<Distinct>> {
-        let columns: &[Range<usize>] = if self.square { &[0..2] } else { &[0..1, 1..2] };
         let named = [self.named.left, self.named.right];
-        let side = |columns: &Range<usize>| {
+        let side = |columns: Range<usize>| {
             let max = columns.clone().flat_map(|column| all.iter().map(move |found| found[1 + column])).max();
-            (!named[columns.start]).then(|| Distinct::new(columns.clone(), num_edges, max.unwrap_or(0)))
+            (!named[columns.start]).then(|| Distinct::new(columns, num_edges, max.unwrap_or(0)))
         };
-        columns.iter().map(side).collect()
+        if self.square { vec![side(0..2)] } else { vec![side(0..1), side(1..2)] }
     }
 }

@@ -36,6 +36,9 @@ const SORTED_AT_A_TIME: usize = 1 << 20;
 /// The rank of an id that does not occur.
 const ABSENT: u32 = u32::MAX;
 
+/// How often each id occurs in each column, by rank; `None` where that is not known.
+type Counts = Option<Vec<Vec<u32>>>;
+
 /// Ids of some columns, which name the same vertices, on their way to being ranked.
 pub(crate) struct Distinct {
     columns: Range<usize>,
@@ -88,12 +91,8 @@ impl Distinct {
     }
 
     /// Ranks what has been added, by all processes if there are several, which began with the same numbers. Returns also how
-    /// often each id occurs in each column, by rank, where that is known.
-    pub(crate) fn rank(
-        self,
-        readers: Option<&dyn Readers>,
-        path: &Path,
-    ) -> Result<(Ranks, Option<Vec<Vec<u32>>>), Error> {
+    /// often each occurs.
+    pub(crate) fn rank(self, readers: Option<&dyn Readers>, path: &Path) -> Result<(Ranks, Counts), Error> {
         let (ranks, counts) = self.found.rank(readers).map_err(Error::io(path))?;
         if ranks.len() > u32::MAX as usize {
             return Err(Error::TooManyVertices(path.to_path_buf()));
@@ -130,7 +129,7 @@ fn set_bits(words: &[AtomicU64], ids: &Ids) {
 }
 
 impl Found {
-    fn rank(self, readers: Option<&dyn Readers>) -> io::Result<(Ranks, Option<Vec<Vec<u32>>>)> {
+    fn rank(self, readers: Option<&dyn Readers>) -> io::Result<(Ranks, Counts)> {
         Ok(match self {
             Self::Counts(columns) => {
                 let mut columns: Vec<Vec<u32>> = columns.into_iter().map(sum).collect();

@@ -88,7 +88,7 @@ fn digits(text: &[u8], at: usize) -> Option<(u64, usize)> {
     let word = text.get(at..at + 8)?.first_chunk()?;
     let digits = u64::from_le_bytes(*word) ^ 0x3030_3030_3030_3030;
     // The highest bit of each byte that is no digit.
-    let others = ((digits & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676 | digits) & 0x8080_8080_8080_8080;
+    let others = (((digits & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080;
     let len = others.trailing_zeros() as usize / 8;
     if len == 0 {
         return Some((0, 0));
