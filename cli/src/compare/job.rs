@@ -66,7 +66,7 @@ fn no_slack(common: &Common, system: System) -> Result<(), &'static str> {
 }
 
 /// Lists edges by the vertices of the left side, in which order baselines visit them.
-fn by_left<T: Copy + Send + Sync>(edges: &dyn EdgeSource<T>) -> anyhow::Result<EdgeList<T>> {
+fn by_left<T: Copy + Default + Send + Sync>(edges: &dyn EdgeSource<T>) -> anyhow::Result<EdgeList<T>> {
     let list = list_by(edges, Side::Right, |data| *data).context("reading edges")?;
     list_by(&GroupedEdges::new(list, &[Side::Left]), Side::Left, |data| *data).context("reading edges")
 }

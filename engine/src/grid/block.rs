@@ -18,6 +18,8 @@ pub trait Id: sealed::Sealed + Copy + Send + Sync + TryFrom<usize> + 'static {
     const MAX_ROWS: usize;
     /// Returns the id as a row number.
     fn index(self) -> usize;
+    /// Returns the id of a row, which is another one where it does not fit.
+    fn truncated(row: u32) -> Self;
 }
 
 impl Id for u16 {
@@ -27,6 +29,11 @@ impl Id for u16 {
     fn index(self) -> usize {
         self as usize
     }
+
+    #[inline(always)]
+    fn truncated(row: u32) -> Self {
+        row as Self
+    }
 }
 
 impl Id for u32 {
@@ -35,6 +42,11 @@ impl Id for u32 {
     #[inline(always)]
     fn index(self) -> usize {
         self as usize
+    }
+
+    #[inline(always)]
+    fn truncated(row: u32) -> Self {
+        row
     }
 }
 
@@ -117,9 +129,15 @@ impl<I: Id> LocalEdges<I> {
     pub fn push_grouped<'e>(&mut self, left: Range<usize>, vertices: impl Iterator<Item = (usize, &'e [u32])>) {
         assert!(self.grouped, "blocks of one column have one form");
         let (first_left, first_right, first_run) = (self.left.len(), self.right.len(), self.runs.len());
+        let mut largest = 0;
         for (right, ends) in vertices {
             self.right.push(checked(right, self.right_rows));
-            let local = |&row: &u32| checked::<I>((row as usize).wrapping_sub(left.start), left.len());
+            // Checked once for the block, so that this loop has no branches.
+            let local = |&row: &u32| {
+                let row = row.wrapping_sub(left.start as u32);
+                largest = largest.max(row);
+                I::truncated(row)
+            };
             self.left.extend(ends.iter().map(local));
             let degree = ends.len() as u32;
             assert!(degree > 0, "a listed vertex has edges");
@@ -127,6 +145,9 @@ impl<I: Id> LocalEdges<I> {
                 Some(run) if run.degree == degree => run.vertices += 1,
                 _ => self.runs.push(Run { degree, vertices: 1 }),
             }
+        }
+        if self.left.len() > first_left {
+            checked::<I>(largest as usize, left.len());
         }
         self.end_block(left.len(), first_left, first_right, first_run);
     }

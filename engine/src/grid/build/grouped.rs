@@ -125,6 +125,16 @@ impl Segment {
     }
 }
 
+/// Returns how many of ascending ends are below a bound.
+fn ends_before(ends: &[u32], bound: usize) -> usize {
+    /// With fewer, a search takes longer than looking at each.
+    const FEW: usize = 16;
+    if ends.len() < FEW {
+        return ends.iter().position(|&end| end as usize >= bound).unwrap_or(ends.len());
+    }
+    ends.partition_point(|&end| (end as usize) < bound)
+}
+
 /// Puts vertices with equally many edges side by side: the walk's inner loops then have predictable lengths.
 fn by_degree(segments: &mut [Segment]) {
     segments.sort_by_key(|segment| std::cmp::Reverse(segment.ends.len()));
@@ -214,7 +224,7 @@ impl<T: Copy> Gathered<T> {
                 while self.left[begin] as usize >= left_bounds[shard + 1] {
                     shard += 1;
                 }
-                let next = begin + self.left[begin..end].partition_point(|&l| (l as usize) < left_bounds[shard + 1]);
+                let next = begin + ends_before(&self.left[begin..end], left_bounds[shard + 1]);
                 blocks[shard].push(Segment { right: vertex.row - first_row as u32, ends: begin as u32..next as u32 });
                 begin = next;
             }
