@@ -67,6 +67,10 @@ pub struct Common {
     /// goes: what steps found before they changed it.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub evaluate_every: u64,
+    /// Keep what is read as a .mgrid cache in this directory, made where it is missing: the next run with the same input begins with
+    /// that at once. With --holdout, other ratings or samples are kept for testing than without a cache.
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
     /// How edges are placed on processes. Training keeps all edges of a vertex of one side together, in runs of equal work:
     /// bicut. The others are those of `megagrid partition` only.
     #[arg(long, value_name = "NAME", default_value = STRATEGY, value_parser = parse_strategy)]

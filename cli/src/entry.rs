@@ -7,6 +7,7 @@ use megagrid_training::record::Record;
 use megagrid_training::{Algorithm, Data, RunOptions};
 
 use crate::common::Common;
+use crate::data::Kind;
 use crate::source::Source;
 
 /// The data of an algorithm's options.
@@ -18,6 +19,8 @@ pub type OptionsOf<O> = <<O as Trains>::Algorithm as Algorithm>::Options;
 pub trait Trains: clap::Args + Clone + Send + Sync + 'static {
     /// The algorithm.
     type Algorithm: Algorithm;
+    /// What it is trained on.
+    const KIND: Kind;
     /// Iterations of `tune`, where it has others by default.
     const TUNED_ITERATIONS: Option<&'static str> = None;
 
@@ -26,6 +29,14 @@ pub trait Trains: clap::Args + Clone + Send + Sync + 'static {
 
     /// Returns where the data comes from.
     fn origin(&self, source: &Source) -> OriginOf<Self>;
+
+    /// Takes what a cache of the input will hold already: the labels that become 1, where there are some.
+    ///
+    /// # Errors
+    /// Options of reading that a cache cannot hold.
+    fn take_positive(&mut self) -> anyhow::Result<Vec<f32>> {
+        Ok(Vec::new())
+    }
 
     /// Returns how the run is to go, where these options have a say in it.
     fn run_options(&self, run: RunOptions) -> anyhow::Result<RunOptions> {

@@ -21,6 +21,7 @@ mod failure;
 mod generate;
 mod inspect;
 mod interrupt;
+mod kept;
 mod launch;
 mod output;
 mod partition;

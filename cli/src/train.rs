@@ -11,10 +11,11 @@ use megagrid_training::{Algorithm, Error, Job, Observer, Processes, Trained, mod
 
 use crate::algorithms::each;
 use crate::common::{self, Common};
-use crate::entry::{Args, Entry, List, Trains, command, parsed};
+use crate::entry::{Args, Entry, List, OriginOf, Trains, command, parsed};
 use crate::experiment;
 use crate::failure::usage;
 use crate::interrupt;
+use crate::kept::kept;
 use crate::output::write_text;
 use crate::progress::{self, Progress};
 use crate::trace;
@@ -56,9 +57,21 @@ impl<O: Trains> Args<O> {
         megagrid_training::Options::check(&options)?;
         let run = self.own.run_options(self.common.run_options())?;
         self.common.prepare(&run)?;
+        let origin = self.origin()?;
         let _progress = Progress::spinner(self.common.quiet, "loading");
-        let job = Job::read(self.own.origin(&self.source), options, &run, &self.common.processes)?;
+        let job = Job::read(origin, options, &run, &self.common.processes)?;
         Ok(with_common(job, &self.common))
+    }
+
+    /// Returns where the data comes from: the input, or the cache that is kept of it.
+    pub fn origin(&self) -> anyhow::Result<OriginOf<O>> {
+        let Some(directory) = &self.common.cache else { return Ok(self.own.origin(&self.source)) };
+        if self.common.processes.cluster.is_some() || self.common.experiment.virtual_workers.is_some() {
+            return Err(usage("--cache is for one process; convert the input first, and train on the .mgrid cache"));
+        }
+        let mut own = self.own.clone();
+        let positive = own.take_positive()?;
+        Ok(own.origin(&kept(&self.source, O::KIND, positive, directory, self.common.quiet)?))
     }
 }
 

@@ -66,7 +66,7 @@ impl<M: Store> GlobalSync<Order<M>> for Keep {
 
 /// Returns the edges in the order in which one worker of Megagrid visits them, the same in each iteration, where both ends are updated in
 /// place and an iteration is one batch.
-pub fn visited<M: Store, T: Copy + Send + Sync>(
+pub fn visited<M: Store, T: Copy + Default + Send + Sync>(
     list: &EdgeList<T>,
     settings: &Settings,
     data: impl Fn(&T) -> f32 + Send + Sync,

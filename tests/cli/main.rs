@@ -12,6 +12,7 @@ mod demo;
 mod errors;
 mod hits;
 mod interrupts;
+mod kept;
 #[cfg(target_os = "linux")]
 mod kill;
 mod launch;

@@ -6,6 +6,7 @@ use megagrid_training::blockpg::{LinearOptions, Origin, Regression, SampleOption
 use megagrid_training::{Consistency, RunOptions};
 use serde_json::Value;
 
+use crate::data::Kind;
 use crate::entry::{Spelling, Trains};
 use crate::failure::usage;
 use crate::source::Source;
@@ -67,10 +68,15 @@ pub struct Options {
 
 impl Trains for Options {
     type Algorithm = Regression;
+    const KIND: Kind = Kind::Samples;
 
     fn options(&self) -> anyhow::Result<LinearOptions> {
         let Self { l1, l2, intercept, warm_start, blocks, batch, delay, iterations, tolerance, .. } = self.clone();
         Ok(LinearOptions { l1, l2, intercept, warm_start, blocks, batch, delay, iterations, tolerance })
+    }
+
+    fn take_positive(&mut self) -> anyhow::Result<Vec<f32>> {
+        Ok(std::mem::take(&mut self.positive))
     }
 
     fn origin(&self, source: &Source) -> Origin {

@@ -3,6 +3,7 @@
 use megagrid_training::hits::{HitsOptions, HubsAndAuthorities};
 use megagrid_training::input;
 
+use crate::data::Kind;
 use crate::entry::Trains;
 use crate::source::Source;
 
@@ -23,6 +24,7 @@ pub struct Options {
 
 impl Trains for Options {
     type Algorithm = HubsAndAuthorities;
+    const KIND: Kind = Kind::Graph;
 
     fn options(&self) -> anyhow::Result<HitsOptions> {
         Ok(HitsOptions { iterations: self.iterations, tolerance: self.tolerance })

@@ -9,7 +9,9 @@ use megagrid_training::record::Record;
 
 use crate::choice::{Choice, choice};
 use crate::curve::{Series, draw};
+use crate::data::Kind;
 use crate::entry::Trains;
+use crate::failure::usage;
 use crate::source::Source;
 
 impl Choice for Sampler {
@@ -122,6 +124,7 @@ const DEFAULT_TOPICS: usize = 100;
 
 impl Trains for Options {
     type Algorithm = TopicModels;
+    const KIND: Kind = Kind::Corpus;
 
     fn options(&self) -> anyhow::Result<TopicOptions> {
         Ok(TopicOptions {
@@ -138,6 +141,13 @@ impl Trains for Options {
             top_words: self.top_words,
             work_per_clock: self.work_per_clock,
         })
+    }
+
+    fn take_positive(&mut self) -> anyhow::Result<Vec<f32>> {
+        if self.lower_case || self.split != Split::Space {
+            return Err(usage("--cache keeps words as they are in the text; leave out --lower-case and --split"));
+        }
+        Ok(Vec::new())
     }
 
     fn origin(&self, source: &Source) -> Origin {

@@ -7,6 +7,7 @@ use megagrid_training::mf::{FactorOptions, Factorization, Gradient, Origin};
 use serde_json::Value;
 
 use crate::choice::{Choice, choice};
+use crate::data::Kind;
 use crate::entry::{Spelling, Trains};
 use crate::source::Source;
 
@@ -83,6 +84,7 @@ pub struct Options {
 
 impl Trains for Options {
     type Algorithm = Factorization;
+    const KIND: Kind = Kind::Ratings;
     const TUNED_ITERATIONS: Option<&'static str> = Some("100");
 
     fn options(&self) -> anyhow::Result<FactorOptions> {

@@ -4,6 +4,7 @@ use megagrid_algorithms::pagerank::Damping;
 use megagrid_training::input;
 use megagrid_training::pagerank::{RankOptions, Ranking};
 
+use crate::data::Kind;
 use crate::entry::Trains;
 use crate::source::Source;
 
@@ -34,6 +35,7 @@ pub struct Options {
 
 impl Trains for Options {
     type Algorithm = Ranking;
+    const KIND: Kind = Kind::Graph;
 
     fn options(&self) -> anyhow::Result<RankOptions> {
         let Self { damping, restart, iterations, tolerance, work_per_clock } = self.clone();

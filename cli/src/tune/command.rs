@@ -32,7 +32,7 @@ pub fn without_trials<O: Trains>(
     line.option("seed", &seed);
     line.option("patience", &common.patience.map_or(Value::Null, Value::from));
     line.option("vector", &common.vector.map_or(Value::Null, |level| level.name().into()));
-    for (name, file) in [("json", &common.json), ("report", &common.report)] {
+    for (name, file) in [("cache", &common.cache), ("json", &common.json), ("report", &common.report)] {
         line.option(name, &file.as_deref().map_or(Value::Null, |path: &Path| path.to_string_lossy().into()));
     }
     Ok(line.0.join(" "))

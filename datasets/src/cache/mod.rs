@@ -23,6 +23,7 @@
 mod edge_type;
 mod file;
 mod header;
+mod kept;
 mod names;
 mod pieces;
 mod read;
@@ -31,5 +32,6 @@ mod write;
 pub use edge_type::{EdgeData, EdgeType};
 pub(crate) use file::CacheFile;
 pub use header::{FORMAT_VERSION, Info, info};
+pub use kept::{kept_path, verify};
 pub use read::Cache;
 pub use write::write;

@@ -1,0 +1,50 @@
+//! `--cache DIR`: what was read as text once is kept as a cache, with which the next run begins.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use megagrid_datasets::cache::{kept_path, verify};
+use megagrid_datasets::{Error, Format};
+use megagrid_partition::Side;
+
+use crate::data::{AnySource, Kind};
+use crate::progress::{self, Progress};
+use crate::source::{FormatChoice, Source};
+
+/// Returns the cache that `directory` has of an input; if it has none, or a damaged one, the input is read and kept there first.
+pub fn kept(source: &Source, kind: Kind, positive: Vec<f32>, directory: &Path, quiet: bool) -> anyhow::Result<Source> {
+    let source = AnySource { source: source.clone(), kind: Some(kind), positive };
+    let found = source.find()?;
+    if found.format == Format::Cache {
+        return Ok(source.source);
+    }
+    let how = format!("{kind:?} {} {:?}", found.format, source.positive);
+    let path = kept_path(directory, source.path(), &how)?;
+    let in_cache = Source { input: path.clone(), format: FormatChoice(Some(Format::Cache)) };
+    match verify(&path) {
+        Ok(()) => {
+            tracing::info!("begins with {}", path.display());
+            return Ok(in_cache);
+        }
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => {
+            tracing::warn!("{error}; it is made anew");
+            let removing = || format!("removing {}", path.display());
+            fs::remove_file(&path).with_context(removing)?;
+        }
+    }
+    fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
+    let progress = Progress::spinner(quiet, "reading");
+    let data = source.read(found)?.ordered();
+    progress.say(format!("keeping {}", path.display()));
+    match data.grouped(&[Side::Left, Side::Right]).write_cache(&path) {
+        // Another run was quicker, and what it has written is the same.
+        Ok(()) | Err(Error::OutputExists(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    drop(progress);
+    let bytes = progress::bytes(crate::data::bytes_of(&path).unwrap_or(0));
+    tracing::info!("kept as {}, {bytes}", path.display());
+    Ok(in_cache)
+}

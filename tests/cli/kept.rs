@@ -1,0 +1,98 @@
+//! `--cache`: the input is read once, and the next run begins with what was kept of it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::thread;
+
+use crate::{Place, done, fails, json, run};
+
+/// Returns what is kept.
+fn caches(place: &Place) -> Vec<PathBuf> {
+    let mut caches: Vec<PathBuf> =
+        fs::read_dir(place.path("caches")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    caches.sort();
+    caches
+}
+
+/// Trains, and returns the objectives of all iterations.
+fn objectives(place: &Place, command: &[&str]) -> serde_json::Value {
+    let (record, caches) = (place.name("record.json"), place.name("caches"));
+    done(&[command, &["-q", "-w", "1", "--json", &record, "--cache", &caches]].concat());
+    let record = json(record);
+    assert!(record["config"]["input"].as_str().unwrap().ends_with(".mgrid"), "{record}");
+    record["iterations"].as_array().unwrap().iter().map(|iteration| iteration["objective"].clone()).collect()
+}
+
+#[test]
+fn runs_are_those_of_the_text() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    let links = place.file("links.txt", "1 2\n2 3\n3 1\n4 1\n4 2\n");
+    let samples = place.file("samples.txt", "3 1:1 2:1\n4 2:1 3:1\n3 1:1\n5 3:1 4:1\n");
+    let words = place.file("docs.txt", "tea rye tea\nrye oat\noat tea rye\n");
+    for command in [
+        &["pagerank", &links, "--iterations", "5"][..],
+        &["hits", &links, "--iterations", "5"],
+        &["mf", &ratings, "--format", "ratings", "--iterations", "3", "--evaluate-every", "1"],
+        &["blockpg", &samples, "--positive", "3,5", "--iterations", "4", "--evaluate-every", "1"],
+        &["lda", &words, "--format", "text", "-k", "2", "--iterations", "3", "--evaluate-every", "1"],
+    ] {
+        let plain = place.name("plain.json");
+        done(&[command, &["-q", "-w", "1", "--json", &plain]].concat());
+        let iterations = json(plain)["iterations"].clone();
+        let of_text: serde_json::Value =
+            iterations.as_array().unwrap().iter().map(|iteration| iteration["objective"].clone()).collect();
+        // The first run keeps what the second one begins with.
+        assert_eq!(objectives(&place, command), of_text, "{command:?}");
+        assert_eq!(objectives(&place, command), of_text, "{command:?}");
+    }
+    fails(
+        &["lda", &words, "--format", "text", "--lower-case", "--cache", &place.name("caches")],
+        2,
+        &["leave out --lower-case and --split"],
+    );
+    // Both kinds of ranking read the graph alike.
+    assert_eq!(caches(&place).len(), 4);
+}
+
+#[test]
+fn another_input_has_another_cache_and_a_damaged_one_is_made_anew() {
+    let place = Place::new();
+    let links = place.file("links.txt", "1 2\n2 3\n3 1\n");
+    let command = ["pagerank", &links, "--iterations", "3"];
+    let first = objectives(&place, &command);
+    let [cache] = &caches(&place)[..] else { panic!("one cache is kept") };
+    let whole = fs::read(cache).unwrap();
+    let mut damaged = whole.clone();
+    damaged[whole.len() - 9] ^= 1;
+    for content in [&damaged[..], &whole[..whole.len() / 2], b""] {
+        fs::write(cache, content).unwrap();
+        let ran = run(&[&command[..], &["--cache", &place.name("caches")]].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(ran.stderr.contains("it is made anew"), "{}", ran.stderr);
+        assert_eq!(fs::read(cache).unwrap(), whole);
+    }
+    place.file("links.txt", "1 2\n2 3\n3 1\n1 3\n");
+    assert_ne!(objectives(&place, &command), first);
+    assert_eq!(caches(&place).len(), 2);
+}
+
+#[test]
+fn runs_at_one_time_keep_one_whole_cache() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    let command = ["mf", &ratings, "-q", "--iterations", "2", "--cache", &place.name("caches")];
+    thread::scope(|threads| {
+        for _ in 0..4 {
+            threads.spawn(|| done(&command));
+        }
+    });
+    assert_eq!(caches(&place).len(), 1);
+    let [cache] = &caches(&place)[..] else { panic!("one cache is kept") };
+    done(&["inspect", cache.to_str().unwrap()]);
+    let virtual_workers = [&command[..], &["--virtual-workers", "2", "--clock-cost", "1e-3"]].concat();
+    fails(&virtual_workers, 2, &["--cache is for one process"]);
+    fails(&["mf", &place.name("none.csv"), "--cache", &place.name("caches")], 1, &["none.csv"]);
+    done(&["mf", cache.to_str().unwrap(), "-q", "--iterations", "2", "--cache", &place.name("other")]);
+    assert!(!place.path("other").exists(), "a cache is not kept again");
+}
