@@ -46,6 +46,7 @@
 mod certificate;
 mod config;
 mod control;
+mod descent;
 mod directions;
 mod leap;
 mod program;
@@ -57,6 +58,7 @@ mod stages;
 pub use certificate::{Certificate, Fit, log_loss, margins};
 pub use config::Config;
 pub use control::{State, Totals};
+pub use descent::{Descend, Merge, Take, Tell, Weigh, descent};
 pub use directions::{Heading, Sums};
 pub use leap::{Aim, Land, Leap, Limit, Plan};
 pub use program::{BlockPg, Feature, Sample};
@@ -89,7 +91,7 @@ pub fn sequence(values: u64) -> Sequence<BlockPg, impl Stages<BlockPg>> {
     let blocks = MiniBatch { size: BatchSize::EdgesOf(Side::Right, values), order: BatchOrder::RandomBlocks };
     let pass = Sequence::new()
         .mini_batch(blocks, |b| b.exchange(Differentiate).apply(Right, Step).exchange(Shift).global_sync(Damp));
-    leap::then_leap(pass.apply(Left, Settle)).global_sync(Survey)
+    leap::then_leap(pass.apply(Left, Settle), Shift).global_sync(Survey)
 }
 
 /// The threshold of rest, as a part of the violation in the last iteration.

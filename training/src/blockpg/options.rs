@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use megagrid_algorithms::blockpg::Config;
 use serde::{Deserialize, Serialize};
 
+use megagrid_engine::Settings;
+
 use crate::options::{check_tolerance, lossy_option};
 use crate::{Error, Options};
 
@@ -64,6 +66,13 @@ impl LinearOptions {
         let mut path = self.l1.clone();
         path.sort_by(|a, b| b.total_cmp(a));
         path.into_iter().map(|l1| Config { l1, l2: self.l2 }).collect()
+    }
+
+    /// Tells whether features descend one after the other: unless blocks, or a delay of theirs, are asked for, or processes are several.
+    #[must_use]
+    pub(super) fn descends(&self, settings: &Settings) -> bool {
+        let blocks = self.blocks.is_some() || self.batch.is_some() || settings.slack != Some(0);
+        !blocks && settings.peers.is_none()
     }
 
     /// Returns the number of blocks.

@@ -68,6 +68,10 @@ pub struct Fitter {
     /// Values and number of blocks.
     block_values: u64,
     blocks: u64,
+    /// How many workers let features descend one after the other; 0: features step by blocks.
+    descending: u64,
+    /// Values that these visit before they merge their steps.
+    merged_values: u64,
     delay: Option<u64>,
     /// The loss of weights 0.
     at_zero: f64,
@@ -85,6 +89,7 @@ impl Trainer for Fitter {
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
         let (values, features) = (samples.signed.num_edges(), samples.signed.num_vertices(Side::Right));
+        let descending = if options.descends(settings) { settings.workers as u64 } else { 0 };
         let start = match &options.warm_start {
             Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples),
             None => vec![0.0; features],
@@ -93,6 +98,8 @@ impl Trainer for Fitter {
             path: options.path(),
             start,
             block_values: options.block_values(values, features),
+            descending,
+            merged_values: (values as u64).div_ceil(merges(samples, descending)).max(1),
             blocks: options.num_blocks(values, features),
             delay: settings.slack,
             at_zero: samples.total_weight() * std::f64::consts::LN_2,
@@ -103,6 +110,9 @@ impl Trainer for Fitter {
     }
 
     fn resolved(&self, _: &Samples, options: &LinearOptions) -> LinearOptions {
+        if self.descending > 0 {
+            return LinearOptions { delay: self.delay, ..options.clone() };
+        }
         let blocks = if options.batch.is_some() { options.blocks } else { Some(self.blocks) };
         LinearOptions { batch: Some(self.block_values), blocks, delay: self.delay, ..options.clone() }
     }
@@ -112,12 +122,13 @@ impl Trainer for Fitter {
     }
 
     fn sequence(&self) -> Sequence<BlockPg, impl Stages<BlockPg>> {
-        blockpg::sequence(self.block_values)
+        blockpg::sequence(self.block_values).or(blockpg::descent(self.merged_values), self.descending > 0)
     }
 
     fn init(&self, samples: &Samples, engine: &mut Engine<BlockPg>) -> Result<(), Error> {
-        engine.set_global(self.path[0].state());
-        let (reaches, margins) = (samples.reaches()?, margins(&samples.signed, &self.start).map_err(reading)?);
+        engine.set_global(State { descending: self.descending, ..self.path[0].state() });
+        let (reaches, margins) =
+            (samples.reaches(self.descending > 0)?, margins(&samples.signed, &self.start).map_err(reading)?);
         engine.init(Left, |sample, first| {
             let weight = samples.sample_weights.get(sample).copied().unwrap_or(1.0);
             *first.master = Margin::new(margins[sample], weight);
@@ -125,8 +136,8 @@ impl Trainer for Fitter {
         });
         engine.init(Right, |feature, first| {
             let penalty = if samples.intercept == Some(feature) { 0.0 } else { 1.0 };
-            first.sync.value = self.start[feature];
             *first.master = Region::new(penalty, reaches[feature]);
+            *first.sync = first.master.weight(self.start[feature]);
         });
         Ok(())
     }
@@ -199,8 +210,8 @@ impl Trainer for Fitter {
             };
             self.ended.push((config.l1, certificate));
         }
-        let (begun, damping) = (engine.iterations(), engine.global().damping);
-        engine.resume(begun, State { begun, damping, ..self.path[at + 1].state() });
+        let (begun, State { damping, descending, .. }) = (engine.iterations(), *engine.global());
+        engine.resume(begun, State { begun, damping, descending, ..self.path[at + 1].state() });
         Ok(())
     }
 
@@ -235,6 +246,16 @@ impl Trainer for Fitter {
         Ok(())
     }
 }
+
+/// Returns how often workers merge their steps in a pass over the features: so often that it costs a part of the pass. The more
+/// seldom, the more they get in each other's way.
+fn merges(samples: &Samples, workers: u64) -> u64 {
+    let [values, samples] = [samples.signed.num_edges(), samples.labels.len()].map(|number| number as u64);
+    if workers > 1 { (values / (MERGED_VALUES * samples.max(1))).clamp(2, 32) } else { 1 }
+}
+
+/// So many values of each sample are visited between two merges.
+const MERGED_VALUES: u64 = 4;
 
 impl Fitter {
     /// Returns where on the path an engine is.

@@ -63,7 +63,7 @@ impl VertexProgram for Descend {
         let total = &mut *lock(&self.total);
         if id >= self.num_samples {
             if let Some(sum) = sum {
-                let delta = Derivatives { gradient: sum[0], curvature: sum[1] };
+                let delta = Derivatives { gradient: sum[0], curvature: sum[1], ..Derivatives::default() };
                 vertex.feature(&Step, &delta, &mut context(total, &self.state));
             }
             return;
