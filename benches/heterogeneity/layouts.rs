@@ -32,8 +32,7 @@ pub trait Feature: Vertex<Sync: Sized, Delta = Derivatives, Master: Sized, Mirro
     fn step(sync: SyncMut<'_, Self>, master: MasterMut<'_, Self>, step: impl FnOnce(Weight, &mut Region) -> Weight);
 }
 
-/// All that a vertex of either side may need: what both sides have is one field, and what edges read of samples comes first and,
-/// with 96 bytes, never crosses a cache line.
+/// All that a vertex of either side may need: what both sides have is one field, and what edges read of samples comes first.
 #[derive(Clone, Copy, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct Everything {
@@ -45,12 +44,13 @@ pub struct Everything {
     ahead: f64,
     reach: f32,
     trust: f32,
-    gradient: f32,
+    gradient: f64,
     /// The sample's weight.
-    weight: f32,
-    course: [f32; 5],
-    touched: u16,
+    weight: f64,
+    course: [f64; 5],
+    touched: u32,
     resting: u16,
+    free: u16,
 }
 
 /// A vertex of one kind for both sides, all of it synced; whether samples are tracked.

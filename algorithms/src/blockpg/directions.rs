@@ -18,8 +18,7 @@ pub(super) struct Model {
 impl Model {
     /// Adds a vertex with a slope and a curvature, and what it changed by in each direction.
     #[inline(always)]
-    pub(super) fn add(&mut self, slope: f64, curvature: f64, changes: [f32; DIRECTIONS]) {
-        let changes = changes.map(f64::from);
+    pub(super) fn add(&mut self, slope: f64, curvature: f64, changes: [f64; DIRECTIONS]) {
         for k in 0..DIRECTIONS {
             self.slopes[k] += slope * changes[k];
             for l in 0..=k {
@@ -68,8 +67,7 @@ pub(super) struct Lost {
 
 impl Lost {
     #[inline(always)]
-    pub(super) fn add(&mut self, gradient: f64, course: [f32; DIRECTIONS]) {
-        let course = course.map(f64::from);
+    pub(super) fn add(&mut self, gradient: f64, course: [f64; DIRECTIONS]) {
         self.slopes.combine(&mut course.map(|change| gradient * change));
         self.squares.combine(&mut course.map(|change| change * change));
     }
@@ -106,9 +104,9 @@ impl Sums {
     /// Adds a sample: minus the slope and the curvature of its loss at the margin, and what the margin changed by in each
     /// direction.
     #[inline(always)]
-    pub(super) fn add(&mut self, slope: f64, curvature: f64, changes: [f32; DIRECTIONS]) {
+    pub(super) fn add(&mut self, slope: f64, curvature: f64, changes: [f64; DIRECTIONS]) {
         self.loss.add(-slope, curvature, changes);
-        self.spans = std::array::from_fn(|k| self.spans[k].max(f64::from(changes[k].abs())));
+        self.spans = std::array::from_fn(|k| self.spans[k].max(changes[k].abs()));
     }
 
     /// Tells which directions are still about the same without the weights that have become zero.
@@ -171,7 +169,7 @@ mod tests {
     fn nothing_slopes_at_the_minimum_even_if_directions_depend_on_each_other() {
         let mut model = Model::default();
         for n in 0..40_u16 {
-            let value = |k: u16| f32::from((n * 7 + k * 13 + n * n * k) % 17) - 8.0;
+            let value = |k: u16| f64::from((n * 7 + k * 13 + n * n * k) % 17) - 8.0;
             let [a, b, c] = [value(1), value(2), value(3)];
             // The third is the sum of the first two, the fifth is nothing.
             model.add(f64::from(value(4)), 1.0 + f64::from(n), [a, b, a + b, c, 0.0]);

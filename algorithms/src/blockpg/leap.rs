@@ -33,14 +33,14 @@ impl Aggregate<BlockPg, Feature> for Aim {
             return;
         }
         let (course, sums) = (region.course, &mut worker.leap);
-        let (first, before) = (f64::from(course[0]), w - f64::from(course[0]));
+        let (first, before) = (course[0], w - course[0]);
         let slope = |from: f64, leaving: f64| if from == 0.0 { leaving * first.abs() } else { from.signum() * first };
         sums.sizes_at_ends.combine(&mut [slope(before, 1.0), slope(w, -1.0)].map(|slope| region.penalty * slope));
         if w != 0.0 {
             sums.squares.add(region.penalty * w, region.penalty, course);
-            sums.sizes.combine(&mut course.map(|change| region.penalty * w.signum() * f64::from(change)));
+            sums.sizes.combine(&mut course.map(|change| region.penalty * w.signum() * change));
         } else {
-            sums.lost.add(f64::from(region.gradient), course);
+            sums.lost.add(region.gradient, course);
         }
     }
 }
@@ -74,7 +74,7 @@ impl Apply<BlockPg, Feature> for Plan {
     #[inline(always)]
     fn apply(&self, feature: Master<'_, Feature>, cx: &mut Context<'_, BlockPg>) {
         let (w, region) = (feature.sync.value, feature.master);
-        let along = |(step, change): (&f64, f32)| step * f64::from(change);
+        let along = |(step, change): (&f64, f64)| step * change;
         region.ahead = cx.global.heading.step.iter().zip(region.course).map(along).sum();
         if region.ahead * w < 0.0 {
             cx.worker.leap.hurry = cx.worker.leap.hurry.max(-region.ahead / w);
@@ -149,9 +149,9 @@ pub fn then_leap<S: Stages<BlockPg>, E: Exchange<BlockPg>>(
 
 /// Begins a new direction: the last leap's change joins the one that led to it, the oldest is forgotten.
 #[inline(always)]
-fn turned(course: [f32; DIRECTIONS], change: f64) -> [f32; DIRECTIONS] {
+fn turned(course: [f64; DIRECTIONS], change: f64) -> [f64; DIRECTIONS] {
     let [first, second, third, fourth, _] = course;
-    [0.0, first + change as f32, second, third, fourth]
+    [0.0, first + change, second, third, fourth]
 }
 
 /// No leap changes a margin by more.

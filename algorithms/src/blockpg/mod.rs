@@ -38,10 +38,13 @@
 //! **Leaps.** After each iteration comes the best step in the space of the last few iterations' changes: see [`Leap`].
 //! Without it correlated features take several times the iterations, and some data never ends.
 //!
+//! **Descent.** Where samples fit the caches and one process has them, features of a worker step one after the other in place of
+//! blocks that step together: see [`Descend`].
+//!
 //! **Intercept.** A feature that every sample has, with the penalty factor 0.
 //!
-//! Margins and weights are kept in f64; slopes that values read are f32. Memory: 48 bytes a sample, 80 bytes a
-//! feature and 16 for each worker, 6 a value. Not for: data with more than a few thousand dense, strongly correlated features, where blocks become single features.
+//! Margins, weights and slopes are kept in f64. Memory: 80 bytes a sample and 8 for each worker, 104 bytes a feature and 24 for each worker, 6 a
+//! value. Blocks are not for data with more than a few thousand dense, strongly correlated features, where they become single features.
 
 mod certificate;
 mod config;

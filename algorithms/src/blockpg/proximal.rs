@@ -14,16 +14,16 @@ pub struct Margin {
     /// y w·x.
     pub margin: f64,
     /// The sample's weight c.
-    pub weight: f32,
+    pub weight: f64,
     /// What the margin has changed by since the last leap, and from leap to leap before it.
-    pub course: [f32; DIRECTIONS],
+    pub course: [f64; DIRECTIONS],
 }
 
 impl Margin {
     /// Begins with a margin, and the sample's weight.
     #[must_use]
     pub fn new(margin: f64, weight: f32) -> Self {
-        Self { margin, weight, ..Self::default() }
+        Self { margin, weight: f64::from(weight), ..Self::default() }
     }
 
     /// Returns the parabola at the margin.
@@ -31,7 +31,7 @@ impl Margin {
     #[must_use]
     pub fn parabola(&self) -> Parabola {
         let rate = sigmoid(-self.margin);
-        let slope = f64::from(self.weight) * rate;
+        let slope = self.weight * rate;
         Parabola { slope, curvature: slope * (1.0 - rate), shift: 0.0 }
     }
 
@@ -40,7 +40,7 @@ impl Margin {
     #[must_use]
     pub fn settle(&mut self, shift: f64) -> Parabola {
         self.margin += shift;
-        self.course[0] += shift as f32;
+        self.course[0] += shift;
         self.parabola()
     }
 }
@@ -117,9 +117,9 @@ pub struct Region {
     /// Where the next leap leads, before it is limited.
     pub ahead: f64,
     /// What the weight has changed by since the last leap, and from leap to leap before it.
-    pub course: [f32; DIRECTIONS],
+    pub course: [f64; DIRECTIONS],
     /// The loss's slope by the weight after its last step.
-    pub gradient: f32,
+    pub gradient: f64,
 }
 
 impl Region {
@@ -144,8 +144,8 @@ impl Region {
         let trust = f64::from(self.trust) / state.damping;
         let near = goal.clamp(w - trust, w + trust);
         let d = near - w;
-        self.course[0] += d as f32;
-        self.gradient = (sums.gradient + sums.curvature * d) as f32;
+        self.course[0] += d;
+        self.gradient = sums.gradient + sums.curvature * d;
         self.trust = (2.0 * d.abs() as f32 + MORE_SHIFT / self.reach).min(LAST_SHIFT / self.reach);
         let still = w == 0.0 && near == 0.0 && self.course == [0.0; DIRECTIONS];
         let resting = u16::from(still && g.abs() < l1 - state.threshold);
@@ -170,8 +170,8 @@ impl Region {
     ) -> Weight {
         let (w, d, l1) = (weight.value, sums.change, state.l1 * self.penalty);
         let g = sums.gradient + state.l2 * self.penalty * w;
-        self.course[0] += d as f32;
-        self.gradient = (sums.gradient + sums.curvature * d) as f32;
+        self.course[0] += d;
+        self.gradient = sums.gradient + sums.curvature * d;
         let trust = (2.0 * d.abs() as f32 + MORE_SHIFT / self.reach).min(LAST_SHIFT / self.reach);
         let still = w == 0.0 && d == 0.0 && self.course == [0.0; DIRECTIONS];
         let resting = u16::from(still && g.abs() < l1 - state.threshold);

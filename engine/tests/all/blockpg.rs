@@ -281,7 +281,7 @@ fn an_iteration_that_goes_too_far_is_taken_back() {
     for workers in 1..=2 {
         let (_, certificates) = train(&data, &config, InTurn(500), 400, &settings(workers));
         let last = certificates[certificates.len() - 1];
-        assert!(last.gap < 1e-6, "{workers} workers: {last:?}");
+        assert!(last.gap < 1e-5, "{workers} workers: {last:?}");
     }
 }
 

@@ -89,7 +89,7 @@ impl Trainer for Fitter {
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
         let (values, features) = (samples.signed.num_edges(), samples.signed.num_vertices(Side::Right));
-        let descending = if options.descends(settings) { settings.workers as u64 } else { 0 };
+        let descending = if options.descends(samples.labels.len(), settings) { settings.workers as u64 } else { 0 };
         let start = match &options.warm_start {
             Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples),
             None => vec![0.0; features],
@@ -162,7 +162,7 @@ impl Trainer for Fitter {
         let (config, weights, left) = (*self.config(engine), weights(engine), engine.on(Left));
         let of = |sample: usize| {
             let kept = left.master(sample);
-            f64::from(kept.weight) * log_loss(kept.margin)
+            kept.weight * log_loss(kept.margin)
         };
         let loss: f64 = (0..left.len()).map(of).sum();
         drop(left);
