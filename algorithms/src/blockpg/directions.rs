@@ -172,7 +172,7 @@ mod tests {
             let value = |k: u16| f64::from((n * 7 + k * 13 + n * n * k) % 17) - 8.0;
             let [a, b, c] = [value(1), value(2), value(3)];
             // The third is the sum of the first two, the fifth is nothing.
-            model.add(f64::from(value(4)), 1.0 + f64::from(n), [a, b, a + b, c, 0.0]);
+            model.add(value(4), 1.0 + f64::from(n), [a, b, a + b, c, 0.0]);
         }
         let step = model.minimum([true; DIRECTIONS]);
         for (slope, row) in model.slopes.iter().zip(model.matrix()) {

@@ -70,7 +70,7 @@ impl VertexProgram for Descend {
         }
         let [change, squares] = [message[0], message[1]];
         // Each change is told of after those before it, which have made the slope flatter by then.
-        let flatter = 0.5 * f64::from(vertex.parabola.curvature) * (change * change - squares);
+        let flatter = 0.5 * vertex.parabola.curvature * (change * change - squares);
         total.fall[1] += vertex.parabola.shift(change) - flatter;
     }
 
