@@ -32,25 +32,25 @@ pub trait Feature: Vertex<Sync: Sized, Delta = Derivatives, Master: Sized, Mirro
     fn step(sync: SyncMut<'_, Self>, master: MasterMut<'_, Self>, step: impl FnOnce(Weight, &mut Region) -> Weight);
 }
 
-/// All that a vertex of either side may need: what both sides have is one field, and what edges read of samples comes first and,
-/// with 96 bytes, never crosses a cache line.
+/// All that a vertex of either side may need: what both sides have is one field, and what edges read of samples comes first.
 #[derive(Clone, Copy, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct Everything {
     parabola: Parabola,
     /// Of a sample its margin, of a feature its weight.
     value: f64,
-    resting: u64,
     change: f64,
     penalty: f64,
     ahead: f64,
     reach: f32,
     trust: f32,
-    gradient: f32,
+    gradient: f64,
     /// The sample's weight.
-    weight: f32,
-    course: [f32; 5],
-    touched: f32,
+    weight: f64,
+    course: [f64; 5],
+    touched: u32,
+    resting: u16,
+    free: u16,
 }
 
 /// A vertex of one kind for both sides, all of it synced; whether samples are tracked.
@@ -68,12 +68,12 @@ impl<const TRACKED: bool> Sample for Same<0, TRACKED> {
 
     #[inline(always)]
     fn is_touched(sample: Read<'_, Self>) -> bool {
-        TRACKED && sample.sync.touched != 0.0
+        TRACKED && sample.sync.touched != 0
     }
 
     #[inline(always)]
     fn forget(sample: &mut Everything) {
-        sample.touched = 0.0;
+        sample.touched = 0;
     }
 
     #[inline(always)]
@@ -84,7 +84,7 @@ impl<const TRACKED: bool> Sample for Same<0, TRACKED> {
     #[inline(always)]
     fn parabola_mut(sample: Update<'_, Self>) -> &mut Parabola {
         if TRACKED {
-            sample.sync.touched = 1.0;
+            sample.sync.touched = 1;
         }
         &mut sample.sync.parabola
     }
@@ -101,14 +101,14 @@ impl Feature for Same<1, false> {
     #[inline(always)]
     fn weight(feature: Read<'_, Self>) -> (Weight, f64) {
         let &Everything { value, resting, change, .. } = feature.sync;
-        (Weight { value, resting }, change)
+        (Weight { value, resting, ..Weight::default() }, change)
     }
 
     #[inline(always)]
     fn step(all: &mut Everything, (): &mut (), step: impl FnOnce(Weight, &mut Region) -> Weight) {
         let Everything { value: before, resting, penalty, reach, trust, ahead, course, gradient, .. } = *all;
         let mut region = Region { penalty, reach, trust, ahead, course, gradient };
-        let Weight { value, resting } = step(Weight { value: before, resting }, &mut region);
+        let Weight { value, resting, .. } = step(Weight { value: before, resting, ..Weight::default() }, &mut region);
         let Region { penalty, reach, trust, ahead, course, gradient } = region;
         let change = value - before;
         *all = Everything { value, resting, change, penalty, reach, trust, ahead, course, gradient, ..*all };

@@ -78,8 +78,8 @@ impl<S: Sample, F: Feature> Exchange<Laid<S, F>> for Differentiate {
     #[inline(always)]
     fn exchange(&self, sample: Read<'_, S>, feature: Add<'_, F>, x: &mut f32, _: &mut Cx<'_, S, F>) {
         let parabola = S::parabola(sample);
-        feature.delta.gradient -= f64::from(*x * parabola.slope);
-        feature.delta.curvature += f64::from(*x * *x * parabola.curvature);
+        feature.delta.gradient -= f64::from(*x) * parabola.slope;
+        feature.delta.curvature += f64::from(*x * *x) * parabola.curvature;
     }
 }
 

@@ -86,6 +86,12 @@ pub enum Error {
          processes are in two of them; use one process, or leave one of the two out"
     )]
     EdgesOfProcesses(String),
+    /// A stage beside one that has all edges of a right vertex in one block.
+    #[error(
+        "{0} stands beside a stage that has all edges of a right vertex in one block (WHOLE): use one process, and read left \
+         vertices or add to them"
+    )]
+    WholeColumns(String),
     /// Stages that want the edges of a block in different orders.
     #[error(
         "{shuffled} changes both ends of an edge and gets edges in random order, and {grouped} asks for them grouped; \

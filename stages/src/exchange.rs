@@ -8,7 +8,7 @@ use crate::view::Read;
 ///
 /// Most are functions or closures, whose arguments say what they do with either end: see
 /// [`IntoExchange`](crate::IntoExchange). The trait is for what these cannot say: [`GROUPED`](Self::GROUPED) with
-/// [`is_active`](Self::is_active), [`begin`](Self::begin) and [`end`](Self::end), and code that is sure to be inlined.
+/// [`is_active`](Self::is_active), [`begin`](Self::begin) and [`end`](Self::end), [`WHOLE`](Self::WHOLE), and code that is sure to be inlined.
 ///
 /// The access modes say what an engine must guarantee and which fields the views have. Fields of the implementing type
 /// are the stage's hyper-parameters.
@@ -42,6 +42,12 @@ pub trait Exchange<P: Program>: Send + Sync + 'static {
     /// [`end`](Self::end). Without it a function that changes both ends gets the edges of a block in random order.
     const GROUPED: bool = false;
 
+    /// Whether all edges of a right vertex are in one block, where [`GROUPED`](Self::GROUPED), and run a second time, through
+    /// [`answer`](Self::answer), if [`turn`](Self::turn) says so: what a vertex is told by its edges then comes back to them before the
+    /// next vertex runs, and right vertices run in random order. Workers own right vertices; left ends are read or added to, and a worker sees what it added itself
+    /// in their deltas. One process only.
+    const WHOLE: bool = false;
+
     /// Whether the function is compiled for common widths of rows as well, besides for any: loops over a whole row are unrolled then.
     /// `false` where it goes over few of a row's numbers saves much code.
     const FIXED_WIDTHS: bool = true;
@@ -60,6 +66,23 @@ pub trait Exchange<P: Program>: Send + Sync + 'static {
     /// Runs after the edges of an active right vertex in a block, where [`GROUPED`](Self::GROUPED).
     #[inline(always)]
     fn end(&self, _right: View<'_, Self::Right, P::Right>, _cx: &mut Context<'_, P>) {}
+
+    /// Tells whether the edges of a right vertex run again, after all of them have run, where [`WHOLE`](Self::WHOLE).
+    #[inline(always)]
+    fn turn(&self, _right: View<'_, Self::Right, P::Right>, _cx: &mut Context<'_, P>) -> bool {
+        false
+    }
+
+    /// Runs on one edge the second time, where [`WHOLE`](Self::WHOLE).
+    #[inline(always)]
+    fn answer(
+        &self,
+        _left: View<'_, Self::Left, P::Left>,
+        _right: View<'_, Self::Right, P::Right>,
+        _edge: &mut P::Edge,
+        _cx: &mut Context<'_, P>,
+    ) {
+    }
 
     /// Runs on one edge.
     fn exchange(

@@ -123,6 +123,12 @@ impl<P: Program, S: Stages<P>> Sequence<P, S> {
         self.then(BatchStage(batch.into(), body(Sequence::new()).stages))
     }
 
+    /// Returns `other`, if that is to run in place of this one.
+    pub fn or<T: Stages<P>>(self, other: Sequence<P, T>, is_other: bool) -> Sequence<P, impl Stages<P> + use<P, S, T>> {
+        let stages = if is_other { Either::Other(other.stages) } else { Either::This(self.stages) };
+        Sequence { stages, program: PhantomData }
+    }
+
     /// Checks that each stage has something to work on. An engine does so before it runs a sequence.
     ///
     /// # Errors
@@ -138,6 +144,21 @@ impl<P: Program, S: Stages<P>> Sequence<P, S> {
     /// Shows each stage, in order.
     pub fn visit<V: Visitor<P>>(&self, visitor: &mut V) {
         self.stages.visit(visitor);
+    }
+}
+
+/// One of two lists, decided when a program runs.
+enum Either<S, T> {
+    This(S),
+    Other(T),
+}
+
+impl<P: Program, S: Stages<P>, T: Stages<P>> Stages<P> for Either<S, T> {
+    fn visit<V: Visitor<P>>(&self, visitor: &mut V) {
+        match self {
+            Self::This(stages) => stages.visit(visitor),
+            Self::Other(stages) => stages.visit(visitor),
+        }
     }
 }
 

@@ -117,7 +117,7 @@ fn the_configuration_has_resolved_values() {
     assert_eq!((&lda["format"], &lda["sampler"], &lda["annealing"]), (&"text".into(), &"dense".into(), &25.into()));
     assert_eq!(config(&["mf", &place.ratings(), "--iterations", "1"])["format"], "ratings");
     let samples = place.file("s.libsvm", "1 1:1 2:1\n-1 2:1\n1 1:2\n");
-    let blockpg = config(&["blockpg", &samples, "-w", "1"]);
+    let blockpg = config(&["blockpg", &samples, "-w", "1", "--blocks", "2"]);
     assert_eq!((&blockpg["blocks"], &blockpg["batch"], &blockpg["slack"]), (&2.into(), &2.into(), &0.into()));
     assert_eq!(blockpg["workers"], 1);
 }

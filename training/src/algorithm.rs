@@ -147,6 +147,11 @@ pub trait Trainer: Sized + Send + 'static {
         1
     }
 
+    /// Returns how many workers run, where so many are asked for: fewer where more would take longer.
+    fn workers(&self, asked: usize) -> usize {
+        asked
+    }
+
     /// Returns the edges as the program's input.
     fn source<'d>(&'d self, data: &'d DataOf<Self>) -> Source<'d, EdgeOf<Self>, Self::Program>;
 

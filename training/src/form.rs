@@ -39,17 +39,20 @@ impl<T: Trainer> Form<T::Algorithm> for Trained<T> {
 
     fn plan(&self) -> Result<Plan, Error> {
         let Self { trainer, data, settings, .. } = self;
-        let settings = Settings { dims: trainer.dims(), ..settings.clone() };
-        Ok(megagrid_engine::plan(trainer.source(data), &trainer.sequence(), &settings)?)
+        Ok(megagrid_engine::plan(trainer.source(data), &trainer.sequence(), &suited(trainer, settings))?)
     }
 
     fn begin(self: Box<Self>, first: u64) -> Result<Box<dyn Run<T::Algorithm>>, Error> {
         let Self { trainer, data, settings, .. } = &*self;
-        let settings = Settings { dims: trainer.dims(), ..settings.clone() };
-        let mut engine = Engine::new(trainer.source(data), trainer.sequence(), &settings)?;
+        let mut engine = Engine::new(trainer.source(data), trainer.sequence(), &suited(trainer, settings))?;
         trainer.init(data, &mut engine)?;
         Ok(Box::new(Engines { branches: Branches::new(engine, first), of: *self }))
     }
+}
+
+/// Returns the settings as a trainer wants them.
+fn suited(trainer: &impl Trainer, settings: &Settings) -> Settings {
+    Settings { dims: trainer.dims(), workers: trainer.workers(settings.workers), ..settings.clone() }
 }
 
 /// An engine and its branches.

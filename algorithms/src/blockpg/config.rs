@@ -40,6 +40,7 @@ impl Config {
             begun: 0,
             l1: self.l1,
             l2: self.l2,
+            descending: 0,
             damping: 1.0,
             full: true,
             threshold: f64::INFINITY,

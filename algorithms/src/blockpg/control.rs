@@ -10,6 +10,8 @@ use super::directions::{Heading, Sums};
 pub struct Totals {
     /// Σ u d² of a block's steps d.
     pub curvature: f64,
+    /// Curvature along all steps of a block together, where features descend one after the other.
+    pub met: f64,
     /// How fast the loss falls along each of them, Σ −g d: as it was before the block, and as it was when the samples were
     /// told of it, after the steps told before it.
     pub fall: [f64; 2],
@@ -27,10 +29,23 @@ pub struct Totals {
     pub leap: Sums,
 }
 
+impl Totals {
+    /// Counts a feature that was visited: its violation and its part of the slackness, |w|, and its step.
+    #[inline(always)]
+    pub(super) fn see(&mut self, violation: f64, slackness: f64, size: f64, step: f64) {
+        self.violation = self.violation.max(violation);
+        self.slackness += slackness;
+        self.sizes += size;
+        self.visited += 1;
+        self.changed += u64::from(step != 0.0);
+    }
+}
+
 impl Combine for Totals {
     fn combine(&mut self, from: &mut Self) {
         let from = std::mem::take(from);
         self.curvature += from.curvature;
+        self.met += from.met;
         self.fall.combine(&mut { from.fall });
         self.violation = self.violation.max(from.violation);
         self.slackness += from.slackness;
@@ -50,6 +65,8 @@ pub struct State {
     pub l1: f64,
     /// Weight of |w|²/2.
     pub l2: f64,
+    /// Whether features descend one after the other, and how many workers do so at a time; 0: features step by blocks.
+    pub descending: u64,
     /// What curvatures are multiplied by, at least 1.
     pub damping: f64,
     /// Whether this iteration visits every feature.

@@ -18,8 +18,7 @@ pub(super) struct Model {
 impl Model {
     /// Adds a vertex with a slope and a curvature, and what it changed by in each direction.
     #[inline(always)]
-    pub(super) fn add(&mut self, slope: f64, curvature: f64, changes: [f32; DIRECTIONS]) {
-        let changes = changes.map(f64::from);
+    pub(super) fn add(&mut self, slope: f64, curvature: f64, changes: [f64; DIRECTIONS]) {
         for k in 0..DIRECTIONS {
             self.slopes[k] += slope * changes[k];
             for l in 0..=k {
@@ -68,8 +67,7 @@ pub(super) struct Lost {
 
 impl Lost {
     #[inline(always)]
-    pub(super) fn add(&mut self, gradient: f64, course: [f32; DIRECTIONS]) {
-        let course = course.map(f64::from);
+    pub(super) fn add(&mut self, gradient: f64, course: [f64; DIRECTIONS]) {
         self.slopes.combine(&mut course.map(|change| gradient * change));
         self.squares.combine(&mut course.map(|change| change * change));
     }
@@ -89,15 +87,26 @@ pub struct Sums {
     pub(super) spans: [f64; DIRECTIONS],
     /// One over the part of the step at which the first weight is zero.
     pub(super) hurry: f64,
+    /// Slope of the objective along the iteration's own change, where it began and where it ended.
+    pub(super) ends: [f64; 2],
+    /// The part of |w|₁ of these slopes.
+    pub(super) sizes_at_ends: [f64; 2],
 }
 
 impl Sums {
+    /// Returns the part of the iteration's own change to go back by, if it went too far: the objective is convex, and where it rises
+    /// at the end half as steeply as it fell at the beginning, or more, the change ends where a straight line between both slopes is zero.
+    pub(super) fn retreat(&self, l1: f64) -> Option<f64> {
+        let [begin, end] = std::array::from_fn(|k| self.ends[k] + l1 * self.sizes_at_ends[k]);
+        (begin < 0.0 && end > TOO_FAR * -begin).then(|| end / (end - begin))
+    }
+
     /// Adds a sample: minus the slope and the curvature of its loss at the margin, and what the margin changed by in each
     /// direction.
     #[inline(always)]
-    pub(super) fn add(&mut self, slope: f32, curvature: f32, changes: [f32; DIRECTIONS]) {
-        self.loss.add(-f64::from(slope), f64::from(curvature), changes);
-        self.spans = std::array::from_fn(|k| self.spans[k].max(f64::from(changes[k].abs())));
+    pub(super) fn add(&mut self, slope: f64, curvature: f64, changes: [f64; DIRECTIONS]) {
+        self.loss.add(-slope, curvature, changes);
+        self.spans = std::array::from_fn(|k| self.spans[k].max(changes[k].abs()));
     }
 
     /// Tells which directions are still about the same without the weights that have become zero.
@@ -127,6 +136,8 @@ impl Combine for Sums {
         self.lost.squares.combine(&mut from.lost.squares);
         self.spans = std::array::from_fn(|k| self.spans[k].max(from.spans[k]));
         self.hurry = self.hurry.max(from.hurry);
+        self.ends.combine(&mut from.ends);
+        self.sizes_at_ends.combine(&mut from.sizes_at_ends);
     }
 }
 
@@ -139,8 +150,12 @@ pub struct Heading {
     pub(super) span: [f64; 2],
     /// The part of the way that is gone.
     pub(super) part: f64,
+    /// Whether it goes back, along the iteration's own change.
+    pub(super) retreats: bool,
 }
 
+/// An iteration went too far if the objective rises at its end by more than this part of how it fell at its beginning.
+const TOO_FAR: f64 = 0.5;
 /// A direction is left out if weights that have become zero have more than this part of its squared length.
 const MOST_LOST: f64 = 0.1;
 /// Directions with less than this part of their curvature beside the others' are made up of them.
@@ -154,10 +169,10 @@ mod tests {
     fn nothing_slopes_at_the_minimum_even_if_directions_depend_on_each_other() {
         let mut model = Model::default();
         for n in 0..40_u16 {
-            let value = |k: u16| f32::from((n * 7 + k * 13 + n * n * k) % 17) - 8.0;
+            let value = |k: u16| f64::from((n * 7 + k * 13 + n * n * k) % 17) - 8.0;
             let [a, b, c] = [value(1), value(2), value(3)];
             // The third is the sum of the first two, the fifth is nothing.
-            model.add(f64::from(value(4)), 1.0 + f64::from(n), [a, b, a + b, c, 0.0]);
+            model.add(value(4), 1.0 + f64::from(n), [a, b, a + b, c, 0.0]);
         }
         let step = model.minimum([true; DIRECTIONS]);
         for (slope, row) in model.slopes.iter().zip(model.matrix()) {

@@ -18,10 +18,8 @@
 use super::control::{State, Totals};
 use super::directions::{DIRECTIONS, Heading};
 use super::program::{BlockPg, Feature, Sample};
-use super::proximal::Weight;
-use super::stages::Shift;
 use megagrid_stages::{
-    Aggregate, Apply, Combine, Context, GlobalSync, Left, Master, Read, Right, Sequence, Stages, Total,
+    Aggregate, Apply, Combine, Context, Exchange, GlobalSync, Left, Master, Read, Right, Sequence, Stages, Total,
 };
 
 /// Finds the step in the space.
@@ -35,22 +33,32 @@ impl Aggregate<BlockPg, Feature> for Aim {
             return;
         }
         let (course, sums) = (region.course, &mut worker.leap);
+        let (first, before) = (course[0], w - course[0]);
+        let slope = |from: f64, leaving: f64| if from == 0.0 { leaving * first.abs() } else { from.signum() * first };
+        sums.sizes_at_ends.combine(&mut [slope(before, 1.0), slope(w, -1.0)].map(|slope| region.penalty * slope));
         if w != 0.0 {
             sums.squares.add(region.penalty * w, region.penalty, course);
-            sums.sizes.combine(&mut course.map(|change| region.penalty * w.signum() * f64::from(change)));
+            sums.sizes.combine(&mut course.map(|change| region.penalty * w.signum() * change));
         } else {
-            sums.lost.add(f64::from(region.gradient), course);
+            sums.lost.add(region.gradient, course);
         }
     }
 }
 
 impl GlobalSync<BlockPg> for Aim {
-    fn apply(&self, total: Totals, state: &mut State) {
-        let step = total.leap.model(state.l1, state.l2).minimum(total.leap.kept());
-        let spans = total.leap.spans;
+    fn apply(&self, mut total: Totals, state: &mut State) {
+        let leap = std::mem::take(&mut total.leap);
+        state.found.combine(&mut total);
+        if let Some(back) = leap.retreat(state.l1).filter(|_| state.descending > 0) {
+            let step = std::array::from_fn(|k| if k == 0 { -back } else { 0.0 });
+            state.heading = Heading { step, span: [0.0; 2], part: 1.0, retreats: true };
+            return;
+        }
+        let step = leap.model(state.l1, state.l2).minimum(leap.kept());
+        let spans = leap.spans;
         let whole = step.iter().zip(spans).map(|(step, span)| step.abs() * span).sum();
         let span = [whole, spans.into_iter().fold(0.0, f64::max)];
-        state.heading = Heading { step, span, part: 0.0 };
+        state.heading = Heading { step, span, part: 0.0, retreats: false };
     }
 }
 
@@ -59,14 +67,14 @@ pub struct Plan;
 
 impl Apply<BlockPg, Feature> for Plan {
     #[inline(always)]
-    fn is_active(&self, feature: Read<'_, Feature>, _: &Context<'_, BlockPg>) -> bool {
-        feature.sync.value != 0.0
+    fn is_active(&self, feature: Read<'_, Feature>, cx: &Context<'_, BlockPg>) -> bool {
+        feature.sync.value != 0.0 || cx.global.heading.retreats && feature.sync.resting == 0
     }
 
     #[inline(always)]
     fn apply(&self, feature: Master<'_, Feature>, cx: &mut Context<'_, BlockPg>) {
         let (w, region) = (feature.sync.value, feature.master);
-        let along = |(step, change): (&f64, f32)| step * f64::from(change);
+        let along = |(step, change): (&f64, f64)| step * change;
         region.ahead = cx.global.heading.step.iter().zip(region.course).map(along).sum();
         if region.ahead * w < 0.0 {
             cx.worker.leap.hurry = cx.worker.leap.hurry.max(-region.ahead / w);
@@ -79,6 +87,9 @@ pub struct Limit;
 
 impl GlobalSync<BlockPg> for Limit {
     fn apply(&self, total: Totals, state: &mut State) {
+        if state.heading.retreats {
+            return;
+        }
         let [whole, known] = state.heading.span;
         let longest = LONGEST.min(FARTHEST * known);
         let part = 1.0_f64.min(1.0 / total.leap.hurry).min(longest / whole);
@@ -98,11 +109,12 @@ impl Apply<BlockPg, Feature> for Leap {
 
     #[inline(always)]
     fn apply(&self, feature: Master<'_, Feature>, cx: &mut Context<'_, BlockPg>) {
-        let Weight { value: w, resting } = *feature.sync;
-        let ahead = if w == 0.0 { 0.0 } else { cx.global.heading.part * feature.master.ahead };
+        let (w, heading) = (feature.sync.value, &cx.global.heading);
+        let leaps = w != 0.0 || heading.retreats;
+        let ahead = if leaps { heading.part * feature.master.ahead } else { 0.0 };
         let goal = w + ahead;
         let value = if goal.abs() < ROUNDING * w.abs() { 0.0 } else { goal };
-        *feature.sync = Weight { value, resting };
+        feature.sync.value = value;
         feature.master.course = turned(feature.master.course, value - w);
     }
 }
@@ -113,31 +125,33 @@ pub struct Land;
 impl Apply<BlockPg, Sample> for Land {
     #[inline(always)]
     fn apply(&self, sample: Master<'_, Sample>, _: &mut Context<'_, BlockPg>) {
-        if sample.sync.shift != 0.0 {
-            *sample.sync = sample.master.settle(sample.sync.shift);
+        let shift = sample.sync.shift + *sample.delta;
+        if shift != 0.0 {
+            *sample.sync = sample.master.settle(shift);
         }
         sample.master.course = turned(sample.master.course, 0.0);
     }
 }
 
-/// Lets a leap follow what a sequence does.
-pub fn then_leap<S: Stages<BlockPg>>(
+/// Lets a leap follow what a sequence does; `tell` tells samples how weights changed.
+pub fn then_leap<S: Stages<BlockPg>, E: Exchange<BlockPg>>(
     sequence: Sequence<BlockPg, S>,
-) -> Sequence<BlockPg, impl Stages<BlockPg> + use<S>> {
+    tell: E,
+) -> Sequence<BlockPg, impl Stages<BlockPg> + use<S, E>> {
     sequence
         .global_sync_over(Right, Aim)
         .apply(Right, Plan)
         .global_sync(Limit)
         .apply(Right, Leap)
-        .exchange(Shift)
+        .exchange(tell)
         .apply(Left, Land)
 }
 
 /// Begins a new direction: the last leap's change joins the one that led to it, the oldest is forgotten.
 #[inline(always)]
-fn turned(course: [f32; DIRECTIONS], change: f64) -> [f32; DIRECTIONS] {
+fn turned(course: [f64; DIRECTIONS], change: f64) -> [f64; DIRECTIONS] {
     let [first, second, third, fourth, _] = course;
-    [0.0, first + change as f32, second, third, fourth]
+    [0.0, first + change, second, third, fourth]
 }
 
 /// No leap changes a margin by more.

@@ -7,7 +7,7 @@ use super::proximal::{Derivatives, Margin, Parabola, Region, Weight};
 
 vertex! {
     /// A sample.
-    pub struct Sample { sync: Parabola, master: Margin }
+    pub struct Sample { sync: Parabola, delta: f64, master: Margin }
 }
 
 /// A feature.

@@ -14,23 +14,23 @@ pub struct Margin {
     /// y w·x.
     pub margin: f64,
     /// The sample's weight c.
-    pub weight: f32,
+    pub weight: f64,
     /// What the margin has changed by since the last leap, and from leap to leap before it.
-    pub course: [f32; DIRECTIONS],
+    pub course: [f64; DIRECTIONS],
 }
 
 impl Margin {
     /// Begins with a margin, and the sample's weight.
     #[must_use]
     pub fn new(margin: f64, weight: f32) -> Self {
-        Self { margin, weight, ..Self::default() }
+        Self { margin, weight: f64::from(weight), ..Self::default() }
     }
 
     /// Returns the parabola at the margin.
     #[inline(always)]
     #[must_use]
     pub fn parabola(&self) -> Parabola {
-        let rate = sigmoid(-self.margin as f32);
+        let rate = sigmoid(-self.margin);
         let slope = self.weight * rate;
         Parabola { slope, curvature: slope * (1.0 - rate), shift: 0.0 }
     }
@@ -40,7 +40,7 @@ impl Margin {
     #[must_use]
     pub fn settle(&mut self, shift: f64) -> Parabola {
         self.margin += shift;
-        self.course[0] += shift as f32;
+        self.course[0] += shift;
         self.parabola()
     }
 }
@@ -50,9 +50,9 @@ impl Margin {
 #[repr(C)]
 pub struct Parabola {
     /// Minus the slope: cτ when the sample was last settled, and since then as the model has it.
-    pub slope: f32,
+    pub slope: f64,
     /// cτ(1 − τ).
-    pub curvature: f32,
+    pub curvature: f64,
     /// What the margin has changed by since the sample was last settled.
     pub shift: f64,
 }
@@ -63,10 +63,9 @@ impl Parabola {
     pub fn shift(&mut self, change: f64) -> f64 {
         // Margins must not drift from the weights; slopes are taken anew in each iteration.
         self.shift += change;
-        let change = change as f32;
         let fall = change * self.slope;
         self.slope -= change * self.curvature;
-        f64::from(fall)
+        fall
     }
 }
 
@@ -76,8 +75,12 @@ impl Parabola {
 pub struct Weight {
     /// w.
     pub value: f64,
+    /// No step of a [descent](super::Descend) is longer.
+    pub trust: f32,
     /// 1 while iterations that are not full pass the feature by.
-    pub resting: u64,
+    pub resting: u16,
+    /// 1 if it has no penalty.
+    pub free: u16,
 }
 
 /// First and second derivative of the loss by a weight.
@@ -88,6 +91,8 @@ pub struct Derivatives {
     pub gradient: f64,
     /// u.
     pub curvature: f64,
+    /// The step that a [descent](super::Descend) takes.
+    pub change: f64,
 }
 
 impl Additive for Derivatives {
@@ -95,6 +100,7 @@ impl Additive for Derivatives {
     fn add(&mut self, other: &Self) {
         self.gradient += other.gradient;
         self.curvature += other.curvature;
+        self.change += other.change;
     }
 }
 
@@ -111,9 +117,9 @@ pub struct Region {
     /// Where the next leap leads, before it is limited.
     pub ahead: f64,
     /// What the weight has changed by since the last leap, and from leap to leap before it.
-    pub course: [f32; DIRECTIONS],
+    pub course: [f64; DIRECTIONS],
     /// The loss's slope by the weight after its last step.
-    pub gradient: f32,
+    pub gradient: f64,
 }
 
 impl Region {
@@ -134,29 +140,52 @@ impl Region {
         let violation = if w == 0.0 { (g.abs() - l1).max(0.0) } else { (g + l1 * w.signum()).abs() };
         let shrunk = state.damping * SAFETY * u;
         let (up, down) = (shrunk * w - g - l1, shrunk * w - g + l1);
-        let goal = if up > 0.0 {
-            up / shrunk
-        } else if down < 0.0 {
-            down / shrunk
-        } else {
-            0.0
-        };
+        let goal = (up.max(0.0) + down.min(0.0)) / shrunk;
         let trust = f64::from(self.trust) / state.damping;
         let near = goal.clamp(w - trust, w + trust);
         let d = near - w;
-        self.course[0] += d as f32;
-        self.gradient = (sums.gradient + sums.curvature * d) as f32;
+        self.course[0] += d;
+        self.gradient = sums.gradient + sums.curvature * d;
         self.trust = (2.0 * d.abs() as f32 + MORE_SHIFT / self.reach).min(LAST_SHIFT / self.reach);
         let still = w == 0.0 && near == 0.0 && self.course == [0.0; DIRECTIONS];
-        let resting = u64::from(still && g.abs() < l1 - state.threshold);
+        let resting = u16::from(still && g.abs() < l1 - state.threshold);
         worker.curvature += u * d * d;
         worker.fall[0] -= sums.gradient * d;
-        worker.violation = worker.violation.max(violation);
-        worker.slackness += l1 * w.abs() + w * g;
-        worker.sizes += self.penalty * w.abs();
-        worker.visited += 1;
-        worker.changed += u64::from(d != 0.0);
-        Weight { value: near, resting }
+        worker.see(violation, l1 * w.abs() + w * g, self.penalty * w.abs(), d);
+        Weight { value: near, resting, ..weight }
+    }
+}
+
+impl Region {
+    /// Takes the step of a descent, and, unless it is one `again` in an iteration, tells the worker what it found.
+    #[inline(always)]
+    #[must_use]
+    pub(super) fn take(
+        &mut self,
+        weight: Weight,
+        sums: &Derivatives,
+        state: &State,
+        again: bool,
+        worker: &mut Totals,
+    ) -> Weight {
+        let (w, d, l1) = (weight.value, sums.change, state.l1 * self.penalty);
+        let g = sums.gradient + state.l2 * self.penalty * w;
+        self.course[0] += d;
+        self.gradient = sums.gradient + sums.curvature * d;
+        let trust = (2.0 * d.abs() as f32 + MORE_SHIFT / self.reach).min(LAST_SHIFT / self.reach);
+        let still = w == 0.0 && d == 0.0 && self.course == [0.0; DIRECTIONS];
+        let resting = u16::from(still && g.abs() < l1 - state.threshold);
+        if !again {
+            let violation = if w == 0.0 { (g.abs() - l1).max(0.0) } else { (g + l1 * w.signum()).abs() };
+            worker.see(violation, l1 * w.abs() + w * g, self.penalty * w.abs(), d);
+        }
+        Weight { value: w + d, trust, resting, ..weight }
+    }
+
+    /// Returns a weight in the region.
+    #[must_use]
+    pub fn weight(&self, value: f64) -> Weight {
+        Weight { value, trust: self.trust, resting: 0, free: u16::from(self.penalty == 0.0) }
     }
 }
 
@@ -165,6 +194,6 @@ const FIRST_SHIFT: f32 = 1.0;
 const MORE_SHIFT: f32 = 0.1;
 const LAST_SHIFT: f32 = 5.0;
 /// Keeps a step finite where there is no curvature.
-const TINY: f64 = 1e-10;
+pub(super) const TINY: f64 = 1e-10;
 /// Steps are this much shorter than Newton's.
 const SAFETY: f64 = 1.1;

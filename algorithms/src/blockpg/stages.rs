@@ -4,6 +4,7 @@ use megagrid_stages::{Add, Apply, Combine, Context, Exchange, GlobalSync, Master
 
 use super::control::{State, Totals};
 use super::program::{BlockPg, Feature, Sample};
+use super::proximal::Parabola;
 
 /// What stage functions see beside vertices and edges.
 type Cx<'a> = Context<'a, BlockPg>;
@@ -23,8 +24,9 @@ impl Exchange<BlockPg> for Differentiate {
 
     #[inline(always)]
     fn exchange(&self, sample: Read<'_, Sample>, feature: Add<'_, Feature>, x: &mut f32, _: &mut Cx<'_>) {
-        feature.delta.gradient -= f64::from(*x * sample.sync.slope);
-        feature.delta.curvature += f64::from(*x * *x * sample.sync.curvature);
+        let x = f64::from(*x);
+        feature.delta.gradient -= x * sample.sync.slope;
+        feature.delta.curvature += x * x * sample.sync.curvature;
     }
 }
 
@@ -68,8 +70,12 @@ pub struct Settle;
 impl Apply<BlockPg, Sample> for Settle {
     #[inline(always)]
     fn apply(&self, sample: Master<'_, Sample>, cx: &mut Cx<'_>) {
-        *sample.sync = sample.master.settle(sample.sync.shift);
+        let Parabola { slope, curvature, shift } = *sample.sync;
+        *sample.sync = sample.master.settle(shift);
         cx.worker.leap.add(sample.sync.slope, sample.sync.curvature, sample.master.course);
+        // The slope where the iteration began is what it has become and what the model took from it since.
+        let slopes = [slope + curvature * shift, sample.sync.slope];
+        cx.worker.leap.ends.combine(&mut slopes.map(|slope| -slope * shift));
     }
 }
 

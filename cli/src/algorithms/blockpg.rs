@@ -48,7 +48,8 @@ pub struct Options {
     /// Begin from the weights of a model.
     #[arg(long, value_name = "MODEL")]
     pub warm_start: Option<PathBuf>,
-    /// Blocks of features, of about equally many values [default: 20 to 100, one for 65,536 values, at most 1 a feature].
+    /// Blocks of features that step together, of about equally many values [default: by size; none where one worker trains on samples
+    /// that fit the caches, or samples are few for their features: then features step one after the other, by one worker].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub blocks: Option<u64>,
     /// Size of a block in values, instead of --blocks.

@@ -22,6 +22,9 @@ pub trait Comparable: Trains {
         Ok(())
     }
 
+    /// Sets what follows from the data, so that all systems do the same.
+    fn settle_job(_: &mut Job<Self::Algorithm>) {}
+
     /// Tells whether a baseline runs the job, or what to do about it.
     fn runs_on(&self, system: System, common: &Common) -> Result<(), &'static str>;
 
@@ -173,6 +176,15 @@ impl Comparable for blockpg::Options {
             return Err("leave out --test and --holdout");
         }
         Ok(())
+    }
+
+    /// Features step by blocks, as baselines have it.
+    fn settle_job(job: &mut Job<Self::Algorithm>) {
+        let signed = &job.data.signed;
+        let blocks = job.options.num_blocks(signed.num_edges(), signed.num_vertices(Side::Right));
+        if job.options.batch.is_none() {
+            job.options.blocks = Some(blocks);
+        }
     }
 
     fn lay_out(job: Job<Self::Algorithm>) -> anyhow::Result<Laid> {

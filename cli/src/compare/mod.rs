@@ -142,7 +142,8 @@ fn run_one<O: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
             let common = &mut training.common;
             (common.quiet, common.json, common.report) = (true, Some(record.clone()), None);
             common.evaluate_every = 1;
-            let job = training.job()?;
+            let mut job = training.job()?;
+            O::settle_job(&mut job);
             match system {
                 System::Megagrid => train::conclude::<O>(train::observed(job, &training.common)?, &training.common),
                 System::Baseline(system) => baseline::run::<O>(system, job, &training.common),

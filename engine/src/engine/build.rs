@@ -113,7 +113,7 @@ impl<P: Program> Engine<P> {
             orders,
             places: grid::places(&plan, &columns)?,
             columns,
-            left_shards: plan.left.num_shards(),
+            left_shards: if plan.whole { 1 } else { plan.left.num_shards() },
             level: settings.level,
         };
         let globals = Globals::new(plan.workers);

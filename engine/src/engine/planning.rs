@@ -145,7 +145,7 @@ fn row_order<T>(
             }
         });
     }
-    let in_place = infos.iter().any(|stage| plan::rotates(stage.kind) || stage.kind.mode(side) == Some(Mode::Update));
+    let in_place = infos.iter().any(|stage| plan::rotates(stage) || stage.kind.mode(side) == Some(Mode::Update));
     let shuffled = (random || in_place && !cut) && !source.is_square();
     if shuffled { RowOrder::shuffled(rows, seed ^ u64::from(side == Side::Right)) } else { RowOrder::Natural(rows) }
 }

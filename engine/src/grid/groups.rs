@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use megagrid_partition::SplitMix;
 use megagrid_stages::mode::{Access, Mode, Replica};
 use megagrid_stages::simd::prefetch;
 use megagrid_stages::{Additive, Context, Exchange, Program, Shape, Store, Vertex};
@@ -70,6 +71,9 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
     /// need not be predicted, and what each needs is fetched while others run.
     #[inline(always)]
     pub fn active(mut self, is_active: &[bool], mut data: Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
+        if E::WHOLE {
+            return self.shuffled(is_active, data, stage, cx);
+        }
         let (mut runs, mut visits) = (Runs::new(self.runs), [Visit::default(); LOOKED_AT]);
         let (ids, addresses) = (self.rights.ids(), self.rights.addresses());
         for (n, rows) in ids.chunks(LOOKED_AT).enumerate() {
@@ -88,6 +92,20 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
             }
             self.visits(&visits[..found], &mut data, stage, cx);
         }
+    }
+
+    /// Runs the edges of the active right vertices in random order.
+    #[inline(always)]
+    fn shuffled(mut self, is_active: &[bool], mut data: Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
+        let (mut runs, mut visits) = (Runs::new(self.runs), Vec::new());
+        for (vertex, row) in self.rights.ids().iter().enumerate() {
+            if is_active[row.index()] {
+                let (degree, first) = runs.find(vertex);
+                visits.push(Visit { vertex, first, degree });
+            }
+        }
+        SplitMix::new(cx.seed, cx.iteration).shuffle(&mut visits);
+        self.visits(&visits, &mut data, stage, cx);
     }
 
     /// Runs vertices that have equally many edges, one after the other from edge `first`.
@@ -123,6 +141,9 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
                 1 if Self::AT_HAND => edges_of(&mut far, lefts, Visit { degree: 1, ..visit }, data, stage, cx),
                 2 if Self::AT_HAND => edges_of(&mut far, lefts, Visit { degree: 2, ..visit }, data, stage, cx),
                 _ => edges_of(&mut far, lefts, visit, data, stage, cx),
+            }
+            if E::WHOLE && stage.turn(E::Right::view(far.again(None)), cx) {
+                answers(&mut far, lefts, visit, data, stage, cx);
             }
             stage.end(E::Right::view(far), cx);
         }
@@ -169,6 +190,22 @@ fn edges_of<P: Program, E: Exchange<P>, I: Id, W: Width>(
         for kept in &kept[..if in_lanes { LANES } else { 1 }] {
             far.delta().add(<P::Right as Vertex>::Delta::view(std::slice::from_ref(kept)));
         }
+    }
+}
+
+/// Runs the edges of a right vertex a second time.
+#[inline(always)]
+fn answers<P: Program, E: Exchange<P>, I: Id, W: Width>(
+    far: &mut Endpoint<'_, P::Right, E::Right, W>,
+    lefts: &mut Ends<'_, P::Left, E::Left, I, W>,
+    Visit { first, degree, .. }: Visit,
+    data: &mut Data<'_, P>,
+    stage: &E,
+    cx: &mut Context<'_, P>,
+) {
+    let (mut ends, mut data) = (lefts.part(first..first + degree), data.part(first..first + degree));
+    for edge in 0..ends.ids().len() {
+        stage.answer(E::Left::view(ends.at(edge)), E::Right::view(far.again(None)), data.at(edge), cx);
     }
 }
 

@@ -75,7 +75,7 @@ pub struct Grid<P: Program> {
     pub columns: Vec<Column<P>>,
     /// Where the items of each vertex's edges are, by shard, left and right; empty on a side where no stage asks.
     pub places: [Box<[Places]>; 2],
-    /// Left shards, and so blocks of a column for each layer.
+    /// Left shards, and so blocks of a column for each layer; 1 where a block is over all of them.
     pub left_shards: usize,
     /// What hot loops are compiled for.
     pub level: Level,

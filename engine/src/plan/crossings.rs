@@ -231,7 +231,7 @@ impl Plan {
                         StageKind::SendEdges(_) => "SendEdges",
                         _ => "Publish",
                     };
-                    self.stages.push(StageInfo { name: name.to_owned(), kind, grouped: true });
+                    self.stages.push(StageInfo { name: name.to_owned(), kind, grouped: true, whole: false });
                     self.schedules.push(None);
                 }
             }

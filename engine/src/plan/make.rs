@@ -53,7 +53,8 @@ impl Plan {
     /// Makes a plan.
     ///
     /// # Errors
-    /// Mini-batches of edges of different sizes, or within each other; on a square graph an Exchange that changes both ends,
+    /// Mini-batches of edges of different sizes, or within each other; with all edges of a right vertex in one block several
+    /// processes, or an Exchange that changes left rows in place; on a square graph an Exchange that changes both ends,
     /// or one in place; an Incident beside an Exchange in several processes; processes without a shard.
     pub fn make(stages: Vec<StageInfo>, body: &[Outline], input: &Input<'_>) -> Result<Self, Error> {
         if input.square {
@@ -69,7 +70,8 @@ impl Plan {
         let left_stays = processes::left_stays(&stages, processes);
         let costs =
             schedule::Costs { imbalance, settled: settled(&stages), workers: input.workers, processes, left_stays };
-        let schedules: Vec<_> = stages.iter().map(|stage| schedule_of(stage.kind, costs)).collect();
+        let whole = stages.iter().any(|stage| stage.whole);
+        let schedules = stages.iter().map(|stage| schedule_of(stage, whole, costs)).collect::<Result<Vec<_>, _>>()?;
 
         let owned = owned_sides(&stages, &schedules, input.square);
         let edges_per_layer = input.edges / layers as u64;
@@ -87,7 +89,8 @@ impl Plan {
             processes: input.processes,
             slack: input.slack,
             copies: copies(&schedules, input.workers / processes),
-            wide: left.max_rows().max(right.max_rows()) > 1 << 16,
+            wide: if whole { input.rows[0] } else { left.max_rows() }.max(right.max_rows()) > 1 << 16,
+            whole,
             homes: homes(input.topology, input.workers, input.workers / processes),
             body: Vec::new(),
             steps: Arc::default(),
@@ -139,7 +142,7 @@ fn check_processes(stages: &[StageInfo], processes: usize) -> Result<(), Error> 
 
 /// Tells whether edges are stored by right vertex rather than as shuffled pairs.
 fn grouped(stages: &[StageInfo]) -> Result<bool, Error> {
-    let shuffled = stages.iter().find(|stage| rotates(stage.kind) && !stage.grouped);
+    let shuffled = stages.iter().find(|stage| rotates(stage) && !stage.grouped);
     match (shuffled, stages.iter().find(|stage| stage.grouped)) {
         (Some(shuffled), Some(grouped)) => {
             Err(Error::EdgeOrder { shuffled: shuffled.name.clone(), grouped: grouped.name.clone() })
@@ -155,11 +158,15 @@ fn settled(stages: &[StageInfo]) -> [bool; 2] {
     [has(StageKind::Exchange(Update, Read)), has(StageKind::Exchange(Read, Update))]
 }
 
-fn schedule_of(kind: StageKind, costs: schedule::Costs) -> Option<Schedule> {
-    match kind {
-        StageKind::Exchange(left, right) => Some(schedule::choose(left, right, costs)),
-        _ => None,
+fn schedule_of(stage: &StageInfo, whole: bool, costs: schedule::Costs) -> Result<Option<Schedule>, Error> {
+    let StageKind::Exchange(left, right) = stage.kind else { return Ok(None) };
+    if !whole {
+        return Ok(Some(schedule::choose(left, right, costs)));
     }
+    schedule::choose_whole(left)
+        .filter(|_| costs.processes == 1)
+        .map(Some)
+        .ok_or_else(|| Error::WholeColumns(stage.name.clone()))
 }
 
 fn copies(schedules: &[Option<Schedule>], workers: usize) -> [usize; 2] {

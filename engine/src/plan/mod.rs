@@ -55,6 +55,8 @@ pub struct Plan {
     pub layers: usize,
     /// Whether blocks hold right vertices with their edges; else shuffled pairs.
     pub grouped: bool,
+    /// Whether each layer of a column is one block, over all left shards.
+    pub whole: bool,
     /// Whether local ids have 32 bits; else 16.
     pub wide: bool,
     /// Delta arrays of each side: 1, or one for each worker of a process.
@@ -89,7 +91,7 @@ impl Plan {
     /// Tells whether this plan runs on the grid that was built for another.
     pub(crate) fn has_grid_of(&self, other: &Self) -> bool {
         let sides = |plan: &Self| (plan.left.clone(), plan.right.clone(), plan.copies, plan.homes.clone());
-        let blocks = |plan: &Self| (plan.layers, plan.grouped, plan.wide, plan.square);
+        let blocks = |plan: &Self| (plan.layers, plan.grouped, plan.whole, plan.wide, plan.square);
         let cuts = |plan: &Self| [Side::Left, Side::Right].map(|side| (plan.is_cut(side), plan.keeps_edges(side)));
         let runs = |plan: &Self| {
             // With slack other stages cross between processes.
@@ -97,6 +99,13 @@ impl Plan {
             (plan.workers, plan.processes, cuts(plan), own)
         };
         sides(self) == sides(other) && blocks(self) == blocks(other) && runs(self) == runs(other)
+    }
+
+    /// Returns the left rows at which blocks begin, and their number.
+    pub(crate) fn block_bounds(&self) -> Vec<usize> {
+        let bounds = &self.left.bounds;
+        let ends = bounds.first().into_iter().chain(bounds.last());
+        if self.whole { ends.copied().collect() } else { bounds.clone() }
     }
 
     /// Returns a side's shards.

@@ -7,7 +7,7 @@ use std::ops::Range;
 use megagrid_stages::Side;
 use megagrid_stages::mode::Mode;
 
-use super::outline::StageKind;
+use super::outline::{StageInfo, StageKind};
 use super::rotation::Rotation;
 use super::shape::SideShape;
 
@@ -96,10 +96,19 @@ pub fn choose(left: Mode, right: Mode, costs: Costs) -> Schedule {
     }
 }
 
-/// Tells whether a stage needs the edges as pairs.
+/// Chooses the schedule of an Exchange beside one that has all edges of a right vertex in one block: right shards belong to
+/// workers. `None`: it changes left rows in place.
 #[must_use]
-pub fn rotates(kind: StageKind) -> bool {
-    matches!(kind, StageKind::Exchange(left, right) if left != Mode::Read && right != Mode::Read)
+pub fn choose_whole(left: Mode) -> Option<Schedule> {
+    (left != Mode::Update).then_some(Schedule::Owned { side: Side::Right, partial: left == Mode::Add })
+}
+
+/// Tells whether a stage writes both ends of edges, so that right shards go from worker to worker.
+#[must_use]
+pub fn rotates(stage: &StageInfo) -> bool {
+    let writes_both =
+        matches!(stage.kind, StageKind::Exchange(left, right) if left != Mode::Read && right != Mode::Read);
+    writes_both && !stage.whole
 }
 
 /// The part of the graph that a batch covers: shards of both sides, and layers of random edges.

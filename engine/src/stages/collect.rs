@@ -34,8 +34,8 @@ impl<P: Program> Collect<P> {
         Ok((collect, body))
     }
 
-    fn add<T>(&mut self, kind: StageKind, grouped: bool, stage: impl RunStage<P> + 'static) {
-        self.infos.push(StageInfo { name: name::<T>(), kind, grouped });
+    fn add<T>(&mut self, kind: StageKind, stage: impl RunStage<P> + 'static) {
+        self.infos.push(StageInfo { name: name::<T>(), kind, grouped: false, whole: false });
         self.stages.push(Box::new(stage));
         let index = self.stages.len() - 1;
         self.push(Outline::Stage(index));
@@ -51,24 +51,27 @@ impl<P: Program> Collect<P> {
 impl<P: Program> Visitor<P> for Collect<P> {
     fn exchange<E: Exchange<P>>(&mut self, stage: &Arc<E>) {
         let kind = StageKind::Exchange(E::Left::MODE, E::Right::MODE);
-        self.add::<E>(kind, E::GROUPED, RunExchange(Arc::clone(stage)));
+        self.add::<E>(kind, RunExchange(Arc::clone(stage)));
+        if let Some(info) = self.infos.last_mut() {
+            (info.grouped, info.whole) = (E::GROUPED, E::GROUPED && E::WHOLE);
+        }
     }
 
     fn incident<O: On<P>, A: Incident<P, O::Vertex>>(&mut self, stage: &Arc<A>) {
-        self.add::<A>(StageKind::Incident(O::SIDE), false, RunIncident::<P, O, A>::new(stage));
+        self.add::<A>(StageKind::Incident(O::SIDE), RunIncident::<P, O, A>::new(stage));
     }
 
     fn apply<O: On<P>, A: Apply<P, O::Vertex>>(&mut self, stage: &Arc<A>) {
-        self.add::<A>(StageKind::Apply(O::SIDE), false, RunApply::<O, A>(Arc::clone(stage), PhantomData));
+        self.add::<A>(StageKind::Apply(O::SIDE), RunApply::<O, A>(Arc::clone(stage), PhantomData));
     }
 
     fn global_sync<G: GlobalSync<P>>(&mut self, stage: &Arc<G>) {
-        self.add::<G>(StageKind::GlobalSync(None), false, RunGlobalSync(Arc::clone(stage)));
+        self.add::<G>(StageKind::GlobalSync(None), RunGlobalSync(Arc::clone(stage)));
     }
 
     fn global_sync_over<O: On<P>, G: Aggregate<P, O::Vertex>>(&mut self, stage: &Arc<G>) {
         let run = RunAggregate::<O, G>(RunGlobalSync(Arc::clone(stage)), PhantomData);
-        self.add::<G>(StageKind::GlobalSync(Some(O::SIDE)), false, run);
+        self.add::<G>(StageKind::GlobalSync(Some(O::SIDE)), run);
     }
 
     fn begin_batch(&mut self, batch: MiniBatch) {

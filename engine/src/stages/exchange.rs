@@ -36,13 +36,15 @@ pub fn exchange<P: Program, E: Exchange<P>>(
         // Before anything was changed a refused worker takes another task.
         let mut right = if edges == 0 { take()? } else { hold(take) };
         for layer in task.layers.clone() {
-            for left in task.left.clone().filter(|&left| is_own(left)) {
-                let block = layer * grid.left_shards + left;
+            let blocks = task.left.clone().step_by(if plan.whole { task.left.len().max(1) } else { 1 });
+            for left in blocks.filter(|&left| is_own(left)) {
+                let block = layer * grid.left_shards + left % grid.left_shards;
                 let len = column.edges.blocks()[block].edges.len();
                 if len == 0 {
                     continue;
                 }
-                let pieces = grid.left_pieces.of(left..left + 1);
+                let lefts = if plan.whole { task.left.clone() } else { left..left + 1 };
+                let pieces = grid.left_pieces.of(lefts);
                 let mut left = hold(|| grid.left.try_hold::<E::Left>(pieces.clone(), task.copies[0]));
                 let mut data = hold(|| column.data.try_own(block..block + 1));
                 let at =

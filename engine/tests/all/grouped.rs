@@ -1,7 +1,7 @@
 //! Edges of a right vertex together, and Apply on active vertices.
 
-use megagrid_engine::{Engine, Settings};
-use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
+use megagrid_engine::{Engine, Settings, Topology};
+use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{
     Add, Apply, Combine, Context, Exchange, Left, Master, Read, Right, Sequence, Update, Vertex, mode, program, vertex,
 };
@@ -138,4 +138,61 @@ fn what_was_added_to_a_vertex_waits_until_apply_begins() {
             assert_eq!(*right.sync(id), [6 * degree, 2], "right vertex {id}, {workers} workers");
         }
     }
+}
+
+/// Tells rows how many edges their columns have, where that is even.
+struct Echo;
+
+impl Exchange<Counting> for Echo {
+    type Left = mode::Add;
+    type Right = mode::Add;
+    const GROUPED: bool = true;
+    const WHOLE: bool = true;
+
+    fn is_active(&self, right: Read<'_, Column>, _: &Context<'_, Counting>) -> bool {
+        right.sync[1].is_multiple_of(2)
+    }
+
+    fn exchange(&self, _: Add<'_, Row>, right: Add<'_, Column>, _: &mut u32, cx: &mut Context<'_, Counting>) {
+        *right.delta += 1;
+        cx.worker.edges += 1;
+    }
+
+    fn turn(&self, right: Add<'_, Column>, _: &mut Context<'_, Counting>) -> bool {
+        right.delta.is_multiple_of(2)
+    }
+
+    fn answer(&self, left: Add<'_, Row>, right: Add<'_, Column>, _: &mut u32, _: &mut Context<'_, Counting>) {
+        *left.delta += *right.delta;
+    }
+}
+
+#[test]
+fn whole_columns_run_again_once_all_their_edges_have_run() {
+    let source = graph(4);
+    let degrees = degrees(&source, Side::Right);
+    let mut expected = vec![0; source.num_vertices(Side::Left)];
+    for (id, degree) in degrees.iter().enumerate().filter(|(id, degree)| id % 5 != 0 && degree.is_multiple_of(2)) {
+        let each = &mut |rows: &[u32], _: &[u32]| rows.iter().for_each(|&row| expected[row as usize] += degree);
+        source.visit_rows(Side::Right, id..id + 1, each).unwrap();
+    }
+    for workers in 1..=3 {
+        let take = |row: Master<Row>| row.sync[0] = *row.delta;
+        let sequence = Sequence::new().exchange(Echo).apply(Left, take).apply(Right, |_: Master<Column>| {});
+        let topology = Topology { l2_bytes: 1 << 10, ..Topology::synthetic(1, workers) };
+        let settings = Settings { workers, topology, ..Settings::default() };
+        let mut engine = Engine::<Counting>::new(&source, sequence, &settings).unwrap();
+        engine.init(Right, |id, first| first.sync[1] = u32::from(id % 5 == 0));
+        engine.run_until(2, |_, _| Ok(false)).unwrap();
+        let left = engine.on(Left);
+        let found: Vec<u32> = (0..left.len()).map(|row| left.sync(row)[0]).collect();
+        assert_eq!(found, expected, "{workers} workers");
+    }
+}
+
+#[test]
+fn whole_columns_stand_beside_no_stage_that_changes_rows_in_place() {
+    let sequence = Sequence::new().exchange(Echo).exchange(|row: Update<Row>, _: Read<Column>| row.sync[0] = 1);
+    let error = Engine::<Counting>::new(&graph(5), sequence, &Settings::default()).err().unwrap().to_string();
+    assert!(error.contains("WHOLE"), "{error}");
 }

@@ -37,7 +37,7 @@ impl Case {
             grid: self.grid,
             early: true,
         };
-        let stage = |kind: &StageKind| StageInfo { name: String::new(), kind: *kind, grouped: false };
+        let stage = |kind: &StageKind| StageInfo { name: String::new(), kind: *kind, grouped: false, whole: false };
         Arc::new(Plan::make(self.kinds.iter().map(stage).collect(), &self.body, &input).unwrap())
     }
 }

@@ -202,15 +202,18 @@ impl Samples {
         Self { signed, labels, sample_weights, features, intercept: None, test: None, normalize, positive }
     }
 
-    /// Returns the largest |x| of each feature.
+    /// Returns the largest |x| of each feature, or the root of its mean square.
     ///
     /// # Errors
     /// Edges that cannot be read.
-    pub fn reaches(&self) -> Result<Vec<f32>, Error> {
+    pub fn reaches(&self, mean: bool) -> Result<Vec<f32>, Error> {
         let mut reaches = vec![0.0_f32; self.signed.num_vertices(Side::Right)];
         for (feature, reach) in reaches.iter_mut().enumerate() {
             let largest = &mut |_: &[u32], values: &[f32]| {
-                *reach = values.iter().fold(*reach, |most, x| most.max(x.abs()));
+                *reach = match mean {
+                    true => (values.iter().map(|x| x * x).sum::<f32>() / values.len().max(1) as f32).sqrt(),
+                    false => values.iter().fold(*reach, |most, x| most.max(x.abs())),
+                };
             };
             self.signed.visit_rows(Side::Right, feature..feature + 1, largest).map_err(reading)?;
         }

@@ -68,6 +68,9 @@ pub struct Fitter {
     /// Values and number of blocks.
     block_values: u64,
     blocks: u64,
+    /// How many workers let features descend one after the other, 1; 0: features step by blocks.
+    descending: u64,
+    values: u64,
     delay: Option<u64>,
     /// The loss of weights 0.
     at_zero: f64,
@@ -85,6 +88,7 @@ impl Trainer for Fitter {
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
         let (values, features) = (samples.signed.num_edges(), samples.signed.num_vertices(Side::Right));
+        let descending = u64::from(options.descends(samples.labels.len(), features, settings));
         let start = match &options.warm_start {
             Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples),
             None => vec![0.0; features],
@@ -93,6 +97,8 @@ impl Trainer for Fitter {
             path: options.path(),
             start,
             block_values: options.block_values(values, features),
+            descending,
+            values: (values as u64).max(1),
             blocks: options.num_blocks(values, features),
             delay: settings.slack,
             at_zero: samples.total_weight() * std::f64::consts::LN_2,
@@ -103,8 +109,15 @@ impl Trainer for Fitter {
     }
 
     fn resolved(&self, _: &Samples, options: &LinearOptions) -> LinearOptions {
+        if self.descending > 0 {
+            return LinearOptions { delay: self.delay, ..options.clone() };
+        }
         let blocks = if options.batch.is_some() { options.blocks } else { Some(self.blocks) };
         LinearOptions { batch: Some(self.block_values), blocks, delay: self.delay, ..options.clone() }
+    }
+
+    fn workers(&self, asked: usize) -> usize {
+        if self.descending > 0 { 1 } else { asked }
     }
 
     fn source<'d>(&'d self, samples: &'d Samples) -> Source<'d, f32, BlockPg> {
@@ -112,12 +125,13 @@ impl Trainer for Fitter {
     }
 
     fn sequence(&self) -> Sequence<BlockPg, impl Stages<BlockPg>> {
-        blockpg::sequence(self.block_values)
+        blockpg::sequence(self.block_values).or(blockpg::descent(self.values), self.descending > 0)
     }
 
     fn init(&self, samples: &Samples, engine: &mut Engine<BlockPg>) -> Result<(), Error> {
-        engine.set_global(self.path[0].state());
-        let (reaches, margins) = (samples.reaches()?, margins(&samples.signed, &self.start).map_err(reading)?);
+        engine.set_global(State { descending: self.descending, ..self.path[0].state() });
+        let (reaches, margins) =
+            (samples.reaches(self.descending > 0)?, margins(&samples.signed, &self.start).map_err(reading)?);
         engine.init(Left, |sample, first| {
             let weight = samples.sample_weights.get(sample).copied().unwrap_or(1.0);
             *first.master = Margin::new(margins[sample], weight);
@@ -125,8 +139,8 @@ impl Trainer for Fitter {
         });
         engine.init(Right, |feature, first| {
             let penalty = if samples.intercept == Some(feature) { 0.0 } else { 1.0 };
-            first.sync.value = self.start[feature];
             *first.master = Region::new(penalty, reaches[feature]);
+            *first.sync = first.master.weight(self.start[feature]);
         });
         Ok(())
     }
@@ -151,7 +165,7 @@ impl Trainer for Fitter {
         let (config, weights, left) = (*self.config(engine), weights(engine), engine.on(Left));
         let of = |sample: usize| {
             let kept = left.master(sample);
-            f64::from(kept.weight) * log_loss(kept.margin)
+            kept.weight * log_loss(kept.margin)
         };
         let loss: f64 = (0..left.len()).map(of).sum();
         drop(left);
@@ -199,8 +213,8 @@ impl Trainer for Fitter {
             };
             self.ended.push((config.l1, certificate));
         }
-        let (begun, damping) = (engine.iterations(), engine.global().damping);
-        engine.resume(begun, State { begun, damping, ..self.path[at + 1].state() });
+        let (begun, State { damping, descending, .. }) = (engine.iterations(), *engine.global());
+        engine.resume(begun, State { begun, damping, descending, ..self.path[at + 1].state() });
         Ok(())
     }
 

@@ -80,7 +80,7 @@ impl<'j> Data<'j> {
         weights: &[f64],
         violation: f64,
     ) -> Measured {
-        let loss: f64 = margins.map(|kept| f64::from(kept.weight) * log_loss(kept.margin)).sum();
+        let loss: f64 = margins.map(|kept| kept.weight * log_loss(kept.margin)).sum();
         let penalized = || weights.iter().enumerate().filter(|(feature, _)| self.job.intercept != Some(*feature));
         let objective = loss + self.job.config.penalty(penalized().map(|(_, &w)| w));
         let nonzeros = penalized().filter(|(_, w)| **w != 0.0).count() as f64;

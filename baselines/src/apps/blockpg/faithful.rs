@@ -63,14 +63,14 @@ impl VertexProgram for Descend {
         let total = &mut *lock(&self.total);
         if id >= self.num_samples {
             if let Some(sum) = sum {
-                let delta = Derivatives { gradient: sum[0], curvature: sum[1] };
+                let delta = Derivatives { gradient: sum[0], curvature: sum[1], ..Derivatives::default() };
                 vertex.feature(&Step, &delta, &mut context(total, &self.state));
             }
             return;
         }
         let [change, squares] = [message[0], message[1]];
         // Each change is told of after those before it, which have made the slope flatter by then.
-        let flatter = 0.5 * f64::from(vertex.parabola.curvature) * (change * change - squares);
+        let flatter = 0.5 * vertex.parabola.curvature * (change * change - squares);
         total.fall[1] += vertex.parabola.shift(change) - flatter;
     }
 

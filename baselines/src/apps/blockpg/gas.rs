@@ -45,7 +45,7 @@ impl Vertex {
     /// Applies a stage to a sample.
     #[inline(always)]
     pub fn sample(&mut self, stage: &impl Apply<BlockPg, Sample>, cx: &mut Context<'_, BlockPg>) {
-        stage.apply(Master { sync: &mut self.parabola, master: &mut self.margin, delta: &() }, cx);
+        stage.apply(Master { sync: &mut self.parabola, master: &mut self.margin, delta: &0.0 }, cx);
     }
 }
 

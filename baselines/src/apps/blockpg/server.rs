@@ -89,7 +89,7 @@ impl Worker {
                 client.read(to.derivatives, feature, &mut delta)?;
                 client.update(to.derivatives, feature, &delta.map(|sum| -sum))?;
             }
-            let delta = Derivatives { gradient: delta[0], curvature: delta[1] };
+            let delta = Derivatives { gradient: delta[0], curvature: delta[1], ..Derivatives::default() };
             let master = &mut self.regions[feature / self.workers];
             stage.apply(Master { sync: &mut weight, master, delta: &delta }, cx);
             let before = self.weights[feature];
@@ -107,7 +107,7 @@ impl Worker {
             let (feature, mut row) = (feature as usize, [0.0; 2]);
             client.read(from.weights, feature, &mut row)?;
             let change = row[0] - self.weights[feature].value;
-            self.weights[feature] = Weight { value: row[0], resting: row[1] as u64 };
+            self.weights[feature] = Weight { value: row[0], resting: row[1] as u16, ..Weight::default() };
             if change == 0.0 {
                 continue;
             }
@@ -124,7 +124,7 @@ impl Worker {
     /// Applies a stage to own samples.
     fn samples(&mut self, stage: &impl Apply<BlockPg, Sample>, state: &State) {
         for (sync, master) in self.parabolas.iter_mut().zip(&mut self.margins) {
-            stage.apply(Master { sync, master, delta: &() }, &mut context(&mut self.total, state));
+            stage.apply(Master { sync, master, delta: &0.0 }, &mut context(&mut self.total, state));
         }
     }
 

@@ -67,7 +67,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
     where
         Edges: From<LocalEdges<I>>,
     {
-        let rows = self.plan.right.rows(shard);
+        let (rows, left_bounds) = (self.plan.right.rows(shard), self.plan.block_bounds());
         // No row is beyond the last one, and no vertex's edges end beyond the last ones.
         position("right rows", rows.end)?;
         position("edges", gathered.left.len())?;
@@ -77,11 +77,11 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         values.reserve(gathered.left.len());
         for layer in 0..self.plan.layers {
             let layer = gathered.layer(self.plan.layers, |left, right| self.layer_of(left, right) == layer);
-            let mut blocks = layer.segments(&self.plan.left.bounds, rows.start);
+            let mut blocks = layer.segments(&left_bounds, rows.start);
             for (left, segments) in blocks.iter_mut().enumerate() {
                 by_degree(segments);
                 let vertices = segments.iter().map(|s| (s.right as usize, &layer.left[s.edges()]));
-                edges.push_grouped(self.plan.left.rows(left), vertices);
+                edges.push_grouped(left_bounds[left]..left_bounds[left + 1], vertices);
                 segments.iter().try_for_each(|segment| values.extend(&layer.data[segment.edges()]))?;
                 values.end_block(edges.blocks().last().map_or(0, |block| block.edges.end));
             }

@@ -1,0 +1,118 @@
+"""Compares training of sparse logistic regression with liblinear, skglm and celer on every set, and shows the worst ratio first.
+
+usage: target/peers/venv/bin/python benches/peers/logistic.py MEGAGRID [DATA] [--rounds N] [--only TEXT]
+
+MEGAGRID is the command, DATA the folder of real data sets (MEGAGRID_PEERS_DATA, or ../shared/data). For l1 of 10, 1 and 0.1 a row
+has the seconds of training (reading and planning are left out) to a relative gap of 1e-3 and of 1e-5: medians of the rounds, which
+interleave the systems. The best objective of all runs stands for the optimum. Peers have one thread; `ratio` is Megagrid's time with
+one worker over the fastest peer's, `speedup` one worker's over two workers'. A peer is timed at each of its stops, Megagrid
+after each iteration. `--only` keeps sets whose name has the text. `benches/peers/run` makes the environment.
+"""
+import argparse
+import gzip
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# Name, files, and whether labels 1 to 10 are the positive ones and samples have unit length.
+INPUTS = [
+    ("a9a", ["a9a/a9a.gz"], ""),
+    ("w8a", ["w8a/w8a.gz"], ""),
+    ("rcv1-small", ["rcv1-small/rcv1_small.libsvm.gz"], ""),
+    ("books", ["amazon-reviews/books_train.svmlight.gz"], ""),
+    ("amazon", [f"amazon-reviews/{name}_train.svmlight.gz" for name in ("books", "dvd", "electronics", "kitchen")], ""),
+    ("frappe", ["frappe/frappe.validation.libfm.gz"], ""),
+    ("ipinyou", ["ipinyou/train.fm.txt.gz"], ""),
+    ("news20", ["news20/news20.gz"], "unit"),
+    ("news20 counts", ["news20/news20.gz"], "topics"),
+]
+STOPS = {
+    "liblinear": "1,3e-1,1e-1,3e-2,1e-2,3e-3,1e-3,3e-4,1e-4,1e-5,1e-6",
+    "skglm": "1e-2,1e-3,3e-4,1e-4,3e-5,1e-5,1e-6",
+    "celer": "10,1,1e-1,1e-2,1e-3,1e-5",
+}
+GAPS = (1e-3, 1e-5)
+# Seconds that a peer may take for all of its stops.
+LONGEST = 300
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("megagrid")
+    parser.add_argument("data", nargs="?", default=os.environ.get("MEGAGRID_PEERS_DATA", "../shared/data"))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, files, action in INPUTS:
+            paths = [os.path.join(options.data, file) for file in files]
+            if options.only in name and all(map(os.path.exists, paths)):
+                text = os.path.join(folder, "samples.libsvm")
+                prepare(paths, action, text)
+                rows += [row for l1 in ("10", "1", "0.1") for row in measure(options, name, text, l1, folder)]
+    print("| data | l1 | gap | megagrid, 1 worker | 2 workers | speedup | fastest peer | its seconds | ratio |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for ratio, row in sorted(rows, key=lambda row: row[0], reverse=True):
+        print(f"| {row} | {ratio:.2f} |")
+
+
+def prepare(paths, action, text):
+    """Writes samples with the labels -1 and 1, index base 1, values of six digits: all systems read the same text."""
+    with open(text, "w") as out:
+        for path in paths:
+            for line in gzip.open(path, "rt"):
+                label, *features = line.split()
+                pairs = [(int(index) + 1, float(value)) for index, value in (pair.split(":") for pair in features)]
+                length = sum(value * value for _, value in pairs) ** 0.5 if action == "unit" else 1
+                positive = 1 <= float(label) <= 10 if action else float(label) > 0
+                values = " ".join(f"{index}:{value / (length or 1):.6g}" for index, value in pairs)
+                out.write(f"{'+1' if positive else '-1'} {values}\n")
+
+
+def measure(options, name, text, l1, folder):
+    curves = {}
+    for _ in range(options.rounds):
+        for workers in ("1", "2"):
+            curves.setdefault(workers, []).append(megagrid(options.megagrid, text, l1, workers, folder))
+        for package, stops in STOPS.items():
+            curves.setdefault(package, []).append(peer(text, package, stops, l1))
+        print(f"{name}, l1 {l1}: a round is over", file=sys.stderr)
+    best = min(objective for rounds in curves.values() for curve in rounds for _, objective in curve)
+    for gap in GAPS:
+        def seconds(system):
+            return statistics.median(min((s for s, objective in curve if objective <= best * (1 + gap)), default=float("inf"))
+                                     for curve in curves[system])
+        one, two = seconds("1"), seconds("2")
+        fastest = min(STOPS, key=seconds)
+        row = f"{name} | {l1} | {gap:.0e} | {one:.4f} | {two:.4f} | {one / two:.2f} | {fastest} | {seconds(fastest):.4f}"
+        yield one / seconds(fastest), row
+
+
+def megagrid(command, text, l1, workers, folder):
+    record = os.path.join(folder, "record.json")
+    options = ["--l1", l1, "-w", workers, "--evaluate-every", "1", "--tolerance", "1e-7", "--iterations", "2000"]
+    subprocess.run(["taskset", "-c", "0" if workers == "1" else "0,1", command, "blockpg", text, "--quiet", *options,
+                    "--json", record], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with open(record) as file:
+        return [(step["train_seconds"], step["objective"]) for step in json.load(file)["iterations"]]
+
+
+def peer(text, package, stops, l1):
+    runner = os.path.join(HERE, "logistic_runner.py")
+    command = ["taskset", "-c", "0", sys.executable, runner, text, package, stops, l1]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LONGEST)
+    except subprocess.SubprocessError as error:
+        print(f"{package} is left out: {str(error)[-80:]}", file=sys.stderr)
+        return []
+    runs = json.loads(done.stdout.strip().splitlines()[-1])["runs"]
+    return [(run["train_seconds"], run["objective"]) for run in runs]
+
+
+if __name__ == "__main__":
+    main()
