@@ -224,5 +224,6 @@ fn a_path_ends_where_its_last_penalty_alone_would_and_is_resumed_in_it() {
     for found in [of_path, resumed] {
         assert!((found / alone - 1.0).abs() < 2e-6, "{found}, {alone}");
     }
-    fails(&["blockpg", &train, "--positive", "2", "--l1", "2", "--resume", &saved], 1, &["l1", "use the same options"]);
+    let other = ["blockpg", &train, "--positive", "2", "-w", "1", "--l1", "2", "--resume", &saved];
+    fails(&other, 1, &["l1", "use the same options"]);
 }
