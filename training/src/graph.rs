@@ -93,8 +93,9 @@ impl Ranked {
     /// # Errors
     /// Names of a cache that cannot be read.
     pub fn new(scores: &[f32], names: &Names) -> Result<Self, Error> {
-        let mut order: Vec<u32> = (0..scores.len() as u32).collect();
-        order.par_sort_by(|&a, &b| scores[b as usize].total_cmp(&scores[a as usize]).then(a.cmp(&b)));
+        let mut keys: Vec<u64> = (0..).zip(scores).map(|(page, &score)| descending(score) << 32 | page).collect();
+        keys.par_sort_unstable();
+        let order: Vec<u32> = keys.into_iter().map(|key| key as u32).collect();
         let sorted = order.iter().map(|&page| scores[page as usize]).collect();
         Ok(Self { names: names.get(Side::Left)?.reorder(&order), scores: sorted })
     }
@@ -128,6 +129,12 @@ impl Ranked {
     }
 }
 
+/// Returns a number of 32 bits that is the smaller the larger a score is, in the order of [`f32::total_cmp`].
+fn descending(score: f32) -> u64 {
+    let bits = score.to_bits();
+    u64::from(if score.is_sign_negative() { bits } else { !bits & !(1 << 31) })
+}
+
 /// Asks for the best vertices.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Top {
@@ -143,4 +150,19 @@ pub struct Top {
 pub fn listing(best: &[Scored]) -> String {
     let line = |(at, one): (usize, &Scored)| format!("{at:>5}  {:.6e}  {}\n", one.score, one.name);
     (1..).zip(best).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_descend_and_ties_are_in_the_order_of_ids() {
+        let scores = [0.5, -0.0, f32::MAX, 0.0, -3.0, 0.5, 1e-40, f32::NEG_INFINITY, f32::INFINITY];
+        let mut expected: Vec<u32> = (0..scores.len() as u32).collect();
+        expected.sort_by(|&a, &b| scores[b as usize].total_cmp(&scores[a as usize]));
+        let names = Names::new(Dictionary::from_integers((0..scores.len() as u64).collect()), None);
+        let ranked = Ranked::new(&scores, &names).unwrap();
+        assert!(ranked.names.as_integers().unwrap().iter().copied().eq(expected.iter().map(|&id| u64::from(id))));
+    }
 }
