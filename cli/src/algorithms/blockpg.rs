@@ -49,7 +49,7 @@ pub struct Options {
     #[arg(long, value_name = "MODEL")]
     pub warm_start: Option<PathBuf>,
     /// Blocks of features that step together, of about equally many values [default: by size; none where one worker trains on samples
-    /// that fit the caches, or samples are few for their features: then features step one after the other, by one worker].
+    /// that fit the caches, or samples have many values: then features step one after the other, by one worker].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub blocks: Option<u64>,
     /// Size of a block in values, instead of --blocks.
