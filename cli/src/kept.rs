@@ -28,21 +28,19 @@ pub fn kept(source: &Source, kind: Kind, positive: Vec<f32>, directory: &Path, q
             return Ok(in_cache);
         }
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => {
-            tracing::warn!("{error}; it is made anew");
-            let removing = || format!("removing {}", path.display());
-            fs::remove_file(&path).with_context(removing)?;
-        }
+        Err(error) => tracing::warn!("{error}; it is made anew"),
     }
-    fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
+    let making = || format!("making {}", path.display());
+    fs::create_dir_all(directory).with_context(making)?;
+    let temporary = tempfile::Builder::new().prefix(".megagrid-").suffix(".tmp").tempdir_in(directory);
+    let temporary = temporary.with_context(making)?;
     let progress = Progress::spinner(quiet, "reading");
     let data = source.read(found)?.ordered();
     progress.say(format!("keeping {}", path.display()));
-    match data.grouped(&[Side::Left, Side::Right]).write_cache(&path) {
-        // Another run was quicker, and what it has written is the same.
-        Ok(()) | Err(Error::OutputExists(_)) => {}
-        Err(error) => return Err(error.into()),
-    }
+    let written = temporary.path().join("cache.mgrid");
+    data.grouped(&[Side::Left, Side::Right]).write_cache(&written)?;
+    // Runs at one time put the same in its place, one after the other, and whoever reads it has a whole one.
+    fs::rename(&written, &path).with_context(making)?;
     drop(progress);
     let bytes = progress::bytes(crate::data::bytes_of(&path).unwrap_or(0));
     tracing::info!("kept as {}, {bytes}", path.display());
