@@ -104,7 +104,7 @@ fn may_follow(cause: &(dyn std::error::Error + 'static)) -> bool {
     matches!(cause.downcast_ref(), Some(Error::Elsewhere { .. } | Error::EnginePanicked { .. }))
 }
 
-/// Keeps threads of timely from printing panics. Those of workers are caught and told as errors; with one process
+/// Keeps threads of runs from printing panics. Those of workers are caught and told as errors; with one process
 /// `RUST_BACKTRACE` shows them all the same. Those of connections of data follow from the loss of a process, which has a
 /// line of its own.
 pub fn quiet_panics() {
@@ -113,7 +113,8 @@ pub fn quiet_panics() {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or_default();
         let cluster = CLUSTER.get();
-        if !name.starts_with("timely:") || cluster.is_none() && std::env::var_os("RUST_BACKTRACE").is_some() {
+        let is_of_run = name.starts_with("timely:") || name.starts_with("worker ");
+        if !is_of_run || cluster.is_none() && std::env::var_os("RUST_BACKTRACE").is_some() {
             usual(panic);
         }
         let is_connection = name.starts_with("timely:recv") || name.starts_with("timely:send");

@@ -229,21 +229,48 @@ fn huge_pages_within(start: usize, bytes: usize) -> Option<std::ops::Range<usize
     (first < end).then_some(first..end)
 }
 
+/// Returns how often the system has taken the processor from the current thread; 0 where it does not say.
+pub fn times_put_aside() -> i64 {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        use nix::sys::resource::{UsageWho, getrusage};
+        getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    0
+}
+
+/// A thread's number in the system; 0 where it has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadId(i32);
+
+/// Returns the number of the current thread.
+pub fn current_thread() -> ThreadId {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    return ThreadId(nix::unistd::gettid().as_raw());
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    return ThreadId(0);
+}
+
 /// Keeps the current thread on some logical processors, by their numbers in the system; returns whether it is kept there.
 ///
 /// Without it the system may put two workers on one processor for milliseconds, while another stands idle.
 pub fn keep_current_thread_on(processors: &[usize]) -> bool {
+    keep_thread_on(current_thread(), processors)
+}
+
+/// Keeps a thread of this process on some logical processors.
+pub fn keep_thread_on(thread: ThreadId, processors: &[usize]) -> bool {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
         use nix::sched::{CpuSet, sched_setaffinity};
         let mut set = CpuSet::new();
         let added = processors.iter().try_for_each(|&processor| set.set(processor));
-        // Process 0 is the calling thread.
-        added.and_then(|()| sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)).is_ok()
+        added.and_then(|()| sched_setaffinity(nix::unistd::Pid::from_raw(thread.0), &set)).is_ok()
     }
     #[cfg(not(all(target_os = "linux", not(miri))))]
     {
-        let _ = processors;
+        let _ = (thread, processors);
         false
     }
 }

@@ -10,6 +10,8 @@ use megagrid_stages::{Left, On, Program, Right};
 use super::board::Board;
 use super::coordinator::Notice;
 use super::state::Run;
+use super::transport::Transport;
+use super::worker::{Progress, Worker};
 use crate::Error;
 use crate::grid::hold;
 use crate::stages::take_edges;
@@ -62,8 +64,31 @@ impl<P: Program> Arrivals<P> {
         self.board.keep_early(self.thread, first.unwrap_or(u64::MAX));
     }
 
+    /// Sends what a task put out, tells how far the worker is, and looks how far all are.
+    pub fn pass_messages(&self, worker: &Worker, transport: &mut impl Transport, progress: Progress) {
+        let in_step = progress == Progress::Ran && worker.steps() == transport.steps();
+        if !in_step || self.outbox.is_due() {
+            transport.send(&self.outbox);
+            if let Some(sync) = &self.run.sync {
+                self.outbox.count(sync);
+            }
+        }
+        transport.advance(worker.steps());
+        if progress == Progress::Waiting || worker.is_at_barrier() || self.run.plan.slack != Some(0) {
+            transport.announce();
+        }
+        if in_step {
+            transport.step();
+        }
+        self.take_in();
+        self.board.arrive(transport.arrived());
+        if let Some(replicas) = &self.run.replicas {
+            self.board.freshen(replicas.age(), replicas.included());
+        }
+    }
+
     /// Takes in rows that came early, once the workers of this process have ended what their sender had.
-    pub fn take_in(&self) {
+    fn take_in(&self) {
         let due = |(step, _): &mut (u64, _)| self.board.all_ended_steps(*step);
         let due: Vec<_> = self.early.borrow_mut().extract_if(.., due).collect();
         due.iter().for_each(|(_, message)| self.take(message));

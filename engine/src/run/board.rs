@@ -160,3 +160,12 @@ impl Board {
         turn.set(turn.get() + 1);
     }
 }
+
+/// Makes every worker end when this is dropped: when the run is over, or on an error.
+pub struct StopAtEnd<'b>(pub &'b Board);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}

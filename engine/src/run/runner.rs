@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -10,7 +9,6 @@ use std::time::{Duration, Instant};
 use megagrid_partition::{ShardId, SplitMix, WorkerId};
 use megagrid_stages::{Context, Program};
 
-use super::arrivals::Arrivals;
 use super::board::Board;
 use super::coordinator::{Notice, text};
 use super::injection::Injection;
@@ -18,13 +16,14 @@ use super::report::WorkerReport;
 use super::state::Run;
 use super::time::Time;
 use super::timeline::Timeline;
-use super::transport::Transport;
-use super::worker::{Outcome, Position, Progress, Tasks, Worker};
+use super::worker::{Outcome, Position, Tasks};
 use crate::Error;
 use crate::grid::hold;
 use crate::plan::{StageKind, Task};
 use crate::stages::{Site, hand_over};
+use crate::sync::Outbox;
 
+/// What a worker has beside its state machine. Any thread may run its tasks: see [`Runner::on`].
 pub struct Runner<P: Program> {
     id: usize,
     pub run: Arc<Run<P>>,
@@ -32,8 +31,6 @@ pub struct Runner<P: Program> {
     /// Clocks of an iteration.
     clocks: u64,
     context: P::Worker,
-    pub arrivals: Rc<Arrivals<P>>,
-    time: Box<dyn Time>,
     begin: Instant,
     /// What an injection takes of the time to come.
     pause: Duration,
@@ -43,23 +40,14 @@ pub struct Runner<P: Program> {
 }
 
 impl<P: Program> Runner<P> {
-    pub fn new(
-        id: usize,
-        run: &Arc<Run<P>>,
-        board: &Arc<Board>,
-        coordinator: Sender<Notice>,
-        time: Box<dyn Time>,
-    ) -> Self {
-        let arrivals = Arrivals::new(id, run, board, coordinator.clone());
+    pub fn new(id: usize, run: &Arc<Run<P>>, board: &Arc<Board>, coordinator: Sender<Notice>, begin: Instant) -> Self {
         Self {
             id,
             run: Arc::clone(run),
             board: Arc::clone(board),
             clocks: run.plan.clocks().max(1),
             context: P::Worker::default(),
-            arrivals: Rc::new(arrivals),
-            begin: time.now(),
-            time,
+            begin,
             pause: Duration::ZERO,
             report: None,
             timeline: Timeline::new(run.plan.processes.this, id),
@@ -67,9 +55,9 @@ impl<P: Program> Runner<P> {
         }
     }
 
-    fn report_now(&mut self) -> &mut WorkerReport {
-        let now = self.time.now();
-        self.report_since(now)
+    /// Lends the runner to a thread, which has the time and a place for what is sent.
+    pub fn on<'r>(&'r mut self, time: &'r mut dyn Time, outbox: &'r Outbox) -> AtWork<'r, P> {
+        AtWork { runner: self, time, outbox }
     }
 
     /// Returns the iteration's report, which begins at `begin` if this is the first that is heard of it.
@@ -90,26 +78,25 @@ impl<P: Program> Runner<P> {
         self.timeline.wait(since, until);
     }
 
-    pub fn end_step(&mut self) {
+    pub fn end_step(&mut self, time: &dyn Time) {
         if self.timeline.is_on() {
             let stages = &self.run.plan.stages;
-            self.timeline.end_step(|stage| &stages[stage].name, self.time.now());
+            self.timeline.end_step(|stage| &stages[stage].name, time.now());
         }
-    }
-
-    /// Stops the worker's work for a while.
-    fn stop_for(&mut self, time: Duration) {
-        self.pause += time;
-        self.report_now().compute += time;
     }
 
     pub fn take_pause(&mut self) -> Duration {
         std::mem::take(&mut self.pause)
     }
 
-    pub fn end_iteration(&mut self) {
-        let now = self.time.now();
-        let report = self.report_now();
+    /// Tells whether an injection's time is taken by other work, rather than slept through.
+    pub fn takes_cycles(&self) -> bool {
+        self.run.inject.is_some_and(|injection| injection.takes_cycles())
+    }
+
+    pub fn end_iteration(&mut self, time: &dyn Time) {
+        let now = time.now();
+        let report = self.report_since(now);
         report.span.1 = now;
         let span = report.span;
         self.timeline.end_iteration(span);
@@ -120,29 +107,6 @@ impl<P: Program> Runner<P> {
         if let Some(report) = self.report.take() {
             // The coordinator is gone only when the run is over.
             let _ = self.coordinator.send(Notice::Ended(report));
-        }
-    }
-
-    /// Sends what a task put out, tells how far the worker is, and looks how far all are.
-    pub fn pass_messages(&self, worker: &Worker, transport: &mut impl Transport, progress: Progress) {
-        let in_step = progress == Progress::Ran && worker.steps() == transport.steps();
-        if !in_step || self.arrivals.outbox.is_due() {
-            transport.send(&self.arrivals.outbox);
-            if let Some(sync) = &self.run.sync {
-                self.arrivals.outbox.count(sync);
-            }
-        }
-        transport.advance(worker.steps());
-        if progress == Progress::Waiting || worker.is_at_barrier() || self.run.plan.slack != Some(0) {
-            transport.announce();
-        }
-        if in_step {
-            transport.step();
-        }
-        self.arrivals.take_in();
-        self.board.arrive(transport.arrived());
-        if let Some(replicas) = &self.run.replicas {
-            self.board.freshen(replicas.age(), replicas.included());
         }
     }
 
@@ -158,38 +122,52 @@ impl<P: Program> Runner<P> {
     }
 }
 
-impl<P: Program> Tasks for Runner<P> {
+/// A runner and what the thread has that runs its tasks.
+pub struct AtWork<'r, P: Program> {
+    runner: &'r mut Runner<P>,
+    time: &'r mut dyn Time,
+    outbox: &'r Outbox,
+}
+
+impl<P: Program> AtWork<'_, P> {
+    /// Stops the worker's work for a while.
+    fn stop_for(&mut self, time: Duration) {
+        self.runner.pause += time;
+        self.runner.report_since(self.time.now()).compute += time;
+    }
+}
+
+impl<P: Program> Tasks for AtWork<'_, P> {
     fn begin_clock(&mut self, clock: u64, slowest: u64) {
         let staleness = slowest as i64 - clock as i64;
-        *self.report_now().staleness.entry(staleness).or_insert(0) += 1;
+        *self.runner.report_since(self.time.now()).staleness.entry(staleness).or_insert(0) += 1;
         self.time.begin_clock(clock);
-        self.timeline.begin_clock(clock, self.time.now());
-        if let Some(injection) = self.run.inject {
-            self.stop_for(injection.before_clock(self.id, self.run.plan.workers, clock));
+        self.runner.timeline.begin_clock(clock, self.time.now());
+        if let Some(injection) = self.runner.run.inject {
+            self.stop_for(injection.before_clock(self.runner.id, self.runner.run.plan.workers, clock));
         }
     }
 
     fn run(&mut self, at: Position, task: &Task) -> Outcome {
         let begin = self.time.now();
-        let state = Arc::clone(&self.run);
+        let state = Arc::clone(&self.runner.run);
         let Run { plan, grid, globals, stages, dims, sync, replicas, .. } = &*state;
-        let arrivals = Rc::clone(&self.arrivals);
         let site = Site {
             plan,
             grid,
             globals,
-            worker: self.id,
+            worker: self.runner.id,
             clock: at.clock,
             stage: at.stage,
             dims: *dims,
             sync: sync.as_ref(),
             replicas: replicas.as_ref(),
-            outbox: &arrivals.outbox,
+            outbox: self.outbox,
         };
         let global = globals.current();
-        let context = &mut self.context;
-        let clock = (at.clock - 1) % self.clocks;
-        let seed = SplitMix::seed_of_clock(state.seed, self.id, clock, at.iteration);
+        let clock = (at.clock - 1) % self.runner.clocks;
+        let seed = SplitMix::seed_of_clock(state.seed, self.runner.id, clock, at.iteration);
+        let context = &mut self.runner.context;
         let mut cx = Context { worker: context, global: &*global, iteration: at.iteration, seed };
         let exchange = matches!(plan.stages[at.stage].kind, StageKind::Exchange(..) | StageKind::Incident(_));
         let rows = || (plan.left.rows_of(&task.left) + plan.right.rows_of(&task.right)) as u64;
@@ -201,14 +179,14 @@ impl<P: Program> Tasks for Runner<P> {
         let ran = match ran {
             Ok(ran) => ran,
             Err(panic) => {
-                self.fail(at, &*panic);
+                self.runner.fail(at, &*panic);
                 return Outcome::Refused;
             }
         };
         let Some(updates) = ran else { return Outcome::Refused };
         if let Some(to) = task.hand_over[usize::from(at.back)] {
             let shard = task.right.start;
-            hand_over(&site, ShardId(shard), WorkerId(to), self.board.visits(shard) + 1);
+            hand_over(&site, ShardId(shard), WorkerId(to), self.runner.board.visits(shard) + 1);
         }
         if let Some(stage) = task.publish {
             let publish = || hold(|| stages[stage].run(&site, task, &mut cx));
@@ -216,9 +194,9 @@ impl<P: Program> Tasks for Runner<P> {
         }
         let end = self.time.now();
         let took = end - begin;
-        self.timeline.task(at, &plan.stages[at.stage].name, (begin, end));
+        self.runner.timeline.task(at, &plan.stages[at.stage].name, (begin, end));
         // A clock may go on from the iteration before (stages after the last batch), so no clock begins with this one.
-        let report = self.report_since(begin);
+        let report = self.runner.report_since(begin);
         if exchange {
             report.compute += took;
             report.updates += updates;
@@ -226,7 +204,8 @@ impl<P: Program> Tasks for Runner<P> {
             report.sync += took;
         }
         let more = if exchange { self.time.rest_of_clock() } else { Duration::ZERO };
-        let lost = |injection: Injection| injection.during(state.seed, self.id, begin - self.begin, took + more);
+        let lost =
+            |injection: Injection| injection.during(state.seed, self.runner.id, begin - self.runner.begin, took + more);
         self.stop_for(more + state.inject.map_or(Duration::ZERO, lost));
         Outcome::Ran
     }

@@ -21,7 +21,7 @@ pub trait Time {
     fn end_task(&mut self, _stage: usize, _units: u64) {}
 }
 
-impl dyn Time {
+impl dyn Time + '_ {
     /// Runs a task of a stage, which returns on how many edges or rows it ran; `None`: it did not run, which takes no time.
     pub fn time<T>(&mut self, stage: usize, task: impl FnOnce() -> T, units: impl FnOnce(&T) -> Option<u64>) -> T {
         self.begin_task();

@@ -42,15 +42,7 @@ pub trait Transport {
 pub type Builders = (Vec<AllocatorBuilder>, Box<dyn Any + Send>);
 
 /// Makes `threads` workers of this process, connected to those of all others.
-pub fn connect(threads: usize, peers: Option<&dyn Peers>) -> Result<Builders, Error> {
-    let Some(peers) = peers else {
-        let config = if threads == 1 {
-            timely::CommunicationConfig::Thread
-        } else {
-            timely::CommunicationConfig::Process(threads)
-        };
-        return config.try_build().map_err(Error::Start);
-    };
+pub fn connect(threads: usize, peers: &dyn Peers) -> Result<Builders, Error> {
     let hooks = Hooks::default();
     let local = ProcessBuilder::new_typed_vector(threads, hooks.refill.clone(), hooks.spill.clone());
     let sockets = peers.sockets()?;
@@ -70,20 +62,16 @@ impl Arrived {
     }
 }
 
-/// One worker's end of the transport.
+/// One worker's end of the transport: where parcels go in and come out. These are timely's channels without a dataflow: its
+/// frontier would pass a step only when every process knows that every other has taken in all messages, which is a round trip
+/// more than is needed here.
 pub struct Timely<'w> {
     worker: &'w mut Worker,
-    ends: Option<Ends<'w>>,
-    steps: u64,
-}
-
-/// Where parcels go in and come out. These are timely's channels without a dataflow: its frontier would pass a step only
-/// when every process knows that every other has taken in all messages, which is a round trip more than is needed here.
-struct Ends<'w> {
     to: Rc<Senders>,
     from: Box<dyn Pull<Parcel>>,
     receive: Box<dyn Fn(u64, Message) + 'w>,
-    /// Steps that others know this worker has ended.
+    /// Steps that this worker has ended, and those that others know of.
+    steps: u64,
     announced: u64,
     /// Of each worker of other processes, the steps that it has ended of which all that it sent here has come.
     heard: Vec<u64>,
@@ -91,24 +79,21 @@ struct Ends<'w> {
 }
 
 impl<'w> Timely<'w> {
-    /// Begins within a timely worker. `receive` is given what arrives, and how many steps its sender had ended; without it
-    /// nothing is sent.
-    pub fn begin(worker: &'w mut Worker, arrived: &Arc<Arrived>, receive: Option<impl Fn(u64, Message) + 'w>) -> Self {
-        let ends = receive.map(|receive| {
-            let channel = worker.new_identifier();
-            let (to, from) = worker.allocate(channel, Rc::from([channel]));
-            let threads = arrived.0.len();
-            let own = worker.index() / threads;
-            let heard = (0..worker.peers()).map(|other| if other / threads == own { u64::MAX } else { 0 }).collect();
-            let to = Rc::new(Senders { to: RefCell::new(to), worker: worker.index() as u64, steps: Cell::new(0) });
-            Ends { to, from, receive: Box::new(receive), announced: 0, heard, arrived: Arc::clone(arrived) }
-        });
-        Self { worker, ends, steps: 0 }
+    /// Begins within a timely worker. `receive` is given what arrives, and how many steps its sender had ended.
+    pub fn begin(worker: &'w mut Worker, arrived: &Arc<Arrived>, receive: impl Fn(u64, Message) + 'w) -> Self {
+        let channel = worker.new_identifier();
+        let (to, from) = worker.allocate(channel, Rc::from([channel]));
+        let threads = arrived.0.len();
+        let own = worker.index() / threads;
+        let heard = (0..worker.peers()).map(|other| if other / threads == own { u64::MAX } else { 0 }).collect();
+        let to = Rc::new(Senders { to: RefCell::new(to), worker: worker.index() as u64, steps: Cell::new(0) });
+        let (receive, arrived) = (Box::new(receive), Arc::clone(arrived));
+        Self { worker, to, from, receive, steps: 0, announced: 0, heard, arrived }
     }
 
-    /// Returns where parcels go in, if there are other processes.
-    pub fn senders(&self) -> Option<Rc<Senders>> {
-        self.ends.as_ref().map(|ends| Rc::clone(&ends.to))
+    /// Returns where parcels go in.
+    pub fn senders(&self) -> Rc<Senders> {
+        Rc::clone(&self.to)
     }
 
     /// Moves messages on, or waits for some.
@@ -118,31 +103,27 @@ impl<'w> Timely<'w> {
     }
 
     fn take_in(&mut self) {
-        let Some(ends) = &mut self.ends else { return };
-        while let Some(parcel) = ends.from.recv() {
-            parcel.messages.into_iter().for_each(|message| (ends.receive)(parcel.steps, message));
+        while let Some(parcel) = self.from.recv() {
+            parcel.messages.into_iter().for_each(|message| (self.receive)(parcel.steps, message));
             // A process of this version names no other worker.
-            if let Some(heard) = ends.heard.get_mut(parcel.from as usize) {
+            if let Some(heard) = self.heard.get_mut(parcel.from as usize) {
                 *heard = parcel.steps.max(*heard);
             }
         }
-        let thread = self.worker.index() % ends.arrived.0.len();
-        let all = ends.heard.iter().copied().min().unwrap_or(u64::MAX);
-        ends.arrived.0[thread].store(all, Ordering::Release);
+        let thread = self.worker.index() % self.arrived.0.len();
+        let all = self.heard.iter().copied().min().unwrap_or(u64::MAX);
+        self.arrived.0[thread].store(all, Ordering::Release);
     }
 }
 
 impl Transport for Timely<'_> {
     fn send(&mut self, outbox: &Outbox) {
-        let Some(ends) = &self.ends else { return };
-        outbox.parcels().for_each(|parcel| ends.to.send(parcel));
+        outbox.parcels().for_each(|parcel| self.to.send(parcel));
     }
 
     fn advance(&mut self, steps: u64) {
         self.steps = steps;
-        if let Some(ends) = &self.ends {
-            ends.to.steps.set(steps);
-        }
+        self.to.steps.set(steps);
     }
 
     fn steps(&self) -> u64 {
@@ -150,10 +131,12 @@ impl Transport for Timely<'_> {
     }
 
     fn announce(&mut self) {
-        let Some(ends) = self.ends.as_mut().filter(|ends| ends.announced < self.steps) else { return };
-        ends.announced = self.steps;
-        for other in (0..ends.heard.len()).filter(|&other| ends.heard[other] < u64::MAX) {
-            ends.to.send_to(other, Parcel::default());
+        if self.announced == self.steps {
+            return;
+        }
+        self.announced = self.steps;
+        for other in (0..self.heard.len()).filter(|&other| self.heard[other] < u64::MAX) {
+            self.to.send_to(other, Parcel::default());
         }
         self.step();
     }
@@ -164,7 +147,6 @@ impl Transport for Timely<'_> {
     }
 
     fn arrived(&self) -> u64 {
-        let first = |ends: &Ends<'_>| ends.arrived.0.iter().map(|steps| steps.load(Ordering::Acquire)).min();
-        self.ends.as_ref().and_then(first).unwrap_or(u64::MAX)
+        self.arrived.0.iter().map(|steps| steps.load(Ordering::Acquire)).min().unwrap_or(u64::MAX)
     }
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use megagrid_stages::Program;
 
+use super::arrivals::Arrivals;
 use super::between;
-use super::board::Board;
+use super::board::{Board, StopAtEnd};
 use super::coordinator::{Notice, coordinate};
 use super::modelled::{Approval, Modelled, VirtualWorker};
 use super::report::IterationReport;
@@ -44,14 +45,16 @@ pub fn run<P: Program>(
         let plan = Arc::clone(&of_worker.plan);
         Box::new(Driven {
             worker: Worker::new(worker, plan, Arc::clone(&of_board), of_worker.seed, done),
-            runner: Runner::new(worker, &of_worker, &of_board, sender, time),
+            arrivals: Arrivals::new(worker, &of_worker, &of_board, sender.clone()),
+            runner: Runner::new(worker, &of_worker, &of_board, sender, time.now()),
+            time,
             transport: InMemory::default(),
             board: of_board,
             ended: done,
         }) as Box<dyn VirtualWorker>
     });
     modelled.enlist(plan, make)?;
-    let stop = Stop(&board);
+    let stop = StopAtEnd(&board);
     let done = coordinate(run, (&board, sent), &messages, done..last, &mut look);
     drop(stop);
     if let Ok(done) = done {
@@ -60,15 +63,6 @@ pub fn run<P: Program>(
         between::refresh(run, done)?;
     }
     done
-}
-
-/// Ends the worker when this is dropped.
-struct Stop<'b>(&'b Board);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
 }
 
 /// The transport of a virtual worker, up to the conductor.
@@ -105,7 +99,9 @@ impl Transport for InMemory {
 
 struct Driven<P: Program> {
     worker: Worker,
+    arrivals: Arrivals<P>,
     runner: Runner<P>,
+    time: Box<dyn Time>,
     transport: InMemory,
     board: Arc<Board>,
     ended: u64,
@@ -114,7 +110,7 @@ struct Driven<P: Program> {
 impl<P: Program> Driven<P> {
     fn pass_messages(&mut self, arrived: u64, progress: Progress) {
         self.transport.arrived = arrived;
-        self.runner.pass_messages(&self.worker, &mut self.transport, progress);
+        self.arrivals.pass_messages(&self.worker, &mut self.transport, progress);
     }
 }
 
@@ -122,20 +118,20 @@ impl<P: Program> VirtualWorker for Driven<P> {
     fn step(&mut self, arrived: u64) -> Progress {
         self.board.arrive(arrived);
         let steps = self.worker.steps();
-        let progress = self.worker.step(&mut self.runner);
+        let progress = self.worker.step(&mut self.runner.on(&mut *self.time, &self.arrivals.outbox));
         if self.worker.steps() > steps {
-            self.runner.end_step();
+            self.runner.end_step(&*self.time);
         }
         self.pass_messages(arrived, progress);
         if let Progress::Ended(iteration) = progress {
             self.ended = iteration;
-            self.runner.end_iteration();
+            self.runner.end_iteration(&*self.time);
         }
         progress
     }
 
     fn receive(&mut self, step: u64, parcel: Parcel, arrived: u64) {
-        parcel.messages.into_iter().for_each(|message| self.runner.arrivals.receive(step, message));
+        parcel.messages.into_iter().for_each(|message| self.arrivals.receive(step, message));
         self.pass_messages(arrived, Progress::Waiting);
     }
 

@@ -1,12 +1,24 @@
 //! The topology of this machine, or of one that is made up.
 
 use std::path::Path;
+use std::sync::LazyLock;
 use std::thread::available_parallelism;
 
 use super::found::Found;
 #[cfg(feature = "numa")]
 use super::hwloc;
-use super::{Node, Topology, sys};
+use super::{Node, Topology, quota, sys};
+
+/// Returns how many threads of this process the system runs at once, a part of the last one included.
+///
+/// A quota of 1.5 processors is two threads: until it is used up, and again in the next period, both run.
+pub fn most_threads() -> usize {
+    static THREADS: LazyLock<usize> = LazyLock::new(|| {
+        let whole = available_parallelism().map_or(1, |threads| threads.get());
+        quota::processors(Path::new("/")).map_or(whole, |quota| quota.ceil().max(whole as f64) as usize)
+    });
+    *THREADS
+}
 
 impl Topology {
     /// Asks the system.
@@ -16,7 +28,7 @@ impl Topology {
         let found = hwloc::read().finish();
         #[cfg(not(feature = "numa"))]
         let found = None;
-        let threads = available_parallelism().map_or(1, |threads| threads.get());
+        let threads = most_threads();
         let mut topology = found.or_else(|| Self::read(Path::new("/"))).unwrap_or_else(|| Self::synthetic(1, threads));
         topology.max_threads = topology.max_threads.min(threads);
         topology

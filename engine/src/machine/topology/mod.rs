@@ -12,7 +12,10 @@ mod detect;
 mod found;
 #[cfg(feature = "numa")]
 pub(super) mod hwloc;
+mod quota;
 mod sys;
+
+pub(crate) use detect::most_threads;
 
 /// Bytes of level-1 data cache where the system does not say.
 pub const DEFAULT_L1D_BYTES: usize = 32 << 10;

@@ -1,0 +1,267 @@
+//! The driver of one process: as many threads as processors, each of which moves its own workers on.
+//!
+//! A worker belongs to no thread for good. Where the system puts a thread aside, another one that has nothing to do takes its
+//! workers over between two of their tasks; which thread runs a task changes no result. A thread that waits for longer than it
+//! takes to be woken sleeps, so that its processor is free for the one that it waits for.
+
+use std::ops::{ControlFlow, Range};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
+
+use megagrid_stages::Program;
+
+use super::board::{Board, StopAtEnd};
+use super::coordinator::{Notice, coordinate, text};
+use super::report::IterationReport;
+use super::runner::Runner;
+use super::state::Run;
+use super::time::Wall;
+use super::worker::{Progress, Worker};
+use crate::Error;
+use crate::machine::binding::Bound;
+use crate::machine::os::times_put_aside;
+use crate::machine::topology::most_threads;
+use crate::plan::Plan;
+use crate::sync::Outbox;
+
+/// How long a thread leaves workers to the thread that they belong to: more than that needs to see that they may go on.
+const PATIENCE: Duration = Duration::from_micros(30);
+/// How long a thread with nothing to do asks again and again before it sleeps between: where the system has lately put a thread
+/// of this run aside, and where it has not.
+const SPIN: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(1)];
+/// What "lately" is, and how often a thread asks the system.
+const LATELY: Duration = Duration::from_millis(20);
+const ASK_EVERY: Duration = Duration::from_millis(1);
+/// How long it sleeps: an eighth of what it has waited, within these bounds.
+const SLEEP: Range<Duration> = Duration::from_micros(50)..Duration::from_millis(1);
+
+/// Runs iterations `done + 1..=last`; see [`super::driver::run`].
+pub fn run<P: Program>(
+    run: &Arc<Run<P>>,
+    done: u64,
+    last: u64,
+    mut look: impl FnMut(&IterationReport) -> ControlFlow<()>,
+) -> Result<u64, Error> {
+    let plan = &run.plan;
+    let board = Arc::new(Board::new(plan.workers, plan.right.num_shards()));
+    let (sender, messages) = channel();
+    board.approve(done + 1);
+    let crew = Crew {
+        plan,
+        board: &board,
+        places: (0..plan.workers).map(|worker| Place::new(worker, run, &board, done, &sender)).collect(),
+        threads: most_threads().min(plan.workers),
+        bound: Bound::default(),
+        begin: Instant::now(),
+        put_aside: AtomicU64::new(0),
+    };
+    std::thread::scope(|scope| {
+        let _stop = StopAtEnd(&board);
+        for thread in 0..crew.threads {
+            let (crew, sender) = (&crew, sender.clone());
+            let work = move || {
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| crew.work(thread))) {
+                    let (worker, message) = (crew.own(thread).start, text(&*panic).to_owned());
+                    let _ = sender.send(Notice::Failed(Error::EnginePanicked { worker, message }));
+                    crew.board.stop();
+                }
+            };
+            let name = format!("worker {}", crew.own(thread).start);
+            let spawned = std::thread::Builder::new().name(name).spawn_scoped(scope, work);
+            spawned.map_err(|error| Error::Start(error.to_string()))?;
+        }
+        coordinate(run, (&board, run.sent()), &messages, done..last, &mut look)
+    })
+}
+
+/// The workers of a run and the threads that move them on.
+struct Crew<'r, P: Program> {
+    plan: &'r Plan,
+    board: &'r Board,
+    places: Box<[Place<P>]>,
+    threads: usize,
+    bound: Bound,
+    begin: Instant,
+    /// Until when the last time counts that a thread was put aside, in nanoseconds from the beginning.
+    put_aside: AtomicU64,
+}
+
+/// A worker, on cache lines of its own, and whether the thread that it belongs to looks after it.
+#[repr(align(128))]
+struct Place<P: Program> {
+    worker: Mutex<Moved<P>>,
+    attended: AtomicBool,
+}
+
+impl<P: Program> Crew<'_, P> {
+    /// Returns the workers that belong to a thread.
+    fn own(&self, thread: usize) -> Range<usize> {
+        let first = |thread: usize| thread * self.places.len() / self.threads;
+        first(thread)..first(thread + 1)
+    }
+
+    /// Lists the workers that do not, those of its node first.
+    fn others(&self, thread: usize) -> Vec<usize> {
+        let own = self.own(thread);
+        let node = |worker: usize| self.plan.homes[worker].node;
+        let mut others: Vec<usize> = (0..self.places.len()).filter(|worker| !own.contains(worker)).collect();
+        others.sort_by_key(|&worker| node(worker) != node(own.start));
+        others
+    }
+
+    /// Moves workers on until the run ends.
+    fn work(&self, thread: usize) {
+        let (own, others, outbox) = (self.own(thread), self.others(thread), Outbox::default());
+        self.bound.keep_current_thread_at(&self.plan.homes[own.start]);
+        let mut idle: Option<Instant> = None;
+        let (mut asked, mut times) = (Instant::now(), times_put_aside());
+        while !self.board.stopped() {
+            if asked.elapsed() > ASK_EVERY {
+                asked = Instant::now();
+                self.look_for_company(&mut times, asked);
+            }
+            let mut moved = false;
+            for place in &self.places[own.clone()] {
+                place.attend(true);
+                moved |= place.go_on(&outbox);
+            }
+            let waited = if moved { Duration::ZERO } else { idle.get_or_insert_with(Instant::now).elapsed() };
+            if !moved {
+                moved = others.iter().any(|&worker| self.places[worker].take_over(waited, &outbox));
+            }
+            if moved {
+                idle = None;
+            } else if waited < SPIN[usize::from(!self.has_company())] {
+                std::hint::spin_loop();
+            } else {
+                self.sleep(own.clone(), waited);
+            }
+        }
+    }
+
+    /// Takes down whether the system has put the current thread aside since it was so many `times`.
+    fn look_for_company(&self, times: &mut i64, now: Instant) {
+        let before = std::mem::replace(times, times_put_aside());
+        if *times > before {
+            let until = now - self.begin + LATELY;
+            self.put_aside.fetch_max(until.as_nanos() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells whether others want the processors too.
+    fn has_company(&self) -> bool {
+        let until = self.put_aside.load(Ordering::Relaxed);
+        until > 0 && u128::from(until) > self.begin.elapsed().as_nanos()
+    }
+
+    /// Leaves the processor, and the own workers, to others for a while.
+    fn sleep(&self, own: Range<usize>, waited: Duration) {
+        if self.has_company() {
+            self.bound.release();
+        }
+        self.places[own].iter().for_each(|place| place.attend(false));
+        std::thread::sleep((waited / 8).clamp(SLEEP.start, SLEEP.end));
+    }
+}
+
+impl<P: Program> Place<P> {
+    fn new(id: usize, run: &Arc<Run<P>>, board: &Arc<Board>, done: u64, coordinator: &Sender<Notice>) -> Self {
+        let worker = Worker::new(id, Arc::clone(&run.plan), Arc::clone(board), run.seed, done);
+        let runner = Runner::new(id, run, board, coordinator.clone(), Instant::now());
+        let moved = Moved { worker, runner, waiting: None, pause: None };
+        Self { worker: Mutex::new(moved), attended: AtomicBool::new(true) }
+    }
+
+    /// Says whether the worker's own thread looks after it.
+    fn attend(&self, attended: bool) {
+        if self.attended.load(Ordering::Relaxed) != attended {
+            self.attended.store(attended, Ordering::Relaxed);
+        }
+    }
+
+    /// Moves the worker on as far as it may go, unless another thread does so. Tells whether it did anything.
+    fn go_on(&self, outbox: &Outbox) -> bool {
+        self.lock().is_some_and(|mut worker| worker.go_on(outbox))
+    }
+
+    /// Moves on a worker that its own thread does not look after, or has not for a while.
+    fn take_over(&self, waited: Duration, outbox: &Outbox) -> bool {
+        let attended = self.attended.load(Ordering::Relaxed);
+        if attended && waited < PATIENCE || !self.go_on(outbox) {
+            return false;
+        }
+        self.attend(false);
+        true
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, Moved<P>>> {
+        match self.worker.try_lock() {
+            Ok(worker) => Some(worker),
+            Err(TryLockError::Poisoned(worker)) => Some(worker.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// A worker and what runs its tasks.
+struct Moved<P: Program> {
+    worker: Worker,
+    runner: Runner<P>,
+    /// Since when it waits for others.
+    waiting: Option<Instant>,
+    /// Until when an injection keeps it from work.
+    pause: Option<Instant>,
+}
+
+impl<P: Program> Moved<P> {
+    fn go_on(&mut self, outbox: &Outbox) -> bool {
+        let mut moved = false;
+        while !self.is_paused() {
+            let (steps, until) = (self.worker.steps(), self.waiting.map(|_| Instant::now()));
+            let progress = self.worker.step(&mut self.runner.on(&mut Wall, outbox));
+            if self.worker.steps() > steps {
+                self.runner.end_step(&Wall);
+            }
+            match progress {
+                Progress::Stopped => break,
+                Progress::Waiting => {
+                    self.waiting.get_or_insert_with(Instant::now);
+                    break;
+                }
+                Progress::Ran | Progress::Ended(_) => self.went_on(until, progress),
+            }
+            moved = true;
+        }
+        moved
+    }
+
+    fn went_on(&mut self, until: Option<Instant>, progress: Progress) {
+        if let Some((since, until)) = self.waiting.take().zip(until) {
+            self.runner.waited_from(since, until);
+        }
+        let pause = self.runner.take_pause();
+        if !pause.is_zero() {
+            self.pause = Some(Instant::now() + pause);
+        }
+        if let Progress::Ended(_) = progress {
+            self.runner.end_iteration(&Wall);
+            self.runner.report();
+        }
+    }
+
+    /// Tells whether an injection keeps the worker from work; where it takes cycles, it takes them from this thread.
+    fn is_paused(&mut self) -> bool {
+        let Some(end) = self.pause else { return false };
+        while self.runner.takes_cycles() && Instant::now() < end {
+            std::hint::spin_loop();
+        }
+        if Instant::now() < end {
+            return true;
+        }
+        self.pause = None;
+        false
+    }
+}

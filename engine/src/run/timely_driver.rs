@@ -1,0 +1,151 @@
+//! The driver of several processes: each worker on a timely worker thread, which serves its messages between tasks.
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use megagrid_partition::parallel::lock;
+use megagrid_stages::Program;
+
+use super::arrivals::Arrivals;
+use super::between;
+use super::board::Board;
+use super::coordinator::{Notice, coordinate, text};
+use super::peers::Peers;
+use super::report::IterationReport;
+use super::runner::Runner;
+use super::state::Run;
+use super::time::Wall;
+use super::transport::{Arrived, Timely, Transport, connect};
+use super::worker::{Progress, Worker};
+use crate::Error;
+use crate::machine::binding::keep_current_thread_at;
+use crate::sync::Message;
+
+/// Runs iterations `done + 1..=last` of this process's workers; see [`super::driver::run`].
+pub fn run<P: Program>(
+    run: &Arc<Run<P>>,
+    peers: &dyn Peers,
+    done: u64,
+    last: u64,
+    mut look: impl FnMut(&IterationReport) -> ControlFlow<()>,
+) -> Result<u64, Error> {
+    let plan = &run.plan;
+    let workers = plan.threads();
+    let board = Arc::new(Board::new(workers, plan.right.num_shards()));
+    let (sender, messages) = channel();
+    let sender = Mutex::new(sender);
+    let (of_workers, of_board) = (Arc::clone(run), Arc::clone(&board));
+    board.approve(done + 1);
+    let sent = run.sent();
+    let arrived = Arc::new(Arrived::new(workers));
+    between::begin(run);
+    let (builders, connections) = connect(workers, peers)?;
+    let config = timely::WorkerConfig::default();
+    let threads = timely::execute::execute_from(builders, connections, config, move |timely| {
+        let sender = lock(&sender).clone();
+        let id = timely.index();
+        keep_current_thread_at(&of_workers.plan.homes[id]);
+        let worker = Worker::new(id, Arc::clone(&of_workers.plan), Arc::clone(&of_board), of_workers.seed, done);
+        let runner = Runner::new(id, &of_workers, &of_board, sender.clone(), Instant::now());
+        let arrivals = Arrivals::new(id, &of_workers, &of_board, sender.clone());
+        let transport = Timely::begin(timely, &arrived, |step, message: Message| arrivals.receive(step, message));
+        arrivals.outbox.connect(transport.senders());
+        let driven = catch_unwind(AssertUnwindSafe(|| drive(worker, runner, &arrivals, transport, &of_board)));
+        if let Err(panic) = driven {
+            let error = Error::EnginePanicked { worker: id, message: text(&*panic).to_owned() };
+            let _ = sender.send(Notice::Failed(error));
+            of_board.stop();
+        }
+    });
+    let mut threads = Threads { board: &board, guards: Some(threads.map_err(Error::Start)?), may_hang: true };
+    let done = coordinate(run, (&board, sent), &messages, done..last, &mut look)?;
+    threads.may_hang = false;
+    drop(threads);
+    between::refresh(run, done)?;
+    Ok(done)
+}
+
+/// The workers' threads, which end when this is dropped: between the last iteration and what comes next, or on an error.
+struct Threads<'b> {
+    board: &'b Board,
+    guards: Option<timely::communication::WorkerGuards<()>>,
+    /// They wait for threads of other processes, which may never come: after an error nobody waits for them.
+    may_hang: bool,
+}
+
+impl Drop for Threads<'_> {
+    fn drop(&mut self) {
+        self.board.stop();
+        let guards = self.guards.take();
+        if self.may_hang {
+            std::mem::forget(guards);
+        }
+    }
+}
+
+/// How long a worker waits for a message before it looks at the other workers of its process. Spinning would take the
+/// processor from the threads that send and receive.
+const PARK: Duration = Duration::from_micros(100);
+
+/// Steps a worker until it stops. Between tasks messages are moved on, so that the masters of this thread are served.
+fn drive<P: Program>(
+    mut worker: Worker,
+    mut runner: Runner<P>,
+    arrivals: &Arrivals<P>,
+    mut transport: Timely<'_>,
+    board: &Board,
+) {
+    let mut waiting: Option<Instant> = None;
+    loop {
+        let (steps, until) = (worker.steps(), waiting.map(|_| Instant::now()));
+        let progress = worker.step(&mut runner.on(&mut Wall, &arrivals.outbox));
+        if worker.steps() > steps {
+            runner.end_step(&Wall);
+        }
+        arrivals.pass_messages(&worker, &mut transport, progress);
+        match progress {
+            Progress::Stopped => return,
+            Progress::Waiting => {
+                waiting.get_or_insert_with(Instant::now);
+                transport.wait(PARK);
+            }
+            progress => {
+                if let Some((since, until)) = waiting.take().zip(until) {
+                    runner.waited_from(since, until);
+                }
+                let pause = runner.take_pause();
+                if !pause.is_zero() {
+                    serve(&worker, &runner, arrivals, &mut transport, board, pause);
+                }
+                if let Progress::Ended(_) = progress {
+                    runner.end_iteration(&Wall);
+                    runner.report();
+                    transport.step();
+                }
+            }
+        }
+    }
+}
+
+/// Keeps a worker from work for a while. The masters of its thread are served.
+fn serve<P: Program>(
+    worker: &Worker,
+    runner: &Runner<P>,
+    arrivals: &Arrivals<P>,
+    transport: &mut Timely<'_>,
+    board: &Board,
+    pause: Duration,
+) {
+    let end = Instant::now() + pause;
+    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|_| !board.stopped()) {
+        if runner.takes_cycles() {
+            transport.step();
+        } else {
+            transport.wait(left.min(PARK));
+        }
+        arrivals.pass_messages(worker, transport, Progress::Waiting);
+    }
+}
