@@ -6,7 +6,7 @@
 //! | [`click_factors`] | bipartite | `Update`, `Update` | in-place updates, negative examples |
 //!
 //! Whole programs stand beside this package's manifest: `in_degree.rs`, `label_propagation.rs`, `factors.rs`, and the tutorial's,
-//! which `docs/book/src/own-algorithm.md` explains line by line.
+//! which `docs/book/src/own-algorithm.md` explains line by line. `trained.rs` trains an algorithm as the commands train theirs.
 #![forbid(unsafe_code)]
 
 pub mod click_factors;

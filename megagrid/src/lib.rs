@@ -26,7 +26,8 @@
 //! | [`kernels`], [`simd`] | functions on rows, compiled for each vector level |
 //! | [`engine`] | plans, checkpoints, branches, processes, virtual workers |
 //! | [`datasets`] | readers, caches, generators |
-//! | [`algorithms`] | PageRank, matrix factorization, topic models, sparse logistic regression |
+//! | [`algorithms`] | PageRank, hubs and authorities, matrix factorization, topic models, sparse logistic regression |
+//! | [`training`] | from data and options to a model: test data, early stopping, checkpoints, records, tuning, for these and for yours |
 #![forbid(unsafe_code)]
 
 pub use bytemuck;
@@ -36,6 +37,7 @@ pub use megagrid_engine as engine;
 pub use megagrid_partition as partition;
 pub use megagrid_stages as stages;
 pub use megagrid_stages::{kernels, simd};
+pub use megagrid_training as training;
 
 /// What an algorithm is written with.
 pub mod prelude {
@@ -63,6 +65,9 @@ pub enum Error {
     /// An algorithm refused its parameters.
     #[error(transparent)]
     Algorithms(#[from] megagrid_algorithms::Error),
+    /// Training ended without a model.
+    #[error(transparent)]
+    Training(#[from] megagrid_training::Error),
 }
 
 /// The README's code, compiled and run as a test.

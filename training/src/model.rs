@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use megagrid_datasets::Dictionary;
-use megagrid_datasets::output::{Column, read_table, write_directory};
+use megagrid_datasets::output::{Column, read_table, write_directory, write_table};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -174,8 +174,19 @@ pub fn load<M: Model>(directory: &Path) -> Result<(M, Manifest), Error> {
 /// What a damaged model is told with.
 pub(crate) const DAMAGED: &str = "the model is damaged, train it again";
 
+/// Writes the names of vertices as a table with the column `id`.
+///
+/// # Errors
+/// What the system refuses.
+pub fn write_names(path: &Path, names: &Dictionary) -> Result<(), Error> {
+    Ok(write_table(path, &[("id", Column::Names(names))])?)
+}
+
 /// Reads the names of vertices from the column `id` of a table.
-pub(crate) fn read_names(path: &Path) -> Result<Dictionary, Error> {
+///
+/// # Errors
+/// A file that is damaged, or has no such column.
+pub fn read_names(path: &Path) -> Result<Dictionary, Error> {
     let [ids] = columns(path, ["id"])?;
     names(path, ids)
 }

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::model::{DAMAGED, Manifest, Model, columns, read_names};
+use crate::model::{DAMAGED, Manifest, Model, columns, read_names, write_names};
 use crate::record::Metrics;
 
 const ALPHA: &str = "alpha.npy";
@@ -105,8 +105,8 @@ impl Model for TopicModel {
         manifest.shape(ALPHA, &[totals.len()]);
         write_vector(&into.join(TOTALS), &totals)?;
         manifest.shape(TOTALS, &[totals.len()]);
-        write_table(&into.join(WORDS), &[("id", Column::Names(&word_names))])?;
-        write_table(&into.join(DOCUMENTS), &[("id", Column::Names(&document_names))])?;
+        write_names(&into.join(WORDS), &word_names)?;
+        write_names(&into.join(DOCUMENTS), &document_names)?;
         write_counts(into, (WORD_TOPICS, "word"), words, manifest)?;
         write_counts(into, (DOCUMENT_TOPICS, "document"), documents, manifest)?;
         write_topics(&into.join(TOPICS), &self.counts, &word_names)

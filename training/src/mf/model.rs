@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use megagrid_algorithms::mf::Model as Rows;
-use megagrid_datasets::output::{Column, read_npy, write_matrix, write_table, write_vector};
+use megagrid_datasets::output::{read_npy, write_matrix, write_vector};
 use megagrid_datasets::{Dictionary, Names};
 use megagrid_partition::Side;
 use serde::Deserialize;
 
 use crate::Error;
-use crate::model::{Manifest, Model, Scored, best, read_names};
+use crate::model::{Manifest, Model, Scored, best, read_names, write_names};
 
 /// Factors of users and items, with their names.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ fn write_side(
         write_vector(&into.join(files.biases), biases)?;
         manifest.shape(files.biases, &[names.len()]);
     }
-    Ok(write_table(&into.join(files.ids), &[("id", Column::Names(names))])?)
+    write_names(&into.join(files.ids), names)
 }
 
 type ReadSide = (Dictionary, Vec<f32>, Vec<f32>, usize);

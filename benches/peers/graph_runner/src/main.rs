@@ -1,6 +1,7 @@
-//! Runs `page_rank` of the crate `graph` on one binary edge file and prints one JSON line: `graph_runner EDGES`.
+//! Runs `page_rank` of the crate `graph` on one binary edge file and prints one JSON line: `graph_runner EDGES`. From a text
+//! to a file of scores, as a user would: `graph_runner TEXT SCORES`.
 //!
-//! The input is little-endian `u32` pairs (source, target), ids `0..n`. The crate starts as many
+//! The binary input is little-endian `u32` pairs (source, target), ids `0..n`. The crate starts as many
 //! threads as `available_parallelism` reports, so the caller sets the number with `taskset`.
 //! It drops the mass of dangling vertices, updates in place and stops on the L1 change.
 
@@ -19,7 +20,8 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match &arguments[..] {
         [edges] => measure(edges),
-        _ => Err("usage: graph_runner EDGES".to_owned()),
+        [text, scores] => rank(text, scores),
+        _ => Err("usage: graph_runner EDGES, or graph_runner TEXT SCORES".to_owned()),
     };
     if let Err(message) = outcome {
         eprintln!("graph_runner: {message}");
@@ -55,6 +57,16 @@ fn measure(path: &str) -> Result<(), String> {
         graph.node_count()
     );
     Ok(())
+}
+
+/// Reads a text with the crate's own reader, solves to the tolerance and writes the scores.
+fn rank(text: &str, scores: &str) -> Result<(), String> {
+    let builder = GraphBuilder::new().csr_layout(CsrLayout::Sorted);
+    let graph: DirectedCsrGraph<u32> =
+        builder.file_format(EdgeListInput::default()).path(text).build().map_err(|error| format!("{text}: {error}"))?;
+    let (_, values, ..) = solve(&graph, PageRankConfig::new(MAX_ITERATIONS, TOLERANCE, 0.85));
+    let bytes: Vec<u8> = values.iter().flat_map(|score| score.to_le_bytes()).collect();
+    std::fs::write(scores, bytes).map_err(|error| format!("{scores}: {error}"))
 }
 
 fn solve(graph: &DirectedCsrGraph<u32>, config: PageRankConfig) -> (f64, Vec<f32>, usize, f64) {
