@@ -36,7 +36,7 @@ const ALGORITHMS: [Algorithm; 6] = [
 ];
 
 /// Traits whose implementations are the algorithm itself.
-const MODEL: [&str; 6] = ["Vertex", "Exchange", "Incident", "Apply", "GlobalSync", "Aggregate"];
+const MODEL: [&str; 7] = ["Sampling", "Vertex", "Exchange", "Incident", "Apply", "GlobalSync", "Aggregate"];
 /// Macros that stand for them.
 const MACROS: [&str; 2] = ["vertex", "edge_stage"];
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use megagrid_algorithms::blockpg::{self, BlockPg, Margin, Region};
-use megagrid_algorithms::lda::{self, Lda, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
+use megagrid_algorithms::lda::{self, Dense, Lda, Sampling, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
 use megagrid_algorithms::mf::{self, in_place};
 use megagrid_datasets::synthetic::{ClicksSettings, CorpusSettings};
 use megagrid_engine::virtual_cluster::{Calibration, Costs, Link, Model, VirtualCluster};
-use megagrid_engine::{Engine, Injection, IterationReport, Peers, Settings, Source, Topology};
+use megagrid_engine::{Engine, Error, Injection, IterationReport, Peers, Settings, Source, Topology};
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
-use megagrid_stages::{Left, Right};
+use megagrid_stages::{Left, Program, Right};
 
 use crate::findings::root;
 
@@ -59,9 +59,27 @@ impl Shape {
         }
     }
 
-    fn run(&self, work: impl Fn(Arc<dyn Peers>) -> (Vec<f64>, Vec<IterationReport>) + Sync) -> Ran {
+    /// Trains what `make` makes, and measures after each iteration; ends where the objective is no number.
+    fn train<P: Program>(
+        &self,
+        (dims, iterations): (usize, u64),
+        make: impl Fn(&Settings) -> Result<Engine<P>, Error> + Sync,
+        objective: impl Fn(&mut Engine<P>) -> f64 + Sync,
+    ) -> Ran {
         let cluster = VirtualCluster::new(self.workers, self.model.clone());
-        let (objectives, reports) = cluster.run(work).swap_remove(0);
+        let mut ran = cluster.run(|peers| {
+            let mut engine = make(&self.settings(peers, dims)).expect("a small job");
+            let (mut objectives, mut reports) = (Vec::new(), Vec::new());
+            let ended = engine.run_until(iterations, |engine, report| {
+                let found = objective(engine);
+                objectives.push(found);
+                reports.push(report.clone());
+                Ok(!found.is_finite())
+            });
+            ended.expect("a run that ends");
+            (objectives, reports)
+        });
+        let (objectives, reports) = ran.swap_remove(0);
         Ran { objectives, reports, calibration: cluster.calibration() }
     }
 
@@ -128,7 +146,7 @@ pub struct Factorize {
 }
 
 impl Factorize {
-    /// One pass in a clock for each unit of work: for what depends on time alone.
+    /// One pass in a clock for each unit of work: for what depends only on time.
     pub fn clocks(ratings: usize, clocks: usize) -> Self {
         let config = mf::Config { dims: 1, ..mf::Config::default() };
         Self { config, batch: (ratings / clocks) as u64, iterations: 1 }
@@ -137,22 +155,15 @@ impl Factorize {
     /// The sum of squared errors after each iteration, without the regularizer. Ends when it is no number.
     pub fn run(&self, edges: &GroupedEdges<f32>, shape: &Shape) -> Ran {
         let Self { config, batch, iterations } = *self;
-        shape.run(|peers| {
-            let settings = shape.settings(peers, config.row_dims());
-            let sequence = in_place::sequence(config, batch);
-            let mut engine = Engine::<in_place::Mf>::new(edges, sequence, &settings).expect("a small job");
+        let make = |settings: &Settings| {
+            let mut engine = Engine::<in_place::Mf>::new(edges, in_place::sequence(config, batch), settings)?;
             engine.init(Left, |user, first| config.init_user(shape.seed, user, first.sync));
             engine.init(Right, |item, first| config.init_item(shape.seed, item, first.sync));
-            let (mut objectives, mut reports) = (Vec::new(), Vec::new());
-            let ran = engine.run_until(iterations, |engine, report| {
-                let sums = engine.total(mf::SquaredErrors(config)).expect("all workers are here");
-                let rmse = mf::Objective::new(sums, config.lambda).rmse;
-                objectives.push(rmse * rmse * edges.num_edges() as f64);
-                reports.push(report.clone());
-                if rmse.is_finite() { Ok(false) } else { Ok(true) }
-            });
-            ran.expect("a run that ends");
-            (objectives, reports)
+            Ok(engine)
+        };
+        shape.train((config.row_dims(), iterations), make, |engine| {
+            let sums = engine.total(mf::SquaredErrors(config)).expect("all workers are here");
+            mf::Objective::new(sums, config.lambda).rmse.powi(2) * edges.num_edges() as f64
         })
     }
 }
@@ -169,29 +180,21 @@ impl Topics {
     pub fn run(&self, edges: &GroupedEdges<u32>, shape: &Shape) -> Ran {
         let Self { config, iterations } = *self;
         let tokens = Tokens::count(edges).expect("a corpus in memory");
-        let words = edges.num_vertices(Side::Right);
-        shape.run(|peers| {
-            let is_first = peers.process() == 0;
-            let settings = shape.settings(peers, config.num_topics);
-            let sequence = config.dense(&tokens);
+        let make = |settings: &Settings| {
             let source = Source::slices(edges, edge_len, fill_edge);
-            let mut engine = Engine::<Lda<[f32], [f32]>>::new(source, sequence, &settings).expect("a small job");
-            engine.set_global(config.topics(words));
-            let (mut objectives, mut reports) = (Vec::new(), Vec::new());
-            let ran = engine.run_until(iterations, |engine, report| {
-                engine.collect().expect("all workers are here");
-                reports.push(report.clone());
-                if is_first {
-                    let (left, right) = (engine.on(Left), engine.on(Right));
-                    let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
-                    let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
-                    let global = engine.global();
-                    objectives.push(log_likelihood(&global, &documents, &words, 1));
-                }
-                Ok(false)
-            });
-            ran.expect("a run that ends");
-            (objectives, reports)
+            let mut engine = Engine::new(source, Dense::sequence(&config, &tokens), settings)?;
+            engine.set_global(config.topics(tokens.of_words.len()));
+            Ok(engine)
+        };
+        shape.train((config.num_topics, iterations), make, |engine: &mut Engine<Lda<Dense>>| {
+            engine.collect().expect("all workers are here");
+            if engine.plan().processes.this > 0 {
+                return 0.0;
+            }
+            let (left, right) = (engine.on(Left), engine.on(Right));
+            let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
+            let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
+            log_likelihood(&engine.global(), &documents, &words, 1)
         })
     }
 }
@@ -209,29 +212,22 @@ impl Select {
     pub fn run(&self, edges: &GroupedEdges<f32>, shape: &Shape) -> Ran {
         let Self { l1, batch, iterations } = *self;
         let config = blockpg::Config { l1, l2: 0.0 };
-        let (samples, features) = (edges.num_vertices(Side::Left), edges.num_vertices(Side::Right));
-        shape.run(|peers| {
-            let settings = shape.settings(peers, 1);
-            let sequence = blockpg::sequence(batch);
-            let mut engine = Engine::<BlockPg>::new(edges, sequence, &settings).expect("a small job");
+        let make = |settings: &Settings| {
+            let mut engine = Engine::<BlockPg>::new(edges, blockpg::sequence(batch), settings)?;
             engine.set_global(config.state());
             engine.init(Left, |_, first| {
                 *first.master = Margin::new(0.0, 1.0);
                 *first.sync = first.master.parabola();
             });
             engine.init(Right, |_, first| *first.master = Region::new(1.0, 1.3));
-            let (mut objectives, mut reports) = (Vec::new(), Vec::new());
-            let ran = engine.run_until(iterations, |engine, report| {
-                engine.collect().expect("all workers are here");
-                reports.push(report.clone());
-                let (left, right) = (engine.on(Left), engine.on(Right));
-                let loss: f64 = (0..samples).map(|sample| (-left.master(sample).margin).exp().ln_1p()).sum();
-                let size: f64 = (0..features).map(|feature| right.sync(feature).value.abs()).sum();
-                objectives.push(loss + l1 * size);
-                Ok(false)
-            });
-            ran.expect("a run that ends");
-            (objectives, reports)
+            Ok(engine)
+        };
+        shape.train((1, iterations), make, |engine| {
+            engine.collect().expect("all workers are here");
+            let (left, right) = (engine.on(Left), engine.on(Right));
+            let loss: f64 = (0..left.len()).map(|sample| (-left.master(sample).margin).exp().ln_1p()).sum();
+            let size: f64 = (0..right.len()).map(|feature| right.sync(feature).value.abs()).sum();
+            loss + l1 * size
         })
     }
 }

@@ -1,7 +1,6 @@
 //! Latent Dirichlet allocation.
 
-use megagrid_algorithms::lda::dense::Dense;
-use megagrid_algorithms::lda::{Config, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
+use megagrid_algorithms::lda::{Config, Dense, Lda, Sampling, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
 use megagrid_baselines::System;
 use megagrid_baselines::apps::lda::{Job, run};
 use megagrid_engine::{Engine, Settings, Source, Topology};
@@ -60,13 +59,11 @@ fn settings(config: &Config) -> Settings {
 
 fn megagrid(list: &EdgeList<u32>, config: &Config) -> Vec<f64> {
     let source = GroupedEdges::new(list.clone(), &[Side::Left, Side::Right]);
-    let tokens = Tokens::count(&source).unwrap();
-    let sequence = config.dense(&tokens);
-    let mut engine =
-        Engine::<Dense>::new(Source::slices(&source, edge_len, fill_edge), sequence, &settings(config)).unwrap();
+    let sequence = Dense::sequence(config, &Tokens::count(&source).unwrap());
+    let mut engine = Engine::new(Source::slices(&source, edge_len, fill_edge), sequence, &settings(config)).unwrap();
     engine.set_global(config.topics(list.num_right));
     let mut found = Vec::new();
-    let between = |engine: &mut Engine<Dense>, _: &_| {
+    let between = |engine: &mut Engine<Lda<Dense>>, _: &_| {
         let (left, right) = (engine.on(Left), engine.on(Right));
         let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
         let words = Vertices { len: right.len(), counts: |id| right.sync(id) };

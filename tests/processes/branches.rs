@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use megagrid_algorithms::lda::{self, Lda};
+use megagrid_algorithms::lda::{self, Dense, Lda};
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Objective, SquaredErrors};
 use megagrid_engine::{Engine, Error, Peers, Settings};
@@ -10,7 +10,7 @@ use megagrid_partition::GroupedEdges;
 use megagrid_stages::Right;
 
 use super::{local, ratings, settings};
-use crate::made::{dense_topics, factorization, few_documents, run};
+use crate::made::{factorization, few_documents, run, topics};
 
 /// Processes and the worker threads of each.
 const SHAPES: [(usize, usize); 2] = [(2, 1), (2, 2)];
@@ -112,9 +112,9 @@ fn topics_of_tokens_are_the_branchs_own() {
     for (processes, workers) in SHAPES {
         local::run(processes, |peers| {
             let settings = settings(peers, workers, 8);
-            let make = || dense_topics(&source, &config, &settings);
+            let make = || topics::<Dense>(&source, &config, &settings);
             // Counts follow from the topics of tokens, and the next ones from both.
-            let state = |engine: &mut Engine<Lda<[f32], [f32], u16>>| {
+            let state = |engine: &mut Engine<Lda<Dense>>| {
                 engine.collect().unwrap();
                 let counts = engine.on(Right).iter().flatten().copied().collect::<Vec<f32>>();
                 settings.peers.as_ref().is_none_or(|peers| peers.process() == 0).then_some(counts)

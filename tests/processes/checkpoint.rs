@@ -5,19 +5,19 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use megagrid_algorithms::lda::counts::TopicCounts;
-use megagrid_algorithms::lda::{self, Lda, Sampler, Tokens};
+use megagrid_algorithms::lda::{self, Dense, Lda, Mh, Sampler, Sparse};
 use megagrid_algorithms::mf::{self, in_place};
 use megagrid_engine::checkpoint::{check_target, load, save};
 use megagrid_engine::{Engine, Error, Peers, Settings};
 use megagrid_partition::{EdgeSource, GroupedEdges};
-use megagrid_stages::{Item, Program, Right};
+use megagrid_stages::{Program, Right};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::tempdir;
 
 use super::lda::TOPICS;
 use super::{config, local, ratings, ratings_of_many_items, settings};
-use crate::made::{self, count, factors, likelihood, links, page_rank, scores, topics};
+use crate::made::{self, Counted, factors, likelihood, links, page_rank, scores, topics};
 
 type Shape = (usize, usize);
 
@@ -99,13 +99,9 @@ fn factorization_goes_on_in_another_shape_and_bit_by_bit_in_the_same() {
 /// Topics, and the counts of every word.
 type Topics = (f64, Vec<Vec<u32>>);
 
-fn sample<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item>(
-    mut engine: Engine<Lda<D, W, E>>,
-    (dir, last): (Option<&Path>, u64),
-    count: impl Fn(&mut Engine<Lda<D, W, E>>),
-) -> Topics {
+fn sample<S: Counted>(mut engine: Engine<Lda<S>>, (dir, last): (Option<&Path>, u64)) -> Topics {
     go_on(&mut engine, dir, last);
-    count(&mut engine);
+    S::count(&mut engine);
     engine.collect().unwrap();
     let right = engine.on(Right);
     let counts = |word: usize| {
@@ -127,20 +123,13 @@ fn sample<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item>(
 fn topic_models_go_on_in_another_shape_and_bit_by_bit_in_the_same() {
     let edges = super::lda::corpus();
     let config = lda::Config { alpha: 0.1, ..lda::Config::new(TOPICS) };
-    let tokens = Tokens::count(&edges).unwrap();
-    let capacities = tokens.capacities(TOPICS);
     let run = |sampler: Sampler, seed: u64, (processes, workers): Shape, dir: Option<&Path>, last: u64| {
         local::run(processes, |peers| {
             let settings = Settings { seed, ..settings(peers, workers, TOPICS) };
-            let (capacities, until) = (Some(&capacities), (dir, last));
             match sampler {
-                Sampler::Dense => {
-                    sample(topics(&edges, config.dense(&tokens), &config, None, &settings), until, |_| {})
-                }
-                Sampler::Sparse => {
-                    sample(topics(&edges, config.sparse(&tokens), &config, capacities, &settings), until, |_| {})
-                }
-                Sampler::Mh => sample(topics(&edges, config.mh(), &config, capacities, &settings), until, count),
+                Sampler::Dense => sample(topics::<Dense>(&edges, &config, &settings), (dir, last)),
+                Sampler::Sparse => sample(topics::<Sparse>(&edges, &config, &settings), (dir, last)),
+                Sampler::Mh => sample(topics::<Mh>(&edges, &config, &settings), (dir, last)),
             }
         })
     };

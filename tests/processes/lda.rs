@@ -1,13 +1,13 @@
 //! Topic models in several processes.
 
 use megagrid_algorithms::lda::counts::TopicCounts;
-use megagrid_algorithms::lda::{Config, Lda, Sampler, Tokens};
-use megagrid_engine::{Engine, Settings};
+use megagrid_algorithms::lda::{Config, Dense, Mh, Sampler, Sparse, Tokens};
+use megagrid_engine::Settings;
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Item, Left, Right};
+use megagrid_stages::{Left, Right};
 
 use super::{SHAPES, local, settings};
-use crate::made::{count, likelihood, topics, watch};
+use crate::made::{Counted, likelihood, topics, watch};
 
 const DOCUMENTS: usize = 2000;
 const WORDS: usize = 160;
@@ -41,15 +41,11 @@ fn documents(documents: usize) -> GroupedEdges<u32> {
     GroupedEdges::new(list, &[Side::Right])
 }
 
-/// The log likelihood after the last iteration; looks at every total after each, when `count` has brought counts up to date.
-fn run<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item>(
-    mut engine: Engine<Lda<D, W, E>>,
-    tokens: u64,
-    count: impl Fn(&mut Engine<Lda<D, W, E>>),
-) -> f64 {
-    let mut last = 0.0;
-    watch(&mut engine, 20, |engine, _| {
-        count(engine);
+/// The log likelihood after the last iteration; looks at every total after each.
+fn run<S: Counted>(edges: &GroupedEdges<u32>, config: &Config, settings: &Settings) -> f64 {
+    let (mut last, tokens) = (0.0, Tokens::count(edges).unwrap().total);
+    watch(&mut topics::<S>(edges, config, settings), 20, |engine, _| {
+        S::count(engine);
         engine.collect().unwrap();
         let (left, right, global) = (engine.on(Left), engine.on(Right), engine.global());
         assert_eq!(global.totals.iter().sum::<i64>(), tokens as i64, "topics hold all tokens");
@@ -80,15 +76,12 @@ fn train(
     (slack, lazy): Consistency,
 ) -> f64 {
     let config = Config { alpha: 0.1, ..Config::new(num_topics) };
-    let tokens = Tokens::count(edges).unwrap();
-    let (all, capacities) = (tokens.total, tokens.capacities(num_topics));
     local::run(processes, |peers| {
         let settings = Settings { seed, slack, lazy, ..settings(peers, workers, num_topics) };
-        let capacities = Some(&capacities);
         match sampler {
-            Sampler::Dense => run(topics(edges, config.dense(&tokens), &config, None, &settings), all, |_| {}),
-            Sampler::Sparse => run(topics(edges, config.sparse(&tokens), &config, capacities, &settings), all, |_| {}),
-            Sampler::Mh => run(topics(edges, config.mh(), &config, capacities, &settings), all, count),
+            Sampler::Dense => run::<Dense>(edges, &config, &settings),
+            Sampler::Sparse => run::<Sparse>(edges, &config, &settings),
+            Sampler::Mh => run::<Mh>(edges, &config, &settings),
         }
     })
 }

@@ -6,8 +6,6 @@ use megagrid_partition::EdgeSource;
 use megagrid_stages::Side;
 
 use super::counts::{capacity, topic_bits};
-use super::prior::{FitPrior, Prior, smoothing};
-use super::program::Topics;
 use crate::Error;
 
 /// How topics are drawn. The first two are exact; they differ in speed and memory.
@@ -21,6 +19,18 @@ pub enum Sampler {
     /// One proposal of a document and one of a word are weighed for each token and iteration, whatever K. Memory: 8 bytes a token to
     /// find it from either side, and min(K, tokens) entries at each vertex.
     Mh,
+}
+
+/// Whether, and how, the document prior is fitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prior {
+    /// It stays as given.
+    #[default]
+    Fixed,
+    /// One weight for all topics.
+    Symmetric,
+    /// A weight for each topic.
+    Asymmetric,
 }
 
 /// Up to so many topics the dense sampler reaches a likelihood first (measured).
@@ -154,23 +164,15 @@ impl Config {
         Ok(())
     }
 
-    /// Returns the shared context to begin with.
-    #[must_use]
-    pub fn topics(&self, num_words: usize) -> Topics {
-        let topics = Topics::new(&vec![self.alpha; self.num_topics], self.beta, num_words);
-        Topics { smoothing: smoothing(self.beta, self.annealed_from, 0, self.annealing), ..topics }
+    /// Returns the word prior that topics are drawn with after some iterations: it falls geometrically to beta.
+    pub(super) fn smoothing(&self, iterations: u64) -> f32 {
+        let left = self.annealing.saturating_sub(iterations) as f32 / self.annealing.max(1) as f32;
+        self.beta * self.annealed_from.powf(left)
     }
 
     /// Returns the edges of a clock.
     pub(super) fn batch(&self, corpus: &Tokens) -> u64 {
         corpus.edges.div_ceil(self.clocks.max(1)).max(1)
-    }
-
-    /// Returns the stage that ends an iteration.
-    #[must_use]
-    pub fn fit(&self) -> FitPrior {
-        let Self { prior, optimize_every: every, annealing, annealed_from, num_topics, .. } = *self;
-        FitPrior { prior, every, annealing, annealed_from, num_topics }
     }
 }
 

@@ -5,22 +5,38 @@
 //! | [`Sample`], each token | n_dk, n_wk, n_k | its topic, n_dk, n_wk, the worker's changes of n_k |
 //! | [`MergeTotals`], each clock | the workers' changes | n_k |
 
-use megagrid_stages::kernels::draw::{Change, SmoothedProduct, draw};
+use megagrid_stages::kernels::draw::{Change, SmoothedProduct, Sums, draw};
 use megagrid_stages::simd::{RowKernel, Vector, row_kernel};
 use megagrid_stages::{BatchSize, Exchange, Left, Sequence, Stages, Update, mode};
 
-use super::config::{Config, Tokens as Corpus};
+use super::config::{Config, Sampler, Tokens as Corpus};
+use super::prior::FitPrior;
 use super::program::{
-    Cx, Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker, first_topic, growth_without_one, refresh_interval,
+    Cx, Document, Lda, MergeTotals, Sampling, Topics, UNASSIGNED, Word, Worker, first_topic, growth_without_one,
+    invert_totals, refresh_interval,
 };
 
-/// The program: a row of counts at each document and word.
-pub type Dense = Lda<[f32], [f32]>;
+/// The sampler, with a row of counts at each document and word.
+#[derive(Default)]
+pub struct Dense {
+    /// `1 / (n_k + V beta)` for each topic, as of the last refresh, and 0 for padding and topics that were given up.
+    inverse: Vec<f32>,
+    sums: Vec<Sums>,
+}
 
-impl Config {
-    /// Returns an iteration of the dense sampler: tokens in random order.
-    pub fn dense(&self, corpus: &Corpus) -> Sequence<Dense, impl Stages<Dense> + use<>> {
-        sequence(self, corpus)
+impl Sampling for Dense {
+    type Documents = [f32];
+    type Words = [f32];
+    type Token = u16;
+    const SAMPLER: Sampler = Sampler::Dense;
+
+    /// Tokens in random order.
+    fn sequence(config: &Config, corpus: &Corpus) -> Sequence<Lda<Self>, impl Stages<Lda<Self>> + use<>> {
+        let sample = Sample::new(config, corpus);
+        let batch = BatchSize::Edges(config.batch(corpus));
+        Sequence::new()
+            .mini_batch(batch, move |b| b.exchange(sample).global_sync(MergeTotals))
+            .global_sync_over(Left, FitPrior(*config))
     }
 }
 
@@ -39,9 +55,18 @@ impl Sample {
         let refresh = refresh_interval(config.num_topics, corpus.total);
         Self { refresh, uniform_share: config.uniform_share }
     }
+
+    /// Copies the totals.
+    #[cold]
+    fn refresh(&self, worker: &mut Worker<Dense>, global: &Topics, seed: u64) {
+        worker.begin(global, seed, self.refresh);
+        let Dense { inverse, sums } = &mut worker.sampler;
+        invert_totals(global, &worker.changes, inverse);
+        sums.resize(inverse.len() / 16, [0.0; 16]);
+    }
 }
 
-impl Exchange<Dense> for Sample {
+impl Exchange<Lda<Dense>> for Sample {
     type Left = mode::Update;
     type Right = mode::Update;
 
@@ -51,11 +76,11 @@ impl Exchange<Dense> for Sample {
         document: Update<'_, Document<[f32]>>,
         word: Update<'_, Word<[f32]>>,
         topics: &mut [u16],
-        cx: Cx<'_, '_, [f32], [f32]>,
+        cx: Cx<'_, '_, Dense>,
     ) {
         let (worker, global) = (&mut *cx.worker, cx.global);
         if worker.fresh == 0 {
-            worker.refresh(global, cx.seed, self.refresh);
+            self.refresh(worker, global, cx.seed);
         }
         worker.fresh = worker.fresh.saturating_sub(topics.len() as u32);
         row_kernel(Tokens {
@@ -74,7 +99,7 @@ struct Tokens<'t> {
     document: &'t mut [f32],
     word: &'t mut [f32],
     topics: &'t mut [u16],
-    worker: &'t mut Worker,
+    worker: &'t mut Worker<Dense>,
     global: &'t Topics,
     uniform_share: f32,
 }
@@ -92,19 +117,20 @@ impl RowKernel for Tokens<'_> {
             let mut change = Change::default();
             if old != UNASSIGNED {
                 let (n_d, n_w) = (document[at] + global.alpha[at], word[at] + global.smoothing);
-                let inverse = worker.inverse[at];
+                let inverse = worker.sampler.inverse[at];
                 let without = (n_d - 1.0) * (n_w - 1.0) * growth_without_one(inverse);
                 let by = (without - n_d * n_w) * inverse;
                 change = Change { at, by };
             }
             let uniform = worker.uniform();
-            let weights = SmoothedProduct::new((document, &global.alpha), (word, global.smoothing), &worker.inverse);
+            let weights =
+                SmoothedProduct::new((document, &global.alpha), (word, global.smoothing), &worker.sampler.inverse);
             let first =
                 if old == UNASSIGNED { first_topic(uniform, uniform_share, global.num_topics()) } else { Err(uniform) };
             let drawn = match first {
                 Ok(drawn) => drawn,
                 Err(uniform) => {
-                    let (drawn, mass) = draw::<V, _>(weights, change, 0.0, uniform, &mut worker.sums);
+                    let (drawn, mass) = draw::<V, _>(weights, change, 0.0, uniform, &mut worker.sampler.sums);
                     worker.drawn.add(mass);
                     drawn.unwrap_or(0)
                 }
@@ -120,13 +146,4 @@ impl RowKernel for Tokens<'_> {
             worker.move_token(old, new as u16);
         }
     }
-}
-
-/// An iteration: tokens in random order.
-pub fn sequence(config: &Config, corpus: &Corpus) -> Sequence<Dense, impl Stages<Dense> + use<>> {
-    let sample = Sample::new(config, corpus);
-    let batch = BatchSize::Edges(config.batch(corpus));
-    Sequence::new()
-        .mini_batch(batch, move |b| b.exchange(sample).global_sync(MergeTotals))
-        .global_sync_over(Left, config.fit())
 }

@@ -26,7 +26,7 @@ const BURN_IN: u32 = 2;
 impl FoldIn {
     /// Returns the chances of all topics in a new document, `[num_topics]`: Gibbs sampling of its tokens with the model's
     /// words held fast, averaged over the second half of the sweeps. `words` are ids with counts; unknown ids are skipped.
-    /// A document without known words gets the prior. The result depends on the seed and on `document` alone.
+    /// A document without known words gets the prior. The result depends only on the seed and on `document`.
     ///
     /// # Complexity
     /// O(sweeps * tokens * K).

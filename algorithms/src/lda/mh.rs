@@ -26,26 +26,46 @@
 //! | [`MergeDocuments`] | the workers' changes, documents' counts | n_k, alpha if it is fitted |
 //! | [`CountTopics`], where the counts are asked for | topics | n_dk or n_wk |
 
-use megagrid_stages::{Context, GlobalSync, Incident, Left, Right, Sequence, Stages, Update};
+use megagrid_stages::{GlobalSync, Incident, Left, Right, Sequence, Stages, Update};
 
-use super::config::Config;
+use super::alias::Alias;
+use super::config::{Config, Prior, Sampler, Tokens};
 use super::counts::{Table, has_all_topics, topic_bits};
-use super::prior::{FitPrior, Prior};
-use super::program::{Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker};
-use super::scratch::MhScratch;
+use super::prior::FitPrior;
+use super::program::{Cx, Document, Lda, MergeTotals, Sampling, Topics, UNASSIGNED, Word, Worker};
 
 /// A token: its topic, and what it is proposed to become.
 pub type Token = [u16; 2];
 
-impl Config {
-    /// Returns an iteration of the Metropolis-Hastings sampler: words, then documents.
-    pub fn mh(&self) -> Sequence<Mh, impl Stages<Mh> + use<>> {
-        sequence(self)
-    }
+/// The sampler. Counts of documents and words are those of the last [`CountTopics`]. A worker has at hand what the tokens of a
+/// vertex need.
+#[derive(Default)]
+pub struct Mh {
+    /// For each topic the factor of the vertex, tokens and prior, and `n_k + V beta`; between vertices the first is the prior
+    /// only.
+    topics: Vec<[f32; 2]>,
+    /// The priors of documents and words.
+    priors: [Alias; 2],
+    /// Counts of a vertex; zeros between vertices.
+    counts: Vec<u32>,
 }
 
-/// The program. Counts of documents and words are those of the last [`CountTopics`].
-pub type Mh = Lda<Table, Table, Token>;
+impl Sampling for Mh {
+    type Documents = Table;
+    type Words = Table;
+    type Token = Token;
+    const SAMPLER: Sampler = Sampler::Mh;
+    const VISITS: u64 = 2;
+
+    /// Words, then documents.
+    fn sequence(config: &Config, _: &Tokens) -> Sequence<Lda<Self>, impl Stages<Lda<Self>> + use<>> {
+        Sequence::new()
+            .incident(Right, Words { uniform_share: config.uniform_share })
+            .global_sync(MergeTotals)
+            .incident(Left, Documents { fits: config.prior != Prior::Fixed })
+            .global_sync(MergeDocuments(FitPrior(Config { annealing: 0, ..*config })))
+    }
+}
 
 /// Visits documents: accepts what words proposed, and proposes.
 pub struct Documents {
@@ -53,12 +73,12 @@ pub struct Documents {
     fits: bool,
 }
 
-impl Incident<Mh, Document<Table>> for Documents {
+impl Incident<Lda<Mh>, Document<Table>> for Documents {
     #[inline(always)]
-    fn visit(&self, _: Update<'_, Document<Table>>, tokens: &mut [Token], cx: &mut Context<'_, Mh>) {
+    fn visit(&self, _: Update<'_, Document<Table>>, tokens: &mut [Token], cx: Cx<'_, '_, Mh>) {
         let (worker, global) = (&mut *cx.worker, cx.global);
         if worker.fresh == 0 {
-            worker.mh.priors[0].set(global.alpha[..global.num_topics()].iter().copied());
+            worker.sampler.priors[0].set(global.alpha[..global.num_topics()].iter().copied());
             begin(worker, global, cx.seed, 0);
         }
         accept(tokens, worker);
@@ -75,12 +95,12 @@ pub struct Words {
     uniform_share: f32,
 }
 
-impl Incident<Mh, Word<Table>> for Words {
+impl Incident<Lda<Mh>, Word<Table>> for Words {
     #[inline(always)]
-    fn visit(&self, _: Update<'_, Word<Table>>, tokens: &mut [Token], cx: &mut Context<'_, Mh>) {
+    fn visit(&self, _: Update<'_, Word<Table>>, tokens: &mut [Token], cx: Cx<'_, '_, Mh>) {
         let (worker, global) = (&mut *cx.worker, cx.global);
         if worker.fresh == 0 {
-            worker.mh.priors[1].set(std::iter::repeat_n(global.beta, global.num_topics()));
+            worker.sampler.priors[1].set(std::iter::repeat_n(global.beta, global.num_topics()));
             begin(worker, global, cx.seed, 1);
         }
         if tokens.first().is_some_and(|token| token[0] == UNASSIGNED) {
@@ -93,21 +113,20 @@ impl Incident<Mh, Word<Table>> for Words {
 
 /// Begins to visit a side: takes the totals that this worker sees, shared ones and its own changes.
 #[cold]
-fn begin(worker: &mut Worker, global: &Topics, seed: u64, side: usize) {
-    worker.begin(global, seed);
-    worker.fresh = 1;
-    let Worker { mh, changes, .. } = worker;
+fn begin(worker: &mut Worker<Mh>, global: &Topics, seed: u64, side: usize) {
+    worker.begin(global, seed, 1);
+    let Worker { sampler: Mh { topics, priors, .. }, changes, .. } = worker;
     let words = global.num_words as f32 * global.beta;
     let seen = global.totals.iter().zip(&*changes).map(|(total, change)| (total + change).max(1) as f32 + words);
-    let prior = &mh.priors[side];
-    mh.topics.clear();
-    mh.topics.extend(seen.enumerate().map(|(topic, total)| [prior.weight(topic), total]));
+    let prior = &priors[side];
+    topics.clear();
+    topics.extend(seen.enumerate().map(|(topic, total)| [prior.weight(topic), total]));
 }
 
 /// Draws first topics of a word's tokens: each by the word's factor, of the tokens before it, or uniformly for a share of them.
 #[cold]
-fn first_topics(tokens: &mut [Token], uniform_share: f32, worker: &mut Worker) {
-    let Worker { mh: MhScratch { topics, priors, .. }, changes, random, .. } = worker;
+fn first_topics(tokens: &mut [Token], uniform_share: f32, worker: &mut Worker<Mh>) {
+    let Worker { sampler: Mh { topics, priors, .. }, changes, random, .. } = worker;
     let prior = &priors[1];
     for at in 0..tokens.len() {
         let drawn = random.numbers.unit() * (at as f64 + prior.total());
@@ -123,8 +142,8 @@ fn first_topics(tokens: &mut [Token], uniform_share: f32, worker: &mut Worker) {
 /// proposal did not know of: `(n_s + prior_s) / (N_s + V beta) * (N_t + V beta) / (n_t + prior_t)` for a step from t to s, n of
 /// the vertex and N of all, both without the token.
 #[inline(always)]
-fn accept(tokens: &mut [Token], worker: &mut Worker) {
-    let Worker { mh: MhScratch { topics, .. }, changes, random, .. } = worker;
+fn accept(tokens: &mut [Token], worker: &mut Worker<Mh>) {
+    let Worker { sampler: Mh { topics, .. }, changes, random, .. } = worker;
     let (topics, changes) = (&mut topics[..], &mut changes[..]);
     for [topic, _] in &*tokens {
         topics[usize::from(*topic)][0] += 1.0;
@@ -144,10 +163,10 @@ fn accept(tokens: &mut [Token], worker: &mut Worker) {
 }
 
 /// Draws a proposal for each token, with a chance proportional to the vertex's tokens of a topic, others than this, and the
-/// prior; leaves the prior alone in the vertex's factors.
+/// prior; leaves only the prior in the vertex's factors.
 #[inline(always)]
-fn propose(tokens: &mut [Token], worker: &mut Worker, side: usize) {
-    let Worker { mh: MhScratch { topics, priors, .. }, random, .. } = worker;
+fn propose(tokens: &mut [Token], worker: &mut Worker<Mh>, side: usize) {
+    let Worker { sampler: Mh { topics, priors, .. }, random, .. } = worker;
     let (topics, prior) = (&mut topics[..], &priors[side]);
     let last = tokens.len().saturating_sub(1);
     let others = last as f64;
@@ -164,9 +183,9 @@ fn propose(tokens: &mut [Token], worker: &mut Worker, side: usize) {
     }
 }
 
-/// Counts a document's topics for the fit of the prior, and leaves the prior alone in its factors.
-fn count_for_prior(tokens: &[Token], worker: &mut Worker, num_topics: usize) {
-    let Worker { mh: MhScratch { topics, priors, .. }, histogram, .. } = worker;
+/// Counts a document's topics for the fit of the prior, and leaves only the prior in its factors.
+fn count_for_prior(tokens: &[Token], worker: &mut Worker<Mh>, num_topics: usize) {
+    let Worker { sampler: Mh { topics, priors, .. }, histogram, .. } = worker;
     histogram.document(num_topics, |count| {
         for &[topic, _] in tokens {
             let topic = usize::from(topic);
@@ -182,25 +201,25 @@ fn count_for_prior(tokens: &[Token], worker: &mut Worker, num_topics: usize) {
 /// Adds the workers' changes to the topic totals, and fits the document prior to what they counted.
 pub struct MergeDocuments(FitPrior);
 
-impl GlobalSync<Mh> for MergeDocuments {
-    fn apply(&self, total: Worker, global: &mut Topics) {
+impl GlobalSync<Lda<Mh>> for MergeDocuments {
+    fn apply(&self, total: Worker<Mh>, global: &mut Topics) {
         self.0.end_iteration(&total.histogram, global);
-        <MergeTotals as GlobalSync<Mh>>::apply(&MergeTotals, total, global);
+        <MergeTotals as GlobalSync<Lda<Mh>>>::apply(&MergeTotals, total, global);
     }
 }
 
 /// Counts the topics of each document, or word, to be looked at between iterations.
 pub struct CountTopics;
 
-impl Incident<Mh, Document<Table>> for CountTopics {
-    fn visit(&self, document: Update<'_, Document<Table>>, tokens: &mut [Token], cx: &mut Context<'_, Mh>) {
-        count(&mut document.sync.0, tokens, &mut cx.worker.mh.counts, cx.global.num_topics());
+impl Incident<Lda<Mh>, Document<Table>> for CountTopics {
+    fn visit(&self, document: Update<'_, Document<Table>>, tokens: &mut [Token], cx: Cx<'_, '_, Mh>) {
+        count(&mut document.sync.0, tokens, &mut cx.worker.sampler.counts, cx.global.num_topics());
     }
 }
 
-impl Incident<Mh, Word<Table>> for CountTopics {
-    fn visit(&self, word: Update<'_, Word<Table>>, tokens: &mut [Token], cx: &mut Context<'_, Mh>) {
-        count(&mut word.sync.0, tokens, &mut cx.worker.mh.counts, cx.global.num_topics());
+impl Incident<Lda<Mh>, Word<Table>> for CountTopics {
+    fn visit(&self, word: Update<'_, Word<Table>>, tokens: &mut [Token], cx: Cx<'_, '_, Mh>) {
+        count(&mut word.sync.0, tokens, &mut cx.worker.sampler.counts, cx.global.num_topics());
     }
 }
 
@@ -220,13 +239,4 @@ fn count(entries: &mut [u32], tokens: &[Token], counts: &mut Vec<u32>, num_topic
             used += 1;
         }
     }
-}
-
-/// An iteration: words, then documents.
-pub fn sequence(config: &Config) -> Sequence<Mh, impl Stages<Mh> + use<>> {
-    Sequence::new()
-        .incident(Right, Words { uniform_share: config.uniform_share })
-        .global_sync(MergeTotals)
-        .incident(Left, Documents { fits: config.prior != Prior::Fixed })
-        .global_sync(MergeDocuments(FitPrior { annealing: 0, ..config.fit() }))
 }

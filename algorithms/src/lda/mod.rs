@@ -17,7 +17,7 @@
 //! changed in place, exclusively, or counted from the topics; n_k is a copy of the shared totals and the worker's own changes, merged each clock and
 //! looked at every few thousand tokens, so that it may be out of date by what other workers do within a clock.
 //!
-//! First topics: the first iteration draws most tokens' topics given the tokens placed before (for `mh` those of the word alone), the others' uniformly
+//! First topics: the first iteration draws most tokens' topics given the tokens placed before (for `mh` only those of the word), the others' uniformly
 //! ([`Config::uniform_share`]). The first iterations draw with a larger beta ([`Config::annealing`]). A chain may stay with two
 //! true topics in one of its own and another in halves; a few topics more than are wanted make that rare, and [`merge_topics`] gives them up.
 //!
@@ -38,19 +38,21 @@ pub mod mh;
 mod model;
 mod prior;
 mod program;
-mod scratch;
 pub mod sparse;
 
 use megagrid_stages::Item;
 
 pub use coherence::Occurrences;
-pub use config::{Config, DEFAULT_CLOCKS, DEFAULT_UNIFORM_SHARE, DENSE_UP_TO, Sampler, Tokens};
+pub use config::{Config, DEFAULT_CLOCKS, DEFAULT_UNIFORM_SHARE, DENSE_UP_TO, Prior, Sampler, Tokens};
+pub use dense::Dense;
 pub use fold_in::FoldIn;
 pub use likelihood::{Vertices, ln_gamma, log_likelihood};
 pub use merge::{MERGE_UP_TO, merge_topics};
+pub use mh::Mh;
 pub use model::{Model, SparseCounts};
-pub use prior::{FitPrior, Prior};
-pub use program::{Document, Lda, MergeTotals, Topics, UNASSIGNED, Word, Worker};
+pub use prior::FitPrior;
+pub use program::{Document, Lda, MergeTotals, Sampling, Topics, UNASSIGNED, Word, Worker};
+pub use sparse::Sparse;
 
 /// Returns how many topics an edge carries, whose word occurs so often in its document.
 #[must_use]

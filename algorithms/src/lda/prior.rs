@@ -1,69 +1,31 @@
 //! The document prior, optimized: alpha that makes the document-topic counts most likely (Minka 2000's fixed point).
 
-use megagrid_stages::{Aggregate, GlobalSync, Item, Total};
+use megagrid_stages::{Aggregate, GlobalSync, Total};
 
+use super::config::{Config, Prior};
 use super::counts::TopicCounts;
 use super::histogram::Histogram;
-use super::program::{Document, Lda, Topics, Worker};
-
-/// Whether, and how, the document prior is fitted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Prior {
-    /// It stays as given.
-    #[default]
-    Fixed,
-    /// One weight for all topics.
-    Symmetric,
-    /// A weight for each topic.
-    Asymmetric,
-}
+use super::program::{Document, Lda, Sampling, Topics, Worker};
 
 /// Ends an iteration: lowers the word prior that topics are drawn with, and fits the document prior where that is due: not
 /// while the word prior falls, for documents have more topics then than they keep.
-pub struct FitPrior {
-    /// How.
-    pub prior: Prior,
-    /// Iterations from one fit to the next.
-    pub every: u64,
-    /// See [`Config::annealing`](super::Config).
-    pub annealing: u64,
-    /// See [`Config::annealed_from`](super::Config).
-    pub annealed_from: f32,
-    /// Topics.
-    pub num_topics: usize,
-}
+pub struct FitPrior(pub Config);
 
-/// Returns the word prior that topics are drawn with after so many iterations: it falls geometrically from `from` times beta to
-/// beta.
-pub(super) fn smoothing(beta: f32, from: f32, iterations: u64, annealing: u64) -> f32 {
-    let left = annealing.saturating_sub(iterations) as f32 / annealing.max(1) as f32;
-    beta * from.powf(left)
-}
-
-impl<D, W, E> Aggregate<Lda<D, W, E>, Document<D>> for FitPrior
-where
-    D: TopicCounts + ?Sized,
-    W: TopicCounts + ?Sized,
-    E: Item,
-{
-    fn aggregate(&self, document: Total<'_, Document<D>>, worker: &mut Worker) {
-        if self.prior == Prior::Fixed {
+impl<S: Sampling> Aggregate<Lda<S>, Document<S::Documents>> for FitPrior {
+    fn aggregate(&self, document: Total<'_, Document<S::Documents>>, worker: &mut Worker<S>) {
+        let Config { prior, num_topics, .. } = self.0;
+        if prior == Prior::Fixed {
             return;
         }
         let each = |count: &mut dyn FnMut(usize, usize)| {
-            document.sync.each(self.num_topics, |topic, tokens| count(topic, tokens as usize));
+            document.sync.each(num_topics, |topic, tokens| count(topic, tokens as usize));
         };
-        worker.histogram.document(self.num_topics, each);
+        worker.histogram.document(num_topics, each);
     }
 }
 
-impl<D, W, E> GlobalSync<Lda<D, W, E>> for FitPrior
-where
-    D: TopicCounts + ?Sized,
-    W: TopicCounts + ?Sized,
-    E: Item,
-{
-    fn apply(&self, total: Worker, global: &mut Topics) {
+impl<S: Sampling> GlobalSync<Lda<S>> for FitPrior {
+    fn apply(&self, total: Worker<S>, global: &mut Topics) {
         self.end_iteration(&total.histogram, global);
     }
 }
@@ -73,11 +35,11 @@ impl FitPrior {
     pub(super) fn end_iteration(&self, histogram: &Histogram, global: &mut Topics) {
         global.iterations += 1;
         // It does not rise again where a run is continued with a longer annealing.
-        let now = smoothing(global.beta, self.annealed_from, global.iterations, self.annealing);
+        let now = self.0.smoothing(global.iterations);
         global.smoothing = now.min(global.smoothing);
-        let is_due = global.smoothing <= global.beta && global.iterations.is_multiple_of(self.every);
-        if self.prior != Prior::Fixed && is_due {
-            fit(histogram, self.prior, global);
+        let is_due = global.smoothing <= global.beta && global.iterations.is_multiple_of(self.0.optimize_every);
+        if self.0.prior != Prior::Fixed && is_due {
+            fit(histogram, self.0.prior, global);
         }
     }
 }
@@ -131,18 +93,20 @@ mod tests {
 
     #[test]
     fn the_word_prior_falls_from_ten_times_beta_to_beta() {
-        let found = [0, 1, 2, 3, 99].map(|iterations| smoothing(0.01, 10.0, iterations, 2));
+        let annealed = |annealing| Config { annealing, ..Config::new(10) };
+        let found = [0, 1, 2, 3, 99].map(|iterations| annealed(2).smoothing(iterations));
         for (found, expected) in found.iter().zip([0.1, 0.031_622_8, 0.01, 0.01, 0.01]) {
             assert!((found - expected).abs() < 1e-6, "{found}, expected {expected}");
         }
-        assert_eq!(smoothing(0.01, 10.0, 0, 0), 0.01);
+        assert_eq!(annealed(0).smoothing(0), 0.01);
     }
 
     #[test]
     fn the_word_prior_does_not_rise_where_a_run_is_continued() {
-        let mut global = Topics { smoothing: smoothing(0.01, 10.0, 0, 2), ..Topics::new(&[0.1], 0.01, 10) };
+        let config = |annealing| Config { annealing, ..Config::new(1) };
+        let mut global = config(2).topics(10);
         let mut run = |annealing, iterations| {
-            let stage = FitPrior { prior: Prior::Fixed, every: 1, annealing, annealed_from: 10.0, num_topics: 1 };
+            let stage = FitPrior(config(annealing));
             (0..iterations).for_each(|_| stage.end_iteration(&Histogram::default(), &mut global));
             global.smoothing
         };

@@ -3,13 +3,12 @@
 use std::marker::PhantomData;
 
 use megagrid_partition::SplitMix;
-use megagrid_stages::kernels::draw::Sums;
-use megagrid_stages::{Combine, Context, GlobalSync, Item, Program, Store, Vertex, row_width};
+use megagrid_stages::{Combine, Context, GlobalSync, Item, Program, Sequence, Stages, Store, Vertex, row_width};
 
+use super::config::{Config, Sampler, Tokens};
 use super::counts::TopicCounts;
 use super::drawn::Drawn;
 use super::histogram::Histogram;
-use super::scratch::{MhScratch, WordScratch};
 
 /// A document: how many of its tokens have each topic.
 pub struct Document<S: ?Sized>(PhantomData<S>);
@@ -31,15 +30,31 @@ impl<S: Store + ?Sized> Vertex for Word<S> {
     type Mirror = ();
 }
 
-/// Topic modelling with topic counts kept in `D` at documents and in `W` at words. An edge carries the topics of a word's
-/// occurrences in a document, and what else a sampler keeps for each, as `E`.
-pub struct Lda<D: ?Sized, W: ?Sized, E = u16>(PhantomData<D>, PhantomData<W>, PhantomData<E>);
+/// A sampler: how topics are drawn. The type itself is what a worker has at hand for it.
+pub trait Sampling: Default + Send + Sized + 'static {
+    /// How documents keep their counts of topics.
+    type Documents: TopicCounts + ?Sized;
+    /// How words keep theirs.
+    type Words: TopicCounts + ?Sized;
+    /// What an edge keeps for each occurrence of its word in its document: the topic, and what else the sampler needs.
+    type Token: Item;
+    /// Its name.
+    const SAMPLER: Sampler;
+    /// How often an iteration visits each edge.
+    const VISITS: u64 = 1;
 
-impl<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item> Program for Lda<D, W, E> {
-    type Left = Document<D>;
-    type Right = Word<W>;
-    type Edge = [E];
-    type Worker = Worker;
+    /// Returns the stages of an iteration.
+    fn sequence(config: &Config, corpus: &Tokens) -> Sequence<Lda<Self>, impl Stages<Lda<Self>> + use<Self>>;
+}
+
+/// Topic modelling with a sampler.
+pub struct Lda<S>(PhantomData<S>);
+
+impl<S: Sampling> Program for Lda<S> {
+    type Left = Document<S::Documents>;
+    type Right = Word<S::Words>;
+    type Edge = [S::Token];
+    type Worker = Worker<S>;
     type Global = Topics;
 }
 
@@ -97,7 +112,7 @@ impl Topics {
         self.alpha[topic] > 0.0
     }
 
-    /// Returns these topics alone, in this order.
+    /// Returns only these topics, in this order.
     pub(super) fn only(&self, topics: &[usize]) -> Self {
         let alpha: Vec<f32> = topics.iter().map(|&topic| self.alpha[topic]).collect();
         let totals = topics.iter().map(|&topic| self.totals[topic]).collect();
@@ -116,31 +131,31 @@ impl Topics {
     }
 }
 
-/// The worker context: the worker's own changes of the totals, and scratch.
+impl Config {
+    /// Returns the shared context to begin with.
+    #[must_use]
+    pub fn topics(&self, num_words: usize) -> Topics {
+        let topics = Topics::new(&vec![self.alpha; self.num_topics], self.beta, num_words);
+        Topics { smoothing: self.smoothing(0), ..topics }
+    }
+}
+
+/// The worker context: the worker's own changes of the totals, what it measures, and what its sampler has at hand.
 #[derive(Default, serde::Serialize, serde::Deserialize)]
-pub struct Worker {
+pub struct Worker<S> {
     /// What this worker added to the topic totals since the last GlobalSync.
     pub(super) changes: Vec<i64>,
-    /// `1 / (n_k + V beta)` for each topic, as of the last refresh, and 0 for padding and topics that were given up.
+    /// The draws since the last GlobalSync.
+    pub(super) drawn: Drawn,
+    /// What the optimization of the document prior gathers.
+    pub(super) histogram: Histogram,
     #[serde(skip)]
-    pub(super) inverse: Vec<f32>,
-    /// Tokens until the next refresh.
+    pub(super) random: Random,
+    /// Tokens until the sampler copies the totals again.
     #[serde(skip)]
     pub(super) fresh: u32,
     #[serde(skip)]
-    pub(super) sums: Vec<Sums>,
-    #[serde(skip)]
-    pub(super) random: Random,
-    /// The draws since the last GlobalSync.
-    pub(super) drawn: Drawn,
-    /// Scratch of the sparse sampler.
-    #[serde(skip)]
-    pub(super) word: WordScratch,
-    /// Scratch of the Metropolis-Hastings sampler.
-    #[serde(skip)]
-    pub(super) mh: MhScratch,
-    /// What the optimization of the document prior gathers.
-    pub(super) histogram: Histogram,
+    pub(super) sampler: S,
 }
 
 /// Random numbers of a clock.
@@ -155,7 +170,7 @@ impl Default for Random {
     }
 }
 
-impl Combine for Worker {
+impl<S: Default + Send + 'static> Combine for Worker<S> {
     fn combine(&mut self, from: &mut Self) {
         if self.changes.len() < from.changes.len() {
             self.changes.resize(from.changes.len(), 0);
@@ -168,31 +183,16 @@ impl Combine for Worker {
     }
 }
 
-impl Worker {
+impl<S> Worker<S> {
     /// Returns what this worker added to the topic totals since the last GlobalSync; empty before the first token.
     #[must_use]
     pub fn changes(&self) -> &[i64] {
         &self.changes
     }
 
-    /// Copies the totals that this worker sees, shared ones and its own changes, and seeds random numbers for the clock.
-    #[cold]
-    pub(super) fn refresh(&mut self, global: &Topics, seed: u64, tokens: u32) {
-        let width = global.alpha.len();
+    /// Begins to draw for some tokens: makes room for changes, and seeds random numbers for the clock.
+    pub(super) fn begin(&mut self, global: &Topics, seed: u64, tokens: u32) {
         self.fresh = tokens;
-        self.begin(global, seed);
-        self.inverse.resize(width, 0.0);
-        self.sums.resize(width / 16, [0.0; 16]);
-        let prior = global.num_words as f32 * global.smoothing;
-        let seen = global.totals.iter().zip(&self.changes).zip(&global.alpha);
-        for (inverse, ((total, change), &alpha)) in self.inverse.iter_mut().zip(seen) {
-            // With slack a worker may have removed tokens that it does not see in the totals yet.
-            *inverse = if alpha > 0.0 { 1.0 / ((total + change).max(0) as f32 + prior) } else { 0.0 };
-        }
-    }
-
-    /// Makes room for changes, and seeds random numbers for the clock.
-    pub(super) fn begin(&mut self, global: &Topics, seed: u64) {
         self.changes.resize(global.num_topics(), 0);
         if self.random.seed != Some(seed) {
             self.random = Random { seed: Some(seed), numbers: SplitMix::new(seed, 0) };
@@ -215,6 +215,17 @@ impl Worker {
     }
 }
 
+/// Copies the totals that a worker sees, shared ones and its own changes, as `1 / (n_k + V beta)`.
+pub(super) fn invert_totals(global: &Topics, changes: &[i64], inverse: &mut Vec<f32>) {
+    inverse.resize(global.alpha.len(), 0.0);
+    let prior = global.num_words as f32 * global.smoothing;
+    let seen = global.totals.iter().zip(changes).zip(&global.alpha);
+    for (inverse, ((total, change), &alpha)) in inverse.iter_mut().zip(seen) {
+        // With slack a worker may have removed tokens that it does not see in the totals yet.
+        *inverse = if alpha > 0.0 { 1.0 / ((total + change).max(0) as f32 + prior) } else { 0.0 };
+    }
+}
+
 /// Returns the factor that `1 / (n + V beta)` grows by where a topic is without one of its tokens.
 #[inline(always)]
 pub(super) fn growth_without_one(inverse: f32) -> f32 {
@@ -225,8 +236,8 @@ pub(super) fn growth_without_one(inverse: f32) -> f32 {
 /// Adds the workers' changes to the topic totals.
 pub struct MergeTotals;
 
-impl<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item> GlobalSync<Lda<D, W, E>> for MergeTotals {
-    fn apply(&self, mut total: Worker, global: &mut Topics) {
+impl<S: Sampling> GlobalSync<Lda<S>> for MergeTotals {
+    fn apply(&self, mut total: Worker<S>, global: &mut Topics) {
         if global.drawn_in != global.iterations {
             (global.drawn, global.drawn_in) = (Drawn::default(), global.iterations);
         }
@@ -248,7 +259,7 @@ pub(super) fn refresh_interval(num_topics: usize, num_tokens: u64) -> u32 {
 }
 
 /// What an edge function of LDA is given beside its vertices.
-pub(super) type Cx<'c, 'p, D, W> = &'c mut Context<'p, Lda<D, W>>;
+pub(super) type Cx<'c, 'p, S> = &'c mut Context<'p, Lda<S>>;
 
 /// Splits a uniform number: a topic drawn uniformly for a share of the tokens, else a uniform number for another draw.
 #[inline(always)]

@@ -68,11 +68,12 @@ const TYPES: &[&str] = &[
     "pub struct Word",
     "pub struct Lda",
     "impl<S: Store + ?Sized> Vertex",
-    "impl<D: TopicCounts",
+    "pub trait Sampling",
+    "impl<S: Sampling>",
     "pub struct MergeTotals",
     "pub(super) type Cx",
 ];
-const DENSE: &[&str] = &["pub type Dense", "impl Config", "pub fn sequence"];
+const DENSE: &[&str] = &["impl Sampling for Dense"];
 
 const LDA: Sources = Sources {
     megagrid: &[
@@ -141,7 +142,7 @@ impl Sources {
 }
 
 fn of_model(code: &[&str]) -> usize {
-    let models = ["Vertex", "Program", "Exchange", "Apply", "GlobalSync", "Aggregate"];
+    let models = ["Vertex", "Program", "Sampling", "Exchange", "Apply", "GlobalSync", "Aggregate"];
     let begins = ["pub fn sequence", "pub fn then_leap", "vertex! {", "program! {", "edge_stage! {"];
     let mut begins: Vec<String> = begins.map(str::to_owned).to_vec();
     for line in code.iter().filter(|line| line.starts_with("impl")) {

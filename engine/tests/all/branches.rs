@@ -1,14 +1,14 @@
 //! Branches: each goes on as if there were no others, with settings of its own.
 
 use megagrid_algorithms::blockpg::{self, BlockPg};
-use megagrid_algorithms::lda::{self, Lda};
+use megagrid_algorithms::lda::{self, Dense, Lda};
 use megagrid_algorithms::mf::Config;
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_engine::{Branches, Engine, Error, Settings, checkpoint};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{Left, Right};
 
-use crate::made::{self, dense_topics, few_documents, learned, noise, page_rank, page_rank_state, run, settings};
+use crate::made::{self, few_documents, learned, noise, page_rank, page_rank_state, run, settings, topics};
 
 fn factorization(source: &GroupedEdges<f32>, workers: usize, config: Config) -> Engine<Mf> {
     made::factorization(source, config, in_place::sequence(config, 6000), &settings(workers, config.row_dims()))
@@ -124,10 +124,9 @@ fn a_checkpoint_is_of_the_branch_in_the_engine() {
 #[test]
 fn topics_of_tokens_are_the_branchs_own() {
     let (source, config) = (few_documents(), lda::Config::new(8));
-    let make = || dense_topics(&source, &config, &settings(2, 8));
+    let make = || topics::<Dense>(&source, &config, &settings(2, 8));
     // Counts follow from the topics of tokens, and the next ones from both.
-    let state =
-        |engine: &Engine<Lda<[f32], [f32], u16>>| engine.on(Right).iter().flatten().copied().collect::<Vec<f32>>();
+    let state = |engine: &Engine<Lda<Dense>>| engine.on(Right).iter().flatten().copied().collect::<Vec<f32>>();
     let alone = |iterations| {
         let mut engine = make();
         run(&mut engine, iterations);

@@ -1,15 +1,12 @@
 //! Checkpoints of programs that keep slices on their edges: topic models go on as if they had not stopped.
 
-use megagrid_algorithms::lda::counts::TopicCounts;
-use megagrid_algorithms::lda::{Config, Lda, Model, Prior, Tokens};
-use megagrid_engine::Engine;
+use megagrid_algorithms::lda::{Config, Dense, Mh, Model, Prior, Sparse, Tokens};
 use megagrid_engine::checkpoint::{load, save};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
-use megagrid_stages::Item;
 use tempfile::tempdir;
 
 use crate::checkpoint;
-use crate::made::{count, dense_topics, model, settings, topics};
+use crate::made::{Counted, model, settings, topics};
 
 const TOPICS: usize = 6;
 const DOCUMENTS: usize = 60;
@@ -27,16 +24,9 @@ fn documents(seed: u64) -> GroupedEdges<u32> {
     GroupedEdges::new(list, &[Side::Right])
 }
 
-/// `count` brings the counts up to date.
-fn goes_on<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item>(
-    make: impl Fn(usize) -> Engine<Lda<D, W, E>>,
-    count: impl Fn(&mut Engine<Lda<D, W, E>>),
-    tokens: i64,
-) {
-    let model = |engine: &mut _| {
-        count(engine);
-        model(engine)
-    };
+fn goes_on<S: Counted>(edges: &GroupedEdges<u32>, config: &Config) {
+    let tokens = Tokens::count(edges).unwrap().total as i64;
+    let make = |workers| topics::<S>(edges, config, &settings(workers, TOPICS));
     checkpoint::goes_on(make, model, |other, _| {
         // Tokens whose topics were of other edges would take counts below zero.
         let Model { topics, words, documents } = model(other);
@@ -49,21 +39,15 @@ fn goes_on<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item>(
 
 #[test]
 fn topic_models_go_on_bit_by_bit_and_on_other_numbers_of_workers() {
-    let edges = documents(1);
-    let tokens = Tokens::count(&edges).unwrap();
-    let (total, capacities) = (tokens.total as i64, tokens.capacities(TOPICS));
-    let settings = |workers| settings(workers, TOPICS);
-    let config = Config { clocks: 3, ..Config::new(TOPICS) };
-    goes_on(|workers| dense_topics(&edges, &config, &settings(workers)), |_| {}, total);
-    let sparse = |workers| topics(&edges, config.sparse(&tokens), &config, Some(&capacities), &settings(workers));
-    goes_on(sparse, |_| {}, total);
-    let config = Config { prior: Prior::Symmetric, ..config };
-    goes_on(|workers| topics(&edges, config.mh(), &config, Some(&capacities), &settings(workers)), count, total);
+    let (edges, config) = (documents(1), Config { clocks: 3, ..Config::new(TOPICS) });
+    goes_on::<Dense>(&edges, &config);
+    goes_on::<Sparse>(&edges, &config);
+    goes_on::<Mh>(&edges, &Config { prior: Prior::Symmetric, ..config });
 }
 
 #[test]
 fn another_corpus_of_the_same_size_is_refused() {
-    let of = |seed| dense_topics(&documents(seed), &Config::new(TOPICS), &settings(1, TOPICS));
+    let of = |seed| topics::<Dense>(&documents(seed), &Config::new(TOPICS), &settings(1, TOPICS));
     let dir = tempdir().unwrap();
     save(&mut of(1), dir.path()).unwrap();
     let error = load(&mut of(2), dir.path()).unwrap_err().to_string();

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use megagrid_algorithms::lda::counts::TopicCounts;
 use megagrid_algorithms::lda::{
-    Config, Lda, Model, Prior, Sampler, SparseCounts, Tokens, Vertices, ln_gamma, merge_topics,
+    Config, Dense, Lda, Mh, Model, Prior, Sampler, Sparse, SparseCounts, Vertices, ln_gamma, merge_topics,
 };
 use megagrid_engine::{Engine, IterationReport, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::simd::Level;
-use megagrid_stages::{Item, Left, Right};
+use megagrid_stages::{Left, Right};
 
-use crate::made::{self, count, likelihood, model, topics};
+use crate::made::{self, Counted, likelihood, model, topics};
 
 pub const SAMPLERS: [Sampler; 3] = [Sampler::Dense, Sampler::Sparse, Sampler::Mh];
 
@@ -35,28 +34,23 @@ pub fn train(
     iterations: u64,
     see: impl FnMut(u64, &State),
 ) {
-    let iterations = (iterations, wanted);
-    let source = GroupedEdges::new(edges.clone(), &[Side::Right]);
-    let tokens = Tokens::count(&source).unwrap();
-    tokens.check(sampler, config.num_topics).unwrap();
-    let capacities = Some(&tokens.capacities(config.num_topics));
+    let (iterations, source) = ((iterations, wanted), GroupedEdges::new(edges.clone(), &[Side::Right]));
     match sampler {
-        Sampler::Dense => run(topics(&source, config.dense(&tokens), config, None, settings), iterations, |_| {}, see),
-        Sampler::Sparse => {
-            run(topics(&source, config.sparse(&tokens), config, capacities, settings), iterations, |_| {}, see);
-        }
-        Sampler::Mh => run(topics(&source, config.mh(), config, capacities, settings), iterations, count, see),
+        Sampler::Dense => run::<Dense>(&source, config, settings, iterations, see),
+        Sampler::Sparse => run::<Sparse>(&source, config, settings, iterations, see),
+        Sampler::Mh => run::<Mh>(&source, config, settings, iterations, see),
     }
 }
 
-fn run<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item>(
-    mut engine: Engine<Lda<D, W, E>>,
+fn run<S: Counted>(
+    source: &GroupedEdges<u32>,
+    config: &Config,
+    settings: &Settings,
     (iterations, wanted): (u64, Option<usize>),
-    count: impl Fn(&mut Engine<Lda<D, W, E>>),
     mut see: impl FnMut(u64, &State),
 ) {
-    let mut between = |engine: &mut Engine<Lda<D, W, E>>, report: &IterationReport| {
-        count(engine);
+    let mut engine = topics::<S>(source, config, settings);
+    let mut between = |engine: &mut Engine<Lda<S>>, report: &IterationReport| {
         see(report.iteration, &State { model: model(engine), log_likelihood: likelihood(engine) });
         Ok(false)
     };

@@ -1,13 +1,14 @@
 //! Graphs, and engines for them, that several tests run.
 
-use megagrid_algorithms::lda::counts::TopicCounts;
 use megagrid_algorithms::lda::mh::CountTopics;
-use megagrid_algorithms::lda::{self, Lda, Model, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
+use megagrid_algorithms::lda::{
+    self, Dense, Lda, Mh, Model, Sampler, Sampling, Sparse, Tokens, Vertices, edge_len, fill_edge, log_likelihood,
+};
 use megagrid_algorithms::mf;
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
 use megagrid_engine::{Engine, IterationReport, Settings, Source, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Item, Left, Program, Right, Sequence, Stages, Vertex};
+use megagrid_stages::{Left, Program, Right, Sequence, Stages, Vertex};
 
 /// Small caches, so that small graphs have many shards.
 pub fn settings(workers: usize, dims: usize) -> Settings {
@@ -116,44 +117,44 @@ pub fn few_documents() -> GroupedEdges<u32> {
     GroupedEdges::new(list, &[Side::Right])
 }
 
-/// A topic model with its first state. Samplers of sparse counts need the capacities of documents and words.
-pub fn topics<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item, S: Stages<Lda<D, W, E>>>(
-    edges: &GroupedEdges<u32>,
-    sequence: Sequence<Lda<D, W, E>, S>,
-    config: &lda::Config,
-    capacities: Option<&[Vec<u32>; 2]>,
-    settings: &Settings,
-) -> Engine<Lda<D, W, E>> {
-    let [left, right] = [0, 1].map(|side| capacities.map(|both| both[side].as_slice()));
+/// A sampler, of whose counts a model can be made.
+pub trait Counted: Sampling {
+    /// Brings the counts of documents and words up to date.
+    fn count(_: &mut Engine<Lda<Self>>) {}
+}
+
+impl Counted for Dense {}
+impl Counted for Sparse {}
+impl Counted for Mh {
+    fn count(engine: &mut Engine<Lda<Self>>) {
+        engine.visit(Left, CountTopics);
+        engine.visit(Right, CountTopics);
+    }
+}
+
+/// A topic model with its first state.
+pub fn topics<S: Sampling>(edges: &GroupedEdges<u32>, config: &lda::Config, settings: &Settings) -> Engine<Lda<S>> {
+    let tokens = Tokens::count(edges).unwrap();
+    tokens.check(S::SAMPLER, config.num_topics).unwrap();
+    let capacities = (S::SAMPLER != Sampler::Dense).then(|| tokens.capacities(config.num_topics));
+    let [left, right] = [0, 1].map(|side| capacities.as_ref().map(|both| both[side].as_slice()));
     let source = Source::slices(edges, edge_len, fill_edge).capacities(left, right);
-    let mut engine = Engine::new(source, sequence, &Settings { dims: config.num_topics, ..settings.clone() }).unwrap();
+    let settings = Settings { dims: config.num_topics, ..settings.clone() };
+    let mut engine = Engine::new(source, S::sequence(config, &tokens), &settings).unwrap();
     engine.set_global(config.topics(edges.num_vertices(Side::Right)));
     engine
 }
 
-/// The same with counts as rows.
-pub fn dense_topics(
-    edges: &GroupedEdges<u32>,
-    config: &lda::Config,
-    settings: &Settings,
-) -> Engine<Lda<[f32], [f32], u16>> {
-    topics(edges, config.dense(&Tokens::count(edges).unwrap()), config, None, settings)
-}
-
-/// Brings the counts of a sampler up to date that does not keep them so.
-pub fn count(engine: &mut Engine<lda::mh::Mh>) {
-    engine.visit(Left, CountTopics);
-    engine.visit(Right, CountTopics);
-}
-
-pub fn model<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item>(engine: &Engine<Lda<D, W, E>>) -> Model {
+pub fn model<S: Counted>(engine: &mut Engine<Lda<S>>) -> Model {
+    S::count(engine);
     let (left, right) = (engine.on(Left), engine.on(Right));
     let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
     let words = Vertices { len: right.len(), counts: |id| right.sync(id) };
     Model::new(&engine.global(), &documents, &words)
 }
 
-pub fn likelihood<D: TopicCounts + ?Sized, W: TopicCounts + ?Sized, E: Item>(engine: &Engine<Lda<D, W, E>>) -> f64 {
+/// Of counts that are up to date.
+pub fn likelihood<S: Sampling>(engine: &Engine<Lda<S>>) -> f64 {
     let (left, right) = (engine.on(Left), engine.on(Right));
     let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
     let words = Vertices { len: right.len(), counts: |id| right.sync(id) };

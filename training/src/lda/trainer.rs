@@ -1,18 +1,18 @@
 //! Training with any sampler.
 
 use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use megagrid_algorithms::lda::counts::{Packed, Table, TopicCounts};
-use megagrid_algorithms::lda::mh::{CountTopics, Token};
+use megagrid_algorithms::lda::mh::CountTopics;
 use megagrid_algorithms::lda::{
-    Config, FoldIn, Lda, Model, Occurrences, Sampler, Tokens, Vertices, edge_len, fill_edge, log_likelihood,
-    merge_topics,
+    Config, Dense, FoldIn, Lda, Mh, Model, Occurrences, Sampler, Sampling, Sparse, Tokens, Vertices, edge_len,
+    fill_edge, log_likelihood, merge_topics,
 };
 use megagrid_datasets::Edges;
 use megagrid_engine::{Engine, IterationReport, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
-use megagrid_stages::{Item, Left, Right, Sequence, Stages};
+use megagrid_stages::{Left, Right, Sequence, Stages};
 
 use super::data::Documents;
 use super::model::TopicModel;
@@ -23,72 +23,16 @@ use crate::error::reading;
 use crate::form::form;
 use crate::record::Metrics;
 
-/// One sampler.
-pub trait Form: Send + 'static {
-    /// How documents keep their counts.
-    type Documents: TopicCounts + ?Sized;
-    /// How words keep theirs.
-    type Words: TopicCounts + ?Sized;
-    /// What it keeps for each token.
-    type Token: Item;
-    /// Its name.
-    const SAMPLER: Sampler;
-    /// How often an iteration visits each edge.
-    const VISITS: u64 = 1;
-
-    /// Builds the stages of an iteration.
-    fn sequence(config: &Config, tokens: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>>;
-
+/// A sampler, of whose counts a model can be made.
+pub trait Counted: Sampling {
     /// Brings the counts of documents and words up to date, to be looked at.
-    fn count(_: &mut Engine<ProgramOf<Self>>) {}
+    fn count(_: &mut Engine<Lda<Self>>) {}
 }
 
-/// The program of a form.
-pub type ProgramOf<F> = Lda<<F as Form>::Documents, <F as Form>::Words, <F as Form>::Token>;
-
-/// Over all topics.
-pub struct Dense;
-
-impl Form for Dense {
-    type Documents = [f32];
-    type Words = [f32];
-    type Token = u16;
-    const SAMPLER: Sampler = Sampler::Dense;
-
-    fn sequence(config: &Config, tokens: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
-        config.dense(tokens)
-    }
-}
-
-/// Over the topics of a document.
-pub struct Sparse;
-
-impl Form for Sparse {
-    type Documents = Packed;
-    type Words = Table;
-    type Token = u16;
-    const SAMPLER: Sampler = Sampler::Sparse;
-
-    fn sequence(config: &Config, tokens: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
-        config.sparse(tokens)
-    }
-}
-
-/// By one proposal of a document and one of a word.
-pub struct Mh;
-
-impl Form for Mh {
-    type Documents = Table;
-    type Words = Table;
-    type Token = Token;
-    const SAMPLER: Sampler = Sampler::Mh;
-    const VISITS: u64 = 2;
-
-    fn sequence(config: &Config, _: &Tokens) -> Sequence<ProgramOf<Self>, impl Stages<ProgramOf<Self>>> {
-        config.mh()
-    }
-
-    fn count(engine: &mut Engine<ProgramOf<Self>>) {
+impl Counted for Dense {}
+impl Counted for Sparse {}
+impl Counted for Mh {
+    fn count(engine: &mut Engine<Lda<Self>>) {
         engine.visit(Left, CountTopics);
         engine.visit(Right, CountTopics);
     }
@@ -105,7 +49,7 @@ macro_rules! look {
 }
 
 /// Topic models.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct TopicModels;
 
 impl Algorithm for TopicModels {
@@ -146,7 +90,7 @@ impl Algorithm for TopicModels {
 }
 
 /// Trains topics.
-pub struct Drawer<F> {
+pub struct Drawer<S> {
     config: Config,
     /// Topics to be left.
     topics: usize,
@@ -156,12 +100,12 @@ pub struct Drawer<F> {
     top_words: usize,
     /// For the coherence of topics, once the edges are gone.
     occurrences: Option<Occurrences>,
-    form: std::marker::PhantomData<fn() -> F>,
+    sampler: PhantomData<fn() -> S>,
 }
 
-impl<F: Form> Trainer for Drawer<F> {
+impl<S: Counted> Trainer for Drawer<S> {
     type Algorithm = TopicModels;
-    type Program = ProgramOf<F>;
+    type Program = Lda<S>;
 
     fn new(documents: &Documents, options: &TopicOptions, settings: &Settings) -> Result<Self, Error> {
         let (config, tokens) = (options.config(), Arc::clone(&documents.tokens));
@@ -174,16 +118,15 @@ impl<F: Form> Trainer for Drawer<F> {
         if topics > options.topics && processes > 1 {
             return Err(Error::option("extra-topics is for one process"));
         }
-        tokens.check(F::SAMPLER, topics)?;
-        let capacities = (F::SAMPLER != Sampler::Dense).then(|| tokens.capacities(topics));
+        tokens.check(S::SAMPLER, topics)?;
+        let capacities = (S::SAMPLER != Sampler::Dense).then(|| tokens.capacities(topics));
         let (topics, top_words) = (options.topics, options.top_words);
-        let form = std::marker::PhantomData;
-        Ok(Self { config, topics, tokens, capacities, top_words, occurrences: None, form })
+        Ok(Self { config, topics, tokens, capacities, top_words, occurrences: None, sampler: PhantomData })
     }
 
     fn resolved(&self, _: &Documents, options: &TopicOptions) -> TopicOptions {
         let alpha = Alpha { weight: options.first_alpha(), shared: false };
-        let sampler = match F::SAMPLER {
+        let sampler = match S::SAMPLER {
             Sampler::Dense => options::Sampler::Dense,
             Sampler::Sparse => options::Sampler::Sparse,
             Sampler::Mh => options::Sampler::Mh,
@@ -195,28 +138,28 @@ impl<F: Form> Trainer for Drawer<F> {
         self.config.num_topics
     }
 
-    fn source<'d>(&'d self, documents: &'d Documents) -> Source<'d, u32, ProgramOf<F>> {
+    fn source<'d>(&'d self, documents: &'d Documents) -> Source<'d, u32, Lda<S>> {
         let of = |side: usize| self.capacities.as_ref().map(|both| both[side].as_slice());
         Source::slices(&documents.edges, edge_len, fill_edge).capacities(of(0), of(1))
     }
 
-    fn sequence(&self) -> Sequence<ProgramOf<F>, impl Stages<ProgramOf<F>>> {
-        F::sequence(&self.config, &self.tokens)
+    fn sequence(&self) -> Sequence<Lda<S>, impl Stages<Lda<S>>> {
+        S::sequence(&self.config, &self.tokens)
     }
 
-    fn init(&self, _: &Documents, engine: &mut Engine<ProgramOf<F>>) -> Result<(), Error> {
+    fn init(&self, _: &Documents, engine: &mut Engine<Lda<S>>) -> Result<(), Error> {
         engine.set_global(self.config.topics(self.tokens.of_words.len()));
         Ok(())
     }
 
-    fn running(&self, _: &Documents, engine: &Engine<ProgramOf<F>>) -> Metrics {
+    fn running(&self, _: &Documents, engine: &Engine<Lda<S>>) -> Metrics {
         let topics = engine.global();
         let prior = topics.alpha.iter().map(|&alpha| f64::from(alpha)).sum();
         let per_token = topics.drawn.per_token(&self.tokens.of_documents, prior);
         per_token.map(|value| ("running_per_token".into(), value)).into_iter().collect()
     }
 
-    fn measure(&mut self, _: &Documents, engine: &mut Engine<ProgramOf<F>>) -> Result<Option<Measured>, Error> {
+    fn measure(&mut self, _: &Documents, engine: &mut Engine<Lda<S>>) -> Result<Option<Measured>, Error> {
         self.collect(engine)?;
         if engine.plan().processes.this > 0 {
             return Ok(None);
@@ -228,13 +171,13 @@ impl<F: Form> Trainer for Drawer<F> {
         Ok(Some(Measured { objective: value, metrics, converged: None }))
     }
 
-    fn test(&mut self, documents: &Documents, engine: &mut Engine<ProgramOf<F>>) -> Result<Metrics, Error> {
+    fn test(&mut self, documents: &Documents, engine: &mut Engine<Lda<S>>) -> Result<Metrics, Error> {
         let Some(test) = &documents.test else { return Ok(Metrics::new()) };
         self.collect(engine)?;
         if engine.plan().processes.this > 0 {
             return Ok(Metrics::new());
         }
-        let model = model::<F>(engine);
+        let model = model(engine);
         let perplexity = FoldIn::default().perplexity(&model, &test.words, rayon::current_num_threads());
         Ok(Metrics::from([("test_perplexity".into(), perplexity)]))
     }
@@ -245,13 +188,13 @@ impl<F: Form> Trainer for Drawer<F> {
         Some(self.tokens.total as f64 * (words.ln() + (self.config.num_topics as f64).ln()))
     }
 
-    fn leg(&self, options: &TopicOptions, engine: &Engine<ProgramOf<F>>) -> Leg {
+    fn leg(&self, options: &TopicOptions, engine: &Engine<Lda<S>>) -> Leg {
         let is_last = engine.global().num_kept() <= self.topics;
         Leg { until: if is_last { options.iterations } else { options.iterations / 2 }, is_last }
     }
 
     /// Gives up all topics but those that are wanted.
-    fn next(&mut self, _: &Documents, engine: &mut Engine<ProgramOf<F>>) -> Result<(), Error> {
+    fn next(&mut self, _: &Documents, engine: &mut Engine<Lda<S>>) -> Result<(), Error> {
         let left = look!(engine, |documents, words| merge_topics(&engine.global(), documents, words, self.topics));
         engine.resume(engine.iterations(), left);
         Ok(())
@@ -260,7 +203,7 @@ impl<F: Form> Trainer for Drawer<F> {
     /// Counts tokens in the place of edges, each of which has all its tokens drawn.
     fn corrected<'r>(&self, report: &'r IterationReport) -> Cow<'r, IterationReport> {
         let Tokens { total, edges, .. } = *self.tokens;
-        let updates = u128::from(report.updates) * u128::from(total) / u128::from(edges.max(1) * F::VISITS);
+        let updates = u128::from(report.updates) * u128::from(total) / u128::from(edges.max(1) * S::VISITS);
         Cow::Owned(IterationReport { updates: updates as u64, ..report.clone() })
     }
 
@@ -271,13 +214,13 @@ impl<F: Form> Trainer for Drawer<F> {
         Ok(())
     }
 
-    fn collect(&self, engine: &mut Engine<ProgramOf<F>>) -> Result<(), Error> {
-        F::count(engine);
+    fn collect(&self, engine: &mut Engine<Lda<S>>) -> Result<(), Error> {
+        S::count(engine);
         Ok(engine.collect()?)
     }
 
-    fn model(&self, documents: &Documents, engine: &Engine<ProgramOf<F>>) -> Result<TopicModel, Error> {
-        Ok(TopicModel::new(model::<F>(engine), Arc::clone(&documents.names), self.top_words))
+    fn model(&self, documents: &Documents, engine: &Engine<Lda<S>>) -> Result<TopicModel, Error> {
+        Ok(TopicModel::new(model(engine), Arc::clone(&documents.names), self.top_words))
     }
 
     fn finish(&self, documents: &Documents, model: &mut TopicModel) -> Result<(), Error> {
@@ -293,7 +236,7 @@ impl<F: Form> Trainer for Drawer<F> {
     }
 }
 
-fn model<F: Form>(engine: &Engine<ProgramOf<F>>) -> Model {
+fn model<S: Counted>(engine: &Engine<Lda<S>>) -> Model {
     look!(engine, |documents, words| Model::new(&engine.global(), documents, words))
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use megagrid_algorithms::lda::dense::{Dense, Sample};
-use megagrid_algorithms::lda::{Config, Tokens, Topics, UNASSIGNED, Vertices, Worker, log_likelihood};
+use megagrid_algorithms::lda::{Config, FitPrior, Lda, Tokens, Topics, UNASSIGNED, Vertices, Worker, log_likelihood};
 use megagrid_partition::{EdgeList, SplitMix};
 use megagrid_stages::{Context, Exchange, GlobalSync, Update};
 
@@ -109,12 +109,12 @@ pub(super) fn draw(
     document: &mut [f32],
     word: &mut [f32],
     topics: &mut [u16],
-    cx: &mut Context<'_, Dense>,
+    cx: &mut Context<'_, Lda<Dense>>,
 ) {
     sample.exchange(Update { sync: document, mirror: &mut () }, Update { sync: word, mirror: &mut () }, topics, cx);
 }
 
 /// Ends an iteration: anneals.
 pub(super) fn end_iteration(config: &Config, topics: &mut Topics) {
-    GlobalSync::<Dense>::apply(&config.fit(), Worker::default(), topics);
+    GlobalSync::<Lda<Dense>>::apply(&FitPrior(*config), Worker::default(), topics);
 }

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use megagrid_algorithms::lda::dense::{Dense, Sample};
-use megagrid_algorithms::lda::{MergeTotals, Topics, UNASSIGNED, Worker};
+use megagrid_algorithms::lda::{Lda, MergeTotals, Topics, UNASSIGNED, Worker};
 use megagrid_stages::{Combine, Context, GlobalSync, row_width};
 
 use super::corpus::{Corpus, draw, end_iteration};
@@ -18,7 +18,7 @@ struct Draw {
     /// Topics of each edge's tokens.
     tokens: Vec<Mutex<Vec<u16>>>,
     width: usize,
-    contexts: Vec<Mutex<Worker>>,
+    contexts: Vec<Mutex<Worker<Dense>>>,
     topics: Topics,
     seeds: Vec<u64>,
 }
@@ -51,7 +51,7 @@ impl VertexProgram for Draw {
         let (mut document, mut word) = (lock(edge.vertex), lock(edge.other));
         let (mut tokens, mut worker) = (lock(&self.tokens[edge.edge as usize]), lock(&self.contexts[signals.worker]));
         let seed = self.seeds[signals.worker];
-        let mut cx: Context<'_, Dense> = Context { worker: &mut worker, global: &self.topics, iteration: 0, seed };
+        let mut cx: Context<'_, Lda<Dense>> = Context { worker: &mut worker, global: &self.topics, iteration: 0, seed };
         draw(&self.sample, &mut document, &mut word, &mut tokens, &mut cx);
         signals.signal(edge.other_id, ());
     }
@@ -91,7 +91,7 @@ impl job::Trainer for Trainer {
         for context in &mut program.contexts {
             total.combine(context.get_mut().unwrap_or_else(PoisonError::into_inner));
         }
-        GlobalSync::<Dense>::apply(&MergeTotals, total, &mut program.topics);
+        GlobalSync::<Lda<Dense>>::apply(&MergeTotals, total, &mut program.topics);
         end_iteration(&corpus.config, &mut program.topics);
         Ok(Cost { messages, ..Cost::of(spent) })
     }

@@ -1,7 +1,7 @@
 //! LDA on [`Gas`] as PowerGraph's toolkit has it: vertices scatter, which draws topics along edges, then gather their counts from the edges.
 
 use megagrid_algorithms::lda::dense::{Dense, Sample};
-use megagrid_algorithms::lda::{MergeTotals, Topics, Worker};
+use megagrid_algorithms::lda::{Lda, MergeTotals, Topics, Worker};
 use megagrid_stages::simd::{Kernel, Level};
 use megagrid_stages::{Combine, Context, GlobalSync, row_width};
 
@@ -44,7 +44,7 @@ struct Scatter<'s> {
     tokens: &'s mut [u16],
     documents: &'s mut [f32],
     words: &'s mut Rows<f32>,
-    cx: Context<'s, Dense>,
+    cx: Context<'s, Lda<Dense>>,
 }
 
 impl Kernel for Scatter<'_> {
@@ -72,7 +72,7 @@ pub struct Trainer {
     tokens: Vec<u16>,
     /// Each worker's copies of words.
     mirrors: Vec<Rows<f32>>,
-    contexts: Vec<Worker>,
+    contexts: Vec<Worker<Dense>>,
     topics: Topics,
     level: Level,
 }
@@ -109,7 +109,7 @@ impl job::Trainer for Trainer {
             })?;
         let mut total = Worker::default();
         contexts.iter_mut().for_each(|context| total.combine(context));
-        GlobalSync::<Dense>::apply(&MergeTotals, total, topics);
+        GlobalSync::<Lda<Dense>>::apply(&MergeTotals, total, topics);
         end_iteration(&corpus.config, topics);
         let count = Count { topics: tokens, offsets: &corpus.offsets };
         let (_, gathered) = gas.superstep(&count, Active::All)?;

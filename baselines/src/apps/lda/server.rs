@@ -1,7 +1,7 @@
 //! LDA on a parameter server: topic counts of words, and the totals, are in the server; each worker keeps its documents.
 
 use megagrid_algorithms::lda::dense::{Dense, Sample};
-use megagrid_algorithms::lda::{Topics, Worker as Drawing};
+use megagrid_algorithms::lda::{Lda, Topics, Worker as Drawing};
 use megagrid_stages::simd::{Kernel, Level};
 use megagrid_stages::{Combine, Context, row_width};
 
@@ -26,7 +26,7 @@ struct Worker {
     number: usize,
     documents: Rows<f32>,
     tokens: Vec<u16>,
-    drawing: Drawing,
+    drawing: Drawing<Dense>,
     /// The totals that it reads, and priors.
     topics: Topics,
 }
@@ -54,7 +54,7 @@ impl<C: Client> Kernel for Iteration<'_, C> {
         {
             client.read(tables.totals, 0, &mut topics.totals)?;
             let seed = corpus.seed(*number, clock as u64, iteration);
-            let mut cx: Context<'_, Dense> = Context { worker: drawing, global: topics, iteration, seed };
+            let mut cx: Context<'_, Lda<Dense>> = Context { worker: drawing, global: topics, iteration, seed };
             for edge in edges.start + part.start..edges.start + part.end {
                 let id = corpus.edges.right[edge] as usize;
                 client.read(tables.words, id, &mut word)?;
@@ -70,7 +70,7 @@ impl<C: Client> Kernel for Iteration<'_, C> {
                 continue;
             }
             client.update(tables.totals, 0, drawing.changes())?;
-            Drawing::default().combine(drawing);
+            Drawing::<Dense>::default().combine(drawing);
             client.clock()?;
         }
         end_iteration(&corpus.config, topics);

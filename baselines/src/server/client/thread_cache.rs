@@ -68,7 +68,7 @@ enum Policy {
     Lru { slots: FxHashMap<Key, u32>, capacity: usize, newest: u32, oldest: u32 },
 }
 
-/// Rows that one thread alone uses.
+/// Rows that only one thread uses.
 #[derive(Debug)]
 pub(super) struct ThreadRows {
     policy: Policy,
