@@ -11,7 +11,7 @@ use crate::failure::{error_of_cluster, usage};
 const PATIENCE_VARIABLE: &str = "MEGAGRID_PATIENCE";
 /// Set by `megagrid launch`, which shows what its processes say and tells how they end.
 pub const LAUNCHED: &str = "MEGAGRID_LAUNCHED";
-/// The exit code, seen by `megagrid launch` alone, of a process that ended because of another.
+/// The exit code, seen only by `megagrid launch`, of a process that ended because of another.
 pub const ENDED_BY_ANOTHER: i32 = 3;
 
 /// Longer than it takes to hear why another process ends.
@@ -144,7 +144,7 @@ fn end(process: usize, reason: &str) -> ! {
     std::process::exit(if launched { ENDED_BY_ANOTHER } else { 1 })
 }
 
-/// Lets one thread alone say why the process ends: whoever comes second waits here for the exit.
+/// Lets only one thread say why the process ends: whoever comes second waits here for the exit.
 fn last_word() -> MutexGuard<'static, ()> {
     static LAST_WORD: Mutex<()> = Mutex::new(());
     LAST_WORD.lock().unwrap_or_else(PoisonError::into_inner)

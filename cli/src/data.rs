@@ -6,14 +6,14 @@ use std::path::Path;
 use anyhow::Context;
 use clap::ValueEnum;
 use megagrid_datasets::cache::{self, Cache, EdgeData, EdgeType};
-use megagrid_datasets::{Corpus, Dataset, Format, Prepared, Samples};
+use megagrid_datasets::{Dataset, Format, Prepared, Samples};
 use megagrid_datasets::{read_corpus, read_graph, read_ratings, read_samples};
 use megagrid_partition::{Ends, Side};
+use megagrid_training::input::Source;
 use serde::Serialize;
 
 use crate::failure::usage;
 use crate::output;
-use crate::source::Source;
 
 /// What a data set is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -79,7 +79,7 @@ impl AnySource {
 
     /// Tells what the input is, from its name and beginning.
     pub fn find(&self) -> anyhow::Result<Found> {
-        let format = self.source.format.0.map_or_else(|| Format::detect(self.path()), Ok)?;
+        let format = self.source.format.map_or_else(|| Format::detect(self.path()), Ok)?;
         let natural = match format {
             Format::Edges => Kind::Graph,
             Format::Ratings | Format::MatrixMarket | Format::Parquet => Kind::Ratings,
@@ -100,7 +100,7 @@ impl AnySource {
 
     /// Reads the input into memory.
     pub fn read(&self, found: Found) -> anyhow::Result<Data> {
-        let (path, format) = (self.path(), self.source.format.0);
+        let (path, format) = (self.path(), self.source.format);
         if found.format == Format::Cache {
             return read_cache(path, found.kind);
         }
@@ -108,7 +108,7 @@ impl AnySource {
             Kind::Graph => Data::Graph(read_graph(path, format)?),
             Kind::Ratings => Data::Ratings(read_ratings(path, format)?),
             Kind::Samples => Data::Samples(read_samples(path, format, &self.positive)?),
-            Kind::Corpus => Data::Corpus(read_corpus(path, format)?),
+            Kind::Corpus => Data::Corpus(read_corpus(path, format)?.data),
         })
     }
 
@@ -154,11 +154,7 @@ fn read_cache(path: &Path, kind: Kind) -> anyhow::Result<Data> {
             let (data, labels) = open(path)?;
             Data::Samples(Samples { data, labels: labels.unwrap_or_default() })
         }
-        Kind::Corpus => {
-            let (data, _) = open::<u32>(path)?;
-            let num_tokens = data.edges.data.iter().map(|&count| u64::from(count)).sum();
-            Data::Corpus(Corpus { data, num_tokens })
-        }
+        Kind::Corpus => Data::Corpus(open(path)?.0),
     })
 }
 
@@ -185,7 +181,7 @@ pub enum Data {
     Graph(Dataset<()>),
     Ratings(Dataset<f32>),
     Samples(Samples),
-    Corpus(Corpus),
+    Corpus(Dataset<u32>),
 }
 
 impl Data {
@@ -195,9 +191,7 @@ impl Data {
             Self::Graph(graph) => Self::Graph(graph.in_degree_order()),
             Self::Ratings(ratings) => Self::Ratings(ratings.in_degree_order()),
             Self::Samples(samples) => Self::Samples(samples.in_degree_order()),
-            Self::Corpus(Corpus { data, num_tokens }) => {
-                Self::Corpus(Corpus { data: data.in_degree_order(), num_tokens })
-            }
+            Self::Corpus(corpus) => Self::Corpus(corpus.in_degree_order()),
         }
     }
 
@@ -207,7 +201,7 @@ impl Data {
             Self::Graph(graph) => Grouped::Graph(Prepared::new(graph, sides)),
             Self::Ratings(ratings) => Grouped::Ratings(Prepared::new(ratings, sides)),
             Self::Samples(samples) => Grouped::Samples(Prepared::from_samples(samples, sides)),
-            Self::Corpus(corpus) => Grouped::Corpus(Prepared::new(corpus.data, sides)),
+            Self::Corpus(corpus) => Grouped::Corpus(Prepared::new(corpus, sides)),
         }
     }
 
@@ -217,7 +211,7 @@ impl Data {
             Self::Graph(graph) => graph.edges.ends(),
             Self::Ratings(ratings) => ratings.edges.ends(),
             Self::Samples(samples) => samples.data.edges.ends(),
-            Self::Corpus(corpus) => corpus.data.edges.ends(),
+            Self::Corpus(corpus) => corpus.edges.ends(),
         }
     }
 }

@@ -1,46 +1,46 @@
-//! Commands of algorithms: what an algorithm says of its options, and the commands that are made of it.
+//! Commands of algorithms: what help says of an algorithm, and the commands that are made of it.
 
+use std::fmt::Debug;
 use std::marker::PhantomData;
 
-use clap::{ArgMatches, FromArgMatches};
+use clap::{ArgMatches, Command, FromArgMatches};
+use megagrid_training::input::Source;
 use megagrid_training::record::Record;
 use megagrid_training::{Algorithm, Data, RunOptions};
 
 use crate::common::Common;
 use crate::data::Kind;
-use crate::source::Source;
 
-/// The data of an algorithm's options.
-pub type OriginOf<O> = <<<O as Trains>::Algorithm as Algorithm>::Data as Data>::Origin;
-/// The library's form of an algorithm's options.
-pub type OptionsOf<O> = <<O as Trains>::Algorithm as Algorithm>::Options;
+/// How an algorithm's data is read.
+pub type DataOptions<A> = <<A as Algorithm>::Data as Data>::Options;
 
-/// Options of an algorithm on the command line. Their documentation is the help of the command.
-pub trait Trains: clap::Args + Clone + Send + Sync + 'static {
-    /// The algorithm.
-    type Algorithm: Algorithm;
+/// An algorithm on the command line, where it has the options that the library declares.
+pub trait Trains: Algorithm + Clone + Debug {
     /// What it is trained on.
     const KIND: Kind;
+    /// What help says of it: in a line, and more.
+    const ABOUT: [&'static str; 2];
+    /// What help ends with.
+    const EXAMPLES: &'static str;
     /// Iterations of `tune`, where it has others by default.
     const TUNED_ITERATIONS: Option<&'static str> = None;
 
-    /// Returns the options of training.
-    fn options(&self) -> anyhow::Result<OptionsOf<Self>>;
-
-    /// Returns where the data comes from.
-    fn origin(&self, source: &Source) -> OriginOf<Self>;
+    /// Adds arguments that say nothing beside the library's options.
+    fn with_more(command: Command) -> Command {
+        command
+    }
 
     /// Takes what a cache of the input will hold already: the labels that become 1, where there are some.
     ///
     /// # Errors
     /// Options of reading that a cache cannot hold.
-    fn take_positive(&mut self) -> anyhow::Result<Vec<f32>> {
+    fn take_positive(_: &mut DataOptions<Self>) -> anyhow::Result<Vec<f32>> {
         Ok(Vec::new())
     }
 
-    /// Returns how the run is to go, where these options have a say in it.
-    fn run_options(&self, run: RunOptions) -> anyhow::Result<RunOptions> {
-        Ok(run)
+    /// Returns how the run is to go, where the algorithm's options have a say in it.
+    fn run_options(_: &Self::Options, run: &RunOptions) -> anyhow::Result<RunOptions> {
+        Ok(run.clone())
     }
 
     /// Says how an option of training is written on the command line: `--name value` unless this knows better.
@@ -49,7 +49,7 @@ pub trait Trains: clap::Args + Clone + Send + Sync + 'static {
     }
 
     /// Says in a few lines what was found.
-    fn findings(_record: &Record, model: &<Self::Algorithm as Algorithm>::Model) -> String {
+    fn findings(_record: &Record, model: &Self::Model) -> String {
         megagrid_training::Model::findings(model)
     }
 }
@@ -67,11 +67,13 @@ pub enum Spelling {
 /// Arguments of a training command.
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
-pub struct Args<O: clap::Args> {
+pub struct Args<A: Trains> {
     #[command(flatten)]
     pub source: Source,
     #[command(flatten)]
-    pub own: O,
+    pub data: DataOptions<A>,
+    #[command(flatten)]
+    pub own: A::Options,
     #[command(flatten)]
     pub common: Common,
 }
@@ -81,22 +83,16 @@ pub struct Entry {
     /// Its name.
     pub name: &'static str,
     /// Returns its arguments.
-    pub command: fn() -> clap::Command,
+    pub command: fn() -> Command,
     /// Runs it.
     pub run: fn(&ArgMatches) -> anyhow::Result<()>,
 }
 
-/// Returns the arguments of a command of an algorithm, `A` being [`Args`] of its options or more.
-pub fn command<O: Trains, A: clap::Args>() -> clap::Command {
-    let name = O::Algorithm::NAME;
-    let own = O::augment_args(clap::Command::new(name));
-    let command = A::augment_args(clap::Command::new(name));
-    let about = |text: Option<&clap::builder::StyledStr>| text.cloned().unwrap_or_default();
-    let command = command.about(about(own.get_about())).after_help(about(own.get_after_help()));
-    match own.get_long_about() {
-        Some(long) => command.long_about(long.clone()),
-        None => command,
-    }
+/// Returns a command of an algorithm, with these arguments: [`Args`], or more.
+pub fn command<A: Trains, Arguments: clap::Args>() -> Command {
+    let [about, more] = A::ABOUT;
+    let command = A::with_more(Arguments::augment_args(Command::new(A::NAME))).about(about);
+    command.long_about(format!("{about}.\n\n{more}")).after_help(A::EXAMPLES)
 }
 
 /// Reads arguments that clap has checked.
@@ -139,12 +135,12 @@ impl<L: List> FromArgMatches for Chosen<L> {
 }
 
 impl<L: List> clap::Subcommand for Chosen<L> {
-    fn augment_subcommands(command: clap::Command) -> clap::Command {
+    fn augment_subcommands(command: Command) -> Command {
         let command = command.subcommand_required(true).arg_required_else_help(true);
         L::entries().into_iter().fold(command, |command, entry| command.subcommand((entry.command)()))
     }
 
-    fn augment_subcommands_for_update(command: clap::Command) -> clap::Command {
+    fn augment_subcommands_for_update(command: Command) -> Command {
         Self::augment_subcommands(command)
     }
 

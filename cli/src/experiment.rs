@@ -1,9 +1,8 @@
-//! Options of experiments: many virtual workers in modelled time, and disturbed workers.
+//! Options of experiments: many virtual workers in modelled time.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use megagrid_engine::Injection;
 use megagrid_engine::virtual_cluster::{Calibration, Costs, Link, Model};
 
 use crate::failure::usage;
@@ -28,11 +27,6 @@ pub struct Options {
     /// How much costs vary from clock to clock: their standard deviation, as a part of them.
     #[arg(long, value_name = "X", default_value_t = 0.0, requires = "virtual_workers")]
     pub jitter: f64,
-    /// Disturb workers: delay:SECONDS or delay:SECONDS,TURNS, or disrupt:PROBABILITY,SECONDS. With delay a worker sleeps
-    /// before a clock, each in turn, TURNS of them in a clock (1 unless said); with disrupt it has half its processor in
-    /// some of the slots of that length.
-    #[arg(long, value_name = "KIND:…")]
-    pub inject: Option<Injection>,
     /// What is modelled of the virtual workers, with the costs that were found.
     #[arg(skip)]
     pub found: Option<Model>,

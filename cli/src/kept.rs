@@ -7,10 +7,10 @@ use anyhow::Context;
 use megagrid_datasets::cache::{kept_path, verify};
 use megagrid_datasets::{Error, Format};
 use megagrid_partition::Side;
+use megagrid_training::input::Source;
 
 use crate::data::{AnySource, Kind};
 use crate::progress::{self, Progress};
-use crate::source::{FormatChoice, Source};
 
 /// Returns the cache that `directory` has of an input; if it has none, or a damaged one, the input is read and kept there first.
 pub fn kept(source: &Source, kind: Kind, positive: Vec<f32>, directory: &Path, quiet: bool) -> anyhow::Result<Source> {
@@ -21,7 +21,7 @@ pub fn kept(source: &Source, kind: Kind, positive: Vec<f32>, directory: &Path, q
     }
     let how = format!("{kind:?} {} {:?}", found.format, source.positive);
     let path = kept_path(directory, source.path(), &how)?;
-    let in_cache = Source { input: path.clone(), format: FormatChoice(Some(Format::Cache)) };
+    let in_cache = Source { input: path.clone(), format: Some(Format::Cache) };
     match verify(&path) {
         Ok(()) => {
             tracing::info!("begins with {}", path.display());

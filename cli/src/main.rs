@@ -6,7 +6,6 @@
 mod algorithms;
 #[cfg(test)]
 mod book;
-mod choice;
 mod cluster;
 mod common;
 #[cfg(feature = "baselines")]
@@ -30,7 +29,6 @@ mod predict;
 mod progress;
 mod recommend;
 mod report;
-mod source;
 mod together;
 mod top;
 mod topics;

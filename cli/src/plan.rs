@@ -6,7 +6,6 @@ use std::sync::Arc;
 use clap::ArgMatches;
 use megagrid_engine::plan::Plan;
 use megagrid_engine::{Error, Peers};
-use megagrid_training::Algorithm;
 
 use crate::algorithms::each;
 use crate::entry::{self, Chosen, Entry, List, Trains, command, parsed};
@@ -31,11 +30,10 @@ impl List for Plans {
     }
 }
 
-fn entry<O: Trains>() -> Entry {
-    let command = || {
-        command::<O, entry::Args<O>>().about(format!("The plan of `{}`, with the same arguments", O::Algorithm::NAME))
-    };
-    Entry { name: O::Algorithm::NAME, command, run: run_one::<O> }
+fn entry<A: Trains>() -> Entry {
+    let command =
+        || command::<A, entry::Args<A>>().about(format!("The plan of `{}`, with the same arguments", A::NAME));
+    Entry { name: A::NAME, command, run: run_one::<A> }
 }
 
 /// Runs the command.
@@ -43,8 +41,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     args.command.run()
 }
 
-fn run_one<O: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
-    let args: entry::Args<O> = parsed(matches);
+fn run_one<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
+    let args: entry::Args<A> = parsed(matches);
     let refused =
         ["--model", "--json", "--report", "--checkpoint", "--resume", "--virtual-workers", "--inject", "--trace"];
     let advice = "is not for plan, which trains nothing; leave it out, or train with the command itself";

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use megagrid_datasets::Dictionary;
 use megagrid_datasets::output::{Column, write_directory, write_matrix, write_table};
+use megagrid_datasets::{Dictionary, Format};
 use megagrid_partition::Side;
+use megagrid_training::input::parse_format;
 use megagrid_training::lda::{NewDocuments, TopicModel, listing};
 use megagrid_training::model;
 
 use crate::output;
-use crate::source::{FormatChoice, parse_format};
 
 /// Lists the topics of a model of `lda`, the largest first: number, share of the tokens, top words. With --documents,
 /// finds the topics of new documents instead.
@@ -28,7 +28,7 @@ pub struct Args {
     documents: Option<PathBuf>,
     /// Format of the documents: auto, bow, lda-c, text.
     #[arg(long, default_value = "auto", value_parser = parse_format, requires = "documents")]
-    format: FormatChoice,
+    format: std::option::Option<Format>,
     /// Instead of listing them, write mixtures.npy ([documents, topics], f32) and documents.parquet to a new directory.
     #[arg(long, value_name = "DIR", requires = "documents")]
     output: Option<PathBuf>,
@@ -52,7 +52,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn fold_in(args: &Args, model: &TopicModel, words: &Dictionary, path: &Path) -> anyhow::Result<()> {
     let advice = "the model knows none of its words";
-    let documents = NewDocuments::read(path, args.format.0, model.tokenizer, words, advice)?;
+    let documents = NewDocuments::read(path, args.format, model.tokenizer, words, advice)?;
     let mixtures = model.mixtures(&documents.words);
     if documents.unknown > 0 {
         let all = documents.tokens + documents.unknown;

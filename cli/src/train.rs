@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use megagrid_engine::virtual_cluster::{Costs, VirtualCluster};
+use megagrid_training::input::Source;
 use megagrid_training::record::{InputSizes, Machine, Outcome, Phases, Record};
-use megagrid_training::{Algorithm, Error, Job, Observer, Processes, Trained, model};
+use megagrid_training::{Algorithm, Error, Job, Observer, Processes, RunOptions, Trained, model};
 
 use crate::algorithms::each;
 use crate::common::{self, Common};
-use crate::entry::{Args, Entry, List, OriginOf, Trains, command, parsed};
+use crate::entry::{Args, DataOptions, Entry, List, Trains, command, parsed};
 use crate::experiment;
 use crate::failure::usage;
 use crate::interrupt;
@@ -29,13 +30,13 @@ impl List for All {
     }
 }
 
-fn entry<O: Trains>() -> Entry {
-    Entry { name: O::Algorithm::NAME, command: command::<O, Args<O>>, run: run::<O> }
+fn entry<A: Trains>() -> Entry {
+    Entry { name: A::NAME, command: command::<A, Args<A>>, run: run::<A> }
 }
 
 /// Trains, by one process, as one of several, or as each of many virtual workers.
-fn run<O: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
-    let mut args: Args<O> = parsed(matches);
+fn run<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
+    let mut args: Args<A> = parsed(matches);
     if args.common.experiment.virtual_workers.is_some() {
         return virtually(args);
     }
@@ -44,34 +45,33 @@ fn run<O: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
 }
 
 /// Trains in one process.
-fn train<O: Trains>(args: &Args<O>) -> anyhow::Result<()> {
+fn train<A: Trains>(args: &Args<A>) -> anyhow::Result<()> {
     let job = args.job()?;
     let trained = observed(job, &args.common)?;
-    conclude::<O>(trained, &args.common)
+    conclude(trained, &args.common)
 }
 
-impl<O: Trains> Args<O> {
+impl<A: Trains> Args<A> {
     /// Checks the options, and reads the data.
-    pub fn job(&self) -> anyhow::Result<Job<O::Algorithm>> {
-        let options = self.own.options()?;
-        megagrid_training::Options::check(&options)?;
-        let run = self.own.run_options(self.common.run_options())?;
+    pub fn job(&self) -> anyhow::Result<Job<A>> {
+        megagrid_training::Options::check(&self.own)?;
+        let run = A::run_options(&self.own, &self.common.run)?;
         self.common.prepare(&run)?;
-        let origin = self.origin()?;
+        let (source, how) = self.source()?;
         let _progress = Progress::spinner(self.common.quiet, "loading");
-        let job = Job::read(origin, options, &run, &self.common.processes)?;
+        let job = Job::read((source, &how), self.own.clone(), &run, &self.common.processes)?;
         Ok(with_common(job, &self.common))
     }
 
-    /// Returns where the data comes from: the input, or the cache that is kept of it.
-    pub fn origin(&self) -> anyhow::Result<OriginOf<O>> {
-        let Some(directory) = &self.common.cache else { return Ok(self.own.origin(&self.source)) };
+    /// Returns where the data comes from, the input or the cache that is kept of it, and how it is read.
+    fn source(&self) -> anyhow::Result<(Source, DataOptions<A>)> {
+        let mut how = self.data.clone();
+        let Some(directory) = &self.common.cache else { return Ok((self.source.clone(), how)) };
         if self.common.processes.cluster.is_some() || self.common.experiment.virtual_workers.is_some() {
             return Err(usage("--cache is for one process; convert the input first, and train on the .mgrid cache"));
         }
-        let mut own = self.own.clone();
-        let positive = own.take_positive()?;
-        Ok(own.origin(&kept(&self.source, O::KIND, positive, directory, self.common.quiet)?))
+        let positive = A::take_positive(&mut how)?;
+        Ok((kept(&self.source, A::KIND, positive, directory, self.common.quiet)?, how))
     }
 }
 
@@ -100,14 +100,14 @@ pub fn observed<A: Algorithm>(job: Job<A>, common: &Common) -> anyhow::Result<Tr
 }
 
 /// Writes the model, says what was found, and writes the record.
-pub fn conclude<O: Trains>(trained: Trained<O::Algorithm>, common: &Common) -> anyhow::Result<()> {
+pub fn conclude<A: Trains>(trained: Trained<A>, common: &Common) -> anyhow::Result<()> {
     let Trained { record, model, checksum } = trained;
     if let (Some(directory), Some(model)) = (&common.model, &model) {
         model::save(model, directory, &record, checksum)?;
     }
     common.say(&summary(&record))?;
     if let Some(model) = &model {
-        common.say(&O::findings(&record, model))?;
+        common.say(&A::findings(&record, model))?;
     }
     common.write_record(&record)
 }
@@ -188,15 +188,15 @@ pub fn summary(record: &Record) -> String {
 }
 
 /// Trains as many virtual workers.
-fn virtually<O: Trains>(mut args: Args<O>) -> anyhow::Result<()> {
+fn virtually<A: Trains>(mut args: Args<A>) -> anyhow::Result<()> {
     let options = args.common.experiment.clone();
     let Some(workers) = options.virtual_workers else { return train(&args) };
     options.check()?;
-    if args.common.workers.is_some_and(|threads| threads != 1) {
+    if args.common.run.workers.is_some_and(|threads| threads != 1) {
         return Err(usage("a virtual worker has one thread; leave out --workers"));
     }
-    args.common.workers = Some(1);
-    let seed = args.common.seed;
+    args.common.run.workers = Some(1);
+    let seed = args.common.run.seed;
     common::start_readers(std::thread::available_parallelism()?.get())?;
     let cluster = |costs| VirtualCluster::new(workers as usize, options.model(costs, seed));
     let run_as = |cluster: &Arc<VirtualCluster>, is_trial: bool| {
@@ -205,7 +205,8 @@ fn virtually<O: Trains>(mut args: Args<O>) -> anyhow::Result<()> {
             let of_one = &mut args.common;
             of_one.is_trial = is_trial;
             if is_trial {
-                (of_one.checkpoint, of_one.checkpoint_every, of_one.resume) = (None, None, None);
+                of_one.run =
+                    RunOptions { checkpoint: None, checkpoint_every: None, resume: None, ..of_one.run.clone() };
             }
             if is_trial || peers.process() > 0 {
                 of_one.be_silent();

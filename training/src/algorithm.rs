@@ -78,6 +78,15 @@ pub struct Measured {
     pub converged: Option<bool>,
 }
 
+impl Measured {
+    /// Takes a residual, which is the objective of what ends where it is within a tolerance.
+    #[must_use]
+    pub fn residual(residual: f64, tolerance: f64) -> Self {
+        let metrics = Metrics::from([("residual".into(), residual)]);
+        Self { objective: residual, metrics, converged: Some(residual <= tolerance) }
+    }
+}
+
 /// All that is known after an iteration.
 #[derive(Clone, Debug, Default)]
 pub struct Found {

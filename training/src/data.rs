@@ -1,5 +1,6 @@
 //! What is trained on, and how it is read.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use megagrid_datasets::Readers;
@@ -8,6 +9,7 @@ use megagrid_engine::cluster::Cluster;
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::input::Source;
 use crate::record::{InputSizes, Phases};
 
 /// How an input is read.
@@ -43,16 +45,16 @@ impl Reading<'_> {
 pub trait Data: Sized + Send + Sync + 'static {
     /// What an edge carries.
     type Edge: EdgeData;
-    /// Where it comes from, and how it is read: part of the record.
-    type Origin: Clone + Serialize + Send + Sync + 'static;
-    /// Options of the origin that a run which is continued must have.
+    /// How it is read: part of the record.
+    type Options: clap::Args + Clone + Debug + Serialize + Send + Sync + 'static;
+    /// Those that a run which is continued must have.
     const FIXED: &'static [&'static str] = &[];
 
-    /// Reads it, and says in the origin what is found of it on the way, such as the format.
+    /// Reads it, and says in the source what is found of it on the way: the format.
     ///
     /// # Errors
     /// Options out of range; input that cannot be read.
-    fn read(origin: &mut Self::Origin, reading: &Reading<'_>) -> Result<(Self, Phases), Error>;
+    fn read(source: &mut Source, options: &Self::Options, reading: &Reading<'_>) -> Result<(Self, Phases), Error>;
 
     /// Returns the numbers of vertices and edges.
     fn sizes(&self) -> InputSizes;
@@ -66,3 +68,7 @@ pub trait Data: Sized + Send + Sync + 'static {
     /// Gives up the edges, where only the grid needs them from now on.
     fn release(&mut self) {}
 }
+
+/// No options.
+#[derive(Clone, Copy, Debug, Serialize, clap::Args)]
+pub struct NoOptions {}

@@ -9,9 +9,8 @@ use megagrid_partition::{EdgeSource, Side};
 use rayon::slice::ParallelSliceMut;
 use serde::Deserialize;
 
-use crate::data::{Data, Reading};
-
 use crate::Error;
+use crate::data::{Data, NoOptions, Reading};
 use crate::input::{Source, Stopwatch, digest, no_edges, open, phases};
 use crate::model::{DAMAGED, Manifest, Scored, columns, names};
 use crate::record::{InputSizes, Phases};
@@ -45,20 +44,20 @@ impl Graph {
 
 impl Data for Graph {
     type Edge = ();
-    type Origin = Source;
+    type Options = NoOptions;
 
-    fn read(origin: &mut Source, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
+    fn read(source: &mut Source, _: &NoOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         let mut clock = Stopwatch::start();
-        let format = origin.find(Format::Edges)?;
-        let is_cache = origin.is_cache();
+        let format = source.find(Format::Edges)?;
+        let is_cache = source.is_cache();
         how.begin(is_cache, None)?;
         if is_cache {
-            let graph = Self::of(open(&origin.input, how.readers)?);
+            let graph = Self::of(open(&source.input, how.readers)?);
             return Ok((graph, phases(clock.lap(), 0.0)));
         }
         let loaded = match how.readers {
-            Some(readers) => load_graph_with(&origin.input, format, readers)?,
-            None => load_graph(&origin.input, format)?,
+            Some(readers) => load_graph_with(&source.input, format, readers)?,
+            None => load_graph(&source.input, format)?,
         };
         let load = clock.lap();
         let graph = Self::of(loaded.prepare(Side::Right, how.degree_order)?);

@@ -11,26 +11,28 @@ use megagrid_stages::{Left, Right, Sequence, Stages};
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{Algorithm, MakeForm, Measured, Trainer};
-use crate::data::{Data, Reading};
+use crate::data::{Data, NoOptions, Reading};
 use crate::form::form;
 use crate::graph::{Graph, Ranked, Top, listing};
 use crate::model::{Manifest, Model, Scored};
-use crate::options::check_tolerance;
-use crate::record::{InputSizes, Metrics, Phases};
+use crate::options::{by_default, check_tolerance};
+use crate::record::{InputSizes, Phases};
 use crate::{Error, Options, input};
 
 /// Options of hubs and authorities.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct HitsOptions {
     /// Iterations at most.
+    #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
-    /// L2 change of both unit vectors in an iteration that ends the run.
+    /// End when an iteration changes the unit vectors of hubs and authorities by no more than this (L2).
+    #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true)]
     pub tolerance: f64,
 }
 
 impl Default for HitsOptions {
     fn default() -> Self {
-        Self { iterations: 100, tolerance: 1e-6 }
+        by_default()
     }
 }
 
@@ -72,10 +74,10 @@ impl EdgeSource<()> for Links {
 
 impl Data for Links {
     type Edge = ();
-    type Origin = input::Source;
+    type Options = NoOptions;
 
-    fn read(origin: &mut input::Source, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
-        Graph::read(origin, how).map(|(graph, phases)| (Self(graph), phases))
+    fn read(source: &mut input::Source, options: &NoOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
+        Graph::read(source, options, how).map(|(graph, phases)| (Self(graph), phases))
     }
 
     fn sizes(&self) -> InputSizes {
@@ -92,7 +94,7 @@ impl Data for Links {
 }
 
 /// Hubs and authorities.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct HubsAndAuthorities;
 
 impl Algorithm for HubsAndAuthorities {
@@ -140,12 +142,7 @@ impl Trainer for Power {
     }
 
     fn measure(&mut self, _: &Links, engine: &mut Engine<Hits>) -> Result<Option<Measured>, Error> {
-        let residual = engine.global().residual();
-        Ok(Some(Measured {
-            objective: residual,
-            metrics: Metrics::from([("residual".into(), residual)]),
-            converged: Some(residual <= self.tolerance),
-        }))
+        Ok(Some(Measured::residual(engine.global().residual(), self.tolerance)))
     }
 
     fn model(&self, links: &Links, engine: &Engine<Hits>) -> Result<Authorities, Error> {

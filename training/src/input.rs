@@ -12,15 +12,25 @@ use crate::error::reading;
 use crate::options::lossy;
 use crate::{Error, record::Phases};
 
-/// A file, a directory of part files or a cache.
-#[derive(Clone, Debug, Serialize)]
+/// Where data comes from.
+#[derive(Clone, Debug, Serialize, clap::Args)]
 pub struct Source {
-    /// Its place.
+    /// A file (plain, gzip or zstd), a directory of part files, or a .mgrid cache.
     #[serde(serialize_with = "lossy")]
     pub input: PathBuf,
-    /// Its format; `None`: told by name and content.
+    /// Format of the input: auto, edges, mtx, ratings, libsvm, bow, lda-c, text, parquet, mgrid.
+    // The full path of `Option` keeps clap from taking it for an argument that may be left out.
+    #[arg(long, default_value = "auto", value_parser = parse_format)]
     #[serde(serialize_with = "format_name")]
-    pub format: Option<Format>,
+    pub format: std::option::Option<Format>,
+}
+
+/// Reads the name of a format; `auto`: it is told by name and content.
+///
+/// # Errors
+/// Another name.
+pub fn parse_format(name: &str) -> Result<Option<Format>, megagrid_datasets::Error> {
+    if name == "auto" { Ok(None) } else { name.parse().map(Some) }
 }
 
 fn format_name<S: Serializer>(format: &Option<Format>, to: S) -> Result<S::Ok, S::Error> {

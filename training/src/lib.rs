@@ -37,7 +37,7 @@ pub mod tune;
 pub use algorithm::{
     Algorithm, DataOf, EdgeOf, Ended, Form, Knob, Leg, MakeForm, Measured, ModelOf, OptionsOf, Pause, Run, Trainer,
 };
-pub use data::{Data, Reading};
+pub use data::{Data, NoOptions, Reading};
 pub use error::Error;
 pub use form::form;
 pub use model::Model;

@@ -1,8 +1,12 @@
 //! Options: those of an algorithm, and those of every run.
 
+use std::fmt::Debug;
 use std::path::PathBuf;
 
+use clap::ArgAction;
+use clap::builder::RangedI64ValueParser;
 use megagrid_engine::{Injection, Settings};
+use megagrid_partition::strategy;
 use megagrid_stages::simd::Level;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
@@ -11,9 +15,9 @@ use serde_json::Value;
 use crate::Error;
 use crate::processes::Processes;
 
-/// All options of an algorithm, with defaults. They stand in records, models and checkpoints as serde writes them; `null` is
-/// what follows from the data.
-pub trait Options: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
+/// All options of an algorithm, declared once: as clap reads them on the command line, with help and [defaults](by_default), and as
+/// serde writes them in records, models and checkpoints; `null` is what follows from the data.
+pub trait Options: clap::Args + Clone + Debug + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Those that may change when a run is continued; no other may.
     const FREE: &'static [&'static str] = &["iterations", "tolerance"];
 
@@ -146,16 +150,26 @@ pub fn check_holdout(holdout: Option<f64>) -> Result<(), Error> {
     }
 }
 
+/// Returns options as they are where nothing is said.
+///
+/// # Panics
+/// Where an argument has no default.
+#[must_use]
+pub fn by_default<O: clap::Args>() -> O {
+    let nothing = O::augment_args(clap::Command::new("options").no_binary_name(true)).get_matches_from([""; 0]);
+    O::from_arg_matches(&nothing).expect("every argument has a default")
+}
+
 /// How fresh the data is that workers read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Consistency {
     /// Every clock begins when all workers have ended the last one.
     #[default]
     Bsp,
-    /// A worker may be `slack` clocks ahead of the slowest.
+    /// A worker may be --slack clocks ahead of the slowest.
     Ssp,
-    /// As `Ssp`, and rows come back after every clock, not only when they would be too old (the same in one process).
+    /// As ssp, and rows come back after every clock, not only when they would be too old (the same in one process).
     Essp,
     /// A worker never waits.
     Async,
@@ -164,43 +178,74 @@ pub enum Consistency {
 /// The partitioning strategy that training follows.
 pub const STRATEGY: &str = "bicut";
 
+/// Reads the name of a strategy.
+fn parse_strategy(name: &str) -> Result<&'static str, String> {
+    match name {
+        STRATEGY => Ok(STRATEGY),
+        _ if strategy::NAMES.contains(&name) => Err(format!(
+            "training follows {STRATEGY} only, which keeps a vertex of one side with all its edges in a process; see \
+             `megagrid partition --strategy {name}` for what {name} would do"
+        )),
+        _ => Err(format!("expected {STRATEGY}")),
+    }
+}
+
 /// Options of every run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, clap::Args)]
 pub struct RunOptions {
-    /// Worker threads of each process; `None`: the cores of the machine.
+    /// Worker threads of each process [default: the cores of the machine].
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser = RangedI64ValueParser::<usize>::new().range(1..=4096))]
     pub workers: Option<usize>,
     /// How fresh the data is that workers read.
+    #[arg(long, value_enum, default_value_t = Consistency::Bsp, help_heading = "Consistency")]
     pub consistency: Consistency,
-    /// Clocks that a worker may be ahead of the slowest; `None`: none, and any number where a worker never waits.
+    /// Clocks that a worker may be ahead of the slowest, with ssp and essp [default: 0].
+    #[arg(long, value_name = "CLOCKS", help_heading = "Consistency")]
     pub slack: Option<u64>,
-    /// Decides everything random.
+    /// Decides everything random: initial values, order, split.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How edges are placed on processes.
+    /// How edges are placed on processes. Training keeps all edges of a vertex of one side together, in runs of equal work:
+    /// bicut. The others are those of `megagrid partition` only.
+    #[arg(long, value_name = "NAME", default_value = STRATEGY, value_parser = parse_strategy)]
     pub strategy: &'static str,
-    /// Vector instructions; `None`: the widest of the processor.
+    /// Vector instructions to use: plain, avx2, avx512 [default: the widest of this processor].
+    #[arg(long, value_name = "LEVEL")]
     #[serde(serialize_with = "level_name")]
     pub vector: Option<Level>,
-    /// Worse evaluations in a row on test data that end the run; 0: it goes on, and its last iteration is the model; `None`: as
-    /// many as the algorithm says.
+    /// Worse evaluations in a row on test data that end the run, whose model is that of the best iteration; 0: it goes on, and
+    /// its last iteration is the model [default: 5, with blockpg 0].
+    #[arg(long, value_name = "N")]
     pub patience: Option<u64>,
-    /// After how many iterations the exact objective is measured, and the model tested; 0: the objective at the end, or where a
-    /// tolerance needs it, and the model after each iteration.
+    /// Measure the exact objective, and the error on test data, after every N iterations only. By default the objective is measured
+    /// at the end, or where a tolerance needs it, and the error on test data after each; in between, running values tell how it
+    /// goes: what steps found before they changed it.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub evaluate_every: u64,
     /// Whether edges are cut into a grid.
+    #[arg(long = "no-grid", action = ArgAction::SetFalse, hide = true)]
     pub grid: bool,
     /// Whether vertices are put in order of degree.
+    #[arg(long = "no-degree-order", action = ArgAction::SetFalse, hide = true)]
     pub degree_order: bool,
     /// Whether what other processes need first is sent first.
+    #[arg(long = "no-early", action = ArgAction::SetFalse, hide = true)]
     pub early: bool,
-    /// Where checkpoints are written: at the end, or when interrupted.
+    /// Write a checkpoint to this directory at the end, or when interrupted.
+    #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
     #[serde(serialize_with = "lossy_option")]
     pub checkpoint: Option<PathBuf>,
-    /// After how many iterations one is written also.
+    /// Write one also after every N iterations.
+    #[arg(long, value_name = "N", requires = "checkpoint", help_heading = "Checkpoints", value_parser = clap::value_parser!(u64).range(1..))]
     pub checkpoint_every: Option<u64>,
-    /// The checkpoints to continue from.
+    /// Continue from the last complete checkpoint in this directory.
+    #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
     #[serde(serialize_with = "lossy_option")]
     pub resume: Option<PathBuf>,
-    /// What disturbs workers, as an experiment.
+    /// Disturb workers: delay:SECONDS or delay:SECONDS,TURNS, or disrupt:PROBABILITY,SECONDS. With delay a worker sleeps
+    /// before a clock, each in turn, TURNS of them in a clock (1 unless said); with disrupt it has half its processor in
+    /// some of the slots of that length.
+    #[arg(long, value_name = "KIND:…", help_heading = "Experiments")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inject: Option<Injection>,
 }
@@ -211,23 +256,7 @@ fn level_name<S: Serializer>(level: &Option<Level>, to: S) -> Result<S::Ok, S::E
 
 impl Default for RunOptions {
     fn default() -> Self {
-        Self {
-            workers: None,
-            consistency: Consistency::Bsp,
-            slack: None,
-            seed: 1,
-            strategy: STRATEGY,
-            vector: None,
-            patience: None,
-            evaluate_every: 0,
-            grid: true,
-            degree_order: true,
-            early: true,
-            checkpoint: None,
-            checkpoint_every: None,
-            resume: None,
-            inject: None,
-        }
+        by_default()
     }
 }
 
@@ -288,16 +317,19 @@ impl RunOptions {
 mod tests {
     use super::*;
 
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, clap::Args)]
     struct Few {
+        #[arg(long, default_value_t = 0.1)]
         step: f32,
+        #[arg(long)]
         batch: Option<u64>,
+        #[arg(long, default_value_t = 20)]
         iterations: u64,
     }
 
     impl Default for Few {
         fn default() -> Self {
-            Self { step: 0.1, batch: None, iterations: 20 }
+            by_default()
         }
     }
 

@@ -13,29 +13,33 @@ use crate::algorithm::{Algorithm, MakeForm, Measured, Trainer};
 use crate::form::form;
 use crate::graph::{Graph, Ranked, Top, listing};
 use crate::model::{Manifest, Model, Scored};
-use crate::options::check_tolerance;
+use crate::options::{by_default, check_tolerance};
 use crate::record::Metrics;
 use crate::{Error, Options};
 
 /// Options of PageRank.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct RankOptions {
-    /// The chance of following a link instead of restarting.
+    /// The chance of following a link instead of restarting, above 0 and below 1.
+    #[arg(long, default_value_t = Damping::DEFAULT.get(), allow_negative_numbers = true)]
     pub damping: f64,
-    /// Names of the vertices to restart at; none: all.
+    /// Restart at these vertices only, by their names in the input (personalized).
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub restart: Vec<String>,
     /// Iterations at most.
+    #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
-    /// L1 change of the scores in an iteration that ends the run.
+    /// End when an iteration changes the scores by no more than this, in total (L1).
+    #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true)]
     pub tolerance: f64,
-    /// Part of an iteration between two clocks: 1.
+    /// Part of an iteration between two clocks; PageRank takes 1 only.
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_name = "X", help_heading = "Consistency")]
     pub work_per_clock: f64,
 }
 
 impl Default for RankOptions {
     fn default() -> Self {
-        let damping = Damping::DEFAULT.get();
-        Self { damping, restart: Vec::new(), iterations: 100, tolerance: 1e-6, work_per_clock: 1.0 }
+        by_default()
     }
 }
 
@@ -63,7 +67,7 @@ impl Options for RankOptions {
 }
 
 /// PageRank.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Ranking;
 
 impl Algorithm for Ranking {
@@ -120,12 +124,7 @@ impl Trainer for Ranker {
     }
 
     fn measure(&mut self, _: &Graph, engine: &mut Engine<PageRank>) -> Result<Option<Measured>, Error> {
-        let residual = engine.global().residual;
-        Ok(Some(Measured {
-            objective: residual,
-            metrics: Metrics::from([("residual".into(), residual)]),
-            converged: Some(residual <= self.tolerance),
-        }))
+        Ok(Some(Measured::residual(engine.global().residual, self.tolerance)))
     }
 
     fn model(&self, graph: &Graph, engine: &Engine<PageRank>) -> Result<Ranks, Error> {

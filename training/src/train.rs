@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::algorithm::{Algorithm, Ended, Found, Leg, Pause, Run};
 use crate::checkpoint::Checkpoints;
 use crate::data::{Data, Reading};
+use crate::input::Source;
 use crate::options::{RunOptions, join, json};
 use crate::processes::Processes;
 use crate::record::{Phases, Record};
@@ -59,12 +60,12 @@ pub struct Job<A: Algorithm> {
 }
 
 impl<A: Algorithm> Job<A> {
-    /// Checks options, resolves how to run, and reads the data. All processes call it.
+    /// Checks options, resolves how to run, and reads the data as options say. All processes call it.
     ///
     /// # Errors
     /// Options out of range; input that cannot be read.
     pub fn read(
-        mut origin: <A::Data as Data>::Origin,
+        (mut source, how): (Source, &<A::Data as Data>::Options),
         options: A::Options,
         run: &RunOptions,
         processes: &Processes,
@@ -77,8 +78,9 @@ impl<A: Algorithm> Job<A> {
             cluster: processes.cluster.as_ref(),
             readers: processes.readers.as_ref(),
         };
-        let (data, phases) = A::Data::read(&mut origin, &reading)?;
-        Ok(Self { phases, ..Self::new(data, json(&origin)?, options, run, processes)? })
+        let (data, phases) = A::Data::read(&mut source, how, &reading)?;
+        let origin = join([json(&source)?, json(how)?]);
+        Ok(Self { phases, ..Self::new(data, origin, options, run, processes)? })
     }
 
     /// Takes data in memory; `origin` is what the record says of them. All processes call it.

@@ -95,12 +95,12 @@ pub struct Branches<'t, T: Trainer> {
 }
 
 impl<'t, T: Trainer> Branches<'t, T> {
-    /// Begins with the root alone.
+    /// Begins with only the root.
     pub fn new(trainer: &'t mut T, space: &'t Space, watch: Watch<'t>) -> Self {
         Self { trainer, space, watch, next: ROOT.0 + 1, alive: 1, most_alive: 1, elapsed: 0.0, clocks: 0 }
     }
 
-    /// Goes on with the root alone, after branches of other numbers and so much time.
+    /// Goes on with only the root, after branches of other numbers and so much time.
     pub fn resume(&mut self, last: Branch, elapsed: f64) {
         (self.next, self.elapsed) = (last.0 + 1, elapsed);
     }

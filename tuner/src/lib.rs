@@ -1,5 +1,5 @@
 //! Training that tunes itself: MLtuner of Cui's thesis, chapter 5. Knows its trainer by fork, schedule, free and reported
-//! progress alone ([`Trainer`]), so that it can drive any.
+//! progress only ([`Trainer`]), so that it can drive any.
 //!
 //! | module | what |
 //! |---|---|

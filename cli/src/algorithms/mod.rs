@@ -1,20 +1,20 @@
-//! The algorithms that can be trained: the options of each on the command line.
+//! The algorithms that can be trained: what the command line says of each, beside the options that the library declares.
 
-pub mod blockpg;
-pub mod hits;
-pub mod lda;
-pub mod mf;
-pub mod pagerank;
+mod blockpg;
+mod hits;
+mod lda;
+mod mf;
+mod pagerank;
 
 /// Lists what `$entry` makes of every algorithm.
 macro_rules! each {
     ($entry:ident) => {
         vec![
-            $entry::<$crate::algorithms::pagerank::Options>(),
-            $entry::<$crate::algorithms::mf::Options>(),
-            $entry::<$crate::algorithms::lda::Options>(),
-            $entry::<$crate::algorithms::blockpg::Options>(),
-            $entry::<$crate::algorithms::hits::Options>(),
+            $entry::<megagrid_training::pagerank::Ranking>(),
+            $entry::<megagrid_training::mf::Factorization>(),
+            $entry::<megagrid_training::lda::TopicModels>(),
+            $entry::<megagrid_training::blockpg::Regression>(),
+            $entry::<megagrid_training::hits::HubsAndAuthorities>(),
         ]
     };
 }

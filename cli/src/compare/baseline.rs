@@ -16,15 +16,15 @@ use crate::common::Common;
 use crate::interrupt;
 
 /// Runs a job on a baseline, and writes its record. What is done before the first iteration, accesses recorded say, counts as plan.
-pub fn run<O: Comparable>(system: System, job: Job<O::Algorithm>, common: &Common) -> anyhow::Result<()> {
+pub fn run<A: Comparable>(system: System, job: Job<A>, common: &Common) -> anyhow::Result<()> {
     let (job, options) = resolved(job)?;
-    let config = config::<O::Algorithm>(&job.origin, &options, &job.run, job.more.clone())?;
+    let config = config::<A>(&job.origin, &options, &job.run, job.more.clone())?;
     let workers = job.settings.workers;
     let machine = Machine { workers, vector: job.settings.level.name().into(), ..Machine::default() };
-    let mut record = Record::begin(O::Algorithm::NAME, config, job.data.sizes(), machine, job.phases, 0);
+    let mut record = Record::begin(A::NAME, config, job.data.sizes(), machine, job.phases, 0);
     let iterations = megagrid_training::Options::iterations(&job.options);
     let how = Run { workers, iterations, seed: job.settings.seed, slack: job.settings.slack.unwrap_or(0) };
-    let Laid { updates, run } = O::lay_out(job)?;
+    let Laid { updates, run } = A::lay_out(job)?;
     interrupt::iterations_begin();
     let mut clock = Instant::now();
     let finish = run(system, &how, &mut |epoch| {

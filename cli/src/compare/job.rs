@@ -3,33 +3,33 @@
 use anyhow::Context;
 use megagrid_baselines::{Error, Finish, Report, Run, System, apps, list_by};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
-use megagrid_training::lda::{PriorChoice, Sampler};
-use megagrid_training::mf::Gradient;
+use megagrid_training::blockpg::Regression;
+use megagrid_training::lda::{PriorChoice, Sampler, TopicModels};
+use megagrid_training::mf::{FactorOptions, Factorization, Gradient};
+use megagrid_training::pagerank::Ranking;
 use megagrid_training::{Consistency, Job};
 
-use crate::algorithms::{blockpg, lda, mf, pagerank};
-use crate::common::Common;
 use crate::entry::{Args, Trains};
 use crate::failure::usage;
 
 /// An algorithm whose job runs on several systems.
 pub trait Comparable: Trains {
     /// What help says of the comparison.
-    const ABOUT: &'static str;
+    const COMPARED: &'static str;
 
     /// Sets what a comparison decides.
-    fn settle(&mut self) -> anyhow::Result<()> {
+    fn settle(_: &mut Self::Options) -> anyhow::Result<()> {
         Ok(())
     }
 
     /// Sets what follows from the data, so that all systems do the same.
-    fn settle_job(_: &mut Job<Self::Algorithm>) {}
+    fn settle_job(_: &mut Job<Self>) {}
 
     /// Tells whether a baseline runs the job, or what to do about it.
-    fn runs_on(&self, system: System, common: &Common) -> Result<(), &'static str>;
+    fn runs_on(args: &Args<Self>, system: System) -> Result<(), &'static str>;
 
     /// Lays a job out for a baseline.
-    fn lay_out(job: Job<Self::Algorithm>) -> anyhow::Result<Laid>;
+    fn lay_out(job: Job<Self>) -> anyhow::Result<Laid>;
 }
 
 /// A job that a baseline can run.
@@ -43,13 +43,13 @@ pub struct Laid {
 /// Runs a job on a baseline.
 pub type RunOn = Box<dyn FnOnce(System, &Run, Report<'_>) -> Result<Finish, Error>>;
 
-impl<O: Trains> Args<O> {
+impl<A: Trains> Args<A> {
     /// Checks the options before anything runs.
     pub fn check(&self) -> anyhow::Result<()> {
-        megagrid_training::Options::check(&self.own.options()?)?;
+        megagrid_training::Options::check(&self.own)?;
         let refused = ["--model", "--checkpoint", "--resume", "--virtual-workers", "--inject", "--trace"];
         self.common.refuse(&refused, "is for the training command, not for a comparison")?;
-        self.common.prepare(&self.own.run_options(self.common.run_options())?)?;
+        self.common.prepare(&A::run_options(&self.own, &self.common.run)?)?;
         let input = &self.source.input;
         std::fs::metadata(input).with_context(|| input.display().to_string()).map(drop)
     }
@@ -59,8 +59,8 @@ fn is_gas(system: System) -> bool {
     matches!(system, System::Gas | System::GasFaithful)
 }
 
-fn no_slack(common: &Common, system: System) -> Result<(), &'static str> {
-    match common.consistency {
+fn no_slack(consistency: Consistency, system: System) -> Result<(), &'static str> {
+    match consistency {
         Consistency::Bsp => Ok(()),
         Consistency::Async => Err("baselines have no --consistency async"),
         _ if is_gas(system) => Err("it has no slack: leave out --consistency and --slack"),
@@ -74,17 +74,17 @@ fn by_left<T: Copy + Default + Send + Sync>(edges: &dyn EdgeSource<T>) -> anyhow
     list_by(&GroupedEdges::new(list, &[Side::Left]), Side::Left, |data| *data).context("reading edges")
 }
 
-impl Comparable for pagerank::Options {
-    const ABOUT: &'static str = "Ranks a graph on several systems; the options of `pagerank`";
+impl Comparable for Ranking {
+    const COMPARED: &'static str = "Ranks a graph on several systems; the options of `pagerank`";
 
-    fn runs_on(&self, system: System, common: &Common) -> Result<(), &'static str> {
-        if !self.restart.is_empty() {
+    fn runs_on(args: &Args<Self>, system: System) -> Result<(), &'static str> {
+        if !args.own.restart.is_empty() {
             return Err("leave out --restart");
         }
-        no_slack(common, system)
+        no_slack(args.common.run.consistency, system)
     }
 
-    fn lay_out(job: Job<Self::Algorithm>) -> anyhow::Result<Laid> {
+    fn lay_out(job: Job<Self>) -> anyhow::Result<Laid> {
         let damping = megagrid_algorithms::pagerank::Damping::new(job.options.damping)?;
         let graph = list_by(&job.data.edges, Side::Right, |()| ()).context("reading edges")?;
         let updates = graph.left.len() as u64;
@@ -95,31 +95,31 @@ impl Comparable for pagerank::Options {
     }
 }
 
-impl Comparable for mf::Options {
-    const ABOUT: &'static str = "Factorizes ratings on several systems; the options of `mf`. By the gradient of all ratings, \
+impl Comparable for Factorization {
+    const COMPARED: &'static str = "Factorizes ratings on several systems; the options of `mf`. By the gradient of all ratings, \
         which all systems have; with --gradient in-place rating by rating, which GAS has not";
 
-    fn settle(&mut self) -> anyhow::Result<()> {
-        if self.gradient == Gradient::Batch {
-            if self.batch.is_some() || self.work_per_clock.is_some() {
+    fn settle(options: &mut FactorOptions) -> anyhow::Result<()> {
+        if options.gradient == Gradient::Batch {
+            if options.batch.is_some() || options.work_per_clock.is_some() {
                 return Err(usage("a comparison by batch gradients takes all ratings at once; leave out --batch"));
             }
-            self.work_per_clock = Some(1.0);
+            options.work_per_clock = Some(1.0);
         }
         Ok(())
     }
 
-    fn runs_on(&self, system: System, common: &Common) -> Result<(), &'static str> {
-        if is_gas(system) && self.gradient == Gradient::InPlace {
+    fn runs_on(args: &Args<Self>, system: System) -> Result<(), &'static str> {
+        if is_gas(system) && args.own.gradient == Gradient::InPlace {
             return Err("it changes nothing in place: leave it out, or use --gradient batch");
         }
-        if self.test.is_some() || self.holdout.is_some() {
+        if args.data.test.is_some() || args.data.holdout.is_some() {
             return Err("leave out --test and --holdout");
         }
-        no_slack(common, system)
+        no_slack(args.common.run.consistency, system)
     }
 
-    fn lay_out(job: Job<Self::Algorithm>) -> anyhow::Result<Laid> {
+    fn lay_out(job: Job<Self>) -> anyhow::Result<Laid> {
         let mut ratings = by_left(&job.data.edges)?;
         let mean = if job.options.mean { job.data.digest.mean as f32 } else { 0.0 };
         ratings.data.iter_mut().for_each(|rating| *rating -= mean);
@@ -135,24 +135,24 @@ impl Comparable for mf::Options {
     }
 }
 
-impl Comparable for lda::Options {
-    const ABOUT: &'static str = "Finds topics on several systems; the options of `lda`. With the dense sampler, fixed priors and \
+impl Comparable for TopicModels {
+    const COMPARED: &'static str = "Finds topics on several systems; the options of `lda`. With the dense sampler, fixed priors and \
         no annealing";
 
-    fn runs_on(&self, system: System, common: &Common) -> Result<(), &'static str> {
-        if self.sampler != Sampler::Dense || self.extra_topics > 0 {
+    fn runs_on(args: &Args<Self>, system: System) -> Result<(), &'static str> {
+        if args.own.sampler != Sampler::Dense || args.own.extra_topics > 0 {
             return Err("it has the dense sampler only: leave out --sampler and --extra-topics");
         }
-        if self.prior != PriorChoice::Fixed || self.annealing != Some(0) {
+        if args.own.prior != PriorChoice::Fixed || args.own.annealing != Some(0) {
             return Err("it has fixed priors and no annealing: leave out --prior and --annealing");
         }
-        if self.test.is_some() || self.holdout.is_some() {
+        if args.data.test.is_some() || args.data.holdout.is_some() {
             return Err("leave out --test and --holdout");
         }
-        no_slack(common, system)
+        no_slack(args.common.run.consistency, system)
     }
 
-    fn lay_out(job: Job<Self::Algorithm>) -> anyhow::Result<Laid> {
+    fn lay_out(job: Job<Self>) -> anyhow::Result<Laid> {
         let corpus = by_left(&job.data.edges)?;
         let (updates, config) = (job.data.tokens.total, job.options.config());
         let run: RunOn = Box::new(move |system, run, report| {
@@ -162,24 +162,24 @@ impl Comparable for lda::Options {
     }
 }
 
-impl Comparable for blockpg::Options {
-    const ABOUT: &'static str = "Fits a sparse logistic regression on several systems; the options of `blockpg`";
+impl Comparable for Regression {
+    const COMPARED: &'static str = "Fits a sparse logistic regression on several systems; the options of `blockpg`";
 
-    fn runs_on(&self, _: System, common: &Common) -> Result<(), &'static str> {
-        if self.l1.len() > 1 || self.warm_start.is_some() {
+    fn runs_on(args: &Args<Self>, _: System) -> Result<(), &'static str> {
+        if args.own.l1.len() > 1 || args.own.warm_start.is_some() {
             return Err("it has no paths and no warm starts: give one --l1, and leave out --warm-start");
         }
-        if common.consistency != Consistency::Bsp || self.delay.is_some() {
+        if args.common.run.consistency != Consistency::Bsp || args.own.delay.is_some() {
             return Err("its blocks take turns: leave out --consistency, --slack and --delay");
         }
-        if self.test.is_some() || self.holdout.is_some() {
+        if args.data.test.is_some() || args.data.holdout.is_some() {
             return Err("leave out --test and --holdout");
         }
         Ok(())
     }
 
     /// Features step by blocks, as baselines have it.
-    fn settle_job(job: &mut Job<Self::Algorithm>) {
+    fn settle_job(job: &mut Job<Self>) {
         let signed = &job.data.signed;
         let blocks = job.options.num_blocks(signed.num_edges(), signed.num_vertices(Side::Right));
         if job.options.batch.is_none() {
@@ -187,7 +187,7 @@ impl Comparable for blockpg::Options {
         }
     }
 
-    fn lay_out(job: Job<Self::Algorithm>) -> anyhow::Result<Laid> {
+    fn lay_out(job: Job<Self>) -> anyhow::Result<Laid> {
         let Some(&config) = job.options.path().last() else { return Err(usage("no --l1")) };
         let samples = job.data;
         let (values, features) = (samples.signed.num_edges(), samples.signed.num_vertices(Side::Right));

@@ -1,7 +1,7 @@
 //! `megagrid compare`: the same job on several systems, round after round, as one table and one page.
 //!
 //! Every run is a process of its own, which reads the input with the reader of the training command, runs one system and
-//! writes a run record: so that memory is the system's alone, and nothing is warm from another system's run. Rounds are
+//! writes a run record: so that memory is only the system's, and nothing is warm from another system's run. Rounds are
 //! interleaved, each begun with another system, so that what else the machine does falls on all of them.
 
 mod baseline;
@@ -13,10 +13,8 @@ mod table;
 use std::path::PathBuf;
 
 use clap::ArgMatches;
-use megagrid_training::Algorithm;
 
-use crate::algorithms;
-use crate::entry::{self, Chosen, Entry, List, command, parsed};
+use crate::entry::{self, Chosen, Entry, List, Trains, command, parsed};
 use crate::failure::usage;
 use crate::output;
 use crate::report::{self, Subject};
@@ -46,17 +44,18 @@ struct Comparisons;
 impl List for Comparisons {
     fn entries() -> Vec<Entry> {
         vec![
-            entry::<algorithms::pagerank::Options>(),
-            entry::<algorithms::mf::Options>(),
-            entry::<algorithms::lda::Options>(),
-            entry::<algorithms::blockpg::Options>(),
+            entry::<megagrid_training::pagerank::Ranking>(),
+            entry::<megagrid_training::mf::Factorization>(),
+            entry::<megagrid_training::lda::TopicModels>(),
+            entry::<megagrid_training::blockpg::Regression>(),
         ]
     }
 }
 
-fn entry<O: Comparable>() -> Entry {
-    let command = || command::<O, Job<O>>().about(O::ABOUT).long_about(O::ABOUT).after_help("").mut_args(of_comparison);
-    Entry { name: O::Algorithm::NAME, command, run: run_one::<O> }
+fn entry<A: Comparable>() -> Entry {
+    let command =
+        || command::<A, Job<A>>().about(A::COMPARED).long_about(A::COMPARED).after_help("").mut_args(of_comparison);
+    Entry { name: A::NAME, command, run: run_one::<A> }
 }
 
 /// Options of the training commands that a comparison refuses, or ignores.
@@ -101,9 +100,9 @@ fn no_tolerance(value: &str) -> Result<f64, &'static str> {
 /// A training command's arguments, and what is compared.
 #[derive(clap::Args)]
 #[group(skip)]
-struct Job<O: clap::Args> {
+struct Job<A: Trains> {
     #[command(flatten)]
-    training: entry::Args<O>,
+    training: entry::Args<A>,
     #[command(flatten)]
     options: Options,
 }
@@ -134,19 +133,19 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     args.command.run()
 }
 
-fn run_one<O: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
-    let Job::<O> { mut training, options } = parsed(matches);
-    training.own.settle()?;
+fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
+    let Job::<A> { mut training, options } = parsed(matches);
+    A::settle(&mut training.own)?;
     match (options.one, &options.record) {
         (Some(system), Some(record)) => {
             let common = &mut training.common;
             (common.quiet, common.json, common.report) = (true, Some(record.clone()), None);
-            common.evaluate_every = 1;
+            common.run.evaluate_every = 1;
             let mut job = training.job()?;
-            O::settle_job(&mut job);
+            A::settle_job(&mut job);
             match system {
-                System::Megagrid => train::conclude::<O>(train::observed(job, &training.common)?, &training.common),
-                System::Baseline(system) => baseline::run::<O>(system, job, &training.common),
+                System::Megagrid => train::conclude(train::observed(job, &training.common)?, &training.common),
+                System::Baseline(system) => baseline::run(system, job, &training.common),
             }
         }
         _ => compare(&training, &options),
@@ -154,18 +153,18 @@ fn run_one<O: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
 }
 
 /// Runs all systems in all rounds, and writes what was found.
-fn compare<O: Comparable>(training: &entry::Args<O>, options: &Options) -> anyhow::Result<()> {
-    let (name, common) = (O::Algorithm::NAME, &training.common);
+fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyhow::Result<()> {
+    let (name, common) = (A::NAME, &training.common);
     let systems = Systems::new(&options.systems, |system| match system {
         System::Megagrid => Ok(()),
-        System::Baseline(system) => training.own.runs_on(system, common),
+        System::Baseline(system) => A::runs_on(training, system),
     })?;
     if options.target.is_some_and(|target| !target.is_finite()) {
         return Err(usage("target is no number; expected an objective"));
     }
     training.check()?;
     let runs = rounds::run(name, &systems, options.repeat, common.quiet)?;
-    let comparison = Comparison::new(name, O::Algorithm::MAXIMIZES, options.target, runs);
+    let comparison = Comparison::new(name, A::MAXIMIZES, options.target, runs);
     let json = serde_json::to_string_pretty(&comparison)? + "\n";
     common.say(&comparison.text())?;
     if let Some(path) = &common.json {

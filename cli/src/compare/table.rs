@@ -107,12 +107,12 @@ impl Comparison {
         vec![
             format!(
                 "Medians over rounds, with the least and the largest. The target is the objective {target}; time to it is of \
-                 training alone, from the first iteration on. Setup is what comes before that and after reading: plan and \
+                 training only, from the first iteration on. Setup is what comes before that and after reading: plan and \
                  grid, or tables and recorded accesses."
             ),
             "Compute, wait and sync are shares of the workers' time. Bytes and messages are of an iteration: between \
              processes, between servers and clients, or along edges. Data are the bytes of model, edges, caches and logs; peak \
-             is the process with reading. Lines are what a user of the system writes for the algorithm: for this system alone, \
+             is the process with reading. Lines are what a user of the system writes for the algorithm: for this system only, \
              and functions that are the same on others."
                 .to_owned(),
         ]

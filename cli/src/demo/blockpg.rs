@@ -3,10 +3,9 @@
 use std::fmt::Write;
 
 use megagrid_datasets::synthetic::{ClicksSettings, ClicksTruth};
-use megagrid_training::blockpg::{Linear, LinearOptions, Samples};
+use megagrid_training::blockpg::{Linear, LinearOptions, Regression, Samples};
 use megagrid_training::record::Record;
 
-use crate::algorithms;
 use crate::common::Common;
 
 /// Part of the samples that is tested on.
@@ -16,7 +15,8 @@ const SHOWN: usize = 10;
 
 /// Runs the demo.
 pub fn run(common: &Common) -> anyhow::Result<()> {
-    let planted = ClicksSettings { num_samples: 50_000, num_features: 1000, seed: common.seed, ..Default::default() };
+    let planted =
+        ClicksSettings { num_samples: 50_000, num_features: 1000, seed: common.run.seed, ..Default::default() };
     let made = planted.generate()?;
     common.say(&format!(
         "Made {} clicks on {} features: one feature in {:.0} has a weight, {:.0} % of the labels are 1.\n",
@@ -25,11 +25,11 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
         1.0 / planted.density,
         100.0 * planted.click_rate
     ))?;
-    let options = LinearOptions { l1: vec![10.0], intercept: true, iterations: 500, ..LinearOptions::default() };
-    let data = Samples::new(made.samples.in_degree_order(), None, true, Some((HOLDOUT, common.seed)))?;
+    let options = LinearOptions { l1: vec![10.0], iterations: 500, ..LinearOptions::default() };
+    let data = Samples::new(made.samples.in_degree_order(), None, true, Some((HOLDOUT, common.run.seed)))?;
     let show = |record: &Record, model: &Linear| Ok(compared(record, model, &made.truth));
-    let origin = serde_json::json!({ "holdout": HOLDOUT });
-    super::show::train::<algorithms::blockpg::Options>(data, origin, options, common, &show)
+    let origin = serde_json::json!({ "holdout": HOLDOUT, "intercept": true });
+    super::show::train::<Regression>(data, origin, options, common, &show)
 }
 
 /// Lists the largest weights beside the planted ones.

@@ -6,10 +6,9 @@ use megagrid_algorithms::lda::Model;
 use megagrid_datasets::synthetic::{CorpusSettings, CorpusTruth};
 use megagrid_datasets::{Corpus, Dictionary};
 use megagrid_partition::Side;
-use megagrid_training::lda::{Alpha, Documents, PriorChoice, TopicModel, TopicOptions};
+use megagrid_training::lda::{Alpha, Documents, PriorChoice, TopicModel, TopicModels, TopicOptions};
 use megagrid_training::record::Record;
 
-use crate::algorithms;
 use crate::common::Common;
 
 /// Part of the documents that is tested on.
@@ -29,7 +28,7 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
         num_topics: 20,
         mean_length: 150.0,
         word_exponent: 0.4,
-        seed: common.seed,
+        seed: common.run.seed,
         ..CorpusSettings::default()
     };
     let made = planted.generate()?;
@@ -48,14 +47,15 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
         ..TopicOptions::default()
     };
     let corpus = Corpus::new(made.corpus.data.in_degree_order());
-    let data = Documents::new(corpus, Some(HOLDOUT), common.seed)?;
+    let data = Documents::new(corpus, Some(HOLDOUT), common.run.seed)?;
     let show = |_: &Record, model: &TopicModel| {
         let next = "\nNext: megagrid lda YOUR-POSTS.txt --lower-case --split punctuation --stop-words english --model topics\n";
         Ok(found(&model.counts, &*model.names.get(Side::Right)?, &made.truth) + next)
     };
     let origin = serde_json::json!({ "holdout": HOLDOUT });
-    let common = Common { evaluate_every: EVERY, ..common.clone() };
-    super::show::train::<algorithms::lda::Options>(data, origin, options, &common, &show)
+    let mut common = common.clone();
+    common.run.evaluate_every = EVERY;
+    super::show::train::<TopicModels>(data, origin, options, &common, &show)
 }
 
 /// Lists the planted topics with the nearest of the model, and says how many are found.

@@ -2,10 +2,9 @@
 
 use megagrid_datasets::synthetic::{RatingsSettings, RatingsTruth};
 use megagrid_partition::Side;
-use megagrid_training::mf::{FactorOptions, Factors, Ratings};
+use megagrid_training::mf::{FactorOptions, Factorization, Factors, Ratings};
 use megagrid_training::record::Record;
 
-use crate::algorithms;
 use crate::common::Common;
 use crate::curve::{Series, draw};
 
@@ -21,7 +20,7 @@ fn ratings(seed: u64) -> RatingsSettings {
 
 /// Runs the demo.
 pub fn run(common: &Common) -> anyhow::Result<()> {
-    let planted = ratings(common.seed);
+    let planted = ratings(common.run.seed);
     let made = planted.generate()?;
     common.say(&format!(
         "Made {} ratings of {} items by {} users: {} planted factors, noise of {}.\n",
@@ -34,14 +33,14 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
         biases: false,
         ..FactorOptions::default()
     };
-    let data = Ratings::new(made.data.in_degree_order(), Some(HOLDOUT), common.seed)?;
+    let data = Ratings::new(made.data.in_degree_order(), Some(HOLDOUT), common.run.seed)?;
     let show = |record: &Record, model: &Factors| {
         let best = recommended(model, &made.truth)?;
         let next = "\nNext: megagrid mf YOUR-RATINGS.csv --holdout 0.1 --model movies\n";
         Ok(shown(record, made.truth.noise_floor) + &best + next)
     };
     let origin = serde_json::json!({ "holdout": HOLDOUT });
-    super::show::train::<algorithms::mf::Options>(data, origin, options, common, &show)
+    super::show::train::<Factorization>(data, origin, options, common, &show)
 }
 
 /// Draws the learning curve and compares with the noise.

@@ -7,10 +7,9 @@ use megagrid_datasets::synthetic::RmatSettings;
 use megagrid_datasets::{Dataset, Dictionary};
 use megagrid_partition::EdgeList;
 use megagrid_training::graph::Graph;
-use megagrid_training::pagerank::{RankOptions, Ranks};
+use megagrid_training::pagerank::{RankOptions, Ranking, Ranks};
 use megagrid_training::record::Record;
 
-use crate::algorithms;
 use crate::common::Common;
 use crate::curve::{Series, draw};
 
@@ -21,7 +20,7 @@ const SHOWN: usize = 10;
 
 /// Runs the demo.
 pub fn run(common: &Common) -> anyhow::Result<()> {
-    let planted = RmatSettings { scale: 15, edge_factor: 16, seed: common.seed, ..RmatSettings::default() };
+    let planted = RmatSettings { scale: 15, edge_factor: 16, seed: common.run.seed, ..RmatSettings::default() };
     let edges = planted.generate()?;
     let left_names = Dictionary::from_integers((0..edges.num_left as u64).collect());
     let graph = Dataset { edges, left_names, right_names: None }.in_degree_order();
@@ -34,7 +33,7 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
         Ok(curve(record) + &compared(ranks, &names, &expected) + next)
     };
     let (data, options) = (Graph::new(graph), RankOptions::default());
-    super::show::train::<algorithms::pagerank::Options>(data, serde_json::json!({}), options, common, &show)
+    super::show::train::<Ranking>(data, serde_json::json!({}), options, common, &show)
 }
 
 /// Lists the best vertices beside the definition's scores.

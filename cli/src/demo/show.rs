@@ -11,17 +11,17 @@ pub type Show<'s, A> =
     &'s dyn Fn(&megagrid_training::record::Record, &<A as Algorithm>::Model) -> anyhow::Result<String>;
 
 /// Trains on data in memory, writes what is asked for, and shows how near the result comes.
-pub fn train<O: Trains>(
-    data: <O::Algorithm as Algorithm>::Data,
+pub fn train<A: Trains>(
+    data: A::Data,
     origin: serde_json::Value,
-    options: <O::Algorithm as Algorithm>::Options,
+    options: A::Options,
     common: &Common,
-    show: Show<'_, O::Algorithm>,
+    show: Show<'_, A>,
 ) -> anyhow::Result<()> {
     options.check()?;
-    let job = Job::<O::Algorithm>::new(data, origin, options, &common.run_options(), &common.processes)?;
-    let trained: Trained<O::Algorithm> = observed(with_common(job, common), common)?;
+    let job = Job::<A>::new(data, origin, options, &common.run, &common.processes)?;
+    let trained: Trained<A> = observed(with_common(job, common), common)?;
     let shown = trained.model.as_ref().map(|model| show(&trained.record, model)).transpose()?;
-    conclude::<O>(trained, common)?;
+    conclude(trained, common)?;
     common.say(&shown.unwrap_or_default())
 }

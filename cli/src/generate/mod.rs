@@ -48,10 +48,10 @@ struct Rmat {
     /// Chance that both ends are in the lower half.
     #[arg(long, default_value_t = RmatSettings::default().a, allow_negative_numbers = true)]
     a: f64,
-    /// Chance that the target alone is in the upper half.
+    /// Chance that only the target is in the upper half.
     #[arg(long, default_value_t = RmatSettings::default().b, allow_negative_numbers = true)]
     b: f64,
-    /// Chance that the source alone is in the upper half.
+    /// Chance that only the source is in the upper half.
     #[arg(long, default_value_t = RmatSettings::default().c, allow_negative_numbers = true)]
     c: f64,
     /// Remove duplicates and self loops, and shuffle the ids, which otherwise tell degrees.

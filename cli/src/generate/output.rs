@@ -185,7 +185,7 @@ impl Made for SyntheticCorpus {
 
     fn into_data(self) -> Data {
         // The vocabulary names all words.
-        Data::Corpus(self.corpus).ordered()
+        Data::Corpus(self.corpus.data.in_degree_order())
     }
 }
 

@@ -83,7 +83,7 @@ impl fmt::Display for How {
     }
 }
 
-/// Chooses where the processes listen, on this machine alone.
+/// Chooses where the processes listen, on this machine only.
 pub fn addresses(processes: usize, port_base: Option<u16>) -> anyhow::Result<Vec<String>> {
     if let Some(base) = port_base {
         let ports = usize::from(base)..usize::from(base) + processes;
@@ -142,7 +142,7 @@ fn start(program: &Path, command: &[OsString], addresses: &[String], number: usi
     if number > 0 {
         of_process.stdout(Stdio::null()).stderr(Stdio::piped());
     }
-    // Ctrl-C in a terminal goes to this process alone, which forwards it: else it would count as two.
+    // Ctrl-C in a terminal goes only to this process, which forwards it: else it would count as two.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut of_process, 0);
     let mut child = of_process.spawn()?;

@@ -2,46 +2,37 @@
 
 use std::path::Path;
 
-use clap::Args as _;
-use megagrid_training::{Algorithm, Consistency, RunOptions, json};
+use clap::{Args as _, Command};
+use megagrid_training::{Consistency, RunOptions, json};
 use serde_json::Value;
 
 use crate::common::Common;
-use crate::entry::{Args, OptionsOf, OriginOf, Spelling, Trains, parsed};
+use crate::entry::{Args, Spelling, Trains, parsed};
 
 /// Returns the command line that trains with options, made of these and not of how this command was written. The model and
 /// checkpoints, whose directories are taken, are left out.
-pub fn without_trials<O: Trains>(
-    origin: &OriginOf<O>,
-    options: &OptionsOf<O>,
-    run: &RunOptions,
-    common: &Common,
-) -> anyhow::Result<String> {
-    let mut line = Line(vec!["megagrid".to_owned(), O::Algorithm::NAME.to_owned()]);
-    let usual: Args<O> = by_default();
-    let (origin, usual_origin) = (json(origin)?, json(&usual.own.origin(&usual.source))?);
-    line.0.push(quoted(origin["input"].as_str().unwrap_or_default()));
-    line.add::<O>(&origin, &usual_origin);
-    line.add::<O>(&json(options)?, &json(&usual.own.options()?)?);
+pub fn without_trials<A: Trains>(args: &Args<A>, options: &A::Options, run: &RunOptions) -> anyhow::Result<String> {
+    let mut line = Line(vec!["megagrid".to_owned(), A::NAME.to_owned()]);
+    let usual: Args<A> =
+        parsed(&Args::<A>::augment_args(Command::new(A::NAME).no_binary_name(true)).get_matches_from(["input"]));
+    line.0.push(quoted(&args.source.input.to_string_lossy()));
+    line.add::<A>(&json(&args.source)?, &json(&usual.source)?);
+    line.add::<A>(&json(&args.data)?, &json(&usual.data)?);
+    line.add::<A>(&json(options)?, &json(&usual.own)?);
     line.option("workers", &run.workers.map_or(Value::Null, Value::from));
     if run.consistency != Consistency::Bsp {
         line.option("consistency", &json(&run.consistency)?);
         line.option("slack", &run.slack.map_or(Value::Null, Value::from));
     }
-    let seed = if run.seed == usual.common.seed { Value::Null } else { run.seed.into() };
+    let Common { run: given, cache, json, report, .. } = &args.common;
+    let seed = if run.seed == usual.common.run.seed { Value::Null } else { run.seed.into() };
     line.option("seed", &seed);
-    line.option("patience", &common.patience.map_or(Value::Null, Value::from));
-    line.option("vector", &common.vector.map_or(Value::Null, |level| level.name().into()));
-    for (name, file) in [("cache", &common.cache), ("json", &common.json), ("report", &common.report)] {
+    line.option("patience", &given.patience.map_or(Value::Null, Value::from));
+    line.option("vector", &given.vector.map_or(Value::Null, |level| level.name().into()));
+    for (name, file) in [("cache", cache), ("json", json), ("report", report)] {
         line.option(name, &file.as_deref().map_or(Value::Null, |path: &Path| path.to_string_lossy().into()));
     }
     Ok(line.0.join(" "))
-}
-
-/// Returns the arguments of a command line that says nothing but an input.
-fn by_default<O: Trains>() -> Args<O> {
-    let command = Args::<O>::augment_args(clap::Command::new(O::Algorithm::NAME).no_binary_name(true));
-    parsed(&command.get_matches_from(["input"]))
 }
 
 /// Words of a command line.
@@ -49,12 +40,12 @@ struct Line(Vec<String>);
 
 impl Line {
     /// Adds the options that differ from their defaults.
-    fn add<O: Trains>(&mut self, all: &Value, usual: &Value) {
+    fn add<A: Trains>(&mut self, all: &Value, usual: &Value) {
         for (name, value) in all.as_object().into_iter().flatten().filter(|(name, _)| *name != "input") {
             if usual.get(name) == Some(value) {
                 continue;
             }
-            match O::spell(name, value, all) {
+            match A::spell(name, value, all) {
                 Spelling::Usual => self.option(name, value),
                 Spelling::Flag(flag) => self.0.push(flag.to_owned()),
                 Spelling::Absent => {}

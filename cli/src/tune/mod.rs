@@ -5,12 +5,9 @@ mod view;
 
 use clap::ArgMatches;
 use megagrid_training::record::Tuning;
-use megagrid_training::tune::{Time, TuneOptions, Tuned, tune};
-use megagrid_training::{Algorithm, Job};
-use megagrid_tuner::searcher::Kind;
+use megagrid_training::tune::{TuneOptions, Tuned, tune};
 
 use crate::algorithms::each;
-use crate::choice::{Choice, choice};
 use crate::entry::{self, Chosen, Entry, List, Trains, parsed};
 use crate::output;
 use crate::progress::Progress;
@@ -44,92 +41,28 @@ impl List for Tunable {
     }
 }
 
-fn entry<O: Trains>() -> Option<Entry> {
+fn entry<A: Trains>() -> Option<Entry> {
     let command = || {
-        let names: Vec<&str> = O::Algorithm::KNOBS.iter().map(|knob| knob.name).collect();
-        let about = format!("{} and its settings: {}", O::Algorithm::NAME, names.join(", "));
-        let command = entry::command::<O, Arguments<O>>().about(about);
-        match O::TUNED_ITERATIONS {
+        let names: Vec<&str> = A::KNOBS.iter().map(|knob| knob.name).collect();
+        let about = format!("{} and its settings: {}", A::NAME, names.join(", "));
+        let command = entry::command::<A, Arguments<A>>().about(about);
+        match A::TUNED_ITERATIONS {
             Some(iterations) => command.mut_arg("iterations", |arg| arg.default_value(iterations)),
             None => command,
         }
     };
-    let is_tuned = !O::Algorithm::KNOBS.is_empty();
-    is_tuned.then_some(Entry { name: O::Algorithm::NAME, command, run: run_one::<O> })
+    let is_tuned = !A::KNOBS.is_empty();
+    is_tuned.then_some(Entry { name: A::NAME, command, run: run_one::<A> })
 }
 
 /// An algorithm's arguments and the tuner's.
 #[derive(clap::Args)]
 #[group(skip)]
-struct Arguments<O: clap::Args> {
+struct Arguments<A: Trains> {
     #[command(flatten)]
-    training: entry::Args<O>,
+    training: entry::Args<A>,
     #[command(flatten)]
-    tuning: Options,
-}
-
-/// Options of the tuner.
-#[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Tuning")]
-#[group(skip)]
-struct Options {
-    /// What to tune, and its values: NAME=A,B,C or NAME=LOW..HIGH or NAME=log:LOW..HIGH. May be given several times [default: what
-    /// the algorithm gains most by].
-    #[arg(long, value_name = "NAME=VALUES")]
-    tune: Vec<String>,
-    /// What proposes settings [default: tpe, or grid where all tunables have lists of values].
-    #[arg(long, value_parser = choice::<Searcher>())]
-    searcher: Option<Searcher>,
-    /// Iterations of trials of the first search, and again of all searches after it [default: 12, or 12 % of --iterations].
-    #[arg(long, value_name = "ITERATIONS")]
-    budget: Option<u64>,
-    /// Settings tried by the first search, at most.
-    #[arg(long, default_value_t = TuneOptions::default().trials as u64, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    trials: u64,
-    /// Do not tune again when the objective changes by less than 1 % over 10 iterations, and do not end the run there.
-    #[arg(long)]
-    no_retune: bool,
-    /// What trials are timed by: seconds, or samples, with which a run is reproducible [default: seconds, samples where the step
-    /// only is tuned].
-    #[arg(long, value_name = "UNIT", value_parser = choice::<Time>())]
-    time: Option<Time>,
-}
-
-/// The searchers.
-#[derive(Clone, Copy, Debug, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Searcher {
-    Random,
-    Grid,
-    Tpe,
-    Gp,
-}
-
-impl Choice for Searcher {
-    const VALUES: &'static [(&'static str, &'static str)] = &[
-        ("random", "Settings at random"),
-        ("grid", "All settings of a grid"),
-        ("tpe", "A tree-structured Parzen estimator"),
-        ("gp", "A Gaussian process"),
-    ];
-}
-
-impl Choice for Time {
-    const VALUES: &'static [(&'static str, &'static str)] =
-        &[("seconds", "Wall-clock seconds"), ("samples", "Edges processed: a run is then reproducible")];
-}
-
-impl Options {
-    fn to_library(&self) -> TuneOptions {
-        let searcher = self.searcher.map(|searcher| match searcher {
-            Searcher::Random => Kind::Random,
-            Searcher::Grid => Kind::Grid,
-            Searcher::Tpe => Kind::Tpe,
-            Searcher::Gp => Kind::Gp,
-        });
-        let Self { tune, budget, trials, no_retune, time, .. } = self.clone();
-        TuneOptions { tune, searcher, budget, trials: trials as usize, retune: !no_retune, time }
-    }
+    tuning: TuneOptions,
 }
 
 /// Runs the command.
@@ -137,31 +70,29 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     args.algorithm.run()
 }
 
-fn run_one<O: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
-    let Arguments::<O> { mut training, tuning } = parsed(matches);
+fn run_one<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
+    let Arguments::<A> { mut training, tuning } = parsed(matches);
     let advice = "is not for tune; find the settings first, and train with the command that it prints";
     training.common.refuse(&["--virtual-workers", "--trace"], advice)?;
     training.common.join()?;
     // Trials may have another layout.
     training.common.processes.readers = None;
-    let (common, tuning) = (&training.common, tuning.to_library());
-    let options = training.own.options()?;
-    tuning.check::<O::Algorithm>(&options)?;
-    let job: Job<O::Algorithm> = training.job()?;
+    let common = &training.common;
+    tuning.check::<A>(&training.own)?;
+    let job = training.job()?;
     let view = View::begin(Progress::spinner(common.quiet, "tuning"));
     let tuned = tune(job, &tuning, &common.processes, &view)?;
     drop(view);
     let Tuned { mut trained, options, run } = tuned;
     let mut text = String::new();
     if let Some(tuning) = &mut trained.record.tuning {
-        let origin = training.own.origin(&training.source);
-        tuning.command = command::without_trials::<O>(&origin, &options, &run, common)?;
+        tuning.command = command::without_trials(&training, &options, &run)?;
         text = summary(tuning);
     }
     if common.wants_summary() {
         output::print(&text)?;
     }
-    train::conclude::<O>(trained, common)
+    train::conclude(trained, common)
 }
 
 fn summary(tuning: &Tuning) -> String {

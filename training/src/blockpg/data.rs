@@ -15,34 +15,28 @@ use crate::input::{Source, Stopwatch, digest, phases};
 use crate::options::{check_holdout, lossy_option};
 use crate::record::{InputSizes, Phases};
 
-/// Where samples come from.
-#[derive(Clone, Debug, Serialize)]
-pub struct Origin {
-    /// Those to train on.
-    #[serde(flatten)]
-    pub source: Source,
-    /// What is made of them.
-    #[serde(flatten)]
-    pub options: SampleOptions,
-    /// Whether there is a feature that every sample has.
-    #[serde(skip)]
-    pub intercept: bool,
-}
-
 /// What is made of samples.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Serialize, clap::Args)]
 pub struct SampleOptions {
-    /// Labels that become 1, all others -1; none: they are -1 and 1, or 0 and 1.
+    /// Labels that become 1, all others -1 [default: they have to be -1 and 1, or 0 and 1].
+    #[arg(long, value_name = "LABELS", value_delimiter = ',', allow_negative_numbers = true)]
     pub positive: Vec<f32>,
-    /// Whether the values of each sample are scaled to unit length.
+    /// Scale the values of each sample to unit length.
+    #[arg(long)]
     pub normalize: bool,
-    /// A text with the weight of a sample in each line.
+    /// Fit an intercept, which has no penalty.
+    #[arg(long)]
+    pub intercept: bool,
+    /// Weights of samples, 0 or above: a text with one number a line, in the order of the samples.
+    #[arg(long, value_name = "FILE")]
     #[serde(serialize_with = "lossy_option")]
     pub sample_weights: Option<PathBuf>,
-    /// Samples to test on.
+    /// Samples to test on after each iteration, in any format.
+    #[arg(long, value_name = "FILE", conflicts_with = "holdout", help_heading = "Quality on unseen samples")]
     #[serde(serialize_with = "lossy_option")]
     pub test: Option<PathBuf>,
-    /// Part of the samples that is kept for testing.
+    /// Part of the samples, above 0 and below 1, to keep for testing.
+    #[arg(long, value_name = "F", allow_negative_numbers = true, help_heading = "Quality on unseen samples")]
     pub holdout: Option<f64>,
 }
 
@@ -92,13 +86,12 @@ impl Unseen {
 
 impl Data for Samples {
     type Edge = f32;
-    type Origin = Origin;
-    const FIXED: &'static [&'static str] = &["holdout", "positive", "normalize", "sample_weights"];
+    type Options = SampleOptions;
+    const FIXED: &'static [&'static str] = &["holdout", "positive", "normalize", "intercept", "sample_weights"];
 
-    fn read(origin: &mut Origin, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
-        check_holdout(origin.options.holdout)?;
+    fn read(source: &mut Source, options: &SampleOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
+        check_holdout(options.holdout)?;
         let mut clock = Stopwatch::start();
-        let Origin { source, options, intercept } = origin;
         let mut samples = read_into(source, &options.positive)?;
         if options.normalize {
             normalize(&mut samples.data.edges);
@@ -115,7 +108,8 @@ impl Data for Samples {
             }
             Unseen::new(test, samples.data.right_names())
         });
-        let samples = Self::new(samples, weights.as_deref(), *intercept, options.holdout.map(|part| (part, how.seed)))?;
+        let holdout = options.holdout.map(|part| (part, how.seed));
+        let samples = Self::new(samples, weights.as_deref(), options.intercept, holdout)?;
         let test = unseen.or(samples.test);
         let samples = Self { test, normalize: options.normalize, positive: options.positive.clone(), ..samples };
         Ok((samples, phases(load, clock.lap())))

@@ -5,7 +5,7 @@ mod model;
 mod options;
 mod trainer;
 
-pub use data::{Origin, SampleOptions, Samples, Unseen, read as read_samples};
+pub use data::{SampleOptions, Samples, Unseen, read as read_samples};
 pub use model::{Linear, Predict, chance};
 pub use options::LinearOptions;
 pub use trainer::Regression;

@@ -3,50 +3,47 @@
 use std::path::PathBuf;
 
 use megagrid_algorithms::blockpg::{Config, Parabola};
+use megagrid_engine::Settings;
 use serde::{Deserialize, Serialize};
 
-use megagrid_engine::Settings;
-
-use crate::options::{check_tolerance, lossy_option};
+use crate::options::{by_default, check_tolerance, lossy_option};
 use crate::{Error, Options};
 
 /// Options of sparse logistic regression.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct LinearOptions {
-    /// Weights of |w|₁: a path, the largest first, each begun from the one before; the last is the model's.
+    /// Weight of |w|₁. Several: a path, the largest first, each begun from the one before; the last is the model.
+    #[arg(long, default_value = "1", value_name = "X", value_delimiter = ',', allow_negative_numbers = true)]
     pub l1: Vec<f64>,
-    /// Weight of |w|²/2.
+    /// Weight of |w|²/2, in addition (an elastic net).
+    #[arg(long, default_value_t = 0.0, value_name = "X", allow_negative_numbers = true)]
     pub l2: f64,
-    /// Whether an intercept is fitted, which has no penalty.
-    pub intercept: bool,
-    /// A model whose weights are the first ones.
+    /// Begin from the weights of a model.
+    #[arg(long, value_name = "MODEL")]
     #[serde(serialize_with = "lossy_option")]
     pub warm_start: Option<PathBuf>,
-    /// Blocks of features that step together; none: where samples fit caches, each worker's features step one after the other.
+    /// Blocks of features that step together, of about equally many values [default: by size; none where one worker trains on samples
+    /// that fit the caches, or samples have many values: then features step one after the other, by one worker].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub blocks: Option<u64>,
-    /// Size of a block in values, instead of their number.
+    /// Size of a block in values, instead of --blocks.
+    #[arg(long, value_name = "VALUES", conflicts_with = "blocks", value_parser = clap::value_parser!(u64).range(1..))]
     pub batch: Option<u64>,
-    /// Blocks that a worker may be ahead of the slowest: the run's slack by another name.
+    /// Blocks that a worker may be ahead of the slowest, computing gradients that do not know of as many steps:
+    /// --consistency ssp --slack N under the algorithm's own name.
+    #[arg(long, value_name = "N", help_heading = "Consistency")]
     pub delay: Option<u64>,
     /// Passes over the features at most, for each l1.
+    #[arg(long, default_value_t = 2000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
-    /// Relative duality gap that ends the run; 0: none.
+    /// End when the objective is known to be within this part of the optimum's [0: never].
+    #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true)]
     pub tolerance: f64,
 }
 
 impl Default for LinearOptions {
     fn default() -> Self {
-        Self {
-            l1: vec![Config::default().l1],
-            l2: Config::default().l2,
-            intercept: false,
-            warm_start: None,
-            blocks: None,
-            batch: None,
-            delay: None,
-            iterations: 2000,
-            tolerance: 1e-6,
-        }
+        by_default()
     }
 }
 

@@ -19,7 +19,7 @@ use crate::record::Metrics;
 use crate::{Error, model};
 
 /// Sparse logistic regression.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Regression;
 
 impl Algorithm for Regression {

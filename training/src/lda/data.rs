@@ -18,52 +18,36 @@ use crate::input::{Source, Stopwatch, digest, is_cache, no_edges, open, phases};
 use crate::options::{check_holdout, lossy, lossy_option};
 use crate::record::{InputSizes, Phases};
 
-/// Where documents come from, and which of their words are taken.
-#[derive(Clone, Debug, Serialize)]
-pub struct Origin {
-    /// Those to train on.
-    #[serde(flatten)]
-    pub source: Source,
-    /// Which words there are.
-    #[serde(flatten)]
-    pub words: Words,
-    /// Those to test on, in any text format.
-    #[serde(serialize_with = "lossy_option")]
-    pub test: Option<PathBuf>,
-    /// Part of the documents that is kept for testing.
-    pub holdout: Option<f64>,
-}
-
-/// Which words there are.
-#[derive(Clone, Debug, Serialize)]
-pub struct Words {
-    /// Whether words of plain text are taken in lower case.
+/// Which documents and words there are.
+#[derive(Clone, Debug, Serialize, clap::Args)]
+pub struct CorpusOptions {
+    /// Take words in lower case (plain text).
+    #[arg(long, help_heading = "Words")]
     pub lower_case: bool,
-    /// What separates words of plain text.
+    /// What separates words in plain text: space, or punctuation as well.
+    #[arg(long, value_name = "space|punctuation", default_value = "space", help_heading = "Words")]
     #[serde(serialize_with = "split_name")]
     pub split: Split,
-    /// Words of fewer characters are left out.
+    /// Leave out words of fewer characters.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "Words")]
     pub min_word_length: usize,
-    /// `none`, `english` (a built-in list), or a file of words to be left out.
+    /// Leave out words: none, english (a built-in list), or those in a file.
+    #[arg(long, value_name = "none|english|FILE", default_value = "none", help_heading = "Words")]
     #[serde(serialize_with = "lossy")]
     pub stop_words: PathBuf,
-    /// Words that occur in fewer documents are left out; 0 keeps words of the vocabulary that do not occur.
+    /// Leave out words that occur in fewer documents; 0 keeps words of the vocabulary that do not occur.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Words")]
     pub min_documents: u64,
-    /// Words that occur in more than this part of the documents are left out.
+    /// Leave out words that occur in more than this part of the documents: above 0, at most 1.
+    #[arg(long, value_name = "F", default_value_t = 1.0, allow_negative_numbers = true, help_heading = "Words")]
     pub max_documents: f64,
-}
-
-impl Default for Words {
-    fn default() -> Self {
-        Self {
-            lower_case: false,
-            split: Split::Space,
-            min_word_length: 0,
-            stop_words: "none".into(),
-            min_documents: 1,
-            max_documents: 1.0,
-        }
-    }
+    /// Documents whose other half is predicted from every other token, at each evaluation, in any text format.
+    #[arg(long, value_name = "FILE", conflicts_with = "holdout", help_heading = "Quality on unseen documents")]
+    #[serde(serialize_with = "lossy_option")]
+    pub test: Option<PathBuf>,
+    /// Part of the documents, above 0 and below 1, to keep for that.
+    #[arg(long, value_name = "F", allow_negative_numbers = true, help_heading = "Quality on unseen documents")]
+    pub holdout: Option<f64>,
 }
 
 fn split_name<S: Serializer>(split: &Split, to: S) -> Result<S::Ok, S::Error> {
@@ -74,7 +58,7 @@ fn split_name<S: Serializer>(split: &Split, to: S) -> Result<S::Ok, S::Error> {
     .serialize(to)
 }
 
-impl Words {
+impl CorpusOptions {
     /// Returns how plain text is taken apart.
     #[must_use]
     pub fn tokenizer(&self) -> Tokenizer {
@@ -199,21 +183,21 @@ impl Documents {
 
 impl Data for Documents {
     type Edge = u32;
-    type Origin = Origin;
+    type Options = CorpusOptions;
     const FIXED: &'static [&'static str] = &["holdout"];
 
-    fn read(origin: &mut Origin, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
-        check_holdout(origin.holdout)?;
+    fn read(source: &mut Source, options: &CorpusOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
+        let CorpusOptions { test, holdout, .. } = options;
+        check_holdout(*holdout)?;
         let mut clock = Stopwatch::start();
-        let Origin { source, words, test, holdout } = origin;
-        let filter = words.filter()?;
+        let filter = options.filter()?;
         let format = source.find(Format::Text)?;
         let path = &source.input;
         let is_cache = source.is_cache();
         let test_set = |names: &Names| {
             let read = |path: &PathBuf| {
                 let advice = "none of its words is in the corpus";
-                NewDocuments::read(path, None, words.tokenizer(), &*names.get(Side::Right)?, advice)
+                NewDocuments::read(path, None, options.tokenizer(), &*names.get(Side::Right)?, advice)
             };
             test.as_ref().map(read).transpose()
         };
@@ -224,7 +208,7 @@ impl Data for Documents {
         }
         let corpus = match is_cache {
             true => Corpus::new(Cache::open(path)?.to_dataset()?),
-            false => read_corpus_with(path, format, words.tokenizer())?,
+            false => read_corpus_with(path, format, options.tokenizer())?,
         };
         let mut load = clock.lap();
         let corpus = corpus.keep_words(&filter);

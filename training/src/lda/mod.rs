@@ -5,7 +5,7 @@ mod model;
 mod options;
 mod trainer;
 
-pub use data::{Documents, NewDocuments, Origin, Words};
+pub use data::{CorpusOptions, Documents, NewDocuments};
 pub use model::{Asked, Found, TopicModel, listing};
 pub use options::{Alpha, PriorChoice, Sampler, TopicOptions};
 pub use trainer::TopicModels;

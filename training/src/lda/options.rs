@@ -6,11 +6,11 @@ use std::str::FromStr;
 use megagrid_algorithms::lda::{self, Config, DEFAULT_CLOCKS, Prior};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::options::{check_tolerance, check_work_per_clock};
+use crate::options::{by_default, check_tolerance, check_work_per_clock};
 use crate::{Error, Options};
 
 /// How topics are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Sampler {
     /// Whichever is sooner at a likelihood: dense up to 200 topics, sparse above.
@@ -19,12 +19,12 @@ pub enum Sampler {
     Dense,
     /// Over the topics of a document, and the rest at once.
     Sparse,
-    /// Metropolis-Hastings, two proposals for each token and iteration.
+    /// Metropolis-Hastings, two proposals for each token and iteration: for several thousand topics, with more iterations.
     Mh,
 }
 
 /// Whether the document prior is fitted to the documents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum PriorChoice {
     /// It stays as given.
@@ -102,31 +102,49 @@ impl Alpha {
 }
 
 /// Options of topic models.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct TopicOptions {
-    /// Topics.
+    /// Topics (K), 1 to 65535.
+    #[arg(short = 'k', long, default_value_t = DEFAULT_TOPICS, value_name = "K", allow_negative_numbers = true)]
     pub topics: usize,
-    /// Topics more that the run begins with, and gives up after half of the iterations.
+    /// Begin with N topics more, and give up as many after half of the iterations: those that are one with another at the
+    /// least loss of likelihood. With half as many more, few topics stay merged that documents tell apart. Not for mh.
+    #[arg(long, default_value_t = 0, value_name = "N", allow_negative_numbers = true)]
     pub extra_topics: usize,
-    /// Prior weight of each topic in a document, the first where it is fitted.
+    /// Prior weight of each topic in a document, the first where it is fitted: a number, or a sum that all topics share,
+    /// as 50/K [default: 5/K, with --prior fixed 50/K].
+    #[arg(long, allow_hyphen_values = true)]
     pub alpha: Option<Alpha>,
     /// Prior weight of each word in a topic.
+    #[arg(long, default_value_t = Config::new(DEFAULT_TOPICS).beta, allow_negative_numbers = true)]
     pub beta: f32,
-    /// Whether alpha is fitted.
+    /// Whether alpha is fitted to the documents, each iteration once --annealing has ended. A fixed 50/K spreads short
+    /// documents over more topics than they have.
+    #[arg(long, value_enum, default_value_t = PriorChoice::Symmetric)]
     pub prior: PriorChoice,
-    /// Iterations from one fit to the next.
+    /// Fit alpha after every N-th iteration only.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub optimize_every: u64,
-    /// Iterations over which topics are drawn with a larger beta.
+    /// Iterations over which topics are drawn with a larger beta than --beta, ten times as large at first, with --extra-topics
+    /// thirty times, which lets words find their topics sooner; 0: none [default: 25, with more than 200 topics 10, with
+    /// --extra-topics 2/5 of --iterations]. The sampler mh has none.
+    #[arg(long, value_name = "N")]
     pub annealing: Option<u64>,
     /// How topics are drawn.
+    #[arg(long, value_enum, default_value_t = Sampler::Auto)]
     pub sampler: Sampler,
     /// Passes over the tokens.
+    #[arg(long, default_value_t = 200, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
-    /// Relative change of the log likelihood that ends the run; 0: none.
+    /// End when the log likelihood changes by no more than this part of itself [default: 0, never].
+    #[arg(long, default_value_t = 0.0, hide_default_value = true, allow_negative_numbers = true)]
     pub tolerance: f64,
     /// Top words of each topic that are shown and whose coherence is measured; 0: none.
+    #[arg(long, default_value_t = 10, value_name = "N")]
     pub top_words: usize,
-    /// Part of an iteration between two clocks.
+    /// Part of an iteration between two clocks, at each of which topic totals are merged: above 0, at most 1. The sampler mh merges
+    /// them after words and after documents instead.
+    #[arg(long, value_name = "X", default_value_t = 1.0 / DEFAULT_CLOCKS as f64, allow_negative_numbers = true, help_heading = "Consistency")]
     pub work_per_clock: f64,
 }
 
@@ -135,20 +153,7 @@ const DEFAULT_TOPICS: usize = 100;
 
 impl Default for TopicOptions {
     fn default() -> Self {
-        Self {
-            topics: DEFAULT_TOPICS,
-            extra_topics: 0,
-            alpha: None,
-            beta: Config::new(DEFAULT_TOPICS).beta,
-            prior: PriorChoice::Symmetric,
-            optimize_every: 1,
-            annealing: None,
-            sampler: Sampler::Auto,
-            iterations: 200,
-            tolerance: 0.0,
-            top_words: 10,
-            work_per_clock: 1.0 / DEFAULT_CLOCKS as f64,
-        }
+        by_default()
     }
 }
 

@@ -16,16 +16,15 @@ use crate::input::{Digest, Source, Stopwatch, digest, is_cache, no_edges, open, 
 use crate::options::{check_holdout, lossy_option};
 use crate::record::{InputSizes, Phases};
 
-/// Where ratings come from.
-#[derive(Clone, Debug, Serialize)]
-pub struct Origin {
-    /// Those to train on.
-    #[serde(flatten)]
-    pub source: Source,
-    /// Those to test on, in any text format.
+/// Which ratings a model is tested on.
+#[derive(Clone, Debug, Serialize, clap::Args)]
+pub struct RatingOptions {
+    /// Ratings to test on after each iteration, in any text format.
+    #[arg(long, value_name = "FILE", conflicts_with = "holdout", help_heading = "Quality on unseen ratings")]
     #[serde(serialize_with = "lossy_option")]
     pub test: Option<PathBuf>,
-    /// Part of the ratings that is kept for testing.
+    /// Part of the ratings, above 0 and below 1, to keep for testing.
+    #[arg(long, value_name = "F", allow_negative_numbers = true, help_heading = "Quality on unseen ratings")]
     pub holdout: Option<f64>,
 }
 
@@ -82,13 +81,16 @@ impl Ratings {
 
 impl Data for Ratings {
     type Edge = f32;
-    type Origin = Origin;
+    type Options = RatingOptions;
     const FIXED: &'static [&'static str] = &["holdout"];
 
-    fn read(origin: &mut Origin, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
-        check_holdout(origin.holdout)?;
+    fn read(
+        source: &mut Source,
+        RatingOptions { test, holdout }: &RatingOptions,
+        how: &Reading<'_>,
+    ) -> Result<(Self, Phases), Error> {
+        check_holdout(*holdout)?;
         let mut clock = Stopwatch::start();
-        let Origin { source, test, holdout } = origin;
         let format = source.find(Format::Ratings)?;
         let path = &source.input;
         let is_cache = source.is_cache();

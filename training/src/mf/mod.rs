@@ -5,7 +5,7 @@ mod model;
 mod options;
 mod trainer;
 
-pub use data::{Origin, Ratings};
+pub use data::{RatingOptions, Ratings};
 pub use model::{Factors, Recommend};
 pub use options::{FactorOptions, Gradient};
 pub use trainer::Factorization;

@@ -1,14 +1,15 @@
 //! Options of matrix factorization.
 
+use clap::ArgAction;
 use megagrid_algorithms::mf::Config;
 use megagrid_engine::Settings;
 use serde::{Deserialize, Serialize};
 
-use crate::options::{check_tolerance, check_work_per_clock};
+use crate::options::{by_default, check_tolerance, check_work_per_clock};
 use crate::{Error, Options};
 
 /// How gradients are applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gradient {
     /// Rating by rating, both rows where they are.
@@ -18,54 +19,58 @@ pub enum Gradient {
 }
 
 /// Options of matrix factorization.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct FactorOptions {
-    /// Length of a factor.
+    /// Length of a user's and an item's vector.
+    #[arg(long, default_value_t = Config::default().dims, value_name = "K")]
     pub dims: usize,
     /// Weight of the regularizer, for each rating.
+    #[arg(long, default_value_t = Config::default().lambda, allow_negative_numbers = true)]
     pub lambda: f32,
     /// Size of a step along the gradient.
+    #[arg(long, default_value_t = Config::default().step, allow_negative_numbers = true)]
     pub step: f32,
     /// Standard deviation of the first values.
+    #[arg(long, default_value_t = Config::default().init_std, allow_negative_numbers = true)]
     pub init_std: f32,
     /// Whether steps adapt to each row (AdaGrad).
+    #[arg(long = "plain-sgd", action = ArgAction::SetFalse, help = "Plain steps that decay, instead of steps that adapt to each row (AdaGrad)")]
     pub adaptive: bool,
-    /// Decay of plain steps.
+    /// Decay of plain steps: step / (1 + decay · (iteration − 1)).
+    #[arg(long, default_value_t = Config::default().decay, requires = "adaptive", allow_negative_numbers = true)]
     pub decay: f32,
     /// Whether users and items have biases.
+    #[arg(long = "no-biases", action = ArgAction::SetFalse, help = "Factors only: a fifth to a half faster, less exact")]
     pub biases: bool,
     /// Whether the mean rating is subtracted first.
+    #[arg(long = "no-mean", action = ArgAction::SetFalse, help = "Leave the mean rating in")]
     pub mean: bool,
     /// How gradients are applied.
+    #[arg(long, value_enum, default_value_t = Gradient::InPlace)]
     pub gradient: Gradient,
     /// Passes over the ratings.
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
-    /// Relative change of the objective that ends the run; 0: none.
+    /// End when the objective changes by no more than this part of itself [default: 0, never].
+    #[arg(long, default_value_t = 0.0, hide_default_value = true, allow_negative_numbers = true)]
     pub tolerance: f64,
-    /// Ratings in a mini-batch, which is a clock.
+    /// Ratings in a mini-batch, which is a clock [default: all in place, a 64th for batch].
+    #[arg(long, value_name = "RATINGS", value_parser = clap::value_parser!(u64).range(1..))]
     pub batch: Option<u64>,
-    /// The same, as a part of all ratings.
+    /// Size of a mini-batch, as a part of all ratings: above 0, at most 1.
+    #[arg(
+        long,
+        value_name = "X",
+        allow_negative_numbers = true,
+        conflicts_with = "batch",
+        help_heading = "Consistency"
+    )]
     pub work_per_clock: Option<f64>,
 }
 
 impl Default for FactorOptions {
     fn default() -> Self {
-        let Config { dims, lambda, step, adaptive, decay, biases, init_std } = Config::default();
-        Self {
-            dims,
-            lambda,
-            step,
-            init_std,
-            adaptive,
-            decay,
-            biases,
-            mean: true,
-            gradient: Gradient::InPlace,
-            iterations: 20,
-            tolerance: 0.0,
-            batch: None,
-            work_per_clock: None,
-        }
+        by_default()
     }
 }
 

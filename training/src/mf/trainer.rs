@@ -43,7 +43,7 @@ impl Form for MfBatch {
 }
 
 /// Matrix factorization.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Factorization;
 
 impl Algorithm for Factorization {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use clap::ArgAction;
+use clap::builder::RangedU64ValueParser;
 use megagrid_engine::Settings;
 use megagrid_tuner::searcher::Kind;
 use megagrid_tuner::{Options as TunerOptions, Plateau, Setting, Space, Tunable, Value, Values};
@@ -11,7 +13,7 @@ use crate::algorithm::Algorithm;
 use crate::{Error, Options};
 
 /// What a trial's time is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Time {
     /// Wall-clock seconds.
@@ -21,27 +23,33 @@ pub enum Time {
 }
 
 /// How a run is tuned.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Tuning")]
 pub struct TuneOptions {
-    /// What is tuned: `NAME=A,B,C` or `NAME=LOW..HIGH` or `NAME=log:LOW..HIGH`; none: what the algorithm says.
+    /// What to tune, and its values: NAME=A,B,C or NAME=LOW..HIGH or NAME=log:LOW..HIGH. May be given several times [default: what
+    /// the algorithm gains most by].
+    #[arg(long, value_name = "NAME=VALUES")]
     pub tune: Vec<String>,
-    /// What proposes settings; `None`: a tree-structured Parzen estimator, or a grid where all tunables have lists of values.
+    /// What proposes settings [default: tpe, or grid where all tunables have lists of values].
+    #[arg(long, value_enum)]
     pub searcher: Option<Kind>,
-    /// Iterations of trials of the first search, and again of all after it; `None`: 12, or 12 % of the run's.
+    /// Iterations of trials of the first search, and again of all searches after it [default: 12, or 12 % of --iterations].
+    #[arg(long, value_name = "ITERATIONS")]
     pub budget: Option<u64>,
     /// Settings tried by the first search, at most.
+    #[arg(long, default_value_t = TunerOptions::default().trials, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub trials: usize,
-    /// Whether settings are searched again when the objective changes by less than 1 % over 10 iterations.
+    /// Whether settings are searched again when the objective changes by less than 1 % over 10 iterations, where the run ends else.
+    #[arg(
+        long = "no-retune",
+        action = ArgAction::SetFalse,
+        help = "Do not tune again when the objective changes by less than 1 % over 10 iterations, and do not end the run there"
+    )]
     pub retune: bool,
-    /// What trials are timed by; `None`: seconds, or samples where nothing is tuned that changes how long an iteration takes.
+    /// What trials are timed by: seconds, or samples, with which a run is reproducible [default: seconds, samples where the step
+    /// only is tuned].
+    #[arg(long, value_name = "UNIT", value_enum)]
     pub time: Option<Time>,
-}
-
-impl Default for TuneOptions {
-    fn default() -> Self {
-        let trials = TunerOptions::default().trials;
-        Self { tune: Vec::new(), searcher: None, budget: None, trials, retune: true, time: None }
-    }
 }
 
 impl TuneOptions {

@@ -15,7 +15,7 @@ use tpe::Tpe;
 use crate::space::Space;
 
 /// The searchers by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Settings at random.

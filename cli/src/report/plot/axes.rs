@@ -36,7 +36,7 @@ pub struct Axis {
     /// Ends, as logarithms on an axis of ratios.
     ends: (f64, f64),
     scale: Scale,
-    /// Whether marks stand at whole numbers alone.
+    /// Whether marks stand only at whole numbers.
     whole: bool,
 }
 
@@ -55,7 +55,7 @@ impl Axis {
         self
     }
 
-    /// Marks whole numbers alone.
+    /// Marks only whole numbers.
     pub fn of_whole(self) -> Self {
         Self { whole: true, ..self }
     }
