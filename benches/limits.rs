@@ -10,7 +10,7 @@ use megagrid_benches::loops::AtLevel;
 use megagrid_benches::measure::seconds;
 use megagrid_partition::SplitMix;
 use megagrid_stages::kernels::{descend, dot};
-use megagrid_stages::simd::{Kernel, Level};
+use megagrid_stages::simd::Level;
 
 fn main() {
     let full = std::env::args().any(|arg| arg == "--bench");
@@ -99,57 +99,30 @@ fn gather(values: usize, gathers: usize) -> impl FnMut() {
 }
 
 /// Dot products of two rows in the first-level cache.
-struct Dots<'r> {
-    a: &'r [f32],
-    b: &'r [f32],
-    rounds: usize,
-}
-
-impl Kernel for Dots<'_> {
-    type Output = f32;
-
-    #[inline(always)]
-    fn run(self) -> f32 {
-        (0..self.rounds).map(|_| dot(black_box(self.a), self.b)).sum()
-    }
-}
-
 fn dots(dims: usize, rounds: usize) -> impl FnMut() {
     let (a, b) = (vec![1_f32; dims], vec![0.5_f32; dims]);
     move || {
-        black_box(Level::detect().run(Dots { a: &a, b: &b, rounds }));
+        let dots = || (0..rounds).map(|_| dot(black_box(&a), &b)).sum::<f32>();
+        black_box(Level::detect().run(AtLevel(dots)));
     }
-}
-
-/// What MF does for a rating, on rows that are at hand and independent of those before.
-struct Steps<'r> {
-    a: &'r mut [f32],
-    b: &'r mut [f32],
-    dims: usize,
-    rounds: usize,
 }
 
 const ROWS: usize = 16;
 
-impl Kernel for Steps<'_> {
-    type Output = f32;
-
-    #[inline(always)]
-    fn run(self) -> f32 {
-        let mut total = 0.0;
-        for _ in 0..self.rounds / ROWS {
-            for (p, q) in self.a.chunks_exact_mut(self.dims).zip(self.b.chunks_exact_mut(self.dims)) {
-                let error = 1.0 - dot(p, q);
-                total += descend(p, q, error, 0.05, 1e-3, 1e-3).0;
-            }
-        }
-        total
-    }
-}
-
+/// What MF does for a rating, on rows that are at hand and independent of those before.
 fn steps(dims: usize, rounds: usize) -> impl FnMut() {
     let (mut a, mut b) = (vec![0.1_f32; ROWS * dims], vec![0.1_f32; ROWS * dims]);
     move || {
-        black_box(Level::detect().run(Steps { a: &mut a, b: &mut b, dims, rounds }));
+        let steps = || {
+            let mut total = 0.0;
+            for _ in 0..rounds / ROWS {
+                for (p, q) in a.chunks_exact_mut(dims).zip(b.chunks_exact_mut(dims)) {
+                    let error = 1.0 - dot(p, q);
+                    total += descend(p, q, error, 0.05, 1e-3, 1e-3).0;
+                }
+            }
+            total
+        };
+        black_box(Level::detect().run(AtLevel(steps)));
     }
 }

@@ -25,21 +25,8 @@ fn a_run_converges_to_a_certificate_and_its_model_predicts() {
     let place = Place::new();
     let (train, test) = (samples(&place, "train.libsvm", 900), samples(&place, "test.libsvm", 400));
     let (model, record) = (place.name("model"), place.name("run.json"));
-    let text = done(&[
-        "blockpg",
-        &train,
-        "--positive",
-        "2",
-        "--l1",
-        "1,8",
-        "--intercept",
-        "--test",
-        &test,
-        "--model",
-        &model,
-        "--json",
-        &record,
-    ]);
+    let fit = ["blockpg", &train, "--positive", "2", "--l1", "1,8", "--intercept", "--test", &test];
+    let text = done(&[&fit[..], &["--model", &model, "--json", &record]].concat());
     assert!(text.contains("l1 8: objective") && text.contains("l1 1: objective"), "{text}");
     let result = &json(&record)["result"];
     assert_eq!(result["ended_by"], "tolerance");
@@ -63,13 +50,7 @@ fn a_run_converges_to_a_certificate_and_its_model_predicts() {
     for &(p, _) in pairs.iter().filter(|pair| pair.1) {
         for &(q, _) in pairs.iter().filter(|pair| !pair.1) {
             all += 1.0;
-            wins += if p > q {
-                1.0
-            } else if p == q {
-                0.5
-            } else {
-                0.0
-            };
+            wins += 0.5 * (f64::from(p >= q) + f64::from(p > q));
         }
     }
     assert!((wins / all - metric("test_auc")).abs() < 1e-6);

@@ -67,6 +67,17 @@ mod signals {
         launched::mf(options, &[&[&ratings, "--iterations", "1000000000"], command].concat())
     }
 
+    /// Waits for the end of all, which the second process caused; returns what is said of its loss.
+    fn ended_by_process_1(launched: Child, how: &str) -> String {
+        let (code, messages) = end(launched);
+        assert_eq!(code, Some(1), "{messages}");
+        let lines: Vec<_> = messages.lines().collect();
+        assert_eq!(lines.len(), 2, "{messages}");
+        assert!(lines[0].starts_with("megagrid: process 1 (127.0.0.1:"), "{messages}");
+        assert_eq!(lines[1], format!("megagrid: process 1 {how}; all processes have ended"));
+        lines[0].to_owned()
+    }
+
     #[test]
     fn a_process_that_is_killed_ends_the_others() {
         let place = Place::new();
@@ -74,12 +85,7 @@ mod signals {
         launched::is_training(&launched);
         let other = process(&launched, 0, None);
         send("-KILL", process(&launched, 1, None));
-        let (code, messages) = end(launched);
-        assert_eq!(code, Some(1), "{messages}");
-        let lines: Vec<_> = messages.lines().collect();
-        assert_eq!(lines.len(), 2, "{messages}");
-        assert!(lines[0].starts_with("megagrid: process 1 (127.0.0.1:"), "{messages}");
-        assert_eq!(lines[1], "megagrid: process 1 was killed by signal 9; all processes have ended");
+        ended_by_process_1(launched, "was killed by signal 9");
         assert!(!fs::exists(format!("/proc/{other}")).unwrap());
     }
 
@@ -93,12 +99,7 @@ mod signals {
             launched::is_training(&launched);
             let other = process(&launched, 0, None);
             send(signal, process(&launched, 1, None));
-            let (code, messages) = end(launched);
-            assert_eq!(code, Some(1), "{messages}");
-            let lines: Vec<_> = messages.lines().collect();
-            assert_eq!(lines.len(), 2, "{messages}");
-            assert!(lines[0].starts_with("megagrid: process 1 (127.0.0.1:"), "{messages}");
-            assert_eq!(lines[1], format!("megagrid: process 1 {how}; all processes have ended"));
+            ended_by_process_1(launched, how);
             assert!(!fs::exists(format!("/proc/{other}")).unwrap());
         }
     }
@@ -131,19 +132,8 @@ mod signals {
         let saved = launched::newest(&directory).unwrap();
         let more = (saved + 2).to_string();
         let path = place.name("run.json");
-        done(&[
-            "mf",
-            &place.ratings(),
-            "--resume",
-            &directory,
-            "--iterations",
-            &more,
-            "-q",
-            "-w",
-            "1",
-            "--json",
-            &path,
-        ]);
+        let mf = ["mf", &place.ratings(), "--resume", &directory, "--iterations", &more];
+        done(&[&mf[..], &["-q", "-w", "1", "--json", &path]].concat());
         assert_eq!(crate::json(path)["iterations"].as_array().unwrap().len(), 2);
     }
 
@@ -196,13 +186,8 @@ mod signals {
         let stalled = process(&launched, 1, None);
         launched::is_training(&launched);
         send("-STOP", stalled);
-        let (code, messages) = end(launched);
-        assert_eq!(code, Some(1), "{messages}");
-        let lines: Vec<_> = messages.lines().collect();
-        assert_eq!(lines.len(), 2, "{messages}");
-        assert!(lines[0].starts_with("megagrid: process 1 (127.0.0.1:"), "{messages}");
-        assert!(lines[0].ends_with("is lost: no heartbeat for 8 s"), "{messages}");
-        assert_eq!(lines[1], "megagrid: process 1 did not end with the others; all processes have ended");
+        let lost = ended_by_process_1(launched, "did not end with the others");
+        assert!(lost.ends_with("is lost: no heartbeat for 8 s"), "{lost}");
         assert!(!fs::exists(format!("/proc/{stalled}")).unwrap());
     }
 }

@@ -33,6 +33,7 @@ mod virtual_workers;
 
 use std::fmt::Write;
 use std::fs;
+use std::process::Command;
 
 pub(crate) use command::{Place, done, json, run};
 
@@ -49,6 +50,17 @@ impl Place {
         let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+
+    /// Runs Python here, where it has these packages.
+    pub fn python(&self, packages: &str, code: &str) {
+        let python = |code: &str| Command::new("python3").args(["-c", code]).current_dir(self.path("")).output();
+        let import = format!("import {packages}\n");
+        if !python(&import).is_ok_and(|output| output.status.success()) {
+            return eprintln!("skipped: no Python with {packages}");
+        }
+        let output = python(&(import + code)).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
     /// Writes ratings of 40 users and 30 items that a rank-2 model explains, but for a little noise.

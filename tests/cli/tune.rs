@@ -8,14 +8,8 @@ fn ratings_tune_themselves_and_the_command_printed_does_the_same() {
     let (ratings, record) = (place.ratings(), place.name("run.json"));
     let common = ["-w", "1", "--dims", "4", "--no-biases", "--iterations", "30"];
     let report = place.name("run.html");
-    let printed = done(
-        &[
-            &["tune", "mf", &ratings][..],
-            &common,
-            &["--json", &record, "--report", &report, "--model", &place.name("model")],
-        ]
-        .concat(),
-    );
+    let output = ["--json", &record, "--report", &report, "--model", &place.name("model")];
+    let printed = done(&[&["tune", "mf", &ratings][..], &common, &output].concat());
     let found = json(&record);
     let tuning = &found["tuning"];
     let trials = tuning["trials"].as_array().unwrap();
@@ -29,7 +23,7 @@ fn ratings_tune_themselves_and_the_command_printed_does_the_same() {
     let page = std::fs::read_to_string(&report).unwrap();
     assert!(page.contains("<h2>Tuning</h2>") && page.contains("chosen"), "{page}");
 
-    // The chosen setting alone, from the beginning, is the same run.
+    // The chosen setting, from the beginning, is the same run.
     let command = tuning["command"].as_str().unwrap();
     assert!(printed.contains(command), "{printed}");
     let words: Vec<&str> = command.split(' ').collect();
@@ -61,21 +55,8 @@ fn a_tuned_run_is_reproducible() {
     let ratings = place.ratings();
     let of = |name: &str, seed: &str| {
         let record = place.name(name);
-        done(&[
-            "tune",
-            "mf",
-            &ratings,
-            "-w",
-            "1",
-            "--seed",
-            seed,
-            "--iterations",
-            "15",
-            "--dims",
-            "4",
-            "--json",
-            &record,
-        ]);
+        let tune = ["tune", "mf", &ratings, "-w", "1", "--dims", "4", "--iterations", "15"];
+        done(&[&tune[..], &["--seed", seed, "--json", &record]].concat());
         let record = json(&record);
         (record["tuning"]["trials"].to_string(), record["result"]["objective"].to_string())
     };
@@ -87,28 +68,13 @@ fn a_tuned_run_is_reproducible() {
 fn every_searcher_serves() {
     let place = Place::new();
     let ratings = place.ratings();
+    let tune = ["tune", "mf", &ratings, "--dims", "4", "--iterations", "12", "-w"];
     for searcher in ["random", "grid", "tpe", "gp"] {
-        let out =
-            done(&["tune", "mf", &ratings, "-w", "1", "--dims", "4", "--iterations", "12", "--searcher", searcher]);
+        let out = done(&[&tune[..], &["1", "--searcher", searcher]].concat());
         assert!(out.contains(&format!("({searcher})")), "{out}");
     }
-    let out = done(&[
-        "tune",
-        "mf",
-        &ratings,
-        "-w",
-        "2",
-        "--dims",
-        "4",
-        "--iterations",
-        "12",
-        "--tune",
-        "step=0.05,0.1",
-        "--tune",
-        "slack=0,2",
-        "--tune",
-        "workers=1,2",
-    ]);
+    let lists = ["2", "--tune", "step=0.05,0.1", "--tune", "slack=0,2", "--tune", "workers=1,2"];
+    let out = done(&[&tune[..], &lists].concat());
     assert!(out.contains("(grid)"), "{out}");
 }
 

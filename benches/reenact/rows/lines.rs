@@ -21,6 +21,6 @@ pub fn run(findings: &mut Findings) {
         findings.check(format!("{name}: {what}: {of_stages:.2}"), of_stages <= 0.5);
     }
     println!(
-        "    a + b: for this system alone, and functions that both use; then Megagrid's lines by the parameter server's"
+        "    a + b: for this system only, and functions that both use; then Megagrid's lines by the parameter server's"
     );
 }

@@ -32,7 +32,7 @@ pub fn run(findings: &mut Findings) {
     findings.check(format!("SSP reads every age from {} to −2 in 5 to 15 % of the cases", bins.start()), even);
     let mean = eager.iter().map(|(age, share)| *age as f64 * share).sum::<f64>();
     findings.check(format!("ESSP reads at an age of −3 or fresher in the mean: {mean:.2}"), mean >= -3.0);
-    findings.check("BSP reads at −1 alone", bulk.len() == 1 && bulk[0].0 == -1);
+    findings.check("BSP reads only at −1", bulk.len() == 1 && bulk[0].0 == -1);
     let line = |name: &str, shares: &[(i64, f64)]| {
         (name.to_owned(), shares.iter().map(|&(age, share)| (age as f64, share)).collect())
     };

@@ -151,5 +151,5 @@ pub fn run(findings: &mut Findings) {
     grid.show();
     grid.check("MF", findings);
     grid.plot("row-10-mf", "MF: work per clock and slack (LazyTable, Figure 3)", findings);
-    findings.cannot("PageRank: the engine settles all scores at once, and takes a work per clock of 1 alone");
+    findings.cannot("PageRank: the engine settles all scores at once, and takes a work per clock of 1 only");
 }

@@ -5,8 +5,12 @@ use megagrid_datasets::synthetic::{
 };
 use megagrid_datasets::{Format, output, read_corpus, read_graph, read_ratings, read_samples};
 
-fn on_threads<T: Send>(threads: usize, make: impl Fn() -> T + Send + Sync) -> T {
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(make)
+/// What is made, the same on any number of threads.
+fn made<T: Send + PartialEq + std::fmt::Debug>(make: impl Fn() -> T + Send + Sync) -> T {
+    let [one, three] =
+        [1, 3].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(&make));
+    assert_eq!(one, three);
+    one
 }
 
 #[test]
@@ -27,8 +31,7 @@ fn a_graph_comes_back() {
 fn ratings_come_back_with_their_truth() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ratings.tsv");
-    let made = on_threads(1, || RatingsSettings::default().generate().unwrap());
-    assert_eq!(made, on_threads(3, || RatingsSettings::default().generate().unwrap()));
+    let made = made(|| RatingsSettings::default().generate().unwrap());
     made.write(&path).unwrap();
     // Every user and item has a rating under these settings.
     assert_eq!(read_ratings(&path, Some(Format::Ratings)).unwrap(), made.data);
@@ -41,8 +44,7 @@ fn ratings_come_back_with_their_truth() {
 fn a_corpus_comes_back_with_its_vocabulary() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("docword.made.txt");
-    let made = on_threads(1, || CorpusSettings::default().generate().unwrap());
-    assert_eq!(made, on_threads(3, || CorpusSettings::default().generate().unwrap()));
+    let made = made(|| CorpusSettings::default().generate().unwrap());
     made.write(&path).unwrap();
     assert!(SyntheticCorpus::vocabulary_path(&path).exists());
     assert_eq!(read_corpus(&path, None).unwrap(), made.corpus);
@@ -57,8 +59,7 @@ fn clicks_come_back() {
     let path = directory.path().join("clicks.svm");
     // Few features, so that each occurs.
     let settings = ClicksSettings { num_features: 50, ..ClicksSettings::default() };
-    let made = on_threads(1, || settings.generate().unwrap());
-    assert_eq!(made, on_threads(3, || settings.generate().unwrap()));
+    let made = made(|| settings.generate().unwrap());
     made.write(&path).unwrap();
     assert_eq!(read_samples(&path, None, &[]).unwrap(), made.samples);
     made.truth.write(directory.path()).unwrap();
