@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::record::Record;
+use crate::record::{Name, Record};
 
 /// Why training, or a model, failed.
 #[derive(Debug, thiserror::Error)]
@@ -31,11 +31,13 @@ pub enum Error {
     /// Data or a model that do not hold what was asked for.
     #[error("{0}")]
     Missing(String),
-    /// The objective is no number any more.
-    #[error("the objective became {objective} in iteration {iteration}; {advice}")]
+    /// The objective, or a running value, is no number any more.
+    #[error("{name} became {value} in iteration {iteration}; {advice}")]
     Diverged {
+        /// What it is.
+        name: Name,
         /// Its value.
-        objective: f64,
+        value: f64,
         /// After which iteration.
         iteration: u64,
         /// What to try.

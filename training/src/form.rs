@@ -7,9 +7,9 @@ use megagrid_engine::plan::Plan;
 use megagrid_engine::{Branches, Engine, IterationReport, Settings, checkpoint};
 
 use crate::Error;
-use crate::algorithm::{Between, DataOf, Form, Found, Leg, Measured, ModelOf, OptionsOf, Pause, Run, Trainer};
+use crate::algorithm::{Between, DataOf, Form, Found, Leg, ModelOf, OptionsOf, Pause, Run, Trainer};
 use crate::data::Data;
-use crate::record::{InputSizes, Machine};
+use crate::record::{InputSizes, Machine, Metrics};
 
 /// Makes the form of a trainer.
 ///
@@ -170,16 +170,10 @@ impl<T: Trainer> Pause<T::Algorithm> for Paused<'_, T> {
 
     fn look(&mut self, is_due: bool, is_tested: bool) -> Result<Found, Error> {
         let Self { trainer, data, engine } = self;
-        let mut found = Found { metrics: trainer.running(data, engine), ..Found::default() };
-        if is_tested {
-            found.metrics.extend(trainer.test(data, engine)?);
-        }
+        let running = trainer.running(data, engine);
+        let tested = if is_tested { trainer.test(data, engine)? } else { Metrics::new() };
         let measured = if is_due { trainer.measure(data, engine)? } else { None };
-        if let Some(Measured { objective, metrics, converged }) = measured {
-            (found.objective, found.converged) = (Some(objective), converged);
-            found.metrics.extend(metrics);
-        }
-        Ok(found)
+        Ok(Found::new(running, measured, tested))
     }
 
     fn first_loss(&self) -> Option<f64> {

@@ -12,7 +12,7 @@ pub struct Drawn {
     log: f64,
     product: f64,
     /// Tokens drawn.
-    pub tokens: u64,
+    tokens: u64,
 }
 
 impl Default for Drawn {
@@ -37,15 +37,26 @@ impl Drawn {
         self.log += self.product.ln();
         self.product = 1.0;
     }
+}
 
-    /// Returns the mean logarithm of a token's probability, where tokens of documents with `lengths` had a topic drawn and `prior`
-    /// is the sum of alpha; `None` where some were not weighed, as in the first iteration.
+/// The draws of an iteration that has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Draws {
+    pub(super) drawn: Drawn,
+    /// The sum of alpha that they were made with.
+    pub(super) prior: f64,
+}
+
+impl Draws {
+    /// Returns the mean logarithm of a token's probability, where tokens of documents with `lengths` had a topic drawn; `None`
+    /// where some were not weighed, as in the first iteration.
     #[must_use]
-    pub fn per_token(&self, lengths: &[u64], prior: f64) -> Option<f64> {
-        let others = |&length: &u64| length as f64 * (length.saturating_sub(1) as f64 + prior).ln();
-        let is_whole = self.tokens > 0 && self.tokens == lengths.iter().sum();
+    pub fn per_token(&self, lengths: &[u64]) -> Option<f64> {
+        let Drawn { log, product, tokens } = self.drawn;
+        let others = |&length: &u64| length as f64 * (length.saturating_sub(1) as f64 + self.prior).ln();
+        let is_whole = tokens > 0 && tokens == lengths.iter().sum();
         let of_documents = || lengths.iter().filter(|length| **length > 0).map(others).sum::<f64>();
-        is_whole.then(|| (self.log + self.product.ln() - of_documents()) / self.tokens as f64)
+        is_whole.then(|| (log + product.ln() - of_documents()) / tokens as f64)
     }
 }
 
@@ -72,8 +83,9 @@ mod tests {
         let exact: f64 = masses.iter().map(|&mass| f64::from(mass).ln()).sum();
         let lengths = [1, 0, 4999];
         let others = 0.5_f64.ln() + 4999.0 * 4998.5_f64.ln();
-        let found = all.per_token(&lengths, 0.5).unwrap();
+        let draws = Draws { drawn: all, prior: 0.5 };
+        let found = draws.per_token(&lengths).unwrap();
         assert!((found - (exact - others) / 5000.0).abs() < 1e-12, "{found}");
-        assert_eq!((all.per_token(&[1], 0.5), Drawn::default().per_token(&[], 0.5)), (None, None));
+        assert_eq!((draws.per_token(&[1]), Draws::default().per_token(&[])), (None, None));
     }
 }

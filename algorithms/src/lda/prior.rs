@@ -4,6 +4,7 @@ use megagrid_stages::{Aggregate, GlobalSync, Total};
 
 use super::config::{Config, Prior};
 use super::counts::TopicCounts;
+use super::drawn::Draws;
 use super::histogram::Histogram;
 use super::program::{Document, Lda, Sampling, Topics, Worker};
 
@@ -34,6 +35,8 @@ impl FitPrior {
     /// Ends an iteration whose documents were counted.
     pub(super) fn end_iteration(&self, histogram: &Histogram, global: &mut Topics) {
         global.iterations += 1;
+        let prior = global.alpha.iter().map(|&alpha| f64::from(alpha)).sum();
+        global.draws = Draws { drawn: std::mem::take(&mut global.drawn), prior };
         // It does not rise again where a run is continued with a longer annealing.
         let now = self.0.smoothing(global.iterations);
         global.smoothing = now.min(global.smoothing);
@@ -113,6 +116,20 @@ mod tests {
         assert!(run(2, 1) > 0.03);
         assert_eq!(run(2, 1), 0.01);
         assert_eq!(run(100, 5), 0.01);
+    }
+
+    #[test]
+    fn draws_are_weighed_with_the_prior_that_they_were_made_with() {
+        let stage = FitPrior { prior: Prior::Symmetric, every: 1, annealing: 0, annealed_from: 1.0, num_topics: 2 };
+        let mut global = Topics::new(&[1.0, 1.0], 0.01, 10);
+        global.drawn.add(0.5);
+        let mut histogram = Histogram { topics: vec![Vec::new(); 2], lengths: Vec::new() };
+        Histogram::count(&mut histogram.topics[0], 3);
+        Histogram::count(&mut histogram.lengths, 3);
+        stage.end_iteration(&histogram, &mut global);
+        assert_ne!(global.alpha[0], 1.0, "it was fitted");
+        let found = global.draws.per_token(&[1]).unwrap();
+        assert!((found - 0.25_f64.ln()).abs() < 1e-12, "one token, half of the prior's mass: {found}");
     }
 
     /// Documents of two topics drawn as a Polya urn, whose law is the one that is fitted.

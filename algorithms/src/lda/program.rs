@@ -7,7 +7,7 @@ use megagrid_stages::{Combine, Context, GlobalSync, Item, Program, Sequence, Sta
 
 use super::config::{Config, Sampler, Tokens};
 use super::counts::TopicCounts;
-use super::drawn::Drawn;
+use super::drawn::{Drawn, Draws};
 use super::histogram::Histogram;
 
 /// A document: how many of its tokens have each topic.
@@ -75,10 +75,10 @@ pub struct Topics {
     pub smoothing: f32,
     /// Iterations that were done.
     pub iterations: u64,
-    /// The draws of the last iteration.
-    pub drawn: Drawn,
-    /// The iteration that they are of, from 0.
-    pub drawn_in: u64,
+    /// The draws of the iteration under way.
+    pub(super) drawn: Drawn,
+    /// Those of the last iteration.
+    pub draws: Draws,
     /// Words of the vocabulary.
     pub num_words: usize,
 }
@@ -238,9 +238,6 @@ pub struct MergeTotals;
 
 impl<S: Sampling> GlobalSync<Lda<S>> for MergeTotals {
     fn apply(&self, mut total: Worker<S>, global: &mut Topics) {
-        if global.drawn_in != global.iterations {
-            (global.drawn, global.drawn_in) = (Drawn::default(), global.iterations);
-        }
         global.drawn.combine(&mut total.drawn);
         global.totals.iter_mut().zip(&total.changes).for_each(|(total, change)| *total += change);
         debug_assert!(global.totals.iter().all(|&total| total >= 0), "a topic has no fewer than 0 tokens");

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use megagrid_stages::Program;
 
+use super::begun::Begun;
+use super::coordinator::coordinate;
 use super::report::IterationReport;
 use super::state::Run;
-use super::{threads, timely_driver, virtual_driver};
+use super::{between, threads, timely_driver, virtual_driver};
 use crate::Error;
 
 /// Runs iterations `done + 1..=last`, and shows each report between iterations, when no worker runs.
@@ -16,16 +18,22 @@ pub fn run<P: Program>(
     run: &Arc<Run<P>>,
     done: u64,
     last: u64,
-    look: impl FnMut(&IterationReport) -> ControlFlow<()>,
+    mut look: impl FnMut(&IterationReport) -> ControlFlow<()>,
 ) -> Result<u64, Error> {
     if done >= last {
         return Ok(done);
     }
-    match run.peers.as_deref() {
-        None => threads::run(run, done, last, look),
+    let (begun, notices) = Begun::new(&run.plan, done);
+    let (board, sent) = (Arc::clone(&begun.board), run.sent());
+    between::begin(run);
+    let coordinate = || coordinate(run, (&board, sent), &notices, done..last, &mut look);
+    let done = match run.peers.as_deref() {
+        None => threads::run(run, &begun, coordinate)?,
         Some(peers) => match peers.modelled() {
-            None => timely_driver::run(run, peers, done, last, look),
-            Some(modelled) => virtual_driver::run(run, modelled, done, last, look),
+            None => timely_driver::run(run, peers, begun, coordinate)?,
+            Some(modelled) => virtual_driver::run(run, modelled, begun, coordinate)?,
         },
-    }
+    };
+    between::refresh(run, done)?;
+    Ok(done)
 }

@@ -1,6 +1,7 @@
 //! A run: workers as state machines, the board between them, and what moves them on.
 
 mod arrivals;
+mod begun;
 mod between;
 pub mod board;
 mod coordinator;

@@ -27,7 +27,7 @@ use crate::sync::Outbox;
 pub struct Runner<P: Program> {
     id: usize,
     pub run: Arc<Run<P>>,
-    board: Arc<Board>,
+    pub board: Arc<Board>,
     /// Clocks of an iteration.
     clocks: u64,
     context: P::Worker,

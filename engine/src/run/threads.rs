@@ -4,18 +4,17 @@
 //! workers over between two of their tasks; which thread runs a task changes no result. A thread that waits for longer than it
 //! takes to be woken sleeps, so that its processor is free for the one that it waits for.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use megagrid_stages::Program;
 
+use super::begun::Begun;
 use super::board::{Board, StopAtEnd};
-use super::coordinator::{Notice, coordinate, text};
-use super::report::IterationReport;
+use super::coordinator::{Notice, text};
 use super::runner::Runner;
 use super::state::Run;
 use super::time::Wall;
@@ -29,59 +28,56 @@ use crate::sync::Outbox;
 
 /// How long a thread leaves workers to the thread that they belong to: more than that needs to see that they may go on.
 const PATIENCE: Duration = Duration::from_micros(30);
-/// How long a thread with nothing to do asks again and again before it sleeps between: where the system has lately put a thread
-/// of this run aside, and where it has not.
-const SPIN: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(1)];
+/// How long a thread with nothing to do asks again and again before it sleeps between.
+const SPIN: Duration = Duration::from_millis(1);
+/// The same where the system has lately put a thread of this run aside.
+const SPIN_IN_COMPANY: Duration = Duration::from_micros(100);
 /// What "lately" is, and how often a thread asks the system.
 const LATELY: Duration = Duration::from_millis(20);
 const ASK_EVERY: Duration = Duration::from_millis(1);
 /// How long it sleeps: an eighth of what it has waited, within these bounds.
 const SLEEP: Range<Duration> = Duration::from_micros(50)..Duration::from_millis(1);
 
-/// Runs iterations `done + 1..=last`; see [`super::driver::run`].
+/// Runs all workers until `coordinate` ends; see [`super::driver::run`].
 pub fn run<P: Program>(
     run: &Arc<Run<P>>,
-    done: u64,
-    last: u64,
-    mut look: impl FnMut(&IterationReport) -> ControlFlow<()>,
+    begun: &Begun,
+    coordinate: impl FnOnce() -> Result<u64, Error>,
 ) -> Result<u64, Error> {
-    let plan = &run.plan;
-    let board = Arc::new(Board::new(plan.workers, plan.right.num_shards()));
-    let (sender, messages) = channel();
-    board.approve(done + 1);
-    let crew = Crew {
+    let (plan, board) = (&run.plan, &begun.board);
+    let scheduler = Scheduler {
         plan,
-        board: &board,
-        places: (0..plan.workers).map(|worker| Place::new(worker, run, &board, done, &sender)).collect(),
+        board,
+        slots: (0..plan.workers).map(|worker| Slot::new(worker, run, begun)).collect(),
         threads: most_threads().min(plan.workers),
         bound: Bound::default(),
         begin: Instant::now(),
         put_aside: AtomicU64::new(0),
     };
     std::thread::scope(|scope| {
-        let _stop = StopAtEnd(&board);
-        for thread in 0..crew.threads {
-            let (crew, sender) = (&crew, sender.clone());
+        let _stop = StopAtEnd(board);
+        for thread in 0..scheduler.threads {
+            let (scheduler, coordinator) = (&scheduler, begun.coordinator.clone());
             let work = move || {
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| crew.work(thread))) {
-                    let (worker, message) = (crew.own(thread).start, text(&*panic).to_owned());
-                    let _ = sender.send(Notice::Failed(Error::EnginePanicked { worker, message }));
-                    crew.board.stop();
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| scheduler.work(thread))) {
+                    let (worker, message) = (scheduler.own(thread).start, text(&*panic).to_owned());
+                    let _ = coordinator.send(Notice::Failed(Error::EnginePanicked { worker, message }));
+                    scheduler.board.stop();
                 }
             };
-            let name = format!("worker {}", crew.own(thread).start);
+            let name = format!("worker {}", scheduler.own(thread).start);
             let spawned = std::thread::Builder::new().name(name).spawn_scoped(scope, work);
             spawned.map_err(|error| Error::Start(error.to_string()))?;
         }
-        coordinate(run, (&board, run.sent()), &messages, done..last, &mut look)
+        coordinate()
     })
 }
 
 /// The workers of a run and the threads that move them on.
-struct Crew<'r, P: Program> {
+struct Scheduler<'r, P: Program> {
     plan: &'r Plan,
     board: &'r Board,
-    places: Box<[Place<P>]>,
+    slots: Box<[Slot<P>]>,
     threads: usize,
     bound: Bound,
     begin: Instant,
@@ -91,15 +87,15 @@ struct Crew<'r, P: Program> {
 
 /// A worker, on cache lines of its own, and whether the thread that it belongs to looks after it.
 #[repr(align(128))]
-struct Place<P: Program> {
-    worker: Mutex<Moved<P>>,
+struct Slot<P: Program> {
+    worker: Mutex<Driven<P>>,
     attended: AtomicBool,
 }
 
-impl<P: Program> Crew<'_, P> {
+impl<P: Program> Scheduler<'_, P> {
     /// Returns the workers that belong to a thread.
     fn own(&self, thread: usize) -> Range<usize> {
-        let first = |thread: usize| thread * self.places.len() / self.threads;
+        let first = |thread: usize| thread * self.slots.len() / self.threads;
         first(thread)..first(thread + 1)
     }
 
@@ -107,7 +103,7 @@ impl<P: Program> Crew<'_, P> {
     fn others(&self, thread: usize) -> Vec<usize> {
         let own = self.own(thread);
         let node = |worker: usize| self.plan.homes[worker].node;
-        let mut others: Vec<usize> = (0..self.places.len()).filter(|worker| !own.contains(worker)).collect();
+        let mut others: Vec<usize> = (0..self.slots.len()).filter(|worker| !own.contains(worker)).collect();
         others.sort_by_key(|&worker| node(worker) != node(own.start));
         others
     }
@@ -124,17 +120,17 @@ impl<P: Program> Crew<'_, P> {
                 self.look_for_company(&mut times, asked);
             }
             let mut moved = false;
-            for place in &self.places[own.clone()] {
-                place.attend(true);
-                moved |= place.go_on(&outbox);
+            for slot in &self.slots[own.clone()] {
+                slot.attend(true);
+                moved |= slot.go_on(&outbox);
             }
             let waited = if moved { Duration::ZERO } else { idle.get_or_insert_with(Instant::now).elapsed() };
             if !moved {
-                moved = others.iter().any(|&worker| self.places[worker].take_over(waited, &outbox));
+                moved = others.iter().any(|&worker| self.slots[worker].take_over(waited, &outbox));
             }
             if moved {
                 idle = None;
-            } else if waited < SPIN[usize::from(!self.has_company())] {
+            } else if waited < if self.has_company() { SPIN_IN_COMPANY } else { SPIN } {
                 std::hint::spin_loop();
             } else {
                 self.sleep(own.clone(), waited);
@@ -162,17 +158,16 @@ impl<P: Program> Crew<'_, P> {
         if self.has_company() {
             self.bound.release();
         }
-        self.places[own].iter().for_each(|place| place.attend(false));
+        self.slots[own].iter().for_each(|slot| slot.attend(false));
         std::thread::sleep((waited / 8).clamp(SLEEP.start, SLEEP.end));
     }
 }
 
-impl<P: Program> Place<P> {
-    fn new(id: usize, run: &Arc<Run<P>>, board: &Arc<Board>, done: u64, coordinator: &Sender<Notice>) -> Self {
-        let worker = Worker::new(id, Arc::clone(&run.plan), Arc::clone(board), run.seed, done);
-        let runner = Runner::new(id, run, board, coordinator.clone(), Instant::now());
-        let moved = Moved { worker, runner, waiting: None, pause: None };
-        Self { worker: Mutex::new(moved), attended: AtomicBool::new(true) }
+impl<P: Program> Slot<P> {
+    fn new(id: usize, run: &Arc<Run<P>>, begun: &Begun) -> Self {
+        let (worker, runner) = begun.worker(id, run, Instant::now());
+        let driven = Driven { worker, runner, waiting: None, pause: None };
+        Self { worker: Mutex::new(driven), attended: AtomicBool::new(true) }
     }
 
     /// Says whether the worker's own thread looks after it.
@@ -197,7 +192,7 @@ impl<P: Program> Place<P> {
         true
     }
 
-    fn lock(&self) -> Option<MutexGuard<'_, Moved<P>>> {
+    fn lock(&self) -> Option<MutexGuard<'_, Driven<P>>> {
         match self.worker.try_lock() {
             Ok(worker) => Some(worker),
             Err(TryLockError::Poisoned(worker)) => Some(worker.into_inner()),
@@ -207,7 +202,7 @@ impl<P: Program> Place<P> {
 }
 
 /// A worker and what runs its tasks.
-struct Moved<P: Program> {
+struct Driven<P: Program> {
     worker: Worker,
     runner: Runner<P>,
     /// Since when it waits for others.
@@ -216,7 +211,7 @@ struct Moved<P: Program> {
     pause: Option<Instant>,
 }
 
-impl<P: Program> Moved<P> {
+impl<P: Program> Driven<P> {
     fn go_on(&mut self, outbox: &Outbox) -> bool {
         let mut moved = false;
         while !self.is_paused() {
@@ -255,7 +250,7 @@ impl<P: Program> Moved<P> {
     /// Tells whether an injection keeps the worker from work; where it takes cycles, it takes them from this thread.
     fn is_paused(&mut self) -> bool {
         let Some(end) = self.pause else { return false };
-        while self.runner.takes_cycles() && Instant::now() < end {
+        while self.runner.takes_cycles() && Instant::now() < end && !self.runner.board.stopped() {
             std::hint::spin_loop();
         }
         if Instant::now() < end {

@@ -1,8 +1,6 @@
 //! The driver of several processes: each worker on a timely worker thread, which serves its messages between tasks.
 
-use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -10,11 +8,10 @@ use megagrid_partition::parallel::lock;
 use megagrid_stages::Program;
 
 use super::arrivals::Arrivals;
-use super::between;
+use super::begun::Begun;
 use super::board::Board;
-use super::coordinator::{Notice, coordinate, text};
+use super::coordinator::{Notice, text};
 use super::peers::Peers;
-use super::report::IterationReport;
 use super::runner::Runner;
 use super::state::Run;
 use super::time::Wall;
@@ -24,47 +21,37 @@ use crate::Error;
 use crate::machine::binding::keep_current_thread_at;
 use crate::sync::Message;
 
-/// Runs iterations `done + 1..=last` of this process's workers; see [`super::driver::run`].
+/// Runs this process's workers until `coordinate` ends; see [`super::driver::run`].
 pub fn run<P: Program>(
     run: &Arc<Run<P>>,
     peers: &dyn Peers,
-    done: u64,
-    last: u64,
-    mut look: impl FnMut(&IterationReport) -> ControlFlow<()>,
+    begun: Begun,
+    coordinate: impl FnOnce() -> Result<u64, Error>,
 ) -> Result<u64, Error> {
-    let plan = &run.plan;
-    let workers = plan.threads();
-    let board = Arc::new(Board::new(workers, plan.right.num_shards()));
-    let (sender, messages) = channel();
-    let sender = Mutex::new(sender);
-    let (of_workers, of_board) = (Arc::clone(run), Arc::clone(&board));
-    board.approve(done + 1);
-    let sent = run.sent();
+    let workers = run.plan.threads();
+    let (board, of_workers) = (Arc::clone(&begun.board), Arc::clone(run));
+    let begun = Mutex::new(begun);
     let arrived = Arc::new(Arrived::new(workers));
-    between::begin(run);
     let (builders, connections) = connect(workers, peers)?;
     let config = timely::WorkerConfig::default();
     let threads = timely::execute::execute_from(builders, connections, config, move |timely| {
-        let sender = lock(&sender).clone();
+        let begun = lock(&begun).clone();
         let id = timely.index();
         keep_current_thread_at(&of_workers.plan.homes[id]);
-        let worker = Worker::new(id, Arc::clone(&of_workers.plan), Arc::clone(&of_board), of_workers.seed, done);
-        let runner = Runner::new(id, &of_workers, &of_board, sender.clone(), Instant::now());
-        let arrivals = Arrivals::new(id, &of_workers, &of_board, sender.clone());
+        let (worker, runner) = begun.worker(id, &of_workers, Instant::now());
+        let arrivals = Arrivals::new(id, &of_workers, &begun.board, begun.coordinator.clone());
         let transport = Timely::begin(timely, &arrived, |step, message: Message| arrivals.receive(step, message));
         arrivals.outbox.connect(transport.senders());
-        let driven = catch_unwind(AssertUnwindSafe(|| drive(worker, runner, &arrivals, transport, &of_board)));
+        let driven = catch_unwind(AssertUnwindSafe(|| drive(worker, runner, &arrivals, transport)));
         if let Err(panic) = driven {
             let error = Error::EnginePanicked { worker: id, message: text(&*panic).to_owned() };
-            let _ = sender.send(Notice::Failed(error));
-            of_board.stop();
+            let _ = begun.coordinator.send(Notice::Failed(error));
+            begun.board.stop();
         }
     });
     let mut threads = Threads { board: &board, guards: Some(threads.map_err(Error::Start)?), may_hang: true };
-    let done = coordinate(run, (&board, sent), &messages, done..last, &mut look)?;
+    let done = coordinate()?;
     threads.may_hang = false;
-    drop(threads);
-    between::refresh(run, done)?;
     Ok(done)
 }
 
@@ -91,13 +78,7 @@ impl Drop for Threads<'_> {
 const PARK: Duration = Duration::from_micros(100);
 
 /// Steps a worker until it stops. Between tasks messages are moved on, so that the masters of this thread are served.
-fn drive<P: Program>(
-    mut worker: Worker,
-    mut runner: Runner<P>,
-    arrivals: &Arrivals<P>,
-    mut transport: Timely<'_>,
-    board: &Board,
-) {
+fn drive<P: Program>(mut worker: Worker, mut runner: Runner<P>, arrivals: &Arrivals<P>, mut transport: Timely<'_>) {
     let mut waiting: Option<Instant> = None;
     loop {
         let (steps, until) = (worker.steps(), waiting.map(|_| Instant::now()));
@@ -118,7 +99,7 @@ fn drive<P: Program>(
                 }
                 let pause = runner.take_pause();
                 if !pause.is_zero() {
-                    serve(&worker, &runner, arrivals, &mut transport, board, pause);
+                    serve(&worker, &runner, arrivals, &mut transport, pause);
                 }
                 if let Progress::Ended(_) = progress {
                     runner.end_iteration(&Wall);
@@ -136,11 +117,10 @@ fn serve<P: Program>(
     runner: &Runner<P>,
     arrivals: &Arrivals<P>,
     transport: &mut Timely<'_>,
-    board: &Board,
     pause: Duration,
 ) {
     let end = Instant::now() + pause;
-    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|_| !board.stopped()) {
+    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|_| !runner.board.stopped()) {
         if runner.takes_cycles() {
             transport.step();
         } else {

@@ -1,18 +1,15 @@
 //! The driver of a virtual worker: the same state machine, moved on by another thread in modelled time.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use megagrid_stages::Program;
 
 use super::arrivals::Arrivals;
-use super::between;
-use super::board::{Board, StopAtEnd};
-use super::coordinator::{Notice, coordinate};
+use super::begun::Begun;
+use super::board::StopAtEnd;
+use super::coordinator::Notice;
 use super::modelled::{Approval, Modelled, VirtualWorker};
-use super::report::IterationReport;
 use super::runner::Runner;
 use super::state::Run;
 use super::time::Time;
@@ -21,46 +18,33 @@ use super::worker::{Progress, Worker};
 use crate::Error;
 use crate::sync::{Outbox, Parcel};
 
-/// Runs iterations `done + 1..=last` of one virtual worker; see [`super::driver::run`].
+/// Runs one virtual worker until `coordinate` ends; see [`super::driver::run`].
 pub fn run<P: Program>(
     run: &Arc<Run<P>>,
     modelled: &dyn Modelled,
-    done: u64,
-    last: u64,
-    mut look: impl FnMut(&IterationReport) -> ControlFlow<()>,
+    begun: Begun,
+    coordinate: impl FnOnce() -> Result<u64, Error>,
 ) -> Result<u64, Error> {
     let plan = &run.plan;
     if plan.threads() != 1 {
         let found = plan.threads().to_string();
         return Err(Error::Setting { name: "workers of a virtual worker", found, expected: "1" });
     }
-    let worker = plan.processes.this;
-    let board = Arc::new(Board::new(1, plan.right.num_shards()));
-    let (sender, messages) = channel();
-    board.approve(done + 1);
-    let sent = run.sent();
-    between::begin(run);
-    let (of_worker, of_board) = (Arc::clone(run), Arc::clone(&board));
+    let id = plan.processes.this;
+    let (board, of_worker) = (Arc::clone(&begun.board), Arc::clone(run));
     let make = Box::new(move |time: Box<dyn Time>| {
-        let plan = Arc::clone(&of_worker.plan);
-        Box::new(Driven {
-            worker: Worker::new(worker, plan, Arc::clone(&of_board), of_worker.seed, done),
-            arrivals: Arrivals::new(worker, &of_worker, &of_board, sender.clone()),
-            runner: Runner::new(worker, &of_worker, &of_board, sender, time.now()),
-            time,
-            transport: InMemory::default(),
-            board: of_board,
-            ended: done,
-        }) as Box<dyn VirtualWorker>
+        let (worker, runner) = begun.worker(id, &of_worker, time.now());
+        let arrivals = Arrivals::new(id, &of_worker, &begun.board, begun.coordinator);
+        let (transport, ended) = (InMemory::default(), begun.done);
+        Box::new(Driven { worker, arrivals, runner, time, transport, ended }) as Box<dyn VirtualWorker>
     });
     modelled.enlist(plan, make)?;
     let stop = StopAtEnd(&board);
-    let done = coordinate(run, (&board, sent), &messages, done..last, &mut look);
+    let done = coordinate();
     drop(stop);
-    if let Ok(done) = done {
+    if done.is_ok() {
         // Then nobody else has a hold of the rows.
         modelled.wait_for_end();
-        between::refresh(run, done)?;
     }
     done
 }
@@ -103,7 +87,6 @@ struct Driven<P: Program> {
     runner: Runner<P>,
     time: Box<dyn Time>,
     transport: InMemory,
-    board: Arc<Board>,
     ended: u64,
 }
 
@@ -116,7 +99,7 @@ impl<P: Program> Driven<P> {
 
 impl<P: Program> VirtualWorker for Driven<P> {
     fn step(&mut self, arrived: u64) -> Progress {
-        self.board.arrive(arrived);
+        self.runner.board.arrive(arrived);
         let steps = self.worker.steps();
         let progress = self.worker.step(&mut self.runner.on(&mut *self.time, &self.arrivals.outbox));
         if self.worker.steps() > steps {
@@ -157,13 +140,13 @@ impl<P: Program> VirtualWorker for Driven<P> {
 
     fn fail(&mut self, error: Error) {
         let _ = self.runner.coordinator.send(Notice::Failed(error));
-        self.board.stop();
+        self.runner.board.stop();
     }
 
     fn approval(&self) -> Approval {
-        if self.board.stopped() {
+        if self.runner.board.stopped() {
             Approval::Stop
-        } else if self.board.approved() > self.ended {
+        } else if self.runner.board.approved() > self.ended {
             Approval::Next
         } else {
             Approval::None

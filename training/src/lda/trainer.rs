@@ -153,9 +153,7 @@ impl<S: Counted> Trainer for Drawer<S> {
     }
 
     fn running(&self, _: &Documents, engine: &Engine<Lda<S>>) -> Metrics {
-        let topics = engine.global();
-        let prior = topics.alpha.iter().map(|&alpha| f64::from(alpha)).sum();
-        let per_token = topics.drawn.per_token(&self.tokens.of_documents, prior);
+        let per_token = engine.global().draws.per_token(&self.tokens.of_documents);
         per_token.map(|value| ("running_per_token".into(), value)).into_iter().collect()
     }
 
