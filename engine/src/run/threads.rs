@@ -1,12 +1,12 @@
 //! The driver of one process: as many threads as processors, each of which moves its own workers on.
 //!
 //! A worker belongs to no thread for good. Where the system puts a thread aside, another one that has nothing to do takes its
-//! workers over between two of their tasks; which thread runs a task changes no result. A thread that waits for longer than it
-//! takes to be woken sleeps, so that its processor is free for the one that it waits for.
+//! workers over between two of their tasks; which thread runs a task changes no result. Where it was put aside in the middle of a
+//! task, the one that waits gives it its processor, and takes the other. A thread that waits for long sleeps.
 
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
@@ -21,14 +21,16 @@ use super::state::Run;
 use super::time::Wall;
 use super::worker::{Progress, Worker};
 use crate::Error;
-use crate::machine::binding::Bound;
+use crate::machine::binding::Seats;
 use crate::machine::os::times_put_aside;
-use crate::machine::topology::most_threads;
+use crate::machine::topology::{Home, most_threads};
 use crate::plan::Plan;
 use crate::sync::Outbox;
 
 /// How long a thread leaves workers to the thread that they belong to: more than that needs to see that they may go on.
 const PATIENCE: Duration = Duration::from_micros(30);
+/// After how long it asks first whether one of them is put aside in the middle of a task, and again after twice that.
+const ASK_AFTER: Duration = Duration::from_micros(100);
 /// How long a thread with nothing to do asks again and again before it sleeps between: where the system has lately put a thread
 /// of this run aside, and where it has not.
 const SPIN: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(1)];
@@ -49,12 +51,14 @@ pub fn run<P: Program>(
     let board = Arc::new(Board::new(plan.workers, plan.right.num_shards()));
     let (sender, messages) = channel();
     board.approve(done + 1);
+    let threads = most_threads().min(plan.workers);
+    let homes: Vec<&Home> = (0..threads).map(|thread| &plan.homes[thread * plan.workers / threads]).collect();
     let crew = Crew {
         plan,
         board: &board,
         places: (0..plan.workers).map(|worker| Place::new(worker, run, &board, done, &sender)).collect(),
-        threads: most_threads().min(plan.workers),
-        bound: Bound::default(),
+        threads,
+        seats: Seats::new(&homes),
         begin: Instant::now(),
         put_aside: AtomicU64::new(0),
     };
@@ -83,7 +87,7 @@ struct Crew<'r, P: Program> {
     board: &'r Board,
     places: Box<[Place<P>]>,
     threads: usize,
-    bound: Bound,
+    seats: Seats,
     begin: Instant,
     /// Until when the last time counts that a thread was put aside, in nanoseconds from the beginning.
     put_aside: AtomicU64,
@@ -94,6 +98,8 @@ struct Crew<'r, P: Program> {
 struct Place<P: Program> {
     worker: Mutex<Moved<P>>,
     attended: AtomicBool,
+    /// The thread that moves it on, or did so last.
+    holder: AtomicUsize,
 }
 
 impl<P: Program> Crew<'_, P> {
@@ -115,8 +121,9 @@ impl<P: Program> Crew<'_, P> {
     /// Moves workers on until the run ends.
     fn work(&self, thread: usize) {
         let (own, others, outbox) = (self.own(thread), self.others(thread), Outbox::default());
-        self.bound.keep_current_thread_at(&self.plan.homes[own.start]);
+        self.seats.take(thread);
         let mut idle: Option<Instant> = None;
+        let mut ask_at = ASK_AFTER;
         let (mut asked, mut times) = (Instant::now(), times_put_aside());
         while !self.board.stopped() {
             if asked.elapsed() > ASK_EVERY {
@@ -126,19 +133,32 @@ impl<P: Program> Crew<'_, P> {
             let mut moved = false;
             for place in &self.places[own.clone()] {
                 place.attend(true);
-                moved |= place.go_on(&outbox);
+                moved |= place.go_on(thread, &outbox);
             }
             let waited = if moved { Duration::ZERO } else { idle.get_or_insert_with(Instant::now).elapsed() };
             if !moved {
-                moved = others.iter().any(|&worker| self.places[worker].take_over(waited, &outbox));
+                moved = others.iter().any(|&worker| self.places[worker].take_over(thread, waited, &outbox));
             }
             if moved {
                 idle = None;
+                ask_at = ASK_AFTER;
+            } else if waited >= ask_at {
+                ask_at = 2 * waited;
+                self.change_seats(thread);
             } else if waited < SPIN[usize::from(!self.has_company())] {
                 std::hint::spin_loop();
             } else {
                 self.sleep(own.clone(), waited);
             }
+        }
+    }
+
+    /// Lets a thread go on that the system has put aside in the middle of a task: nothing can be done before it is done.
+    fn change_seats(&self, thread: usize) {
+        self.places[self.own(thread)].iter().for_each(|place| place.attend(false));
+        let holder = self.places.iter().find_map(Place::holder);
+        if let Some(holder) = holder.filter(|&holder| holder != thread) {
+            self.seats.change(thread, holder);
         }
     }
 
@@ -159,9 +179,6 @@ impl<P: Program> Crew<'_, P> {
 
     /// Leaves the processor, and the own workers, to others for a while.
     fn sleep(&self, own: Range<usize>, waited: Duration) {
-        if self.has_company() {
-            self.bound.release();
-        }
         self.places[own].iter().for_each(|place| place.attend(false));
         std::thread::sleep((waited / 8).clamp(SLEEP.start, SLEEP.end));
     }
@@ -172,7 +189,7 @@ impl<P: Program> Place<P> {
         let worker = Worker::new(id, Arc::clone(&run.plan), Arc::clone(board), run.seed, done);
         let runner = Runner::new(id, run, board, coordinator.clone(), Instant::now());
         let moved = Moved { worker, runner, waiting: None, pause: None };
-        Self { worker: Mutex::new(moved), attended: AtomicBool::new(true) }
+        Self { worker: Mutex::new(moved), attended: AtomicBool::new(true), holder: AtomicUsize::new(0) }
     }
 
     /// Says whether the worker's own thread looks after it.
@@ -183,14 +200,23 @@ impl<P: Program> Place<P> {
     }
 
     /// Moves the worker on as far as it may go, unless another thread does so. Tells whether it did anything.
-    fn go_on(&self, outbox: &Outbox) -> bool {
-        self.lock().is_some_and(|mut worker| worker.go_on(outbox))
+    fn go_on(&self, thread: usize, outbox: &Outbox) -> bool {
+        let Some(mut worker) = self.lock() else { return false };
+        if self.holder.load(Ordering::Relaxed) != thread {
+            self.holder.store(thread, Ordering::Relaxed);
+        }
+        worker.go_on(outbox)
+    }
+
+    /// Returns the thread that moves the worker on at this moment.
+    fn holder(&self) -> Option<usize> {
+        self.lock().is_none().then(|| self.holder.load(Ordering::Relaxed))
     }
 
     /// Moves on a worker that its own thread does not look after, or has not for a while.
-    fn take_over(&self, waited: Duration, outbox: &Outbox) -> bool {
+    fn take_over(&self, thread: usize, waited: Duration, outbox: &Outbox) -> bool {
         let attended = self.attended.load(Ordering::Relaxed);
-        if attended && waited < PATIENCE || !self.go_on(outbox) {
+        if attended && waited < PATIENCE || !self.go_on(thread, outbox) {
             return false;
         }
         self.attend(false);
