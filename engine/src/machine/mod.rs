@@ -2,5 +2,6 @@
 
 pub(crate) mod atomics;
 pub mod binding;
+mod groups;
 pub mod os;
 pub mod topology;

@@ -252,6 +252,22 @@ pub fn current_thread() -> ThreadId {
     return ThreadId(0);
 }
 
+/// Returns how long a thread of this process has been on a processor, up to now; `None` where the system does not say.
+pub fn processor_time_of(thread: ThreadId) -> Option<std::time::Duration> {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        use nix::time::{ClockId, clock_gettime};
+        // The clock of a thread by its number, as pthread_getcpuclockid makes it.
+        let clock = ClockId::from_raw((!thread.0 << 3) | 6);
+        clock_gettime(clock).ok().map(std::time::Duration::from)
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    {
+        let _ = thread;
+        None
+    }
+}
+
 /// Keeps the current thread on some logical processors, by their numbers in the system; returns whether it is kept there.
 ///
 /// Without it the system may put two workers on one processor for milliseconds, while another stands idle.

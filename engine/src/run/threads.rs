@@ -1,12 +1,12 @@
 //! The driver of one process: as many threads as processors, each of which moves its own workers on.
 //!
 //! A worker belongs to no thread for good. Where the system puts a thread aside, another one that has nothing to do takes its
-//! workers over between two of their tasks; which thread runs a task changes no result. A thread that waits for longer than it
-//! takes to be woken sleeps, so that its processor is free for the one that it waits for.
+//! workers over between two of their tasks; which thread runs a task changes no result. Where it was put aside in the middle of a
+//! task, the one that waits gives it its processor, and takes the other. A thread that waits for long sleeps.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -20,14 +20,16 @@ use super::state::Run;
 use super::time::Wall;
 use super::worker::{Progress, Worker};
 use crate::Error;
-use crate::machine::binding::Bound;
+use crate::machine::binding::Bindings;
 use crate::machine::os::times_put_aside;
-use crate::machine::topology::most_threads;
+use crate::machine::topology::{Home, most_threads};
 use crate::plan::Plan;
 use crate::sync::Outbox;
 
 /// How long a thread leaves workers to the thread that they belong to: more than that needs to see that they may go on.
 const PATIENCE: Duration = Duration::from_micros(30);
+/// After how long it asks first whether one of them is put aside in the middle of a task, and again after twice that.
+const ASK_AFTER: Duration = Duration::from_micros(100);
 /// How long a thread with nothing to do asks again and again before it sleeps between.
 const SPIN: Duration = Duration::from_millis(1);
 /// The same where the system has lately put a thread of this run aside.
@@ -45,12 +47,14 @@ pub fn run<P: Program>(
     coordinate: impl FnOnce() -> Result<u64, Error>,
 ) -> Result<u64, Error> {
     let (plan, board) = (&run.plan, &begun.board);
+    let threads = most_threads().min(plan.workers);
+    let homes: Vec<&Home> = (0..threads).map(|thread| &plan.homes[thread * plan.workers / threads]).collect();
     let scheduler = Scheduler {
         plan,
         board,
         slots: (0..plan.workers).map(|worker| Slot::new(worker, run, begun)).collect(),
-        threads: most_threads().min(plan.workers),
-        bound: Bound::default(),
+        threads,
+        bindings: Bindings::new(&homes),
         begin: Instant::now(),
         put_aside: AtomicU64::new(0),
     };
@@ -79,7 +83,7 @@ struct Scheduler<'r, P: Program> {
     board: &'r Board,
     slots: Box<[Slot<P>]>,
     threads: usize,
-    bound: Bound,
+    bindings: Bindings,
     begin: Instant,
     /// Until when the last time counts that a thread was put aside, in nanoseconds from the beginning.
     put_aside: AtomicU64,
@@ -90,6 +94,8 @@ struct Scheduler<'r, P: Program> {
 struct Slot<P: Program> {
     worker: Mutex<Driven<P>>,
     attended: AtomicBool,
+    /// The thread that moves it on, or did so last.
+    holder: AtomicUsize,
 }
 
 impl<P: Program> Scheduler<'_, P> {
@@ -111,8 +117,9 @@ impl<P: Program> Scheduler<'_, P> {
     /// Moves workers on until the run ends.
     fn work(&self, thread: usize) {
         let (own, others, outbox) = (self.own(thread), self.others(thread), Outbox::default());
-        self.bound.keep_current_thread_at(&self.plan.homes[own.start]);
+        self.bindings.bind_current(thread);
         let mut idle: Option<Instant> = None;
+        let mut ask_at = ASK_AFTER;
         let (mut asked, mut times) = (Instant::now(), times_put_aside());
         while !self.board.stopped() {
             if asked.elapsed() > ASK_EVERY {
@@ -122,19 +129,32 @@ impl<P: Program> Scheduler<'_, P> {
             let mut moved = false;
             for slot in &self.slots[own.clone()] {
                 slot.attend(true);
-                moved |= slot.go_on(&outbox);
+                moved |= slot.go_on(thread, &outbox);
             }
             let waited = if moved { Duration::ZERO } else { idle.get_or_insert_with(Instant::now).elapsed() };
             if !moved {
-                moved = others.iter().any(|&worker| self.slots[worker].take_over(waited, &outbox));
+                moved = others.iter().any(|&worker| self.slots[worker].take_over(thread, waited, &outbox));
             }
             if moved {
                 idle = None;
+                ask_at = ASK_AFTER;
+            } else if waited >= ask_at {
+                ask_at = 2 * waited;
+                self.swap_processors(thread);
             } else if waited < if self.has_company() { SPIN_IN_COMPANY } else { SPIN } {
                 std::hint::spin_loop();
             } else {
                 self.sleep(own.clone(), waited);
             }
+        }
+    }
+
+    /// Lets a thread go on that the system has put aside in the middle of a task: nothing can be done before it is done.
+    fn swap_processors(&self, thread: usize) {
+        self.slots[self.own(thread)].iter().for_each(|slot| slot.attend(false));
+        let holder = self.slots.iter().find_map(Slot::holder);
+        if let Some(holder) = holder.filter(|&holder| holder != thread) {
+            self.bindings.swap(thread, holder);
         }
     }
 
@@ -155,9 +175,6 @@ impl<P: Program> Scheduler<'_, P> {
 
     /// Leaves the processor, and the own workers, to others for a while.
     fn sleep(&self, own: Range<usize>, waited: Duration) {
-        if self.has_company() {
-            self.bound.release();
-        }
         self.slots[own].iter().for_each(|slot| slot.attend(false));
         std::thread::sleep((waited / 8).clamp(SLEEP.start, SLEEP.end));
     }
@@ -167,7 +184,7 @@ impl<P: Program> Slot<P> {
     fn new(id: usize, run: &Arc<Run<P>>, begun: &Begun) -> Self {
         let (worker, runner) = begun.worker(id, run, Instant::now());
         let driven = Driven { worker, runner, waiting: None, pause: None };
-        Self { worker: Mutex::new(driven), attended: AtomicBool::new(true) }
+        Self { worker: Mutex::new(driven), attended: AtomicBool::new(true), holder: AtomicUsize::new(0) }
     }
 
     /// Says whether the worker's own thread looks after it.
@@ -178,14 +195,23 @@ impl<P: Program> Slot<P> {
     }
 
     /// Moves the worker on as far as it may go, unless another thread does so. Tells whether it did anything.
-    fn go_on(&self, outbox: &Outbox) -> bool {
-        self.lock().is_some_and(|mut worker| worker.go_on(outbox))
+    fn go_on(&self, thread: usize, outbox: &Outbox) -> bool {
+        let Some(mut worker) = self.lock() else { return false };
+        if self.holder.load(Ordering::Relaxed) != thread {
+            self.holder.store(thread, Ordering::Relaxed);
+        }
+        worker.go_on(outbox)
+    }
+
+    /// Returns the thread that moves the worker on at this moment.
+    fn holder(&self) -> Option<usize> {
+        self.lock().is_none().then(|| self.holder.load(Ordering::Relaxed))
     }
 
     /// Moves on a worker that its own thread does not look after, or has not for a while.
-    fn take_over(&self, waited: Duration, outbox: &Outbox) -> bool {
+    fn take_over(&self, thread: usize, waited: Duration, outbox: &Outbox) -> bool {
         let attended = self.attended.load(Ordering::Relaxed);
-        if attended && waited < PATIENCE || !self.go_on(outbox) {
+        if attended && waited < PATIENCE || !self.go_on(thread, outbox) {
             return false;
         }
         self.attend(false);

@@ -19,5 +19,6 @@ mod plans;
 #[path = "../../../tests/processes/mod.rs"]
 mod processes;
 mod surface;
+mod threads;
 mod topology;
 mod traces;

@@ -2,7 +2,9 @@
 #![forbid(unsafe_code)]
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use crate::machine::groups::{Version, groups};
 
 /// Returns the bytes of memory that this process can still take without swapping; `None` where the system does not say.
 ///
@@ -17,56 +19,22 @@ pub fn available_memory_bytes() -> Option<u64> {
 fn available_memory_below(root: &Path) -> Option<u64> {
     let text = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
     let machine = field(&text, "MemAvailable:").map(|kib| kib << 10);
-    machine.into_iter().chain(group_rooms(root)).min()
-}
-
-/// The files of a memory control group: limit, usage, and which lines of `memory.stat` count cached file pages.
-struct GroupFiles {
-    mount: &'static str,
-    limit: &'static str,
-    usage: &'static str,
-    cached: [&'static str; 2],
-}
-
-const VERSION_1: GroupFiles = GroupFiles {
-    mount: "sys/fs/cgroup/memory",
-    limit: "memory.limit_in_bytes",
-    usage: "memory.usage_in_bytes",
-    cached: ["total_active_file", "total_inactive_file"],
-};
-const VERSION_2: GroupFiles = GroupFiles {
-    mount: "sys/fs/cgroup",
-    limit: "memory.max",
-    usage: "memory.current",
-    cached: ["active_file", "inactive_file"],
-};
-
-/// Returns what each limited control group around this process has left, in bytes.
-fn group_rooms(root: &Path) -> Vec<u64> {
-    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-    let mut rooms = Vec::new();
-    for line in groups.lines() {
-        let mut parts = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
-        let files = match controllers {
-            "" => VERSION_2,
-            _ if controllers.split(',').any(|name| name == "memory") => VERSION_1,
-            _ => continue,
-        };
-        // A container often sees its own group as the root of the mount, whatever the path says: the last ancestor, "".
-        for group in Path::new(path.trim_start_matches('/')).ancestors() {
-            rooms.extend(room_of(&root.join(files.mount).join(group), &files));
-        }
-    }
-    rooms
+    machine.into_iter().chain(groups(root, "memory").into_iter().filter_map(room_of)).min()
 }
 
 /// Returns the bytes between a group's usage and its limit; `None` when it has no limit.
-fn room_of(group: &Path, files: &GroupFiles) -> Option<u64> {
+fn room_of((version, group): (Version, PathBuf)) -> Option<u64> {
+    // Limit, usage, and which lines of `memory.stat` count cached file pages.
+    let (limit, usage, cached) = match version {
+        Version::First => {
+            ("memory.limit_in_bytes", "memory.usage_in_bytes", ["total_active_file", "total_inactive_file"])
+        }
+        Version::Second => ("memory.max", "memory.current", ["active_file", "inactive_file"]),
+    };
     let number = |name| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
-    let (limit, usage) = (number(files.limit)?, number(files.usage)?);
+    let (limit, usage) = (number(limit)?, number(usage)?);
     let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
-    let cached: u64 = files.cached.iter().filter_map(|name| field(&stat, name)).sum();
+    let cached: u64 = cached.iter().filter_map(|name| field(&stat, name)).sum();
     Some(limit.saturating_sub(usage.saturating_sub(cached)))
 }
 

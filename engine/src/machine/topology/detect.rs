@@ -9,28 +9,26 @@ use super::found::Found;
 use super::hwloc;
 use super::{Node, Topology, quota, sys};
 
-/// Returns how many threads of this process the system runs at once, a part of the last one included.
-///
-/// A quota of 1.5 processors is two threads: until it is used up, and again in the next period, both run.
+/// Returns how many threads of this process the system runs at once: [`Topology::max_threads`] of this machine.
 pub fn most_threads() -> usize {
-    static THREADS: LazyLock<usize> = LazyLock::new(|| {
-        let whole = available_parallelism().map_or(1, |threads| threads.get());
-        quota::processors(Path::new("/")).map_or(whole, |quota| quota.ceil().max(whole as f64) as usize)
-    });
+    static THREADS: LazyLock<usize> = LazyLock::new(|| Topology::detect().max_threads);
     *THREADS
 }
 
 impl Topology {
     /// Asks the system.
+    ///
+    /// A quota of 1.5 processors is two threads: until it is used up, and again in the next period, both run.
     #[must_use]
     pub fn detect() -> Self {
         #[cfg(feature = "numa")]
         let found = hwloc::read().finish();
         #[cfg(not(feature = "numa"))]
         let found = None;
-        let threads = most_threads();
-        let mut topology = found.or_else(|| Self::read(Path::new("/"))).unwrap_or_else(|| Self::synthetic(1, threads));
-        topology.max_threads = topology.max_threads.min(threads);
+        let unknown = || Self::synthetic(1, available_parallelism().map_or(1, |threads| threads.get()));
+        let mut topology = found.or_else(|| Self::read(Path::new("/"))).unwrap_or_else(unknown);
+        let quota = quota::processors(Path::new("/")).map_or(usize::MAX, |quota| quota.ceil() as usize);
+        topology.max_threads = topology.max_threads.min(quota);
         topology
     }
 

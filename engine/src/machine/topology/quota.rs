@@ -1,34 +1,21 @@
 //! The quota of processor time that control groups leave this process.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use crate::machine::groups::{Version, groups};
 
 /// Returns the processors that the tightest quota around this process comes to, from the system files below `root`; `None`
 /// where there is none.
 pub fn processors(root: &Path) -> Option<f64> {
-    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-    let mut quotas = Vec::new();
-    for line in groups.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
-        let is_first_version = controllers.split(',').any(|name| name == "cpu");
-        if !is_first_version && !controllers.is_empty() {
-            continue;
+    let quota = |(version, group): (Version, PathBuf)| {
+        let text = |name: &str| fs::read_to_string(group.join(name)).ok();
+        match version {
+            Version::First => ratio(&text("cpu.cfs_quota_us")?, &text("cpu.cfs_period_us")?),
+            Version::Second => text("cpu.max")?.split_once(' ').and_then(|(quota, period)| ratio(quota, period)),
         }
-        let mount = root.join(if is_first_version { "sys/fs/cgroup/cpu" } else { "sys/fs/cgroup" });
-        // A container often sees its own group as the root of the mount, whatever the path says: the last ancestor, "".
-        for group in Path::new(path.trim_start_matches('/')).ancestors() {
-            let text = |name: &str| fs::read_to_string(mount.join(group).join(name)).ok();
-            quotas.extend(if is_first_version {
-                text("cpu.cfs_quota_us")
-                    .zip(text("cpu.cfs_period_us"))
-                    .and_then(|(quota, period)| ratio(&quota, &period))
-            } else {
-                text("cpu.max").and_then(|max| max.split_once(' ').and_then(|(quota, period)| ratio(quota, period)))
-            });
-        }
-    }
-    quotas.into_iter().min_by(f64::total_cmp)
+    };
+    groups(root, "cpu").into_iter().filter_map(quota).min_by(f64::total_cmp)
 }
 
 /// Divides two numbers of microseconds; "max" and −1 stand for no quota.
