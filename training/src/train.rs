@@ -261,7 +261,7 @@ impl<A: Algorithm> Session<'_, A> {
     /// Tells whether what was found ends the leg.
     fn judge(&mut self, iteration: u64, found: &Found, pause: &dyn Pause<A>, leg: Leg) -> Result<Option<Ended>, Error> {
         found.check::<A>(iteration)?;
-        let Found { objective, converged, ref metrics } = *found;
+        let Found { objective, converged, ref metrics, .. } = *found;
         let tolerance = self.options.tolerance();
         let settled = |now: f64, before: f64| tolerance > 0.0 && (before - now).abs() / before.abs() <= tolerance;
         let by_change = || objective.zip(self.before).is_some_and(|(now, before)| settled(now, before));
