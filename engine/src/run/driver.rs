@@ -1,23 +1,17 @@
 //! What moves the workers of a run on: threads of this process, timely's where there are other processes, or a conductor in
 //! modelled time.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use megagrid_stages::Program;
 
-use super::report::IterationReport;
+use super::coordinator::Look;
 use super::state::Run;
 use super::{threads, timely_driver, virtual_driver};
 use crate::Error;
 
 /// Runs iterations `done + 1..=last`, and shows each report between iterations, when no worker runs.
-pub fn run<P: Program>(
-    run: &Arc<Run<P>>,
-    done: u64,
-    last: u64,
-    look: impl FnMut(&IterationReport) -> ControlFlow<()>,
-) -> Result<u64, Error> {
+pub fn run<P: Program>(run: &Arc<Run<P>>, done: u64, last: u64, look: Look<'_>) -> Result<u64, Error> {
     if done >= last {
         return Ok(done);
     }

@@ -4,18 +4,18 @@
 //! workers over between two of their tasks; which thread runs a task changes no result. A thread that waits for longer than it
 //! takes to be woken sleeps, so that its processor is free for the one that it waits for.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use megagrid_stages::Program;
 
 use super::board::{Board, StopAtEnd};
-use super::coordinator::{Notice, coordinate, text};
-use super::report::IterationReport;
+use super::coordinator::{Look, Notice, coordinate, text};
 use super::runner::Runner;
 use super::state::Run;
 use super::time::Wall;
@@ -39,12 +39,7 @@ const ASK_EVERY: Duration = Duration::from_millis(1);
 const SLEEP: Range<Duration> = Duration::from_micros(50)..Duration::from_millis(1);
 
 /// Runs iterations `done + 1..=last`; see [`super::driver::run`].
-pub fn run<P: Program>(
-    run: &Arc<Run<P>>,
-    done: u64,
-    last: u64,
-    mut look: impl FnMut(&IterationReport) -> ControlFlow<()>,
-) -> Result<u64, Error> {
+pub fn run<P: Program>(run: &Arc<Run<P>>, done: u64, last: u64, look: Look<'_>) -> Result<u64, Error> {
     let plan = &run.plan;
     let board = Arc::new(Board::new(plan.workers, plan.right.num_shards()));
     let (sender, messages) = channel();
@@ -70,11 +65,23 @@ pub fn run<P: Program>(
                 }
             };
             let name = format!("worker {}", crew.own(thread).start);
-            let spawned = std::thread::Builder::new().name(name).spawn_scoped(scope, work);
-            spawned.map_err(|error| Error::Start(error.to_string()))?;
+            start(scope, name, Box::new(work))?;
         }
-        coordinate(run, (&board, run.sent()), &messages, done..last, &mut look)
+        coordinate(run, (&board, run.sent()), &messages, done..last, look)
     })
+}
+
+/// Starts a thread: compiled once, for all programs.
+fn start<'s>(scope: &'s Scope<'s, '_>, name: String, work: Box<dyn FnOnce() + Send + 's>) -> Result<(), Error> {
+    let started = std::thread::Builder::new().name(name).spawn_scoped(scope, work);
+    started.map(drop).map_err(|error| Error::Start(error.to_string()))
+}
+
+/// Lists the workers that do not belong to a thread, those of its node first.
+fn others(plan: &Plan, own: &Range<usize>) -> Vec<usize> {
+    let mut others: Vec<usize> = (0..plan.workers).filter(|worker| !own.contains(worker)).collect();
+    others.sort_by_key(|&worker| plan.homes[worker].node != plan.homes[own.start].node);
+    others
 }
 
 /// The workers of a run and the threads that move them on.
@@ -103,18 +110,10 @@ impl<P: Program> Crew<'_, P> {
         first(thread)..first(thread + 1)
     }
 
-    /// Lists the workers that do not, those of its node first.
-    fn others(&self, thread: usize) -> Vec<usize> {
-        let own = self.own(thread);
-        let node = |worker: usize| self.plan.homes[worker].node;
-        let mut others: Vec<usize> = (0..self.places.len()).filter(|worker| !own.contains(worker)).collect();
-        others.sort_by_key(|&worker| node(worker) != node(own.start));
-        others
-    }
-
     /// Moves workers on until the run ends.
     fn work(&self, thread: usize) {
-        let (own, others, outbox) = (self.own(thread), self.others(thread), Outbox::default());
+        let own = self.own(thread);
+        let (others, outbox) = (others(self.plan, &own), Outbox::default());
         self.bound.keep_current_thread_at(&self.plan.homes[own.start]);
         let mut idle: Option<Instant> = None;
         let (mut asked, mut times) = (Instant::now(), times_put_aside());

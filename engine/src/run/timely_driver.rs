@@ -1,6 +1,5 @@
 //! The driver of several processes: each worker on a timely worker thread, which serves its messages between tasks.
 
-use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -12,13 +11,12 @@ use megagrid_stages::Program;
 use super::arrivals::Arrivals;
 use super::between;
 use super::board::Board;
-use super::coordinator::{Notice, coordinate, text};
+use super::coordinator::{Look, Notice, coordinate, text};
 use super::peers::Peers;
-use super::report::IterationReport;
 use super::runner::Runner;
 use super::state::Run;
 use super::time::Wall;
-use super::transport::{Arrived, Timely, Transport, connect};
+use super::transport::{Arrived, Builders, Timely, Transport, connect};
 use super::worker::{Progress, Worker};
 use crate::Error;
 use crate::machine::binding::keep_current_thread_at;
@@ -30,7 +28,7 @@ pub fn run<P: Program>(
     peers: &dyn Peers,
     done: u64,
     last: u64,
-    mut look: impl FnMut(&IterationReport) -> ControlFlow<()>,
+    look: Look<'_>,
 ) -> Result<u64, Error> {
     let plan = &run.plan;
     let workers = plan.threads();
@@ -43,8 +41,7 @@ pub fn run<P: Program>(
     let arrived = Arc::new(Arrived::new(workers));
     between::begin(run);
     let (builders, connections) = connect(workers, peers)?;
-    let config = timely::WorkerConfig::default();
-    let threads = timely::execute::execute_from(builders, connections, config, move |timely| {
+    let work = Box::new(move |timely: &mut timely::worker::Worker| {
         let sender = lock(&sender).clone();
         let id = timely.index();
         keep_current_thread_at(&of_workers.plan.homes[id]);
@@ -60,12 +57,21 @@ pub fn run<P: Program>(
             of_board.stop();
         }
     });
-    let mut threads = Threads { board: &board, guards: Some(threads.map_err(Error::Start)?), may_hang: true };
-    let done = coordinate(run, (&board, sent), &messages, done..last, &mut look)?;
+    let mut threads = Threads { board: &board, guards: Some(start((builders, connections), work)?), may_hang: true };
+    let done = coordinate(run, (&board, sent), &messages, done..last, look)?;
     threads.may_hang = false;
     drop(threads);
     between::refresh(run, done)?;
     Ok(done)
+}
+
+/// Starts the threads: compiled once, for all programs.
+fn start(
+    (builders, connections): Builders,
+    work: Box<dyn Fn(&mut timely::worker::Worker) + Send + Sync>,
+) -> Result<timely::communication::WorkerGuards<()>, Error> {
+    let config = timely::WorkerConfig::default();
+    timely::execute::execute_from(builders, connections, config, move |timely| work(timely)).map_err(Error::Start)
 }
 
 /// The workers' threads, which end when this is dropped: between the last iteration and what comes next, or on an error.

@@ -1,6 +1,5 @@
 //! The driver of a virtual worker: the same state machine, moved on by another thread in modelled time.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -10,9 +9,8 @@ use megagrid_stages::Program;
 use super::arrivals::Arrivals;
 use super::between;
 use super::board::{Board, StopAtEnd};
-use super::coordinator::{Notice, coordinate};
+use super::coordinator::{Look, Notice, coordinate};
 use super::modelled::{Approval, Modelled, VirtualWorker};
-use super::report::IterationReport;
 use super::runner::Runner;
 use super::state::Run;
 use super::time::Time;
@@ -27,7 +25,7 @@ pub fn run<P: Program>(
     modelled: &dyn Modelled,
     done: u64,
     last: u64,
-    mut look: impl FnMut(&IterationReport) -> ControlFlow<()>,
+    look: Look<'_>,
 ) -> Result<u64, Error> {
     let plan = &run.plan;
     if plan.threads() != 1 {
@@ -55,7 +53,7 @@ pub fn run<P: Program>(
     });
     modelled.enlist(plan, make)?;
     let stop = StopAtEnd(&board);
-    let done = coordinate(run, (&board, sent), &messages, done..last, &mut look);
+    let done = coordinate(run, (&board, sent), &messages, done..last, look);
     drop(stop);
     if let Ok(done) = done {
         // Then nobody else has a hold of the rows.
