@@ -10,7 +10,7 @@ use super::settings::Settings;
 use super::{Engine, estimate};
 use crate::Error;
 use crate::grid::{self, Grid, Pieces, RowOrder, Source, VertexArrays, same_arrays};
-use crate::plan::{self, Plan};
+use crate::plan::{self, Outline, Plan};
 use crate::run::{Modelled, Run, Thing};
 use crate::stages::{Collect, Globals, with_crossings};
 use crate::sync::{self, Mirrors, Push, Replicas, Replication};
@@ -86,8 +86,15 @@ impl<P: Program> Engine<P> {
         sequence: Sequence<P, S>,
         settings: &Settings,
     ) -> Result<Self, Error> {
-        let source = source.into();
-        let (collect, body) = Collect::from(&sequence)?;
+        Self::of(source.into(), Collect::from(&sequence)?, settings)
+    }
+
+    /// As [`Self::new`], compiled once for all sequences.
+    fn of<T: Copy + Sync>(
+        source: Source<'_, T, P>,
+        (collect, body): (Collect<P>, Vec<Outline>),
+        settings: &Settings,
+    ) -> Result<Self, Error> {
         let peers = settings.peers.as_deref();
         let modelled = peers.and_then(|peers| Some((peers.process(), peers.modelled()?)));
         let (mut plan, orders, predicted) = if let Some((this, modelled)) = modelled {

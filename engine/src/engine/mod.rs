@@ -160,7 +160,7 @@ impl<P: Program> Engine<P> {
         Arc::get_mut(&mut self.run).ok_or(Error::Running)?;
         let state = Arc::clone(&self.run);
         let mut failed = None;
-        let done = run::run(&state, self.done, last, |report| {
+        let done = run::run(&state, self.done, last, &mut |report| {
             self.done = report.iteration;
             match between(self, report) {
                 Ok(false) => ControlFlow::Continue(()),

@@ -13,6 +13,9 @@ use super::state::Run;
 use crate::Error;
 use crate::plan::Traffic;
 
+/// What is done between iterations: called by pointer, so that runs are compiled once for each program.
+pub type Look<'l> = &'l mut dyn FnMut(&IterationReport) -> ControlFlow<()>;
+
 /// What a worker tells the coordinator.
 pub enum Notice {
     Ended(WorkerReport),
@@ -31,7 +34,7 @@ pub fn coordinate<P: Program>(
     (board, mut sent): (&Board, Traffic),
     messages: &Receiver<Notice>,
     iterations: Range<u64>,
-    between: &mut impl FnMut(&IterationReport) -> ControlFlow<()>,
+    look: Look<'_>,
 ) -> Result<u64, Error> {
     let (workers, last) = (run.plan.threads(), iterations.end);
     for iteration in iterations.start + 1..=last {
@@ -51,7 +54,7 @@ pub fn coordinate<P: Program>(
         report.unacknowledged_bytes = run.replicas.as_ref().map_or(0, |replicas| replicas.most_unacknowledged_bytes());
         let peers = run.peers.as_deref();
         let report = peers.map_or(Ok(report.clone()), |peers| report.join_processes(peers))?;
-        let flow = between(&report);
+        let flow = look(&report);
         if agree_to_stop(peers, flow)?.is_break() {
             return Ok(iteration);
         }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use megagrid_stages::Program;
@@ -70,11 +71,23 @@ pub fn run<P: Program>(
                 }
             };
             let name = format!("worker {}", scheduler.own(thread).start);
-            let spawned = std::thread::Builder::new().name(name).spawn_scoped(scope, work);
-            spawned.map_err(|error| Error::Start(error.to_string()))?;
+            start(scope, name, Box::new(work))?;
         }
         coordinate()
     })
+}
+
+/// Starts a thread: compiled once, for all programs.
+fn start<'s>(scope: &'s Scope<'s, '_>, name: String, work: Box<dyn FnOnce() + Send + 's>) -> Result<(), Error> {
+    let started = std::thread::Builder::new().name(name).spawn_scoped(scope, work);
+    started.map(drop).map_err(|error| Error::Start(error.to_string()))
+}
+
+/// Lists the workers that do not belong to a thread, those of its node first.
+fn others(plan: &Plan, own: &Range<usize>) -> Vec<usize> {
+    let mut others: Vec<usize> = (0..plan.workers).filter(|worker| !own.contains(worker)).collect();
+    others.sort_by_key(|&worker| plan.homes[worker].node != plan.homes[own.start].node);
+    others
 }
 
 /// The workers of a run and the threads that move them on.
@@ -105,18 +118,10 @@ impl<P: Program> Scheduler<'_, P> {
         first(thread)..first(thread + 1)
     }
 
-    /// Lists the workers that do not, those of its node first.
-    fn others(&self, thread: usize) -> Vec<usize> {
-        let own = self.own(thread);
-        let node = |worker: usize| self.plan.homes[worker].node;
-        let mut others: Vec<usize> = (0..self.slots.len()).filter(|worker| !own.contains(worker)).collect();
-        others.sort_by_key(|&worker| node(worker) != node(own.start));
-        others
-    }
-
     /// Moves workers on until the run ends.
     fn work(&self, thread: usize) {
-        let (own, others, outbox) = (self.own(thread), self.others(thread), Outbox::default());
+        let own = self.own(thread);
+        let (others, outbox) = (others(self.plan, &own), Outbox::default());
         self.bindings.bind_current(thread);
         let mut idle: Option<Instant> = None;
         let mut ask_at = ASK_AFTER;

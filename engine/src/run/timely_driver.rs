@@ -15,7 +15,7 @@ use super::peers::Peers;
 use super::runner::Runner;
 use super::state::Run;
 use super::time::Wall;
-use super::transport::{Arrived, Timely, Transport, connect};
+use super::transport::{Arrived, Builders, Timely, Transport, connect};
 use super::worker::{Progress, Worker};
 use crate::Error;
 use crate::machine::binding::keep_current_thread_at;
@@ -33,8 +33,7 @@ pub fn run<P: Program>(
     let begun = Mutex::new(begun);
     let arrived = Arc::new(Arrived::new(workers));
     let (builders, connections) = connect(workers, peers)?;
-    let config = timely::WorkerConfig::default();
-    let threads = timely::execute::execute_from(builders, connections, config, move |timely| {
+    let work = Box::new(move |timely: &mut timely::worker::Worker| {
         let begun = lock(&begun).clone();
         let id = timely.index();
         keep_current_thread_at(&of_workers.plan.homes[id]);
@@ -49,10 +48,19 @@ pub fn run<P: Program>(
             begun.board.stop();
         }
     });
-    let mut threads = Threads { board: &board, guards: Some(threads.map_err(Error::Start)?), may_hang: true };
+    let mut threads = Threads { board: &board, guards: Some(start((builders, connections), work)?), may_hang: true };
     let done = coordinate()?;
     threads.may_hang = false;
     Ok(done)
+}
+
+/// Starts the threads: compiled once, for all programs.
+fn start(
+    (builders, connections): Builders,
+    work: Box<dyn Fn(&mut timely::worker::Worker) + Send + Sync>,
+) -> Result<timely::communication::WorkerGuards<()>, Error> {
+    let config = timely::WorkerConfig::default();
+    timely::execute::execute_from(builders, connections, config, move |timely| work(timely)).map_err(Error::Start)
 }
 
 /// The workers' threads, which end when this is dropped: between the last iteration and what comes next, or on an error.

@@ -130,7 +130,7 @@ impl Worker {
     }
 
     /// Does one thing: a task, the end of a step or of an iteration.
-    pub fn step(&mut self, tasks: &mut impl Tasks) -> Progress {
+    pub fn step(&mut self, tasks: &mut dyn Tasks) -> Progress {
         if self.board.stopped() {
             return Progress::Stopped;
         }
@@ -222,7 +222,7 @@ impl Worker {
         !self.plan.is_distributed() || self.board.arrived() >= steps && self.board.took_in(steps)
     }
 
-    fn enter(&mut self, step: usize, lag: u64, tasks: &mut impl Tasks) -> Progress {
+    fn enter(&mut self, step: usize, lag: u64, tasks: &mut dyn Tasks) -> Progress {
         if !self.may_enter(step, lag) {
             return Progress::Waiting;
         }
@@ -235,7 +235,7 @@ impl Worker {
         Progress::Ran
     }
 
-    fn run(&mut self, step: usize, mut todo: Vec<usize>, tasks: &mut impl Tasks) -> Progress {
+    fn run(&mut self, step: usize, mut todo: Vec<usize>, tasks: &mut dyn Tasks) -> Progress {
         let plan = Arc::clone(&self.plan);
         let stage = plan.steps[step].stage;
         let at = Position { iteration: self.iteration, clock: self.clock, stage, back: self.goes_back(step) };
@@ -299,7 +299,7 @@ impl Worker {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(feature = "loom")))]
 mod tests {
     use megagrid_partition::Side;
     use megagrid_stages::BatchOrder;

@@ -20,11 +20,14 @@ pub struct State {
     pub log_likelihood: f64,
 }
 
+/// Makes it, where a test does look: it takes longer than the iteration.
+pub type Look<'l> = &'l mut dyn FnMut() -> State;
+
 pub fn settings(workers: usize) -> Settings {
     made::settings(workers, 1)
 }
 
-/// Trains, and shows the state after each iteration; gives topics up after half of them until as many as wanted are left.
+/// Trains, and lets the test look after each iteration; gives topics up after half of them until as many as wanted are left.
 pub fn train(
     edges: &EdgeList<u32>,
     sampler: Sampler,
@@ -32,9 +35,10 @@ pub fn train(
     wanted: Option<usize>,
     settings: &Settings,
     iterations: u64,
-    see: impl FnMut(u64, &State),
+    mut see: impl FnMut(u64, Look<'_>),
 ) {
-    let (iterations, source) = ((iterations, wanted), GroupedEdges::new(edges.clone(), &[Side::Right]));
+    let (iterations, see) = ((iterations, wanted), &mut see);
+    let source = GroupedEdges::new(edges.clone(), &[Side::Right]);
     match sampler {
         Sampler::Dense => run::<Dense>(&source, config, settings, iterations, see),
         Sampler::Sparse => run::<Sparse>(&source, config, settings, iterations, see),
@@ -47,15 +51,16 @@ fn run<S: Counted>(
     config: &Config,
     settings: &Settings,
     (iterations, wanted): (u64, Option<usize>),
-    mut see: impl FnMut(u64, &State),
+    see: &mut dyn FnMut(u64, Look<'_>),
 ) {
     let mut engine = topics::<S>(source, config, settings);
     let mut between = |engine: &mut Engine<Lda<S>>, report: &IterationReport| {
-        see(report.iteration, &State { model: model(engine), log_likelihood: likelihood(engine) });
+        see(report.iteration, &mut || State { model: model(engine), log_likelihood: likelihood(engine) });
         Ok(false)
     };
     if let Some(topics) = wanted {
         engine.run_until(iterations / 2, &mut between).unwrap();
+        S::count(&mut engine);
         let merged = {
             let (left, right) = (engine.on(Left), engine.on(Right));
             let documents = Vertices { len: left.len(), counts: |id| left.sync(id) };
@@ -69,9 +74,9 @@ fn run<S: Counted>(
 
 pub fn last(edges: &EdgeList<u32>, sampler: Sampler, config: &Config, settings: &Settings, iterations: u64) -> State {
     let mut found = None;
-    train(edges, sampler, config, None, settings, iterations, |iteration, state| {
+    train(edges, sampler, config, None, settings, iterations, |iteration, look| {
         if iteration == iterations {
-            found = Some(State { model: state.model.clone(), log_likelihood: state.log_likelihood });
+            found = Some(look());
         }
     });
     found.unwrap()
@@ -124,9 +129,9 @@ fn tables_sum_to_the_tokens_after_every_iteration() {
             for slack in [Some(0), Some(2), None] {
                 for num_topics in [7, 100] {
                     let settings = Settings { slack, ..settings(workers) };
-                    train(&edges, sampler, &config(num_topics), None, &settings, 4, |iteration, state| {
+                    train(&edges, sampler, &config(num_topics), None, &settings, 4, |iteration, look| {
                         let what = format!("{sampler:?}, {workers} workers, slack {slack:?}, iteration {iteration}");
-                        let Model { topics, words, documents } = &state.model;
+                        let Model { topics, words, documents } = &look().model;
                         let mut of_topics = vec![0; num_topics];
                         add_topics(words, &mut of_topics);
                         assert_eq!(of_topics, topics.totals, "{what}");
@@ -251,8 +256,8 @@ fn states_are_visited_as_often_as_enumeration_says() {
             let config = Config { alpha: 0.5, beta: 0.3, clocks: 7, ..Config::new(num_topics) };
             let mut found: BTreeMap<Statistic, f64> = BTreeMap::new();
             let settings = Settings { level, ..settings(1) };
-            train(&tiny(), sampler, &config, None, &settings, iterations.into(), |_, state| {
-                *found.entry(statistic(&state.model)).or_insert(0.0) += 1.0 / f64::from(iterations);
+            train(&tiny(), sampler, &config, None, &settings, iterations.into(), |_, look| {
+                *found.entry(statistic(&look().model)).or_insert(0.0) += 1.0 / f64::from(iterations);
             });
             assert!(found.keys().all(|statistic| expected.contains_key(statistic)));
             let difference: f64 = expected

@@ -44,7 +44,8 @@ fn recovered_with_as_many_topics(corpus: CorpusSettings, sampler: Sampler, itera
     let config = Config { prior: Prior::Symmetric, ..config(planted) }.with_extra_topics(planted / 2, iterations);
     let mut found = 0;
     let edges = &made.corpus.data.edges;
-    train(edges, sampler, &config, Some(planted), &settings(2), iterations, |iteration, state| {
+    train(edges, sampler, &config, Some(planted), &settings(2), iterations, |iteration, look| {
+        let state = look();
         let topics = if iteration > iterations / 2 { planted } else { config.num_topics };
         let Model { topics: Topics { totals, .. }, documents, .. } = &state.model;
         assert_eq!(totals.len(), topics);
