@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use megagrid::datasets::{Names, output};
 use megagrid::prelude::*;
-use megagrid::training::mf::{Origin, Ratings};
+use megagrid::training::mf::{RatingOptions, Ratings};
 use megagrid::training::model::{self, Manifest, Scored, best};
 use megagrid::training::record::Metrics;
 use megagrid::training::tune::{TuneOptions, tune};
@@ -183,7 +183,7 @@ impl Model for Found {
 /// Trains on a file of ratings, a tenth of which is kept for testing, and writes checkpoints and the model into a directory.
 fn run(ratings: PathBuf, directory: &Path) -> Result<(), Error> {
     let processes = Processes::default();
-    let origin = Origin { source: training::input::Source::new(ratings), test: None, holdout: Some(0.1) };
+    let origin = (training::input::Source::new(ratings), &RatingOptions { test: None, holdout: Some(0.1) });
     let run = RunOptions {
         checkpoint: Some(directory.join("checkpoints")),
         checkpoint_every: Some(10),

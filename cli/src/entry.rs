@@ -15,7 +15,9 @@ use crate::data::Kind;
 pub type DataOptions<A> = <<A as Algorithm>::Data as Data>::Options;
 
 /// An algorithm on the command line, where it has the options that the library declares.
-pub trait Trains: Algorithm + Clone + Debug {
+pub trait Trains:
+    Algorithm<Options: clap::Args + Debug, Data: Data<Options: clap::Args + Debug>> + Clone + Debug
+{
     /// What it is trained on.
     const KIND: Kind;
     /// What help says of it: in a line, and more.

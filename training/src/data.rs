@@ -1,6 +1,5 @@
 //! What is trained on, and how it is read.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use megagrid_datasets::Readers;
@@ -46,7 +45,7 @@ pub trait Data: Sized + Send + Sync + 'static {
     /// What an edge carries.
     type Edge: EdgeData;
     /// How it is read: part of the record.
-    type Options: clap::Args + Clone + Debug + Serialize + Send + Sync + 'static;
+    type Options: Clone + Serialize + Send + Sync + 'static;
     /// Those that a run which is continued must have.
     const FIXED: &'static [&'static str] = &[];
 

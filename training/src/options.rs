@@ -1,6 +1,5 @@
 //! Options: those of an algorithm, and those of every run.
 
-use std::fmt::Debug;
 use std::path::PathBuf;
 
 use clap::ArgAction;
@@ -15,9 +14,9 @@ use serde_json::Value;
 use crate::Error;
 use crate::processes::Processes;
 
-/// All options of an algorithm, declared once: as clap reads them on the command line, with help and [defaults](by_default), and as
-/// serde writes them in records, models and checkpoints; `null` is what follows from the data.
-pub trait Options: clap::Args + Clone + Debug + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
+/// All options of an algorithm, with defaults. They stand in records, models and checkpoints as serde writes them; `null` is what
+/// follows from the data.
+pub trait Options: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Those that may change when a run is continued; no other may.
     const FREE: &'static [&'static str] = &["iterations", "tolerance"];
 

@@ -52,6 +52,12 @@ pub struct TuneOptions {
     pub time: Option<Time>,
 }
 
+impl Default for TuneOptions {
+    fn default() -> Self {
+        crate::options::by_default()
+    }
+}
+
 impl TuneOptions {
     /// Checks what is said to be tuned, before any data is read.
     ///
