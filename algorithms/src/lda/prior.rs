@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn draws_are_weighed_with_the_prior_that_they_were_made_with() {
-        let stage = FitPrior { prior: Prior::Symmetric, every: 1, annealing: 0, annealed_from: 1.0, num_topics: 2 };
-        let mut global = Topics::new(&[1.0, 1.0], 0.01, 10);
+        let config = Config { alpha: 1.0, prior: Prior::Symmetric, annealing: 0, ..Config::new(2) };
+        let (stage, mut global) = (FitPrior(config), config.topics(10));
         global.drawn.add(0.5);
         let mut histogram = Histogram { topics: vec![Vec::new(); 2], lengths: Vec::new() };
         Histogram::count(&mut histogram.topics[0], 3);

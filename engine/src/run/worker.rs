@@ -299,7 +299,7 @@ impl Worker {
     }
 }
 
-#[cfg(all(test, not(feature = "loom")))]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use megagrid_partition::Side;
     use megagrid_stages::BatchOrder;
