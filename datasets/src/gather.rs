@@ -22,6 +22,9 @@ const TOKEN_BYTES: usize = 16 << 20;
 /// Edges of a window in the file: few enough for the cache.
 const WINDOW_BYTES: usize = 4 << 20;
 
+/// The degrees of the vertices of each side, if they are known.
+type Degrees = Option<[Vec<u32>; 2]>;
+
 /// The edges up to some chunk.
 pub(crate) struct Gathered<T> {
     square: bool,
@@ -117,7 +120,19 @@ impl<T: EdgeData> Gathered<T> {
         if readers.is_some() || self.spill.is_some() && !self.last.is_empty() {
             self.spill()?;
         }
-        let all = self.known_to_all(readers.as_deref()).map_err(Error::io(path))?;
+        let (numberings, degrees) = self.number(readers.as_deref(), path, records)?;
+        let Some(spill) = self.spill.take() else { return self.into_dataset(numberings, path).map(Loaded::from) };
+        Ok(Loaded::external(ExternalList { spill, numberings, degrees, path: path.to_path_buf(), readers }))
+    }
+
+    /// Numbers the vertices; returns also the degrees of each side, if they are known.
+    fn number(
+        &mut self,
+        readers: Option<&dyn Readers>,
+        path: &Path,
+        records: &'static str,
+    ) -> Result<(Numberings, Degrees), Error> {
+        let all = self.known_to_all(readers).map_err(Error::io(path))?;
         let num_edges: u64 = all.iter().map(|found| found[0]).sum();
         if num_edges == 0 {
             return Err(Error::Empty { path: path.to_path_buf(), records });
@@ -128,12 +143,12 @@ impl<T: EdgeData> Gathered<T> {
         for (side, names) in sides.into_iter().zip(std::mem::take(&mut self.names)) {
             numbered.push(match side {
                 Some(side) => {
-                    let (ranks, degrees) = side.rank(readers.as_deref(), path)?;
+                    let (ranks, degrees) = side.rank(readers, path)?;
                     (Numbering::Integers(ranks), degrees)
                 }
                 None => {
-                    let names = match &readers {
-                        Some(readers) => names.agree(&**readers, path)?,
+                    let names = match readers {
+                        Some(readers) => names.agree(readers, path)?,
                         None => names.number(),
                     };
                     (Numbering::Names(names), None)
@@ -143,13 +158,13 @@ impl<T: EdgeData> Gathered<T> {
         let mut numbered = numbered.into_iter();
         let Some((left, left_degrees)) = numbered.next() else { unreachable!("there is a left side") };
         let (right, right_degrees) = numbered.next().unzip();
-        let numberings = Numberings { left, right };
-        if let Some(spill) = self.spill {
-            // Of both columns, where both are integers.
-            let degrees = left_degrees.into_iter().chain(right_degrees.flatten()).flatten().collect::<Vec<_>>();
-            let (degrees, path) = (degrees.try_into().ok(), path.to_path_buf());
-            return Ok(Loaded::external(ExternalList { spill, numberings, degrees, path, readers }));
-        }
+        // Of both columns, where both are integers.
+        let degrees = left_degrees.into_iter().chain(right_degrees.flatten()).flatten().collect::<Vec<_>>();
+        Ok((Numberings { left, right }, degrees.try_into().ok()))
+    }
+
+    /// Replaces the ids of edges in memory by vertices.
+    fn into_dataset(self, numberings: Numberings, path: &Path) -> Result<Dataset<T>, Error> {
         let mut last = Window::default();
         self.last.into_iter().for_each(|window| last.append(window.ids, window.data));
         let [left_ids, right_ids] = last.ids;
@@ -160,7 +175,7 @@ impl<T: EdgeData> Gathered<T> {
         let [num_left, num_right] = [0, 1].map(|side| numberings.of(side).len());
         let (left_names, right_names) = numberings.into_dictionaries(path)?;
         let edges = EdgeList { num_left, num_right, square, left, right, data: last.data };
-        Ok(Dataset { edges, left_names, right_names }.into())
+        Ok(Dataset { edges, left_names, right_names })
     }
 
     fn each_window(&self, mut visit: impl FnMut(&Window<T>)) -> Result<(), Error> {

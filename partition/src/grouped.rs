@@ -138,8 +138,8 @@ pub(crate) struct FarEnds {
 impl FarEnds {
     pub(crate) fn group(near_ends: &[u32], num_near: usize, far_ends: &[u32]) -> Self {
         let offsets = offsets_of(&count_degrees(near_ends, num_near));
-        let no_data = vec![(); far_ends.len()];
-        let far_ends = group(&offsets, near_ends.to_vec(), (far_ends.to_vec(), no_data)).far_ends;
+        let (buckets, dealt) = deal(&offsets, near_ends, far_ends, &vec![(); far_ends.len()]);
+        let far_ends = sort(&buckets, &offsets, dealt).far_ends;
         Self { offsets, far_ends }
     }
 
@@ -159,11 +159,21 @@ fn group<T: Copy + Default + Send + Sync>(
     near_ends: Vec<u32>,
     (far_ends, data): (Vec<u32>, Vec<T>),
 ) -> Grouping<T> {
-    let buckets = Buckets::new(offsets);
-    let mut dealt = parts();
-    buckets.deal(&near_ends, &far_ends, &data, &mut dealt);
+    let (buckets, dealt) = deal(offsets, &near_ends, &far_ends, &data);
     drop((near_ends, far_ends, data));
     sort(&buckets, offsets, dealt)
+}
+
+/// Deals edges to buckets of their near ends.
+fn deal<T: Copy + Default + Send + Sync>(
+    offsets: &[u64],
+    near_ends: &[u32],
+    far_ends: &[u32],
+    data: &[T],
+) -> (Buckets, Vec<Dealt<T>>) {
+    let (buckets, mut dealt) = (Buckets::new(offsets), parts());
+    buckets.deal(near_ends, far_ends, data, &mut dealt);
+    (buckets, dealt)
 }
 
 /// Sorts the edges that were dealt to buckets, on all threads.

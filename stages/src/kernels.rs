@@ -1,7 +1,7 @@
 //! Row kernels: what edge functions do with rows, compiled for each vector level (see [`simd`](crate::simd)).
 //!
 //! Rows are padded to a multiple of [`ROW_ALIGN`] items; a remainder beyond that is ignored, so slices
-//! that are no rows must be padded too. Sums run in an order that depends on the level alone.
+//! that are no rows must be padded too. Sums run in an order that depends on the level only.
 
 pub mod draw;
 

@@ -1,4 +1,4 @@
-//! How far a model is from the optimum at most, computed in f64 from the weights alone.
+//! How far a model is from the optimum at most, computed in f64 from the weights only.
 //!
 //! For any α with 0 ≤ α_i ≤ c_i, |Σ_i α_i y_i x_ij| ≤ l1 for each feature and Σ_i α_i y_i = 0 where there is an intercept,
 //!

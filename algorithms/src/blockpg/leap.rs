@@ -3,7 +3,7 @@
 //!
 //! Where features nearly add up to each other, block steps zigzag along a valley. With p_k and q_k the changes of the weights,
 //! and of the margins, since the last leap and from leap to leap before it, the objective's quadratic model in the space that
-//! they span takes sums over samples and features alone:
+//! they span takes sums over samples and features only:
 //!
 //! | stage | reads | writes |
 //! |---|---|---|

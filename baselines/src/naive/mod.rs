@@ -2,7 +2,7 @@
 //! and in the process's cache, changes in a map of columns for each row, and the age of a row looked at for each access.
 //!
 //! Threads of the process share cache and log. A row that is too old is fetched; when the slowest worker ends a clock, the log goes to the
-//! server. It shows what its papers' comparisons measured, and is never to be reported alone. Nothing goes over a network: bytes are counted
+//! server. It shows what its papers' comparisons measured, and is never to be reported by itself. Nothing goes over a network: bytes are counted
 //! as if it did, 8 a row and 8 an element for changes, 16 a row for rows.
 
 mod table;

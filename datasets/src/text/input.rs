@@ -206,9 +206,9 @@ impl<'a> Input<'a> {
         begin: impl Fn(&mut Text<'a>) -> Result<H, Error> + Sync,
         start: impl Fn(&H) -> C + Sync,
         format: impl Lines<C>,
-        mut consume: impl FnMut(C) -> Consumed,
+        mut consume: impl FnMut(C) -> Consumed + Send,
     ) -> Result<(), Error> {
-        let read = |part, window_bytes, consume: &mut dyn FnMut(C) -> Consumed| {
+        let read = |part, window_bytes, consume: &mut (dyn FnMut(C) -> Consumed + Send)| {
             let mut text = self.text(part, window_bytes)?;
             let header = match part {
                 Part::Lines(..) => {

@@ -154,11 +154,28 @@ pub(crate) fn integer(field: &[u8]) -> Option<u64> {
 /// Parses a finite number. A plus sign is allowed.
 #[inline]
 pub(crate) fn number(field: &[u8]) -> Option<f32> {
-    // Most ratings, labels and counts are one digit.
-    if let [digit @ b'0'..=b'9'] = field {
-        return Some(f32::from(digit - b'0'));
+    short_decimal(field).or_else(|| fast_float2::parse::<f32, _>(field).ok().filter(|value| value.is_finite()))
+}
+
+/// Parses what most ratings, labels and counts are: up to seven digits, a point perhaps between them. The quotient of two numbers
+/// that have no error is the nearest number.
+#[inline]
+fn short_decimal(field: &[u8]) -> Option<f32> {
+    const POWERS: [f32; 8] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
+    if field.len() > 8 {
+        return None;
     }
-    fast_float2::parse::<f32, _>(field).ok().filter(|value| value.is_finite())
+    let (mut digits, mut point) = (0, None);
+    for (at, &byte) in field.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => digits = 10 * digits + u32::from(byte - b'0'),
+            b'.' if point.is_none() && at > 0 => point = Some(at),
+            _ => return None,
+        }
+    }
+    let decimals = point.map_or(0, |point| field.len() - 1 - point);
+    let is_short = (1..=7).contains(&(field.len() - usize::from(point.is_some()))) && point != Some(field.len() - 1);
+    is_short.then(|| digits as f32 / POWERS[decimals])
 }
 
 #[cfg(test)]
@@ -192,6 +209,14 @@ mod tests {
         assert_eq!(integer(b"18446744073709551615"), Some(u64::MAX));
         for other in ["", "18446744073709551616", "99999999999999999999", "01", "+1", "-1", "1.0", "1a"] {
             assert_eq!(integer(other.as_bytes()), None, "{other}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn short_numbers_are_the_nearest_ones(field in "[0-9]{0,8}[.]?[0-9]{0,8}") {
+            let found = short_decimal(field.as_bytes());
+            proptest::prop_assert!(found.is_none() || found == field.parse().ok(), "{field}: {found:?}");
         }
     }
 

@@ -1,8 +1,9 @@
 //! Text files, on all cores: parts, decompression, windows of whole lines, chunks of a window parsed in parallel.
 //!
-//! A file is read in windows of [`WINDOW_BYTES`]; while one is parsed, the next is read and decompressed. A window is
-//! cut at line ends into chunks, each parsed by one thread, and the chunks' outcomes are consumed in the order of the
-//! file, so that nothing depends on the number of threads. Memory: two windows, and the outcomes of one.
+//! A file is read in windows of [`WINDOW_BYTES`]; while one is parsed, the outcomes of the last one are consumed, and the
+//! next is read and decompressed. A window is cut at line ends into chunks, each parsed by one thread, and the chunks'
+//! outcomes are consumed in the order of the file, so that nothing depends on the number of threads. Memory: two windows,
+//! and the outcomes of two.
 
 mod input;
 mod line;

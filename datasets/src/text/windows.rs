@@ -130,34 +130,45 @@ impl<'a> Text<'a> {
     }
 
     /// Parses the lines that were not skipped, except blank ones. Each chunk is parsed from a fresh `start()`, and
-    /// consumed in the order of the file.
+    /// consumed in the order of the file, while those of the next window are parsed.
     pub(crate) fn parse<C: Send>(
         mut self,
         start: impl Fn() -> C + Sync,
         format: &impl Lines<C>,
-        consume: &mut dyn FnMut(C) -> Consumed,
+        consume: &mut (dyn FnMut(C) -> Consumed + Send),
     ) -> Consumed {
-        let (mut spare, blank) = (Vec::new(), self.parses_blank_lines);
+        let (mut spare, mut parsed, blank) = (Vec::new(), Vec::new(), self.parses_blank_lines);
         while !self.window.is_empty() {
             let window = std::mem::take(&mut self.window);
             let (lines, rest) = window.split_at(self.whole);
             let chunks = cut(&lines[self.skipped..]);
-            let (outcomes, next) = parallel::join(
+            let before = std::mem::take(&mut parsed);
+            let (consumed, next);
+            ((consumed, next), parsed) = parallel::join(
+                || {
+                    let consumed = consume_all(before, consume);
+                    (consumed, self.read_window(std::mem::take(&mut spare), rest))
+                },
                 || parallel::map(chunks.len(), |at| parse_chunk(chunks[at], blank, start(), format)),
-                || self.read_window(std::mem::take(&mut spare), rest),
             );
-            for (outcome, num_lines) in outcomes {
-                self.num_lines += num_lines;
-                let chunk = outcome.map_err(|malformed| self.malformed(malformed))?;
-                if consume(chunk)?.is_break() {
-                    return Ok(ControlFlow::Break(()));
-                }
+            if self.consumed(consumed)?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
             spare = window;
-            (self.window, self.whole) = next?;
-            self.skipped = 0;
+            (self.window, self.whole, self.skipped) = match next {
+                Ok((window, whole)) => (window, whole, 0),
+                // It is reported unless something before it ends this.
+                Err(error) if self.consumed(consume_all(parsed, consume))?.is_continue() => return Err(error),
+                Err(_) => return Ok(ControlFlow::Break(())),
+            };
         }
-        Ok(ControlFlow::Continue(()))
+        self.consumed(consume_all(parsed, consume))
+    }
+
+    /// Counts the lines of chunks that were consumed.
+    fn consumed(&mut self, (num_lines, outcome): (u64, Result<Consumed, Malformed>)) -> Consumed {
+        self.num_lines += num_lines;
+        outcome.unwrap_or_else(|malformed| Err(self.malformed(malformed)))
     }
 
     /// Reads the window that begins with `rest` into `window`; returns it with the length of its whole lines. At the
@@ -215,6 +226,25 @@ fn lines_before(path: &Path, byte: u64) -> u64 {
     lines
 }
 
+/// What a chunk was parsed to, and its lines up to the first malformed one.
+type Parsed<C> = (Result<C, Malformed>, u64);
+
+/// Consumes chunks in order, up to the first malformed line; returns also the lines up to there.
+fn consume_all<C>(
+    chunks: Vec<Parsed<C>>,
+    consume: &mut dyn FnMut(C) -> Consumed,
+) -> (u64, Result<Consumed, Malformed>) {
+    let mut all_lines = 0;
+    for (chunk, num_lines) in chunks {
+        all_lines += num_lines;
+        match chunk.map(&mut *consume) {
+            Ok(Ok(ControlFlow::Continue(()))) => {}
+            ended => return (all_lines, ended),
+        }
+    }
+    (all_lines, Ok(Ok(ControlFlow::Continue(()))))
+}
+
 /// Cuts whole lines into chunks of whole lines.
 fn cut(mut lines: &[u8]) -> Vec<&[u8]> {
     let mut chunks = Vec::with_capacity(lines.len() / CHUNK_BYTES + 1);
@@ -230,7 +260,7 @@ fn cut(mut lines: &[u8]) -> Vec<&[u8]> {
 
 /// Parses the lines of a chunk, those that are `blank` if asked to, up to the first malformed one; returns also how many
 /// lines that were, with it.
-fn parse_chunk<C>(mut text: &[u8], blank: bool, mut chunk: C, format: &impl Lines<C>) -> (Result<C, Malformed>, u64) {
+fn parse_chunk<C>(mut text: &[u8], blank: bool, mut chunk: C, format: &impl Lines<C>) -> Parsed<C> {
     let mut num_lines = 0;
     loop {
         let (lines, bytes) = format.plain(&mut chunk, text);

@@ -54,7 +54,7 @@ fn graph(seed: u64) -> EdgeList<u32> {
     edges
 }
 
-/// The first items of an edge, by its length alone, so that they can be known here.
+/// The first items of an edge, by its length only, so that they can be known here.
 fn first(len: u32) -> Vec<u32> {
     (0..len).map(|item| 1 + len + item * item).collect()
 }

@@ -124,7 +124,7 @@ fn new_documents_are_given_their_topics_and_words_are_foreseen() {
         let found = (0..FITTED).filter(|&fitted| cosine(&row(fitted), &truth) > 0.8);
         assert!(found.map(|fitted| chances[fitted]).sum::<f64>() > 0.6, "{topic}: {chances:?}");
     }
-    // A document without words, or with unknown words alone, has the prior.
+    // A document without words, or with unknown words only, has the prior.
     for words in [&[][..], &[(WORDS as u32 + 5, 3)][..]] {
         assert!(
             FoldIn::default()

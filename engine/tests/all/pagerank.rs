@@ -103,7 +103,7 @@ fn a_cycle_alone_shares_equally_and_a_clique_with_a_tail_follows_its_equations()
     let cycle = Links { pages: c, links: (0..c as u32).map(|i| (i, (i + 1) % c as u32)).collect() };
     assert_close(&rank(&grouped(&cycle), &[], &settings(2, 1)).0, &vec![1.0 / c as f64; c]);
 
-    // Clique 0..k; page 0 also links to page k, the first of the cycle k..k + c, which links on within the cycle alone.
+    // Clique 0..k; page 0 also links to page k, the first of the cycle k..k + c, which links on within the cycle only.
     let (k, c) = (6_usize, 5_usize);
     let mut links = Vec::new();
     for i in 0..k as u32 {

@@ -86,7 +86,7 @@ fn uses(plan: &Plan, worker: usize, at: Position, task: &Task) -> Vec<Use> {
         kind => {
             let alone = matches!(kind, StageKind::Apply(_) | StageKind::Incident(_));
             let deltas = 0..usize::from(alone) * plan.workers;
-            // An Incident's task names the blocks of its shard, and holds rows of its own side alone.
+            // An Incident's task names the blocks of its shard, and holds rows of its own side only.
             if kind != StageKind::Incident(Side::Right) {
                 add(Side::Left, &task.left, alone, deltas.clone());
             }

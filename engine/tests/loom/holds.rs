@@ -1,4 +1,4 @@
-//! Holds alone.
+//! Holds, without workers.
 
 use std::sync::Arc;
 

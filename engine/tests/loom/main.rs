@@ -152,7 +152,7 @@ struct Column {
     visits: usize,
 }
 
-/// Runs a rotation on cells alone.
+/// Runs a rotation on cells only.
 struct Rotation {
     id: usize,
     plan: Arc<Plan>,
@@ -176,7 +176,7 @@ impl Tasks for Rotation {
     fn run(&mut self, _: Position, task: &Task) -> Outcome {
         let column = &self.rows.1[task.right.start];
         if self.plan.slack == Some(0) {
-            // The turns alone order the visits.
+            // Only the turns order the visits.
             column.rows.change(|column| {
                 assert_eq!(column.visits % WORKERS, task.turn.unwrap(), "visits in the order of the plan");
                 self.visit(task, column);
@@ -234,7 +234,7 @@ fn a_refused_worker_takes_another_task_and_the_run_ends() {
     check_rotation(&[2, 1, 1], 1, 1);
 }
 
-/// Adds to partial sums and applies them, on cells alone.
+/// Adds to partial sums and applies them, on cells only.
 struct Reduction {
     id: usize,
     rows: Arc<Sums>,
@@ -286,7 +286,7 @@ fn an_apply_sees_what_all_workers_added_and_the_next_exchange_sees_the_apply() {
     });
 }
 
-/// Each stage changes one side and reads the other, on cells alone.
+/// Each stage changes one side and reads the other, on cells only.
 struct Sides(Arc<[Vec<Cell<u64>>; 2]>);
 
 impl Tasks for Sides {

@@ -1,7 +1,7 @@
 //! Plain single-threaded array loops of the engine's algorithms: what any system has to beat
 //! before its threads count (McSherry, Isard and Murray, "Scalability! But at what COST?", 2015).
 //!
-//! Prints one JSON line. Times hold training alone; reading and evaluation are apart.
+//! Prints one JSON line. Times hold training only; reading and evaluation are apart.
 
 #![forbid(unsafe_code)]
 
