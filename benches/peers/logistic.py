@@ -1,12 +1,14 @@
 """Compares training of sparse logistic regression with liblinear, skglm and celer on every set, and shows the worst ratio first.
 
-usage: target/peers/venv/bin/python benches/peers/logistic.py MEGAGRID [DATA] [--rounds N] [--only TEXT]
+usage: target/peers/venv/bin/python benches/peers/logistic.py MEGAGRID [DATA] [--rounds N] [--only TEXT] [--l1 10,1,0.1]
+           [--peers liblinear,skglm,celer] [--keep FILE]
 
-MEGAGRID is the command, DATA the folder of real data sets (MEGAGRID_PEERS_DATA, or ../shared/data). For l1 of 10, 1 and 0.1 a row
+MEGAGRID is the command, DATA the folder of real data sets (MEGAGRID_PEERS_DATA, or ../shared/data). For each l1 a row
 has the seconds of training (reading and planning are left out) to a relative gap of 1e-3 and of 1e-5: medians of the rounds, which
 interleave the systems. The best objective of all runs stands for the optimum. Peers have one thread; `ratio` is Megagrid's time with
-one worker over the fastest peer's, `speedup` one worker's over two workers'. A peer is timed at each of its stops, Megagrid
-after each iteration. `--only` keeps sets whose name has the text. `benches/peers/run` makes the environment.
+one worker over the fastest peer's, `speedup` one worker's over two workers'. A peer is timed at each of its stops until it is
+below both gaps, Megagrid after each iteration. `--only` keeps sets whose name has the text. `--keep` keeps what peers took in a file, and
+takes it from there the next time. `benches/peers/run` makes the environment.
 """
 import argparse
 import gzip
@@ -18,17 +20,19 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Name, files, and whether labels 1 to 10 are the positive ones and samples have unit length.
+REVIEWS = ("books", "dvd", "electronics", "kitchen")
+# Name, files, and what is done: labels 1 to 10 are the positive ones, and samples have unit length; clicks are generated.
 INPUTS = [
     ("a9a", ["a9a/a9a.gz"], ""),
     ("w8a", ["w8a/w8a.gz"], ""),
     ("rcv1-small", ["rcv1-small/rcv1_small.libsvm.gz"], ""),
-    ("books", ["amazon-reviews/books_train.svmlight.gz"], ""),
-    ("amazon", [f"amazon-reviews/{name}_train.svmlight.gz" for name in ("books", "dvd", "electronics", "kitchen")], ""),
+    *((name, [f"amazon-reviews/{name}_train.svmlight.gz"], "") for name in REVIEWS),
+    ("amazon", [f"amazon-reviews/{name}_train.svmlight.gz" for name in REVIEWS], ""),
     ("frappe", ["frappe/frappe.validation.libfm.gz"], ""),
     ("ipinyou", ["ipinyou/train.fm.txt.gz"], ""),
     ("news20", ["news20/news20.gz"], "unit"),
     ("news20 counts", ["news20/news20.gz"], "topics"),
+    ("clicks", [], "clicks"),
 ]
 STOPS = {
     "liblinear": "1,3e-1,1e-1,3e-2,1e-2,3e-3,1e-3,3e-4,1e-4,1e-5,1e-6",
@@ -46,15 +50,28 @@ def main():
     parser.add_argument("data", nargs="?", default=os.environ.get("MEGAGRID_PEERS_DATA", "../shared/data"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="")
+    parser.add_argument("--l1", default="10,1,0.1")
+    parser.add_argument("--peers", default=",".join(STOPS))
+    parser.add_argument("--keep")
     options = parser.parse_args()
-    rows = []
+    kept, rows = {}, []
+    if options.keep and os.path.exists(options.keep):
+        with open(options.keep) as file:
+            kept = json.load(file)
     with tempfile.TemporaryDirectory() as folder:
         for name, files, action in INPUTS:
             paths = [os.path.join(options.data, file) for file in files]
-            if options.only in name and all(map(os.path.exists, paths)):
-                text = os.path.join(folder, "samples.libsvm")
+            if options.only not in name or not all(map(os.path.exists, paths)):
+                continue
+            text = os.path.join(folder, "samples.libsvm")
+            if action == "clicks":
+                subprocess.run([options.megagrid, "generate", "clicks", text], check=True, stdout=subprocess.DEVNULL)
+            else:
                 prepare(paths, action, text)
-                rows += [row for l1 in ("10", "1", "0.1") for row in measure(options, name, text, l1, folder)]
+            rows += measure(options, name, text, kept, folder)
+            if options.keep:
+                with open(options.keep, "w") as file:
+                    json.dump(kept, file)
     print("| data | l1 | gap | megagrid, 1 worker | 2 workers | speedup | fastest peer | its seconds | ratio |")
     print("|---|---|---|---|---|---|---|---|---|")
     for ratio, row in sorted(rows, key=lambda row: row[0], reverse=True):
@@ -74,44 +91,58 @@ def prepare(paths, action, text):
                 out.write(f"{'+1' if positive else '-1'} {values}\n")
 
 
-def measure(options, name, text, l1, folder):
-    curves = {}
+def measure(options, name, text, kept, folder):
+    """Yields a ratio and a row for each l1 and gap. Peers are measured in the first round that knows what to reach."""
+    path = options.l1.split(",")
+    curves = {l1: {} for l1 in path}
+    measured = [package for package in options.peers.split(",") if f"{name} {package}" not in kept]
     for _ in range(options.rounds):
-        for workers in ("1", "2"):
-            curves.setdefault(workers, []).append(megagrid(options.megagrid, text, l1, workers, folder))
-        for package, stops in STOPS.items():
-            curves.setdefault(package, []).append(peer(text, package, stops, l1))
-        print(f"{name}, l1 {l1}: a round is over", file=sys.stderr)
-    best = min(objective for rounds in curves.values() for curve in rounds for _, objective in curve)
-    for gap in GAPS:
-        def seconds(system):
-            return statistics.median(min((s for s, objective in curve if objective <= best * (1 + gap)), default=float("inf"))
-                                     for curve in curves[system])
-        one, two = seconds("1"), seconds("2")
-        fastest = min(STOPS, key=seconds)
-        row = f"{name} | {l1} | {gap:.0e} | {one:.4f} | {two:.4f} | {one / two:.2f} | {fastest} | {seconds(fastest):.4f}"
-        yield one / seconds(fastest), row
+        for l1 in path:
+            for workers in ("1", "2"):
+                curves[l1].setdefault(workers, []).append(megagrid(options, text, l1, workers, folder))
+        goals = [str(best(curves[l1]) * (1 + 0.9 * GAPS[-1])) for l1 in path]
+        for package in measured:
+            rounds = kept.setdefault(f"{name} {package}", {l1: [] for l1 in path})
+            for l1, curve in zip(path, peer(options, text, package, path, goals)):
+                rounds[l1].append(curve)
+        print(f"{name}: a round is over", file=sys.stderr)
+    for l1 in path:
+        curves[l1].update({package: kept[f"{name} {package}"].get(l1, [[]]) for package in options.peers.split(",")})
+        optimum = best(curves[l1])
+        for gap in GAPS:
+            def seconds(system):
+                return statistics.median(min((s for s, objective in curve if objective <= optimum * (1 + gap)), default=float("inf"))
+                                         for curve in curves[l1][system])
+            one, two = seconds("1"), seconds("2")
+            fastest = min(options.peers.split(","), key=seconds)
+            row = f"{name} | {l1} | {gap:.0e} | {one:.4f} | {two:.4f} | {one / two:.2f} | {fastest} | {seconds(fastest):.4f}"
+            yield one / seconds(fastest), row
 
 
-def megagrid(command, text, l1, workers, folder):
+def best(curves):
+    return min(objective for rounds in curves.values() for curve in rounds for _, objective in curve)
+
+
+def megagrid(options, text, l1, workers, folder):
     record = os.path.join(folder, "record.json")
-    options = ["--l1", l1, "-w", workers, "--evaluate-every", "1", "--tolerance", "1e-7", "--iterations", "2000"]
-    subprocess.run(["taskset", "-c", "0" if workers == "1" else "0,1", command, "blockpg", text, "--quiet", *options,
-                    "--json", record], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = ["taskset", "-c", "0" if workers == "1" else "0,1", options.megagrid, "blockpg", text, "--quiet", "--l1", l1]
+    settings = ["-w", workers, "--evaluate-every", "1", "--tolerance", "1e-7", "--iterations", "2000", "--json", record]
+    subprocess.run([*command, *settings], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(record) as file:
         return [(step["train_seconds"], step["objective"]) for step in json.load(file)["iterations"]]
 
 
-def peer(text, package, stops, l1):
+def peer(options, text, package, path, goals):
+    """Returns a curve for each l1."""
     runner = os.path.join(HERE, "logistic_runner.py")
-    command = ["taskset", "-c", "0", sys.executable, runner, text, package, stops, l1]
+    command = ["taskset", "-c", "0", sys.executable, runner, text, package, STOPS[package], ",".join(path), ",".join(goals)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LONGEST)
     except subprocess.SubprocessError as error:
         print(f"{package} is left out: {str(error)[-80:]}", file=sys.stderr)
-        return []
-    runs = json.loads(done.stdout.strip().splitlines()[-1])["runs"]
-    return [(run["train_seconds"], run["objective"]) for run in runs]
+        return [[] for _ in path]
+    results = [json.loads(line)["runs"] for line in done.stdout.strip().splitlines()[-len(path):]]
+    return [[(run["train_seconds"], run["objective"]) for run in runs] for runs in results]
 
 
 if __name__ == "__main__":

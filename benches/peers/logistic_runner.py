@@ -1,10 +1,10 @@
-"""Times an L1 logistic regression package at several stops and prints one JSON line, the last of its output.
+"""Times an L1 logistic regression package at several stops and prints one JSON line for each L1, the last of its output.
 
-usage: logistic_runner.py SAMPLES liblinear|skglm|celer STOP[,STOP...] [L1]
+usage: logistic_runner.py SAMPLES liblinear|skglm|celer STOP[,STOP...] [L1[,L1...] [GOAL[,GOAL...]]]
 
 SAMPLES is LIBSVM text with labels -1 and 1. The objective is sum log(1 + exp(-y w.x)) + L1 |w|_1, without intercept, on
 all sides: C = 1 / L1 for liblinear, alpha = L1 / samples for skglm, alpha = L1 for celer; L1 is 1 if not given. A STOP is the package's own
-tolerance; one model is trained from scratch for each. Only the training call is timed: the data are in the form that
+tolerance; one model is trained from scratch for each, until an objective is not above the L1's GOAL. Only the training call is timed: the data are in the form that
 the package trains from, and a first call, at the loosest stop, compiles and warms up. The objective is computed here
 in f64 from the weights alone.
 """
@@ -24,26 +24,31 @@ from sklearn.datasets import load_svmlight_file
 
 def main():
     path, package, stops = sys.argv[1:4]
-    stops, l1 = stops.split(","), float(sys.argv[4] if len(sys.argv) > 4 else 1)
+    stops = stops.split(",")
+    sizes = [float(l1) for l1 in (sys.argv[4] if len(sys.argv) > 4 else "1").split(",")]
+    goals = [float(goal) for goal in sys.argv[5].split(",")] if len(sys.argv) > 5 else [float("-inf")] * len(sizes)
     # Stopping at an iteration limit is no failure: the objective tells.
     warnings.simplefilter("ignore")
     samples, labels = load_svmlight_file(path)
     assert set(np.unique(labels)) == {-1, 1}
-    train = {"liblinear": liblinear, "skglm": skglm, "celer": celer}[package](samples, labels, l1)
-    train(stops[0])
-    runs = []
-    for stop in stops:
-        start = time.perf_counter()
-        weights = train(stop)
-        seconds = time.perf_counter() - start
-        weights = np.asarray(weights).ravel()
-        objective = np.logaddexp(0, -labels * (samples @ weights)).sum() + l1 * np.abs(weights).sum()
-        runs.append({"stop": stop, "train_seconds": seconds, "objective": objective,
-                     "nonzeros": int(np.count_nonzero(weights))})
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    sys.stdout.flush()
-    print(json.dumps({"samples": samples.shape[0], "values": samples.nnz, "runs": runs, "peak_rss_bytes": peak}),
-          flush=True)
+    for l1, goal in zip(sizes, goals):
+        train = {"liblinear": liblinear, "skglm": skglm, "celer": celer}[package](samples, labels, l1)
+        train(stops[0])
+        runs = []
+        for stop in stops:
+            start = time.perf_counter()
+            weights = train(stop)
+            seconds = time.perf_counter() - start
+            weights = np.asarray(weights).ravel()
+            objective = np.logaddexp(0, -labels * (samples @ weights)).sum() + l1 * np.abs(weights).sum()
+            runs.append({"stop": stop, "train_seconds": seconds, "objective": objective,
+                         "nonzeros": int(np.count_nonzero(weights))})
+            if objective <= goal:
+                break
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        sys.stdout.flush()
+        print(json.dumps({"samples": samples.shape[0], "values": samples.nnz, "runs": runs, "peak_rss_bytes": peak}),
+              flush=True)
 
 
 def liblinear(samples, labels, l1):
