@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import tempfile
 
-MF = ["--no-biases", "--lambda", "0.05", "--step", "0.1", "--iterations", "12", "--seed", "1"]
+MF = ["mf", "--no-biases", "--lambda", "0.05", "--step", "0.1", "--seed", "1"]
 LDA = ["--alpha", "0.1", "--beta", "0.01", "--prior", "fixed", "--seed", "1"]
 CORPUS = ["--documents", "19600", "--vocabulary", "20000", "--topics", "100", "--mean-length", "153"]
 RATINGS = ["--left", "48000", "--right", "17770", "--edges", "10000000"]
@@ -23,9 +23,9 @@ RATINGS = ["--left", "48000", "--right", "17770", "--edges", "10000000"]
 JOBS = [
     ("PageRank, RMAT 22", ("rmat", "rmat-22.txt", ["--scale", "22", "--clean"]), ["pagerank", "--iterations", "20", "--tolerance", "0"]),
     ("PageRank, cnr-2000", "cnr-2000/cnr-2000.txt.gz", ["pagerank", "--iterations", "100", "--tolerance", "0"]),
-    ("MF, 10 M, k = 32", ("ratings", "ratings.txt", RATINGS), ["mf", "--dims", "32", *MF]),
-    ("MF, 10 M, k = 100", ("ratings", "ratings.txt", RATINGS), ["mf", "--dims", "100", *MF]),
-    ("MF, anime, k = 32", "anime/anime_ratings.dat.gz", ["mf", "--dims", "32", *MF, "--iterations", "40"]),
+    ("MF, 10 M, k = 32", ("ratings", "ratings.txt", RATINGS), [*MF, "--dims", "32", "--iterations", "12"]),
+    ("MF, 10 M, k = 100", ("ratings", "ratings.txt", RATINGS), [*MF, "--dims", "100", "--iterations", "12"]),
+    ("MF, anime, k = 32", "anime/anime_ratings.dat.gz", [*MF, "--dims", "32", "--iterations", "40"]),
     ("LDA, 3 M tokens, K = 100", ("corpus", "corpus-3m.bow", CORPUS), ["lda", "-k", "100", *LDA, "--iterations", "20"]),
     ("LDA, 3 M tokens, K = 1000", ("corpus", "corpus-3m.bow", CORPUS), ["lda", "-k", "1000", *LDA, "--iterations", "8"]),
     ("LDA, 20newsgroups, K = 100", "20newsgroups/docword.20ng-train.txt.gz", ["lda", "-k", "100", *LDA, "--iterations", "20"]),
@@ -94,11 +94,12 @@ def record(binary, path, command, threads):
     every = ["--evaluate-every", "1"] if command[0] == "blockpg" else []
     help_text = subprocess.run([binary, command[0], "--help"], capture_output=True, text=True).stdout
     every = every if "--evaluate-every" in help_text else []
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        processors = ",".join(map(str, range(int(threads))))
+    with tempfile.TemporaryDirectory() as folder:
+        written, processors = os.path.join(folder, "record.json"), ",".join(map(str, range(int(threads))))
         subprocess.run(["taskset", "-c", processors, binary, command[0], path, *command[1:], *every, "-w", threads, "--quiet",
-                        "--json", file.name], check=True, stdout=subprocess.DEVNULL)
-        return json.load(file)
+                        "--json", written], check=True, stdout=subprocess.DEVNULL)
+        with open(written) as file:
+            return json.load(file)
 
 
 def iteration_seconds(run):
