@@ -99,7 +99,13 @@ def peer_quality(*command):
 
 
 def pagerank(options):
-    text = generate(options, f"rmat-{options.scale}.txt", "rmat", "--scale", options.scale, "--seed", "1")
+    """The crate's reader takes lines of two ids only, with a space between them."""
+    text = f"rmat-{options.scale}.txt"
+    if not os.path.exists(text):
+        with open(generate(options, "rmat.txt", "rmat", "--scale", options.scale, "--seed", "1")) as lines, open("part", "w") as rest:
+            rest.writelines(line.replace("\t", " ") for line in lines if not line.startswith("#"))
+        os.rename("part", text)
+        os.remove("rmat.txt")
     yield f"PageRank, RMAT {options.scale}", "residual below 1e-6", lambda threads: [
         [options.megagrid, "pagerank", text, "--tolerance", "1e-6", "-w", threads, "--quiet", "--model", "model"],
         [options.graph_runner, text, "scores"],
