@@ -232,11 +232,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::create_dir_all(&directory)?;
     let ratings = match std::env::args_os().nth(1) {
         Some(path) => path.into(),
-        None => directory.join("ratings.tsv"),
+        None => {
+            let path = directory.join("ratings.tsv");
+            planted(&path)?;
+            path
+        }
     };
-    if !ratings.exists() {
-        planted(&ratings)?;
-    }
     run(ratings, &directory)?;
     println!("the model and checkpoints are in {}", directory.display());
     Ok(())
