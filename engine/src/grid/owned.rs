@@ -61,9 +61,14 @@ impl<'h, V: Vertex> OwnedRows<'h, V> {
         }
     }
 
+    /// Tells whether deltas are in several parts, which are yet to be reduced.
+    pub fn has_partials(&self) -> bool {
+        self.deltas.len() > 1
+    }
+
     /// Reduces the partial deltas of all rows, in ascending worker order.
     pub fn reduce(&mut self) {
-        if self.deltas.len() > 1 {
+        if self.has_partials() {
             self.rows.clone().for_each(|row| self.reduce_row(row));
         }
     }
@@ -131,12 +136,10 @@ impl<'r, 'h, V: Vertex> EachRow<'r, 'h, V> {
     /// Fetches what other workers wrote, or read, of a row some rows after one that came from here, if Apply is to write it.
     #[inline(always)]
     pub fn fetch_after(&self, row: &OwnedRow<'_, V>) {
-        if !self.partials.is_empty() {
-            self.partials.iter().for_each(|partial| partial.fetch(row.row + ROWS_AHEAD));
-            fetch_after::<V::Delta>(row.delta);
-            fetch_after::<V::Sync>(row.sync);
-            fetch_after::<V::Mirror>(row.mirror);
-        }
+        self.partials.iter().for_each(|partial| partial.fetch(row.row + ROWS_AHEAD));
+        fetch_after::<V::Delta>(row.delta);
+        fetch_after::<V::Sync>(row.sync);
+        fetch_after::<V::Mirror>(row.mirror);
     }
 }
 
@@ -179,7 +182,9 @@ impl<'r, S: Store + ?Sized> RowsMut<'r, S> {
     #[inline(always)]
     fn next(&mut self, row: usize) -> &'r mut [S::Item] {
         let len = match S::SHAPE {
-            Shape::Nothing | Shape::Value => 1,
+            // An item without bytes: nothing is allocated.
+            Shape::Nothing => return Box::leak(Box::new([Zeroable::zeroed()])),
+            Shape::Value => 1,
             Shape::Row => self.stride,
             Shape::Entries => self.offsets[row + 1] - self.offsets[row],
         };

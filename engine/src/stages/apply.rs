@@ -29,7 +29,11 @@ fn apply<P: Program, V: Vertex, A: Apply<P, V>>(
     cx: &mut Context<'_, P>,
 ) -> u64 {
     let (vertices, reduces) = (owned.rows.len() as u64, site.plan.reduces[site.stage]);
-    site.grid.level.run(ApplyRows { stage, owned, reduces, cx });
+    if reduces && owned.has_partials() {
+        site.grid.level.run(ApplyRows::<P, V, A, true> { stage, owned, reduces, cx });
+    } else {
+        site.grid.level.run(ApplyRows::<P, V, A, false> { stage, owned, reduces, cx });
+    }
     vertices
 }
 
@@ -44,7 +48,8 @@ fn add_arrived<P: Program, V: Vertex>(site: &Site<'_, P>, side: Side, shard: usi
     }
 }
 
-struct ApplyRows<'k, 'h, 'c, P: Program, V: Vertex, A> {
+/// Apply on the active rows; `PARTS`: their deltas are in several parts. A loop that need not ask keeps more in registers.
+struct ApplyRows<'k, 'h, 'c, P: Program, V: Vertex, A, const PARTS: bool> {
     stage: &'k A,
     owned: OwnedRows<'h, V>,
     /// Whether there are deltas to reduce.
@@ -52,7 +57,7 @@ struct ApplyRows<'k, 'h, 'c, P: Program, V: Vertex, A> {
     cx: &'k mut Context<'c, P>,
 }
 
-impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, V, A> {
+impl<P: Program, V: Vertex, A: Apply<P, V>, const PARTS: bool> Kernel for ApplyRows<'_, '_, '_, P, V, A, PARTS> {
     type Output = ();
 
     #[inline(always)]
@@ -64,7 +69,7 @@ impl<P: Program, V: Vertex, A: Apply<P, V>> Kernel for ApplyRows<'_, '_, '_, P, 
         let mut rows = self.owned.each_row_in_parts();
         while let Some(mut row) = rows.next() {
             if is_active::<P, V, A>(self.stage, &row, &cx) {
-                if self.reduces {
+                if PARTS {
                     rows.fetch_after(&row);
                     rows.reduce_row(&mut row);
                 }
