@@ -8,7 +8,7 @@ use crate::floors::{Floors, Result};
 /// Rounds; each runs every shape once.
 const ROUNDS: usize = 5;
 
-/// Two processes take at most so many times as long as one with two threads.
+/// Two processes take at most this many times as long as one with two threads.
 const MOST: f64 = 1.35;
 
 /// A job with its input, and what starts it in two processes.

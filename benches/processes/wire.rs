@@ -24,7 +24,7 @@ use crate::local;
 const ROUNDS: usize = 9;
 /// Clocks of a round.
 const CLOCKS: usize = 1000;
-/// An empty clock takes at most so many rounds of timely.
+/// An empty clock takes at most this many rounds of timely.
 const MOST_ROUNDS: f64 = 2.5;
 /// Synced data in a second, each way.
 const LEAST_GIGABYTES: f64 = 1.5;
@@ -83,7 +83,7 @@ fn settings(peers: Option<Arc<dyn Peers>>, dims: usize) -> Settings {
     Settings { workers: 1, peers, dims, topology: Topology::synthetic(1, 2), ..Settings::default() }
 }
 
-/// Returns all edges between so many left and right vertices.
+/// Returns all edges between some left and right vertices.
 fn all_edges(lefts: usize, rights: usize) -> GroupedEdges<()> {
     let pairs = (0..lefts as u32).flat_map(|left| (0..rights as u32).map(move |right| (left, right)));
     let (left, right): (Vec<u32>, Vec<u32>) = pairs.unzip();
@@ -193,7 +193,7 @@ fn flood() -> Sequence<Flood, impl Stages<Flood>> {
 const ROW_BYTES: usize = 4 << 10;
 /// Rows of a shard, and shards that are synced in a clock.
 const SIZES: [(usize, usize); 5] = [(16, 16), (64, 16), (256, 16), (1024, 4), (4096, 4)];
-/// A plan makes so many shards of a side if there are this many edges for each shard and each of the other side's.
+/// A plan makes its number of shards of a side if there are this many edges for each shard and each of the other side's.
 const BLOCK_EDGES: usize = 2048;
 
 /// Measures how much of masters' rows reaches mirrors in a second, both ways at once, for shards of several sizes: all that an

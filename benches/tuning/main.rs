@@ -20,7 +20,7 @@ use trainer::{Error, Factorization, Ratings};
 
 /// Fixed steps for each decade from 1e-5 to 1.
 const PER_DECADE: u32 = 5;
-/// A step is called slow if it takes longer than so many times the best one.
+/// A step is called slow if it takes more than this many times as long as the best one.
 const SLOW: u64 = 10;
 /// Where baselines give up, in times of the best fixed step.
 const LIMIT: f64 = 15.0;

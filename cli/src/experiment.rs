@@ -12,7 +12,7 @@ use crate::failure::usage;
 #[command(next_help_heading = "Experiments")]
 #[group(id = "experiments")]
 pub struct Options {
-    /// Train with so many virtual workers in one process: real results, modelled time.
+    /// Train with W virtual workers in one process: real results, modelled time.
     #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(2..=4096))]
     pub virtual_workers: Option<u32>,
     /// Every virtual worker's link: bandwidth, latency and processor time of a message [default: 1Gbit,100us,5us].

@@ -175,7 +175,7 @@ pub trait Trainer: Sized + Send + 'static {
         1
     }
 
-    /// Returns how many workers run, where so many are asked for: fewer where more would take longer.
+    /// Returns how many workers run of those asked for: fewer where more would take longer.
     fn workers(&self, asked: usize) -> usize {
         asked
     }

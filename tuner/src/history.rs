@@ -72,7 +72,7 @@ impl Progress {
         self.settings.last().map(|(_, setting)| setting)
     }
 
-    /// Goes back to when so many clocks of the run were done; trials since stay spent. `None`: there were none yet.
+    /// Goes back to when this many clocks of the run were done; trials since stay spent. `None`: there were none yet.
     #[must_use]
     pub fn back_to(mut self, clocks: u64) -> Option<Self> {
         if clocks == 0 || self.line.len() < clocks as usize {

@@ -89,7 +89,7 @@ mod tests {
     }
 
     /// Tries points at even distances from `first` on, and then as [`next`] says; returns the best, and the clocks of all trials.
-    /// `speed` is at a point after so many clocks.
+    /// `speed` is at a point after some clocks.
     fn search(speed: impl Fn(f64, usize) -> f64, first: f64, count: usize) -> (f64, usize) {
         let mut points: Vec<(f64, usize)> =
             (0..count).map(|n| ((first + n as f64 / count as f64).fract(), 1)).collect();

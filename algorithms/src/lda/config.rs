@@ -33,7 +33,7 @@ pub enum Prior {
     Asymmetric,
 }
 
-/// Up to so many topics the dense sampler reaches a likelihood first (measured).
+/// Up to this many topics the dense sampler reaches a likelihood first (measured).
 pub const DENSE_UP_TO: usize = 200;
 
 impl Sampler {
@@ -125,7 +125,7 @@ impl Config {
         }
     }
 
-    /// Begins with so many topics more, which are to be given up after half of the iterations (see
+    /// Begins with this many topics more, which are to be given up after half of the iterations (see
     /// [`merge_topics`](super::merge_topics)). These are there to find all topics, for which time is taken: annealing lasts
     /// two fifths of the iterations and begins with thirty times beta. None: parameters as they were.
     #[must_use]

@@ -8,7 +8,7 @@ use super::counts::TopicCounts;
 use super::likelihood::{RisingLogs, TABLE, Vertices};
 use super::program::Topics;
 
-/// Up to so many topics some can be given up: pairs of them are compared.
+/// Up to this many topics some can be given up: pairs of them are compared.
 pub const MERGE_UP_TO: usize = 4096;
 
 /// Gives up topics until `wanted` are left: of the pair whose union gains the joint likelihood most, or loses it least, the topic

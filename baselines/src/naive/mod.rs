@@ -36,7 +36,7 @@ pub struct Naive {
 }
 
 impl Naive {
-    /// Makes a server without tables for so many workers.
+    /// Makes a server without tables for some workers.
     pub fn new(workers: usize, slack: u64) -> Self {
         Self { handles: Tables::new(), tables: Vec::new(), shared: None, workers, slack }
     }
@@ -94,7 +94,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Waits until all workers have ended so many clocks; returns how many they have.
+    /// Waits until all workers have ended some clocks; returns how many they have.
     fn wait(&mut self, clocks: u64) -> u64 {
         let begin = Instant::now();
         let mut ended = lock(&self.shared.ended);

@@ -61,7 +61,7 @@ impl<T: Number> NaiveTable<T> {
         rows
     }
 
-    /// Reads a row if it is cached and has the changes of so many clocks.
+    /// Reads a row if it is cached and has the changes of enough clocks.
     pub fn read_cached(&self, row: usize, needed: u64, clock: u64, into: &mut [T]) -> bool {
         let stripe = &mut *lock(&self.stripes[row % STRIPES]);
         match stripe.cache.get(&row).filter(|cached| cached.clock >= needed) {
@@ -74,7 +74,7 @@ impl<T: Number> NaiveTable<T> {
         }
     }
 
-    /// Fetches a row from the server, which has the changes of so many clocks, and adds what is in the log.
+    /// Fetches a row from the server, which has the changes of enough clocks, and adds what is in the log.
     pub fn fetch(&self, row: usize, clock: u64) {
         let stripe = &mut *lock(&self.stripes[row % STRIPES]);
         let mut values = stripe.server.get(&row).cloned().unwrap_or_else(|| vec![T::default(); self.row_len]);

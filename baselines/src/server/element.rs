@@ -209,7 +209,7 @@ fn merge<T: Element>(rows: &mut [u8], updates: &[u8]) {
     }
 }
 
-/// Returns aligned memory for so many bytes.
+/// Returns aligned memory of some bytes.
 pub(super) fn zeroed_words(bytes: usize) -> Vec<u64> {
     vec![0; bytes.div_ceil(8)]
 }

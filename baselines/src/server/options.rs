@@ -106,7 +106,7 @@ impl Specializations {
         Self::default()
     }
 
-    /// All of them, with thread caches of so many rows.
+    /// All of them, with thread caches of this many rows.
     pub fn all(cached_rows: usize) -> Self {
         let thread_cache = ThreadCache::Static { capacity: cached_rows, contention_bound: CONTENTION_BOUND };
         Self { static_structures: true, placement: true, thread_cache, early_ratio: EARLY_RATIO, numa: true }

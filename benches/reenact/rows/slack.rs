@@ -17,13 +17,13 @@ pub fn samples() -> GroupedEdges<f32> {
     job::samples(4000, 1000)
 }
 
-/// Factorization in so many clocks a pass.
+/// Factorization in `clocks` clocks a pass.
 pub fn factorization(clocks: usize) -> Factorize {
     let config = mf::Config { dims: 16, adaptive: false, step: 0.02, decay: 0.0, ..mf::Config::default() };
     Factorize { config, batch: (RATINGS / clocks) as u64, iterations: 12 }
 }
 
-/// Selection of features in blocks of so many thousand values.
+/// Selection of features in blocks of some thousand values.
 pub fn selection(thousands: u64) -> Select {
     Select { l1: 4.0, batch: 1000 * thousands, iterations: 20 }
 }

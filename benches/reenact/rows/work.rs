@@ -18,7 +18,7 @@ pub fn documents() -> GroupedEdges<u32> {
     job::corpus(1500, 1000, 10)
 }
 
-/// Topic modelling in so many clocks a pass.
+/// Topic modelling in some clocks a pass.
 pub fn topics(clocks: u64) -> Topics {
     Topics { config: Config { alpha: 0.1, clocks, annealing: 0, ..Config::new(20) }, iterations: 24 }
 }

@@ -14,7 +14,7 @@ use megagrid_training::record::{Iteration, Record, Spread};
 const PARTS: [&str; 4] = ["compute", "sync", "wait", "evaluate"];
 /// Iterations on a timeline.
 const ITERATIONS_SHOWN: usize = 8;
-/// Time axes are logarithmic where the longest run takes so many times as long as the shortest.
+/// Time axes are logarithmic where the longest run takes this many times as long as the shortest.
 const FAR_APART: f64 = 8.0;
 
 /// Makes all sections: names and content.

@@ -158,7 +158,7 @@ pub fn touched_bytes<V: Vertex>(width: usize, capacities: Capacities<'_>) -> usi
     (sync + mirror + delta) as usize
 }
 
-/// Bytes of so many vertices' synced, mirror and master data and deltas, where they have `entries` entries together.
+/// Bytes of some vertices' synced, mirror and master data and deltas, where they have `entries` entries together.
 pub(crate) fn role_bytes<V: Vertex>(vertices: u64, width: usize, entries: u64) -> [u64; 4] {
     let of = |shape: Shape, item: usize| {
         let items = match shape {

@@ -163,7 +163,7 @@ impl<P: Program> Scheduler<'_, P> {
         }
     }
 
-    /// Takes down whether the system has put the current thread aside since it was so many `times`.
+    /// Takes down whether the system has put the current thread aside more often than `times`.
     fn look_for_company(&self, times: &mut i64, now: Instant) {
         let before = std::mem::replace(times, times_put_aside());
         if *times > before {

@@ -300,7 +300,7 @@ fn batches(plan: &Plan) -> Vec<(usize, [Range<usize>; 2], Range<usize>)> {
     plan.steps.iter().map(scope).collect()
 }
 
-/// Slack lets what a batch adds run early, and no more than so many batches.
+/// Slack lets what a batch adds run early, but not beyond the slack's batches.
 #[test]
 fn with_slack_gradients_run_early_and_their_apply_waits_for_them_alone() {
     use Mode::{Add, Read, Update};

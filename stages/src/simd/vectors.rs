@@ -142,7 +142,7 @@ impl Vector for Plain {
     }
 }
 
-/// Returns the mask of keys of so many bits, each of which is in the table.
+/// Returns the mask of keys of `key_bits` bits, each of which is in the table.
 #[inline(always)]
 fn table_mask(key_bits: u32, table: &[f32]) -> u32 {
     assert!((1..32).contains(&key_bits) && table.len() >> key_bits > 0, "the table has an item for each key");

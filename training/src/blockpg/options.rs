@@ -53,7 +53,7 @@ fn default_blocks(values: usize) -> u64 {
     (values as u64 / BLOCK_VALUES).clamp(20, 100)
 }
 
-/// Samples whose models fill so many second-level caches are near enough (measured: a9a, w8a and frappe are, 200,000 clicks are not).
+/// Samples whose models fill this many second-level caches are near enough (measured: a9a, w8a and frappe are, 200,000 clicks are not).
 const NEAR_CACHES: usize = 4;
 /// Values that a sample has in a block, on average, from which on one worker's descent is quicker than two workers' blocks: the more
 /// features of a block meet in a sample, the shorter their steps. (Measured: with 4 of them twice as quick, with 0.5 to 0.8 the

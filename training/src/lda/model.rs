@@ -45,7 +45,7 @@ pub struct TopicModel {
 }
 
 impl TopicModel {
-    /// Takes counts and names; so many top words of each topic are shown.
+    /// Takes counts and names, and how many top words of each topic are shown.
     #[must_use]
     pub fn new(counts: Counts, names: Arc<Names>, top_words: usize) -> Self {
         let tokenizer = Tokenizer { lower_case: false, split: Split::Space };

@@ -35,7 +35,7 @@ struct Worker {
     margins: Vec<Margin>,
     /// All weights, as last read.
     weights: Vec<Weight>,
-    /// Own features are this one and each so many after it.
+    /// Own features are this one and every one as many further as there are workers.
     first: usize,
     workers: usize,
     /// What is known of own features.
@@ -166,7 +166,7 @@ impl<'j, S: Store> Trainer<'j, S> {
         Ok(Self { data, tables, team: Team::new(store)?.without_pattern(), workers, state })
     }
 
-    /// Lets all workers do something, which takes so many clocks, side by side.
+    /// Lets all workers do something, which takes some clocks, side by side.
     fn all(
         &mut self,
         clocks: u64,

@@ -33,7 +33,7 @@ struct Worker {
     gradients: Rows<f32>,
     /// Sums of squared gradients of own users.
     squares: Vec<f32>,
-    /// Items that this worker steps, one of each so many: the first, and how many.
+    /// Items that this worker steps, evenly apart: the first, and how far.
     own_items: (usize, usize),
     num_items: usize,
     /// Rows of an item: as read, and by what it changes.

@@ -64,7 +64,7 @@ enum Policy {
     /// Always the same rows. By table: the places of these and of all other rows of the static process cache, so that the way to a row
     /// takes one look wherever it ends.
     Static(Vec<Index>),
-    /// The rows used last, at most so many.
+    /// The rows used last, up to the cache's size.
     Lru { slots: FxHashMap<Key, u32>, capacity: usize, newest: u32, oldest: u32 },
 }
 

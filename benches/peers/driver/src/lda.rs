@@ -15,7 +15,7 @@ pub const TOMOTOPY: &str = "tomotopy 0.14.0";
 pub const BETA: &str = "0.01";
 /// Between what tomotopy prints and what its own assignments give.
 pub const MAX_DIFFERENCE: f64 = 1e-3;
-/// tomotopy's likelihood is read every so many iterations; all levels are multiples.
+/// tomotopy's likelihood is read after each of this many iterations; all levels are multiples.
 const STEP: u32 = 5;
 const PER_ITERATION: &str = "s per iteration";
 const PEAK_MEMORY: &str = "peak memory, MB";
