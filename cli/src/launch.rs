@@ -24,6 +24,9 @@ use job::Ended;
 /// If one fails, all end. With --hostfile, one process of many: run it once on each host, with its number, by ssh or another
 /// launcher. Slurm and Kubernetes need no launch: a training command finds its place in SLURM_… variables (srun), or in
 /// MEGAGRID_HOSTS (all addresses, separated by commas) and MEGAGRID_PROCESS or JOB_COMPLETION_INDEX.
+///
+/// On several machines give all processes a secret, in the file that MEGAGRID_SECRET_FILE names, or in MEGAGRID_SECRET: who does not
+/// know it cannot take part. With -n there is always one. What is sent is not encrypted.
 #[derive(clap::Args)]
 #[command(
     override_usage = "megagrid launch -n N [--restarts R] [--port-base P] -- COMMAND\n       \

@@ -161,7 +161,7 @@ pub fn summary(record: &Record) -> String {
     let Outcome { iterations, best_iteration, edges_per_second, ref ended_by, .. } = record.result;
     let mut text = format!("{}: {left} × {right} vertices, {edges} edges", record.command);
     if test_edges > 0 {
-        text.push_str(&format!(", {test_edges} to test on"));
+        text.push_str(&format!(" and {test_edges} to test on"));
     }
     text.push_str(&format!("\n  {iterations} iterations (ended by {ended_by})"));
     if let Some(best) = best_iteration.filter(|best| *best != iterations) {

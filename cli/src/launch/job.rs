@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use megagrid_engine::cluster::{HOSTS, PROCESS};
+use megagrid_engine::cluster::{HOSTS, PROCESS, SECRET, SECRET_FILE, Secret};
 
 use crate::cluster::{ENDED_BY_ANOTHER, LAUNCHED};
 use crate::failure::usage;
@@ -110,8 +110,9 @@ struct Process {
 /// Runs a process for each address, until all have ended.
 pub fn run(program: &Path, command: &[OsString], addresses: &[String]) -> anyhow::Result<Ended> {
     let mut processes = Vec::new();
+    let secret = own_secret()?;
     for number in 0..addresses.len() {
-        match start(program, command, addresses, number) {
+        match start(program, command, addresses, &secret, number) {
             Ok(process) => processes.push(process),
             Err(error) => {
                 processes.iter_mut().for_each(Process::kill);
@@ -134,11 +135,24 @@ pub fn run(program: &Path, command: &[OsString], addresses: &[String]) -> anyhow
     })
 }
 
-fn start(program: &Path, command: &[OsString], addresses: &[String], number: usize) -> std::io::Result<Process> {
+/// Draws a secret for the job, so that others on this machine cannot take part; `None` if there is one that processes inherit.
+fn own_secret() -> anyhow::Result<Option<String>> {
+    let is_given = [SECRET, SECRET_FILE].into_iter().any(|name| std::env::var_os(name).is_some());
+    if is_given { Ok(None) } else { Secret::draw().map(Some).context("drawing a secret for the job") }
+}
+
+fn start(
+    program: &Path,
+    command: &[OsString],
+    addresses: &[String],
+    secret: &Option<String>,
+    number: usize,
+) -> std::io::Result<Process> {
     let mut of_process = Command::new(program);
     of_process.args(command).stdin(Stdio::null());
     of_process.env(HOSTS, addresses.join(",")).env(PROCESS, number.to_string());
     of_process.env(LAUNCHED, std::process::id().to_string());
+    of_process.envs(secret.iter().map(|secret| (SECRET, secret)));
     if number > 0 {
         of_process.stdout(Stdio::null()).stderr(Stdio::piped());
     }

@@ -3,13 +3,15 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::secret::{SECRET, SECRET_FILE};
+
 /// Why a job of several processes could not begin, or ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
-    /// A file of hosts that cannot be read.
+    /// A file of hosts, or of a secret, that cannot be read.
     #[error("{}: {source}", path.display())]
-    HostFile {
+    File {
         /// Which.
         path: PathBuf,
         /// What the system says.
@@ -79,6 +81,19 @@ pub enum ClusterError {
         found: u32,
         /// The protocol of this process.
         expected: u32,
+    },
+    /// Two processes that were given different secrets, or only one of them.
+    #[error(
+        "process {process} ({address}) and process {from} do not have the same secret; give all processes the same \
+         {SECRET_FILE} or {SECRET}"
+    )]
+    Secret {
+        /// Who.
+        process: usize,
+        /// Where.
+        address: String,
+        /// Who connected to it.
+        from: usize,
     },
     /// Processes were started with different options or data.
     #[error("{0}; start all processes with the same options and data")]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::ClusterError;
 use super::membership::{HOSTS, Membership, Result, number, parse_addresses, parse_hosts, wrong};
+use super::secret::Secret;
 use super::slurm;
 
 /// The number of this process.
@@ -13,16 +14,15 @@ pub const PROCESS: &str = "MEGAGRID_PROCESS";
 const PORT_BASE: u16 = 7100;
 
 impl Membership {
-    /// Reads a file with the `host:port` of a process in each line; `#` begins a comment.
+    /// Reads a file with the `host:port` of a process in each line; `#` begins a comment. There is no secret yet.
     ///
     /// # Errors
     /// A file that cannot be read; a line that is no address or was there before; a number without a line.
     pub fn from_hostfile(path: &Path, process: usize) -> Result<Self> {
-        let text =
-            fs::read_to_string(path).map_err(|source| ClusterError::HostFile { path: path.to_owned(), source })?;
+        let text = fs::read_to_string(path).map_err(|source| ClusterError::File { path: path.to_owned(), source })?;
         let file = path.display().to_string();
         let addresses = parse_hostfile(&file, &text)?;
-        let membership = Self { process, addresses };
+        let membership = Self { process, addresses, secret: Secret::default() };
         membership.check_as(&file)?;
         Ok(membership)
     }
@@ -34,19 +34,23 @@ impl Membership {
     ///   (`JOB_COMPLETION_INDEX`), or of a pod of a stateful set (`HOSTNAME` ends with `-2`).
     /// - Otherwise that of a Slurm step: the tasks of `srun`, at ports from 7100 on each node.
     ///
+    /// The secret is `MEGAGRID_SECRET`, or in the file that `MEGAGRID_SECRET_FILE` names.
+    ///
     /// # Errors
     /// Variables that contradict each other or cannot be understood.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>> {
-        let membership = match variable(HOSTS) {
-            Some(hosts) => Self { process: own_number(&variable)?, addresses: parse_hosts(&hosts)? },
+        let secret = Secret::from_environment(&variable)?;
+        let (process, addresses) = match variable(HOSTS) {
+            Some(hosts) => (own_number(&variable)?, parse_hosts(&hosts)?),
             None if variable(PROCESS).is_some() => {
                 return Err(wrong(PROCESS, format!("is set, and {HOSTS} is not; set both or neither")));
             }
             None => match slurm::membership(&variable, PORT_BASE)? {
-                Some(membership) => membership,
+                Some(found) => found,
                 None => return Ok(None),
             },
         };
+        let membership = Self { process, addresses, secret };
         if membership.addresses.len() == 1 && membership.process == 0 {
             return Ok(None);
         }
@@ -78,6 +82,7 @@ fn own_number(variable: &impl Fn(&str) -> Option<String>) -> Result<usize> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::secret::SECRET;
     use super::*;
 
     pub fn environment(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
@@ -101,10 +106,14 @@ pub(super) mod tests {
 
     #[test]
     fn variables_name_the_processes() {
-        let expected = |process| Some(Membership { process, addresses: vec!["a:1".to_owned(), "[::1]:2".to_owned()] });
+        let addresses = ["a:1", "[::1]:2"].map(str::to_owned).to_vec();
+        let of = |process, secret| Some(Membership { process, addresses: addresses.clone(), secret });
+        let expected = |process| of(process, Secret::default());
         assert_eq!(found(&[(HOSTS, "a:1, [::1]:2"), (PROCESS, "1")]), expected(1));
         assert_eq!(found(&[(HOSTS, "a:1,[::1]:2"), ("JOB_COMPLETION_INDEX", "0")]), expected(0));
         assert_eq!(found(&[(HOSTS, "a:1,[::1]:2"), ("HOSTNAME", "mf-run-1")]), expected(1));
+        let secret = [(HOSTS, "a:1,[::1]:2"), (PROCESS, "0"), (SECRET, "xyzzy")];
+        assert_eq!(found(&secret), of(0, Secret::new("xyzzy")));
         assert!(refused(&[(HOSTS, "a:1,b:2"), ("HOSTNAME", "laptop")]).contains("MEGAGRID_PROCESS"));
         assert!(refused(&[(PROCESS, "1")]).contains("MEGAGRID_HOSTS is not"));
         assert!(refused(&[(HOSTS, "a:1,b:2"), (PROCESS, "2")]).contains("numbered 0 to 1"));

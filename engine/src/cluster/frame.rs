@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 const MAGIC: [u8; 4] = *b"MGCL";
 /// Changes with the layout of frames and messages.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 /// No message and no body is longer: what a process allocates for a frame is bounded, and heartbeats get between.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
@@ -92,31 +92,43 @@ pub(super) fn write(mut stream: impl Write, message: &Message, body: &[u8]) -> i
     if message.len() > MAX_BYTES || body.len() > MAX_BYTES {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a message of more than 1 MiB"));
     }
-    let lengths = [PROTOCOL, message.len() as u32, body.len() as u32];
-    let mut frame = MAGIC.to_vec();
-    frame.extend(lengths.into_iter().flat_map(u32::to_le_bytes));
+    let mut frame = Vec::new();
+    write_protocol(&mut frame)?;
+    frame.extend([message.len() as u32, body.len() as u32].into_iter().flat_map(u32::to_le_bytes));
     frame.extend(message);
     stream.write_all(&frame)?;
     stream.write_all(body)
 }
 
-/// Reads a message, and how many bytes of body follow.
-pub(super) fn read(mut stream: impl Read) -> Result<(Message, usize), FrameError> {
+/// Writes what a connection, and each frame, begins with.
+pub(super) fn write_protocol(mut stream: impl Write) -> io::Result<()> {
+    stream.write_all(&MAGIC)?;
+    stream.write_all(&PROTOCOL.to_le_bytes())
+}
+
+/// Reads that, and refuses others.
+pub(super) fn read_protocol(mut stream: impl Read) -> Result<(), FrameError> {
     let mut magic = [0; 4];
     stream.read_exact(&mut magic)?;
     if magic != MAGIC {
         return Err(FrameError::Foreign);
     }
-    let mut field = || -> io::Result<u32> {
-        let mut bytes = [0; 4];
-        stream.read_exact(&mut bytes)?;
-        Ok(u32::from_le_bytes(bytes))
-    };
-    let protocol = field()?;
-    if protocol != PROTOCOL {
-        return Err(FrameError::Protocol(protocol));
+    match read_number(stream)? {
+        PROTOCOL => Ok(()),
+        other => Err(FrameError::Protocol(other)),
     }
-    let [message, body] = [field()? as usize, field()? as usize];
+}
+
+fn read_number(mut stream: impl Read) -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    stream.read_exact(&mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
+/// Reads a message, and how many bytes of body follow.
+pub(super) fn read(mut stream: impl Read) -> Result<(Message, usize), FrameError> {
+    read_protocol(&mut stream)?;
+    let [message, body] = [read_number(&mut stream)? as usize, read_number(&mut stream)? as usize];
     if message > MAX_BYTES || body > MAX_BYTES {
         return Err(FrameError::Foreign);
     }

@@ -1,7 +1,7 @@
 //! How processes find each other.
 //!
-//! Every process listens at its own address. The others connect to process 0 and say hello: who they are, their version,
-//! and the list of addresses that they were given. Process 0 welcomes or refuses each, and starts the job when all are
+//! Every process listens at its own address. The others connect to process 0, prove that they know the job's secret, and say hello: who
+//! they are, their version, and the list of addresses that they were given. Process 0 welcomes or refuses each, and starts the job when all are
 //! there. A hello that does not fit ends the job before it begins, with the same message everywhere; once it has begun it is
 //! just refused. What is no hello at all, a port scanner say, is logged and ignored.
 
@@ -16,6 +16,8 @@ use super::ClusterError;
 use super::frame::{self, FrameError, Hello, Message, PROTOCOL, Purpose};
 use super::link::Link;
 use super::listen;
+use super::membership::Membership;
+use super::secret::{self, SECRET, SECRET_FILE};
 use super::shared::{DataSocket, Shared};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -118,22 +120,27 @@ pub(super) fn greet(shared: &Shared, to: usize, purpose: Purpose, deadline: Inst
     let left = deadline.saturating_duration_since(Instant::now()).clamp(POLL, ANSWER);
     let stream = connect_to_any(&addresses, left).map_err(yet)?;
     stream.set_nodelay(true).and_then(|()| stream.set_read_timeout(Some(left))).map_err(yet)?;
-    let hello = Hello {
-        version: VERSION.to_owned(),
-        process: membership.process,
-        addresses: membership.addresses.clone(),
-        purpose,
-    };
-    frame::write(&stream, &Message::Hello(hello), &[]).map_err(yet)?;
-    match frame::read(&stream) {
-        Ok((Message::Welcome, 0)) => Ok(stream),
-        Ok((Message::Refused(reason), 0)) => Err(Refusal::Final(ClusterError::Ended(reason))),
+    let greeted = secret::connect(&stream, &membership.secret).and_then(|is_same| {
+        if !is_same {
+            return Ok(None);
+        }
+        frame::write(&stream, &Message::Hello(hello(membership, purpose)), &[])?;
+        frame::read(&stream).map(Some)
+    });
+    match greeted {
+        Ok(None) => Err(Refusal::Final(ClusterError::Secret { process: to, address, from: membership.process })),
+        Ok(Some((Message::Welcome, 0))) => Ok(stream),
+        Ok(Some((Message::Refused(reason), 0))) => Err(Refusal::Final(ClusterError::Ended(reason))),
         Err(FrameError::Protocol(found)) => {
             Err(Refusal::Final(ClusterError::Protocol { process: to, address, found, expected: PROTOCOL }))
         }
         Err(FrameError::Io(error)) => Err(yet(error)),
-        Ok(_) | Err(FrameError::Foreign) => Err(Refusal::Final(ClusterError::Foreign { process: to, address })),
+        Ok(Some(_)) | Err(FrameError::Foreign) => Err(Refusal::Final(ClusterError::Foreign { process: to, address })),
     }
+}
+
+fn hello(membership: &Membership, purpose: Purpose) -> Hello {
+    Hello { version: VERSION.to_owned(), process: membership.process, addresses: membership.addresses.clone(), purpose }
 }
 
 fn connect_to_any(addresses: &[SocketAddr], patience: Duration) -> io::Result<TcpStream> {
@@ -208,6 +215,9 @@ fn who_is_there(shared: &Shared) -> String {
     let deadline = Instant::now() + Duration::from_secs(1);
     match greet(shared, shared.membership.process, Purpose::Probe, deadline) {
         Err(Refusal::Final(ClusterError::Ended(reason))) => format!("the port is taken: {reason}"),
+        Err(Refusal::Final(ClusterError::Secret { .. })) => {
+            "the port is taken by another job; choose another".to_owned()
+        }
         _ => "the port is taken by another program; choose another".to_owned(),
     }
 }
@@ -232,9 +242,13 @@ fn serve(shared: &Arc<Shared>, listener: &TcpListener) {
 /// Answers a connection.
 fn answer(shared: &Arc<Shared>, stream: TcpStream, from: SocketAddr) {
     let prepared = stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(ANSWER)));
-    let hello = prepared.map_err(FrameError::Io).and_then(|()| frame::read(&stream));
+    let known = prepared.map_err(FrameError::Io).and_then(|()| secret::listen(&stream, &shared.membership.secret));
+    let hello = known.and_then(|is_known| if is_known { frame::read(&stream).map(Some) } else { Ok(None) });
     let (wants_to_join, refusal) = match hello {
-        Ok((Message::Hello(hello), 0)) => (hello.purpose == Purpose::Control, admit(shared, hello, &stream, from)),
+        Ok(None) => (true, Err(Some(other_secret(shared, from)))),
+        Ok(Some((Message::Hello(hello), 0))) => {
+            (hello.purpose == Purpose::Control, admit(shared, hello, &stream, from))
+        }
         Err(FrameError::Protocol(found)) => (true, Err(Some(other_protocol(shared, from, found)))),
         _ => return tracing::warn!("a connection from {from} is ignored: it is not megagrid's"),
     };
@@ -255,6 +269,14 @@ fn other_protocol(shared: &Shared, from: SocketAddr, found: u32) -> String {
          start the same program everywhere",
         from.ip(),
         shared.membership.process,
+    )
+}
+
+fn other_secret(shared: &Shared, from: SocketAddr) -> String {
+    let (place, own) = (from.ip(), shared.membership.process);
+    format!(
+        "a process at {place} and process {own} do not have the same secret; give all processes the same \
+         {SECRET_FILE} or {SECRET}"
     )
 }
 

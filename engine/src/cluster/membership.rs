@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::ClusterError;
+use super::secret::Secret;
 
 /// The processes of a job, as one of them knows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub struct Membership {
     /// `host:port` of every process, at least two, the same list in all. This process listens at its own: where the list says
     /// a loopback address, only this machine can reach it.
     pub addresses: Vec<String>,
+    /// What all processes know and nobody else does. Who does not is turned away.
+    pub secret: Secret,
 }
 
 /// The addresses of all processes, separated by commas.

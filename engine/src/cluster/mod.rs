@@ -10,7 +10,8 @@
 //! Every process that is left is told once, by the handler of [`Cluster::on_loss`], and collectives that wait return the
 //! reason as an error. [`Cluster::leave`] is the orderly end, [`Cluster::fail`] the other one.
 //!
-//! There is neither authentication nor encryption: use it in a network whose members you trust.
+//! **Strangers** are turned away where the processes share a [`Secret`]. Nothing is encrypted: use it in a network that you trust, or in
+//! a tunnel.
 
 mod cluster_error;
 mod collective;
@@ -20,6 +21,7 @@ mod join;
 mod link;
 mod listen;
 mod membership;
+mod secret;
 mod shared;
 mod slurm;
 mod sockets;
@@ -30,6 +32,7 @@ use std::time::Duration;
 pub use cluster_error::ClusterError;
 pub use environment::PROCESS;
 pub use membership::{HOSTS, Membership};
+pub use secret::{SECRET, SECRET_FILE, Secret};
 pub use sockets::prepare;
 
 use megagrid_partition::parallel::lock;
@@ -63,7 +66,7 @@ impl Cluster {
     ///
     /// # Errors
     /// Each way in which a process can be missing: nobody listens, a name does not resolve, the port is taken or something
-    /// else listens there, a process was started twice, runs another version or has another list of addresses.
+    /// else listens there, a process was started twice, runs another version, or has another secret or list of addresses.
     pub fn join(membership: &Membership, patience: Duration) -> Result<Arc<Self>, ClusterError> {
         membership.check()?;
         let shared = Arc::new(Shared::new(membership.clone()));
@@ -150,6 +153,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::frame::{self, Hello, Purpose};
+    use super::secret;
     use super::*;
 
     /// Takes part as process 1 would, by hand.
@@ -160,6 +164,7 @@ mod tests {
                 Err(_) => std::thread::sleep(Duration::from_millis(5)),
             }
         };
+        assert!(secret::connect(&stream, &Secret::default()).unwrap());
         let (version, addresses) = (version.to_owned(), addresses.to_vec());
         let hello = Hello { version, process: 1, addresses, purpose: Purpose::Control };
         frame::write(&stream, &Message::Hello(hello), &[]).unwrap();
@@ -173,7 +178,7 @@ mod tests {
     }
 
     fn hub(addresses: &[String]) -> std::thread::JoinHandle<Result<Arc<Cluster>, ClusterError>> {
-        let membership = Membership { process: 0, addresses: addresses.to_vec() };
+        let membership = Membership { process: 0, addresses: addresses.to_vec(), secret: Secret::default() };
         std::thread::spawn(move || Cluster::join(&membership, PATIENCE))
     }
 

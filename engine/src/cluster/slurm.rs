@@ -1,14 +1,17 @@
 //! What Slurm tells the tasks of a step.
 
 use super::ClusterError;
-use super::membership::{Membership, Result, number, wrong};
+use super::membership::{Result, number, wrong};
 
 /// More nodes than any machine has: a longer list is a mistake.
 const MAX_NODES: usize = 1 << 20;
 
 /// Returns the tasks of a step as processes; `None` outside of Slurm. Tasks are numbered node by node, as Slurm does unless
 /// told otherwise.
-pub(super) fn membership(variable: &impl Fn(&str) -> Option<String>, port_base: u16) -> Result<Option<Membership>> {
+pub(super) fn membership(
+    variable: &impl Fn(&str) -> Option<String>,
+    port_base: u16,
+) -> Result<Option<(usize, Vec<String>)>> {
     let Some(process) = variable("SLURM_PROCID") else { return Ok(None) };
     let process = number("SLURM_PROCID", &process)?;
     // A step may have less nodes than its job.
@@ -38,7 +41,7 @@ pub(super) fn membership(variable: &impl Fn(&str) -> Option<String>, port_base: 
         Err(_) => Err(wrong(name, format!("{local} tasks on a node are more than there are ports"))),
     };
     let addresses = places.into_iter().map(address).collect::<Result<_>>()?;
-    Ok(Some(Membership { process, addresses }))
+    Ok(Some((process, addresses)))
 }
 
 /// Refuses tasks that are not numbered node by node, as far as this one can tell.
@@ -151,7 +154,7 @@ mod tests {
         ];
         let found = |variables: &[(&str, &str)]| membership(&environment(variables), 7100);
         let addresses = ["n1:7100", "n1:7101", "n2:7100"].map(str::to_owned).to_vec();
-        assert_eq!(found(&variables).unwrap(), Some(Membership { process: 2, addresses }));
+        assert_eq!(found(&variables).unwrap(), Some((2, addresses)));
         variables.push(("SLURM_LOCALID", "1"));
         assert!(found(&variables).unwrap_err().to_string().contains("--distribution=block"));
         variables.pop();
@@ -159,7 +162,7 @@ mod tests {
         let step = [("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_STEP_NODELIST", "n2"), ("SLURM_STEP_TASKS_PER_NODE", "2")];
         let addresses = ["n2:7100", "n2:7101"].map(str::to_owned).to_vec();
         let both = [&variables[1..], &step, &[("SLURM_PROCID", "1")]].concat();
-        assert_eq!(found(&both).unwrap(), Some(Membership { process: 1, addresses }));
+        assert_eq!(found(&both).unwrap(), Some((1, addresses)));
         variables[3].1 = "1(x3)";
         assert!(found(&variables).unwrap_err().to_string().contains("on 2 nodes"));
         variables.pop();

@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use megagrid_engine::cluster::{Cluster, ClusterError, Membership};
+use megagrid_engine::cluster::{Cluster, ClusterError, Membership, Secret};
 
 /// Long enough for any machine that still works.
 const LONG: Duration = Duration::from_secs(30);
@@ -22,7 +22,17 @@ fn addresses(count: usize) -> Vec<String> {
 }
 
 fn join(process: usize, addresses: &[String], patience: Duration) -> Result<Arc<Cluster>, ClusterError> {
-    Cluster::join(&Membership { process, addresses: addresses.to_vec() }, patience)
+    join_with("", process, addresses, patience)
+}
+
+fn join_with(
+    secret: &str,
+    process: usize,
+    addresses: &[String],
+    patience: Duration,
+) -> Result<Arc<Cluster>, ClusterError> {
+    let (addresses, secret) = (addresses.to_vec(), Secret::new(secret));
+    Cluster::join(&Membership { process, addresses, secret }, patience)
 }
 
 /// Lets a process join on a thread of its own, which returns why it could not.
@@ -304,6 +314,42 @@ fn other_protocols_are_refused() {
     let error = join(1, &list, LONG).unwrap_err();
     assert!(matches!(error, ClusterError::Protocol { process: 0, found: 9, .. }), "{error}");
     drop(hub.join().unwrap());
+}
+
+#[test]
+fn who_does_not_know_the_secret_is_turned_away() {
+    let ours = addresses(3);
+    let [hub, other] = [0, 2].map(|process| {
+        let ours = ours.clone();
+        std::thread::spawn(move || join_with("xyzzy", process, &ours, LONG).unwrap_err().to_string())
+    });
+    let error = join_with("plugh", 1, &ours, LONG).unwrap_err();
+    assert!(matches!(error, ClusterError::Secret { process: 0, from: 1, .. }), "{error}");
+    let reason = hub.join().unwrap();
+    assert!(
+        reason.starts_with("a process at 127.0.0.1 and process 0 do not have the same secret; give all"),
+        "{reason}"
+    );
+    assert_eq!(other.join().unwrap(), reason);
+
+    // A job that has begun goes on, and its sockets need the secret too.
+    let ours = addresses(2);
+    let barrier = Barrier::new(3);
+    std::thread::scope(|scope| {
+        for process in 0..2 {
+            let (ours, barrier) = (&ours, &barrier);
+            scope.spawn(move || {
+                let cluster = join_with("xyzzy", process, ours, LONG).unwrap();
+                barrier.wait();
+                barrier.wait();
+                assert_eq!(cluster.sockets().unwrap().iter().flatten().count(), 1);
+                cluster.leave();
+            });
+        }
+        barrier.wait();
+        assert!(matches!(join(1, &ours, SHORT).unwrap_err(), ClusterError::Listen { .. }));
+        barrier.wait();
+    });
 }
 
 #[test]

@@ -181,13 +181,15 @@ pub fn listing(
     let mut order: Vec<usize> = (0..totals.len()).collect();
     order.sort_by_key(|&topic| std::cmp::Reverse(totals[topic]));
     let all = totals.iter().sum::<i64>().max(1) as f64;
-    let mut text = format!("{:>6} {:>8} {:>6}  top words\n", "topic", "tokens", "npmi");
+    // Without the documents there are no coherences.
+    let npmi = coherences.map_or("", |_| "  npmi");
+    let mut text = format!("{:>6} {:>8} {npmi}  top words\n", "topic", "tokens");
     for &topic in order.iter().take(shown) {
         let share = 100.0 * totals[topic] as f64 / all;
-        let coherence = coherences.map_or("-".to_owned(), |all| format!("{:.2}", all[topic]));
+        let coherence = coherences.map_or_else(String::new, |all| format!("{:>6.2}", all[topic]));
         let names: Vec<_> = top[topic].iter().map(|&(word, _)| words.name(word)).collect();
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{topic:>6} {share:>6.1} % {coherence:>6}  {}", names.join(" "));
+        let _ = writeln!(text, "{topic:>6} {share:>6.1} % {coherence}  {}", names.join(" "));
     }
     if shown < order.len() {
         let _ = writeln!(text, "       and {} more topics", order.len() - shown);

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Topic models on four nodes, a process each: sbatch deploy/slurm.sh CORPUS MODEL
+# A training command finds its place in Slurm's variables, and goes on from its last checkpoint when the job is started again.
+#SBATCH --job-name=megagrid
+#SBATCH --nodes=4
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=16
+#SBATCH --time=02:00:00
+#SBATCH --requeue
+set -euo pipefail
+
+corpus=${1:?the corpus to train on}
+model=${2:?where the model is to be written}
+state=$model.state
+
+# Nobody but this job's processes can take part; the folder is on a file system that all nodes see.
+mkdir -p "$state"
+export MEGAGRID_SECRET_FILE=$state/secret
+(umask 077 && head -c 32 /dev/urandom | base64 >"$MEGAGRID_SECRET_FILE")
+
+resume=()
+if compgen -G "$state/iteration-*/checkpoint.json" >/dev/null; then
+    resume=(--resume "$state")
+fi
+srun megagrid lda "$corpus" --topics 200 --workers "${SLURM_CPUS_PER_TASK:-1}" \
+    --checkpoint "$state" --checkpoint-every 10 --model "$model" "${resume[@]}"
