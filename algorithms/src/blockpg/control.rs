@@ -30,14 +30,13 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Counts a feature that was visited: its violation and its part of the slackness, |w|, and its step.
+    /// Counts a feature that was visited: its violation and its part of the slackness, and |w|.
     #[inline(always)]
-    pub(super) fn see(&mut self, violation: f64, slackness: f64, size: f64, step: f64) {
+    pub(super) fn see(&mut self, violation: f64, slackness: f64, size: f64) {
         self.violation = self.violation.max(violation);
         self.slackness += slackness;
         self.sizes += size;
         self.visited += 1;
-        self.changed += u64::from(step != 0.0);
     }
 }
 

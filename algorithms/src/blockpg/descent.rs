@@ -7,21 +7,20 @@
 //! | stage | reads | writes |
 //! |---|---|---|
 //! | [`Descend`], each feature, twice its values | slope, curvature, what the worker shifted the margin by | that, the feature's step |
-//! | [`Merge`], each sample, several times a pass | what all workers shifted it by | slope, change of the margin |
-//! | [`Weigh`], then | curvature met along all steps, and along each worker's | damping of the next steps |
-//! | [`Take`], each feature that was visited, once per pass | its step | weight, trust region, whether it stays active |
+//! | [`Take`], each feature that was visited | its steps | weight, trust region, whether it stays active |
 //! | [`super::Settle`], leap, [`super::Survey`] | as with blocks | |
 //!
-//! **Two passes** over the features follow each other on one model: exp and the leap are then a smaller part of the work.
+//! **Two passes** over the features follow each other on one model, the second over those that did not rest before: exp and the leap
+//! are then a smaller part of the work.
 //!
-//! **Workers** do not see each other's steps until they are merged. A step is as short as if the worker's own steps met σ times their
+//! **Workers** do not see each other's steps until an iteration ends. A step is as short as if the worker's own steps met σ times their
 //! curvature, where σ, from 1 to the number of workers, is what the last ones met together (Ma, Smith, Jaggi et al. 2015, eq. 9).
 //!
 //! **Line search.** Where the objective rises steeply at the end of an iteration, a part of its change is taken back in place of a leap.
 
 use megagrid_stages::{
-    Add, Apply, BatchOrder, BatchSize, Combine, Context, Exchange, GlobalSync, Left, Master, MiniBatch, Read, Right,
-    Sequence, Side, Stages, mode,
+    Add, Apply, BatchOrder, BatchSize, Context, Exchange, Left, Master, MiniBatch, Read, Right, Sequence, Side, Stages,
+    mode,
 };
 
 use super::control::{State, Totals};
@@ -33,13 +32,10 @@ use super::{Settle, Survey};
 /// What stage functions see beside vertices and edges.
 type Cx<'a> = Context<'a, BlockPg>;
 
-/// Lets features step one after the other.
-pub struct Descend {
-    /// Whether it is not the iteration's first pass: then features that rest are passed by.
-    pub again: bool,
-}
+/// Lets features step one after the other; `AGAIN`: on a model on which they have stepped once.
+pub struct Descend<const AGAIN: bool>;
 
-impl Exchange<BlockPg> for Descend {
+impl<const AGAIN: bool> Exchange<BlockPg> for Descend<AGAIN> {
     type Left = mode::Add;
     type Right = mode::Add;
     const GROUPED: bool = true;
@@ -47,37 +43,58 @@ impl Exchange<BlockPg> for Descend {
 
     #[inline(always)]
     fn is_active(&self, feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
-        feature.sync.resting == 0 || cx.global.full && !self.again
+        feature.sync.resting == 0 || cx.global.full && !AGAIN
     }
 
     #[inline(always)]
     fn exchange(&self, sample: Add<'_, Sample>, feature: Add<'_, Feature>, x: &mut f32, cx: &mut Cx<'_>) {
         let (x, model) = (f64::from(*x), sample.sync);
         feature.delta.gradient -= x * (model.slope - cx.global.damping * model.curvature * *sample.delta);
-        feature.delta.curvature += x * x * model.curvature;
+        if !AGAIN {
+            feature.delta.curvature += x * x * model.curvature;
+        }
     }
 
     #[inline(always)]
     fn turn(&self, feature: Add<'_, Feature>, cx: &mut Cx<'_>) -> bool {
-        let change = feature.sync.descent(feature.delta, cx.global);
-        feature.delta.change = change;
-        cx.worker.curvature += feature.delta.curvature * change * change;
-        cx.worker.fall[0] -= feature.delta.gradient * change;
-        change != 0.0
+        let (weight, sums) = (feature.sync, feature.delta);
+        if !AGAIN {
+            weight.report(sums.gradient, cx.global, cx.worker);
+        }
+        let step = weight.descent(sums, cx.global);
+        cx.worker.curvature += sums.curvature * step * step;
+        cx.worker.fall[0] -= sums.gradient * step;
+        (sums.step, sums.change) = (step, sums.change + step);
+        (sums.left, sums.gradient) = (sums.gradient + sums.curvature * step, 0.0);
+        step != 0.0
     }
 
     #[inline(always)]
     fn answer(&self, sample: Add<'_, Sample>, feature: Add<'_, Feature>, x: &mut f32, _: &mut Cx<'_>) {
-        *sample.delta += f64::from(*x) * feature.delta.change;
+        *sample.delta += f64::from(*x) * feature.delta.step;
     }
 }
 
 impl Weight {
+    /// Returns l1 and l2 of the weight.
+    #[inline(always)]
+    fn penalties(&self, state: &State) -> [f64; 2] {
+        if self.free == 0 { [state.l1, state.l2] } else { [0.0; 2] }
+    }
+
+    /// Tells a worker how far the weight is from its optimum, by the loss's slope.
+    #[inline(always)]
+    fn report(&self, slope: f64, state: &State, worker: &mut Totals) {
+        let (w, [l1, l2]) = (self.value, self.penalties(state));
+        let g = slope + l2 * w;
+        let violation = if w == 0.0 { (g.abs() - l1).max(0.0) } else { (g + l1 * w.signum()).abs() };
+        worker.see(violation, l1 * w.abs() + w * g, f64::from(1 - self.free) * w.abs());
+    }
+
     /// Returns the step to where the model is least, within the trust region.
     #[inline(always)]
     fn descent(&self, sums: &Derivatives, state: &State) -> f64 {
-        let (w, penalty) = (self.value, if self.free == 0 { 1.0 } else { 0.0 });
-        let (l1, l2) = (penalty * state.l1, penalty * state.l2);
+        let (w, [l1, l2]) = (self.value + sums.change, self.penalties(state));
         let curvature = state.damping * sums.curvature + l2 + TINY;
         let least = curvature * w - sums.gradient - l2 * w;
         let goal = ((least - l1).max(0.0) + (least + l1).min(0.0)) / curvature;
@@ -86,50 +103,33 @@ impl Weight {
     }
 }
 
-/// Lets workers see each other's steps.
-pub struct Merge;
-
-impl Apply<BlockPg, Sample> for Merge {
-    #[inline(always)]
-    fn apply(&self, sample: Master<'_, Sample>, cx: &mut Cx<'_>) {
-        let shift = *sample.delta;
-        cx.worker.met += sample.sync.curvature * shift * shift;
-        cx.worker.fall[1] += sample.sync.shift(shift);
-    }
-}
-
-/// Damps steps by how much more curvature workers met together than each for itself.
-pub struct Weigh;
-
-impl GlobalSync<BlockPg> for Weigh {
-    fn apply(&self, mut total: Totals, state: &mut State) {
+impl State {
+    /// Damps steps by how much more curvature workers met together than each for itself.
+    pub(super) fn weigh(&mut self, total: &mut Totals) {
         let (curvature, met) = (std::mem::take(&mut total.curvature), std::mem::take(&mut total.met));
-        let [alone, together] = std::mem::take(&mut total.fall);
-        state.found.combine(&mut total);
+        let [alone, _] = std::mem::take(&mut total.fall);
         // What steps take away from those after them is half of the curvature that they share, damped.
-        let own = curvature + 2.0 * (together - alone) / state.damping;
-        if state.descending > 1 {
-            let ratio = if own > 0.0 { (met / own).min(state.descending as f64) } else { 1.0 };
-            state.damping = (1.0 + DECAY * (state.damping - 1.0)).max(ratio);
+        let together = -total.leap.ends[0];
+        let own = curvature + 2.0 * (together - alone) / self.damping;
+        if self.descending > 1 {
+            let ratio = if own > 0.0 { (met / own).min(self.descending as f64) } else { 1.0 };
+            self.damping = (1.0 + DECAY * (self.damping - 1.0)).max(ratio);
         }
     }
 }
 
 /// Takes the steps.
-pub struct Take {
-    /// Whether it is not the iteration's first pass: the first tells what is to be known of the weights before it.
-    pub again: bool,
-}
+pub struct Take;
 
 impl Apply<BlockPg, Feature> for Take {
     #[inline(always)]
     fn is_active(&self, feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
-        feature.sync.resting == 0 || cx.global.full && !self.again
+        feature.sync.resting == 0 || cx.global.full
     }
 
     #[inline(always)]
     fn apply(&self, feature: Master<'_, Feature>, cx: &mut Cx<'_>) {
-        *feature.sync = feature.master.take(*feature.sync, feature.delta, cx.global, self.again, cx.worker);
+        *feature.sync = feature.master.take(*feature.sync, feature.delta, cx.global);
     }
 }
 
@@ -152,17 +152,15 @@ impl Exchange<BlockPg> for Tell {
     }
 }
 
-/// Returns the stages of an iteration, features being cut into blocks of about `values` values, after each of which workers see each
-/// other's steps. One process.
+/// Returns the stages of an iteration, features being cut into blocks of about `values` values, which are passed over twice in turn. One
+/// process.
 pub fn descent(values: u64) -> Sequence<BlockPg, impl Stages<BlockPg>> {
     let blocks = MiniBatch { size: BatchSize::EdgesOf(Side::Right, values), order: BatchOrder::RandomBlocks };
     let passes = Sequence::new()
-        .mini_batch(blocks, |b| b.exchange(Descend { again: false }).apply(Left, Merge).global_sync(Weigh))
-        .apply(Right, Take { again: false })
-        .mini_batch(blocks, |b| b.exchange(Descend { again: true }).apply(Left, Merge).global_sync(Weigh))
-        .apply(Right, Take { again: true });
+        .mini_batch(blocks, |b| b.exchange(Descend::<false>).exchange(Descend::<true>))
+        .apply(Right, Take);
     then_leap(passes.apply(Left, Settle), Tell).global_sync(Survey)
 }
 
-/// How much of the damping above 1 is left after a block.
+/// How much of the damping above 1 is left after an iteration.
 const DECAY: f64 = 0.8;

@@ -85,7 +85,7 @@ pub struct Sums {
     pub(super) lost: Lost,
     /// The largest changes of a margin.
     pub(super) spans: [f64; DIRECTIONS],
-    /// One over the part of the step at which the first weight is zero.
+    /// One over the part of the step at which the first weight is zero, or too far beyond it.
     pub(super) hurry: f64,
     /// Slope of the objective along the iteration's own change, where it began and where it ended.
     pub(super) ends: [f64; 2],

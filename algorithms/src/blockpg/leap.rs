@@ -14,6 +14,11 @@
 //! | [`Leap`], each feature | the part | weight |
 //! | [`super::Shift`], each value of a feature that changed | change of the weight | change of the margin |
 //! | [`Land`], each sample | change of the margin | margin, cτ, cτ(1 − τ) |
+//!
+//! Where features descend one after the other, signs end no leap: a weight that would change its sign becomes zero. Of hundreds of weights one is
+//! near zero almost always, and the leap would end after a small part of its way. What it does to the others the next iteration mends, or takes
+//! back. No weight is to go farther beyond zero than margins have changed lately: where features nearly add up to nothing, weights could go
+//! anywhere, and a run would leave its optimum.
 
 use super::control::{State, Totals};
 use super::directions::{DIRECTIONS, Heading};
@@ -47,6 +52,7 @@ impl Aggregate<BlockPg, Feature> for Aim {
 
 impl GlobalSync<BlockPg> for Aim {
     fn apply(&self, mut total: Totals, state: &mut State) {
+        state.weigh(&mut total);
         let leap = std::mem::take(&mut total.leap);
         state.found.combine(&mut total);
         if let Some(back) = leap.retreat(state.l1).filter(|_| state.descending > 0) {
@@ -77,7 +83,9 @@ impl Apply<BlockPg, Feature> for Plan {
         let along = |(step, change): (&f64, f64)| step * change;
         region.ahead = cx.global.heading.step.iter().zip(region.course).map(along).sum();
         if region.ahead * w < 0.0 {
-            cx.worker.leap.hurry = cx.worker.leap.hurry.max(-region.ahead / w);
+            let beyond = (region.ahead.abs() - w.abs()) * f64::from(region.reach) / cx.global.heading.span[1];
+            let hurry = if cx.global.descending > 0 { beyond } else { -region.ahead / w };
+            cx.worker.leap.hurry = cx.worker.leap.hurry.max(hurry);
         }
     }
 }
@@ -91,7 +99,7 @@ impl GlobalSync<BlockPg> for Limit {
             return;
         }
         let [whole, known] = state.heading.span;
-        let longest = LONGEST.min(FARTHEST * known);
+        let longest = if state.descending > 0 { LONGEST_CLIPPED } else { LONGEST }.min(FARTHEST * known);
         let part = 1.0_f64.min(1.0 / total.leap.hurry).min(longest / whole);
         state.heading.part = if part.is_finite() { part } else { 0.0 };
     }
@@ -113,7 +121,8 @@ impl Apply<BlockPg, Feature> for Leap {
         let leaps = w != 0.0 || heading.retreats;
         let ahead = if leaps { heading.part * feature.master.ahead } else { 0.0 };
         let goal = w + ahead;
-        let value = if goal.abs() < ROUNDING * w.abs() { 0.0 } else { goal };
+        let crosses = w * goal < 0.0 && feature.master.penalty > 0.0 && !heading.retreats;
+        let value = if crosses || goal.abs() < ROUNDING * w.abs() { 0.0 } else { goal };
         feature.sync.value = value;
         feature.master.course = turned(feature.master.course, value - w);
     }
@@ -156,6 +165,8 @@ fn turned(course: [f64; DIRECTIONS], change: f64) -> [f64; DIRECTIONS] {
 
 /// No leap changes a margin by more.
 const LONGEST: f64 = 1.0;
+/// Where weights become zero in place of changing their sign.
+const LONGEST_CLIPPED: f64 = 5.0;
 /// Nor by more than this multiple of what the directions themselves changed: beyond, their rounding counts.
 const FARTHEST: f64 = 100.0;
 /// A weight that a leap leaves with this part of itself is zero but for rounding.

@@ -43,7 +43,7 @@
 //!
 //! **Intercept.** A feature that every sample has, with the penalty factor 0.
 //!
-//! Margins, weights and slopes are kept in f64. Memory: 80 bytes a sample and 8 for each worker, 104 bytes a feature and 24 for each worker, 6 a
+//! Margins, weights and slopes are kept in f64. Memory: 80 bytes a sample and 8 for each worker, 104 bytes a feature and 40 for each worker, 6 a
 //! value. Blocks are not for data with more than a few thousand dense, strongly correlated features, where they become single features.
 
 mod certificate;
@@ -61,7 +61,7 @@ mod stages;
 pub use certificate::{Certificate, Fit, log_loss, margins};
 pub use config::Config;
 pub use control::{State, Totals};
-pub use descent::{Descend, Merge, Take, Tell, Weigh, descent};
+pub use descent::{Descend, Take, Tell, descent};
 pub use directions::{Heading, Sums};
 pub use leap::{Aim, Land, Leap, Limit, Plan};
 pub use program::{BlockPg, Feature, Sample};

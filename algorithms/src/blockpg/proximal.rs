@@ -91,8 +91,12 @@ pub struct Derivatives {
     pub gradient: f64,
     /// u.
     pub curvature: f64,
-    /// The step that a [descent](super::Descend) takes.
+    /// The step of a pass of a [descent](super::Descend), and of all passes together.
+    pub step: f64,
+    /// See `step`.
     pub change: f64,
+    /// g after the step.
+    pub left: f64,
 }
 
 impl Additive for Derivatives {
@@ -100,7 +104,9 @@ impl Additive for Derivatives {
     fn add(&mut self, other: &Self) {
         self.gradient += other.gradient;
         self.curvature += other.curvature;
+        self.step += other.step;
         self.change += other.change;
+        self.left += other.left;
     }
 }
 
@@ -151,41 +157,30 @@ impl Region {
         let resting = u16::from(still && g.abs() < l1 - state.threshold);
         worker.curvature += u * d * d;
         worker.fall[0] -= sums.gradient * d;
-        worker.see(violation, l1 * w.abs() + w * g, self.penalty * w.abs(), d);
+        worker.see(violation, l1 * w.abs() + w * g, self.penalty * w.abs());
+        worker.changed += u64::from(d != 0.0);
         Weight { value: near, resting, ..weight }
     }
 }
 
 impl Region {
-    /// Takes the step of a descent, and, unless it is one `again` in an iteration, tells the worker what it found.
+    /// Takes the steps of a descent.
     #[inline(always)]
     #[must_use]
-    pub(super) fn take(
-        &mut self,
-        weight: Weight,
-        sums: &Derivatives,
-        state: &State,
-        again: bool,
-        worker: &mut Totals,
-    ) -> Weight {
+    pub(super) fn take(&mut self, weight: Weight, sums: &Derivatives, state: &State) -> Weight {
         let (w, d, l1) = (weight.value, sums.change, state.l1 * self.penalty);
-        let g = sums.gradient + state.l2 * self.penalty * w;
         self.course[0] += d;
-        self.gradient = sums.gradient + sums.curvature * d;
+        self.gradient = sums.left;
         let trust = (2.0 * d.abs() as f32 + MORE_SHIFT / self.reach).min(LAST_SHIFT / self.reach);
         let still = w == 0.0 && d == 0.0 && self.course == [0.0; DIRECTIONS];
-        let resting = u16::from(still && g.abs() < l1 - state.threshold);
-        if !again {
-            let violation = if w == 0.0 { (g.abs() - l1).max(0.0) } else { (g + l1 * w.signum()).abs() };
-            worker.see(violation, l1 * w.abs() + w * g, self.penalty * w.abs(), d);
-        }
+        let resting = u16::from(still && sums.left.abs() < l1 - state.threshold);
         Weight { value: w + d, trust, resting, ..weight }
     }
 
-    /// Returns a weight in the region.
+    /// Returns a weight in the region, which rests until it was visited.
     #[must_use]
     pub fn weight(&self, value: f64) -> Weight {
-        Weight { value, trust: self.trust, resting: 0, free: u16::from(self.penalty == 0.0) }
+        Weight { value, trust: self.trust, resting: 1, free: u16::from(self.penalty == 0.0) }
     }
 }
 
