@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use megagrid_partition::{EdgeList, EdgeSource, Side};
+use megagrid_partition::{EdgeList, EdgeSource, Side, windows};
 
 use crate::Error;
 use crate::crew::Spent;
@@ -219,9 +219,10 @@ pub(crate) fn train(mut trainer: impl Trainer, run: &Run, report: Report<'_>) ->
 pub fn list_by<T, U>(source: &dyn EdgeSource<T>, side: Side, data: impl Fn(&T) -> U) -> Result<EdgeList<U>, Error> {
     let (mut near, mut far) = (Vec::with_capacity(source.num_edges()), Vec::with_capacity(source.num_edges()));
     let mut all = Vec::with_capacity(source.num_edges());
-    for vertex in 0..source.num_vertices(side) {
-        let read = source.visit_rows(side, vertex..vertex + 1, &mut |ends, values| {
-            near.resize(near.len() + ends.len(), vertex as u32);
+    let offsets = source.offsets(side);
+    for vertices in windows(offsets) {
+        vertices.clone().for_each(|vertex| near.resize(offsets[vertex + 1] as usize, vertex as u32));
+        let read = source.visit_rows(side, vertices, &mut |ends, values| {
             far.extend_from_slice(ends);
             all.extend(values.iter().map(&data));
         });

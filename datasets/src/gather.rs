@@ -19,8 +19,8 @@ use crate::{Dataset, Error, Readers};
 /// Tokens that are looked up at a time: enough that bringing a shard of names into the cache costs little for each.
 const TOKEN_BYTES: usize = 16 << 20;
 
-/// Edges of a window in the file: few enough for the cache.
-const WINDOW_BYTES: usize = 4 << 20;
+/// Edges of a window in the file: few enough for a second-level cache.
+const WINDOW_BYTES: usize = 1 << 20;
 
 /// The degrees of the vertices of each side, if they are known.
 type Degrees = Option<[Vec<u32>; 2]>;

@@ -102,6 +102,17 @@ impl Ids {
         }
     }
 
+    /// Replaces ids by what `vertex` returns for them, on this thread.
+    pub(crate) fn replace(self, vertex: impl Fn(u64) -> u32) -> Vec<u32> {
+        match self {
+            Self::Narrow(mut ids) => {
+                ids.iter_mut().for_each(|id| *id = vertex(u64::from(*id)));
+                ids
+            }
+            Self::Wide(ids) => ids.into_iter().map(vertex).collect(),
+        }
+    }
+
     /// Returns the ids where they are vertices.
     pub(crate) fn entries(&self) -> &[u32] {
         match self {

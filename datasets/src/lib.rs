@@ -18,6 +18,7 @@ mod edge_list;
 mod edges;
 mod entries;
 mod error;
+mod exact_sum;
 mod external;
 mod format;
 mod gather;

@@ -55,12 +55,12 @@ pub(crate) enum Renumbering<'n> {
 }
 
 impl Renumbering<'_> {
-    /// Replaces ids by vertices, on all threads.
+    /// Replaces ids by vertices, on this thread.
     pub(crate) fn vertices(&self, ids: Ids) -> Vec<u32> {
         match self {
-            Self::Table(vertices) => ids.map(|id| vertices[id as usize]),
-            Self::Steps(Numbering::Integers(ranks), new) => ids.map(|id| new[ranks.rank(id) as usize]),
-            Self::Steps(Numbering::Names(names), new) => ids.map(|code| new[names.id(code as u32) as usize]),
+            Self::Table(vertices) => ids.replace(|id| vertices[id as usize]),
+            Self::Steps(Numbering::Integers(ranks), new) => ids.replace(|id| new[ranks.rank(id) as usize]),
+            Self::Steps(Numbering::Names(names), new) => ids.replace(|code| new[names.id(code as u32) as usize]),
         }
     }
 }

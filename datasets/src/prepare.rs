@@ -208,8 +208,16 @@ impl<T: EdgeData> EdgeSource<T> for Edges<T> {
         self.source().distribute(holders)
     }
 
+    fn windows(&self) -> Vec<Range<usize>> {
+        self.source().windows()
+    }
+
     fn visit_rows(&self, side: Side, rows: Range<usize>, visit: &mut dyn FnMut(&[u32], &[T])) -> io::Result<()> {
         self.source().visit_rows(side, rows, visit)
+    }
+
+    fn visit_ends(&self, rows: Range<usize>, visit: &mut dyn FnMut(&[u64])) -> io::Result<()> {
+        self.source().visit_ends(rows, visit)
     }
 }
 

@@ -64,6 +64,18 @@ impl<T> Dealt<T> {
         let range = self.starts[bucket]..self.starts[bucket + 1];
         (&self.ends[range.clone()], &self.data[range])
     }
+
+    /// Returns where each bucket begins, and the number of edges.
+    #[must_use]
+    pub fn starts(&self) -> &[usize] {
+        &self.starts
+    }
+
+    /// Returns all edges, bucket after bucket; see [`Dealt::bucket`].
+    #[must_use]
+    pub fn edges(&self) -> (&[u64], &[T]) {
+        (&self.ends, &self.data)
+    }
 }
 
 impl Buckets {

@@ -109,7 +109,7 @@ impl Ends<'_> {
 }
 
 /// Edges that a pass over all of them looks at together, about.
-const WINDOW_EDGES: u64 = 1 << 20;
+const WINDOW_EDGES: u64 = 1 << 18;
 
 /// Cuts the vertices that have these offsets into ranges of about a million edges.
 ///
@@ -167,12 +167,35 @@ pub trait EdgeSource<T>: Sync {
         Ok(())
     }
 
+    /// Cuts the right vertices whose edges can be visited into windows that are visited at little cost.
+    fn windows(&self) -> Vec<Range<usize>> {
+        windows(self.held_offsets())
+    }
+
     /// Calls `visit` once with the far ends and data of all edges of the vertices `rows` of `side`, grouped by vertex,
     /// far ends ascending within a vertex.
     ///
     /// # Errors
     /// Any failure to bring the edges into memory.
     fn visit_rows(&self, side: Side, rows: Range<usize>, visit: &mut dyn FnMut(&[u32], &[T])) -> std::io::Result<()>;
+
+    /// Calls `visit` with both ends of all edges of the right vertices `rows`, the right ones in the upper halves: some edges and
+    /// then others, in any order.
+    ///
+    /// # Errors
+    /// Any failure to bring the edges into memory.
+    fn visit_ends(&self, rows: Range<usize>, visit: &mut dyn FnMut(&[u64])) -> std::io::Result<()> {
+        let offsets = self.held_offsets();
+        self.visit_rows(Side::Right, rows.clone(), &mut |lefts, _| {
+            let mut ends = Vec::new();
+            for right in rows.clone() {
+                let span = [right, right + 1].map(|at| (offsets[at] - offsets[rows.start]) as usize);
+                ends.clear();
+                ends.extend(lefts[span[0]..span[1]].iter().map(|&left| (right as u64) << 32 | u64::from(left)));
+                visit(&ends);
+            }
+        })
+    }
 }
 
 #[cfg(test)]

@@ -67,8 +67,16 @@ impl EdgeSource<()> for Links {
         self.0.edges.distribute(holders)
     }
 
+    fn windows(&self) -> Vec<Range<usize>> {
+        self.0.edges.windows()
+    }
+
     fn visit_rows(&self, side: Side, rows: Range<usize>, visit: &mut dyn FnMut(&[u32], &[()])) -> io::Result<()> {
         self.0.edges.visit_rows(side, rows, visit)
+    }
+
+    fn visit_ends(&self, rows: Range<usize>, visit: &mut dyn FnMut(&[u64])) -> io::Result<()> {
+        self.0.edges.visit_ends(rows, visit)
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 
 use megagrid_partition::{EdgeSource, Holders, Side, offsets_of, parallel};
 
-use super::grouping::Grouping;
 use super::{ExternalEdges, Spill};
 use crate::Readers;
 use crate::cache::EdgeData;
@@ -89,26 +88,20 @@ impl<T: EdgeData> DistributedEdges<T> {
         Ok(Window { ids: [Ids::Narrow(words), Ids::Narrow(right)], data })
     }
 
-    fn group(&self, held: &Spill<T>) -> Result<ExternalEdges<T>, crate::Error> {
+    fn held(&self) -> io::Result<&ExternalEdges<T>> {
+        let early = || io::Error::other("the edges are with the processes that read them");
+        self.held.get().map(|(held, _)| held).ok_or_else(early)
+    }
+
+    fn group(&self, held: Spill<T>) -> Result<ExternalEdges<T>, crate::Error> {
         let side = self.side as usize;
-        let window = |at: usize| {
-            held.read(at).map(|Window { ids, data }| {
-                let [left, right] = ids.map(Ids::into_entries);
-                (if self.side == Side::Left { [left, right] } else { [right, left] }, data)
-            })
-        };
         let mut degrees = vec![0_u32; self.offsets[side].len() - 1];
         for at in 0..held.num_windows() {
-            window(at)?.0[0].iter().for_each(|&id| degrees[id as usize] += 1);
+            held.read(at)?.ids[side].entries().iter().for_each(|&id| degrees[id as usize] += 1);
         }
         let mut offsets = [Vec::new(), Vec::new()];
         offsets[side] = offsets_of(&degrees);
-        let mut grouping = Grouping::new(held.num_edges(), self.side, offsets)?;
-        for at in 0..held.num_windows() {
-            let ([near, far], data) = window(at)?;
-            grouping.add(&near, &far, &data)?;
-        }
-        grouping.finish(self.is_square)
+        ExternalEdges::new(held, |_, ids| ids.replace(|id| id as u32), self.is_square, self.side, offsets)
     }
 }
 
@@ -141,14 +134,21 @@ impl<T: EdgeData> EdgeSource<T> for DistributedEdges<T> {
             let elsewhere = || io::Error::other("the edges are with other processes already; read the input again");
             return if same.into_iter().all(|[same]| same == 1) { Ok(()) } else { Err(elsewhere()) };
         }
-        let grouped = self.group(&self.exchange(holders)?).map_err(io::Error::other)?;
+        let grouped = self.group(self.exchange(holders)?).map_err(io::Error::other)?;
         let _ = self.held.set((grouped, checksum));
         Ok(())
     }
 
+    fn windows(&self) -> Vec<Range<usize>> {
+        self.held.get().map_or(Vec::new(), |(held, _)| held.windows())
+    }
+
     fn visit_rows(&self, side: Side, rows: Range<usize>, visit: &mut dyn FnMut(&[u32], &[T])) -> io::Result<()> {
-        let early = || io::Error::other("the edges are with the processes that read them");
-        self.held.get().ok_or_else(early)?.0.visit_rows(side, rows, visit)
+        self.held()?.visit_rows(side, rows, visit)
+    }
+
+    fn visit_ends(&self, rows: Range<usize>, visit: &mut dyn FnMut(&[u64])) -> io::Result<()> {
+        self.held()?.visit_ends(rows, visit)
     }
 }
 

@@ -21,14 +21,8 @@ impl TemporaryFile {
         write_all_at(&self.0, bytemuck::cast_slice(values), start).map_err(error)
     }
 
-    /// Reads `len` values from the byte `start` on, in the place of those that were there.
-    pub(super) fn read<V: AnyBitPattern + NoUninit>(
-        &self,
-        start: u64,
-        len: usize,
-        values: &mut Vec<V>,
-    ) -> io::Result<()> {
-        values.resize(len, V::zeroed());
+    /// Reads values from the byte `start` on.
+    pub(super) fn read<V: AnyBitPattern + NoUninit>(&self, start: u64, values: &mut [V]) -> io::Result<()> {
         read_exact_at(&self.0, bytemuck::cast_slice_mut(values), start)
     }
 }

@@ -1,34 +1,73 @@
-//! Edges on their way to being grouped: dealt to buckets in a temporary file, where each bucket is then sorted.
+//! Edges dealt to buckets of vertices, each window in the place that it had in the file.
 
-use std::marker::PhantomData;
+use std::io;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use megagrid_partition::{BucketSorter, Buckets, Dealt, Side, parallel};
+use bytemuck::{AnyBitPattern, NoUninit};
+use megagrid_partition::{BucketSorter, Buckets, Dealt, EdgeSource, Side, parallel, windows};
 
-use super::file::{TemporaryFile, error};
-use super::{ExternalEdges, Places};
+use super::Spill;
+use super::file::TemporaryFile;
 use crate::Error;
 use crate::cache::EdgeData;
 use crate::checksum::hash_all;
+use crate::ids::{Ids, Window};
 
-/// Edges on their way to being grouped by their near ends, in a temporary file.
-pub(super) struct Grouping<T> {
+/// Edges in a temporary file, dealt to buckets of the vertices of one side. A bucket is sorted when it is visited.
+#[derive(Debug)]
+pub struct ExternalEdges<T> {
+    file: TemporaryFile,
+    windows: Vec<Piece>,
+    buckets: Buckets,
+    is_square: bool,
+    /// The side whose vertices they are grouped by.
     side: Side,
     /// Of the left and of the right side.
     offsets: [Vec<u64>; 2],
-    buckets: Buckets,
-    places: Places,
-    file: TemporaryFile,
-    /// How far each bucket is filled.
-    filled: Vec<u64>,
-    /// Edges on their way to the file, a part of them for each thread.
-    dealt: Vec<Dealt<T>>,
+    /// The sum of the edges' hashes.
+    hashes: u64,
+    sorting: Mutex<Vec<Sorting<T>>>,
 }
 
-/// What a thread sorts a bucket with.
+/// Where a window is: both ends of its edges, the near one in the upper half, then their data.
+#[derive(Debug)]
+struct Piece {
+    start: u64,
+    /// Where each bucket begins among the edges, and their number.
+    bounds: Vec<u32>,
+}
+
+impl Piece {
+    fn num_edges(&self) -> usize {
+        self.bounds.last().map_or(0, |&end| end as usize)
+    }
+
+    fn bucket(&self, bucket: usize) -> Range<usize> {
+        self.bounds[bucket] as usize..self.bounds[bucket + 1] as usize
+    }
+
+    fn ends(&self, edge: usize) -> u64 {
+        self.start + (size_of::<u64>() * edge) as u64
+    }
+
+    fn data<T: EdgeData>(&self, edge: usize) -> u64 {
+        self.ends(self.num_edges()) + T::TYPE.bytes() * edge as u64
+    }
+}
+
+/// What a thread deals a window with.
 #[derive(Default)]
+struct Dealing<T> {
+    window: Window<T>,
+    dealt: [Dealt<T>; 1],
+}
+
+/// What a thread sorts buckets with.
+#[derive(Debug, Default)]
 struct Sorting<T> {
+    /// The vertices whose edges are sorted.
+    rows: Range<usize>,
     sorter: BucketSorter<T>,
     ends: Vec<u64>,
     data: Vec<T>,
@@ -36,61 +75,161 @@ struct Sorting<T> {
     sorted: Vec<T>,
 }
 
-impl<T: EdgeData> Grouping<T> {
-    /// Makes room for this number of edges, none of them there yet, to be grouped by `side`; `offsets` are those of
-    /// both sides, as far as they are known.
-    pub(super) fn new(num_edges: usize, side: Side, offsets: [Vec<u64>; 2]) -> Result<Self, Error> {
-        let near_offsets = &offsets[side as usize];
-        let buckets = Buckets::new(near_offsets);
-        let filled = buckets.vertices().iter().map(|vertices| near_offsets[vertices.start]).collect();
-        let (places, file) = (Places::new::<T>(num_edges), TemporaryFile::new()?);
-        let dealt = vec![Dealt::default(); rayon::current_num_threads()];
-        Ok(Self { side, offsets, buckets, places, file, filled, dealt })
+impl<T: EdgeData> ExternalEdges<T> {
+    /// Deals edges to buckets of the vertices of `side`. `vertices` replaces the ids of a side by vertices, `offsets` are those
+    /// of both sides, as far as they are known.
+    pub(super) fn new(
+        spill: Spill<T>,
+        vertices: impl Fn(usize, Ids) -> Vec<u32> + Sync,
+        is_square: bool,
+        side: Side,
+        offsets: [Vec<u64>; 2],
+    ) -> Result<Self, Error> {
+        let buckets = Buckets::new(&offsets[side as usize]);
+        let pool = Mutex::new(Vec::new());
+        let deal = |at: usize, Dealing { window, dealt }: &mut Dealing<T>| -> Result<_, Error> {
+            spill.read_into(at, window)?;
+            let [left, right] = [0, 1].map(|side| vertices(side, std::mem::take(&mut window.ids[side])));
+            let hashes = hash_all(left.iter().copied().zip(right.iter().copied()), &window.data);
+            let [near, far] = if side == Side::Left { [&left, &right] } else { [&right, &left] };
+            buckets.deal(near, far, &window.data, dealt);
+            // Vertices have 32 bits: they fit where the ids were.
+            let [dealt] = dealt;
+            let piece = Piece { start: spill.start(at), bounds: dealt.starts().iter().map(|&at| at as u32).collect() };
+            let (ends, data) = dealt.edges();
+            spill.file().write(piece.ends(0), ends)?;
+            spill.file().write(piece.data::<T>(0), data)?;
+            window.ids = [Ids::Narrow(left), Ids::Narrow(right)];
+            Ok((piece, hashes))
+        };
+        let dealt = parallel::map(spill.num_windows(), |at| parallel::with_one_of(&pool, |dealing| deal(at, dealing)));
+        let (mut windows, mut hashes) = (Vec::with_capacity(dealt.len()), 0_u64);
+        for outcome in dealt {
+            let (piece, of_window): (Piece, u64) = outcome?;
+            windows.push(piece);
+            hashes = hashes.wrapping_add(of_window);
+        }
+        let (file, sorting) = (spill.into_file(), Mutex::default());
+        Ok(Self { file, windows, buckets, is_square, side, offsets, hashes, sorting })
     }
 
-    pub(super) fn add(&mut self, near_ends: &[u32], far_ends: &[u32], data: &[T]) -> Result<(), Error> {
-        self.buckets.deal(near_ends, far_ends, data, &mut self.dealt);
-        let filled: Vec<_> = self.filled.iter_mut().enumerate().map(Mutex::new).collect();
-        let written = parallel::map(filled.len(), |at| {
-            let (bucket, filled) = &mut *parallel::lock(&filled[at]);
-            for part in &self.dealt {
-                let (ends, data) = part.bucket(*bucket);
-                self.file.write(self.places.ends(**filled), ends)?;
-                self.file.write(self.places.data::<T>(**filled), data)?;
-                **filled += ends.len() as u64;
+    /// Returns the sum of the edges' hashes.
+    pub(crate) fn hashes(&self) -> u64 {
+        self.hashes
+    }
+
+    /// Returns what `visit` makes of the data of some edges and then others, until it has seen those of all.
+    pub(crate) fn map_data<R: Send>(&self, visit: impl Fn(&[T]) -> R + Sync) -> io::Result<Vec<R>> {
+        let visit_window = |at: usize| -> io::Result<R> {
+            let piece = &self.windows[at];
+            let mut data = vec![T::default(); piece.num_edges()];
+            self.file.read(piece.data::<T>(0), &mut data)?;
+            Ok(visit(&data))
+        };
+        parallel::map(self.windows.len(), visit_window).into_iter().collect()
+    }
+
+    /// Refuses to visit edges by the other side.
+    fn check(&self, side: Side) -> io::Result<()> {
+        let problem = || format!("the edges were not grouped by their {side} ends");
+        if side == self.side { Ok(()) } else { Err(io::Error::new(io::ErrorKind::Unsupported, problem())) }
+    }
+
+    /// Returns the buckets with edges of some vertices.
+    fn buckets_of(&self, rows: &Range<usize>) -> Range<usize> {
+        let all = self.buckets.vertices();
+        let start = all.partition_point(|vertices| vertices.end <= rows.start);
+        start..all.partition_point(|vertices| vertices.start < rows.end).max(start)
+    }
+
+    /// Reads something of the edges of a bucket, in the order of the input; `at` tells where that of an edge of a window begins.
+    fn read<V: AnyBitPattern + NoUninit>(
+        &self,
+        bucket: usize,
+        at: fn(&Piece, usize) -> u64,
+        values: &mut Vec<V>,
+    ) -> io::Result<()> {
+        values.resize(self.windows.iter().map(|piece| piece.bucket(bucket).len()).sum(), V::zeroed());
+        let mut rest = &mut values[..];
+        for piece in &self.windows {
+            let edges = piece.bucket(bucket);
+            let (part, others) = rest.split_at_mut(edges.len());
+            self.file.read(at(piece, edges.start), part)?;
+            rest = others;
+        }
+        Ok(())
+    }
+
+    /// Sorts the edges of whole buckets, those of some vertices among them, unless they are there.
+    fn sort(&self, sorting: &mut Sorting<T>, rows: &Range<usize>) -> io::Result<()> {
+        let Sorting { rows: there, sorter, ends, data, far_ends, sorted } = sorting;
+        if there.start <= rows.start && rows.end <= there.end {
+            return Ok(());
+        }
+        let (offsets, buckets) = (&self.offsets[self.side as usize], self.buckets_of(rows));
+        let vertices = &self.buckets.vertices()[buckets.clone()];
+        let all = vertices.first().map_or(0, |first| first.start)..vertices.last().map_or(0, |last| last.end);
+        let position = |row: usize| (offsets[row] - offsets[all.start]) as usize;
+        *there = 0..0;
+        far_ends.resize(position(all.end), 0);
+        sorted.resize(position(all.end), T::default());
+        for (bucket, vertices) in buckets.zip(vertices) {
+            self.read(bucket, Piece::ends, ends)?;
+            self.read(bucket, Piece::data::<T>, data)?;
+            let span = position(vertices.start)..position(vertices.end);
+            let edges = std::iter::once((&ends[..], &data[..]));
+            sorter.sort(offsets, vertices.clone(), edges, &mut far_ends[span.clone()], &mut sorted[span]);
+        }
+        *there = all;
+        Ok(())
+    }
+}
+
+impl<T: EdgeData> EdgeSource<T> for ExternalEdges<T> {
+    fn is_square(&self) -> bool {
+        self.is_square
+    }
+
+    fn offsets(&self, side: Side) -> &[u64] {
+        &self.offsets[side as usize]
+    }
+
+    /// Whole buckets, so that none is read and sorted twice.
+    fn windows(&self) -> Vec<Range<usize>> {
+        let (buckets, offsets) = (self.buckets.vertices(), &self.offsets[self.side as usize]);
+        let ends = buckets.iter().map(|vertices| offsets[vertices.end]);
+        let bounds: Vec<u64> = std::iter::once(0).chain(ends).collect();
+        let vertices = |window: Range<usize>| buckets[window.start].start..buckets[window.end - 1].end;
+        windows(&bounds).into_iter().map(vertices).collect()
+    }
+
+    fn visit_rows(&self, side: Side, rows: Range<usize>, visit: &mut dyn FnMut(&[u32], &[T])) -> io::Result<()> {
+        self.check(side)?;
+        if rows.is_empty() {
+            visit(&[], &[]);
+            return Ok(());
+        }
+        parallel::with_one_of(&self.sorting, |sorting| {
+            self.sort(sorting, &rows)?;
+            let (offsets, first) = (&self.offsets[side as usize], sorting.rows.start);
+            let span = [rows.start, rows.end].map(|row| (offsets[row] - offsets[first]) as usize);
+            visit(&sorting.far_ends[span[0]..span[1]], &sorting.sorted[span[0]..span[1]]);
+            Ok(())
+        })
+    }
+
+    fn visit_ends(&self, rows: Range<usize>, visit: &mut dyn FnMut(&[u64])) -> io::Result<()> {
+        self.check(Side::Right)?;
+        parallel::with_one_of(&self.sorting, |Sorting { ends, .. }| {
+            for bucket in self.buckets_of(&rows) {
+                self.read(bucket, Piece::ends, ends)?;
+                let all = &self.buckets.vertices()[bucket];
+                if rows.start > all.start || rows.end < all.end {
+                    ends.retain(|ends| rows.contains(&((ends >> 32) as usize)));
+                }
+                visit(ends);
             }
             Ok(())
-        });
-        written.into_iter().collect()
-    }
-
-    /// Sorts what has been added.
-    pub(super) fn finish(self, is_square: bool) -> Result<ExternalEdges<T>, Error> {
-        let pool = Mutex::new(Vec::new());
-        let sorted = parallel::map(self.buckets.vertices().len(), |bucket| {
-            parallel::with_one_of(&pool, |sorting| self.sort(sorting, self.buckets.vertices()[bucket].clone()))
-        });
-        let hashes = sorted.into_iter().try_fold(0_u64, |sum, hashes| hashes.map(|hashes| sum.wrapping_add(hashes)))?;
-        let Self { side, offsets, places, file, .. } = self;
-        Ok(ExternalEdges { file, places, is_square, side, offsets, hashes, data: PhantomData })
-    }
-
-    /// Sorts a bucket; returns the sum of its edges' hashes.
-    fn sort(&self, sorting: &mut Sorting<T>, vertices: Range<usize>) -> Result<u64, Error> {
-        let offsets = &self.offsets[self.side as usize];
-        let first = offsets[vertices.start];
-        let num_edges = (offsets[vertices.end] - first) as usize;
-        let Sorting { sorter, ends, data, far_ends, sorted } = sorting;
-        self.file.read(self.places.ends(first), num_edges, ends).map_err(error)?;
-        self.file.read(self.places.data::<T>(first), num_edges, data).map_err(error)?;
-        far_ends.resize(num_edges, 0);
-        sorted.resize(num_edges, T::default());
-        sorter.sort(offsets, vertices, std::iter::once((&ends[..], &data[..])), far_ends, sorted);
-        self.file.write(self.places.far_end(first), far_ends)?;
-        self.file.write(self.places.data::<T>(first), sorted)?;
-        Ok(match self.side {
-            Side::Left => hash_all(ends.iter().map(|&ends| ((ends >> 32) as u32, ends as u32)), data),
-            Side::Right => hash_all(ends.iter().map(|&ends| (ends as u32, (ends >> 32) as u32)), data),
         })
     }
 }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use megagrid_partition::{EdgeList, Side, offsets_of, parallel};
 
-use super::grouping::Grouping;
-use super::{DistributedEdges, Spill};
+use super::{DistributedEdges, ExternalEdges, Spill};
 use crate::cache::EdgeData;
 use crate::ids::{Ids, Window};
 use crate::numbering::Numberings;
@@ -103,12 +102,9 @@ impl<T: EdgeData> ExternalList<T> {
             })?;
             Edges::Distributed(DistributedEdges::new(relabeled, Arc::clone(readers), is_square, side, offsets))
         } else {
-            let mut grouping = Grouping::new(self.spill.num_edges(), side, offsets)?;
-            self.for_each_window(vertices, |ids, data| grouping.add(ids[side as usize], ids[1 - side as usize], data))?;
-            Edges::External(grouping.finish(is_square)?)
+            Edges::External(ExternalEdges::new(self.spill, vertices, is_square, side, offsets)?)
         };
         drop(numbers);
-        drop(self.spill);
         let (left, right) = self.numberings.into_dictionaries(&self.path)?;
         Ok((edges, orders.reorder(left, right)))
     }

@@ -123,11 +123,30 @@ impl<T: EdgeData> Spill<T> {
                 _ => {}
             }
             match ids {
-                Ids::Narrow(ids) => self.file.read(start, place.num_edges, ids).map_err(error)?,
-                Ids::Wide(ids) => self.file.read(start, place.num_edges, ids).map_err(error)?,
+                Ids::Narrow(ids) => self.file.read(start, resized(ids, place.num_edges)),
+                Ids::Wide(ids) => self.file.read(start, resized(ids, place.num_edges)),
             }
+            .map_err(error)?;
             start += bytes_of_id(wide) * place.num_edges as u64;
         }
-        self.file.read(start, place.num_edges, &mut window.data).map_err(error)
+        self.file.read(start, resized(&mut window.data, place.num_edges)).map_err(error)
     }
+
+    /// Returns where a window begins in the file.
+    pub(super) fn start(&self, at: usize) -> u64 {
+        self.windows[at].start
+    }
+
+    pub(super) fn file(&self) -> &TemporaryFile {
+        &self.file
+    }
+
+    pub(super) fn into_file(self) -> TemporaryFile {
+        self.file
+    }
+}
+
+fn resized<V: Clone + Default>(values: &mut Vec<V>, len: usize) -> &mut [V] {
+    values.resize(len, V::default());
+    values
 }

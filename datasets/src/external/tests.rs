@@ -54,8 +54,12 @@ fn check<T: EdgeData>(read: impl Fn(usize) -> Result<Loaded<T>, Error>, side: Si
     }
     let rows = found.edges.num_vertices(side);
     for rows in [0..rows, 0..rows / 3, rows / 3..rows, rows..rows] {
-        assert_eq!(visited(&found, side, rows.clone()), visited(&expected, side, rows));
+        assert_eq!(visited(&found, side, rows.clone()), visited(&expected, side, rows.clone()));
+        if side == Side::Right {
+            assert_eq!(ends(&found, rows.clone()), ends(&expected, rows));
+        }
     }
+    assert_eq!(found.edges.windows().into_iter().flatten().collect::<Vec<_>>(), (0..rows).collect::<Vec<_>>());
     let other = found.edges.visit_rows(side.other(), 0..0, &mut |_, _| {});
     assert_eq!(other.unwrap_err().kind(), std::io::ErrorKind::Unsupported);
 }
@@ -64,6 +68,13 @@ fn visited<T: EdgeData>(prepared: &Prepared<T>, side: Side, rows: std::ops::Rang
     let mut visited = None;
     prepared.edges.visit_rows(side, rows, &mut |far, data| visited = Some((far.to_vec(), data.to_vec()))).unwrap();
     visited.unwrap()
+}
+
+fn ends<T: EdgeData>(prepared: &Prepared<T>, rows: std::ops::Range<usize>) -> Vec<u64> {
+    let mut all = Vec::new();
+    prepared.edges.visit_ends(rows, &mut |ends| all.extend_from_slice(ends)).unwrap();
+    all.sort_unstable();
+    all
 }
 
 proptest! {

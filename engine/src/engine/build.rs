@@ -81,7 +81,7 @@ impl<P: Program> Engine<P> {
     /// # Errors
     /// A sequence that cannot run ([`Sequence::check`]); a square program on a bipartite graph or the other way round; more
     /// memory than the machine has; edges that cannot be read; see [`Plan::make`].
-    pub fn new<'s, T: Copy + Sync + 's, S: Stages<P>>(
+    pub fn new<'s, T: Copy + Send + Sync + 's, S: Stages<P>>(
         source: impl Into<Source<'s, T, P>>,
         sequence: Sequence<P, S>,
         settings: &Settings,
@@ -90,7 +90,7 @@ impl<P: Program> Engine<P> {
     }
 
     /// As [`Self::new`], compiled once for all sequences.
-    fn of<T: Copy + Sync>(
+    fn of<T: Copy + Send + Sync>(
         source: Source<'_, T, P>,
         (collect, body): (Collect<P>, Vec<Outline>),
         settings: &Settings,

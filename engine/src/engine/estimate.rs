@@ -50,7 +50,7 @@ pub fn edge_items<P: Program, T>(source: &Source<'_, T, P>) -> Result<u64, Error
         return Ok(source.edges.num_edges() as u64);
     }
     let mut items = 0;
-    for rows in crate::grid::windows(source.edges) {
+    for rows in source.edges.windows() {
         source.edges.visit_rows(Side::Right, rows, &mut |_, data| {
             items += data.iter().map(|value| source.fill.len(value) as u64).sum::<u64>();
         })?;

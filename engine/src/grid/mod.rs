@@ -29,7 +29,7 @@ use megagrid_stages::{On, Program, Shape, Sides, Store, Vertex};
 pub(crate) use array::{Capacities, Role, RoleMut};
 pub(crate) use block::{Id, LocalEdges};
 pub use build::Source;
-pub(crate) use build::{build_columns, windows};
+pub(crate) use build::build_columns;
 pub(crate) use column::{Column, Edges};
 pub(crate) use disjoint::{Disjoint, HeldRows};
 pub use hold::Hold;

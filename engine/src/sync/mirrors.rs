@@ -8,7 +8,7 @@ use roaring::RoaringBitmap;
 
 use super::pick::Pick;
 use crate::Error;
-use crate::grid::{Edges, Grid, Id, LocalEdges, RowOrder, windows};
+use crate::grid::{Edges, Grid, Id, LocalEdges, RowOrder};
 use crate::plan::{Placement, Plan};
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Mirrors {
         let mut edges = vec![0; plan.processes.count];
         let keepers = [Side::Left, Side::Right].map(|side| plan.keepers_of_edges(side));
         let (left_side, offsets) = (usize::from(plan.square), source.offsets(Side::Right));
-        for rights in windows(source) {
+        for rights in source.windows() {
             let first = offsets[rights.start];
             source.visit_rows(Side::Right, rights.clone(), &mut |lefts, _| {
                 for id in rights.clone() {

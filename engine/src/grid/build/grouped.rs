@@ -10,18 +10,29 @@ use super::values::Values;
 use super::{Build, Column, Columns, Edges, Id, LocalEdges, RowOrder, position};
 use crate::Error;
 
-impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
+impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
     pub(super) fn grouped<I: Id>(&self, shards: &[usize]) -> Result<Columns<P>, Error>
     where
         Edges: From<LocalEdges<I>>,
     {
-        let (right, mut columns) = (&self.plan.right, Vec::with_capacity(shards.len()));
-        let begin = |shard: usize| Gathered::new(right.rows(shard).len(), self.held_lefts(shard));
+        let (right, windows, mut columns) = (&self.plan.right, self.source.windows(), Vec::with_capacity(shards.len()));
+        let offsets = self.source.held_offsets();
+        let begin = |shard: usize| {
+            let ids = right.rows(shard).map(|row| self.orders[1].id(row));
+            let edges: u64 = ids.map(|id| offsets[id + 1] - offsets[id]).sum();
+            Gathered::new(right.rows(shard).len(), edges as usize, self.held_lefts(shard))
+        };
         if let RowOrder::Natural(_) = self.orders[1] {
             for &shard in shards {
                 let mut gathered = [begin(shard)];
                 if gathered[0].wants_edges() {
-                    self.gather(right.rows(shard), &mut gathered, |_| Some(0))?;
+                    let rows = right.rows(shard);
+                    for window in &windows {
+                        let rows = rows.start.max(window.start)..rows.end.min(window.end);
+                        if !rows.is_empty() {
+                            self.gather(rows, &mut gathered, |_| Some(0))?;
+                        }
+                    }
                 }
                 let [gathered] = gathered;
                 columns.push((shard, self.column::<I>(shard, &gathered)?));
@@ -33,7 +44,7 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         shards.iter().enumerate().for_each(|(n, &shard)| place[shard] = Some(n));
         let mut gathered: Vec<_> = shards.iter().map(|&shard| begin(shard)).collect();
         let shard_of = |id| right.bounds.partition_point(|&bound| bound <= self.orders[1].row(id)) - 1;
-        for rows in super::windows(self.source) {
+        for rows in windows {
             self.gather(rows, &mut gathered, |id| place[shard_of(id)])?;
         }
         for (&shard, gathered) in shards.iter().zip(gathered) {
@@ -72,14 +83,14 @@ impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
         position("right rows", rows.end)?;
         position("edges", gathered.left.len())?;
         let mut edges = LocalEdges::new(rows.len(), true);
-        let mut values = Values::<T, P>::new(self.fill);
+        let (mut values, mut spare) = (Values::<T, P>::new(self.fill), Vec::new());
         edges.reserve(gathered.left.len());
         values.reserve(gathered.left.len());
         for layer in 0..self.plan.layers {
             let layer = gathered.layer(self.plan.layers, |left, right| self.layer_of(left, right) == layer);
             let mut blocks = layer.segments(&left_bounds, rows.start);
             for (left, segments) in blocks.iter_mut().enumerate() {
-                by_degree(segments);
+                by_degree(segments, &mut spare);
                 let vertices = segments.iter().map(|s| (s.right as usize, &layer.left[s.edges()]));
                 edges.push_grouped(left_bounds[left]..left_bounds[left + 1], vertices);
                 segments.iter().try_for_each(|segment| values.extend(&layer.data[segment.edges()]))?;
@@ -113,6 +124,7 @@ struct Vertex {
 }
 
 /// The edges of one right vertex in one block.
+#[derive(Clone)]
 struct Segment {
     right: u32,
     /// Where they are: as 32 bits each, since vertices of small degree make nearly as many segments as edges.
@@ -135,9 +147,24 @@ fn ends_before(ends: &[u32], bound: usize) -> usize {
     ends.partition_point(|&end| (end as usize) < bound)
 }
 
-/// Puts vertices with equally many edges side by side: the walk's inner loops then have predictable lengths.
-fn by_degree(segments: &mut [Segment]) {
-    segments.sort_by_key(|segment| std::cmp::Reverse(segment.ends.len()));
+/// Puts vertices with equally many edges side by side, in descending order of how many, those with equally many in their order:
+/// the walk's inner loops then have predictable lengths. `spare` is overwritten.
+fn by_degree(segments: &mut Vec<Segment>, spare: &mut Vec<Segment>) {
+    /// Degrees that are told apart by counting; larger ones are rare.
+    const DEGREES: usize = 256;
+    let class = |segment: &Segment| DEGREES - segment.ends.len().min(DEGREES);
+    let mut next = [0; DEGREES];
+    segments.iter().for_each(|segment| next[class(segment)] += 1);
+    let large = next[0];
+    let mut start = 0;
+    next.iter_mut().for_each(|next| start += std::mem::replace(next, start));
+    spare.clone_from(segments);
+    for segment in spare.iter() {
+        let next = &mut next[class(segment)];
+        segments[*next] = segment.clone();
+        *next += 1;
+    }
+    segments[..large].sort_by_key(|segment| std::cmp::Reverse(segment.ends.len()));
 }
 
 /// Returns the rows of targets in ascending order, each with its place among the targets, which orders equal ones.
@@ -148,8 +175,11 @@ fn by_row(targets: &[u32], row_of: &[u32]) -> Vec<(u32, u32)> {
 }
 
 impl<T: Copy> Gathered<T> {
-    fn new(rows: usize, held: Option<Vec<bool>>) -> Self {
-        Self { left: Vec::new(), data: Vec::new(), vertices: Vec::with_capacity(rows), held }
+    /// Makes room for vertices, and for edges unless only some are wanted.
+    fn new(rows: usize, edges: usize, held: Option<Vec<bool>>) -> Self {
+        let edges = if held.is_none() { edges } else { 0 };
+        let (left, data) = (Vec::with_capacity(edges), Vec::with_capacity(edges));
+        Self { left, data, vertices: Vec::with_capacity(rows), held }
     }
 
     fn wants_edges(&self) -> bool {
@@ -198,7 +228,7 @@ impl<T: Copy> Gathered<T> {
         if layers == 1 {
             return Cow::Borrowed(self);
         }
-        let mut part = Self::new(self.vertices.len(), None);
+        let mut part = Self::new(self.vertices.len(), 0, None);
         let mut begin = 0;
         for vertex in &self.vertices {
             for edge in begin..vertex.end as usize {
@@ -230,5 +260,25 @@ impl<T: Copy> Gathered<T> {
             }
         }
         blocks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use megagrid_partition::SplitMix;
+
+    use super::*;
+
+    #[test]
+    fn degrees_descend_and_equal_ones_keep_their_order() {
+        let mut random = SplitMix::new(1, 0);
+        for largest in [1, 3, 200, 255, 256, 257, 1000] {
+            let segment = |right| Segment { right, ends: right..right + 1 + random.below(largest) as u32 };
+            let mut segments: Vec<Segment> = (0..500).map(segment).collect();
+            let mut expected = segments.clone();
+            expected.sort_by_key(|segment| std::cmp::Reverse(segment.ends.len()));
+            by_degree(&mut segments, &mut Vec::new());
+            assert!(segments.iter().zip(&expected).all(|(found, expected)| found.right == expected.right), "{largest}");
+        }
     }
 }

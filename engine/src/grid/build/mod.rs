@@ -5,8 +5,6 @@ mod pairs;
 mod source;
 mod values;
 
-use std::ops::Range;
-
 use megagrid_partition::{EdgeSource, ProcessId, ShardId, SplitMix};
 use megagrid_stages::{EdgeItem, Program};
 
@@ -32,7 +30,7 @@ struct Build<'b, T, P: Program> {
 type Columns<P> = Vec<(usize, Column<P>)>;
 
 /// Builds the columns of all right shards, each worker its share.
-pub(crate) fn build_columns<T: Copy + Sync, P: Program>(
+pub(crate) fn build_columns<T: Copy + Send + Sync, P: Program>(
     plan: &Plan,
     orders: &[RowOrder; 2],
     source: &Source<'_, T, P>,
@@ -40,7 +38,7 @@ pub(crate) fn build_columns<T: Copy + Sync, P: Program>(
 ) -> Result<Vec<Column<P>>, Error> {
     let build = Build { plan, orders, source: source.edges, fill: &source.fill, seed };
     let mut columns: Vec<Option<Column<P>>> = (0..plan.right.num_shards()).map(|_| None).collect();
-    for built in on_workers(plan, |worker| build.share(worker)) {
+    for built in build.columns() {
         for (shard, column) in built? {
             columns[shard] = Some(column);
         }
@@ -53,26 +51,24 @@ fn position(of: &'static str, at: usize) -> Result<u32, Error> {
     u32::try_from(at).map_err(|_| Error::ShardTooLarge { of, found: at })
 }
 
-/// Cuts the right vertices whose edges can be visited into windows.
-pub(crate) fn windows<T>(source: &dyn EdgeSource<T>) -> Vec<Range<usize>> {
-    megagrid_partition::windows(source.held_offsets())
-}
+impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
+    /// Builds the columns that the workers of this process are to build.
+    fn columns(&self) -> Vec<Result<Columns<P>, Error>> {
+        match (self.plan.grouped, self.plan.wide) {
+            (true, false) => on_workers(self.plan, |worker| self.grouped::<u16>(&self.shards(worker))),
+            (true, true) => on_workers(self.plan, |worker| self.grouped::<u32>(&self.shards(worker))),
+            (false, false) => vec![self.pairs::<u16>()],
+            (false, true) => vec![self.pairs::<u32>()],
+        }
+    }
 
-impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
-    /// Builds a worker's columns: those of its right shards, or, where right shards rotate, at regular distances.
-    fn share(&self, worker: usize) -> Result<Columns<P>, Error> {
-        let Plan { grouped, wide, ref right, .. } = *self.plan;
-        let threads = self.plan.threads();
+    /// Returns the right shards of the columns that a worker builds: its own, or, where these rotate, at regular distances.
+    fn shards(&self, worker: usize) -> Vec<usize> {
+        let (right, threads) = (&self.plan.right, self.plan.threads());
         let deal = self.plan.is_distributed() || self.plan.schedules.contains(&Some(Schedule::Rotation));
         let mine =
             |shard: &usize| if deal { shard % threads == worker % threads } else { right.owners[*shard] == worker };
-        let shards: Vec<usize> = (0..right.num_shards()).filter(mine).collect();
-        match (grouped, wide) {
-            (true, false) => self.grouped::<u16>(&shards),
-            (true, true) => self.grouped::<u32>(&shards),
-            (false, false) => self.pairs::<u16>(&shards),
-            (false, true) => self.pairs::<u32>(&shards),
-        }
+        (0..right.num_shards()).filter(mine).collect()
     }
 
     /// Tells of which left shards this process holds the edges to a right shard; `None`: of all.

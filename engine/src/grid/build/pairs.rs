@@ -1,187 +1,242 @@
-//! Columns in pair form: each edge is counted, then placed where it stays, then blocks are shuffled.
+//! Columns in pair form: workers count the edges of each block, deal windows of edges to columns in turn, place those of their
+//! own columns where they stay, and shuffle blocks.
 
 use std::ops::Range;
+use std::sync::Mutex;
 
-use bytemuck::Zeroable;
+use megagrid_partition::parallel::lock;
 use megagrid_partition::{Side, SplitMix};
 use megagrid_stages::{EdgeItem, Program, Store};
 
 use super::values::Values;
-use super::{Build, Column, Columns, Edges, Fill, Id, LocalEdges};
+use super::{Build, Column, Columns, Disjoint, Edges, Id, LocalEdges, on_workers};
 use crate::Error;
 
-/// An edge of a shard, as the source names it.
-struct Placed<'e, T> {
-    shard: usize,
-    /// Local id of the right end.
-    right: usize,
-    /// Id of the left end.
-    left: usize,
-    layer: usize,
-    value: &'e T,
+/// Where vertices are, and which edges are wanted.
+struct Places {
+    /// The shard and the local id of each vertex by its id, left and right.
+    of: [Vec<(u32, u32)>; 2],
+    /// Of which left shards the edges to each right shard are wanted; `None`: of all.
+    held: Vec<Option<Vec<bool>>>,
 }
 
-impl<T: Copy + Sync, P: Program> Build<'_, T, P> {
-    pub(super) fn pairs<I: Id>(&self, shards: &[usize]) -> Result<Columns<P>, Error>
-    where
-        Edges: From<LocalEdges<I>>,
-    {
-        let (left, right) = (&self.plan.left, &self.plan.right);
-        let (left_shards, places) = (left.num_shards(), self.left_places());
-        let blocks = self.plan.layers * left_shards;
-        let block = |edge: &Placed<'_, T>| edge.layer * left_shards + places[edge.left].0 as usize;
-        let held: Vec<_> = (0..right.num_shards()).map(|shard| self.held_lefts(shard)).collect();
-        let here =
-            |edge: &Placed<'_, T>| held[edge.shard].as_ref().is_none_or(|held| held[places[edge.left].0 as usize]);
-        let mut bounds = vec![Vec::new(); right.num_shards()];
-        shards.iter().for_each(|&shard| bounds[shard] = vec![0_usize; blocks + 1]);
-        self.each_edge(shards, |edge| bounds[edge.shard][block(&edge) + 1] += usize::from(here(&edge)))?;
-
-        let mut columns: Vec<Option<Pairs<'_, I, T, P>>> = (0..right.num_shards()).map(|_| None).collect();
-        for &shard in shards {
-            (1..=blocks).for_each(|i| bounds[shard][i] += bounds[shard][i - 1]);
-            columns[shard] = Some(Pairs::new(&bounds[shard], self.fill));
-        }
-        self.each_edge(shards, |edge| {
-            if let Some(column) = &mut columns[edge.shard]
-                && here(&edge)
-            {
-                column.place(block(&edge), places[edge.left].1 as usize, edge.right, edge.value);
-            }
-        })?;
-        let left_rows: Vec<usize> = (0..blocks).map(|block| left.rows(block % left_shards).len()).collect();
-        let finish = |(shard, column): (usize, Pairs<'_, I, T, P>)| {
-            let random = SplitMix::new(self.seed, shard as u64);
-            Ok((shard, column.finish(&left_rows, right.rows(shard).len(), &bounds[shard], random)?))
-        };
-        columns.into_iter().enumerate().filter_map(|(shard, column)| Some((shard, column?))).map(finish).collect()
+impl Places {
+    fn is_wanted(&self, left: (u32, u32), right: (u32, u32)) -> bool {
+        self.held[right.0 as usize].as_ref().is_none_or(|held| held[left.0 as usize])
     }
+}
 
-    /// Returns the shard and the local id of each left vertex.
-    fn left_places(&self) -> Vec<(u32, u32)> {
-        let order = &self.orders[0];
-        let mut places = vec![(0, 0); order.len()];
-        for shard in 0..self.plan.left.num_shards() {
-            for (local, row) in self.plan.left.rows(shard).enumerate() {
-                places[order.id(row)] = (shard as u32, local as u32);
-            }
-        }
-        places
-    }
-
-    /// Calls `visit` with every edge of the shards, in the source's order.
-    fn each_edge(&self, shards: &[usize], mut visit: impl FnMut(Placed<'_, T>)) -> Result<(), Error> {
-        let bounds = &self.plan.right.bounds;
-        let mut mine = vec![false; self.plan.right.num_shards()];
-        shards.iter().for_each(|&shard| mine[shard] = true);
-        let offsets = self.source.held_offsets();
-        for ids in super::windows(self.source) {
-            let first = offsets[ids.start];
-            self.source.visit_rows(Side::Right, ids.clone(), &mut |targets, data| {
-                for id in ids.clone() {
-                    let row = self.orders[1].row(id);
-                    let shard = bounds.partition_point(|&bound| bound <= row) - 1;
-                    if !mine[shard] {
-                        continue;
-                    }
-                    let right = row - bounds[shard];
-                    for edge in (offsets[id] - first) as usize..(offsets[id + 1] - first) as usize {
-                        let left = targets[edge] as usize;
-                        let layer = self.layer_of(self.orders[0].row(left), row);
-                        visit(Placed { shard, right, left, layer, value: &data[edge] });
-                    }
-                }
-            })?;
-        }
-        Ok(())
-    }
+/// Edges of a column from a window of the source, in its order.
+struct Part<I, T> {
+    /// Ids of the left ends.
+    left: Vec<u32>,
+    /// Local ids of the right ends.
+    right: Vec<I>,
+    values: Vec<T>,
 }
 
 /// A column that is being filled.
-struct Pairs<'p, I, T, P: Program> {
+struct Filling<I, T, P: Program> {
+    /// Where each block begins, and the number of edges.
+    bounds: Vec<usize>,
+    /// Where the next edge of each block goes.
+    next: Vec<usize>,
     left: Vec<I>,
     right: Vec<I>,
     /// Data in slices: the source's values, until all edges are placed.
     values: Vec<T>,
     /// Data of one item.
-    items: Vec<EdgeItem<P>>,
-    next: Vec<usize>,
-    fill: &'p Fill<'p, T, EdgeItem<P>>,
+    data: Option<Disjoint<EdgeItem<P>>>,
 }
 
-impl<'p, I: Id, T: Copy, P: Program> Pairs<'p, I, T, P> {
-    fn new(bounds: &[usize], fill: &'p Fill<'p, T, EdgeItem<P>>) -> Self {
-        let edges = bounds[bounds.len() - 1];
-        let items = if P::Edge::SHAPE.is_slice() { 0 } else { edges };
-        Self {
-            left: vec![id(0); edges],
-            right: vec![id(0); edges],
-            values: Vec::new(),
-            items: vec![Zeroable::zeroed(); items],
-            next: bounds[..bounds.len() - 1].to_vec(),
-            fill,
-        }
-    }
-
-    fn place(&mut self, block: usize, left: usize, right: usize, value: &T) {
-        let at = self.next[block];
-        self.next[block] += 1;
-        (self.left[at], self.right[at]) = (id(left), id(right));
-        if P::Edge::SHAPE.is_slice() {
-            if self.values.is_empty() {
-                self.values = vec![*value; self.left.len()];
-            }
-            self.values[at] = *value;
-        } else {
-            (self.fill.write)(value, &mut self.items[at..=at]);
-        }
-    }
-
-    fn finish(
-        mut self,
-        left_rows: &[usize],
-        right_rows: usize,
-        bounds: &[usize],
-        mut random: SplitMix,
-    ) -> Result<Column<P>, Error>
+impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
+    pub(super) fn pairs<I: Id>(&self) -> Result<Columns<P>, Error>
     where
         Edges: From<LocalEdges<I>>,
     {
-        bounds.windows(2).for_each(|block| self.shuffle(block[0]..block[1], &mut random));
-        let mut values = Values::<T, P>::new(self.fill);
-        if P::Edge::SHAPE.is_slice() {
-            for block in bounds.windows(2) {
-                values.extend(&self.values[block[0]..block[1]])?;
-                values.end_block(block[1]);
-            }
-        } else {
-            values.items = self.items;
-            values.bounds = bounds.to_vec();
+        let places = self.places();
+        let (windows, workers) = (self.source.windows(), self.plan.local_workers());
+        let counted = on_workers(self.plan, |worker| {
+            self.count(windows.iter().skip(worker - workers.start).step_by(workers.len()), &places)
+        });
+        let mut bounds = vec![vec![0; self.num_blocks() + 1]; self.plan.right.num_shards()];
+        for counts in counted {
+            let all = bounds.iter_mut().flat_map(|bounds| &mut bounds[1..]);
+            all.zip(counts?).for_each(|(bound, count)| *bound += count as usize);
         }
-        let (data, offsets) = values.finish()?;
-        let mut edges = LocalEdges::from_pairs(left_rows, right_rows, bounds, self.left, self.right);
-        if P::Edge::SHAPE.is_slice() {
-            edges.set_slice_offsets(offsets);
+        let begin = |bounds| Filling::new(bounds).map(|filling| Mutex::new(Some(filling)));
+        let columns: Vec<Mutex<Option<Filling<I, T, P>>>> = bounds.into_iter().map(begin).collect::<Result<_, _>>()?;
+        for windows in windows.chunks(workers.len()) {
+            let dealt = on_workers(self.plan, |worker| match windows.get(worker - workers.start) {
+                Some(window) => self.deal::<I>(window, &places),
+                None => Ok(Vec::new()),
+            });
+            let dealt = dealt.into_iter().collect::<Result<Vec<_>, Error>>()?;
+            on_workers(self.plan, |worker| {
+                for shard in self.shards(worker) {
+                    if let Some(filling) = &mut *lock(&columns[shard]) {
+                        dealt.iter().filter_map(|parts| parts.get(shard)).for_each(|part| {
+                            self.place(shard, filling, part, &places);
+                        });
+                    }
+                }
+            });
         }
-        Ok(Column { edges: edges.into(), data })
+        let finished = on_workers(self.plan, |worker| {
+            let fillings =
+                self.shards(worker).into_iter().filter_map(|shard| Some((shard, lock(&columns[shard]).take()?)));
+            fillings
+                .map(|(shard, filling)| Ok((shard, self.finish(shard, filling)?)))
+                .collect::<Result<Vec<_>, Error>>()
+        });
+        finished.into_iter().collect::<Result<Vec<_>, _>>().map(|columns| columns.into_iter().flatten().collect())
     }
 
-    /// Shuffles a block, so that edges of a vertex do not wait for each other's updates.
-    fn shuffle(&mut self, block: Range<usize>, random: &mut SplitMix) {
-        for i in (block.start + 1..block.end).rev() {
-            let j = block.start + random.below((i - block.start + 1) as u64) as usize;
-            self.left.swap(i, j);
-            self.right.swap(i, j);
-            if P::Edge::SHAPE.is_slice() {
-                self.values.swap(i, j);
-            } else {
-                self.items.swap(i, j);
+    fn places(&self) -> Places {
+        let (left, right) = (&self.plan.left, &self.plan.right);
+        let of = [(left, &self.orders[0]), (right, &self.orders[1])].map(|(shape, order)| {
+            let mut places = vec![(0, 0); order.len()];
+            for shard in 0..shape.num_shards() {
+                let ids = shape.rows(shard).map(|row| order.id(row));
+                ids.zip(0..).for_each(|(id, local)| places[id] = (shard as u32, local));
             }
+            places
+        });
+        Places { of, held: (0..right.num_shards()).map(|shard| self.held_lefts(shard)).collect() }
+    }
+
+    /// Returns the number of blocks of a column.
+    fn num_blocks(&self) -> usize {
+        self.plan.layers * self.plan.left.num_shards()
+    }
+
+    /// Returns the block of an edge in its column, given the places of its ends.
+    fn block(&self, left: (u32, u32), right: (u32, u32)) -> usize {
+        let rows = [(&self.plan.left, left), (&self.plan.right, right)];
+        let [left_row, right_row] = rows.map(|(shape, (shard, local))| shape.bounds[shard as usize] + local as usize);
+        self.layer_of(left_row, right_row) * self.plan.left.num_shards() + left.0 as usize
+    }
+
+    /// Counts the edges of each block of each column in some windows.
+    fn count<'w>(&self, windows: impl Iterator<Item = &'w Range<usize>>, places: &Places) -> Result<Vec<u32>, Error> {
+        let mut counts = vec![0; self.plan.right.num_shards() * self.num_blocks()];
+        for window in windows {
+            self.source.visit_ends(window.clone(), &mut |ends| {
+                for &ends in ends {
+                    let [left, right] = [places.of[0][ends as u32 as usize], places.of[1][(ends >> 32) as usize]];
+                    let block = right.0 as usize * self.num_blocks() + self.block(left, right);
+                    counts[block] += u32::from(places.is_wanted(left, right));
+                }
+            })?;
+        }
+        Ok(counts)
+    }
+
+    /// Deals the edges of a window to columns.
+    fn deal<I: Id>(&self, window: &Range<usize>, places: &Places) -> Result<Vec<Part<I, T>>, Error> {
+        let part = |_| Part { left: Vec::new(), right: Vec::new(), values: Vec::new() };
+        let mut parts: Vec<Part<I, T>> = (0..self.plan.right.num_shards()).map(part).collect();
+        let offsets = self.source.held_offsets();
+        self.source.visit_rows(Side::Right, window.clone(), &mut |lefts, data| {
+            for id in window.clone() {
+                let span = [id, id + 1].map(|at| (offsets[at] - offsets[window.start]) as usize);
+                let (lefts, data) = (&lefts[span[0]..span[1]], &data[span[0]..span[1]]);
+                let right = places.of[1][id];
+                let part = &mut parts[right.0 as usize];
+                if places.held[right.0 as usize].is_none() {
+                    part.left.extend_from_slice(lefts);
+                    part.values.extend_from_slice(data);
+                } else {
+                    let wanted = |left: u32| places.is_wanted(places.of[0][left as usize], right);
+                    for (&left, &value) in lefts.iter().zip(data).filter(|(left, _)| wanted(**left)) {
+                        part.left.push(left);
+                        part.values.push(value);
+                    }
+                }
+                part.right.resize(part.left.len(), local(right.1 as usize));
+            }
+        })?;
+        Ok(parts)
+    }
+
+    /// Places the next edges of a column.
+    fn place<I: Id>(&self, shard: usize, filling: &mut Filling<I, T, P>, part: &Part<I, T>, places: &Places) {
+        let Filling { next, left: into_left, right: into_right, values, data, .. } = filling;
+        let mut at = Vec::with_capacity(part.left.len());
+        for (&id, &right) in part.left.iter().zip(&part.right) {
+            let left = places.of[0][id as usize];
+            let next = &mut next[self.block(left, (shard as u32, right.index() as u32))];
+            (into_left[*next], into_right[*next]) = (local(left.1 as usize), right);
+            at.push(*next);
+            *next += 1;
+        }
+        match data.as_ref().and_then(|data| data.try_own(0..next.len())) {
+            Some(mut items) => {
+                at.iter().zip(self.fill.items(&part.values)).for_each(|(&at, item)| items[at] = item);
+            }
+            None => {
+                if let (true, Some(&any)) = (values.is_empty(), part.values.first()) {
+                    *values = vec![any; into_left.len()];
+                }
+                at.iter().zip(&part.values).for_each(|(&at, value)| values[at] = *value);
+            }
+        }
+    }
+
+    /// Shuffles the blocks of a column whose edges have been placed.
+    fn finish<I: Id>(&self, shard: usize, filling: Filling<I, T, P>) -> Result<Column<P>, Error>
+    where
+        Edges: From<LocalEdges<I>>,
+    {
+        let Filling { bounds, mut left, mut right, mut values, data, .. } = filling;
+        let random = SplitMix::new(self.seed, shard as u64);
+        let (data, offsets) = if let Some(data) = data {
+            if let Some(mut items) = data.try_own(0..bounds.len() - 1) {
+                shuffle(&bounds, &mut left, &mut right, &mut items, random);
+            }
+            (data, None)
+        } else {
+            shuffle(&bounds, &mut left, &mut right, &mut values, random);
+            let mut filled = Values::<T, P>::new(self.fill);
+            for block in bounds.windows(2) {
+                filled.extend(&values[block[0]..block[1]])?;
+                filled.end_block(block[1]);
+            }
+            let (data, offsets) = filled.finish()?;
+            (data, Some(offsets))
+        };
+        let left_rows = |block| self.plan.left.rows(block % self.plan.left.num_shards()).len();
+        let left_rows: Vec<usize> = (0..bounds.len() - 1).map(left_rows).collect();
+        let mut edges = LocalEdges::from_pairs(&left_rows, self.plan.right.rows(shard).len(), &bounds, left, right);
+        offsets.into_iter().for_each(|offsets| edges.set_slice_offsets(offsets));
+        Ok(Column { edges: edges.into(), data })
+    }
+}
+
+impl<I: Id, T, P: Program> Filling<I, T, P> {
+    /// Makes room for blocks of these numbers of edges, which come after a 0.
+    fn new(mut bounds: Vec<usize>) -> Result<Self, Error> {
+        (1..bounds.len()).for_each(|block| bounds[block] += bounds[block - 1]);
+        let edges = bounds[bounds.len() - 1];
+        let data = if P::Edge::SHAPE.is_slice() { None } else { Some(Disjoint::new(bounds.clone())?) };
+        let (left, right) = (vec![local(0); edges], vec![local(0); edges]);
+        Ok(Self { next: bounds[..bounds.len() - 1].to_vec(), bounds, left, right, values: Vec::new(), data })
+    }
+}
+
+/// Shuffles each block, so that edges of a vertex do not wait for each other's updates.
+fn shuffle<I, X>(bounds: &[usize], left: &mut [I], right: &mut [I], values: &mut [X], mut random: SplitMix) {
+    for block in bounds.windows(2) {
+        for last in (block[0] + 1..block[1]).rev() {
+            let other = block[0] + random.below((last - block[0] + 1) as u64) as usize;
+            left.swap(last, other);
+            right.swap(last, other);
+            values.swap(last, other);
         }
     }
 }
 
-fn id<I: Id>(row: usize) -> I {
+fn local<I: Id>(row: usize) -> I {
     let Ok(id) = I::try_from(row) else { unreachable!("a shard's rows fit its ids") };
     id
 }

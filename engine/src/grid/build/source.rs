@@ -9,8 +9,8 @@ use crate::grid::Capacities;
 
 /// Returns how many items an edge has; asked only for data in slices.
 type Len<'f, T> = Arc<dyn Fn(&T) -> usize + Send + Sync + 'f>;
-/// Writes the items of an edge of the program from an edge of the source.
-type Write<'f, T, I> = Arc<dyn Fn(&T, &mut [I]) + Send + Sync + 'f>;
+/// Writes the items of edges of the program from edges of the source, equally many for each.
+type Write<'f, T, I> = Arc<dyn Fn(&[T], &mut [I]) + Send + Sync + 'f>;
 
 /// How an edge of the source becomes edge data of the program.
 pub struct Fill<'f, T, I> {
@@ -22,6 +22,16 @@ impl<T, I> Fill<'_, T, I> {
     /// Returns how many items an edge has, for data in slices.
     pub(crate) fn len(&self, edge: &T) -> usize {
         (self.len)(edge)
+    }
+
+    /// Returns an item for each edge.
+    pub(super) fn items(&self, edges: &[T]) -> Vec<I>
+    where
+        I: bytemuck::Zeroable + Clone,
+    {
+        let mut items = vec![I::zeroed(); edges.len()];
+        (self.write)(edges, &mut items);
+        items
     }
 }
 
@@ -76,7 +86,11 @@ impl<'s, T, P: Program> Source<'s, T, P> {
         len: impl Fn(&T) -> usize + Send + Sync + 's,
         fill: impl Fn(&T, &mut [EdgeItem<P>]) + Send + Sync + 's,
     ) -> Self {
-        Self { edges, fill: Fill { len: Arc::new(len), write: Arc::new(fill) }, capacities: [None, None] }
+        let write = move |edges: &[T], items: &mut [EdgeItem<P>]| {
+            let len = items.len().checked_div(edges.len()).unwrap_or(0).max(1);
+            edges.iter().zip(items.chunks_exact_mut(len)).for_each(|(edge, items)| fill(edge, items));
+        };
+        Self { edges, fill: Fill { len: Arc::new(len), write: Arc::new(write) }, capacities: [None, None] }
     }
 
     /// Sets the capacities of vertices, by id, left and right: what stores of entries need.

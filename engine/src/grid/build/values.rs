@@ -31,17 +31,22 @@ impl<'v, T, P: Program> Values<'v, T, P> {
         if size_of::<EdgeItem<P>>() == 0 {
             return Ok(());
         }
+        if !P::Edge::SHAPE.is_slice() {
+            self.write(values, values.len());
+            return Ok(());
+        }
         for value in values {
-            let is_slice = P::Edge::SHAPE.is_slice();
-            let len = if is_slice { (self.fill.len)(value) } else { 1 };
-            let begin = self.items.len();
-            if is_slice {
-                self.offsets.push(position("items of edge data", begin.saturating_add(len))?);
-            }
-            self.items.resize(begin + len, Zeroable::zeroed());
-            (self.fill.write)(value, &mut self.items[begin..]);
+            let len = (self.fill.len)(value);
+            self.offsets.push(position("items of edge data", self.items.len().saturating_add(len))?);
+            self.write(std::slice::from_ref(value), len);
         }
         Ok(())
+    }
+
+    fn write(&mut self, values: &[T], items: usize) {
+        let begin = self.items.len();
+        self.items.resize(begin + items, Zeroable::zeroed());
+        (self.fill.write)(values, &mut self.items[begin..]);
     }
 
     /// Ends a block, after which there are `edges` edges.
