@@ -71,13 +71,12 @@ impl Apply<BlockPg, Sample> for Settle {
     #[inline(always)]
     fn apply(&self, sample: Master<'_, Sample>, cx: &mut Cx<'_>) {
         let Parabola { slope, curvature, shift: known } = *sample.sync;
-        let (told, shift) = (*sample.delta, known + *sample.delta);
+        let shift = known + *sample.delta;
         *sample.sync = sample.master.settle(shift);
-        cx.worker.met += curvature * told * told;
+        cx.worker.met += curvature * sample.delta.powi(2);
         cx.worker.leap.add(sample.sync.slope, sample.sync.curvature, sample.master.course);
         // The slope where the iteration began is what it has become and what the model took from it since.
-        let slopes = [slope + curvature * known, sample.sync.slope];
-        cx.worker.leap.ends.combine(&mut slopes.map(|slope| -slope * shift));
+        cx.worker.leap.ends.combine(&mut [slope + curvature * known, sample.sync.slope].map(|slope| -slope * shift));
     }
 }
 
