@@ -22,8 +22,8 @@ pub struct LinearOptions {
     #[arg(long, value_name = "MODEL")]
     #[serde(serialize_with = "lossy_option")]
     pub warm_start: Option<PathBuf>,
-    /// Blocks of features that step together, of about equally many values [default: by size; none where one worker trains on samples
-    /// that fit the caches, or samples have many values: then features step one after the other, by one worker].
+    /// Blocks of features that step together, of about equally many values [default: by size; none where
+    /// the caches hold what is known of the samples: then features step one after the other, by one worker].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub blocks: Option<u64>,
     /// Size of a block in values, instead of --blocks.
@@ -53,12 +53,8 @@ fn default_blocks(values: usize) -> u64 {
     (values as u64 / BLOCK_VALUES).clamp(20, 100)
 }
 
-/// Samples whose models fill this many second-level caches are near enough (measured: a9a, w8a and frappe are, 200,000 clicks are not).
+/// Samples whose models fill this many second-level caches are near enough (measured with caches of 2 MiB: 200,000 clicks are).
 const NEAR_CACHES: usize = 4;
-/// Values that a sample has in a block, on average, from which on one worker's descent is quicker than two workers' blocks: the more
-/// features of a block meet in a sample, the shorter their steps. (Measured: with 4 of them twice as quick, with 0.5 to 0.8 the
-/// blocks are.)
-const CROWDED: u64 = 2;
 /// Below, waiting counts.
 const BLOCK_VALUES: u64 = 1 << 16;
 
@@ -72,15 +68,13 @@ impl LinearOptions {
     }
 
     /// Tells whether features descend one after the other, by one worker: unless blocks, or a delay of theirs, are asked for,
-    /// processes are several, samples are so many that each value costs a visit of a far cache, where blocks are visited shard by
-    /// shard, or several workers are quicker by blocks.
+    /// processes are several, or samples are so many that each value costs a visit of a far cache, where blocks are visited shard by
+    /// shard.
     #[must_use]
-    pub(super) fn descends(&self, samples: usize, [values, features]: [usize; 2], settings: &Settings) -> bool {
+    pub(super) fn descends(&self, samples: usize, settings: &Settings) -> bool {
         let blocks = self.blocks.is_some() || self.batch.is_some() || settings.slack != Some(0);
         let bytes = samples * (size_of::<Parabola>() + size_of::<f64>());
-        let is_crowded = values as u64 > CROWDED * samples as u64 * self.num_blocks(values, features);
-        let is_quicker = settings.workers == 1 || is_crowded;
-        !blocks && settings.peers.is_none() && is_quicker && bytes <= NEAR_CACHES * settings.topology.l2_bytes
+        !blocks && settings.peers.is_none() && bytes <= NEAR_CACHES * settings.topology.l2_bytes
     }
 
     /// Returns the number of blocks.

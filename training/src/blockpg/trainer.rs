@@ -88,7 +88,7 @@ impl Trainer for Fitter {
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
         let (values, features) = (samples.signed.num_edges(), samples.signed.num_vertices(Side::Right));
-        let descending = u64::from(options.descends(samples.labels.len(), [values, features], settings));
+        let descending = u64::from(options.descends(samples.labels.len(), settings));
         let start = match &options.warm_start {
             Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples),
             None => vec![0.0; features],
