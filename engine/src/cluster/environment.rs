@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::ClusterError;
 use super::membership::{HOSTS, Membership, Result, number, parse_addresses, parse_hosts, wrong};
-use super::secret::Secret;
+use super::secret::{SECRET, SECRET_FILE, Secret};
 use super::slurm;
 
 /// The number of this process.
@@ -59,6 +59,34 @@ impl Membership {
     }
 }
 
+impl Secret {
+    /// Reads the secret of a file, without the end of its last line.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is empty.
+    pub fn from_file(path: &Path) -> Result<Self> {
+        let bytes = fs::read(path).map_err(|source| ClusterError::File { path: path.to_owned(), source })?;
+        let secret = bytes.trim_ascii_end();
+        if secret.is_empty() {
+            return Err(wrong(path.display().to_string(), "is empty; expected the secret of the job"));
+        }
+        Ok(Self::new(secret))
+    }
+
+    /// Reads what the environment says, through `variable`: `MEGAGRID_SECRET`, or the file that `MEGAGRID_SECRET_FILE` names.
+    fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        match (variable(SECRET), variable(SECRET_FILE)) {
+            (None, None) => Ok(Self::default()),
+            (None, Some(path)) => Self::from_file(Path::new(&path)),
+            (Some(_), Some(_)) => Err(wrong(SECRET, format!("is set, and {SECRET_FILE} too; set one of them"))),
+            (Some(secret), None) if secret.is_empty() => {
+                Err(wrong(SECRET, "is empty; set it to the job's, or not at all"))
+            }
+            (Some(secret), None) => Ok(Self::new(secret)),
+        }
+    }
+}
+
 /// Reads the lines of a file of hosts.
 fn parse_hostfile(file: &str, text: &str) -> Result<Vec<String>> {
     let lines = text.lines().enumerate().map(|(at, line)| {
@@ -82,7 +110,6 @@ fn own_number(variable: &impl Fn(&str) -> Option<String>) -> Result<usize> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::secret::SECRET;
     use super::*;
 
     pub fn environment(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
@@ -132,5 +159,22 @@ pub(super) mod tests {
         assert!(parse("a:1\na:1\n").unwrap_err().starts_with("hosts:2: \"a:1\" stands there twice"));
         let missing = Membership::from_hostfile(Path::new("/nowhere/hosts"), 0).unwrap_err().to_string();
         assert!(missing.starts_with("/nowhere/hosts: "), "{missing}");
+    }
+
+    #[test]
+    fn a_secret_is_said_once() {
+        let secret = |variables: &[(&str, &str)]| Secret::from_environment(environment(variables));
+        let refused = |variables: &[(&str, &str)]| secret(variables).unwrap_err().to_string();
+        assert_eq!(secret(&[]).unwrap(), Secret::default());
+        assert_eq!(secret(&[(SECRET, "xyzzy")]).unwrap(), Secret::new("xyzzy"));
+        assert!(refused(&[(SECRET, "")]).contains("is empty"));
+        assert!(refused(&[(SECRET, "a"), (SECRET_FILE, "b")]).contains("set one of them"));
+        assert!(refused(&[(SECRET_FILE, "/nowhere/secret")]).starts_with("/nowhere/secret: "));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        for (text, expected) in [("xyzzy\n", Some("xyzzy")), ("xyzzy", Some("xyzzy")), ("\n", None)] {
+            fs::write(&path, text).unwrap();
+            assert_eq!(Secret::from_file(&path).ok(), expected.map(Secret::new), "{text:?}");
+        }
     }
 }

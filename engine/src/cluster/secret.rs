@@ -14,17 +14,13 @@
 //! do harm. Where that has to be feared, connections belong in a tunnel (see the book, "Several machines").
 
 use std::fmt;
-use std::fs;
 use std::io::{self, Read, Write};
-use std::path::Path;
 
 use hmac::digest::Key;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-use super::ClusterError;
 use super::frame::{self, FrameError};
-use super::membership::{Result, wrong};
 
 /// The secret itself.
 pub const SECRET: &str = "MEGAGRID_SECRET";
@@ -48,32 +44,6 @@ impl Secret {
     /// The system gives no random numbers.
     pub fn draw() -> io::Result<String> {
         Ok(random()?.iter().map(|byte| format!("{byte:02x}")).collect())
-    }
-
-    /// Reads the secret of a file, without the end of its last line.
-    ///
-    /// # Errors
-    /// A file that cannot be read, or is empty.
-    pub fn from_file(path: &Path) -> Result<Self> {
-        let bytes = fs::read(path).map_err(|source| ClusterError::File { path: path.to_owned(), source })?;
-        let secret = bytes.trim_ascii_end();
-        if secret.is_empty() {
-            return Err(wrong(path.display().to_string(), "is empty; expected the secret of the job"));
-        }
-        Ok(Self::new(secret))
-    }
-
-    /// Reads what the environment says, through `variable`: `MEGAGRID_SECRET`, or the file that `MEGAGRID_SECRET_FILE` names.
-    pub(super) fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
-        match (variable(SECRET), variable(SECRET_FILE)) {
-            (None, None) => Ok(Self::default()),
-            (None, Some(path)) => Self::from_file(Path::new(&path)),
-            (Some(_), Some(_)) => Err(wrong(SECRET, format!("is set, and {SECRET_FILE} too; set one of them"))),
-            (Some(secret), None) if secret.is_empty() => {
-                Err(wrong(SECRET, "is empty; set it to the job's, or not at all"))
-            }
-            (Some(secret), None) => Ok(Self::new(secret)),
-        }
     }
 
     fn proof(&self, end: &str, numbers: [Number; 2]) -> Hmac<Sha256> {
@@ -106,7 +76,7 @@ fn random() -> io::Result<Number> {
 }
 
 /// The end that connects. Tells whether both know the same secret; if not, the other end learns that too.
-pub(super) fn connect(mut stream: impl Read + Write, secret: &Secret) -> std::result::Result<bool, FrameError> {
+pub(super) fn connect(mut stream: impl Read + Write, secret: &Secret) -> Result<bool, FrameError> {
     let mine = random()?;
     frame::write_protocol(&mut stream)?;
     stream.write_all(&mine)?;
@@ -121,7 +91,7 @@ pub(super) fn connect(mut stream: impl Read + Write, secret: &Secret) -> std::re
 }
 
 /// The end that listens. Tells whether both know the same secret.
-pub(super) fn listen(mut stream: impl Read + Write, secret: &Secret) -> std::result::Result<bool, FrameError> {
+pub(super) fn listen(mut stream: impl Read + Write, secret: &Secret) -> Result<bool, FrameError> {
     frame::read_protocol(&mut stream)?;
     let (theirs, mine) = (read(&mut stream)?, random()?);
     frame::write_protocol(&mut stream)?;
@@ -141,7 +111,6 @@ fn read(mut stream: impl Read) -> io::Result<Number> {
 mod tests {
     use std::net::{TcpListener, TcpStream};
 
-    use super::super::environment::tests::environment;
     use super::*;
 
     /// What both ends of a connection find, each with its secret.
@@ -172,23 +141,6 @@ mod tests {
         let all = [proof(LISTENS, [a, b]), proof(CONNECTS, [a, b]), proof(LISTENS, [b, a]), proof(CONNECTS, [b, b])];
         assert!((0..4).all(|i| (0..i).all(|j| all[i] != all[j])));
         assert_ne!(Secret::draw().unwrap(), Secret::draw().unwrap());
-    }
-
-    #[test]
-    fn the_environment_says_it_once() {
-        let found = |variables: &[(&str, &str)]| Secret::from_environment(environment(variables));
-        let refused = |variables: &[(&str, &str)]| found(variables).unwrap_err().to_string();
-        assert_eq!(found(&[]).unwrap(), Secret::default());
-        assert_eq!(found(&[(SECRET, "xyzzy")]).unwrap(), Secret::new("xyzzy"));
-        assert!(refused(&[(SECRET, "")]).contains("is empty"));
-        assert!(refused(&[(SECRET, "a"), (SECRET_FILE, "b")]).contains("set one of them"));
-        assert!(refused(&[(SECRET_FILE, "/nowhere/secret")]).starts_with("/nowhere/secret: "));
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("secret");
-        for (text, secret) in [("xyzzy\n", Some("xyzzy")), ("xyzzy", Some("xyzzy")), ("\n", None)] {
-            fs::write(&path, text).unwrap();
-            assert_eq!(Secret::from_file(&path).ok(), secret.map(Secret::new), "{text:?}");
-        }
-        assert_eq!(format!("{:?} {:?}", Secret::new("xyzzy"), Secret::default()), "some none");
+        assert_eq!(format!("{:?} {:?}", secret, Secret::default()), "some none");
     }
 }
