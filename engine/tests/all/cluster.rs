@@ -318,10 +318,10 @@ fn other_protocols_are_refused() {
 
 #[test]
 fn who_does_not_know_the_secret_is_turned_away() {
-    let ours = addresses(3);
-    let [hub, other] = [0, 2].map(|process| {
+    let ours = addresses(2);
+    let hub = std::thread::spawn({
         let ours = ours.clone();
-        std::thread::spawn(move || join_with("xyzzy", process, &ours, LONG).unwrap_err().to_string())
+        move || join_with("xyzzy", 0, &ours, LONG).unwrap_err().to_string()
     });
     let error = join_with("plugh", 1, &ours, LONG).unwrap_err();
     assert!(matches!(error, ClusterError::Secret { process: 0, from: 1, .. }), "{error}");
@@ -330,7 +330,6 @@ fn who_does_not_know_the_secret_is_turned_away() {
         reason.starts_with("a process at 127.0.0.1 and process 0 do not have the same secret; give all"),
         "{reason}"
     );
-    assert_eq!(other.join().unwrap(), reason);
 
     // A job that has begun goes on, and its sockets need the secret too.
     let ours = addresses(2);
