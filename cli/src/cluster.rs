@@ -8,7 +8,7 @@ use megagrid_engine::cluster::{Cluster, ClusterError, Membership, PATIENCE};
 use crate::failure::{error_of_cluster, usage};
 
 /// How many seconds processes wait for each other at the start.
-const PATIENCE_VARIABLE: &str = "MEGAGRID_PATIENCE";
+pub const PATIENCE_VARIABLE: &str = "MEGAGRID_PATIENCE";
 /// Set by `megagrid launch`, which shows what its processes say and tells how they end.
 pub const LAUNCHED: &str = "MEGAGRID_LAUNCHED";
 /// The exit code, seen only by `megagrid launch`, of a process that ended because of another.

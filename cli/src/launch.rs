@@ -1,6 +1,7 @@
 //! `megagrid launch`: a training command as several processes.
 
 mod job;
+mod ssh;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,25 +17,29 @@ use crate::entry::List;
 use crate::failure::{Failure, usage};
 use crate::interrupt;
 use crate::train;
-use job::Ended;
+use job::{Ended, Job};
+use ssh::Ssh;
 
 /// Runs a training command as several processes that share its work.
 ///
 /// With -n, all of them on this machine: what process 0 prints is shown as it is, messages of the others with their number.
-/// If one fails, all end. With --hostfile, one process of many: run it once on each host, with its number, by ssh or another
-/// launcher. Slurm and Kubernetes need no launch: a training command finds its place in SLURM_… variables (srun), or in
+/// If one fails, all end. With --hosts and --ssh the same on other machines, where this program, the current directory and the input are at the
+/// same places. With --hostfile, one process of many: run it once on each host, with its number, by a launcher of your own. Slurm and Kubernetes need no launch: a training command finds its place in SLURM_… variables (srun), or in
 /// MEGAGRID_HOSTS (all addresses, separated by commas) and MEGAGRID_PROCESS or JOB_COMPLETION_INDEX.
 ///
 /// On several machines give all processes a secret, in the file that MEGAGRID_SECRET_FILE names, or in MEGAGRID_SECRET: who does not
-/// know it cannot take part. With -n there is always one. What is sent is not encrypted.
+/// know it cannot take part. With -n and --ssh there is always one. What is sent is not encrypted.
 #[derive(clap::Args)]
 #[command(
     override_usage = "megagrid launch -n N [--restarts R] [--port-base P] -- COMMAND\n       \
+                      megagrid launch --hosts A,B,C --ssh [--restarts R] [--port-base P] -- COMMAND\n       \
                       megagrid launch --hostfile FILE --process I -- COMMAND",
     after_help = "Examples:\n  \
         Two processes on this machine:\n    megagrid launch -n 2 -- mf ratings.csv --dims 64 --model movies\n  \
         Started again from the last checkpoint if a process dies:\n    megagrid launch -n 4 --restarts 3 -- \
         lda corpus.txt --topics 200 --checkpoint saved --checkpoint-every 10\n  \
+        Processes on three machines that ssh reaches without a password, two of them on node2:\n    \
+        megagrid launch --hosts node1,node2,node2,me@node3 --ssh -- mf ratings.mgrid --model movies\n  \
         One process on each of two hosts, whose addresses stand in hosts.txt as host:port, one a line:\n    \
         ssh node1 megagrid launch --hostfile hosts.txt --process 0 -- pagerank web-graph.mgrid\n    \
         ssh node2 megagrid launch --hostfile hosts.txt --process 1 -- pagerank web-graph.mgrid"
@@ -42,12 +47,22 @@ use job::Ended;
 pub struct Args {
     /// Processes on this machine. They share its cores, unless the command has --workers.
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true,
-          required_unless_present = "hostfile", value_parser = clap::value_parser!(u16).range(1..=1024))]
+          required_unless_present_any = ["hostfile", "hosts"], value_parser = clap::value_parser!(u16).range(1..=1024))]
     processes: Option<u16>,
     /// Start the processes again if one dies, at most R times, from the last complete checkpoint in the command's --checkpoint.
     #[arg(long, value_name = "R", default_value_t = 0, conflicts_with = "hostfile")]
     restarts: u32,
-    /// Listen at ports from P on [default: free ports].
+    /// Machines, a process on each: [user@]host[:port], separated by commas.
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',', requires = "ssh", conflicts_with_all = ["processes", "hostfile"])]
+    hosts: Vec<String>,
+    /// Start the processes by ssh, or by another program that takes a host and a command as it does.
+    #[arg(long, value_name = "PROGRAM", requires = "hosts", conflicts_with_all = ["processes", "hostfile"], num_args = 0..=1, require_equals = true,
+          default_missing_value = "ssh -o BatchMode=yes")]
+    ssh: Option<String>,
+    /// Where this program is on the hosts [default: where it is here].
+    #[arg(long, value_name = "PATH", requires = "hosts", conflicts_with_all = ["processes", "hostfile"])]
+    program: Option<PathBuf>,
+    /// Listen at ports from P on [default: free ports; 7100 with --hosts].
     #[arg(long, value_name = "P", conflicts_with = "hostfile", value_parser = clap::value_parser!(u16).range(1..))]
     port_base: Option<u16>,
     /// A file with the host:port of each process, one a line, the same on all hosts.
@@ -118,18 +133,23 @@ fn become_one(command: &[OsString], membership: &Membership) -> anyhow::Result<(
     Err(error).context("starting the command")
 }
 
-/// Runs all processes on this machine, again if they die and are to be restarted.
+/// Runs all processes, again if they die and are to be restarted.
 fn run_all(args: &Args, training: &Training) -> anyhow::Result<()> {
     let processes = usize::from(args.processes.unwrap_or(1));
     let mut command = args.command.clone();
-    if !training.has_workers {
+    if args.ssh.is_none() && !training.has_workers {
         let workers = (Settings::default().workers / processes).max(1);
         command.extend(["--workers".into(), workers.to_string().into()]);
     }
     interrupt::count_only();
     for restart in 1.. {
-        let ended = job::run(&own_program()?, &command, &job::addresses(processes, args.port_base)?)?;
-        let (process, how) = match ended {
+        let (ssh, addresses) = match &args.ssh {
+            Some(words) => Ssh::new(words, &args.hosts, args.port_base).map(|(ssh, at)| (Some(ssh), at))?,
+            None => (None, job::addresses(processes, args.port_base)?),
+        };
+        let program = args.program.clone().map_or_else(own_program, Ok)?;
+        let job = Job { program: &program, command: &command, addresses: &addresses, ssh: ssh.as_ref() };
+        let (process, how) = match job::run(&job)? {
             Ended::Done => return Ok(()),
             Ended::Interrupted => return Err(Failure::Child { code: interrupt::EXIT_CODE as u8, message: None }.into()),
             Ended::Failed { process, how } => (process, how),

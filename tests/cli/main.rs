@@ -23,6 +23,8 @@ mod members;
 mod models;
 mod options;
 mod records;
+#[cfg(target_os = "linux")]
+mod ssh;
 mod stopping;
 mod together;
 mod trace;

@@ -1,11 +1,11 @@
-//! Processes of this machine that run together and end together.
+//! Processes that run together and end together, on this machine or on others.
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -16,12 +16,27 @@ use crate::cluster::{ENDED_BY_ANOTHER, LAUNCHED};
 use crate::failure::usage;
 use crate::interrupt;
 
+use super::ssh::Ssh;
+
 /// How often processes are looked at.
 const POLL: Duration = Duration::from_millis(20);
 /// When one has failed, the others end by themselves within this time, are then asked to, and killed after as long again.
 const BY_THEMSELVES: Duration = Duration::from_secs(1);
 /// The same where all have been asked to end, and may be writing checkpoints.
 const INTERRUPTED: Duration = Duration::from_secs(30);
+
+/// The exit code of an ssh that has none of the process to tell.
+const LOST_BY_SSH: i32 = 255;
+
+/// What processes are started as.
+pub struct Job<'j> {
+    pub program: &'j Path,
+    pub command: &'j [OsString],
+    /// Where each listens.
+    pub addresses: &'j [String],
+    /// How their hosts are reached; `None`: they run on this machine.
+    pub ssh: Option<&'j Ssh>,
+}
 
 /// How a job ended.
 pub enum Ended {
@@ -49,7 +64,7 @@ impl How {
     /// Returns the exit code to end with.
     pub fn code(&self) -> u8 {
         match self.status.code().filter(|_| !self.was_stuck) {
-            None | Some(ENDED_BY_ANOTHER) => 1,
+            None | Some(ENDED_BY_ANOTHER | LOST_BY_SSH) => 1,
             Some(code) => u8::try_from(code).unwrap_or(1),
         }
     }
@@ -77,6 +92,7 @@ impl fmt::Display for How {
         }
         match self.status.code() {
             Some(ENDED_BY_ANOTHER) => write!(formatter, "ended because another was lost"),
+            Some(LOST_BY_SSH) => write!(formatter, "was not reached by ssh, or its connection broke"),
             Some(code) => write!(formatter, "ended with exit code {code}"),
             None => write!(formatter, "was killed"),
         }
@@ -102,17 +118,19 @@ pub fn addresses(processes: usize, port_base: Option<u16>) -> anyhow::Result<Vec
 /// A process under way.
 struct Process {
     child: Child,
+    /// The end of it asks a process on another machine to end.
+    input: Option<ChildStdin>,
     status: Option<ExitStatus>,
     was_stuck: bool,
     messages: Option<JoinHandle<()>>,
 }
 
 /// Runs a process for each address, until all have ended.
-pub fn run(program: &Path, command: &[OsString], addresses: &[String]) -> anyhow::Result<Ended> {
+pub fn run(job: &Job<'_>) -> anyhow::Result<Ended> {
     let mut processes = Vec::new();
-    let secret = own_secret()?;
-    for number in 0..addresses.len() {
-        match start(program, command, addresses, &secret, number) {
+    let secret = secret(job.ssh.is_some())?;
+    for number in 0..job.addresses.len() {
+        match job.start(secret.as_deref(), number) {
             Ok(process) => processes.push(process),
             Err(error) => {
                 processes.iter_mut().for_each(Process::kill);
@@ -135,33 +153,56 @@ pub fn run(program: &Path, command: &[OsString], addresses: &[String]) -> anyhow
     })
 }
 
-/// Draws a secret for the job, so that others on this machine cannot take part; `None` if there is one that processes inherit.
-fn own_secret() -> anyhow::Result<Option<String>> {
-    let is_given = [SECRET, SECRET_FILE].into_iter().any(|name| std::env::var_os(name).is_some());
-    if is_given { Ok(None) } else { Secret::draw().map(Some).context("drawing a secret for the job") }
+/// Returns the secret of the job, drawn if none is given, so that others cannot take part; `None` if there is one that processes inherit.
+fn secret(is_sent: bool) -> anyhow::Result<Option<String>> {
+    let given = |name| std::env::var_os(name).is_some();
+    if !given(SECRET) && !given(SECRET_FILE) {
+        return Secret::draw().map(Some).context("drawing a secret for the job");
+    }
+    if !is_sent {
+        return Ok(None);
+    }
+    let text = match std::env::var_os(SECRET_FILE).filter(|_| !given(SECRET)) {
+        Some(file) => std::fs::read_to_string(&file).with_context(|| file.display().to_string())?,
+        None => std::env::var(SECRET).map_err(|_| usage(format!("{SECRET} is not UTF-8")))?,
+    };
+    let text = text.trim_ascii_end();
+    if text.is_empty() || text.contains('\n') {
+        return Err(usage("the secret of the job is empty, or has several lines; expected one".to_owned()));
+    }
+    Ok(Some(text.to_owned()))
 }
 
-fn start(
-    program: &Path,
-    command: &[OsString],
-    addresses: &[String],
-    secret: &Option<String>,
-    number: usize,
-) -> std::io::Result<Process> {
-    let mut of_process = Command::new(program);
-    of_process.args(command).stdin(Stdio::null());
-    of_process.env(HOSTS, addresses.join(",")).env(PROCESS, number.to_string());
-    of_process.env(LAUNCHED, std::process::id().to_string());
-    of_process.envs(secret.iter().map(|secret| (SECRET, secret)));
-    if number > 0 {
-        of_process.stdout(Stdio::null()).stderr(Stdio::piped());
+impl Job<'_> {
+    fn start(&self, secret: Option<&str>, number: usize) -> anyhow::Result<Process> {
+        let mut of_process = match self.ssh {
+            Some(ssh) => ssh.command(self.program, self.command, self.addresses, number)?,
+            None => self.here(secret, number),
+        };
+        if number > 0 {
+            of_process.stdout(Stdio::null()).stderr(Stdio::piped());
+        }
+        // Ctrl-C in a terminal goes only to this process, which forwards it: else it would count as two.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut of_process, 0);
+        let mut child = of_process.spawn().with_context(|| of_process.get_program().display().to_string())?;
+        let mut input = child.stdin.take();
+        if let (Some(input), Some(secret)) = (&mut input, secret) {
+            // A process that has ended already says why by its exit code.
+            let _ = writeln!(input, "{secret}");
+        }
+        let messages = child.stderr.take().map(|stderr| std::thread::spawn(move || show(number, stderr)));
+        Ok(Process { child, input, status: None, was_stuck: false, messages })
     }
-    // Ctrl-C in a terminal goes only to this process, which forwards it: else it would count as two.
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut of_process, 0);
-    let mut child = of_process.spawn()?;
-    let messages = child.stderr.take().map(|stderr| std::thread::spawn(move || show(number, stderr)));
-    Ok(Process { child, status: None, was_stuck: false, messages })
+
+    fn here(&self, secret: Option<&str>, number: usize) -> Command {
+        let mut of_process = Command::new(self.program);
+        of_process.args(self.command).stdin(Stdio::null());
+        of_process.env(HOSTS, self.addresses.join(",")).env(PROCESS, number.to_string());
+        of_process.env(LAUNCHED, std::process::id().to_string());
+        of_process.envs(secret.map(|secret| (SECRET, secret)));
+        of_process
+    }
 }
 
 /// Shows the messages of a process.
@@ -210,6 +251,9 @@ fn watch(processes: &mut [Process]) -> anyhow::Result<u32> {
 impl Process {
     /// Asks the process to end.
     fn ask(&mut self) {
+        if self.input.take().is_some() {
+            return;
+        }
         #[cfg(unix)]
         {
             use nix::sys::signal::{Signal, kill};

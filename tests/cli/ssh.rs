@@ -1,0 +1,135 @@
+//! `megagrid launch --hosts --ssh`, with a script in place of ssh, and with a real server.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::launched::{self, end, send};
+use crate::{Place, done, fails, json};
+
+/// What ssh does but for the way: joins words, and has a shell run them. It keeps what it was told.
+const SCRIPT: &str = "#!/bin/sh\nprintf '%s\\n' \"$*\" >> \"$0.told\"\nshift\nexec sh -c \"$*\"\n";
+
+/// Two processes of this machine, as a list of hosts.
+fn hosts() -> String {
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let [a, b] = listeners.each_ref().map(|listener| listener.local_addr().unwrap());
+    format!("{a},{b}")
+}
+
+fn script(place: &Place, text: &str) -> String {
+    let path = place.file("ssh", text);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    path
+}
+
+/// Trains on the hosts and compares with processes that are started here.
+fn agrees(place: &Place, options: &[&str]) {
+    let (here, there) = (place.name("here.json"), place.name("it's there.json"));
+    let ratings = place.ratings();
+    let train = |record: &str, options: &[&str]| {
+        let command = ["--", "mf", &ratings, "-w", "1", "-q", "--iterations", "3", "--json", record];
+        done(&[&["launch"], options, &command].concat());
+        json(record)["result"]["objective"].as_f64().unwrap()
+    };
+    assert_eq!(train(&there, options), train(&here, &["-n", "2"]));
+}
+
+#[test]
+fn processes_on_hosts_train_as_those_here() {
+    let place = Place::new();
+    let ssh = script(&place, SCRIPT);
+    agrees(&place, &["--hosts", &hosts(), &format!("--ssh={ssh}")]);
+    let told = fs::read_to_string(format!("{ssh}.told")).unwrap();
+    assert!(told.contains("MEGAGRID_PROCESS='1'") && told.starts_with("127.0.0.1 "), "{told}");
+    // What stands in a command all users of a machine can read.
+    assert!(!told.contains("MEGAGRID_SECRET="), "{told}");
+}
+
+#[test]
+fn hosts_that_cannot_be_reached_end_all() {
+    let place = Place::new();
+    let ssh = script(&place, "#!/bin/sh\nexit 255\n");
+    let command = ["--", "mf", &place.ratings()];
+    let on = |options: &[&str], code, parts: &[&str]| fails(&[&["launch"], options, &command].concat(), code, parts);
+    on(&["--hosts", "a,b", &format!("--ssh={ssh}")], 1, &["was not reached by ssh"]);
+    on(&["--hosts", "a,b", "--ssh=/none/ssh"], 1, &["starting process 0", "/none/ssh"]);
+    on(&["--hosts", "a,-x", "--ssh"], 2, &["\"-x\"", "[user@]host[:port]"]);
+    on(&["--hosts", "a,b"], 2, &["--ssh"]);
+    on(&["-n", "2", "--ssh"], 2, &["cannot be used"]);
+}
+
+fn endless(options: &[&str], place: &Place) -> Child {
+    launched::mf(options, &[&place.ratings(), "--iterations", "1000000000"])
+}
+
+/// Interrupts a job once it trains, and sees all its processes end.
+fn is_interrupted(launched: Child, place: &Place) {
+    let input = place.ratings();
+    let running = || processes_with(&input).into_iter().filter(|id| *id != launched.id()).collect::<Vec<_>>();
+    launched::wait(|| running().len() >= 2);
+    send("-INT", launched.id());
+    let (code, messages) = end(launched);
+    assert_eq!(code, Some(130), "{messages}");
+    launched::wait(|| processes_with(&input).is_empty());
+}
+
+/// Lists the processes that run `megagrid mf` with an input.
+fn processes_with(input: &str) -> Vec<u32> {
+    let of = |entry: fs::DirEntry| {
+        let words = fs::read(entry.path().join("cmdline")).ok()?;
+        let mut words = words.split(|&byte| byte == 0);
+        let is_it = words.next()?.ends_with(b"megagrid") && words.any(|word| word == input.as_bytes());
+        is_it.then(|| entry.file_name().to_string_lossy().parse().ok()).flatten()
+    };
+    fs::read_dir("/proc").unwrap().flatten().filter_map(of).collect()
+}
+
+#[test]
+fn an_interrupt_ends_processes_on_hosts() {
+    let place = Place::new();
+    let ssh = script(&place, SCRIPT);
+    is_interrupted(endless(&["--hosts", &hosts(), &format!("--ssh={ssh}")], &place), &place);
+}
+
+/// A server of this user only, at a free port.
+struct Server(Child);
+
+impl Server {
+    /// Starts it, and returns the program and options that reach it.
+    fn start(place: &Place) -> (Self, String) {
+        let key = place.name("key");
+        let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &key]).status().unwrap();
+        assert!(made.success());
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let config = format!(
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey {key}\nAuthorizedKeysFile {key}.pub\nStrictModes no\n\
+             UsePAM no\nPidFile none\nPasswordAuthentication no\n"
+        );
+        let config = place.file("sshd_config", &config);
+        let _ = fs::create_dir_all("/run/sshd");
+        let server = Command::new("/usr/sbin/sshd").args(["-D", "-f", &config]).stderr(Stdio::null()).spawn().unwrap();
+        launched::wait(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        let known = format!("-o UserKnownHostsFile={key}.known -o StrictHostKeyChecking=no -o LogLevel=ERROR");
+        (Self(server), format!("--ssh=ssh -p {port} -i {key} -o BatchMode=yes {known}"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+#[ignore = "needs /usr/sbin/sshd and ssh-keygen"]
+fn a_real_server_of_ssh_starts_and_ends_processes() {
+    assert!(Path::new("/usr/sbin/sshd").exists(), "sshd is not there");
+    let place = Place::new();
+    let (_server, ssh) = Server::start(&place);
+    agrees(&place, &["--hosts", &hosts(), &ssh]);
+    is_interrupted(endless(&["--hosts", &hosts(), &ssh], &place), &place);
+}
