@@ -27,6 +27,11 @@ pub struct Reading<'r> {
 }
 
 impl Reading<'_> {
+    /// Returns how many processes read a part each.
+    pub(crate) fn parts(&self) -> usize {
+        self.readers.map_or(1, |readers| readers.processes())
+    }
+
     /// Finds that all processes are about to read the same way: what they then do, they do in the same order.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use crate::data::{Data, NoOptions, Reading};
 use crate::input::{Source, Stopwatch, digest, no_edges, open, phases};
 use crate::model::{DAMAGED, Manifest, Scored, columns, names};
 use crate::record::{InputSizes, Phases};
+use crate::room;
 
 /// A directed graph.
 #[derive(Debug)]
@@ -49,6 +50,7 @@ impl Data for Graph {
     fn read(source: &mut Source, _: &NoOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         let mut clock = Stopwatch::start();
         let format = source.find(Format::Edges)?;
+        room::check(source, how.parts())?;
         let is_cache = source.is_cache();
         how.begin(is_cache, None)?;
         if is_cache {

@@ -30,6 +30,7 @@ mod options;
 pub mod pagerank;
 mod processes;
 pub mod record;
+mod room;
 mod stopping;
 mod train;
 pub mod tune;

@@ -14,6 +14,7 @@ use crate::error::reading;
 use crate::input::{Source, Stopwatch, digest, phases};
 use crate::options::{check_holdout, lossy_option};
 use crate::record::{InputSizes, Phases};
+use crate::room;
 
 /// What is made of samples.
 #[derive(Clone, Debug, Serialize, clap::Args)]
@@ -226,6 +227,7 @@ pub fn read(path: &Path, format: Option<Format>, positive: &[f32]) -> Result<meg
 /// Reads samples, and says in the source what format they have.
 fn read_into(source: &mut Source, positive: &[f32]) -> Result<megagrid_datasets::Samples, Error> {
     source.find(Format::Libsvm)?;
+    room::check(source, 1)?;
     let path = &source.input;
     if !source.is_cache() {
         let format = source.format.filter(|format| *format != Format::Text).unwrap_or(Format::Libsvm);

@@ -17,6 +17,7 @@ use crate::error::reading;
 use crate::input::{Source, Stopwatch, digest, is_cache, no_edges, open, phases};
 use crate::options::{check_holdout, lossy, lossy_option};
 use crate::record::{InputSizes, Phases};
+use crate::room;
 
 /// Which documents and words there are.
 #[derive(Clone, Debug, Serialize, clap::Args)]
@@ -192,6 +193,7 @@ impl Data for Documents {
         let mut clock = Stopwatch::start();
         let filter = options.filter()?;
         let format = source.find(Format::Text)?;
+        room::check(source, 1)?;
         let path = &source.input;
         let is_cache = source.is_cache();
         let test_set = |names: &Names| {

@@ -15,6 +15,7 @@ use crate::data::{Data, Reading};
 use crate::input::{Digest, Source, Stopwatch, digest, is_cache, no_edges, open, ordered, phases};
 use crate::options::{check_holdout, lossy_option};
 use crate::record::{InputSizes, Phases};
+use crate::room;
 
 /// Which ratings a model is tested on.
 #[derive(Clone, Debug, Serialize, clap::Args)]
@@ -92,6 +93,7 @@ impl Data for Ratings {
         check_holdout(*holdout)?;
         let mut clock = Stopwatch::start();
         let format = source.find(Format::Ratings)?;
+        room::check(source, if holdout.is_some() { 1 } else { how.parts() })?;
         let path = &source.input;
         let is_cache = source.is_cache();
         how.begin(is_cache, *holdout)?;
