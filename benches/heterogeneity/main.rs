@@ -228,9 +228,9 @@ fn finish<S: Sample, F: Feature>(
         });
     });
     engine.init(Right, |_, first| {
-        F::step(first.sync, first.master, |weight, region| {
-            *region = Region::new(1.0, 1.0);
-            weight
+        F::step(first.sync, first.master, |_, region| {
+            *region = Region::new(1.0);
+            region.weight(0.0, false)
         });
     });
     let seconds: f64 = iterate(&mut engine, sizes.iterations).iter().map(|report| report.seconds).sum();

@@ -219,7 +219,10 @@ impl Select {
                 *first.master = Margin::new(0.0, 1.0);
                 *first.sync = first.master.parabola();
             });
-            engine.init(Right, |_, first| *first.master = Region::new(1.0, 1.3));
+            engine.init(Right, |_, first| {
+                *first.master = Region::new(1.3);
+                *first.sync = first.master.weight(0.0, false);
+            });
             Ok(engine)
         };
         shape.train((1, iterations), make, |engine| {

@@ -62,7 +62,8 @@ fn megagrid(signed: &GroupedEdges<f32>, intercept: usize, config: &Config) -> Ve
         signed.visit_rows(Side::Right, feature..feature + 1, largest).unwrap();
     }
     engine.init(Right, |feature, first| {
-        *first.master = Region::new(if feature == intercept { 0.0 } else { 1.0 }, reaches[feature]);
+        *first.master = Region::new(reaches[feature]);
+        *first.sync = first.master.weight(0.0, feature == intercept);
     });
     let mut found = Vec::new();
     let between = |engine: &mut Engine<BlockPg>, _: &_| {

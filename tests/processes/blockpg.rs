@@ -41,7 +41,10 @@ fn train(edges: &GroupedEdges<f32>, (processes, workers): (usize, usize)) -> Vec
             *first.master = Margin::new(0.0, 1.0);
             *first.sync = first.master.parabola();
         });
-        engine.init(Right, |_, first| *first.master = Region::new(1.0, 1.3));
+        engine.init(Right, |_, first| {
+            *first.master = Region::new(1.3);
+            *first.sync = first.master.weight(0.0, false);
+        });
         let mut objectives = Vec::new();
         watch(&mut engine, 20, |engine, _| {
             engine.collect().unwrap();

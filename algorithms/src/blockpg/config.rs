@@ -1,6 +1,6 @@
 //! Parameters.
 
-use super::{Heading, State, Totals};
+use super::{Heading, MOST_THRESHOLD, State, Totals};
 use crate::Error;
 
 /// Parameters of the objective.
@@ -43,7 +43,7 @@ impl Config {
             descending: 0,
             damping: 1.0,
             full: true,
-            threshold: f64::INFINITY,
+            threshold: self.l1 * MOST_THRESHOLD,
             found: Totals::default(),
             last: Totals::default(),
             was_full: false,

@@ -65,7 +65,10 @@ impl<const AGAIN: bool> Exchange<BlockPg> for Descend<AGAIN> {
         cx.worker.curvature += sums.curvature * step * step;
         cx.worker.fall[0] -= sums.gradient * step;
         (sums.step, sums.change) = (step, sums.change + step);
-        (sums.left, sums.gradient) = (sums.gradient + sums.curvature * step, 0.0);
+        if !AGAIN && weight.resting == 0 {
+            // The second pass begins anew.
+            sums.gradient = 0.0;
+        }
         step != 0.0
     }
 
@@ -76,21 +79,6 @@ impl<const AGAIN: bool> Exchange<BlockPg> for Descend<AGAIN> {
 }
 
 impl Weight {
-    /// Returns l1 and l2 of the weight.
-    #[inline(always)]
-    fn penalties(&self, state: &State) -> [f64; 2] {
-        if self.free == 0 { [state.l1, state.l2] } else { [0.0; 2] }
-    }
-
-    /// Tells a worker how far the weight is from its optimum, by the loss's slope.
-    #[inline(always)]
-    fn report(&self, slope: f64, state: &State, worker: &mut Totals) {
-        let (w, [l1, l2]) = (self.value, self.penalties(state));
-        let g = slope + l2 * w;
-        let violation = if w == 0.0 { (g.abs() - l1).max(0.0) } else { (g + l1 * w.signum()).abs() };
-        worker.see(violation, l1 * w.abs() + w * g, f64::from(1 - self.free) * w.abs());
-    }
-
     /// Returns the step to where the model is least, within the trust region.
     #[inline(always)]
     fn descent(&self, sums: &Derivatives, state: &State) -> f64 {
@@ -129,7 +117,9 @@ impl Apply<BlockPg, Feature> for Take {
 
     #[inline(always)]
     fn apply(&self, feature: Master<'_, Feature>, cx: &mut Cx<'_>) {
-        *feature.sync = feature.master.take(*feature.sync, feature.delta, cx.global);
+        let sums = feature.delta;
+        let gradient = sums.gradient + sums.curvature * sums.step;
+        *feature.sync = feature.master.went(*feature.sync, sums.change, gradient, cx.global);
     }
 }
 

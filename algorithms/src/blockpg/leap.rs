@@ -33,17 +33,17 @@ pub struct Aim;
 impl Aggregate<BlockPg, Feature> for Aim {
     #[inline(always)]
     fn aggregate(&self, feature: Total<'_, Feature>, worker: &mut Totals) {
-        let (w, region) = (feature.sync.value, feature.master);
+        let (w, penalty, region) = (feature.sync.value, feature.sync.penalty(), feature.master);
         if feature.sync.resting != 0 {
             return;
         }
         let (course, sums) = (region.course, &mut worker.leap);
         let (first, before) = (course[0], w - course[0]);
         let slope = |from: f64, leaving: f64| if from == 0.0 { leaving * first.abs() } else { from.signum() * first };
-        sums.sizes_at_ends.combine(&mut [slope(before, 1.0), slope(w, -1.0)].map(|slope| region.penalty * slope));
+        sums.sizes_at_ends.combine(&mut [slope(before, 1.0), slope(w, -1.0)].map(|slope| penalty * slope));
         if w != 0.0 {
-            sums.squares.add(region.penalty * w, region.penalty, course);
-            sums.sizes.combine(&mut course.map(|change| region.penalty * w.signum() * change));
+            sums.squares.add(penalty * w, penalty, course);
+            sums.sizes.combine(&mut course.map(|change| penalty * w.signum() * change));
         } else {
             sums.lost.add(region.gradient, course);
         }
@@ -83,7 +83,7 @@ impl Apply<BlockPg, Feature> for Plan {
         let along = |(step, change): (&f64, f64)| step * change;
         region.ahead = cx.global.heading.step.iter().zip(region.course).map(along).sum();
         if region.ahead * w < 0.0 {
-            let beyond = (region.ahead.abs() - w.abs()) * f64::from(region.reach) / cx.global.heading.span[1];
+            let beyond = (region.ahead.abs() - w.abs()) * region.reach / cx.global.heading.span[1];
             let hurry = if cx.global.descending > 0 { beyond } else { -region.ahead / w };
             cx.worker.leap.hurry = cx.worker.leap.hurry.max(hurry);
         }
@@ -121,7 +121,7 @@ impl Apply<BlockPg, Feature> for Leap {
         let leaps = w != 0.0 || heading.retreats;
         let ahead = if leaps { heading.part * feature.master.ahead } else { 0.0 };
         let goal = w + ahead;
-        let crosses = w * goal < 0.0 && feature.master.penalty > 0.0 && !heading.retreats;
+        let crosses = w * goal < 0.0 && feature.sync.free == 0 && !heading.retreats;
         let value = if crosses || goal.abs() < ROUNDING * w.abs() { 0.0 } else { goal };
         feature.sync.value = value;
         feature.master.course = turned(feature.master.course, value - w);

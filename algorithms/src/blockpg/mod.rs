@@ -43,7 +43,7 @@
 //!
 //! **Intercept.** A feature that every sample has, with the penalty factor 0.
 //!
-//! Margins, weights and slopes are kept in f64. Memory: 80 bytes a sample and 8 for each worker, 104 bytes a feature and 40 for each worker, 6 a
+//! Margins, weights and slopes are kept in f64. Memory: 80 bytes a sample and 8 for each worker, 88 bytes a feature and 32 for each worker, 6 a
 //! value. Blocks are not for data with more than a few thousand dense, strongly correlated features, where they become single features.
 
 mod certificate;

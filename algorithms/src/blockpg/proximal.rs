@@ -75,7 +75,7 @@ impl Parabola {
 pub struct Weight {
     /// w.
     pub value: f64,
-    /// No step of a [descent](super::Descend) is longer.
+    /// No step is longer.
     pub trust: f32,
     /// 1 while iterations that are not full pass the feature by.
     pub resting: u16,
@@ -83,7 +83,30 @@ pub struct Weight {
     pub free: u16,
 }
 
-/// First and second derivative of the loss by a weight.
+impl Weight {
+    /// Returns the factor of l1 and l2.
+    #[inline(always)]
+    pub(super) fn penalty(&self) -> f64 {
+        f64::from(1 - self.free)
+    }
+
+    /// Returns l1 and l2 of the weight.
+    #[inline(always)]
+    pub(super) fn penalties(&self, state: &State) -> [f64; 2] {
+        [state.l1, state.l2].map(|all| all * self.penalty())
+    }
+
+    /// Tells a worker how far the weight is from its optimum, by the loss's slope.
+    #[inline(always)]
+    pub(super) fn report(&self, slope: f64, state: &State, worker: &mut Totals) {
+        let (w, [l1, l2]) = (self.value, self.penalties(state));
+        let g = slope + l2 * w;
+        let violation = if w == 0.0 { (g.abs() - l1).max(0.0) } else { (g + l1 * w.signum()).abs() };
+        worker.see(violation, l1 * w.abs() + w * g, self.penalty() * w.abs());
+    }
+}
+
+/// First and second derivative of the loss by a weight, and the steps of a [descent](super::Descend), which are of one worker.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct Derivatives {
@@ -91,12 +114,10 @@ pub struct Derivatives {
     pub gradient: f64,
     /// u.
     pub curvature: f64,
-    /// The step of a pass of a [descent](super::Descend), and of all passes together.
+    /// The step of the last pass.
     pub step: f64,
-    /// See `step`.
+    /// The steps of all passes together.
     pub change: f64,
-    /// g after the step.
-    pub left: f64,
 }
 
 impl Additive for Derivatives {
@@ -104,22 +125,15 @@ impl Additive for Derivatives {
     fn add(&mut self, other: &Self) {
         self.gradient += other.gradient;
         self.curvature += other.curvature;
-        self.step += other.step;
-        self.change += other.change;
-        self.left += other.left;
     }
 }
 
-/// What a feature's master knows.
+/// What a feature's master knows: a cache line, which is left alone where a feature rests.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct Region {
-    /// Factor of l1 and l2: 1, or 0 for the intercept.
-    pub penalty: f64,
-    /// The largest |x| of the feature.
-    pub reach: f32,
-    /// No step is longer.
-    pub trust: f32,
+    /// The largest |x| of the feature, or the root of their mean square.
+    pub reach: f64,
     /// Where the next leap leads, before it is limited.
     pub ahead: f64,
     /// What the weight has changed by since the last leap, and from leap to leap before it.
@@ -131,63 +145,55 @@ pub struct Region {
 impl Region {
     /// The region of a feature before its first step.
     #[must_use]
-    pub fn new(penalty: f64, reach: f32) -> Self {
-        let reach = reach.max(f32::MIN_POSITIVE);
-        Self { penalty, reach, trust: FIRST_SHIFT / reach, ..Self::default() }
+    pub fn new(reach: f32) -> Self {
+        Self { reach: f64::from(reach.max(f32::MIN_POSITIVE)), ..Self::default() }
+    }
+
+    /// Returns a weight in the region, which rests until it was visited. `is_free`: without penalty.
+    #[must_use]
+    pub fn weight(&self, value: f64, is_free: bool) -> Weight {
+        Weight { value, trust: (FIRST_SHIFT / self.reach) as f32, resting: 1, free: u16::from(is_free) }
     }
 
     /// Takes a proximal Newton step within the trust region, and tells the worker what it found.
     #[inline(always)]
     #[must_use]
     pub fn step(&mut self, weight: Weight, sums: Derivatives, state: &State, worker: &mut Totals) -> Weight {
-        let (w, l1) = (weight.value, state.l1 * self.penalty);
-        let l2 = state.l2 * self.penalty;
+        let (w, [l1, l2]) = (weight.value, weight.penalties(state));
         let (g, u) = (sums.gradient + l2 * w, sums.curvature + l2 + TINY);
-        let violation = if w == 0.0 { (g.abs() - l1).max(0.0) } else { (g + l1 * w.signum()).abs() };
         let shrunk = state.damping * SAFETY * u;
         let (up, down) = (shrunk * w - g - l1, shrunk * w - g + l1);
         let goal = (up.max(0.0) + down.min(0.0)) / shrunk;
-        let trust = f64::from(self.trust) / state.damping;
-        let near = goal.clamp(w - trust, w + trust);
-        let d = near - w;
-        self.course[0] += d;
-        self.gradient = sums.gradient + sums.curvature * d;
-        self.trust = (2.0 * d.abs() as f32 + MORE_SHIFT / self.reach).min(LAST_SHIFT / self.reach);
-        let still = w == 0.0 && near == 0.0 && self.course == [0.0; DIRECTIONS];
-        let resting = u16::from(still && g.abs() < l1 - state.threshold);
+        let trust = f64::from(weight.trust) / state.damping;
+        let d = goal.clamp(w - trust, w + trust) - w;
         worker.curvature += u * d * d;
         worker.fall[0] -= sums.gradient * d;
-        worker.see(violation, l1 * w.abs() + w * g, self.penalty * w.abs());
         worker.changed += u64::from(d != 0.0);
-        Weight { value: near, resting, ..weight }
+        weight.report(sums.gradient, state, worker);
+        self.went(weight, d, sums.gradient + sums.curvature * d, state)
     }
-}
 
-impl Region {
-    /// Takes the steps of a descent.
+    /// Notes a step, after which the loss has a slope, and decides whether the weight rests.
     #[inline(always)]
     #[must_use]
-    pub(super) fn take(&mut self, weight: Weight, sums: &Derivatives, state: &State) -> Weight {
-        let (w, d, l1) = (weight.value, sums.change, state.l1 * self.penalty);
+    pub(super) fn went(&mut self, weight: Weight, d: f64, gradient: f64, state: &State) -> Weight {
+        let [l1, _] = weight.penalties(state);
+        // One that rested has no course.
+        let is_still = weight.value == 0.0 && d == 0.0 && (weight.resting != 0 || self.course == [0.0; DIRECTIONS]);
+        if is_still && gradient.abs() < l1 - state.threshold {
+            return Weight { resting: 1, ..weight };
+        }
         self.course[0] += d;
-        self.gradient = sums.left;
-        let trust = (2.0 * d.abs() as f32 + MORE_SHIFT / self.reach).min(LAST_SHIFT / self.reach);
-        let still = w == 0.0 && d == 0.0 && self.course == [0.0; DIRECTIONS];
-        let resting = u16::from(still && sums.left.abs() < l1 - state.threshold);
-        Weight { value: w + d, trust, resting, ..weight }
-    }
-
-    /// Returns a weight in the region, which rests until it was visited.
-    #[must_use]
-    pub fn weight(&self, value: f64) -> Weight {
-        Weight { value, trust: self.trust, resting: 1, free: u16::from(self.penalty == 0.0) }
+        self.gradient = gradient;
+        let trust = (2.0 * d.abs() + MORE_SHIFT / self.reach).min(LAST_SHIFT / self.reach);
+        Weight { value: weight.value + d, trust: trust as f32, resting: 0, ..weight }
     }
 }
 
 /// The margin that a step of a feature may shift a sample by: at first, more than twice the last, at most (DARLIN).
-const FIRST_SHIFT: f32 = 1.0;
-const MORE_SHIFT: f32 = 0.1;
-const LAST_SHIFT: f32 = 5.0;
+const FIRST_SHIFT: f64 = 1.0;
+const MORE_SHIFT: f64 = 0.1;
+const LAST_SHIFT: f64 = 5.0;
 /// Keeps a step finite where there is no curvature.
 pub(super) const TINY: f64 = 1e-10;
 /// Steps are this much shorter than Newton's.

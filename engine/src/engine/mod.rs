@@ -12,6 +12,7 @@ mod vertices;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use bytemuck::Zeroable;
 use megagrid_partition::ShardId;
 use megagrid_stages::{
     Combine, Context, Exchange, First, IntoExchange, IntoIncident, On, Program, Store, Vertex, mode,
@@ -110,6 +111,8 @@ impl<P: Program> Engine<P> {
                         master: <O::Vertex as Vertex>::Master::view_mut(row.master),
                         mirror: <O::Vertex as Vertex>::Mirror::view_mut(row.mirror),
                     };
+                    // The first write maps a page near its writer; one after a read would interrupt all processors.
+                    row.delta.fill(Zeroable::zeroed());
                     set(order.id(row.row), first);
                     row.check_padding(&padding, || "init".to_owned());
                 }

@@ -1,6 +1,7 @@
 //! The walk over a block whose edges are grouped by right vertex, vertices with equally many edges side by side, so that the
 //! loops' lengths can be predicted.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use megagrid_partition::SplitMix;
@@ -40,6 +41,11 @@ struct Visit {
     first: usize,
     /// Its edges.
     degree: usize,
+}
+
+thread_local! {
+    /// Room that a worker keeps: memory that is given back and mapped anew interrupts all processors.
+    static VISITS: Cell<Vec<Visit>> = const { Cell::new(Vec::new()) };
 }
 
 impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
@@ -97,7 +103,9 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
     /// Runs the edges of the active right vertices in random order.
     #[inline(always)]
     fn shuffled(mut self, is_active: &[bool], mut data: Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
-        let (mut runs, mut visits) = (Runs::new(self.runs), Vec::new());
+        let (mut runs, mut visits) = (Runs::new(self.runs), VISITS.take());
+        visits.clear();
+        visits.reserve(self.rights.ids().len());
         for (vertex, row) in self.rights.ids().iter().enumerate() {
             if is_active[row.index()] {
                 let (degree, first) = runs.find(vertex);
@@ -106,6 +114,7 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
         }
         SplitMix::new(cx.seed, cx.iteration).shuffle(&mut visits);
         self.visits(&visits, &mut data, stage, cx);
+        VISITS.set(visits);
     }
 
     /// Runs vertices that have equally many edges, one after the other from edge `first`.
@@ -129,8 +138,13 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
 
     #[inline(always)]
     fn visits(&mut self, visits: &[Visit], data: &mut Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
+        let (ids_of_rights, rights) = (self.rights.ids(), self.rights.addresses());
         for (n, &visit) in visits.iter().enumerate() {
-            if let Some(&Visit { first, degree, .. }) = visits.get(n + VISITS_AHEAD) {
+            if let Some(&Visit { vertex, first, degree }) = visits.get(n + VISITS_AHEAD) {
+                if E::WHOLE {
+                    rights.value(ids_of_rights[vertex], E::Right::MODE);
+                    rights.delta(ids_of_rights[vertex]);
+                }
                 let ids = self.lefts.ids().as_ptr().wrapping_add(first);
                 prefetch(ids, FETCHED.min(degree * size_of::<I>()));
                 data.prefetch(first, degree);

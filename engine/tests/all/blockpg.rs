@@ -70,8 +70,8 @@ impl Data {
             *first.sync = first.master.parabola();
         });
         engine.init(Right, |feature, first| {
-            *first.master = Region::new(if self.intercept == Some(feature) { 0.0 } else { 1.0 }, 1.3);
-            *first.sync = first.master.weight(0.0);
+            *first.master = Region::new(1.3);
+            *first.sync = first.master.weight(0.0, self.intercept == Some(feature));
         });
         engine
     }

@@ -138,9 +138,8 @@ impl Trainer for Fitter {
             *first.sync = first.master.parabola();
         });
         engine.init(Right, |feature, first| {
-            let penalty = if samples.intercept == Some(feature) { 0.0 } else { 1.0 };
-            *first.master = Region::new(penalty, reaches[feature]);
-            *first.sync = first.master.weight(self.start[feature]);
+            *first.master = Region::new(reaches[feature]);
+            *first.sync = first.master.weight(self.start[feature], samples.intercept == Some(feature));
         });
         Ok(())
     }

@@ -34,6 +34,8 @@ pub(super) struct Data<'j> {
     /// First values of samples and features.
     pub(super) margins: Vec<Margin>,
     pub(super) regions: Vec<Region>,
+    /// First weights.
+    pub(super) weights: Vec<Weight>,
     /// Features in random order, cut into blocks.
     pub(super) dealt: Vec<Vec<u32>>,
 }
@@ -47,13 +49,14 @@ impl<'j> Data<'j> {
             *reach = reach.max(x.abs());
         }
         let weight = |sample: usize| job.sample_weights.get(sample).copied().unwrap_or(1.0);
-        let penalty = |feature: usize| if job.intercept == Some(feature) { 0.0 } else { 1.0 };
-        let region = |(feature, reach)| Region::new(penalty(feature), reach);
+        let regions: Vec<Region> = reaches.into_iter().map(Region::new).collect();
+        let weight_of = |(feature, region): (usize, &Region)| region.weight(0.0, job.intercept == Some(feature));
         Ok(Self {
             job: *job,
             seed: run.seed,
             margins: (0..values.num_left).map(|sample| Margin::new(0.0, weight(sample))).collect(),
-            regions: reaches.into_iter().enumerate().map(region).collect(),
+            weights: regions.iter().enumerate().map(weight_of).collect(),
+            regions,
             dealt: deal(job, run.seed),
             values,
         })

@@ -95,7 +95,9 @@ impl<'j> Trainer<'j> {
         for (vertex, &margin) in vertices.iter_mut().zip(&data.margins) {
             (vertex.margin, vertex.parabola) = (margin, margin.parabola());
         }
-        vertices[num_samples..].iter_mut().zip(&data.regions).for_each(|(vertex, &region)| vertex.region = region);
+        for (feature, vertex) in vertices[num_samples..].iter_mut().enumerate() {
+            (vertex.region, vertex.weight) = (data.regions[feature], data.weights[feature]);
+        }
         let gas = Faithful::new(&data.values, |edge| data.values.data[edge], vertices, run.workers);
         let state = data.job.config.state();
         Self { data, gas, program: Descend { num_samples, state, total: Mutex::default(), leaps: false } }

@@ -98,7 +98,9 @@ impl<'j> Trainer<'j> {
         for (vertex, &margin) in samples.iter_mut().zip(&data.margins) {
             (vertex.margin, vertex.parabola) = (margin, margin.parabola());
         }
-        features.iter_mut().zip(&data.regions).for_each(|(vertex, &region)| vertex.region = region);
+        for (feature, vertex) in features.iter_mut().enumerate() {
+            (vertex.region, vertex.weight) = (data.regions[feature], data.weights[feature]);
+        }
         let block = Block { state: data.job.config.state() };
         Self { data, gas, block }
     }

@@ -93,6 +93,7 @@ impl Worker {
             let master = &mut self.regions[feature / self.workers];
             stage.apply(Master { sync: &mut weight, master, delta: &delta }, cx);
             let before = self.weights[feature];
+            self.weights[feature].trust = weight.trust;
             let change = [weight.value - before.value, weight.resting as f64 - before.resting as f64];
             if change != [0.0; 2] {
                 client.update(to.weights, feature, &change)?;
@@ -107,7 +108,7 @@ impl Worker {
             let (feature, mut row) = (feature as usize, [0.0; 2]);
             client.read(from.weights, feature, &mut row)?;
             let change = row[0] - self.weights[feature].value;
-            self.weights[feature] = Weight { value: row[0], resting: row[1] as u16, ..Weight::default() };
+            self.weights[feature] = Weight { value: row[0], resting: row[1] as u16, ..self.weights[feature] };
             if change == 0.0 {
                 continue;
             }
@@ -149,13 +150,14 @@ impl<'j, S: Store> Trainer<'j, S> {
     pub fn new(data: Data<'j>, mut store: S, run: &Run) -> Result<Self, Error> {
         let features = data.regions.len();
         let tables = Tables { weights: store.table(features, 2), derivatives: store.table(features, 2) };
-        store.set(tables.weights, 0, &vec![0.0; 2 * features])?;
+        let rows: Vec<f64> = data.weights.iter().flat_map(|w| [w.value, f64::from(w.resting)]).collect();
+        store.set(tables.weights, 0, &rows)?;
         let of = |(first, (samples, values)): (usize, (Range<usize>, Csr<f32>))| Worker {
             parabolas: data.margins[samples.clone()].iter().map(Margin::parabola).collect(),
             margins: data.margins[samples.clone()].to_vec(),
             samples,
             values,
-            weights: vec![Weight::default(); features],
+            weights: data.weights.clone(),
             first,
             workers: run.workers,
             regions: data.regions.iter().skip(first).step_by(run.workers).copied().collect(),
