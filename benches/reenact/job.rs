@@ -49,6 +49,8 @@ impl Shape {
         Settings {
             workers: 1,
             slack: Some(self.slack),
+            // Each iteration is measured, in no time.
+            look_every: Some(1),
             lazy: self.lazy,
             inject: self.inject,
             peers: Some(peers),

@@ -380,8 +380,8 @@ pub trait Run<A: Algorithm> {
     fn finish(&self, model: &mut A::Model) -> Result<(), Error>;
 }
 
-/// What is done after each iteration: it sees the report and the run.
-pub type Between<'b, A> = &'b mut dyn FnMut(&IterationReport, &mut dyn Pause<A>) -> ControlFlow<()>;
+/// What is done at each look: it sees the reports of the iterations since the last one, and the run.
+pub type Between<'b, A> = &'b mut dyn FnMut(&[IterationReport], &mut dyn Pause<A>) -> ControlFlow<()>;
 
 /// A run between two iterations.
 pub trait Pause<A: Algorithm> {

@@ -92,9 +92,9 @@ impl<T: Trainer> Run<T::Algorithm> for Engines<T> {
 
     fn iterate(&mut self, last: u64, between: Between<'_, T::Algorithm>) -> Result<(), Error> {
         let Trained { trainer, data, .. } = &mut self.of;
-        let step = |engine: &mut Engine<T::Program>, report: &IterationReport| {
-            let report = trainer.corrected(report).into_owned();
-            Ok(between(&report, &mut Paused { trainer, data, engine }).is_break())
+        let step = |engine: &mut Engine<T::Program>, _: &IterationReport| {
+            let reports: Vec<_> = engine.reports().iter().map(|one| trainer.corrected(one).into_owned()).collect();
+            Ok(between(&reports, &mut Paused { trainer, data, engine }).is_break())
         };
         Ok(self.branches.engine().run_until(last, step)?)
     }

@@ -218,7 +218,8 @@ pub struct RunOptions {
     pub patience: Option<u64>,
     /// Measure the exact objective, and the error on test data, after every N iterations only. By default the objective is measured
     /// at the end, or where a tolerance needs it, and the error on test data after each; in between, running values tell how it
-    /// goes: what steps found before they changed it.
+    /// goes: what steps found before they changed it. With slack workers go on from one iteration to the next, and only after every
+    /// N all meet, so that anything can be measured or saved [default: 4 times the clocks by which workers may be apart].
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub evaluate_every: u64,
     /// Whether edges are cut into a grid.
@@ -299,6 +300,7 @@ impl RunOptions {
             Consistency::Ssp | Consistency::Essp => Some(self.slack.unwrap_or(0)),
             Consistency::Async => None,
         };
+        settings.look_every = (self.evaluate_every > 0).then_some(self.evaluate_every);
         settings.lazy = self.consistency == Consistency::Ssp;
         settings.workers = self.workers.unwrap_or(settings.workers);
         settings.level = self.vector.unwrap_or(settings.level);

@@ -148,6 +148,6 @@ impl<P: Program> Engine<P> {
             sync,
             replicas,
         };
-        Ok(Self { run: Arc::new(run), done: 0, spare: Vec::new() })
+        Ok(Self { run: Arc::new(run), done: 0, reports: Vec::new(), spare: Vec::new() })
     }
 }

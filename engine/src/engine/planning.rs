@@ -86,6 +86,7 @@ pub(super) fn make_plan<P: Program, T>(
         workers: settings.workers * processes.count,
         processes,
         slack: settings.slack,
+        look_every: settings.look_every,
         topology: &settings.topology,
         grid: settings.grid,
         early: settings.early,

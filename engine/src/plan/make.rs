@@ -34,6 +34,8 @@ pub struct Input<'i> {
     pub processes: Processes,
     /// Clocks that a worker may be ahead of the slowest; `None`: any number.
     pub slack: Option<u64>,
+    /// Iterations from one look to the next, where they can flow into each other; `None`: as the slack suggests.
+    pub look_every: Option<u64>,
     /// What the machine looks like.
     pub topology: &'i Topology,
     /// Whether the grid is on; off gives one shard per worker and batch, plain CSR.
@@ -88,6 +90,8 @@ impl Plan {
             workers: input.workers,
             processes: input.processes,
             slack: input.slack,
+            flows: false,
+            look_every: 1,
             copies: copies(&schedules, input.workers / processes),
             wide: if whole { input.rows[0] } else { left.max_rows() }.max(right.max_rows()) > 1 << 16,
             whole,
@@ -118,6 +122,7 @@ impl Plan {
         }
         plan.check_rotations()?;
         plan.check_shards()?;
+        plan.let_flow(input.look_every);
         Ok(plan)
     }
 }

@@ -69,9 +69,6 @@ impl<P: Program> Arrivals<P> {
         let in_step = progress == Progress::Ran && worker.steps() == transport.steps();
         if !in_step || self.outbox.is_due() {
             transport.send(&self.outbox);
-            if let Some(sync) = &self.run.sync {
-                self.outbox.count(sync);
-            }
         }
         transport.advance(worker.steps());
         if progress == Progress::Waiting || worker.is_at_barrier() || self.run.plan.slack != Some(0) {

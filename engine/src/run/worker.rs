@@ -158,10 +158,11 @@ impl Worker {
         Progress::Ran
     }
 
-    /// With slack 0 an iteration that ended has ended on every worker.
+    /// With slack 0, and before a look of several processes, an iteration that ended has ended on every worker.
     fn end_iteration(&mut self) -> Progress {
+        let flows = self.plan.flows && self.board.approved() > self.iteration;
         let together = self.plan.slack == Some(0) || self.plan.is_distributed();
-        if together && !self.all_ended(self.steps) {
+        if together && !flows && !self.all_ended(self.steps) {
             return Progress::Waiting;
         }
         self.active = false;
@@ -339,6 +340,7 @@ mod tests {
             workers: 4,
             processes: Processes { this: 0, count: 2 },
             slack: Some(1),
+            look_every: None,
             topology: &Topology::synthetic(1, 2),
             grid: true,
             early: true,

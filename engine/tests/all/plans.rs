@@ -33,6 +33,7 @@ impl Case {
             workers,
             processes: Processes::default(),
             slack,
+            look_every: None,
             topology: &Topology::synthetic(1, workers),
             grid: self.grid,
             early: true,

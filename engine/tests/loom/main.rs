@@ -101,6 +101,7 @@ fn plan(kinds: &[StageKind], body: &[Outline], degrees: [&[u64]; 2], slack: u64)
         workers: WORKERS,
         processes: Processes::default(),
         slack: Some(slack),
+        look_every: None,
         topology: &Topology::synthetic(1, WORKERS),
         grid: true,
         early: true,
@@ -339,25 +340,37 @@ impl Tasks for Marks {
     }
 }
 
-fn check_slack(slack: u64) {
-    const CLOCKS: usize = 3;
+/// Runs iterations of so many clocks. A worker may be told to go on after it has ended an iteration, or before.
+fn check_slack(slack: u64, clocks: usize, iterations: u64) {
     let kinds = [StageKind::Exchange(Mode::Update, Mode::Read)];
     let batch = Outline::Vertices(Side::Left, Cut::Vertices(2), BatchOrder::Fixed, vec![Outline::Stage(0)]);
-    let plan = plan(&kinds, &[batch], [&[1; 2 * CLOCKS], &[2 * CLOCKS as u64]], slack);
-    assert_eq!(plan.clocks(), CLOCKS as u64);
+    let plan = plan(&kinds, &[batch], [&vec![1; 2 * clocks], &[2 * clocks as u64]], slack);
+    assert_eq!((plan.clocks(), plan.flows), (clocks as u64, slack > 0));
+    let all = clocks * iterations as usize;
     model(move || {
-        let marks = || (0..CLOCKS).map(|_| Cell::new(false)).collect();
+        let marks = || (0..all).map(|_| Cell::new(false)).collect();
         let marks = Arc::new([marks(), marks()]);
-        run(&plan, 1, move |id| Marks { id, slack, marks: Arc::clone(&marks) }, |_| {});
+        run(&plan, iterations, move |id| Marks { id, slack, marks: Arc::clone(&marks) }, |_| {});
     });
 }
 
 #[test]
 fn no_worker_is_more_clocks_ahead_than_the_slack() {
-    check_slack(1);
+    check_slack(1, 3, 1);
 }
 
 #[test]
 fn a_slack_of_0_keeps_clocks_together() {
-    check_slack(0);
+    check_slack(0, 3, 1);
+}
+
+#[test]
+fn over_iterations_no_worker_is_more_clocks_ahead_than_the_slack() {
+    check_slack(1, 1, 3);
+    check_slack(1, 2, 2);
+}
+
+#[test]
+fn over_iterations_a_slack_of_0_keeps_clocks_together() {
+    check_slack(0, 1, 3);
 }
