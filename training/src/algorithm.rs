@@ -175,6 +175,11 @@ pub trait Trainer: Sized + Send + 'static {
         1
     }
 
+    /// Returns the iterations in a clock, where it has several.
+    fn passes_per_clock(&self) -> u64 {
+        1
+    }
+
     /// Returns how many workers run of those asked for: fewer where more would take longer.
     fn workers(&self, asked: usize) -> usize {
         asked

@@ -127,15 +127,26 @@ pub fn check_tolerance(tolerance: f64) -> Result<(), Error> {
     Err(Error::option(format!("tolerance is {tolerance}; expected 0 or a number above 0")))
 }
 
-/// Checks the part of an iteration between two clocks.
+/// Checks the iterations between two clocks.
 ///
 /// # Errors
-/// A number outside of (0, 1].
-pub fn check_work_per_clock(part: f64) -> Result<(), Error> {
-    if part > 0.0 && part <= 1.0 {
+/// A number that is neither a part of 1 nor whole.
+pub fn check_work_per_clock(work: f64) -> Result<(), Error> {
+    if work > 0.0 && (work <= 1.0 || work <= MOST_PASSES && work.fract() == 0.0) {
         return Ok(());
     }
-    Err(Error::option(format!("work-per-clock is {part}; expected a number above 0 and at most 1")))
+    Err(Error::option(format!(
+        "work-per-clock is {work}; expected a number above 0 and at most 1, or a whole number of iterations up to {MOST_PASSES}"
+    )))
+}
+
+/// Iterations in a clock at most.
+const MOST_PASSES: f64 = 1000.0;
+
+/// Returns the iterations in a clock, where it has several, of a checked work per clock.
+#[must_use]
+pub fn passes_per_clock(work: f64) -> u64 {
+    if work > 1.0 { work as u64 } else { 1 }
 }
 
 /// Checks the part of the data that is kept for testing.

@@ -235,7 +235,8 @@ impl<A: Algorithm> Session<'_, A> {
             self.record.add(report, None, Metrics::new(), 0.0);
             self.observer.iteration(&self.record);
         }
-        let here = self.measure(report, pause, leg);
+        let done = report.iteration - reports.len() as u64;
+        let here = self.measure((report, done), pause, leg);
         self.observer.iteration(&self.record);
         let is_early = report.iteration < leg.until || !leg.is_last;
         let interrupted = self.observer.asks_to_end() && is_early;
@@ -254,17 +255,17 @@ impl<A: Algorithm> Session<'_, A> {
         Ok(ended)
     }
 
-    /// Measures and takes down an iteration.
+    /// Measures and takes down an iteration; the last look was when `done` were done.
     fn measure(
         &mut self,
-        report: &IterationReport,
+        (report, done): (&IterationReport, u64),
         pause: &mut dyn Pause<A>,
         leg: Leg,
     ) -> Result<Option<Ended>, Error> {
         let begin = Instant::now();
         let iteration = report.iteration;
         let is_last = iteration == leg.until && leg.is_last;
-        let is_asked = is_last || self.every > 0 && iteration.is_multiple_of(self.every);
+        let is_asked = is_last || self.every > 0 && iteration / self.every > done / self.every;
         let is_due = is_asked || self.every == 0 && self.options.tolerance() > 0.0 || pause.is_due();
         let found = pause.look(is_due, is_asked || self.every == 0)?;
         let outcome = if self.processes.is_first() { self.judge(iteration, &found, pause, leg) } else { Ok(None) };

@@ -87,6 +87,7 @@ pub(super) fn make_plan<P: Program, T>(
         processes,
         slack: settings.slack,
         look_every: settings.look_every,
+        passes_per_clock: settings.passes_per_clock,
         topology: &settings.topology,
         grid: settings.grid,
         early: settings.early,

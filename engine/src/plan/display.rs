@@ -40,7 +40,9 @@ impl Plan {
             1 => ", all meet after each iteration".to_owned(),
             every => format!(", iterations flow into each other, all meet after every {every}"),
         };
-        writeln!(f, "workers       {}{of}, slack {slack}{flow}", self.workers)?;
+        let passes = self.passes_per_clock;
+        let clock = if passes > 1 { format!(", {passes} iterations a clock") } else { String::new() };
+        writeln!(f, "workers       {}{of}, slack {slack}{clock}{flow}", self.workers)?;
         for (worker, home) in self.homes.iter().enumerate() {
             let count = |side: &SideShape| side.owners.iter().filter(|&&owner| owner == worker).count();
             let (left, right) = (count(&self.left), count(&self.right));

@@ -50,6 +50,11 @@ pub struct Plan {
     /// All workers end an iteration before anybody begins the next after each of this many iterations: a *look*, at which the run
     /// can be looked at. Where iterations do not flow into each other each one ends so.
     pub look_every: u64,
+    /// Iterations in a clock, where an iteration is not several clocks.
+    pub passes_per_clock: u64,
+    /// Whether every process changes right rows in place at its own replica, where else they go from process to process: with slack,
+    /// or several passes in a clock.
+    pub mirrored: bool,
     /// The stages, in the order of the sequence.
     pub stages: Vec<StageInfo>,
     /// The schedule of each Exchange.

@@ -151,7 +151,7 @@ fn take_changes<P: Program>(run: &Run<P>, outbox: &Outbox, message: &Message) ->
     let process = ProcessId(plan.process_of(message.from as usize));
     let rows = sync.mirrors.of(Side::Right, process, ShardId(shard)).len();
     let change = replicas.unpack_change(bytes, rows)?;
-    let fresh = replicas.add(&sync.mirrors, ShardId(shard), process, message.number, &change)?;
+    let fresh = replicas.add(&sync.mirrors, ShardId(shard), process, message.number, change)?;
     replicas.send(plan, outbox, shard, fresh);
     Ok(())
 }

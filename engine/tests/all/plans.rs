@@ -34,6 +34,7 @@ impl Case {
             processes: Processes::default(),
             slack,
             look_every: None,
+            passes_per_clock: 1,
             topology: &Topology::synthetic(1, workers),
             grid: self.grid,
             early: true,

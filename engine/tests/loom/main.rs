@@ -102,6 +102,7 @@ fn plan(kinds: &[StageKind], body: &[Outline], degrees: [&[u64]; 2], slack: u64)
         processes: Processes::default(),
         slack: Some(slack),
         look_every: None,
+        passes_per_clock: 1,
         topology: &Topology::synthetic(1, WORKERS),
         grid: true,
         early: true,
