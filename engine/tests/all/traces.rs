@@ -243,6 +243,8 @@ impl Tasks for OfWorker<'_> {
         if applies_sums {
             let whole = |worker| world.has_run_additions(worker, current.step, &uses);
             assert!((0..world.plan.workers).all(whole), "all workers ended what adds to the sums of {at:?}");
+        }
+        if let StageKind::Apply(_) = kind {
             let next = |worker| world.has_run_next_addition(worker, current, &uses);
             assert!(!(0..world.plan.workers).any(next), "no worker added to the sums of the iteration after {at:?}");
         }
