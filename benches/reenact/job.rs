@@ -1,6 +1,7 @@
 //! Jobs on the virtual cluster: inputs, programs and what is measured of them.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use megagrid_algorithms::blockpg::{self, BlockPg, Margin, Region};
@@ -8,7 +9,7 @@ use megagrid_algorithms::lda::{self, Dense, Lda, Sampling, Tokens, Vertices, edg
 use megagrid_algorithms::mf::{self, in_place};
 use megagrid_datasets::synthetic::{ClicksSettings, CorpusSettings};
 use megagrid_engine::virtual_cluster::{Calibration, Costs, Link, Model, VirtualCluster};
-use megagrid_engine::{Engine, Error, Injection, IterationReport, Peers, Settings, Source, Topology};
+use megagrid_engine::{Engine, Error, Injection, IterationReport, Peers, Settings, Source, Topology, Traffic};
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
 use megagrid_stages::{Left, Program, Right};
 
@@ -19,6 +20,10 @@ use crate::findings::root;
 pub struct Shape {
     pub workers: usize,
     pub slack: u64,
+    /// Iterations of a clock, where it has several.
+    pub passes: u64,
+    /// Iterations from one measurement to the next, where they flow into each other.
+    pub look_every: u64,
     /// Whether rows come back when they would be too old (SSP), rather than after every clock (ESSP).
     pub lazy: bool,
     pub model: Model,
@@ -40,7 +45,7 @@ impl Shape {
     /// Eight workers, and what tasks cost.
     pub fn of(costs: Costs) -> Self {
         let model = Model { link: Link::default(), costs, jitter: 0.0, seed: 1 };
-        Self { workers: 8, slack: 0, lazy: true, model, inject: None, seed: 1 }
+        Self { workers: 8, slack: 0, passes: 1, look_every: 1, lazy: true, model, inject: None, seed: 1 }
     }
 
     fn settings(&self, peers: Arc<dyn Peers>, dims: usize) -> Settings {
@@ -49,6 +54,8 @@ impl Shape {
         Settings {
             workers: 1,
             slack: Some(self.slack),
+            passes_per_clock: self.passes,
+            look_every: Some(self.look_every),
             lazy: self.lazy,
             inject: self.inject,
             peers: Some(peers),
@@ -59,7 +66,7 @@ impl Shape {
         }
     }
 
-    /// Trains what `make` makes, and measures after each iteration; ends where the objective is no number.
+    /// Trains what `make` makes, and measures at each look, in no time; ends where the objective is no number.
     fn train<P: Program>(
         &self,
         (dims, iterations): (usize, u64),
@@ -70,10 +77,10 @@ impl Shape {
         let mut ran = cluster.run(|peers| {
             let mut engine = make(&self.settings(peers, dims)).expect("a small job");
             let (mut objectives, mut reports) = (Vec::new(), Vec::new());
-            let ended = engine.run_until(iterations, |engine, report| {
+            let ended = engine.run_until(iterations, |engine, _| {
+                reports.extend_from_slice(engine.reports());
                 let found = objective(engine);
                 objectives.push(found);
-                reports.push(report.clone());
                 Ok(!found.is_finite())
             });
             ended.expect("a run that ends");
@@ -96,7 +103,7 @@ impl Shape {
 }
 
 pub struct Ran {
-    /// What the algorithm minimizes (or, LDA, maximizes), after each iteration.
+    /// What the algorithm minimizes (or, LDA, maximizes), at each look.
     pub objectives: Vec<f64>,
     pub reports: Vec<IterationReport>,
     /// What tasks took.
@@ -119,12 +126,13 @@ impl Ran {
         all
     }
 
-    /// Returns the bytes that a worker sends to masters in the last iteration, and those that it receives from them. Shards that
-    /// rotate count as both.
-    pub fn bytes(&self, workers: usize) -> (f64, f64) {
-        let Some(sent) = self.reports.last().map(|report| report.sent) else { return (0.0, 0.0) };
-        let of_one = |bytes: u64| bytes as f64 / workers as f64;
-        (of_one(sent.changes.bytes + sent.shards.bytes), of_one(sent.fresh.bytes + sent.shards.bytes))
+    /// Returns the bytes that a worker sends to masters in an iteration, mean over some, and those that it receives from them.
+    pub fn bytes(&self, workers: usize, iterations: Range<usize>) -> (f64, f64) {
+        let of = |bytes: fn(&Traffic) -> u64| {
+            let sum: u64 = self.reports[iterations.clone()].iter().map(|report| bytes(&report.sent)).sum();
+            sum as f64 / (workers * iterations.len()) as f64
+        };
+        (of(|sent| sent.changes.bytes), of(|sent| sent.fresh.bytes))
     }
 
     /// Returns the virtual seconds, and the iterations, to an objective, between iterations by a line; `None`: not reached.
@@ -146,10 +154,11 @@ pub struct Factorize {
 }
 
 impl Factorize {
-    /// One pass in a clock for each unit of work: for what depends only on time.
-    pub fn clocks(ratings: usize, clocks: usize) -> Self {
-        let config = mf::Config { dims: 1, ..mf::Config::default() };
-        Self { config, batch: (ratings / clocks) as u64, iterations: 1 }
+    /// Iterations of a clock or less that are measured at the end only: for what depends on time and not on numbers.
+    pub fn unmeasured(edges: &GroupedEdges<f32>, iterations: usize, shape: &Shape) -> Ran {
+        let config = mf::Config { dims: 1, step: 1e-4, ..mf::Config::default() };
+        let job = Self { config, batch: edges.num_edges() as u64, iterations: iterations as u64 };
+        job.run(edges, &Shape { look_every: job.iterations, ..shape.clone() })
     }
 
     /// The sum of squared errors after each iteration, without the regularizer. Ends when it is no number.

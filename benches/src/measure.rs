@@ -72,8 +72,8 @@ pub fn interleaved<const N: usize>(rounds: usize, mut runs: [Box<dyn FnMut() + '
 pub fn iterate<P: Program>(engine: &mut Engine<P>, iterations: u64) -> Vec<IterationReport> {
     let mut reports = Vec::new();
     let last = engine.iterations() + iterations;
-    let run = engine.run_until(last, |_, report| {
-        reports.push(report.clone());
+    let run = engine.run_until(last, |engine, _| {
+        reports.extend_from_slice(engine.reports());
         Ok(false)
     });
     run.expect("stages do not panic");

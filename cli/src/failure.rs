@@ -72,7 +72,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     }
     let out_of_range = matches!(error_of_cluster(cause), Some(ClusterError::Membership { .. }))
         || matches!(cause.downcast_ref(), Some(Algorithm::Setting { .. }))
-        || matches!(cause.downcast_ref(), Some(Engine::Setting { .. }))
+        || matches!(cause.downcast_ref(), Some(Engine::Setting { .. } | Engine::PassesPerClock(_)))
         || matches!(cause.downcast_ref(), Some(Training::Option(_)))
         || matches!(
             cause.downcast_ref(),

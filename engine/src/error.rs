@@ -80,6 +80,12 @@ pub enum Error {
          batch by edges or by left vertices"
     )]
     NestedRotation(String),
+    /// A clock of several iterations, and a stage that needs what all workers did in each.
+    #[error(
+        "{0} needs what all workers did in each iteration, or is the second stage to change both ends of edges, so that a clock \
+         cannot have several iterations; take a work per clock of 1 or less"
+    )]
+    PassesPerClock(String),
     /// A stage on all edges of a vertex beside one on single edges, with several processes.
     #[error(
         "{0} visits vertices with the data of all their edges beside a stage that runs on single edges, which with several \

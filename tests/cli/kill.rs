@@ -134,6 +134,27 @@ fn a_stalled_job_ends_where_it_would_have_ended() {
     job.disturb("stalled", "-STOP", Moment::draw(7, false));
 }
 
+/// Killed between two looks, while others are ahead of it: all end soon, and another shape goes on from the last look.
+#[test]
+fn a_job_with_slack_ends_soon_and_another_shape_goes_on() {
+    let place = Place::new();
+    let (ratings, saved) = (place.ratings(), place.name("saved"));
+    let slack = ["--consistency", "essp", "--slack", "3", "--evaluate-every", "10", "--inject", "delay:0.002"];
+    let command = [&*ratings, "--work-per-clock", "1", "--step", "0.02"];
+    let saves = ["--iterations", "100000", "--checkpoint", &saved, "--checkpoint-every", "10"];
+    let launched = launched::mf(&["-n", "3"], &[&command[..], &saves, &slack].concat());
+    launched::wait(|| launched::newest(&saved) >= Some(10));
+    let begin = Instant::now();
+    send("-KILL", process(&launched, 1, None));
+    let (code, messages) = end(launched);
+    assert!(code != Some(0) && !messages.contains("panicked"), "{messages}");
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    let last = launched::newest(&saved).unwrap();
+    assert!(last.is_multiple_of(10), "{last}");
+    let more = (last + 3).to_string();
+    done(&[&["mf", "-q", "-w", "2", "--resume", &saved, "--iterations", &more], &command[..]].concat());
+}
+
 /// What `cargo soak` runs.
 #[test]
 #[ignore = "twenty kills, minutes"]

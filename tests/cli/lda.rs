@@ -11,7 +11,7 @@ const FRUIT: [&str; 5] = ["apple", "pear", "plum", "fig", "quince"];
 const METAL: [&str; 5] = ["iron", "zinc", "lead", "tin", "nickel"];
 
 /// Writes 60 documents, every other one about fruit and about metal.
-fn documents(place: &Place) -> String {
+pub(crate) fn documents(place: &Place) -> String {
     let document = |n: usize| -> String {
         let words = if n.is_multiple_of(2) { FRUIT } else { METAL };
         (0..20).map(|at| format!("{} ", words[(n * at + at * at + n / 7) % 5])).collect::<String>() + "\n"
@@ -278,7 +278,7 @@ fn options_out_of_range_are_refused() {
     lda("--beta", "0", &["beta is 0"]);
     lda("--holdout", "1", &["holdout 1 is out of range"]);
     lda("--max-documents", "0", &["max-documents is 0"]);
-    lda("--work-per-clock", "2", &["work-per-clock is 2"]);
+    lda("--work-per-clock", "2.5", &["work-per-clock is 2.5"]);
     lda("--tolerance", "-1", &["tolerance is -1"]);
     lda("--split", "letters", &["letters", "expected space or punctuation"]);
     fails(&["plan", "lda", &posts, "-k", "0"], 2, &["topics is 0"]);

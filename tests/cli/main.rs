@@ -19,6 +19,7 @@ mod launch;
 #[cfg(target_os = "linux")]
 mod launched;
 mod lda;
+mod looks;
 mod members;
 mod models;
 mod options;

@@ -63,6 +63,19 @@ fn run<S: Counted>(edges: &GroupedEdges<u32>, config: &Config, settings: &Settin
     last
 }
 
+/// The log likelihood after clocks of several iterations.
+pub fn train_in_passes<S: Counted>(
+    edges: &GroupedEdges<u32>,
+    (processes, workers): (usize, usize),
+    passes: u64,
+) -> f64 {
+    let config = Config { alpha: 0.1, clocks: 1, passes_per_clock: passes, ..Config::new(TOPICS) };
+    local::run(processes, |peers| {
+        let settings = Settings { passes_per_clock: passes, ..settings(peers, workers, TOPICS) };
+        run::<S>(edges, &config, &settings)
+    })
+}
+
 /// How stale counts may be: the slack, and whether rows go to replicas only when they have to.
 type Consistency = (Option<u64>, bool);
 

@@ -8,6 +8,7 @@ mod guarantee;
 mod lda;
 mod local;
 mod panics;
+mod passes;
 mod rotation;
 mod totals;
 mod traffic;

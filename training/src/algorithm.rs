@@ -175,6 +175,11 @@ pub trait Trainer: Sized + Send + 'static {
         1
     }
 
+    /// Returns the iterations in a clock, where it has several.
+    fn passes_per_clock(&self) -> u64 {
+        1
+    }
+
     /// Returns how many workers run of those asked for: fewer where more would take longer.
     fn workers(&self, asked: usize) -> usize {
         asked
@@ -380,8 +385,8 @@ pub trait Run<A: Algorithm> {
     fn finish(&self, model: &mut A::Model) -> Result<(), Error>;
 }
 
-/// What is done after each iteration: it sees the report and the run.
-pub type Between<'b, A> = &'b mut dyn FnMut(&IterationReport, &mut dyn Pause<A>) -> ControlFlow<()>;
+/// What is done at each look: it sees the reports of the iterations since the last one, and the run.
+pub type Between<'b, A> = &'b mut dyn FnMut(&[IterationReport], &mut dyn Pause<A>) -> ControlFlow<()>;
 
 /// A run between two iterations.
 pub trait Pause<A: Algorithm> {

@@ -52,7 +52,8 @@ impl<T: Trainer> Form<T::Algorithm> for Trained<T> {
 
 /// Returns the settings as a trainer wants them.
 fn suited(trainer: &impl Trainer, settings: &Settings) -> Settings {
-    Settings { dims: trainer.dims(), workers: trainer.workers(settings.workers), ..settings.clone() }
+    let (dims, passes_per_clock) = (trainer.dims(), trainer.passes_per_clock());
+    Settings { dims, passes_per_clock, workers: trainer.workers(settings.workers), ..settings.clone() }
 }
 
 /// An engine and its branches.
@@ -92,9 +93,9 @@ impl<T: Trainer> Run<T::Algorithm> for Engines<T> {
 
     fn iterate(&mut self, last: u64, between: Between<'_, T::Algorithm>) -> Result<(), Error> {
         let Trained { trainer, data, .. } = &mut self.of;
-        let step = |engine: &mut Engine<T::Program>, report: &IterationReport| {
-            let report = trainer.corrected(report).into_owned();
-            Ok(between(&report, &mut Paused { trainer, data, engine }).is_break())
+        let step = |engine: &mut Engine<T::Program>, _: &IterationReport| {
+            let reports: Vec<_> = engine.reports().iter().map(|one| trainer.corrected(one).into_owned()).collect();
+            Ok(between(&reports, &mut Paused { trainer, data, engine }).is_break())
         };
         Ok(self.branches.engine().run_until(last, step)?)
     }
@@ -134,7 +135,8 @@ impl<T: Trainer> Run<T::Algorithm> for Engines<T> {
     fn adapt(&mut self, options: &OptionsOf<T>, settings: &Settings) -> Result<(), Error> {
         let data = &self.of.data;
         let trainer = T::new(data, options, settings)?;
-        let of_rows = Settings { dims: trainer.dims(), ..settings.clone() };
+        let (dims, passes_per_clock) = (trainer.dims(), trainer.passes_per_clock());
+        let of_rows = Settings { dims, passes_per_clock, ..settings.clone() };
         self.branches.engine().reconfigure(trainer.source(data), trainer.sequence(), &of_rows)?;
         (self.of.trainer, self.of.options, self.of.settings) = (trainer, options.clone(), settings.clone());
         Ok(())

@@ -127,15 +127,26 @@ pub fn check_tolerance(tolerance: f64) -> Result<(), Error> {
     Err(Error::option(format!("tolerance is {tolerance}; expected 0 or a number above 0")))
 }
 
-/// Checks the part of an iteration between two clocks.
+/// Checks the iterations between two clocks.
 ///
 /// # Errors
-/// A number outside of (0, 1].
-pub fn check_work_per_clock(part: f64) -> Result<(), Error> {
-    if part > 0.0 && part <= 1.0 {
+/// A number that is neither a part of 1 nor whole.
+pub fn check_work_per_clock(work: f64) -> Result<(), Error> {
+    if work > 0.0 && (work <= 1.0 || work <= MOST_PASSES && work.fract() == 0.0) {
         return Ok(());
     }
-    Err(Error::option(format!("work-per-clock is {part}; expected a number above 0 and at most 1")))
+    Err(Error::option(format!(
+        "work-per-clock is {work}; expected a number above 0 and at most 1, or a whole number of iterations up to {MOST_PASSES}"
+    )))
+}
+
+/// Iterations in a clock at most.
+const MOST_PASSES: f64 = 1000.0;
+
+/// Returns the iterations in a clock, where it has several, of a checked work per clock.
+#[must_use]
+pub fn passes_per_clock(work: f64) -> u64 {
+    if work > 1.0 { work as u64 } else { 1 }
 }
 
 /// Checks the part of the data that is kept for testing.
@@ -218,7 +229,8 @@ pub struct RunOptions {
     pub patience: Option<u64>,
     /// Measure the exact objective, and the error on test data, after every N iterations only. By default the objective is measured
     /// at the end, or where a tolerance needs it, and the error on test data after each; in between, running values tell how it
-    /// goes: what steps found before they changed it.
+    /// goes: what steps found before they changed it. With slack workers go on from one iteration to the next, and only after every
+    /// N all meet, so that anything can be measured or saved [default: 4 times the clocks by which workers may be apart].
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub evaluate_every: u64,
     /// Whether edges are cut into a grid.
@@ -299,6 +311,7 @@ impl RunOptions {
             Consistency::Ssp | Consistency::Essp => Some(self.slack.unwrap_or(0)),
             Consistency::Async => None,
         };
+        settings.look_every = (self.evaluate_every > 0).then_some(self.evaluate_every);
         settings.lazy = self.consistency == Consistency::Ssp;
         settings.workers = self.workers.unwrap_or(settings.workers);
         settings.level = self.vector.unwrap_or(settings.level);

@@ -14,7 +14,7 @@ use crate::data::{Data, Reading};
 use crate::input::Source;
 use crate::options::{RunOptions, join, json};
 use crate::processes::Processes;
-use crate::record::{Phases, Record};
+use crate::record::{Metrics, Phases, Record};
 use crate::stopping::{Evaluation, Stopping};
 use crate::{Error, Options};
 
@@ -138,7 +138,10 @@ pub fn config<A: Algorithm>(
 /// Processes that differ; what the engine refuses; an objective that is no number; an interruption.
 pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Observer) -> Result<Trained<A>, Error> {
     let begin = Instant::now();
-    let Job { data, origin, mut phases, options, run, settings, more, is_kept, is_trial } = job;
+    let Job { data, origin, mut phases, options, run, mut settings, more, is_kept, is_trial } = job;
+    if is_trial {
+        settings.look_every = Some(1);
+    }
     let checksum = if is_kept || processes.cluster.is_some() { data.checksum()? } else { 0 };
     let form = A::form(&options)(Arc::new(data), options.clone(), settings)?;
     let resolved = form.options();
@@ -205,7 +208,7 @@ impl<A: Algorithm> Session<'_, A> {
 
     fn leg(&mut self, engine: &mut dyn Run<A>, leg: Leg) -> Result<Ended, Error> {
         let mut outcome = Ok(Ended::Iterations);
-        engine.iterate(leg.until, &mut |report, pause| match self.after(report, pause, leg) {
+        engine.iterate(leg.until, &mut |reports, pause| match self.after(reports, pause, leg) {
             Ok(None) => ControlFlow::Continue(()),
             Ok(Some(ended)) => {
                 outcome = Ok(ended);
@@ -219,9 +222,21 @@ impl<A: Algorithm> Session<'_, A> {
         outcome
     }
 
-    /// Takes an iteration: measures, timed apart, and writes a checkpoint if one is due. Tells why the leg ends, if it does.
-    fn after(&mut self, report: &IterationReport, pause: &mut dyn Pause<A>, leg: Leg) -> Result<Option<Ended>, Error> {
-        let here = self.measure(report, pause, leg);
+    /// Looks at a run after the last of these iterations: measures, timed apart, and writes a checkpoint if one is due. Tells why
+    /// the leg ends, if it does.
+    fn after(
+        &mut self,
+        reports: &[IterationReport],
+        pause: &mut dyn Pause<A>,
+        leg: Leg,
+    ) -> Result<Option<Ended>, Error> {
+        let Some((report, before)) = reports.split_last() else { return Ok(None) };
+        for report in before {
+            self.record.add(report, None, Metrics::new(), 0.0);
+            self.observer.iteration(&self.record);
+        }
+        let done = report.iteration - reports.len() as u64;
+        let here = self.measure((report, done), pause, leg);
         self.observer.iteration(&self.record);
         let is_early = report.iteration < leg.until || !leg.is_last;
         let interrupted = self.observer.asks_to_end() && is_early;
@@ -240,17 +255,17 @@ impl<A: Algorithm> Session<'_, A> {
         Ok(ended)
     }
 
-    /// Measures and takes down an iteration.
+    /// Measures and takes down an iteration; the last look was when `done` were done.
     fn measure(
         &mut self,
-        report: &IterationReport,
+        (report, done): (&IterationReport, u64),
         pause: &mut dyn Pause<A>,
         leg: Leg,
     ) -> Result<Option<Ended>, Error> {
         let begin = Instant::now();
         let iteration = report.iteration;
         let is_last = iteration == leg.until && leg.is_last;
-        let is_asked = is_last || self.every > 0 && iteration.is_multiple_of(self.every);
+        let is_asked = is_last || self.every > 0 && iteration / self.every > done / self.every;
         let is_due = is_asked || self.every == 0 && self.options.tolerance() > 0.0 || pause.is_due();
         let found = pause.look(is_due, is_asked || self.every == 0)?;
         let outcome = if self.processes.is_first() { self.judge(iteration, &found, pause, leg) } else { Ok(None) };

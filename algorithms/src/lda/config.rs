@@ -70,6 +70,8 @@ pub struct Config {
     pub annealed_from: f32,
     /// Clocks of an iteration: how often workers tell each other the topic totals.
     pub clocks: u64,
+    /// Iterations of a clock, where an iteration is one clock or less.
+    pub passes_per_clock: u64,
 }
 
 /// Share of uniform first topics: the smallest that finds planted topics nearly as well as a uniform start does.
@@ -122,6 +124,7 @@ impl Config {
             annealing: default_annealing(num_topics),
             annealed_from: 10.0,
             clocks: DEFAULT_CLOCKS,
+            passes_per_clock: 1,
         }
     }
 

@@ -39,7 +39,7 @@ impl Drawn {
     }
 }
 
-/// The draws of an iteration that has ended.
+/// The draws of an iteration, or a clock of several, that has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Draws {
     pub(super) drawn: Drawn,
@@ -54,9 +54,11 @@ impl Draws {
     pub fn per_token(&self, lengths: &[u64]) -> Option<f64> {
         let Drawn { log, product, tokens } = self.drawn;
         let others = |&length: &u64| length as f64 * (length.saturating_sub(1) as f64 + self.prior).ln();
-        let is_whole = tokens > 0 && tokens == lengths.iter().sum();
+        // Each token was drawn once in each iteration of the clock.
+        let all: u64 = lengths.iter().sum();
+        let is_whole = tokens > 0 && tokens.is_multiple_of(all);
         let of_documents = || lengths.iter().filter(|length| **length > 0).map(others).sum::<f64>();
-        is_whole.then(|| (log + product.ln() - of_documents()) / tokens as f64)
+        is_whole.then(|| (log + product.ln() - (tokens / all) as f64 * of_documents()) / tokens as f64)
     }
 }
 
@@ -86,6 +88,6 @@ mod tests {
         let draws = Draws { drawn: all, prior: 0.5 };
         let found = draws.per_token(&lengths).unwrap();
         assert!((found - (exact - others) / 5000.0).abs() < 1e-12, "{found}");
-        assert_eq!((draws.per_token(&[1]), Draws::default().per_token(&[])), (None, None));
+        assert_eq!((draws.per_token(&[4999]), Draws::default().per_token(&[])), (None, None));
     }
 }

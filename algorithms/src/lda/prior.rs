@@ -8,7 +8,7 @@ use super::drawn::Draws;
 use super::histogram::Histogram;
 use super::program::{Document, Lda, Sampling, Topics, Worker};
 
-/// Ends an iteration: lowers the word prior that topics are drawn with, and fits the document prior where that is due: not
+/// Ends an iteration, or a clock of several: lowers the word prior that topics are drawn with, and fits the document prior where that is due: not
 /// while the word prior falls, for documents have more topics then than they keep.
 pub struct FitPrior(pub Config);
 
@@ -32,15 +32,17 @@ impl<S: Sampling> GlobalSync<Lda<S>> for FitPrior {
 }
 
 impl FitPrior {
-    /// Ends an iteration whose documents were counted.
+    /// Ends an iteration, or a clock, whose documents were counted.
     pub(super) fn end_iteration(&self, histogram: &Histogram, global: &mut Topics) {
-        global.iterations += 1;
+        let before = global.iterations;
+        global.iterations += self.0.passes_per_clock;
         let prior = global.alpha.iter().map(|&alpha| f64::from(alpha)).sum();
         global.draws = Draws { drawn: std::mem::take(&mut global.drawn), prior };
         // It does not rise again where a run is continued with a longer annealing.
         let now = self.0.smoothing(global.iterations);
         global.smoothing = now.min(global.smoothing);
-        let is_due = global.smoothing <= global.beta && global.iterations.is_multiple_of(self.0.optimize_every);
+        let every = self.0.optimize_every;
+        let is_due = global.smoothing <= global.beta && global.iterations / every > before / every;
         if self.0.prior != Prior::Fixed && is_due {
             fit(histogram, self.0.prior, global);
         }

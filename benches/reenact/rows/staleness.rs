@@ -1,5 +1,7 @@
 //! ESSP, Figure 2: how old the parameters are that workers read, counted from the reader's clock: −1 is fresh.
 
+use megagrid_algorithms::mf;
+
 use crate::findings::Findings;
 use crate::job::{Factorize, Shape, ratings};
 
@@ -16,7 +18,8 @@ pub fn run(findings: &mut Findings) {
         if slack == 0 {
             println!("  {}", shape.describe());
         }
-        let all = Factorize::clocks(100 * CLOCKS, CLOCKS).run(&edges, &shape).staleness();
+        let config = mf::Config { dims: 1, ..mf::Config::default() };
+        let all = Factorize { config, batch: 100, iterations: 1 }.run(&edges, &shape).staleness();
         let reads: u64 = all.values().sum();
         all.into_iter().map(|(age, n)| (age, n as f64 / reads as f64)).collect::<Vec<_>>()
     };

@@ -170,7 +170,7 @@ fn of_workers(subject: &Subject<'_>, named: bool) -> String {
     let start = |one: &Iteration| one.train_seconds - one.seconds - (first.train_seconds - first.seconds);
     let stretch = |one: &Iteration, worker: usize| {
         let times = one.workers[worker];
-        Stretch { begin: start(one) + times.begin, parts: vec![times.compute, times.sync, times.wait] }
+        Stretch { begin: (start(one) + times.begin).max(0.0), parts: vec![times.compute, times.sync, times.wait] }
     };
     let rows: Vec<Vec<Stretch>> =
         (0..num_workers).map(|worker| shown.iter().map(|one| stretch(one, worker)).collect()).collect();

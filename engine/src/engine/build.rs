@@ -49,7 +49,7 @@ pub fn replicas<P: Program>(
     sync: Option<&Replication>,
     settings: &Settings,
 ) -> Result<Option<Replicas<P::Right>>, Error> {
-    let Some(Replication { mirrors, .. }) = sync.filter(|_| plan.mirrors_updates()) else { return Ok(None) };
+    let Some(Replication { mirrors, .. }) = sync.filter(|_| plan.mirrored) else { return Ok(None) };
     let push = match settings.slack {
         None => Push::EveryChange,
         Some(slack) if settings.lazy => Push::WhenNeeded(slack),
@@ -148,6 +148,6 @@ impl<P: Program> Engine<P> {
             sync,
             replicas,
         };
-        Ok(Self { run: Arc::new(run), done: 0, spare: Vec::new() })
+        Ok(Self { run: Arc::new(run), done: 0, reports: Vec::new(), spare: Vec::new() })
     }
 }

@@ -53,6 +53,7 @@ use crate::stages::{Scratch, exchange, visit};
 pub struct Engine<P: Program> {
     pub(crate) run: Arc<Run<P>>,
     pub(crate) done: u64,
+    reports: Vec<IterationReport>,
     /// Memory of branches that were freed.
     pub(crate) spare: Vec<Branch<P>>,
 }
@@ -74,6 +75,13 @@ impl<P: Program> Engine<P> {
     #[must_use]
     pub fn iterations(&self) -> u64 {
         self.done
+    }
+
+    /// Returns reports of the iterations since the look before the last one, in order: with slack, workers may have gone on from one
+    /// to the next without a look.
+    #[must_use]
+    pub fn reports(&self) -> &[IterationReport] {
+        &self.reports
     }
 
     /// Returns the latest shared context.
@@ -149,8 +157,10 @@ impl<P: Program> Engine<P> {
         self.run_until(self.done + n, |_, _| Ok(false))
     }
 
-    /// Runs iterations until `last` are done in all, or `between` returns `true`; `between` is given the engine after each,
-    /// and what is to be said of it. With several processes all of them end where one of them does.
+    /// Runs iterations until `last` are done in all, or `between` returns `true`. `between` is given the engine at each look, and
+    /// what is to be said of the last iteration; [`reports`](Self::reports) has those before it too. There is a look after each
+    /// iteration, but where slack lets iterations flow into each other: see [`Settings::look_every`]. With several processes all
+    /// of them end where one of them does.
     ///
     /// # Errors
     /// A stage function that panics; a lost process; what `between` fails with; [`Error::Running`] from within `between`, or
@@ -163,9 +173,10 @@ impl<P: Program> Engine<P> {
         Arc::get_mut(&mut self.run).ok_or(Error::Running)?;
         let state = Arc::clone(&self.run);
         let mut failed = None;
-        let done = run::run(&state, self.done, last, &mut |report| {
-            self.done = report.iteration;
-            match between(self, report) {
+        let done = run::run(&state, self.done, last, &mut |reports| {
+            let Some(report) = reports.last().cloned() else { return ControlFlow::Continue(()) };
+            (self.done, self.reports) = (report.iteration, reports);
+            match between(self, &report) {
                 Ok(false) => ControlFlow::Continue(()),
                 Ok(true) => ControlFlow::Break(()),
                 Err(error) => {

@@ -86,6 +86,8 @@ pub(super) fn make_plan<P: Program, T>(
         workers: settings.workers * processes.count,
         processes,
         slack: settings.slack,
+        look_every: settings.look_every,
+        passes_per_clock: settings.passes_per_clock,
         topology: &settings.topology,
         grid: settings.grid,
         early: settings.early,

@@ -14,6 +14,13 @@ pub struct Settings {
     pub workers: usize,
     /// Clocks that a worker may be ahead of the slowest; `None`: any number. Default: 0.
     pub slack: Option<u64>,
+    /// Iterations from one look to the next. Slack lets workers go on to the next iteration while others are in this one, where no
+    /// stage needs them all ([`Plan::flows`](crate::plan::Plan::flows)); only at a look all have ended the same one. `None`, the
+    /// default: as many iterations as have four times the clocks by which workers may be apart, or 1 where there is no bound.
+    pub look_every: Option<u64>,
+    /// Iterations in a clock: more send less, and staler data is read (A-BSP). For programs that change both ends of edges in place, in
+    /// iterations that are one clock. Stages that gather from workers run once a clock. Default: 1.
+    pub passes_per_clock: u64,
     /// With slack and several processes: whether masters' rows go to mirrors only when those would be too old (SSP), rather
     /// than after every clock (ESSP). Default: false.
     pub lazy: bool,
@@ -41,6 +48,8 @@ impl Default for Settings {
         Self {
             workers: topology.num_cores(),
             slack: Some(0),
+            look_every: None,
+            passes_per_clock: 1,
             lazy: false,
             peers: None,
             seed: 1,

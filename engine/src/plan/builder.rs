@@ -87,7 +87,7 @@ impl Builder<'_> {
                     self.plan.steps_mut()[*step].after = After::All;
                 }
                 applied |= matches!(kind, StageKind::Apply(_));
-                if self.plan.is_distributed() && self.plan.slack == Some(0) {
+                if self.plan.is_distributed() && self.plan.is_bulk() {
                     let after = under_way.wait(kind);
                     self.plan.steps_mut()[*step].after = after;
                     under_way.send(kind, self.plan.travels(), &self.plan.crossings(*stage));
@@ -203,12 +203,14 @@ impl Builder<'_> {
             // It changes the data of edges that other workers' shards of the other side have as well.
             StageKind::Incident(_) => After::All,
             // A process's deltas are whole when its workers have ended; rows that travelled are at home when all have.
+            StageKind::TakeRows if plan.slack == Some(0) => After::All,
             StageKind::Deliver(_) | StageKind::TakeRows | StageKind::SendChanges => After::Process,
             StageKind::Exchange(..) if plan.before(stage).is_some() => After::Process,
             StageKind::Publish(Side::Right) if plan.travels() => After::All,
             // Whoever hands its sums in last makes the next context: nobody waits for it to do so but the stage that follows.
             StageKind::Publish(_) | StageKind::GlobalSync(None) => After::Own,
-            _ if plan.slack == Some(0) => After::All,
+            _ if plan.is_bulk() => After::All,
+            _ if plan.slack == Some(0) => After::Process,
             _ => After::Own,
         };
         plan.steps_mut().push(Step { stage, scope: scope.clone(), tasks, after });

@@ -7,8 +7,8 @@
 //! |---|---|
 //! | `Add` | deltas, to the process that keeps the masters: [`StageKind::Deliver`] |
 //! | Apply, or `Update` by its owner | synced rows, to the processes that read them: [`StageKind::Publish`] |
-//! | `Update` in a rotation, with slack | what changed, to the masters, and their rows back: [`StageKind::SendChanges`] |
-//! | `Update` in a rotation, slack 0 | the rows themselves, from worker to worker, the next time the same way back |
+//! | `Update` in a rotation, mirrored: with slack, or several passes in a clock | what changed, to the masters, and their rows back: [`StageKind::SendChanges`] |
+//! | `Update` in a rotation, not mirrored | the rows themselves, from worker to worker, the next time the same way back |
 //!
 //! Where another stage uses right rows too (Apply, `Read`), or batches are runs of them, they go on to the owner after each rotation.
 //!
@@ -99,7 +99,7 @@ impl Plan {
     /// Tells whether right shards go from process to process.
     #[must_use]
     pub fn travels(&self) -> bool {
-        self.slack == Some(0) && self.rotates_updates()
+        !self.mirrored && self.rotates_updates()
     }
 
     /// Tells how far right shards go in the rotation of a stage.
@@ -144,13 +144,8 @@ impl Plan {
         !cut && self.travels() && (0..self.stages.len()).all(stays_away)
     }
 
-    /// Tells whether every process changes right rows in place at its own replica.
-    #[must_use]
-    pub fn mirrors_updates(&self) -> bool {
-        self.slack != Some(0) && self.rotates_updates()
-    }
-
-    fn rotates_updates(&self) -> bool {
+    /// Tells whether workers of several processes change the same right rows in place.
+    pub(super) fn rotates_updates(&self) -> bool {
         self.is_distributed() && (0..self.stages.len()).any(|stage| self.rotates_update(stage))
     }
 
@@ -188,7 +183,7 @@ impl Plan {
 
     /// Lists what has to be done before a stage for other processes.
     pub(super) fn before(&self, stage: usize) -> Option<StageKind> {
-        (self.mirrors_updates() && self.rotates_update(stage)).then_some(StageKind::TakeRows)
+        (self.mirrored && self.rotates_update(stage)).then_some(StageKind::TakeRows)
     }
 
     /// Lists what has to cross after a stage: deltas first, then rows.
@@ -200,7 +195,7 @@ impl Plan {
             let side = if self.square { Side::Right } else { side };
             self.is_read_elsewhere(side).then_some(StageKind::Publish(side))
         };
-        if self.mirrors_updates() && self.rotates_update(stage) {
+        if self.mirrored && self.rotates_update(stage) {
             return vec![StageKind::SendChanges];
         }
         let (kind, schedule) = (self.stages[stage].kind, self.schedules[stage]);

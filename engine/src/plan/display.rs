@@ -35,7 +35,14 @@ impl Plan {
         let slack = self.slack.map_or_else(|| "any".to_owned(), |slack| slack.to_string());
         let Processes { this, count } = self.processes;
         let of = if count > 1 { format!(" in {count} processes, seen from process {this}") } else { String::new() };
-        writeln!(f, "workers       {}{of}, slack {slack}", self.workers)?;
+        let flow = match self.look_every {
+            _ if !self.flows => String::new(),
+            1 => ", all meet after each iteration".to_owned(),
+            every => format!(", iterations flow into each other, all meet after every {every}"),
+        };
+        let passes = self.passes_per_clock;
+        let clock = if passes > 1 { format!(", {passes} iterations a clock") } else { String::new() };
+        writeln!(f, "workers       {}{of}, slack {slack}{clock}{flow}", self.workers)?;
         for (worker, home) in self.homes.iter().enumerate() {
             let count = |side: &SideShape| side.owners.iter().filter(|&&owner| owner == worker).count();
             let (left, right) = (count(&self.left), count(&self.right));

@@ -34,6 +34,10 @@ pub struct Input<'i> {
     pub processes: Processes,
     /// Clocks that a worker may be ahead of the slowest; `None`: any number.
     pub slack: Option<u64>,
+    /// Iterations from one look to the next, where they can flow into each other; `None`: as the slack suggests.
+    pub look_every: Option<u64>,
+    /// Iterations in a clock.
+    pub passes_per_clock: u64,
     /// What the machine looks like.
     pub topology: &'i Topology,
     /// Whether the grid is on; off gives one shard per worker and batch, plain CSR.
@@ -55,7 +59,8 @@ impl Plan {
     /// # Errors
     /// Mini-batches of edges of different sizes, or within each other; with all edges of a right vertex in one block several
     /// processes, or an Exchange that changes left rows in place; on a square graph an Exchange that changes both ends,
-    /// or one in place; an Incident beside an Exchange in several processes; processes without a shard.
+    /// or one in place; an Incident beside an Exchange in several processes; processes without a shard; several
+    /// passes in a clock, where a stage needs all workers in each, or an iteration has several clocks.
     pub fn make(stages: Vec<StageInfo>, body: &[Outline], input: &Input<'_>) -> Result<Self, Error> {
         if input.square {
             check_square(&stages)?;
@@ -88,6 +93,10 @@ impl Plan {
             workers: input.workers,
             processes: input.processes,
             slack: input.slack,
+            flows: false,
+            look_every: 1,
+            passes_per_clock: input.passes_per_clock,
+            mirrored: false,
             copies: copies(&schedules, input.workers / processes),
             wide: if whole { input.rows[0] } else { left.max_rows() }.max(right.max_rows()) > 1 << 16,
             whole,
@@ -110,6 +119,7 @@ impl Plan {
             grouped,
         };
         let scope = Scope { left: 0..plan.left.num_shards(), right: 0..plan.right.num_shards(), layers: 0..layers };
+        plan.mirrored = (plan.slack != Some(0) || plan.passes_per_clock > 1) && plan.rotates_updates();
         plan.swings = plan.can_swing(body);
         plan.add_crossings();
         Builder { plan: &mut plan, weights: &weights }.body(body, &scope);
@@ -118,6 +128,8 @@ impl Plan {
         }
         plan.check_rotations()?;
         plan.check_shards()?;
+        plan.check_passes()?;
+        plan.let_flow(input.look_every);
         Ok(plan)
     }
 }

@@ -6,6 +6,7 @@
 mod builder;
 mod crossings;
 mod display;
+mod looks;
 mod make;
 mod outline;
 mod placement;
@@ -43,6 +44,17 @@ pub struct Plan {
     pub processes: Processes,
     /// Clocks that a worker may be ahead of the slowest; `None`: any number.
     pub slack: Option<u64>,
+    /// Whether a worker goes on to the next iteration while others are in this one, as far as the slack allows: no step waits for
+    /// all workers.
+    pub flows: bool,
+    /// All workers end an iteration before anybody begins the next after each of this many iterations: a *look*, at which the run
+    /// can be looked at. Where iterations do not flow into each other each one ends so.
+    pub look_every: u64,
+    /// Iterations in a clock, where an iteration is not several clocks.
+    pub passes_per_clock: u64,
+    /// Whether every process changes right rows in place at its own replica, where else they go from process to process: with slack,
+    /// or several passes in a clock.
+    pub mirrored: bool,
     /// The stages, in the order of the sequence.
     pub stages: Vec<StageInfo>,
     /// The schedule of each Exchange.

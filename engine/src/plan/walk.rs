@@ -4,6 +4,7 @@ use megagrid_partition::SplitMix;
 use megagrid_stages::BatchOrder;
 
 use super::Plan;
+use super::outline::StageKind;
 use super::steps::{Event, Node};
 
 impl Plan {
@@ -14,6 +15,22 @@ impl Plan {
         let mut walk = Walk { early, random: SplitMix::new(seed, iteration), events: Vec::new(), steps: 0 };
         walk.nodes(&self.body);
         walk.events
+    }
+
+    /// Lists the steps of an iteration that may be one of several in a clock: rows come before a clock's first one; what workers
+    /// changed and gathered goes to others, and the clock ends, after its last.
+    #[must_use]
+    pub fn pass(&self, seed: u64, iteration: u64, (is_first, is_last): (bool, bool)) -> Vec<Event> {
+        let mut events = self.events(seed, iteration);
+        events.retain(|event| match event {
+            Event::Step { step, .. } => match self.stages[self.steps[*step].stage].kind {
+                StageKind::TakeRows => is_first,
+                StageKind::SendChanges | StageKind::GlobalSync(_) => is_last,
+                _ => true,
+            },
+            Event::Clock => is_last,
+        });
+        events
     }
 
     /// Tells whether every iteration has the same order.

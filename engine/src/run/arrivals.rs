@@ -69,9 +69,6 @@ impl<P: Program> Arrivals<P> {
         let in_step = progress == Progress::Ran && worker.steps() == transport.steps();
         if !in_step || self.outbox.is_due() {
             transport.send(&self.outbox);
-            if let Some(sync) = &self.run.sync {
-                self.outbox.count(sync);
-            }
         }
         transport.advance(worker.steps());
         if progress == Progress::Waiting || worker.is_at_barrier() || self.run.plan.slack != Some(0) {
@@ -154,7 +151,7 @@ fn take_changes<P: Program>(run: &Run<P>, outbox: &Outbox, message: &Message) ->
     let process = ProcessId(plan.process_of(message.from as usize));
     let rows = sync.mirrors.of(Side::Right, process, ShardId(shard)).len();
     let change = replicas.unpack_change(bytes, rows)?;
-    let fresh = replicas.add(&sync.mirrors, ShardId(shard), process, message.number, &change)?;
+    let fresh = replicas.add(&sync.mirrors, ShardId(shard), process, message.number, change)?;
     replicas.send(plan, outbox, shard, fresh);
     Ok(())
 }

@@ -23,10 +23,9 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// Approves iteration `done + 1`. Returns where the coordinator hears of the workers, too.
+    /// Begins after `done` iterations. Returns where the coordinator hears of the workers, too.
     pub fn new(plan: &Plan, done: u64) -> (Self, Receiver<Notice>) {
         let board = Arc::new(Board::new(plan.threads(), plan.right.num_shards()));
-        board.approve(done + 1);
         let (coordinator, notices) = channel();
         (Self { board, coordinator, done }, notices)
     }

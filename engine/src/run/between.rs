@@ -85,7 +85,7 @@ pub fn begin<P: Program>(run: &Run<P>) {
 /// way.
 pub fn refresh<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
     let plan = &run.plan;
-    let Some(peers) = run.peers.as_deref().filter(|_| plan.travels() || plan.mirrors_updates()) else {
+    let Some(peers) = run.peers.as_deref().filter(|_| plan.travels() || plan.mirrored) else {
         return Ok(());
     };
     let rows = rows::<P, Right>(run, done);

@@ -9,7 +9,7 @@
 //! | `early[w]` | worker w of several processes, when rows came before their time | slack 0: a step begins when no rows of the steps before it are left |
 //! | `age` | the driver of a process | mirrored rows: clock t begins when they hold all changes of clock t − 1 − s |
 //! | `included` | the driver of a process | async: how far the own changes are known to be in |
-//! | `approved` | the run's driver | iteration i begins when at least i iterations are approved |
+//! | `approved` | the run's driver | iteration i begins when at least i iterations are approved: all up to the next look |
 //!
 //! Every write releases and every read acquires, so that whoever sees a counter sees the rows written before it. Nobody
 //! sleeps on a counter: a worker that may not go on says so and is asked again, hence no wake-up can be lost.

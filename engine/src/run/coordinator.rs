@@ -1,4 +1,4 @@
-//! The coordinator of a process: approves iterations, and shows each report between them.
+//! The coordinator of a process: approves iterations up to the next look, and shows their reports there.
 
 use std::any::Any;
 use std::ops::{ControlFlow, Range};
@@ -11,10 +11,10 @@ use super::peers::Peers;
 use super::report::{IterationReport, WorkerReport};
 use super::state::Run;
 use crate::Error;
-use crate::plan::Traffic;
 
-/// What is done between iterations: called by pointer, so that runs are compiled once for each program.
-pub type Look<'l> = &'l mut dyn FnMut(&IterationReport) -> ControlFlow<()>;
+/// What is done at a look, given the reports of the iterations since the last one: called by pointer, so that runs are compiled
+/// once for each program.
+pub type Look<'l> = &'l mut dyn FnMut(Vec<IterationReport>) -> ControlFlow<()>;
 
 /// What a worker tells the coordinator.
 pub enum Notice {
@@ -28,41 +28,48 @@ pub fn text(panic: &(dyn Any + Send)) -> &str {
     text.unwrap_or("no message")
 }
 
-/// Approves iterations and reports them; `sent` is what was sent before the first worker began.
+/// Approves iterations up to the next look each time, and then reports them.
 pub fn coordinate<P: Program>(
     run: &Run<P>,
-    (board, mut sent): (&Board, Traffic),
+    board: &Board,
     messages: &Receiver<Notice>,
     iterations: Range<u64>,
     look: Look<'_>,
 ) -> Result<u64, Error> {
-    let (workers, last) = (run.plan.threads(), iterations.end);
-    for iteration in iterations.start + 1..=last {
-        let mut parts = Vec::with_capacity(workers);
-        while parts.len() < workers {
-            match messages.recv() {
-                Ok(Notice::Ended(part)) => parts.push(part),
-                Ok(Notice::Failed(error)) => return Err(error),
-                Err(_) => return Err(Error::Start("all workers ended without a word".to_owned())),
-            }
+    let (mut done, last) = (iterations.start, iterations.end);
+    let peers = run.peers.as_deref();
+    while done < last {
+        let next = run.plan.next_look(done).min(last);
+        board.approve(next);
+        let mut reports = IterationReport::join(&gather(messages, done..next, run.plan.threads())?);
+        let unacknowledged = run.replicas.as_ref().map_or(0, |replicas| replicas.most_unacknowledged_bytes());
+        reports.iter_mut().for_each(|report| report.unacknowledged_bytes = unacknowledged);
+        if let Some(peers) = peers {
+            reports = IterationReport::join_processes(reports, peers)?;
         }
-        let mut report = IterationReport::join(iteration, &parts);
-        if let Some(sync) = &run.sync {
-            let before = std::mem::replace(&mut sent, sync.sent());
-            report.sent = sent - before;
-        }
-        report.unacknowledged_bytes = run.replicas.as_ref().map_or(0, |replicas| replicas.most_unacknowledged_bytes());
-        let peers = run.peers.as_deref();
-        let report = peers.map_or(Ok(report.clone()), |peers| report.join_processes(peers))?;
-        let flow = look(&report);
-        if agree_to_stop(peers, flow)?.is_break() {
-            return Ok(iteration);
-        }
-        if iteration < last {
-            board.approve(iteration + 1);
+        done = next;
+        if agree_to_stop(peers, look(reports))?.is_break() {
+            break;
         }
     }
-    Ok(last)
+    Ok(done)
+}
+
+/// Gathers all workers' parts of iterations, by iteration. No worker goes on beyond these.
+fn gather(
+    messages: &Receiver<Notice>,
+    iterations: Range<u64>,
+    workers: usize,
+) -> Result<Vec<Vec<WorkerReport>>, Error> {
+    let mut parts = vec![Vec::with_capacity(workers); (iterations.end - iterations.start) as usize];
+    for _ in 0..parts.len() * workers {
+        match messages.recv() {
+            Ok(Notice::Ended(part)) => parts[(part.iteration - iterations.start - 1) as usize].push(part),
+            Ok(Notice::Failed(error)) => return Err(error),
+            Err(_) => return Err(Error::Start("all workers ended without a word".to_owned())),
+        }
+    }
+    Ok(parts)
 }
 
 /// Stops all processes where one wants to.

@@ -11,15 +11,15 @@ use super::state::Run;
 use super::{between, threads, timely_driver, virtual_driver};
 use crate::Error;
 
-/// Runs iterations `done + 1..=last`, and shows each report between iterations, when no worker runs.
+/// Runs iterations `done + 1..=last`, and shows reports at each look, when no worker runs.
 pub fn run<P: Program>(run: &Arc<Run<P>>, done: u64, last: u64, look: Look<'_>) -> Result<u64, Error> {
     if done >= last {
         return Ok(done);
     }
     let (begun, notices) = Begun::new(&run.plan, done);
-    let (board, sent) = (Arc::clone(&begun.board), run.sent());
+    let board = Arc::clone(&begun.board);
     between::begin(run);
-    let coordinate = || coordinate(run, (&board, sent), &notices, done..last, look);
+    let coordinate = || coordinate(run, &board, &notices, done..last, look);
     let done = match run.peers.as_deref() {
         None => threads::run(run, &begun, coordinate)?,
         Some(peers) => match peers.modelled() {

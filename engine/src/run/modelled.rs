@@ -57,7 +57,7 @@ pub trait VirtualWorker {
     /// Counts time in which it had nothing to do.
     fn waited(&mut self, time: Duration);
 
-    /// Tells its coordinator that the iteration has ended.
+    /// Tells its coordinator which iterations have ended.
     fn report(&mut self);
 
     /// Tells its coordinator that the run has failed, and ends.
@@ -67,7 +67,7 @@ pub trait VirtualWorker {
     fn approval(&self) -> Approval;
 }
 
-/// What a worker's coordinator wants after an iteration.
+/// What a worker's coordinator wants after the iterations that the worker has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
     /// It has not decided.

@@ -13,6 +13,8 @@ use crate::plan::Traffic;
 /// One worker's part of an iteration.
 #[derive(Clone, Debug)]
 pub struct WorkerReport {
+    /// Which iteration, from 1.
+    pub iteration: u64,
     /// When it began and ended.
     pub span: (Instant, Instant),
     /// Time in Exchange, and what an injection takes.
@@ -23,6 +25,8 @@ pub struct WorkerReport {
     pub wait: Duration,
     /// Edges that Exchanges ran on.
     pub updates: u64,
+    /// What the worker sent to other processes.
+    pub sent: Traffic,
     /// How often each staleness (age minus clock) was read; −1 is fresh.
     pub staleness: BTreeMap<i64, u64>,
 }
@@ -32,14 +36,15 @@ impl WorkerReport {
     #[must_use]
     pub fn begin(now: Instant) -> Self {
         let [compute, sync, wait] = [Duration::ZERO; 3];
-        Self { span: (now, now), compute, sync, wait, updates: 0, staleness: BTreeMap::new() }
+        let (sent, staleness) = (Traffic::default(), BTreeMap::new());
+        Self { iteration: 0, span: (now, now), compute, sync, wait, updates: 0, sent, staleness }
     }
 }
 
 /// One worker's part of an iteration, in seconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct WorkerSeconds {
-    /// From the start of its process's first worker to its own.
+    /// Its start, from that of the iteration's seconds; below 0 where it was ahead of others.
     pub begin: f64,
     /// From its start to its end.
     pub seconds: f64,
@@ -56,7 +61,8 @@ pub struct WorkerSeconds {
 pub struct IterationReport {
     /// Which, from 1.
     pub iteration: u64,
-    /// From the first worker's start to the last one's end.
+    /// Until its end on the last worker: from its start on the first one, or from the end of the iteration before where it
+    /// began during that.
     pub seconds: f64,
     /// Seconds in Exchange, mean over workers.
     pub compute_seconds: f64,
@@ -79,26 +85,34 @@ pub struct IterationReport {
 }
 
 impl IterationReport {
-    /// Joins the workers' parts.
+    /// Joins the workers' parts of iterations, one after the other.
     #[must_use]
-    pub fn join(iteration: u64, parts: &[WorkerReport]) -> Self {
+    pub fn join(iterations: &[Vec<WorkerReport>]) -> Vec<Self> {
+        let mut ended = None;
+        iterations.iter().map(|parts| Self::of_workers(parts, &mut ended)).collect()
+    }
+
+    /// Joins the workers' parts of an iteration; `ended` is when the one before had ended.
+    fn of_workers(parts: &[WorkerReport], ended: &mut Option<Instant>) -> Self {
         let begin = parts.iter().map(|part| part.span.0).min();
         let end = parts.iter().map(|part| part.span.1).max();
-        let seconds = begin.zip(end).map_or(0.0, |(begin, end)| (end - begin).as_secs_f64());
+        let from = begin.max(std::mem::replace(ended, end));
+        let since = |time: Instant| from.map_or(0.0, |from| seconds_between(from, time));
+        let seconds = end.map_or(0.0, since);
         let mean = |of: fn(&WorkerReport) -> Duration| {
             parts.iter().map(|part| of(part).as_secs_f64()).sum::<f64>() / parts.len().max(1) as f64
         };
         let compute_seconds = mean(|part| part.compute);
         let busiest = parts.iter().map(|part| part.compute.as_secs_f64()).fold(0.0, f64::max);
         let workers = parts.iter().map(|part| WorkerSeconds {
-            begin: begin.map_or(0.0, |begin| (part.span.0 - begin).as_secs_f64()),
+            begin: since(part.span.0),
             seconds: (part.span.1 - part.span.0).as_secs_f64(),
             compute: part.compute.as_secs_f64(),
             sync: part.sync.as_secs_f64(),
             wait: part.wait.as_secs_f64(),
         });
         Self {
-            iteration,
+            iteration: parts.first().map_or(0, |part| part.iteration),
             seconds,
             compute_seconds,
             sync_seconds: mean(|part| part.sync),
@@ -106,31 +120,55 @@ impl IterationReport {
             imbalance: if compute_seconds > 0.0 { busiest / compute_seconds } else { 1.0 },
             workers: workers.collect(),
             updates: parts.iter().map(|part| part.updates).sum(),
+            sent: parts.iter().map(|part| part.sent).fold(Traffic::default(), Traffic::add),
+            unacknowledged_bytes: 0,
             staleness: sum(parts.iter().map(|part| &part.staleness)),
-            ..Self::default()
         }
     }
 
-    /// Joins the processes' reports of the same iteration. Every process calls it.
-    pub(crate) fn join_processes(&self, peers: &dyn Peers) -> Result<Self, Error> {
-        let all = all_gather(Some(peers), vec![self.clone()])?;
-        let mean = |of: fn(&Self) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+    /// Joins the processes' reports of the same iterations. Every process calls it.
+    pub(crate) fn join_processes(mine: Vec<Self>, peers: &dyn Peers) -> Result<Vec<Self>, Error> {
+        let iterations = mine.len();
+        let all = all_gather(Some(peers), vec![mine])?;
+        // Seconds since the last look: of each process, and until the last of them had ended the iteration before.
+        let (mut elapsed, mut ended) = (vec![0.0; all.len()], 0.0);
+        let of = |at: usize| all.iter().filter_map(|reports| reports.get(at)).collect::<Vec<_>>();
+        let joined = (0..iterations).map(of).map(|reports| {
+            let mut workers = Vec::new();
+            for (elapsed, report) in elapsed.iter_mut().zip(&reports) {
+                let later = *elapsed - ended;
+                workers.extend(report.workers.iter().map(|one| WorkerSeconds { begin: one.begin + later, ..*one }));
+                *elapsed += report.seconds;
+            }
+            let end = elapsed.iter().copied().fold(0.0, f64::max);
+            Self { seconds: end - std::mem::replace(&mut ended, end), workers, ..Self::of_processes(&reports) }
+        });
+        Ok(joined.collect())
+    }
+
+    /// Joins the processes' reports of an iteration, but for its seconds and workers.
+    fn of_processes(all: &[&Self]) -> Self {
+        let mean = |of: fn(&Self) -> f64| all.iter().map(|report| of(report)).sum::<f64>() / all.len() as f64;
         let compute_seconds = mean(|report| report.compute_seconds);
         let busiest = all.iter().map(|report| report.imbalance * report.compute_seconds).fold(0.0, f64::max);
-        Ok(Self {
-            iteration: self.iteration,
-            seconds: all.iter().map(|report| report.seconds).fold(0.0, f64::max),
+        Self {
+            iteration: all.first().map_or(0, |report| report.iteration),
             compute_seconds,
             sync_seconds: mean(|report| report.sync_seconds),
             wait_seconds: mean(|report| report.wait_seconds),
             imbalance: if compute_seconds > 0.0 { busiest / compute_seconds } else { 1.0 },
-            workers: all.iter().flat_map(|report| report.workers.iter().copied()).collect(),
             updates: all.iter().map(|report| report.updates).sum(),
             unacknowledged_bytes: all.iter().map(|report| report.unacknowledged_bytes).max().unwrap_or(0),
             sent: all.iter().map(|report| report.sent).fold(Traffic::default(), Traffic::add),
             staleness: sum(all.iter().map(|report| &report.staleness)),
-        })
+            ..Self::default()
+        }
     }
+}
+
+/// Returns the seconds from a moment to another, which may be before it.
+fn seconds_between(from: Instant, to: Instant) -> f64 {
+    to.saturating_duration_since(from).as_secs_f64() - from.saturating_duration_since(to).as_secs_f64()
 }
 
 fn sum<'r>(reads: impl Iterator<Item = &'r BTreeMap<i64, u64>>) -> BTreeMap<i64, u64> {

@@ -19,7 +19,7 @@ use super::timeline::Timeline;
 use super::worker::{Outcome, Position, Tasks};
 use crate::Error;
 use crate::grid::hold;
-use crate::plan::{StageKind, Task};
+use crate::plan::{StageKind, Task, Traffic};
 use crate::stages::{Site, hand_over};
 use crate::sync::Outbox;
 
@@ -35,6 +35,8 @@ pub struct Runner<P: Program> {
     /// What an injection takes of the time to come.
     pause: Duration,
     report: Option<WorkerReport>,
+    /// Reports of iterations that have ended, for the coordinator.
+    ended: Vec<WorkerReport>,
     timeline: Timeline,
     pub coordinator: Sender<Notice>,
 }
@@ -50,6 +52,7 @@ impl<P: Program> Runner<P> {
             begin,
             pause: Duration::ZERO,
             report: None,
+            ended: Vec::new(),
             timeline: Timeline::new(run.plan.processes.this, id),
             coordinator,
         }
@@ -65,7 +68,7 @@ impl<P: Program> Runner<P> {
         self.report.get_or_insert_with(|| WorkerReport::begin(begin))
     }
 
-    /// Counts time without work, but not the coordinator's time between iterations.
+    /// Counts time without work, but not the coordinator's time at a look.
     pub fn waited(&mut self, time: Duration) {
         if let Some(report) = &mut self.report {
             report.wait += time;
@@ -94,17 +97,23 @@ impl<P: Program> Runner<P> {
         self.run.inject.is_some_and(|injection| injection.takes_cycles())
     }
 
-    pub fn end_iteration(&mut self, time: &dyn Time) {
+    /// An iteration has ended in which the worker put these messages out. Where no look comes first, the next begins.
+    pub fn end_iteration(&mut self, iteration: u64, sent: Traffic, time: &dyn Time) {
         let now = time.now();
-        let report = self.report_since(now);
-        report.span.1 = now;
-        let span = report.span;
-        self.timeline.end_iteration(span);
+        let next = (self.board.approved() > iteration).then(|| WorkerReport::begin(now));
+        self.report_since(now);
+        if let Some(mut report) = std::mem::replace(&mut self.report, next) {
+            report.iteration = iteration;
+            report.span.1 = now;
+            report.sent = sent;
+            self.timeline.end_iteration(report.span);
+            self.ended.push(report);
+        }
     }
 
-    /// Hands the report of an iteration that has ended to the coordinator.
+    /// Hands the reports of iterations that have ended to the coordinator.
     pub fn report(&mut self) {
-        if let Some(report) = self.report.take() {
+        for report in self.ended.drain(..) {
             // The coordinator is gone only when the run is over.
             let _ = self.coordinator.send(Notice::Ended(report));
         }

@@ -7,7 +7,7 @@ use megagrid_stages::Program;
 use super::injection::Injection;
 use super::peers::Peers;
 use crate::grid::Grid;
-use crate::plan::{Plan, Traffic};
+use crate::plan::Plan;
 use crate::stages::{Globals, RunStage};
 use crate::sync::{Replicas, Replication};
 
@@ -25,11 +25,4 @@ pub struct Run<P: Program> {
     pub peers: Option<Arc<dyn Peers>>,
     pub sync: Option<Replication>,
     pub replicas: Option<Replicas<P::Right>>,
-}
-
-impl<P: Program> Run<P> {
-    /// Returns what this process has sent in all runs.
-    pub fn sent(&self) -> Traffic {
-        self.sync.as_ref().map(Replication::sent).unwrap_or_default()
-    }
 }

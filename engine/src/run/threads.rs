@@ -24,7 +24,7 @@ use crate::Error;
 use crate::machine::binding::Bindings;
 use crate::machine::os::times_put_aside;
 use crate::machine::topology::{Home, most_threads};
-use crate::plan::Plan;
+use crate::plan::{Plan, Traffic};
 use crate::sync::Outbox;
 
 /// How long a thread leaves workers to the thread that they belong to: more than that needs to see that they may go on.
@@ -272,8 +272,8 @@ impl<P: Program> Driven<P> {
         if !pause.is_zero() {
             self.pause = Some(Instant::now() + pause);
         }
-        if let Progress::Ended(_) = progress {
-            self.runner.end_iteration(&Wall);
+        if let Progress::Ended(iteration) = progress {
+            self.runner.end_iteration(iteration, Traffic::default(), &Wall);
             self.runner.report();
         }
     }

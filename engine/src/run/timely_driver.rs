@@ -109,8 +109,8 @@ fn drive<P: Program>(mut worker: Worker, mut runner: Runner<P>, arrivals: &Arriv
                 if !pause.is_zero() {
                     serve(&worker, &runner, arrivals, &mut transport, pause);
                 }
-                if let Progress::Ended(_) = progress {
-                    runner.end_iteration(&Wall);
+                if let Progress::Ended(iteration) = progress {
+                    runner.end_iteration(iteration, arrivals.outbox.take_sent(), &Wall);
                     runner.report();
                     transport.step();
                 }

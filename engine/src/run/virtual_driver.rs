@@ -108,7 +108,7 @@ impl<P: Program> VirtualWorker for Driven<P> {
         self.pass_messages(arrived, progress);
         if let Progress::Ended(iteration) = progress {
             self.ended = iteration;
-            self.runner.end_iteration(&*self.time);
+            self.runner.end_iteration(iteration, self.arrivals.outbox.take_sent(), &*self.time);
         }
         progress
     }

@@ -75,6 +75,8 @@ pub struct Worker {
     /// The current clock, from 1, and whether it has begun.
     clock: u64,
     clock_begun: bool,
+    /// Whether the iteration under way, or the last one, ends a clock.
+    ends_clock: bool,
     /// Steps ended since the run began, and when the clocks had ended that the slack looks back to.
     steps: u64,
     steps_at_clock: VecDeque<u64>,
@@ -103,6 +105,7 @@ impl Worker {
             at: 0,
             clock: 1,
             clock_begun: false,
+            ends_clock: true,
             steps: 0,
             steps_at_clock: VecDeque::from([0]),
             todo: None,
@@ -146,22 +149,28 @@ impl Worker {
     }
 
     fn begin_iteration(&mut self) -> Progress {
-        if self.board.approved() <= self.iteration {
+        let approved = self.board.approved();
+        if approved <= self.iteration {
             return Progress::Waiting;
         }
-        if self.events.is_empty() || !self.plan.fixed_order() {
-            self.events = self.plan.events(self.seed, self.iteration + 1);
-        }
         self.iteration += 1;
+        let passes = self.plan.passes_per_clock;
+        let begins_clock = self.ends_clock;
+        // At a look all changes are in.
+        self.ends_clock = self.iteration.is_multiple_of(passes) || self.iteration == approved;
+        if self.events.is_empty() || passes > 1 || !self.plan.fixed_order() {
+            self.events = self.plan.pass(self.seed, self.iteration, (begins_clock, self.ends_clock));
+        }
         self.at = 0;
         self.active = true;
         Progress::Ran
     }
 
-    /// With slack 0 an iteration that ended has ended on every worker.
+    /// With slack 0, and before a look of several processes, an iteration that ended has ended on every worker.
     fn end_iteration(&mut self) -> Progress {
+        let flows = self.plan.flows && self.board.approved() > self.iteration;
         let together = self.plan.slack == Some(0) || self.plan.is_distributed();
-        if together && !self.all_ended(self.steps) {
+        if together && !flows && !self.all_ended(self.steps) {
             return Progress::Waiting;
         }
         self.active = false;
@@ -198,17 +207,17 @@ impl Worker {
     fn is_in_bounds(&self) -> bool {
         let (plan, board) = (&self.plan, &self.board);
         let Some(slack) = plan.slack else {
-            return !plan.mirrors_updates() || board.included().saturating_add(UNACKNOWLEDGED) >= self.clock;
+            return !plan.mirrored || board.included().saturating_add(UNACKNOWLEDGED) >= self.clock;
         };
         let needed = self.clock.saturating_sub(1 + slack);
         board.slowest_clock() >= needed
             && self.has_come(self.steps_at_clock[0])
-            && (!plan.mirrors_updates() || board.age() >= needed)
+            && (!plan.mirrored || board.age() >= needed)
     }
 
     /// Returns up to which clock the data holds everything.
     fn age(&self) -> u64 {
-        if self.plan.mirrors_updates() { self.board.age().min(self.clock - 1) } else { self.board.slowest_clock() }
+        if self.plan.mirrored { self.board.age().min(self.clock - 1) } else { self.board.slowest_clock() }
     }
 
     /// Tells whether all workers of all processes have ended `steps` steps, and what they sent in them was taken in.
@@ -339,6 +348,8 @@ mod tests {
             workers: 4,
             processes: Processes { this: 0, count: 2 },
             slack: Some(1),
+            look_every: None,
+            passes_per_clock: 1,
             topology: &Topology::synthetic(1, 2),
             grid: true,
             early: true,

@@ -126,7 +126,7 @@ impl<P: Program> RunStage<P> for SendChanges {
         let change = replicas.change(pick, shard, site.clock, &grid.right, &grid.right_pieces);
         let keeper = plan.side(Side::Right).owners[shard];
         if plan.process_of(keeper) == plan.processes.this {
-            let fresh = replicas.add(&sync.mirrors, ShardId(shard), this, site.clock, &change);
+            let fresh = replicas.add(&sync.mirrors, ShardId(shard), this, site.clock, change);
             let sent = fresh.map(|fresh| replicas.send(plan, site.outbox, shard, fresh));
             assert!(sent.is_ok(), "a process's own changes fit its shards");
         } else {

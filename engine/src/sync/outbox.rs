@@ -6,7 +6,6 @@ use std::rc::Rc;
 use timely::communication::Push;
 
 use super::message::{Kind, Message, Parcel};
-use super::replication::Replication;
 use crate::plan::Traffic;
 
 /// Messages of a step are sent together up to about this many bytes, which transports carry best.
@@ -20,7 +19,7 @@ pub struct Outbox {
     /// Whether one of them is urgent, and the bytes of all.
     is_urgent: Cell<bool>,
     waiting_bytes: Cell<u64>,
-    /// What was put in since it was counted last.
+    /// What was put in since that was last asked for.
     sent: Cell<Traffic>,
     /// Where what is full goes.
     senders: OnceCell<Rc<Senders>>,
@@ -75,12 +74,9 @@ impl Outbox {
         })
     }
 
-    /// Moves the count of what was sent to the process's.
-    pub fn count(&self, sync: &Replication) {
-        let mine = self.sent.take();
-        if mine != Traffic::default() {
-            sync.add_sent(mine);
-        }
+    /// Returns what was put in since this was last asked.
+    pub fn take_sent(&self) -> Traffic {
+        self.sent.take()
     }
 }
 

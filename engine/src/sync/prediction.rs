@@ -41,9 +41,9 @@ impl VertexBytes {
 }
 
 /// Predicts what all processes send in an iteration at slack 0; `None` where that depends on the data or on time: with slack,
-/// for entries and for data of edges. Sums count as those of a worker context without content.
+/// for replicas, for entries and for data of edges. Sums count as those of a worker context without content.
 pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: usize) -> Option<Traffic> {
-    if plan.slack != Some(0) {
+    if plan.slack != Some(0) || plan.mirrored {
         return None;
     }
     let sides = [VertexBytes::of::<P::Left>(dims), VertexBytes::of::<P::Right>(dims)];

@@ -1,4 +1,5 @@
-//! Mirrored updates: with slack, right rows that edge functions change in place have a replica in every process.
+//! Mirrored updates: with slack, or clocks of several iterations, right rows that edge functions change in place have a replica in
+//! every process.
 //!
 //! At the end of clock c a process sends what it changed in a shard since it sent last to the shard's master, and keeps a
 //! copy until the master says that it is in. The master's rows are the sum of all changes that arrived; their *age* is the
@@ -59,6 +60,8 @@ struct Replica<I> {
 /// A shard whose masters this process keeps.
 struct Master<I> {
     rows: Table<I>,
+    /// Changes of a clock that not all processes have sent yet, where they are added in the order of processes.
+    waiting: Vec<(usize, RowChanges<I>)>,
     /// The last clock whose changes are in, by process.
     clocks: Vec<u64>,
     /// The age of the rows sent last, by process.
@@ -80,6 +83,9 @@ pub enum Push {
 pub struct Replicas<V: Vertex> {
     arithmetic: Arithmetic<SyncItem<V>>,
     push: Push,
+    /// Whether changes of a clock are added in the order of processes, so that sums are the same bit for bit: with slack 0, where
+    /// each waits for all others anyway.
+    in_order: bool,
     shards: Vec<Mutex<Replica<SyncItem<V>>>>,
     masters: Vec<Option<Mutex<Master<SyncItem<V>>>>>,
     /// The age of the latest rows of each shard; the largest number where this process uses none of it.
@@ -103,12 +109,18 @@ impl<V: Vertex> Replicas<V> {
         let empty = || Mutex::new(Replica { base: Table::default(), pending: VecDeque::new(), arrived: None });
         let processes = plan.processes.count;
         let master = |shard: usize| {
-            let master = || Master { rows: Table::default(), clocks: vec![0; processes], sent: vec![0; processes] };
+            let master = || Master {
+                rows: Table::default(),
+                waiting: Vec::new(),
+                clocks: vec![0; processes],
+                sent: vec![0; processes],
+            };
             (plan.keeper(Side::Right, shard) == plan.processes.this).then(|| Mutex::new(master()))
         };
         Ok(Self {
             arithmetic: Arithmetic::of::<V::Sync>(dims).ok_or(Error::NotAdditive)?,
             push,
+            in_order: plan.slack == Some(0),
             shards: (0..shards).map(|_| empty()).collect(),
             masters: (0..shards).map(master).collect(),
             ages: (0..shards).map(age).collect(),
@@ -129,6 +141,7 @@ impl<V: Vertex> Replicas<V> {
             if let Some(master) = &self.masters[shard] {
                 let mut master = lock(master);
                 master.rows = self.read(arrays, pieces, shard, &all);
+                master.waiting.clear();
                 // A process that uses no row sends no change.
                 let unused = |process| mirrors.of(Side::Right, ProcessId(process), ShardId(shard)).is_empty();
                 master.clocks = (0..plan.processes.count).map(|p| if unused(p) { u64::MAX } else { 0 }).collect();
@@ -231,20 +244,27 @@ impl<V: Vertex> Replicas<V> {
         shard: ShardId,
         ProcessId(process): ProcessId,
         clock: u64,
-        change: &RowChanges<SyncItem<V>>,
+        change: RowChanges<SyncItem<V>>,
     ) -> Result<Due<V>, Malformed> {
         let mut master = lock(self.masters[shard.0].as_ref().ok_or(Malformed)?);
-        let pick = mirrors.of(Side::Right, ProcessId(process), shard);
         if process >= master.clocks.len() {
             return Err(Malformed);
-        }
-        for (at, change) in change.each() {
-            let row = pick.number(at).ok_or(Malformed)?;
-            self.arithmetic.add(master.rows.row_mut(row), change)?;
         }
         let before = master.age();
         master.clocks[process] = clock;
         let age = master.age();
+        master.waiting.push((process, change));
+        if !self.in_order || age > before {
+            let mut waiting = std::mem::take(&mut master.waiting);
+            waiting.sort_by_key(|(process, _)| *process);
+            for (process, change) in &waiting {
+                let pick = mirrors.of(Side::Right, ProcessId(*process), shard);
+                for (at, change) in change.each() {
+                    let row = pick.number(at).ok_or(Malformed)?;
+                    self.arithmetic.add(master.rows.row_mut(row), change)?;
+                }
+            }
+        }
         let due = |receiver: usize| match self.push {
             _ if master.clocks[receiver] == u64::MAX => false,
             Push::EveryClock => age > before,

@@ -11,19 +11,18 @@ use super::message::{Malformed, Message};
 use super::mirrors::Mirrors;
 use super::pick::{Pick, Slice};
 use crate::grid::OwnedRows;
-use crate::plan::{Plan, Traffic};
+use crate::plan::Plan;
 
 pub struct Replication {
     pub mirrors: Arc<Mirrors>,
     /// `[side][shard]`: deltas that have arrived for the next Apply.
     inbox: [Vec<Mutex<Vec<Message>>>; 2],
-    sent: Mutex<Traffic>,
 }
 
 impl Replication {
     pub fn new(plan: &Plan, mirrors: Arc<Mirrors>) -> Self {
         let boxes = |side: Side| (0..plan.side(side).num_shards()).map(|_| Mutex::default()).collect();
-        Self { mirrors, inbox: [boxes(Side::Left), boxes(Side::Right)], sent: Mutex::default() }
+        Self { mirrors, inbox: [boxes(Side::Left), boxes(Side::Right)] }
     }
 
     fn inbox(&self, side: Side, shard: usize) -> MutexGuard<'_, Vec<Message>> {
@@ -47,18 +46,9 @@ impl Replication {
         })
     }
 
-    pub fn add_sent(&self, traffic: Traffic) {
-        let mut sent = lock(&self.sent);
-        *sent = *sent + traffic;
-    }
-
     /// Keeps deltas that arrived until the next Apply.
     pub fn keep(&self, deltas: &Message) {
         self.inbox(deltas.side, deltas.shard as usize).push(deltas.clone());
-    }
-
-    pub fn sent(&self) -> Traffic {
-        *lock(&self.sent)
     }
 }
 

@@ -26,7 +26,7 @@ enum Status {
     Waiting(u64),
     /// An injection stops it, until when.
     Paused(u64),
-    /// It has ended the iteration.
+    /// It has ended the iteration before a look.
     Ended,
     /// It has ended the run.
     Gone,
@@ -117,7 +117,7 @@ impl Conductor {
         Self { slots, events: BinaryHeap::new(), serial: 0, wire, frontier, time }
     }
 
-    /// Runs iterations until no worker wants another.
+    /// Runs iterations, from look to look, until no worker wants another.
     pub fn run(mut self) {
         let mut now = 0;
         while self.approved() {
@@ -259,6 +259,10 @@ impl Conductor {
                 if !matches!(slot.status, Status::Waiting(_)) {
                     slot.status = Status::Waiting(begin);
                 }
+            }
+            Progress::Ended(_) if slot.worker.approval() == Approval::Next => {
+                slot.status = Status::Busy;
+                self.look_at(worker, now);
             }
             Progress::Ended(_) => slot.status = Status::Ended,
             Progress::Stopped => slot.status = Status::Gone,

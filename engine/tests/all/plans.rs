@@ -33,6 +33,8 @@ impl Case {
             workers,
             processes: Processes::default(),
             slack,
+            look_every: None,
+            passes_per_clock: 1,
             topology: &Topology::synthetic(1, workers),
             grid: self.grid,
             early: true,

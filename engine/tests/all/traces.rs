@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use crate::plans::{Case, case};
 
 const SEED: u64 = 7;
-const ITERATIONS: u64 = 2;
+const ITERATIONS: u64 = 3;
 
 /// A task that a worker is to run, and where.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,8 +145,8 @@ impl World {
             Progress::Ran => self.idle.set(0),
             Progress::Ended(iteration) => {
                 assert_eq!(iteration, self.ended[id].replace(iteration) + 1);
-                if self.ended.iter().all(|ended| ended.get() == iteration) {
-                    self.end_iteration(iteration);
+                if self.ended.iter().all(|ended| ended.get() == self.board.approved()) {
+                    self.look();
                 }
             }
             Progress::Stopped => assert_eq!(self.ended[id].get(), ITERATIONS),
@@ -154,18 +154,22 @@ impl World {
         assert!(self.idle.get() < 1000, "a deadlock");
     }
 
-    fn end_iteration(&self, iteration: u64) {
-        assert!(self.running.iter().all(|uses| uses.borrow().is_empty()), "no task runs between iterations");
-        if iteration == ITERATIONS {
+    fn look(&self) {
+        assert!(self.running.iter().all(|uses| uses.borrow().is_empty()), "no task runs at a look");
+        if self.board.approved() == ITERATIONS {
             self.board.stop();
         } else {
-            self.board.approve(iteration + 1);
+            self.approve();
         }
+    }
+
+    fn approve(&self) {
+        self.board.approve(self.plan.next_look(self.board.approved()).min(ITERATIONS));
     }
 
     /// Runs all iterations, and checks what was run.
     fn run(&self) {
-        self.board.approve(1);
+        self.approve();
         while !self.board.stopped() {
             self.step();
         }
@@ -188,6 +192,14 @@ impl World {
         };
         let last = self.due[worker].iter().filter(|due| adds(due)).map(|due| due.step).max();
         last.is_none_or(|last| self.has_run(worker, |due| due.step <= last))
+    }
+
+    /// Tells whether a worker has run anything of a later iteration that adds to deltas that are to be used.
+    fn has_run_next_addition(&self, worker: usize, current: &Due, uses: &[Use]) -> bool {
+        self.ran[worker].borrow().iter().filter(|(at, _)| at.iteration > current.at.iteration).any(|(at, task)| {
+            let added = self::uses(&self.plan, worker, *at, task);
+            added.iter().any(|a| !a.deltas.is_empty() && uses.iter().any(|b| a.conflicts(b)))
+        })
     }
 }
 
@@ -231,6 +243,10 @@ impl Tasks for OfWorker<'_> {
         if applies_sums {
             let whole = |worker| world.has_run_additions(worker, current.step, &uses);
             assert!((0..world.plan.workers).all(whole), "all workers ended what adds to the sums of {at:?}");
+        }
+        if let StageKind::Apply(_) = kind {
+            let next = |worker| world.has_run_next_addition(worker, current, &uses);
+            assert!(!(0..world.plan.workers).any(next), "no worker added to the sums of the iteration after {at:?}");
         }
         world.running[id].replace(uses);
         (0..world.below(8)).for_each(|_| world.step());

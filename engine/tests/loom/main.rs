@@ -91,6 +91,11 @@ fn stage(kind: StageKind) -> StageInfo {
 
 /// Plans stages on a graph with these degrees.
 fn plan(kinds: &[StageKind], body: &[Outline], degrees: [&[u64]; 2], slack: u64) -> Arc<Plan> {
+    plan_of(kinds, body, degrees, slack, 1)
+}
+
+/// Plans them for the first of several processes.
+fn plan_of(kinds: &[StageKind], body: &[Outline], degrees: [&[u64]; 2], slack: u64, count: usize) -> Arc<Plan> {
     let input = Input {
         degrees: [Box::new(|row| degrees[0][row]), Box::new(|row| degrees[1][row])],
         rows: degrees.map(<[_]>::len),
@@ -98,9 +103,11 @@ fn plan(kinds: &[StageKind], body: &[Outline], degrees: [&[u64]; 2], slack: u64)
         row_bytes: [4, 4],
         edge_bytes: 0,
         square: false,
-        workers: WORKERS,
-        processes: Processes::default(),
+        workers: count * WORKERS,
+        processes: Processes { this: 0, count },
         slack: Some(slack),
+        look_every: None,
+        passes_per_clock: 1,
         topology: &Topology::synthetic(1, WORKERS),
         grid: true,
         early: true,
@@ -134,6 +141,8 @@ fn run<T: Tasks>(
     between: impl Fn(u64),
 ) {
     let board = Arc::new(Board::new(WORKERS, plan.right.num_shards()));
+    // Other processes have ended everything.
+    board.arrive(u64::MAX);
     board.approve(1);
     let tasks = Arc::new(tasks);
     let (of_plan, of_board, of_tasks) = (Arc::clone(plan), Arc::clone(&board), Arc::clone(&tasks));
@@ -339,25 +348,57 @@ impl Tasks for Marks {
     }
 }
 
-fn check_slack(slack: u64) {
-    const CLOCKS: usize = 3;
+/// Runs iterations of so many clocks. A worker may be told to go on after it has ended an iteration, or before.
+fn check_slack(slack: u64, clocks: usize, iterations: u64) {
     let kinds = [StageKind::Exchange(Mode::Update, Mode::Read)];
     let batch = Outline::Vertices(Side::Left, Cut::Vertices(2), BatchOrder::Fixed, vec![Outline::Stage(0)]);
-    let plan = plan(&kinds, &[batch], [&[1; 2 * CLOCKS], &[2 * CLOCKS as u64]], slack);
-    assert_eq!(plan.clocks(), CLOCKS as u64);
+    let plan = plan(&kinds, &[batch], [&vec![1; 2 * clocks], &[2 * clocks as u64]], slack);
+    assert_eq!((plan.clocks(), plan.flows), (clocks as u64, slack > 0));
+    let all = clocks * iterations as usize;
     model(move || {
-        let marks = || (0..CLOCKS).map(|_| Cell::new(false)).collect();
+        let marks = || (0..all).map(|_| Cell::new(false)).collect();
         let marks = Arc::new([marks(), marks()]);
-        run(&plan, 1, move |id| Marks { id, slack, marks: Arc::clone(&marks) }, |_| {});
+        run(&plan, iterations, move |id| Marks { id, slack, marks: Arc::clone(&marks) }, |_| {});
     });
 }
 
 #[test]
 fn no_worker_is_more_clocks_ahead_than_the_slack() {
-    check_slack(1);
+    check_slack(1, 3, 1);
 }
 
 #[test]
 fn a_slack_of_0_keeps_clocks_together() {
-    check_slack(0);
+    check_slack(0, 3, 1);
+}
+
+#[test]
+fn over_iterations_no_worker_is_more_clocks_ahead_than_the_slack() {
+    check_slack(1, 1, 3);
+    check_slack(1, 2, 2);
+}
+
+#[test]
+fn over_iterations_a_slack_of_0_keeps_clocks_together() {
+    check_slack(0, 1, 3);
+}
+
+/// Of several processes, which are approved one iteration at a time: where a worker has ended one, all have.
+#[test]
+fn a_look_of_processes_comes_when_all_workers_have_ended_the_iteration() {
+    let kinds = [StageKind::Exchange(Mode::Update, Mode::Read)];
+    let plan = plan_of(&kinds, &[Outline::Stage(0)], [&[1; 4], &[4]], 1, 2);
+    assert_eq!((plan.clocks(), plan.flows, plan.is_distributed()), (1, true, true));
+    model(move || {
+        let marks = || (0..2).map(|_| Cell::new(false)).collect();
+        let marks = Arc::new([marks(), marks()]);
+        let of_tasks = Arc::clone(&marks);
+        let tasks = move |id| Marks { id, slack: 1, marks: Arc::clone(&of_tasks) };
+        run(&plan, 2, tasks, |iteration| {
+            for marks in &*marks {
+                let ended = &marks[..iteration as usize];
+                ended.iter().for_each(|mark| mark.look(|mark| assert!(mark, "iteration {iteration} has ended")));
+            }
+        });
+    });
 }

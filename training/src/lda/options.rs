@@ -6,7 +6,7 @@ use std::str::FromStr;
 use megagrid_algorithms::lda::{self, Config, DEFAULT_CLOCKS, Prior};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::options::{by_default, check_tolerance, check_work_per_clock};
+use crate::options::{by_default, check_tolerance, check_work_per_clock, passes_per_clock};
 use crate::{Error, Options};
 
 /// How topics are drawn.
@@ -142,8 +142,8 @@ pub struct TopicOptions {
     /// Top words of each topic that are shown and whose coherence is measured; 0: none.
     #[arg(long, default_value_t = 10, value_name = "N")]
     pub top_words: usize,
-    /// Part of an iteration between two clocks, at each of which topic totals are merged: above 0, at most 1. The sampler mh merges
-    /// them after words and after documents instead.
+    /// Iterations from one clock to the next, at each of which topic totals are merged: above 0, at most 1, or a whole number. The
+    /// sampler mh merges them after words and after documents instead.
     #[arg(long, value_name = "X", default_value_t = 1.0 / DEFAULT_CLOCKS as f64, allow_negative_numbers = true, help_heading = "Consistency")]
     pub work_per_clock: f64,
 }
@@ -169,6 +169,7 @@ impl TopicOptions {
             optimize_every: self.optimize_every,
             annealing: self.annealing.unwrap_or(defaults.annealing),
             clocks: (1.0 / self.work_per_clock).round().max(1.0) as u64,
+            passes_per_clock: passes_per_clock(self.work_per_clock),
             ..defaults
         }
     }

@@ -138,6 +138,10 @@ impl<S: Counted> Trainer for Drawer<S> {
         self.config.num_topics
     }
 
+    fn passes_per_clock(&self) -> u64 {
+        self.config.passes_per_clock
+    }
+
     fn source<'d>(&'d self, documents: &'d Documents) -> Source<'d, u32, Lda<S>> {
         let of = |side: usize| self.capacities.as_ref().map(|both| both[side].as_slice());
         Source::slices(&documents.edges, edge_len, fill_edge).capacities(of(0), of(1))

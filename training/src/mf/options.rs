@@ -57,7 +57,8 @@ pub struct FactorOptions {
     /// Ratings in a mini-batch, which is a clock [default: all in place, a 64th for batch].
     #[arg(long, value_name = "RATINGS", value_parser = clap::value_parser!(u64).range(1..))]
     pub batch: Option<u64>,
-    /// Size of a mini-batch, as a part of all ratings: above 0, at most 1.
+    /// Iterations from one clock to the next: above 0, at most 1, which makes mini-batches; or a whole number, where steps are in place
+    /// and all ratings are a batch.
     #[arg(
         long,
         value_name = "X",
@@ -89,7 +90,7 @@ impl FactorOptions {
 
     /// Returns the ratings of a mini-batch.
     pub(super) fn batch(&self, ratings: u64, settings: &Settings) -> u64 {
-        let part = |part: f64| ((part * ratings as f64).ceil() as u64).max(1);
+        let part = |part: f64| ((part.min(1.0) * ratings as f64).ceil() as u64).max(1);
         let mirrored = settings.peers.is_some() && settings.slack != Some(0);
         let default = match self.gradient {
             Gradient::InPlace if mirrored => ratings.div_ceil(MIRRORED_CLOCKS),

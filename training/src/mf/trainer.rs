@@ -17,6 +17,7 @@ use super::options::{FactorOptions, Gradient};
 use crate::Error;
 use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer};
 use crate::form::form;
+use crate::options::passes_per_clock;
 use crate::record::Metrics;
 
 /// Ratings that a step of an evaluation takes.
@@ -84,6 +85,7 @@ pub struct Factorizer<F> {
     mean: f32,
     level: Level,
     seed: u64,
+    passes_per_clock: u64,
     form: std::marker::PhantomData<fn() -> F>,
 }
 
@@ -101,17 +103,23 @@ impl<F: Form> Trainer for Factorizer<F> {
             mean,
             level: settings.level,
             seed: settings.seed,
+            passes_per_clock: options.work_per_clock.map_or(1, passes_per_clock),
             form: std::marker::PhantomData,
         })
     }
 
     fn resolved(&self, ratings: &Ratings, options: &FactorOptions) -> FactorOptions {
         let part = self.batch as f64 / ratings.edges.num_edges().max(1) as f64;
-        FactorOptions { batch: Some(self.batch), work_per_clock: Some(part), ..options.clone() }
+        let work_per_clock = Some(part * self.passes_per_clock as f64);
+        FactorOptions { batch: Some(self.batch), work_per_clock, ..options.clone() }
     }
 
     fn dims(&self) -> usize {
         self.config.row_dims()
+    }
+
+    fn passes_per_clock(&self) -> u64 {
+        self.passes_per_clock
     }
 
     fn source<'d>(&'d self, ratings: &'d Ratings) -> Source<'d, f32, F> {

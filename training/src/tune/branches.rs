@@ -178,7 +178,7 @@ impl<'s, A: Algorithm> Branches<'s, A> {
         }
         let (mut report, last) = (None, engine.run.iterations() + 1);
         engine.run.iterate(last, &mut |found, _| {
-            report = Some(found.clone());
+            report = found.last().cloned();
             ControlFlow::Continue(())
         })?;
         let report = report.ok_or_else(|| Error::Missing("an iteration ended without a report".to_owned()))?;
