@@ -40,17 +40,16 @@ pub struct Everything {
     /// Of a sample its margin, of a feature its weight.
     value: f64,
     change: f64,
-    penalty: f64,
     ahead: f64,
-    reach: f32,
-    trust: f32,
+    reach: f64,
     gradient: f64,
     /// The sample's weight.
     weight: f64,
     course: [f64; 5],
-    touched: u32,
+    trust: f32,
     resting: u16,
     free: u16,
+    touched: u64,
 }
 
 /// A vertex of one kind for both sides, all of it synced; whether samples are tracked.
@@ -100,18 +99,18 @@ impl<const TRACKED: bool> Sample for Same<0, TRACKED> {
 impl Feature for Same<1, false> {
     #[inline(always)]
     fn weight(feature: Read<'_, Self>) -> (Weight, f64) {
-        let &Everything { value, resting, change, .. } = feature.sync;
-        (Weight { value, resting, ..Weight::default() }, change)
+        let &Everything { value, trust, resting, free, change, .. } = feature.sync;
+        (Weight { value, trust, resting, free }, change)
     }
 
     #[inline(always)]
     fn step(all: &mut Everything, (): &mut (), step: impl FnOnce(Weight, &mut Region) -> Weight) {
-        let Everything { value: before, resting, penalty, reach, trust, ahead, course, gradient, .. } = *all;
-        let mut region = Region { penalty, reach, trust, ahead, course, gradient };
-        let Weight { value, resting, .. } = step(Weight { value: before, resting, ..Weight::default() }, &mut region);
-        let Region { penalty, reach, trust, ahead, course, gradient } = region;
+        let Everything { value: before, trust, resting, free, reach, ahead, course, gradient, .. } = *all;
+        let mut region = Region { reach, ahead, course, gradient };
+        let weight = step(Weight { value: before, trust, resting, free }, &mut region);
+        let (Weight { value, trust, resting, free }, Region { reach, ahead, course, gradient }) = (weight, region);
         let change = value - before;
-        *all = Everything { value, resting, change, penalty, reach, trust, ahead, course, gradient, ..*all };
+        *all = Everything { value, trust, resting, free, change, reach, ahead, course, gradient, ..*all };
     }
 }
 
