@@ -57,6 +57,8 @@ pub struct Job<A: Algorithm> {
     pub is_kept: bool,
     /// Whether it ends after an iteration, as a trial.
     pub is_trial: bool,
+    /// Whether a run that was asked to end returns its model as it then is, instead of an error.
+    pub may_end: bool,
 }
 
 impl<A: Algorithm> Job<A> {
@@ -97,7 +99,7 @@ impl<A: Algorithm> Job<A> {
         options.check()?;
         let (settings, run) = run.resolve(processes, A::PATIENCE)?;
         let (phases, more) = (Phases::default(), Value::Null);
-        Ok(Self { data, origin, phases, options, run, settings, more, is_kept: false, is_trial: false })
+        Ok(Self { data, origin, phases, options, run, settings, more, is_kept: false, is_trial: false, may_end: false })
     }
 
     /// Returns what the engine would do.
@@ -138,7 +140,7 @@ pub fn config<A: Algorithm>(
 /// Processes that differ; what the engine refuses; an objective that is no number; an interruption.
 pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Observer) -> Result<Trained<A>, Error> {
     let begin = Instant::now();
-    let Job { data, origin, mut phases, options, run, settings, more, is_kept, is_trial } = job;
+    let Job { data, origin, mut phases, options, run, settings, more, is_kept, is_trial, may_end } = job;
     let checksum = if is_kept || processes.cluster.is_some() { data.checksum()? } else { 0 };
     let form = A::form(&options)(Arc::new(data), options.clone(), settings)?;
     let resolved = form.options();
@@ -157,7 +159,8 @@ pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Ob
         processes.first(|| stopping.load(&directory, done))?;
     }
     let (every, before) = (run.evaluate_every, None);
-    let mut session = Session { options, processes, observer, record, stopping, checkpoints, every, before, is_trial };
+    let mut session =
+        Session { options, processes, observer, record, stopping, checkpoints, every, before, is_trial, may_end };
     session.observer.begin(done, engine.most_iterations());
     let ended = session.legs(&mut *engine);
     session.observer.end();
@@ -177,6 +180,7 @@ struct Session<'s, A: Algorithm> {
     /// The objective measured last.
     before: Option<f64>,
     is_trial: bool,
+    may_end: bool,
 }
 
 impl<A: Algorithm> Session<'_, A> {
@@ -300,7 +304,7 @@ impl<A: Algorithm> Session<'_, A> {
         }
         .into();
         self.record.end(measured);
-        if ended == Ended::Interrupt {
+        if ended == Ended::Interrupt && !self.may_end {
             let (iteration, left) = (self.record.result.iterations, self.checkpoints.left());
             return Err(Error::Interrupted { iteration, left, record: Some(Box::new(self.record)) });
         }
