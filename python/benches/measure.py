@@ -1,8 +1,8 @@
 """Measures the package beside the command and beside what people use from Python, interleaved, in one run.
 
-usage: measure.py command MEGAGRID | peers [PEER...] | interrupts [TRIALS] | loop [FITS] | threads
+usage: measure.py command MEGAGRID FOLDER [KIND...] | peers [PEER...] | interrupts [TRIALS] | loop [FITS] | threads
 
-`command` compares training and memory with those of the command, whose path is MEGAGRID, on the same data. `peers` needs libmf, tomotopy and
+`command` compares training and memory with those of the command, whose path is MEGAGRID, on the same data, which FOLDER keeps. `peers` needs libmf, tomotopy and
 liblinear-official. Times are medians of ROUNDS rounds (environment, 5 if nothing is said), THREADS threads (2). Data are generated.
 """
 
@@ -13,7 +13,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -80,38 +79,43 @@ def compare(name, theirs, ours, of="seconds"):
     print(f"{name}: theirs {theirs:.4g} {of}, ours {ours:.4g}, ratio {theirs / ours:.3f}  ({spread})", flush=True)
 
 
-def command(megagrid):
+def command(megagrid, folder, *kinds):
     """The same training by the command, and the memory of both."""
-    with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        users, items, found = ratings()
-        np.savez(folder / "ratings.npz", users=users, items=items, ratings=found)
-        np.savetxt(folder / "ratings.csv", np.column_stack([users, items, found]), fmt=("%d", "%d", "%.9g"), delimiter=",")
-        X, y = clicks()
-        sp.save_npz(folder / "clicks.npz", X, compressed=False)
-        np.save(folder / "clicks.npy", y)
-        from sklearn.datasets import dump_svmlight_file
+    folder = Path(folder)
+    megagrid = Path(megagrid).resolve()
+    words = {"mf": ["ratings.csv", "--iterations", "20"], "blockpg": ["clicks.libsvm", "--l1", "1", "--intercept"]}
+    prepare(folder)
+    for kind in kinds or words:
+        records = {"theirs": [], "ours": []}
 
-        dump_svmlight_file(X, y, str(folder / "clicks.libsvm"))
-        words = {
-            "mf": ["ratings.csv", "--iterations", "10"],
-            "blockpg": ["clicks.libsvm", "--l1", "1", "--intercept"],
-        }
-        for kind, given in words.items():
-            records = {"theirs": [], "ours": []}
+        def run(side):
+            line = [megagrid, kind, *words[kind], "-w", str(THREADS), "--json", "run.json", "--quiet"]
+            line = line if side == "theirs" else [sys.executable, Path(__file__).resolve(), "fit", kind]
+            subprocess.run(line, cwd=folder, check=True)
+            records[side].append(json.loads((folder / "run.json").read_text()))
+            return records[side][-1]["phases"]["train"]
 
-            def run(side):
-                line = [megagrid, kind, *given, "-w", str(THREADS), "--json", "run.json", "--quiet"]
-                line = line if side == "theirs" else [sys.executable, __file__, "fit", kind]
-                subprocess.run(line, cwd=folder, check=True, env={**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", "")})
-                records[side].append(json.loads((folder / "run.json").read_text()))
-                return records[side][-1]["phases"]["train"]
+        compare(f"{kind}, training", lambda: run("theirs"), lambda: run("ours"))
+        theirs, ours = (statistics.median(one["peak_rss_bytes"] for one in records[side]) for side in ("theirs", "ours"))
+        before = statistics.median(one["before"] for one in records["ours"])
+        grown = f"{kind}, memory: theirs {theirs / 2**20:.0f} MB, ours {ours / 2**20:.0f} MB, of which {before / 2**20:.0f} MB before the fit"
+        print(f"{grown}: ratio of what the fit took {(ours - before) / theirs:.2f}", flush=True)
 
-            compare(f"{kind}, training", lambda: run("theirs"), lambda: run("ours"))
-            theirs, ours = (statistics.median(one["peak_rss_bytes"] for one in records[side]) for side in ("theirs", "ours"))
-            before = statistics.median(one["before"] for one in records["ours"])
-            grown = f"{kind}, memory: theirs {theirs / 2**20:.0f} MB, ours {ours / 2**20:.0f} MB, of which {before / 2**20:.0f} MB before the fit"
-            print(f"{grown}: ratio of what the fit took {(ours - before) / theirs:.2f}", flush=True)
+
+def prepare(folder):
+    """Write the data that both read, once."""
+    from sklearn.datasets import dump_svmlight_file
+
+    if (folder / "clicks.npy").exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    users, items, found = ratings()
+    np.savez(folder / "ratings.npz", users=users, items=items, ratings=found)
+    np.savetxt(folder / "ratings.csv", np.column_stack([users, items, found]), fmt=("%d", "%d", "%.9g"), delimiter=",")
+    X, y = clicks()
+    sp.save_npz(folder / "clicks.npz", X, compressed=False)
+    dump_svmlight_file(X, y, str(folder / "clicks.libsvm"))
+    np.save(folder / "clicks.npy", y)
 
 
 def fit(kind):
@@ -120,7 +124,7 @@ def fit(kind):
         data = np.load("ratings.npz")
         X = sp.coo_array((data["ratings"], (data["users"], data["items"])))
         del data
-        model, y = MatrixFactorization(max_iter=10, n_jobs=THREADS), None
+        model, y = MatrixFactorization(max_iter=20, n_jobs=THREADS), None
     else:
         X, y = sp.load_npz("clicks.npz"), np.load("clicks.npy")
         model = SparseLogisticRegression(n_jobs=THREADS)
@@ -225,7 +229,8 @@ MAKES = {
     "SparseLogisticRegression": "measure.SparseLogisticRegression(0.01, tol=1e-15, max_iter=10**6), measure.clicks()",
 }
 INTERRUPTED = """
-import time, measure
+import signal, time, measure
+signal.signal(signal.SIGINT, signal.default_int_handler)
 model, data = {}
 print("ready", flush=True)
 try:

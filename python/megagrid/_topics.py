@@ -174,7 +174,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         if _input.is_path(X):
             config = self.report_["config"]
             reading = (bool(config.get("lower_case", False)), config.get("split", "space"), config.get("format") == "text")
-            return self._topics.mixtures_of_file(X, self._names(), *reading, threads)
+            return self._topics.mixtures_of_file(X, self._names(), reading, threads)
         matrix = self._matrix(X).check_counts("TopicModel.transform")
         rows = matrix.operand
         if matrix.sparse is not None and matrix.sparse.format == "csc":

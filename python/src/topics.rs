@@ -6,6 +6,7 @@ use std::sync::Arc;
 use megagrid_algorithms::lda::{FoldIn, Model as Counts, SparseCounts, Topics as Priors};
 use megagrid_datasets::{Format, Names, Split, Tokenizer};
 use megagrid_partition::Side;
+use megagrid_training::Error;
 use megagrid_training::lda::{NewDocuments, TopicModel};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -48,6 +49,21 @@ fn reordered(table: &SparseCounts, order: &[u32]) -> SparseCounts {
         ordered.offsets.push(ordered.topics.len());
     }
     ordered
+}
+
+/// Tokens of a document at most, whose topics are drawn one by one.
+const MOST_TOKENS: u64 = 1 << 24;
+
+fn check_tokens(documents: &[Vec<(u32, u32)>]) -> PyResult<()> {
+    let tokens = |words: &Vec<(u32, u32)>| words.iter().map(|&(_, count)| u64::from(count)).sum::<u64>();
+    match documents.iter().map(tokens).max() {
+        Some(tokens) if tokens > MOST_TOKENS => {
+            let text =
+                format!("a document has {tokens} words; expected {MOST_TOKENS} or fewer, each of which is looked at");
+            raise(Err(Error::Missing(text)))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn table((offsets, topics, counts): Table<'_>) -> SparseCounts {
@@ -105,17 +121,17 @@ impl Topics {
         self.mixtures_of(py, &documents, threads)
     }
 
-    /// Returns the chances of all topics in the documents of a file.
+    /// Returns the chances of all topics in the documents of a file. `reading` says whether words are taken in lower case, what
+    /// separates them, and whether it is plain text.
     fn mixtures_of_file<'py>(
         &self,
         py: Python<'py>,
         path: PathBuf,
         words: Given<'_>,
-        lower_case: bool,
-        split: &str,
-        is_text: bool,
+        reading: (bool, String, bool),
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let (lower_case, split, is_text) = reading;
         let tokenizer = Tokenizer { lower_case, split: split.parse().unwrap_or(Split::Space) };
         let (known, advice) = (words.names(), "the model knows none of its words");
         let read =
@@ -126,6 +142,7 @@ impl Topics {
     /// Returns the perplexity of documents: of one half of each, foreseen from the other.
     fn perplexity(&self, py: Python<'_>, documents: Matrix<'_>, threads: Option<usize>) -> PyResult<f64> {
         let documents = documents.counts(py)?;
+        check_tokens(&documents)?;
         let threads = threads.unwrap_or_else(|| megagrid_engine::Topology::detect().num_cores());
         Ok(py.detach(|| FoldIn::default().perplexity(&self.0, &documents, threads)))
     }
@@ -151,6 +168,7 @@ impl Topics {
         documents: &[Vec<(u32, u32)>],
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        check_tokens(documents)?;
         let (num_topics, fold_in, pool) = (self.0.topics.totals.len(), FoldIn::default(), pool(threads)?);
         // What is drawn is the same for each document: a document has the same topics wherever it stands.
         let of = |words: &Vec<(u32, u32)>| {

@@ -222,6 +222,13 @@ def test_negative_counts_are_refused(documents):
         TopicModel(2).fit(documents, lower_case=True)
 
 
+def test_a_document_of_too_many_words_is_refused(documents):
+    model = TopicModel(2, max_iter=2).fit(documents)
+    for ask in (model.transform, model.perplexity):
+        with pytest.raises(ValueError, match="a document has 120000000 words"):
+            ask(np.full((1, 30), 4_000_000))
+
+
 def test_bad_graphs_are_refused():
     for graph, text in [
         (np.ones((2, 3)), "square"),

@@ -117,7 +117,15 @@ def test_what_a_callback_raises_ends_the_run_and_leaves_its_model(ratings):
     assert np.array_equal(model.user_factors_, MatrixFactorization(4, max_iter=4).fit(ratings).user_factors_)
 
 
-def test_an_interrupt_ends_a_fit_and_leaves_the_state_so_far(ratings):
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises, even where what runs the tests ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_ends_a_fit_and_leaves_the_state_so_far(ratings, interruptible):
     model = MatrixFactorization(16, max_iter=10**9)
     began = threading.Event()
     sent = []
@@ -136,6 +144,19 @@ def test_an_interrupt_ends_a_fit_and_leaves_the_state_so_far(ratings):
     thread.join()
     assert model.n_iter_ >= 1 and model.report_["result"]["ended_by"] == "interrupt"
     assert model.user_factors_.shape == (200, 16) and np.isfinite(model.user_factors_).all()
+
+
+def test_an_iteration_that_takes_long_ends_on_its_own(interruptible):
+    # An iteration of about a second: the exception comes before it ends, and its model after.
+    random = np.random.default_rng(0)
+    users, items = random.integers(0, 20_000, (2, 400_000), dtype=np.int32)
+    model = MatrixFactorization(1024, max_iter=10**9)
+    timer = threading.Timer(3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit((users, items, random.normal(size=400_000)))
+    assert model.n_iter_ >= 1 and model.report_["result"]["ended_by"] == "interrupt"
+    assert model.user_factors_.shape[1] == 1024
 
 
 def test_other_threads_run_while_one_fits(ratings):
