@@ -1,6 +1,6 @@
 """Measures the package beside the command and beside what people use from Python, interleaved, in one run.
 
-usage: measure.py command MEGAGRID FOLDER [KIND...] | peers [PEER...] | interrupts [TRIALS] | loop [FITS] | threads
+usage: measure.py command MEGAGRID FOLDER [KIND...] | peers [PEER...] | liblinear FILE... | interrupts [TRIALS] | loop [FITS] | threads
 
 `command` compares training and memory with those of the command, whose path is MEGAGRID, on the same data, which FOLDER keeps. `peers` needs libmf, tomotopy and
 liblinear-official. Times are medians of ROUNDS rounds (environment, 5 if nothing is said), THREADS threads (2). Data are generated.
@@ -193,10 +193,19 @@ def tomotopy():
     print("likelihood per token:", likelihood)
 
 
-def liblinear():
+def liblinear(*files):
+    """The same on labelled samples in files of two classes, or on generated ones."""
     from liblinear.liblinearutil import parameter, problem, train
 
-    X, y = clicks()
+    if files:
+        from sklearn.datasets import load_svmlight_file
+
+        [liblinear_on(Path(file).name, *load_svmlight_file(file), parameter, problem, train) for file in files]
+    else:
+        liblinear_on("clicks", *clicks(), parameter, problem, train)
+
+
+def liblinear_on(name, X, y, parameter, problem, train):
     given, reached = problem(y, sp.csr_matrix(X)), {}
 
     def objective(weights):
@@ -219,7 +228,7 @@ def liblinear():
         theirs(stop)
         if reached["theirs"] <= (1 + 1e-5) * reached["bound"]:
             break
-    compare(f"liblinear, one thread, to within 1e-5 of the optimum: -e {stop}", lambda: theirs(stop), ours)
+    compare(f"liblinear on {name}, one thread, to within 1e-5 of the optimum: -e {stop}", lambda: theirs(stop), ours)
     print("objectives:", reached)
 
 
@@ -291,7 +300,7 @@ def threads():
 
 
 if __name__ == "__main__":
-    acts = {act.__name__: act for act in (command, fit, peers, interrupts, loop, threads)}
+    acts = {act.__name__: act for act in (command, fit, peers, liblinear, interrupts, loop, threads)}
     if len(sys.argv) < 2 or sys.argv[1] not in acts:
         sys.exit(__doc__)
     acts[sys.argv[1]](*sys.argv[2:])
