@@ -223,11 +223,12 @@ def liblinear_on(name, X, y, parameter, problem, train):
         reached["ours"], reached["bound"] = objective(model.coef_[0]), model.report_["result"]["metrics"]["bound"]
         return seconds
 
+    def reaches(stop):
+        # It shuffles features: once is no proof.
+        return all(theirs(stop) and reached["theirs"] <= (1 + 1e-5) * reached["bound"] for _ in range(3))
+
     ours()
-    for stop in (1e-2, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5):
-        theirs(stop)
-        if reached["theirs"] <= (1 + 1e-5) * reached["bound"]:
-            break
+    stop = next(stop for stop in (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 1e-6) if reaches(stop))
     compare(f"liblinear on {name}, one thread, to within 1e-5 of the optimum: -e {stop}", lambda: theirs(stop), ours)
     print("objectives:", reached)
 
