@@ -1,5 +1,6 @@
 //! Options: those of an algorithm, and those of every run.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::ArgAction;
@@ -166,8 +167,20 @@ pub fn check_holdout(holdout: Option<f64>) -> Result<(), Error> {
 /// Where an argument has no default.
 #[must_use]
 pub fn by_default<O: clap::Args>() -> O {
-    let nothing = O::augment_args(clap::Command::new("options").no_binary_name(true)).get_matches_from([""; 0]);
-    O::from_arg_matches(&nothing).expect("every argument has a default")
+    options([""; 0]).expect("every argument has a default")
+}
+
+/// Reads options as a command line has them: `["--dims", "64"]`.
+///
+/// # Errors
+/// Options that there are not, or that are out of range, in the words of the command line.
+pub fn options<O: clap::Args>(words: impl IntoIterator<Item: Into<OsString> + Clone>) -> Result<O, Error> {
+    let command = O::augment_args(clap::Command::new("options").no_binary_name(true).disable_help_flag(true));
+    command.try_get_matches_from(words).and_then(|found| O::from_arg_matches(&found)).map_err(|error| {
+        let text = error.render().to_string();
+        let said = text.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
+        Error::option(said.split_whitespace().collect::<Vec<_>>().join(" "))
+    })
 }
 
 /// How fresh the data is that workers read.
@@ -363,6 +376,15 @@ mod tests {
         assert_eq!(few.with("step", 0.into()).unwrap_err().to_string(), "step is 0");
         assert!(few.with("batch", 0.5.into()).unwrap_err().to_string().starts_with("batch is 0.5: "));
         assert!(few.with("stop", 1.into()).unwrap_err().to_string().contains("no option stop"));
+    }
+
+    #[test]
+    fn options_are_read_as_a_command_line_has_them() {
+        let few: Few = options(["--step", "0.5"]).unwrap();
+        assert_eq!((few.step, few.iterations), (0.5, 20));
+        let refused = |words: [&str; 2]| options::<Few>(words).unwrap_err().to_string();
+        assert!(refused(["--step", "x"]).starts_with("invalid value 'x' for '--step <STEP>': "));
+        assert!(refused(["--stop", "1"]).starts_with("unexpected argument '--stop' found"));
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub struct Job<A: Algorithm> {
     pub is_kept: bool,
     /// Whether it ends after an iteration, as a trial.
     pub is_trial: bool,
+    /// Whether a run that was asked to end returns its model as it then is, instead of an error.
+    pub may_end: bool,
 }
 
 impl<A: Algorithm> Job<A> {
@@ -97,7 +99,7 @@ impl<A: Algorithm> Job<A> {
         options.check()?;
         let (settings, run) = run.resolve(processes, A::PATIENCE)?;
         let (phases, more) = (Phases::default(), Value::Null);
-        Ok(Self { data, origin, phases, options, run, settings, more, is_kept: false, is_trial: false })
+        Ok(Self { data, origin, phases, options, run, settings, more, is_kept: false, is_trial: false, may_end: false })
     }
 
     /// Returns what the engine would do.
@@ -138,7 +140,7 @@ pub fn config<A: Algorithm>(
 /// Processes that differ; what the engine refuses; an objective that is no number; an interruption.
 pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Observer) -> Result<Trained<A>, Error> {
     let begin = Instant::now();
-    let Job { data, origin, mut phases, options, run, mut settings, more, is_kept, is_trial } = job;
+    let Job { data, origin, mut phases, options, run, mut settings, more, is_kept, is_trial, may_end } = job;
     if is_trial {
         settings.look_every = Some(1);
     }
@@ -160,7 +162,8 @@ pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Ob
         processes.first(|| stopping.load(&directory, done))?;
     }
     let (every, before) = (run.evaluate_every, None);
-    let mut session = Session { options, processes, observer, record, stopping, checkpoints, every, before, is_trial };
+    let mut session =
+        Session { options, processes, observer, record, stopping, checkpoints, every, before, is_trial, may_end };
     session.observer.begin(done, engine.most_iterations());
     let ended = session.legs(&mut *engine);
     session.observer.end();
@@ -180,6 +183,7 @@ struct Session<'s, A: Algorithm> {
     /// The objective measured last.
     before: Option<f64>,
     is_trial: bool,
+    may_end: bool,
 }
 
 impl<A: Algorithm> Session<'_, A> {
@@ -315,7 +319,7 @@ impl<A: Algorithm> Session<'_, A> {
         }
         .into();
         self.record.end(measured);
-        if ended == Ended::Interrupt {
+        if ended == Ended::Interrupt && !self.may_end {
             let (iteration, left) = (self.record.result.iterations, self.checkpoints.left());
             return Err(Error::Interrupted { iteration, left, record: Some(Box::new(self.record)) });
         }

@@ -93,26 +93,19 @@ impl Data for Samples {
     fn read(source: &mut Source, options: &SampleOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         check_holdout(options.holdout)?;
         let mut clock = Stopwatch::start();
-        let mut samples = read_into(source, &options.positive)?;
-        if options.normalize {
-            normalize(&mut samples.data.edges);
-        }
+        let samples = read_into(source, &options.positive)?;
         let weights = options.sample_weights.as_deref();
         let weights = weights.map(|path| read_weights(path, samples.labels.len())).transpose()?;
         let test = options.test.as_deref().map(|path| read(path, None, &options.positive)).transpose()?;
         let load = clock.lap();
 
-        let samples = if how.degree_order { samples.in_degree_order() } else { samples };
-        let unseen = test.map(|mut test| {
+        let mut samples = Self::of(samples, weights.as_deref(), options, how)?;
+        if let Some(mut test) = test {
             if options.normalize {
                 normalize(&mut test.data.edges);
             }
-            Unseen::new(test, samples.data.right_names())
-        });
-        let holdout = options.holdout.map(|part| (part, how.seed));
-        let samples = Self::new(samples, weights.as_deref(), options.intercept, holdout)?;
-        let test = unseen.or(samples.test);
-        let samples = Self { test, normalize: options.normalize, positive: options.positive.clone(), ..samples };
+            samples.test = Some(Unseen::new(test, &samples.features));
+        }
         Ok((samples, phases(load, clock.lap())))
     }
 
@@ -138,6 +131,25 @@ impl Samples {
             true => self.signed.num_vertices(Side::Left) as f64,
             false => self.sample_weights.iter().map(|&weight| f64::from(weight)).sum(),
         }
+    }
+
+    /// Makes of samples in memory what options say, as of samples that are read; `weights` as for [`new`](Self::new).
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of(
+        mut samples: megagrid_datasets::Samples,
+        weights: Option<&[f32]>,
+        options: &SampleOptions,
+        how: &Reading<'_>,
+    ) -> Result<Self, Error> {
+        if options.normalize {
+            normalize(&mut samples.data.edges);
+        }
+        let samples = if how.degree_order { samples.in_degree_order() } else { samples };
+        let holdout = options.holdout.map(|part| (part, how.seed));
+        let samples = Self::new(samples, weights, options.intercept, holdout)?;
+        Ok(Self { normalize: options.normalize, positive: options.positive.clone(), ..samples })
     }
 
     /// Takes samples in memory, and keeps a part of them for testing, which follows from the seed. `weights` are in the order of

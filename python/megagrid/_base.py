@@ -1,0 +1,306 @@
+"""What all estimators share: parameters as options of the command, fits that can be watched and ended, and features by name."""
+
+import json
+import numbers
+import os
+import re
+import warnings
+
+import numpy as np
+
+from . import _input
+from ._report import Report
+from ._sklearn import BaseEstimator, NotFittedError
+
+# Seconds between looks at the keyboard, and how long an iteration may take to end after Ctrl-C.
+_LOOK, _PATIENCE = 0.05, 0.1
+
+__all__ = ["Estimator", "NotFittedError", "train", "words"]
+
+
+def words(options, values):
+    """Write parameters as the command's options.
+
+    `options` maps a parameter to an option; one that begins with ``+`` is given where the parameter is true, one that begins with
+    ``-`` where it is false.
+    """
+    found = []
+    for name, option in options.items():
+        value = values[name]
+        if option[0] in "+-":
+            if bool(value) == (option[0] == "+"):
+                found.append(f"--{option[1:]}")
+        elif value is not None:
+            found.append(f"--{option}={_text(name, value)}")
+    return found
+
+
+def _text(name, value):
+    if isinstance(value, (list, tuple, np.ndarray)) and len(value) > 0:
+        return ",".join(_text(name, one) for one in value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (str, numbers.Real)):
+        raise TypeError(f"{name} is {value!r}, expected a number")
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    return value if isinstance(value, str) else repr(float(value))
+
+
+def how(n_jobs, random_state):
+    """Write the number of threads and the seed as the command's options."""
+    found = []
+    if n_jobs is not None and n_jobs != -1:
+        if not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:
+            raise ValueError(f"n_jobs is {n_jobs!r}, expected a number of threads, or None for all cores")
+        found.append(f"--workers={num_threads(n_jobs)}")
+    if random_state is not None:
+        if hasattr(random_state, "randint"):
+            random_state = random_state.randint(2**31)
+        elif hasattr(random_state, "integers"):
+            random_state = random_state.integers(2**31)
+        if not isinstance(random_state, numbers.Integral) or random_state < 0:
+            raise ValueError(f"{random_state!r} cannot be used to seed a run; expected a whole number, 0 or above")
+        found.append(f"--seed={int(random_state)}")
+    return found
+
+
+def num_threads(n_jobs):
+    """Return a number of threads; None: all cores."""
+    if n_jobs is None or n_jobs == -1:
+        return None
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+
+
+class Interrupted(Exception):
+    """A run was left before its end: the exception that did it, and the run, which ends after its iteration."""
+
+    def __init__(self, cause, run):
+        super().__init__(cause)
+        self.cause, self.run = cause, run
+
+
+def train(begin, options, callback=None, verbose=0, most=None):
+    """Run to the end, with the interpreter free for other threads.
+
+    `begin` starts a run when it is told whether somebody looks at each iteration. `callback` gets each iteration as a dict, and ends
+    the run where it returns True.
+    """
+    with _bar(verbose, most) as show:
+        looks = [look for look in (callback, show) if look is not None]
+        try:
+            run = begin(bool(looks))
+        except ValueError as error:
+            raise ValueError(_in_python(str(error), options)) from None
+        try:
+            while not run.has_ended:
+                text = run.next(_LOOK)
+                if text and any([look(json.loads(text)) for look in looks]):
+                    run.end()
+        except BaseException as cause:
+            run.end()
+            run.wait(_PATIENCE)
+            raise Interrupted(cause, run) from None
+    try:
+        return run.result()
+    except ValueError as error:
+        raise ValueError(_in_python(str(error), options)) from None
+
+
+def _in_python(text, options):
+    """Name options in an error as Python has them."""
+    for name, option in options.items():
+        option = option.lstrip("+-")
+        text = re.sub(rf"'?--{option}(?![\w-])( <[^>]*>)?'?", name, text)
+        text = re.sub(rf"^{option} is ", f"{name} is ", text)
+    return text
+
+
+class _bar:
+    """A bar of progress, by tqdm where it is installed, else a line for each iteration; nothing where nobody wants it."""
+
+    def __init__(self, verbose, most):
+        self.verbose, self.most, self.bar = verbose, most, None
+
+    def __enter__(self):
+        if not self.verbose:
+            return None
+        try:
+            from tqdm.auto import tqdm
+
+            self.bar = tqdm(total=self.most, unit="it")
+        except ImportError:
+            self.bar = None
+        return self.show
+
+    def show(self, iteration):
+        found = {**iteration["metrics"]}
+        if iteration["objective"] is not None:
+            found["objective"] = iteration["objective"]
+        text = "  ".join(f"{name} {value:.5g}" for name, value in found.items())
+        if self.bar is None:
+            print(f"iteration {iteration['iteration']}  {text}")
+        else:
+            self.bar.set_postfix_str(text, refresh=False)
+            self.bar.update(iteration["iteration"] - self.bar.n)
+
+    def __exit__(self, *_):
+        if self.bar is not None:
+            self.bar.close()
+
+
+class Estimator(BaseEstimator):
+    """Parameters as options of the command, fits that can be watched and ended, and features by name."""
+
+    # Parameters by the names of the command's options; see `words`.
+    _OPTIONS = {}
+
+    def _words(self):
+        return words(self._OPTIONS, self.get_params(deep=False)) + how(self.n_jobs, self.random_state)
+
+    def _reading(self, reading, is_path=True):
+        """Write how a path is read as the command's options."""
+        if reading and not is_path:
+            raise TypeError(f"{', '.join(reading)}: this says how a path is read, and X is none")
+        given = [(name.replace("_", "-"), value) for name, value in reading.items() if value is not False]
+        return [f"--{name}" if value is True else f"--{name}={_text(name, value)}" for name, value in given]
+
+    def _fit(self, begin, callback):
+        """Train, and keep what comes of it, or of what was trained before an interrupt."""
+        self.__dict__.pop("_pending", None)
+        options = {**self._OPTIONS, "n_jobs": "workers", "random_state": "seed"}
+        try:
+            self._take(train(begin, options, callback, self.verbose, self.max_iter))
+        except Interrupted as interrupted:
+            self._pending = interrupted.run
+            if interrupted.run.has_ended:
+                try:
+                    self._settle()
+                except Exception:
+                    pass
+            raise interrupted.cause from None
+        return self
+
+    def _settle(self):
+        """Keep what comes of an interrupted run, once its iteration has ended."""
+        run = self.__dict__.get("_pending")
+        if run is None:
+            return
+        while not run.wait(_LOOK):
+            pass
+        del self._pending
+        self._take(run.result())
+
+    def __getattr__(self, name):
+        if name.endswith("_") and not name.startswith("_") and "_pending" in self.__dict__:
+            self._settle()
+            return getattr(self, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _take(self, found):
+        """Keep a run's record, and its model."""
+        self.report_ = Report.read(found["record"])
+        self._checksum = found["checksum"]
+        self.n_iter_ = self.report_["result"]["iterations"]
+        self._keep(found)
+
+    def _keep(self, found):
+        raise NotImplementedError
+
+    def __sklearn_is_fitted__(self):
+        self._settle()
+        return "_state" in self.__dict__ or "report_" in self.__dict__
+
+    def _check_fitted(self):
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with appropriate arguments before using "
+                "this estimator."
+            )
+
+    def __getstate__(self):
+        self._settle()
+        parent = getattr(super(), "__getstate__", None)
+        return parent() if parent else self.__dict__.copy()
+
+    def _matrix(self, X, reset=False, repeats=False):
+        """Check a matrix, and that its features are those that the estimator knows, or let it know them."""
+        names = _input.feature_names(X)
+        if not reset:
+            self._check_names(names)
+        matrix = _input.Matrix(X, self, repeats=repeats)
+        if reset:
+            self._know(matrix.shape[1], names)
+        elif matrix.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input."
+            )
+        return matrix
+
+    def _know(self, number, names):
+        self.n_features_in_ = number
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    def _check_names(self, names):
+        known = self.__dict__.get("feature_names_in_")
+        if names is None:
+            if known is not None:
+                text = f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names"
+                warnings.warn(text, UserWarning, stacklevel=4)
+            return
+        if known is None:
+            text = f"X has feature names, but {type(self).__name__} was fitted without feature names"
+            warnings.warn(text, UserWarning, stacklevel=4)
+            return
+        if len(names) == len(known) and (names == known).all():
+            return
+        text = "The feature names should match those that were passed during fit.\n"
+        unseen, missing = sorted(set(names) - set(known)), sorted(set(known) - set(names))
+        for found, what in ((unseen, "Feature names unseen at fit time"), (missing, "Feature names seen at fit time, yet now missing")):
+            if found:
+                listed = "".join(f"- {name}\n" for name in found[:5]) + ("- ...\n" if len(found) > 5 else "")
+                text += f"{what}:\n{listed}"
+        if not unseen and not missing:
+            text += "Feature names must be in the same order as they were in fit.\n"
+        raise ValueError(text)
+
+    def _names(self):
+        """Return the names of features, as a model's directory has them."""
+        names = self.__dict__.get("feature_names_in_")
+        return np.arange(self.n_features_in_, dtype=np.uint64) if names is None else [str(name) for name in names]
+
+    def _record(self, **more):
+        """Return the record, with what a model's directory has to tell the package."""
+        record = {**self.report_, "config": {**self.report_["config"], **more}}
+        return json.dumps(record)
+
+    @classmethod
+    def _of_manifest(cls, found):
+        """Make an estimator with the parameters that a model was trained with."""
+        manifest = json.loads(found["manifest"])
+        config, params = manifest["config"], {}
+        for name, option in cls._OPTIONS.items():
+            key = option.lstrip("+-").replace("-", "_")
+            key = key.removeprefix("no_") if option[0] == "-" else key
+            if key in config:
+                value = config[key]
+                params[name] = value[0] if isinstance(value, list) and len(value) == 1 else value
+        estimator = cls(**params)
+        estimator.report_ = Report(
+            command=manifest["kind"],
+            config=config,
+            input={**manifest["data"], "test_edges": 0},
+            machine={"workers": 0, "vector": "", "memory_estimate_bytes": 0, "memory_bytes": 0},
+            staleness={},
+            peak_rss_bytes=None,
+            megagrid=manifest["megagrid"],
+            phases={"load": 0.0, "partition": 0.0, "plan": 0.0, "train": 0.0, "evaluate": 0.0},
+            iterations=[],
+            result={"objective": None, "metrics": manifest["metrics"], "iterations": 0, "ended_by": "load",
+                    "edges_per_second": None, "imbalance": None},
+        )
+        estimator._checksum = int(manifest["data"]["checksum"].removeprefix("xxh3:"), 16)
+        return estimator, config

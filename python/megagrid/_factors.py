@@ -1,0 +1,350 @@
+"""Matrix factorization."""
+
+import numpy as np
+
+from . import _input, _megagrid
+from ._base import Estimator
+
+
+class MatrixFactorization(Estimator):
+    """Factors of users and items that foresee ratings.
+
+    A rating is foreseen as mean + user · item + bias of the user + bias of the item.
+
+    Parameters
+    ----------
+    n_factors : int, default=32
+        Length of a user's and an item's vector.
+    reg : float, default=0.05
+        Weight of the regularizer, for each rating.
+    step : float, default=0.1
+        Size of a step along the gradient.
+    biases : bool, default=True
+        Whether users and items have biases.
+    mean : bool, default=True
+        Whether the mean rating is subtracted first.
+    holdout : float or None, default=None
+        Part of the ratings that is kept to measure ``test_rmse`` on: the model is that of the best iteration.
+    patience : int or None, default=None
+        Worse measurements in a row on those that end the fit; None: 5.
+    max_iter : int, default=20
+        Passes over the ratings.
+    tol : float, default=0.0
+        The fit ends when the objective changes by no more than this part of itself; 0: never.
+    n_jobs : int or None, default=None
+        Threads; None: all cores.
+    random_state : int, RandomState or None, default=None
+        Decides first values and what is kept for testing; None: as 1.
+    verbose : int, default=0
+        Whether progress is shown.
+
+    Attributes
+    ----------
+    user_factors_ : ndarray of shape (n_users, n_factors)
+    item_factors_ : ndarray of shape (n_items, n_factors)
+    user_biases_, item_biases_ : ndarray
+    mean_ : float
+    user_ids_, item_ids_ : ndarray
+        What the rows of the factors stand for: the ids that ratings had, or the numbers of rows and columns.
+    n_iter_, n_features_in_ : int
+    report_ : Report
+        The record of the run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from megagrid import MatrixFactorization
+    >>> users = np.repeat(["ann", "bob", "cy"], 3)
+    >>> items = np.tile(["tea", "rye", "oat"], 3)
+    >>> ratings = np.array([5, 1, 3, 4, 1, 2, 1, 5, 3])
+    >>> model = MatrixFactorization(4, max_iter=100).fit((users, items, ratings))
+    >>> model.recommend("ann", 1)[0].tolist()
+    ['tea']
+    >>> model.predict_pairs(["cy"], ["rye"]).round().tolist()
+    [5.0]
+    """
+
+    _OPTIONS = {
+        "n_factors": "dims",
+        "reg": "lambda",
+        "step": "step",
+        "biases": "-no-biases",
+        "mean": "-no-mean",
+        "holdout": "holdout",
+        "patience": "patience",
+        "max_iter": "iterations",
+        "tol": "tolerance",
+    }
+
+    def __init__(
+        self,
+        n_factors=32,
+        *,
+        reg=0.05,
+        step=0.1,
+        biases=True,
+        mean=True,
+        holdout=None,
+        patience=None,
+        max_iter=20,
+        tol=0.0,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_factors = n_factors
+        self.reg = reg
+        self.step = step
+        self.biases = biases
+        self.mean = mean
+        self.holdout = holdout
+        self.patience = patience
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y=None, *, callback=None, **reading):
+        """Factorize ratings.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_users, n_items), a tuple (users, items, ratings) of columns, or a path
+            Each value that a sparse matrix stores is a rating; of a dense one 0 is none. Users and items of columns are
+            any numbers or texts. A path is one to ratings in any format that the command reads.
+        y : ignored
+        callback : callable or None
+            Gets each iteration as a dict; the fit ends where it returns True.
+        **reading : how a path is read
+            ``format="parquet"``, ``test="unseen.csv"``, as the command's options.
+
+        Returns
+        -------
+        MatrixFactorization
+            The estimator.
+        """
+        words, self._ids = self._words() + self._reading(reading, _input.is_path(X)), None
+        if _input.is_path(X):
+            return self._fit(lambda watched: _megagrid.factors(X, words, watched), callback)
+        parts, stored = self._parts(X)
+        if stored == 0:
+            raise ValueError("there is no rating: all values are 0, or none is stored")
+        return self._fit(lambda watched: _megagrid.factors(parts, words, watched), callback)
+
+    def _parts(self, X):
+        """Return what the compiled part takes, and the number of ratings."""
+        if not _is_columns(X):
+            matrix = self._matrix(X, reset=True, repeats=True)
+            dense = matrix.sparse is None
+            return matrix.parts, int(np.count_nonzero(matrix.values)) if dense else matrix.values.size
+        users, items, ratings = X
+        ratings = np.ascontiguousarray(_input.column(ratings, "ratings"))
+        (users, user_ids), (items, item_ids) = (_coded(ids, name, len(ratings)) for ids, name in ((users, "users"), (items, "items")))
+        self._ids = user_ids, item_ids
+        self._know(len(item_ids), None)
+        return (users, items, ratings, (len(user_ids), len(item_ids))), len(ratings)
+
+    def _keep(self, found):
+        self.mean_ = float(found["mean"])
+        self.user_factors_, self.item_factors_ = found["user_factors"], found["item_factors"]
+        self.user_biases_, self.item_biases_ = found["user_biases"], found["item_biases"]
+        self.user_ids_, self.item_ids_ = self._ids or (_ids(found["user_ids"]), _ids(found["item_ids"]))
+        self.n_features_in_ = len(self.item_ids_)
+        self._places = {}
+
+    def _at(self, ids, side):
+        """Return the rows of users or items, -1 for those that are not known."""
+        known = getattr(self, f"{side}_ids_")
+        if side not in self._places:
+            order = np.argsort(known, kind="stable")
+            self._places[side] = order, known[order]
+        order, ordered = self._places[side]
+        ids = np.asarray(ids)
+        if ids.dtype.kind not in "iubUSO" or (ids.dtype.kind in "US") != (known.dtype.kind in "USO"):
+            raise TypeError(f"{side}s are {ids.dtype}, and the model's are {known.dtype}")
+        at = np.minimum(np.searchsorted(ordered, ids), len(ordered) - 1)
+        return np.where(ordered[at] == ids, order[at], -1)
+
+    def predict_pairs(self, users, items):
+        """Return the ratings that are foreseen of users for items, pair by pair.
+
+        Parameters
+        ----------
+        users, items : arrays of ids, of the same length
+            What is foreseen for one that the model has not seen is of the other alone.
+
+        Returns
+        -------
+        ndarray
+        """
+        self._check_fitted()
+        users, items = self._at(np.atleast_1d(users), "user"), self._at(np.atleast_1d(items), "item")
+        if users.shape != items.shape:
+            raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(users), len(items)]}")
+        foreseen = np.full(len(users), self.mean_, dtype=np.float32)
+        foreseen += np.where(users < 0, 0, self.user_biases_[users]) + np.where(items < 0, 0, self.item_biases_[items])
+        known = np.flatnonzero((users >= 0) & (items >= 0))
+        for part in np.array_split(known, max(1, len(known) >> 16)):
+            foreseen[part] += np.einsum("ij,ij->i", self.user_factors_[users[part]], self.item_factors_[items[part]])
+        return foreseen
+
+    def recommend(self, user, n=10, *, without=()):
+        """Return the items that a user would rate highest.
+
+        Parameters
+        ----------
+        user : id
+        n : int, default=10
+        without : ids of items to leave out
+
+        Returns
+        -------
+        ids, ratings : ndarray
+            The best first.
+        """
+        self._check_fitted()
+        row = self._row(user, "user")
+        scores = self.mean_ + self.user_biases_[row] + self.item_biases_ + self.item_factors_ @ self.user_factors_[row]
+        if len(without) > 0:
+            left_out = self._at(np.atleast_1d(without), "item")
+            scores[left_out[left_out >= 0]] = -np.inf
+        return self._best(scores, n)
+
+    def similar_items(self, item, n=10):
+        """Return the items whose factors point the same way.
+
+        Parameters
+        ----------
+        item : id
+        n : int, default=10
+
+        Returns
+        -------
+        ids, cosines : ndarray
+            The most similar first, without the item itself.
+        """
+        self._check_fitted()
+        row = self._row(item, "item")
+        lengths = np.linalg.norm(self.item_factors_, axis=1)
+        lengths[lengths == 0] = 1
+        scores = self.item_factors_ @ (self.item_factors_[row] / lengths[row]) / lengths
+        scores[row] = -np.inf
+        return self._best(scores, n)
+
+    def _row(self, one, side):
+        row = int(self._at([one], side)[0])
+        if row < 0:
+            number = len(getattr(self, f"{side}_ids_"))
+            raise ValueError(f"{side} {one!r} is not among the {number} {side}s of the model; name it as the ratings did")
+        return row
+
+    def _best(self, scores, n):
+        n = min(int(n), int(np.isfinite(scores).sum()))
+        if n <= 0:
+            return self.item_ids_[:0], scores[:0]
+        best = np.argpartition(-scores, n - 1)[:n]
+        best = best[np.lexsort((best, -scores[best]))]
+        return self.item_ids_[best], scores[best]
+
+    def score(self, X, y=None):
+        """Return minus the root of the mean squared error of ratings.
+
+        Parameters
+        ----------
+        X : matrix or columns as for `fit`
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        self._check_fitted()
+        if _is_columns(X):
+            users, items, ratings = X
+            ratings = _input.column(ratings, "ratings")
+        else:
+            matrix = self._matrix(X, repeats=True)
+            stored = None if matrix.sparse is None else matrix.sparse.tocoo()
+            rows, columns = np.nonzero(matrix.values) if stored is None else (stored.row, stored.col)
+            ratings = matrix.values[rows, columns] if stored is None else stored.data
+            if matrix.shape[0] > len(self.user_ids_):
+                raise ValueError(f"X has {matrix.shape[0]} users, and the model knows {len(self.user_ids_)}")
+            users, items = self.user_ids_[rows], self.item_ids_[columns]
+        errors = self.predict_pairs(users, items) - ratings
+        return -float(np.sqrt(np.mean(np.square(errors, dtype=np.float64))))
+
+    def save(self, directory):
+        """Write a model directory, which the command reads: ``megagrid recommend``.
+
+        Parameters
+        ----------
+        directory : path
+            One that is not there yet.
+        """
+        self._check_fitted()
+        sides = [
+            (_names(getattr(self, f"{side}_ids_")), getattr(self, f"{side}_factors_"), getattr(self, f"{side}_biases_"))
+            for side in ("user", "item")
+        ]
+        _megagrid.save_factors(directory, self._record(), self._checksum, self.mean_, *sides)
+
+    @classmethod
+    def load(cls, directory):
+        """Read a model directory, of `save` or of the command.
+
+        Parameters
+        ----------
+        directory : path
+
+        Returns
+        -------
+        MatrixFactorization
+        """
+        found = _megagrid.load_factors(directory)
+        model, _ = cls._of_manifest(found)
+        model._ids, model.n_iter_ = None, 0
+        model._keep(found)
+        return model
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _is_columns(X):
+    return isinstance(X, tuple) and len(X) == 3
+
+
+def _coded(ids, name, length):
+    """Number ids in their order; return the numbers, and the ids."""
+    ids = np.asarray(ids)
+    if ids.ndim != 1 or len(ids) != length:
+        raise ValueError(f"{name} have the shape {ids.shape}, expected one id for each of {length} ratings")
+    if ids.dtype.kind not in "iubUSO":
+        raise TypeError(f"{name} are {ids.dtype}, expected whole numbers or texts")
+    if ids.dtype.kind == "O":
+        ids = ids.astype(str)
+    if length and ids.dtype.kind in "iu" and 0 <= ids.min() and ids.max() < 4 * length + 1024:
+        # Numbers without large gaps are counted, which sorts nothing.
+        occurs = np.zeros(int(ids.max()) + 1, dtype=bool)
+        occurs[ids] = True
+        known = np.flatnonzero(occurs)
+        if len(known) == len(occurs):
+            return np.ascontiguousarray(ids, dtype=np.int64 if ids.dtype.itemsize > 4 else np.int32), known
+        return (np.cumsum(occurs, dtype=np.int32) - 1)[ids], known
+    known, numbers = np.unique(ids, return_inverse=True)
+    return numbers.astype(np.int64, copy=False), known
+
+
+def _ids(names):
+    """Make an array of names, numbers of 64 bits where all are numbers."""
+    ids = np.asarray(names)
+    return ids.astype(np.int64) if ids.dtype.kind == "u" and (len(ids) == 0 or ids.max() < 2**63) else ids
+
+
+def _names(ids):
+    if ids.dtype.kind in "iub" and (len(ids) == 0 or ids.min() >= 0):
+        return ids.astype(np.uint64)
+    return [str(one) for one in ids]

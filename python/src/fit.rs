@@ -1,0 +1,191 @@
+//! What can be trained: arrays or a path, and options as the command has them, become a run.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use megagrid_datasets::{Corpus, Dataset, Format, Samples as Labelled};
+use megagrid_partition::EdgeList;
+use megagrid_training::blockpg::{Regression, Samples};
+use megagrid_training::graph::Graph;
+use megagrid_training::hits::{HubsAndAuthorities, Links};
+use megagrid_training::input::{Source, parse_format};
+use megagrid_training::lda::{Documents, TopicModels};
+use megagrid_training::mf::{Factorization, Ratings};
+use megagrid_training::pagerank::Ranking;
+use megagrid_training::record::Phases;
+use megagrid_training::{Algorithm, Data, Error, Job, Processes, Reading, RunOptions, Trained, join, json, options};
+use numpy::PyReadonlyArray1;
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::error::raise;
+use crate::matrix::{Matrix, count, nonzero};
+use crate::models;
+use crate::names::numbered;
+use crate::run::Run;
+
+/// Where data comes from.
+#[derive(FromPyObject)]
+pub enum Input<'py> {
+    Matrix(Matrix<'py>),
+    Path(PathBuf),
+}
+
+/// All options of a run.
+#[derive(clap::Args)]
+struct Given<O: clap::Args, D: clap::Args> {
+    #[command(flatten)]
+    own: O,
+    #[command(flatten)]
+    data: D,
+    #[command(flatten)]
+    run: RunOptions,
+    /// Format of what a path names.
+    #[arg(long, default_value = "auto", value_parser = parse_format)]
+    format: std::option::Option<Format>,
+}
+
+type DataOptions<A> = <<A as Algorithm>::Data as Data>::Options;
+type Make<A> = Box<dyn FnOnce(&DataOptions<A>, &RunOptions) -> Result<<A as Algorithm>::Data, Error> + Send>;
+
+/// What is trained on.
+enum Place<A: Algorithm> {
+    Path(PathBuf),
+    /// What makes data of arrays that have been copied.
+    Memory(Make<A>),
+}
+
+impl<A: Algorithm> Place<A> {
+    /// Takes a path, or edges of which `data` makes what is trained on.
+    fn new<T: Copy + Send + 'static>(
+        py: Python<'_>,
+        input: Input<'_>,
+        (is_square, keep): (bool, impl Fn(f64) -> Option<T> + Send + Sync),
+        data: impl FnOnce(EdgeList<T>, &DataOptions<A>, &RunOptions) -> Result<A::Data, Error> + Send + 'static,
+    ) -> PyResult<Self> {
+        Ok(match input {
+            Input::Path(path) => Self::Path(path),
+            Input::Matrix(matrix) => {
+                let edges = matrix.edges(py, is_square, keep)?;
+                Self::Memory(Box::new(move |how, run| data(edges, how, run)))
+            }
+        })
+    }
+
+    /// Begins to train as `words` say.
+    fn train(
+        self,
+        words: Vec<OsString>,
+        is_watched: bool,
+        give: impl FnOnce(Python<'_>, Trained<A>) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<Run>
+    where
+        A::Options: clap::Args,
+        DataOptions<A>: clap::Args,
+    {
+        let given: Given<A::Options, DataOptions<A>> = raise(options(words))?;
+        raise(megagrid_training::Options::check(&given.own))?;
+        let threads = given.run.workers;
+        Run::begin(threads, is_watched, move || self.job(given), give)
+    }
+
+    fn job(self, Given { own, data, run, format }: Given<A::Options, DataOptions<A>>) -> Result<Job<A>, Error>
+    where
+        A::Options: clap::Args,
+        DataOptions<A>: clap::Args,
+    {
+        let alone = Processes::default();
+        let make = match self {
+            Self::Path(path) => return Job::read((Source { input: path, format }, &data), own, &run, &alone),
+            Self::Memory(make) => make,
+        };
+        let begin = Instant::now();
+        let origin = join([Value::from_iter([("input", "memory")]), json(&data)?]);
+        let made = make(&data, &run)?;
+        let phases = Phases { partition: begin.elapsed().as_secs_f64(), ..Phases::default() };
+        Ok(Job { phases, ..Job::new(made, origin, own, &run, &alone)? })
+    }
+}
+
+/// Names rows and columns by their numbers, rows from `first`, and puts them in order of degree.
+fn named<T>(edges: EdgeList<T>, first: u64) -> Dataset<T> {
+    let right_names = (!edges.square).then(|| numbered(0, edges.num_right));
+    Dataset { left_names: numbered(first, edges.num_left), right_names, edges }
+}
+
+/// Fits a sparse logistic regression to samples with labels of −1 and 1; those of a path are in the file.
+#[pyfunction]
+pub fn regression(
+    py: Python<'_>,
+    input: Input<'_>,
+    labels: Option<PyReadonlyArray1<'_, f32>>,
+    weights: Option<PyReadonlyArray1<'_, f32>>,
+    words: Vec<OsString>,
+    is_watched: bool,
+) -> PyResult<Run> {
+    let copied = |array: Option<PyReadonlyArray1<'_, f32>>| array.map(|array| array.as_array().to_vec());
+    let (labels, weights) = (copied(labels).unwrap_or_default(), copied(weights));
+    let place = Place::<Regression>::new(py, input, (false, nonzero), move |edges, how, run| {
+        if labels.len() != edges.num_left || weights.as_ref().is_some_and(|weights| weights.len() != labels.len()) {
+            return Err(Error::Missing(format!("{} labels of {} samples", labels.len(), edges.num_left)));
+        }
+        let reading = Reading {
+            command: Regression::NAME,
+            seed: run.seed,
+            degree_order: run.degree_order,
+            cluster: None,
+            readers: None,
+        };
+        // Samples are named by their number from 1.
+        Samples::of(Labelled { data: named(edges, 1), labels }, weights.as_deref(), how, &reading)
+    })?;
+    place.train(words, is_watched, models::give_linear)
+}
+
+/// Finds topics of documents by words.
+#[pyfunction]
+pub fn topics(py: Python<'_>, input: Input<'_>, words: Vec<OsString>, is_watched: bool) -> PyResult<Run> {
+    let place = Place::<TopicModels>::new(py, input, (false, count), |edges, how, run| {
+        let corpus = Corpus::new(named(edges, 1).in_degree_order());
+        if corpus.num_tokens == 0 {
+            return Err(Error::Missing("the matrix has no count above 0".to_owned()));
+        }
+        Documents::new(corpus, how.holdout, run.seed)
+    })?;
+    place.train(words, is_watched, models::give_topics)
+}
+
+/// Factorizes ratings of users by items.
+#[pyfunction]
+pub fn factors(py: Python<'_>, input: Input<'_>, words: Vec<OsString>, is_watched: bool) -> PyResult<Run> {
+    // What a dense matrix has none of is 0; what a sparse one holds is a rating, even if it is 0.
+    let is_dense = matches!(input, Input::Matrix(Matrix::Single(_) | Matrix::Double(_)));
+    let keep = move |value: f64| if is_dense { nonzero(value) } else { Some(value as f32) };
+    let place = Place::<Factorization>::new(py, input, (false, keep), |edges, how, run| {
+        Ratings::new(named(edges, 0).in_degree_order(), how.holdout, run.seed)
+    })?;
+    place.train(words, is_watched, models::give_factors)
+}
+
+fn graph(edges: EdgeList<()>) -> Graph {
+    Graph::new(named(edges, 0).in_degree_order())
+}
+
+fn link(value: f64) -> Option<()> {
+    (value != 0.0).then_some(())
+}
+
+/// Ranks the vertices of a graph.
+#[pyfunction]
+pub fn pagerank(py: Python<'_>, input: Input<'_>, words: Vec<OsString>, is_watched: bool) -> PyResult<Run> {
+    let place = Place::<Ranking>::new(py, input, (true, link), |edges, _, _| Ok(graph(edges)))?;
+    place.train(words, is_watched, models::give_ranks)
+}
+
+/// Finds hubs and authorities of a graph.
+#[pyfunction]
+pub fn hits(py: Python<'_>, input: Input<'_>, words: Vec<OsString>, is_watched: bool) -> PyResult<Run> {
+    let place = Place::<HubsAndAuthorities>::new(py, input, (true, link), |edges, _, _| Ok(Links(graph(edges))))?;
+    place.train(words, is_watched, models::give_authorities)
+}

@@ -1,0 +1,178 @@
+//! Trained models as arrays, and arrays as the model directories of the command.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use megagrid_algorithms::mf::Model as Rows;
+use megagrid_datasets::{Dictionary, Names, Samples, read_unlabelled};
+use megagrid_partition::Side;
+use megagrid_training::blockpg::{Linear, Regression};
+use megagrid_training::graph::Ranked;
+use megagrid_training::hits::HubsAndAuthorities;
+use megagrid_training::lda::TopicModels;
+use megagrid_training::mf::{Factorization, Factors};
+use megagrid_training::model;
+use megagrid_training::pagerank::Ranking;
+use megagrid_training::{Algorithm, Error, Trained};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::directory::{loaded, save};
+use crate::error::{raise, raised};
+use crate::names::{Given, give, in_order, order};
+use crate::topics::Topics;
+
+/// Begins what Python gets of a run.
+fn begin<A: Algorithm>(py: Python<'_>, trained: Trained<A>) -> PyResult<(Bound<'_, PyDict>, A::Model)> {
+    let Trained { record, model, checksum } = trained;
+    let found = PyDict::new(py);
+    found.set_item("record", raise(megagrid_training::json(&record))?.to_string())?;
+    found.set_item("checksum", checksum)?;
+    let model = model.ok_or_else(|| raised(&Error::Missing("the run has no model".to_owned())))?;
+    Ok((found, model))
+}
+
+fn set_linear(found: &Bound<'_, PyDict>, model: &Linear) -> PyResult<()> {
+    let (py, order) = (found.py(), order(&model.features));
+    found.set_item("names", give(py, &model.features, &order)?)?;
+    found.set_item("weights", PyArray1::from_vec(py, in_order(&order, 1, &model.weights)))?;
+    found.set_item("intercept", model.intercept)
+}
+
+pub fn give_linear(py: Python<'_>, trained: Trained<Regression>) -> PyResult<Py<PyAny>> {
+    let (found, model) = begin(py, trained)?;
+    set_linear(&found, &model)?;
+    Ok(found.into_any().unbind())
+}
+
+pub fn give_topics(py: Python<'_>, trained: Trained<TopicModels>) -> PyResult<Py<PyAny>> {
+    let (found, model) = begin(py, trained)?;
+    Topics::set(&found, model)?;
+    Ok(found.into_any().unbind())
+}
+
+fn set_factors(found: &Bound<'_, PyDict>, of: &Factors) -> PyResult<()> {
+    let (py, Rows { dims, mean, users, items, user_biases, item_biases }) = (found.py(), &of.model);
+    found.set_item("mean", mean)?;
+    for (side, at, rows, biases) in
+        [("user", Side::Left, users, user_biases), ("item", Side::Right, items, item_biases)]
+    {
+        let names = raise(of.names.get(at))?;
+        let order = order(&names);
+        let rows = PyArray1::from_vec(py, in_order(&order, *dims, rows)).reshape([order.len(), *dims])?;
+        found.set_item(format!("{side}_factors"), rows)?;
+        let biases = if biases.is_empty() { vec![0.0; order.len()] } else { in_order(&order, 1, biases) };
+        found.set_item(format!("{side}_biases"), PyArray1::from_vec(py, biases))?;
+        found.set_item(format!("{side}_ids"), give(py, &names, &order)?)?;
+    }
+    Ok(())
+}
+
+pub fn give_factors(py: Python<'_>, trained: Trained<Factorization>) -> PyResult<Py<PyAny>> {
+    let (found, model) = begin(py, trained)?;
+    set_factors(&found, &model)?;
+    Ok(found.into_any().unbind())
+}
+
+fn set_ranked(found: &Bound<'_, PyDict>, of: &str, ranked: &Ranked) -> PyResult<()> {
+    let (py, as_they_are) = (found.py(), (0..ranked.names.len() as u32).collect::<Vec<_>>());
+    let names = give(py, &ranked.names, &as_they_are)?;
+    found.set_item(of, (names, PyArray1::from_slice(py, &ranked.scores)))
+}
+
+pub fn give_ranks(py: Python<'_>, trained: Trained<Ranking>) -> PyResult<Py<PyAny>> {
+    let (found, model) = begin(py, trained)?;
+    set_ranked(&found, "ranks", &model.0)?;
+    Ok(found.into_any().unbind())
+}
+
+pub fn give_authorities(py: Python<'_>, trained: Trained<HubsAndAuthorities>) -> PyResult<Py<PyAny>> {
+    let (found, model) = begin(py, trained)?;
+    set_ranked(&found, "hubs", &model.hubs)?;
+    set_ranked(&found, "authorities", &model.authorities)?;
+    Ok(found.into_any().unbind())
+}
+
+#[pyfunction]
+pub fn save_linear(
+    directory: PathBuf,
+    record: &str,
+    checksum: u64,
+    names: Given<'_>,
+    weights: PyReadonlyArray1<'_, f64>,
+    intercept: f64,
+) -> PyResult<()> {
+    let model = Linear::new(Arc::new(names.names()), weights.as_array().to_vec(), intercept, None);
+    save(&directory, record, checksum, &model)
+}
+
+#[pyfunction]
+pub fn load_linear(py: Python<'_>, directory: PathBuf) -> PyResult<Py<PyAny>> {
+    let (model, manifest) = raise(model::load::<Linear>(&directory))?;
+    let found = loaded(py, manifest)?;
+    set_linear(&found, &model)?;
+    Ok(found.into_any().unbind())
+}
+
+/// Returns the scores of samples in a file, in their order.
+#[pyfunction]
+pub fn scores_of_file<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    names: Given<'_>,
+    weights: PyReadonlyArray1<'_, f64>,
+    intercept: f64,
+    normalize: bool,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let features = Arc::new(names.names());
+    let mut model = Linear::new(features, weights.as_array().to_vec(), intercept, None);
+    model.normalize = normalize;
+    let scores = py.detach(move || -> Result<Vec<f64>, Error> {
+        let data = read_unlabelled(&path)?;
+        let order = order(&data.left_names);
+        let (scores, _) = model.scores(Samples { data, labels: Vec::new() });
+        Ok(in_order(&order, 1, &scores))
+    });
+    Ok(PyArray1::from_vec(py, raise(scores)?))
+}
+
+#[pyfunction]
+pub fn save_factors(
+    directory: PathBuf,
+    record: &str,
+    checksum: u64,
+    mean: f32,
+    users: (Given<'_>, PyReadonlyArray2<'_, f32>, PyReadonlyArray1<'_, f32>),
+    items: (Given<'_>, PyReadonlyArray2<'_, f32>, PyReadonlyArray1<'_, f32>),
+) -> PyResult<()> {
+    let flat = |rows: &PyReadonlyArray2<'_, f32>| rows.as_array().iter().copied().collect::<Vec<f32>>();
+    let biases = |biases: &PyReadonlyArray1<'_, f32>| biases.as_array().to_vec();
+    let model = Rows {
+        dims: users.1.as_array().ncols(),
+        mean,
+        users: flat(&users.1),
+        items: flat(&items.1),
+        user_biases: biases(&users.2),
+        item_biases: biases(&items.2),
+    };
+    let names: [Dictionary; 2] = [users.0.names(), items.0.names()];
+    let [users, items] = names;
+    save(&directory, record, checksum, &Factors { model, names: Arc::new(Names::new(users, Some(items))) })
+}
+
+#[pyfunction]
+pub fn load_factors(py: Python<'_>, directory: PathBuf) -> PyResult<Py<PyAny>> {
+    let (model, manifest) = raise(model::load::<Factors>(&directory))?;
+    let found = loaded(py, manifest)?;
+    set_factors(&found, &model)?;
+    Ok(found.into_any().unbind())
+}
+
+#[pyfunction]
+pub fn load_topics(py: Python<'_>, directory: PathBuf) -> PyResult<Py<PyAny>> {
+    let (model, manifest) = raise(model::load(&directory))?;
+    let found = loaded(py, manifest)?;
+    Topics::set(&found, model)?;
+    Ok(found.into_any().unbind())
+}

@@ -1,0 +1,296 @@
+"""Every kind of input gives the same model, and bad input the exception that users of scikit-learn expect."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from megagrid import MatrixFactorization, NotFittedError, SparseLogisticRegression, TopicModel, hits, pagerank
+
+
+def wide(X):
+    """Return a matrix with indices of 64 bits."""
+    X = X.copy()
+    X.indptr, X.indices = X.indptr.astype(np.int64), X.indices.astype(np.int64)
+    return X
+
+
+KINDS = {
+    "csc": lambda X: X.tocsc(),
+    "coo": lambda X: X.tocoo(),
+    "lil": lambda X: X.tolil(),
+    "wide": wide,
+    "wide csc": lambda X: wide(X.tocsc()),
+    "matrix": sp.csr_matrix,
+    "dense": lambda X: X.toarray(),
+    "fortran": lambda X: np.asfortranarray(X.toarray()),
+    "strided": lambda X: np.repeat(X.toarray(), 2, axis=0)[::2],
+    "list": lambda X: X.toarray().tolist(),
+    "pandas": lambda X: pd.DataFrame(X.toarray(), columns=[f"x{at}" for at in range(X.shape[1])]),
+    "pandas sparse": lambda X: pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(X)),
+    "polars": lambda X: pl.DataFrame(X.toarray(), schema=[f"x{at}" for at in range(X.shape[1])]),
+    "unsorted": lambda X: sp.csr_array((X.data[::-1], X.indices[::-1], X.nnz - X.indptr[::-1]), shape=X.shape)[::-1],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_kinds_of_matrices_give_one_model(kind, clicks, documents):
+    X, y = clicks
+    plain, other = SparseLogisticRegression().fit(X, y), SparseLogisticRegression().fit(KINDS[kind](X), y)
+    assert np.array_equal(plain.coef_, other.coef_) and np.array_equal(plain.intercept_, other.intercept_)
+    assert np.allclose(plain.decision_function(X), other.decision_function(KINDS[kind](X)), atol=1e-12)
+    plain, other = (TopicModel(3, max_iter=10).fit(one) for one in (documents, KINDS[kind](documents)))
+    assert np.array_equal(plain.components_, other.components_)
+    assert np.array_equal(plain.transform(documents), other.transform(KINDS[kind](documents)))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.float32, np.float64, ">f8", bool])
+def test_counts_have_any_type(kind, documents):
+    counts = documents > 0
+    expected = TopicModel(3, max_iter=5).fit(counts.astype(np.int64))
+    assert np.array_equal(TopicModel(3, max_iter=5).fit(counts.toarray().astype(kind)).components_, expected.components_)
+
+
+def test_values_in_one_place_are_summed(clicks):
+    X, y = clicks
+    halves = sp.coo_array((np.concatenate([X.data / 2] * 2), tuple(np.concatenate([at] * 2) for at in X.tocoo().coords)), X.shape)
+    assert np.allclose(SparseLogisticRegression().fit(halves, y).coef_, SparseLogisticRegression().fit(X, y).coef_)
+    before = wide(X)
+    SparseLogisticRegression().fit(before, y)
+    assert (before != X).nnz == 0
+
+
+def test_names_of_columns_are_kept_and_checked(clicks):
+    X, y = clicks
+    frame = KINDS["pandas"](X)
+    model = SparseLogisticRegression().fit(frame, y)
+    assert model.feature_names_in_.tolist() == list(frame.columns)
+    with pytest.raises(ValueError, match="same order"):
+        model.predict(frame[frame.columns[::-1]])
+    with pytest.raises(ValueError, match="yet now missing:\n- x0\n"):
+        model.predict(frame.drop(columns="x0"))
+
+
+def test_ratings_as_columns_matrix_and_file_give_one_model(ratings, tmp_path):
+    users, items, found = ratings
+    path = tmp_path / "ratings.csv"
+    path.write_text("".join(f"{user},{item},{rating}\n" for user, item, rating in zip(users, items, found)))
+    matrix = sp.coo_array((found, (users, items)))
+    models = [MatrixFactorization(4).fit(one) for one in (ratings, matrix, matrix.tocsr(), str(path), path)]
+    for model in models[1:]:
+        assert np.array_equal(model.user_factors_, models[0].user_factors_)
+        assert np.array_equal(model.item_factors_, models[0].item_factors_)
+
+
+def test_samples_in_a_file_give_the_model_of_their_matrix(clicks, tmp_path):
+    from sklearn.datasets import dump_svmlight_file
+
+    X, y = clicks
+    path = str(tmp_path / "clicks.libsvm")
+    # All digits, so that a float of single precision is the same.
+    X = X.astype(np.float32)
+    dump_svmlight_file(X, 2 * y - 1, path)
+    plain, other = SparseLogisticRegression().fit(X, y), SparseLogisticRegression().fit(path)
+    assert np.array_equal(plain.coef_, other.coef_)
+    assert other.feature_names_in_.tolist() == [str(at) for at in range(50)]
+    assert np.allclose(other.decision_function(path), plain.decision_function(X), atol=1e-9)
+    with pytest.raises(ValueError, match="stand in the file"):
+        SparseLogisticRegression().fit(path, y)
+
+
+def test_ids_are_texts_or_numbers(ratings):
+    users, items, found = ratings
+    plain = MatrixFactorization(4).fit(ratings)
+    named = MatrixFactorization(4).fit((np.char.mod("u%03d", users), [f"i{item:02d}" for item in items], found))
+    assert np.array_equal(named.user_factors_, plain.user_factors_)
+    assert [int(item[1:]) for item in named.recommend("u005", 3)[0]] == plain.recommend(5, 3)[0].tolist()
+    far = MatrixFactorization(4).fit((users * 10**12 - 10**13, items, found))
+    assert np.array_equal(far.user_factors_, plain.user_factors_)
+    assert far.recommend(5 * 10**12 - 10**13, 3)[0].tolist() == plain.recommend(5, 3)[0].tolist()
+
+
+def bad(value, at=(3, 2)):
+    X = np.ones((10, 4))
+    X[at] = value
+    return X
+
+
+BAD = {
+    "NaN": (bad(np.nan), ValueError, "contains NaN"),
+    "infinity": (bad(-np.inf), ValueError, "infinity"),
+    "too large": (bad(1e39), ValueError, "too large"),
+    "complex": (np.ones((10, 4)) * 1j, ValueError, "Complex data"),
+    "complex sparse": (sp.csr_array(np.ones((10, 4)) * 1j), ValueError, "Complex data"),
+    "texts": (np.full((10, 4), "a"), ValueError, "could not convert"),
+    "objects": (np.full((10, 4), {}, dtype=object), TypeError, "argument must be"),
+    "dates": (np.zeros((10, 4), dtype="datetime64[s]"), TypeError, "expected numbers"),
+    "1-D": (np.ones(10), ValueError, "Expected 2D array, got 1D"),
+    "scalar": (3.0, ValueError, "Expected 2D array, got scalar"),
+    "3-D": (np.ones((10, 4, 2)), ValueError, "dim 3"),
+    "no rows": (np.ones((0, 4)), ValueError, "0 sample"),
+    "no columns": (np.ones((10, 0)), ValueError, "0 feature"),
+    "none": (None, ValueError, "could not convert|Expected 2D"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("estimator", [SparseLogisticRegression(), TopicModel(2, max_iter=2), MatrixFactorization(2)])
+def test_bad_matrices_are_refused(estimator, name):
+    X, error, text = BAD[name]
+    with pytest.raises(error, match=text):
+        estimator.fit(X, np.arange(10) % 2)
+
+
+def test_damaged_matrices_are_refused():
+    good = sp.csr_array(np.eye(10, 4) + 1)
+    y = np.arange(10) % 2
+    for part, place, value in [("indices", 3, 4), ("indices", 3, -1), ("indptr", 4, 99), ("indptr", 4, -5), ("indptr", 10, 400)]:
+        damaged = good.copy()
+        getattr(damaged, part)[place] = value
+        damaged.has_canonical_format = True
+        for estimator in (SparseLogisticRegression(), TopicModel(2), MatrixFactorization(2)):
+            with pytest.raises(ValueError, match="out of range|damaged"):
+                estimator.fit(damaged, y)
+
+
+def test_shapes_that_indices_cannot_number_are_refused():
+    one = (np.ones(1), (np.zeros(1, dtype=np.int64), np.full(1, 2**40 - 1, dtype=np.int64)))
+    with pytest.raises(ValueError, match="1099511627776 columns are more than indices of 32 bits"):
+        MatrixFactorization(2).fit(sp.coo_array(one, shape=(1, 2**40)))
+    with pytest.raises(ValueError, match="counts up to"):
+        TopicModel(2).fit(np.full((2, 2), 2.0**33))
+    with pytest.raises(MemoryError, match="MB are available"):
+        MatrixFactorization(4096).fit(sp.coo_array((np.ones(1), ([0], [0])), shape=(2**31, 2**31)))
+
+
+def test_bad_classes_and_weights_are_refused(clicks):
+    X, y = clicks
+    model = SparseLogisticRegression()
+    for classes, text in [
+        (None, "requires y"),
+        (y[:-1], "inconsistent"),
+        (np.arange(600) % 3, "Only binary"),
+        (np.zeros(600), "1 class"),
+        (np.linspace(0, 1, 600), "continuous"),
+        (np.full(600, np.nan), "NaN"),
+        (np.ones((600, 2)), "1d array"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            model.fit(X, classes)
+    for weights, text in [
+        (np.ones(3), "shape"),
+        (-np.ones(600), "Negative"),
+        (np.zeros(600), "non-zero"),
+        (np.ones((600, 1)), "1D array"),
+        (np.full(600, np.nan), "NaN"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            model.fit(X, y, sample_weight=weights)
+    with pytest.raises(ValueError, match="class_weight"):
+        SparseLogisticRegression(class_weight={7: 1.0}).fit(X, y)
+
+
+def test_bad_ratings_are_refused(ratings):
+    users, items, found = ratings
+    model = MatrixFactorization(2)
+    with pytest.raises(ValueError, match="expected one id for each"):
+        model.fit((users[:-1], items, found))
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.fit((users, items, found * np.nan))
+    with pytest.raises(TypeError, match="expected whole numbers or texts"):
+        model.fit((users * 0.5, items, found))
+    with pytest.raises(ValueError, match="no rating"):
+        model.fit(np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="no rating"):
+        model.fit((users[:0], items[:0], found[:0]))
+    model.fit(ratings)
+    with pytest.raises(ValueError, match="user 999 is not among the 200 users"):
+        model.recommend(999)
+    with pytest.raises(TypeError, match="users are"):
+        model.recommend("ann")
+    with pytest.raises(ValueError, match="inconsistent"):
+        model.predict_pairs([1, 2], [3])
+
+
+def test_negative_counts_are_refused(documents):
+    with pytest.raises(ValueError, match="Negative values"):
+        TopicModel(2).fit(-documents)
+    with pytest.raises(ValueError, match="no count above 0"):
+        TopicModel(2).fit(documents * 0)
+    with pytest.raises(TypeError, match="how a path is read"):
+        TopicModel(2).fit(documents, lower_case=True)
+
+
+def test_a_document_of_too_many_words_is_refused(documents):
+    model = TopicModel(2, max_iter=2).fit(documents)
+    for ask in (model.transform, model.perplexity):
+        with pytest.raises(ValueError, match="a document has 120000000 words"):
+            ask(np.full((1, 30), 4_000_000))
+
+
+def test_bad_graphs_are_refused():
+    for graph, text in [
+        (np.ones((2, 3)), "square"),
+        (np.zeros((3, 3)), "no link"),
+        (([1, 2], [3]), "two columns"),
+        (([], []), "no link"),
+    ]:
+        for score in (pagerank, hits):
+            with pytest.raises(ValueError, match=text):
+                score(graph)
+    with pytest.raises(ValueError, match="no vertex"):
+        pagerank((["a"], ["b"]), restart=["c"])
+    with pytest.warns(UserWarning, match="count nothing"):
+        pagerank(np.array([[0, 2], [1, 0]]))
+
+
+def test_features_that_do_not_fit_are_refused(clicks, documents):
+    X, y = clicks
+    with pytest.raises(ValueError, match="X has 49 features, but SparseLogisticRegression is expecting 50"):
+        SparseLogisticRegression().fit(X, y).predict(X[:, :49])
+    with pytest.raises(ValueError, match="X has 29 features, but TopicModel is expecting 30"):
+        TopicModel(2, max_iter=2).fit(documents).transform(documents[:, :29])
+
+
+def test_options_out_of_range_are_named_as_python_has_them(clicks, documents, ratings):
+    for estimator, data, text in [
+        (SparseLogisticRegression(l1=-1), clicks, "l1"),
+        (SparseLogisticRegression(tol=-1), clicks, "^tol is -1"),
+        (SparseLogisticRegression(max_iter=0), clicks, "max_iter"),
+        (TopicModel(0), (documents,), "n_components|topics"),
+        (TopicModel(prior="none"), (documents,), "for prior"),
+        (MatrixFactorization(0), (ratings,), "n_factors is 0"),
+        (MatrixFactorization(holdout=2), (ratings,), "holdout"),
+        (MatrixFactorization(random_state=-3), (ratings,), "seed"),
+        (MatrixFactorization(n_jobs=0), (ratings,), "n_jobs"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            estimator.fit(*data)
+    with pytest.raises(TypeError, match="n_factors is None|n_factors is \\{\\}"):
+        MatrixFactorization(n_factors={}).fit(ratings)
+
+
+def test_what_is_not_fitted_says_so(clicks):
+    for act in (
+        lambda: SparseLogisticRegression().predict(clicks[0]),
+        lambda: TopicModel().transform(clicks[0]),
+        lambda: MatrixFactorization().recommend(1),
+        lambda: MatrixFactorization().save("nowhere"),
+    ):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            act()
+
+
+def test_files_that_are_not_there_say_so(tmp_path):
+    for act in (
+        lambda: MatrixFactorization().fit(tmp_path / "none.csv"),
+        lambda: TopicModel().fit(str(tmp_path / "none.txt")),
+        lambda: pagerank(tmp_path / "none.txt"),
+        lambda: MatrixFactorization.load(tmp_path / "none"),
+    ):
+        with pytest.raises(FileNotFoundError, match="none"):
+            act()
+    (tmp_path / "bad.csv").write_text("1,2,3\n1,x\n")
+    with pytest.raises(ValueError, match="bad.csv:2"):
+        MatrixFactorization().fit(tmp_path / "bad.csv")

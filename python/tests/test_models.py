@@ -1,0 +1,188 @@
+"""What models are, against other programs and mathematics; their directories; pickles; scikit-learn's tools."""
+
+import json
+import pickle
+
+import joblib
+import networkx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from megagrid import MatrixFactorization, SparseLogisticRegression, TopicModel, hits, pagerank
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_coefficients_are_those_of_scikit_learn(clicks, weighted):
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = clicks
+    weights = np.random.default_rng(1).uniform(0.5, 2, len(y)) if weighted else None
+    ours = SparseLogisticRegression(l1=2.0, tol=1e-9, class_weight={0: 1.0, 1: 3.0}).fit(X, y, sample_weight=weights)
+    theirs = LogisticRegression(C=0.5, l1_ratio=1.0, solver="saga", tol=1e-9, max_iter=100000, class_weight={0: 1.0, 1: 3.0})
+    theirs.fit(X, y, sample_weight=weights)
+    assert np.allclose(ours.coef_, theirs.coef_, atol=1e-4)
+    assert np.allclose(ours.intercept_, theirs.intercept_, atol=1e-4)
+    assert np.allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
+
+
+def test_a_balanced_weight_is_that_of_scikit_learn(clicks):
+    from sklearn.utils.class_weight import compute_class_weight
+
+    X, y = clicks
+    weights = compute_class_weight("balanced", classes=np.array([0, 1]), y=y)
+    ours = SparseLogisticRegression(class_weight="balanced").fit(X, y)
+    assert np.array_equal(ours.coef_, SparseLogisticRegression(class_weight=dict(enumerate(weights))).fit(X, y).coef_)
+
+
+def test_samples_of_unit_length_are_those_of_scikit_learn(clicks):
+    from sklearn.preprocessing import normalize
+
+    X, y = clicks
+    ours, plain = SparseLogisticRegression(normalize=True).fit(X, y), SparseLogisticRegression().fit(normalize(X), y)
+    assert np.allclose(ours.coef_, plain.coef_, atol=1e-5)
+    assert np.allclose(ours.decision_function(X), plain.decision_function(normalize(X)), atol=1e-4)
+
+
+def test_classes_may_be_texts(clicks):
+    X, y = clicks
+    model = SparseLogisticRegression().fit(X, np.array(["no", "yes"])[y])
+    assert model.classes_.tolist() == ["no", "yes"] and model.score(X, np.array(["no", "yes"])[y]) > 0.9
+
+
+def test_topics_that_were_planted_are_found(documents):
+    model = TopicModel(3, max_iter=60).fit(documents)
+    assert sorted(sorted(words) for words in model.top_words(10)) == [list(range(at, at + 10)) for at in (0, 10, 20)]
+    assert model.components_.shape == (3, 30)
+    assert np.allclose(model.components_.sum(), documents.sum() + 90 * 0.01)
+    mixtures = model.transform(documents)
+    assert np.allclose(mixtures.sum(axis=1), 1, atol=1e-5)
+    # Of ten words that are as likely each: the perplexity of what is known of a document is near 10.
+    assert 9 < model.perplexity(documents) < 13
+    assert model.score(documents) == -np.log(model.perplexity(documents))
+    assert np.array_equal(mixtures[7:9], model.transform(documents[7:9]))
+    model.transform(np.zeros((2, 30)))
+
+
+def test_ratings_that_were_planted_are_foreseen(ratings):
+    users, items, found = ratings
+    model = MatrixFactorization(4, holdout=0.1, max_iter=100, step=0.2, reg=0.02).fit(ratings)
+    assert model.report_["result"]["metrics"]["test_rmse"] < 0.3
+    assert -model.score(ratings) < 0.3
+    foreseen = model.predict_pairs(users[:50], items[:50])
+    rows = model.user_factors_[users[:50]] * model.item_factors_[items[:50]]
+    expected = model.mean_ + rows.sum(axis=1) + model.user_biases_[users[:50]] + model.item_biases_[items[:50]]
+    assert np.allclose(foreseen, expected, atol=1e-5)
+    best, scores = model.recommend(3, 5, without=[int(model.recommend(3, 1)[0][0])])
+    assert len(best) == 5 and (np.diff(scores) <= 0).all()
+    everything = model.recommend(3, 1000)[0]
+    assert sorted(everything.tolist()) == list(range(80)) and best.tolist() == everything[1:6].tolist()
+    alike = model.similar_items(2, 79)
+    assert len(alike[0]) == 79 and 2 not in alike[0] and (np.abs(alike[1]) <= 1 + 1e-5).all()
+    assert model.predict_pairs([999], [999])[0] == np.float32(model.mean_)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_ranks_are_those_of_networkx(directed):
+    graph = networkx.gnp_random_graph(60, 0.08, seed=3, directed=directed)
+    graph = networkx.relabel_nodes(graph, lambda node: f"page {node}")
+    expected = networkx.pagerank(graph, tol=1e-12)
+    matrix = (networkx.to_scipy_sparse_array(graph) != 0).astype(int)
+    ranks = pagerank(graph, tol=1e-9)
+    assert list(ranks) == list(graph) and max(abs(ranks[node] - expected[node]) for node in graph) < 1e-6
+    assert np.allclose(pagerank(matrix, tol=1e-9), list(expected.values()), atol=1e-6)
+    assert np.allclose(pagerank(matrix.tocoo(), tol=1e-9), list(expected.values()), atol=1e-6)
+    personal = pagerank(graph, restart=["page 3"], tol=1e-9)
+    expected = networkx.pagerank(graph, personalization={"page 3": 1}, dangling={"page 3": 1}, tol=1e-12)
+    assert max(abs(personal[node] - expected[node]) for node in graph) < 1e-6
+    hubs, authorities = hits(graph, tol=1e-9, max_iter=5000)
+    for ours, theirs in zip((hubs, authorities), networkx.hits(graph, max_iter=5000, tol=1e-12)):
+        length = np.linalg.norm(list(theirs.values()))
+        assert max(abs(ours[node] - theirs[node] / length) for node in graph) < 1e-4
+
+
+def test_ranks_of_columns_and_of_a_path(tmp_path):
+    sources, targets = ["a", "b", "a", "d"], ["b", "c", "c", "a"]
+    ranks = pagerank((sources, targets))
+    path = tmp_path / "links.txt"
+    path.write_text("".join(f"{source} {target}\n" for source, target in zip(sources, targets)))
+    of_path = pagerank(path)
+    assert ranks.ids.tolist() == of_path.ids.tolist() and np.allclose(ranks.scores, of_path.scores)
+    assert (np.diff(ranks.scores) <= 0).all() and np.isclose(ranks.scores.sum(), 1)
+
+
+def fitted(clicks, documents, ratings):
+    return [
+        (SparseLogisticRegression(l1=0.5).fit(*clicks), lambda model: model.predict_proba(clicks[0])),
+        (TopicModel(3, max_iter=5).fit(documents), lambda model: model.transform(documents)),
+        (MatrixFactorization(4).fit(ratings), lambda model: model.predict_pairs(*ratings[:2])),
+    ]
+
+
+def test_models_are_saved_and_loaded(clicks, documents, ratings, tmp_path):
+    for model, ask in fitted(clicks, documents, ratings):
+        directory = tmp_path / type(model).__name__
+        model.save(directory)
+        loaded = type(model).load(directory)
+        # An intercept is written as text, whose last digit may differ.
+        assert np.allclose(ask(loaded), ask(model), rtol=0, atol=1e-15)
+        assert loaded.n_features_in_ == model.n_features_in_
+        manifest = json.loads((directory / "model.json").read_text())
+        assert manifest["kind"] == model.report_["command"]
+        with pytest.raises(ValueError, match="exists already"):
+            model.save(directory)
+        loaded.save(tmp_path / "again")
+        assert np.allclose(ask(type(model).load(tmp_path / "again")), ask(model), rtol=0, atol=1e-15)
+        (tmp_path / "again").rename(tmp_path / f"again {type(model).__name__}")
+        manifest["version"] = 99
+        (directory / "model.json").write_text(json.dumps(manifest))
+        with pytest.raises(ValueError, match="format version 99"):
+            type(model).load(directory)
+    with pytest.raises(ValueError, match="a model of kind lda, expected mf"):
+        MatrixFactorization.load(tmp_path / "again TopicModel")
+
+
+def test_models_are_pickled(clicks, documents, ratings, tmp_path):
+    for model, ask in fitted(clicks, documents, ratings):
+        assert np.array_equal(ask(pickle.loads(pickle.dumps(model))), ask(model))
+        joblib.dump(model, tmp_path / "model")
+        assert np.array_equal(ask(joblib.load(tmp_path / "model")), ask(model))
+
+
+def test_tools_of_scikit_learn_work(clicks, documents):
+    from sklearn.base import clone
+    from sklearn.model_selection import GridSearchCV, cross_val_score
+    from sklearn.pipeline import make_pipeline
+
+    X, y = clicks
+    search = GridSearchCV(SparseLogisticRegression(n_jobs=1), {"l1": [0.1, 100.0]}, cv=3, n_jobs=2).fit(X, y)
+    assert search.best_params_ == {"l1": 0.1}
+    assert cross_val_score(SparseLogisticRegression(), X, y, cv=3, scoring="roc_auc").min() > 0.9
+    pipeline = make_pipeline(TopicModel(3, max_iter=30), SparseLogisticRegression(0.1))
+    assert pipeline.fit(documents, np.arange(120) % 3 == 0).score(documents, np.arange(120) % 3 == 0) > 0.95
+    model = clone(SparseLogisticRegression(l1=3.0, n_jobs=2))
+    assert model.get_params()["l1"] == 3.0 and model.set_params(l1=[4.0, 2.0]).fit(X, y).report_["config"]["l1"] == [4.0, 2.0]
+
+
+def test_a_report_shows_how_a_run_converged(clicks, ratings):
+    report = MatrixFactorization(4, holdout=0.1).fit(ratings).report_
+    assert report["command"] == "mf" and report["config"]["dims"] == 4
+    name, at, values = report.curve()
+    assert name == "test_rmse" and at[0] == 1 and len(at) == len(values)
+    assert "<svg" in report._repr_html_() and "test_rmse" in report._repr_html_()
+    assert "ended by" in repr(report)
+    assert "sklearn" not in repr(SparseLogisticRegression().fit(*clicks).report_)
+
+
+def test_equal_seeds_give_equal_models(ratings):
+    first, second, third = (MatrixFactorization(4, random_state=seed).fit(ratings) for seed in (5, 5, 6))
+    assert np.array_equal(first.user_factors_, second.user_factors_)
+    assert not np.array_equal(first.user_factors_, third.user_factors_)
+    MatrixFactorization(4, random_state=np.random.RandomState(0)).fit(ratings)
+
+
+def test_a_matrix_without_some_rows_and_columns(ratings):
+    X = sp.csr_array(np.pad(np.eye(4) * 3 + 1, ((0, 2), (0, 3))))
+    X.eliminate_zeros()
+    model = MatrixFactorization(2).fit(X)
+    assert model.user_factors_.shape == (6, 2) and not model.user_factors_[4:].any() and not model.item_factors_[4:].any()
