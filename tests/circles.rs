@@ -206,7 +206,14 @@ impl Crate {
                 let path = [&import.path[..], &path[at + 1..]].concat();
                 return if import.path.first() == Some(name) { None } else { self.resolve(&place, &path, depth + 1) };
             } else {
-                let globs = module.imports.iter().filter(|import| import.name == "*");
+                // Names of another crate are not looked for in this one.
+                let is_here = |first: &String| {
+                    ["crate", "self", "super"].contains(&first.as_str())
+                        || module.imports.iter().any(|import| import.name == *first)
+                        || self.0.contains_key(&[&place[..], std::slice::from_ref(first)].concat())
+                };
+                let is_glob = |import: &&Import| import.name == "*" && import.path.first().is_some_and(is_here);
+                let globs = module.imports.iter().filter(is_glob);
                 return globs.into_iter().find_map(|glob| {
                     let found = self.resolve(&place, &[&glob.path[..], &path[at..]].concat(), depth + 1)?;
                     found.1.is_some().then_some(found)
