@@ -20,9 +20,8 @@ impl Plan {
     /// add the terms of its next iteration to a sum that is not applied yet. With slack 0 they do within a clock.
     pub(super) fn let_flow(&mut self, look_every: Option<u64>) {
         let passes = self.passes_per_clock;
-        let waits = |after: After| after == After::All;
-        self.flows =
-            if self.slack == Some(0) { self.mirrored } else { !self.steps.iter().any(|step| waits(step.after)) };
+        let waits = self.steps.iter().any(|step| step.after == After::All);
+        self.flows = if self.slack == Some(0) { self.mirrored } else { !waits };
         let suggested = match self.slack {
             Some(slack @ 1..) => {
                 let clocks = LOOK_PER_SLACK.saturating_mul(slack.saturating_add(1));
