@@ -49,6 +49,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         Tokens of each word in each topic, with the prior's: what scikit-learn calls pseudo-counts.
     alpha_ : ndarray of shape (n_components,)
         Prior weights of topics in a document.
+    coherence_ : float
+        Mean coherence (NPMI) of the topics' ten top words in the documents of the fit.
     n_iter_, n_features_in_ : int
     feature_names_in_ : ndarray of str
         Words, where they are known: columns of a data frame, words of a path.
@@ -144,6 +146,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             self._know(len(found["names"]), [str(name) for name in found["names"]])
         self._words_of_topics, _, totals, self.alpha_, self._beta = self._topics.state
         self._n_features_out = len(totals)
+        self.coherence_ = self.report_["result"]["metrics"].get("coherence_npmi", np.nan)
 
     @property
     def components_(self):
