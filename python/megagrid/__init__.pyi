@@ -73,6 +73,7 @@ class SparseLogisticRegression(_Estimator):
 
 class TopicModel(_Estimator):
     alpha_: NDArray[np.float32]
+    coherence_: float
     @property
     def components_(self) -> NDArray[np.float64]: ...
     def __init__(

@@ -238,6 +238,11 @@ class Estimator(BaseEstimator):
             )
         return matrix
 
+    def _forget(self):
+        """Know no features: a path says which there are."""
+        self.__dict__.pop("n_features_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
+
     def _know(self, number, names):
         self.n_features_in_ = number
         self.__dict__.pop("feature_names_in_", None)

@@ -22,9 +22,9 @@ def pagerank(graph, *, damping=0.85, restart=None, max_iter=100, tol=1e-6, n_job
 
     Parameters
     ----------
-    graph : square sparse matrix or array, tuple (sources, targets), networkx graph, or a path
+    graph : square sparse matrix or array, tuple (sources, targets), graph of networkx or igraph, or a path
         A value that is not 0 is a link from its row to its column, of which the size counts nothing. Sources and targets are any
-        numbers or texts. An edge of an undirected networkx graph is a link either way.
+        numbers or texts. An edge of an undirected graph is a link either way.
     damping : float, default=0.85
         The chance of following a link instead of restarting.
     restart : list or None, default=None
@@ -43,7 +43,7 @@ def pagerank(graph, *, damping=0.85, restart=None, max_iter=100, tol=1e-6, n_job
     Returns
     -------
     ndarray, dict or Ranks
-        The score of each row of a matrix; of each node of a networkx graph; else `Ranks`, the best first. Scores sum to 1.
+        The score of each row of a matrix or vertex of igraph; of each node of networkx by its name; else `Ranks`, the best first. Scores sum to 1.
 
     Examples
     --------
@@ -112,12 +112,10 @@ class _Graph:
             self.ids = list(graph)
             number = {node: at for at, node in enumerate(self.ids)}
             ends = np.fromiter((number[end] for edge in graph.edges() for end in edge), dtype=np.int64).reshape(-1, 2)
-            if len(ends) == 0:
-                raise ValueError("the graph has no link")
-            if not graph.is_directed():
-                loops = ends[:, 0] == ends[:, 1]
-                ends = np.concatenate([ends, ends[~loops, ::-1]])
-            self.parts = self._of_ends(ends[:, 0], ends[:, 1], len(self.ids))
+            self._of_edges(ends, len(self.ids), graph.is_directed())
+        elif hasattr(graph, "get_edgelist") and hasattr(graph, "vcount"):
+            ends = np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2)
+            self._of_edges(ends, graph.vcount(), graph.is_directed())
         elif isinstance(graph, tuple) and len(graph) == 2:
             sources, targets = (np.asarray(ends) for ends in graph)
             if sources.shape != targets.shape or sources.ndim != 1:
@@ -138,6 +136,14 @@ class _Graph:
         if values.min() != values.max():
             warnings.warn("the values of links count nothing: a link is a link", UserWarning, stacklevel=4)
         self.parts = matrix.parts
+
+    def _of_edges(self, ends, number, is_directed):
+        if len(ends) == 0:
+            raise ValueError("the graph has no link")
+        if not is_directed:
+            loops = ends[:, 0] == ends[:, 1]
+            ends = np.concatenate([ends, ends[~loops, ::-1]])
+        self.parts = self._of_ends(ends[:, 0], ends[:, 1], number)
 
     def _of_ends(self, sources, targets, number):
         return np.ascontiguousarray(sources), np.ascontiguousarray(targets), None, (number, number)

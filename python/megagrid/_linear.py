@@ -136,6 +136,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
             if y is not None or sample_weight is not None or self.class_weight is not None:
                 raise ValueError("labels and weights of samples that are read from a path stand in the file")
             self.classes_ = np.array([-1, 1])
+            self._forget()
             return self._fit(lambda watched: _megagrid.regression(X, None, None, words, watched), callback)
         matrix = self._matrix(X, reset=True)
         self.classes_, which = _input.labels(y, matrix.shape[0], self)
@@ -162,7 +163,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
     def _keep(self, found):
         self.coef_ = found["weights"][np.newaxis]
         self.intercept_ = np.array([found["intercept"]])
-        if "n_features_in_" not in self.__dict__ or len(found["weights"]) != self.n_features_in_:
+        if "n_features_in_" not in self.__dict__:
             self._know(len(found["weights"]), [str(name) for name in found["names"]])
         if self.report_["result"]["ended_by"] == "iterations" and self.max_iter <= self.n_iter_ and self.tol > 0:
             text = f"not converged to tol={self.tol} within {self.n_iter_} iterations; try a larger max_iter, or scale the values"

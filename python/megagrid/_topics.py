@@ -49,6 +49,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         Tokens of each word in each topic, with the prior's: what scikit-learn calls pseudo-counts.
     alpha_ : ndarray of shape (n_components,)
         Prior weights of topics in a document.
+    coherence_ : float
+        Mean coherence (NPMI) of the topics' ten top words in the documents of the fit.
     n_iter_, n_features_in_ : int
     feature_names_in_ : ndarray of str
         Words, where they are known: columns of a data frame, words of a path.
@@ -134,16 +136,18 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """
         words = self._words() + self._reading(reading, _input.is_path(X))
         if _input.is_path(X):
+            self._forget()
             return self._fit(lambda watched: _megagrid.topics(X, words, watched), callback)
         matrix = self._matrix(X, reset=True).check_counts("TopicModel.fit")
         return self._fit(lambda watched: _megagrid.topics(matrix.parts, words, watched), callback)
 
     def _keep(self, found):
         self._topics = found["topics"]
-        if "n_features_in_" not in self.__dict__ or len(found["names"]) != self.n_features_in_:
+        if "n_features_in_" not in self.__dict__:
             self._know(len(found["names"]), [str(name) for name in found["names"]])
         self._words_of_topics, _, totals, self.alpha_, self._beta = self._topics.state
         self._n_features_out = len(totals)
+        self.coherence_ = self.report_["result"]["metrics"].get("coherence_npmi", np.nan)
 
     @property
     def components_(self):

@@ -95,6 +95,9 @@ def test_samples_in_a_file_give_the_model_of_their_matrix(clicks, tmp_path):
     assert np.array_equal(plain.coef_, other.coef_)
     assert other.feature_names_in_.tolist() == [str(at) for at in range(50)]
     assert np.allclose(other.decision_function(path), plain.decision_function(X), atol=1e-9)
+    again = plain.fit(path)
+    assert again.feature_names_in_.tolist() == other.feature_names_in_.tolist() and np.array_equal(again.coef_, other.coef_)
+    assert not hasattr(again.fit(X, y), "feature_names_in_")
     with pytest.raises(ValueError, match="stand in the file"):
         SparseLogisticRegression().fit(path, y)
 

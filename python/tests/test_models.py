@@ -55,6 +55,7 @@ def test_topics_that_were_planted_are_found(documents):
     assert sorted(sorted(words) for words in model.top_words(10)) == [list(range(at, at + 10)) for at in (0, 10, 20)]
     assert model.components_.shape == (3, 30)
     assert np.allclose(model.components_.sum(), documents.sum() + 90 * 0.01)
+    assert 0.3 < model.coherence_ <= 1
     mixtures = model.transform(documents)
     assert np.allclose(mixtures.sum(axis=1), 1, atol=1e-5)
     # Of ten words that are as likely each: the perplexity of what is known of a document is near 10.
@@ -99,6 +100,13 @@ def test_ranks_are_those_of_networkx(directed):
     for ours, theirs in zip((hubs, authorities), networkx.hits(graph, max_iter=5000, tol=1e-12)):
         length = np.linalg.norm(list(theirs.values()))
         assert max(abs(ours[node] - theirs[node] / length) for node in graph) < 1e-4
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_ranks_are_those_of_igraph(directed):
+    igraph = pytest.importorskip("igraph")
+    graph = igraph.Graph([(0, 1), (1, 2), (2, 0), (3, 2), (3, 1), (4, 0)], directed=directed)
+    assert np.allclose(pagerank(graph, tol=1e-9), graph.pagerank(), atol=1e-6)
 
 
 def test_ranks_of_columns_and_of_a_path(tmp_path):
