@@ -13,7 +13,7 @@ use pyo3::{PyErr, PyResult};
 pub fn raised(error: &Error) -> PyErr {
     let text = error.to_string();
     match error {
-        Error::Engine(EngineError::OutOfMemory(_) | EngineError::NotEnoughMemory { .. }) => {
+        Error::TooLarge { .. } | Error::Engine(EngineError::OutOfMemory(_) | EngineError::NotEnoughMemory { .. }) => {
             PyMemoryError::new_err(text)
         }
         Error::Engine(_) | Error::Cluster(_) | Error::Tuner(_) => PyRuntimeError::new_err(text),

@@ -20,6 +20,14 @@ pub enum Error {
         /// What was found, what was expected, what to do.
         problem: String,
     },
+    /// An input that is too large for the memory; the message says what it needs, and what to do.
+    #[error("{}: {problem}", path.display())]
+    TooLarge {
+        /// The file or directory.
+        path: PathBuf,
+        /// What is needed, what is available, what to do.
+        problem: String,
+    },
     /// The system refused to read or write.
     #[error("{}: {source}", path.display())]
     Io {

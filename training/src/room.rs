@@ -26,13 +26,13 @@ pub(crate) fn check(source: &Source, processes: usize) -> Result<(), Error> {
         return Ok(());
     }
     let (least, available) = (least >> 20, available >> 20);
-    Err(Error::invalid(
-        &source.input,
-        format!(
+    Err(Error::TooLarge {
+        path: source.input.clone(),
+        problem: format!(
             "its edges need at least {least} MB of memory and {available} MB are available; train in more processes \
              (edges and ratings are read in parts), or on a larger machine"
         ),
-    ))
+    })
 }
 
 /// How edges stand in a text.
