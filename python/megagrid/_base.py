@@ -219,6 +219,11 @@ class Estimator(BaseEstimator):
                 "this estimator."
             )
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def __getstate__(self):
         self._settle()
         parent = getattr(super(), "__getstate__", None)

@@ -307,11 +307,6 @@ class MatrixFactorization(Estimator):
         model._keep(found)
         return model
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
 
 def _is_columns(X):
     return isinstance(X, tuple) and len(X) == 3

@@ -265,7 +265,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         # Chances are of single precision, whatever the counts are.
         tags.transformer_tags.preserves_dtype = []
