@@ -15,6 +15,9 @@ use crate::progress::Progress;
 /// partition by their mean: the slowest process computes so much longer. Both are 1 at best.
 ///
 /// hdrf and aweto look at the edges in their order: that of the input, or of the left vertices in a .mgrid.
+///
+/// Training has cuts of its own, in runs of rows: `megagrid plan COMMAND … --processes N --strategy auto` shows what it would take, with
+/// bytes and balance.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Example:\n  megagrid partition ratings.csv -n 4 --strategy all")]
 pub struct Args {

@@ -86,6 +86,17 @@ pub enum Error {
          cannot have several iterations; take a work per clock of 1 or less"
     )]
     PassesPerClock(String),
+    /// A strategy that cuts vertices of both sides, and a stage that needs whole ones.
+    #[error(
+        "{stage} needs all edges of a vertex in one process, and the strategy {strategy} cuts vertices of both sides; take bicut, or \
+         auto, which then is bicut"
+    )]
+    Strategy {
+        /// The stage.
+        stage: String,
+        /// The strategy.
+        strategy: crate::plan::Strategy,
+    },
     /// A stage on all edges of a vertex beside one on single edges, with several processes.
     #[error(
         "{0} visits vertices with the data of all their edges beside a stage that runs on single edges, which with several \

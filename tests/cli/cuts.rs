@@ -1,6 +1,7 @@
 //! What a cut of the edges costs: the bytes that matrix factorization sends, against those of a random vertex-cut.
 
 use crate::command::{Place, assert_halved, done, json, planned};
+use crate::fails;
 
 #[test]
 fn bipartite_cuts_send_at_most_half_of_what_a_random_one_sends() {
@@ -32,4 +33,52 @@ fn a_run_sends_what_its_plan_says() {
         assert_eq!(bytes("shards") + bytes("sums"), expected);
         assert!(bytes("sums") <= 256.0, "{iteration}");
     }
+}
+
+#[test]
+fn processes_rank_alike_under_every_strategy_and_send_what_the_plan_says() {
+    let place = Place::new();
+    let (links, record) = (place.name("links.mgrid"), place.name("run.json"));
+    done(&["generate", "rmat", &links, "--scale", "10"]);
+    let ranked = |args: &[&str]| {
+        let model = place.name("ranks");
+        done(&[args, &["--iterations", "5", "-q", "-w", "1", "--model", &model, "--json", &record]].concat());
+        json(&record)
+    };
+    let mass = |record: &serde_json::Value| record["result"]["objective"].clone();
+    let expected = ranked(&["pagerank", &links]);
+    for strategy in ["bicut", "grid", "hybrid", "mixed", "auto"] {
+        let plan = done(&["plan", "pagerank", &links, "--processes", "4", "-w", "1", "--strategy", strategy]);
+        let placement = plan.lines().find(|line| line.starts_with("placement")).unwrap_or_else(|| panic!("{plan}"));
+        assert!(placement.contains(if strategy == "auto" { "bicut" } else { strategy }), "{placement}");
+        let traffic = plan.lines().find_map(|line| line.strip_prefix("traffic")).unwrap_or_else(|| panic!("{plan}"));
+        let bytes: f64 = traffic.split_whitespace().next().unwrap().parse().unwrap();
+        let saved = place.name(&format!("saved-{strategy}"));
+        let launch = ["launch", "-n", "4", "--", "pagerank", &links, "--strategy", strategy, "--checkpoint", &saved];
+        let found = ranked(&launch);
+        let close = |a: &serde_json::Value, b: &serde_json::Value| match (a.as_f64(), b.as_f64()) {
+            (Some(a), Some(b)) => (a - b).abs() <= 1e-6 * b.abs().max(1e-3),
+            _ => a == b,
+        };
+        assert!(close(&mass(&found), &mass(&expected)), "{strategy}: {} {}", mass(&found), mass(&expected));
+        assert!(found["machine"]["worker_balance"].as_f64().is_some_and(|balance| balance >= 1.0), "{found}");
+        for iteration in found["iterations"].as_array().unwrap() {
+            assert_eq!(iteration["sent_bytes"].as_f64(), Some(bytes), "{strategy}");
+        }
+        // A checkpoint goes on in one process, and under another strategy.
+        done(&["pagerank", &links, "--iterations", "7", "-q", "-w", "2", "--resume", &saved]);
+        let rest = ["pagerank", &links, "--iterations", "7", "-q", "-w", "1", "--resume", &saved, "--strategy", "grid"];
+        done(&[&["launch", "-n", "2", "--"], &rest[..]].concat());
+    }
+}
+
+#[test]
+fn a_strategy_that_an_algorithm_cannot_run_under_is_refused_by_its_stage() {
+    let place = Place::new();
+    for strategy in ["grid", "hybrid", "mixed"] {
+        let plan = ["plan", "mf", &place.ratings(), "--processes", "2", "--strategy", strategy];
+        fails(&plan, 1, &["Descend", strategy, "take bicut"]);
+    }
+    let auto = done(&["plan", "mf", &place.ratings(), "--processes", "2", "--strategy", "auto"]);
+    assert!(auto.contains("placement     bicut, left vertices whole"), "{auto}");
 }

@@ -23,7 +23,8 @@ fn options_out_of_range_are_refused() {
     mf("--vector", "mmx", &["vector level \"mmx\" is not one of this processor's"]);
     mf("--format", "xls", &["format \"xls\" is unknown"]);
     mf("--strategy", "metis", &["--strategy", "expected bicut"]);
-    mf("--strategy", "hdrf", &["training follows bicut only", "megagrid partition --strategy hdrf"]);
+    mf("--strategy", "hdrf", &["a plan is made from degrees", "megagrid partition --strategy hdrf"]);
+    mf("--strategy", "random", &["regardless of their ends", "take bicut, grid, hybrid, mixed, auto"]);
     mf("--decay", "0.1", &["--plain-sgd"]);
     let pagerank = |option: &str, value: &str, parts: &[&str]| fails(&["pagerank", &graph, option, value], 2, parts);
     for damping in ["1.5", "0", "1", "NaN"] {

@@ -8,6 +8,7 @@ use megagrid_algorithms::lda::counts::TopicCounts;
 use megagrid_algorithms::lda::{self, Dense, Lda, Mh, Sampler, Sparse};
 use megagrid_algorithms::mf::{self, in_place};
 use megagrid_engine::checkpoint::{check_target, load, save};
+use megagrid_engine::plan::Strategy;
 use megagrid_engine::{Engine, Error, Peers, Settings};
 use megagrid_partition::{EdgeSource, GroupedEdges};
 use megagrid_stages::{Program, Right};
@@ -43,22 +44,32 @@ fn in_two_shapes<T>(begin: Shape, end: Shape, last: u64, run: impl Fn(Shape, Opt
     run(end, Some(dir.path()), last)
 }
 
-fn rank(edges: &GroupedEdges<()>, (processes, workers): Shape, dir: Option<&Path>, last: u64) -> Vec<f32> {
+fn rank(
+    edges: &GroupedEdges<()>,
+    (processes, workers): Shape,
+    strategy: Strategy,
+    (dir, last): (Option<&Path>, u64),
+) -> Vec<f32> {
     local::run(processes, |peers| {
-        let mut engine = page_rank(edges, &[], &settings(peers, workers, 1));
+        let mut engine = page_rank(edges, &[], &Settings { strategy, ..settings(peers, workers, 1) });
         go_on(&mut engine, dir, last);
         scores(&engine)
     })
 }
 
 #[test]
-fn page_rank_goes_on_in_another_shape() {
+fn page_rank_goes_on_in_another_shape_under_another_strategy() {
     let edges = links(500, 6000);
-    let expected = rank(&edges, (1, 1), None, 12);
-    for (begin, end) in CHANGES {
-        let found = in_two_shapes(begin, end, 12, |shape, dir, last| rank(&edges, shape, dir, last));
-        let distance: f32 = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).sum();
-        assert!(distance < 1e-6, "{begin:?}, then {end:?}: {distance}");
+    let expected = rank(&edges, (1, 1), Strategy::BiCut, (None, 12));
+    for strategy in [Strategy::BiCut, Strategy::Grid, Strategy::Hybrid] {
+        for (begin, end) in CHANGES {
+            let dir = tempdir().unwrap();
+            rank(&edges, begin, strategy, (Some(dir.path()), 6));
+            let other = if strategy == Strategy::Grid { Strategy::Mixed } else { Strategy::BiCut };
+            let found = rank(&edges, end, other, (Some(dir.path()), 12));
+            let distance: f32 = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).sum();
+            assert!(distance < 1e-6, "{strategy}, {begin:?}, then {end:?}: {distance}");
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use megagrid_algorithms::blockpg::{self, BlockPg};
 use megagrid_algorithms::mf::{batch, in_place};
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
+use megagrid_engine::plan::Strategy;
 use megagrid_engine::{Amount, Engine, Peers, Settings, Traffic};
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
 use megagrid_stages::{Item, Program, Sequence, Stages};
@@ -46,17 +47,29 @@ fn agree(of: impl Fn(Option<Arc<dyn Peers>>, usize) -> Vec<Option<Traffic>> + Sy
     SHAPES.into_iter().map(of_shape).collect()
 }
 
-fn page_rank(edges: &GroupedEdges<()>, peers: Option<Arc<dyn Peers>>, workers: usize) -> Vec<Option<Traffic>> {
+fn page_rank(edges: &GroupedEdges<()>, settings: &Settings) -> Vec<Option<Traffic>> {
     let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
     let start = Start::new(Damping::DEFAULT, edges.num_vertices(Side::Left), &[], &|_| 1);
-    run::<PageRank, _>(edges, sequence, &settings(peers, workers, 1), start.state())
+    run::<PageRank, _>(edges, sequence, settings, start.state())
 }
 
 #[test]
 fn page_rank_sends_what_was_predicted() {
     let edges = links(700, 9000);
-    for (shape, traffic) in agree(|peers, workers| page_rank(&edges, peers, workers)) {
+    for (shape, traffic) in agree(|peers, workers| page_rank(&edges, &settings(peers, workers, 1))) {
         assert_eq!(traffic.total(), sum([traffic.rows, traffic.deltas, traffic.sums]), "{shape:?}");
+    }
+}
+
+#[test]
+fn every_strategy_sends_what_was_predicted() {
+    let (edges, ratings) = (links(700, 9000), ratings(9000));
+    for (_, strategy) in Strategy::NAMES {
+        let of = |peers, workers, dims| Settings { strategy, ..settings(peers, workers, dims) };
+        agree(|peers, workers| page_rank(&edges, &of(peers, workers, 1)));
+        agree(|peers, workers| {
+            run(&ratings, batch::sequence(config(), 3000), &of(peers, workers, config().row_dims()), Default::default())
+        });
     }
 }
 

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use megagrid_algorithms::lda::{Config, Dense, Sparse};
 use megagrid_algorithms::mf::{self, batch, in_place};
+use megagrid_engine::plan;
 use megagrid_engine::virtual_cluster::{Calibration, Costs, Link, Model, VirtualCluster};
 use megagrid_engine::{Engine, Injection, Peers, Settings};
 use megagrid_partition::GroupedEdges;
 use megagrid_stages::Program;
 use proptest::prelude::*;
 
-use super::{BSP, Trained, config, guarantee, lda, links, rank, rank_as, ratings, settings, train, train_as};
+use super::{BSP, Trained, config, guarantee, lda, links, rank_as, rank_of, ratings, settings, train, train_as};
 use crate::made::{factorization, page_rank, topics, watch};
 
 fn model(costs: Costs) -> Model {
@@ -36,9 +37,12 @@ fn step(peers: Option<Arc<dyn Peers>>, edges: &GroupedEdges<f32>) -> Trained {
 #[test]
 fn virtual_workers_rank_like_processes() {
     let edges = links(700, 9000);
-    for workers in [2, 4] {
-        let found = first(workers, model(Costs::Measured), |peers| rank_as(peers, &edges, 1));
-        assert_eq!(found, rank(&edges, (workers, 1)), "{workers} workers");
+    for (workers, strategy) in
+        [(2, plan::Strategy::BiCut), (4, plan::Strategy::BiCut), (4, plan::Strategy::Grid), (4, plan::Strategy::Hybrid)]
+    {
+        let rank_here = |peers| rank_as(&edges, &Settings { strategy, ..settings(peers, 1, 1) });
+        let found = first(workers, model(Costs::Measured), rank_here);
+        assert_eq!(found, rank_of(&edges, (workers, 1), strategy), "{workers} workers, {strategy}");
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::ArgAction;
 use clap::builder::RangedI64ValueParser;
+use megagrid_engine::plan::Strategy;
 use megagrid_engine::{Injection, Settings};
-use megagrid_partition::strategy;
 use megagrid_stages::simd::Level;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
@@ -198,19 +198,19 @@ pub enum Consistency {
     Async,
 }
 
-/// The partitioning strategy that training follows.
-pub const STRATEGY: &str = "bicut";
-
 /// Reads the name of a strategy.
-fn parse_strategy(name: &str) -> Result<&'static str, String> {
-    match name {
-        STRATEGY => Ok(STRATEGY),
-        _ if strategy::NAMES.contains(&name) => Err(format!(
-            "training follows {STRATEGY} only, which keeps a vertex of one side with all its edges in a process; see \
-             `megagrid partition --strategy {name}` for what {name} would do"
-        )),
-        _ => Err(format!("expected {STRATEGY}")),
-    }
+fn parse_strategy(name: &str) -> Result<Strategy, String> {
+    let why = match name {
+        "random" => "deals edges regardless of their ends, which costs most and is there for comparison",
+        "hdrf" | "aweto" => "places one edge after the other by all before it, and a plan is made from degrees",
+        _ => {
+            return name.parse().map_err(|()| format!("expected {}", Strategy::NAMES.map(|(name, _)| name).join(", ")));
+        }
+    };
+    Err(format!(
+        "{name} {why}; take {}, or see `megagrid partition --strategy {name}` for what it would do",
+        Strategy::NAMES.map(|(name, _)| name).join(", ")
+    ))
 }
 
 /// Options of every run.
@@ -228,10 +228,11 @@ pub struct RunOptions {
     /// Decides everything random: initial values, order, split.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How edges are placed on processes. Training keeps all edges of a vertex of one side together, in runs of equal work:
-    /// bicut. The others are those of `megagrid partition` only.
-    #[arg(long, value_name = "NAME", default_value = STRATEGY, value_parser = parse_strategy)]
-    pub strategy: &'static str,
+    /// How edges are placed on processes: bicut keeps all edges of a vertex of one side together; grid, hybrid and mixed cut vertices
+    /// of both sides, the last two those of high degree only, for algorithms that read and add; auto takes the one that costs least
+    /// by the degrees. Processes are to have the same.
+    #[arg(long, value_name = "NAME", default_value_t = Strategy::BiCut, value_parser = parse_strategy)]
+    pub strategy: Strategy,
     /// Vector instructions to use: plain, avx2, avx512 [default: the widest of this processor].
     #[arg(long, value_name = "LEVEL")]
     #[serde(serialize_with = "level_name")]
@@ -319,6 +320,7 @@ impl RunOptions {
     pub fn resolve(&self, processes: &Processes, patience: u64) -> Result<(Settings, Self), Error> {
         self.check()?;
         let mut settings = Settings { seed: self.seed, grid: self.grid, early: self.early, ..Settings::default() };
+        settings.strategy = self.strategy;
         settings.slack = match self.consistency {
             Consistency::Bsp => Some(0),
             Consistency::Ssp | Consistency::Essp => Some(self.slack.unwrap_or(0)),

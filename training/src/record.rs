@@ -110,6 +110,9 @@ pub struct Placement {
     /// See `edge_balance`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub master_balance: Option<f64>,
+    /// Edges of the worker with most of them, over the mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_balance: Option<f64>,
 }
 
 impl Record {
@@ -177,10 +180,14 @@ impl Record {
     }
 }
 
-impl From<megagrid_engine::plan::Placement> for Placement {
-    fn from(of: megagrid_engine::plan::Placement) -> Self {
-        let (edge_balance, master_balance) = (Some(of.edge_balance), Some(of.master_balance));
-        Self { replication_factor: of.replication_factor, edge_balance, master_balance }
+impl From<megagrid_engine::plan::Quality> for Placement {
+    fn from(of: megagrid_engine::plan::Quality) -> Self {
+        Self {
+            replication_factor: of.replication_factor,
+            edge_balance: Some(of.edge_balance),
+            master_balance: Some(of.master_balance),
+            worker_balance: Some(of.worker_balance),
+        }
     }
 }
 

@@ -45,7 +45,8 @@ pub fn run<A: Comparable>(system: System, job: Job<A>, common: &Common) -> anyho
     record.staleness = finish.staleness;
     record.machine.memory_bytes = finish.memory_bytes;
     let replication_factor = finish.replication_factor;
-    record.machine.placement = Some(Placement { replication_factor, edge_balance: None, master_balance: None });
+    record.machine.placement =
+        Some(Placement { replication_factor, edge_balance: None, master_balance: None, worker_balance: None });
     record.result.iterations = record.iterations.len() as u64;
     record.end(None);
     common.write_record(&record)

@@ -148,7 +148,7 @@ mod tests {
             unacknowledged_bytes: 0,
             updates: 1000,
         };
-        let placement = Some(megagrid_engine::plan::Placement { replication_factor: 1.5, ..Default::default() }.into());
+        let placement = Some(megagrid_engine::plan::Quality { replication_factor: 1.5, ..Default::default() }.into());
         let machine = Machine { workers: 2, memory_bytes: 1 << 20, placement, ..Machine::default() };
         Record {
             megagrid: "0".into(),

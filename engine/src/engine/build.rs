@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use megagrid_partition::{EdgeSource, Side};
+use megagrid_partition::EdgeSource;
 use megagrid_stages::{Program, Sequence, Stages};
 
 use super::planning::{is_square, make_plan, predict, row_orders};
@@ -22,12 +22,8 @@ fn distribute<T>(plan: &Plan, orders: &[RowOrder; 2], source: &dyn EdgeSource<T>
     if !plan.is_distributed() {
         return Ok(());
     }
-    let keepers = [Side::Left, Side::Right].map(|side| plan.keepers_of_edges(side));
-    source.distribute(&|left, right| {
-        let [of_left, of_right] = [(left, 0), (right, 1)]
-            .map(|(id, side): (u32, usize)| keepers[side].get(orders[side].row(id as usize)).copied());
-        [of_left, of_right.filter(|_| of_left != of_right)]
-    })?;
+    let rows = |left, right| (orders[0].row(left as usize), orders[1].row(right as usize));
+    source.distribute(&|left, right| plan.placement.holders(rows(left, right)))?;
     Ok(())
 }
 
@@ -130,7 +126,7 @@ impl<P: Program> Engine<P> {
             Some(peers) => {
                 let mirrors = Mirrors::agree(&plan, &grid, |mine| peers.all_gather(mine))?;
                 plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
-                plan.placement = mirrors.placement(&plan);
+                plan.quality = mirrors.quality(&plan);
                 Some(Replication::new(&plan, Arc::new(mirrors)))
             }
             None => None,

@@ -87,7 +87,7 @@ impl<P: Program> Engine<P> {
             return Err(Error::OtherGrid);
         }
         plan.traffic = run.sync.as_ref().and_then(|sync| sync::predict::<P>(&plan, &sync.mirrors, settings.dims));
-        plan.placement = run.plan.placement;
+        plan.quality = run.plan.quality;
         run.replicas = replicas::<P>(&plan, run.sync.as_ref(), settings)?;
         run.stages = with_crossings(collect.stages, &plan);
         run.grid.level = settings.level;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::mode::Mode;
-use megagrid_stages::{BatchOrder, EdgeItem, Program, Sequence, Stages, row_width};
+use megagrid_stages::{BatchOrder, EdgeItem, Program, Sequence, Stages, Store, Vertex, row_width};
 
 use super::estimate;
 use super::settings::Settings;
 use crate::Error;
 use crate::grid::{self, RowOrder, Source};
-use crate::plan::{self, Outline, Plan};
+use crate::plan::{self, Outline, Plan, Strategy};
 use crate::stages::Collect;
 use crate::sync::{self, Mirrors};
 
@@ -42,7 +42,7 @@ pub(super) fn predict<P: Program, T>(
     }
     let mirrors = Mirrors::predict(&plan, source.edges, &orders)?;
     plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
-    plan.placement = mirrors.placement(&plan);
+    plan.quality = mirrors.quality(&plan);
     Ok((plan, Some(Arc::new(mirrors))))
 }
 
@@ -85,6 +85,8 @@ pub(super) fn make_plan<P: Program, T>(
         square: source.is_square(),
         workers: settings.workers * processes.count,
         processes,
+        strategy: if processes.count > 1 { strategy::<P>(settings, &infos)? } else { Strategy::BiCut },
+        crossing_bytes: [crossing_bytes::<P::Left>(width), crossing_bytes::<P::Right>(width)],
         slack: settings.slack,
         look_every: settings.look_every,
         passes_per_clock: settings.passes_per_clock,
@@ -96,6 +98,25 @@ pub(super) fn make_plan<P: Program, T>(
     drop(sizes);
     plan.memory_bytes = estimate::estimate(&plan, input, &orders, settings.dims, items);
     Ok((plan, orders))
+}
+
+/// Returns the strategy, where edges carry what their blocks are stored by: bicut, which keeps blocks whole.
+fn strategy<P: Program>(settings: &Settings, stages: &[plan::StageInfo]) -> Result<Strategy, Error> {
+    match settings.strategy {
+        Strategy::Auto if P::Edge::SHAPE.is_slice() || settings.slack != Some(0) => Ok(Strategy::BiCut),
+        Strategy::BiCut | Strategy::Auto => Ok(settings.strategy),
+        // Where a stage does, the plan says so.
+        strategy if P::Edge::SHAPE.is_slice() && plan::needs_whole_vertices(stages).is_none() => {
+            Err(Error::Strategy { stage: "data of edges in slices".into(), strategy })
+        }
+        strategy => Ok(strategy),
+    }
+}
+
+/// Bytes of an average vertex's synced data and of its delta.
+fn crossing_bytes<V: Vertex>(width: usize) -> [u64; 2] {
+    let [sync, _, _, delta] = grid::role_bytes::<V>(1, width, 1);
+    [sync, delta]
 }
 
 /// Tells whether both sides of a program are the same vertices.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use megagrid_stages::simd::Level;
 
 use crate::machine::topology::Topology;
+use crate::plan::Strategy;
 use crate::run::{Injection, Peers};
 
 /// How a program is to be run. Every field has a sensible default.
@@ -26,6 +27,8 @@ pub struct Settings {
     pub lazy: bool,
     /// The other processes of the run; `None`: there are none, which is the default. `workers` is then those of each.
     pub peers: Option<Arc<dyn Peers>>,
+    /// How edges are placed on processes. Default: vertices of one side keep all their edges in one process.
+    pub strategy: Strategy,
     /// Decides everything random. Default: 1.
     pub seed: u64,
     /// Items of a row. Default: 1.
@@ -52,6 +55,7 @@ impl Default for Settings {
             passes_per_clock: 1,
             lazy: false,
             peers: None,
+            strategy: Strategy::default(),
             seed: 1,
             dims: 1,
             level: Level::detect(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use megagrid_stages::Side;
+use megagrid_stages::mode::Mode;
 
 use super::Plan;
 use super::outline::{Outline, StageKind};
@@ -29,7 +30,7 @@ struct UnderWay {
 }
 
 impl UnderWay {
-    /// At the beginning of a batch: whatever the batch before it ended with.
+    /// At the beginning of a batch, and after batches: whatever these ended with.
     const ALL: Self = Self { rows: true, edges: true, deltas: true, context: true, shards: true };
     const NOTHING: Self = Self { rows: false, edges: false, deltas: false, context: false, shards: false };
 
@@ -90,15 +91,20 @@ impl Builder<'_> {
                 if self.plan.is_distributed() && self.plan.is_bulk() {
                     let after = under_way.wait(kind);
                     self.plan.steps_mut()[*step].after = after;
-                    under_way.send(kind, self.plan.travels(), &self.plan.crossings(*stage));
+                    let mut crossings = self.plan.crossings(*stage);
+                    crossings.retain(|kind| self.sends(*kind, &self.reach(*stage, scope)));
+                    under_way.send(kind, self.plan.travels(), &crossings);
                 }
+            }
+            if let Node::Batches { .. } = node {
+                under_way = UnderWay::ALL;
             }
             let step = if let Node::Step(step) = node { Some(step) } else { None };
             nodes.push(node);
             if let (Outline::Stage(stage), Some(step)) = (outline, step) {
                 let mut after = self.plan.crossings(*stage);
                 after.retain(|kind| !self.sends_with_tasks(step, *kind));
-                nodes.extend(self.crossing_steps(after, scope));
+                nodes.extend(self.crossing_steps(after, &self.reach(*stage, scope)));
             }
         }
         // A clock is one run of the innermost batch, or of the sequence if it has none.
@@ -135,7 +141,7 @@ impl Builder<'_> {
     /// Returns how many nodes of a batch of vertices come before its Apply, if all that they do is to add to the deltas of
     /// these vertices, and no other batch does.
     fn lead(&self, side: Side, body: &[Outline], batch: &[Node]) -> usize {
-        use megagrid_stages::mode::Mode::{Add, Read};
+        use Mode::{Add, Read};
         // On a square graph what a batch adds to the other ends of its edges is other batches' as well.
         let mut adds_elsewhere = false;
         body.iter().for_each(|outline| {
@@ -161,6 +167,24 @@ impl Builder<'_> {
             _ => false,
         };
         batch.iter().position(applies).unwrap_or(0)
+    }
+
+    /// Returns where a stage changes rows: on a square graph left ends are anywhere among the right rows.
+    fn reach(&self, stage: usize, scope: &Scope) -> Scope {
+        let plan = &self.plan;
+        let anywhere = plan.square && plan.stages[stage].kind.mode(Side::Left) == Some(Mode::Add);
+        Scope { right: if anywhere { 0..plan.right.num_shards() } else { scope.right.clone() }, ..scope.clone() }
+    }
+
+    /// Tells whether there is anything to send: of a part of the graph deltas may all be at home.
+    fn sends(&self, kind: StageKind, scope: &Scope) -> bool {
+        let StageKind::Deliver(side) = kind else { return true };
+        let plan = &self.plan;
+        let adds_elsewhere = |shard| {
+            let mut others = plan.processes.others(plan.keeper(side, shard));
+            others.any(|process| plan.placement.adds_to(process, side, shard))
+        };
+        scope.shards(side).any(adds_elsewhere)
     }
 
     /// Lets each task of a step send the rows that it has settled, where it settles a whole shard: they are in the cache, and
@@ -193,17 +217,20 @@ impl Builder<'_> {
         let plan = &mut *self.plan;
         let kind = plan.stages[stage].kind;
         let schedule = plan.schedules[stage];
-        let (workers, route) = ((plan.workers, plan.processes.count), plan.route(stage));
-        let tasks = schedule::tasks(kind, schedule, scope, (&plan.left, &plan.right), workers, route);
+        let route = plan.route(stage);
+        let tasks = schedule::tasks(kind, schedule, scope, (&plan.left, &plan.right), &plan.placement, route);
         // An Apply reduces what other workers added to partial deltas, or to rows that rotate.
         let after = match kind {
-            StageKind::Apply(side) if plan.schedules.iter().flatten().any(|schedule| schedule.reaches(side)) => {
+            StageKind::Apply(side)
+                if plan.delivers(side) || plan.schedules.iter().flatten().any(|schedule| schedule.reaches(side)) =>
+            {
                 After::All
             }
             // It changes the data of edges that other workers' shards of the other side have as well.
             StageKind::Incident(_) => After::All,
             // A process's deltas are whole when its workers have ended; rows that travelled are at home when all have.
             StageKind::TakeRows if plan.slack == Some(0) => After::All,
+            StageKind::Deliver(_) if tasks.iter().all(Vec::is_empty) => After::Own,
             StageKind::Deliver(_) | StageKind::TakeRows | StageKind::SendChanges => After::Process,
             StageKind::Exchange(..) if plan.before(stage).is_some() => After::Process,
             StageKind::Publish(Side::Right) if plan.travels() => After::All,

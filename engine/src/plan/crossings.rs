@@ -15,14 +15,14 @@
 //! Where stages visit vertices with the data of all their edges, an edge is in the processes of both its ends, and its data go
 //! from one to the other after each visit: [`StageKind::SendEdges`].
 
-use megagrid_partition::{ProcessId, ShardId};
+use megagrid_partition::{ProcessId, ShardId, WorkerId};
 use megagrid_stages::Side;
 use megagrid_stages::mode::Mode;
 
+use super::Plan;
 use super::outline::{Outline, StageInfo, StageKind};
 use super::rotation::Rotation;
 use super::schedule::{Route, Schedule};
-use super::{Plan, Processes};
 use crate::Error;
 
 impl Plan {
@@ -57,43 +57,46 @@ impl Plan {
         self.process_of(self.side(side).owners[shard])
     }
 
-    /// Tells whether a process runs the edges between two shards in any stage.
-    #[must_use]
-    pub fn holds_block(&self, process: ProcessId, left: ShardId, right: ShardId) -> bool {
-        self.keeps_edges(Side::Left) && self.keeper(Side::Left, left.0) == process.0
-            || self.keeps_edges(Side::Right) && self.keeper(Side::Right, right.0) == process.0
-    }
-
-    /// Tells whether, in some stage, a process runs the edges of those shards of a side that it keeps.
-    #[must_use]
-    pub fn keeps_edges(&self, side: Side) -> bool {
-        let visited = self.stages.iter().any(|stage| stage.kind == StageKind::Incident(side));
-        visited
-            || self.schedules.iter().flatten().any(|schedule| match schedule {
-                Schedule::Rotation => side == Side::Left,
-                Schedule::Owned { side: owned, .. } => *owned == side,
-            })
-    }
-
-    /// Lists by row the process that keeps each vertex of a side with its edges; nothing where edges are not kept so.
-    pub(crate) fn keepers_of_edges(&self, side: Side) -> Vec<u16> {
-        let shards = if self.keeps_edges(side) { self.side(side).num_shards() } else { 0 };
-        let keepers = |shard| self.side(side).rows(shard).map(move |_| self.keeper(side, shard) as u16);
-        (0..shards).flat_map(keepers).collect()
-    }
-
-    /// Tells whether this process is the one that answers for the edges between two shards: the first that holds them.
+    /// Tells whether this process is the one that answers for those edges between two shards that it holds: for edges in two
+    /// processes the first of them.
     #[must_use]
     pub fn answers_for(&self, left: ShardId, right: ShardId) -> bool {
-        let Processes { this, count } = self.processes;
-        !self.is_distributed()
-            || (0..count).find(|&process| self.holds_block(ProcessId(process), left, right)) == Some(this)
+        let keepers = || [self.keeper(Side::Left, left.0), self.keeper(Side::Right, right.0)];
+        !self.placement.is_doubled() || keepers().into_iter().min() == Some(self.processes.this)
+    }
+
+    /// Returns the worker of a process that runs the edges between two shards, in the first stage that runs on edges.
+    #[must_use]
+    pub fn runner(&self, process: ProcessId, left: ShardId, right: ShardId) -> WorkerId {
+        let home = self.schedules.iter().flatten().next().map_or(Side::Left, |schedule| schedule.home());
+        let of_left =
+            if self.placement.is_doubled() { self.keeper(Side::Left, left.0) == process.0 } else { home == Side::Left };
+        let owner = if of_left { self.left.owners[left.0] } else { self.right.owners[right.0] };
+        WorkerId(process.0 * self.threads() + owner % self.threads())
+    }
+
+    /// Tells whether a worker runs the blocks of a shard in a stage whose workers share out those of its side.
+    #[must_use]
+    pub fn works_on(&self, worker: WorkerId, side: Side, shard: ShardId) -> bool {
+        self.placement.works_on(worker.0, side, (shard.0, self.side(side).owners[shard.0]))
     }
 
     /// Tells whether a stage adds to, or changes in place, rows of a side that other workers own.
     #[must_use]
     pub fn is_cut(&self, side: Side) -> bool {
         self.is_read_elsewhere(side) || side == Side::Right && self.rotates_updates()
+    }
+
+    /// Returns the side whose owners keep the masters of a side: on a square graph the vertices of both sides are the same.
+    #[must_use]
+    pub fn side_of_masters(&self, side: Side) -> Side {
+        if self.square { Side::Right } else { side }
+    }
+
+    /// Tells whether a stage adds to rows of a side, left or right ends, of which other processes keep the masters.
+    pub(crate) fn delivers(&self, side: Side) -> bool {
+        let (mut stages, side) = (0..self.stages.len(), self.side_of_masters(side));
+        stages.any(|stage| self.crossings(stage).contains(&StageKind::Deliver(side)))
     }
 
     /// Tells whether right shards go from process to process.
@@ -158,12 +161,11 @@ impl Plan {
     /// Tells whether a process reads synced rows of a side of which another keeps the masters.
     #[must_use]
     pub fn is_read_elsewhere(&self, side: Side) -> bool {
-        let elsewhere = |(stage, schedule): (&StageInfo, &Option<Schedule>)| match schedule {
-            Some(Schedule::Owned { side: owned, .. }) => *owned != side || self.square,
-            Some(Schedule::Rotation) => side == Side::Right && stage.kind.mode(side) != Some(Mode::Update),
-            None => false,
+        let is_read = |stage: usize| {
+            let cuts = |side: Side| self.schedules[stage].is_some_and(|one| self.placement.cuts(side, one.home()));
+            !(side == Side::Right && self.rotates_update(stage)) && (cuts(side) || self.square && cuts(side.other()))
         };
-        self.is_distributed() && self.stages.iter().zip(&self.schedules).any(elsewhere)
+        (0..self.stages.len()).any(is_read)
     }
 
     /// Lists the shards of a side that a worker keeps for its process: those that it owns, and its share of those that its
@@ -192,7 +194,7 @@ impl Plan {
             return Vec::new();
         }
         let publish = |side: Side| {
-            let side = if self.square { Side::Right } else { side };
+            let side = self.side_of_masters(side);
             self.is_read_elsewhere(side).then_some(StageKind::Publish(side))
         };
         if self.mirrored && self.rotates_update(stage) {
@@ -200,7 +202,9 @@ impl Plan {
         }
         let (kind, schedule) = (self.stages[stage].kind, self.schedules[stage]);
         let crossing = |(side, mode): (Side, Mode)| match (mode, schedule) {
-            (Mode::Add, Some(schedule)) if schedule.home() != side => Some(StageKind::Deliver(side)),
+            (Mode::Add, Some(schedule)) if self.placement.cuts(side, schedule.home()) => {
+                Some(StageKind::Deliver(self.side_of_masters(side)))
+            }
             (Mode::Update, _) => publish(side),
             (Mode::Add | Mode::Read, _) => None,
         };
@@ -245,8 +249,10 @@ impl Plan {
 
     /// Finds that there is a shard with its edges for every process.
     pub(super) fn check_shards(&self) -> Result<(), Error> {
-        let sides = [Side::Left, Side::Right].into_iter().filter(|&side| self.keeps_edges(side));
-        let shards = sides.map(|side| self.side(side).num_shards()).max().unwrap_or(usize::MAX);
+        let runs_edges = |stage: &StageInfo| matches!(stage.kind, StageKind::Exchange(..) | StageKind::Incident(_));
+        let is_one = !self.stages.iter().any(runs_edges);
+        let sides = [Side::Left, Side::Right].into_iter().filter(|&side| !is_one && self.placement.follows(side));
+        let shards = sides.map(|side| self.side(self.side_of_masters(side)).num_shards()).max().unwrap_or(usize::MAX);
         let processes = self.processes.count;
         if processes > 1 && shards < processes { Err(Error::TooManyProcesses { processes, shards }) } else { Ok(()) }
     }
@@ -254,16 +260,7 @@ impl Plan {
     /// Returns the edges that the process with most of them runs, given the degree of a vertex by side and row; more, where
     /// it runs edges for their left and for their right ends.
     pub(crate) fn most_edges(&self, degree: &dyn Fn(Side, usize) -> u64) -> u64 {
-        if !self.is_distributed() {
-            return self.edges;
-        }
-        let mut edges = vec![0; self.processes.count];
-        for side in [Side::Left, Side::Right] {
-            for (row, &keeper) in self.keepers_of_edges(side).iter().enumerate() {
-                edges[usize::from(keeper)] += degree(side, row);
-            }
-        }
-        edges.into_iter().max().unwrap_or(0).min(self.edges)
+        self.placement.most_edges(degree).unwrap_or(self.edges).min(self.edges)
     }
 
     /// Returns the most rows of a side that a process touches: all where it may mirror any, else those that it keeps.

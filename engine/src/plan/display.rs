@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use megagrid_stages::{BatchOrder, Side};
+use megagrid_stages::BatchOrder;
 
-use super::{Node, Placement, Plan, Processes, SideShape, StageKind, Traffic};
+use super::{Node, Plan, Processes, Quality, SideShape, StageKind, Traffic};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,13 +70,12 @@ impl Plan {
         if !self.is_distributed() {
             return Ok(());
         }
-        let sides = [Side::Left, Side::Right].into_iter().filter(|&side| self.keeps_edges(side));
-        let whole = sides.map(|side| side.to_string()).collect::<Vec<_>>().join(" and ");
-        let Placement { replication_factor, edge_balance, master_balance } = self.placement;
+        let placement = &self.placement;
+        let Quality { replication_factor, edge_balance, worker_balance, master_balance } = self.quality;
         writeln!(
             f,
-            "placement     bicut, {whole} vertices whole: replication {replication_factor:.3}, edge balance {edge_balance:.3}, \
-             master balance {master_balance:.3}"
+            "placement     {placement}: replication {replication_factor:.3}, edge balance {edge_balance:.3}, \
+             of workers {worker_balance:.3}, master balance {master_balance:.3}"
         )
     }
 

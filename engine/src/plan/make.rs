@@ -4,13 +4,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use megagrid_stages::Side;
+use megagrid_stages::mode::Mode;
 
 use super::builder::Builder;
+use super::choice::Choice;
 use super::outline::{self, Outline, StageInfo, StageKind};
+use super::placement::{Columns, Placement};
 use super::processes::{self, Processes};
 use super::schedule::{self, Schedule, Scope, rotates};
 use super::shape::{self, Sizing, Weights};
-use super::{Placement, Plan};
+use super::strategy::Strategy;
+use super::{Plan, Quality};
 use crate::Error;
 use crate::machine::topology::{Home, Topology};
 
@@ -32,6 +36,10 @@ pub struct Input<'i> {
     pub workers: usize,
     /// The processes, which have equally many workers.
     pub processes: Processes,
+    /// How edges are placed on them.
+    pub strategy: Strategy,
+    /// Bytes of an average vertex that can cross between processes, left and right: synced data, and deltas.
+    pub crossing_bytes: [[u64; 2]; 2],
     /// Clocks that a worker may be ahead of the slowest; `None`: any number.
     pub slack: Option<u64>,
     /// Iterations from one look to the next, where they can flow into each other; `None`: as the slack suggests.
@@ -68,25 +76,48 @@ impl Plan {
         check_processes(&stages, input.processes.count)?;
         let layers = layers(body, input.edges)?;
         let weights = [0, 1].map(|side| Weights::new((0..input.rows[side]).map(|row| input.degrees[side](row))));
-        let bounds = [Side::Left, Side::Right].map(|side| batch_bounds(&weights[side as usize], body, side));
+        let mut bounds = [Side::Left, Side::Right].map(|side| batch_bounds(&weights[side as usize], body, side));
         let imbalance = [0, 1].map(|side| imbalance(&weights[side], &bounds[side], input.workers));
         let processes = input.processes.count;
         let grouped = grouped(&stages)?;
-        let left_stays = processes::left_stays(&stages, processes);
-        let costs =
-            schedule::Costs { imbalance, settled: settled(&stages), workers: input.workers, processes, left_stays };
+        let chosen = choose(input, &stages, &bounds, layers)?;
+        let cut = chosen.is_some();
+        let mut columns = chosen.unwrap_or_else(|| Columns::whole(&stages, processes));
+        let left_whole = processes > 1 && !cut && columns.are_whole(Side::Left);
+        let (workers, settled) = (input.workers, settled(&stages));
+        let costs = schedule::Costs { imbalance, settled, workers, processes, left_whole, cut };
         let whole = stages.iter().any(|stage| stage.whole);
         let schedules = stages.iter().map(|stage| schedule_of(stage, whole, costs)).collect::<Result<Vec<_>, _>>()?;
+        if !cut {
+            columns.follow(&stages, &schedules);
+        }
 
-        let owned = owned_sides(&stages, &schedules, input.square);
+        let mut owned = owned_sides(&stages, &schedules, input.square);
+        // Vertices of a square graph have one home, whichever side's shards their masters are asked by.
+        let is_one = input.square && processes > 1 && (owned[0] && !cut || keeps_left(&stages));
+        if is_one {
+            bounds = [0, 1].map(|_| merged(&bounds));
+        }
+        owned[0] |= cut && !input.square;
+        owned[1] |= cut;
         let edges_per_layer = input.edges / layers as u64;
         let rotates = schedules.contains(&Some(Schedule::Rotation));
         let mut sizing = sizing(input, (grouped, rotates), owned, edges_per_layer, &bounds);
         fit_edges(&mut sizing, input, &stages, &bounds);
-        let mut shapes = [0, 1].map(|side| shape::shards(&weights[side], &bounds[side], sizing[side], input.workers));
+        let of_homes = (cut || is_one).then(|| home_weights(input, &columns));
+        let work = of_homes.as_ref().unwrap_or(&weights);
+        let mut shapes = [0, 1].map(|side| shape::shards(&work[side], &bounds[side], sizing[side], input.workers));
+        if is_one {
+            shapes[0] = shapes[1].clone();
+        } else if cut && input.square {
+            processes::deal_seats(&mut shapes[0], bounds[1].len() - 1, (processes, workers / processes));
+        }
         if rotates {
             processes::own_by_first_visit(&mut shapes[1], &bounds[1], (processes, input.workers / processes));
         }
+        let adds_left = stages.iter().any(|stage| stage.kind.mode(Side::Left) == Some(Mode::Add));
+        let square = input.square.then_some(adds_left);
+        let placement = Placement::new(columns, [&shapes[0], &shapes[1]], workers / processes, square);
         let [left, right] = shapes;
 
         let mut plan = Self {
@@ -110,7 +141,8 @@ impl Plan {
             memory_bytes: 0,
             early: input.early,
             traffic: None,
-            placement: Placement::default(),
+            placement: Arc::new(placement),
+            quality: Quality::default(),
             stages,
             schedules,
             left,
@@ -132,6 +164,48 @@ impl Plan {
         plan.let_flow(input.look_every);
         Ok(plan)
     }
+}
+
+/// Chooses columns of processes, where vertices of both sides may be cut.
+fn choose(
+    input: &Input<'_>,
+    stages: &[StageInfo],
+    bounds: &[Vec<usize>; 2],
+    layers: usize,
+) -> Result<Option<Columns>, Error> {
+    let choice = Choice {
+        stages,
+        processes: input.processes.count,
+        threads: input.workers / input.processes.count,
+        rows: input.rows,
+        degrees: [&input.degrees[0], &input.degrees[1]],
+        batches: bounds[1].windows(2).map(|rows| rows[0]..rows[1]).collect(),
+        rounds: layers * (bounds[0].len() - 1).max(1),
+        bytes: input.crossing_bytes,
+        square: input.square,
+    };
+    choice.columns(input.strategy)
+}
+
+/// Returns what homes of rows are to share out evenly.
+fn home_weights(input: &Input<'_>, columns: &Columns) -> [Weights; 2] {
+    let degrees: [&dyn Fn(usize) -> u64; 2] = [&input.degrees[0], &input.degrees[1]];
+    columns.work(degrees, input.rows, input.square).map(|work| Weights::new(work.into_iter()))
+}
+
+/// Tells whether stages run on the left side's masters.
+fn keeps_left(stages: &[StageInfo]) -> bool {
+    let kinds =
+        [StageKind::Apply(Side::Left), StageKind::Incident(Side::Left), StageKind::GlobalSync(Some(Side::Left))];
+    stages.iter().any(|stage| kinds.contains(&stage.kind))
+}
+
+/// Joins the rows at which batches of either side begin.
+fn merged(bounds: &[Vec<usize>; 2]) -> Vec<usize> {
+    let mut all = bounds.concat();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// Refuses what would hold a row of a square graph exclusively and once more: `Update`, or `Add` on both ends.

@@ -4,6 +4,7 @@
 //! without the edges, so that it can be printed, tested and costed by itself. Running is walking it.
 
 mod builder;
+mod choice;
 mod crossings;
 mod display;
 mod looks;
@@ -11,10 +12,12 @@ mod make;
 mod outline;
 mod placement;
 mod processes;
+mod quality;
 mod rotation;
 mod schedule;
 mod shape;
 mod steps;
+mod strategy;
 mod traffic;
 mod walk;
 
@@ -23,14 +26,17 @@ use std::sync::Arc;
 use megagrid_stages::Side;
 use serde::Serialize;
 
+pub(crate) use choice::needs_whole_vertices;
 pub use make::Input;
 pub use outline::{Cut, Outline, StageInfo, StageKind};
 pub use placement::Placement;
 pub use processes::Processes;
+pub use quality::Quality;
 pub(crate) use schedule::rotates;
 pub use schedule::{Schedule, Scope, Task};
 pub use shape::SideShape;
 pub use steps::{After, Event, Node, Step};
+pub use strategy::Strategy;
 pub use traffic::{Amount, Traffic};
 
 use crate::machine::topology::Home;
@@ -95,8 +101,11 @@ pub struct Plan {
     /// What the processes send each other in an iteration; `None` where that depends on the data or on time, and until the
     /// program's types are known.
     pub traffic: Option<Traffic>,
-    /// How good the placement over processes is; not known until edges are.
-    pub placement: Placement,
+    /// In which process each edge runs.
+    #[serde(skip)]
+    pub placement: Arc<Placement>,
+    /// How good that is; not known until edges are.
+    pub quality: Quality,
 }
 
 impl Plan {
@@ -104,11 +113,11 @@ impl Plan {
     pub(crate) fn has_grid_of(&self, other: &Self) -> bool {
         let sides = |plan: &Self| (plan.left.clone(), plan.right.clone(), plan.copies, plan.homes.clone());
         let blocks = |plan: &Self| (plan.layers, plan.grouped, plan.whole, plan.wide, plan.square);
-        let cuts = |plan: &Self| [Side::Left, Side::Right].map(|side| (plan.is_cut(side), plan.keeps_edges(side)));
+        let cuts = |plan: &Self| [Side::Left, Side::Right].map(|side| plan.is_cut(side));
         let runs = |plan: &Self| {
             // With slack other stages cross between processes.
             let own = plan.stages.iter().filter(|stage| !stage.kind.crosses()).cloned().collect::<Vec<_>>();
-            (plan.workers, plan.processes, cuts(plan), own)
+            (plan.workers, plan.processes, Arc::clone(&plan.placement), cuts(plan), own)
         };
         sides(self) == sides(other) && blocks(self) == blocks(other) && runs(self) == runs(other)
     }

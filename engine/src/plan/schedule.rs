@@ -8,6 +8,7 @@ use megagrid_stages::Side;
 use megagrid_stages::mode::Mode;
 
 use super::outline::{StageInfo, StageKind};
+use super::placement::Placement;
 use super::rotation::Rotation;
 use super::shape::SideShape;
 
@@ -67,8 +68,10 @@ pub struct Costs {
     pub workers: usize,
     /// Processes.
     pub processes: usize,
-    /// Whether left shards keep their edges in one process: there are others.
-    pub left_stays: bool,
+    /// Whether all edges of a left vertex are in one of several processes.
+    pub left_whole: bool,
+    /// Whether vertices of both sides are cut, or could be.
+    pub cut: bool,
 }
 
 /// Above this the owner of a heavy vertex would keep the others waiting, and its edges are split among workers.
@@ -80,11 +83,12 @@ pub fn choose(left: Mode, right: Mode, costs: Costs) -> Schedule {
     use Mode::{Add, Read, Update};
     let [left_imbalance, right_imbalance] = costs.imbalance;
     let settled = costs.settled.map(|settled| costs.processes == 1 && costs.workers > 1 && settled);
-    let split = |here: f64, there: f64| costs.processes == 1 && costs.workers > 1 && here > SPLIT_ABOVE && there < here;
+    let may_split = costs.workers > costs.processes && (costs.processes == 1 || costs.cut);
+    let split = |here: f64, there: f64| may_split && here > SPLIT_ABOVE && there < here;
     let owned = |side, partial| Schedule::Owned { side, partial };
     match (left, right) {
-        (Read, Add) if costs.left_stays => owned(Side::Left, true),
-        (Read, Read) if costs.left_stays => owned(Side::Left, false),
+        (Read, Add) if costs.left_whole => owned(Side::Left, true),
+        (Read, Read) if costs.left_whole => owned(Side::Left, false),
         // Rows that workers change in place in another stage lie in the caches of those who own them.
         (Read, Add) if settled[0] => owned(Side::Left, true),
         (Add, Read) if settled[1] => owned(Side::Right, true),
@@ -188,10 +192,10 @@ pub fn tasks(
     schedule: Option<Schedule>,
     scope: &Scope,
     (left, right): (&SideShape, &SideShape),
-    (workers, processes): (usize, usize),
+    placement: &Placement,
     route: Route,
 ) -> Vec<Vec<Task>> {
-    let threads = workers / processes;
+    let (processes, threads) = (placement.processes(), placement.threads());
     let of_all = Rotation { columns: scope.right.len(), processes, threads };
     let rotation = if route == Route::Process { Rotation { processes: 1, ..of_all } } else { of_all };
     let visitors: Vec<Vec<usize>> = match schedule {
@@ -205,9 +209,13 @@ pub fn tasks(
         Side::Right => Task::new(others, shard..shard + 1, layers()),
     };
     let shape = |side: Side| if side == Side::Left { left } else { right };
-    (0..workers)
+    (0..processes * threads)
         .map(|worker| {
             let mine = |side: Side| scope.shards(side).filter(move |&shard| shape(side).owners[shard] == worker);
+            let run_here = |side: Side| {
+                let is_run = move |&shard: &usize| placement.works_on(worker, side, (shard, shape(side).owners[shard]));
+                scope.shards(side).filter(is_run)
+            };
             match (kind, schedule) {
                 (StageKind::Exchange(..), Some(Schedule::Rotation)) => {
                     visits(scope, worker, (rotation, &visitors), (route, right))
@@ -215,7 +223,7 @@ pub fn tasks(
                 (StageKind::Exchange(..), Some(Schedule::Owned { side, partial })) => {
                     let mut copies = [0, 0];
                     copies[side.other() as usize] = if partial { worker % threads } else { 0 };
-                    mine(side).map(|shard| Task { copies, ..on(side, shard, scope.shards(side.other())) }).collect()
+                    run_here(side).map(|shard| Task { copies, ..on(side, shard, scope.shards(side.other())) }).collect()
                 }
                 // Edge data are sent with the tasks that change them.
                 (StageKind::Exchange(..), None) | (StageKind::SendEdges(_), _) => Vec::new(),
@@ -231,7 +239,10 @@ pub fn tasks(
                     mine.map(|shard| on(Side::Right, shard, 0..0)).collect()
                 }
                 (StageKind::Deliver(side), _) => {
-                    let foreign = |shard: &usize| shape(side).owners[*shard] / threads != worker / threads;
+                    let process = worker / threads;
+                    let foreign = |shard: &usize| {
+                        shape(side).owners[*shard] / threads != process && placement.adds_to(process, side, *shard)
+                    };
                     let mine = scope.shards(side).filter(foreign).filter(|shard| shard % threads == worker % threads);
                     mine.map(|shard| on(side, shard, 0..0)).collect()
                 }
@@ -280,7 +291,8 @@ mod tests {
     use super::*;
     use Mode::{Add, Read, Update};
 
-    const EVEN: Costs = Costs { imbalance: [1.0; 2], settled: [false; 2], workers: 2, processes: 1, left_stays: false };
+    const EVEN: Costs =
+        Costs { imbalance: [1.0; 2], settled: [false; 2], workers: 2, processes: 1, left_whole: false, cut: false };
 
     fn owned(side: Side, partial: bool) -> Schedule {
         Schedule::Owned { side, partial }
@@ -304,7 +316,7 @@ mod tests {
     fn one_worker_has_no_caches_to_spare_and_processes_keep_left_shards() {
         let settled = Costs { settled: [true, true], ..EVEN };
         assert_eq!(choose(Read, Add, Costs { workers: 1, ..settled }), owned(Side::Right, false));
-        let apart = Costs { settled: [false, true], processes: 2, left_stays: true, ..settled };
+        let apart = Costs { settled: [false, true], processes: 2, left_whole: true, ..settled };
         assert_eq!(choose(Read, Add, apart), owned(Side::Left, true));
         assert_eq!(choose(Add, Read, apart), owned(Side::Left, false));
     }

@@ -316,7 +316,7 @@ mod tests {
 
     use super::*;
     use crate::machine::topology::Topology;
-    use crate::plan::{Cut, Input, Outline, Processes, StageInfo, StageKind};
+    use crate::plan::{Cut, Input, Outline, Processes, StageInfo, StageKind, Strategy};
 
     /// Tasks that take no time.
     struct Clocks(Vec<u64>);
@@ -347,6 +347,8 @@ mod tests {
             square: false,
             workers: 4,
             processes: Processes { this: 0, count: 2 },
+            strategy: Strategy::BiCut,
+            crossing_bytes: [[4, 4]; 2],
             slack: Some(1),
             look_every: None,
             passes_per_clock: 1,

@@ -43,7 +43,7 @@ fn apply<P: Program, V: Vertex, A: Apply<P, V>>(
 /// When a message has other rows than the plan says, which ends the run.
 fn add_arrived<P: Program, V: Vertex>(site: &Site<'_, P>, side: Side, shard: usize, owned: &mut OwnedRows<'_, V>) {
     if let Some(sync) = site.sync {
-        let added = sync.add_arrived(side, shard, site.dims, owned, site.plan);
+        let added = sync.add_arrived(site.plan.side_of_masters(side), shard, site.dims, owned, site.plan);
         assert!(added.is_ok(), "deltas that another process sent do not fit the rows of shard {shard}");
     }
 }

@@ -24,7 +24,8 @@ impl<P: Program> RunStage<P> for Deliver {
 
 fn deliver<P: Program, O: On<P>>(site: &Site<'_, P>, shard: usize) -> Option<u64> {
     let (Some(sync), grid) = (site.sync, site.grid) else { return Some(0) };
-    let pick = sync.mirrors.of(O::SIDE, ProcessId(site.plan.processes.this), ShardId(shard));
+    let this = ProcessId(site.plan.processes.this);
+    let pick = sync.mirrors.added(site.plan, O::SIDE, this, ShardId(shard));
     if pick.is_empty() {
         return Some(0);
     }

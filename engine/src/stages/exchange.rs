@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use megagrid_partition::{ShardId, Side, WorkerId};
 use megagrid_stages::simd::Kernel;
 use megagrid_stages::{Context, EdgeItem, Exchange, Program, Shape, Store, Vertex};
 
@@ -27,7 +28,7 @@ pub fn exchange<P: Program, E: Exchange<P>>(
     cx: &mut Context<'_, P>,
 ) -> Option<u64> {
     let (mut edges, mut active) = (0, Vec::new());
-    let is_own = |left: usize| task.turn.is_none() || plan.left.owners[left] == worker;
+    let is_own = |left| task.turn.is_none() || plan.works_on(WorkerId(worker), Side::Left, ShardId(left));
     for shard in task.right.clone() {
         active.clear();
         let column = &grid.columns[shard];

@@ -73,7 +73,7 @@ pub fn predict<P: Program>(plan: &Plan, mirrors: &Mirrors, dims: usize) -> Optio
                     add_rows(&mut traffic.shards, rows, bytes(Side::Right).moved?);
                 }
                 StageKind::Deliver(side) => {
-                    let rows = mirrors.of(side, ProcessId(process), shard(side)).len();
+                    let rows = mirrors.added(plan, side, ProcessId(process), shard(side)).len();
                     add_rows(&mut traffic.deltas, rows, bytes(side).delta?);
                 }
                 StageKind::GlobalSync(..) if task.left.is_empty() && task.right.is_empty() => {

@@ -41,7 +41,8 @@ impl Replication {
         let mut arrived = std::mem::take(&mut *self.inbox(side, shard));
         arrived.sort_by_key(|message| message.from);
         arrived.iter().try_for_each(|message| {
-            let pick = self.mirrors.of(side, ProcessId(plan.process_of(message.from as usize)), ShardId(shard));
+            let process = ProcessId(plan.process_of(message.from as usize));
+            let pick = self.mirrors.added(plan, side, process, ShardId(shard));
             add_deltas(rows, &slice_of(pick, message)?, dims, &message.body.bytes())
         })
     }

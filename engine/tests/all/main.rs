@@ -15,6 +15,7 @@ mod made;
 mod memory;
 mod mf;
 mod pagerank;
+mod placement;
 mod plans;
 #[path = "../../../tests/processes/mod.rs"]
 mod processes;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use megagrid_engine::Topology;
-use megagrid_engine::plan::{Cut, Input, Outline, Plan, Processes, StageInfo, StageKind};
+use megagrid_engine::plan::{self, Cut, Input, Outline, Plan, Processes, StageInfo, StageKind};
+use megagrid_engine::{Error, Topology};
 use megagrid_partition::Side;
 use megagrid_stages::BatchOrder;
 use megagrid_stages::mode::Mode;
@@ -18,10 +18,17 @@ pub struct Case {
     pub square: bool,
     pub row_bytes: usize,
     pub grid: bool,
+    pub strategy: plan::Strategy,
 }
 
 impl Case {
     pub fn plan(&self, workers: usize, slack: Option<u64>) -> Arc<Plan> {
+        Arc::new(self.plan_of(Processes::default(), workers, slack).unwrap())
+    }
+
+    /// Makes the plan of several processes with `threads` workers each.
+    pub fn plan_of(&self, processes: Processes, threads: usize, slack: Option<u64>) -> Result<Plan, Error> {
+        let workers = processes.count * threads;
         let degree = |side: usize| Box::new(move |row: usize| self.degrees[side][row]) as Box<dyn Fn(usize) -> u64>;
         let input = Input {
             degrees: [degree(0), degree(1)],
@@ -31,7 +38,9 @@ impl Case {
             edge_bytes: 4 * self.degrees[0].iter().sum::<u64>(),
             square: self.square,
             workers,
-            processes: Processes::default(),
+            processes,
+            strategy: self.strategy,
+            crossing_bytes: [[4, 4]; 2],
             slack,
             look_every: None,
             passes_per_clock: 1,
@@ -40,7 +49,7 @@ impl Case {
             early: true,
         };
         let stage = |kind: &StageKind| StageInfo { name: String::new(), kind: *kind, grouped: false, whole: false };
-        Arc::new(Plan::make(self.kinds.iter().map(stage).collect(), &self.body, &input).unwrap())
+        Plan::make(self.kinds.iter().map(stage).collect(), &self.body, &input)
     }
 }
 
@@ -88,7 +97,8 @@ pub fn case() -> impl Strategy<Value = Case> {
                 of_edges |= form == 2;
                 batch(&mut body, n, side, size, form, order, left.iter().sum());
             }
-            Case { kinds, body, degrees: [left, right], square, row_bytes, grid }
+            let strategy = plan::Strategy::default();
+            Case { kinds, body, degrees: [left, right], square, row_bytes, grid, strategy }
         },
     )
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use megagrid_engine::board::Board;
-use megagrid_engine::plan::{Cut, Event, Outline, Plan, StageKind, Task};
+use megagrid_engine::plan::{self, Cut, Event, Outline, Plan, StageKind, Task};
 use megagrid_engine::worker::{Outcome, Position, Progress, Tasks, Worker};
 use megagrid_partition::{Side, SplitMix};
 use megagrid_stages::BatchOrder;
@@ -328,7 +328,15 @@ fn with_slack_gradients_run_early_and_their_apply_waits_for_them_alone() {
     ];
     let stages = (0..3).map(Outline::Stage).collect();
     let body = vec![Outline::Vertices(Side::Right, Cut::Vertices(2), BatchOrder::Fixed, stages), Outline::Stage(3)];
-    let case = Case { kinds, body, degrees: [vec![2; 8], vec![2; 8]], square: false, row_bytes: 4, grid: true };
+    let case = Case {
+        kinds,
+        body,
+        degrees: [vec![2; 8], vec![2; 8]],
+        square: false,
+        row_bytes: 4,
+        grid: true,
+        strategy: plan::Strategy::BiCut,
+    };
     let walk = |slack| {
         let plan = case.plan(2, slack);
         let shown = |event: Event| match event {
@@ -351,7 +359,15 @@ fn batches_that_add_to_each_other_do_not_begin_early() {
     let inner = (0..3).map(Outline::Stage).collect();
     let body = vec![Outline::Vertices(Side::Right, Cut::Vertices(13), BatchOrder::Fixed, inner)];
     let degrees = [3, 4, 3, 4, 195].into_iter().chain([0; 22]).collect::<Vec<u64>>();
-    let case = Case { kinds, body, degrees: [degrees.clone(), degrees], square: true, row_bytes: 4, grid: false };
+    let case = Case {
+        kinds,
+        body,
+        degrees: [degrees.clone(), degrees],
+        square: true,
+        row_bytes: 4,
+        grid: false,
+        strategy: plan::Strategy::BiCut,
+    };
     for (workers, slack, seed) in
         (1..5).flat_map(|workers| (0..4).flat_map(move |slack| (0..40).map(move |seed| (workers, slack, seed))))
     {

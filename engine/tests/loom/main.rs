@@ -15,7 +15,9 @@ use loom::thread;
 use megagrid_engine::Topology;
 use megagrid_engine::board::Board;
 use megagrid_engine::grid::Hold;
-use megagrid_engine::plan::{After, Cut, Input, Outline, Plan, Processes, Schedule, StageInfo, StageKind, Task};
+use megagrid_engine::plan::{
+    After, Cut, Input, Outline, Plan, Processes, Schedule, StageInfo, StageKind, Strategy, Task,
+};
 use megagrid_engine::worker::{Outcome, Position, Progress, Tasks, Worker};
 use megagrid_partition::Side;
 use megagrid_stages::BatchOrder;
@@ -105,6 +107,8 @@ fn plan_of(kinds: &[StageKind], body: &[Outline], degrees: [&[u64]; 2], slack: u
         square: false,
         workers: count * WORKERS,
         processes: Processes { this: 0, count },
+        strategy: Strategy::BiCut,
+        crossing_bytes: [[4, 4]; 2],
         slack: Some(slack),
         look_every: None,
         passes_per_clock: 1,

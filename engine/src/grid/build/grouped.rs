@@ -20,12 +20,12 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
         let begin = |shard: usize| {
             let ids = right.rows(shard).map(|row| self.orders[1].id(row));
             let edges: u64 = ids.map(|id| offsets[id + 1] - offsets[id]).sum();
-            Gathered::new(right.rows(shard).len(), edges as usize, self.held_lefts(shard))
+            Gathered::new(right.rows(shard).len(), if self.plan.is_distributed() { 0 } else { edges as usize })
         };
         if let RowOrder::Natural(_) = self.orders[1] {
             for &shard in shards {
                 let mut gathered = [begin(shard)];
-                if gathered[0].wants_edges() {
+                if self.plan.placement.uses(self.plan.processes.this, Side::Right, shard) {
                     let rows = right.rows(shard);
                     for window in &windows {
                         let rows = rows.start.max(window.start)..rows.end.min(window.end);
@@ -68,7 +68,9 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
                 let span = (offsets[id] - first) as usize..(offsets[id + 1] - first) as usize;
                 let row = self.orders[1].row(id);
                 gathered[n].push(row, &targets[span.clone()], &data[span], &self.orders[0]);
-                gathered[n].keep_held(&self.plan.left.bounds);
+                if self.plan.is_distributed() {
+                    gathered[n].keep_held(|left| self.holds(left, row));
+                }
             }
         })?;
         Ok(())
@@ -112,8 +114,6 @@ struct Gathered<T> {
     left: Vec<u32>,
     data: Vec<T>,
     vertices: Vec<Vertex>,
-    /// Of which left shards the edges are wanted; `None`: of all.
-    held: Option<Vec<bool>>,
 }
 
 /// A right vertex of a shard.
@@ -175,27 +175,18 @@ fn by_row(targets: &[u32], row_of: &[u32]) -> Vec<(u32, u32)> {
 }
 
 impl<T: Copy> Gathered<T> {
-    /// Makes room for vertices, and for edges unless only some are wanted.
-    fn new(rows: usize, edges: usize, held: Option<Vec<bool>>) -> Self {
-        let edges = if held.is_none() { edges } else { 0 };
+    /// Makes room for vertices, and for edges.
+    fn new(rows: usize, edges: usize) -> Self {
         let (left, data) = (Vec::with_capacity(edges), Vec::with_capacity(edges));
-        Self { left, data, vertices: Vec::with_capacity(rows), held }
+        Self { left, data, vertices: Vec::with_capacity(rows) }
     }
 
-    fn wants_edges(&self) -> bool {
-        self.held.as_ref().is_none_or(|held| held.contains(&true))
-    }
-
-    /// Drops those edges of the last vertex that are not wanted.
-    fn keep_held(&mut self, left_bounds: &[usize]) {
-        let Some(held) = &self.held else { return };
-        let (begin, mut shard) = (self.vertices.iter().nth_back(1).map_or(0, |vertex| vertex.end as usize), 0);
+    /// Drops those edges of the last vertex that are not held, by their left rows.
+    fn keep_held(&mut self, is_held: impl Fn(usize) -> bool) {
+        let begin = self.vertices.iter().nth_back(1).map_or(0, |vertex| vertex.end as usize);
         let mut end = begin;
         for edge in begin..self.left.len() {
-            while self.left[edge] as usize >= left_bounds[shard + 1] {
-                shard += 1;
-            }
-            if held[shard] {
+            if is_held(self.left[edge] as usize) {
                 self.left[end] = self.left[edge];
                 self.data[end] = self.data[edge];
                 end += 1;
@@ -228,7 +219,7 @@ impl<T: Copy> Gathered<T> {
         if layers == 1 {
             return Cow::Borrowed(self);
         }
-        let mut part = Self::new(self.vertices.len(), 0, None);
+        let mut part = Self::new(self.vertices.len(), 0);
         let mut begin = 0;
         for vertex in &self.vertices {
             for edge in begin..vertex.end as usize {

@@ -5,7 +5,7 @@ mod pairs;
 mod source;
 mod values;
 
-use megagrid_partition::{EdgeSource, ProcessId, ShardId, SplitMix};
+use megagrid_partition::{EdgeSource, SplitMix};
 use megagrid_stages::{EdgeItem, Program};
 
 use super::block::{Id, LocalEdges};
@@ -71,11 +71,9 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
         (0..right.num_shards()).filter(mine).collect()
     }
 
-    /// Tells of which left shards this process holds the edges to a right shard; `None`: of all.
-    fn held_lefts(&self, right: usize) -> Option<Vec<bool>> {
-        let (plan, lefts) = (self.plan, 0..self.plan.left.num_shards());
-        let held = |left| plan.holds_block(ProcessId(plan.processes.this), ShardId(left), ShardId(right));
-        plan.is_distributed().then(|| lefts.map(held).collect())
+    /// Tells whether this process holds the edges between two rows.
+    fn holds(&self, left: usize, right: usize) -> bool {
+        self.plan.placement.holds(self.plan.processes.this, (left, right))
     }
 
     /// Draws the layer of the edges between two rows.

@@ -12,19 +12,8 @@ use super::values::Values;
 use super::{Build, Column, Columns, Disjoint, Edges, Id, LocalEdges, on_workers};
 use crate::Error;
 
-/// Where vertices are, and which edges are wanted.
-struct Places {
-    /// The shard and the local id of each vertex by its id, left and right.
-    of: [Vec<(u32, u32)>; 2],
-    /// Of which left shards the edges to each right shard are wanted; `None`: of all.
-    held: Vec<Option<Vec<bool>>>,
-}
-
-impl Places {
-    fn is_wanted(&self, left: (u32, u32), right: (u32, u32)) -> bool {
-        self.held[right.0 as usize].as_ref().is_none_or(|held| held[left.0 as usize])
-    }
-}
+/// The shard and the local id of each vertex by its id, left and right.
+type Places = [Vec<(u32, u32)>; 2];
 
 /// Edges of a column from a window of the source, in its order.
 struct Part<I, T> {
@@ -94,15 +83,25 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
 
     fn places(&self) -> Places {
         let (left, right) = (&self.plan.left, &self.plan.right);
-        let of = [(left, &self.orders[0]), (right, &self.orders[1])].map(|(shape, order)| {
+        [(left, &self.orders[0]), (right, &self.orders[1])].map(|(shape, order)| {
             let mut places = vec![(0, 0); order.len()];
             for shard in 0..shape.num_shards() {
                 let ids = shape.rows(shard).map(|row| order.id(row));
                 ids.zip(0..).for_each(|(id, local)| places[id] = (shard as u32, local));
             }
             places
-        });
-        Places { of, held: (0..right.num_shards()).map(|shard| self.held_lefts(shard)).collect() }
+        })
+    }
+
+    /// Returns the rows of the ends of an edge, given their places.
+    fn rows(&self, left: (u32, u32), right: (u32, u32)) -> [usize; 2] {
+        let rows = [(&self.plan.left, left), (&self.plan.right, right)];
+        rows.map(|(shape, (shard, local))| shape.bounds[shard as usize] + local as usize)
+    }
+
+    fn is_held(&self, left: (u32, u32), right: (u32, u32)) -> bool {
+        let [left, right] = self.rows(left, right);
+        self.holds(left, right)
     }
 
     /// Returns the number of blocks of a column.
@@ -112,8 +111,7 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
 
     /// Returns the block of an edge in its column, given the places of its ends.
     fn block(&self, left: (u32, u32), right: (u32, u32)) -> usize {
-        let rows = [(&self.plan.left, left), (&self.plan.right, right)];
-        let [left_row, right_row] = rows.map(|(shape, (shard, local))| shape.bounds[shard as usize] + local as usize);
+        let [left_row, right_row] = self.rows(left, right);
         self.layer_of(left_row, right_row) * self.plan.left.num_shards() + left.0 as usize
     }
 
@@ -123,9 +121,9 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
         for window in windows {
             self.source.visit_ends(window.clone(), &mut |ends| {
                 for &ends in ends {
-                    let [left, right] = [places.of[0][ends as u32 as usize], places.of[1][(ends >> 32) as usize]];
+                    let [left, right] = [places[0][ends as u32 as usize], places[1][(ends >> 32) as usize]];
                     let block = right.0 as usize * self.num_blocks() + self.block(left, right);
-                    counts[block] += u32::from(places.is_wanted(left, right));
+                    counts[block] += u32::from(self.is_held(left, right));
                 }
             })?;
         }
@@ -141,14 +139,14 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
             for id in window.clone() {
                 let span = [id, id + 1].map(|at| (offsets[at] - offsets[window.start]) as usize);
                 let (lefts, data) = (&lefts[span[0]..span[1]], &data[span[0]..span[1]]);
-                let right = places.of[1][id];
+                let right = places[1][id];
                 let part = &mut parts[right.0 as usize];
-                if places.held[right.0 as usize].is_none() {
+                if !self.plan.is_distributed() {
                     part.left.extend_from_slice(lefts);
                     part.values.extend_from_slice(data);
                 } else {
-                    let wanted = |left: u32| places.is_wanted(places.of[0][left as usize], right);
-                    for (&left, &value) in lefts.iter().zip(data).filter(|(left, _)| wanted(**left)) {
+                    let is_held = |left: u32| self.is_held(places[0][left as usize], right);
+                    for (&left, &value) in lefts.iter().zip(data).filter(|(left, _)| is_held(**left)) {
                         part.left.push(left);
                         part.values.push(value);
                     }
@@ -164,7 +162,7 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
         let Filling { next, left: into_left, right: into_right, values, data, .. } = filling;
         let mut at = Vec::with_capacity(part.left.len());
         for (&id, &right) in part.left.iter().zip(&part.right) {
-            let left = places.of[0][id as usize];
+            let left = places[0][id as usize];
             let next = &mut next[self.block(left, (shard as u32, right.index() as u32))];
             (into_left[*next], into_right[*next]) = (local(left.1 as usize), right);
             at.push(*next);
