@@ -95,7 +95,7 @@ pub enum Error {
         /// The stage.
         stage: String,
         /// The strategy.
-        strategy: crate::plan::Strategy,
+        strategy: &'static str,
     },
     /// A stage on all edges of a vertex beside one on single edges, with several processes.
     #[error(

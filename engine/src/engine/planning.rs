@@ -107,7 +107,7 @@ fn strategy<P: Program>(settings: &Settings, stages: &[plan::StageInfo]) -> Resu
         Strategy::BiCut | Strategy::Auto => Ok(settings.strategy),
         // Where a stage does, the plan says so.
         strategy if P::Edge::SHAPE.is_slice() && plan::needs_whole_vertices(stages).is_none() => {
-            Err(Error::Strategy { stage: "data of edges in slices".into(), strategy })
+            Err(Error::Strategy { stage: "data of edges in slices".into(), strategy: strategy.name() })
         }
         strategy => Ok(strategy),
     }

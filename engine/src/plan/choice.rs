@@ -82,7 +82,7 @@ impl Choice<'_> {
         if let Some(stage) = needs_whole_vertices(self.stages) {
             return match strategy {
                 Strategy::Auto => Ok(None),
-                _ => Err(Error::Strategy { stage: stage.name.clone(), strategy }),
+                _ => Err(Error::Strategy { stage: stage.name.clone(), strategy: strategy.name() }),
             };
         }
         let (graph, bytes) = (Graph::of(self), |price: Price| price.bytes);

@@ -89,7 +89,7 @@ impl Plan {
         let whole = stages.iter().any(|stage| stage.whole);
         let schedules = stages.iter().map(|stage| schedule_of(stage, whole, costs)).collect::<Result<Vec<_>, _>>()?;
         if !cut {
-            columns.follow(&stages, &schedules);
+            columns.follow([Side::Left, Side::Right].map(|side| runs_edges(&stages, &schedules, side)));
         }
 
         let mut owned = owned_sides(&stages, &schedules, input.square);
@@ -191,6 +191,13 @@ fn choose(
 fn home_weights(input: &Input<'_>, columns: &Columns) -> [Weights; 2] {
     let degrees: [&dyn Fn(usize) -> u64; 2] = [&input.degrees[0], &input.degrees[1]];
     columns.work(degrees, input.rows, input.square).map(|work| Weights::new(work.into_iter()))
+}
+
+/// Tells whether the owners of a side's shards run their edges in some stage.
+fn runs_edges(stages: &[StageInfo], schedules: &[Option<Schedule>], side: Side) -> bool {
+    stages.iter().zip(schedules).any(|(stage, schedule)| {
+        stage.kind == StageKind::Incident(side) || schedule.is_some_and(|schedule| schedule.home() == side)
+    })
 }
 
 /// Tells whether stages run on the left side's masters.

@@ -13,7 +13,6 @@ use megagrid_stages::mode::Mode;
 use roaring::RoaringBitmap;
 
 use super::outline::{StageInfo, StageKind};
-use super::schedule::Schedule;
 use super::shape::SideShape;
 use super::strategy::Strategy;
 
@@ -51,15 +50,8 @@ impl Columns {
         self.of == [if side == Side::Left { 1 } else { self.processes }; 2]
     }
 
-    /// Keeps the vertices of those sides whole whose owners run the edges in some stage: of both, where there are such stages.
-    pub fn follow(&mut self, stages: &[StageInfo], schedules: &[Option<Schedule>]) {
-        let runs = |side: Side| {
-            let mut all = stages.iter().zip(schedules);
-            all.any(|(stage, schedule)| {
-                stage.kind == StageKind::Incident(side) || schedule.is_some_and(|schedule| schedule.home() == side)
-            })
-        };
-        let [left, right] = [Side::Left, Side::Right].map(runs);
+    /// Keeps the vertices of those sides whole whose owners run edges, left and right: of both, where there are such stages.
+    pub fn follow(&mut self, [left, right]: [bool; 2]) {
         self.of = [if left { 1 } else { self.processes }; 2];
         self.doubled = left && right && self.processes > 1;
     }
@@ -196,8 +188,13 @@ impl Placement {
         if self.is_doubled() {
             return [process(homes[0]), process(homes[1]).filter(|_| homes[0] != homes[1])];
         }
-        let columns = self.columns.of(right);
-        [process(homes[0] / columns * columns + homes[1] % columns), None]
+        // Asked for every edge: where one end decides nothing is divided.
+        let holder = match self.columns.of(right) {
+            1 => homes[0],
+            columns if columns == self.processes() => homes[1],
+            columns => homes[0] / columns * columns + homes[1] % columns,
+        };
+        [process(holder), None]
     }
 
     /// Tells whether the edges between two rows, left and right, are in a process.
