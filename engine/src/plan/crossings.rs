@@ -72,6 +72,7 @@ impl Plan {
             || self.schedules.iter().flatten().any(|schedule| match schedule {
                 Schedule::Rotation => side == Side::Left,
                 Schedule::Owned { side: owned, .. } => *owned == side,
+                Schedule::Whole { .. } => side == Side::Right,
             })
     }
 
@@ -161,7 +162,7 @@ impl Plan {
         let elsewhere = |(stage, schedule): (&StageInfo, &Option<Schedule>)| match schedule {
             Some(Schedule::Owned { side: owned, .. }) => *owned != side || self.square,
             Some(Schedule::Rotation) => side == Side::Right && stage.kind.mode(side) != Some(Mode::Update),
-            None => false,
+            Some(Schedule::Whole { .. }) | None => false,
         };
         self.is_distributed() && self.stages.iter().zip(&self.schedules).any(elsewhere)
     }
@@ -226,7 +227,13 @@ impl Plan {
                         StageKind::SendEdges(_) => "SendEdges",
                         _ => "Publish",
                     };
-                    self.stages.push(StageInfo { name: name.to_owned(), kind, grouped: true, whole: false });
+                    self.stages.push(StageInfo {
+                        name: name.to_owned(),
+                        kind,
+                        grouped: true,
+                        whole: false,
+                        by_one: false,
+                    });
                     self.schedules.push(None);
                 }
             }
