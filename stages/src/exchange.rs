@@ -44,13 +44,22 @@ pub trait Exchange<P: Program>: Send + Sync + 'static {
 
     /// Whether all edges of a right vertex are in one block, where [`GROUPED`](Self::GROUPED), and run a second time, through
     /// [`answer`](Self::answer), if [`turn`](Self::turn) says so: what a vertex is told by its edges then comes back to them before the
-    /// next vertex runs, and right vertices run in random order. Workers own right vertices; left ends are read or added to, and a worker sees what it added itself
-    /// in their deltas. One process only.
+    /// next vertex runs, and right vertices run in an order that is random in each iteration. Workers own right vertices; left ends are read or added to, and a
+    /// worker sees what it added itself in their deltas. One process only.
     const WHOLE: bool = false;
+
+    /// Whether one worker runs all right vertices, where [`WHOLE`](Self::WHOLE), so that no two of them run at a time.
+    const BY_ONE: bool = false;
 
     /// Whether the function is compiled for common widths of rows as well, besides for any: loops over a whole row are unrolled then.
     /// `false` where it goes over few of a row's numbers saves much code.
     const FIXED_WIDTHS: bool = true;
+
+    /// Tells whether the stage is left out at present: no vertex is looked at then.
+    #[inline(always)]
+    fn is_idle(&self, _cx: &Context<'_, P>) -> bool {
+        false
+    }
 
     /// Tells whether the edges of a right vertex run, where [`GROUPED`](Self::GROUPED). Asked about many vertices before the
     /// edges of the first run, so that what these need is fetched ahead.

@@ -41,6 +41,7 @@ impl Config {
             l1: self.l1,
             l2: self.l2,
             descending: 0,
+            apart: false,
             damping: 1.0,
             full: true,
             threshold: self.l1 * MOST_THRESHOLD,

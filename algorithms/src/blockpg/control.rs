@@ -64,8 +64,10 @@ pub struct State {
     pub l1: f64,
     /// Weight of |w|²/2.
     pub l2: f64,
-    /// Whether features descend one after the other, and how many workers do so at a time; 0: features step by blocks.
+    /// How many workers there are where features descend one after the other; 0: features step by blocks.
     pub descending: u64,
+    /// Whether workers descend apart, each on its own features; else one of them on all.
+    pub apart: bool,
     /// What curvatures are multiplied by, at least 1.
     pub damping: f64,
     /// Whether this iteration visits every feature.
@@ -87,6 +89,12 @@ pub struct State {
 }
 
 impl State {
+    /// Lets features descend one after the other.
+    #[must_use]
+    pub fn descends(self, workers: usize) -> Self {
+        Self { descending: workers as u64, apart: workers > 1, ..self }
+    }
+
     /// Tells whether a [certificate](super::Certificate) is worth its passes over the values: the last iteration was full, and the
     /// gap that follows from it, `sizes` being |w|₁, is about as small as the tolerance.
     #[must_use]

@@ -7,14 +7,17 @@
 //! | stage | reads | writes |
 //! |---|---|---|
 //! | [`Descend`], each feature, twice its values | slope, curvature, what the worker shifted the margin by | that, the feature's step |
+//! | [`Merge`], each sample, if workers descend apart | what workers shifted the margin by | slope |
 //! | [`Take`], each feature that was visited | its steps | weight, trust region, whether it stays active |
 //! | [`super::Settle`], leap, [`super::Survey`] | as with blocks | |
 //!
 //! **Two passes** over the features follow each other on one model, the second over those that did not rest before: exp and the leap
 //! are then a smaller part of the work.
 //!
-//! **Workers** do not see each other's steps until an iteration ends. A step is as short as if the worker's own steps met σ times their
-//! curvature, where σ, from 1 to the number of workers, is what the last ones met together (Ma, Smith, Jaggi et al. 2015, eq. 9).
+//! **Workers** descend apart, each on its own features, and see each other's steps after each pass. A step is as short as if the worker's
+//! own steps met σ times their curvature, where σ, from 1 to the number of workers, is what the last ones met together (Ma, Smith, Jaggi
+//! et al. 2015, eq. 9). Where σ stays large, features are too much alike for that: one worker descends on all from then on, and the
+//! others share what else an iteration does.
 //!
 //! **Line search.** Where the objective rises steeply at the end of an iteration, a part of its change is taken back in place of a leap.
 
@@ -32,14 +35,21 @@ use super::{Settle, Survey};
 /// What stage functions see beside vertices and edges.
 type Cx<'a> = Context<'a, BlockPg>;
 
-/// Lets features step one after the other; `AGAIN`: on a model on which they have stepped once.
-pub struct Descend<const AGAIN: bool>;
+/// Lets features step one after the other. `AGAIN`: on a model on which they have stepped once; `ONE`: one worker has them all, where workers
+/// do not descend apart.
+pub struct Descend<const AGAIN: bool, const ONE: bool>;
 
-impl<const AGAIN: bool> Exchange<BlockPg> for Descend<AGAIN> {
+impl<const AGAIN: bool, const ONE: bool> Exchange<BlockPg> for Descend<AGAIN, ONE> {
     type Left = mode::Add;
     type Right = mode::Add;
     const GROUPED: bool = true;
     const WHOLE: bool = true;
+    const BY_ONE: bool = ONE;
+
+    #[inline(always)]
+    fn is_idle(&self, cx: &Cx<'_>) -> bool {
+        cx.global.apart == ONE
+    }
 
     #[inline(always)]
     fn is_active(&self, feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
@@ -92,17 +102,36 @@ impl Weight {
 }
 
 impl State {
-    /// Damps steps by how much more curvature workers met together than each for itself.
+    /// Damps steps by how much more curvature workers met together than each for itself, and ends descent apart where that is too much.
     pub(super) fn weigh(&mut self, total: &mut Totals) {
         let (curvature, met) = (std::mem::take(&mut total.curvature), std::mem::take(&mut total.met));
-        let [alone, _] = std::mem::take(&mut total.fall);
-        // What steps take away from those after them is half of the curvature that they share, damped.
-        let together = -total.leap.ends[0];
-        let own = curvature + 2.0 * (together - alone) / self.damping;
-        if self.descending > 1 {
-            let ratio = if own > 0.0 { (met / own).min(self.descending as f64) } else { 1.0 };
-            self.damping = (1.0 + DECAY * (self.damping - 1.0)).max(ratio);
+        let [alone, together] = std::mem::take(&mut total.fall);
+        if !self.apart {
+            return;
         }
+        // What steps take away from those after them is half of the curvature that they share, damped.
+        let own = curvature + 2.0 * (together - alone) / self.damping;
+        let ratio = if own > 0.0 { (met / own).min(self.descending as f64) } else { 1.0 };
+        // In the first iteration all go the same way.
+        self.apart = self.full_violation.is_infinite() || ratio <= MOST_MET;
+        self.damping = if self.apart { (1.0 + DECAY * (self.damping - 1.0)).max(ratio) } else { 1.0 };
+    }
+}
+
+/// Shows workers each other's steps.
+pub struct Merge;
+
+impl Apply<BlockPg, Sample> for Merge {
+    #[inline(always)]
+    fn is_active(&self, _: Read<'_, Sample>, cx: &Cx<'_>) -> bool {
+        cx.global.apart
+    }
+
+    #[inline(always)]
+    fn apply(&self, sample: Master<'_, Sample>, cx: &mut Cx<'_>) {
+        let change = *sample.delta;
+        cx.worker.met += sample.sync.curvature * change * change;
+        cx.worker.fall[1] += sample.sync.shift(change);
     }
 }
 
@@ -142,15 +171,20 @@ impl Exchange<BlockPg> for Tell {
     }
 }
 
-/// Returns the stages of an iteration, features being cut into blocks of about `values` values, which are passed over twice in turn. One
-/// process.
+/// Returns the stages of an iteration, features being cut into blocks of about `values` values, which are passed over twice in turn, by
+/// workers apart or by one: [`State::apart`] says which. One process.
 pub fn descent(values: u64) -> Sequence<BlockPg, impl Stages<BlockPg>> {
     let blocks = MiniBatch { size: BatchSize::EdgesOf(Side::Right, values), order: BatchOrder::RandomBlocks };
     let passes = Sequence::new()
-        .mini_batch(blocks, |b| b.exchange(Descend::<false>).exchange(Descend::<true>))
+        .mini_batch(blocks, |b| {
+            let b = b.exchange(Descend::<false, false>).apply(Left, Merge).exchange(Descend::<true, false>);
+            b.exchange(Descend::<false, true>).exchange(Descend::<true, true>)
+        })
         .apply(Right, Take);
     then_leap(passes.apply(Left, Settle), Tell).global_sync(Survey)
 }
 
 /// How much of the damping above 1 is left after an iteration.
 const DECAY: f64 = 0.8;
+/// Where workers' steps meet more than this times the curvature that each meets, one worker is quicker.
+const MOST_MET: f64 = 1.3;

@@ -74,6 +74,7 @@ impl Apply<BlockPg, Sample> for Settle {
         let shift = known + *sample.delta;
         *sample.sync = sample.master.settle(shift);
         cx.worker.met += curvature * sample.delta.powi(2);
+        cx.worker.fall[1] += slope * *sample.delta;
         cx.worker.leap.add(sample.sync.slope, sample.sync.curvature, sample.master.course);
         // The slope where the iteration began is what it has become and what the model took from it since.
         cx.worker.leap.ends.combine(&mut [slope + curvature * known, sample.sync.slope].map(|slope| -slope * shift));

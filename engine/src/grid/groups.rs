@@ -1,7 +1,6 @@
 //! The walk over a block whose edges are grouped by right vertex, vertices with equally many edges side by side, so that the
 //! loops' lengths can be predicted.
 
-use std::cell::Cell;
 use std::ops::Range;
 
 use megagrid_partition::SplitMix;
@@ -43,9 +42,34 @@ struct Visit {
     degree: usize,
 }
 
-thread_local! {
-    /// Room that a worker keeps: memory that is given back and mapped anew interrupts all processors.
-    static VISITS: Cell<Vec<Visit>> = const { Cell::new(Vec::new()) };
+/// Which right vertices of a shard run.
+#[derive(Default)]
+pub struct Visits {
+    /// By row of the shard; empty before they were asked.
+    pub active: Vec<bool>,
+    /// Those that run in random order.
+    list: Vec<Visit>,
+    /// Which part of these runs, of how many.
+    part: (usize, usize),
+}
+
+impl Visits {
+    /// Begins with a shard.
+    pub fn begin(&mut self) {
+        self.active.clear();
+        self.part = (0, 1);
+    }
+
+    /// Lets part `n` of `all` run next, where vertices run in random order: the first part once the shard was begun.
+    pub fn turn_to(&mut self, n: usize, all: usize) {
+        self.part = (n, all);
+    }
+
+    /// Returns the list's range that runs now.
+    fn now(&self) -> Range<usize> {
+        let (n, all) = self.part;
+        self.list.len() * n / all..self.list.len() * (n + 1) / all
+    }
 }
 
 impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
@@ -76,10 +100,11 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
     /// Runs the edges of the active right vertices only. They are collected before their edges run, so that which are active
     /// need not be predicted, and what each needs is fetched while others run.
     #[inline(always)]
-    pub fn active(mut self, is_active: &[bool], mut data: Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
+    pub fn active(mut self, which: &mut Visits, mut data: Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
         if E::WHOLE {
-            return self.shuffled(is_active, data, stage, cx);
+            return self.shuffled(which, data, stage, cx);
         }
+        let is_active = &which.active;
         let (mut runs, mut visits) = (Runs::new(self.runs), [Visit::default(); LOOKED_AT]);
         let (ids, addresses) = (self.rights.ids(), self.rights.addresses());
         for (n, rows) in ids.chunks(LOOKED_AT).enumerate() {
@@ -100,21 +125,22 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Groups<'_, P, E, I, W> {
         }
     }
 
-    /// Runs the edges of the active right vertices in random order.
+    /// Runs the edges of the active right vertices in random order, or of a part of them.
     #[inline(always)]
-    fn shuffled(mut self, is_active: &[bool], mut data: Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
-        let (mut runs, mut visits) = (Runs::new(self.runs), VISITS.take());
-        visits.clear();
-        visits.reserve(self.rights.ids().len());
-        for (vertex, row) in self.rights.ids().iter().enumerate() {
-            if is_active[row.index()] {
-                let (degree, first) = runs.find(vertex);
-                visits.push(Visit { vertex, first, degree });
+    fn shuffled(mut self, which: &mut Visits, mut data: Data<'_, P>, stage: &E, cx: &mut Context<'_, P>) {
+        if which.part.0 == 0 {
+            let mut runs = Runs::new(self.runs);
+            which.list.clear();
+            which.list.reserve(self.rights.ids().len());
+            for (vertex, row) in self.rights.ids().iter().enumerate() {
+                if which.active[row.index()] {
+                    let (degree, first) = runs.find(vertex);
+                    which.list.push(Visit { vertex, first, degree });
+                }
             }
+            SplitMix::new(cx.seed, cx.iteration).shuffle(&mut which.list);
         }
-        SplitMix::new(cx.seed, cx.iteration).shuffle(&mut visits);
-        self.visits(&visits, &mut data, stage, cx);
-        VISITS.set(visits);
+        self.visits(&which.list[which.now()], &mut data, stage, cx);
     }
 
     /// Runs vertices that have equally many edges, one after the other from edge `first`.

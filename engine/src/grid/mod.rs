@@ -32,6 +32,7 @@ pub use build::Source;
 pub(crate) use build::build_columns;
 pub(crate) use column::{Column, Edges};
 pub(crate) use disjoint::{Disjoint, HeldRows};
+pub(crate) use groups::Visits;
 pub use hold::Hold;
 pub(crate) use hold::hold;
 pub(crate) use on_workers::on_workers;

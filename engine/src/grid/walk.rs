@@ -7,7 +7,7 @@ use megagrid_stages::{Context, EdgeItem, Exchange, Program};
 use super::block::{Id, LocalEdges};
 use super::disjoint::{Ends, HeldRows};
 use super::edge_data::Data;
-use super::groups::Groups;
+use super::groups::{Groups, Visits};
 use super::width::Width;
 
 /// How many edges ahead rows are fetched (measured: MF at k = 32 and 100).
@@ -21,8 +21,8 @@ pub struct Walk<'w, 'h, P: Program, E: Exchange<P>, I, W> {
     pub left: &'w mut HeldRows<'h, P::Left, E::Left>,
     pub right: &'w mut HeldRows<'h, P::Right, E::Right>,
     pub data: &'w mut [EdgeItem<P>],
-    /// Which rows of the right shard are active; empty before its first block.
-    pub active: &'w mut Vec<bool>,
+    /// Which rows of the right shard run.
+    pub visits: &'w mut Visits,
     /// The edge function.
     pub stage: &'w E,
     /// Items per row, left and right.
@@ -38,9 +38,9 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Walk<'_, '_, P, E, I, W> {
     /// When fewer rows are held than the block's ids need, or rows of another width.
     #[inline(always)]
     pub fn run(self, cx: &mut Context<'_, P>) {
-        let Self { edges, block, left, right, data, active, stage, widths } = self;
-        if E::GROUPED && active.is_empty() {
-            active.extend(right.reads(edges.right_rows(), widths.1).map(|row| stage.is_active(row, cx)));
+        let Self { edges, block, left, right, data, visits, stage, widths } = self;
+        if E::GROUPED && visits.active.is_empty() {
+            visits.active.extend(right.reads(edges.right_rows(), widths.1).map(|row| stage.is_active(row, cx)));
         }
         let lefts = left.ends(Side::Left, (edges, block), widths.0);
         let rights = right.ends(Side::Right, (edges, block), widths.1);
@@ -49,7 +49,7 @@ impl<P: Program, E: Exchange<P>, I: Id, W: Width> Walk<'_, '_, P, E, I, W> {
         // A function whose edges have one form is compiled for that form only.
         if E::GROUPED {
             assert!(edges.grouped(), "a function that asks for groups gets them");
-            Groups { lefts, rights, runs }.active(active, data, stage, cx);
+            Groups { lefts, rights, runs }.active(visits, data, stage, cx);
         } else if Self::ROTATES {
             assert!(!edges.grouped(), "a function that changes both ends runs on pairs");
             pairs(lefts, rights, data, stage, cx);

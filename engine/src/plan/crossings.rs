@@ -230,7 +230,13 @@ impl Plan {
                         StageKind::SendEdges(_) => "SendEdges",
                         _ => "Publish",
                     };
-                    self.stages.push(StageInfo { name: name.to_owned(), kind, grouped: true, whole: false });
+                    self.stages.push(StageInfo {
+                        name: name.to_owned(),
+                        kind,
+                        grouped: true,
+                        whole: false,
+                        by_one: false,
+                    });
                     self.schedules.push(None);
                 }
             }

@@ -112,6 +112,11 @@ impl Plan {
         } else if cut && input.square {
             processes::deal_seats(&mut shapes[0], bounds[1].len() - 1, (processes, workers / processes));
         }
+        if whole {
+            // Nobody runs edges by left shards.
+            let rows = Weights::new(std::iter::repeat_n(0, input.rows[0]));
+            shapes[0] = shape::shards(&rows, &bounds[0], sizing[0], input.workers);
+        }
         if rotates {
             processes::own_by_first_visit(&mut shapes[1], &bounds[1], (processes, input.workers / processes));
         }
@@ -256,7 +261,7 @@ fn schedule_of(stage: &StageInfo, whole: bool, costs: schedule::Costs) -> Result
     if !whole {
         return Ok(Some(schedule::choose(left, right, costs)));
     }
-    schedule::choose_whole(left)
+    schedule::choose_whole(left, stage.by_one)
         .filter(|_| costs.processes == 1)
         .map(Some)
         .ok_or_else(|| Error::WholeColumns(stage.name.clone()))
@@ -265,8 +270,10 @@ fn schedule_of(stage: &StageInfo, whole: bool, costs: schedule::Costs) -> Result
 fn copies(schedules: &[Option<Schedule>], workers: usize) -> [usize; 2] {
     let mut copies = [1, 1];
     for schedule in schedules.iter().flatten() {
-        if let Schedule::Owned { side, partial: true } = schedule {
-            copies[side.other() as usize] = workers;
+        match schedule {
+            Schedule::Owned { side, partial: true } => copies[side.other() as usize] = workers,
+            Schedule::Whole { partial: true, .. } => copies[0] = workers,
+            _ => {}
         }
     }
     copies

@@ -15,6 +15,8 @@ pub struct StageInfo {
     pub grouped: bool,
     /// Whether it asks for all of them in one block.
     pub whole: bool,
+    /// Whether one worker then runs all blocks.
+    pub by_one: bool,
 }
 
 /// What a stage does, as far as its schedule depends on it.
@@ -146,7 +148,8 @@ mod tests {
             StageKind::Apply(Side::Left),
             StageKind::Apply(Side::Right),
         ];
-        let stages = kinds.map(|kind| StageInfo { name: String::new(), kind, grouped: false, whole: false });
+        let stages =
+            kinds.map(|kind| StageInfo { name: String::new(), kind, grouped: false, whole: false, by_one: false });
         let batch = |body| Outline::Vertices(Side::Right, Cut::Vertices(1), BatchOrder::Fixed, body);
         let [add, apply, update, left, again] = [0, 1, 2, 3, 4].map(Outline::Stage);
         let body = [batch(vec![add.clone(), apply.clone(), update.clone()]), left.clone(), again.clone()];

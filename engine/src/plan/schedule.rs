@@ -25,6 +25,13 @@ pub enum Schedule {
     },
     /// Both sides are written: left shards belong to workers, right ones go from worker to worker.
     Rotation,
+    /// Right shards belong to workers, who visit theirs with all left shards, in random order; left deltas may be `partial`.
+    Whole {
+        /// Whether the first worker visits all of them.
+        by_one: bool,
+        /// Whether each worker adds to left deltas of its own.
+        partial: bool,
+    },
 }
 
 impl Schedule {
@@ -33,13 +40,15 @@ impl Schedule {
         match self {
             Self::Owned { side, .. } => side,
             Self::Rotation => Side::Left,
+            Self::Whole { .. } => Side::Right,
         }
     }
 
     /// Tells whether workers add to, or change, rows of a side that others own.
     pub(super) fn reaches(self, side: Side) -> bool {
         match self {
-            Self::Rotation => true,
+            Self::Rotation | Self::Whole { by_one: true, .. } => true,
+            Self::Whole { .. } => side == Side::Left,
             Self::Owned { side: owned, .. } => owned != side,
         }
     }
@@ -53,6 +62,8 @@ impl fmt::Display for Schedule {
                 write!(f, "workers own {side} shards and add to partial deltas of the {} side", side.other())
             }
             Self::Rotation => f.write_str("workers own left shards, right shards rotate"),
+            Self::Whole { by_one: true, .. } => f.write_str("one worker runs all blocks"),
+            Self::Whole { .. } => f.write_str("workers own right shards, and run all edges of a vertex at a time"),
         }
     }
 }
@@ -101,10 +112,10 @@ pub fn choose(left: Mode, right: Mode, costs: Costs) -> Schedule {
 }
 
 /// Chooses the schedule of an Exchange beside one that has all edges of a right vertex in one block: right shards belong to
-/// workers. `None`: it changes left rows in place.
+/// workers, or one runs all. `None`: it changes left rows in place.
 #[must_use]
-pub fn choose_whole(left: Mode) -> Option<Schedule> {
-    (left != Mode::Update).then_some(Schedule::Owned { side: Side::Right, partial: left == Mode::Add })
+pub fn choose_whole(left: Mode, by_one: bool) -> Option<Schedule> {
+    (left != Mode::Update).then_some(Schedule::Whole { by_one, partial: !by_one && left == Mode::Add })
 }
 
 /// Tells whether a stage writes both ends of edges, so that right shards go from worker to worker.
@@ -224,6 +235,14 @@ pub fn tasks(
                     let mut copies = [0, 0];
                     copies[side.other() as usize] = if partial { worker % threads } else { 0 };
                     run_here(side).map(|shard| Task { copies, ..on(side, shard, scope.shards(side.other())) }).collect()
+                }
+                (StageKind::Exchange(..), Some(Schedule::Whole { by_one, partial })) => {
+                    let copies = [if partial { worker } else { 0 }, 0];
+                    let owner = |shard: usize| if by_one { 0 } else { right.owners[shard] };
+                    let mine: Vec<_> = scope.right.clone().filter(|&shard| owner(shard) == worker).collect();
+                    let runs = mine.chunk_by(|a, b| a + 1 == *b);
+                    let task = |run: &[usize]| Task::new(scope.left.clone(), run[0]..run[0] + run.len(), layers());
+                    runs.map(|run| Task { copies, ..task(run) }).collect()
                 }
                 // Edge data are sent with the tasks that change them.
                 (StageKind::Exchange(..), None) | (StageKind::SendEdges(_), _) => Vec::new(),

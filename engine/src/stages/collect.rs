@@ -35,7 +35,7 @@ impl<P: Program> Collect<P> {
     }
 
     fn add<T>(&mut self, kind: StageKind, stage: impl RunStage<P> + 'static) {
-        self.infos.push(StageInfo { name: name::<T>(), kind, grouped: false, whole: false });
+        self.infos.push(StageInfo { name: name::<T>(), kind, grouped: false, whole: false, by_one: false });
         self.stages.push(Box::new(stage));
         let index = self.stages.len() - 1;
         self.push(Outline::Stage(index));
@@ -54,6 +54,7 @@ impl<P: Program> Visitor<P> for Collect<P> {
         self.add::<E>(kind, RunExchange(Arc::clone(stage)));
         if let Some(info) = self.infos.last_mut() {
             (info.grouped, info.whole) = (E::GROUPED, E::GROUPED && E::WHOLE);
+            info.by_one = info.whole && E::BY_ONE;
         }
     }
 

@@ -1,13 +1,14 @@
 //! An edge function at work: block by block, compiled for common widths of rows.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-use megagrid_partition::{ShardId, Side, WorkerId};
+use megagrid_partition::{ShardId, Side, SplitMix, WorkerId};
 use megagrid_stages::simd::Kernel;
 use megagrid_stages::{Context, EdgeItem, Exchange, Program, Shape, Store, Vertex};
 
 use super::site::{RunStage, Site, name};
-use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, Runtime, Walk, Width, hold};
+use crate::grid::{Edges, Fixed, Grid, HeldRows, Id, LocalEdges, Runtime, Visits, Walk, Width, hold};
 use crate::plan::{Plan, Task};
 
 pub struct RunExchange<E>(pub Arc<E>);
@@ -27,29 +28,33 @@ pub fn exchange<P: Program, E: Exchange<P>>(
     task: &Task,
     cx: &mut Context<'_, P>,
 ) -> Option<u64> {
-    let (mut edges, mut active) = (0, Vec::new());
+    if stage.is_idle(cx) {
+        return Some(0);
+    }
+    if plan.whole {
+        return in_random_order(stage, grid, task, cx);
+    }
+    let (mut edges, mut visits) = (0, Visits::default());
     let is_own = |left| task.turn.is_none() || plan.works_on(WorkerId(worker), Side::Left, ShardId(left));
     for shard in task.right.clone() {
-        active.clear();
+        visits.begin();
         let column = &grid.columns[shard];
         let pieces = grid.right_pieces.of(shard..shard + 1);
         let take = || grid.right.try_hold::<E::Right>(pieces.clone(), task.copies[1]);
         // Before anything was changed a refused worker takes another task.
         let mut right = if edges == 0 { take()? } else { hold(take) };
         for layer in task.layers.clone() {
-            let blocks = task.left.clone().step_by(if plan.whole { task.left.len().max(1) } else { 1 });
-            for left in blocks.filter(|&left| is_own(left)) {
+            for left in task.left.clone().filter(|&left| is_own(left)) {
                 let block = layer * grid.left_shards + left % grid.left_shards;
                 let len = column.edges.blocks()[block].edges.len();
                 if len == 0 {
                     continue;
                 }
-                let lefts = if plan.whole { task.left.clone() } else { left..left + 1 };
-                let pieces = grid.left_pieces.of(lefts);
+                let pieces = grid.left_pieces.of(left..left + 1);
                 let mut left = hold(|| grid.left.try_hold::<E::Left>(pieces.clone(), task.copies[0]));
                 let mut data = hold(|| column.data.try_own(block..block + 1));
                 let at =
-                    BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data, active: &mut active };
+                    BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data, visits: &mut visits };
                 at.run(grid, &column.edges, cx);
                 edges += len as u64;
                 left.check_padding(grid.left.dims(), grid.left.width(), name::<E>);
@@ -60,6 +65,50 @@ pub fn exchange<P: Program, E: Exchange<P>>(
     Some(edges)
 }
 
+thread_local! {
+    /// Room that a worker keeps: memory that is given back and mapped anew interrupts all processors.
+    static VISITS: Cell<Vec<Visits>> = const { Cell::new(Vec::new()) };
+}
+
+/// Runs an edge function on all edges of the right vertices of a task. Their order is random over all columns: in each the vertices
+/// are shuffled and cut into parts, and the parts of one number run column by column, in random order.
+fn in_random_order<P: Program, E: Exchange<P>>(
+    stage: &E,
+    grid: &Grid<P>,
+    task: &Task,
+    cx: &mut Context<'_, P>,
+) -> Option<u64> {
+    let (seed, mut edges) = (cx.seed, 0);
+    let columns = task.right.clone().flat_map(|shard| task.layers.clone().map(move |layer| (shard, layer)));
+    let (mut visits, mut columns) = (VISITS.take(), Vec::from_iter(columns.enumerate()));
+    visits.resize_with(columns.len().max(visits.len()), Visits::default);
+    visits.iter_mut().for_each(Visits::begin);
+    let parts = if E::WHOLE && columns.len() > 1 { PARTS } else { 1 };
+    for part in 0..parts {
+        SplitMix::new(!seed, cx.iteration << 8 | part as u64).shuffle(&mut columns);
+        for &(n, (shard, layer)) in &columns {
+            cx.seed = SplitMix::new(seed, n as u64).bits();
+            visits[n].turn_to(part, parts);
+            let (column, block) = (&grid.columns[shard], layer * grid.left_shards);
+            let (lefts, rights) = (grid.left_pieces.of(task.left.clone()), grid.right_pieces.of(shard..shard + 1));
+            let mut right = hold(|| grid.right.try_hold::<E::Right>(rights.clone(), task.copies[1]));
+            let mut left = hold(|| grid.left.try_hold::<E::Left>(lefts.clone(), task.copies[0]));
+            let mut data = hold(|| column.data.try_own(block..block + 1));
+            let (left, right, data) = (&mut left, &mut right, &mut *data);
+            BlockAt { stage, block, left, right, data, visits: &mut visits[n] }.run(grid, &column.edges, cx);
+            edges += column.edges.blocks()[block].edges.len() as u64 * u64::from(part == 0);
+            left.check_padding(grid.left.dims(), grid.left.width(), name::<E>);
+            right.check_padding(grid.right.dims(), grid.right.width(), name::<E>);
+        }
+    }
+    cx.seed = seed;
+    VISITS.set(visits);
+    Some(edges)
+}
+
+/// Parts that the right vertices of a shard run in, where there are others.
+const PARTS: usize = 16;
+
 /// A block with everything that it needs held.
 struct BlockAt<'b, 'h, P: Program, E: Exchange<P>> {
     stage: &'b E,
@@ -67,7 +116,7 @@ struct BlockAt<'b, 'h, P: Program, E: Exchange<P>> {
     left: &'b mut HeldRows<'h, P::Left, E::Left>,
     right: &'b mut HeldRows<'h, P::Right, E::Right>,
     data: &'b mut [EdgeItem<P>],
-    active: &'b mut Vec<bool>,
+    visits: &'b mut Visits,
 }
 
 impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
@@ -106,8 +155,8 @@ impl<P: Program, E: Exchange<P>> BlockAt<'_, '_, P, E> {
         widths: (W, W),
         cx: &mut Context<'_, P>,
     ) {
-        let Self { stage, block, left, right, data, active } = self;
-        let walk = Walk { edges, block, left, right, data, active, stage, widths };
+        let Self { stage, block, left, right, data, visits } = self;
+        let walk = Walk { edges, block, left, right, data, visits, stage, widths };
         // Where an edge has no rows to go over, a vector would hold the ends of several edges.
         let level = if Self::ITEMS { grid.level } else { grid.level.of_scattered() };
         level.run(OneBlock { walk, cx });

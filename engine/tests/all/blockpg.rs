@@ -61,10 +61,10 @@ impl Data {
 
     fn engine(&self, config: &Config, steps: Steps, settings: &Settings) -> Engine<BlockPg> {
         let (Together(values) | InTurn(values)) = steps;
-        let descending = if let InTurn(_) = steps { settings.workers as u64 } else { 0 };
-        let stages = sequence(values).or(descent(values), descending > 0);
+        let descends = matches!(steps, InTurn(_));
+        let stages = sequence(values).or(descent(values), descends);
         let mut engine = Engine::<BlockPg>::new(&self.signed, stages, settings).unwrap();
-        engine.set_global(State { descending, ..config.state() });
+        engine.set_global(if descends { config.state().descends(settings.workers) } else { config.state() });
         engine.init(Left, |sample, first| {
             *first.master = Margin::new(0.0, self.sample_weights[sample]);
             *first.sync = first.master.parabola();

@@ -140,14 +140,19 @@ fn what_was_added_to_a_vertex_waits_until_apply_begins() {
     }
 }
 
-/// Tells rows how many edges their columns have, where that is even.
-struct Echo;
+/// Tells rows how many edges their columns have, where that is even: one worker in each second iteration, `ONE`, all in the others.
+struct Echo<const ONE: bool>;
 
-impl Exchange<Counting> for Echo {
+impl<const ONE: bool> Exchange<Counting> for Echo<ONE> {
     type Left = mode::Add;
     type Right = mode::Add;
     const GROUPED: bool = true;
     const WHOLE: bool = true;
+    const BY_ONE: bool = ONE;
+
+    fn is_idle(&self, cx: &Context<'_, Counting>) -> bool {
+        ONE != cx.iteration.is_multiple_of(2)
+    }
 
     fn is_active(&self, right: Read<'_, Column>, _: &Context<'_, Counting>) -> bool {
         right.sync[1].is_multiple_of(2)
@@ -178,21 +183,30 @@ fn whole_columns_run_again_once_all_their_edges_have_run() {
     }
     for workers in 1..=3 {
         let take = |row: Master<Row>| row.sync[0] = *row.delta;
-        let sequence = Sequence::new().exchange(Echo).apply(Left, take).apply(Right, |_: Master<Column>| {});
+        let echoes = Sequence::new().exchange(Echo::<false>).exchange(Echo::<true>);
+        let sequence = echoes.apply(Left, take).apply(Right, |_: Master<Column>| {});
         let topology = Topology { l2_bytes: 1 << 10, ..Topology::synthetic(1, workers) };
         let settings = Settings { workers, topology, ..Settings::default() };
         let mut engine = Engine::<Counting>::new(&source, sequence, &settings).unwrap();
         engine.init(Right, |id, first| first.sync[1] = u32::from(id % 5 == 0));
-        engine.run_until(2, |_, _| Ok(false)).unwrap();
-        let left = engine.on(Left);
-        let found: Vec<u32> = (0..left.len()).map(|row| left.sync(row)[0]).collect();
-        assert_eq!(found, expected, "{workers} workers");
+        let tasks = |step: usize| engine.plan().steps[step].tasks.iter().map(Vec::len).collect::<Vec<_>>();
+        assert!(
+            tasks(0).iter().all(|&tasks| tasks > 0) && tasks(1)[1..].iter().all(|&tasks| tasks == 0),
+            "{:?}",
+            tasks(1)
+        );
+        for iteration in 1..=4 {
+            engine.run_until(iteration, |_, _| Ok(false)).unwrap();
+            let left = engine.on(Left);
+            let found: Vec<u32> = (0..left.len()).map(|row| left.sync(row)[0]).collect();
+            assert_eq!(found, expected, "{workers} workers, iteration {iteration}");
+        }
     }
 }
 
 #[test]
 fn whole_columns_stand_beside_no_stage_that_changes_rows_in_place() {
-    let sequence = Sequence::new().exchange(Echo).exchange(|row: Update<Row>, _: Read<Column>| row.sync[0] = 1);
+    let sequence = Sequence::new().exchange(Echo::<true>).exchange(|row: Update<Row>, _: Read<Column>| row.sync[0] = 1);
     let error = Engine::<Counting>::new(&graph(5), sequence, &Settings::default()).err().unwrap().to_string();
     assert!(error.contains("WHOLE"), "{error}");
 }

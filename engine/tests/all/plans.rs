@@ -48,7 +48,13 @@ impl Case {
             grid: self.grid,
             early: true,
         };
-        let stage = |kind: &StageKind| StageInfo { name: String::new(), kind: *kind, grouped: false, whole: false };
+        let stage = |kind: &StageKind| StageInfo {
+            name: String::new(),
+            kind: *kind,
+            grouped: false,
+            whole: false,
+            by_one: false,
+        };
         Plan::make(self.kinds.iter().map(stage).collect(), &self.body, &input)
     }
 }

@@ -88,7 +88,7 @@ impl<T> Piece<T> {
 }
 
 fn stage(kind: StageKind) -> StageInfo {
-    StageInfo { name: format!("{kind:?}"), kind, grouped: false, whole: false }
+    StageInfo { name: format!("{kind:?}"), kind, grouped: false, whole: false, by_one: false }
 }
 
 /// Plans stages on a graph with these degrees.

@@ -23,7 +23,7 @@ pub struct LinearOptions {
     #[serde(serialize_with = "lossy_option")]
     pub warm_start: Option<PathBuf>,
     /// Blocks of features that step together, of about equally many values [default: by size; none where
-    /// the caches hold what is known of the samples: then features step one after the other, by one worker].
+    /// the caches hold what is known of the samples: then features step one after the other].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub blocks: Option<u64>,
     /// Size of a block in values, instead of --blocks.
@@ -68,7 +68,7 @@ impl LinearOptions {
         path.into_iter().map(|l1| Config { l1, l2: self.l2 }).collect()
     }
 
-    /// Tells whether features descend one after the other, by one worker: unless blocks, or a delay of theirs, are asked for,
+    /// Tells whether features descend one after the other: unless blocks, or a delay of theirs, are asked for,
     /// processes are several, or samples are so many that each value costs a visit of a far cache, where blocks are visited shard by
     /// shard.
     #[must_use]

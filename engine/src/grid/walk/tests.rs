@@ -28,11 +28,20 @@ fn walk<'h, P: Program<Worker = (), Global = ()>, E: Exchange<P>, I: Id>(
     let (left, right) = (&mut left, &mut right);
     let mut cx = Context { worker: &mut (), global: &(), iteration: 1, seed: 0 };
     if widths == (16, 16) {
-        Walk { edges, block, left, right, data, active: &mut Vec::new(), stage, widths: (Fixed::<16>, Fixed::<16>) }
-            .run(&mut cx);
+        Walk {
+            edges,
+            block,
+            left,
+            right,
+            data,
+            visits: &mut Visits::default(),
+            stage,
+            widths: (Fixed::<16>, Fixed::<16>),
+        }
+        .run(&mut cx);
     } else {
         let widths = (Runtime(widths.0), Runtime(widths.1));
-        Walk { edges, block, left, right, data, active: &mut Vec::new(), stage, widths }.run(&mut cx);
+        Walk { edges, block, left, right, data, visits: &mut Visits::default(), stage, widths }.run(&mut cx);
     }
 }
 
