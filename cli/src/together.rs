@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -14,12 +15,13 @@ pub struct Together {
     cluster: Arc<Cluster>,
     /// Made when they are needed first.
     sockets: Mutex<Option<Vec<Option<TcpStream>>>>,
+    read_bytes: AtomicU64,
 }
 
 impl Together {
     /// Takes the processes of a cluster.
     pub fn new(cluster: &Arc<Cluster>) -> Self {
-        Self { cluster: Arc::clone(cluster), sockets: Mutex::default() }
+        Self { cluster: Arc::clone(cluster), sockets: Mutex::default(), read_bytes: AtomicU64::new(0) }
     }
 
     fn exchange_all(&self, mut parts: Vec<Vec<u8>>) -> io::Result<Vec<Vec<u8>>> {
@@ -68,6 +70,14 @@ impl Readers for Together {
 
     fn exchange(&self, parts: Vec<Vec<u8>>) -> io::Result<Vec<Vec<u8>>> {
         self.or_lost(self.exchange_all(parts))
+    }
+
+    fn has_read(&self, bytes: u64) {
+        self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn read_bytes(&self) -> u64 {
+        self.read_bytes.load(Ordering::Relaxed)
     }
 }
 

@@ -28,7 +28,10 @@ pub trait Readers: Debug + Send + Sync {
     fn exchange(&self, parts: Vec<Vec<u8>>) -> io::Result<Vec<Vec<u8>>>;
 
     /// Takes note of bytes that this process has read from the input.
-    fn has_read(&self, _bytes: u64) {}
+    fn has_read(&self, bytes: u64);
+
+    /// Returns how many these are so far.
+    fn read_bytes(&self) -> u64;
 }
 
 impl dyn Readers + '_ {

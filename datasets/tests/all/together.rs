@@ -60,6 +60,10 @@ impl Readers for Local {
     fn has_read(&self, bytes: u64) {
         self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
+
+    fn read_bytes(&self) -> u64 {
+        self.read_bytes.load(Ordering::Relaxed)
+    }
 }
 
 /// Does the same in several processes; returns what each returned.
@@ -77,7 +81,7 @@ pub fn counted<R: Send>(processes: usize, work: impl Fn(Arc<dyn Readers>) -> R +
             threads.spawn(move || {
                 let local = Arc::new(Local { process, processes, meeting, read_bytes: AtomicU64::new(0) });
                 let returned = work(Arc::clone(&local) as Arc<dyn Readers>);
-                (returned, local.read_bytes.load(Ordering::Relaxed))
+                (returned, local.read_bytes())
             })
         };
         let running: Vec<_> = (0..processes).map(start).collect();
