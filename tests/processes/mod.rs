@@ -9,6 +9,7 @@ mod lda;
 mod local;
 mod panics;
 mod passes;
+mod ranges;
 mod rotation;
 mod totals;
 mod traffic;

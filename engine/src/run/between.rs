@@ -101,12 +101,15 @@ pub fn refresh<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
     Ok(())
 }
 
+/// Has every process hold the present rows of those shards that it has between iterations, after this many.
+pub fn settle<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
+    if run.replicas.is_some() { refresh(run, done) } else { Ok(()) }
+}
+
 /// Brings every vertex's data to the first process, after this many iterations.
 pub fn collect<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
     let Some(peers) = run.peers.as_deref() else { return Ok(()) };
-    if run.replicas.is_some() {
-        refresh(run, done)?;
-    }
+    settle(run, done)?;
     let (left, right) = (rows::<P, Left>(run, done), rows::<P, Right>(run, done));
     let mut mine = right.pack(true);
     if !run.plan.square {

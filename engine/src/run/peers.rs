@@ -31,6 +31,19 @@ pub trait Peers: std::fmt::Debug + Send + Sync {
     /// A lost process.
     fn gather(&self, mine: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Error>;
 
+    /// Sends each process its part; returns what each sent to this one, in the order of processes. Without a shorter way, all parts
+    /// go to everybody.
+    ///
+    /// # Errors
+    /// A lost process.
+    fn exchange(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error> {
+        let mine = |bytes: &Vec<u8>| -> Result<Vec<u8>, Error> {
+            let mut parts: Vec<Vec<u8>> = bincode::deserialize(bytes)?;
+            Ok(parts.swap_remove(self.process()))
+        };
+        self.all_gather(bincode::serialize(&parts)?)?.iter().map(mine).collect()
+    }
+
     /// Returns new connections to all other processes, `None` at this one's place.
     ///
     /// # Errors
@@ -58,6 +71,10 @@ impl Peers for Cluster {
 
     fn gather(&self, mine: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Error> {
         Ok(self.gather(mine)?)
+    }
+
+    fn exchange(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error> {
+        Ok(self.exchange(parts)?)
     }
 
     fn sockets(&self) -> Result<Vec<Option<TcpStream>>, Error> {
