@@ -5,20 +5,16 @@
 //! text, words are what a [`Tokenizer`] finds: by default, what white space separates, taken as it stands; a blank line
 //! is a document without words, so that documents are numbered as lines.
 
-use crate::entries::{self, Entries, Header, NUM_ENTRIES, index, size};
+use crate::columns::Columns;
+use crate::entries::{self, Header, NUM_ENTRIES, index, size};
 use crate::rows::{self, Rows};
 use crate::text::{Input, Malformed, Text, integer, words};
 use crate::{Corpus, Dataset, Dictionary, Error, Tokenizer};
 
 pub(crate) fn read_uci(input: &Input<'_>, vocabulary: Option<Dictionary>) -> Result<Corpus, Error> {
-    let mut text = entries::open(input)?;
-    let header = Header {
-        num_left: header_line(&mut text, "number of documents")?,
-        num_right: header_line(&mut text, "number of words")?,
-        num_entries: header_line(&mut text, NUM_ENTRIES)?,
-    };
+    let header = begin_uci(&mut entries::open(input)?)?;
     check_vocabulary(input, vocabulary.as_ref(), |len| len == header.num_right, header.num_right)?;
-    let entry = |entries: &mut Entries<u32>, line: &[u8]| {
+    let entry = |columns: &mut Columns<u32>, line: &[u8]| {
         let mut fields = words(line);
         let left = index("document", fields.next().unwrap_or_default(), header.num_left)?;
         let right = index("word", fields.next().unwrap_or_default(), header.num_right)?;
@@ -26,13 +22,21 @@ pub(crate) fn read_uci(input: &Input<'_>, vocabulary: Option<Dictionary>) -> Res
         if fields.next().is_some() {
             return Err(Malformed::new("entry", line, "document, word and count"));
         }
-        entries.edges.push(left, right, count);
+        columns.push_ids([left, right], count);
         Ok(())
     };
-    let entries = header.read(text, entry)?;
-    let mut data = header.dataset(entries, false);
+    let skip = |text: &mut Text<'_>| begin_uci(text).map(drop);
+    let mut data = header.read(input, false, usize::MAX, skip, entry)?.into_dataset()?;
     data.right_names = vocabulary.or(data.right_names);
     Ok(Corpus::new(data))
+}
+
+fn begin_uci(text: &mut Text<'_>) -> Result<Header, Error> {
+    Ok(Header {
+        num_left: header_line(text, "number of documents")?,
+        num_right: header_line(text, "number of words")?,
+        num_entries: header_line(text, NUM_ENTRIES)?,
+    })
 }
 
 fn header_line(text: &mut Text<'_>, field: &'static str) -> Result<u64, Error> {

@@ -1,7 +1,11 @@
 //! The two columns of a chunk that hold the ends of edges: integers, or tokens of the text.
 
+use std::io;
+use std::sync::Arc;
+
 use megagrid_partition::Side;
 
+use crate::Readers;
 use crate::column::id;
 use crate::ids::Ids;
 use crate::names::Tokens;
@@ -24,6 +28,15 @@ impl Named {
         self.left |= square || side == Side::Left;
         self.right |= square || side == Side::Right;
     }
+
+    /// Returns a column in which a process found a name although it was taken for integers: the first such process's.
+    pub(crate) fn agree(readers: Option<&Arc<dyn Readers>>, found: Option<Side>) -> io::Result<Option<Side>> {
+        let Some(readers) = readers else { return Ok(found) };
+        let code = found.map_or(0, |side| 1 + u64::from(side == Side::Right));
+        let all = readers.gather_numbers([code])?;
+        let code = all.into_iter().map(|[code]| code).find(|&code| code > 0);
+        Ok(code.map(|code| if code == 1 { Side::Left } else { Side::Right }))
+    }
 }
 
 /// The edges of a chunk, whose ends are integers or tokens of the text.
@@ -44,6 +57,13 @@ pub(crate) struct Columns<T> {
 impl<T> Columns<T> {
     pub(crate) fn new(square: bool, named: Named) -> Self {
         Self { square, named, ids: Default::default(), tokens: Default::default(), data: Vec::new(), names_in: None }
+    }
+
+    /// Adds an edge from the integers of its ends.
+    #[inline]
+    pub(crate) fn push_ids(&mut self, ends: [u64; 2], data: T) {
+        self.ids.iter_mut().zip(ends).for_each(|(ids, end)| ids.push(end));
+        self.data.push(data);
     }
 
     /// Adds an edge from the tokens of its ends. `fields` says what they stand for.

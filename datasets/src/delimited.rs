@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 
 use megagrid_partition::Side;
 
+use crate::Error;
 use crate::cache::EdgeData;
 use crate::columns::{Columns, Named};
 use crate::gather::Gathered;
 use crate::loaded::Loaded;
 use crate::text::{Input, Lines, Malformed, Separator, Text, plain_lines};
-use crate::{Error, Readers};
 
 /// Lines that are looked at for names, and for a header, before the text is read.
 pub(crate) const FIRST_LINES: usize = 100;
@@ -64,7 +64,7 @@ pub(crate) fn read<D: Delimited>(input: &Input<'_>, room: usize) -> Result<Loade
         }
     }
     loop {
-        let mut all = Gathered::new(square, named, room, input.readers());
+        let mut all = Gathered::new(square, named, None, room, input.readers());
         let mut names_in = None;
         input.parse(
             D::begin,
@@ -79,22 +79,11 @@ pub(crate) fn read<D: Delimited>(input: &Input<'_>, room: usize) -> Result<Loade
                 Ok(ControlFlow::Continue(()))
             },
         )?;
-        if let Some(readers) = input.readers() {
-            names_in = agree(&**readers, names_in).map_err(Error::io(input.path()))?;
-        }
-        match names_in {
+        match Named::agree(input.readers(), names_in).map_err(Error::io(input.path()))? {
             None => return all.finish(input.path(), D::RECORDS),
             Some(side) => named.note(side, square),
         }
     }
-}
-
-/// Finds a column in which any process found a name: the first one's.
-fn agree(readers: &dyn Readers, found: Option<Side>) -> std::io::Result<Option<Side>> {
-    let code = found.map_or(0, |side| 1 + u64::from(side == Side::Right));
-    let all = readers.gather_numbers([code])?;
-    let code = all.into_iter().map(|[code]| code).find(|&code| code > 0);
-    Ok(code.map(|code| if code == 1 { Side::Left } else { Side::Right }))
 }
 
 /// Returns the column that holds a name in the first lines although it was taken for integers.

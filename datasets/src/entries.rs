@@ -1,11 +1,13 @@
 //! What Matrix Market and UCI bags of words have in common: a header with three counts, then entries with ids from 1.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
-use megagrid_partition::EdgeList;
-
+use crate::cache::EdgeData;
+use crate::columns::{Columns, Named};
+use crate::gather::Gathered;
 use crate::text::{Input, Malformed, Text, integer};
-use crate::{Dataset, Dictionary, Error};
+use crate::{Error, Loaded};
 
 /// The counts that a file begins with.
 #[derive(Clone, Copy, Debug)]
@@ -20,55 +22,53 @@ pub(crate) struct Header {
 const EMPTY_VERTICES: u64 = 1 << 20;
 const EMPTY_VERTICES_PER_ENTRY: u64 = 64;
 
-/// Entries in the order of the file, ids from 0.
-#[derive(Debug, Default)]
-pub(crate) struct Entries<T> {
-    pub(crate) edges: EdgeList<T>,
-    /// Entries that the file has; fewer than the edges where it leaves out the mirror images.
-    pub(crate) num_read: u64,
-}
-
 impl Header {
-    /// Reads the entries after the header and checks that they are as many as it says and at least one.
-    pub(crate) fn read<T: Default + Send>(
+    /// Reads the entries after the header and checks that they are as many as it says and at least one. `begin` takes the header off
+    /// the text. Edges that take more than `room` bytes are set aside in a file.
+    pub(crate) fn read<T: EdgeData>(
         self,
-        text: Text<'_>,
-        line: impl Fn(&mut Entries<T>, &[u8]) -> Result<(), Malformed> + Sync,
-    ) -> Result<Entries<T>, Error> {
-        let path = text.path().to_path_buf();
-        let mut all = Entries::<T>::default();
-        let counted = |entries: &mut Entries<T>, text: &[u8]| {
-            entries.num_read += 1;
-            line(entries, text)
-        };
-        let _ = text.parse(Entries::default, &counted, &mut |entries| {
-            all.edges.append(entries.edges);
-            all.num_read += entries.num_read;
-            Ok(ControlFlow::Continue(()))
-        })?;
-        if all.num_read != self.num_entries {
-            let (announced, found) = (self.num_entries, all.num_read);
-            let problem = format!("its header announces {announced} entries, found {found}; is the file complete?");
-            return Err(Error::invalid(&path, problem));
+        input: &Input<'_>,
+        square: bool,
+        room: usize,
+        begin: impl Fn(&mut Text<'_>) -> Result<(), Error> + Sync,
+        line: impl Fn(&mut Columns<T>, &[u8]) -> Result<(), Malformed> + Sync,
+    ) -> Result<Loaded<T>, Error> {
+        let (path, sizes) = (input.path(), [self.num_left, self.num_right]);
+        let mut all = Gathered::new(square, Named::default(), Some(sizes), room, input.readers());
+        let mut num_read = 0_u64;
+        input.parse(
+            begin,
+            |()| (Columns::new(square, Named::default()), 0),
+            |(columns, num_read): &mut (Columns<T>, u64), text: &[u8]| {
+                *num_read += 1;
+                line(columns, text)
+            },
+            |(columns, more)| {
+                num_read += more;
+                all.append(columns, path)?;
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
+        if let Some(readers) = input.readers() {
+            let all = readers.gather_numbers([num_read]).map_err(Error::io(path))?;
+            num_read = all.into_iter().map(|[num_read]| num_read).sum();
         }
-        if all.edges.data.is_empty() {
-            return Err(Error::Empty { path, records: "entries" });
-        }
-        let affordable = EMPTY_VERTICES.saturating_add(EMPTY_VERTICES_PER_ENTRY.saturating_mul(all.num_read));
-        if let Some(size) = [self.num_left, self.num_right].into_iter().find(|&size| size > affordable) {
-            let problem = format!("its header announces a side of {size} for {} entries; is it right?", all.num_read);
-            return Err(Error::invalid(&path, problem));
-        }
-        Ok(all)
+        self.check(num_read, path)?;
+        all.finish(path, "entries")
     }
 
-    /// Makes the data set of entries whose vertices are named by their numbers, from 1.
-    pub(crate) fn dataset<T>(self, entries: Entries<T>, square: bool) -> Dataset<T> {
-        let numbers = |size: u64| Dictionary::from_integers((1..=size).collect());
-        let (num_left, num_right) = (self.num_left as usize, self.num_right as usize);
-        let right_names = (!square).then(|| numbers(self.num_right));
-        let edges = EdgeList { num_left, num_right, square, ..entries.edges };
-        Dataset { edges, left_names: numbers(self.num_left), right_names }
+    fn check(self, num_read: u64, path: &Path) -> Result<(), Error> {
+        if num_read != self.num_entries {
+            let announced = self.num_entries;
+            let problem = format!("its header announces {announced} entries, found {num_read}; is the file complete?");
+            return Err(Error::invalid(path, problem));
+        }
+        let affordable = EMPTY_VERTICES.saturating_add(EMPTY_VERTICES_PER_ENTRY.saturating_mul(num_read));
+        let too_large = [self.num_left, self.num_right].into_iter().find(|&size| num_read > 0 && size > affordable);
+        too_large.map_or(Ok(()), |size| {
+            let problem = format!("its header announces a side of {size} for {num_read} entries; is it right?");
+            Err(Error::invalid(path, problem))
+        })
     }
 }
 
@@ -83,9 +83,9 @@ pub(crate) const NUM_ENTRIES: &str = "number of entries";
 
 /// Parses an id from 1 to `size`; returns it from 0.
 #[inline]
-pub(crate) fn index(field: &'static str, token: &[u8], size: u64) -> Result<u32, Malformed> {
+pub(crate) fn index(field: &'static str, token: &[u8], size: u64) -> Result<u64, Malformed> {
     match integer(token) {
-        Some(id) if 1 <= id && id <= size => Ok((id - 1) as u32),
+        Some(id) if 1 <= id && id <= size => Ok(id - 1),
         _ => Err(Malformed::new(field, token, format!("an integer from 1 to {size}, which the header gives"))),
     }
 }

@@ -181,7 +181,8 @@ impl Error {
 
     /// Says that another process has another file of this name.
     pub(crate) fn another_input(path: &Path, process: usize) -> Self {
-        Self::invalid(path, format!("process {process} has another file of this name"))
+        let what = if path.is_dir() { "other files in this directory" } else { "another file of this name" };
+        Self::invalid(path, format!("process {process} has {what}"))
     }
 
     pub(crate) fn invalid(path: &Path, problem: impl Into<String>) -> Self {

@@ -29,6 +29,8 @@ type Degrees = Option<[Vec<u32>; 2]>;
 pub(crate) struct Gathered<T> {
     square: bool,
     named: Named,
+    /// The numbers of vertices of each side, where ids are these from 0 on.
+    sizes: Option<[u64; 2]>,
     /// Bytes of edges to keep in memory.
     room: usize,
     names: [Names; 2],
@@ -44,11 +46,19 @@ pub(crate) struct Gathered<T> {
 }
 
 impl<T: EdgeData> Gathered<T> {
-    pub(crate) fn new(square: bool, named: Named, room: usize, readers: Option<&Arc<dyn Readers>>) -> Self {
+    pub(crate) fn new(
+        square: bool,
+        named: Named,
+        sizes: Option<[u64; 2]>,
+        room: usize,
+        readers: Option<&Arc<dyn Readers>>,
+    ) -> Self {
         Self {
             square,
             named,
-            room,
+            sizes,
+            // Those of a part go to a file in any case, and from there to others window by window.
+            room: if readers.is_some() { room.min(WINDOW_BYTES) } else { room },
             names: Default::default(),
             waiting: Vec::new(),
             waiting_bytes: 0,
@@ -136,6 +146,9 @@ impl<T: EdgeData> Gathered<T> {
         let num_edges: u64 = all.iter().map(|found| found[0]).sum();
         if num_edges == 0 {
             return Err(Error::Empty { path: path.to_path_buf(), records });
+        }
+        if let Some([left, right]) = self.sizes.map(|sizes| sizes.map(|size| Numbering::Counted(size as usize))) {
+            return Ok((Numberings { left, right: (!self.square).then_some(right) }, None));
         }
         let mut sides = self.sides(num_edges, &all);
         self.each_window(|window| sides.iter_mut().flatten().for_each(|side| side.add(&window.ids)))?;

@@ -1,6 +1,11 @@
 //! Ids as they stand in a text, before they become vertices.
 
+use std::io;
+
 use megagrid_partition::parallel;
+
+use crate::cache::EdgeData;
+use crate::readers::misfit;
 
 /// Integer ids, or entries of a name table.
 #[derive(Clone, Debug)]
@@ -150,4 +155,37 @@ impl<T> Window<T> {
     pub(crate) fn bytes(&self) -> usize {
         self.ids[0].bytes() + self.ids[1].bytes() + size_of_val(&self.data[..])
     }
+}
+
+/// Edges between vertices as bytes, to be sent to another process.
+impl<T: EdgeData> Window<T> {
+    /// Returns the left ends, the right ends and the data of the edges at some places.
+    pub(crate) fn pack(ends: [&[u32]; 2], data: &[T], edges: &[usize]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(edges.len() * Self::BYTES_OF_EDGE);
+        for ends in ends {
+            edges.iter().for_each(|&edge| bytes.extend_from_slice(&ends[edge].to_ne_bytes()));
+        }
+        let data: Vec<T> = edges.iter().map(|&edge| data[edge]).collect();
+        bytes.extend_from_slice(T::to_bytes(&data));
+        bytes
+    }
+
+    /// Reads what was packed; no end is at or above the number of vertices of its side.
+    pub(crate) fn unpack(bytes: &[u8], num_vertices: [usize; 2]) -> io::Result<Self> {
+        let num_edges = bytes.len() / Self::BYTES_OF_EDGE;
+        let mut left: Vec<u32> = bytemuck::pod_collect_to_vec(bytes);
+        if left.len() * size_of::<u32>() != num_edges * Self::BYTES_OF_EDGE {
+            return Err(misfit());
+        }
+        let data = left.split_off(2 * num_edges);
+        let right = left.split_off(num_edges);
+        let are_ids = |ids: &[u32], side: usize| ids.iter().all(|&id| (id as usize) < num_vertices[side]);
+        if !are_ids(&left, 0) || !are_ids(&right, 1) {
+            return Err(misfit());
+        }
+        let data = T::from_bytes(bytemuck::cast_slice(&data), num_edges)?.into_owned();
+        Ok(Self { ids: [Ids::Narrow(left), Ids::Narrow(right)], data })
+    }
+
+    const BYTES_OF_EDGE: usize = 2 * size_of::<u32>() + T::TYPE.bytes() as usize;
 }

@@ -58,7 +58,9 @@ pub use prepare::{Edges, Names, Prepared};
 pub use read::read_unlabelled;
 pub use read::{load_graph, load_graph_with, load_ratings, load_ratings_with};
 pub use read::{parse_corpus, parse_graph, parse_ratings, parse_samples, parse_text};
-pub use read::{read_corpus, read_corpus_with, read_graph, read_ratings, read_ratings_with, read_samples};
+pub use read::{
+    read_corpus, read_corpus_with, read_graph, read_ratings, read_ratings_with, read_samples, read_samples_with,
+};
 pub use readers::Readers;
 pub use split::split;
 pub use summary::Summary;

@@ -36,10 +36,10 @@ impl<T: EdgeData> Loaded<T> {
         Self(Place::File(Box::new(list)))
     }
 
-    /// Brings all edges into memory.
+    /// Brings all edges into memory, in every process if several have read a part each: all of them call it.
     ///
     /// # Errors
-    /// Where the temporary file cannot be read.
+    /// Where the temporary file cannot be read; a lost process.
     pub fn into_dataset(self) -> Result<Dataset<T>, Error> {
         match self.0 {
             Place::Memory(dataset) => Ok(dataset),

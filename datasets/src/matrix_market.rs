@@ -3,9 +3,10 @@
 //! Rows are left vertices, columns right ones. A symmetric file leaves out one triangle, which is added: the mirror
 //! image of an entry follows it.
 
-use crate::entries::{self, Entries, Header, NUM_ENTRIES, index, size};
+use crate::columns::Columns;
+use crate::entries::{self, Header, NUM_ENTRIES, index, size};
 use crate::text::{Input, Malformed, Text, number, words};
-use crate::{Dataset, Error};
+use crate::{Error, Loaded};
 
 /// What the first line says.
 #[derive(Clone, Copy)]
@@ -14,24 +15,25 @@ struct Banner {
     symmetric: bool,
 }
 
-/// Reads a square matrix as a graph with an edge from row to column for each entry, whatever its value.
-pub(crate) fn read_graph(input: &Input<'_>) -> Result<Dataset<()>, Error> {
-    let mut text = entries::open(input)?;
-    let (banner, header) = begin(&mut text)?;
+/// Reads a square matrix as a graph with an edge from row to column for each entry, whatever its value. Edges that take more than
+/// `room` bytes are set aside in a file.
+pub(crate) fn read_graph(input: &Input<'_>, room: usize) -> Result<Loaded<()>, Error> {
+    let (banner, header) = begin(&mut entries::open(input)?)?;
     if header.num_left != header.num_right {
         let problem = format!("{} rows and {} columns, expected a square", header.num_left, header.num_right);
         return Err(Error::invalid(input.path(), problem));
     }
-    let entries = header.read(text, |entries, line| entry(entries, line, banner, header, |_| ()))?;
-    Ok(header.dataset(entries, true))
+    header.read(input, true, room, skip, |columns, line| entry(columns, line, banner, header, |_| ()))
 }
 
 /// Reads a matrix as ratings. The entries of a pattern count as 1.
-pub(crate) fn read_ratings(input: &Input<'_>) -> Result<Dataset<f32>, Error> {
-    let mut text = entries::open(input)?;
-    let (banner, header) = begin(&mut text)?;
-    let entries = header.read(text, |entries, line| entry(entries, line, banner, header, |value| value))?;
-    Ok(header.dataset(entries, false))
+pub(crate) fn read_ratings(input: &Input<'_>, room: usize) -> Result<Loaded<f32>, Error> {
+    let (banner, header) = begin(&mut entries::open(input)?)?;
+    header.read(input, false, room, skip, |columns, line| entry(columns, line, banner, header, |value| value))
+}
+
+fn skip(text: &mut Text<'_>) -> Result<(), Error> {
+    begin(text).map(drop)
 }
 
 /// Says that the entries have values.
@@ -87,7 +89,7 @@ fn sizes(line: &[u8]) -> Result<Header, Malformed> {
 
 #[inline]
 fn entry<T: Copy>(
-    entries: &mut Entries<T>,
+    columns: &mut Columns<T>,
     line: &[u8],
     banner: Banner,
     header: Header,
@@ -105,9 +107,9 @@ fn entry<T: Copy>(
     if fields.next().is_some() {
         return Err(Malformed::new("entry", line, "no more than a row, a column and a value"));
     }
-    entries.edges.push(left, right, data(value));
+    columns.push_ids([left, right], data(value));
     if banner.symmetric && left != right {
-        entries.edges.push(right, left, data(value));
+        columns.push_ids([right, left], data(value));
     }
     Ok(())
 }

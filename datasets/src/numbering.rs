@@ -11,6 +11,8 @@ use crate::{Dictionary, Error};
 pub(crate) enum Numbering {
     Integers(Ranks),
     Names(Numbered),
+    /// Ids are vertices, named by their numbers from 1.
+    Counted(usize),
 }
 
 impl Numbering {
@@ -18,6 +20,7 @@ impl Numbering {
         match self {
             Self::Integers(ranks) => ranks.len(),
             Self::Names(names) => names.len(),
+            Self::Counted(number) => *number,
         }
     }
 
@@ -26,6 +29,7 @@ impl Numbering {
         match self {
             Self::Integers(ranks) => ids.map(|id| ranks.rank(id)),
             Self::Names(names) => ids.map(|code| names.id(code as u32)),
+            Self::Counted(_) => ids.into_entries(),
         }
     }
 
@@ -36,6 +40,7 @@ impl Numbering {
                 let vertex = |&rank: &u32| new_of_old.get(rank as usize).copied().unwrap_or_default();
                 Renumbering::Table(ranks.iter().map(vertex).collect())
             }
+            Self::Counted(_) => Renumbering::Table(new_of_old.to_vec()),
             _ => Renumbering::Steps(self, new_of_old.to_vec()),
         }
     }
@@ -44,6 +49,7 @@ impl Numbering {
         match self {
             Self::Integers(ranks) => Ok(ranks.into_dictionary()),
             Self::Names(names) => names.into_dictionary(path),
+            Self::Counted(number) => Ok(Dictionary::from_integers((1..=number as u64).collect())),
         }
     }
 }
@@ -61,6 +67,7 @@ impl Renumbering<'_> {
             Self::Table(vertices) => ids.replace(|id| vertices[id as usize]),
             Self::Steps(Numbering::Integers(ranks), new) => ids.replace(|id| new[ranks.rank(id) as usize]),
             Self::Steps(Numbering::Names(names), new) => ids.replace(|code| new[names.id(code as u32) as usize]),
+            Self::Steps(Numbering::Counted(_), new) => ids.replace(|id| new[id as usize]),
         }
     }
 }

@@ -16,13 +16,13 @@ use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use megagrid_partition::parallel;
 
-use crate::Error;
 use crate::cache::EdgeData;
 use crate::columns::{Columns, ENDS, Named};
 use crate::gather::Gathered;
 use crate::loaded::Loaded;
 use crate::output::{fenced, is_unsigned, open_parquet, parquet_error};
-use crate::text::{Input, Malformed};
+use crate::text::{Input, Malformed, share};
+use crate::{Error, Readers};
 
 const NUMBERS: [&str; 3] = ["rating", "value", "weight"];
 
@@ -80,28 +80,51 @@ fn read<T: EdgeData>(
     if input.files().next().is_none() {
         return Err(Error::invalid(input.path(), "Parquet is read only from files, not from bytes in memory"));
     }
+    let groups = match input.readers() {
+        Some(readers) => part_of(&groups, &**readers),
+        None => &groups,
+    };
     let mut named = Named::default();
-    'again: loop {
-        let mut all = Gathered::new(square, named, room, None);
+    loop {
+        let mut all = Gathered::new(square, named, None, room, input.readers());
+        let mut names_in = None;
         // A few at a time, so that what was decoded of them does not fill the memory.
-        for groups in groups.chunks(2 * rayon::current_num_threads()) {
+        'all: for groups in groups.chunks(2 * rayon::current_num_threads()) {
             let parse_group = |place: &Place| {
                 let mut columns = Columns::new(square, named);
-                fenced(&place.path, || place.open(|group| parse(group, &mut columns)))?;
+                fenced(&place.path, || place.open(input, |group| parse(group, &mut columns)))?;
                 Ok(columns)
             };
             let parsed = parallel::map(groups.len(), |at| parse_group(&groups[at]));
             for columns in parsed {
                 let columns = columns?;
-                if let Some(side) = columns.names_in {
-                    named.note(side, square);
-                    continue 'again;
+                names_in = columns.names_in;
+                if names_in.is_some() {
+                    break 'all;
                 }
                 all.append(columns, input.path())?;
             }
         }
-        return all.finish(input.path(), records);
+        match Named::agree(input.readers(), names_in).map_err(Error::io(input.path()))? {
+            None => return all.finish(input.path(), records),
+            Some(side) => named.note(side, square),
+        }
     }
+}
+
+/// Returns the row groups that this process is to read: about as many bytes as each other one.
+fn part_of<'g>(groups: &'g [Place], readers: &dyn Readers) -> &'g [Place] {
+    let bytes = groups.iter().map(|group| group.bytes).sum();
+    let begin = |part: usize| {
+        let (share, mut before) = (share(bytes, part, readers.processes()), 0);
+        groups.iter().take_while(move |group| {
+            let middle = before + group.bytes / 2;
+            before += group.bytes;
+            middle < share
+        })
+    };
+    let [start, end] = [0, 1].map(|more| begin(readers.process() + more).count());
+    &groups[start..end.max(start)]
 }
 
 /// Where a row group is.
@@ -109,6 +132,8 @@ struct Place {
     path: PathBuf,
     /// Its position in the file.
     group: usize,
+    /// Its bytes in the file.
+    bytes: u64,
     /// Rows of the file before it.
     first_row: u64,
 }
@@ -117,7 +142,8 @@ fn row_groups(path: &Path) -> Result<Vec<Place>, Error> {
     let reader = open_parquet(path)?;
     let mut first_row = 0;
     let place = |(group, metadata): (usize, &::parquet::file::metadata::RowGroupMetaData)| {
-        let place = Place { path: path.to_path_buf(), group, first_row };
+        let bytes = u64::try_from(metadata.compressed_size()).unwrap_or(0);
+        let place = Place { path: path.to_path_buf(), group, bytes, first_row };
         first_row += u64::try_from(metadata.num_rows()).unwrap_or(0);
         place
     };
@@ -126,17 +152,18 @@ fn row_groups(path: &Path) -> Result<Vec<Place>, Error> {
 
 impl Place {
     /// Opens the file anew: readers of one file on several threads would move each other's position in it.
-    fn open(&self, read: impl FnOnce(&Group<'_>) -> Result<(), Error>) -> Result<(), Error> {
+    fn open(&self, input: &Input<'_>, read: impl FnOnce(&Group<'_>) -> Result<(), Error>) -> Result<(), Error> {
         let file = open_parquet(&self.path)?;
         let reader = file.get_row_group(self.group).map_err(|error| parquet_error(&self.path, error))?;
         let num_rows = usize::try_from(reader.metadata().num_rows()).unwrap_or(0);
-        read(&Group { place: self, reader: &*reader, schema: reader.metadata().schema_descr(), num_rows })
+        read(&Group { place: self, input, reader: &*reader, schema: reader.metadata().schema_descr(), num_rows })
     }
 }
 
 /// An open row group.
 struct Group<'a> {
     place: &'a Place,
+    input: &'a Input<'a>,
     reader: &'a dyn RowGroupReader,
     schema: &'a SchemaDescriptor,
     num_rows: usize,
@@ -208,6 +235,9 @@ impl Group<'_> {
         let is_list = described.max_rep_level() > 0;
         if is_list || !stands_for_itself || described.physical_type() == Physical::FIXED_LEN_BYTE_ARRAY {
             return Err(self.wrong_type(described, "integers, floating-point numbers or text"));
+        }
+        if let Some(readers) = self.input.readers() {
+            readers.has_read(u64::try_from(self.reader.metadata().column(at).compressed_size()).unwrap_or(0));
         }
         self.reader.get_column_reader(at).map_err(|error| self.error(error))
     }

@@ -22,7 +22,7 @@ const ROOM: usize = 16 << 20;
 /// # Errors
 /// Where the input cannot be read, holds no edge, or a line does not follow the format.
 pub fn read_graph(path: impl AsRef<Path>, format: Option<Format>) -> Result<Dataset<()>, Error> {
-    graph_at(path.as_ref(), format, usize::MAX)?.into_dataset()
+    graph_at(path.as_ref(), format, usize::MAX, None)?.into_dataset()
 }
 
 /// Reads a graph to build a grid from; see [`read_graph`]. Edges that take more than some megabytes are set aside in a
@@ -31,31 +31,32 @@ pub fn read_graph(path: impl AsRef<Path>, format: Option<Format>) -> Result<Data
 /// # Errors
 /// As [`read_graph`], and where the file cannot be written.
 pub fn load_graph(path: impl AsRef<Path>, format: Option<Format>) -> Result<Loaded<()>, Error> {
-    graph_at(path.as_ref(), format, ROOM)
+    load_graph_with(path, format, None)
 }
 
-/// Reads a graph to build a grid from, together with other processes; see [`load_graph`]. Each reads a part of the lines of
-/// an edge list that is one file and not compressed, and all of other inputs.
+/// Reads a graph to build a grid from, together with other processes; see [`load_graph`]. Each reads a part: lines of text,
+/// frames of zstd, row groups of Parquet, files of a directory. Any other compressed file is read by one.
 ///
 /// # Errors
 /// As [`load_graph`]; a lost process, or one that has another input.
 pub fn load_graph_with(
     path: impl AsRef<Path>,
     format: Option<Format>,
-    readers: &Arc<dyn Readers>,
+    readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Loaded<()>, Error> {
-    let path = path.as_ref();
-    let format = graph_format(path, format)?;
-    let input = if format == Format::Edges { Input::open_part(path, readers)? } else { Input::open(path)? };
-    if readers.process() == 0 {
-        warn(&input, format);
-    }
-    graph(&input, format, ROOM)
+    graph_at(path.as_ref(), format, ROOM, readers)
 }
 
-fn graph_at(path: &Path, format: Option<Format>, room: usize) -> Result<Loaded<()>, Error> {
-    let (input, format) = (Input::open(path)?, graph_format(path, format)?);
-    warn(&input, format);
+fn graph_at(
+    path: &Path,
+    format: Option<Format>,
+    room: usize,
+    readers: Option<&Arc<dyn Readers>>,
+) -> Result<Loaded<()>, Error> {
+    let (input, format) = (Input::open_with(path, readers)?, graph_format(path, format)?);
+    if readers.is_none_or(|readers| readers.process() == 0) {
+        warn(&input, format);
+    }
     graph(&input, format, room)
 }
 
@@ -106,8 +107,7 @@ pub fn read_ratings(path: impl AsRef<Path>, format: Option<Format>) -> Result<Da
 /// # Errors
 /// As [`read_ratings`], and where the temporary file cannot be written.
 pub fn load_ratings(path: impl AsRef<Path>, format: Option<Format>) -> Result<Loaded<f32>, Error> {
-    let path = path.as_ref();
-    rated(&Input::open(path)?, found(path, format)?, ROOM)
+    load_ratings_with(path, format, None)
 }
 
 /// Reads ratings to build a grid from, together with other processes; see [`load_graph_with`].
@@ -117,13 +117,10 @@ pub fn load_ratings(path: impl AsRef<Path>, format: Option<Format>) -> Result<Lo
 pub fn load_ratings_with(
     path: impl AsRef<Path>,
     format: Option<Format>,
-    readers: &Arc<dyn Readers>,
+    readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Loaded<f32>, Error> {
     let path = path.as_ref();
-    match found(path, format)? {
-        Format::Ratings => ratings::read(&Input::open_part(path, readers)?, ROOM),
-        _ => load_ratings(path, format),
-    }
+    rated(&Input::open_with(path, readers)?, found(path, format)?, ROOM)
 }
 
 /// Reads ratings to test a model on: their users and items get the ids that `left_names` and `right_names` give them;
@@ -148,8 +145,22 @@ pub fn read_ratings_with(
 /// # Errors
 /// Where the input cannot be read, holds no feature, or a line does not follow the format or has another label.
 pub fn read_samples(path: impl AsRef<Path>, format: Option<Format>, positive: &[f32]) -> Result<Samples, Error> {
+    read_samples_with(path, format, positive, None)
+}
+
+/// Reads labelled samples together with other processes: each reads a part, as of a graph ([`load_graph_with`]), and then all
+/// have all samples.
+///
+/// # Errors
+/// As [`read_samples`]; a lost process, or one that has another input.
+pub fn read_samples_with(
+    path: impl AsRef<Path>,
+    format: Option<Format>,
+    positive: &[f32],
+    readers: Option<&Arc<dyn Readers>>,
+) -> Result<Samples, Error> {
     let path = path.as_ref();
-    samples(&Input::open(path)?, found(path, format)?, positive)
+    samples(&Input::open_with(path, readers)?, found(path, format)?, positive)
 }
 
 /// Reads samples to predict the labels of: LIBSVM text whose lines may begin with a label, which may be any word and is
@@ -174,14 +185,20 @@ pub fn read_unlabelled(path: impl AsRef<Path>) -> Result<Dataset<f32>, Error> {
 /// Where the input cannot be read, holds no word, a line does not follow the format, or the vocabulary is of another
 /// size.
 pub fn read_corpus(path: impl AsRef<Path>, format: Option<Format>) -> Result<Corpus, Error> {
-    read_corpus_with(path, format, Tokenizer::default())
+    read_corpus_with(path, format, Tokenizer::default(), None)
 }
 
-/// Reads a corpus; see [`read_corpus`]. The words of plain text are those that `tokenizer` finds.
+/// Reads a corpus; see [`read_corpus`]. The words of plain text are those that `tokenizer` finds. Of several processes each reads
+/// a part, as of a graph ([`load_graph_with`]), and then all have all documents.
 ///
 /// # Errors
-/// As [`read_corpus`].
-pub fn read_corpus_with(path: impl AsRef<Path>, format: Option<Format>, tokenizer: Tokenizer) -> Result<Corpus, Error> {
+/// As [`read_corpus`]; a lost process, or one that has another input.
+pub fn read_corpus_with(
+    path: impl AsRef<Path>,
+    format: Option<Format>,
+    tokenizer: Tokenizer,
+    readers: Option<&Arc<dyn Readers>>,
+) -> Result<Corpus, Error> {
     let path = path.as_ref();
     let found = found(path, format)?;
     let vocabulary = match found {
@@ -189,7 +206,7 @@ pub fn read_corpus_with(path: impl AsRef<Path>, format: Option<Format>, tokenize
         _ => None,
     };
     let vocabulary = vocabulary.map(|path| read_vocabulary(&path)).transpose()?;
-    corpus(&Input::open(path)?, found, vocabulary, tokenizer)
+    corpus(&Input::open_with(path, readers)?, found, vocabulary, tokenizer)
 }
 
 /// Reads a graph from the bytes of a file; see [`read_graph`].
@@ -239,7 +256,7 @@ fn found(path: &Path, format: Option<Format>) -> Result<Format, Error> {
 fn graph(input: &Input<'_>, format: Format, room: usize) -> Result<Loaded<()>, Error> {
     match format {
         Format::Edges => edge_list::read(input, room),
-        Format::MatrixMarket => matrix_market::read_graph(input).map(Loaded::from),
+        Format::MatrixMarket => matrix_market::read_graph(input, room),
         Format::Parquet => parquet::read_graph(input, room),
         found => Err(wrong(input, found, "a graph", "edges, mtx, parquet")),
     }
@@ -248,7 +265,7 @@ fn graph(input: &Input<'_>, format: Format, room: usize) -> Result<Loaded<()>, E
 fn rated(input: &Input<'_>, format: Format, room: usize) -> Result<Loaded<f32>, Error> {
     match format {
         Format::Ratings => ratings::read(input, room),
-        Format::MatrixMarket => matrix_market::read_ratings(input).map(Loaded::from),
+        Format::MatrixMarket => matrix_market::read_ratings(input, room),
         Format::Parquet => parquet::read_ratings(input, room),
         found => Err(wrong(input, found, "ratings", "ratings, mtx, parquet")),
     }

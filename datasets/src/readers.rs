@@ -6,7 +6,7 @@ use std::io;
 /// Counts that processes sum at a time.
 const SUMMED_AT_A_TIME: usize = 1 << 18;
 
-/// Processes of which each reads a part of an input. All methods but the first two are collective: every process calls them,
+/// Processes of which each reads a part of an input. All methods that send are collective: every process calls them,
 /// in the same order.
 pub trait Readers: Debug + Send + Sync {
     /// Returns this process's number, from 0.
@@ -26,6 +26,12 @@ pub trait Readers: Debug + Send + Sync {
     /// # Errors
     /// A lost process.
     fn exchange(&self, parts: Vec<Vec<u8>>) -> io::Result<Vec<Vec<u8>>>;
+
+    /// Takes note of bytes that this process has read from the input.
+    fn has_read(&self, bytes: u64);
+
+    /// Returns how many these are so far.
+    fn read_bytes(&self) -> u64;
 }
 
 impl dyn Readers + '_ {
@@ -45,6 +51,27 @@ impl dyn Readers + '_ {
             for bytes in all {
                 let theirs: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
                 counts.iter_mut().zip(theirs).for_each(|(count, more)| *count += more);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives everybody the pieces of all, process after process: `next` returns this process's next piece, which is not empty, and
+    /// `take` gets each. `lost` says where that failed.
+    pub(crate) fn in_turn<E>(
+        &self,
+        mut next: impl FnMut() -> Result<Option<Vec<u8>>, E>,
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+        lost: impl Fn(io::Error) -> E,
+    ) -> Result<(), E> {
+        for turn in 0..self.processes() {
+            loop {
+                let piece = if turn == self.process() { next()?.unwrap_or_default() } else { Vec::new() };
+                let arrived = self.exchange(vec![piece; self.processes()]).map_err(&lost)?;
+                if arrived[turn].is_empty() {
+                    break;
+                }
+                take(&arrived[turn])?;
             }
         }
         Ok(())

@@ -1,12 +1,21 @@
 //! What LIBSVM, LDA-C and plain text have in common: one left vertex a line, with its edges on it.
 
+use std::io;
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use megagrid_partition::EdgeList;
 
+use crate::cache::EdgeData;
 use crate::column::{Column, intern};
+use crate::ids::Ids;
+use crate::name_table::NameTable;
+use crate::readers::misfit;
 use crate::text::{Input, Malformed, Text};
 use crate::{Dataset, Dictionary, Error};
+
+/// Edges that a process sends to others at a time, and those of a chunk.
+const SENT_AT_A_TIME: usize = 1 << 18;
 
 /// Left vertices in the order of their lines, each with its edges, and what else the lines say.
 #[derive(Debug, Default)]
@@ -74,14 +83,80 @@ impl<L> Rows<u32, L> {
     }
 }
 
-/// Reads rows, one a line that is not blank, unless `begin` has these parsed too. `records` says what the edges are.
-pub(crate) fn read<T: Default + Send, L: Default + Send>(
+impl<T: EdgeData, L: EdgeData> Rows<T, L> {
+    /// Adds the rows that follow.
+    fn append(&mut self, mut more: Self, path: &Path) -> Result<(), Error> {
+        let before = self.data.len();
+        self.ends.extend(more.ends.iter().map(|end| before + end));
+        self.labels.append(&mut more.labels);
+        self.data.append(&mut more.data);
+        self.right.append(more.right, path).map(drop)
+    }
+
+    /// Returns the rows as bytes: four lengths, then each array, and the names with their lengths.
+    fn pack(&self) -> Vec<u8> {
+        let Column { ids, names } = &self.right;
+        let lens = [self.ends.len(), self.data.len(), usize::from(matches!(ids, Ids::Wide(_))), names.len()];
+        let mut bytes = bytemuck::pod_collect_to_vec(&lens.map(|len| len as u64));
+        bytes.extend(self.ends.iter().flat_map(|&end| (end as u64).to_ne_bytes()));
+        bytes.extend_from_slice(match ids {
+            Ids::Narrow(ids) => bytemuck::cast_slice(ids),
+            Ids::Wide(ids) => bytemuck::cast_slice(ids),
+        });
+        bytes.extend_from_slice(T::to_bytes(&self.data));
+        bytes.extend_from_slice(L::to_bytes(&self.labels));
+        for name in names.iter() {
+            bytes.extend((name.len() as u64).to_ne_bytes());
+            bytes.extend_from_slice(name);
+        }
+        bytes
+    }
+
+    /// Reads what was packed.
+    fn unpack(bytes: &[u8]) -> io::Result<Self> {
+        let from = &mut &bytes[..];
+        let [rows, edges, is_wide, num_names] = *array::<u64>(from, 4)?.first_chunk().ok_or_else(misfit)?;
+        let [rows, edges] = [rows as usize, edges as usize];
+        let ends = array::<u64>(from, rows)?.into_iter().map(|end| end as usize).collect();
+        let ids = if is_wide == 1 { Ids::Wide(array(from, edges)?) } else { Ids::Narrow(array(from, edges)?) };
+        let (data, labels) = (array(from, edges)?, array(from, rows)?);
+        let mut names = NameTable::default();
+        for _ in 0..num_names {
+            let len = array::<u64>(from, 1)?[0] as usize;
+            names.intern(from.split_off(..len).ok_or_else(misfit)?);
+        }
+        let is_known = |&id: &u32| (id as usize) < names.len();
+        let fits = names.len() == 0 || matches!(&ids, Ids::Narrow(ids) if ids.iter().all(is_known));
+        let rows = Self { ends, right: Column { ids, names }, data, labels, edge_of_name: Vec::new() };
+        let falls = |ends: &[usize]| ends[0] > ends[1];
+        if fits && !rows.ends.windows(2).any(falls) && rows.ends.last().copied().unwrap_or(0) == edges {
+            Ok(rows)
+        } else {
+            Err(misfit())
+        }
+    }
+}
+
+/// Takes values off bytes.
+fn array<V: bytemuck::Pod>(from: &mut &[u8], len: usize) -> io::Result<Vec<V>> {
+    if size_of::<V>() == 0 {
+        return Ok(vec![V::zeroed(); len]);
+    }
+    let bytes = len.checked_mul(size_of::<V>()).and_then(|bytes| from.split_off(..bytes)).ok_or_else(misfit)?;
+    Ok(bytemuck::pod_collect_to_vec(bytes))
+}
+
+/// Reads rows, one a line that is not blank, unless `begin` has these parsed too. `records` says what the edges are. Of several
+/// processes each reads a part, and then all have all rows.
+pub(crate) fn read<T: EdgeData, L: EdgeData>(
     input: &Input<'_>,
     records: &'static str,
     begin: impl Fn(&mut Text<'_>) + Sync,
     line: impl Fn(&mut Rows<T, L>, &[u8]) -> Result<(), Malformed> + Sync,
 ) -> Result<(Dataset<T>, Vec<L>), Error> {
-    let mut all = Rows::default();
+    let mut mine: Vec<Rows<T, L>> = Vec::new();
+    // One process has one piece, which others would be sent in several.
+    let most = if input.readers().is_some() { SENT_AT_A_TIME } else { usize::MAX };
     input.parse(
         |text| {
             begin(text);
@@ -89,14 +164,17 @@ pub(crate) fn read<T: Default + Send, L: Default + Send>(
         },
         |()| Rows::default(),
         line,
-        |mut chunk| {
-            let before = all.data.len();
-            all.ends.extend(chunk.ends.iter().map(|end| before + end));
-            all.labels.append(&mut chunk.labels);
-            all.data.append(&mut chunk.data);
-            all.right.append(chunk.right, input.path())?;
+        |chunk| {
+            match mine.last_mut().filter(|rows| rows.data.len() < most) {
+                Some(rows) => rows.append(chunk, input.path())?,
+                None => mine.push(chunk),
+            }
             Ok(ControlFlow::Continue(()))
         },
     )?;
+    let Some(readers) = input.readers() else { return mine.pop().unwrap_or_default().finish(input, records) };
+    let (mut mine, mut all) = (mine.into_iter(), Rows::default());
+    let take = |piece: &[u8]| all.append(Rows::unpack(piece).map_err(Error::io(input.path()))?, input.path());
+    readers.in_turn(|| Ok(mine.next().map(|rows| rows.pack())), take, |error| Error::io(input.path())(error))?;
     all.finish(input, records)
 }

@@ -191,14 +191,14 @@ fn what_fails_in_the_first_process_fails_in_all() {
     assert_eq!(both(&edges, |engine| save(engine, &saved)), ["done", "done"]);
     let said = both(&ratings(2999), |engine| load(engine, &saved).map(drop));
     assert!(said[0].contains("edges 3000 found, 2999 expected"), "{said:?}");
-    let items = saved.join("iteration-00000/right-sync.bin");
+    let items = saved.join("iteration-00000/right-sync.bin.00001");
     let mut bytes = fs::read(&items).unwrap();
     bytes[77] ^= 4;
     fs::write(&items, &bytes).unwrap();
     let said = both(&edges, |engine| load(engine, &saved).map(drop));
-    assert!(said[0].contains("right-sync.bin: checksum"), "{said:?}");
+    assert!(said[0].contains("right-sync.bin.00001: checksum"), "{said:?}");
     assert_eq!(said[1], format!("process 0 stopped: {}", said[0]));
     fs::write(&items, &bytes[..70]).unwrap();
     let said = both(&edges, |engine| load(engine, &saved).map(drop));
-    assert!(said[0].contains("right-sync.bin: 70 bytes found"), "{said:?}");
+    assert!(said[0].contains("right-sync.bin.00001: 70 bytes found"), "{said:?}");
 }

@@ -1,6 +1,7 @@
 //! Processes that are threads of the test: the same messages cross the same kind of sockets.
 
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 
 use megagrid_engine::cluster::prepare;
@@ -12,6 +13,16 @@ struct Meeting {
     barrier: Barrier,
     slots: Mutex<Vec<Vec<u8>>>,
     sockets: Mutex<Vec<Vec<Option<TcpStream>>>>,
+    /// What each sends to each.
+    parts: Mutex<Vec<Vec<Vec<u8>>>>,
+    /// Bytes of collectives that the first process has sent or got, where it is the hub of a star.
+    through_first: AtomicU64,
+}
+
+impl Meeting {
+    fn count(&self, bytes: usize) {
+        self.through_first.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
 }
 
 /// One process's view of the others.
@@ -36,7 +47,21 @@ impl Peers for Local {
         self.meeting.barrier.wait();
         let all = self.meeting.slots.lock().unwrap().clone();
         self.meeting.barrier.wait();
+        if self.process > 0 {
+            self.meeting.count(all.iter().map(Vec::len).sum());
+        }
         Ok(all)
+    }
+
+    fn exchange(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error> {
+        let first = if self.process == 0 { &parts[1..] } else { &parts[..1] };
+        self.meeting.count(first.iter().map(Vec::len).sum());
+        self.meeting.parts.lock().unwrap()[self.process] = parts;
+        self.meeting.barrier.wait();
+        let take = |parts: &mut Vec<Vec<u8>>| std::mem::take(&mut parts[self.process]);
+        let arrived = self.meeting.parts.lock().unwrap().iter_mut().map(take).collect();
+        self.meeting.barrier.wait();
+        Ok(arrived)
     }
 
     fn gather(&self, mine: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Error> {
@@ -71,13 +96,20 @@ fn connected(processes: usize) -> Vec<Vec<Option<TcpStream>>> {
 
 /// Runs the same function in every process and returns what the first one's returned.
 pub fn run<T: Send>(processes: usize, work: impl Fn(Option<Arc<dyn Peers>>) -> T + Sync) -> T {
+    counted(processes, work).0
+}
+
+/// Does the same, and counts the bytes of collectives that go through the first process.
+pub fn counted<T: Send>(processes: usize, work: impl Fn(Option<Arc<dyn Peers>>) -> T + Sync) -> (T, u64) {
     if processes == 1 {
-        return work(None);
+        return (work(None), 0);
     }
     let meeting = Arc::new(Meeting {
         barrier: Barrier::new(processes),
         slots: Mutex::new(vec![Vec::new(); processes]),
         sockets: Mutex::default(),
+        parts: Mutex::new(vec![Vec::new(); processes]),
+        through_first: AtomicU64::new(0),
     });
     std::thread::scope(|threads| {
         let running: Vec<_> = (0..processes)
@@ -87,6 +119,6 @@ pub fn run<T: Send>(processes: usize, work: impl Fn(Option<Arc<dyn Peers>>) -> T
             })
             .collect();
         let mut results: Vec<T> = running.into_iter().map(|thread| thread.join().unwrap()).collect();
-        results.swap_remove(0)
+        (results.swap_remove(0), meeting.through_first.load(Ordering::Relaxed))
     })
 }

@@ -10,6 +10,7 @@ mod lda;
 mod local;
 mod panics;
 mod passes;
+mod ranges;
 mod rotation;
 mod totals;
 mod traffic;

@@ -75,6 +75,7 @@ impl<T: Trainer> Run<T::Algorithm> for Engines<T> {
             memory_estimate_bytes: engine.plan().memory_bytes,
             memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
             best_model_bytes: None,
+            read_bytes: Vec::new(),
             placement: Some(engine.plan().quality.into()),
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use megagrid_datasets::output::{Column, write_table, write_vector};
-use megagrid_datasets::{Dataset, Dictionary, Edges, Format, Names, Prepared, load_graph, load_graph_with};
+use megagrid_datasets::{Dataset, Dictionary, Edges, Format, Names, Prepared, load_graph_with};
 use megagrid_partition::{EdgeSource, Side};
 use rayon::slice::ParallelSliceMut;
 use serde::Deserialize;
@@ -57,10 +57,7 @@ impl Data for Graph {
             let graph = Self::of(open(&source.input, how.readers)?);
             return Ok((graph, phases(clock.lap(), 0.0)));
         }
-        let loaded = match how.readers {
-            Some(readers) => load_graph_with(&source.input, format, readers)?,
-            None => load_graph(&source.input, format)?,
-        };
+        let loaded = load_graph_with(&source.input, format, how.readers)?;
         let load = clock.lap();
         let graph = Self::of(loaded.prepare(Side::Right, how.degree_order)?);
         Ok((graph, phases(load, clock.lap())))

@@ -256,7 +256,7 @@ pub struct RunOptions {
     /// Whether what other processes need first is sent first.
     #[arg(long = "no-early", action = ArgAction::SetFalse, hide = true)]
     pub early: bool,
-    /// Write a checkpoint to this directory at the end, or when interrupted.
+    /// Write a checkpoint to this directory at the end, or when interrupted; all processes have to see it.
     #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
     #[serde(serialize_with = "lossy_option")]
     pub checkpoint: Option<PathBuf>,

@@ -98,6 +98,15 @@ impl Processes {
         self.any(outcome.map(|()| [])).map(|[]| ())
     }
 
+    /// Returns how many bytes of the input each process has read, if they read it together.
+    ///
+    /// # Errors
+    /// A lost process.
+    pub fn read_bytes(&self) -> Result<Vec<u64>, Error> {
+        let (Some(readers), Some(peers)) = (&self.readers, &self.peers) else { return Ok(Vec::new()) };
+        peers.all_gather(encoded(&readers.read_bytes())?)?.iter().map(|bytes| decoded(bytes)).collect()
+    }
+
     /// Gives every process what the first one has.
     ///
     /// # Errors

@@ -205,6 +205,9 @@ pub struct Machine {
     /// Bytes of the copy of the model that was best on test data, where one is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_model_bytes: Option<u64>,
+    /// Bytes of the input that each process has read, where several read it together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read_bytes: Vec<u64>,
     /// Replication factor and balance of the placement over processes.
     #[serde(flatten)]
     pub placement: Option<Placement>,

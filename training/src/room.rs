@@ -30,7 +30,7 @@ pub(crate) fn check(source: &Source, processes: usize) -> Result<(), Error> {
         path: source.input.clone(),
         problem: format!(
             "its edges need at least {least} MB of memory and {available} MB are available; train in more processes \
-             (edges and ratings are read in parts), or on a larger machine"
+             (graphs and ratings stay in parts), or on a larger machine"
         ),
     })
 }

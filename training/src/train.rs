@@ -14,7 +14,7 @@ use crate::data::{Data, Reading};
 use crate::input::Source;
 use crate::options::{RunOptions, join, json};
 use crate::processes::Processes;
-use crate::record::{Metrics, Phases, Record};
+use crate::record::{Machine, Metrics, Phases, Record};
 use crate::stopping::{Evaluation, Stopping};
 use crate::{Error, Options};
 
@@ -156,7 +156,8 @@ pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Ob
     phases.plan = begin.elapsed().as_secs_f64();
 
     let done = engine.iterations();
-    let record = Record::begin(A::NAME, config, engine.input(), engine.machine(), phases, done);
+    let machine = Machine { read_bytes: processes.read_bytes()?, ..engine.machine() };
+    let record = Record::begin(A::NAME, config, engine.input(), machine, phases, done);
     let mut stopping = Stopping::new(run.patience.unwrap_or(A::PATIENCE));
     if let Some(directory) = resumed {
         processes.first(|| stopping.load(&directory, done))?;

@@ -38,8 +38,11 @@ impl EdgeType {
     }
 
     /// Returns the bytes that an edge's data take in a file.
-    pub(crate) fn bytes(self) -> u64 {
-        if self == Self::Nothing { 0 } else { 4 }
+    pub(crate) const fn bytes(self) -> u64 {
+        match self {
+            Self::Nothing => 0,
+            Self::Float | Self::Count => 4,
+        }
     }
 }
 

@@ -11,7 +11,6 @@ use crate::Readers;
 use crate::cache::EdgeData;
 use crate::checksum::hash;
 use crate::ids::{Ids, Window};
-use crate::readers::misfit;
 
 /// Edges of a text that several processes have read together. [`EdgeSource::distribute`] sends them where they are needed;
 /// from then on each process can visit those that it holds, grouped by one side, in a temporary file.
@@ -58,34 +57,19 @@ impl<T: EdgeData> DistributedEdges<T> {
         let read = &self.read;
         let windows = self.readers.gather_numbers([read.num_windows() as u64])?;
         let rounds = windows.into_iter().map(|[windows]| windows as usize).max().unwrap_or(0);
+        let num_vertices = self.offsets.each_ref().map(|offsets| offsets.len() - 1);
         let (mut held, mut senders) = (Spill::new().map_err(io::Error::other)?, Vec::new());
         for at in 0..rounds {
             let is_there = at < read.num_windows();
             let window = if is_there { read.read(at).map_err(io::Error::other)? } else { Window::default() };
             let arrived = self.readers.exchange(deal(window, holders, self.readers.processes()))?;
             for (sender, bytes) in arrived.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
-                held.push(&[self.unpack(bytes)?]).map_err(io::Error::other)?;
+                held.push(&[Window::unpack(bytes, num_vertices)?]).map_err(io::Error::other)?;
                 senders.push(sender);
             }
         }
         held.sort_windows(&senders);
         Ok(held)
-    }
-
-    fn unpack(&self, bytes: &[u8]) -> io::Result<Window<T>> {
-        let num_edges = bytes.len() / bytes_of_edge::<T>();
-        let mut words: Vec<u32> = bytemuck::pod_collect_to_vec(bytes);
-        if words.len() * size_of::<u32>() != num_edges * bytes_of_edge::<T>() {
-            return Err(misfit());
-        }
-        let data = words.split_off(2 * num_edges);
-        let right = words.split_off(num_edges);
-        let are_ids = |ids: &[u32], side: usize| ids.iter().all(|&id| (id as usize) < self.offsets[side].len() - 1);
-        if !are_ids(&words, 0) || !are_ids(&right, 1) {
-            return Err(misfit());
-        }
-        let data = T::from_bytes(bytemuck::cast_slice(&data), num_edges)?.into_owned();
-        Ok(Window { ids: [Ids::Narrow(words), Ids::Narrow(right)], data })
     }
 
     fn held(&self) -> io::Result<&ExternalEdges<T>> {
@@ -152,10 +136,6 @@ impl<T: EdgeData> EdgeSource<T> for DistributedEdges<T> {
     }
 }
 
-fn bytes_of_edge<T: EdgeData>() -> usize {
-    2 * size_of::<u32>() + T::TYPE.bytes() as usize
-}
-
 /// Deals edges to their holders: for each process the left ends, the right ends and the data, as bytes.
 fn deal<T: EdgeData>(window: Window<T>, holders: Holders<'_>, processes: usize) -> Vec<Vec<u8>> {
     let Window { ids, data } = window;
@@ -163,12 +143,7 @@ fn deal<T: EdgeData>(window: Window<T>, holders: Holders<'_>, processes: usize) 
     let to: Vec<[Option<u16>; 2]> = parallel::fill(left.len(), |edge| holders(left[edge], right[edge]));
     let part = |process: usize| {
         let mine: Vec<usize> = (0..to.len()).filter(|&edge| to[edge].contains(&Some(process as u16))).collect();
-        let mut bytes = Vec::with_capacity(mine.len() * bytes_of_edge::<T>());
-        mine.iter().for_each(|&edge| bytes.extend_from_slice(&left[edge].to_ne_bytes()));
-        mine.iter().for_each(|&edge| bytes.extend_from_slice(&right[edge].to_ne_bytes()));
-        let data: Vec<T> = mine.iter().map(|&edge| data[edge]).collect();
-        bytes.extend_from_slice(T::to_bytes(&data));
-        bytes
+        Window::pack([&left, &right], &data, &mine)
     };
     parallel::map(processes, part)
 }

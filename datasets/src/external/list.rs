@@ -60,21 +60,39 @@ impl<T: EdgeData> ExternalList<T> {
         self.numberings.of(side).vertices(ids)
     }
 
-    /// Reads all edges into memory.
+    /// Reads all edges into memory, those of other processes as well.
     pub(crate) fn into_dataset(self) -> Result<Dataset<T>, Error> {
-        let num_edges = self.spill.num_edges();
-        let [num_left, num_right] = [0, 1].map(|side| self.numberings.of(side).len());
-        let square = self.numberings.is_square();
-        let mut edges = EdgeList { num_left, num_right, square, ..EdgeList::with_capacity(num_edges) };
-        self.for_each_window(
-            |side, ids| self.vertices(side, ids),
-            |[left, right], data| {
-                edges.left.extend_from_slice(left);
-                edges.right.extend_from_slice(right);
-                edges.data.extend_from_slice(data);
+        let num_vertices = [0, 1].map(|side| self.numberings.of(side).len());
+        let ([num_left, num_right], square) = (num_vertices, self.numberings.is_square());
+        let mut edges = EdgeList { num_left, num_right, square, ..EdgeList::with_capacity(self.spill.num_edges()) };
+        let mut push = |[left, right]: [&[u32]; 2], data: &[T]| {
+            edges.left.extend_from_slice(left);
+            edges.right.extend_from_slice(right);
+            edges.data.extend_from_slice(data);
+        };
+        if let Some(readers) = &self.readers {
+            let mut windows = 0..self.spill.num_windows();
+            let next = || -> Result<_, Error> {
+                let Some(at) = windows.next() else { return Ok(None) };
+                let Window { ids: [left, right], data } = self.spill.read(at)?;
+                let [left, right] = [self.vertices(0, left), self.vertices(1, right)];
+                Ok(Some(Window::pack([&left, &right], &data, &(0..data.len()).collect::<Vec<_>>())))
+            };
+            let take = |piece: &[u8]| {
+                let window = Window::unpack(piece, num_vertices).map_err(Error::io(&self.path))?;
+                push(window.ids.each_ref().map(Ids::entries), &window.data);
                 Ok(())
-            },
-        )?;
+            };
+            readers.in_turn(next, take, |error| Error::io(&self.path)(error))?;
+        } else {
+            self.for_each_window(
+                |side, ids| self.vertices(side, ids),
+                |ids, data| {
+                    push(ids, data);
+                    Ok(())
+                },
+            )?;
+        }
         let (left_names, right_names) = self.numberings.into_dictionaries(&self.path)?;
         Ok(Dataset { edges, left_names, right_names })
     }

@@ -1,16 +1,15 @@
 //! An input: a file, the part files of a directory, or bytes in memory.
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::fs;
+use std::io::Cursor;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use megagrid_partition::parallel;
-use memchr::memchr;
-use xxhash_rust::xxh3::Xxh3;
 
-use super::open::{self, Source};
+use super::division::divide;
+use super::open::{self, Source, WHOLE};
 use super::windows::Consumed;
 use super::{Lines, Text, WINDOW_BYTES};
 use crate::{Error, Readers};
@@ -20,17 +19,19 @@ use crate::{Error, Readers};
 pub struct Input<'a> {
     /// What the user named.
     path: PathBuf,
+    /// All of it.
+    whole: Vec<Part<'a>>,
+    /// What this process reads.
     parts: Vec<Part<'a>>,
     window_bytes: usize,
-    /// The processes that read the other parts of the file, if there are some.
+    /// The processes that read the other parts, if there are some.
     readers: Option<Arc<dyn Readers>>,
 }
 
 #[derive(Clone, Debug)]
 enum Part<'a> {
-    File(PathBuf),
-    /// Whole lines of a file that is not compressed.
-    Lines(PathBuf, Range<u64>),
+    /// The lines of a span of a file.
+    File(PathBuf, Range<u64>),
     Bytes(&'a [u8]),
 }
 
@@ -49,73 +50,24 @@ impl Input<'static> {
         if files.is_empty() {
             return Err(Error::Empty { path: path.to_path_buf(), records: "files" });
         }
-        let parts = files.into_iter().map(Part::File).collect();
-        Ok(Self { path: path.to_path_buf(), parts, window_bytes: WINDOW_BYTES, readers: None })
+        let parts: Vec<Part<'_>> = files.into_iter().map(|file| Part::File(file, WHOLE)).collect();
+        let whole = parts.clone();
+        Ok(Self { path: path.to_path_buf(), whole, parts, window_bytes: WINDOW_BYTES, readers: None })
     }
 
-    /// Opens the lines that this process is to read of a file that several read together: about equally many bytes for each.
-    /// All of it, for every process, where it is compressed or a directory.
+    /// Opens what this process is to read of an input that several read together: about equally many bytes for each, in the order
+    /// of the files. A file that cannot be cut is read by one.
     ///
     /// # Errors
-    /// As [`Input::open`]; another file than the other processes have.
-    pub fn open_part(path: &Path, readers: &Arc<dyn Readers>) -> Result<Self, Error> {
+    /// As [`Input::open`]; other files than the other processes have.
+    pub fn open_with(path: &Path, readers: Option<&Arc<dyn Readers>>) -> Result<Self, Error> {
         let whole = Self::open(path)?;
-        let (splits, bytes) = match fs::metadata(path).map_err(Error::io(path))? {
-            found if found.is_file() => (open::open(path)?.compression.is_none(), found.len()),
-            _ => (false, 0),
-        };
-        let sample = if splits { sample(path, bytes).map_err(Error::io(path))? } else { 0 };
-        let all = readers.gather_numbers([bytes, sample, u64::from(splits)]).map_err(Error::io(path))?;
-        if let Some(process) = all.iter().position(|found| *found != [bytes, sample, u64::from(splits)]) {
-            return Err(Error::another_input(path, process));
-        }
-        if !splits {
-            return Ok(whole);
-        }
-        let (process, processes) = (readers.process() as u64, readers.processes() as u64);
-        let cut = |part: u64| line_start(path, (u128::from(bytes) * u128::from(part) / u128::from(processes)) as u64);
-        let lines = cut(process).map_err(Error::io(path))?..cut(process + 1).map_err(Error::io(path))?;
-        let parts = vec![Part::Lines(path.to_path_buf(), lines)];
+        let Some(readers) = readers else { return Ok(whole) };
+        let files: Vec<PathBuf> = whole.files().map(Path::to_path_buf).collect();
+        let spans = divide(path, &files, readers)?;
+        let parts = spans.into_iter().map(|(file, span)| Part::File(file, span)).collect();
         Ok(Self { parts, readers: Some(Arc::clone(readers)), ..whole })
     }
-}
-
-/// Returns where the first line begins at a byte of a file or behind it; at its end if there is none.
-fn line_start(path: &Path, byte: u64) -> io::Result<u64> {
-    if byte == 0 {
-        return Ok(0);
-    }
-    let mut file = BufReader::new(File::open(path)?);
-    // A line that begins there has its predecessor's end right before.
-    let mut at = file.seek(SeekFrom::Start(byte - 1))?;
-    loop {
-        let found = file.fill_buf()?;
-        let (end, len) = (memchr(b'\n', found), found.len());
-        match end {
-            Some(end) => return Ok(at + end as u64 + 1),
-            None if len == 0 => return Ok(at),
-            None => at += len as u64,
-        }
-        file.consume(len);
-    }
-}
-
-/// Blocks of a file that are compared between processes, and their bytes.
-const SAMPLES: u64 = 64;
-const SAMPLE_BYTES: u64 = 4096;
-
-/// Returns a checksum of blocks all over a file.
-fn sample(path: &Path, bytes: u64) -> io::Result<u64> {
-    let mut file = File::open(path)?;
-    let mut hash = Xxh3::new();
-    for block in 0..SAMPLES {
-        let start = bytes.saturating_sub(SAMPLE_BYTES) / (SAMPLES - 1) * block;
-        file.seek(SeekFrom::Start(start))?;
-        let mut found = Vec::new();
-        file.by_ref().take(SAMPLE_BYTES).read_to_end(&mut found)?;
-        hash.update(&found);
-    }
-    Ok(hash.digest())
 }
 
 fn files_of(directory: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -138,7 +90,8 @@ impl<'a> Input<'a> {
     #[must_use]
     pub fn from_bytes(bytes: &'a [u8]) -> Self {
         let window_bytes = WINDOW_BYTES.min(bytes.len() + 1);
-        Self { path: PathBuf::from("<bytes>"), parts: vec![Part::Bytes(bytes)], window_bytes, readers: None }
+        let (path, parts) = (PathBuf::from("<bytes>"), vec![Part::Bytes(bytes)]);
+        Self { path, whole: parts.clone(), parts, window_bytes, readers: None }
     }
 
     /// Sets the bytes of text that are parsed at a time.
@@ -155,32 +108,29 @@ impl<'a> Input<'a> {
 
     /// Returns the name of the first part, if it is a file with a name in UTF-8.
     pub(crate) fn first_name(&self) -> Option<&str> {
-        match self.parts.first()? {
-            Part::File(path) | Part::Lines(path, _) => path.file_name()?.to_str(),
-            Part::Bytes(_) => None,
-        }
+        self.files().next()?.file_name()?.to_str()
     }
 
     /// Returns the files, none for bytes in memory.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        self.parts.iter().filter_map(|part| match part {
-            Part::File(path) | Part::Lines(path, _) => Some(path.as_path()),
+        self.whole.iter().filter_map(|part| match part {
+            Part::File(path, _) => Some(path.as_path()),
             Part::Bytes(_) => None,
         })
     }
 
-    /// Returns the processes that read the other lines of the file, if there are some.
+    /// Returns the processes that read the other parts, if there are some.
     pub(crate) fn readers(&self) -> Option<&Arc<dyn Readers>> {
         self.readers.as_ref()
     }
 
-    /// Returns the only part, opened.
+    /// Returns the beginning of the only file.
     ///
     /// # Errors
     /// Where there are several, for formats whose header counts what follows.
     pub(crate) fn single(&self) -> Result<Text<'a>, Error> {
-        match &self.parts[..] {
-            [part] => self.text(part, self.window_bytes),
+        match &self.whole[..] {
+            [part] => self.beginning(part),
             parts => Err(Error::invalid(
                 &self.path,
                 format!("{} files in a directory, but this format is one file; name the file", parts.len()),
@@ -188,9 +138,9 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns the beginning of the first part that is not empty.
+    /// Returns the beginning of the first file that is not empty.
     pub(crate) fn head(&self) -> Result<Text<'a>, Error> {
-        for part in &self.parts {
+        for part in &self.whole {
             let text = self.beginning(part)?;
             if !text.head().is_empty() {
                 return Ok(text);
@@ -211,10 +161,10 @@ impl<'a> Input<'a> {
         let read = |part, window_bytes, consume: &mut (dyn FnMut(C) -> Consumed + Send)| {
             let mut text = self.text(part, window_bytes)?;
             let header = match part {
-                Part::Lines(..) => {
+                Part::File(_, span) if *span != WHOLE => {
                     let mut beginning = self.beginning(part)?;
                     let header = begin(&mut beginning)?;
-                    text.skip_to(beginning.position());
+                    text.follow(&beginning);
                     header
                 }
                 _ => begin(&mut text)?,
@@ -249,26 +199,23 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
+    /// Returns the beginning of a part's file.
     fn beginning(&self, part: &Part<'a>) -> Result<Text<'a>, Error> {
         match part {
-            Part::Lines(path, _) => self.text(&Part::File(path.clone()), MIN_WINDOW_BYTES),
-            _ => self.text(part, MIN_WINDOW_BYTES),
+            Part::File(path, _) => self.text(&Part::File(path.clone(), WHOLE), MIN_WINDOW_BYTES),
+            Part::Bytes(_) => self.text(part, MIN_WINDOW_BYTES),
         }
     }
 
     fn text(&self, part: &Part<'a>, window_bytes: usize) -> Result<Text<'a>, Error> {
         match part {
-            Part::File(path) => Text::new(path.clone(), open::open(path)?, window_bytes),
-            Part::Lines(path, lines) => {
-                let mut file = File::open(path).map_err(Error::io(path))?;
-                file.seek(SeekFrom::Start(lines.start)).map_err(Error::io(path))?;
-                let reader = Box::new(file.take(lines.end - lines.start));
-                Ok(Text::new(path.clone(), Source { reader, compression: None }, window_bytes)?
-                    .beginning_at(lines.start))
+            Part::File(path, span) => {
+                let source = open::open(path, span, self.readers.as_ref())?;
+                Text::new(path.clone(), source, span.start, window_bytes)
             }
             Part::Bytes(bytes) => {
                 let source = Source { reader: Box::new(Cursor::new(*bytes)), compression: None };
-                Text::new(self.path.clone(), source, window_bytes)
+                Text::new(self.path.clone(), source, 0, window_bytes)
             }
         }
     }

@@ -5,12 +5,14 @@
 //! outcomes are consumed in the order of the file, so that nothing depends on the number of threads. Memory: two windows,
 //! and the outcomes of two.
 
+mod division;
 mod input;
 mod line;
 mod open;
 mod plain;
 mod windows;
 
+pub(crate) use division::share;
 pub use input::Input;
 pub(crate) use line::{Fields, Malformed, Separator, integer, number, words};
 pub(crate) use plain::{next_line, plain_lines};

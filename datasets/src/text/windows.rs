@@ -1,14 +1,13 @@
 //! One file of text as windows of whole lines, each parsed by all threads.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use megagrid_partition::parallel;
-use memchr::{memchr, memchr_iter, memrchr};
+use memchr::{memchr, memrchr};
 
-use super::open::{Source, read_full};
+use super::open::{Source, lines_before, read_full};
 use super::{CHUNK_BYTES, MAX_LINE_BYTES, Malformed};
 use crate::Error;
 
@@ -46,28 +45,24 @@ pub(crate) struct Text<'a> {
     num_lines: u64,
     window_bytes: usize,
     parses_blank_lines: bool,
-    /// Where this begins in the file.
+    /// Where the span begins whose lines these are.
     start: u64,
 }
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl<'a> Text<'a> {
-    pub(super) fn new(path: PathBuf, source: Source<'a>, window_bytes: usize) -> Result<Self, Error> {
+    /// Takes the lines of a span of a file that begins at the byte `start`.
+    pub(super) fn new(path: PathBuf, source: Source<'a>, start: u64, window_bytes: usize) -> Result<Self, Error> {
         let window = Vec::new();
         let (whole, skipped, num_lines, parses_blank_lines) = (0, 0, 0, false);
         let mut text =
-            Self { path, source, window, whole, skipped, num_lines, window_bytes, parses_blank_lines, start: 0 };
+            Self { path, source, window, whole, skipped, num_lines, window_bytes, parses_blank_lines, start };
         (text.window, text.whole) = text.read_window(Vec::new(), &[])?;
-        if text.head().starts_with(BYTE_ORDER_MARK) {
+        if start == 0 && text.head().starts_with(BYTE_ORDER_MARK) {
             text.skipped = BYTE_ORDER_MARK.len();
         }
         Ok(text)
-    }
-
-    /// Says where in its file the text begins.
-    pub(super) fn beginning_at(self, start: u64) -> Self {
-        Self { start, ..self }
     }
 
     /// Returns the file's path.
@@ -92,14 +87,12 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns where in its file the first line begins that was not taken.
-    pub(super) fn position(&self) -> u64 {
-        self.start + self.skipped as u64
-    }
-
-    /// Takes those lines off the first window that begin before a byte of the file.
-    pub(super) fn skip_to(&mut self, byte: u64) {
-        while self.position() < byte && self.next_line().is_some() {}
+    /// Goes on as the text does that begins the file: takes those lines off the first window that were taken there.
+    pub(super) fn follow(&mut self, beginning: &Self) {
+        self.parses_blank_lines = beginning.parses_blank_lines;
+        let taken = beginning.num_lines;
+        let before = lines_before(&self.path, self.start, taken);
+        self.skip_lines((taken - before) as usize);
     }
 
     /// Takes the next line off the first window, without its line end and trailing blanks; `None` at the end.
@@ -120,7 +113,7 @@ impl<'a> Text<'a> {
     }
 
     fn error(&self, line: u64, Malformed { field, found, expected }: Malformed) -> Error {
-        let line = line + if self.start == 0 { 0 } else { lines_before(&self.path, self.start) };
+        let line = line + lines_before(&self.path, self.start, u64::MAX);
         Error::Malformed { path: self.path.clone(), line, field, found, expected }
     }
 
@@ -206,24 +199,14 @@ impl<'a> Text<'a> {
         let path = self.path.clone();
         match self.source.compression {
             Some(compression) if source.kind() == io::ErrorKind::UnexpectedEof => {
-                Error::Truncated { path, compression }
+                Error::Truncated { path, compression: compression.name() }
             }
-            Some(compression) => Error::invalid(&path, format!("the {compression} data are damaged ({source})")),
+            Some(compression) => {
+                Error::invalid(&path, format!("the {} data are damaged ({source})", compression.name()))
+            }
             None => Error::Io { path, source },
         }
     }
-}
-
-/// Counts the lines before a byte of a file, as far as it can be read.
-fn lines_before(path: &Path, byte: u64) -> u64 {
-    let Ok(file) = File::open(path) else { return 0 };
-    let (mut file, mut lines) = (BufReader::with_capacity(CHUNK_BYTES, file.take(byte)), 0);
-    while let Ok(found @ [_, ..]) = file.fill_buf() {
-        lines += memchr_iter(b'\n', found).count() as u64;
-        let len = found.len();
-        file.consume(len);
-    }
-    lines
 }
 
 /// What a chunk was parsed to, and its lines up to the first malformed one.

@@ -5,5 +5,6 @@ mod errors;
 mod formats;
 mod output;
 mod parquet;
+mod parts;
 mod synthetic;
 mod together;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 
 use megagrid_datasets::cache::EdgeData;
@@ -19,11 +20,19 @@ struct Meeting {
 }
 
 #[derive(Debug)]
-struct Local {
+pub struct Local {
     process: usize,
     processes: usize,
     /// `None`: the others do as it does.
     meeting: Option<Arc<Meeting>>,
+    read_bytes: AtomicU64,
+}
+
+impl Local {
+    /// A process whose others do as it does.
+    pub fn lonely(process: usize, processes: usize) -> Arc<dyn Readers> {
+        Arc::new(Self { process, processes, meeting: None, read_bytes: AtomicU64::new(0) })
+    }
 }
 
 impl Readers for Local {
@@ -47,16 +56,33 @@ impl Readers for Local {
         meeting.barrier.wait();
         Ok(arrived)
     }
+
+    fn has_read(&self, bytes: u64) {
+        self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn read_bytes(&self) -> u64 {
+        self.read_bytes.load(Ordering::Relaxed)
+    }
 }
 
 /// Does the same in several processes; returns what each returned.
-fn together<R: Send>(processes: usize, work: impl Fn(Arc<dyn Readers>) -> R + Sync) -> Vec<R> {
+pub fn together<R: Send>(processes: usize, work: impl Fn(Arc<dyn Readers>) -> R + Sync) -> Vec<R> {
+    counted(processes, work).into_iter().map(|(returned, _)| returned).collect()
+}
+
+/// Does the same in several processes; returns what each returned, and the bytes that it has read.
+pub fn counted<R: Send>(processes: usize, work: impl Fn(Arc<dyn Readers>) -> R + Sync) -> Vec<(R, u64)> {
     let meeting =
         Arc::new(Meeting { barrier: Barrier::new(processes), slots: Mutex::new(vec![Vec::new(); processes]) });
     std::thread::scope(|threads| {
         let start = |process| {
             let (meeting, work) = (Some(Arc::clone(&meeting)), &work);
-            threads.spawn(move || work(Arc::new(Local { process, processes, meeting })))
+            threads.spawn(move || {
+                let local = Arc::new(Local { process, processes, meeting, read_bytes: AtomicU64::new(0) });
+                let returned = work(Arc::clone(&local) as Arc<dyn Readers>);
+                (returned, local.read_bytes())
+            })
         };
         let running: Vec<_> = (0..processes).map(start).collect();
         running.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -80,7 +106,7 @@ fn visited<T: EdgeData>(prepared: &Prepared<T>) -> Vec<Edge<T>> {
 }
 
 /// Finds that processes which read a text together have the vertices of one that reads all, and their part of its edges.
-fn check<T: EdgeData + PartialEq + std::fmt::Debug>(
+pub fn check<T: EdgeData + PartialEq + std::fmt::Debug>(
     processes: usize,
     value: fn(&T) -> f64,
     whole: impl Fn() -> Result<Loaded<T>, Error>,
@@ -147,7 +173,7 @@ proptest! {
         let line = |(at, &(a, b, _)): (usize, &(u32, u32, u8))| format!("{}\t{}{end}", name(kind, at, a), name(kind, at, b));
         let text: String = ["# a comment\n".to_owned()].into_iter().chain(edges.iter().enumerate().map(line)).collect();
         let format = Some(Format::Edges);
-        in_file(&text, |path| check(processes, |()| 0.0, || load_graph(path, format), |readers| load_graph_with(path, format, readers)));
+        in_file(&text, |path| check(processes, |()| 0.0, || load_graph(path, format), |readers| load_graph_with(path, format, Some(readers))));
     }
 
     #[test]
@@ -157,7 +183,7 @@ proptest! {
         let format = Some(Format::Ratings);
         let value = |rating: &f32| f64::from(*rating);
         in_file(text.trim_end(), |path| {
-            check(processes, value, || load_ratings(path, format), |readers| load_ratings_with(path, format, readers));
+            check(processes, value, || load_ratings(path, format), |readers| load_ratings_with(path, format, Some(readers)));
         });
     }
 }
@@ -171,7 +197,7 @@ fn a_header_is_skipped_whoever_reads_it() {
             in_file(&text, |path| {
                 let whole = || load_graph(path, format);
                 assert!(whole().unwrap().into_dataset().unwrap().left_names.is_integers());
-                check(processes, |()| 0.0, whole, |readers| load_graph_with(path, format, readers));
+                check(processes, |()| 0.0, whole, |readers| load_graph_with(path, format, Some(readers)));
             });
         }
     }
@@ -183,11 +209,11 @@ fn a_line_that_is_wrong_has_its_number() {
     lines[90] = "90".to_owned();
     in_file(&lines.join("\n"), |path| {
         // Whoever reads that line fails, and the other would then be told; here it reads by itself.
-        let read = |process| Arc::new(Local { process, processes: 2, meeting: None }) as Arc<dyn Readers>;
+        let read = |process| Local::lonely(process, 2);
         let format = Some(Format::Edges);
-        let error = load_graph_with(path, format, &read(1)).unwrap_err().to_string();
+        let error = load_graph_with(path, format, Some(&read(1))).unwrap_err().to_string();
         assert!(error.contains("input.txt:91: edge: found \"90\""), "{error}");
-        assert!(load_graph_with(path, format, &read(0)).is_ok());
+        assert!(load_graph_with(path, format, Some(&read(0))).is_ok());
     });
 }
 
@@ -198,12 +224,13 @@ fn another_input_and_an_empty_one_are_refused() {
     fs::write(&paths[0], "1 2\n3 4\n").unwrap();
     fs::write(&paths[1], "1 2\n3 5\n").unwrap();
     let format = Some(Format::Edges);
-    let said =
-        together(2, |readers| load_graph_with(&paths[readers.process()], format, &readers).unwrap_err().to_string());
+    let said = together(2, |readers| {
+        load_graph_with(&paths[readers.process()], format, Some(&readers)).unwrap_err().to_string()
+    });
     assert!(said[0].contains("process 1 has another file"), "{said:?}");
     assert!(said[1].contains("process 0 has another file"), "{said:?}");
     fs::write(&paths[0], "# nothing\n\n").unwrap();
-    let said = together(2, |readers| load_graph_with(&paths[0], format, &readers).unwrap_err().to_string());
+    let said = together(2, |readers| load_graph_with(&paths[0], format, Some(&readers)).unwrap_err().to_string());
     assert!(said.iter().all(|said| said.contains("edges")), "{said:?}");
 }
 

@@ -9,7 +9,7 @@ use megagrid_stages::{Program, Store};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::file::{DAMAGED, FileEntry, VERSION, io};
+use super::file::{DAMAGED, FileEntry, Ranges, VERSION, io};
 use super::slices;
 use crate::grid::hold;
 use crate::run::all_gather;
@@ -71,13 +71,19 @@ impl Manifest {
         Ok(sealed.manifest)
     }
 
-    /// Finds a file's entry.
-    pub fn entry(&self, name: &str, dir: &Path) -> Result<&FileEntry, Error> {
-        self.files.iter().find(|entry| entry.name == name).ok_or_else(|| Error::Checkpoint {
-            path: dir.join(MANIFEST),
-            problem: format!("no entry of {name}, which the program needs"),
-            advice: "use the version of the program that wrote it",
-        })
+    /// Opens a file that is there, whole or in ranges.
+    pub fn open(&self, name: &str, dir: &Path) -> Result<Ranges, Error> {
+        let is_range =
+            |found: &str| found.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let ranges: Vec<_> = self.files.iter().filter(|entry| is_range(&entry.name)).collect();
+        if ranges.is_empty() {
+            return Err(Error::Checkpoint {
+                path: dir.join(MANIFEST),
+                problem: format!("no entry of {name}, which the program needs"),
+                advice: "use the version of the program that wrote it",
+            });
+        }
+        Ok(Ranges::new(dir, &ranges))
     }
 }
 

@@ -22,10 +22,13 @@
 //! are older ones removed. A process that dies on the way leaves the one before intact. One job at a time may write to a
 //! directory.
 //!
-//! Several processes save and load together: the first one collects and writes, and each reads the same directory, which
-//! all see. What fails in one fails in all. Deltas are then stored only as far as the program applies them within an
-//! iteration.
+//! Several processes save and load together, in a directory that all see. Each writes a range of vertex ids of each role, and of right
+//! shards of edge data, as a file of its own: `left-sync.bin.00003`, a part of what one process would write as `left-sync.bin`. The
+//! rows of a range come from those that have them, window by window; no process gets all. The first writes the rest, and the manifest
+//! last. Each process reads what it finds, in however many ranges. What fails in one fails in all. Deltas are then stored only as
+//! far as the program applies them within an iteration.
 
+mod division;
 mod file;
 mod manifest;
 mod roles;
@@ -41,8 +44,9 @@ use megagrid_stages::{Program, Store};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::run::all_gather;
+use crate::run::{all_gather, settle};
 use crate::{Engine, Error};
+use division::{Division, holders};
 use file::{FileEntry, Hashing, io};
 use manifest::{Fingerprint, Manifest};
 use roles::RoleFile;
@@ -57,7 +61,7 @@ const REPLACED: &str = "-replaced";
 /// of the run. Between iterations means from `between` of [`Engine::run_until`], or outside of it. All processes call it.
 ///
 /// # Complexity
-/// Memory: a few buffers; with several processes what [`Engine::collect`] brings to the first.
+/// Memory: a few buffers. Between processes: about all bytes once, evenly.
 ///
 /// # Errors
 /// What [`check_target`] refuses; a disk that is full or fails: earlier checkpoints are then still there.
@@ -67,18 +71,18 @@ pub fn save<P: Program<Global: Serialize + DeserializeOwned>>(engine: &mut Engin
     let name = format!("{PREFIX}{:05}", engine.iterations());
     let temporary = dir.join(format!(".{name}.tmp"));
     engine.agree(if is_first { make(engine, &run, dir, &temporary) } else { Ok(()) })?;
-    engine.collect()?;
-    let slices = slices::write(engine, &temporary);
-    let written = if is_first {
-        slices.and_then(|slices| write(engine, run, slices, &temporary)).and_then(|()| place(&temporary, dir, &name))
-    } else {
-        slices.map(drop)
-    };
+    settle(&engine.run, engine.iterations())?;
+    let written = engine.agree(write_ranges(engine, &temporary)).and_then(|ranges| {
+        let files = all_gather(engine.run.peers.as_deref(), ranges)?;
+        let conclude = || conclude(engine, run, files, &temporary).and_then(|()| place(&temporary, dir, &name));
+        engine.agree(if is_first { conclude() } else { Ok(()) })
+    });
     if is_first && written.is_err() {
         // The first error is the one to tell; what is left behind is removed by the next save.
         let _ = remove(&temporary);
     }
-    engine.agree(written.and_then(|()| if is_first { remove_others(dir, &name) } else { Ok(()) }))
+    written?;
+    engine.agree(if is_first { remove_others(dir, &name) } else { Ok(()) })
 }
 
 /// Makes the directory that a checkpoint is written to.
@@ -129,8 +133,8 @@ pub fn load<P: Program<Global: Serialize + DeserializeOwned>>(
     let mut refused = Vec::new();
     for found in list_together(engine, dir)? {
         match engine.agree(verify(engine, &run, &found)) {
-            Ok(global) => {
-                engine.agree(read(engine, &layout, &found.path))?;
+            Ok((global, manifest)) => {
+                engine.agree(read(engine, &layout, (&manifest, &found.path)))?;
                 engine.resume(found.iterations, global);
                 return Ok(found.iterations);
             }
@@ -161,13 +165,17 @@ fn list_together<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<Vec<Found
         .collect())
 }
 
-fn read<P: Program>(engine: &Engine<P>, layout: &Layout, dir: &Path) -> Result<(), Error> {
+fn read<P: Program>(engine: &Engine<P>, layout: &Layout, from: (&Manifest, &Path)) -> Result<(), Error> {
     let grid = &engine.run.grid;
     if !grid.is_square() {
-        roles::scatter("left", &grid.left, grid.order(Side::Left), dir)?;
+        roles::scatter("left", &grid.left, grid.order(Side::Left), from)?;
     }
-    roles::scatter(right_name(engine), &grid.right, grid.order(Side::Right), dir)?;
-    layout.read(engine, dir)
+    roles::scatter(right_name(engine), &grid.right, grid.order(Side::Right), from)?;
+    if !P::Edge::SHAPE.is_slice() {
+        return Ok(());
+    }
+    let (manifest, dir) = from;
+    layout.read(engine, manifest.open(slices::NAME, dir)?, &dir.join(slices::NAME))
 }
 
 /// A checkpoint's place.
@@ -220,12 +228,12 @@ fn check<P: Program<Global: Serialize + DeserializeOwned>>(
     Ok(())
 }
 
-/// Reads all of a checkpoint, compares it with its checksums and the engine, and returns the shared context.
+/// Reads all of a checkpoint, compares it with its checksums and the engine, and returns the shared context and the manifest.
 fn verify<P: Program<Global: DeserializeOwned>>(
     engine: &Engine<P>,
     run: &Fingerprint,
     found: &Found,
-) -> Result<P::Global, Error> {
+) -> Result<(P::Global, Manifest), Error> {
     let manifest = Manifest::read(&found.path)?;
     if manifest.iterations != found.iterations {
         let problem = format!("holds iteration {}, which its name does not say", manifest.iterations);
@@ -235,17 +243,12 @@ fn verify<P: Program<Global: DeserializeOwned>>(
     for entry in &manifest.files {
         entry.verify(&found.path)?;
     }
-    with_roles(engine, |roles| {
-        roles.iter().try_for_each(|role| {
-            manifest.entry(&role.name, &found.path)?;
-            role.verify(&found.path)
-        })
-    })?;
+    with_roles(engine, |roles| roles.iter().try_for_each(|role| role.verify(&manifest, &found.path)))?;
     if P::Edge::SHAPE.is_slice() {
-        manifest.entry(slices::NAME, &found.path)?;
+        manifest.open(slices::NAME, &found.path)?;
     }
-    manifest.entry(GLOBAL, &found.path)?;
-    read_global::<P>(&found.path.join(GLOBAL))
+    manifest.open(GLOBAL, &found.path)?;
+    Ok((read_global::<P>(&found.path.join(GLOBAL))?, manifest))
 }
 
 fn read_global<P: Program<Global: DeserializeOwned>>(path: &Path) -> Result<P::Global, Error> {
@@ -258,16 +261,23 @@ fn read_global<P: Program<Global: DeserializeOwned>>(path: &Path) -> Result<P::G
     })
 }
 
-/// Writes a checkpoint, beside its slices, to a directory of its own, and brings it to the disk.
-fn write<P: Program<Global: Serialize>>(
+/// Writes this process's range of each file. All processes call it.
+fn write_ranges<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<Vec<FileEntry>, Error> {
+    let division = Division::of(engine);
+    // Where a file cannot be written the others are waited for all the same, file by file.
+    let written =
+        with_roles(engine, |roles| roles.iter_mut().map(|role| role.write(dir, &division)).collect::<Vec<_>>());
+    let slices = slices::write(engine, &division, dir).transpose();
+    written.into_iter().chain(slices).collect()
+}
+
+/// Writes what only the first process does, the manifest last.
+fn conclude<P: Program<Global: Serialize>>(
     engine: &Engine<P>,
     run: Fingerprint,
-    slices: Option<FileEntry>,
+    mut files: Vec<FileEntry>,
     dir: &Path,
 ) -> Result<(), Error> {
-    let mut files =
-        with_roles(engine, |roles| roles.iter_mut().map(|role| role.write(dir)).collect::<Result<Vec<_>, _>>())?;
-    files.extend(slices);
     files.push(write_global::<P>(&*engine.global(), dir)?);
     let manifest = Manifest {
         iterations: engine.iterations(),
@@ -329,8 +339,9 @@ fn remove(dir: &Path) -> Result<(), Error> {
 
 fn with_roles<P: Program, R>(engine: &Engine<P>, with: impl FnOnce(&mut [RoleFile<'_>]) -> R) -> R {
     let grid = &engine.run.grid;
-    let right = roles::Rows::of(&grid.right, grid.order(Side::Right));
-    let left = (!grid.is_square()).then(|| roles::Rows::of(&grid.left, grid.order(Side::Left)));
+    let right = roles::Rows::of(&grid.right, grid.order(Side::Right), holders(engine, Side::Right));
+    let left = || roles::Rows::of(&grid.left, grid.order(Side::Left), holders(engine, Side::Left));
+    let left = (!grid.is_square()).then(left);
     let mut files = left.as_ref().map(|left| left.files("left")).unwrap_or_default();
     files.extend(right.files(right_name(engine)));
     with(&mut files)

@@ -9,8 +9,7 @@
 //! together in the file. Processes tell each other their runs, right shard by right shard, to know where theirs lie.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
@@ -18,13 +17,12 @@ use megagrid_partition::ShardId;
 use megagrid_stages::{EdgeItem, Program, Store};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::file::{FileEntry, Hashing, io};
+use super::division::Division;
+use super::file::{FileEntry, RangeFile, Ranges, io};
 use crate::grid::hold;
-use crate::run::Peers;
 use crate::{Engine, Error};
 
 pub const NAME: &str = "edges.bin";
-const BUFFER_BYTES: usize = 1 << 20;
 
 /// An edge and where its items lie in the data of its column.
 struct Place {
@@ -98,52 +96,39 @@ pub fn digest<P: Program>(engine: &Engine<P>) -> u64 {
     sum
 }
 
-/// Writes the file, if the program has slices. All processes call it; the first writes.
+/// Writes this process's range of the file, right shards one after the other, if the program has slices. All processes call it.
 ///
 /// # Complexity
-/// The first process holds the items of one right shard twice.
-pub fn write<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<Option<FileEntry>, Error> {
+/// A process holds the items of one right shard twice, and its own of as many as there are processes.
+pub fn write<P: Program>(engine: &Engine<P>, division: &Division<'_>, dir: &Path) -> Result<Option<FileEntry>, Error> {
     if !P::Edge::SHAPE.is_slice() {
         return Ok(None);
     }
-    let path = dir.join(NAME);
-    let peers = engine.run.peers.as_deref();
-    let is_first = engine.plan().processes.this == 0;
-    // Where writing fails the others go on sending, and are told afterwards.
-    let mut file =
-        is_first.then(|| File::create(&path).map(|file| BufWriter::with_capacity(BUFFER_BYTES, Hashing::new(file))));
-    for (shard, column) in engine.run.grid.columns.iter().enumerate() {
-        let places = places(engine, shard);
-        let data = hold(|| column.data.try_share(0..column.data.num_pieces()));
-        let mut mine = Vec::with_capacity(size_of_val(&*data));
-        places.iter().for_each(|place| mine.extend_from_slice(bytemuck::cast_slice(&data[place.items.clone()])));
-        let runs = gather(peers, runs(engine, shard, &places))?;
-        let bytes = gather(peers, mine)?;
-        if let (Some(runs), Some(bytes), Some(Ok(to))) = (runs, bytes, &mut file)
-            && let Err(error) = merge(&runs, &bytes, size_of::<EdgeItem<P>>(), to)
-        {
-            file = Some(Err(error));
-        }
+    let mut file = RangeFile::create(dir, division.name(NAME));
+    let shards = engine.run.grid.columns.len();
+    for at in 0..division.most(shards) {
+        let here = |process: usize| division.range(shards, process).nth(at).map(|shard| part(engine, shard));
+        let (runs, bytes) = (0..division.processes()).map(|process| here(process).unwrap_or_default()).unzip();
+        let (runs, bytes) = (division.exchange(runs)?, division.exchange(bytes)?);
+        merge(&runs, &bytes, size_of::<EdgeItem<P>>(), &mut file)?;
     }
-    let Some(file) = file else { return Ok(None) };
-    let file = file.and_then(|file| file.into_inner().map_err(|error| error.into_error())).map_err(io(&path))?;
-    file.finish(NAME).map(Some).map_err(io(&path))
+    file.finish().map(Some)
 }
 
-/// Gives the first process what each has.
-fn gather(peers: Option<&dyn Peers>, mine: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Error> {
-    match peers {
-        Some(peers) => peers.gather(mine),
-        None => Ok(Some(vec![mine])),
-    }
+/// Returns the runs and the items of the edges of a right shard that this process answers for.
+fn part<P: Program>(engine: &Engine<P>, shard: usize) -> (Vec<u8>, Vec<u8>) {
+    let (column, places) = (&engine.run.grid.columns[shard], places(engine, shard));
+    let data = hold(|| column.data.try_share(0..column.data.num_pieces()));
+    let mut items = Vec::with_capacity(size_of_val(&*data));
+    places.iter().for_each(|place| items.extend_from_slice(bytemuck::cast_slice(&data[place.items.clone()])));
+    (runs(engine, shard, &places), items)
 }
 
 /// Writes the items of a right shard in the order of runs.
-fn merge(runs: &[Vec<u8>], bytes: &[Vec<u8>], item_bytes: usize, into: &mut impl Write) -> std::io::Result<()> {
+fn merge(runs: &[Vec<u8>], bytes: &[Vec<u8>], item_bytes: usize, into: &mut RangeFile) -> Result<(), Error> {
     let mut rest: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
     for (process, [_, _, items]) in in_order(runs) {
-        let short = || std::io::Error::other(format!("process {process} sent too few edge data"));
-        into.write_all(rest[process].split_off(..items as usize * item_bytes).ok_or_else(short)?)?;
+        into.write(rest[process].split_off(..items as usize * item_bytes).ok_or(Error::Message(process))?);
     }
     Ok(())
 }
@@ -189,23 +174,14 @@ impl Layout {
         Ok(Self(begins))
     }
 
-    /// Reads this process's part of the file, which was verified, if the program has slices.
-    pub fn read<P: Program>(&self, engine: &Engine<P>, dir: &Path) -> Result<(), Error> {
-        if !P::Edge::SHAPE.is_slice() {
-            return Ok(());
-        }
-        let path = dir.join(NAME);
-        let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(&path).map_err(io(&path))?);
-        let (item_bytes, mut at) = (size_of::<EdgeItem<P>>() as u64, 0);
+    /// Reads this process's part of the file, which was verified.
+    pub fn read<P: Program>(&self, engine: &Engine<P>, mut file: Ranges, path: &Path) -> Result<(), Error> {
         for (shard, (column, begins)) in engine.run.grid.columns.iter().zip(&self.0).enumerate() {
             let mut data = hold(|| column.data.try_own(0..column.data.num_pieces()));
             for (part, begin) in parts(&held(engine, shard)).zip(begins) {
-                file.seek_relative((begin * item_bytes) as i64 - at as i64).map_err(io(&path))?;
-                at = begin * item_bytes;
+                file.go_to(begin * size_of::<EdgeItem<P>>() as u64).map_err(io(path))?;
                 for Place { items, .. } in part {
-                    let bytes = bytemuck::cast_slice_mut(&mut data[items.clone()]);
-                    file.read_exact(bytes).map_err(io(&path))?;
-                    at += bytes.len() as u64;
+                    file.read_exact(bytemuck::cast_slice_mut(&mut data[items.clone()])).map_err(io(path))?;
                 }
             }
         }

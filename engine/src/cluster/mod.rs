@@ -16,6 +16,7 @@
 mod cluster_error;
 mod collective;
 mod environment;
+mod exchange;
 mod frame;
 mod join;
 mod link;
@@ -26,6 +27,7 @@ mod shared;
 mod slurm;
 mod sockets;
 
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -52,6 +54,8 @@ pub struct Cluster {
     shared: Arc<Shared>,
     /// Held during a collective.
     turn: Mutex<Turn>,
+    /// Connections for [`Cluster::exchange`], made when they are needed first.
+    exchange: Mutex<Option<Vec<Option<TcpStream>>>>,
 }
 
 /// How often this process has called what all call together.
@@ -71,7 +75,7 @@ impl Cluster {
         membership.check()?;
         let shared = Arc::new(Shared::new(membership.clone()));
         // Closes, when it is dropped on an error, what is open by then.
-        let cluster = Arc::new(Self { shared, turn: Mutex::default() });
+        let cluster = Arc::new(Self { shared, turn: Mutex::default(), exchange: Mutex::default() });
         join::join(&cluster.shared, patience)?;
         Ok(cluster)
     }

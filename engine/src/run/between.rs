@@ -1,6 +1,6 @@
 //! What all processes do together between iterations: show each other rows, and bring results to the first process.
 
-use megagrid_partition::Side;
+use megagrid_partition::{ProcessId, ShardId, Side};
 use megagrid_stages::{Left, On, Program, Right, Vertex};
 
 use super::peers::Peers;
@@ -8,7 +8,7 @@ use super::state::Run;
 use crate::Error;
 use crate::grid::{Pieces, VertexArrays, hold};
 use crate::plan::Plan;
-use crate::sync::{Malformed, Slice, pack_sync, pack_whole, unpack_sync, unpack_whole};
+use crate::sync::{Malformed, Mirrors, Slice, pack_sync, pack_whole, unpack_sync, unpack_whole};
 
 /// One side's rows and where they are kept.
 struct Rows<'r, V: Vertex> {
@@ -30,43 +30,65 @@ impl<V: Vertex> Rows<'_, V> {
         Slice::Range(0..self.plan.side(self.side).rows(shard).len())
     }
 
-    /// Writes the shards that this process has, one after the other, each with its length before it.
-    fn pack(&self, whole: bool) -> Vec<u8> {
+    /// Writes all of the shards that this process has.
+    fn pack(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for shard in self.shards_of(self.plan.processes.this) {
             let rows = hold(|| self.arrays.try_share(self.pieces.of(shard..shard + 1)));
-            let all = self.all(shard);
-            let bytes =
-                if whole { pack_whole(&rows, &all, self.dims, true) } else { pack_sync(&rows, &all, self.dims) };
-            out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-            out.extend(bytes);
+            put(&mut out, &pack_whole(&rows, &self.all(shard), self.dims, true));
         }
         out
     }
 
-    /// Reads the shards that another process has.
-    fn unpack(&self, process: usize, whole: bool, from: &mut &[u8]) -> Result<(), Malformed> {
+    /// Reads all of the shards that another process has.
+    fn unpack(&self, process: usize, from: &mut &[u8]) -> Result<(), Malformed> {
         for shard in self.shards_of(process) {
-            let len = from.split_off(..8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()).ok_or(Malformed)?;
-            let bytes = from.split_off(..u64::from_le_bytes(len) as usize).ok_or(Malformed)?;
             let mut rows = hold(|| self.arrays.try_own(self.pieces.of(shard..shard + 1)));
-            if whole {
-                unpack_whole(&mut rows, &self.all(shard), self.dims, true, bytes)?;
-            } else {
-                unpack_sync(&mut rows, &self.all(shard), self.dims, bytes)?;
-            }
+            unpack_whole(&mut rows, &self.all(shard), self.dims, true, take(from)?)?;
         }
         Ok(())
     }
 
-    /// Shows every process the synced data of all rows.
-    fn show(&self, peers: &dyn Peers) -> Result<(), Error> {
-        let all = peers.all_gather(self.pack(false))?;
-        for (process, bytes) in all.iter().enumerate().filter(|(process, _)| *process != peers.process()) {
-            self.unpack(process, false, &mut &bytes[..]).map_err(|Malformed| Error::Message(process))?;
+    /// Shows every process the synced data of the rows that it uses.
+    fn show(&self, peers: &dyn Peers, mirrors: &Mirrors) -> Result<(), Error> {
+        let this = peers.process();
+        let for_process = |process: usize| {
+            let mut out = Vec::new();
+            for shard in self.shards_of(this).filter(|_| process != this) {
+                let rows = hold(|| self.arrays.try_share(self.pieces.of(shard..shard + 1)));
+                let used = mirrors.of(self.side, ProcessId(process), ShardId(shard)).whole();
+                put(&mut out, &pack_sync(&rows, &used, self.dims));
+            }
+            out
+        };
+        let arrived = peers.exchange((0..peers.processes()).map(for_process).collect())?;
+        for (process, bytes) in arrived.iter().enumerate().filter(|(process, _)| *process != this) {
+            self.take_shown(process, mirrors, bytes).map_err(|Malformed| Error::Message(process))?;
         }
         Ok(())
     }
+
+    /// Reads the rows that another process has and this one uses.
+    fn take_shown(&self, process: usize, mirrors: &Mirrors, mut from: &[u8]) -> Result<(), Malformed> {
+        for shard in self.shards_of(process) {
+            let used = mirrors.of(self.side, ProcessId(self.plan.processes.this), ShardId(shard)).whole();
+            let mut rows = hold(|| self.arrays.try_own(self.pieces.of(shard..shard + 1)));
+            unpack_sync(&mut rows, &used, self.dims, take(&mut from)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes bytes with their length before them.
+fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Takes off what [`put`] wrote.
+fn take<'b>(from: &mut &'b [u8]) -> Result<&'b [u8], Malformed> {
+    let len = from.split_off(..8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()).ok_or(Malformed)?;
+    from.split_off(..u64::from_le_bytes(len) as usize).ok_or(Malformed)
 }
 
 fn rows<P: Program, O: On<P>>(run: &Run<P>, done: u64) -> Rows<'_, O::Vertex> {
@@ -74,50 +96,54 @@ fn rows<P: Program, O: On<P>>(run: &Run<P>, done: u64) -> Rows<'_, O::Vertex> {
     Rows { plan: &run.plan, side: O::SIDE, arrays, pieces, dims: run.dims, done }
 }
 
-/// Begins a run with slack: all processes have the same right rows.
+/// Begins a run with slack: all processes have the same right rows, as far as they use them.
 pub fn begin<P: Program>(run: &Run<P>) {
     if let (Some(replicas), Some(sync)) = (&run.replicas, &run.sync) {
         replicas.begin(&run.plan, &sync.mirrors, &run.grid.right, &run.grid.right_pieces);
     }
 }
 
-/// Brings rows that are changed in place up to date in every process, after this many iterations. No message of a run is under
-/// way.
+/// Brings rows that are changed in place up to date in every process that uses them, after this many iterations. They go straight from
+/// those that have them. No message of a run is under way.
 pub fn refresh<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
     let plan = &run.plan;
-    let Some(peers) = run.peers.as_deref().filter(|_| plan.travels() || plan.mirrored) else {
+    let (Some(peers), Some(sync)) = (run.peers.as_deref(), &run.sync) else { return Ok(()) };
+    if !plan.travels() && !plan.mirrored {
         return Ok(());
-    };
+    }
     let rows = rows::<P, Right>(run, done);
     if let Some(replicas) = &run.replicas {
         for shard in rows.shards_of(plan.processes.this) {
             replicas.show_masters(plan, shard, rows.arrays, rows.pieces);
         }
     }
-    rows.show(peers)?;
-    if let (Some(replicas), Some(sync)) = (&run.replicas, &run.sync) {
+    rows.show(peers, &sync.mirrors)?;
+    if let Some(replicas) = &run.replicas {
         replicas.settle(plan, &sync.mirrors, &run.grid.right, &run.grid.right_pieces);
     }
     Ok(())
 }
 
+/// Has every process hold the present rows of those shards that it has between iterations, after this many.
+pub fn settle<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
+    if run.replicas.is_some() { refresh(run, done) } else { Ok(()) }
+}
+
 /// Brings every vertex's data to the first process, after this many iterations.
 pub fn collect<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
     let Some(peers) = run.peers.as_deref() else { return Ok(()) };
-    if run.replicas.is_some() {
-        refresh(run, done)?;
-    }
+    settle(run, done)?;
     let (left, right) = (rows::<P, Left>(run, done), rows::<P, Right>(run, done));
-    let mut mine = right.pack(true);
+    let mut mine = right.pack();
     if !run.plan.square {
-        mine.extend(left.pack(true));
+        mine.extend(left.pack());
     }
     let Some(all) = peers.gather(mine)? else { return Ok(()) };
     for (process, bytes) in all.iter().enumerate().skip(1) {
         let mut from = &bytes[..];
-        let mut taken = right.unpack(process, true, &mut from);
+        let mut taken = right.unpack(process, &mut from);
         if !run.plan.square {
-            taken = taken.and_then(|()| left.unpack(process, true, &mut from));
+            taken = taken.and_then(|()| left.unpack(process, &mut from));
         }
         taken.map_err(|Malformed| Error::Message(process))?;
     }

@@ -20,12 +20,12 @@ mod transport;
 mod virtual_driver;
 pub mod worker;
 
-pub(crate) use between::{collect, refresh};
+pub(crate) use between::{collect, refresh, settle};
 pub(crate) use driver::run;
 pub use injection::{Injection, NoInjection};
 pub(crate) use modelled::{Approval, MakeWorker, Modelled, Thing, VirtualWorker};
 pub use peers::Peers;
-pub(crate) use peers::{agree, all_gather};
+pub(crate) use peers::{agree, all_gather, pack_parts, parts_for};
 pub use report::{IterationReport, WorkerReport, WorkerSeconds};
 pub(crate) use state::Run;
 pub(crate) use time::Time;

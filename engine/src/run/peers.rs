@@ -31,6 +31,16 @@ pub trait Peers: std::fmt::Debug + Send + Sync {
     /// A lost process.
     fn gather(&self, mine: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Error>;
 
+    /// Sends each process its part; returns what each sent to this one, in the order of processes. Without a shorter way, all parts
+    /// go to everybody.
+    ///
+    /// # Errors
+    /// A lost process.
+    fn exchange(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error> {
+        let all = self.all_gather(pack_parts(&parts))?;
+        parts_for(self.process(), &all)
+    }
+
     /// Returns new connections to all other processes, `None` at this one's place.
     ///
     /// # Errors
@@ -60,9 +70,32 @@ impl Peers for Cluster {
         Ok(self.gather(mine)?)
     }
 
+    fn exchange(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error> {
+        Ok(self.exchange(parts)?)
+    }
+
     fn sockets(&self) -> Result<Vec<Option<TcpStream>>, Error> {
         Ok(self.sockets()?)
     }
+}
+
+/// Writes the parts for all processes: their lengths, then the parts.
+pub fn pack_parts(parts: &[Vec<u8>]) -> Vec<u8> {
+    let lens: Vec<u64> = parts.iter().map(|part| part.len() as u64).collect();
+    let mut bytes = bytemuck::pod_collect_to_vec(&lens);
+    parts.iter().for_each(|part| bytes.extend_from_slice(part));
+    bytes
+}
+
+/// Returns a process's part of what each has packed.
+pub fn parts_for(process: usize, all: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
+    let part = |bytes: &Vec<u8>| {
+        let (lens, parts) = bytes.split_at_checked(size_of::<u64>() * all.len())?;
+        let lens: Vec<u64> = bytemuck::pod_collect_to_vec(lens);
+        let start = lens[..process].iter().sum::<u64>() as usize;
+        Some(parts.get(start..)?.get(..lens[process] as usize)?.to_vec())
+    };
+    all.iter().enumerate().map(|(from, bytes)| part(bytes).ok_or(Error::Message(from))).collect()
 }
 
 /// Finds whether something succeeded in every process. Where it did not, the first process that failed keeps its error, and

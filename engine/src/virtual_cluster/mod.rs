@@ -36,7 +36,7 @@ pub use model::{Costs, Link, Model, NoLink};
 
 use crate::Error;
 use crate::plan::Plan;
-use crate::run::{MakeWorker, Modelled, Peers, Thing};
+use crate::run::{MakeWorker, Modelled, Peers, Thing, pack_parts, parts_for};
 use calibration::Samples;
 use made_once::MadeOnce;
 use meeting::Meeting;
@@ -153,6 +153,11 @@ impl Peers for VirtualPeers {
     fn gather(&self, mine: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, Error> {
         let all = self.cluster.meeting.meet(self.worker, mine)?;
         Ok((self.worker == 0).then(|| all.to_vec()))
+    }
+
+    fn exchange(&self, parts: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error> {
+        // All parts are in memory once.
+        parts_for(self.worker, &self.cluster.meeting.meet(self.worker, pack_parts(&parts))?)
     }
 
     fn sockets(&self) -> Result<Vec<Option<TcpStream>>, Error> {

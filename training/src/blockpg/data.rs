@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use megagrid_datasets::cache::Cache;
-use megagrid_datasets::{Dictionary, Edges, Format, read_samples};
+use megagrid_datasets::{Dictionary, Edges, Format, Readers, read_samples_with};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use serde::Serialize;
 
@@ -93,7 +93,9 @@ impl Data for Samples {
     fn read(source: &mut Source, options: &SampleOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         check_holdout(options.holdout)?;
         let mut clock = Stopwatch::start();
-        let samples = read_into(source, &options.positive)?;
+        source.find(Format::Libsvm)?;
+        how.begin(source.is_cache(), options.holdout)?;
+        let samples = read_into(source, &options.positive, how.readers)?;
         let weights = options.sample_weights.as_deref();
         let weights = weights.map(|path| read_weights(path, samples.labels.len())).transpose()?;
         let test = options.test.as_deref().map(|path| read(path, None, &options.positive)).transpose()?;
@@ -233,17 +235,21 @@ impl Samples {
 /// # Errors
 /// Samples that cannot be read, or have no labels.
 pub fn read(path: &Path, format: Option<Format>, positive: &[f32]) -> Result<megagrid_datasets::Samples, Error> {
-    read_into(&mut Source { input: path.to_owned(), format }, positive)
+    read_into(&mut Source { input: path.to_owned(), format }, positive, None)
 }
 
 /// Reads samples, and says in the source what format they have.
-fn read_into(source: &mut Source, positive: &[f32]) -> Result<megagrid_datasets::Samples, Error> {
+fn read_into(
+    source: &mut Source,
+    positive: &[f32],
+    readers: Option<&Arc<dyn Readers>>,
+) -> Result<megagrid_datasets::Samples, Error> {
     source.find(Format::Libsvm)?;
     room::check(source, 1)?;
     let path = &source.input;
     if !source.is_cache() {
         let format = source.format.filter(|format| *format != Format::Text).unwrap_or(Format::Libsvm);
-        return Ok(read_samples(path, Some(format), positive)?);
+        return Ok(read_samples_with(path, Some(format), positive, readers)?);
     }
     if !positive.is_empty() {
         return Err(Error::option("--positive goes with labelled samples in a text, and this is a .mgrid cache"));

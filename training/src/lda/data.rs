@@ -123,7 +123,7 @@ impl NewDocuments {
         if is_cache(path, format)? {
             return Err(Error::option("documents are taken as text, and this is a .mgrid cache"));
         }
-        let (corpus, unknown) = read_corpus_with(path, format, tokenizer)?.with_words(known);
+        let (corpus, unknown) = read_corpus_with(path, format, tokenizer, None)?.with_words(known);
         let documents = Self::new(corpus, unknown);
         if documents.tokens == 0 {
             return Err(Error::invalid(path, format!("{advice}; is it in the same language?")));
@@ -196,6 +196,7 @@ impl Data for Documents {
         room::check(source, 1)?;
         let path = &source.input;
         let is_cache = source.is_cache();
+        how.begin(is_cache, *holdout)?;
         let test_set = |names: &Names| {
             let read = |path: &PathBuf| {
                 let advice = "none of its words is in the corpus";
@@ -210,7 +211,7 @@ impl Data for Documents {
         }
         let corpus = match is_cache {
             true => Corpus::new(Cache::open(path)?.to_dataset()?),
-            false => read_corpus_with(path, format, options.tokenizer())?,
+            false => read_corpus_with(path, format, options.tokenizer(), how.readers)?,
         };
         let mut load = clock.lap();
         let corpus = corpus.keep_words(&filter);

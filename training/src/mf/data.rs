@@ -6,7 +6,7 @@ use std::sync::Arc;
 use megagrid_algorithms::mf::TestSet;
 use megagrid_datasets::cache::Cache;
 use megagrid_datasets::{Dataset, Edges, Format, Names, OtherRating, Prepared};
-use megagrid_datasets::{load_ratings, load_ratings_with, read_ratings, read_ratings_with, split};
+use megagrid_datasets::{load_ratings_with, read_ratings_with, split};
 use megagrid_partition::{EdgeList, EdgeSource, Side};
 use serde::Serialize;
 
@@ -98,7 +98,10 @@ impl Data for Ratings {
         let is_cache = source.is_cache();
         how.begin(is_cache, *holdout)?;
         if holdout.is_some() {
-            let all = if is_cache { Cache::open(path)?.to_dataset()? } else { read_ratings(path, format)? };
+            let all = match is_cache {
+                true => Cache::open(path)?.to_dataset()?,
+                false => load_ratings_with(path, format, how.readers)?.into_dataset()?,
+            };
             let load = clock.lap();
             let all = ordered(all, how.degree_order && !is_cache);
             let ratings = Self::new(all, *holdout, how.seed)?;
@@ -109,10 +112,7 @@ impl Data for Ratings {
             prepared = open(path, how.readers)?;
             (load, partition) = (clock.lap(), 0.0);
         } else {
-            let loaded = match how.readers {
-                Some(readers) => load_ratings_with(path, format, readers)?,
-                None => load_ratings(path, format)?,
-            };
+            let loaded = load_ratings_with(path, format, how.readers)?;
             load = clock.lap();
             prepared = loaded.prepare(Side::Right, how.degree_order)?;
             partition = clock.lap();
