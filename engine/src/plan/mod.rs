@@ -16,6 +16,7 @@ mod quality;
 mod rotation;
 mod schedule;
 mod shape;
+mod sizing;
 mod steps;
 mod strategy;
 mod traffic;
