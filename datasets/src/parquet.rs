@@ -123,7 +123,9 @@ fn part_of<'g>(groups: &'g [Place], readers: &dyn Readers) -> &'g [Place] {
             middle < share
         })
     };
-    let [start, end] = [0, 1].map(|more| begin(readers.process() + more).count());
+    let is_last = readers.process() + 1 == readers.processes();
+    let start = begin(readers.process()).count();
+    let end = if is_last { groups.len() } else { begin(readers.process() + 1).count() };
     &groups[start..end.max(start)]
 }
 

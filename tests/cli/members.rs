@@ -47,7 +47,10 @@ fn what_differs_is_named_in_all_processes() {
     let differs = |other: &[&str], parts: &[&str]| all_fail(&addresses(2), &[0, 1], &[same, other], parts);
     differs(&["mf", &ratings, "--seed", "2"], &["process 1 has seed 2, process 0 has seed 1"]);
     differs(&["mf", &ratings, "--lambda", "0.5"], &["process 1 has lambda 0.5"]);
-    differs(&["mf", &ratings, "--strategy", "auto"], &["process 1 has strategy auto, process 0 has strategy bicut"]);
+    differs(
+        &["mf", &ratings, "--strategy", "auto"],
+        &["process 1 has strategy \"auto\", process 0 has strategy \"bicut\""],
+    );
     differs(
         &["mf", &ratings, "--checkpoint", &saved],
         &["process 1 has checkpoint set, process 0 has checkpoint unset"],

@@ -89,9 +89,9 @@ pub struct State {
 }
 
 impl State {
-    /// Lets features descend one after the other.
+    /// Returns the state of a run in which features descend one after the other.
     #[must_use]
-    pub fn descends(self, workers: usize) -> Self {
+    pub fn with_descent(self, workers: usize) -> Self {
         Self { descending: workers as u64, apart: workers > 1, ..self }
     }
 

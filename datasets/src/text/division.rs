@@ -81,7 +81,7 @@ fn cut(path: &Path, bytes: u64, at: u64) -> io::Result<u64> {
     let places = match Compression::of(&mut file)? {
         None => return Ok(at),
         Some(Compression::Gzip) => Vec::new(),
-        Some(Compression::Zstd) => frames(&mut file).unwrap_or_default(),
+        Some(Compression::Zstd) => frames(&mut file)?,
     };
     let places = places.into_iter().filter(|&place| place < bytes).chain([0, bytes]);
     Ok(places.min_by_key(|place| place.abs_diff(at)).unwrap_or(0))

@@ -116,6 +116,10 @@ fn lines_of(span: impl Read, rest: impl Read, is_beginning: bool) -> io::Result<
     let (mut span, mut last) = (BufReader::new(span), Vec::new());
     if is_beginning || skip_line(&mut span)? {
         BufReader::new(rest.take(MAX_LINE_BYTES as u64 + 1)).read_until(b'\n', &mut last)?;
+        if last.len() > MAX_LINE_BYTES {
+            let problem = format!("a line is longer than {MAX_LINE_BYTES} bytes; is it a text file?");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+        }
     }
     Ok(span.chain(Cursor::new(last)))
 }

@@ -278,6 +278,13 @@ fn conclude<P: Program<Global: Serialize>>(
     mut files: Vec<FileEntry>,
     dir: &Path,
 ) -> Result<(), Error> {
+    for file in &files {
+        let path = dir.join(&file.name);
+        if std::fs::metadata(&path).map_err(io(&path))?.len() != file.bytes {
+            let problem = "it has other bytes than the process that wrote it says".to_owned();
+            return Err(Error::Checkpoint { path, problem, advice: "all processes have to see the same directory" });
+        }
+    }
     files.push(write_global::<P>(&*engine.global(), dir)?);
     let manifest = Manifest {
         iterations: engine.iterations(),

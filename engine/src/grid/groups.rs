@@ -43,7 +43,6 @@ struct Visit {
 }
 
 /// Which right vertices of a shard run.
-#[derive(Default)]
 pub struct Visits {
     /// By row of the shard; empty before they were asked.
     pub active: Vec<bool>,
@@ -51,6 +50,12 @@ pub struct Visits {
     list: Vec<Visit>,
     /// Which part of these runs, of how many.
     part: (usize, usize),
+}
+
+impl Default for Visits {
+    fn default() -> Self {
+        Self { active: Vec::new(), list: Vec::new(), part: (0, 1) }
+    }
 }
 
 impl Visits {

@@ -124,12 +124,20 @@ impl Plan {
     #[must_use]
     pub fn holder(&self, side: Side, shard: usize, iterations: u64) -> usize {
         let away = side == Side::Right && self.swings && self.passes() % 2 == 1 && iterations % 2 == 1;
-        if away {
-            let (columns, processes) = (self.right.num_shards(), self.processes.count);
-            self.process_of(Rotation { columns, processes, threads: self.threads() }.last(shard))
-        } else {
-            self.keeper(side, shard)
-        }
+        if away { self.last_visitor(shard) } else { self.keeper(side, shard) }
+    }
+
+    /// Returns the process that a rotating right shard comes to last.
+    fn last_visitor(&self, shard: usize) -> usize {
+        let (columns, processes) = (self.right.num_shards(), self.processes.count);
+        self.process_of(Rotation { columns, processes, threads: self.threads() }.last(shard))
+    }
+
+    /// Tells whether a process is the [holder](Self::holder) of a shard after some number of iterations, with or without slack.
+    #[must_use]
+    pub fn may_hold(&self, side: Side, shard: usize, process: usize) -> bool {
+        let is_last = || side == Side::Right && self.rotates_updates() && self.last_visitor(shard) == process;
+        self.keeper(side, shard) == process || is_last()
     }
 
     /// Tells whether right shards can travel to and fro, so that each waits for the next iteration where the last visit was: every

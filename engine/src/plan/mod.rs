@@ -7,6 +7,7 @@ mod builder;
 mod choice;
 mod crossings;
 mod display;
+mod input;
 mod looks;
 mod make;
 mod outline;
@@ -28,7 +29,7 @@ use megagrid_stages::Side;
 use serde::Serialize;
 
 pub(crate) use choice::needs_whole_vertices;
-pub use make::Input;
+pub use input::Input;
 pub use outline::{Cut, Outline, StageInfo, StageKind};
 pub use placement::Placement;
 pub use processes::Processes;

@@ -2,7 +2,7 @@
 
 use megagrid_stages::Side;
 
-use super::make::Input;
+use super::input::Input;
 use super::outline::{StageInfo, StageKind};
 use super::shape::Sizing;
 

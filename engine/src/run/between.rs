@@ -49,6 +49,15 @@ impl<V: Vertex> Rows<'_, V> {
         Ok(())
     }
 
+    /// Returns the rows of a shard that a process is shown: those that it uses, and all where it may have to hand on the shard after
+    /// another iteration, or under another slack.
+    fn shown<'m>(&self, process: usize, mirrors: &'m Mirrors, shard: usize) -> Slice<'m> {
+        match self.plan.may_hold(self.side, shard, process) {
+            true => self.all(shard),
+            false => mirrors.of(self.side, ProcessId(process), ShardId(shard)).whole(),
+        }
+    }
+
     /// Shows every process the synced data of the rows that it uses.
     fn show(&self, peers: &dyn Peers, mirrors: &Mirrors) -> Result<(), Error> {
         let this = peers.process();
@@ -56,7 +65,7 @@ impl<V: Vertex> Rows<'_, V> {
             let mut out = Vec::new();
             for shard in self.shards_of(this).filter(|_| process != this) {
                 let rows = hold(|| self.arrays.try_share(self.pieces.of(shard..shard + 1)));
-                let used = mirrors.of(self.side, ProcessId(process), ShardId(shard)).whole();
+                let used = self.shown(process, mirrors, shard);
                 put(&mut out, &pack_sync(&rows, &used, self.dims));
             }
             out
@@ -71,7 +80,7 @@ impl<V: Vertex> Rows<'_, V> {
     /// Reads the rows that another process has and this one uses.
     fn take_shown(&self, process: usize, mirrors: &Mirrors, mut from: &[u8]) -> Result<(), Malformed> {
         for shard in self.shards_of(process) {
-            let used = mirrors.of(self.side, ProcessId(self.plan.processes.this), ShardId(shard)).whole();
+            let used = self.shown(self.plan.processes.this, mirrors, shard);
             let mut rows = hold(|| self.arrays.try_own(self.pieces.of(shard..shard + 1)));
             unpack_sync(&mut rows, &used, self.dims, take(&mut from)?)?;
         }

@@ -64,7 +64,7 @@ impl Data {
         let descends = matches!(steps, InTurn(_));
         let stages = sequence(values).or(descent(values), descends);
         let mut engine = Engine::<BlockPg>::new(&self.signed, stages, settings).unwrap();
-        engine.set_global(if descends { config.state().descends(settings.workers) } else { config.state() });
+        engine.set_global(if descends { config.state().with_descent(settings.workers) } else { config.state() });
         engine.init(Left, |sample, first| {
             *first.master = Margin::new(0.0, self.sample_weights[sample]);
             *first.sync = first.master.parabola();

@@ -145,7 +145,7 @@ impl Trainer for Fitter {
 
     fn init(&self, samples: &Samples, engine: &mut Engine<BlockPg>) -> Result<(), Error> {
         let state = self.path[0].state();
-        engine.set_global(if self.descends { state.descends(engine.plan().workers) } else { state });
+        engine.set_global(if self.descends { state.with_descent(engine.plan().workers) } else { state });
         let (reaches, margins) =
             (samples.reaches(self.descends)?, margins(&samples.signed, &self.start).map_err(reading)?);
         engine.init(Left, |sample, first| {
