@@ -66,6 +66,20 @@ fn check(processes: usize, users: usize) {
 }
 
 #[test]
+fn a_directory_that_one_process_does_not_see_is_refused_in_all() {
+    let (edges, config) = one_rating_each(300);
+    let dirs = [tempdir().unwrap(), tempdir().unwrap()];
+    local::run(2, |peers| {
+        let mine = peers.as_ref().map_or(0, |peers| peers.process());
+        let mut engine = factorization(&edges, config, &settings(peers, 1, config.row_dims()));
+        made::run(&mut engine, 1);
+        let error = save(&mut engine, dirs[mine].path()).unwrap_err().to_string();
+        assert!(error.contains("process 1 does not see it; all processes have to see the same directory"), "{error}");
+    });
+    assert!(fs::read_dir(dirs[0].path()).unwrap().next().is_none(), "nothing is left behind");
+}
+
+#[test]
 fn each_process_writes_a_range() {
     check(2, 3000);
     check(3, 100_000);

@@ -26,3 +26,8 @@ const CHUNK_BYTES: usize = 1 << 18;
 
 /// The longest line that is accepted. A file without line ends would otherwise fill the memory.
 const MAX_LINE_BYTES: usize = 1 << 30;
+
+/// Says that a line is longer than that.
+fn too_long() -> String {
+    format!("a line is longer than {MAX_LINE_BYTES} bytes; is it a text file?")
+}

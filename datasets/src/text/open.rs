@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flate2::read::MultiGzDecoder;
 use memchr::{memchr, memchr_iter};
 
-use super::{CHUNK_BYTES, MAX_LINE_BYTES};
+use super::{CHUNK_BYTES, MAX_LINE_BYTES, too_long};
 use crate::{Error, Readers};
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -117,8 +117,7 @@ fn lines_of(span: impl Read, rest: impl Read, is_beginning: bool) -> io::Result<
     if is_beginning || skip_line(&mut span)? {
         BufReader::new(rest.take(MAX_LINE_BYTES as u64 + 1)).read_until(b'\n', &mut last)?;
         if last.len() > MAX_LINE_BYTES {
-            let problem = format!("a line is longer than {MAX_LINE_BYTES} bytes; is it a text file?");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, too_long()));
         }
     }
     Ok(span.chain(Cursor::new(last)))

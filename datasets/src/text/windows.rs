@@ -8,7 +8,7 @@ use megagrid_partition::parallel;
 use memchr::{memchr, memrchr};
 
 use super::open::{Source, lines_before, read_full};
-use super::{CHUNK_BYTES, MAX_LINE_BYTES, Malformed};
+use super::{CHUNK_BYTES, MAX_LINE_BYTES, Malformed, too_long};
 use crate::Error;
 
 /// Whether to read on.
@@ -188,8 +188,7 @@ impl<'a> Text<'a> {
                 return Ok((window, searched + end + 1));
             }
             if filled > MAX_LINE_BYTES {
-                let problem = format!("a line is longer than {MAX_LINE_BYTES} bytes; is it a text file?");
-                return Err(Error::invalid(&self.path, problem));
+                return Err(Error::invalid(&self.path, too_long()));
             }
             window.resize(2 * filled, 0);
         }

@@ -268,7 +268,14 @@ fn write_ranges<P: Program>(engine: &Engine<P>, dir: &Path) -> Result<Vec<FileEn
     let written =
         with_roles(engine, |roles| roles.iter_mut().map(|role| role.write(dir, &division)).collect::<Vec<_>>());
     let slices = slices::write(engine, &division, dir).transpose();
+    if !dir.is_dir() {
+        return Err(unseen(dir.to_owned(), format!("process {} does not see it", division.process())));
+    }
     written.into_iter().chain(slices).collect()
+}
+
+fn unseen(path: PathBuf, problem: String) -> Error {
+    Error::Checkpoint { path, problem, advice: "all processes have to see the same directory" }
 }
 
 /// Writes what only the first process does, the manifest last.
@@ -281,8 +288,7 @@ fn conclude<P: Program<Global: Serialize>>(
     for file in &files {
         let path = dir.join(&file.name);
         if std::fs::metadata(&path).map_err(io(&path))?.len() != file.bytes {
-            let problem = "it has other bytes than the process that wrote it says".to_owned();
-            return Err(Error::Checkpoint { path, problem, advice: "all processes have to see the same directory" });
+            return Err(unseen(path, "it has other bytes than the process that wrote it says".to_owned()));
         }
     }
     files.push(write_global::<P>(&*engine.global(), dir)?);

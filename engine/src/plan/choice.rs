@@ -39,7 +39,7 @@ pub struct Choice<'c> {
 
 /// A cut: columns for right vertices of low and of high degree, and the largest low degree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct ColumnCut {
     of: [usize; 2],
     most: u64,
 }
@@ -88,11 +88,11 @@ impl Choice<'_> {
         let (graph, bytes) = (Graph::of(self), |price: Price| price.bytes);
         let cut = match strategy {
             Strategy::BiCut => return Ok(None),
-            Strategy::Grid => Cut { of: [self.near_root(); 2], most: u64::MAX },
+            Strategy::Grid => ColumnCut { of: [self.near_root(); 2], most: u64::MAX },
             Strategy::Hybrid => self.best(&graph, graph.thresholds().map(|most| self.above(most, 1)), bytes),
             Strategy::Mixed => self.best(&graph, self.mixed(&graph), bytes),
             Strategy::Auto => {
-                let uniform = self.divisors().map(|count| Cut { of: [count; 2], most: u64::MAX });
+                let uniform = self.divisors().map(|count| ColumnCut { of: [count; 2], most: u64::MAX });
                 let cut = self.best(&graph, uniform.chain(self.mixed(&graph)), |price| price.seconds(self.processes));
                 // Where stages and degrees agree nothing changes.
                 let whole = Columns::whole(self.stages, self.processes).of;
@@ -115,20 +115,20 @@ impl Choice<'_> {
         if self.rows[0] >= self.rows[1] { short } else { self.processes / short }
     }
 
-    fn above(&self, most: u64, columns: usize) -> Cut {
-        Cut { of: [self.processes, columns], most }
+    fn above(&self, most: u64, columns: usize) -> ColumnCut {
+        ColumnCut { of: [self.processes, columns], most }
     }
 
-    fn mixed<'c>(&'c self, graph: &'c Graph) -> impl Iterator<Item = Cut> + 'c {
+    fn mixed<'c>(&'c self, graph: &'c Graph) -> impl Iterator<Item = ColumnCut> + 'c {
         let below = move || self.divisors().filter(|&count| count < self.processes);
         graph.thresholds().flat_map(move |most| below().map(move |columns| self.above(most, columns)))
     }
 
     /// Returns the cut that is least by some measure of its price.
-    fn best(&self, graph: &Graph, cuts: impl Iterator<Item = Cut>, measure: impl Fn(Price) -> f64) -> Cut {
+    fn best(&self, graph: &Graph, cuts: impl Iterator<Item = ColumnCut>, measure: impl Fn(Price) -> f64) -> ColumnCut {
         let priced = cuts.map(|cut| (measure(self.price(graph, cut)), cut));
         let best = priced.min_by(|(a, _), (b, _)| a.total_cmp(b));
-        best.map(|(_, cut)| cut).unwrap_or(Cut { of: [self.processes; 2], most: u64::MAX })
+        best.map(|(_, cut)| cut).unwrap_or(ColumnCut { of: [self.processes; 2], most: u64::MAX })
     }
 
     /// Tells whether an Exchange adds to a side, and whether others see its rows change.
@@ -139,7 +139,7 @@ impl Choice<'_> {
     }
 
     /// Returns what a cut would cost.
-    fn price(&self, graph: &Graph, Cut { of: [light, heavy], most }: Cut) -> Price {
+    fn price(&self, graph: &Graph, ColumnCut { of: [light, heavy], most }: ColumnCut) -> Price {
         let processes = self.processes as f64;
         let share = graph.share_above(most);
         let (small, large) = (light.min(heavy) as f64, light.max(heavy) as f64);

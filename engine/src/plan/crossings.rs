@@ -264,8 +264,8 @@ impl Plan {
     /// Finds that there is a shard with its edges for every process.
     pub(super) fn check_shards(&self) -> Result<(), Error> {
         let runs_edges = |stage: &StageInfo| matches!(stage.kind, StageKind::Exchange(..) | StageKind::Incident(_));
-        let is_one = !self.stages.iter().any(runs_edges);
-        let sides = [Side::Left, Side::Right].into_iter().filter(|&side| !is_one && self.placement.follows(side));
+        let has_edges = self.stages.iter().any(runs_edges);
+        let sides = [Side::Left, Side::Right].into_iter().filter(|&side| has_edges && self.placement.follows(side));
         let shards = sides.map(|side| self.side(self.side_of_masters(side)).num_shards()).max().unwrap_or(usize::MAX);
         let processes = self.processes.count;
         if processes > 1 && shards < processes { Err(Error::TooManyProcesses { processes, shards }) } else { Ok(()) }

@@ -52,8 +52,8 @@ impl Plan {
 
         let mut owned = owned_sides(&stages, &schedules, input.square);
         // Vertices of a square graph have one home, whichever side's shards their masters are asked by.
-        let is_one = input.square && processes > 1 && (owned[0] && !cut || keeps_left(&stages));
-        if is_one {
+        let has_one_home = input.square && processes > 1 && (owned[0] && !cut || keeps_left(&stages));
+        if has_one_home {
             bounds = [0, 1].map(|_| merged(&bounds));
         }
         owned[0] |= cut && !input.square;
@@ -62,10 +62,10 @@ impl Plan {
         let rotates = schedules.contains(&Some(Schedule::Rotation));
         let mut sizing = sizing(input, (grouped, rotates), owned, edges_per_layer, &bounds);
         fit_edges(&mut sizing, input, &stages, &bounds);
-        let of_homes = (cut || is_one).then(|| home_weights(input, &columns));
+        let of_homes = (cut || has_one_home).then(|| home_weights(input, &columns));
         let work = of_homes.as_ref().unwrap_or(&weights);
         let mut shapes = [0, 1].map(|side| shape::shards(&work[side], &bounds[side], sizing[side], input.workers));
-        if is_one {
+        if has_one_home {
             shapes[0] = shapes[1].clone();
         } else if cut && input.square {
             processes::deal_seats(&mut shapes[0], bounds[1].len() - 1, (processes, workers / processes));

@@ -97,6 +97,22 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn whoever_comes_to_have_a_shard_is_shown_all_of_it(case in case(), count in 1..5_usize, threads in 1..3_usize) {
+        let plan = |slack| case.plan_of(Processes { this: 0, count }, threads, slack);
+        let (Ok(bulk), Ok(slack)) = (plan(Some(0)), plan(Some(2))) else { return Ok(()) };
+        for (plan, other) in [(&bulk, &slack), (&slack, &bulk)] {
+            for side in [Side::Left, Side::Right] {
+                for (shard, done) in (0..plan.side(side).num_shards()).flat_map(|shard| (0..4).map(move |done| (shard, done))) {
+                    let holder = plan.holder(side, shard, done);
+                    prop_assert!(plan.may_hold(side, shard, holder) && other.may_hold(side, shard, holder));
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn what_needs_whole_vertices_is_refused_by_name() {
     let refused = |kinds: Vec<StageKind>, strategy| {
