@@ -71,7 +71,8 @@ mod signals {
     fn ended_by_process_1(launched: Child, how: &str) -> String {
         let (code, messages) = end(launched);
         assert_eq!(code, Some(1), "{messages}");
-        let lines: Vec<_> = messages.lines().collect();
+        // The process may have been in the middle of a connection, which the other then warns of.
+        let lines: Vec<_> = messages.lines().filter(|line| !line.starts_with(" WARN ")).collect();
         assert_eq!(lines.len(), 2, "{messages}");
         assert!(lines[0].starts_with("megagrid: process 1 (127.0.0.1:"), "{messages}");
         assert_eq!(lines[1], format!("megagrid: process 1 {how}; all processes have ended"));

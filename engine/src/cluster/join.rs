@@ -239,6 +239,15 @@ fn serve(shared: &Arc<Shared>, listener: &TcpListener) {
     }
 }
 
+/// Why a connection that broke, or said too little, is ignored.
+fn silent(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => format!("no hello came within {} s", ANSWER.as_secs()),
+        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset => "it was closed before its hello".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
 /// Answers a connection.
 fn answer(shared: &Arc<Shared>, stream: TcpStream, from: SocketAddr) {
     let prepared = stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(ANSWER)));
@@ -250,6 +259,7 @@ fn answer(shared: &Arc<Shared>, stream: TcpStream, from: SocketAddr) {
             (hello.purpose == Purpose::Control, admit(shared, hello, &stream, from))
         }
         Err(FrameError::Protocol(found)) => (true, Err(Some(other_protocol(shared, from, found)))),
+        Err(FrameError::Io(error)) => return tracing::warn!("a connection from {from} is ignored: {}", silent(&error)),
         _ => return tracing::warn!("a connection from {from} is ignored: it is not megagrid's"),
     };
     let Err(Some(reason)) = refusal else { return };
