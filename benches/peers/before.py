@@ -3,7 +3,7 @@
 usage: python3 benches/peers/before.py BEFORE NOW [FOLDER] [--rounds N] [--only TEXT] [--data DIR]
 
 BEFORE and NOW are two binaries of the command. FOLDER keeps the inputs, which NOW generates where they are not there
-[target/peers]. DIR has the real data sets [MEGAGRID_PEERS_DATA, or ../shared/data]. A row has the median of the rounds with as many threads:
+[target/peers]. DIR has the real data sets [MEGAGRID_PEERS_DATA, or ../shared/data]. A row has the median of the rounds with as many threads, each round with its own seed:
 an iteration of PageRank, matrix factorization and topic models, and the seconds of training until sparse regression is
 within 1e-3 and 1e-5 of the best objective that either build found; the ratio is BEFORE's by NOW's, so below 1 is slower. An objective
 that is the same to the last digit in both builds is marked.
@@ -15,8 +15,8 @@ import statistics
 import subprocess
 import tempfile
 
-MF = ["mf", "--no-biases", "--lambda", "0.05", "--step", "0.1", "--seed", "1"]
-LDA = ["--alpha", "0.1", "--beta", "0.01", "--prior", "fixed", "--seed", "1"]
+MF = ["mf", "--no-biases", "--lambda", "0.05", "--step", "0.1"]
+LDA = ["--alpha", "0.1", "--beta", "0.01", "--prior", "fixed"]
 CORPUS = ["--documents", "19600", "--vocabulary", "20000", "--topics", "100", "--mean-length", "153"]
 RATINGS = ["--left", "48000", "--right", "17770", "--edges", "10000000"]
 # Name, input (generated: kind and settings; else a real set), command and its options.
@@ -68,9 +68,9 @@ def find(options, source):
 
 def measure(options, name, path, command, threads):
     runs = {"before": [], "now": []}
-    for _ in range(options.rounds):
+    for seed in range(1, options.rounds + 1):
         for build, records in runs.items():
-            records.append(record(getattr(options, build), path, command, threads))
+            records.append(record(getattr(options, build), path, [*command, "--seed", str(seed)], threads))
     if command[0] != "blockpg":
         ms = {build: [1e3 * iteration_seconds(run) for run in records] for build, records in runs.items()}
         same = runs["before"][0]["result"]["objective"] == runs["now"][0]["result"]["objective"]

@@ -106,7 +106,7 @@ pub enum Error {
     /// A stage beside one that has all edges of a right vertex in one block.
     #[error(
         "{0} stands beside a stage that has all edges of a right vertex in one block (WHOLE): use one process, and read left \
-         vertices or add to them"
+         vertices or add to them, or let one worker change them (BY_ONE)"
     )]
     WholeColumns(String),
     /// Stages that want the edges of a block in different orders.

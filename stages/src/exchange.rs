@@ -48,7 +48,8 @@ pub trait Exchange<P: Program>: Send + Sync + 'static {
     /// worker sees what it added itself in their deltas. One process only.
     const WHOLE: bool = false;
 
-    /// Whether one worker runs all right vertices, where [`WHOLE`](Self::WHOLE), so that no two of them run at a time.
+    /// Whether one worker runs all right vertices, where [`WHOLE`](Self::WHOLE), so that no two of them run at a time, and left ends
+    /// may be changed in place.
     const BY_ONE: bool = false;
 
     /// Whether the function is compiled for common widths of rows as well, besides for any: loops over a whole row are unrolled then.

@@ -95,6 +95,11 @@ impl State {
         Self { descending: workers as u64, apart: workers > 1, ..self }
     }
 
+    /// Tells whether this is the first iteration.
+    pub(super) fn is_first(&self) -> bool {
+        self.full_violation.is_infinite()
+    }
+
     /// Tells whether a [certificate](super::Certificate) is worth its passes over the values: the last iteration was full, and the
     /// gap that follows from it, `sizes` being |w|₁, is about as small as the tolerance.
     #[must_use]

@@ -6,8 +6,9 @@
 //!
 //! | stage | reads | writes |
 //! |---|---|---|
-//! | [`Descend`], each feature, twice its values | slope, curvature, what the worker shifted the margin by | that, the feature's step |
-//! | [`Merge`], each sample, if workers descend apart | what workers shifted the margin by | slope |
+//! | [`Descend`], each feature, twice its values | slope, curvature | slope, the feature's step |
+//! | [`DescendApart`] in its place, if workers descend apart | these, what the worker shifted the margin by | that, the feature's step |
+//! | [`Merge`], each sample, after each pass of these | what workers shifted the margin by | slope |
 //! | [`Take`], each feature that was visited | its steps | weight, trust region, whether it stays active |
 //! | [`super::Settle`], leap, [`super::Survey`] | as with blocks | |
 //!
@@ -23,68 +24,123 @@
 
 use megagrid_stages::{
     Add, Apply, BatchOrder, BatchSize, Context, Exchange, Left, Master, MiniBatch, Read, Right, Sequence, Side, Stages,
-    mode,
+    Update, mode,
 };
 
 use super::control::{State, Totals};
 use super::leap::then_leap;
 use super::program::{BlockPg, Feature, Sample};
-use super::proximal::{Derivatives, TINY, Weight};
+use super::proximal::{Derivatives, Parabola, TINY, Weight};
 use super::{Settle, Survey};
 
 /// What stage functions see beside vertices and edges.
 type Cx<'a> = Context<'a, BlockPg>;
 
-/// Lets features step one after the other. `AGAIN`: on a model on which they have stepped once; `ONE`: one worker has them all, where workers
-/// do not descend apart.
-pub struct Descend<const AGAIN: bool, const ONE: bool>;
+/// Lets features step one after the other, all by one worker, who tells samples at once. `AGAIN`: on a model on which they have stepped once.
+pub struct Descend<const AGAIN: bool>;
 
-impl<const AGAIN: bool, const ONE: bool> Exchange<BlockPg> for Descend<AGAIN, ONE> {
-    type Left = mode::Add;
+impl<const AGAIN: bool> Exchange<BlockPg> for Descend<AGAIN> {
+    type Left = mode::Update;
     type Right = mode::Add;
     const GROUPED: bool = true;
     const WHOLE: bool = true;
-    const BY_ONE: bool = ONE;
+    const BY_ONE: bool = true;
 
     #[inline(always)]
     fn is_idle(&self, cx: &Cx<'_>) -> bool {
-        cx.global.apart == ONE
+        cx.global.apart
     }
 
     #[inline(always)]
     fn is_active(&self, feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
-        feature.sync.resting == 0 || cx.global.full && !AGAIN
+        is_visited::<AGAIN>(feature, cx)
     }
 
     #[inline(always)]
-    fn exchange(&self, sample: Add<'_, Sample>, feature: Add<'_, Feature>, x: &mut f32, cx: &mut Cx<'_>) {
-        let (x, model) = (f64::from(*x), sample.sync);
-        feature.delta.gradient -= x * (model.slope - cx.global.damping * model.curvature * *sample.delta);
-        if !AGAIN {
-            feature.delta.curvature += x * x * model.curvature;
-        }
+    fn exchange(&self, sample: Update<'_, Sample>, feature: Add<'_, Feature>, x: &mut f32, _: &mut Cx<'_>) {
+        feature.delta.meet::<AGAIN>(f64::from(*x), sample.sync.slope, sample.sync.curvature);
     }
 
     #[inline(always)]
     fn turn(&self, feature: Add<'_, Feature>, cx: &mut Cx<'_>) -> bool {
-        let (weight, sums) = (feature.sync, feature.delta);
-        if !AGAIN {
-            weight.report(sums.gradient, cx.global, cx.worker);
-        }
-        let step = weight.descent(sums, cx.global);
-        cx.worker.curvature += sums.curvature * step * step;
-        cx.worker.fall[0] -= sums.gradient * step;
-        (sums.step, sums.change) = (step, sums.change + step);
-        if !AGAIN && weight.resting == 0 {
-            // The second pass begins anew.
-            sums.gradient = 0.0;
-        }
-        step != 0.0
+        step::<AGAIN>(feature, cx)
+    }
+
+    #[inline(always)]
+    fn answer(&self, sample: Update<'_, Sample>, feature: Add<'_, Feature>, x: &mut f32, _: &mut Cx<'_>) {
+        sample.sync.shift(f64::from(*x) * feature.delta.step);
+    }
+}
+
+/// The same by all workers, each of which sees its own steps only.
+pub struct DescendApart<const AGAIN: bool>;
+
+impl<const AGAIN: bool> Exchange<BlockPg> for DescendApart<AGAIN> {
+    type Left = mode::Add;
+    type Right = mode::Add;
+    const GROUPED: bool = true;
+    const WHOLE: bool = true;
+
+    #[inline(always)]
+    fn is_idle(&self, cx: &Cx<'_>) -> bool {
+        !cx.global.apart
+    }
+
+    #[inline(always)]
+    fn is_active(&self, feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
+        is_visited::<AGAIN>(feature, cx)
+    }
+
+    #[inline(always)]
+    fn exchange(&self, sample: Add<'_, Sample>, feature: Add<'_, Feature>, x: &mut f32, cx: &mut Cx<'_>) {
+        let Parabola { slope, curvature, .. } = *sample.sync;
+        let slope = slope - cx.global.damping * curvature * *sample.delta;
+        feature.delta.meet::<AGAIN>(f64::from(*x), slope, curvature);
+    }
+
+    #[inline(always)]
+    fn turn(&self, feature: Add<'_, Feature>, cx: &mut Cx<'_>) -> bool {
+        step::<AGAIN>(feature, cx)
     }
 
     #[inline(always)]
     fn answer(&self, sample: Add<'_, Sample>, feature: Add<'_, Feature>, x: &mut f32, _: &mut Cx<'_>) {
         *sample.delta += f64::from(*x) * feature.delta.step;
+    }
+}
+
+#[inline(always)]
+fn is_visited<const AGAIN: bool>(feature: Read<'_, Feature>, cx: &Cx<'_>) -> bool {
+    feature.sync.resting == 0 || cx.global.full && !AGAIN
+}
+
+/// Lets a feature step that has met its samples; tells whether it moved.
+#[inline(always)]
+fn step<const AGAIN: bool>(feature: Add<'_, Feature>, cx: &mut Cx<'_>) -> bool {
+    let (weight, sums) = (feature.sync, feature.delta);
+    if !AGAIN {
+        weight.report(sums.gradient, cx.global, cx.worker);
+    }
+    let step = weight.descent(sums, cx.global);
+    cx.worker.curvature += sums.curvature * step * step;
+    cx.worker.fall[0] -= sums.gradient * step;
+    (sums.step, sums.change) = (step, sums.change + step);
+    if !AGAIN && weight.resting == 0 {
+        // The second pass begins anew.
+        sums.gradient = 0.0;
+    }
+    step != 0.0
+}
+
+impl Derivatives {
+    /// Adds a value's part, at a sample with minus this slope and this curvature, which the first visit has added up already if it is
+    /// met `AGAIN`.
+    #[inline(always)]
+    fn meet<const AGAIN: bool>(&mut self, x: f64, slope: f64, curvature: f64) {
+        self.gradient -= x * slope;
+        if !AGAIN {
+            self.curvature += x * x * curvature;
+        }
     }
 }
 
@@ -113,7 +169,7 @@ impl State {
         let own = curvature + 2.0 * (together - alone) / self.damping;
         let ratio = if own > 0.0 { (met / own).min(self.descending as f64) } else { 1.0 };
         // In the first iteration all go the same way.
-        self.apart = self.full_violation.is_infinite() || ratio <= MOST_MET;
+        self.apart = self.is_first() || ratio <= MOST_MET;
         self.damping = if self.apart { (1.0 + DECAY * (self.damping - 1.0)).max(ratio) } else { 1.0 };
     }
 }
@@ -177,8 +233,8 @@ pub fn descent(values: u64) -> Sequence<BlockPg, impl Stages<BlockPg>> {
     let blocks = MiniBatch { size: BatchSize::EdgesOf(Side::Right, values), order: BatchOrder::RandomBlocks };
     let passes = Sequence::new()
         .mini_batch(blocks, |b| {
-            let b = b.exchange(Descend::<false, false>).apply(Left, Merge).exchange(Descend::<true, false>);
-            b.exchange(Descend::<false, true>).exchange(Descend::<true, true>)
+            let b = b.exchange(DescendApart::<false>).apply(Left, Merge).exchange(DescendApart::<true>);
+            b.exchange(Descend::<false>).exchange(Descend::<true>)
         })
         .apply(Right, Take);
     then_leap(passes.apply(Left, Settle), Tell).global_sync(Survey)

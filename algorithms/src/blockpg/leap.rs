@@ -60,6 +60,11 @@ impl GlobalSync<BlockPg> for Aim {
             state.heading = Heading { step, span: [0.0; 2], part: 1.0, retreats: true };
             return;
         }
+        if state.apart && state.is_first() {
+            // Before they saw each other's steps all workers went the same way: that is no direction to leap in.
+            state.heading = Heading::default();
+            return;
+        }
         let step = leap.model(state.l1, state.l2).minimum(leap.kept());
         let spans = leap.spans;
         let whole = step.iter().zip(spans).map(|(step, span)| step.abs() * span).sum();

@@ -61,7 +61,7 @@ mod stages;
 pub use certificate::{Certificate, Fit, log_loss, margins};
 pub use config::Config;
 pub use control::{State, Totals};
-pub use descent::{Descend, Merge, Take, Tell, descent};
+pub use descent::{Descend, DescendApart, Merge, Take, Tell, descent};
 pub use directions::{Heading, Sums};
 pub use leap::{Aim, Land, Leap, Limit, Plan};
 pub use program::{BlockPg, Feature, Sample};

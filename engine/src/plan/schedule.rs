@@ -112,10 +112,10 @@ pub fn choose(left: Mode, right: Mode, costs: Costs) -> Schedule {
 }
 
 /// Chooses the schedule of an Exchange beside one that has all edges of a right vertex in one block: right shards belong to
-/// workers, or one runs all. `None`: it changes left rows in place.
+/// workers, or one runs all. `None`: several change left rows in place.
 #[must_use]
 pub fn choose_whole(left: Mode, by_one: bool) -> Option<Schedule> {
-    (left != Mode::Update).then_some(Schedule::Whole { by_one, partial: !by_one && left == Mode::Add })
+    (by_one || left != Mode::Update).then_some(Schedule::Whole { by_one, partial: !by_one && left == Mode::Add })
 }
 
 /// Tells whether a stage writes both ends of edges, so that right shards go from worker to worker.

@@ -140,18 +140,17 @@ fn what_was_added_to_a_vertex_waits_until_apply_begins() {
     }
 }
 
-/// Tells rows how many edges their columns have, where that is even: one worker in each second iteration, `ONE`, all in the others.
-struct Echo<const ONE: bool>;
+/// Tells rows how many edges their columns have, where that is even, in each second iteration.
+struct Echo;
 
-impl<const ONE: bool> Exchange<Counting> for Echo<ONE> {
+impl Exchange<Counting> for Echo {
     type Left = mode::Add;
     type Right = mode::Add;
     const GROUPED: bool = true;
     const WHOLE: bool = true;
-    const BY_ONE: bool = ONE;
 
     fn is_idle(&self, cx: &Context<'_, Counting>) -> bool {
-        ONE != cx.iteration.is_multiple_of(2)
+        cx.iteration.is_multiple_of(2)
     }
 
     fn is_active(&self, right: Read<'_, Column>, _: &Context<'_, Counting>) -> bool {
@@ -172,6 +171,38 @@ impl<const ONE: bool> Exchange<Counting> for Echo<ONE> {
     }
 }
 
+/// The same by one worker, in place, in the other iterations.
+struct EchoByOne;
+
+impl Exchange<Counting> for EchoByOne {
+    type Left = mode::Update;
+    type Right = mode::Add;
+    const GROUPED: bool = true;
+    const WHOLE: bool = true;
+    const BY_ONE: bool = true;
+
+    fn is_idle(&self, cx: &Context<'_, Counting>) -> bool {
+        !cx.iteration.is_multiple_of(2)
+    }
+
+    fn is_active(&self, right: Read<'_, Column>, _: &Context<'_, Counting>) -> bool {
+        right.sync[1].is_multiple_of(2)
+    }
+
+    fn exchange(&self, _: Update<'_, Row>, right: Add<'_, Column>, _: &mut u32, cx: &mut Context<'_, Counting>) {
+        *right.delta += 1;
+        cx.worker.edges += 1;
+    }
+
+    fn turn(&self, right: Add<'_, Column>, _: &mut Context<'_, Counting>) -> bool {
+        right.delta.is_multiple_of(2)
+    }
+
+    fn answer(&self, left: Update<'_, Row>, right: Add<'_, Column>, _: &mut u32, _: &mut Context<'_, Counting>) {
+        left.sync[1] += *right.delta;
+    }
+}
+
 #[test]
 fn whole_columns_run_again_once_all_their_edges_have_run() {
     let source = graph(4);
@@ -182,8 +213,8 @@ fn whole_columns_run_again_once_all_their_edges_have_run() {
         source.visit_rows(Side::Right, id..id + 1, each).unwrap();
     }
     for workers in 1..=3 {
-        let take = |row: Master<Row>| row.sync[0] = *row.delta;
-        let echoes = Sequence::new().exchange(Echo::<false>).exchange(Echo::<true>);
+        let take = |row: Master<Row>| *row.sync = [*row.delta + row.sync[1], 0];
+        let echoes = Sequence::new().exchange(Echo).exchange(EchoByOne);
         let sequence = echoes.apply(Left, take).apply(Right, |_: Master<Column>| {});
         let topology = Topology { l2_bytes: 1 << 10, ..Topology::synthetic(1, workers) };
         let settings = Settings { workers, topology, ..Settings::default() };
@@ -206,7 +237,7 @@ fn whole_columns_run_again_once_all_their_edges_have_run() {
 
 #[test]
 fn whole_columns_stand_beside_no_stage_that_changes_rows_in_place() {
-    let sequence = Sequence::new().exchange(Echo::<true>).exchange(|row: Update<Row>, _: Read<Column>| row.sync[0] = 1);
+    let sequence = Sequence::new().exchange(Echo).exchange(|row: Update<Row>, _: Read<Column>| row.sync[0] = 1);
     let error = Engine::<Counting>::new(&graph(5), sequence, &Settings::default()).err().unwrap().to_string();
     assert!(error.contains("WHOLE"), "{error}");
 }
