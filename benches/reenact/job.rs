@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use megagrid_algorithms::blockpg::{self, BlockPg, Margin, Region};
 use megagrid_algorithms::lda::{self, Dense, Lda, Sampling, Tokens, Vertices, edge_len, fill_edge, log_likelihood};
-use megagrid_algorithms::mf::{self, in_place};
+use megagrid_algorithms::mf::{self, batch, in_place};
 use megagrid_datasets::synthetic::{ClicksSettings, CorpusSettings};
 use megagrid_engine::virtual_cluster::{Calibration, Costs, Link, Model, VirtualCluster};
 use megagrid_engine::{Engine, Error, Injection, IterationReport, Peers, Settings, Source, Topology, Traffic};
@@ -159,6 +159,17 @@ impl Factorize {
         let config = mf::Config { dims: 1, step: 1e-4, ..mf::Config::default() };
         let job = Self { config, batch: edges.num_edges() as u64, iterations: iterations as u64 };
         job.run(edges, &Shape { look_every: job.iterations, ..shape.clone() })
+    }
+
+    /// As [`Self::unmeasured`], by the gradients of all ratings: sums, of which with slack each worker's part is applied by itself.
+    pub fn by_gradients(edges: &GroupedEdges<f32>, iterations: usize, shape: &Shape) -> Ran {
+        let config = mf::Config { dims: 1, step: 1e-4, ..mf::Config::default() };
+        let make = |settings: &Settings| {
+            let sequence = batch::sequence(config, edges.num_edges() as u64);
+            Engine::<batch::MfBatch>::new(edges, sequence, settings)
+        };
+        let shape = Shape { look_every: iterations as u64, ..shape.clone() };
+        shape.train((config.row_dims(), iterations as u64), make, |_| 0.0)
     }
 
     /// The sum of squared errors after each iteration, without the regularizer. Ends when it is no number.

@@ -48,7 +48,7 @@ pub mod prelude {
     pub use megagrid_stages::{
         Add, Additive, Aggregate, Apply, BatchOrder, BatchSize, Combine, Context, Exchange, First, GlobalSync,
         Incident, Left, Master, Max, MiniBatch, Program, Read, Right, Sequence, Side, Stages, Total, Update, Vertex,
-        edge_stage, mode, program, vertex,
+        additive, edge_stage, mode, program, vertex,
     };
 }
 

@@ -7,7 +7,7 @@
 //! | incident | `Fn(Update, &mut [EdgeItem])`, then, if it needs it, `&mut Context` |
 //! | global sync | `Fn(Worker, &mut Global)` |
 //!
-//! A type that implements [`Exchange`], [`Apply`], [`Incident`] or [`GlobalSync`] goes wherever a function goes.
+//! [`additive`] says of an Apply's function that it may be given parts of sums. A type that implements [`Exchange`], [`Apply`], [`Incident`] or [`GlobalSync`] goes wherever a function goes.
 
 use std::marker::PhantomData;
 
@@ -219,6 +219,50 @@ vertex_function!(
     WithContext, IntoIncident, Incident by visit,
     (vertex: Update<'_, V>, items: &mut [EdgeItem<P>]), (cx: &mut Context<'_, P>)
 );
+
+/// A function of [`additive`].
+pub struct AdditiveFunction<F>(F);
+
+/// Says of a function for [`Sequence::apply`](crate::Sequence::apply) that applying parts of a sum is as good as applying the sum: see
+/// [`Apply::ADDITIVE`].
+///
+/// # Examples
+/// ```
+/// use megagrid_stages::*;
+/// vertex! { struct Sample { sync: f32 } }
+/// vertex! { struct Weight { sync: f32, delta: f32 } }
+/// program! { struct Linear { left: Sample, right: Weight, edge: f32 } }
+/// Sequence::<Linear>::new()
+///     .exchange(|sample: Read<Sample>, weight: Add<Weight>, x: &mut f32| *weight.delta += *x * *sample.sync)
+///     .apply(Right, additive(|weight: Master<Weight>| *weight.sync -= 0.1 * *weight.delta));
+/// ```
+pub fn additive<F>(apply: F) -> AdditiveFunction<F> {
+    AdditiveFunction(apply)
+}
+
+impl<P: Program, V: Vertex, A: Apply<P, V>> Apply<P, V> for Function<A, AdditiveFunction<()>> {
+    const ADDITIVE: bool = true;
+
+    #[inline(always)]
+    fn is_active(&self, vertex: Read<'_, V>, cx: &Context<'_, P>) -> bool {
+        self.0.is_active(vertex, cx)
+    }
+
+    #[inline(always)]
+    fn apply(&self, vertex: Master<'_, V>, cx: &mut Context<'_, P>) {
+        self.0.apply(vertex, cx);
+    }
+}
+
+impl<P: Program, V: Vertex, F: IntoApply<P, V, Form>, Form> IntoApply<P, V, AdditiveFunction<Form>>
+    for AdditiveFunction<F>
+{
+    type Stage = Function<F::Stage, AdditiveFunction<()>>;
+
+    fn into_stage(self) -> Self::Stage {
+        Function(self.0.into_stage(), PhantomData)
+    }
+}
 
 impl<P: Program, F: Fn(P::Worker, &mut P::Global) + Send + Sync + 'static> GlobalSync<P> for Function<F, Bare> {
     fn apply(&self, total: P::Worker, global: &mut P::Global) {

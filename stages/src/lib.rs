@@ -22,7 +22,7 @@ mod view;
 pub use combine::{Combine, Max};
 pub use error::Error;
 pub use exchange::Exchange;
-pub use functions::{Function, IntoApply, IntoExchange, IntoGlobalSync, IntoIncident};
+pub use functions::{AdditiveFunction, Function, IntoApply, IntoExchange, IntoGlobalSync, IntoIncident, additive};
 pub use megagrid_partition::Side;
 pub use mini_batch::{BatchOrder, BatchSize, MiniBatch};
 pub use program::{Context, EdgeItem, Program};

@@ -10,6 +10,13 @@ use crate::view::{Master, Read, Total, Update};
 ///
 /// A function or a closure does too: see [`IntoApply`](crate::IntoApply). The trait is for those that pass vertices by.
 pub trait Apply<P: Program, V: Vertex>: Send + Sync + 'static {
+    /// Whether applying parts of the sum, in any order and at different times, is as good as applying the sum, and applying nothing
+    /// changes nothing: `w += step * delta`, but not `w = delta`, nor a step that also shrinks w each time. With slack, workers then
+    /// need not wait for each other's terms. Without slack the whole sum is applied at once all the same.
+    ///
+    /// Of a function: [`additive`](crate::additive).
+    const ADDITIVE: bool = false;
+
     /// Tells whether [`apply`](Self::apply) runs on a vertex; else it stays as it is, what was added to its delta too. An Apply with
     /// no stage that adds between it and the one before has a zero delta: what was left there waits for one that has.
     ///

@@ -15,16 +15,16 @@ use super::{local, settings};
 use crate::made::watch;
 
 /// Clocks of an iteration.
-const CLOCKS: usize = 8;
-const ITERATIONS: u64 = 5;
+pub const CLOCKS: usize = 8;
+pub const ITERATIONS: u64 = 5;
 /// Left vertices of a clock.
-const EACH: usize = 4;
+pub const EACH: usize = 4;
 pub const LEFTS: usize = CLOCKS * EACH;
 pub const RIGHTS: usize = 3;
 
 vertex! {
     /// A left vertex: its number, and how often it saw too little, and too much.
-    struct Marker { sync: [u32; 3] }
+    pub struct Marker { sync: [u32; 3] }
 }
 
 vertex! { struct Board { sync: [f32] } }
@@ -51,16 +51,21 @@ impl Exchange<Marking> for Mark {
         if random.below(8) == 0 {
             std::thread::sleep(Duration::from_micros(random.below(3000)));
         }
-        let me = marker.sync[0] as usize;
-        // Clocks from 0.
-        let clock = (cx.iteration as usize - 1) * CLOCKS + me / EACH;
-        for (other, marks) in board.sync[..LEFTS].iter().enumerate() {
-            // How many marks it has made when this many clocks have ended.
-            let by = |ended: usize| (ended + CLOCKS - 1 - other / EACH) / CLOCKS;
-            marker.sync[1] += u32::from((*marks as usize) < by(clock.saturating_sub(self.slack)));
-            marker.sync[2] += u32::from(*marks as usize > by(clock + self.slack + 1));
-        }
-        board.sync[me] += 1.0;
+        look(marker.sync, board.sync, cx.iteration, self.slack);
+        board.sync[marker.sync[0] as usize] += 1.0;
+    }
+}
+
+/// Looks at the marks of others on behalf of a left vertex, which takes down whether these are too few, or too many.
+pub fn look(marker: &mut [u32], marks: &[f32], iteration: u64, slack: usize) {
+    let me = marker[0] as usize;
+    // Clocks from 0.
+    let clock = (iteration as usize - 1) * CLOCKS + me / EACH;
+    for (other, marks) in marks[..LEFTS].iter().enumerate() {
+        // How many marks it has made when this many clocks have ended.
+        let by = |ended: usize| (ended + CLOCKS - 1 - other / EACH) / CLOCKS;
+        marker[1] += u32::from((*marks as usize) < by(clock.saturating_sub(slack)));
+        marker[2] += u32::from(*marks as usize > by(clock + slack + 1));
     }
 }
 

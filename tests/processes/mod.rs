@@ -1,5 +1,6 @@
 //! Several processes against one: every algorithm in several shapes (processes × worker threads).
 
+mod additive;
 mod blockpg;
 mod bounded;
 mod branches;

@@ -14,11 +14,11 @@ use proptest::prelude::*;
 use super::{BSP, Trained, config, guarantee, lda, links, rank_as, rank_of, ratings, settings, train, train_as};
 use crate::made::{factorization, page_rank, topics, watch};
 
-fn model(costs: Costs) -> Model {
+pub fn model(costs: Costs) -> Model {
     Model { link: Link::default(), costs, jitter: 0.1, seed: 4 }
 }
 
-fn first<T: Send>(workers: usize, model: Model, work: impl Fn(Option<Arc<dyn Peers>>) -> T + Sync) -> T {
+pub fn first<T: Send>(workers: usize, model: Model, work: impl Fn(Option<Arc<dyn Peers>>) -> T + Sync) -> T {
     VirtualCluster::new(workers, model).run(|peers| work(Some(peers))).swap_remove(0)
 }
 
@@ -174,6 +174,9 @@ fn slack_hides_delays_over_iterations_of_one_clock() {
     let config = mf::Config { dims: 1, ..config() };
     let of_mf = |settings: &Settings| Settings { dims: config.row_dims(), ..settings.clone() };
     check_delays("mf", |settings| factorization(&ratings, config, in_place::sequence(config, 9000), &of_mf(settings)));
+    check_delays("mf by batch", |settings| {
+        factorization(&ratings, config, batch::sequence(config, 9000), &of_mf(settings))
+    });
     let config = Config { clocks: 1, ..Config::new(8) };
     check_delays("lda dense", |settings| topics::<Dense>(&tokens, &config, settings));
     check_delays("lda sparse", |settings| topics::<Sparse>(&tokens, &config, settings));

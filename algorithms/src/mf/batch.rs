@@ -4,6 +4,9 @@
 //! |---|---|---|
 //! | [`Gradient`], each rating | p_u, q_i, r_ui | gradients |
 //! | [`Step`], each user and item | gradient, squared gradients | p_u or q_i |
+//!
+//! A step along a sum is steps along its parts, but for lengths of adaptive steps, which then follow the parts. So with slack workers
+//! do not wait for each other's gradients.
 
 use megagrid_stages::kernels::{axpy, dot};
 use megagrid_stages::{
@@ -81,6 +84,8 @@ impl Step {
 }
 
 impl Apply<MfBatch, User> for Step {
+    const ADDITIVE: bool = true;
+
     #[inline(always)]
     fn apply(&self, user: Master<'_, User>, cx: &mut Context<'_, MfBatch>) {
         self.step(user.sync, user.master, user.delta, cx.iteration);
@@ -88,6 +93,8 @@ impl Apply<MfBatch, User> for Step {
 }
 
 impl Apply<MfBatch, Item> for Step {
+    const ADDITIVE: bool = true;
+
     #[inline(always)]
     fn apply(&self, item: Master<'_, Item>, cx: &mut Context<'_, MfBatch>) {
         self.step(item.sync, item.master, item.delta, cx.iteration);

@@ -13,7 +13,7 @@ use crate::grid::{self, Grid, Pieces, RowOrder, Source, VertexArrays, same_array
 use crate::plan::{self, Outline, Plan};
 use crate::run::{Modelled, Run, Thing};
 use crate::stages::{Collect, Globals, with_crossings};
-use crate::sync::{self, Mirrors, Push, Replicas, Replication};
+use crate::sync::{self, Mirrors, Push, Replicas, Replication, Served};
 
 type Arrays<P> = (Arc<VertexArrays<<P as Program>::Left>>, Arc<VertexArrays<<P as Program>::Right>>);
 
@@ -39,19 +39,23 @@ fn share<T: Clone + Send + Sync + 'static>(
     Ok((*thing).clone())
 }
 
-/// Makes the replicas that a plan needs.
-pub fn replicas<P: Program>(
+/// What a plan with slack needs of other processes' rows: replicas, and what is served.
+type WithSlack<P> = (Option<Replicas<<P as Program>::Right>>, Option<Served>);
+
+/// Makes what a plan with slack needs.
+pub fn with_slack<P: Program>(
     plan: &Plan,
     sync: Option<&Replication>,
     settings: &Settings,
-) -> Result<Option<Replicas<P::Right>>, Error> {
-    let Some(Replication { mirrors, .. }) = sync.filter(|_| plan.mirrored) else { return Ok(None) };
+) -> Result<WithSlack<P>, Error> {
+    let Some(Replication { mirrors, .. }) = sync else { return Ok((None, None)) };
     let push = match settings.slack {
         None => Push::EveryChange,
         Some(slack) if settings.lazy => Push::WhenNeeded(slack),
         Some(_) => Push::EveryClock,
     };
-    Replicas::new(plan, mirrors, settings.dims, push).map(Some)
+    let replicas = plan.mirrored.then(|| Replicas::new(plan, mirrors, settings.dims, push)).transpose()?;
+    Ok((replicas, Served::new(plan, mirrors, push)))
 }
 
 /// Makes the arrays of both sides; on a square graph they are the same. `bounds` and `copies` are those of the plan,
@@ -131,7 +135,7 @@ impl<P: Program> Engine<P> {
             }
             None => None,
         };
-        let replicas = replicas::<P>(&plan, sync.as_ref(), settings)?;
+        let (replicas, served) = with_slack::<P>(&plan, sync.as_ref(), settings)?;
         let run = Run {
             plan: Arc::new(plan),
             grid,
@@ -143,6 +147,7 @@ impl<P: Program> Engine<P> {
             peers: settings.peers.clone(),
             sync,
             replicas,
+            served,
         };
         Ok(Self { run: Arc::new(run), done: 0, reports: Vec::new(), spare: Vec::new() })
     }

@@ -6,7 +6,7 @@ use megagrid_stages::{Left, On, Program, Right, Sequence, Stages};
 
 use super::Engine;
 use super::branch::Branch;
-use super::build::replicas;
+use super::build::with_slack;
 use super::planning::make_plan;
 use super::settings::Settings;
 use crate::Error;
@@ -88,7 +88,7 @@ impl<P: Program> Engine<P> {
         }
         plan.traffic = run.sync.as_ref().and_then(|sync| sync::predict::<P>(&plan, &sync.mirrors, settings.dims));
         plan.quality = run.plan.quality;
-        run.replicas = replicas::<P>(&plan, run.sync.as_ref(), settings)?;
+        (run.replicas, run.served) = with_slack::<P>(&plan, run.sync.as_ref(), settings)?;
         run.stages = with_crossings(collect.stages, &plan);
         run.grid.level = settings.level;
         run.inject = settings.inject;

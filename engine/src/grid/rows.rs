@@ -115,13 +115,18 @@ impl<V: Vertex> VertexArrays<V> {
 
     /// Holds every role of the rows of `pieces` exclusively. `None`: refused.
     pub fn try_own(&self, pieces: Range<usize>) -> Option<OwnedRows<'_, V>> {
+        self.try_own_copies(pieces, 0..self.deltas.len())
+    }
+
+    /// As [`Self::try_own`], with only some of the delta arrays.
+    pub fn try_own_copies(&self, pieces: Range<usize>, copies: Range<usize>) -> Option<OwnedRows<'_, V>> {
         let first = self.bounds[pieces.start];
         Some(OwnedRows {
             rows: self.rows(&pieces),
             sync: own(&self.sync, &pieces, first)?,
             mirror: own(&self.mirror, &pieces, first)?,
             master: own(&self.master, &pieces, first)?,
-            deltas: self.deltas.iter().map(|delta| own(delta, &pieces, first)).collect::<Option<_>>()?,
+            deltas: self.deltas[copies].iter().map(|delta| own(delta, &pieces, first)).collect::<Option<_>>()?,
             padding: self.dims..self.width,
         })
     }

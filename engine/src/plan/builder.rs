@@ -7,6 +7,7 @@ use megagrid_stages::mode::Mode;
 
 use super::Plan;
 use super::outline::{Outline, StageKind};
+use super::parts::Part;
 use super::schedule::{self, Schedule, Scope};
 use super::shape::{self, SideShape, Weights};
 use super::steps::{After, Node, Step};
@@ -74,7 +75,7 @@ impl Builder<'_> {
 
     fn nodes(&mut self, body: &[Outline], scope: &Scope) -> Vec<Node> {
         let mut nodes = Vec::with_capacity(body.len() + 1);
-        let (mut applied, mut under_way) = (false, UnderWay::ALL);
+        let (mut applied, mut under_way) = ([false; 2], UnderWay::ALL);
         for outline in body {
             if let Outline::Stage(stage) = outline {
                 let before = self.plan.before(*stage);
@@ -84,10 +85,12 @@ impl Builder<'_> {
             if let (Outline::Stage(stage), Node::Step(step)) = (outline, &node) {
                 // What an Apply of this batch set has to be seen: slack is between clocks, not within one.
                 let kind = self.plan.stages[*stage].kind;
-                if applied && kind != StageKind::GlobalSync(None) {
+                if self.uses(kind).into_iter().zip(applied).any(|(uses, applied)| uses && applied) {
                     self.plan.steps_mut()[*step].after = After::All;
                 }
-                applied |= matches!(kind, StageKind::Apply(_));
+                if let StageKind::Apply(side) = kind {
+                    applied[side as usize] = true;
+                }
                 if self.plan.is_distributed() && self.plan.is_bulk() {
                     let after = under_way.wait(kind);
                     self.plan.steps_mut()[*step].after = after;
@@ -169,6 +172,15 @@ impl Builder<'_> {
         batch.iter().position(applies).unwrap_or(0)
     }
 
+    /// Tells which sides' rows a stage uses.
+    fn uses(&self, kind: StageKind) -> [bool; 2] {
+        [Side::Left, Side::Right].map(|side| match kind {
+            StageKind::Apply(of) => of == side || self.plan.square,
+            StageKind::GlobalSync(of) => of.is_some_and(|of| of == side || self.plan.square),
+            _ => true,
+        })
+    }
+
     /// Returns where a stage changes rows: on a square graph left ends are anywhere among the right rows.
     fn reach(&self, stage: usize, scope: &Scope) -> Scope {
         let plan = &self.plan;
@@ -218,9 +230,15 @@ impl Builder<'_> {
         let kind = plan.stages[stage].kind;
         let schedule = plan.schedules[stage];
         let route = plan.route(stage);
-        let tasks = schedule::tasks(kind, schedule, scope, (&plan.left, &plan.right), &plan.placement, route);
+        let part = if let StageKind::Apply(side) = kind { plan.parts[side as usize] } else { None };
+        let tasks = match (kind, part) {
+            (StageKind::Apply(side), Some(Part::Worker)) => plan.tasks_on_parts(side, scope),
+            _ => schedule::tasks(kind, schedule, scope, (&plan.left, &plan.right), &plan.placement, route),
+        };
         // An Apply reduces what other workers added to partial deltas, or to rows that rotate.
         let after = match kind {
+            StageKind::Apply(_) if part == Some(Part::Worker) => After::Own,
+            StageKind::Apply(_) if part == Some(Part::Process) => After::Process,
             StageKind::Apply(side)
                 if plan.delivers(side) || plan.schedules.iter().flatten().any(|schedule| schedule.reaches(side)) =>
             {

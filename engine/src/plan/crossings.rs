@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `Add` | deltas, to the process that keeps the masters: [`StageKind::Deliver`] |
 //! | Apply, or `Update` by its owner | synced rows, to the processes that read them: [`StageKind::Publish`] |
+//! | Apply that is given parts of sums, with slack | synced rows with their age, when the consistency model says so |
 //! | `Update` in a rotation, mirrored: with slack, or several passes in a clock | what changed, to the masters, and their rows back: [`StageKind::SendChanges`] |
 //! | `Update` in a rotation, not mirrored | the rows themselves, from worker to worker, the next time the same way back |
 //!
@@ -217,6 +218,7 @@ impl Plan {
             (Mode::Add | Mode::Read, _) => None,
         };
         match kind {
+            StageKind::Apply(side) if self.serves(side) => Vec::new(),
             StageKind::Apply(side) => publish(side).into_iter().collect(),
             StageKind::Incident(side) => vec![StageKind::SendEdges(side)],
             StageKind::Exchange(left, right) => {
@@ -244,6 +246,7 @@ impl Plan {
                         grouped: true,
                         whole: false,
                         by_one: false,
+                        additive: false,
                     });
                     self.schedules.push(None);
                 }

@@ -15,6 +15,8 @@ impl fmt::Display for Plan {
         writeln!(f, "stages")?;
         for (stage, schedule) in self.stages.iter().zip(&self.schedules) {
             let schedule = schedule.map_or_else(String::new, |schedule| format!(": {schedule}"));
+            let part = if let StageKind::Apply(side) = stage.kind { self.parts[side as usize] } else { None };
+            let schedule = part.map_or(schedule, |part| format!(": {part}"));
             writeln!(f, "  {:<12} {}{schedule}", stage.name, kind(stage.kind))?;
         }
         write!(

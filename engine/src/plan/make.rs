@@ -91,6 +91,7 @@ impl Plan {
             look_every: 1,
             passes_per_clock: input.passes_per_clock,
             mirrored: false,
+            parts: [None; 2],
             copies: copies(&schedules, input.workers / processes),
             wide: if whole { input.rows[0] } else { left.max_rows() }.max(right.max_rows()) > 1 << 16,
             whole,
@@ -115,6 +116,7 @@ impl Plan {
         };
         let scope = Scope { left: 0..plan.left.num_shards(), right: 0..plan.right.num_shards(), layers: 0..layers };
         plan.mirrored = (plan.slack != Some(0) || plan.passes_per_clock > 1) && plan.rotates_updates();
+        plan.parts = [Side::Left, Side::Right].map(|side| plan.part(side, body));
         plan.swings = plan.can_swing(body);
         plan.add_crossings();
         Builder { plan: &mut plan, weights: &weights }.body(body, &scope);

@@ -11,6 +11,7 @@ mod input;
 mod looks;
 mod make;
 mod outline;
+mod parts;
 mod placement;
 mod processes;
 mod quality;
@@ -31,6 +32,7 @@ use serde::Serialize;
 pub(crate) use choice::needs_whole_vertices;
 pub use input::Input;
 pub use outline::{Cut, Outline, StageInfo, StageKind};
+pub use parts::Part;
 pub use placement::Placement;
 pub use processes::Processes;
 pub use quality::Quality;
@@ -63,6 +65,8 @@ pub struct Plan {
     /// Whether every process changes right rows in place at its own replica, where else they go from process to process: with slack,
     /// or several passes in a clock.
     pub mirrored: bool,
+    /// Of each side, whose part of a sum an Apply is given, where slack lets it be given parts.
+    pub parts: [Option<Part>; 2],
     /// The stages, in the order of the sequence.
     pub stages: Vec<StageInfo>,
     /// The schedule of each Exchange.

@@ -17,6 +17,8 @@ pub struct StageInfo {
     pub whole: bool,
     /// Whether one worker then runs all blocks.
     pub by_one: bool,
+    /// Of an Apply, whether parts of a sum may be applied by themselves.
+    pub additive: bool,
 }
 
 /// What a stage does, as far as its schedule depends on it.
@@ -148,8 +150,14 @@ mod tests {
             StageKind::Apply(Side::Left),
             StageKind::Apply(Side::Right),
         ];
-        let stages =
-            kinds.map(|kind| StageInfo { name: String::new(), kind, grouped: false, whole: false, by_one: false });
+        let stages = kinds.map(|kind| StageInfo {
+            name: String::new(),
+            kind,
+            grouped: false,
+            whole: false,
+            by_one: false,
+            additive: false,
+        });
         let batch = |body| Outline::Vertices(Side::Right, Cut::Vertices(1), BatchOrder::Fixed, body);
         let [add, apply, update, left, again] = [0, 1, 2, 3, 4].map(Outline::Stage);
         let body = [batch(vec![add.clone(), apply.clone(), update.clone()]), left.clone(), again.clone()];

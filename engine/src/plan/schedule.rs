@@ -47,9 +47,8 @@ impl Schedule {
     /// Tells whether workers add to, or change, rows of a side that others own.
     pub(super) fn reaches(self, side: Side) -> bool {
         match self {
-            Self::Rotation | Self::Whole { by_one: true, .. } => true,
-            Self::Whole { .. } => side == Side::Left,
-            Self::Owned { side: owned, .. } => owned != side,
+            Self::Whole { by_one: true, .. } => true,
+            _ => side != self.home(),
         }
     }
 }

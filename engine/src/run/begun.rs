@@ -33,6 +33,6 @@ impl Begun {
     /// Makes a worker, and what runs its tasks from now on.
     pub fn worker<P: Program>(&self, id: usize, run: &Arc<Run<P>>, now: Instant) -> (Worker, Runner<P>) {
         let worker = Worker::new(id, Arc::clone(&run.plan), Arc::clone(&self.board), run.seed, self.done);
-        (worker, Runner::new(id, run, &self.board, self.coordinator.clone(), now))
+        (worker, Runner::new(id, run, (&self.board, self.done), self.coordinator.clone(), now))
     }
 }

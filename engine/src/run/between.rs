@@ -105,18 +105,31 @@ fn rows<P: Program, O: On<P>>(run: &Run<P>, done: u64) -> Rows<'_, O::Vertex> {
     Rows { plan: &run.plan, side: O::SIDE, arrays, pieces, dims: run.dims, done }
 }
 
-/// Begins a run with slack: all processes have the same right rows, as far as they use them.
-pub fn begin<P: Program>(run: &Run<P>) {
+/// Begins a run with slack after `done` iterations: all processes have the same rows, as far as they use them.
+pub fn begin<P: Program>(run: &Run<P>, done: u64) {
     if let (Some(replicas), Some(sync)) = (&run.replicas, &run.sync) {
         replicas.begin(&run.plan, &sync.mirrors, &run.grid.right, &run.grid.right_pieces);
     }
+    if let (Some(served), Some(sync)) = (&run.served, &run.sync) {
+        served.begin(&run.plan, &sync.mirrors, done);
+    }
 }
 
-/// Brings rows that are changed in place up to date in every process that uses them, after this many iterations. They go straight from
-/// those that have them. No message of a run is under way.
+/// Brings rows that are changed in place, or served, up to date in every process that uses them, after this many iterations. They go
+/// straight from those that have them. No message of a run that others wait for is under way.
 pub fn refresh<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
     let plan = &run.plan;
     let (Some(peers), Some(sync)) = (run.peers.as_deref(), &run.sync) else { return Ok(()) };
+    if let Some(served) = &run.served {
+        // First, so that older rows that are still on their way are dropped.
+        served.settle(plan, done);
+        if plan.serves(Side::Left) {
+            rows::<P, Left>(run, done).show(peers, &sync.mirrors)?;
+        }
+        if plan.serves(Side::Right) {
+            rows::<P, Right>(run, done).show(peers, &sync.mirrors)?;
+        }
+    }
     if !plan.travels() && !plan.mirrored {
         return Ok(());
     }

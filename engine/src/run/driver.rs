@@ -18,7 +18,7 @@ pub fn run<P: Program>(run: &Arc<Run<P>>, done: u64, last: u64, look: Look<'_>) 
     }
     let (begun, notices) = Begun::new(&run.plan, done);
     let board = Arc::clone(&begun.board);
-    between::begin(run);
+    between::begin(run, done);
     let coordinate = || coordinate(run, &board, &notices, done..last, look);
     let done = match run.peers.as_deref() {
         None => threads::run(run, &begun, coordinate)?,

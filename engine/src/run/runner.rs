@@ -21,15 +21,16 @@ use crate::Error;
 use crate::grid::hold;
 use crate::plan::{StageKind, Task, Traffic};
 use crate::stages::{Site, hand_over};
-use crate::sync::Outbox;
+use crate::sync::{Malformed, Message, Outbox};
 
 /// What a worker has beside its state machine. Any thread may run its tasks: see [`Runner::on`].
 pub struct Runner<P: Program> {
     id: usize,
     pub run: Arc<Run<P>>,
     pub board: Arc<Board>,
-    /// Clocks of an iteration.
+    /// Clocks of an iteration, and the first one of the run.
     clocks: u64,
+    first: u64,
     context: P::Worker,
     begin: Instant,
     /// What an injection takes of the time to come.
@@ -42,12 +43,20 @@ pub struct Runner<P: Program> {
 }
 
 impl<P: Program> Runner<P> {
-    pub fn new(id: usize, run: &Arc<Run<P>>, board: &Arc<Board>, coordinator: Sender<Notice>, begin: Instant) -> Self {
+    /// Begins after `done` iterations.
+    pub fn new(
+        id: usize,
+        run: &Arc<Run<P>>,
+        (board, done): (&Arc<Board>, u64),
+        coordinator: Sender<Notice>,
+        begin: Instant,
+    ) -> Self {
         Self {
             id,
             run: Arc::clone(run),
             board: Arc::clone(board),
             clocks: run.plan.clocks().max(1),
+            first: done + 1,
             context: P::Worker::default(),
             begin,
             pause: Duration::ZERO,
@@ -144,6 +153,57 @@ impl<P: Program> AtWork<'_, P> {
         self.runner.pause += time;
         self.runner.report_since(self.time.now()).compute += time;
     }
+
+    /// Does something of a stage, which takes what tasks of `cost` take; `None`: it panicked, and the run ends.
+    fn work<R>(
+        &mut self,
+        (at, cost): (Position, usize),
+        work: impl FnOnce(&Site<'_, P>, &mut Context<'_, P>) -> R,
+        units: impl FnOnce(&R) -> Option<u64>,
+    ) -> Option<R> {
+        let state = Arc::clone(&self.runner.run);
+        let Run { plan, grid, globals, dims, sync, replicas, served, .. } = &*state;
+        let site = Site {
+            plan,
+            grid,
+            globals,
+            worker: self.runner.id,
+            clock: at.clock,
+            stage: at.stage,
+            dims: *dims,
+            sync: sync.as_ref(),
+            replicas: replicas.as_ref(),
+            served: served.as_ref(),
+            outbox: self.outbox,
+        };
+        let global = globals.current();
+        let clock = (at.clock - 1) % self.runner.clocks;
+        let seed = SplitMix::seed_of_clock(state.seed, self.runner.id, clock, at.iteration);
+        let context = &mut self.runner.context;
+        let mut cx = Context { worker: context, global: &*global, iteration: at.iteration, seed };
+        let done = self.time.time(
+            cost,
+            || catch_unwind(AssertUnwindSafe(|| work(&site, &mut cx))),
+            |done| done.as_ref().ok().and_then(units),
+        );
+        done.map_err(|panic| self.runner.fail(at, &*panic)).ok()
+    }
+
+    /// Applies deltas that another process sent, as its worker context and iteration have it; `None`: a hold was refused.
+    pub fn serve(&mut self, message: &Message) -> Option<Result<(), Malformed>> {
+        let state = Arc::clone(&self.runner.run);
+        let apply = StageKind::Apply(message.side);
+        let Some(stage) = state.plan.stages.iter().position(|stage| stage.kind == apply) else {
+            return Some(Err(Malformed));
+        };
+        let clock = message.number.max(1);
+        let iteration = self.runner.first + (clock - 1) / self.runner.clocks;
+        let at = Position { iteration, clock, stage, back: false };
+        let serve = |site: &Site<'_, P>, cx: &mut Context<'_, P>| state.stages[stage].serve(site, message, cx);
+        // A panic has ended the run.
+        let served = self.work((at, stage), serve, |rows| *rows.as_ref().ok()?).unwrap_or(Ok(Some(0)));
+        served.map(|rows| rows.map(drop)).transpose()
+    }
 }
 
 impl<P: Program> Tasks for AtWork<'_, P> {
@@ -160,46 +220,22 @@ impl<P: Program> Tasks for AtWork<'_, P> {
     fn run(&mut self, at: Position, task: &Task) -> Outcome {
         let begin = self.time.now();
         let state = Arc::clone(&self.runner.run);
-        let Run { plan, grid, globals, stages, dims, sync, replicas, .. } = &*state;
-        let site = Site {
-            plan,
-            grid,
-            globals,
-            worker: self.runner.id,
-            clock: at.clock,
-            stage: at.stage,
-            dims: *dims,
-            sync: sync.as_ref(),
-            replicas: replicas.as_ref(),
-            outbox: self.outbox,
-        };
-        let global = globals.current();
-        let clock = (at.clock - 1) % self.runner.clocks;
-        let seed = SplitMix::seed_of_clock(state.seed, self.runner.id, clock, at.iteration);
-        let context = &mut self.runner.context;
-        let mut cx = Context { worker: context, global: &*global, iteration: at.iteration, seed };
+        let plan = &state.plan;
         let exchange = matches!(plan.stages[at.stage].kind, StageKind::Exchange(..) | StageKind::Incident(_));
         let rows = || (plan.left.rows_of(&task.left) + plan.right.rows_of(&task.right)) as u64;
-        let ran = self.time.time(
-            at.stage,
-            || catch_unwind(AssertUnwindSafe(|| stages[at.stage].run(&site, task, &mut cx))),
-            |ran| ran.as_ref().ok()?.map(|edges| if exchange { edges } else { rows() }),
+        let ran = self.work(
+            (at, at.stage),
+            |site, cx| state.stages[at.stage].run(site, task, cx),
+            |ran| ran.map(|edges| if exchange { edges } else { rows() }),
         );
-        let ran = match ran {
-            Ok(ran) => ran,
-            Err(panic) => {
-                self.runner.fail(at, &*panic);
-                return Outcome::Refused;
-            }
-        };
-        let Some(updates) = ran else { return Outcome::Refused };
+        let Some(updates) = ran.flatten() else { return Outcome::Refused };
         if let Some(to) = task.hand_over[usize::from(at.back)] {
             let shard = task.right.start;
-            hand_over(&site, ShardId(shard), WorkerId(to), self.runner.board.visits(shard) + 1);
+            let visits = self.runner.board.visits(shard) + 1;
+            self.work((at, at.stage), |site, _| hand_over(site, ShardId(shard), WorkerId(to), visits), |()| None);
         }
         if let Some(stage) = task.publish {
-            let publish = || hold(|| stages[stage].run(&site, task, &mut cx));
-            self.time.time(stage, publish, |_| Some(rows()));
+            self.work((at, stage), |site, cx| hold(|| state.stages[stage].run(site, task, cx)), |_| Some(rows()));
         }
         let end = self.time.now();
         let took = end - begin;

@@ -9,7 +9,7 @@ use super::peers::Peers;
 use crate::grid::Grid;
 use crate::plan::Plan;
 use crate::stages::{Globals, RunStage};
-use crate::sync::{Replicas, Replication};
+use crate::sync::{Replicas, Replication, Served};
 
 /// What the workers of a run share.
 pub struct Run<P: Program> {
@@ -21,8 +21,10 @@ pub struct Run<P: Program> {
     pub inject: Option<Injection>,
     /// Items of a row.
     pub dims: usize,
-    /// The other processes; `None`: there are none. What they use of rows is then known, and with slack replicas of them.
+    /// The other processes; `None`: there are none. What they use of rows is then known, and with slack replicas of them, or
+    /// what is served.
     pub peers: Option<Arc<dyn Peers>>,
     pub sync: Option<Replication>,
     pub replicas: Option<Replicas<P::Right>>,
+    pub served: Option<Served>,
 }

@@ -94,7 +94,7 @@ fn drive<P: Program>(mut worker: Worker, mut runner: Runner<P>, arrivals: &Arriv
         if worker.steps() > steps {
             runner.end_step(&Wall);
         }
-        arrivals.pass_messages(&worker, &mut transport, progress);
+        arrivals.pass_messages(&worker, runner.on(&mut Wall, &arrivals.outbox), &mut transport, progress);
         match progress {
             Progress::Stopped => return,
             Progress::Waiting => {
@@ -107,7 +107,7 @@ fn drive<P: Program>(mut worker: Worker, mut runner: Runner<P>, arrivals: &Arriv
                 }
                 let pause = runner.take_pause();
                 if !pause.is_zero() {
-                    serve(&worker, &runner, arrivals, &mut transport, pause);
+                    serve(&worker, &mut runner, arrivals, &mut transport, pause);
                 }
                 if let Progress::Ended(iteration) = progress {
                     runner.end_iteration(iteration, arrivals.outbox.take_sent(), &Wall);
@@ -122,7 +122,7 @@ fn drive<P: Program>(mut worker: Worker, mut runner: Runner<P>, arrivals: &Arriv
 /// Keeps a worker from work for a while. The masters of its thread are served.
 fn serve<P: Program>(
     worker: &Worker,
-    runner: &Runner<P>,
+    runner: &mut Runner<P>,
     arrivals: &Arrivals<P>,
     transport: &mut Timely<'_>,
     pause: Duration,
@@ -134,6 +134,6 @@ fn serve<P: Program>(
         } else {
             transport.wait(left.min(PARK));
         }
-        arrivals.pass_messages(worker, transport, Progress::Waiting);
+        arrivals.pass_messages(worker, runner.on(&mut Wall, &arrivals.outbox), transport, Progress::Waiting);
     }
 }

@@ -93,7 +93,8 @@ struct Driven<P: Program> {
 impl<P: Program> Driven<P> {
     fn pass_messages(&mut self, arrived: u64, progress: Progress) {
         self.transport.arrived = arrived;
-        self.arrivals.pass_messages(&self.worker, &mut self.transport, progress);
+        let at_work = self.runner.on(&mut *self.time, &self.arrivals.outbox);
+        self.arrivals.pass_messages(&self.worker, at_work, &mut self.transport, progress);
     }
 }
 

@@ -207,17 +207,17 @@ impl Worker {
     fn is_in_bounds(&self) -> bool {
         let (plan, board) = (&self.plan, &self.board);
         let Some(slack) = plan.slack else {
-            return !plan.mirrored || board.included().saturating_add(UNACKNOWLEDGED) >= self.clock;
+            return !plan.has_ages() || board.included().saturating_add(UNACKNOWLEDGED) >= self.clock;
         };
         let needed = self.clock.saturating_sub(1 + slack);
         board.slowest_clock() >= needed
             && self.has_come(self.steps_at_clock[0])
-            && (!plan.mirrored || board.age() >= needed)
+            && (!plan.has_ages() || board.age() >= needed)
     }
 
     /// Returns up to which clock the data holds everything.
     fn age(&self) -> u64 {
-        if self.plan.mirrored { self.board.age().min(self.clock - 1) } else { self.board.slowest_clock() }
+        if self.plan.has_ages() { self.board.age().min(self.clock - 1) } else { self.board.slowest_clock() }
     }
 
     /// Tells whether all workers of all processes have ended `steps` steps, and what they sent in them was taken in.
@@ -334,7 +334,8 @@ mod tests {
     /// Two workers of the first of two processes, with a slack of one clock: batches of left vertices read right rows that an
     /// Apply changes, and other processes send.
     fn plan() -> Plan {
-        let info = |kind| StageInfo { name: String::new(), kind, grouped: true, whole: false, by_one: false };
+        let info =
+            |kind| StageInfo { name: String::new(), kind, grouped: true, whole: false, by_one: false, additive: false };
         let stages = vec![info(StageKind::Exchange(Mode::Read, Mode::Add)), info(StageKind::Apply(Side::Right))];
         let batch = vec![Outline::Stage(0), Outline::Stage(1)];
         let body = [Outline::Vertices(Side::Left, Cut::Vertices(8), BatchOrder::Fixed, batch)];

@@ -3,36 +3,76 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use megagrid_partition::Side;
+use bytemuck::cast_slice;
+use megagrid_partition::{ProcessId, ShardId, Side};
 use megagrid_stages::simd::Kernel;
 use megagrid_stages::{Apply, Context, Master, On, Program, Read, Shape, Store, Vertex};
 
+use super::crossing::show;
 use super::site::{RunStage, Site, name};
 use crate::grid::{OwnedRow, OwnedRows};
-use crate::plan::Task;
+use crate::plan::{Part, Task};
+use crate::sync::{Malformed, Message, add_deltas, slice_of};
 
 pub struct RunApply<O, A>(pub Arc<A>, pub PhantomData<O>);
 
 impl<P: Program, O: On<P>, A: Apply<P, O::Vertex>> RunStage<P> for RunApply<O, A> {
     fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
-        let (grid, shards) = (site.grid, task.shards(O::SIDE));
-        let mut owned = grid.rows::<O>().try_own(grid.pieces(O::SIDE).of(shards.clone()))?;
-        add_arrived(site, O::SIDE, shards.start, &mut owned);
-        Some(apply::<P, O::Vertex, A>(&self.0, owned, site, cx))
+        let (plan, rows, shards) = (site.plan, site.grid.rows::<O>(), task.shards(O::SIDE));
+        let (pieces, part) = (site.grid.pieces(O::SIDE).of(shards.clone()), plan.parts[O::SIDE as usize]);
+        let mut owned = match part {
+            Some(Part::Worker) => {
+                let copy = task.copies[O::SIDE as usize];
+                rows.try_own_copies(pieces, copy..copy + 1)?
+            }
+            _ => rows.try_own(pieces)?,
+        };
+        if part.is_none() {
+            add_arrived(site, O::SIDE, shards.start, &mut owned);
+        }
+        let applied = apply::<P, O::Vertex, A>(&self.0, owned, (site, part.is_some()), cx);
+        let this = ProcessId(plan.processes.this);
+        if part == Some(Part::Process) && uses::<P, O>(site, this, shards.start) {
+            let shown = show::<P, O>(site, shards.start, this, site.clock);
+            assert!(shown.is_ok(), "a process's own part is applied to its shards");
+        }
+        Some(applied)
     }
+
+    fn serve(&self, site: &Site<'_, P>, message: &Message, cx: &mut Context<'_, P>) -> Result<Option<u64>, Malformed> {
+        let (shard, from) = (message.shard as usize, ProcessId(site.plan.process_of(message.from as usize)));
+        let sync =
+            site.sync.filter(|_| site.plan.keeper(O::SIDE, shard) == site.plan.processes.this).ok_or(Malformed)?;
+        let pick = sync.mirrors.added(site.plan, O::SIDE, from, ShardId(shard));
+        // Into the first array: what workers of this process add there meanwhile is applied with it.
+        let pieces = site.grid.pieces(O::SIDE).of(shard..shard + 1);
+        let Some(mut owned) = site.grid.rows::<O>().try_own_copies(pieces, 0..1) else { return Ok(None) };
+        add_deltas(&mut owned, &slice_of(pick, message)?, site.dims, &message.body.bytes())?;
+        if message.places().end < pick.len() {
+            return Ok(Some(0));
+        }
+        let applied = apply::<P, O::Vertex, A>(&self.0, owned, (site, true), cx);
+        show::<P, O>(site, shard, from, message.number)?;
+        Ok(Some(applied))
+    }
+}
+
+/// Tells whether a process uses rows of a shard.
+fn uses<P: Program, O: On<P>>(site: &Site<'_, P>, process: ProcessId, shard: usize) -> bool {
+    site.sync.is_some_and(|sync| !sync.mirrors.added(site.plan, O::SIDE, process, ShardId(shard)).is_empty())
 }
 
 fn apply<P: Program, V: Vertex, A: Apply<P, V>>(
     stage: &A,
     owned: OwnedRows<'_, V>,
-    site: &Site<'_, P>,
+    (site, in_parts): (&Site<'_, P>, bool),
     cx: &mut Context<'_, P>,
 ) -> u64 {
     let (vertices, reduces) = (owned.rows.len() as u64, site.plan.reduces[site.stage]);
     if reduces && owned.has_partials() {
-        site.grid.level.run(ApplyRows::<P, V, A, true> { stage, owned, reduces, cx });
+        site.grid.level.run(ApplyRows::<P, V, A, true> { stage, owned, reduces, in_parts, cx });
     } else {
-        site.grid.level.run(ApplyRows::<P, V, A, false> { stage, owned, reduces, cx });
+        site.grid.level.run(ApplyRows::<P, V, A, false> { stage, owned, reduces, in_parts, cx });
     }
     vertices
 }
@@ -54,6 +94,8 @@ struct ApplyRows<'k, 'h, 'c, P: Program, V: Vertex, A, const PARTS: bool> {
     owned: OwnedRows<'h, V>,
     /// Whether there are deltas to reduce.
     reduces: bool,
+    /// Whether they are parts of sums: rows to which nothing was added since are passed by.
+    in_parts: bool,
     cx: &'k mut Context<'c, P>,
 }
 
@@ -72,6 +114,9 @@ impl<P: Program, V: Vertex, A: Apply<P, V>, const PARTS: bool> Kernel for ApplyR
                 if PARTS {
                     rows.fetch_after(&row);
                     rows.reduce_row(&mut row);
+                }
+                if A::ADDITIVE && self.in_parts && cast_slice::<_, u8>(row.delta).iter().all(|&byte| byte == 0) {
+                    continue;
                 }
                 apply_row::<P, V, A>(self.stage, &mut row, self.reduces, &mut old, &mut cx);
                 row.check_padding(&padding, name::<A>);

@@ -35,7 +35,14 @@ impl<P: Program> Collect<P> {
     }
 
     fn add<T>(&mut self, kind: StageKind, stage: impl RunStage<P> + 'static) {
-        self.infos.push(StageInfo { name: name::<T>(), kind, grouped: false, whole: false, by_one: false });
+        self.infos.push(StageInfo {
+            name: name::<T>(),
+            kind,
+            grouped: false,
+            whole: false,
+            by_one: false,
+            additive: false,
+        });
         self.stages.push(Box::new(stage));
         let index = self.stages.len() - 1;
         self.push(Outline::Stage(index));
@@ -64,6 +71,9 @@ impl<P: Program> Visitor<P> for Collect<P> {
 
     fn apply<O: On<P>, A: Apply<P, O::Vertex>>(&mut self, stage: &Arc<A>) {
         self.add::<A>(StageKind::Apply(O::SIDE), RunApply::<O, A>(Arc::clone(stage), PhantomData));
+        if let Some(info) = self.infos.last_mut() {
+            info.additive = A::ADDITIVE;
+        }
     }
 
     fn global_sync<G: GlobalSync<P>>(&mut self, stage: &Arc<G>) {

@@ -8,7 +8,10 @@ use megagrid_stages::{Context, Left, On, Program, Right};
 use super::site::{RunStage, Site};
 use crate::grid::hold;
 use crate::plan::Task;
-use crate::sync::{Body, Kind, Message, Slice, about_row_bytes, pack_deltas, pack_whole, slices, sync_body};
+use crate::sync::{
+    Body, DueRows, Kind, Malformed, Message, Slice, about_row_bytes, pack_deltas, pack_sync, pack_whole, slices,
+    sync_body,
+};
 
 /// Sends this process's deltas of a shard to the process of its masters.
 pub struct Deliver(pub Side);
@@ -31,7 +34,7 @@ fn deliver<P: Program, O: On<P>>(site: &Site<'_, P>, shard: usize) -> Option<u64
     }
     let mut rows = grid.rows::<O>().try_own(grid.pieces(O::SIDE).of(shard..shard + 1))?;
     let to = site.plan.side(O::SIDE).owners[shard];
-    let message = Message { kind: Kind::Deltas, ..address(site, O::SIDE, shard, to) };
+    let message = Message { kind: Kind::Deltas, number: site.clock, ..address(site, O::SIDE, shard, to) };
     let put = |places, body| site.outbox.put(slice(message.clone(), places, Body::Own(body)));
     pack_deltas(&mut rows, pick, site.dims, put);
     Some(0)
@@ -65,6 +68,28 @@ fn publish<P: Program, O: On<P>>(site: &Site<'_, P>, shard: usize) -> Option<u64
         }
     }
     Some(0)
+}
+
+/// Sends rows of a shard to the processes that they are due to, now that a process's part of a clock is applied.
+pub fn show<P: Program, O: On<P>>(
+    site: &Site<'_, P>,
+    shard: usize,
+    from: ProcessId,
+    clock: u64,
+) -> Result<(), Malformed> {
+    let (Some(sync), Some(served), grid) = (site.sync, site.served, site.grid) else { return Err(Malformed) };
+    let (plan, dims) = (site.plan, site.dims);
+    for DueRows { process, age, included } in served.enter(plan, (O::SIDE, ShardId(shard)), from, clock)? {
+        let rows = hold(|| grid.rows::<O>().try_share(grid.pieces(O::SIDE).of(shard..shard + 1)));
+        let pick = sync.mirrors.of(O::SIDE, process, ShardId(shard));
+        let to = process.0 * plan.threads() + shard % plan.threads();
+        for places in slices(pick.len(), about_row_bytes(&rows.sync, rows.rows.len(), dims)) {
+            let body = [&included.to_le_bytes(), &pack_sync(&rows, &pick.part(places.clone()), dims)[..]].concat();
+            let message = Message { kind: Kind::Fresh, number: age, ..address(site, O::SIDE, shard, to) };
+            site.outbox.put(slice(message, places, Body::Own(body)));
+        }
+    }
+    Ok(())
 }
 
 /// Sends a rotating shard to the worker that visits it next; `visits` have ended with this one.

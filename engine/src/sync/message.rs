@@ -44,7 +44,7 @@ pub enum Kind {
     Empty,
     /// Synced rows of a shard, from their masters.
     Rows,
-    /// Deltas of a shard, for their masters.
+    /// Deltas of a shard, for their masters; `number` is the clock.
     Deltas,
     /// A rotating shard; `number` is the visits that have ended.
     Shard,
@@ -52,7 +52,7 @@ pub enum Kind {
     Sums,
     /// What a process changed in a shard in place; `number` is the clock.
     Changes,
-    /// A shard's rows from their masters, and how far they hold the receiver's changes; `number` is their age.
+    /// A shard's rows from their masters, after the last clock of the receiver's changes that they hold; `number` is their age.
     Fresh,
     /// The data of the edges of a block of a right shard; `number` is the block.
     Edges,

@@ -7,6 +7,7 @@
 mod arithmetic;
 mod codec;
 mod dirty;
+mod ledger;
 mod lent;
 mod message;
 mod mirrors;
@@ -15,14 +16,17 @@ mod pick;
 mod prediction;
 mod replicas;
 mod replication;
+mod served;
 mod table;
 
-pub use codec::{about_row_bytes, pack_deltas, pack_sync, pack_whole, unpack_sync, unpack_whole};
+pub use codec::{about_row_bytes, add_deltas, pack_deltas, pack_sync, pack_whole, unpack_sync, unpack_whole};
+pub use ledger::Push;
 pub use lent::sync_body;
 pub use message::{Body, Kind, Malformed, Message, Parcel};
 pub use mirrors::Mirrors;
 pub use outbox::{Outbox, Senders};
 pub use pick::{Pick, Slice, slices};
 pub use prediction::predict;
-pub use replicas::{Push, Replicas};
+pub use replicas::Replicas;
 pub use replication::{Replication, slice_of};
+pub use served::{DueRows, Served};

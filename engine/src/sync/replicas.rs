@@ -24,6 +24,7 @@ use megagrid_partition::{ProcessId, ShardId, Side};
 use megagrid_stages::{Shape, Store, Vertex};
 
 use super::arithmetic::Arithmetic;
+use super::ledger::{Freshness, Ledger, Push};
 use super::message::{Body, Kind, Malformed, Message};
 use super::mirrors::Mirrors;
 use super::outbox::Outbox;
@@ -62,21 +63,7 @@ struct Master<I> {
     rows: Table<I>,
     /// Changes of a clock that not all processes have sent yet, where they are added in the order of processes.
     waiting: Vec<(usize, RowChanges<I>)>,
-    /// The last clock whose changes are in, by process.
-    clocks: Vec<u64>,
-    /// The age of the rows sent last, by process.
-    sent: Vec<u64>,
-}
-
-/// When rows go from masters to mirrors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Push {
-    /// When they would be too old, given the slack.
-    WhenNeeded(u64),
-    /// Whenever their age grows.
-    EveryClock,
-    /// In answer to every change.
-    EveryChange,
+    ledger: Ledger,
 }
 
 /// The right shards of a process in a run with slack.
@@ -88,10 +75,7 @@ pub struct Replicas<V: Vertex> {
     in_order: bool,
     shards: Vec<Mutex<Replica<SyncItem<V>>>>,
     masters: Vec<Option<Mutex<Master<SyncItem<V>>>>>,
-    /// The age of the latest rows of each shard; the largest number where this process uses none of it.
-    ages: Vec<AtomicU64>,
-    /// The last clock of its own changes that each shard's master is known to have.
-    included: Vec<AtomicU64>,
+    fresh: Freshness,
     /// Bytes of pending changes, now and at most.
     unacknowledged: AtomicU64,
     most_unacknowledged: AtomicU64,
@@ -105,16 +89,10 @@ impl<V: Vertex> Replicas<V> {
     pub fn new(plan: &Plan, mirrors: &Mirrors, dims: usize, push: Push) -> Result<Self, Error> {
         let shards = plan.right.num_shards();
         let used = |shard: usize| !mirrors.of(Side::Right, ProcessId(plan.processes.this), ShardId(shard)).is_empty();
-        let age = |shard: usize| AtomicU64::new(if used(shard) { 0 } else { u64::MAX });
         let empty = || Mutex::new(Replica { base: Table::default(), pending: VecDeque::new(), arrived: None });
-        let processes = plan.processes.count;
         let master = |shard: usize| {
-            let master = || Master {
-                rows: Table::default(),
-                waiting: Vec::new(),
-                clocks: vec![0; processes],
-                sent: vec![0; processes],
-            };
+            let ledger = ledger(plan, mirrors, shard);
+            let master = || Master { rows: Table::default(), waiting: Vec::new(), ledger };
             (plan.keeper(Side::Right, shard) == plan.processes.this).then(|| Mutex::new(master()))
         };
         Ok(Self {
@@ -123,8 +101,7 @@ impl<V: Vertex> Replicas<V> {
             in_order: plan.slack == Some(0),
             shards: (0..shards).map(|_| empty()).collect(),
             masters: (0..shards).map(master).collect(),
-            ages: (0..shards).map(age).collect(),
-            included: (0..shards).map(age).collect(),
+            fresh: Freshness::new((0..shards).map(used)),
             unacknowledged: AtomicU64::new(0),
             most_unacknowledged: AtomicU64::new(0),
         })
@@ -142,13 +119,10 @@ impl<V: Vertex> Replicas<V> {
                 let mut master = lock(master);
                 master.rows = self.read(arrays, pieces, shard, &all);
                 master.waiting.clear();
-                // A process that uses no row sends no change.
-                let unused = |process| mirrors.of(Side::Right, ProcessId(process), ShardId(shard)).is_empty();
-                master.clocks = (0..plan.processes.count).map(|p| if unused(p) { u64::MAX } else { 0 }).collect();
-                master.sent = vec![0; plan.processes.count];
+                master.ledger = ledger(plan, mirrors, shard);
             }
-            for counter in [&self.ages[shard], &self.included[shard]] {
-                counter.store(if pick.is_empty() { u64::MAX } else { 0 }, Ordering::Release);
+            if !pick.is_empty() {
+                self.fresh.set(shard, 0, 0);
             }
         }
     }
@@ -181,14 +155,10 @@ impl<V: Vertex> Replicas<V> {
         }
     }
 
-    /// Returns the least age of the rows that this process uses, taken in or about to be.
-    pub fn age(&self) -> u64 {
-        self.ages.iter().map(|age| age.load(Ordering::Acquire)).min().unwrap_or(u64::MAX)
-    }
-
-    /// Returns the last clock of its own changes that all masters are known to have.
-    pub fn included(&self) -> u64 {
-        self.included.iter().map(|clock| clock.load(Ordering::Acquire)).min().unwrap_or(u64::MAX)
+    /// Returns the least age of the rows that this process uses, taken in or about to be, and the last clock of its own changes that
+    /// all masters are known to have.
+    pub fn age(&self) -> (u64, u64) {
+        (self.fresh.age(), self.fresh.included())
     }
 
     /// Takes in the rows of a shard that arrived last, if any did. Between two clocks.
@@ -247,14 +217,9 @@ impl<V: Vertex> Replicas<V> {
         change: RowChanges<SyncItem<V>>,
     ) -> Result<Due<V>, Malformed> {
         let mut master = lock(self.masters[shard.0].as_ref().ok_or(Malformed)?);
-        if process >= master.clocks.len() {
-            return Err(Malformed);
-        }
-        let before = master.age();
-        master.clocks[process] = clock;
-        let age = master.age();
+        let has_grown = master.ledger.enter(process, clock)?;
         master.waiting.push((process, change));
-        if !self.in_order || age > before {
+        if !self.in_order || has_grown {
             let mut waiting = std::mem::take(&mut master.waiting);
             waiting.sort_by_key(|(process, _)| *process);
             for (process, change) in &waiting {
@@ -265,25 +230,12 @@ impl<V: Vertex> Replicas<V> {
                 }
             }
         }
-        let due = |receiver: usize| match self.push {
-            _ if master.clocks[receiver] == u64::MAX => false,
-            Push::EveryClock => age > before,
-            Push::EveryChange => receiver == process,
-            Push::WhenNeeded(slack) => {
-                // Its next clock is one on, and needs rows of one more than the slack before that.
-                let needed = master.clocks[receiver].saturating_sub(slack);
-                master.sent[receiver] < needed && needed <= age
-            }
-        };
-        let receivers: Vec<usize> = (0..master.clocks.len()).filter(|&receiver| due(receiver)).collect();
-        let mut fresh = Vec::with_capacity(receivers.len());
-        for receiver in receivers {
-            master.sent[receiver] = age;
+        let (age, due) = (master.ledger.age(), master.ledger.due(process, has_grown, self.push));
+        let fresh = |receiver: usize| {
             let pick = mirrors.of(Side::Right, ProcessId(receiver), shard);
-            let rows = master.rows.only(pick.rows(0));
-            fresh.push((receiver, Fresh { age, included: master.clocks[receiver], rows }));
-        }
-        Ok(fresh)
+            (receiver, Fresh { age, included: master.ledger.included(receiver), rows: master.rows.only(pick.rows(0)) })
+        };
+        Ok(due.into_iter().map(fresh).collect())
     }
 
     /// Sends rows of a shard from their masters to those that they are due to, this process among them.
@@ -308,14 +260,11 @@ impl<V: Vertex> Replicas<V> {
         }
     }
 
-    /// Keeps rows that arrived until they can be taken in. Rows that are older than those known are of no use: two workers
-    /// of a process may send a master's rows in turn.
+    /// Keeps rows that arrived until they can be taken in. Rows that are older than those known are of no use.
     pub fn arrive(&self, shard: usize, fresh: Fresh<SyncItem<V>>) {
         let mut replica = lock(&self.shards[shard]);
-        let known = |counter: &[AtomicU64]| counter[shard].load(Ordering::Acquire);
-        if fresh.age >= known(&self.ages) && fresh.included >= known(&self.included) {
-            self.ages[shard].store(fresh.age, Ordering::Release);
-            self.included[shard].store(fresh.included, Ordering::Release);
+        if self.fresh.is_news(shard, fresh.age, fresh.included) {
+            self.fresh.set(shard, fresh.age, fresh.included);
             replica.arrived = Some(fresh);
         }
     }
@@ -327,11 +276,10 @@ impl<V: Vertex> Replicas<V> {
             let pick = mirrors.of(Side::Right, ProcessId(plan.processes.this), ShardId(shard));
             let base = self.read(arrays, pieces, shard, pick);
             let mut replica = lock(replica);
-            let included = self.included[shard].load(Ordering::Acquire);
+            let included = self.fresh.included_in(shard);
             let clock = replica.pending.back().map_or(included, |(clock, _)| *clock);
             *replica = Replica { base, pending: VecDeque::new(), arrived: None };
-            self.ages[shard].store(clock, Ordering::Release);
-            self.included[shard].store(clock, Ordering::Release);
+            self.fresh.set(shard, clock, clock);
         }
     }
 
@@ -381,8 +329,8 @@ impl<V: Vertex> Replicas<V> {
     }
 }
 
-impl<I> Master<I> {
-    fn age(&self) -> u64 {
-        self.clocks.iter().copied().min().unwrap_or(0)
-    }
+/// Begins the ledger of a shard. A process that uses no row sends no change.
+fn ledger(plan: &Plan, mirrors: &Mirrors, shard: usize) -> Ledger {
+    let uses = |process: usize| !mirrors.of(Side::Right, ProcessId(process), ShardId(shard)).is_empty();
+    Ledger::new((0..plan.processes.count).map(uses))
 }

@@ -118,7 +118,7 @@ fn what_needs_whole_vertices_is_refused_by_name() {
     let refused = |kinds: Vec<StageKind>, strategy| {
         let body = (0..kinds.len()).map(megagrid_engine::plan::Outline::Stage).collect();
         let degrees = [vec![3; 20], vec![3; 20]];
-        let case = Case { kinds, body, degrees, square: false, row_bytes: 4, grid: true, strategy };
+        let case = Case { kinds, body, degrees, square: false, row_bytes: 4, grid: true, strategy, additive: false };
         case.plan_of(Processes { this: 0, count: 4 }, 1, Some(0)).err().map(|error| error.to_string())
     };
     let in_place = StageKind::Exchange(Mode::Update, Mode::Update);

@@ -19,6 +19,8 @@ pub struct Case {
     pub row_bytes: usize,
     pub grid: bool,
     pub strategy: plan::Strategy,
+    /// Whether an Apply may be given parts of sums.
+    pub additive: bool,
 }
 
 impl Case {
@@ -54,6 +56,7 @@ impl Case {
             grouped: false,
             whole: false,
             by_one: false,
+            additive: self.additive,
         };
         Plan::make(self.kinds.iter().map(stage).collect(), &self.body, &input)
     }
@@ -92,8 +95,8 @@ pub fn case() -> impl Strategy<Value = Case> {
     let side = prop::sample::select(vec![Side::Left, Side::Right]);
     let batches = prop::collection::vec((0..4_usize, side, 5..40_u64, 0..3_u8, order), 0..3);
     let kinds = any::<bool>().prop_flat_map(|square| (Just(square), prop::collection::vec(kind(square), 1..5)));
-    (kinds, degrees(), degrees(), batches, prop::sample::select(vec![4, 4096, 1 << 16]), any::<bool>()).prop_map(
-        |((square, kinds), left, right, batches, row_bytes, grid)| {
+    (kinds, degrees(), degrees(), batches, prop::sample::select(vec![4, 4096, 1 << 16]), any::<[bool; 2]>()).prop_map(
+        |((square, kinds), left, right, batches, row_bytes, [grid, additive])| {
             let right = if square { left.clone() } else { right };
             let mut body = (0..kinds.len()).map(Outline::Stage).collect();
             let mut of_edges = false;
@@ -104,7 +107,7 @@ pub fn case() -> impl Strategy<Value = Case> {
                 batch(&mut body, n, side, size, form, order, left.iter().sum());
             }
             let strategy = plan::Strategy::default();
-            Case { kinds, body, degrees: [left, right], square, row_bytes, grid, strategy }
+            Case { kinds, body, degrees: [left, right], square, row_bytes, grid, strategy, additive }
         },
     )
 }

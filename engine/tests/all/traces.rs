@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use megagrid_engine::board::Board;
-use megagrid_engine::plan::{self, Cut, Event, Outline, Plan, StageKind, Task};
+use megagrid_engine::plan::{self, Cut, Event, Outline, Part, Plan, StageKind, Task};
 use megagrid_engine::worker::{Outcome, Position, Progress, Tasks, Worker};
 use megagrid_partition::{Side, SplitMix};
 use megagrid_stages::BatchOrder;
@@ -233,7 +233,9 @@ impl Tasks for OfWorker<'_> {
         let kind = world.plan.stages[at.stage].kind;
         // What an Incident changes, others' shards have as well.
         let waits = matches!(kind, StageKind::Incident(_));
-        let applies_sums = matches!(kind, StageKind::Apply(side) if world.plan.copies[side as usize] > 1);
+        let in_parts = |side: Side| world.plan.parts[side as usize].is_some();
+        let applies_sums =
+            matches!(kind, StageKind::Apply(side) if world.plan.copies[side as usize] > 1 && !in_parts(side));
         // Sums of the workers alone are handed in whenever a worker has them; the last to do so makes the context.
         let hands_in = kind == StageKind::GlobalSync(None);
         if in_order && !hands_in || waits {
@@ -244,7 +246,7 @@ impl Tasks for OfWorker<'_> {
             let whole = |worker| world.has_run_additions(worker, current.step, &uses);
             assert!((0..world.plan.workers).all(whole), "all workers ended what adds to the sums of {at:?}");
         }
-        if let StageKind::Apply(_) = kind {
+        if matches!(kind, StageKind::Apply(side) if !in_parts(side)) {
             let next = |worker| world.has_run_next_addition(worker, current, &uses);
             assert!(!(0..world.plan.workers).any(next), "no worker added to the sums of the iteration after {at:?}");
         }
@@ -336,6 +338,7 @@ fn with_slack_gradients_run_early_and_their_apply_waits_for_them_alone() {
         row_bytes: 4,
         grid: true,
         strategy: plan::Strategy::BiCut,
+        additive: false,
     };
     let walk = |slack| {
         let plan = case.plan(2, slack);
@@ -349,6 +352,32 @@ fn with_slack_gradients_run_early_and_their_apply_waits_for_them_alone() {
     assert_eq!(walk(Some(0)), "0 1 2 . 0 1 2 . 0 1 2 . 0 1 2 . 3");
     assert_eq!(walk(Some(1)), "0 0 1-1 2 . 0 1-3 2 . 0 1-3 2 . 1-2 2 . 3");
     assert_eq!(walk(Some(9)), "0 0 0 0 1-3 2 . 1-4 2 . 1-5 2 . 1-6 2 . 3");
+}
+
+/// Where parts of sums may be applied, a worker applies its own to all rows, and no step waits.
+#[test]
+fn with_slack_each_worker_applies_its_part_of_sums() {
+    use Mode::{Add, Read, Update};
+    let body = vec![Outline::Edges(16, BatchOrder::Fixed, vec![Outline::Stage(0), Outline::Stage(1)])];
+    for (left, copies) in [(Update, 1), (Read, 2)] {
+        let kinds = vec![StageKind::Exchange(left, Add), StageKind::Apply(Side::Right)];
+        // One heavy vertex: where left vertices are read, its edges are split among the workers.
+        let degrees = [vec![8; 8], vec![57, 1, 1, 1, 1, 1, 1, 1]];
+        let (body, strategy) = (body.clone(), plan::Strategy::BiCut);
+        let case = Case { kinds, body, degrees, square: false, row_bytes: 4, grid: true, strategy, additive: true };
+        let plan = case.plan(2, Some(1));
+        assert_eq!((plan.parts, plan.copies, plan.flows), ([None, Some(Part::Worker)], [1, copies], true));
+        let rights: Vec<usize> = (0..plan.right.num_shards()).collect();
+        for step in plan.steps.iter().filter(|step| step.stage == 1) {
+            for tasks in &step.tasks {
+                let mut shards: Vec<usize> = tasks.iter().map(|task| task.right.start).collect();
+                shards.sort_unstable();
+                assert_eq!(shards, rights);
+            }
+        }
+        assert_eq!(case.plan(2, Some(0)).parts, [None; 2]);
+        (0..40).for_each(|seed| World::new(Arc::clone(&plan), seed).run());
+    }
 }
 
 /// On a square graph the last stage of each batch adds to the vertices of all: none of them may be applied to before.
@@ -367,6 +396,7 @@ fn batches_that_add_to_each_other_do_not_begin_early() {
         row_bytes: 4,
         grid: false,
         strategy: plan::Strategy::BiCut,
+        additive: false,
     };
     for (workers, slack, seed) in
         (1..5).flat_map(|workers| (0..4).flat_map(move |slack| (0..40).map(move |seed| (workers, slack, seed))))

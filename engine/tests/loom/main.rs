@@ -24,6 +24,7 @@ use megagrid_stages::BatchOrder;
 use megagrid_stages::mode::Mode;
 
 mod holds;
+mod parts;
 
 /// Finds every bug that was put into holds, board and worker on trial; 3 take ten times as long.
 const PREEMPTIONS: usize = 2;
@@ -87,8 +88,9 @@ impl<T> Piece<T> {
     }
 }
 
+/// With slack an Apply may be given parts of sums.
 fn stage(kind: StageKind) -> StageInfo {
-    StageInfo { name: format!("{kind:?}"), kind, grouped: false, whole: false, by_one: false }
+    StageInfo { name: format!("{kind:?}"), kind, grouped: false, whole: false, by_one: false, additive: true }
 }
 
 /// Plans stages on a graph with these degrees.
