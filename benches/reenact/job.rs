@@ -26,6 +26,8 @@ pub struct Shape {
     pub look_every: u64,
     /// Whether rows come back when they would be too old (SSP), rather than after every clock (ESSP).
     pub lazy: bool,
+    /// Where values under way are bounded (VAP), and slack is not: for the first clock.
+    pub first_bound: Option<f64>,
     pub model: Model,
     pub inject: Option<Injection>,
     pub seed: u64,
@@ -45,7 +47,17 @@ impl Shape {
     /// Eight workers, and what tasks cost.
     pub fn of(costs: Costs) -> Self {
         let model = Model { link: Link::default(), costs, jitter: 0.0, seed: 1 };
-        Self { workers: 8, slack: 0, passes: 1, look_every: 1, lazy: true, model, inject: None, seed: 1 }
+        Self {
+            workers: 8,
+            slack: 0,
+            passes: 1,
+            look_every: 1,
+            lazy: true,
+            first_bound: None,
+            model,
+            inject: None,
+            seed: 1,
+        }
     }
 
     fn settings(&self, peers: Arc<dyn Peers>, dims: usize) -> Settings {
@@ -53,7 +65,7 @@ impl Shape {
         let topology = Topology { l2_bytes: 1 << 20, ..Topology::synthetic(1, 1) };
         Settings {
             workers: 1,
-            slack: Some(self.slack),
+            slack: self.first_bound.is_none().then_some(self.slack),
             passes_per_clock: self.passes,
             look_every: Some(self.look_every),
             lazy: self.lazy,
@@ -73,7 +85,11 @@ impl Shape {
         make: impl Fn(&Settings) -> Result<Engine<P>, Error> + Sync,
         objective: impl Fn(&mut Engine<P>) -> f64 + Sync,
     ) -> Ran {
-        let cluster = VirtualCluster::new(self.workers, self.model.clone());
+        let model = self.model.clone();
+        let cluster = match self.first_bound {
+            Some(first_bound) => VirtualCluster::with_bounded_values(self.workers, model, first_bound),
+            None => VirtualCluster::new(self.workers, model),
+        };
         let mut ran = cluster.run(|peers| {
             let mut engine = make(&self.settings(peers, dims)).expect("a small job");
             let (mut objectives, mut reports) = (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
 //! Published figures re-enacted: in real time (1, 4, 5, 14 to 16), by exact counters (6, 7, 11), and on the virtual cluster, which has real
 //! numbers and modelled time (the others).
 //!
-//!     cargo reenact ROW [PART…]   # 1, 3 to 17; "all"; "calibrate" measures what tasks cost. 14 to 16 have parts pr, cf and tm
+//!     cargo reenact ROW [PART…]   # 1, 3 to 17, 25; "all"; "calibrate" measures what tasks cost. 14 to 16 have parts pr, cf and tm
 //!
 //! Each row prints its figures, link and costs, writes a plot to `docs/reenact/`, and says what of the published shape holds.
 //! A row of which something does not hold ends with exit code 1. Without `--bench` (as `cargo test` runs it) nothing is done.
@@ -23,6 +23,7 @@ mod rows {
     pub mod slack;
     pub mod staleness;
     pub mod systems;
+    pub mod values;
     pub mod work;
 }
 
@@ -32,7 +33,7 @@ use findings::{Findings, root};
 
 type Row = (&'static str, &'static str, fn(&mut Findings));
 
-const ROWS: [Row; 16] = [
+const ROWS: [Row; 17] = [
     ("1", "TuX2 Figure 8: rows in arrays and in hash maps", rows::layout::run),
     ("3", "TuX2 Figures 10 to 12: slack and mini-batches", rows::slack::run),
     ("4", "TuX2 Figure 13: matrix factorization on GAS engines", rows::systems::gas),
@@ -49,6 +50,7 @@ const ROWS: [Row; 16] = [
     ("15", "IterStore Figure 7: static thread caches and LRU", rows::iterstore::thread_caches),
     ("16", "IterStore Figure 9: inaccurate information", rows::iterstore::inaccurate),
     ("17", "IterStore Figure 8: rows that are read first requested first", rows::prefetch::run),
+    ("25", "ESSP on VAP: a bound on values under way", rows::values::run),
 ];
 
 fn main() -> ExitCode {
@@ -65,7 +67,7 @@ fn main() -> ExitCode {
     }
     let rows: Vec<&Row> = ROWS.iter().filter(|row| wanted == "all" || row.0 == wanted).collect();
     if rows.is_empty() {
-        eprintln!("no row {wanted}; expected 1, 3 to 17, all or calibrate");
+        eprintln!("no row {wanted}; expected 1, 3 to 17, 25, all or calibrate");
         return ExitCode::from(2);
     }
     let mut failed = false;

@@ -182,6 +182,35 @@ fn slack_hides_delays_over_iterations_of_one_clock() {
     check_delays("lda sparse", |settings| topics::<Sparse>(&tokens, &config, settings));
 }
 
+/// Returns the seconds of all iterations, where values under way are bounded, and the last objective.
+fn bounded(edges: &GroupedEdges<f32>, first_bound: f64) -> (f64, f64) {
+    // Changes are long under way, half a clock to the master and half a clock back.
+    let link = Link { latency_seconds: 0.05, ..Link::default() };
+    let model = Model { link, ..model(Costs::Clock(0.1)) };
+    let mut ran = VirtualCluster::with_bounded_values(4, model, first_bound).run(|peers| {
+        let settings = Settings { slack: None, ..settings(Some(peers), 1, config().row_dims()) };
+        train_as(edges, config(), &settings, in_place::sequence(config(), 900))
+    });
+    let (objectives, _, reports) = ran.swap_remove(0);
+    (reports.iter().map(|report| report.seconds).sum(), objectives[objectives.len() - 1])
+}
+
+/// VAP: with a tight bound workers wait in each clock until all have its changes; none of them for ever.
+#[test]
+fn a_bound_on_values_makes_workers_wait() {
+    let edges = ratings(9000);
+    let [tight, some, loose] = [1e-9, 1.0, 1e9].map(|bound| bounded(&edges, bound));
+    assert_eq!(some, bounded(&edges, 1.0), "a second run");
+    assert!(tight.0 > 1.5 * loose.0 && (loose.0..=tight.0).contains(&some.0), "{tight:?} {some:?} {loose:?}");
+    let is_refused = |slack: Option<u64>| {
+        VirtualCluster::with_bounded_values(2, model(Costs::Clock(1.0)), 1.0).run(|peers| {
+            let settings = Settings { slack, ..settings(Some(peers), 1, config().row_dims()) };
+            Engine::<in_place::Mf>::new(&edges, in_place::sequence(config(), 900), &settings).is_err()
+        })
+    };
+    assert_eq!((is_refused(Some(1)), is_refused(None)), (vec![true; 2], vec![false; 2]));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

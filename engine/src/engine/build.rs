@@ -49,12 +49,21 @@ pub fn with_slack<P: Program>(
     settings: &Settings,
 ) -> Result<WithSlack<P>, Error> {
     let Some(Replication { mirrors, .. }) = sync else { return Ok((None, None)) };
+    let in_transit = settings.peers.as_deref().and_then(|peers| peers.modelled()?.in_transit());
+    if in_transit.is_some() && (settings.slack.is_some() || !plan.mirrored) {
+        let expected =
+            "no slack, and a program that changes rows of both sides in place: they are bounded by the size of changes";
+        let found = settings.slack.map_or_else(|| "another program".to_owned(), |slack| slack.to_string());
+        return Err(Error::Setting { name: "slack of a cluster with a bound on values", found, expected });
+    }
     let push = match settings.slack {
+        None if in_transit.is_some() => Push::ToAll,
         None => Push::EveryChange,
         Some(slack) if settings.lazy => Push::WhenNeeded(slack),
         Some(_) => Push::EveryClock,
     };
-    let replicas = plan.mirrored.then(|| Replicas::new(plan, mirrors, settings.dims, push)).transpose()?;
+    let replicas =
+        plan.mirrored.then(|| Replicas::new(plan, mirrors, settings.dims, (push, in_transit))).transpose()?;
     Ok((replicas, Served::new(plan, mirrors, push)))
 }
 

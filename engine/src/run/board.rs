@@ -9,6 +9,7 @@
 //! | `early[w]` | worker w of several processes, when rows came before their time | slack 0: a step begins when no rows of the steps before it are left |
 //! | `age` | the driver of a process | mirrored rows: clock t begins when they hold all changes of clock t − 1 − s |
 //! | `included` | the driver of a process | async: how far the own changes are known to be in |
+//! | `allowed` | the driver of a virtual process, where values are bounded | clock t begins when it is allowed |
 //! | `approved` | the run's driver | iteration i begins when at least i iterations are approved: all up to the next look |
 //!
 //! Every write releases and every read acquires, so that whoever sees a counter sees the rows written before it. Nobody
@@ -50,6 +51,7 @@ pub struct Board {
     early: Box<[Counter]>,
     age: Counter,
     included: Counter,
+    allowed: Counter,
     approved: Counter,
     stop: AtomicBool,
 }
@@ -67,6 +69,7 @@ impl Board {
             early: counters(workers),
             age: Counter::new(),
             included: Counter::new(),
+            allowed: Counter(AtomicU64::new(u64::MAX)),
             approved: Counter::new(),
             stop: AtomicBool::new(false),
         }
@@ -102,6 +105,15 @@ impl Board {
     /// Tells whether rows that were sent before this many steps ended have been taken in. A counter begins at 0: none are left.
     pub(crate) fn took_in(&self, steps: u64) -> bool {
         self.early.iter().all(|counter| counter.get().wrapping_sub(1) >= steps)
+    }
+
+    /// Lets clocks up to this one begin; without a word all may.
+    pub(crate) fn allow(&self, clock: u64) {
+        self.allowed.set(clock);
+    }
+
+    pub(crate) fn allowed(&self) -> u64 {
+        self.allowed.get()
     }
 
     pub(crate) fn age(&self) -> u64 {

@@ -8,7 +8,7 @@ use super::time::Time;
 use super::worker::Progress;
 use crate::Error;
 use crate::plan::Plan;
-use crate::sync::Parcel;
+use crate::sync::{InTransit, Parcel};
 
 /// What moves virtual processes on, as one of them sees it.
 pub trait Modelled {
@@ -26,6 +26,11 @@ pub trait Modelled {
 
     /// Waits until the run has ended.
     fn wait_for_end(&self);
+
+    /// Returns what is under way between all processes, if that bounds who may go on.
+    fn in_transit(&self) -> Option<Arc<InTransit>> {
+        None
+    }
 
     /// Returns the model of time, for a record of the run.
     fn model(&self) -> serde_json::Value;

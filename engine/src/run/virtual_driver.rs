@@ -16,7 +16,7 @@ use super::time::Time;
 use super::transport::Transport;
 use super::worker::{Progress, Worker};
 use crate::Error;
-use crate::sync::{Outbox, Parcel};
+use crate::sync::{Outbox, Parcel, Replicas};
 
 /// Runs one virtual worker until `coordinate` ends; see [`super::driver::run`].
 pub fn run<P: Program>(
@@ -101,6 +101,11 @@ impl<P: Program> Driven<P> {
 impl<P: Program> VirtualWorker for Driven<P> {
     fn step(&mut self, arrived: u64) -> Progress {
         self.runner.board.arrive(arrived);
+        if let Some(in_transit) = self.runner.run.replicas.as_ref().and_then(Replicas::in_transit) {
+            let clock = self.worker.clock();
+            let is_allowed = in_transit.allows(self.runner.run.plan.processes.this, clock);
+            self.runner.board.allow(if is_allowed { clock } else { clock - 1 });
+        }
         let steps = self.worker.steps();
         let progress = self.worker.step(&mut self.runner.on(&mut *self.time, &self.arrivals.outbox));
         if self.worker.steps() > steps {

@@ -120,6 +120,12 @@ impl Worker {
         self.steps
     }
 
+    /// Returns the current clock, or the next one if it has not begun.
+    #[must_use]
+    pub fn clock(&self) -> u64 {
+        self.clock
+    }
+
     /// Tells whether what comes next, a step or the end of an iteration, waits for all workers: they wait for this one too.
     #[must_use]
     pub fn is_at_barrier(&self) -> bool {
@@ -207,7 +213,8 @@ impl Worker {
     fn is_in_bounds(&self) -> bool {
         let (plan, board) = (&self.plan, &self.board);
         let Some(slack) = plan.slack else {
-            return !plan.has_ages() || board.included().saturating_add(UNACKNOWLEDGED) >= self.clock;
+            let is_allowed = self.clock_begun || board.allowed() >= self.clock;
+            return is_allowed && (!plan.has_ages() || board.included().saturating_add(UNACKNOWLEDGED) >= self.clock);
         };
         let needed = self.clock.saturating_sub(1 + slack);
         board.slowest_clock() >= needed

@@ -17,6 +17,8 @@ pub enum Push {
     EveryClock,
     /// In answer to every change.
     EveryChange,
+    /// After every change, to all.
+    ToAll,
 }
 
 /// What a shard's master knows of the processes.
@@ -43,6 +45,11 @@ impl Ledger {
         self.clocks[process]
     }
 
+    /// Returns the last clock of each process whose changes are in.
+    pub fn clocks(&self) -> &[u64] {
+        &self.clocks
+    }
+
     /// Takes down that a process's changes of a clock are in, and tells whether all processes' of more clocks are than before.
     pub fn enter(&mut self, process: usize, clock: u64) -> Result<bool, Malformed> {
         let before = self.age();
@@ -57,6 +64,7 @@ impl Ledger {
             _ if self.clocks[receiver] == u64::MAX => false,
             Push::EveryClock => has_grown,
             Push::EveryChange => receiver == process,
+            Push::ToAll => true,
             Push::WhenNeeded(slack) => {
                 // Its next clock is one on, and needs rows of one more than the slack before that.
                 let needed = self.clocks[receiver].saturating_sub(slack);

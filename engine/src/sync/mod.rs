@@ -7,6 +7,7 @@
 mod arithmetic;
 mod codec;
 mod dirty;
+mod in_transit;
 mod ledger;
 mod lent;
 mod message;
@@ -20,6 +21,7 @@ mod served;
 mod table;
 
 pub use codec::{about_row_bytes, add_deltas, pack_deltas, pack_sync, pack_whole, unpack_sync, unpack_whole};
+pub use in_transit::InTransit;
 pub use ledger::Push;
 pub use lent::sync_body;
 pub use message::{Body, Kind, Malformed, Message, Parcel};

@@ -11,19 +11,21 @@
 //! | SSP | when it ends a clock after which what it has would be too old: as soon as the age allows (LazyTable §3) |
 //! | ESSP | whenever the age grows (ESSPTable: the server pushes when its clock advances) |
 //! | async | in answer to every change |
+//! | VAP, on a virtual cluster | after every change, to all: changes are *in transit* until all have them ([`InTransit`]) |
 //!
 //! A process takes rows in between two clocks: its replica becomes the master's rows and its own changes that these do not
 //! hold yet (read-my-updates). A worker at clock t has rows of age t − 1 − s at least.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use megagrid_partition::parallel::lock;
 use megagrid_partition::{ProcessId, ShardId, Side};
 use megagrid_stages::{Shape, Store, Vertex};
 
 use super::arithmetic::Arithmetic;
+use super::in_transit::InTransit;
 use super::ledger::{Freshness, Ledger, Push};
 use super::message::{Body, Kind, Malformed, Message};
 use super::mirrors::Mirrors;
@@ -70,6 +72,10 @@ struct Master<I> {
 pub struct Replicas<V: Vertex> {
     arithmetic: Arithmetic<SyncItem<V>>,
     push: Push,
+    /// This process.
+    this: usize,
+    /// What is under way between all processes, where that is known and bounded.
+    in_transit: Option<Arc<InTransit>>,
     /// Whether changes of a clock are added in the order of processes, so that sums are the same bit for bit: with slack 0, where
     /// each waits for all others anyway.
     in_order: bool,
@@ -86,7 +92,12 @@ impl<V: Vertex> Replicas<V> {
     ///
     /// # Errors
     /// A store whose replicas' changes cannot be summed.
-    pub fn new(plan: &Plan, mirrors: &Mirrors, dims: usize, push: Push) -> Result<Self, Error> {
+    pub fn new(
+        plan: &Plan,
+        mirrors: &Mirrors,
+        dims: usize,
+        (push, in_transit): (Push, Option<Arc<InTransit>>),
+    ) -> Result<Self, Error> {
         let shards = plan.right.num_shards();
         let used = |shard: usize| !mirrors.of(Side::Right, ProcessId(plan.processes.this), ShardId(shard)).is_empty();
         let empty = || Mutex::new(Replica { base: Table::default(), pending: VecDeque::new(), arrived: None });
@@ -98,6 +109,8 @@ impl<V: Vertex> Replicas<V> {
         Ok(Self {
             arithmetic: Arithmetic::of::<V::Sync>(dims).ok_or(Error::NotAdditive)?,
             push,
+            this: plan.processes.this,
+            in_transit,
             in_order: plan.slack == Some(0),
             shards: (0..shards).map(|_| empty()).collect(),
             masters: (0..shards).map(master).collect(),
@@ -110,6 +123,7 @@ impl<V: Vertex> Replicas<V> {
     /// Begins a run: all processes have the same rows.
     pub fn begin(&self, plan: &Plan, mirrors: &Mirrors, arrays: &VertexArrays<V>, pieces: &Pieces) {
         self.unacknowledged.store(0, Ordering::Relaxed);
+        self.in_transit.iter().for_each(|in_transit| in_transit.begin());
         for shard in 0..self.shards.len() {
             let pick = mirrors.of(Side::Right, ProcessId(plan.processes.this), ShardId(shard));
             let all = Pick::All(plan.right.rows(shard).len());
@@ -161,6 +175,11 @@ impl<V: Vertex> Replicas<V> {
         (self.fresh.age(), self.fresh.included())
     }
 
+    /// Returns what is under way, where that bounds who may go on.
+    pub fn in_transit(&self) -> Option<&InTransit> {
+        self.in_transit.as_deref()
+    }
+
     /// Takes in the rows of a shard that arrived last, if any did. Between two clocks.
     pub fn take_in(
         &self,
@@ -203,6 +222,7 @@ impl<V: Vertex> Replicas<V> {
         let change = RowChanges::of(now.len(), append);
         replica.base = now;
         replica.pending.push_back((clock, change.clone()));
+        self.in_transit.iter().for_each(|in_transit| in_transit.send(self.this, shard, clock, &change));
         self.keep(change.bytes());
         change
     }
@@ -232,6 +252,8 @@ impl<V: Vertex> Replicas<V> {
         }
         let (age, due) = (master.ledger.age(), master.ledger.due(process, has_grown, self.push));
         let fresh = |receiver: usize| {
+            let clocks = || master.ledger.clocks().to_vec();
+            self.in_transit.iter().for_each(|in_transit| in_transit.show(receiver, shard.0, clocks()));
             let pick = mirrors.of(Side::Right, ProcessId(receiver), shard);
             (receiver, Fresh { age, included: master.ledger.included(receiver), rows: master.rows.only(pick.rows(0)) })
         };
@@ -262,6 +284,7 @@ impl<V: Vertex> Replicas<V> {
 
     /// Keeps rows that arrived until they can be taken in. Rows that are older than those known are of no use.
     pub fn arrive(&self, shard: usize, fresh: Fresh<SyncItem<V>>) {
+        self.in_transit.iter().for_each(|in_transit| in_transit.arrive(self.this, shard));
         let mut replica = lock(&self.shards[shard]);
         if self.fresh.is_news(shard, fresh.age, fresh.included) {
             self.fresh.set(shard, fresh.age, fresh.included);

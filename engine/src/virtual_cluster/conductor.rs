@@ -95,11 +95,13 @@ pub struct Conductor {
     wire: Wire,
     frontier: Frontier,
     time: Rc<VirtualTime>,
+    /// Whether workers wait for what others take in.
+    values_are_bounded: bool,
 }
 
 impl Conductor {
     /// Makes the workers.
-    pub fn new(enlisted: Vec<Enlisted>, link: Link) -> Self {
+    pub fn new(enlisted: Vec<Enlisted>, link: Link, values_are_bounded: bool) -> Self {
         let time = Rc::new(VirtualTime::new());
         let slot = |worker| Slot {
             worker,
@@ -114,7 +116,7 @@ impl Conductor {
         let of = |(make, charges): Enlisted| slot(make(Box::new(ModelledTime::new(&time, charges))));
         let slots: Vec<Slot> = enlisted.into_iter().map(of).collect();
         let (wire, frontier) = (Wire::from(link), Frontier::new(slots.len()));
-        Self { slots, events: BinaryHeap::new(), serial: 0, wire, frontier, time }
+        Self { slots, events: BinaryHeap::new(), serial: 0, wire, frontier, time, values_are_bounded }
     }
 
     /// Runs iterations, from look to look, until no worker wants another.
@@ -220,7 +222,9 @@ impl Conductor {
     /// A worker takes in what has arrived, and does one thing if it can.
     fn turn(&mut self, worker: usize, at: u64) {
         self.time.set(at);
+        let takes_in = !self.slots[worker].inbox.is_empty();
         self.take_in(worker);
+        self.wake_for(takes_in);
         match self.slots[worker].status {
             Status::Paused(until) if self.time.nanos() < until => self.look_at(worker, until),
             Status::Ended | Status::Gone => {}
@@ -236,6 +240,13 @@ impl Conductor {
             self.send(worker);
         }
         self.slots[worker].busy = self.time.nanos();
+    }
+
+    /// What a worker takes in, others may wait for, where values are bounded.
+    fn wake_for(&mut self, takes_in: bool) {
+        if takes_in && self.values_are_bounded {
+            self.wake(self.time.nanos());
+        }
     }
 
     fn step(&mut self, worker: usize) {

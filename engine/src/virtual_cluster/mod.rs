@@ -37,6 +37,7 @@ pub use model::{Costs, Link, Model, NoLink};
 use crate::Error;
 use crate::plan::Plan;
 use crate::run::{MakeWorker, Modelled, Peers, Thing, pack_parts, parts_for};
+use crate::sync::InTransit;
 use calibration::Samples;
 use made_once::MadeOnce;
 use meeting::Meeting;
@@ -53,20 +54,36 @@ pub struct VirtualCluster {
     start: Start,
     /// What tasks took, where costs are measured.
     samples: Arc<Mutex<Samples>>,
+    /// Where values are bounded: what is under way.
+    in_transit: Option<Arc<InTransit>>,
 }
 
 impl VirtualCluster {
     /// Makes a cluster.
     #[must_use]
     pub fn new(workers: usize, model: Model) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::of(workers, model, None))
+    }
+
+    /// Makes a cluster in which a worker begins its clock t when none of its changes under way is larger than `first_bound` / √t, each
+    /// item by itself (value-bounded asynchronous parallelism, VAP). Nobody knows that but where all processes are in one: it is there
+    /// to be compared with. For programs that change rows of both sides in place, with [`Settings::slack`](crate::Settings::slack)
+    /// `None`.
+    #[must_use]
+    pub fn with_bounded_values(workers: usize, model: Model, first_bound: f64) -> Arc<Self> {
+        Arc::new(Self::of(workers, model, Some(Arc::new(InTransit::new(first_bound)))))
+    }
+
+    fn of(workers: usize, model: Model, in_transit: Option<Arc<InTransit>>) -> Self {
+        Self {
             workers,
             model: Arc::new(model),
             meeting: Meeting::new(workers),
             made_once: MadeOnce::new(workers),
             start: Start::new(workers),
             samples: Arc::default(),
-        })
+            in_transit,
+        }
     }
 
     /// Runs the same work as every virtual worker, each on a thread of its own, and returns what they return, in order.
@@ -177,7 +194,11 @@ impl Modelled for VirtualPeers {
     fn enlist(&self, plan: &Plan, worker: MakeWorker) -> Result<(), Error> {
         let VirtualCluster { model, samples, start, .. } = &*self.cluster;
         let charges = Charges::new(Arc::clone(model), Arc::clone(samples), self.worker, plan)?;
-        start.enlist(model.link, self.worker, (worker, charges))
+        start.enlist((model.link, self.cluster.in_transit.is_some()), self.worker, (worker, charges))
+    }
+
+    fn in_transit(&self) -> Option<Arc<InTransit>> {
+        self.cluster.in_transit.clone()
     }
 
     fn wait_for_end(&self) {

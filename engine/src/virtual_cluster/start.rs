@@ -38,7 +38,12 @@ impl Start {
     }
 
     /// Takes a worker down; the last one begins the run.
-    pub fn enlist(&self, link: Link, worker: usize, enlisted: Enlisted) -> Result<(), Error> {
+    pub fn enlist(
+        &self,
+        (link, values_are_bounded): (Link, bool),
+        worker: usize,
+        enlisted: Enlisted,
+    ) -> Result<(), Error> {
         let mut state = lock(&self.0.state);
         if let Some(process) = state.left {
             return Err(gone(process));
@@ -53,7 +58,7 @@ impl Start {
         let conductor = std::thread::Builder::new().name("conductor".to_owned());
         let started = conductor.spawn(move || {
             let _end = end;
-            Conductor::new(all, link).run();
+            Conductor::new(all, link, values_are_bounded).run();
         });
         started.map(drop).map_err(|error| {
             state.under_way = false;
