@@ -254,14 +254,7 @@ mod tests {
         processes: usize,
         strategy: Strategy,
     ) -> Option<Columns> {
-        let info = |kind| StageInfo {
-            name: "Follow".to_owned(),
-            kind,
-            grouped: true,
-            whole: false,
-            by_one: false,
-            additive: false,
-        };
+        let info = |kind| StageInfo { grouped: true, ..StageInfo::new("Follow", kind) };
         let stages = [info(LINKS), info(StageKind::Apply(Side::Right))];
         let choice = Choice {
             stages: &stages,

@@ -240,14 +240,7 @@ impl Plan {
                         StageKind::SendEdges(_) => "SendEdges",
                         _ => "Publish",
                     };
-                    self.stages.push(StageInfo {
-                        name: name.to_owned(),
-                        kind,
-                        grouped: true,
-                        whole: false,
-                        by_one: false,
-                        additive: false,
-                    });
+                    self.stages.push(StageInfo::new(name, kind));
                     self.schedules.push(None);
                 }
             }

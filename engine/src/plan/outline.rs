@@ -21,6 +21,13 @@ pub struct StageInfo {
     pub additive: bool,
 }
 
+impl StageInfo {
+    /// Describes a stage that asks for nothing.
+    pub fn new(name: impl Into<String>, kind: StageKind) -> Self {
+        Self { name: name.into(), kind, grouped: false, whole: false, by_one: false, additive: false }
+    }
+}
+
 /// What a stage does, as far as its schedule depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum StageKind {
@@ -150,14 +157,7 @@ mod tests {
             StageKind::Apply(Side::Left),
             StageKind::Apply(Side::Right),
         ];
-        let stages = kinds.map(|kind| StageInfo {
-            name: String::new(),
-            kind,
-            grouped: false,
-            whole: false,
-            by_one: false,
-            additive: false,
-        });
+        let stages = kinds.map(|kind| StageInfo::new("", kind));
         let batch = |body| Outline::Vertices(Side::Right, Cut::Vertices(1), BatchOrder::Fixed, body);
         let [add, apply, update, left, again] = [0, 1, 2, 3, 4].map(Outline::Stage);
         let body = [batch(vec![add.clone(), apply.clone(), update.clone()]), left.clone(), again.clone()];

@@ -341,8 +341,7 @@ mod tests {
     /// Two workers of the first of two processes, with a slack of one clock: batches of left vertices read right rows that an
     /// Apply changes, and other processes send.
     fn plan() -> Plan {
-        let info =
-            |kind| StageInfo { name: String::new(), kind, grouped: true, whole: false, by_one: false, additive: false };
+        let info = |kind| StageInfo { grouped: true, ..StageInfo::new("", kind) };
         let stages = vec![info(StageKind::Exchange(Mode::Read, Mode::Add)), info(StageKind::Apply(Side::Right))];
         let batch = vec![Outline::Stage(0), Outline::Stage(1)];
         let body = [Outline::Vertices(Side::Left, Cut::Vertices(8), BatchOrder::Fixed, batch)];

@@ -34,15 +34,8 @@ impl<P: Program> Collect<P> {
         Ok((collect, body))
     }
 
-    fn add<T>(&mut self, kind: StageKind, stage: impl RunStage<P> + 'static) {
-        self.infos.push(StageInfo {
-            name: name::<T>(),
-            kind,
-            grouped: false,
-            whole: false,
-            by_one: false,
-            additive: false,
-        });
+    fn add(&mut self, info: StageInfo, stage: impl RunStage<P> + 'static) {
+        self.infos.push(info);
         self.stages.push(Box::new(stage));
         let index = self.stages.len() - 1;
         self.push(Outline::Stage(index));
@@ -58,31 +51,28 @@ impl<P: Program> Collect<P> {
 impl<P: Program> Visitor<P> for Collect<P> {
     fn exchange<E: Exchange<P>>(&mut self, stage: &Arc<E>) {
         let kind = StageKind::Exchange(E::Left::MODE, E::Right::MODE);
-        self.add::<E>(kind, RunExchange(Arc::clone(stage)));
-        if let Some(info) = self.infos.last_mut() {
-            (info.grouped, info.whole) = (E::GROUPED, E::GROUPED && E::WHOLE);
-            info.by_one = info.whole && E::BY_ONE;
-        }
+        let (grouped, whole) = (E::GROUPED, E::GROUPED && E::WHOLE);
+        let info = StageInfo { grouped, whole, by_one: whole && E::BY_ONE, ..StageInfo::new(name::<E>(), kind) };
+        self.add(info, RunExchange(Arc::clone(stage)));
     }
 
     fn incident<O: On<P>, A: Incident<P, O::Vertex>>(&mut self, stage: &Arc<A>) {
-        self.add::<A>(StageKind::Incident(O::SIDE), RunIncident::<P, O, A>::new(stage));
+        let info = StageInfo::new(name::<A>(), StageKind::Incident(O::SIDE));
+        self.add(info, RunIncident::<P, O, A>::new(stage));
     }
 
     fn apply<O: On<P>, A: Apply<P, O::Vertex>>(&mut self, stage: &Arc<A>) {
-        self.add::<A>(StageKind::Apply(O::SIDE), RunApply::<O, A>(Arc::clone(stage), PhantomData));
-        if let Some(info) = self.infos.last_mut() {
-            info.additive = A::ADDITIVE;
-        }
+        let info = StageInfo { additive: A::ADDITIVE, ..StageInfo::new(name::<A>(), StageKind::Apply(O::SIDE)) };
+        self.add(info, RunApply::<O, A>(Arc::clone(stage), PhantomData));
     }
 
     fn global_sync<G: GlobalSync<P>>(&mut self, stage: &Arc<G>) {
-        self.add::<G>(StageKind::GlobalSync(None), RunGlobalSync(Arc::clone(stage)));
+        self.add(StageInfo::new(name::<G>(), StageKind::GlobalSync(None)), RunGlobalSync(Arc::clone(stage)));
     }
 
     fn global_sync_over<O: On<P>, G: Aggregate<P, O::Vertex>>(&mut self, stage: &Arc<G>) {
         let run = RunAggregate::<O, G>(RunGlobalSync(Arc::clone(stage)), PhantomData);
-        self.add::<G>(StageKind::GlobalSync(Some(O::SIDE)), run);
+        self.add(StageInfo::new(name::<G>(), StageKind::GlobalSync(Some(O::SIDE))), run);
     }
 
     fn begin_batch(&mut self, batch: MiniBatch) {

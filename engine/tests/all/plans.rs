@@ -50,14 +50,7 @@ impl Case {
             grid: self.grid,
             early: true,
         };
-        let stage = |kind: &StageKind| StageInfo {
-            name: String::new(),
-            kind: *kind,
-            grouped: false,
-            whole: false,
-            by_one: false,
-            additive: self.additive,
-        };
+        let stage = |kind: &StageKind| StageInfo { additive: self.additive, ..StageInfo::new("", *kind) };
         Plan::make(self.kinds.iter().map(stage).collect(), &self.body, &input)
     }
 }

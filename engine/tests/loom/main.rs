@@ -90,7 +90,7 @@ impl<T> Piece<T> {
 
 /// With slack an Apply may be given parts of sums.
 fn stage(kind: StageKind) -> StageInfo {
-    StageInfo { name: format!("{kind:?}"), kind, grouped: false, whole: false, by_one: false, additive: true }
+    StageInfo { additive: true, ..StageInfo::new(format!("{kind:?}"), kind) }
 }
 
 /// Plans stages on a graph with these degrees.
