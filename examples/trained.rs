@@ -183,7 +183,8 @@ impl Model for Found {
 /// Trains on a file of ratings, a tenth of which is kept for testing, and writes checkpoints and the model into a directory.
 fn run(ratings: PathBuf, directory: &Path) -> Result<(), Error> {
     let processes = Processes::default();
-    let origin = (training::input::Source::new(ratings), &RatingOptions { test: None, holdout: Some(0.1) });
+    let origin =
+        (training::input::Source::new(ratings), &RatingOptions { holdout: Some(0.1), ..RatingOptions::default() });
     let run = RunOptions {
         checkpoint: Some(directory.join("checkpoints")),
         checkpoint_every: Some(10),

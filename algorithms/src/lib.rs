@@ -1,11 +1,13 @@
 //! Algorithms as stage functions: what they compute, not how it is run.
 #![forbid(unsafe_code)]
 
+pub mod als;
 pub mod blockpg;
 mod error;
 pub mod hits;
 pub mod lda;
 pub mod mf;
 pub mod pagerank;
+pub mod ranking;
 
 pub use error::Error;

@@ -25,10 +25,11 @@ struct Algorithm {
 }
 
 #[rustfmt::skip]
-const ALGORITHMS: [Algorithm; 6] = [
+const ALGORITHMS: [Algorithm; 7] = [
     Algorithm { name: "PageRank", stages: &["pagerank.rs"], whole: &["pagerank.rs", "pagerank"], most: 40, tux2: None },
     Algorithm { name: "HITS", stages: &["hits.rs"], whole: &["hits.rs"], most: 80, tux2: None },
     Algorithm { name: "MF, in place", stages: &["mf/in_place.rs"], whole: &["mf"], most: 50, tux2: Some(50) },
+    Algorithm { name: "iALS++", stages: &["als/stages.rs"], whole: &["als"], most: 90, tux2: None },
     Algorithm { name: "LDA, sparse", stages: &["lda/program.rs", "lda/sparse.rs"], whole: &["lda"], most: 252, tux2: Some(252) },
     Algorithm { name: "LDA, MH", stages: &["lda/program.rs", "lda/mh.rs"], whole: &["lda"], most: 252, tux2: Some(252) },
     // More than TuX²'s: steps are damped, features rest, and the path leaps.
@@ -36,7 +37,7 @@ const ALGORITHMS: [Algorithm; 6] = [
 ];
 
 /// Traits whose implementations are the algorithm itself.
-const MODEL: [&str; 7] = ["Sampling", "Vertex", "Exchange", "Incident", "Apply", "GlobalSync", "Aggregate"];
+const MODEL: [&str; 8] = ["Sampling", "Vertex", "Exchange", "Incident", "Gather", "Apply", "GlobalSync", "Aggregate"];
 /// Macros that stand for them.
 const MACROS: [&str; 2] = ["vertex", "edge_stage"];
 

@@ -4,17 +4,18 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use megagrid_datasets::Dataset;
+use megagrid_training::als::Recommender;
 use megagrid_training::mf::{Factors, Recommend};
 use megagrid_training::model::Scored;
 use megagrid_training::{Model, input, model};
 
 use crate::output;
 
-/// Lists the items that a model of `mf` predicts the highest ratings of: place, rating, id.
+/// Lists the items that a model predicts the highest ratings of (`mf`), or that a user may want most (`als`): place, score, id.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Example:\n  megagrid recommend movies 196 -n 5 --ratings ratings.csv")]
 pub struct Args {
-    /// The directory that `mf --model` wrote.
+    /// The directory that `mf --model` or `als --model` wrote.
     model: PathBuf,
     /// The user, by its id in the ratings.
     user: String,
@@ -28,7 +29,10 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let (model, _) = model::load::<Factors>(&args.model)?;
+    let model = match model::manifest(&args.model)?.kind == Recommender::KIND {
+        true => model::load::<Recommender>(&args.model)?.0.0,
+        false => model::load::<Factors>(&args.model)?.0,
+    };
     let without = match &args.ratings {
         Some(path) => rated(&args.user, &input::plain_ratings(path)?),
         None => HashSet::new(),

@@ -148,6 +148,16 @@ pub enum Error {
         /// `training` or `testing`.
         part: &'static str,
     },
+    /// A number of ratings of each user to keep for testing that no user has.
+    #[error(
+        "no user has more than {number} of the {num_edges} ratings, so none would be kept for testing; expected fewer of each user, 1 say"
+    )]
+    HoldoutPerUser {
+        /// The number.
+        number: usize,
+        /// The ratings to split.
+        num_edges: usize,
+    },
     /// An edge to a vertex that is not there.
     #[error("edge {edge}: the {side} end is {id}, expected a number below {vertices}, the {side} vertices")]
     EndOutOfRange {

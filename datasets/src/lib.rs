@@ -62,6 +62,6 @@ pub use read::{
     read_corpus, read_corpus_with, read_graph, read_ratings, read_ratings_with, read_samples, read_samples_with,
 };
 pub use readers::Readers;
-pub use split::split;
+pub use split::{split, split_by_user};
 pub use summary::Summary;
 pub use tokens::{Split, StopWords, Tokenizer};

@@ -40,6 +40,41 @@ pub fn split(ratings: &Dataset<f32>, holdout: f64, seed: u64) -> Result<(Dataset
     Ok((named(train), named(test)))
 }
 
+/// Splits off `number` ratings of each user that has more, which follow from the seed and the names of their two ends. Other users
+/// keep theirs for training.
+///
+/// # Errors
+/// Where no user has more, or `number` is 0.
+pub fn split_by_user(ratings: &Dataset<f32>, number: usize, seed: u64) -> Result<(Dataset<f32>, Dataset<f32>), Error> {
+    let right_hashes = hashes(ratings.right_names(), seed);
+    let edges = &ratings.edges;
+    let mut order: Vec<u32> = (0..edges.num_edges() as u32).collect();
+    let (user, item) = (|edge: u32| edges.left[edge as usize], |edge: u32| edges.right[edge as usize]);
+    let left_hashes = hashes(&ratings.left_names, !seed);
+    let key = |edge: u32| {
+        let pair = [left_hashes[user(edge) as usize], right_hashes[item(edge) as usize]];
+        (user(edge), xxh3_64(bytemuck::cast_slice(&pair)), edge)
+    };
+    order.sort_unstable_by_key(|&edge| key(edge));
+    let mut is_test = vec![false; order.len()];
+    for of_user in order.chunk_by(|&a, &b| user(a) == user(b)).filter(|edges| number > 0 && edges.len() > number) {
+        // Further ratings of a pair go with the first.
+        let last = key(of_user[number - 1]).1;
+        of_user.iter().filter(|&&edge| key(edge).1 <= last).for_each(|&edge| is_test[edge as usize] = true);
+    }
+    let (mut train, mut test) = (empty_like(edges), empty_like(edges));
+    for (edge, is_test) in is_test.into_iter().enumerate() {
+        let part = if is_test { &mut test } else { &mut train };
+        part.push(edges.left[edge], edges.right[edge], edges.data[edge]);
+    }
+    if test.num_edges() == 0 {
+        return Err(Error::HoldoutPerUser { number, num_edges: edges.num_edges() });
+    }
+    let named =
+        |edges| Dataset { edges, left_names: ratings.left_names.clone(), right_names: ratings.right_names.clone() };
+    Ok((named(train), named(test)))
+}
+
 /// Returns the number that about the fraction `holdout` of all hashes is below.
 pub(crate) fn bound(holdout: f64) -> Result<u64, Error> {
     if !(holdout > 0.0 && holdout < 1.0) {
@@ -72,6 +107,32 @@ mod tests {
 
     use super::*;
     use crate::{Format, parse_ratings};
+
+    #[test]
+    fn a_split_by_user_takes_as_many_of_each_that_has_more() {
+        // User n has n ratings.
+        let lines = |users: &mut dyn Iterator<Item = u32>| -> String {
+            users.flat_map(|user| (0..user).map(move |item| format!("u{user} i{} 3\n", item * 7 % 31))).collect()
+        };
+        let ratings = parse_ratings(lines(&mut (1..20)).as_bytes(), Format::Ratings).unwrap();
+        let (train, test) = split_by_user(&ratings, 3, 5).unwrap();
+        let count = |part: &Dataset<f32>, user: u32| {
+            part.left_names
+                .find(&format!("u{user}"))
+                .map_or(0, |id| part.edges.left.iter().filter(|&&left| left == id).count())
+        };
+        for user in 1..20 {
+            let tested = if user > 3 { 3 } else { 0 };
+            assert_eq!((count(&test, user), count(&train, user)), (tested, user as usize - tested));
+        }
+        // Neither the order of lines nor that of users matters.
+        let turned = parse_ratings(lines(&mut (1..20).rev()).as_bytes(), Format::Ratings).unwrap();
+        let sorted = |part: &Dataset<f32>| BTreeSet::from_iter(named(part));
+        assert_eq!(sorted(&split_by_user(&turned, 3, 5).unwrap().1), sorted(&test));
+        assert!(sorted(&split_by_user(&ratings, 3, 6).unwrap().1) != sorted(&test), "the seed decides");
+        let none = split_by_user(&ratings, 19, 5).unwrap_err().to_string();
+        assert!(none.starts_with("no user has more than 19 of the 190 ratings"), "{none}");
+    }
 
     fn lines(order: impl Iterator<Item = u32>) -> String {
         // Some pairs repeat: 211 and 13 are coprime, and i runs beyond their product.

@@ -50,7 +50,7 @@ impl<T: EdgeData> Edges<T> {
     ///
     /// # Errors
     /// Edges that cannot be read; a lost process.
-    pub fn summarize(&self, value: fn(&T) -> f64) -> io::Result<Summary> {
+    pub fn summarize(&self, value: impl Fn(&T) -> f64 + Copy + Sync) -> io::Result<Summary> {
         let Found(sum, hashes) = match self {
             Self::Distributed(edges) => {
                 let mut found = Found::default();
@@ -76,13 +76,13 @@ impl<T: EdgeData> Edges<T> {
     }
 
     /// Passes over every `step`th window, from the window `first` on.
-    fn windows(&self, value: fn(&T) -> f64, first: usize, step: usize) -> io::Result<Found> {
+    fn windows(&self, value: impl Fn(&T) -> f64 + Copy + Sync, first: usize, step: usize) -> io::Result<Found> {
         let windows: Vec<_> = windows(self.offsets(Side::Right)).into_iter().skip(first).step_by(step).collect();
         let found = parallel::map(windows.len(), |at| self.window(windows[at].clone(), value));
         found.into_iter().try_fold(Found::default(), |all, found| Ok(all.and(found?)))
     }
 
-    fn window(&self, rows: Range<usize>, value: fn(&T) -> f64) -> io::Result<Found> {
+    fn window(&self, rows: Range<usize>, value: impl Fn(&T) -> f64 + Copy + Sync) -> io::Result<Found> {
         let mut found = Found::default();
         let offsets = &self.offsets(Side::Right)[rows.start..=rows.end];
         self.visit_rows(Side::Right, rows.clone(), &mut |left, data| {
@@ -96,7 +96,7 @@ impl<T: EdgeData> Edges<T> {
     }
 }
 
-fn sum_of<T>(data: &[T], value: fn(&T) -> f64) -> ExactSum {
+fn sum_of<T>(data: &[T], value: impl Fn(&T) -> f64 + Copy + Sync) -> ExactSum {
     let mut sum = ExactSum::default();
     match data {
         // All the same.

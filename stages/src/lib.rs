@@ -1,6 +1,7 @@
 //! The MEGA programming model (TuX² §3.3): what an algorithm author imports.
 //!
-//! An algorithm is two [`Vertex`] types, a few stages ([`Exchange`], [`Incident`], [`Apply`], [`GlobalSync`], functions or types)
+//! An algorithm is two [`Vertex`] types, a few stages ([`Exchange`], [`Incident`], [`Gather`], [`Apply`], [`GlobalSync`], functions or
+//! types)
 //! and a [`Sequence`] that says in which order they run. There are no threads, locks or indices here; an engine derives them.
 
 mod combine;
@@ -30,5 +31,5 @@ pub use sequence::{Sequence, Stages, Visitor};
 pub use side::{Left, On, Right, Sides};
 pub use store::{Additive, Changes, Item, ROW_ALIGN, Shape, Store, row_width};
 pub use vertex::Vertex;
-pub use vertex_stages::{Aggregate, Apply, GlobalSync, Incident};
+pub use vertex_stages::{Aggregate, Apply, Gather, GlobalSync, Incident, Neighbors};
 pub use view::{Add, First, Master, Read, Total, Update};

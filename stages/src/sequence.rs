@@ -13,7 +13,7 @@ use crate::mini_batch::{BatchSize, MiniBatch};
 use crate::mode::{Access, Mode};
 use crate::program::Program;
 use crate::side::On;
-use crate::vertex_stages::{Aggregate, Apply, GlobalSync, Incident};
+use crate::vertex_stages::{Aggregate, Apply, Gather, GlobalSync, Incident};
 
 /// The stages of one iteration, read as they run. `S` is the list of their types; let it be inferred:
 /// `fn sequence() -> Sequence<Mf, impl Stages<Mf>>`.
@@ -45,6 +45,8 @@ pub trait Visitor<P: Program> {
     fn exchange<E: Exchange<P>>(&mut self, stage: &Arc<E>);
     /// Meets an Incident on a side.
     fn incident<O: On<P>, A: Incident<P, O::Vertex>>(&mut self, stage: &Arc<A>);
+    /// Meets a Gather on a side.
+    fn gather<O: On<P>, G: Gather<P, O>>(&mut self, stage: &Arc<G>);
     /// Meets an Apply on a side.
     fn apply<O: On<P>, A: Apply<P, O::Vertex>>(&mut self, stage: &Arc<A>);
     /// Meets a GlobalSync of worker contexts.
@@ -90,6 +92,15 @@ impl<P: Program, S: Stages<P>> Sequence<P, S> {
         self.then(IncidentStage::<_, O>(Arc::new(stage.into_stage()), PhantomData))
     }
 
+    /// Runs `stage` on every vertex of a side that is in the batch, with its edges and the vertices at their other ends.
+    pub fn gather<O, G>(self, _: O, stage: G) -> Sequence<P, impl Stages<P> + use<P, S, O, G>>
+    where
+        O: On<P>,
+        G: Gather<P, O>,
+    {
+        self.then(GatherStage::<_, O>(Arc::new(stage), PhantomData))
+    }
+
     /// Runs `stage` on every vertex of a side that is in the batch.
     pub fn apply<O, A, F>(self, _: O, stage: A) -> Sequence<P, impl Stages<P> + use<P, S, O, A, F>>
     where
@@ -132,8 +143,8 @@ impl<P: Program, S: Stages<P>> Sequence<P, S> {
     /// Checks that each stage has something to work on. An engine does so before it runs a sequence.
     ///
     /// # Errors
-    /// An Apply on a side that no earlier stage of the same batch adds to or updates, an Incident in a batch that has part of
-    /// a vertex's edges, an empty batch, no stages.
+    /// An Apply on a side that no earlier stage of the same batch adds to or updates, an Incident or a Gather in a batch that has part
+    /// of a vertex's edges, an empty batch, no stages.
     pub fn check(&self) -> Result<(), Error> {
         let mut check = Check { open: vec![Scope::default()], error: None };
         self.stages.visit(&mut check);
@@ -164,6 +175,7 @@ impl<P: Program, S: Stages<P>, T: Stages<P>> Stages<P> for Either<S, T> {
 
 struct ExchangeStage<E>(Arc<E>);
 struct IncidentStage<A, O>(Arc<A>, PhantomData<O>);
+struct GatherStage<G, O>(Arc<G>, PhantomData<O>);
 struct ApplyStage<A, O>(Arc<A>, PhantomData<O>);
 struct GlobalSyncStage<G>(Arc<G>);
 struct AggregateStage<G, O>(Arc<G>, PhantomData<O>);
@@ -185,6 +197,7 @@ macro_rules! list_with {
 }
 list_with!(ExchangeStage<E>: Exchange<P>, exchange);
 list_with!(IncidentStage<A, O>: Incident<P, O::Vertex>, incident);
+list_with!(GatherStage<G, O>: Gather<P, O>, gather);
 list_with!(ApplyStage<A, O>: Apply<P, O::Vertex>, apply);
 list_with!(GlobalSyncStage<G>: GlobalSync<P>, global_sync);
 list_with!(AggregateStage<G, O>: Aggregate<P, O::Vertex>, global_sync_over);
@@ -251,6 +264,13 @@ impl<P: Program> Visitor<P> for Check {
 
     fn incident<O: On<P>, A: Incident<P, O::Vertex>>(&mut self, _: &Arc<A>) {
         self.stage(|scope| if scope.partial[O::SIDE as usize] { Err(Error::PartOfEdges(O::SIDE)) } else { Ok(()) });
+    }
+
+    fn gather<O: On<P>, G: Gather<P, O>>(&mut self, _: &Arc<G>) {
+        self.stage(|scope| {
+            scope.written[O::SIDE as usize] = true;
+            if scope.partial[O::SIDE as usize] { Err(Error::PartOfEdges(O::SIDE)) } else { Ok(()) }
+        });
     }
 
     fn apply<O: On<P>, A: Apply<P, O::Vertex>>(&mut self, _: &Arc<A>) {

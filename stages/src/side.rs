@@ -22,6 +22,8 @@ mod sealed {
 pub trait On<P: Program>: sealed::Sealed + Copy + Send + Sync + 'static {
     /// The vertices of that side.
     type Vertex: Vertex;
+    /// The other side.
+    type Other: On<P>;
     /// The side as a value.
     const SIDE: Side;
 
@@ -41,6 +43,7 @@ pub trait Sides<P: Program> {
 
 impl<P: Program> On<P> for Left {
     type Vertex = P::Left;
+    type Other = Right;
     const SIDE: Side = Side::Left;
 
     #[inline(always)]
@@ -51,6 +54,7 @@ impl<P: Program> On<P> for Left {
 
 impl<P: Program> On<P> for Right {
     type Vertex = P::Right;
+    type Other = Left;
     const SIDE: Side = Side::Right;
 
     #[inline(always)]

@@ -1,7 +1,8 @@
-//! Stages on vertices: Apply at their masters, Incident with the data of all their edges, and GlobalSync, which folds
-//! worker contexts and vertices into the shared context.
+//! Stages on vertices: Apply at their masters, Incident with the data of all their edges, Gather with the vertices at the other ends
+//! too, and GlobalSync, which folds worker contexts and vertices into the shared context.
 
 use crate::program::{Context, EdgeItem, Program};
+use crate::side::On;
 use crate::vertex::Vertex;
 use crate::view::{Master, Read, Total, Update};
 
@@ -40,6 +41,31 @@ pub trait Incident<P: Program, V: Vertex>: Send + Sync + 'static {
     /// Runs on one vertex. `items` are those of its edges, the items of an edge side by side, edges in an order that is the
     /// same each time; none for a vertex without edges.
     fn visit(&self, vertex: Update<'_, V>, items: &mut [EdgeItem<P>], cx: &mut Context<'_, P>);
+}
+
+/// Runs on every vertex of a side with all its edges: what they carry, and the synced data of the vertices at their other ends. It
+/// changes the vertex in place.
+///
+/// For what needs a vertex's neighbours together and more than once, so that a sum kept for each vertex would be large: normal
+/// equations that are solved at once, or a median. An edge whose data are a slice counts once for each item. As an
+/// [`Incident`], it may stand only in mini-batches of its own side's vertices.
+pub trait Gather<P: Program, O: On<P>>: Send + Sync + 'static {
+    /// Runs on one vertex. Neighbours are in an order that depends on nothing but the graph and the seed.
+    fn gather<N: Neighbors<P, O>>(&self, vertex: Update<'_, O::Vertex>, neighbors: &N, cx: &mut Context<'_, P>);
+}
+
+/// The edges of a vertex of side `O`, and what is at their other ends. An engine implements it.
+pub trait Neighbors<P: Program, O: On<P>> {
+    /// Returns the number of edges.
+    fn len(&self) -> usize;
+    /// Tells whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Returns what an edge carries.
+    fn edge(&self, edge: usize) -> &EdgeItem<P>;
+    /// Returns the synced data at the other end of an edge. Best asked for in ascending order: those of later edges are fetched.
+    fn sync(&self, edge: usize) -> &<<O::Other as On<P>>::Vertex as Vertex>::Sync;
 }
 
 /// Folds worker contexts into one total, and the total into the shared context (TuX² §3.3: Combine, Apply). Contexts are

@@ -3,6 +3,7 @@
 #[path = "../command.rs"]
 mod command;
 
+mod als;
 mod blockpg;
 #[cfg(feature = "baselines")]
 mod compare;

@@ -86,10 +86,11 @@ fn options_without_effect_are_refused() {
 #[test]
 fn every_command_has_help_with_an_example() {
     // The main options of each.
-    let commands: [(&str, &[&str]); 18] = [
+    let commands: [(&str, &[&str]); 19] = [
         ("demo", &["--algorithm", "--workers"]),
         ("pagerank", &["--damping", "--restart", "--tolerance", "--model"]),
         ("mf", &["--dims", "--lambda", "--holdout", "--gradient", "--checkpoint"]),
+        ("als", &["--dims", "--block", "--alpha", "--ratings-above", "--holdout-per-user", "--ranking"]),
         ("lda", &["--topics", "--prior", "--annealing", "--optimize-every", "--top-words", "--sampler"]),
         ("blockpg", &["--l1", "--positive", "--normalize", "--intercept", "--warm-start"]),
         ("hits", &["--iterations", "--tolerance", "--model"]),

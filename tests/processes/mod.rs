@@ -1,11 +1,13 @@
 //! Several processes against one: every algorithm in several shapes (processes × worker threads).
 
 mod additive;
+mod als;
 mod blockpg;
 mod bounded;
 mod branches;
 mod checkpoint;
 mod cuts;
+mod gather;
 mod guarantee;
 mod lda;
 mod local;

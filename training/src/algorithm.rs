@@ -34,8 +34,10 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     const NAME: &'static str;
     /// Whether the objective grows.
     const MAXIMIZES: bool = false;
-    /// The measured value on test data that the best iteration has least of; `None`: there is no test data.
+    /// The measured value on test data that the best iteration has least of, or most; `None`: there is no test data.
     const TESTED_BY: Option<&'static str> = None;
+    /// Whether it has most of it.
+    const TEST_GROWS: bool = false;
     /// What to do when the objective is no number.
     const ADVICE: &'static str;
     /// Worse evaluations in a row on test data that end a run, if nothing is said.
@@ -101,6 +103,13 @@ pub struct Found {
 }
 
 impl Found {
+    /// Returns the value on test data that early stopping is to make small.
+    #[must_use]
+    pub fn tested<A: Algorithm>(&self) -> Option<f64> {
+        let value = *self.metrics.get(A::TESTED_BY?)?;
+        Some(if A::TEST_GROWS { -value } else { value })
+    }
+
     /// Puts together running values, what was `measured`, and values on test data.
     #[must_use]
     pub fn new(running: Metrics, measured: Option<Measured>, tested: Metrics) -> Self {

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod algorithm;
+pub mod als;
 pub mod blockpg;
 mod checkpoint;
 mod data;

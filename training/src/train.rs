@@ -287,7 +287,7 @@ impl<A: Algorithm> Session<'_, A> {
         let by_change = || objective.zip(self.before).is_some_and(|(now, before)| settled(now, before));
         let has_converged = converged.unwrap_or_else(by_change);
         self.before = objective.or(self.before);
-        let value = A::TESTED_BY.and_then(|name| metrics.get(name)).copied().filter(|_| leg.is_last);
+        let value = found.tested::<A>().filter(|_| leg.is_last);
         let mut is_worse = false;
         if let Some(value) = value {
             let evaluation = Evaluation { iteration, value, objective, metrics: metrics.clone() };

@@ -113,7 +113,7 @@ impl Config {
 }
 
 /// Draws a standard normal number (Box and Muller 1958).
-fn normal(random: &mut SplitMix) -> f32 {
+pub(crate) fn normal(random: &mut SplitMix) -> f32 {
     let (radius, angle) = (1.0 - random.unit(), random.unit());
     ((-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()) as f32
 }

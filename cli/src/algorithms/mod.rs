@@ -1,5 +1,6 @@
 //! The algorithms that can be trained: what the command line says of each, beside the options that the library declares.
 
+mod als;
 mod blockpg;
 mod hits;
 mod lda;
@@ -12,6 +13,7 @@ macro_rules! each {
         vec![
             $entry::<megagrid_training::pagerank::Ranking>(),
             $entry::<megagrid_training::mf::Factorization>(),
+            $entry::<megagrid_training::als::ImplicitFactorization>(),
             $entry::<megagrid_training::lda::TopicModels>(),
             $entry::<megagrid_training::blockpg::Regression>(),
             $entry::<megagrid_training::hits::HubsAndAuthorities>(),

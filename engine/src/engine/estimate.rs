@@ -6,7 +6,7 @@ use megagrid_stages::{EdgeItem, Program, Store, Vertex, row_width};
 use crate::Error;
 use crate::grid::{Capacities, RowOrder, Source, role_bytes};
 use crate::machine::os;
-use crate::plan::{Plan, StageKind};
+use crate::plan::Plan;
 
 /// Refuses a run that the machine has no memory for.
 pub fn check(needed_bytes: u64) -> Result<(), Error> {
@@ -38,10 +38,14 @@ pub fn estimate<P: Program, T>(
     let ids = if plan.grouped { edges * id + edges * id / 10 } else { 2 * edges * id };
     let offsets = if P::Edge::SHAPE.is_slice() { 4 * edges } else { 0 };
     let data = items * size_of::<EdgeItem<P>>() as u64;
-    let is_indexed = |side: &Side| plan.stages.iter().any(|stage| stage.kind == StageKind::Incident(*side));
-    let indexed = [Side::Left, Side::Right].into_iter().filter(is_indexed);
-    let places = indexed.map(|side| 4 * (items + plan.side(side).bounds.last().map_or(0, |&rows| rows as u64)));
-    left + if plan.square { 0 } else { right } + ids + offsets + data + places.sum::<u64>()
+    let places = [Side::Left, Side::Right].map(|side| {
+        let mut indexing = plan.stages.iter().filter(|stage| stage.indexes(side)).peekable();
+        let is_indexed = indexing.peek().is_some();
+        let items = if indexing.any(|stage| stage.gathers) { 2 * items } else { items };
+        let rows = plan.side(side).bounds.last().map_or(0, |&rows| rows as u64);
+        if is_indexed { 4 * (items + rows) } else { 0 }
+    });
+    left + if plan.square { 0 } else { right } + ids + offsets + data + places.iter().sum::<u64>()
 }
 
 /// Counts the items of all edges' data. Reads the edges where their data is in slices.

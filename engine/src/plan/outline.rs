@@ -19,12 +19,21 @@ pub struct StageInfo {
     pub by_one: bool,
     /// Of an Apply, whether parts of a sum may be applied by themselves.
     pub additive: bool,
+    /// Whether it is an Exchange that runs on a vertex with all its edges at a time: on those of the side that it updates.
+    pub gathers: bool,
 }
 
 impl StageInfo {
     /// Describes a stage that asks for nothing.
     pub fn new(name: impl Into<String>, kind: StageKind) -> Self {
-        Self { name: name.into(), kind, grouped: false, whole: false, by_one: false, additive: false }
+        let name = name.into();
+        Self { name, kind, grouped: false, whole: false, by_one: false, additive: false, gathers: false }
+    }
+
+    /// Tells whether it needs to know which edges each vertex of a side has.
+    #[must_use]
+    pub fn indexes(&self, side: Side) -> bool {
+        self.kind == StageKind::Incident(side) || self.gathers && self.kind.mode(side) == Some(Mode::Update)
     }
 }
 

@@ -3,15 +3,17 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use megagrid_stages::mode::Access;
+use megagrid_stages::mode::{Access, Mode};
 use megagrid_stages::{
-    Aggregate, Apply, BatchSize, Exchange, GlobalSync, Incident, MiniBatch, On, Program, Sequence, Stages, Visitor,
+    Aggregate, Apply, BatchSize, Exchange, Gather, GlobalSync, Incident, MiniBatch, On, Program, Sequence, Side,
+    Stages, Visitor,
 };
 
 use super::apply::RunApply;
 use super::crossing::{Deliver, Publish, SendChanges, TakeRows};
 use super::edges::SendEdges;
 use super::exchange::RunExchange;
+use super::gather::RunGather;
 use super::global_sync::{RunAggregate, RunGlobalSync};
 use super::incident::RunIncident;
 use super::site::{RunStage, name};
@@ -59,6 +61,15 @@ impl<P: Program> Visitor<P> for Collect<P> {
     fn incident<O: On<P>, A: Incident<P, O::Vertex>>(&mut self, stage: &Arc<A>) {
         let info = StageInfo::new(name::<A>(), StageKind::Incident(O::SIDE));
         self.add(info, RunIncident::<P, O, A>::new(stage));
+    }
+
+    fn gather<O: On<P>, G: Gather<P, O>>(&mut self, stage: &Arc<G>) {
+        let kind = match O::SIDE {
+            Side::Left => StageKind::Exchange(Mode::Update, Mode::Read),
+            Side::Right => StageKind::Exchange(Mode::Read, Mode::Update),
+        };
+        let info = StageInfo { gathers: true, ..StageInfo::new(name::<G>(), kind) };
+        self.add(info, RunGather::<P, O, G>::new(stage));
     }
 
     fn apply<O: On<P>, A: Apply<P, O::Vertex>>(&mut self, stage: &Arc<A>) {

@@ -29,12 +29,33 @@ impl<P: Program> Default for Scratch<P> {
     }
 }
 
+impl<P: Program> Scratch<P> {
+    /// Lays out the data of a left shard's blocks, by column and place in it, one after the other. `None`: a hold was refused.
+    pub(super) fn row(
+        &mut self,
+        blocks: impl Iterator<Item = (usize, usize)>,
+        grid: &Grid<P>,
+    ) -> Option<&[EdgeItem<P>]> {
+        self.row.clear();
+        for (column, block) in blocks {
+            self.row.extend_from_slice(&grid.columns[column].data.try_share(block..block + 1)?);
+        }
+        Some(&self.row)
+    }
+}
+
 /// Scratch for as many tasks as run at a time.
-struct Pool<P: Program>(Mutex<Vec<Scratch<P>>>);
+pub(super) struct Pool<P: Program>(Mutex<Vec<Scratch<P>>>);
+
+impl<P: Program> Default for Pool<P> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
 
 impl<P: Program> Pool<P> {
     /// Lends scratch for a task.
-    fn with<R>(&self, run: impl FnOnce(&mut Scratch<P>) -> R) -> R {
+    pub(super) fn with<R>(&self, run: impl FnOnce(&mut Scratch<P>) -> R) -> R {
         let mut scratch = lock(&self.0).pop().unwrap_or_default();
         let result = run(&mut scratch);
         lock(&self.0).push(scratch);
@@ -47,7 +68,7 @@ pub struct RunIncident<P: Program, O, A>(Arc<A>, Pool<P>, PhantomData<O>);
 
 impl<P: Program, O, A> RunIncident<P, O, A> {
     pub fn new(stage: &Arc<A>) -> Self {
-        Self(Arc::clone(stage), Pool(Mutex::default()), PhantomData)
+        Self(Arc::clone(stage), Pool::default(), PhantomData)
     }
 }
 

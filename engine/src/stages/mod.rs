@@ -6,6 +6,7 @@ mod collect;
 mod crossing;
 mod edges;
 mod exchange;
+mod gather;
 mod global_sync;
 mod globals;
 mod incident;

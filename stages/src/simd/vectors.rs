@@ -12,6 +12,8 @@ mod sealed {
 /// detected only. Operations may round once instead of twice where the level can; results differ between levels,
 /// never between runs on one level.
 pub trait Vector: sealed::Sealed + Copy {
+    /// How many sums a loop can keep at hand beside what it adds to them.
+    const SUMS: usize;
     /// Loads sixteen numbers.
     fn load(from: &Lanes) -> Self;
     /// Stores sixteen numbers.
@@ -30,6 +32,8 @@ pub trait Vector: sealed::Sealed + Copy {
     fn minus(self, b: Self) -> Self;
     /// Returns `self - b` where `self` is at least `from`, and `self` elsewhere.
     fn minus_from(self, from: Self, b: Self) -> Self;
+    /// Returns the vector with another number in one place, 0 to 15.
+    fn with(self, place: usize, number: f32) -> Self;
     /// Returns the sum of the sixteen.
     fn sum(self) -> f32;
     /// Returns the inclusive prefix sums: number `i` is the sum of numbers `0..=i`.
@@ -68,6 +72,8 @@ impl Plain {
 }
 
 impl Vector for Plain {
+    const SUMS: usize = 2;
+
     #[inline(always)]
     fn load(from: &Lanes) -> Self {
         Self(*from)
@@ -104,6 +110,11 @@ impl Vector for Plain {
     #[inline(always)]
     fn minus_from(self, from: Self, b: Self) -> Self {
         Self::each(|i| if self.0[i] >= from.0[i] { self.0[i] - b.0[i] } else { self.0[i] })
+    }
+    #[inline(always)]
+    fn with(mut self, place: usize, number: f32) -> Self {
+        self.0[place] = number;
+        self
     }
     #[inline(always)]
     fn sum(self) -> f32 {

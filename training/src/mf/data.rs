@@ -1,24 +1,28 @@
 //! Ratings to train on, and those to test on.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use clap::builder::RangedU64ValueParser;
 use megagrid_algorithms::mf::TestSet;
+use megagrid_algorithms::ranking::Queries;
 use megagrid_datasets::cache::Cache;
 use megagrid_datasets::{Dataset, Edges, Format, Names, OtherRating, Prepared};
-use megagrid_datasets::{load_ratings_with, read_ratings_with, split};
+use megagrid_datasets::{load_ratings_with, read_ratings_with, split, split_by_user};
 use megagrid_partition::{EdgeList, EdgeSource, Side};
 use serde::Serialize;
 
 use crate::Error;
 use crate::data::{Data, Reading};
+use crate::error::reading;
 use crate::input::{Digest, Source, Stopwatch, digest, is_cache, no_edges, open, ordered, phases};
 use crate::options::{check_holdout, lossy_option};
 use crate::record::{InputSizes, Phases};
 use crate::room;
 
 /// Which ratings a model is tested on.
-#[derive(Clone, Debug, Serialize, clap::Args)]
+#[derive(Clone, Debug, Default, Serialize, clap::Args)]
 pub struct RatingOptions {
     /// Ratings to test on after each iteration, in any text format.
     #[arg(long, value_name = "FILE", conflicts_with = "holdout", help_heading = "Quality on unseen ratings")]
@@ -27,6 +31,41 @@ pub struct RatingOptions {
     /// Part of the ratings, above 0 and below 1, to keep for testing.
     #[arg(long, value_name = "F", allow_negative_numbers = true, help_heading = "Quality on unseen ratings")]
     pub holdout: Option<f64>,
+    /// Ratings of each user that has more, to keep for testing.
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with_all = ["test", "holdout"],
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..),
+        help_heading = "Quality on unseen ratings"
+    )]
+    pub holdout_per_user: Option<usize>,
+    /// Rank the items that each user has not rated, and see how many of the first K are kept for testing: recall, NDCG, MAP, MRR, hit
+    /// rate and coverage [default: with als 10].
+    #[arg(
+        long,
+        value_name = "K",
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..),
+        help_heading = "Quality on unseen ratings"
+    )]
+    pub ranking: Option<usize>,
+}
+
+impl RatingOptions {
+    /// Returns what is kept for testing, if anything is.
+    #[must_use]
+    pub fn holdout(&self) -> Option<Holdout> {
+        self.holdout.map(Holdout::Part).or(self.holdout_per_user.map(Holdout::PerUser))
+    }
+}
+
+/// What is kept for testing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Holdout {
+    /// This part of all ratings.
+    Part(f64),
+    /// So many ratings of each user that has more.
+    PerUser(usize),
 }
 
 /// Ratings.
@@ -38,6 +77,8 @@ pub struct Ratings {
     pub names: Arc<Names>,
     /// Those to test on.
     pub test: TestSet,
+    /// How items are to be ranked: of how many, and for whom.
+    pub ranking: Option<(usize, Queries)>,
     /// What one pass over the ratings finds.
     pub digest: Digest,
     sizes: InputSizes,
@@ -49,12 +90,50 @@ impl Ratings {
     /// # Errors
     /// A part out of range, or of which nothing is left to train on.
     pub fn new(ratings: Dataset<f32>, holdout: Option<f64>, seed: u64) -> Result<Self, Error> {
-        check_holdout(holdout)?;
-        let (train, test) = match holdout {
-            Some(part) => split(&ratings, part, seed).map(|(train, test)| (train, known(&test.edges)))?,
+        Self::held_out(ratings, holdout.map(Holdout::Part), seed)
+    }
+
+    /// Takes ratings in memory, and keeps some of them for testing, which follow from the seed.
+    ///
+    /// # Errors
+    /// A holdout out of range, or of which nothing is left on one side.
+    pub fn held_out(ratings: Dataset<f32>, holdout: Option<Holdout>, seed: u64) -> Result<Self, Error> {
+        let parts = match holdout {
+            Some(Holdout::Part(part)) => {
+                check_holdout(Some(part))?;
+                Some(split(&ratings, part, seed)?)
+            }
+            Some(Holdout::PerUser(number)) => Some(split_by_user(&ratings, number, seed)?),
+            None => None,
+        };
+        let (train, test) = match parts {
+            Some((train, test)) => (train, known(&test.edges)),
             None => (ratings, TestSet::default()),
         };
         Self::of(Prepared::new(train, &[Side::Right]), test)
+    }
+
+    /// Has items ranked, of whom the first `k` are looked at, for the users that there are ratings to test on of.
+    ///
+    /// # Errors
+    /// Edges that cannot be read.
+    pub fn ranked(self, k: Option<usize>) -> Result<Self, Error> {
+        let Some(k) = k.filter(|_| !self.test.known.is_empty()) else { return Ok(self) };
+        let test = self.test.known.iter().map(|&(user, item, _)| (user, item));
+        let is_tested: HashSet<u32> = test.clone().map(|(user, _)| user).collect();
+        let (offsets, mut seen) = (self.edges.held_offsets(), Vec::new());
+        for rows in self.edges.windows() {
+            let visit = &mut |users: &[u32], _: &[f32]| {
+                for item in rows.clone() {
+                    let [begin, end] = [item, item + 1].map(|at| (offsets[at] - offsets[rows.start]) as usize);
+                    let tested = users[begin..end].iter().filter(|user| is_tested.contains(user));
+                    seen.extend(tested.map(|&user| (user, item as u32)));
+                }
+            };
+            self.edges.visit_rows(Side::Right, rows.clone(), visit).map_err(reading)?;
+        }
+        let queries = Queries::new(test, seen.into_iter());
+        Ok(Self { ranking: Some((k, queries)), ..self })
     }
 
     /// Takes ratings that are prepared, and those to test on.
@@ -66,7 +145,7 @@ impl Ratings {
         let digest = digest(&edges, |&rating| f64::from(rating))?;
         let [left, right] = [Side::Left, Side::Right].map(|side| edges.num_vertices(side));
         let sizes = InputSizes { left, right, edges: edges.num_edges(), test_edges: test.len() };
-        Ok(Self { edges, names: Arc::new(names), test, digest, sizes })
+        Ok(Self { edges, names: Arc::new(names), test, ranking: None, digest, sizes })
     }
 }
 
@@ -76,27 +155,29 @@ impl Ratings {
     pub fn to_plan(prepared: Prepared<f32>) -> Self {
         let Prepared { edges, names, .. } = prepared;
         let digest = Digest { mean: 0.0, checksum: 0 };
-        Self { edges, names: Arc::new(names), test: TestSet::default(), digest, sizes: InputSizes::default() }
+        let (test, sizes) = Default::default();
+        Self { edges, names: Arc::new(names), test, ranking: None, digest, sizes }
     }
 }
 
 impl Data for Ratings {
     type Edge = f32;
     type Options = RatingOptions;
-    const FIXED: &'static [&'static str] = &["holdout"];
+    const FIXED: &'static [&'static str] = &["holdout", "holdout_per_user"];
 
-    fn read(
-        source: &mut Source,
-        RatingOptions { test, holdout }: &RatingOptions,
-        how: &Reading<'_>,
-    ) -> Result<(Self, Phases), Error> {
-        check_holdout(*holdout)?;
+    fn read(source: &mut Source, options: &RatingOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
+        check_holdout(options.holdout)?;
+        let RatingOptions { test, ranking, .. } = options;
         let mut clock = Stopwatch::start();
         let format = source.find(Format::Ratings)?;
+        // What a user is not to be shown again is known where all is read.
+        let is_ranked = test.is_some() && ranking.is_some();
+        let how = &Reading { readers: how.readers.filter(|_| !is_ranked), ..*how };
+        let holdout = options.holdout();
         room::check(source, if holdout.is_some() { 1 } else { how.parts() })?;
         let path = &source.input;
         let is_cache = source.is_cache();
-        how.begin(is_cache, *holdout)?;
+        how.begin(is_cache, options.holdout.or(options.holdout_per_user.map(|number| number as f64)))?;
         if holdout.is_some() {
             let all = match is_cache {
                 true => Cache::open(path)?.to_dataset()?,
@@ -104,7 +185,7 @@ impl Data for Ratings {
             };
             let load = clock.lap();
             let all = ordered(all, how.degree_order && !is_cache);
-            let ratings = Self::new(all, *holdout, how.seed)?;
+            let ratings = Self::held_out(all, holdout, how.seed)?.ranked(*ranking)?;
             return Ok((ratings, phases(load, clock.lap())));
         }
         let (prepared, mut load, partition);
@@ -118,7 +199,7 @@ impl Data for Ratings {
             partition = clock.lap();
         }
         let test = test.as_deref().map(|path| test_set(path, &prepared)).transpose()?;
-        let ratings = Self::of(prepared, test.unwrap_or_default())?;
+        let ratings = Self::of(prepared, test.unwrap_or_default())?.ranked(*ranking)?;
         load += clock.lap();
         Ok((ratings, phases(load, partition)))
     }

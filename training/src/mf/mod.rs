@@ -3,9 +3,11 @@
 mod data;
 mod model;
 mod options;
+mod rankings;
 mod trainer;
 
-pub use data::{RatingOptions, Ratings};
+pub use data::{Holdout, RatingOptions, Ratings};
 pub use model::{Factors, Recommend};
 pub use options::{FactorOptions, Gradient};
+pub(crate) use rankings::rankings;
 pub use trainer::Factorization;

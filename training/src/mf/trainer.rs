@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use super::data::Ratings;
 use super::model::Factors;
 use super::options::{FactorOptions, Gradient};
+use super::rankings::rankings;
 use crate::Error;
 use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer};
 use crate::form::form;
@@ -165,7 +166,10 @@ impl<F: Form> Trainer for Factorizer<F> {
             return Ok(Metrics::new());
         }
         engine.collect()?;
-        Ok(Metrics::from([("test_rmse".into(), self.test_rmse(ratings, engine))]))
+        let mut metrics = Metrics::from([("test_rmse".into(), self.test_rmse(ratings, engine))]);
+        let (users, items) = (engine.on(Left), engine.on(Right));
+        metrics.extend(rankings(ratings, self.level, items.len(), |id| users.sync(id), |id| items.sync(id)));
+        Ok(metrics)
     }
 
     fn model(&self, ratings: &Ratings, engine: &Engine<F>) -> Result<Factors, Error> {

@@ -250,10 +250,10 @@ impl<'s, A: Algorithm> Branches<'s, A> {
 
     /// Looks at how the run does on test data, in the first process. Iterations that were trials are not looked at, but for the last.
     fn evaluate(&mut self, branch: Branch) -> Result<(), Error> {
-        let (name, is_first) = (A::TESTED_BY, self.processes.is_first());
+        let is_first = self.processes.is_first();
         let place = self.places.get(&branch).ok_or_else(|| gone(branch))?;
         let Some(Done { report, found, .. }) = place.history.last().filter(|_| is_first) else { return Ok(()) };
-        let Some(value) = name.and_then(|name| found.metrics.get(name)).copied() else { return Ok(()) };
+        let Some(value) = found.tested::<A>() else { return Ok(()) };
         let (iteration, objective, metrics) = (report.iteration, found.objective, found.metrics.clone());
         if self.stopping.last() == Some(iteration) {
             return Ok(());

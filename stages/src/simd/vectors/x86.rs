@@ -16,6 +16,8 @@ pub struct Avx512(__m512);
 impl sealed::Sealed for Avx512 {}
 
 impl Vector for Avx512 {
+    const SUMS: usize = 16;
+
     #[inline(always)]
     fn load(from: &Lanes) -> Self {
         // SAFETY: see above.
@@ -63,6 +65,11 @@ impl Vector for Avx512 {
             let mask = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(self.0, from.0);
             Self(_mm512_mask_sub_ps(self.0, mask, self.0, b.0))
         }
+    }
+    #[inline(always)]
+    fn with(self, place: usize, number: f32) -> Self {
+        // SAFETY: see above.
+        unsafe { Self(_mm512_mask_mov_ps(self.0, 1 << place, _mm512_set1_ps(number))) }
     }
     #[inline(always)]
     fn sum(self) -> f32 {
@@ -144,6 +151,8 @@ pub struct Avx2(__m256, __m256);
 impl sealed::Sealed for Avx2 {}
 
 impl Vector for Avx2 {
+    const SUMS: usize = 4;
+
     #[inline(always)]
     fn load(from: &Lanes) -> Self {
         // SAFETY: see above.
@@ -193,6 +202,16 @@ impl Vector for Avx2 {
         unsafe {
             let eight = |x, from, b| _mm256_sub_ps(x, _mm256_and_ps(_mm256_cmp_ps::<_CMP_GE_OQ>(x, from), b));
             Self(eight(self.0, from.0, b.0), eight(self.1, from.1, b.1))
+        }
+    }
+    #[inline(always)]
+    fn with(self, place: usize, number: f32) -> Self {
+        // SAFETY: see above.
+        unsafe {
+            let (place, number) = (_mm256_set1_epi32(place as i32), _mm256_set1_ps(number));
+            let places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            let eight = |x, places| _mm256_blendv_ps(x, number, _mm256_castsi256_ps(_mm256_cmpeq_epi32(places, place)));
+            Self(eight(self.0, places), eight(self.1, _mm256_add_epi32(places, _mm256_set1_epi32(8))))
         }
     }
     #[inline(always)]

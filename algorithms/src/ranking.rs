@@ -1,0 +1,302 @@
+//! How well a model ranks items that it has not seen its users with.
+//!
+//! For each user the items are put in order of their scores, without those that training saw, ties by id. Of the first k, with R the
+//! items of the user that were kept for testing and h_j = 1 where the jth is one of them:
+//!
+//! | metric | of a user |
+//! |---|---|
+//! | recall | Σ_j h_j / min(k, \|R\|) |
+//! | NDCG | Σ_j h_j / log₂(j + 1) over Σ_{j ≤ min(k, \|R\|)} 1 / log₂(j + 1) |
+//! | MAP | Σ_j h_j (h_1 + … + h_j) / j over min(k, \|R\|) |
+//! | MRR | 1 / the first j with h_j = 1; 0 without |
+//! | hit rate | 1 if there is one, else 0 |
+//!
+//! Each is the mean over users with R not empty; recall is that of Liang, Krishnan, Hoffman and Jebara 2018, so that 1 can be reached.
+//! Coverage is the part of all items that are among the first k of some user.
+
+use std::ops::Range;
+
+use megagrid_stages::kernels::dot;
+use megagrid_stages::simd::{Kernel, Level};
+
+/// Users to rank items for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Queries {
+    /// The users, ascending.
+    pub users: Vec<u32>,
+    /// Items of each that were kept for testing, ascending.
+    pub relevant: Lists,
+    /// Items of each that training saw, ascending.
+    pub seen: Lists,
+}
+
+/// A list of items for each of some users.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lists {
+    /// Where the list of each begins, and the end of all.
+    offsets: Vec<usize>,
+    items: Vec<u32>,
+}
+
+impl Lists {
+    /// Makes lists for this many users of pairs of a user's number and an item.
+    #[must_use]
+    pub fn new(users: usize, mut pairs: Vec<(u32, u32)>) -> Self {
+        pairs.sort_unstable();
+        pairs.dedup();
+        let before = |user| pairs.partition_point(|&(of, _)| (of as usize) < user);
+        Self { offsets: (0..=users).map(before).collect(), items: pairs.iter().map(|&(_, item)| item).collect() }
+    }
+
+    /// Returns the list of a user, by its number.
+    #[must_use]
+    pub fn of(&self, user: usize) -> &[u32] {
+        &self.items[self.offsets[user]..self.offsets[user + 1]]
+    }
+}
+
+impl Queries {
+    /// Makes them of pairs of a user and an item: those to test on, and those that training saw, of which others than the users of the
+    /// first are left out.
+    pub fn new(test: impl Iterator<Item = (u32, u32)>, seen: impl Iterator<Item = (u32, u32)>) -> Self {
+        let mut test: Vec<_> = test.collect();
+        let mut users: Vec<u32> = test.iter().map(|&(user, _)| user).collect();
+        users.sort_unstable();
+        users.dedup();
+        let number = |(user, item): (u32, u32)| users.binary_search(&user).ok().map(|number| (number as u32, item));
+        let seen = seen.filter_map(number).collect();
+        test.iter_mut().for_each(|pair| *pair = number(*pair).unwrap_or_default());
+        Self { relevant: Lists::new(users.len(), test), seen: Lists::new(users.len(), seen), users }
+    }
+}
+
+/// Sums over users.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sums {
+    /// Of each metric, in the order of [`METRICS`].
+    sums: [f64; METRICS.len()],
+    users: usize,
+    /// Items that were among the first of a user, a bit each.
+    shown: Vec<u64>,
+}
+
+/// The metrics that are means over users.
+pub const METRICS: [&str; 5] = ["recall", "ndcg", "map", "mrr", "hit_rate"];
+
+impl Sums {
+    /// Takes in a user's first items, best first, of whom these are `relevant`.
+    fn add(&mut self, best: &[u32], relevant: &[u32], k: usize) {
+        let most = k.min(relevant.len());
+        let gain = |place: usize| 1.0 / (place as f64 + 1.0).log2();
+        let (mut hits, mut gains, mut precisions, mut first) = (0.0, 0.0, 0.0, 0.0);
+        for (item, place) in best.iter().zip(1..) {
+            if relevant.binary_search(item).is_ok() {
+                hits += 1.0;
+                gains += gain(place);
+                precisions += hits / place as f64;
+                first = if hits == 1.0 { 1.0 / place as f64 } else { first };
+            }
+            let (word, bit) = (*item as usize / 64, item % 64);
+            if self.shown.len() <= word {
+                self.shown.resize(word + 1, 0);
+            }
+            self.shown[word] |= 1 << bit;
+        }
+        let of_user = [
+            hits / most as f64,
+            gains / (1..=most).map(gain).sum::<f64>(),
+            precisions / most as f64,
+            first,
+            f64::from(u8::from(hits > 0.0)),
+        ];
+        self.sums.iter_mut().zip(of_user).for_each(|(sum, one)| *sum += one);
+        self.users += 1;
+    }
+
+    /// Adds the sums over other users.
+    #[must_use]
+    pub fn and(mut self, more: &Self) -> Self {
+        self.sums.iter_mut().zip(more.sums).for_each(|(sum, one)| *sum += one);
+        self.users += more.users;
+        self.shown.resize(self.shown.len().max(more.shown.len()), 0);
+        self.shown.iter_mut().zip(&more.shown).for_each(|(shown, more)| *shown |= more);
+        self
+    }
+
+    /// Returns the means over users, in the order of [`METRICS`].
+    #[must_use]
+    pub fn means(&self) -> [f64; METRICS.len()] {
+        self.sums.map(|sum| sum / self.users.max(1) as f64)
+    }
+
+    /// Returns the part of all items that were shown.
+    #[must_use]
+    pub fn coverage(&self, items: usize) -> f64 {
+        let shown: u32 = self.shown.iter().map(|word| word.count_ones()).sum();
+        f64::from(shown) / items.max(1) as f64
+    }
+}
+
+/// A model whose scores are products of rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Ranking<U, I> {
+    /// Rows of users.
+    pub users: U,
+    /// Rows of items.
+    pub items: I,
+    /// Items.
+    pub num_items: usize,
+    /// Of how many items the best are asked for.
+    pub k: usize,
+}
+
+/// Items that are scored for some users while their rows are in a cache.
+const TOGETHER: usize = 256;
+
+impl<'r, U: Fn(usize) -> &'r [f32], I: Fn(usize) -> &'r [f32]> Ranking<U, I> {
+    /// Ranks items for some of the users, by number: few enough that the scores of all items for them fit into memory.
+    pub fn of(&self, level: Level, queries: &Queries, numbers: Range<usize>) -> Sums {
+        let (mut scores, mut sums) = (vec![0.0; numbers.len() * self.num_items], Sums::default());
+        level.run(Scores { ranking: self, users: &queries.users[numbers.clone()], scores: &mut scores });
+        let mut order = Vec::new();
+        for (number, scores) in numbers.zip(scores.chunks_exact_mut(self.num_items.max(1))) {
+            queries.seen.of(number).iter().for_each(|&item| scores[item as usize] = f32::NEG_INFINITY);
+            best(scores, self.k, &mut order);
+            sums.add(&order, queries.relevant.of(number), self.k);
+        }
+        sums
+    }
+}
+
+/// Finds the items of the highest scores, best first, ties by id, without those of no finite score.
+fn best(scores: &[f32], k: usize, order: &mut Vec<u32>) {
+    order.clear();
+    order.extend((0..).zip(scores).filter(|(_, score)| score.is_finite()).map(|(item, _): (u32, _)| item));
+    let by_score = |a: &u32, b: &u32| scores[*b as usize].total_cmp(&scores[*a as usize]).then(a.cmp(b));
+    if k < order.len() {
+        order.select_nth_unstable_by(k, by_score);
+        order.truncate(k);
+    }
+    order.sort_unstable_by(by_score);
+}
+
+struct Scores<'s, R> {
+    ranking: &'s R,
+    users: &'s [u32],
+    scores: &'s mut [f32],
+}
+
+impl<'r, U: Fn(usize) -> &'r [f32], I: Fn(usize) -> &'r [f32]> Kernel for Scores<'_, Ranking<U, I>> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Ranking { users, items, num_items, .. } = self.ranking;
+        for first in (0..*num_items).step_by(TOGETHER) {
+            let span = first..(first + TOGETHER).min(*num_items);
+            for (&user, scores) in self.users.iter().zip(self.scores.chunks_exact_mut(*num_items)) {
+                let row = users(user as usize);
+                for (item, score) in span.clone().zip(&mut scores[span.clone()]) {
+                    *score = dot(row, items(item));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeSet, HashSet};
+
+    use megagrid_partition::SplitMix;
+
+    use super::*;
+
+    /// As the table of the module says, in the plainest way: a full sort, sets, sums place by place.
+    fn naive(scores: &[Vec<f32>], test: &[(u32, u32)], seen: &[(u32, u32)], k: usize) -> ([f64; 5], f64) {
+        let items = scores[0].len();
+        let (mut totals, mut users, mut shown) = ([0.0; 5], 0.0, HashSet::new());
+        for (user, scores) in scores.iter().enumerate() {
+            let of = |pairs: &[(u32, u32)]| -> HashSet<u32> {
+                pairs.iter().filter(|pair| pair.0 as usize == user).map(|pair| pair.1).collect()
+            };
+            let (relevant, seen) = (of(test), of(seen));
+            if relevant.is_empty() {
+                continue;
+            }
+            let mut order: Vec<u32> = (0..items as u32).filter(|item| !seen.contains(item)).collect();
+            order.sort_by(|&a, &b| scores[b as usize].partial_cmp(&scores[a as usize]).unwrap().then(a.cmp(&b)));
+            order.truncate(k);
+            shown.extend(order.iter().copied());
+            let hit: Vec<f64> = order.iter().map(|item| f64::from(u8::from(relevant.contains(item)))).collect();
+            let most = k.min(relevant.len()) as f64;
+            let (mut dcg, mut ideal, mut precision) = (0.0, 0.0, 0.0);
+            for j in 1..=k {
+                let discount = (j as f64 + 1.0).ln() / 2.0_f64.ln();
+                ideal += if j as f64 <= most { 1.0 / discount } else { 0.0 };
+                if let Some(h) = hit.get(j - 1) {
+                    dcg += h / discount;
+                    precision += h * hit[..j].iter().sum::<f64>() / j as f64;
+                }
+            }
+            let first = hit.iter().position(|&h| h > 0.0);
+            let of_user = [
+                hit.iter().sum::<f64>() / most,
+                dcg / ideal,
+                precision / most,
+                first.map_or(0.0, |at| 1.0 / (at as f64 + 1.0)),
+                first.map_or(0.0, |_| 1.0),
+            ];
+            totals.iter_mut().zip(of_user).for_each(|(total, one)| *total += one);
+            users += 1.0;
+        }
+        (totals.map(|total| total / users), shown.len() as f64 / items as f64)
+    }
+
+    #[test]
+    fn metrics_are_those_of_a_full_sort() {
+        let mut random = SplitMix::new(7, 0);
+        let (users, items) = (40, 300);
+        // Few values, so that there are ties.
+        let mut rows = |count| -> Vec<[f32; 16]> {
+            (0..count).map(|_| std::array::from_fn(|_| random.below(4) as f32 - 1.0)).collect()
+        };
+        let (user_rows, item_rows) = (rows(users), rows(items));
+        let mut pairs = |count, below: usize| -> Vec<(u32, u32)> {
+            let pair = |_| (random.below(below as u64) as u32, random.below(items as u64) as u32);
+            BTreeSet::from_iter((0..count).map(pair)).into_iter().collect()
+        };
+        // The last users have no test items; some have seen nearly all.
+        let (test, mut seen) = (pairs(200, users - 5), pairs(400, users));
+        seen.extend((0..295).map(|item| (3, item)));
+        seen.retain(|pair| !test.contains(pair));
+        let scores: Vec<Vec<f32>> = user_rows
+            .iter()
+            .map(|p| item_rows.iter().map(|q| p.iter().zip(q).map(|(a, b)| a * b).sum()).collect())
+            .collect();
+        let queries = Queries::new(test.iter().copied(), seen.iter().copied());
+        for k in [1, 5, 10, 1000] {
+            let (user, item) = (|n: usize| &user_rows[n][..], |n: usize| &item_rows[n][..]);
+            let ranking = Ranking { users: user, items: item, num_items: items, k };
+            for level in Level::available() {
+                let parts = [0..7, 7..queries.users.len()].map(|part| ranking.of(level, &queries, part));
+                let sums = parts.iter().fold(Sums::default(), |sums, part| sums.and(part));
+                let (means, coverage) = naive(&scores, &test, &seen, k);
+                for ((found, expected), name) in sums.means().iter().zip(means).zip(METRICS) {
+                    assert!((found - expected).abs() < 1e-12, "{name}@{k}: {found}, not {expected}");
+                }
+                assert!((sums.coverage(items) - coverage).abs() < 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn a_ranking_with_all_relevant_items_first_is_perfect() {
+        let mut sums = Sums::default();
+        sums.add(&[4, 2, 9], &[2, 4], 3);
+        assert_eq!(sums.means(), [1.0; 5]);
+        sums.add(&[7, 1, 3], &[2], 3);
+        assert_eq!(sums.means(), [0.5; 5]);
+        assert_eq!(sums.coverage(12), 0.5);
+    }
+}

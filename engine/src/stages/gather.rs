@@ -1,0 +1,149 @@
+//! Stages on a vertex with all its edges and the vertices at their other ends, of which all rows are shared meanwhile.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
+
+use megagrid_partition::Side;
+use megagrid_stages::simd::{Kernel, prefetch};
+use megagrid_stages::{Context, EdgeItem, Gather, Neighbors, On, Program, Store, Update, Vertex};
+
+use super::incident::{Pool, Scratch};
+use super::site::{RunStage, Site, name};
+use crate::grid::{Grid, OwnedRows, Places, Role, row_of_blocks};
+use crate::plan::{Plan, Task};
+
+/// A Gather ready to run tasks.
+pub struct RunGather<P: Program, O, G>(Arc<G>, Pool<P>, PhantomData<O>);
+
+impl<P: Program, O, G> RunGather<P, O, G> {
+    pub fn new(stage: &Arc<G>) -> Self {
+        Self(Arc::clone(stage), Pool::default(), PhantomData)
+    }
+}
+
+impl<P: Program, O: On<P>, G: Gather<P, O>> RunStage<P> for RunGather<P, O, G> {
+    fn run(&self, site: &Site<'_, P>, task: &Task, cx: &mut Context<'_, P>) -> Option<u64> {
+        self.1.with(|scratch| gather::<P, O, G>(&self.0, (site.grid, site.plan), task.shard(O::SIDE), scratch, cx))
+    }
+}
+
+/// Runs a stage on the vertices of a shard, and returns the number of their edges; `None`: a hold was refused and nothing was
+/// changed.
+fn gather<P: Program, O: On<P>, G: Gather<P, O>>(
+    stage: &G,
+    (grid, plan): (&Grid<P>, &Plan),
+    shard: usize,
+    scratch: &mut Scratch<P>,
+    cx: &mut Context<'_, P>,
+) -> Option<u64> {
+    let rows = grid.rows::<O>().try_own(grid.pieces(O::SIDE).of(shard..shard + 1))?;
+    let others = grid.pieces(O::SIDE.other()).of(0..plan.side(O::SIDE.other()).num_shards());
+    let others = grid.rows::<O::Other>().try_share(others)?;
+    let places = &grid.places[O::SIDE as usize][shard];
+    let visit = |items: &[EdgeItem<P>]| {
+        let (vertices, others) = (PhantomData::<O>, &others.sync);
+        grid.level.run(EachVertex { stage, rows, vertices, others, places, items, cx });
+        Some(items.len() as u64)
+    };
+    match O::SIDE {
+        Side::Left => visit(scratch.row(row_of_blocks(plan, shard), grid)?),
+        Side::Right => {
+            let data = &grid.columns[shard].data;
+            visit(&data.try_share(0..data.num_pieces())?)
+        }
+    }
+}
+
+/// The vertices of a shard with everything that they need held.
+struct EachVertex<'k, 'h, 'c, P: Program, O: On<P>, G> {
+    stage: &'k G,
+    rows: OwnedRows<'h, O::Vertex>,
+    vertices: PhantomData<O>,
+    others: &'k SyncOfOthers<'h, P, O>,
+    places: &'k Places,
+    items: &'k [EdgeItem<P>],
+    cx: &'k mut Context<'c, P>,
+}
+
+type Other<P, O> = <<O as On<P>>::Other as On<P>>::Vertex;
+type SyncOfOthers<'h, P, O> = Role<'h, <Other<P, O> as Vertex>::Sync>;
+
+impl<P: Program, O: On<P>, G: Gather<P, O>> Kernel for EachVertex<'_, '_, '_, P, O, G> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { stage, mut rows, others, places, items, cx, .. } = self;
+        // A context that no pointer leads to stays in registers while the rows are written.
+        let mut at_hand = std::mem::take(cx.worker);
+        let mut near = Context::<P> { worker: &mut at_hand, ..*cx };
+        let (first, padding) = (rows.rows.start, rows.padding.clone());
+        let ((all_places, ends), ahead) = (places.ends(), ahead(others));
+        for row in rows.each_row() {
+            let edges = places.span(row.row - first);
+            let sync = <O::Vertex as Vertex>::Sync::view_mut(row.sync);
+            let mirror = <O::Vertex as Vertex>::Mirror::view_mut(row.mirror);
+            let neighbors = Near::<P, O> { others, places: all_places, ends, edges, items, ahead };
+            stage.gather(Update { sync, mirror }, &neighbors, &mut near);
+            row.check_padding(&padding, name::<G>);
+        }
+        *cx.worker = at_hand;
+    }
+}
+
+/// How many bytes of rows are fetched ahead, in how many rows at most (measured: implicit feedback).
+const AHEAD: (usize, usize) = (4096, 32);
+
+/// Returns how many edges ahead the row at the other end is fetched.
+fn ahead<S: Store + ?Sized>(rows: &Role<'_, S>) -> usize {
+    let bytes = if rows.num_items() > 0 { size_of_val(rows.items(rows.first())) } else { 0 };
+    (AHEAD.0 / bytes.max(1)).clamp(1, AHEAD.1)
+}
+
+/// The edges of the vertex at hand.
+struct Near<'k, 'h, P: Program, O: On<P>> {
+    others: &'k SyncOfOthers<'h, P, O>,
+    /// Where the items of the shard's edges are, and the rows at the other ends.
+    places: &'k [u32],
+    ends: &'k [u32],
+    /// Those of the vertex.
+    edges: Range<usize>,
+    items: &'k [EdgeItem<P>],
+    ahead: usize,
+}
+
+impl<P: Program, O: On<P>> Near<'_, '_, P, O> {
+    #[inline(always)]
+    fn at(&self, edge: usize) -> usize {
+        debug_assert!(edge < self.edges.len(), "edge {edge} of a vertex that has {}", self.edges.len());
+        self.edges.start + edge
+    }
+}
+
+impl<P: Program, O: On<P>> Neighbors<P, O> for Near<'_, '_, P, O> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.edges.len()
+    }
+
+    #[inline(always)]
+    fn edge(&self, edge: usize) -> &EdgeItem<P> {
+        let edge = self.at(edge);
+        if let Some(&place) = self.places.get(edge + AHEAD.1) {
+            prefetch(self.items.as_ptr().wrapping_add(place as usize), 1);
+        }
+        &self.items[self.places[edge] as usize]
+    }
+
+    #[inline(always)]
+    fn sync(&self, edge: usize) -> &<Other<P, O> as Vertex>::Sync {
+        let edge = self.at(edge);
+        // Those of the next vertex, too.
+        if let Some(&end) = self.ends.get(edge + self.ahead) {
+            let items = self.others.items(end as usize);
+            prefetch(items.as_ptr(), size_of_val(items));
+        }
+        self.others.view(self.ends[edge] as usize)
+    }
+}

@@ -1,0 +1,110 @@
+//! Training of implicit feedback.
+
+use std::sync::Arc;
+
+use megagrid_algorithms::als::{self, Als, Config, Gramians};
+use megagrid_algorithms::mf::Model;
+use megagrid_engine::{Engine, Settings, Source};
+use megagrid_partition::{EdgeSource, Side};
+use megagrid_stages::simd::Level;
+use megagrid_stages::{First, Left, Right, Sequence, Stages};
+
+use super::data::{Feedback, FeedbackOptions};
+use super::model::Recommender;
+use super::options::AlsOptions;
+use crate::Error;
+use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer};
+use crate::form::form;
+use crate::mf::{Factors, rankings};
+use crate::record::Metrics;
+
+/// Matrix factorization of implicit feedback.
+#[derive(Clone, Copy, Debug)]
+pub struct ImplicitFactorization;
+
+impl Algorithm for ImplicitFactorization {
+    const NAME: &'static str = "als";
+    const ADVICE: &'static str = "try a larger --lambda";
+    const TESTED_BY: Option<&'static str> = Some("test_ndcg");
+    const TEST_GROWS: bool = true;
+    const KNOBS: &'static [Knob] = &[
+        Knob { name: "block", is_layout: false, is_timed: true },
+        Knob { name: "workers", is_layout: true, is_timed: true },
+    ];
+    type Data = Feedback;
+    type Options = AlsOptions;
+    type Model = Recommender;
+
+    #[inline(never)]
+    fn form(_: &AlsOptions) -> MakeForm<Self> {
+        form::<Alternating>
+    }
+
+    fn tuned(_: &Feedback, _: &AlsOptions) -> Vec<String> {
+        vec!["block=16,32,64".to_owned()]
+    }
+}
+
+/// Trains by alternating least squares.
+struct Alternating {
+    config: Config,
+    /// Users and items.
+    vertices: [usize; 2],
+    level: Level,
+    seed: u64,
+}
+
+impl Trainer for Alternating {
+    type Algorithm = ImplicitFactorization;
+    type Program = Als;
+
+    fn new(feedback: &Feedback, options: &AlsOptions, settings: &Settings) -> Result<Self, Error> {
+        let vertices = [Side::Left, Side::Right].map(|side| feedback.ratings.edges.num_vertices(side));
+        Ok(Self { config: options.config(), vertices, level: settings.level, seed: settings.seed })
+    }
+
+    fn dims(&self) -> usize {
+        self.config.dims
+    }
+
+    fn source<'d>(&'d self, feedback: &'d Feedback) -> Source<'d, f32, Als> {
+        Source::map(&feedback.ratings.edges, |&rating| FeedbackOptions::feedback(feedback.above, rating))
+    }
+
+    fn sequence(&self) -> Sequence<Als, impl Stages<Als>> {
+        als::sequence(self.config, self.vertices)
+    }
+
+    fn init(&self, _: &Feedback, engine: &mut Engine<Als>) -> Result<(), Error> {
+        let Self { config, seed, .. } = *self;
+        engine.set_global(Gramians::new(&config, seed, self.vertices[1]));
+        engine.init(Right, |item, first: First<'_, als::Item>| config.init_item(seed, item, first.sync));
+        Ok(())
+    }
+
+    fn is_due(&self, _: &Feedback, _: &Engine<Als>) -> bool {
+        true
+    }
+
+    fn measure(&mut self, _: &Feedback, engine: &mut Engine<Als>) -> Result<Option<Measured>, Error> {
+        let objective = engine.global().objective(&self.config);
+        Ok(Some(Measured { objective, metrics: Metrics::new(), converged: None }))
+    }
+
+    fn test(&mut self, feedback: &Feedback, engine: &mut Engine<Als>) -> Result<Metrics, Error> {
+        if feedback.ratings.test.is_empty() {
+            return Ok(Metrics::new());
+        }
+        engine.collect()?;
+        let (users, items) = (engine.on(Left), engine.on(Right));
+        Ok(rankings(&feedback.ratings, self.level, items.len(), |id| users.sync(id), |id| items.sync(id)))
+    }
+
+    fn model(&self, feedback: &Feedback, engine: &Engine<Als>) -> Result<Recommender, Error> {
+        let (users, items) = (engine.on(Left), engine.on(Right));
+        let config = megagrid_algorithms::mf::Config { dims: self.config.dims, biases: false, ..Default::default() };
+        let rows = (0..users.len()).map(|user| users.sync(user));
+        let model = Model::new(&config, 0.0, rows, (0..items.len()).map(|item| items.sync(item)));
+        Ok(Recommender(Factors { model, names: Arc::clone(&feedback.ratings.names) }))
+    }
+}
