@@ -7,10 +7,9 @@ use megagrid_stages::mode::Mode;
 
 use super::Plan;
 use super::outline::{Outline, StageKind};
-use super::parts::Part;
 use super::schedule::{self, Schedule, Scope};
 use super::shape::{self, SideShape, Weights};
-use super::steps::{After, Node, Step};
+use super::steps::{After, Node, Part, Step};
 
 impl Plan {
     /// Returns the steps, to change them while the plan is made.

@@ -32,14 +32,13 @@ use serde::Serialize;
 pub(crate) use choice::needs_whole_vertices;
 pub use input::Input;
 pub use outline::{Cut, Outline, StageInfo, StageKind};
-pub use parts::Part;
 pub use placement::Placement;
 pub use processes::Processes;
 pub use quality::Quality;
 pub(crate) use schedule::rotates;
 pub use schedule::{Schedule, Scope, Task};
 pub use shape::SideShape;
-pub use steps::{After, Event, Node, Step};
+pub use steps::{After, Event, Node, Part, Step};
 pub use strategy::Strategy;
 pub use traffic::{Amount, Traffic};
 

@@ -8,33 +8,13 @@
 //! | are added to by workers of one process | is applied by the worker itself, to all rows |
 //! | are added to by several processes | goes to the process of the masters with those of its whole process, which applies it as it comes; rows come back by their age |
 
-use std::fmt;
-
 use megagrid_stages::Side;
 use megagrid_stages::mode::Mode;
-use serde::Serialize;
 
 use super::Plan;
 use super::outline::{Outline, StageInfo, StageKind};
 use super::schedule::{Scope, Task};
-
-/// Whose part of a sum an Apply is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Part {
-    /// A worker's.
-    Worker,
-    /// A process's.
-    Process,
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Worker => "each worker applies its part of sums",
-            Self::Process => "each process's part of sums is applied as it comes",
-        })
-    }
-}
+use super::steps::Part;
 
 impl Plan {
     /// Finds what the Apply of a side is given; `None`: whole sums. That is what it gets at slack 0, on square graphs, where it is not

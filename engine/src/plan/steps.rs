@@ -1,5 +1,7 @@
 //! Steps: one stage on one batch, with each worker's tasks; and what an iteration consists of.
 
+use std::fmt;
+
 use megagrid_stages::BatchOrder;
 use serde::Serialize;
 
@@ -27,6 +29,24 @@ pub enum After {
     Process,
     /// All that comes before on all workers, even with slack.
     All,
+}
+
+/// Whose part of a sum an Apply is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Part {
+    /// A worker's.
+    Worker,
+    /// A process's.
+    Process,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Worker => "each worker applies its part of sums",
+            Self::Process => "each process's part of sums is applied as it comes",
+        })
+    }
 }
 
 /// Part of an iteration.
