@@ -38,6 +38,7 @@ def main():
     parser.add_argument("--data", default="../shared/data", type=os.path.abspath)
     parser.add_argument("--only", default="")
     parser.add_argument("--dims", default="32,128")
+    parser.add_argument("--without", default=None, help="leaves out contestants of speed whose names hold this")
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)
     os.chdir(options.folder)
@@ -66,10 +67,10 @@ def speed(options, dims):
         "irspack, iALS++ 64": {"peer": "irspack", "block": 64},
     }.items():
         contestants[name] = lambda more=more: ask({**more, "train": "made.npy", "dims": dims, "epochs": 4})["seconds"]
-    seconds = {name: [] for name in contestants}
+    seconds = {name: [] for name in contestants if options.without is None or options.without not in name}
     for _ in range(options.rounds):
-        for name, measure in contestants.items():
-            seconds[name].append(statistics.median(measure()[1:]))
+        for name, found in seconds.items():
+            found.append(statistics.median(contestants[name]()[1:]))
     base = statistics.median(seconds["megagrid, block 16"])
     print(f"\n| k = {dims}, {THREADS} threads | seconds an iteration | times Megagrid's |\n|---|---|---|")
     for name, found in seconds.items():
