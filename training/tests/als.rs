@@ -149,10 +149,8 @@ fn eliminated(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
         matrix.swap(column, pivot.unwrap());
         right.swap(column, pivot.unwrap());
         for row in (0..size).filter(|&row| row != column) {
-            let factor = matrix[row][column] / matrix[column][column];
-            for at in column..size {
-                matrix[row][at] -= factor * matrix[column][at];
-            }
+            let (factor, from) = (matrix[row][column] / matrix[column][column], matrix[column].clone());
+            matrix[row].iter_mut().zip(&from).for_each(|(value, from)| *value -= factor * from);
             right[row] -= factor * right[column];
         }
     }
