@@ -5,6 +5,7 @@ Estimators follow the rules of scikit-learn, which is used where it is installed
 - `SparseLogisticRegression`: weights of few features that tell two classes apart,
 - `TopicModel`: topics of documents, latent Dirichlet allocation,
 - `MatrixFactorization`: factors of users and items that foresee ratings,
+- `ImplicitALS`: factors that rank items, from clicks, plays or purchases,
 - `pagerank` and `hits`: scores of the vertices of a graph.
 
 All take SciPy matrices, NumPy arrays, data frames, or a path to any file that the command ``megagrid`` reads.
@@ -16,6 +17,7 @@ _PLACES = {
     "SparseLogisticRegression": "linear",
     "TopicModel": "topics",
     "MatrixFactorization": "factors",
+    "ImplicitALS": "implicit",
     "pagerank": "graphs",
     "hits": "graphs",
     "Ranks": "graphs",

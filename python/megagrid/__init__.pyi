@@ -130,6 +130,34 @@ class MatrixFactorization(_Estimator):
     def similar_items(self, item: Any, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
     def score(self, X: Input, y: Any = None) -> float: ...
 
+class ImplicitALS(_Estimator):
+    user_factors_: NDArray[np.float32]
+    item_factors_: NDArray[np.float32]
+    user_ids_: NDArray[Any]
+    item_ids_: NDArray[Any]
+    def __init__(
+        self,
+        n_factors: int = 32,
+        *,
+        block: int = 16,
+        reg: float = 0.003,
+        alpha: float = 10.0,
+        nu: float = 1.0,
+        ratings_above: float | None = None,
+        holdout: float | None = None,
+        holdout_per_user: int | None = None,
+        ranking: int | None = None,
+        patience: int | None = None,
+        max_iter: int = 16,
+        tol: float = 0.0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None: ...
+    def fit(self, X: Input, y: Any = None, *, callback: Callback | None = None, **reading: Any) -> Self: ...
+    def recommend(self, user: Any, n: int = 10, *, without: ArrayLike = ()) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
+    def similar_items(self, item: Any, n: int = 10) -> tuple[NDArray[Any], NDArray[np.float32]]: ...
+
 def pagerank(
     graph: Input,
     *,

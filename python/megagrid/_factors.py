@@ -1,4 +1,4 @@
-"""Matrix factorization."""
+"""Matrix factorization of ratings, and what it shares with that of implicit feedback."""
 
 import numpy as np
 
@@ -6,7 +6,145 @@ from . import _input, _megagrid
 from ._base import Estimator
 
 
-class MatrixFactorization(Estimator):
+class Factors(Estimator):
+    """Factors of users and items, whose products are scores."""
+
+    def _factorize(self, X, reading, callback):
+        words, self._ids = self._words() + self._reading(reading, _input.is_path(X)), None
+        if _input.is_path(X):
+            return self._fit(lambda watched: self._begin(X, words, watched), callback)
+        parts, stored = self._parts(X)
+        if stored == 0:
+            raise ValueError("there is no rating: all values are 0, or none is stored")
+        return self._fit(lambda watched: self._begin(parts, words, watched), callback)
+
+    def _parts(self, X):
+        """Return what the compiled part takes, and the number of ratings."""
+        if not _is_columns(X):
+            matrix = self._matrix(X, reset=True, repeats=True)
+            dense = matrix.sparse is None
+            return matrix.parts, int(np.count_nonzero(matrix.values)) if dense else matrix.values.size
+        users, items, ratings = X
+        ratings = np.ascontiguousarray(_input.column(ratings, "ratings"))
+        (users, user_ids), (items, item_ids) = (_coded(ids, name, len(ratings)) for ids, name in ((users, "users"), (items, "items")))
+        self._ids = user_ids, item_ids
+        self._know(len(item_ids), None)
+        return (users, items, ratings, (len(user_ids), len(item_ids))), len(ratings)
+
+    def _keep(self, found):
+        self.mean_ = float(found["mean"])
+        self.user_factors_, self.item_factors_ = found["user_factors"], found["item_factors"]
+        self.user_biases_, self.item_biases_ = found["user_biases"], found["item_biases"]
+        self.user_ids_, self.item_ids_ = self._ids or (_ids(found["user_ids"]), _ids(found["item_ids"]))
+        self.n_features_in_ = len(self.item_ids_)
+        self._places = {}
+
+    def _at(self, ids, side):
+        """Return the rows of users or items, -1 for those that are not known."""
+        known = getattr(self, f"{side}_ids_")
+        if side not in self._places:
+            order = np.argsort(known, kind="stable")
+            self._places[side] = order, known[order]
+        order, ordered = self._places[side]
+        ids = np.asarray(ids)
+        if ids.dtype.kind not in "iubUSO" or (ids.dtype.kind in "US") != (known.dtype.kind in "USO"):
+            raise TypeError(f"{side}s are {ids.dtype}, and the model's are {known.dtype}")
+        at = np.minimum(np.searchsorted(ordered, ids), len(ordered) - 1)
+        return np.where(ordered[at] == ids, order[at], -1)
+
+    def recommend(self, user, n=10, *, without=()):
+        """Return the items that score highest for a user.
+
+        Parameters
+        ----------
+        user : id
+        n : int, default=10
+        without : ids of items to leave out
+
+        Returns
+        -------
+        ids, scores : ndarray
+            The best first.
+        """
+        self._check_fitted()
+        row = self._row(user, "user")
+        scores = self.mean_ + self.user_biases_[row] + self.item_biases_ + self.item_factors_ @ self.user_factors_[row]
+        if len(without) > 0:
+            left_out = self._at(np.atleast_1d(without), "item")
+            scores[left_out[left_out >= 0]] = -np.inf
+        return self._best(scores, n)
+
+    def similar_items(self, item, n=10):
+        """Return the items whose factors point the same way.
+
+        Parameters
+        ----------
+        item : id
+        n : int, default=10
+
+        Returns
+        -------
+        ids, cosines : ndarray
+            The most similar first, without the item itself.
+        """
+        self._check_fitted()
+        row = self._row(item, "item")
+        lengths = np.linalg.norm(self.item_factors_, axis=1)
+        lengths[lengths == 0] = 1
+        scores = self.item_factors_ @ (self.item_factors_[row] / lengths[row]) / lengths
+        scores[row] = -np.inf
+        return self._best(scores, n)
+
+    def _row(self, one, side):
+        row = int(self._at([one], side)[0])
+        if row < 0:
+            number = len(getattr(self, f"{side}_ids_"))
+            raise ValueError(f"{side} {one!r} is not among the {number} {side}s of the model; name it as the ratings did")
+        return row
+
+    def _best(self, scores, n):
+        n = min(int(n), int(np.isfinite(scores).sum()))
+        if n <= 0:
+            return self.item_ids_[:0], scores[:0]
+        best = np.argpartition(-scores, n - 1)[:n]
+        best = best[np.lexsort((best, -scores[best]))]
+        return self.item_ids_[best], scores[best]
+
+    def save(self, directory):
+        """Write a model directory, which the command reads: ``megagrid recommend``.
+
+        Parameters
+        ----------
+        directory : path
+            One that is not there yet.
+        """
+        self._check_fitted()
+        sides = [
+            (_names(getattr(self, f"{side}_ids_")), getattr(self, f"{side}_factors_"), getattr(self, f"{side}_biases_"))
+            for side in ("user", "item")
+        ]
+        _megagrid.save_factors(self._KIND, directory, self._record(), self._checksum, self.mean_, *sides)
+
+    @classmethod
+    def load(cls, directory):
+        """Read a model directory, of `save` or of the command.
+
+        Parameters
+        ----------
+        directory : path
+
+        Returns
+        -------
+        The estimator.
+        """
+        found = _megagrid.load_factors(cls._KIND, directory)
+        model, _ = cls._of_manifest(found)
+        model._ids, model.n_iter_ = None, 0
+        model._keep(found)
+        return model
+
+
+class MatrixFactorization(Factors):
     """Factors of users and items that foresee ratings.
 
     A rating is foreseen as mean + user · item + bias of the user + bias of the item.
@@ -64,6 +202,7 @@ class MatrixFactorization(Estimator):
     [5.0]
     """
 
+    _KIND, _begin = "mf", staticmethod(_megagrid.factors)
     _OPTIONS = {
         "n_factors": "dims",
         "reg": "lambda",
@@ -124,47 +263,7 @@ class MatrixFactorization(Estimator):
         MatrixFactorization
             The estimator.
         """
-        words, self._ids = self._words() + self._reading(reading, _input.is_path(X)), None
-        if _input.is_path(X):
-            return self._fit(lambda watched: _megagrid.factors(X, words, watched), callback)
-        parts, stored = self._parts(X)
-        if stored == 0:
-            raise ValueError("there is no rating: all values are 0, or none is stored")
-        return self._fit(lambda watched: _megagrid.factors(parts, words, watched), callback)
-
-    def _parts(self, X):
-        """Return what the compiled part takes, and the number of ratings."""
-        if not _is_columns(X):
-            matrix = self._matrix(X, reset=True, repeats=True)
-            dense = matrix.sparse is None
-            return matrix.parts, int(np.count_nonzero(matrix.values)) if dense else matrix.values.size
-        users, items, ratings = X
-        ratings = np.ascontiguousarray(_input.column(ratings, "ratings"))
-        (users, user_ids), (items, item_ids) = (_coded(ids, name, len(ratings)) for ids, name in ((users, "users"), (items, "items")))
-        self._ids = user_ids, item_ids
-        self._know(len(item_ids), None)
-        return (users, items, ratings, (len(user_ids), len(item_ids))), len(ratings)
-
-    def _keep(self, found):
-        self.mean_ = float(found["mean"])
-        self.user_factors_, self.item_factors_ = found["user_factors"], found["item_factors"]
-        self.user_biases_, self.item_biases_ = found["user_biases"], found["item_biases"]
-        self.user_ids_, self.item_ids_ = self._ids or (_ids(found["user_ids"]), _ids(found["item_ids"]))
-        self.n_features_in_ = len(self.item_ids_)
-        self._places = {}
-
-    def _at(self, ids, side):
-        """Return the rows of users or items, -1 for those that are not known."""
-        known = getattr(self, f"{side}_ids_")
-        if side not in self._places:
-            order = np.argsort(known, kind="stable")
-            self._places[side] = order, known[order]
-        order, ordered = self._places[side]
-        ids = np.asarray(ids)
-        if ids.dtype.kind not in "iubUSO" or (ids.dtype.kind in "US") != (known.dtype.kind in "USO"):
-            raise TypeError(f"{side}s are {ids.dtype}, and the model's are {known.dtype}")
-        at = np.minimum(np.searchsorted(ordered, ids), len(ordered) - 1)
-        return np.where(ordered[at] == ids, order[at], -1)
+        return self._factorize(X, reading, callback)
 
     def predict_pairs(self, users, items):
         """Return the ratings that are foreseen of users for items, pair by pair.
@@ -188,64 +287,6 @@ class MatrixFactorization(Estimator):
         for part in np.array_split(known, max(1, len(known) >> 16)):
             foreseen[part] += np.einsum("ij,ij->i", self.user_factors_[users[part]], self.item_factors_[items[part]])
         return foreseen
-
-    def recommend(self, user, n=10, *, without=()):
-        """Return the items that a user would rate highest.
-
-        Parameters
-        ----------
-        user : id
-        n : int, default=10
-        without : ids of items to leave out
-
-        Returns
-        -------
-        ids, ratings : ndarray
-            The best first.
-        """
-        self._check_fitted()
-        row = self._row(user, "user")
-        scores = self.mean_ + self.user_biases_[row] + self.item_biases_ + self.item_factors_ @ self.user_factors_[row]
-        if len(without) > 0:
-            left_out = self._at(np.atleast_1d(without), "item")
-            scores[left_out[left_out >= 0]] = -np.inf
-        return self._best(scores, n)
-
-    def similar_items(self, item, n=10):
-        """Return the items whose factors point the same way.
-
-        Parameters
-        ----------
-        item : id
-        n : int, default=10
-
-        Returns
-        -------
-        ids, cosines : ndarray
-            The most similar first, without the item itself.
-        """
-        self._check_fitted()
-        row = self._row(item, "item")
-        lengths = np.linalg.norm(self.item_factors_, axis=1)
-        lengths[lengths == 0] = 1
-        scores = self.item_factors_ @ (self.item_factors_[row] / lengths[row]) / lengths
-        scores[row] = -np.inf
-        return self._best(scores, n)
-
-    def _row(self, one, side):
-        row = int(self._at([one], side)[0])
-        if row < 0:
-            number = len(getattr(self, f"{side}_ids_"))
-            raise ValueError(f"{side} {one!r} is not among the {number} {side}s of the model; name it as the ratings did")
-        return row
-
-    def _best(self, scores, n):
-        n = min(int(n), int(np.isfinite(scores).sum()))
-        if n <= 0:
-            return self.item_ids_[:0], scores[:0]
-        best = np.argpartition(-scores, n - 1)[:n]
-        best = best[np.lexsort((best, -scores[best]))]
-        return self.item_ids_[best], scores[best]
 
     def score(self, X, y=None):
         """Return minus the root of the mean squared error of ratings.
@@ -273,39 +314,6 @@ class MatrixFactorization(Estimator):
             users, items = self.user_ids_[rows], self.item_ids_[columns]
         errors = self.predict_pairs(users, items) - ratings
         return -float(np.sqrt(np.mean(np.square(errors, dtype=np.float64))))
-
-    def save(self, directory):
-        """Write a model directory, which the command reads: ``megagrid recommend``.
-
-        Parameters
-        ----------
-        directory : path
-            One that is not there yet.
-        """
-        self._check_fitted()
-        sides = [
-            (_names(getattr(self, f"{side}_ids_")), getattr(self, f"{side}_factors_"), getattr(self, f"{side}_biases_"))
-            for side in ("user", "item")
-        ]
-        _megagrid.save_factors(directory, self._record(), self._checksum, self.mean_, *sides)
-
-    @classmethod
-    def load(cls, directory):
-        """Read a model directory, of `save` or of the command.
-
-        Parameters
-        ----------
-        directory : path
-
-        Returns
-        -------
-        MatrixFactorization
-        """
-        found = _megagrid.load_factors(directory)
-        model, _ = cls._of_manifest(found)
-        model._ids, model.n_iter_ = None, 0
-        model._keep(found)
-        return model
 
 
 def _is_columns(X):

@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use megagrid_datasets::{Corpus, Dataset, Format, Samples as Labelled};
 use megagrid_partition::EdgeList;
+use megagrid_training::als::{Feedback, ImplicitFactorization};
 use megagrid_training::blockpg::{Regression, Samples};
 use megagrid_training::graph::Graph;
 use megagrid_training::hits::{HubsAndAuthorities, Links};
 use megagrid_training::input::{Source, parse_format};
 use megagrid_training::lda::{Documents, TopicModels};
-use megagrid_training::mf::{Factorization, Ratings};
+use megagrid_training::mf::{Factorization, RatingOptions, Ratings};
 use megagrid_training::pagerank::Ranking;
 use megagrid_training::record::Phases;
 use megagrid_training::{Algorithm, Data, Error, Job, Processes, Reading, RunOptions, Trained, join, json, options};
@@ -156,16 +157,33 @@ pub fn topics(py: Python<'_>, input: Input<'_>, words: Vec<OsString>, is_watched
     place.train(words, is_watched, models::give_topics)
 }
 
+/// Returns what a value of a matrix says: what a dense one has none of is 0; what a sparse one holds is a rating, even if it is 0.
+fn rating(input: &Input<'_>) -> impl Fn(f64) -> Option<f32> + Send + Sync + use<> {
+    let is_dense = matches!(input, Input::Matrix(Matrix::Single(_) | Matrix::Double(_)));
+    move |value: f64| if is_dense { nonzero(value) } else { Some(value as f32) }
+}
+
+/// Makes ratings of edges, with those that are kept for testing.
+fn ratings(edges: EdgeList<f32>, how: &RatingOptions, run: &RunOptions) -> Result<Ratings, Error> {
+    Ratings::held_out(named(edges, 0).in_degree_order(), how.holdout(), run.seed)?.ranked(how.ranking)
+}
+
 /// Factorizes ratings of users by items.
 #[pyfunction]
 pub fn factors(py: Python<'_>, input: Input<'_>, words: Vec<OsString>, is_watched: bool) -> PyResult<Run> {
-    // What a dense matrix has none of is 0; what a sparse one holds is a rating, even if it is 0.
-    let is_dense = matches!(input, Input::Matrix(Matrix::Single(_) | Matrix::Double(_)));
-    let keep = move |value: f64| if is_dense { nonzero(value) } else { Some(value as f32) };
-    let place = Place::<Factorization>::new(py, input, (false, keep), |edges, how, run| {
-        Ratings::new(named(edges, 0).in_degree_order(), how.holdout, run.seed)
-    })?;
+    let keep = rating(&input);
+    let place = Place::<Factorization>::new(py, input, (false, keep), ratings)?;
     place.train(words, is_watched, models::give_factors)
+}
+
+/// Factorizes implicit feedback of users on items.
+#[pyfunction]
+pub fn implicit(py: Python<'_>, input: Input<'_>, words: Vec<OsString>, is_watched: bool) -> PyResult<Run> {
+    let keep = rating(&input);
+    let place = Place::<ImplicitFactorization>::new(py, input, (false, keep), |edges, how, run| {
+        Feedback::new(ratings(edges, &how.ratings, run)?, how.ratings_above)?.ranked(how.ratings.ranking)
+    })?;
+    place.train(words, is_watched, models::give_implicit)
 }
 
 fn graph(edges: EdgeList<()>) -> Graph {

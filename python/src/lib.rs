@@ -23,7 +23,7 @@ mod topics;
 #[pyo3::pymodule]
 mod _megagrid {
     #[pymodule_export]
-    use crate::fit::{factors, hits, pagerank, regression, topics};
+    use crate::fit::{factors, hits, implicit, pagerank, regression, topics};
     #[pymodule_export]
     use crate::models::{load_factors, load_linear, load_topics, save_factors, save_linear, scores_of_file};
     #[pymodule_export]

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use megagrid_algorithms::mf::Model as Rows;
 use megagrid_datasets::{Dictionary, Names, Samples, read_unlabelled};
 use megagrid_partition::Side;
+use megagrid_training::als::{ImplicitFactorization, Recommender};
 use megagrid_training::blockpg::{Linear, Regression};
 use megagrid_training::graph::Ranked;
 use megagrid_training::hits::HubsAndAuthorities;
 use megagrid_training::lda::TopicModels;
 use megagrid_training::mf::{Factorization, Factors};
-use megagrid_training::model;
+use megagrid_training::model::{self, Model};
 use megagrid_training::pagerank::Ranking;
 use megagrid_training::{Algorithm, Error, Trained};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
@@ -71,6 +72,12 @@ fn set_factors(found: &Bound<'_, PyDict>, of: &Factors) -> PyResult<()> {
 
 pub fn give_factors(py: Python<'_>, trained: Trained<Factorization>) -> PyResult<Py<PyAny>> {
     let (found, model) = begin(py, trained)?;
+    set_factors(&found, &model)?;
+    Ok(found.into_any().unbind())
+}
+
+pub fn give_implicit(py: Python<'_>, trained: Trained<ImplicitFactorization>) -> PyResult<Py<PyAny>> {
+    let (found, Recommender(model)) = begin(py, trained)?;
     set_factors(&found, &model)?;
     Ok(found.into_any().unbind())
 }
@@ -139,6 +146,7 @@ pub fn scores_of_file<'py>(
 
 #[pyfunction]
 pub fn save_factors(
+    kind: &str,
     directory: PathBuf,
     record: &str,
     checksum: u64,
@@ -147,7 +155,8 @@ pub fn save_factors(
     items: (Given<'_>, PyReadonlyArray2<'_, f32>, PyReadonlyArray1<'_, f32>),
 ) -> PyResult<()> {
     let flat = |rows: &PyReadonlyArray2<'_, f32>| rows.as_array().iter().copied().collect::<Vec<f32>>();
-    let biases = |biases: &PyReadonlyArray1<'_, f32>| biases.as_array().to_vec();
+    let is_implicit = kind == Recommender::KIND;
+    let biases = |biases: &PyReadonlyArray1<'_, f32>| if is_implicit { Vec::new() } else { biases.as_array().to_vec() };
     let model = Rows {
         dims: users.1.as_array().ncols(),
         mean,
@@ -158,12 +167,19 @@ pub fn save_factors(
     };
     let names: [Dictionary; 2] = [users.0.names(), items.0.names()];
     let [users, items] = names;
-    save(&directory, record, checksum, &Factors { model, names: Arc::new(Names::new(users, Some(items))) })
+    let factors = Factors { model, names: Arc::new(Names::new(users, Some(items))) };
+    if is_implicit {
+        return save(&directory, record, checksum, &Recommender(factors));
+    }
+    save(&directory, record, checksum, &factors)
 }
 
 #[pyfunction]
-pub fn load_factors(py: Python<'_>, directory: PathBuf) -> PyResult<Py<PyAny>> {
-    let (model, manifest) = raise(model::load::<Factors>(&directory))?;
+pub fn load_factors(py: Python<'_>, kind: &str, directory: PathBuf) -> PyResult<Py<PyAny>> {
+    let (model, manifest) = match kind == Recommender::KIND {
+        true => raise(model::load::<Recommender>(&directory).map(|(model, manifest)| (model.0, manifest)))?,
+        false => raise(model::load::<Factors>(&directory))?,
+    };
     let found = loaded(py, manifest)?;
     set_factors(&found, &model)?;
     Ok(found.into_any().unbind())

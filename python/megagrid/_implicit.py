@@ -1,0 +1,140 @@
+"""Matrix factorization of implicit feedback."""
+
+from . import _megagrid
+from ._factors import Factors
+
+
+class ImplicitALS(Factors):
+    """Factors of users and items that rank what a user may want, from clicks, plays or purchases.
+
+    What a user has not used counts as little interest: the weight of a pair is 1, and 1 + alpha * value where there is a value. The
+    loss is that of Hu, Koren and Volinsky (2008), and is minimized by alternating least squares, block of dimensions by block
+    (iALS++, Rendle and others 2021).
+
+    Parameters
+    ----------
+    n_factors : int, default=32
+        Length of a user's and an item's vector.
+    block : int, default=16
+        Dimensions that are solved for at once, a multiple of 16; at least `n_factors`: all, which is plain iALS.
+    reg : float, default=0.003
+        Weight of the regularizer.
+    alpha : float, default=10.0
+        Weight of a unit of feedback against a pair without.
+    nu : float, default=1.0
+        How the regularizer's weight grows with how often a user or an item occurs: with (others / alpha + occurrences) ** nu.
+    ratings_above : float or None, default=None
+        Ratings above this are feedback of 1, others are none; None: the values are the feedback.
+    holdout : float or None, default=None
+        Part of the feedback that is kept to measure ``test_ndcg`` and other metrics on: the model is that of the best iteration.
+    holdout_per_user : int or None, default=None
+        As many of each user that has more, instead.
+    ranking : int or None, default=None
+        Of how many of the best items those are; None: 10.
+    patience : int or None, default=None
+        Worse measurements in a row on those that end the fit; None: 5.
+    max_iter : int, default=16
+        Times that all users and all items are solved for.
+    tol : float, default=0.0
+        The fit ends when the objective changes by no more than this part of itself; 0: never.
+    n_jobs : int or None, default=None
+        Threads; None: all cores.
+    random_state : int, RandomState or None, default=None
+        Decides first values and what is kept for testing; None: as 1.
+    verbose : int, default=0
+        Whether progress is shown.
+
+    Attributes
+    ----------
+    user_factors_ : ndarray of shape (n_users, n_factors)
+    item_factors_ : ndarray of shape (n_items, n_factors)
+    user_ids_, item_ids_ : ndarray
+        What the rows of the factors stand for: the ids that the feedback had, or the numbers of rows and columns.
+    n_iter_, n_features_in_ : int
+    report_ : Report
+        The record of the run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from megagrid import ImplicitALS
+    >>> users = ["ann", "ann", "bob", "bob", "bob", "cy", "cy", "dee", "dee", "dee"]
+    >>> items = ["tea", "rye", "tea", "rye", "oat", "gin", "rum", "gin", "rum", "ale"]
+    >>> model = ImplicitALS(4).fit((users, items, np.ones(10)))
+    >>> model.recommend("ann", 1, without=["tea", "rye"])[0].tolist()
+    ['oat']
+    >>> model.similar_items("gin", 1)[0].tolist()
+    ['rum']
+    """
+
+    _KIND, _begin = "als", staticmethod(_megagrid.implicit)
+    _OPTIONS = {
+        "n_factors": "dims",
+        "block": "block",
+        "reg": "lambda",
+        "alpha": "alpha",
+        "nu": "nu",
+        "ratings_above": "ratings-above",
+        "holdout": "holdout",
+        "holdout_per_user": "holdout-per-user",
+        "ranking": "ranking",
+        "patience": "patience",
+        "max_iter": "iterations",
+        "tol": "tolerance",
+    }
+
+    def __init__(
+        self,
+        n_factors=32,
+        *,
+        block=16,
+        reg=0.003,
+        alpha=10.0,
+        nu=1.0,
+        ratings_above=None,
+        holdout=None,
+        holdout_per_user=None,
+        ranking=None,
+        patience=None,
+        max_iter=16,
+        tol=0.0,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_factors = n_factors
+        self.block = block
+        self.reg = reg
+        self.alpha = alpha
+        self.nu = nu
+        self.ratings_above = ratings_above
+        self.holdout = holdout
+        self.holdout_per_user = holdout_per_user
+        self.ranking = ranking
+        self.patience = patience
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y=None, *, callback=None, **reading):
+        """Factorize feedback.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_users, n_items), a tuple (users, items, values) of columns, or a path
+            Values are 0 or above: how often or how long a user has used an item, or 1. Users and items of columns are any numbers or
+            texts. A path is one to ratings in any format that the command reads.
+        y : ignored
+        callback : callable or None
+            Gets each iteration as a dict; the fit ends where it returns True.
+        **reading : how a path is read
+            ``format="parquet"``, ``test="unseen.csv"``, as the command's options.
+
+        Returns
+        -------
+        ImplicitALS
+            The estimator.
+        """
+        return self._factorize(X, reading, callback)
