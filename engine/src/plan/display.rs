@@ -3,8 +3,9 @@
 use std::fmt;
 
 use megagrid_stages::BatchOrder;
+use megagrid_stages::mode::Mode;
 
-use super::{Node, Plan, Processes, Quality, SideShape, StageKind, Traffic};
+use super::{Node, Plan, Processes, Quality, SideShape, StageInfo, StageKind, Traffic};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -17,7 +18,7 @@ impl fmt::Display for Plan {
             let schedule = schedule.map_or_else(String::new, |schedule| format!(": {schedule}"));
             let part = if let StageKind::Apply(side) = stage.kind { self.parts[side as usize] } else { None };
             let schedule = part.map_or(schedule, |part| format!(": {part}"));
-            writeln!(f, "  {:<12} {}{schedule}", stage.name, kind(stage.kind))?;
+            writeln!(f, "  {:<12} {}{schedule}", stage.name, kind(stage))?;
         }
         write!(
             f,
@@ -132,8 +133,10 @@ impl Plan {
     }
 }
 
-fn kind(kind: StageKind) -> String {
-    match kind {
+fn kind(stage: &StageInfo) -> String {
+    match stage.kind {
+        StageKind::Exchange(Mode::Update, _) if stage.gathers => "gather on the left side".to_owned(),
+        StageKind::Exchange(..) if stage.gathers => "gather on the right side".to_owned(),
         StageKind::Exchange(left, right) => format!("exchange {left:?} left, {right:?} right"),
         StageKind::Incident(side) => format!("incident on the {side} side, whole vertices"),
         StageKind::Apply(side) => format!("apply on the {side} side"),
