@@ -15,7 +15,10 @@ fn wrong_usage_is_told() {
     wrong(&["-n", "2"], &["COMMAND"]);
     wrong(&["-n", "2", "--"], &["COMMAND"]);
     wrong(&command, &["-n"]);
-    wrong(&["-n", "2", "--", "inspect", &graph], &["\"inspect\" is no training command", "pagerank, mf, als, lda, blockpg"]);
+    wrong(
+        &["-n", "2", "--", "inspect", &graph],
+        &["\"inspect\" is no training command", "pagerank, mf, als, lda, blockpg"],
+    );
     wrong(&["-n", "2", "--", "pagerank", &graph, "--dampening", "1"], &["--dampening"]);
     wrong(&["-n", "2", "--", "pagerank"], &["<INPUT>"]);
     wrong(&[&["-n", "9", "--port-base", "65530"], &command[..]].concat(), &["--port-base 65530"]);
