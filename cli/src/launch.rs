@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::Context;
 use clap::parser::ValueSource;
 use megagrid_engine::Settings;
-use megagrid_engine::cluster::{HOSTS, Membership, PROCESS};
+use megagrid_engine::cluster::{FreePorts, HOSTS, Membership, PROCESS};
 
 use crate::entry::List;
 use crate::failure::{Failure, usage};
@@ -142,10 +142,13 @@ fn run_all(args: &Args, training: &Training) -> anyhow::Result<()> {
         command.extend(["--workers".into(), workers.to_string().into()]);
     }
     interrupt::count_only();
+    // They are kept over restarts.
+    let free = FreePorts::find(processes).context("finding free ports")?;
     for restart in 1.. {
-        let (ssh, addresses) = match &args.ssh {
-            Some(words) => Ssh::new(words, &args.hosts, args.port_base).map(|(ssh, at)| (Some(ssh), at))?,
-            None => (None, job::addresses(processes, args.port_base)?),
+        let (ssh, addresses) = match (&args.ssh, args.port_base) {
+            (Some(words), _) => Ssh::new(words, &args.hosts, args.port_base).map(|(ssh, at)| (Some(ssh), at))?,
+            (None, Some(base)) => (None, job::addresses(processes, base)?),
+            (None, None) => (None, free.addresses().to_vec()),
         };
         let program = args.program.clone().map_or_else(own_program, Ok)?;
         let job = Job { program: &program, command: &command, addresses: &addresses, ssh: ssh.as_ref() };

@@ -1,14 +1,17 @@
 //! Processes that are started by hand: what does not fit ends all, with one message.
 
+use std::mem::ManuallyDrop;
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 
+use megagrid_engine::cluster::FreePorts;
+
 use crate::{Place, done, fails};
 
-/// Addresses that are free.
-fn addresses(processes: usize) -> Vec<String> {
-    let listeners: Vec<_> = (0..processes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    listeners.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
+/// Addresses that are free, kept until the tests end.
+pub fn addresses(processes: usize) -> Vec<String> {
+    let ports = ManuallyDrop::new(FreePorts::find(processes).unwrap());
+    ports.addresses().to_vec()
 }
 
 /// Runs a process for each command, all at a time; `numbers` are those that they are told.

@@ -1,12 +1,12 @@
 //! `megagrid launch --hosts --ssh`, with a script in place of ssh, and with a real server.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::launched::{self, end, send};
+use crate::members::addresses;
 use crate::{Place, done, fails, json};
 
 /// What ssh does but for the way: joins words, and has a shell run them. It keeps what it was told.
@@ -14,9 +14,7 @@ const SCRIPT: &str = "#!/bin/sh\nprintf '%s\\n' \"$*\" >> \"$0.told\"\nshift\nex
 
 /// Two processes of this machine, as a list of hosts.
 fn hosts() -> String {
-    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    let [a, b] = listeners.each_ref().map(|listener| listener.local_addr().unwrap());
-    format!("{a},{b}")
+    addresses(2).join(",")
 }
 
 fn script(place: &Place, text: &str) -> String {
@@ -103,7 +101,8 @@ impl Server {
         let key = place.name("key");
         let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &key]).status().unwrap();
         assert!(made.success());
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = addresses(1).remove(0);
+        let (_, port) = address.rsplit_once(':').unwrap();
         let config = format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {key}\nAuthorizedKeysFile {key}.pub\nStrictModes no\n\
              UsePAM no\nPidFile none\nPasswordAuthentication no\n"
@@ -111,7 +110,7 @@ impl Server {
         let config = place.file("sshd_config", &config);
         let _ = fs::create_dir_all("/run/sshd");
         let server = Command::new("/usr/sbin/sshd").args(["-D", "-f", &config]).stderr(Stdio::null()).spawn().unwrap();
-        launched::wait(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        launched::wait(|| std::net::TcpStream::connect(&address).is_ok());
         let known = format!("-o UserKnownHostsFile={key}.known -o StrictHostKeyChecking=no -o LogLevel=ERROR");
         (Self(server), format!("--ssh=ssh -p {port} -i {key} -o BatchMode=yes {known}"))
     }

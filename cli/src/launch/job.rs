@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
@@ -99,20 +98,13 @@ impl fmt::Display for How {
     }
 }
 
-/// Chooses where the processes listen, on this machine only.
-pub fn addresses(processes: usize, port_base: Option<u16>) -> anyhow::Result<Vec<String>> {
-    if let Some(base) = port_base {
-        let ports = usize::from(base)..usize::from(base) + processes;
-        if ports.end > 1 << 16 {
-            return Err(usage(format!("{processes} ports from --port-base {base} on are more than there are")));
-        }
-        return Ok(ports.map(|port| format!("127.0.0.1:{port}")).collect());
+/// Returns where the processes listen on this machine, at ports from `base` on.
+pub fn addresses(processes: usize, base: u16) -> anyhow::Result<Vec<String>> {
+    let ports = usize::from(base)..usize::from(base) + processes;
+    if ports.end > 1 << 16 {
+        return Err(usage(format!("{processes} ports from --port-base {base} on are more than there are")));
     }
-    // All are held until the last is found, so that they differ.
-    let listeners = (0..processes).map(|_| TcpListener::bind("127.0.0.1:0"));
-    let listeners = listeners.collect::<Result<Vec<_>, _>>().context("finding free ports")?;
-    let found = listeners.iter().map(|listener| listener.local_addr().map(|address| address.to_string()));
-    found.collect::<Result<_, _>>().context("finding free ports")
+    Ok(ports.map(|port| format!("127.0.0.1:{port}")).collect())
 }
 
 /// A process under way.

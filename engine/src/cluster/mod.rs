@@ -22,6 +22,7 @@ mod join;
 mod link;
 mod listen;
 mod membership;
+mod ports;
 mod secret;
 mod shared;
 mod slurm;
@@ -34,6 +35,7 @@ use std::time::Duration;
 pub use cluster_error::ClusterError;
 pub use environment::PROCESS;
 pub use membership::{HOSTS, Membership};
+pub use ports::FreePorts;
 pub use secret::{SECRET, SECRET_FILE, Secret};
 pub use sockets::prepare;
 
@@ -176,11 +178,6 @@ mod tests {
         (stream, answer)
     }
 
-    fn addresses() -> Vec<String> {
-        let listeners = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
-        listeners.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
-    }
-
     fn hub(addresses: &[String]) -> std::thread::JoinHandle<Result<Arc<Cluster>, ClusterError>> {
         let membership = Membership { process: 0, addresses: addresses.to_vec(), secret: Secret::default() };
         std::thread::spawn(move || Cluster::join(&membership, PATIENCE))
@@ -188,9 +185,10 @@ mod tests {
 
     #[test]
     fn another_version_is_refused() {
-        let addresses = addresses();
-        let hub = hub(&addresses);
-        let (_stream, answer) = hello(&addresses, "77.0");
+        let ports = FreePorts::find(2).unwrap();
+        let addresses = ports.addresses();
+        let hub = hub(addresses);
+        let (_stream, answer) = hello(addresses, "77.0");
         let message = hub.join().unwrap().unwrap_err().to_string();
         assert_eq!(answer, Message::Refused(message.clone()));
         assert!(message.starts_with("process 1 (127.0.0.1) is megagrid 77.0, process 0 is "), "{message}");
@@ -198,9 +196,10 @@ mod tests {
 
     #[test]
     fn silence_is_a_loss() {
-        let addresses = addresses();
-        let hub = hub(&addresses);
-        let (stream, answer) = hello(&addresses, env!("CARGO_PKG_VERSION"));
+        let ports = FreePorts::find(2).unwrap();
+        let addresses = ports.addresses();
+        let hub = hub(addresses);
+        let (stream, answer) = hello(addresses, env!("CARGO_PKG_VERSION"));
         assert_eq!(answer, Message::Welcome);
         let cluster = hub.join().unwrap().unwrap();
         let (sender, told) = channel();

@@ -1,6 +1,7 @@
 //! Several processes, as threads of one: how they come together, what they do together, and how they part.
 
 use std::io::{Read, Write};
+use std::mem::ManuallyDrop;
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -8,17 +9,17 @@ use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use megagrid_engine::cluster::{Cluster, ClusterError, Membership, Secret};
+use megagrid_engine::cluster::{Cluster, ClusterError, FreePorts, Membership, Secret};
 
 /// Long enough for any machine that still works.
 const LONG: Duration = Duration::from_secs(30);
 /// So short that a test may wait for it.
 const SHORT: Duration = Duration::from_millis(600);
 
-/// Returns addresses of this machine at which nobody listens.
+/// Returns addresses of this machine at which nobody listens, kept until the tests end.
 fn addresses(count: usize) -> Vec<String> {
-    let listeners: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    listeners.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
+    let ports = ManuallyDrop::new(FreePorts::find(count).unwrap());
+    ports.addresses().to_vec()
 }
 
 fn join(process: usize, addresses: &[String], patience: Duration) -> Result<Arc<Cluster>, ClusterError> {
