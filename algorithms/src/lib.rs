@@ -7,6 +7,7 @@ mod error;
 pub mod hits;
 pub mod lda;
 pub mod mf;
+pub mod newton;
 pub mod pagerank;
 pub mod ranking;
 

@@ -135,6 +135,12 @@ impl Samples {
         }
     }
 
+    /// Returns the weight of a sample.
+    #[must_use]
+    pub fn weight(&self, sample: usize) -> f32 {
+        self.sample_weights.get(sample).copied().unwrap_or(1.0)
+    }
+
     /// Makes of samples in memory what options say, as of samples that are read; `weights` as for [`new`](Self::new).
     ///
     /// # Errors

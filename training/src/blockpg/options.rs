@@ -68,14 +68,19 @@ impl LinearOptions {
         path.into_iter().map(|l1| Config { l1, l2: self.l2 }).collect()
     }
 
-    /// Tells whether features descend one after the other: unless blocks, or a delay of theirs, are asked for,
-    /// processes are several, or samples are so many that each value costs a visit of a far cache, where blocks are visited shard by
-    /// shard.
+    /// Tells whether features step in blocks whatever the data: these, or a delay of theirs, are asked for, or processes are several.
+    #[must_use]
+    pub(super) fn has_blocks(&self, settings: &Settings) -> bool {
+        let are_asked_for = self.blocks.is_some() || self.batch.is_some() || settings.slack != Some(0);
+        are_asked_for || settings.peers.is_some()
+    }
+
+    /// Tells whether features descend one after the other where they do not have blocks: unless samples are so many that each value costs a visit of
+    /// a far cache, where blocks are visited shard by shard.
     #[must_use]
     pub(super) fn descends(&self, samples: usize, settings: &Settings) -> bool {
-        let blocks = self.blocks.is_some() || self.batch.is_some() || settings.slack != Some(0);
         let bytes = samples * (size_of::<Parabola>() + size_of::<f64>());
-        !blocks && settings.peers.is_none() && bytes <= NEAR_CACHES * settings.topology.l2_bytes
+        !self.has_blocks(settings) && bytes <= NEAR_CACHES * settings.topology.l2_bytes
     }
 
     /// Returns the number of blocks.
