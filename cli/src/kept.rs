@@ -19,9 +19,10 @@ pub fn kept(source: &Source, kind: Kind, positive: Vec<f32>, directory: &Path, q
     if found.format == Format::Cache {
         return Ok(source.source);
     }
-    let how = format!("{kind:?} {} {:?}", found.format, source.positive);
+    let roles = source.source.layout().roles;
+    let how = format!("{kind:?} {} {:?} {roles}", found.format, source.positive);
     let path = kept_path(directory, source.path(), &how)?;
-    let in_cache = Source { input: path.clone(), format: Some(Format::Cache) };
+    let in_cache = Source { format: Some(Format::Cache), ..Source::new(path.clone()) };
     match verify(&path) {
         Ok(()) => {
             tracing::info!("begins with {}", path.display());

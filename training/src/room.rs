@@ -48,9 +48,9 @@ impl Edge {
     fn of(format: Format) -> Option<Self> {
         let (mark, bytes) = match format {
             Format::Edges => (b'\n', 8 + 2),
-            Format::Ratings | Format::MatrixMarket | Format::BagOfWords => (b'\n', 12 + 6),
+            Format::Ratings | Format::MatrixMarket | Format::BagOfWords | Format::Counts => (b'\n', 12 + 6),
             Format::Libsvm | Format::LdaC => (b':', 8 + 6),
-            Format::Text | Format::Parquet | Format::Cache => return None,
+            Format::Text | Format::JsonLines | Format::Parquet | Format::Cache => return None,
         };
         Some(Self { mark, bytes })
     }

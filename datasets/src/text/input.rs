@@ -12,7 +12,7 @@ use super::division::divide;
 use super::open::{self, Source, WHOLE};
 use super::windows::Consumed;
 use super::{Lines, Text, WINDOW_BYTES};
-use crate::{Error, Readers};
+use crate::{Error, Readers, Roles};
 
 /// Text to parse: a file, the part files of a directory in the order of their names, or bytes in memory.
 #[derive(Clone, Debug)]
@@ -26,6 +26,10 @@ pub struct Input<'a> {
     window_bytes: usize,
     /// The processes that read the other parts, if there are some.
     readers: Option<Arc<dyn Readers>>,
+    /// Whether several of them may read parts of one file.
+    is_cut: bool,
+    /// Which columns hold what, in a table.
+    roles: Roles,
 }
 
 #[derive(Clone, Debug)]
@@ -52,7 +56,8 @@ impl Input<'static> {
         }
         let parts: Vec<Part<'_>> = files.into_iter().map(|file| Part::File(file, WHOLE)).collect();
         let whole = parts.clone();
-        Ok(Self { path: path.to_path_buf(), whole, parts, window_bytes: WINDOW_BYTES, readers: None })
+        let (path, window_bytes) = (path.to_path_buf(), WINDOW_BYTES);
+        Ok(Self { path, whole, parts, window_bytes, readers: None, is_cut: false, roles: Roles::default() })
     }
 
     /// Opens what this process is to read of an input that several read together: about equally many bytes for each, in the order
@@ -63,10 +68,8 @@ impl Input<'static> {
     pub fn open_with(path: &Path, readers: Option<&Arc<dyn Readers>>) -> Result<Self, Error> {
         let whole = Self::open(path)?;
         let Some(readers) = readers else { return Ok(whole) };
-        let files: Vec<PathBuf> = whole.files().map(Path::to_path_buf).collect();
-        let spans = divide(path, &files, readers)?;
-        let parts = spans.into_iter().map(|(file, span)| Part::File(file, span)).collect();
-        Ok(Self { parts, readers: Some(Arc::clone(readers)), ..whole })
+        let parts = whole.divided(readers, true)?;
+        Ok(Self { parts, readers: Some(Arc::clone(readers)), is_cut: true, ..whole })
     }
 }
 
@@ -91,7 +94,40 @@ impl<'a> Input<'a> {
     pub fn from_bytes(bytes: &'a [u8]) -> Self {
         let window_bytes = WINDOW_BYTES.min(bytes.len() + 1);
         let (path, parts) = (PathBuf::from("<bytes>"), vec![Part::Bytes(bytes)]);
-        Self { path, whole: parts.clone(), parts, window_bytes, readers: None }
+        Self { path, whole: parts.clone(), parts, window_bytes, readers: None, is_cut: false, roles: Roles::default() }
+    }
+
+    /// Says which columns hold what.
+    #[must_use]
+    pub fn with_roles(mut self, roles: &Roles) -> Self {
+        self.roles = roles.clone();
+        self
+    }
+
+    /// Returns which columns hold what.
+    pub(crate) fn roles(&self) -> &Roles {
+        &self.roles
+    }
+
+    /// Tells whether processes may read parts of one file.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Divides the input anew so that each file is read by one process. All processes call it.
+    ///
+    /// # Errors
+    /// As [`Input::open_with`].
+    pub(crate) fn in_whole_files(&self) -> Result<Self, Error> {
+        let parts = self.readers.as_ref().map(|readers| self.divided(readers, false)).transpose()?;
+        Ok(Self { parts: parts.unwrap_or_else(|| self.whole.clone()), is_cut: false, ..self.clone() })
+    }
+
+    /// Returns what this process is to read.
+    fn divided(&self, readers: &Arc<dyn Readers>, cuts_files: bool) -> Result<Vec<Part<'a>>, Error> {
+        let files: Vec<PathBuf> = self.files().map(Path::to_path_buf).collect();
+        let spans = divide(&self.path, &files, readers, cuts_files)?;
+        Ok(spans.into_iter().map(|(file, span)| Part::File(file, span)).collect())
     }
 
     /// Sets the bytes of text that are parsed at a time.
@@ -224,10 +260,11 @@ impl<'a> Input<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Dataset, edge_list};
+    use crate::records::Link;
+    use crate::{Dataset, delimited};
 
     fn read(input: &Input<'_>) -> Result<Dataset<()>, Error> {
-        edge_list::read(input, usize::MAX)?.into_dataset()
+        delimited::read::<Link>(input, usize::MAX)?.into_dataset()
     }
 
     #[test]

@@ -10,12 +10,14 @@ mod input;
 mod line;
 mod open;
 mod plain;
+mod quotes;
 mod windows;
 
 pub(crate) use division::share;
 pub use input::Input;
 pub(crate) use line::{Fields, Malformed, Separator, integer, number, words};
 pub(crate) use plain::{next_line, plain_lines};
+pub(crate) use quotes::paired;
 pub(crate) use windows::{Lines, Text};
 
 /// Bytes of text that are parsed at a time.
