@@ -1,13 +1,12 @@
 //! A data set of any kind: what commands take that do not train.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
 use clap::ValueEnum;
 use megagrid_datasets::cache::{self, Cache, EdgeData, EdgeType};
 use megagrid_datasets::{Dataset, Format, Prepared, Role, Samples};
-use megagrid_datasets::{read_corpus, read_graph, read_ratings, read_samples};
+use megagrid_datasets::{input_bytes, read_corpus, read_graph, read_ratings, read_samples};
 use megagrid_partition::{Ends, Side};
 use megagrid_training::input::Source;
 use serde::Serialize;
@@ -137,9 +136,9 @@ impl AnySource {
         })
     }
 
-    /// Returns the bytes of the input, a file or a directory of files.
+    /// Returns the bytes of the input.
     pub fn bytes(&self) -> anyhow::Result<u64> {
-        bytes_of(self.path()).with_context(|| self.path().display().to_string())
+        Ok(input_bytes(self.path())?)
     }
 }
 
@@ -167,15 +166,6 @@ fn read_cache(path: &Path, kind: Kind) -> anyhow::Result<Data> {
         }
         Kind::Corpus => Data::Corpus(open(path)?.0),
     })
-}
-
-/// Returns the bytes of a file, or of the files in a directory.
-pub fn bytes_of(path: &Path) -> std::io::Result<u64> {
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_dir() {
-        return Ok(metadata.len());
-    }
-    fs::read_dir(path)?.map(|entry| Ok(entry?.metadata()?.len())).sum()
 }
 
 /// Writes what was found, as JSON where that is asked for, and as a text unless the JSON went to stdout.

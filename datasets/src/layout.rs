@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Error, Format, Role, Roles};
+use crate::{Error, Format, Role, Roles, is_pipe};
 
 /// How an input is laid out. What is not said is told by its name and content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,17 @@ impl Layout {
     /// # Errors
     /// As [`Format::detect`].
     pub fn find(&self, path: &Path) -> Result<Format, Error> {
+        let format = self.find_any(path)?;
+        if matches!(format, Format::Parquet | Format::Cache) && is_pipe(path) {
+            let problem = format!(
+                "a file of the format {format} is read here and there, which a pipe cannot be; save it in a file"
+            );
+            return Err(Error::invalid(path, problem));
+        }
+        Ok(format)
+    }
+
+    fn find_any(&self, path: &Path) -> Result<Format, Error> {
         let Some(role) = self.roles.first() else { return self.format.map_or_else(|| Format::detect(path), Ok) };
         let of_role = match role {
             Role::User | Role::Item | Role::Rating => Format::Ratings,

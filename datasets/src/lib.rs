@@ -72,4 +72,5 @@ pub use readers::Readers;
 pub use roles::{Role, Roles};
 pub use split::{split, split_by_user};
 pub use summary::Summary;
+pub use text::{files, input_bytes, is_pipe};
 pub use tokens::{Split, StopWords, Tokenizer};

@@ -44,7 +44,10 @@ pub(crate) fn read<R: Record>(input: &Input<'_>, room: usize) -> Result<Loaded<R
         groups.extend(fenced(path, || row_groups(path))?);
     }
     if input.files().next().is_none() {
-        return Err(Error::invalid(input.path(), "Parquet is read only from files, not from bytes in memory"));
+        return Err(Error::invalid(
+            input.path(),
+            "Parquet is read only from files, not from a pipe or bytes in memory; save it in a file",
+        ));
     }
     let groups = match input.readers() {
         Some(readers) => part_of(&groups, &**readers),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use megagrid_partition::parallel::lock;
 
 use crate::records::{Link, Rating, Record, WordCount};
-use crate::text::{Input, Malformed};
+use crate::text::{Input, Malformed, is_pipe};
 use crate::{
     Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Samples, TestRatings, Tokenizer,
 };
@@ -169,7 +169,7 @@ pub fn read_samples_with(
 /// # Errors
 /// Where the input cannot be read, holds no feature, or a line does not follow the format.
 pub fn read_unlabelled(path: impl AsRef<Path>) -> Result<Dataset<f32>, Error> {
-    libsvm::read_unlabelled(&Input::open(path.as_ref())?)
+    libsvm::read_unlabelled(&Input::take(path.as_ref(), None)?)
 }
 
 /// Reads a corpus: UCI bag of words, LDA-C, a table of documents, words and counts, or one document a line. For the first two, the vocabulary, a word a line,
@@ -255,7 +255,7 @@ fn open(
 ) -> Result<(Input<'static>, Format), Error> {
     layout.roles.check(wanted).map_err(|problem| Error::invalid(path, problem))?;
     let format = layout.find(path)?;
-    Ok((Input::open_with(path, readers)?.with_roles(&layout.roles), format))
+    Ok((Input::take(path, readers)?.with_roles(&layout.roles), format))
 }
 
 fn graph(input: &Input<'_>, format: Format, room: usize) -> Result<Loaded<()>, Error> {
@@ -313,6 +313,9 @@ fn wrong(input: &Input<'_>, found: Format, wanted: &'static str, expected: &'sta
 
 /// Finds the vocabulary beside a corpus: the one file `vocab.*`, or of several the one named after the corpus.
 fn find_vocabulary(corpus: &Path) -> Result<Option<PathBuf>, Error> {
+    if is_pipe(corpus) {
+        return Ok(None);
+    }
     let directory = corpus.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut candidates = Vec::new();
     for entry in fs::read_dir(directory).map_err(Error::io(directory))? {

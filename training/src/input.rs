@@ -15,7 +15,8 @@ use crate::{Error, record::Phases};
 /// Where data comes from.
 #[derive(Clone, Debug, Serialize, clap::Args)]
 pub struct Source {
-    /// A file (plain, gzip or zstd), a directory of part files, or a .mgrid cache; several processes read a part each.
+    /// A file (plain, gzip or zstd), a directory of part files, a quoted pattern ('day-*.csv'), a .mgrid cache, or "-" for standard input;
+    /// several processes read a part each.
     #[serde(serialize_with = "lossy")]
     pub input: PathBuf,
     /// Format of the input: auto, edges, mtx, ratings, libsvm, bow, lda-c, counts, text, jsonl, parquet, mgrid.

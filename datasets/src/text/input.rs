@@ -1,4 +1,4 @@
-//! An input: a file, the part files of a directory, or bytes in memory.
+//! An input: files, what comes through a pipe, or bytes in memory.
 
 use std::fs;
 use std::io::Cursor;
@@ -9,12 +9,14 @@ use std::sync::Arc;
 use megagrid_partition::parallel;
 
 use super::division::divide;
+use super::files::files;
 use super::open::{self, Source, WHOLE};
+use super::pipe::{self, Pipe, is_pipe};
 use super::windows::Consumed;
 use super::{Lines, Text, WINDOW_BYTES};
 use crate::{Error, Readers, Roles};
 
-/// Text to parse: a file, the part files of a directory in the order of their names, or bytes in memory.
+/// Text to parse: a file, several in the order of their names, what comes through a pipe, or bytes in memory.
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
     /// What the user named.
@@ -36,6 +38,8 @@ pub struct Input<'a> {
 enum Part<'a> {
     /// The lines of a span of a file.
     File(PathBuf, Range<u64>),
+    /// What came through a pipe.
+    Pipe(Arc<Pipe>),
     Bytes(&'a [u8]),
 }
 
@@ -43,21 +47,29 @@ enum Part<'a> {
 const MIN_WINDOW_BYTES: usize = 1 << 20;
 
 impl Input<'static> {
-    /// Finds the files of `path`: itself, or the files in it if it is a directory, except hidden ones and those
-    /// whose name starts with `_` (`_SUCCESS` and its like).
+    /// Opens the files that a path names (see [`files`]), or what comes through a pipe.
     ///
     /// # Errors
-    /// Where the path does not exist or the directory cannot be read or holds no file.
+    /// As [`files`]; a pipe that cannot be read.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let metadata = fs::metadata(path).map_err(Error::io(path))?;
-        let files = if metadata.is_dir() { files_of(path)? } else { vec![path.to_path_buf()] };
-        if files.is_empty() {
-            return Err(Error::Empty { path: path.to_path_buf(), records: "files" });
-        }
-        let parts: Vec<Part<'_>> = files.into_iter().map(|file| Part::File(file, WHOLE)).collect();
-        let whole = parts.clone();
-        let (path, window_bytes) = (path.to_path_buf(), WINDOW_BYTES);
+        let whole: Vec<Part<'_>> = match is_pipe(path) {
+            true => vec![Part::Pipe(pipe::look(path)?)],
+            false => files(path)?.into_iter().map(|file| Part::File(file, WHOLE)).collect(),
+        };
+        let (path, window_bytes, parts) = (path.to_path_buf(), WINDOW_BYTES, whole.clone());
         Ok(Self { path, whole, parts, window_bytes, readers: None, is_cut: false, roles: Roles::default() })
+    }
+
+    /// Opens an input to read it for good: what comes through a pipe is gone afterwards.
+    ///
+    /// # Errors
+    /// As [`Input::open_with`].
+    pub(crate) fn take(path: &Path, readers: Option<&Arc<dyn Readers>>) -> Result<Self, Error> {
+        let opened = Self::open_with(path, readers)?;
+        if is_pipe(path) {
+            pipe::forget(path);
+        }
+        Ok(opened)
     }
 
     /// Opens what this process is to read of an input that several read together: about equally many bytes for each, in the order
@@ -66,26 +78,14 @@ impl Input<'static> {
     /// # Errors
     /// As [`Input::open`]; other files than the other processes have.
     pub fn open_with(path: &Path, readers: Option<&Arc<dyn Readers>>) -> Result<Self, Error> {
+        if readers.is_some() && is_pipe(path) {
+            return Err(Error::of_one_process(path));
+        }
         let whole = Self::open(path)?;
         let Some(readers) = readers else { return Ok(whole) };
         let parts = whole.divided(readers, true)?;
         Ok(Self { parts, readers: Some(Arc::clone(readers)), is_cut: true, ..whole })
     }
-}
-
-fn files_of(directory: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
-        let entry = entry.map_err(Error::io(directory))?;
-        let path = entry.path();
-        let skipped = matches!(entry.file_name().as_encoded_bytes().first(), Some(b'.' | b'_'));
-        // Follows links, unlike the entry's own type.
-        if !skipped && fs::metadata(&path).map_err(Error::io(&path))?.is_file() {
-            files.push(path);
-        }
-    }
-    files.sort_unstable();
-    Ok(files)
 }
 
 impl<'a> Input<'a> {
@@ -147,12 +147,22 @@ impl<'a> Input<'a> {
         self.files().next()?.file_name()?.to_str()
     }
 
-    /// Returns the files, none for bytes in memory.
+    /// Returns the files, none for a pipe or bytes in memory.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         self.whole.iter().filter_map(|part| match part {
             Part::File(path, _) => Some(path.as_path()),
-            Part::Bytes(_) => None,
+            Part::Pipe(_) | Part::Bytes(_) => None,
         })
+    }
+
+    /// Returns how many bytes they are, compressed as they may be.
+    fn bytes(&self) -> Result<u64, Error> {
+        let of = |part: &Part<'_>| match part {
+            Part::File(file, _) => fs::metadata(file).map(|metadata| metadata.len()).map_err(Error::io(file)),
+            Part::Pipe(pipe) => Ok(pipe.bytes),
+            Part::Bytes(bytes) => Ok(bytes.len() as u64),
+        };
+        self.whole.iter().map(of).sum()
     }
 
     /// Returns the processes that read the other parts, if there are some.
@@ -169,7 +179,7 @@ impl<'a> Input<'a> {
             [part] => self.beginning(part),
             parts => Err(Error::invalid(
                 &self.path,
-                format!("{} files in a directory, but this format is one file; name the file", parts.len()),
+                format!("{} files, but this format is one file; name the file", parts.len()),
             )),
         }
     }
@@ -239,7 +249,7 @@ impl<'a> Input<'a> {
     fn beginning(&self, part: &Part<'a>) -> Result<Text<'a>, Error> {
         match part {
             Part::File(path, _) => self.text(&Part::File(path.clone(), WHOLE), MIN_WINDOW_BYTES),
-            Part::Bytes(_) => self.text(part, MIN_WINDOW_BYTES),
+            Part::Pipe(_) | Part::Bytes(_) => self.text(part, MIN_WINDOW_BYTES),
         }
     }
 
@@ -249,12 +259,24 @@ impl<'a> Input<'a> {
                 let source = open::open(path, span, self.readers.as_ref())?;
                 Text::new(path.clone(), source, span.start, window_bytes)
             }
+            Part::Pipe(pipe) => {
+                let source = open::open_pipe(pipe).map_err(Error::io(&self.path))?;
+                Text::new(self.path.clone(), source, 0, window_bytes)
+            }
             Part::Bytes(bytes) => {
                 let source = Source { reader: Box::new(Cursor::new(*bytes)), compression: None };
                 Text::new(self.path.clone(), source, 0, window_bytes)
             }
         }
     }
+}
+
+/// Returns how many bytes an input has, as it is compressed; see [`files`].
+///
+/// # Errors
+/// As [`Input::open`].
+pub fn input_bytes(path: &Path) -> Result<u64, Error> {
+    Input::open(path)?.bytes()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Tables as people have them: whatever separates, quotes, names and orders their columns, the same edges are read.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use megagrid_datasets::output::{Column, write_table};
@@ -7,6 +8,10 @@ use megagrid_datasets::{
     Corpus, Dataset, Error, Format, Layout, Readers, load_ratings_with, parse_graph, parse_ratings, read_corpus,
     read_graph, read_ratings,
 };
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 use proptest::prelude::*;
 
 use crate::together::together;
@@ -199,6 +204,45 @@ fn parquet_columns_are_named() {
     }
     let error = read_ratings(&path, &layout(None, "user=whom")).unwrap_err().to_string();
     assert!(error.contains("no column whom for user; its columns are 1 stars, 2 what, 3 who"), "{error}");
+}
+
+/// Writes a column of optional texts in a dictionary, a column of others and one of numbers.
+fn write_optional(path: &Path, users: &[Option<&str>]) {
+    let schema = "message m { optional binary who (UTF8); required binary what (UTF8); required double stars; }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let properties = WriterProperties::builder().set_dictionary_enabled(true).build();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties)).unwrap();
+    let mut rows = writer.next_row_group().unwrap();
+    let present: Vec<ByteArray> = users.iter().flatten().map(|&user| ByteArray::from(user)).collect();
+    let levels: Vec<i16> = users.iter().map(|user| i16::from(user.is_some())).collect();
+    let mut column = rows.next_column().unwrap().unwrap();
+    column.typed::<ByteArrayType>().write_batch(&present, Some(&levels), None).unwrap();
+    column.close().unwrap();
+    let mut column = rows.next_column().unwrap().unwrap();
+    column.typed::<ByteArrayType>().write_batch(&vec![ByteArray::from("tea"); users.len()], None, None).unwrap();
+    column.close().unwrap();
+    let mut column = rows.next_column().unwrap().unwrap();
+    column.typed::<DoubleType>().write_batch(&vec![4.0; users.len()], None, None).unwrap();
+    column.close().unwrap();
+    rows.close().unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn texts_in_a_dictionary_are_read_and_a_null_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.parquet");
+    let users: Vec<String> = (0..500).map(|row| format!("user {}", row % 3)).collect();
+    let mut optional: Vec<Option<&str>> = users.iter().map(|user| Some(user.as_str())).collect();
+    write_optional(&path, &optional);
+    let text: String = users.iter().map(|user| format!("{user},tea,4\n")).collect();
+    let roles = layout(None, "user=who,item=what,rating=stars");
+    assert_eq!(read_ratings(&path, &roles).unwrap(), parse_ratings(text.as_bytes(), Format::Ratings).unwrap());
+    optional[311] = None;
+    write_optional(&path, &optional);
+    let said = read_ratings(&path, &roles).unwrap_err().to_string();
+    assert!(said.contains("a.parquet:312: row: found \"null\", expected a value in column who"), "{said}");
 }
 
 #[test]
