@@ -26,7 +26,7 @@ pub struct Args {
     /// Documents to find the topics of; words are found by name, in plain text as the model's corpus was read.
     #[arg(long, value_name = "NEW")]
     documents: Option<PathBuf>,
-    /// Format of the documents: auto, bow, lda-c, text.
+    /// Format of the documents: auto, bow, lda-c, counts, text, jsonl, parquet.
     #[arg(long, default_value = "auto", value_parser = parse_format, requires = "documents")]
     format: std::option::Option<Format>,
     /// Instead of listing them, write mixtures.npy ([documents, topics], f32) and documents.parquet to a new directory.

@@ -28,6 +28,7 @@ mod records;
 #[cfg(target_os = "linux")]
 mod ssh;
 mod stopping;
+mod tables;
 mod together;
 mod trace;
 mod tune;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use flate2::read::MultiGzDecoder;
 use memchr::{memchr, memchr_iter};
 
+use super::pipe::{Pipe, PipeReader};
 use super::{CHUNK_BYTES, MAX_LINE_BYTES, too_long};
 use crate::{Error, Readers};
 
@@ -98,6 +99,12 @@ pub(super) fn open(
         Ok(Source { reader: Box::new(reader), compression })
     };
     open().map_err(Error::io(path))
+}
+
+/// Opens what came through a pipe.
+pub(super) fn open_pipe(pipe: &Arc<Pipe>) -> io::Result<Source<'static>> {
+    let compression = Compression::of(&mut PipeReader::new(pipe))?;
+    Ok(Source { reader: decoder(PipeReader::new(pipe), compression)?, compression })
 }
 
 fn decoder(from: impl Read + Send + 'static, compression: Option<Compression>) -> io::Result<Box<dyn Read + Send>> {
