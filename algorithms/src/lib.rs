@@ -9,5 +9,6 @@ pub mod lda;
 pub mod mf;
 pub mod pagerank;
 pub mod ranking;
+pub mod search;
 
 pub use error::Error;

@@ -97,7 +97,8 @@ impl Trainer for Alternating {
         }
         engine.collect()?;
         let (users, items) = (engine.on(Left), engine.on(Right));
-        Ok(rankings(&feedback.ratings, self.level, items.len(), |id| users.sync(id), |id| items.sync(id)))
+        let shape = (self.config.dims, items.len());
+        Ok(rankings(&feedback.ratings, self.level, shape, |id| users.sync(id), |id| items.sync(id)))
     }
 
     fn model(&self, feedback: &Feedback, engine: &Engine<Als>) -> Result<Recommender, Error> {

@@ -168,7 +168,13 @@ impl<F: Form> Trainer for Factorizer<F> {
         engine.collect()?;
         let mut metrics = Metrics::from([("test_rmse".into(), self.test_rmse(ratings, engine))]);
         let (users, items) = (engine.on(Left), engine.on(Right));
-        metrics.extend(rankings(ratings, self.level, items.len(), |id| users.sync(id), |id| items.sync(id)));
+        metrics.extend(rankings(
+            ratings,
+            self.level,
+            (self.config.row_dims(), items.len()),
+            |id| users.sync(id),
+            |id| items.sync(id),
+        ));
         Ok(metrics)
     }
 
