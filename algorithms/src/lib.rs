@@ -4,6 +4,7 @@
 pub mod als;
 pub mod blockpg;
 mod error;
+pub mod fold_in;
 pub mod hits;
 pub mod lda;
 pub mod mf;

@@ -182,7 +182,8 @@ impl<F: Form> Trainer for Factorizer<F> {
         let (users, items) = (engine.on(Left), engine.on(Right));
         let rows = (0..users.len()).map(|user| users.sync(user));
         let model = Model::new(&self.config, self.mean, rows, (0..items.len()).map(|item| items.sync(item)));
-        Ok(Factors { model, names: Arc::clone(&ratings.names) })
+        let range = ratings.digest.range.map(|ends| ends.map(|end| end as f32));
+        Ok(Factors { model, names: Arc::clone(&ratings.names), range })
     }
 }
 
