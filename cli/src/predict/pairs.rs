@@ -9,7 +9,7 @@ use megagrid_training::als::Recommender;
 use megagrid_training::{Error, Model, input};
 use rayon::prelude::*;
 
-use super::Args;
+use super::args::Args;
 use crate::data::write_findings;
 use crate::factors::{load, unclipped};
 use crate::failure::usage;

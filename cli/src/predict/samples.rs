@@ -6,7 +6,7 @@ use megagrid_datasets::{Format, Samples, read_unlabelled};
 use megagrid_training::blockpg::{Linear, chance, read_samples};
 use megagrid_training::model;
 
-use super::Args;
+use super::args::Args;
 use crate::data::write_findings;
 use crate::output;
 
