@@ -24,6 +24,7 @@ mod looks;
 mod members;
 mod models;
 mod options;
+mod recommend;
 mod records;
 #[cfg(target_os = "linux")]
 mod ssh;

@@ -124,6 +124,8 @@ pub(crate) fn ordered<T>(dataset: Dataset<T>, degree_order: bool) -> Dataset<T> 
 pub struct Digest {
     /// Mean of the edge data.
     pub mean: f64,
+    /// The least and the greatest of them; nothing without edges.
+    pub range: Option<[f64; 2]>,
     /// Checksum of ends and data.
     pub checksum: u64,
 }
@@ -134,8 +136,8 @@ pub struct Digest {
 /// # Errors
 /// Edges that cannot be read.
 pub fn digest<T: EdgeData>(edges: &Edges<T>, value: fn(&T) -> f64) -> Result<Digest, Error> {
-    let Summary { sum, checksum } = edges.summarize(value).map_err(reading)?;
-    Ok(Digest { mean: sum / edges.num_edges().max(1) as f64, checksum })
+    let Summary { sum, range, checksum } = edges.summarize(value).map_err(reading)?;
+    Ok(Digest { mean: sum / edges.num_edges().max(1) as f64, range, checksum })
 }
 
 /// Edges that are no more: what is left in the place of those that were released.

@@ -12,7 +12,8 @@ use crate::{Error, Options};
 /// Options of sparse logistic regression.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct LinearOptions {
-    /// Weight of |w|₁. Several: a path, the largest first, each begun from the one before; the last is the model.
+    /// Weight of |w|₁. Several: a path, the largest first, each begun from the one before; the last is the model. With --l2 it may be 0
+    /// (ridge).
     #[arg(long, default_value = "1", value_name = "X", value_delimiter = ',', allow_negative_numbers = true)]
     pub l1: Vec<f64>,
     /// Weight of |w|²/2, in addition (an elastic net).
@@ -103,7 +104,7 @@ impl Options for LinearOptions {
     fn check(&self) -> Result<(), Error> {
         check_tolerance(self.tolerance)?;
         if self.l1.is_empty() {
-            return Err(Error::option("there is no l1; expected a number above 0"));
+            return Err(Error::option("there is no l1; expected 0 or a number above"));
         }
         Ok(self.path().iter().try_for_each(Config::check)?)
     }

@@ -154,7 +154,7 @@ impl Ratings {
     #[must_use]
     pub fn to_plan(prepared: Prepared<f32>) -> Self {
         let Prepared { edges, names, .. } = prepared;
-        let digest = Digest { mean: 0.0, checksum: 0 };
+        let digest = Digest { mean: 0.0, range: None, checksum: 0 };
         let (test, sizes) = Default::default();
         Self { edges, names: Arc::new(names), test, ranking: None, digest, sizes }
     }
