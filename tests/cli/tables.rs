@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 
 use megagrid_datasets::output::{Column, write_table};
 
-use crate::{Place, Ran, done, fails, json, run};
+use crate::command::Ran;
+use crate::{Place, done, fails, json, run};
 
 /// Trains, and returns the bytes of the model's arrays and the checksum of the data.
 fn model(place: &Place, command: &[&str]) -> (Vec<Vec<u8>>, String) {
@@ -20,8 +21,9 @@ fn model(place: &Place, command: &[&str]) -> (Vec<Vec<u8>>, String) {
 
 /// Runs the program with text on standard input.
 fn piped(args: &[&str], text: &[u8]) -> Ran {
-    let command = Command::new(assert_cmd::cargo::cargo_bin!("megagrid")).args(args).stdin(Stdio::piped());
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"));
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
     // What is refused is not read.
     let _ = child.stdin.take().unwrap().write_all(text);
     let output = child.wait_with_output().unwrap();
