@@ -41,7 +41,7 @@ use std::fmt::Write;
 use std::fs;
 use std::process::Command;
 
-pub(crate) use command::{Place, Ran, done, json, run};
+pub(crate) use command::{Place, done, json, run};
 
 impl Place {
     /// Writes a file, and returns its path as an argument.

@@ -145,14 +145,14 @@ fn swapped_columns_are_the_same_graph() {
         ("when to from\n1 2 1\n5 1 3\n4 2 7\n", "to=2,from=3"),
         ("8::2::1\n8::1::3\n8::2::7\n", "to=2,from=3"),
     ] {
-        assert_eq!(read_graph(written(text).path(), &layout(None, roles)).unwrap(), plain, "{text}");
+        assert_eq!(read_graph(written(text).path(), layout(None, roles)).unwrap(), plain, "{text}");
     }
     // Its header tells without being asked.
     let told = written("target,source\n2,1\n1,3\n2,7\n");
     assert_eq!(read_graph(told.path(), None).unwrap(), plain);
     // A header by which a column is named is one, although ids are names.
     let named = written("source,target\na,b\n");
-    let read = read_graph(named.path(), &layout(None, "from=source,to=target")).unwrap();
+    let read = read_graph(named.path(), layout(None, "from=source,to=target")).unwrap();
     assert_eq!(read.edges.num_edges(), 1);
 }
 
@@ -171,7 +171,7 @@ fn a_header_with_known_names_tells_the_columns() {
 
 #[test]
 fn words_and_their_counts_are_a_corpus() {
-    let read = |text: &str, roles: &str| read_corpus(written(text).path(), &layout(None, roles)).unwrap();
+    let read = |text: &str, roles: &str| read_corpus(written(text).path(), layout(None, roles)).unwrap();
     let names = |corpus: &Corpus| corpus.data.right_names().iter().map(|name| name.into_owned()).collect::<Vec<_>>();
     let plain = read_corpus(written("d1,cat,2\nd1,dog,1\nd2,cat,3\n").path(), None).unwrap();
     assert_eq!((plain.num_tokens, names(&plain)), (6, vec!["cat".to_owned(), "dog".to_owned()]));
@@ -187,7 +187,7 @@ fn words_and_their_counts_are_a_corpus() {
         ("d", text(&["d1", "d1", "d2"])),
     ];
     write_table(&path, &columns).unwrap();
-    assert_eq!(read_corpus(&path, &layout(None, "document=d,word=w,count=n")).unwrap(), plain);
+    assert_eq!(read_corpus(&path, layout(None, "document=d,word=w,count=n")).unwrap(), plain);
     let fewer = read_corpus(written("d1,cat,0\n").path(), None).unwrap_err().to_string();
     assert!(fewer.contains(":1: count: found \"0\", expected an integer from 1"), "{fewer}");
 }
@@ -200,9 +200,9 @@ fn parquet_columns_are_named() {
     write_table(&path, &[("stars", numbers([4, 5])), ("what", numbers([7, 8])), ("who", numbers([1, 2]))]).unwrap();
     let plain = parse_ratings(b"1,7,4\n2,8,5\n", Format::Ratings).unwrap();
     for roles in ["user=who,item=what,rating=stars", "user=3,item=2,rating=1"] {
-        assert_eq!(read_ratings(&path, &layout(None, roles)).unwrap(), plain);
+        assert_eq!(read_ratings(&path, layout(None, roles)).unwrap(), plain);
     }
-    let error = read_ratings(&path, &layout(None, "user=whom")).unwrap_err().to_string();
+    let error = read_ratings(&path, layout(None, "user=whom")).unwrap_err().to_string();
     assert!(error.contains("no column whom for user; its columns are 1 stars, 2 what, 3 who"), "{error}");
 }
 
@@ -270,6 +270,6 @@ fn what_is_wrong_with_a_table_is_told() {
         assert!(said.contains(expected), "{said}");
     }
     let file = written("%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n");
-    let said = read_ratings(file.path(), &layout(None, "user=1")).unwrap_err();
+    let said = read_ratings(file.path(), layout(None, "user=1")).unwrap_err();
     assert!(matches!(said, Error::Invalid { .. }) && said.to_string().contains("the format is mtx"), "{said}");
 }
