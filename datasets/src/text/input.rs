@@ -274,7 +274,7 @@ impl<'a> Input<'a> {
 /// Returns how many bytes an input has, as it is compressed; see [`files`].
 ///
 /// # Errors
-/// As [`Input::open`].
+/// A path that is not there, or a pattern that nothing fits.
 pub fn input_bytes(path: &Path) -> Result<u64, Error> {
     Input::open(path)?.bytes()
 }
