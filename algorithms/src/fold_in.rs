@@ -3,7 +3,7 @@
 //! | model | minimized for a user of n ratings or values of feedback |
 //! |---|---|
 //! | [`mf`](crate::mf) | Σ (r − μ − b_i − p·q_i − b)² + λ n (\|p\|² + b²) |
-//! | [`als`](crate::als) | Σ r (1 − p·q_i)² + α₀ Σ (t_i − p·q_i)² + λ (α₀ \|I\| + n)^ν \|p\|², the second sum over all items I |
+//! | [`als`] | Σ r (1 − p·q_i)² + α₀ Σ (t_i − p·q_i)² + λ (α₀ \|I\| + n)^ν \|p\|², the second sum over all items I |
 //!
 //! Both are ridge regressions, solved by elimination ([`Solver`]) and once more from there, which takes out most of what rounding left.
 
