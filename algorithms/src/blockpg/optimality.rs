@@ -22,7 +22,7 @@ impl Optimality {
         let violation = if w == 0.0 { (g.abs() - l1).max(0.0) } else { (g + l1 * w.signum()).abs() };
         self.violation = self.violation.max(violation);
         self.slackness += l1 * w.abs() + w * g;
-        self.sizes += if l1 > 0.0 { w.abs() } else { 0.0 };
+        self.sizes += if l1 + l2 > 0.0 { w.abs() } else { 0.0 };
     }
 
     /// Tells whether a [certificate](super::Certificate) is worth its passes over the values: the gap that follows from all features,
