@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::columns::ENDS;
 use crate::records::Record;
+use crate::roles::Places;
 use crate::text::{Separator, Text, integer, number, paired};
 use crate::{Error, Roles};
 
@@ -12,9 +13,6 @@ pub(crate) const FIRST_RECORDS: usize = 100;
 
 /// What columns of numbers are called, in any case.
 const NUMBERS: [&str; 4] = ["rating", "value", "weight", "count"];
-
-/// The columns that are read of each record, from 0: those of its ends, and that of its number if it has one.
-pub(crate) type Places = ([usize; 2], Option<usize>);
 
 /// How the records of a text are written.
 #[derive(Clone, Copy, Debug)]

@@ -17,10 +17,11 @@ use megagrid_partition::parallel;
 
 use crate::columns::{Columns, Named, Pass};
 use crate::gather::Gathered;
-use crate::header::{Places, known};
+use crate::header::known;
 use crate::loaded::Loaded;
 use crate::output::{fenced, is_unsigned, open_parquet, parquet_error};
 use crate::records::{Rating, Record};
+use crate::roles::Places;
 use crate::text::{Input, Malformed, share};
 use crate::{Error, Readers};
 

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::header::Places;
+/// The columns that are read of each record, from 0: those of its ends, and that of its number if it has one.
+pub(crate) type Places = ([usize; 2], Option<usize>);
 
 /// What a column says of each record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,31 +4,8 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter, memmem};
 
+use super::malformed::trim;
 use super::quotes::{QuotedFields, records};
-
-/// A line that does not follow its format.
-#[derive(Debug)]
-pub(crate) struct Malformed {
-    pub(crate) field: &'static str,
-    pub(crate) found: String,
-    pub(crate) expected: String,
-}
-
-/// Characters of an offending field that a message shows.
-const SHOWN_CHARS: usize = 40;
-
-impl Malformed {
-    /// Reports a field: what it stands for, its text, and what would have been accepted.
-    #[cold]
-    pub(crate) fn new(field: &'static str, found: &[u8], expected: impl Into<String>) -> Self {
-        let text = String::from_utf8_lossy(&found[..found.len().min(4 * SHOWN_CHARS)]);
-        let mut shown: String = text.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect();
-        if text.chars().count() > SHOWN_CHARS {
-            shown.push_str("...");
-        }
-        Self { field, found: shown, expected: expected.into() }
-    }
-}
 
 /// What separates the fields of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,17 +140,6 @@ fn next_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
 fn is_space(byte: u8) -> bool {
     // All control characters count: no id contains one, and a single comparison is quick.
     byte <= b' '
-}
-
-#[inline]
-pub(super) fn trim(mut field: &[u8]) -> &[u8] {
-    while let [b' ', rest @ ..] = field {
-        field = rest;
-    }
-    while let [rest @ .., b' '] = field {
-        field = rest;
-    }
-    field
 }
 
 /// Parses a canonical integer: digits only, no leading zero, at most `u64::MAX`.

@@ -163,17 +163,3 @@ pub(super) fn lines_before(path: &Path, byte: u64, most: u64) -> u64 {
     };
     if byte == 0 { 0 } else { count().unwrap_or(0).min(most) }
 }
-
-/// Fills `buffer` as far as the data go; returns the number of bytes read.
-pub(super) fn read_full(reader: &mut dyn Read, mut buffer: &mut [u8]) -> io::Result<usize> {
-    let wanted = buffer.len();
-    while !buffer.is_empty() {
-        match reader.read(buffer) {
-            Ok(0) => break,
-            Ok(read) => buffer = &mut buffer[read..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(wanted - buffer.len())
-}

@@ -71,7 +71,7 @@ impl Pipe {
 fn copy(from: &mut impl Read, to: &mut File, path: &Path) -> Result<u64, Error> {
     let (mut buffer, mut bytes) = (vec![0; 1 << 18], 0);
     loop {
-        let read = super::open::read_full(from, &mut buffer).map_err(Error::io(path))?;
+        let read = read_full(from, &mut buffer).map_err(Error::io(path))?;
         io::Write::write_all(to, &buffer[..read]).map_err(no_room)?;
         bytes += read as u64;
         if read < buffer.len() {
@@ -113,4 +113,18 @@ fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
 #[cfg(windows)]
 fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, buffer, at)
+}
+
+/// Fills `buffer` as far as the data go; returns the number of bytes read.
+pub(super) fn read_full(reader: &mut dyn Read, mut buffer: &mut [u8]) -> io::Result<usize> {
+    let wanted = buffer.len();
+    while !buffer.is_empty() {
+        match reader.read(buffer) {
+            Ok(0) => break,
+            Ok(read) => buffer = &mut buffer[read..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(wanted - buffer.len())
 }

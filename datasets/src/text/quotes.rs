@@ -5,7 +5,8 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::{CHUNK_BYTES, Malformed};
+use super::CHUNK_BYTES;
+use super::malformed::{Malformed, trim};
 
 /// Returns where the next quoted field begins, at its quote, from `at` on, which lies outside of quotes.
 fn next_open(separator: u8, text: &[u8], mut at: usize) -> Option<usize> {
@@ -124,7 +125,7 @@ impl<'r> Iterator for QuotedFields<'r> {
         if rest.first() != Some(&b'"') {
             let end = memchr(self.separator, rest);
             self.rest = end.map(|end| &rest[end + 1..]);
-            return Some(Ok(Cow::Borrowed(super::line::trim(&rest[..end.unwrap_or(rest.len())]))));
+            return Some(Ok(Cow::Borrowed(trim(&rest[..end.unwrap_or(rest.len())]))));
         }
         let Some(closed) = close(rest, 0) else {
             return Some(Err(Malformed::new("quoted field", rest, "a quote that closes it")));

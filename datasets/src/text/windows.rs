@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use megagrid_partition::parallel;
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::open::{Source, lines_before, read_full};
+use super::open::{Source, lines_before};
+use super::pipe::read_full;
 use super::quotes::{self, record_end};
 use super::{CHUNK_BYTES, MAX_LINE_BYTES, Malformed, Separator, too_long};
 use crate::Error;
