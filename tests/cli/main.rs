@@ -23,6 +23,7 @@ mod lda;
 mod looks;
 mod members;
 mod models;
+mod newton;
 mod options;
 mod recommend;
 mod records;

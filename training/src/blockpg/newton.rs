@@ -74,11 +74,11 @@ fn each(samples: &Samples, mut visit: impl FnMut(usize, usize, f64)) -> Result<(
 }
 
 /// Newton's method.
-pub(super) struct Steps {
+pub(super) struct NewtonSolver {
     values: usize,
 }
 
-impl Solver for Steps {
+impl Solver for NewtonSolver {
     type Program = Newton;
 
     fn new(samples: &Samples, _: &LinearOptions, _: &Settings) -> Result<Self, Error> {

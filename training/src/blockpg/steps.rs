@@ -17,7 +17,7 @@ const WORTH_A_WORKER: usize = 1 << 16;
 const WORTH_WORKERS: usize = 32;
 
 /// Blocks, or descent.
-pub(super) struct Steps {
+pub(super) struct StepSolver {
     /// Values and number of blocks.
     block_values: u64,
     blocks: u64,
@@ -29,7 +29,7 @@ pub(super) struct Steps {
     delay: Option<u64>,
 }
 
-impl Solver for Steps {
+impl Solver for StepSolver {
     type Program = BlockPg;
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {

@@ -9,9 +9,10 @@ use megagrid_stages::{Sequence, Stages};
 
 use super::data::Samples;
 use super::model::Linear;
+use super::newton::{self, NewtonSolver};
 use super::options::LinearOptions;
 use super::solver::Solver;
-use super::{newton, steps};
+use super::steps::StepSolver;
 use crate::algorithm::{Algorithm, Form, Knob, Leg, MakeForm, Measured, Trainer};
 use crate::error::reading;
 use crate::form::form;
@@ -83,8 +84,7 @@ fn by_size(
     settings: Settings,
 ) -> Result<Box<dyn Form<Regression>>, Error> {
     let is_newton = !options.has_blocks(&settings) && newton::suits(&samples, &options.path()[0])?;
-    let make: MakeForm<Regression> =
-        if is_newton { form::<Fitter<newton::Steps>> } else { form::<Fitter<steps::Steps>> };
+    let make: MakeForm<Regression> = if is_newton { form::<Fitter<NewtonSolver>> } else { form::<Fitter<StepSolver>> };
     make(samples, options, settings)
 }
 
