@@ -29,8 +29,8 @@ impl<R: Record> Syntax<R> for JsonLines<'_> {
 
     fn begin(&self, text: &mut Text<'_>) -> Result<Vec<String>, Error> {
         let first = text.lines().find(|line| !line.is_empty()).unwrap_or_default();
-        // What is wrong with the line is reported when it is read.
-        let keys = object(first, AllKeys).unwrap_or_default();
+        // What is wrong with the line is reported when it is read: no key is empty.
+        let Ok(keys) = object(first, AllKeys) else { return Ok(vec![String::new(); 3]) };
         self.keys::<R>(&keys).map_err(|problem| Error::invalid(text.path(), problem))
     }
 
@@ -63,8 +63,8 @@ impl JsonLines<'_> {
             _ => known.is_none(),
         };
         let missing = R::ROLES.iter().enumerate().filter(unknown).find(|(_, role)| !roles.has(**role));
-        if let (Some((_, role)), false) = (missing, keys.is_empty()) {
-            let (name, keys) = (role.name(), keys.join(", "));
+        if let Some((_, role)) = missing {
+            let (name, keys) = (role.name(), if keys.is_empty() { "it has none".to_owned() } else { keys.join(", ") });
             return Err(format!("none of its keys is known for {name}: {keys}; name it with --columns {name}=KEY"));
         }
         let (ends, number) = roles.columns(R::ROLES, keys, keys.len(), known.unwrap_or_default())?;
@@ -217,6 +217,13 @@ mod tests {
             ("{} x", "<bytes>:2: JSON: found"),
         ] {
             let said = parse_ratings(format!("{first}{line}\n").as_bytes(), Format::JsonLines).unwrap_err().to_string();
+            assert!(said.starts_with(expected), "{said}");
+        }
+        for (text, expected) in [
+            ("no object\n", "<bytes>:1: JSON: found \"no object\", expected an object"),
+            ("{}\n", "<bytes>: none of its keys is known for user: it has none"),
+        ] {
+            let said = parse_ratings(text.as_bytes(), Format::JsonLines).unwrap_err().to_string();
             assert!(said.starts_with(expected), "{said}");
         }
         let unknown =
