@@ -9,7 +9,8 @@ use megagrid_datasets::Dictionary;
 use megagrid_datasets::output::{Column, check_replaceable, replace_file, write_pieces};
 use serde_json::Value;
 
-use crate::failure::usage;
+use crate::failure::{Failure, usage};
+use crate::interrupt;
 
 /// Columns of some rows.
 pub type Piece = Vec<(&'static str, Column<'static>)>;
@@ -70,9 +71,12 @@ impl Output {
         }
     }
 
-    /// Writes rows; to stdout if no place was named. A regular file is whole or absent, and replaced if there is one.
+    /// Writes rows; to stdout if no place was named. A regular file is whole or absent, and replaced if there is one. An interrupt ends it after
+    /// the piece at hand.
     pub fn write(&self, pieces: impl Iterator<Item = anyhow::Result<Piece>>) -> anyhow::Result<()> {
         let (path, form) = self.place();
+        interrupt::count_only();
+        let pieces = pieces.map(|piece| if interrupt::count() > 0 { Err(Failure::Interrupted.into()) } else { piece });
         match form {
             Form::Parquet => write_pieces(path, pieces),
             _ if path == Path::new("-") => {
