@@ -25,29 +25,36 @@ const MOST_FEATURES: usize = 2048;
 /// iteration, made of some samples, is slow.
 pub(super) fn suits(samples: &Samples, config: &Config) -> Result<bool, Error> {
     let (values, features) = (samples.signed.num_edges(), samples.signed.num_vertices(Side::Right));
-    let mut of_sample = vec![0_usize; samples.signed.num_vertices(Side::Left)];
+    // Without labels nothing is to be trained.
     if features > MOST_FEATURES || samples.labels.is_empty() {
         return Ok(false);
     }
+    let mut of_sample = vec![0_usize; samples.labels.len()];
     each(samples, |_, sample, _| of_sample[sample] += 1)?;
     let products: usize = of_sample.iter().map(|values| values * (values + 1) / 2).sum();
     if products > MOST_PRODUCTS * values || features.pow(3) > MOST_CUBES * products {
         return Ok(false);
     }
     let curvatures = curvatures(samples)?;
-    let mut leverages = vec![0.0; of_sample.len()];
+    let mut leverages = vec![0.0; samples.labels.len()];
     each(samples, |feature, sample, x| {
-        leverages[sample] += 0.25 * weight(samples, sample) * x * x / curvatures[feature]
+        if curvatures[feature] > 0.0 {
+            leverages[sample] += 0.25 * weight(samples, sample) * x * x / curvatures[feature];
+        }
     })?;
     let mut trial = Trial::new(&curvatures, &leverages);
-    let mut rows = vec![Vec::new(); of_sample.len()];
+    let mut chosen = Vec::new();
     each(samples, |feature, sample, x| {
         trial.slope(feature, -0.5 * weight(samples, sample) * x);
         if trial.is_chosen(sample) {
-            rows[sample].push((feature as u32, x));
+            chosen.push((sample, (feature as u32, x)));
         }
     })?;
-    rows.iter().enumerate().for_each(|(sample, row)| trial.meet(sample, 0.25 * weight(samples, sample), row));
+    chosen.sort_by_key(|&(sample, _)| sample);
+    for values in chosen.chunk_by(|one, next| one.0 == next.0) {
+        let (sample, row) = (values[0].0, values.iter().map(|&(_, value)| value).collect::<Vec<_>>());
+        trial.meet(sample, 0.25 * weight(samples, sample), &row);
+    }
     Ok(trial.is_slow(config, samples.intercept))
 }
 
