@@ -23,3 +23,4 @@ mod surface;
 mod threads;
 mod topology;
 mod traces;
+mod world;
