@@ -7,6 +7,8 @@
 //!
 //! Both are ridge regressions, solved by elimination ([`Solver`]) and once more from there, which takes out most of what rounding left.
 
+use std::borrow::Borrow;
+
 use megagrid_stages::{ROW_ALIGN, row_width};
 
 use crate::als::{self, Known, Neighbor, Solver, Weights, gramian, tiled};
@@ -29,8 +31,8 @@ pub enum Loss {
 
 /// Items whose rows stand.
 #[derive(Clone, Debug)]
-pub struct FoldIn<'m> {
-    items: &'m Model,
+pub struct FoldIn<M> {
+    items: M,
     loss: Loss,
     /// Length of a row with what stands beside the factor, padded.
     width: usize,
@@ -41,10 +43,11 @@ pub struct FoldIn<'m> {
 /// A row and a bias, which is 0 where the model has none.
 pub type Folded = (Vec<f32>, f32);
 
-impl<'m> FoldIn<'m> {
+impl<M: Borrow<Model>> FoldIn<M> {
     /// Takes a model, whose users do not matter.
     #[must_use]
-    pub fn new(items: &'m Model, loss: Loss) -> Self {
+    pub fn new(model: M, loss: Loss) -> Self {
+        let items = model.borrow();
         let (dims, has_biases) = (items.dims, !items.item_biases.is_empty());
         let width = row_width(dims + usize::from(has_biases));
         let gramian = match loss {
@@ -57,7 +60,7 @@ impl<'m> FoldIn<'m> {
                 tiled(|row, column| (total[row * width + column] / f64::from(config.alpha)) as f32, width)
             }
         };
-        Self { items, loss, width, gramian }
+        Self { items: model, loss, width, gramian }
     }
 
     /// Solves for the row of a user who rated these items, or gave feedback above 0 on them. Of one without any all is 0.
@@ -66,7 +69,8 @@ impl<'m> FoldIn<'m> {
     /// Where the model has no such item.
     #[must_use]
     pub fn solve(&self, solver: &mut Solver, rated: &[(u32, f32)]) -> Folded {
-        let Model { dims, ref items, ref item_biases, .. } = *self.items;
+        let Model { dims, items, item_biases, .. } = self.items.borrow();
+        let dims = *dims;
         let mut own = vec![0.0; self.width];
         if rated.is_empty() {
             return (own[..dims].to_vec(), 0.0);
@@ -90,7 +94,8 @@ impl<'m> FoldIn<'m> {
         match self.loss {
             Loss::Ratings { lambda } => Weights { gramian, unseen: 0.0, rho: lambda.max(LEAST_LAMBDA) * rated as f32 },
             Loss::Feedback(config) => {
-                let items = self.items.items.len() / self.items.dims;
+                let Model { dims, items, .. } = self.items.borrow();
+                let items = items.len() / dims;
                 Weights { gramian, unseen: 1.0 / config.alpha, rho: config.rho(rated, items) }
             }
         }
@@ -98,16 +103,17 @@ impl<'m> FoldIn<'m> {
 }
 
 /// What a user rated: the rows of these items, and their numbers and values.
-struct Rated<'f> {
-    of: &'f FoldIn<'f>,
+struct Rated<'f, M> {
+    of: &'f FoldIn<M>,
     rows: &'f [f32],
     rated: &'f [(u32, f32)],
 }
 
-impl<'f> Known<'f> for Rated<'f> {
+impl<'f, M: Borrow<Model>> Known<'f> for Rated<'f, M> {
     #[inline(always)]
     fn neighbor(&self, edge: usize) -> Option<Neighbor<'f>> {
-        let FoldIn { items: Model { mean, item_biases, .. }, loss, width, .. } = *self.of;
+        let Model { mean, item_biases, .. } = self.of.items.borrow();
+        let (loss, width) = (self.of.loss, self.of.width);
         let (row, (item, value)) = (&self.rows[edge * width..][..width], self.rated[edge]);
         Some(match loss {
             Loss::Feedback(config) => Neighbor::of_feedback(row, value, 1.0 / config.alpha),

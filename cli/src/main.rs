@@ -34,6 +34,8 @@ mod progress;
 mod recommend;
 mod report;
 mod rows;
+#[cfg(feature = "serve")]
+mod serve;
 mod similar;
 mod together;
 mod top;
@@ -77,6 +79,8 @@ enum Command {
     Predict(predict::Args),
     Top(top::Args),
     Topics(topics::Args),
+    #[cfg(feature = "serve")]
+    Serve(serve::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -101,6 +105,8 @@ fn main() -> ExitCode {
         Command::Predict(args) => predict::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Topics(args) => topics::run(&args),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::run(&args),
         Command::Completions(args) => completions::run(&args, Cli::command()),
         Command::Man(args) => man::run(&args, Cli::command()),
     });

@@ -37,6 +37,18 @@ impl FromStr for Split {
 }
 
 impl Tokenizer {
+    /// Returns the words of a text.
+    #[must_use]
+    pub fn words(self, text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        // Nothing of a string is malformed.
+        let _ = self.each_word(text.as_bytes(), |word| {
+            found.push(String::from_utf8_lossy(word).into_owned());
+            Ok(())
+        });
+        found
+    }
+
     pub(crate) fn each_word(
         self,
         line: &[u8],

@@ -6,7 +6,7 @@ use std::fs;
 use crate::{Place, done, fails, json, run};
 
 /// Writes samples whose label two of eight features decide, with some noise; labels 1 and 2.
-fn samples(place: &Place, name: &str, rows: u32) -> String {
+pub(crate) fn samples(place: &Place, name: &str, rows: u32) -> String {
     let mut text = String::new();
     for row in 0..rows {
         let bit = |n: u32| (row.wrapping_mul(2_654_435_761).wrapping_add(n * 40_503) >> (n + 9)) & 1 == 1;

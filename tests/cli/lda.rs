@@ -7,7 +7,7 @@ use megagrid_datasets::output::{Column, read_npy, read_table};
 
 use crate::{Place, done, fails, json, run};
 
-const FRUIT: [&str; 5] = ["apple", "pear", "plum", "fig", "quince"];
+pub(crate) const FRUIT: [&str; 5] = ["apple", "pear", "plum", "fig", "quince"];
 const METAL: [&str; 5] = ["iron", "zinc", "lead", "tin", "nickel"];
 
 /// Writes 60 documents, every other one about fruit and about metal.
@@ -20,7 +20,7 @@ pub(crate) fn documents(place: &Place) -> String {
 }
 
 /// Trains two topics with further options; returns the model's place.
-fn train(place: &Place, name: &str, options: &[&str]) -> String {
+pub(crate) fn train(place: &Place, name: &str, options: &[&str]) -> String {
     let (posts, model) = (documents(place), place.name(name));
     let mut args = vec!["lda", &posts, "-k", "2", "--alpha", "0.1", "--model", &model, "-q"];
     args.extend(options);

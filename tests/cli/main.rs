@@ -27,6 +27,8 @@ mod newton;
 mod options;
 mod recommend;
 mod records;
+#[cfg(feature = "serve")]
+mod serve;
 #[cfg(target_os = "linux")]
 mod ssh;
 mod stopping;

@@ -1,5 +1,6 @@
 //! People that a model has not seen: their rows, solved for by what they rated or used, where the rows of items stand.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use megagrid_algorithms::als::{Config, Solver};
@@ -28,6 +29,36 @@ pub struct FoldedIn {
     pub left_out: Vec<String>,
 }
 
+/// Places people among the items of a model of `mf` or `als`.
+#[derive(Clone, Debug)]
+pub struct Placing<M> {
+    solver: FoldIn<M>,
+    rule: Rule,
+}
+
+impl<M: Borrow<mf::Model>> Placing<M> {
+    /// Takes a model, and its manifest, which has its λ and what else the objective needs.
+    #[must_use]
+    pub fn new(model: M, manifest: &Manifest) -> Self {
+        let rule = Rule::of(manifest, model.borrow().dims);
+        Self { solver: FoldIn::new(model, rule.loss()), rule }
+    }
+
+    /// Solves for a person by values of items. `None`: none of them counts.
+    ///
+    /// # Errors
+    /// The first value that is no rating or no feedback.
+    ///
+    /// # Panics
+    /// Where the model has no such item.
+    pub fn place(&self, room: &mut Solver, rated: &[(u32, f32)]) -> Result<Option<Folded>, f32> {
+        let values = rated.iter().map(|&(item, value)| self.rule.value(value).map(|known| (item, known)).ok_or(value));
+        let mut counting = values.collect::<Result<Vec<_>, f32>>()?;
+        counting.retain(|&(_, value)| self.rule.counts(value));
+        Ok((!counting.is_empty()).then(|| self.solver.solve(room, &counting)))
+    }
+}
+
 /// Replaces the users of a model of `mf` or `als` by the people of some ratings, or of some feedback, each of whom is solved for by his own
 /// only. `manifest` is the model's, which has its λ and what else the objective needs.
 ///
@@ -37,7 +68,8 @@ pub fn fold_in(factors: Factors, manifest: &Manifest, theirs: &Dataset<f32>) -> 
     let Factors { model, names, range } = factors;
     let items = names.get(Side::Right)?;
     let ids = theirs.right_names().translate(&items);
-    let rule = Rule::of(manifest, model.dims);
+    let placing = Placing::new(&model, manifest);
+    let rule = &placing.rule;
     let mut rated = vec![Vec::new(); theirs.left_names.len()];
     let ends = theirs.edges.left.iter().zip(&theirs.edges.right).zip(&theirs.edges.data);
     for ((&user, &item), &value) in ends {
@@ -62,12 +94,11 @@ pub fn fold_in(factors: Factors, manifest: &Manifest, theirs: &Dataset<f32>) -> 
             false => "none of the values is feedback, so nothing is known of anybody".to_owned(),
         }));
     }
-    let solver = FoldIn::new(&model, rule.loss());
     let solved: Vec<Folded> = known
         .par_iter()
         .map_init(Solver::default, |room, &user| {
             let of_user = rated[user as usize].iter().copied().filter(|&(_, value)| rule.counts(value));
-            solver.solve(room, &of_user.collect::<Vec<_>>())
+            placing.solver.solve(room, &of_user.collect::<Vec<_>>())
         })
         .collect();
     let biases = if model.item_biases.is_empty() { Vec::new() } else { solved.iter().map(|row| row.1).collect() };
@@ -86,6 +117,7 @@ pub fn fold_in(factors: Factors, manifest: &Manifest, theirs: &Dataset<f32>) -> 
 }
 
 /// How a model was trained.
+#[derive(Clone, Copy, Debug)]
 enum Rule {
     Ratings { lambda: f32 },
     Feedback { config: Config, above: Option<f32> },

@@ -2,7 +2,7 @@
 //! tools open.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use megagrid_datasets::Dictionary;
 use megagrid_datasets::output::{Column, read_table, write_directory, write_table};
@@ -143,12 +143,18 @@ pub fn save<M: Model>(model: &M, directory: &Path, record: &Record, checksum: u6
     })
 }
 
+/// Returns the file of a model's directory that says what it is.
+#[must_use]
+pub fn manifest_path(directory: &Path) -> PathBuf {
+    directory.join(MANIFEST)
+}
+
 /// Reads what a model says about itself.
 ///
 /// # Errors
 /// No such directory; a model of another version.
 pub fn manifest(directory: &Path) -> Result<Manifest, Error> {
-    let path = directory.join(MANIFEST);
+    let path = manifest_path(directory);
     let expected = "expected a directory that --model wrote";
     let text = fs::read_to_string(&path).map_err(|error| Error::invalid(&path, format!("{expected}: {error}")))?;
     let manifest: Manifest =
@@ -168,7 +174,7 @@ pub fn manifest(directory: &Path) -> Result<Manifest, Error> {
 /// # Errors
 /// No such directory; a model of another kind; files that are damaged.
 pub fn load<M: Model>(directory: &Path) -> Result<(M, Manifest), Error> {
-    let (manifest, path) = (manifest(directory)?, directory.join(MANIFEST));
+    let (manifest, path) = (manifest(directory)?, manifest_path(directory));
     if manifest.kind != M::KIND {
         return Err(Error::invalid(&path, format!("a model of kind {}, expected {}", manifest.kind, M::KIND)));
     }

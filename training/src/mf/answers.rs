@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 
+use megagrid_algorithms::fold_in::Folded;
 use megagrid_algorithms::mf::Model;
 use megagrid_algorithms::search::{Found, Index};
 use megagrid_partition::Side;
@@ -46,14 +47,37 @@ impl<M: Borrow<Model> + Sync> Recommendations<M> {
         number: usize,
         left_out: impl Fn(usize) -> &'l [u32] + Sync,
     ) -> Vec<Vec<Found>> {
-        let Model { dims, mean, users: rows, user_biases, .. } = self.model.borrow();
-        let user = |at: usize, row: &mut [f32]| {
-            row[..*dims].copy_from_slice(&rows[users[at] as usize * dims..][..*dims]);
+        let Model { dims, users: rows, user_biases, .. } = self.model.borrow();
+        let row = |user: u32| &rows[user as usize * dims..][..*dims];
+        let bias = |user: u32| user_biases.get(user as usize).copied().unwrap_or(0.0);
+        self.best(users.len(), |at| (row(users[at]), bias(users[at])), number, left_out)
+    }
+
+    /// As [`of`](Self::of), for people by their rows and biases.
+    pub fn of_people<'l>(
+        &self,
+        people: &[Folded],
+        number: usize,
+        left_out: impl Fn(usize) -> &'l [u32] + Sync,
+    ) -> Vec<Vec<Found>> {
+        self.best(people.len(), |at| (&people[at].0, people[at].1), number, left_out)
+    }
+
+    fn best<'l, 'r>(
+        &self,
+        count: usize,
+        user: impl Fn(usize) -> (&'r [f32], f32) + Sync,
+        number: usize,
+        left_out: impl Fn(usize) -> &'l [u32] + Sync,
+    ) -> Vec<Vec<Found>> {
+        let Model { dims, mean, .. } = self.model.borrow();
+        let fill = |at: usize, row: &mut [f32]| {
+            row[..*dims].copy_from_slice(user(at).0);
             row[*dims..].fill(1.0);
         };
-        let mut best = all(&self.items, users.len(), user, number, left_out);
-        for (found, &user) in best.iter_mut().zip(users) {
-            let begin = mean + user_biases.get(user as usize).copied().unwrap_or(0.0);
+        let mut best = all(&self.items, count, fill, number, left_out);
+        for (at, found) in best.iter_mut().enumerate() {
+            let begin = mean + user(at).1;
             found.iter_mut().for_each(|(_, rating)| *rating = clipped(begin + *rating, self.range));
         }
         best

@@ -1,0 +1,180 @@
+//! Requests: who may ask, how much, how long, how many at a time, and which model answers.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, Path, Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
+
+use crate::Refusal;
+use crate::metrics::Metrics;
+use crate::models::Served;
+
+/// What all requests share.
+pub struct Server {
+    /// The models.
+    pub models: Vec<Served>,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// One for each question that is answered at a time.
+    pub permits: Arc<Semaphore>,
+    /// What whoever asks has to know.
+    pub token: Option<String>,
+    /// How long a request may take, its body included.
+    pub time_limit: Duration,
+}
+
+type Shared = State<Arc<Server>>;
+
+/// What the server answers, as OpenAPI has it.
+const OPENAPI: &str = include_str!("openapi.json");
+/// What all may ask: whether the server is there.
+const OPEN: [&str; 2] = ["/health", "/ready"];
+
+/// Returns what answers requests, whose bodies have at most so many bytes.
+pub fn router(server: Arc<Server>, body_limit: usize) -> Router {
+    Router::new()
+        .route("/health", get(|| async { "ok\n" }))
+        // Models are loaded before the first connection is taken.
+        .route("/ready", get(|| async { "ready\n" }))
+        .route("/metrics", get(metrics))
+        .route("/openapi.json", get(|| async { ([(CONTENT_TYPE, "application/json")], OPENAPI) }))
+        .route("/models", get(models))
+        .route("/reload", post(reload))
+        .route("/{question}", post(ask_any))
+        .route("/models/{model}/{question}", post(ask))
+        .fallback(|| async { refused(StatusCode::NOT_FOUND, "there is no such page; GET /openapi.json lists all") })
+        .layer(DefaultBodyLimit::max(body_limit))
+        .layer(from_fn_with_state(Arc::clone(&server), guard))
+        .with_state(server)
+}
+
+/// Lets in who knows the token, and ends what takes too long.
+async fn guard(State(server): Shared, request: Request, next: Next) -> Response {
+    if let Some(token) = &server.token
+        && !OPEN.contains(&request.uri().path())
+        && !knows(token, request.headers())
+    {
+        let refused = refused(StatusCode::UNAUTHORIZED, "expected the header \"Authorization: Bearer TOKEN\"");
+        return ([(WWW_AUTHENTICATE, "Bearer")], refused).into_response();
+    }
+    match tokio::time::timeout(server.time_limit, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let problem = format!("not done in {} s; ask for less at a time", server.time_limit.as_secs_f64());
+            refused(StatusCode::REQUEST_TIMEOUT, problem)
+        }
+    }
+}
+
+fn knows(token: &str, headers: &HeaderMap) -> bool {
+    let given = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    given.is_some_and(|given| given.ct_eq(token.as_bytes()).into())
+}
+
+async fn metrics(State(server): Shared) -> Response {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(CONTENT_TYPE, kind)], server.metrics.text(&server.models)).into_response()
+}
+
+async fn models(State(server): Shared) -> Json<Value> {
+    Json(json!({ "models": server.models.iter().map(Served::described).collect::<Vec<_>>() }))
+}
+
+/// Reads all models again.
+async fn reload(State(server): Shared) -> Response {
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut problems = Vec::new();
+        for served in &server.models {
+            if let Err(error) = served.reload() {
+                server.metrics.reload_failed(&served.name);
+                problems.push(format!("{} goes on as it was: {error}", served.name));
+            }
+        }
+        (problems, server.models.iter().map(Served::described).collect::<Vec<_>>())
+    });
+    match reading.await {
+        Ok((problems, models)) if problems.is_empty() => Json(json!({ "models": models })).into_response(),
+        Ok((problems, _)) => refused(StatusCode::INTERNAL_SERVER_ERROR, problems.join("; ")),
+        Err(_) => failed(),
+    }
+}
+
+/// Asks the only model that answers a question.
+async fn ask_any(State(server): Shared, Path(question): Path<String>, body: Result<Bytes, BytesRejection>) -> Response {
+    let answers = |served: &Served| served.current().answers.questions().contains(&question.as_str());
+    let mut able = (0..server.models.len()).filter(|&at| answers(&server.models[at]));
+    let problem = match (able.next(), able.next()) {
+        (Some(at), None) => return answer(server, at, question, body).await,
+        (None, _) => format!("no model answers \"{question}\"; GET /models says what they answer"),
+        (Some(_), Some(_)) => format!("several models answer \"{question}\"; ask one: POST /models/NAME/{question}"),
+    };
+    refused(StatusCode::NOT_FOUND, problem)
+}
+
+/// Asks a model by its name.
+async fn ask(
+    State(server): Shared,
+    Path((model, question)): Path<(String, String)>,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let Some(at) = server.models.iter().position(|served| served.name == model) else {
+        return refused(StatusCode::NOT_FOUND, format!("there is no model \"{model}\"; GET /models lists them"));
+    };
+    let questions = server.models[at].current().answers.questions();
+    if !questions.contains(&question.as_str()) {
+        let known = questions.join(", ");
+        return refused(StatusCode::NOT_FOUND, format!("\"{model}\" does not answer \"{question}\", but {known}"));
+    }
+    answer(server, at, question, body).await
+}
+
+async fn answer(server: Arc<Server>, at: usize, question: String, body: Result<Bytes, BytesRejection>) -> Response {
+    let begin = Instant::now();
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) => return refused(rejection.status(), rejection.body_text()),
+    };
+    let Ok(permit) = Arc::clone(&server.permits).try_acquire_owned() else {
+        let busy = refused(StatusCode::TOO_MANY_REQUESTS, "too many questions at a time; ask again");
+        return ([(RETRY_AFTER, "1")], busy).into_response();
+    };
+    let asked = Arc::clone(&server);
+    let answering = tokio::task::spawn_blocking(move || {
+        // Held to the end, even where nobody waits any more.
+        let _permit = permit;
+        let served = &asked.models[at];
+        let loaded = served.current();
+        let found = loaded.answers.answer(&question, &body);
+        let response = match found {
+            Ok(answers) => Json(json!({
+                "model": served.name, "version": loaded.version, "age_seconds": loaded.age_seconds(), "answers": answers,
+            }))
+            .into_response(),
+            Err(Refusal::Bad(problem)) => refused(StatusCode::BAD_REQUEST, problem),
+            Err(Refusal::Unknown(problem)) => refused(StatusCode::NOT_FOUND, problem),
+        };
+        asked.metrics.answered(&served.name, &question, response.status().as_u16(), begin.elapsed());
+        response
+    });
+    answering.await.unwrap_or_else(|_| failed())
+}
+
+/// What a request gets that was the server's fault.
+fn failed() -> Response {
+    refused(StatusCode::INTERNAL_SERVER_ERROR, "the server failed to answer; its log says why")
+}
+
+fn refused(status: StatusCode, problem: impl Into<String>) -> Response {
+    (status, Json(json!({ "error": problem.into() }))).into_response()
+}

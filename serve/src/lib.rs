@@ -1,0 +1,172 @@
+//! Trained models that answer over HTTP, in JSON.
+//!
+//! [`serve`] reads model directories, as `--model` writes them, into memory, and answers questions until it is told to stop:
+//!
+//! | model of | question | asks for |
+//! |---|---|---|
+//! | `mf`, `als` | `recommend` | the best items of users, or of people by what they rated |
+//! | | `similar` | items or users that are alike |
+//! | | `predict` | ratings of pairs of a user and an item |
+//! | `blockpg` | `predict` | the chance that samples have the label 1 |
+//! | `lda` | `topics`, `words` | the topics of texts; the words of topics |
+//! | `pagerank`, `hits` | `top`, `rank` | the best vertices; the places of some |
+//!
+//! A model is swapped whole when its directory changes, or at `POST /reload`: questions go to the one before until the new one is in
+//! memory, and none fails or waits. A request touches no file, but for a reload.
+#![forbid(unsafe_code)]
+
+mod error;
+mod factors;
+mod http;
+mod linear;
+mod metrics;
+mod models;
+mod questions;
+mod ranks;
+mod topics;
+
+pub use error::{Error, Refusal};
+pub use models::{Answers, Loaded, Served};
+pub use questions::MOST;
+pub use tokio::time::sleep;
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::serve::ListenerExt;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, oneshot};
+
+use http::{Server, router};
+
+/// How models are served.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Their directories.
+    pub models: Vec<PathBuf>,
+    /// Where to listen; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// What whoever asks has to know, as a bearer token. Other addresses than those of this machine need one.
+    pub token: Option<String>,
+    /// Threads that answer.
+    pub threads: usize,
+    /// Questions that are answered at a time; others are told to ask again.
+    pub concurrency: usize,
+    /// Bytes that the body of a request may have.
+    pub body_limit: usize,
+    /// How long a request may take.
+    pub time_limit: Duration,
+    /// How often it is looked whether a directory has changed; `None`: never.
+    pub watch_every: Option<Duration>,
+}
+
+/// How long requests may go on when the server is told to stop.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Serves models until `stop` is ready. `started` is told the address, and sees the models.
+///
+/// # Errors
+/// A model that cannot be read, or two of one name; an address that cannot be listened at, or is not this machine's where there is no
+/// token; options out of range.
+pub fn serve(
+    options: &Options,
+    started: impl FnOnce(SocketAddr, &[Served]),
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
+    check(options)?;
+    let models = options.models.iter().map(|directory| Served::read(directory)).collect::<Result<Vec<_>, Error>>()?;
+    let mut names = HashSet::new();
+    if let Some(twice) = models.iter().find(|served| !names.insert(&served.name)) {
+        return Err(Error::Option(format!("two models are called \"{}\"; rename the directory of one", twice.name)));
+    }
+    let server = Arc::new(Server {
+        models,
+        metrics: metrics::Metrics::default(),
+        permits: Arc::new(Semaphore::new(options.concurrency)),
+        token: options.token.clone(),
+        time_limit: options.time_limit,
+    });
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(options.threads)
+        .max_blocking_threads(options.concurrency + 1)
+        .enable_all()
+        .build()?;
+    let ended = runtime.block_on(run(options, server, started, stop));
+    // A question that is being answered ends with the program.
+    runtime.shutdown_background();
+    ended
+}
+
+fn check(options: &Options) -> Result<(), Error> {
+    let problem = if options.models.is_empty() {
+        "there is no model to serve".to_owned()
+    } else if !options.address.ip().is_loopback() && options.token.is_none() {
+        format!("{} can be reached by others, so a token is needed: --token-file FILE", options.address.ip())
+    } else if options.token.as_ref().is_some_and(|token| token.is_empty()) {
+        "the token is empty; expected a text that is hard to guess".to_owned()
+    } else if options.threads == 0
+        || options.concurrency == 0
+        || options.body_limit == 0
+        || options.time_limit.is_zero()
+    {
+        "threads, questions at a time, bytes and time have to be above 0".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Error::Option(problem))
+}
+
+async fn run(
+    options: &Options,
+    server: Arc<Server>,
+    started: impl FnOnce(SocketAddr, &[Served]),
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
+    let address = options.address;
+    let listener = TcpListener::bind(address).await.map_err(|source| Error::Bind { address, source })?;
+    started(listener.local_addr()?, &server.models);
+    let watching = options.watch_every.map(|every| tokio::spawn(watch(Arc::clone(&server), every)));
+    let (told, is_told) = oneshot::channel();
+    let stopping = async {
+        stop.await;
+        // The receiver waits as long as the server runs.
+        let _ = told.send(());
+    };
+    // An answer is one small write: it is not held back for more.
+    let listener = listener.tap_io(|connection| {
+        let _ = connection.set_nodelay(true);
+    });
+    let serving = axum::serve(listener, router(server, options.body_limit)).with_graceful_shutdown(stopping);
+    let ended = tokio::select! {
+        ended = async { serving.await } => ended,
+        () = async { let _ = is_told.await; tokio::time::sleep(GRACE).await } => Ok(()),
+    };
+    watching.into_iter().for_each(|task| task.abort());
+    Ok(ended?)
+}
+
+/// Looks now and then whether directories have changed, and reads those that have.
+async fn watch(server: Arc<Server>, every: Duration) {
+    loop {
+        tokio::time::sleep(every).await;
+        let server = Arc::clone(&server);
+        let looking = tokio::task::spawn_blocking(move || {
+            for served in &server.models {
+                match served.reload_if_changed() {
+                    Some(Ok(loaded)) => tracing::info!("{}: version {} is served", served.name, loaded.version),
+                    Some(Err(error)) => {
+                        server.metrics.reload_failed(&served.name);
+                        tracing::warn!("{} goes on as it was: {error}", served.name);
+                    }
+                    None => {}
+                }
+            }
+        });
+        if looking.await.is_err() {
+            tracing::warn!("looking for changed models failed; going on");
+        }
+    }
+}

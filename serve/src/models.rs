@@ -1,0 +1,175 @@
+//! Models that are served, each whole in memory, and swapped whole when their directory changes.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use megagrid_training::als::Recommender;
+use megagrid_training::blockpg::Linear;
+use megagrid_training::hits::Authorities;
+use megagrid_training::lda::TopicModel;
+use megagrid_training::mf::Factors;
+use megagrid_training::model::{self, Manifest, Model, load};
+use megagrid_training::pagerank::Ranks;
+use serde_json::{Value, json};
+
+use crate::factors::OfFactors;
+use crate::linear::OfFeatures;
+use crate::ranks::OfVertices;
+use crate::topics::OfTopics;
+use crate::{Error, Refusal};
+
+/// What a model answers.
+pub trait Answers: Send + Sync {
+    /// Lists its questions.
+    fn questions(&self) -> &'static [&'static str];
+    /// Answers one of them. No file is touched.
+    ///
+    /// # Errors
+    /// A question that is not understood, or about what the model does not know.
+    fn answer(&self, question: &str, body: &[u8]) -> Result<Value, Refusal>;
+}
+
+/// A model in memory.
+pub struct Loaded {
+    /// Its answers.
+    pub answers: Box<dyn Answers>,
+    /// What it says about itself.
+    pub manifest: Manifest,
+    /// How often the server has loaded it, from 1.
+    pub version: u64,
+    stamp: Stamp,
+}
+
+/// Tells one writing of a directory from another: when its manifest was written, and its number in the file system.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    written: SystemTime,
+    file: u64,
+}
+
+impl Stamp {
+    fn of(directory: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(model::manifest_path(directory)).ok()?;
+        #[cfg(unix)]
+        let file = std::os::unix::fs::MetadataExt::ino(&metadata);
+        #[cfg(not(unix))]
+        let file = metadata.len();
+        Some(Self { written: metadata.modified().ok()?, file })
+    }
+}
+
+impl Loaded {
+    fn read(directory: &Path, version: u64) -> Result<Self, Error> {
+        // Before what is read, so that a change while it is read is seen.
+        let stamp = Stamp::of(directory).unwrap_or(Stamp { written: SystemTime::UNIX_EPOCH, file: 0 });
+        let kind = model::manifest(directory)?.kind;
+        let (answers, manifest): (Box<dyn Answers>, Manifest) = match kind.as_str() {
+            Factors::KIND => {
+                let (factors, manifest) = load::<Factors>(directory)?;
+                (Box::new(OfFactors::new(factors, &manifest)?), manifest)
+            }
+            Recommender::KIND => {
+                let (Recommender(factors), manifest) = load(directory)?;
+                (Box::new(OfFactors::new(factors, &manifest)?), manifest)
+            }
+            Linear::KIND => {
+                let (linear, manifest) = load::<Linear>(directory)?;
+                (Box::new(OfFeatures::new(linear)), manifest)
+            }
+            TopicModel::KIND => {
+                let (topics, manifest) = load::<TopicModel>(directory)?;
+                (Box::new(OfTopics::new(topics)?), manifest)
+            }
+            Ranks::KIND => {
+                let (Ranks(ranked), manifest) = load(directory)?;
+                (Box::new(OfVertices::new(ranked, None)), manifest)
+            }
+            Authorities::KIND => {
+                let (Authorities { hubs, authorities }, manifest) = load(directory)?;
+                (Box::new(OfVertices::new(authorities, Some(hubs))), manifest)
+            }
+            other => {
+                let kinds = "mf, als, blockpg, lda, pagerank or hits";
+                let problem = format!("a model of kind {other}, expected one of {kinds}");
+                return Err(megagrid_training::Error::invalid(directory, problem).into());
+            }
+        };
+        Ok(Self { answers, manifest, version, stamp })
+    }
+
+    /// Returns the seconds since it was written.
+    #[must_use]
+    pub fn age_seconds(&self) -> f64 {
+        self.stamp.written.elapsed().map_or(0.0, |age| age.as_secs_f64())
+    }
+}
+
+/// A model that is served: where it is read from, and what was read last.
+pub struct Served {
+    /// The last part of its directory, which requests call it by.
+    pub name: String,
+    /// Where it is read from.
+    pub directory: PathBuf,
+    loaded: RwLock<Arc<Loaded>>,
+    /// Held while it is read again, by one at a time; what went wrong last.
+    reloading: Mutex<Option<String>>,
+}
+
+impl Served {
+    /// Reads a model.
+    ///
+    /// # Errors
+    /// One that cannot be read, or is of a kind that has no answers.
+    pub fn read(directory: &Path) -> Result<Self, Error> {
+        let whole = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
+        let name = whole.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned());
+        let loaded = RwLock::new(Arc::new(Loaded::read(directory, 1)?));
+        Ok(Self { name, directory: directory.to_path_buf(), loaded, reloading: Mutex::default() })
+    }
+
+    /// Returns what answers now. Whoever has it keeps it, whatever is loaded meanwhile.
+    #[must_use]
+    pub fn current(&self) -> Arc<Loaded> {
+        Arc::clone(&self.loaded.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the model again, and puts it in the place of the one before. Requests go on with that until then, and where it fails.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn reload(&self) -> Result<Arc<Loaded>, Error> {
+        let mut problem = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        self.read_again(&mut problem)
+    }
+
+    /// Reads the model again if its directory is another. Returns what went wrong, once.
+    pub fn reload_if_changed(&self) -> Option<Result<Arc<Loaded>, Error>> {
+        let mut problem = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        if Stamp::of(&self.directory)? == self.current().stamp {
+            return None;
+        }
+        let before = problem.clone();
+        let outcome = self.read_again(&mut problem);
+        (outcome.is_ok() || *problem != before).then_some(outcome)
+    }
+
+    fn read_again(&self, problem: &mut Option<String>) -> Result<Arc<Loaded>, Error> {
+        let loaded = Loaded::read(&self.directory, self.current().version + 1).map(Arc::new);
+        *problem = loaded.as_ref().err().map(ToString::to_string);
+        let loaded = loaded?;
+        *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&loaded);
+        Ok(loaded)
+    }
+
+    /// Describes the model.
+    #[must_use]
+    pub fn described(&self) -> Value {
+        let loaded = self.current();
+        let Manifest { kind, data, metrics, .. } = &loaded.manifest;
+        json!({
+            "name": self.name, "kind": kind, "questions": loaded.answers.questions(), "version": loaded.version,
+            "age_seconds": loaded.age_seconds(), "trained_on": data, "metrics": metrics,
+        })
+    }
+}

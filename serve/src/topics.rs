@@ -1,0 +1,102 @@
+//! Models of `lda`: the topics of texts, and the words of topics.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use megagrid_datasets::{Dictionary, Lookup};
+use megagrid_partition::Side;
+use megagrid_training::lda::TopicModel;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::models::Answers;
+use crate::questions::{checked, checked_number, parsed, ten};
+use crate::{Error, Refusal};
+
+/// Topics, whose words are found by name.
+pub struct OfTopics {
+    model: TopicModel,
+    words: Arc<Dictionary>,
+    lookup: Lookup,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfTexts {
+    texts: Vec<String>,
+    /// How many topics of each.
+    #[serde(default = "ten")]
+    number: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Words {
+    /// How many words of each topic.
+    #[serde(default = "ten")]
+    number: usize,
+}
+
+impl OfTopics {
+    /// Takes a model.
+    ///
+    /// # Errors
+    /// Names that cannot be read.
+    pub fn new(model: TopicModel) -> Result<Self, Error> {
+        let words = model.names.get(Side::Right).map_err(megagrid_training::Error::from)?;
+        let (lookup, words) = (words.lookup(), Arc::new((*words).clone()));
+        Ok(Self { model, words, lookup })
+    }
+
+    fn topics(&self, body: &[u8]) -> Result<Value, Refusal> {
+        let OfTexts { texts, number } = parsed(body)?;
+        checked("the number of texts", texts.len())?;
+        let number = checked_number(number)?;
+        let bags: Vec<Vec<(u32, u32)>> = texts.iter().map(|text| self.bag(text)).collect();
+        if let Some(at) = bags.iter().position(|bag| bag.is_empty()) {
+            return Err(Refusal::Unknown(format!("text {} has no word that the model knows", at + 1)));
+        }
+        let of_text = |mixture: Vec<f32>| {
+            let mut order: Vec<usize> = (0..mixture.len()).collect();
+            order.sort_by(|&a, &b| mixture[b].total_cmp(&mixture[a]).then(a.cmp(&b)));
+            let topic = |&topic: &usize| json!({ "topic": topic, "share": mixture[topic] });
+            order.iter().take(number).map(topic).collect::<Vec<Value>>()
+        };
+        Ok(json!(self.model.mixtures(&bags).into_iter().map(of_text).collect::<Vec<_>>()))
+    }
+
+    /// Counts the words of a text that the model knows.
+    fn bag(&self, text: &str) -> Vec<(u32, u32)> {
+        let mut counts: HashMap<u32, u32> = HashMap::new();
+        let words = self.model.tokenizer.words(text);
+        words.iter().filter_map(|word| self.lookup.find(word)).for_each(|word| *counts.entry(word).or_default() += 1);
+        let mut bag: Vec<(u32, u32)> = counts.into_iter().collect();
+        bag.sort_unstable();
+        bag
+    }
+
+    fn words(&self, body: &[u8]) -> Result<Value, Refusal> {
+        let Words { number } = parsed(body)?;
+        let totals = &self.model.counts.topics.totals;
+        let all = totals.iter().sum::<i64>().max(1) as f64;
+        let top = self.model.counts.top_words(checked_number(number)?);
+        let topic = |(topic, words): (usize, Vec<(u32, u32)>)| {
+            let words: Vec<_> = words.iter().map(|&(word, _)| self.words.name(word)).collect();
+            json!({ "topic": topic, "share": totals[topic] as f64 / all, "words": words })
+        };
+        Ok(json!(top.into_iter().enumerate().map(topic).collect::<Vec<Value>>()))
+    }
+}
+
+impl Answers for OfTopics {
+    fn questions(&self) -> &'static [&'static str] {
+        &["topics", "words"]
+    }
+
+    fn answer(&self, question: &str, body: &[u8]) -> Result<Value, Refusal> {
+        match question {
+            "topics" => self.topics(body),
+            _ => self.words(body),
+        }
+    }
+}
