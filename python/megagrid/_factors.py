@@ -1,5 +1,8 @@
 """Matrix factorization of ratings, and what it shares with that of implicit feedback."""
 
+import copy
+import warnings
+
 import numpy as np
 
 from . import _input, _megagrid
@@ -85,6 +88,59 @@ class Factors(Estimator):
         rows, back = np.unique(rows, return_inverse=True)
         found = self._asked().recommend(rows, max(int(n), 0), self._left_out(rows, without, exclude), num_threads(self.n_jobs))
         return self._told(found, back, is_one, self.item_ids_)
+
+    def fold_in(self, X):
+        """Return the model of other people, by what they rated or used.
+
+        Each of them gets the row that is best for his own values where all items stand, with the regularizer that was fitted with.
+
+        Parameters
+        ----------
+        X : matrix of people by items, or a tuple (people, items, values) of columns
+            In the form in which `fit` takes it. Items that the model does not know count for nothing; columns of a matrix are the numbers of
+            items.
+
+        Returns
+        -------
+        The estimator with the same items, whose users are those of the people of whom something counts: their ids, or numbers of rows.
+        """
+        self._check_fitted()
+        people, items, values, ids = self._rated(X)
+        known = items >= 0
+        if not known.all():
+            unknown = len(np.unique(people[~known])), int((~known).sum())
+            warnings.warn("of %d people %d values are of items that the model does not know" % unknown, stacklevel=2)
+        people, items, values = people[known], items[known], values[known]
+        order = np.argsort(people, kind="stable")
+        ends = np.searchsorted(people[order], np.arange(len(ids)), side="right").astype(np.int64)
+        factors = self.item_factors_, self.item_biases_
+        of_items = items[order].astype(np.int64), np.ascontiguousarray(values[order], dtype=np.float32)
+        rows, biases, counts = _megagrid.place(
+            self.mean_, factors, *self._trained(), ends, *of_items, num_threads(self.n_jobs)
+        )
+        if not counts.any():
+            raise ValueError(f"of none of {len(ids)} people anything counts: name items as the ratings did")
+        if not counts.all():
+            warnings.warn(f"{int((~counts).sum())} of {len(ids)} people have nothing that counts, and are left out", stacklevel=2)
+        other = copy.copy(self)
+        other.user_ids_, other.user_factors_, other.user_biases_ = ids[counts], rows[counts], biases[counts]
+        other._places, other._answers = {}, None
+        return other
+
+    def _rated(self, X):
+        """Return numbers of people, rows of items, values, and the ids of the people."""
+        if _is_columns(X):
+            people, items, values = X
+            values = np.ascontiguousarray(_input.column(values, "values"))
+            people, ids = _coded(people, "people", len(values))
+            if len(items) != len(values):
+                raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(items), len(values)]}")
+            return people, self._at(items, "item"), values, ids
+        matrix = self._matrix(X, repeats=True)
+        stored = None if matrix.sparse is None else matrix.sparse.tocoo()
+        rows, columns = np.nonzero(matrix.values) if stored is None else (stored.row, stored.col)
+        values = matrix.values[rows, columns] if stored is None else stored.data
+        return rows, self._at(columns, "item"), values, np.arange(matrix.shape[0])
 
     def similar_items(self, items=None, n=10):
         """Return the items whose factors point the same way.
@@ -327,6 +383,9 @@ class MatrixFactorization(Factors):
             The estimator.
         """
         return self._factorize(X, reading, callback)
+
+    def _trained(self):
+        return bool(self.biases), (float(self.reg), None)
 
     def predict_pairs(self, users, items):
         """Return the ratings that are foreseen of users for items, pair by pair.

@@ -139,3 +139,7 @@ class ImplicitALS(Factors):
             The estimator.
         """
         return self._factorize(X, reading, callback)
+
+    def _trained(self):
+        above = None if self.ratings_above is None else float(self.ratings_above)
+        return False, (float(self.reg), (float(self.alpha), float(self.nu), above))

@@ -1,13 +1,17 @@
-//! What models of factors answer: the best items of users, and vertices that are alike.
+//! What models of factors answer: the best items of users, vertices that are alike, and rows of people whom a model has not seen.
 
 use std::sync::{Arc, OnceLock};
 
+use megagrid_algorithms::als::{Config, Solver};
 use megagrid_algorithms::mf::Model;
 use megagrid_algorithms::search::Found;
 use megagrid_partition::Side;
+use megagrid_training::fold_in::{Placing, Rule};
 use megagrid_training::mf::{Recommendations, Similar};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use rayon::prelude::*;
 
 use crate::run::pool;
 
@@ -89,6 +93,59 @@ impl Answers {
         let find = || self.similar[side as usize].get_or_init(|| Similar::new(&self.model, side)).to(&rows, number);
         asked(py, rows.len(), (number, all), threads, find)
     }
+}
+
+/// What the rows of people minimize: λ, and of feedback α, ν and what ratings have to be above.
+type Trained = (f32, Option<(f32, f32, Option<f32>)>);
+
+/// Rows and biases of people, and of whom nothing counts.
+type Placed<'py> = (Bound<'py, PyArray2<f32>>, Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<bool>>);
+
+/// Places people among the items of a model. What person `n` rated is `rated[ends[n - 1]..ends[n]]`.
+#[pyfunction]
+#[pyo3(signature = (mean, items, has_biases, trained, ends, rated, values, threads))]
+#[allow(clippy::too_many_arguments, reason = "Python has them apart")]
+pub fn place<'py>(
+    py: Python<'py>,
+    mean: f32,
+    items: Rows<'_>,
+    has_biases: bool,
+    trained: Trained,
+    ends: Numbers<'_>,
+    rated: Numbers<'_>,
+    values: PyReadonlyArray1<'_, f32>,
+    threads: Option<usize>,
+) -> PyResult<Placed<'py>> {
+    let (model, (lambda, feedback)) = (model(mean, &items, &items, has_biases), trained);
+    let dims = model.dims;
+    let rule = match feedback {
+        None => Rule::Ratings { lambda },
+        Some((alpha, nu, above)) => {
+            Rule::Feedback { config: Config { dims, lambda, alpha, nu, ..Config::default() }, above }
+        }
+    };
+    let (ends, rated, values) = (ids(&ends), ids(&rated), values.as_array().to_vec());
+    let pairs: Vec<(u32, f32)> = rated.into_iter().zip(values).collect();
+    let pool = pool(threads)?;
+    let placed = py.detach(|| {
+        let placing = Placing::new(&model, rule);
+        let begin = |at: usize| if at == 0 { 0 } else { ends[at - 1] as usize };
+        let one = |room: &mut Solver, at: usize| placing.place(room, &pairs[begin(at)..ends[at] as usize]);
+        pool.install(|| (0..ends.len()).into_par_iter().map_init(Solver::default, one).collect::<Result<Vec<_>, f32>>())
+    });
+    let placed = placed.map_err(|value| {
+        PyValueError::new_err(format!("feedback is {value}; expected 0 or a number above, or ratings_above=X"))
+    })?;
+    let (mut rows, mut biases, mut is_known) = (Vec::with_capacity(placed.len() * dims), Vec::new(), Vec::new());
+    for person in placed {
+        is_known.push(person.is_some());
+        let (row, bias) = person.unwrap_or_else(|| (vec![0.0; dims], 0.0));
+        rows.extend(row);
+        biases.push(bias);
+    }
+    let shape = [biases.len(), dims];
+    let rows = PyArray1::from_vec(py, rows).reshape(shape)?;
+    Ok((rows, PyArray1::from_vec(py, biases), PyArray1::from_vec(py, is_known)))
 }
 
 /// Finds the answers of some questions without the interpreter's lock.

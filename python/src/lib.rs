@@ -25,7 +25,7 @@ mod topics;
 #[pyo3::pymodule]
 mod _megagrid {
     #[pymodule_export]
-    use crate::answers::Answers;
+    use crate::answers::{Answers, place};
     #[pymodule_export]
     use crate::fit::{factors, hits, implicit, pagerank, regression, topics};
     #[pymodule_export]

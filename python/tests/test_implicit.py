@@ -27,3 +27,19 @@ def test_what_is_kept_is_ranked():
 def test_what_is_no_feedback_is_refused():
     with pytest.raises(ValueError, match='feedback of user "0" on item "0" is -1'):
         ImplicitALS(4).fit(-np.eye(3))
+
+
+def test_people_unseen_get_the_rows_of_the_normal_equations():
+    model = ImplicitALS(4, block=4, ratings_above=0.5).fit((USERS, ITEMS, np.ones(10)))
+    rated = ["tea", "oat"]
+    other = model.fold_in((["new"] * 3, rated + ["gin"], [1.0, 2.0, 0.25]))
+    Q = model.item_factors_.astype(float)
+    at = np.searchsorted(model.item_ids_, rated)
+    unseen = 1 / model.alpha
+    rho = model.reg * (unseen * len(Q) + len(at)) ** model.nu
+    matrix = unseen * Q.T @ Q + Q[at].T @ Q[at] + rho * np.eye(4)
+    expected = np.linalg.solve(matrix, (1 + unseen) * Q[at].sum(axis=0))
+    assert np.allclose(other.user_factors_[0], expected, atol=1e-5)
+    assert other.recommend("new", 1, exclude=(["new", "new"], rated))[0].tolist() == ["rye"]
+    with pytest.raises(ValueError, match="feedback is -1"):
+        ImplicitALS(4).fit((USERS, ITEMS, np.ones(10))).fold_in((["x"], ["tea"], [-1.0]))

@@ -93,6 +93,33 @@ def test_ratings_that_were_planted_are_foreseen(ratings):
     assert model.predict_pairs([999], [999])[0] == np.float32(model.mean_)
 
 
+def test_people_unseen_get_the_rows_of_a_ridge_regression(ratings):
+    users, items, found = ratings
+    model = MatrixFactorization(4, max_iter=10).fit(ratings)
+    theirs = np.isin(users, [3, 9])
+    other = model.fold_in((np.where(users[theirs] == 3, "new", "newer"), items[theirs], found[theirs]))
+    assert other.user_ids_.tolist() == ["new", "newer"] and other.item_factors_ is model.item_factors_
+    for row, user in enumerate([3, 9]):
+        rated = items[users == user]
+        rows = np.column_stack([model.item_factors_[rated], np.ones(len(rated))]).astype(float)
+        errors = found[users == user] - model.mean_ - model.item_biases_[rated]
+        expected = np.linalg.solve(rows.T @ rows + 0.05 * len(rated) * np.eye(5), rows.T @ errors)
+        assert np.allclose(np.append(other.user_factors_[row], other.user_biases_[row]), expected, atol=1e-4)
+    assert other.recommend("new", 5)[0].shape == (5,) and other.predict_pairs(["newer"], [0]).shape == (1,)
+    assert model.user_ids_.tolist() == np.unique(users).tolist(), "the model is as it was"
+    # Without biases there is none to fold in; a matrix has its rows for people.
+    plain = MatrixFactorization(4, max_iter=10, biases=False).fit(ratings)
+    X = np.zeros((3, 80))
+    X[0, items[users == 3]], X[2, items[users == 9]] = found[users == 3], found[users == 9]
+    with pytest.warns(UserWarning, match="1 of 3 people have nothing that counts"):
+        of_rows = plain.fold_in(X)
+    assert of_rows.user_ids_.tolist() == [0, 2] and not of_rows.user_biases_.any()
+    with pytest.warns(UserWarning, match="of 1 people 1 values are of items"):
+        plain.fold_in((["x", "x"], [1, 999], [4.0, 5.0]))
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match="of none of 1 people anything counts"):
+        plain.fold_in((["x"], [999], [4.0]))
+
+
 def test_all_users_get_what_each_gets(ratings, tmp_path):
     users, items, found = ratings
     model = MatrixFactorization(4, max_iter=10).fit(ratings)

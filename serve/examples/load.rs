@@ -7,15 +7,12 @@
 //!
 //! `#` becomes 1 to IDS in turn. 500 requests a second for 10 seconds over 8 connections, and 1000 ids, if nothing is said.
 
-use std::io;
-use std::time::Duration;
-
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep_until};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// What is sent.
-#[derive(Clone)]
 struct Load {
     address: String,
     path: String,
@@ -46,8 +43,7 @@ fn main() -> io::Result<()> {
         connections: number(2, 8.0) as usize,
         ids: number(3, 1000.0) as usize,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (mut times, failed) = runtime.block_on(all(&load))?;
+    let (mut times, failed) = all(&load)?;
     times.sort();
     let at = |part: f64| times.get((times.len() as f64 * part) as usize).map_or(0.0, |time| 1e3 * time.as_secs_f64());
     println!(
@@ -62,22 +58,26 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the times of all answers, and how many were none.
-async fn all(load: &Load) -> io::Result<(Vec<Duration>, usize)> {
+/// Returns the times of all answers, and how many were none. Each connection has a thread, as timers of an asynchronous runtime are
+/// late by a millisecond.
+fn all(load: &Load) -> io::Result<(Vec<Duration>, usize)> {
     let begin = Instant::now() + Duration::from_millis(50);
-    let tasks: Vec<_> =
-        (0..load.connections).map(|first| tokio::spawn(one_connection(load.clone(), first, begin))).collect();
     let (mut times, mut failed) = (Vec::new(), 0);
-    for task in tasks {
-        let (of_task, others) = task.await.map_err(io::Error::other)??;
-        times.extend(of_task);
-        failed += others;
-    }
-    Ok((times, failed))
+    thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..load.connections).map(|first| scope.spawn(move || one_connection(load, first, begin))).collect();
+        for thread in threads {
+            let ended = thread.join().map_err(|_| io::Error::other("a connection's thread failed"))?;
+            let (of_thread, others) = ended?;
+            times.extend(of_thread);
+            failed += others;
+        }
+        Ok((times, failed))
+    })
 }
 
-async fn one_connection(load: Load, first: usize, begin: Instant) -> io::Result<(Vec<Duration>, usize)> {
-    let mut stream = TcpStream::connect(&load.address).await?;
+fn one_connection(load: &Load, first: usize, begin: Instant) -> io::Result<(Vec<Duration>, usize)> {
+    let mut stream = TcpStream::connect(&load.address)?;
     stream.set_nodelay(true)?;
     let (mut times, mut failed) = (Vec::new(), 0);
     for request in (first..load.requests).step_by(load.connections) {
@@ -85,9 +85,9 @@ async fn one_connection(load: Load, first: usize, begin: Instant) -> io::Result<
         let head =
             format!("POST {} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n\r\n", load.path, load.address, body.len());
         let due = begin + Duration::from_secs_f64(request as f64 / load.rate);
-        sleep_until(due).await;
-        stream.write_all((head + &body).as_bytes()).await?;
-        match read_status(&mut stream).await? {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        stream.write_all((head + &body).as_bytes())?;
+        match read_status(&mut stream)? {
             200 => times.push(due.elapsed()),
             _ => failed += 1,
         }
@@ -96,10 +96,10 @@ async fn one_connection(load: Load, first: usize, begin: Instant) -> io::Result<
 }
 
 /// Reads an answer whole, and returns its status.
-async fn read_status(stream: &mut TcpStream) -> io::Result<u16> {
+fn read_status(stream: &mut TcpStream) -> io::Result<u16> {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 16384]);
     loop {
-        let read = stream.read(&mut buffer).await?;
+        let read = stream.read(&mut buffer)?;
         if read == 0 {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server ended the connection"));
         }

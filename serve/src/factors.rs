@@ -7,7 +7,7 @@ use megagrid_algorithms::mf::Model;
 use megagrid_algorithms::search::Found;
 use megagrid_datasets::{Dictionary, Lookup};
 use megagrid_partition::Side;
-use megagrid_training::fold_in::Placing;
+use megagrid_training::fold_in::{Placing, Rule};
 use megagrid_training::mf::{Factors, Recommendations, Similar};
 use megagrid_training::model::Manifest;
 use serde::Deserialize;
@@ -88,7 +88,7 @@ impl OfFactors {
         Ok(Self {
             sides,
             recommendations: Recommendations::new(Arc::clone(&factors), range),
-            placing: Placing::new(Arc::clone(&factors), manifest),
+            placing: Placing::new(Arc::clone(&factors), Rule::of(manifest, factors.dims)),
             similar: [Side::Left, Side::Right].map(|side| Similar::new(&factors, side)),
             factors,
             range,

@@ -37,10 +37,9 @@ pub struct Placing<M> {
 }
 
 impl<M: Borrow<mf::Model>> Placing<M> {
-    /// Takes a model, and its manifest, which has its λ and what else the objective needs.
+    /// Takes a model, and how it was trained.
     #[must_use]
-    pub fn new(model: M, manifest: &Manifest) -> Self {
-        let rule = Rule::of(manifest, model.borrow().dims);
+    pub fn new(model: M, rule: Rule) -> Self {
         Self { solver: FoldIn::new(model, rule.loss()), rule }
     }
 
@@ -68,8 +67,8 @@ pub fn fold_in(factors: Factors, manifest: &Manifest, theirs: &Dataset<f32>) -> 
     let Factors { model, names, range } = factors;
     let items = names.get(Side::Right)?;
     let ids = theirs.right_names().translate(&items);
-    let placing = Placing::new(&model, manifest);
-    let rule = &placing.rule;
+    let rule = Rule::of(manifest, model.dims);
+    let placing = Placing::new(&model, rule);
     let mut rated = vec![Vec::new(); theirs.left_names.len()];
     let ends = theirs.edges.left.iter().zip(&theirs.edges.right).zip(&theirs.edges.data);
     for ((&user, &item), &value) in ends {
@@ -116,15 +115,27 @@ pub fn fold_in(factors: Factors, manifest: &Manifest, theirs: &Dataset<f32>) -> 
     })
 }
 
-/// How a model was trained.
+/// How a model was trained: what its users' rows minimize, and which values count.
 #[derive(Clone, Copy, Debug)]
-enum Rule {
-    Ratings { lambda: f32 },
-    Feedback { config: Config, above: Option<f32> },
+pub enum Rule {
+    /// On ratings, by `mf`.
+    Ratings {
+        /// Weight of the regularizer, for each rating.
+        lambda: f32,
+    },
+    /// On feedback, by `als`.
+    Feedback {
+        /// Parameters.
+        config: Config,
+        /// What ratings have to be above to be feedback.
+        above: Option<f32>,
+    },
 }
 
 impl Rule {
-    fn of(manifest: &Manifest, dims: usize) -> Self {
+    /// Returns that of a model, by its manifest.
+    #[must_use]
+    pub fn of(manifest: &Manifest, dims: usize) -> Self {
         let number = |name: &str| manifest.option::<f32>(name);
         if manifest.kind != Recommender::KIND {
             return Self::Ratings { lambda: number("lambda") };
