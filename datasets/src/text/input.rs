@@ -14,7 +14,7 @@ use super::open::{self, Source, WHOLE};
 use super::pipe::{self, Pipe, is_pipe};
 use super::windows::Consumed;
 use super::{Lines, Text, WINDOW_BYTES};
-use crate::{Error, Readers, Roles};
+use crate::{Error, Layout, Readers, Roles};
 
 /// Text to parse: a file, several in the order of their names, what comes through a pipe, or bytes in memory.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub struct Input<'a> {
     is_cut: bool,
     /// Which columns hold what, in a table.
     roles: Roles,
+    /// Whether each line of a graph is an edge both ways.
+    is_undirected: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +59,8 @@ impl Input<'static> {
             false => files(path)?.into_iter().map(|file| Part::File(file, WHOLE)).collect(),
         };
         let (path, window_bytes, parts) = (path.to_path_buf(), WINDOW_BYTES, whole.clone());
-        Ok(Self { path, whole, parts, window_bytes, readers: None, is_cut: false, roles: Roles::default() })
+        let roles = Roles::default();
+        Ok(Self { path, whole, parts, window_bytes, readers: None, is_cut: false, roles, is_undirected: false })
     }
 
     /// Opens an input to read it for good: what comes through a pipe is gone afterwards.
@@ -94,14 +97,20 @@ impl<'a> Input<'a> {
     pub fn from_bytes(bytes: &'a [u8]) -> Self {
         let window_bytes = WINDOW_BYTES.min(bytes.len() + 1);
         let (path, parts) = (PathBuf::from("<bytes>"), vec![Part::Bytes(bytes)]);
-        Self { path, whole: parts.clone(), parts, window_bytes, readers: None, is_cut: false, roles: Roles::default() }
+        let (whole, roles) = (parts.clone(), Roles::default());
+        Self { path, whole, parts, window_bytes, readers: None, is_cut: false, roles, is_undirected: false }
     }
 
-    /// Says which columns hold what.
+    /// Says which columns hold what, and whether edges of a graph go both ways.
     #[must_use]
-    pub fn with_roles(mut self, roles: &Roles) -> Self {
-        self.roles = roles.clone();
+    pub fn laid_out(mut self, layout: &Layout) -> Self {
+        (self.roles, self.is_undirected) = (layout.roles.clone(), layout.undirected);
         self
+    }
+
+    /// Tells whether each line of a graph is an edge both ways.
+    pub(crate) fn is_undirected(&self) -> bool {
+        self.is_undirected
     }
 
     /// Returns which columns hold what.
