@@ -185,7 +185,6 @@ impl Documents {
 }
 
 impl Data for Documents {
-    type Edge = u32;
     type Options = CorpusOptions;
     const FIXED: &'static [&'static str] = &["holdout"];
 

@@ -161,7 +161,6 @@ impl Ratings {
 }
 
 impl Data for Ratings {
-    type Edge = f32;
     type Options = RatingOptions;
     const FIXED: &'static [&'static str] = &["holdout", "holdout_per_user"];
 
