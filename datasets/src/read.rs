@@ -283,7 +283,8 @@ fn open(
         return Err(Error::invalid(path, "is to be read as undirected, which only edges of a graph can be"));
     }
     let format = layout.find(path)?;
-    Ok((Input::take(path, readers)?.laid_out(layout), format))
+    let input = Input::take(path, readers)?.with_roles(&layout.roles).undirected(layout.undirected);
+    Ok((input, format))
 }
 
 fn graph<R: Record>(input: &Input<'_>, format: Format, room: usize) -> Result<Loaded<R::Data>, Error> {

@@ -14,7 +14,7 @@ use super::open::{self, Source, WHOLE};
 use super::pipe::{self, Pipe, is_pipe};
 use super::windows::Consumed;
 use super::{Lines, Text, WINDOW_BYTES};
-use crate::{Error, Layout, Readers, Roles};
+use crate::{Error, Readers, Roles};
 
 /// Text to parse: a file, several in the order of their names, what comes through a pipe, or bytes in memory.
 #[derive(Clone, Debug)]
@@ -101,11 +101,17 @@ impl<'a> Input<'a> {
         Self { path, whole, parts, window_bytes, readers: None, is_cut: false, roles, is_undirected: false }
     }
 
-    /// Says which columns hold what, and whether edges of a graph go both ways.
+    /// Says which columns hold what.
     #[must_use]
-    pub fn laid_out(mut self, layout: &Layout) -> Self {
-        (self.roles, self.is_undirected) = (layout.roles.clone(), layout.undirected);
+    pub fn with_roles(mut self, roles: &Roles) -> Self {
+        self.roles = roles.clone();
         self
+    }
+
+    /// Says whether each line of a graph is an edge both ways.
+    #[must_use]
+    pub fn undirected(self, is_undirected: bool) -> Self {
+        Self { is_undirected, ..self }
     }
 
     /// Tells whether each line of a graph is an edge both ways.
