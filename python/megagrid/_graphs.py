@@ -71,9 +71,9 @@ def pagerank(
     >>> pagerank(links).round(3)
     array([0.388, 0.215, 0.397], dtype=float32)
     >>> pagerank(links, personalization={1: 1}).round(3)
-    array([0.336, 0.293, 0.371], dtype=float32)
+    array([0.327, 0.289, 0.384], dtype=float32)
     >>> pagerank(np.array([[0, 3, 1], [0, 0, 1], [1, 0, 0]]), weights=True).round(3)
-    array([0.373, 0.288, 0.339], dtype=float32)
+    array([0.359, 0.279, 0.363], dtype=float32)
     >>> pagerank((["a", "b", "a"], ["b", "c", "c"])).ids.tolist()
     ['c', 'b', 'a']
     """

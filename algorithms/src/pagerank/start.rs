@@ -70,7 +70,8 @@ impl Restart {
         if let Some((_, weight)) = weights.iter().find(|(_, weight)| !(weight.is_finite() && *weight >= 0.0)) {
             return Err(crate::Error::setting("weight of a restart", weight, "a finite number, 0 or above"));
         }
-        let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
+        // The sum of nothing would be -0.
+        let sum = weights.iter().fold(0.0, |sum, (_, weight)| sum + weight);
         if !(sum.is_finite() && sum > 0.0) {
             let expected = "a finite number above 0, so that there is a page to restart at";
             return Err(crate::Error::setting("sum of the weights of restarts", sum, expected));
