@@ -45,8 +45,8 @@ def pagerank(
     undirected : bool, default=False
         Whether each link goes both ways; one from a vertex to itself is one. Links that repeat, also the other way round, add up.
     personalization : dict or array, default=None
-        The vertices at which the surfer restarts, with their weights, 0 or above; an array has one for each row or vertex. Vertices
-        without links lead there, too, as in networkx. None: all vertices, equally likely.
+        The vertices at which the surfer restarts, with their weights, 0 or above; an array has one for each row of a matrix, or each
+        vertex of a graph of networkx or igraph. Vertices without links lead there, too, as in networkx. None: all vertices, equally likely.
     max_iter : int, default=100
         Iterations at most.
     tol : float, default=1e-6
@@ -194,9 +194,9 @@ class _Graph:
             return None
         if not isinstance(personalization, dict):
             weights = _input.column(personalization, "personalization")
-            if not isinstance(self.parts, (tuple, np.ndarray)):
+            if not isinstance(self.parts, (tuple, np.ndarray)) or (self.ids is not None and not self.is_networkx):
                 raise TypeError("personalization is an array, which has no ids; expected a dict from ids to weights")
-            number = len(self.ids) if self.ids is not None else self._rows()
+            number = len(self.ids) if self.is_networkx else self._rows()
             if len(weights) != number:
                 raise ValueError(f"personalization has {len(weights)} weights, and the graph {number} vertices")
             return [(str(at), float(weights[at])) for at in np.flatnonzero(weights)]

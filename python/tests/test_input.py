@@ -256,6 +256,8 @@ def test_bad_graphs_are_refused():
     ]:
         with pytest.raises(ValueError, match=text):
             pagerank(links, weights=True, **given)
+    with pytest.raises(TypeError, match="expected a dict from ids to weights"):
+        pagerank((["a"], ["b"]), personalization=[1.0, 0.0])
     with pytest.raises(ValueError, match="the weight of a link is -2"):
         pagerank(-links, weights=True)
     with pytest.raises(ValueError, match="NaN"):
