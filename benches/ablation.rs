@@ -53,8 +53,8 @@ fn rank_engine(graph: EdgeList<()>, settings: &Settings) -> Engine<PageRank> {
     let pages = graph.num_left;
     let edges = GroupedEdges::new(graph, &[Side::Right]);
     let offsets = edges.offsets(Side::Left);
-    let links = |page: usize| offsets[page + 1] - offsets[page];
-    let start = Start::new(Damping::DEFAULT, pages, &[], &links);
+    let links = |page: usize| (offsets[page + 1] - offsets[page]) as f64;
+    let start = Start::new(Damping::DEFAULT, pages, None, &links);
     let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
     let mut engine = Engine::new(&edges, sequence, settings).expect("the graph fits the memory");
     engine.set_global(start.state());

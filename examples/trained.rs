@@ -79,7 +79,7 @@ impl Algorithm for Fit {
     type Options = BiasOptions;
     type Model = Found;
 
-    fn form(_: &BiasOptions) -> MakeForm<Self> {
+    fn form(_: &Ratings, _: &BiasOptions) -> MakeForm<Self> {
         training::form::<Self>
     }
 }
@@ -87,6 +87,7 @@ impl Algorithm for Fit {
 impl Trainer for Fit {
     type Algorithm = Self;
     type Program = Biases;
+    type Edge = f32;
 
     fn new(ratings: &Ratings, options: &BiasOptions, _: &Settings) -> Result<Self, training::Error> {
         Ok(Self { lambda: options.lambda, mean: ratings.digest.mean as f32 })

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! with Σ x = 1 and the restart distribution r, uniform by default (Brin and Page 1998; dangling mass goes where restarts
-//! go: Langville and Meyer 2006, §5). Links may repeat and count as often; self loops count.
+//! go: Langville and Meyer 2006, §5). Links may repeat and count as often; self loops count. Where links have weights w, those of a page
+//! share its rank by w_uv / Σ w_u instead ([`Weighted`]).
 //!
 //! | stage, for each batch of right vertices | reads | writes |
 //! |---|---|---|
@@ -23,12 +24,14 @@
 //! Not for: graphs that change while it runs.
 
 mod start;
+mod weighted;
 
-pub use start::{Damping, Rank, Start, State, scores};
+pub use start::{Damping, Rank, Restart, Start, State, scores};
+pub use weighted::Weighted;
 
 use megagrid_stages::{
-    Add, Apply, BatchSize, Context, Exchange, GlobalSync, Master, Read, Right, Sequence, Side, Stages, mode, program,
-    vertex,
+    Add, Apply, BatchSize, Context, Exchange, GlobalSync, Master, Program, Read, Right, Sequence, Side, Stages, mode,
+    program, vertex,
 };
 
 vertex! {
@@ -40,6 +43,10 @@ program! {
     /// The PageRank program. Workers sum scores, dangling scores and changes.
     pub struct PageRank { vertices: Page, worker: [f64; 3], global: State }
 }
+
+/// A program that ranks pages, whatever a link carries: [`PageRank`], or [`Weighted`].
+pub trait Ranks: Program<Left = Page, Right = Page, Worker = [f64; 3], Global = State> {}
+impl<P: Program<Left = Page, Right = Page, Worker = [f64; 3], Global = State>> Ranks for P {}
 
 /// Adds what a page passes on to the sum of the page that it links to.
 pub struct Follow;
@@ -57,9 +64,9 @@ impl Exchange<PageRank> for Follow {
 /// Settles a page's score from the sum of what was passed on to it.
 pub struct Settle;
 
-impl Apply<PageRank, Page> for Settle {
+impl<P: Ranks> Apply<P, Page> for Settle {
     #[inline(always)]
-    fn apply(&self, page: Master<'_, Page>, cx: &mut Context<'_, PageRank>) {
+    fn apply(&self, page: Master<'_, Page>, cx: &mut Context<'_, P>) {
         let [score, per_link, restart] = page.master;
         let settled = *page.delta + cx.global.restart * *restart;
         let sums = [settled, if *per_link == 0.0 { settled } else { 0.0 }, (settled - *score).abs()];
@@ -72,15 +79,17 @@ impl Apply<PageRank, Page> for Settle {
 /// Measures the residual and sets the restart mass of the next iteration.
 pub struct Measure(pub Damping);
 
-impl GlobalSync<PageRank> for Measure {
-    fn apply(&self, [mass, dangling, change]: [f64; 3], state: &mut State) {
-        let d = self.0.get();
-        *state = State { restart: ((1.0 - d) * mass + d * dangling) as f32, residual: change / mass, mass };
+impl<P: Ranks> GlobalSync<P> for Measure {
+    fn apply(&self, sums: [f64; 3], state: &mut State) {
+        *state = State::after(self.0, sums);
     }
 }
 
 /// Returns the stages of an iteration over a graph with `edges` links.
-pub fn sequence(damping: Damping, edges: u64) -> Sequence<PageRank, impl Stages<PageRank>> {
+pub fn sequence<P: Ranks>(damping: Damping, edges: u64) -> Sequence<P, impl Stages<P>>
+where
+    Follow: Exchange<P>,
+{
     let batch = BatchSize::EdgesOf(Side::Right, edges.div_ceil(BATCHES).max(MIN_BATCH_EDGES));
     Sequence::new().mini_batch(batch, |b| b.exchange(Follow).apply(Right, Settle)).global_sync(Measure(damping))
 }

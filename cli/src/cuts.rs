@@ -10,7 +10,7 @@ use megagrid_training::blockpg::{Regression, Samples};
 use megagrid_training::graph::Graph;
 use megagrid_training::lda::{Documents, TopicModels, TopicOptions};
 use megagrid_training::mf::{Factorization, Ratings};
-use megagrid_training::pagerank::Ranking;
+use megagrid_training::pagerank::{Ranking, Web};
 use megagrid_training::{Algorithm, Error, planned};
 use serde::Serialize;
 
@@ -51,7 +51,7 @@ impl Training {
     pub fn of(input: Grouped, processes: u32) -> anyhow::Result<Option<Self>> {
         match input {
             Grouped::Graph(graph) if !graph.edges.is_square() => Ok(None),
-            Grouped::Graph(graph) => Self::by::<Ranking>(Graph::of(graph), Default::default(), processes),
+            Grouped::Graph(graph) => Self::by::<Ranking>(Web::new(Graph::of(graph)), Default::default(), processes),
             Grouped::Ratings(ratings) => {
                 Self::by::<Factorization>(Ratings::to_plan(ratings), Default::default(), processes)
             }

@@ -32,7 +32,7 @@ impl Kind {
     /// Returns the kind of data that have a role.
     fn of(role: Role) -> Self {
         match role {
-            Role::From | Role::To => Self::Graph,
+            Role::From | Role::To | Role::Weight => Self::Graph,
             Role::User | Role::Item | Role::Rating => Self::Ratings,
             Role::Document | Role::Word | Role::Count => Self::Corpus,
         }

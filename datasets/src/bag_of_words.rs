@@ -36,6 +36,7 @@ fn begin_uci(text: &mut Text<'_>) -> Result<Header, Error> {
         num_left: header_line(text, "number of documents")?,
         num_right: header_line(text, "number of words")?,
         num_entries: header_line(text, NUM_ENTRIES)?,
+        symmetric: false,
     })
 }
 

@@ -42,6 +42,22 @@ impl<T> Dataset<T> {
     }
 }
 
+impl<T: Copy> Dataset<T> {
+    /// Has each edge be followed by the same one the other way, unless it is from a vertex to itself.
+    #[must_use]
+    pub fn both_ways(self) -> Self {
+        let EdgeList { num_left, num_right, square, left, right, data } = self.edges;
+        let mut edges = EdgeList { num_left, num_right, square, ..EdgeList::with_capacity(2 * data.len()) };
+        for ((left, right), data) in left.into_iter().zip(right).zip(data) {
+            edges.push(left, right, data);
+            if left != right {
+                edges.push(right, left, data);
+            }
+        }
+        Self { edges, ..self }
+    }
+}
+
 /// Labelled samples: left vertices are samples, named by their number from 1; right vertices are the features that
 /// occur, named by their index in the file, ascending; edge data is the feature's value.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,6 +15,8 @@ pub(crate) struct Header {
     pub(crate) num_left: u64,
     pub(crate) num_right: u64,
     pub(crate) num_entries: u64,
+    /// Whether an entry stands for its mirror image, too.
+    pub(crate) symmetric: bool,
 }
 
 /// Vertices without an entry that a header may announce: this number in any case, and a number for each entry. More would
@@ -34,7 +36,8 @@ impl Header {
         line: impl Fn(&mut Columns<T>, &[u8]) -> Result<(), Malformed> + Sync,
     ) -> Result<Loaded<T>, Error> {
         let (path, sizes) = (input.path(), [self.num_left, self.num_right]);
-        let mut all = Gathered::new(square, Named::default(), Some(sizes), room, input.readers());
+        let mut all = Gathered::new(square, Named::default(), Some(sizes), room, input.readers())
+            .undirected(self.symmetric || input.is_undirected());
         let mut num_read = 0_u64;
         input.parse(
             begin,

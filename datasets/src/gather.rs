@@ -31,6 +31,8 @@ pub(crate) struct Gathered<T> {
     named: Named,
     /// The numbers of vertices of each side, where ids are these from 0 on.
     sizes: Option<[u64; 2]>,
+    /// Whether each edge that is read is followed by the same one the other way.
+    is_undirected: bool,
     /// Bytes of edges to keep in memory.
     room: usize,
     names: [Names; 2],
@@ -57,6 +59,7 @@ impl<T: EdgeData> Gathered<T> {
             square,
             named,
             sizes,
+            is_undirected: false,
             // Those of a part go to a file in any case, and from there to others window by window.
             room: if readers.is_some() { room.min(WINDOW_BYTES) } else { room },
             names: Default::default(),
@@ -67,6 +70,11 @@ impl<T: EdgeData> Gathered<T> {
             last_bytes: 0,
             readers: readers.cloned(),
         }
+    }
+
+    /// Has each edge be followed by the same one the other way, if `is_undirected`; one from a vertex to itself is not.
+    pub(crate) fn undirected(self, is_undirected: bool) -> Self {
+        Self { is_undirected, ..self }
     }
 
     /// Adds the edges of the chunk that follows. `path` is for messages.
@@ -104,6 +112,7 @@ impl<T: EdgeData> Gathered<T> {
                 right = Ids::Narrow(codes);
             }
             let window = Window { ids: [left, right], data: chunk.data };
+            let window = if self.is_undirected { window.both_ways() } else { window };
             self.last_bytes += window.bytes();
             self.last.push(window);
             if self.last_bytes > if self.spill.is_some() { self.room.min(WINDOW_BYTES) } else { self.room } {

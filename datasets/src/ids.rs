@@ -43,6 +43,13 @@ impl Ids {
         }
     }
 
+    pub(crate) fn get(&self, at: usize) -> u64 {
+        match self {
+            Self::Narrow(ids) => u64::from(ids[at]),
+            Self::Wide(ids) => ids[at],
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Narrow(ids) => ids.len(),
@@ -154,6 +161,27 @@ impl<T> Window<T> {
 
     pub(crate) fn bytes(&self) -> usize {
         self.ids[0].bytes() + self.ids[1].bytes() + size_of_val(&self.data[..])
+    }
+}
+
+impl<T: Copy> Window<T> {
+    /// Has each edge be followed by the same one the other way, unless it is from a vertex to itself.
+    pub(crate) fn both_ways(self) -> Self {
+        let [left, right] = self.ids;
+        let mut both = Self { ids: Default::default(), data: Vec::with_capacity(2 * self.data.len()) };
+        for (at, data) in self.data.into_iter().enumerate() {
+            let ends = [left.get(at), right.get(at)];
+            both.push(ends, data);
+            if ends[0] != ends[1] {
+                both.push([ends[1], ends[0]], data);
+            }
+        }
+        both
+    }
+
+    fn push(&mut self, ends: [u64; 2], data: T) {
+        self.ids.iter_mut().zip(ends).for_each(|(ids, end)| ids.push(end));
+        self.data.push(data);
     }
 }
 

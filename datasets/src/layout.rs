@@ -11,11 +11,13 @@ pub struct Layout {
     pub format: Option<Format>,
     /// Which columns hold what, in a table.
     pub roles: Roles,
+    /// Whether each line of a graph is an edge both ways, one behind the other; an edge from a vertex to itself is one.
+    pub undirected: bool,
 }
 
 impl From<Option<Format>> for Layout {
     fn from(format: Option<Format>) -> Self {
-        Self { format, roles: Roles::default() }
+        Self { format, ..Self::default() }
     }
 }
 
@@ -46,7 +48,7 @@ impl Layout {
         let Some(role) = self.roles.first() else { return self.format.map_or_else(|| Format::detect(path), Ok) };
         let of_role = match role {
             Role::User | Role::Item | Role::Rating => Format::Ratings,
-            Role::From | Role::To => Format::Edges,
+            Role::From | Role::To | Role::Weight => Format::Edges,
             Role::Document | Role::Word | Role::Count => Format::Counts,
         };
         let format = match self.format.map_or_else(|| Format::detect(path), Ok) {

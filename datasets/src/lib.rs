@@ -63,10 +63,11 @@ pub use loaded::Loaded;
 pub use megagrid_partition::windows;
 pub use prepare::{Edges, Names, Prepared};
 pub use read::read_unlabelled;
-pub use read::{load_graph, load_graph_with, load_ratings, load_ratings_with};
+pub use read::{load_graph, load_graph_with, load_ratings, load_ratings_with, load_weighted_graph_with};
 pub use read::{parse_corpus, parse_graph, parse_ratings, parse_samples, parse_text};
 pub use read::{
     read_corpus, read_corpus_with, read_graph, read_ratings, read_ratings_with, read_samples, read_samples_with,
+    read_weighted_graph,
 };
 pub use readers::Readers;
 pub use roles::{Role, Roles};

@@ -5,6 +5,7 @@
 
 use crate::columns::Columns;
 use crate::entries::{self, Header, NUM_ENTRIES, index, size};
+use crate::records::Record;
 use crate::text::{Input, Malformed, Text, number, words};
 use crate::{Error, Loaded};
 
@@ -15,21 +16,15 @@ struct Banner {
     symmetric: bool,
 }
 
-/// Reads a square matrix as a graph with an edge from row to column for each entry, whatever its value. Edges that take more than
-/// `room` bytes are set aside in a file.
-pub(crate) fn read_graph(input: &Input<'_>, room: usize) -> Result<Loaded<()>, Error> {
+/// Reads an edge from row to column for each entry; those of a pattern are 1. The matrix of a graph has to be square. Edges that take
+/// more than `room` bytes are set aside in a file.
+pub(crate) fn read<R: Record>(input: &Input<'_>, room: usize) -> Result<Loaded<R::Data>, Error> {
     let (banner, header) = begin(&mut entries::open(input)?)?;
-    if header.num_left != header.num_right {
+    if R::SQUARE && header.num_left != header.num_right {
         let problem = format!("{} rows and {} columns, expected a square", header.num_left, header.num_right);
         return Err(Error::invalid(input.path(), problem));
     }
-    header.read(input, true, room, skip, |columns, line| entry(columns, line, banner, header, |_| ()))
-}
-
-/// Reads a matrix as ratings. The entries of a pattern count as 1.
-pub(crate) fn read_ratings(input: &Input<'_>, room: usize) -> Result<Loaded<f32>, Error> {
-    let (banner, header) = begin(&mut entries::open(input)?)?;
-    header.read(input, false, room, skip, |columns, line| entry(columns, line, banner, header, |value| value))
+    header.read(input, R::SQUARE, room, skip, |columns, line| entry::<R>(columns, line, banner, header))
 }
 
 fn skip(text: &mut Text<'_>) -> Result<(), Error> {
@@ -54,7 +49,7 @@ fn begin(text: &mut Text<'_>) -> Result<(Banner, Header), Error> {
         if banner.symmetric && header.num_left != header.num_right {
             return Err(Error::invalid(text.path(), "symmetric, but rows and columns differ in number"));
         }
-        return Ok((banner, header));
+        return Ok((banner, Header { symmetric: banner.symmetric, ..header }));
     }
     Err(Error::invalid(text.path(), "the line with the numbers of rows, columns and entries is missing"))
 }
@@ -84,32 +79,25 @@ fn sizes(line: &[u8]) -> Result<Header, Malformed> {
         return Err(Malformed::new("sizes", line, "the numbers of rows, columns and entries"));
     };
     let (num_left, num_right) = (size("number of rows", rows)?, size("number of columns", columns)?);
-    Ok(Header { num_left, num_right, num_entries: size(NUM_ENTRIES, entries)? })
+    Ok(Header { num_left, num_right, num_entries: size(NUM_ENTRIES, entries)?, symmetric: false })
 }
 
 #[inline]
-fn entry<T: Copy>(
-    columns: &mut Columns<T>,
+fn entry<R: Record>(
+    columns: &mut Columns<R::Data>,
     line: &[u8],
     banner: Banner,
     header: Header,
-    data: impl Fn(f32) -> T,
 ) -> Result<(), Malformed> {
     let mut fields = words(line);
     let left = index("row", fields.next().unwrap_or_default(), header.num_left)?;
     let right = index("column", fields.next().unwrap_or_default(), header.num_right)?;
-    let value = if banner.pattern {
-        1.0
-    } else {
-        let value = fields.next().unwrap_or_default();
-        number(value).ok_or_else(|| Malformed::new("value", value, "a finite number"))?
-    };
+    let value = if banner.pattern { b"1" } else { fields.next().unwrap_or_default() };
+    let finite = number(value).ok_or_else(|| Malformed::new("value", value, "a finite number"))?;
+    let data = R::of_number(f64::from(finite)).ok_or_else(|| Malformed::new(R::number_name(), value, R::NUMBER))?;
     if fields.next().is_some() {
         return Err(Malformed::new("entry", line, "no more than a row, a column and a value"));
     }
-    columns.push_ids([left, right], data(value));
-    if banner.symmetric && left != right {
-        columns.push_ids([right, left], data(value));
-    }
+    columns.push_ids([left, right], data);
     Ok(())
 }

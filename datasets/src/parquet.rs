@@ -56,7 +56,7 @@ pub(crate) fn read<R: Record>(input: &Input<'_>, room: usize) -> Result<Loaded<R
     };
     let mut named = Named::default();
     loop {
-        let mut all = Gathered::new(R::SQUARE, named, None, room, input.readers());
+        let mut all = Gathered::new(R::SQUARE, named, None, room, input.readers()).undirected(input.is_undirected());
         let mut pass = Pass::Done;
         // A few at a time, so that what was decoded of them does not fill the memory.
         'all: for groups in groups.chunks(2 * rayon::current_num_threads()) {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use megagrid_partition::parallel::lock;
 
-use crate::records::{Link, Rating, Record, WordCount};
+use crate::records::{Link, Rating, Record, WeightedLink, WordCount};
 use crate::text::{Input, Malformed, is_pipe};
 use crate::{
     Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Samples, TestRatings, Tokenizer,
@@ -20,12 +20,13 @@ const ROOM: usize = 16 << 20;
 
 /// Reads a directed graph: a file or a directory of part files, its format told by name and content where none is
 /// stated ([`Layout`] says what can be). Of Matrix Market and of edge lists with further columns only the two ends are taken; a warning in the log says
-/// so where there are weights, and where it is doubtful whether the first line of an edge list is a header.
+/// so where there are weights, and where it is doubtful whether the first line of an edge list is a header. Where the layout is
+/// undirected, each line is an edge both ways; a symmetric matrix holds both already.
 ///
 /// # Errors
 /// Where the input cannot be read, holds no edge, or a line does not follow the format.
 pub fn read_graph(path: impl AsRef<Path>, layout: impl Into<Layout>) -> Result<Dataset<()>, Error> {
-    graph_at(path.as_ref(), &layout.into(), usize::MAX, None)?.into_dataset()
+    graph_at::<Link>(path.as_ref(), &layout.into(), usize::MAX, None)?.into_dataset()
 }
 
 /// Reads a graph to build a grid from; see [`read_graph`]. Edges that take more than some megabytes are set aside in a
@@ -47,22 +48,44 @@ pub fn load_graph_with(
     layout: impl Into<Layout>,
     readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Loaded<()>, Error> {
-    graph_at(path.as_ref(), &layout.into(), ROOM, readers)
+    graph_at::<Link>(path.as_ref(), &layout.into(), ROOM, readers)
 }
 
-fn graph_at(
+/// Reads a graph whose edges have weights: numbers in the third column, or in that of the role [`Role::Weight`], or the values of a
+/// matrix, those of a pattern 1; finite, and none below 0. See [`read_graph`].
+///
+/// # Errors
+/// As [`read_graph`]; an edge without a weight, or with a negative one.
+pub fn read_weighted_graph(path: impl AsRef<Path>, layout: impl Into<Layout>) -> Result<Dataset<f32>, Error> {
+    graph_at::<WeightedLink>(path.as_ref(), &layout.into(), usize::MAX, None)?.into_dataset()
+}
+
+/// Reads a graph whose edges have weights to build a grid from, together with other processes if there are some; see
+/// [`read_weighted_graph`] and [`load_graph_with`].
+///
+/// # Errors
+/// As there.
+pub fn load_weighted_graph_with(
+    path: impl AsRef<Path>,
+    layout: impl Into<Layout>,
+    readers: Option<&Arc<dyn Readers>>,
+) -> Result<Loaded<f32>, Error> {
+    graph_at::<WeightedLink>(path.as_ref(), &layout.into(), ROOM, readers)
+}
+
+fn graph_at<R: Record>(
     path: &Path,
     layout: &Layout,
     room: usize,
     readers: Option<&Arc<dyn Readers>>,
-) -> Result<Loaded<()>, Error> {
-    let (input, found) = open(path, layout, readers, Link::ROLES)?;
+) -> Result<Loaded<R::Data>, Error> {
+    let (input, found) = open(path, layout, readers, R::ROLES)?;
     // Without a statement, three columns are an edge list with weights or times.
     let format = if found == Format::Ratings && layout.format.is_none() { Format::Edges } else { found };
-    if layout.roles.is_empty() && readers.is_none_or(|readers| readers.process() == 0) {
+    if !R::has_number() && layout.roles.is_empty() && readers.is_none_or(|readers| readers.process() == 0) {
         warn(&input, format);
     }
-    graph(&input, format, room)
+    graph::<R>(&input, format, room)
 }
 
 /// Inputs that were warned of: each of many virtual workers reads the same.
@@ -81,7 +104,9 @@ fn warn(input: &Input<'_>, format: Format) {
         _ => None,
     };
     if let Some(weights) = weights {
-        tracing::warn!("{path}: has {weights}, which are not read: edges of a graph have no weights");
+        tracing::warn!(
+            "{path}: has {weights}, which are not read: edges of a graph have no weights here; `pagerank --weights` reads them"
+        );
     }
     if format == Format::Edges
         && let Some(line) = edge_list::doubtful_header(input)
@@ -211,7 +236,7 @@ pub fn read_corpus_with(
 /// # Errors
 /// As [`read_graph`].
 pub fn parse_graph(bytes: &[u8], format: Format) -> Result<Dataset<()>, Error> {
-    graph(&Input::from_bytes(bytes), format, usize::MAX)?.into_dataset()
+    graph::<Link>(&Input::from_bytes(bytes), format, usize::MAX)?.into_dataset()
 }
 
 /// Reads ratings from the bytes of a file; see [`read_ratings`].
@@ -254,16 +279,20 @@ fn open(
     wanted: &[Role],
 ) -> Result<(Input<'static>, Format), Error> {
     layout.roles.check(wanted).map_err(|problem| Error::invalid(path, problem))?;
+    if layout.undirected && !wanted.contains(&Role::From) {
+        return Err(Error::invalid(path, "is to be read as undirected, which only edges of a graph can be"));
+    }
     let format = layout.find(path)?;
-    Ok((Input::take(path, readers)?.with_roles(&layout.roles), format))
+    let input = Input::take(path, readers)?.with_roles(&layout.roles).undirected(layout.undirected);
+    Ok((input, format))
 }
 
-fn graph(input: &Input<'_>, format: Format, room: usize) -> Result<Loaded<()>, Error> {
+fn graph<R: Record>(input: &Input<'_>, format: Format, room: usize) -> Result<Loaded<R::Data>, Error> {
     match format {
-        Format::Edges => delimited::read::<Link>(input, room),
-        Format::MatrixMarket => matrix_market::read_graph(input, room),
-        Format::JsonLines => json_lines::read::<Link>(input, room),
-        Format::Parquet => parquet::read::<Link>(input, room),
+        Format::Edges => delimited::read::<R>(input, room),
+        Format::MatrixMarket => matrix_market::read::<R>(input, room),
+        Format::JsonLines => json_lines::read::<R>(input, room),
+        Format::Parquet => parquet::read::<R>(input, room),
         found => Err(wrong(input, found, "a graph", "edges, mtx, jsonl, parquet")),
     }
 }
@@ -271,7 +300,7 @@ fn graph(input: &Input<'_>, format: Format, room: usize) -> Result<Loaded<()>, E
 fn rated(input: &Input<'_>, format: Format, room: usize) -> Result<Loaded<f32>, Error> {
     match format {
         Format::Ratings => delimited::read::<Rating>(input, room),
-        Format::MatrixMarket => matrix_market::read_ratings(input, room),
+        Format::MatrixMarket => matrix_market::read::<Rating>(input, room),
         Format::JsonLines => json_lines::read::<Rating>(input, room),
         Format::Parquet => parquet::read::<Rating>(input, room),
         found => Err(wrong(input, found, "ratings", "ratings, mtx, jsonl, parquet")),

@@ -2,8 +2,11 @@
 
 use std::fmt::Debug;
 use std::io;
+use std::ops::AddAssign;
 
-/// Counts that processes sum at a time.
+use bytemuck::Pod;
+
+/// Numbers that processes sum at a time.
 const SUMMED_AT_A_TIME: usize = 1 << 18;
 
 /// Processes of which each reads a part of an input. All methods that send are collective: every process calls them,
@@ -42,15 +45,15 @@ impl dyn Readers + '_ {
         all.iter().map(|bytes| numbers(bytes).map_err(|_| misfit())).collect()
     }
 
-    /// Adds up the counts of all processes; every process has equally many.
-    pub(crate) fn sum(&self, counts: &mut [u32]) -> io::Result<()> {
+    /// Adds up the numbers of all processes, in their order; every process has equally many.
+    pub(crate) fn sum<N: Pod + AddAssign>(&self, numbers: &mut [N]) -> io::Result<()> {
         // A part at a time: those of all processes are in memory at once.
-        for counts in counts.chunks_mut(SUMMED_AT_A_TIME) {
-            let all = self.all_gather(bytemuck::pod_collect_to_vec(counts))?;
-            counts.fill(0);
+        for numbers in numbers.chunks_mut(SUMMED_AT_A_TIME) {
+            let all = self.all_gather(bytemuck::pod_collect_to_vec(numbers))?;
+            numbers.fill(N::zeroed());
             for bytes in all {
-                let theirs: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
-                counts.iter_mut().zip(theirs).for_each(|(count, more)| *count += more);
+                let theirs: Vec<N> = bytemuck::pod_collect_to_vec(&bytes);
+                numbers.iter_mut().zip(theirs).for_each(|(number, more)| *number += more);
             }
         }
         Ok(())

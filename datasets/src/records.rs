@@ -59,6 +59,28 @@ impl Record for Link {
     }
 }
 
+/// An edge of a graph with a weight.
+pub(crate) struct WeightedLink;
+
+impl Record for WeightedLink {
+    type Data = f32;
+    const SQUARE: bool = true;
+    const NAME: &'static str = Link::NAME;
+    const NAMES: &'static str = Link::NAMES;
+    const FIELDS: [&'static str; 2] = Link::FIELDS;
+    const ROLES: &'static [Role] = &[Role::From, Role::To, Role::Weight];
+    const NUMBER: &'static str = "a finite number, 0 or above";
+
+    #[inline]
+    fn of_text(text: &[u8]) -> Option<f32> {
+        number(text).filter(|&weight| weight >= 0.0)
+    }
+
+    fn of_number(number: f64) -> Option<f32> {
+        Some(number as f32).filter(|&weight| weight.is_finite() && weight >= 0.0)
+    }
+}
+
 /// A rating.
 pub(crate) struct Rating;
 

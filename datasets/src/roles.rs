@@ -19,6 +19,8 @@ pub enum Role {
     From,
     /// Where it ends.
     To,
+    /// What it weighs.
+    Weight,
     /// The document that a word occurs in.
     Document,
     /// The word.
@@ -28,12 +30,13 @@ pub enum Role {
 }
 
 impl Role {
-    const ALL: [(&'static str, Self); 8] = [
+    const ALL: [(&'static str, Self); 9] = [
         ("user", Self::User),
         ("item", Self::Item),
         ("rating", Self::Rating),
         ("from", Self::From),
         ("to", Self::To),
+        ("weight", Self::Weight),
         ("document", Self::Document),
         ("word", Self::Word),
         ("count", Self::Count),

@@ -124,6 +124,29 @@ impl<T: EdgeData> Edges<T> {
         Ok(Summary { sum: values.sum.rounded(), range, checksum: xxh3_64(bytemuck::cast_slice(&all)) })
     }
 
+    /// Adds up some value of the edges of each left vertex. Where several processes have read a part each, every process calls it, before
+    /// the edges are distributed, and all get the same.
+    ///
+    /// # Errors
+    /// Edges that cannot be read; a lost process.
+    pub fn left_sums(&self, value: impl Fn(&T) -> f64) -> io::Result<Vec<f64>> {
+        let mut sums = vec![0.0; self.num_vertices(Side::Left)];
+        let mut add = |left: &[u32], data: &[T]| {
+            left.iter().zip(data).for_each(|(&left, data)| sums[left as usize] += value(data));
+        };
+        match self {
+            Self::Distributed(edges) => {
+                edges.visit_read(|left, _, data| add(left, data))?;
+                edges.readers().sum(&mut sums)?;
+            }
+            _ => {
+                let mut windows = EdgeSource::windows(self).into_iter();
+                windows.try_for_each(|rows| self.visit_rows(Side::Right, rows, &mut add))?;
+            }
+        }
+        Ok(sums)
+    }
+
     /// Passes over every `step`th window, from the window `first` on.
     fn windows(&self, value: impl Fn(&T) -> f64 + Copy + Sync, first: usize, step: usize) -> io::Result<Found> {
         let windows: Vec<_> = windows(self.offsets(Side::Right)).into_iter().skip(first).step_by(step).collect();

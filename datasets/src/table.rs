@@ -85,7 +85,7 @@ pub(crate) fn read<R: Record>(
     let (whole, mut input) = (std::cell::OnceCell::new(), input);
     let mut named = first_names(input, syntax);
     loop {
-        let mut all = Gathered::new(R::SQUARE, named, None, room, input.readers());
+        let mut all = Gathered::new(R::SQUARE, named, None, room, input.readers()).undirected(input.is_undirected());
         let pass = read_once(input, named, syntax, &mut all);
         match Pass::agree(pass, input.readers(), input.path())? {
             Pass::Done => return all.finish(input.path(), R::NAMES),

@@ -1,7 +1,7 @@
 """Machine learning on sparse data, on all cores."""
 
 from os import PathLike
-from typing import Any, Callable, NamedTuple, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -171,7 +171,9 @@ def pagerank(
     graph: Input,
     *,
     damping: float = 0.85,
-    restart: Sequence[Any] | None = None,
+    weights: bool = False,
+    undirected: bool = False,
+    personalization: Mapping[Any, float] | ArrayLike | None = None,
     max_iter: int = 100,
     tol: float = 1e-6,
     n_jobs: int | None = None,

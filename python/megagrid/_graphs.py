@@ -17,18 +17,36 @@ class Ranks(NamedTuple):
     scores: np.ndarray
 
 
-def pagerank(graph, *, damping=0.85, restart=None, max_iter=100, tol=1e-6, n_jobs=None, verbose=0, callback=None):
+def pagerank(
+    graph,
+    *,
+    damping=0.85,
+    weights=False,
+    undirected=False,
+    personalization=None,
+    max_iter=100,
+    tol=1e-6,
+    n_jobs=None,
+    verbose=0,
+    callback=None,
+):
     """Rank the vertices of a directed graph: how often a surfer is on each page who follows links.
 
     Parameters
     ----------
     graph : square sparse matrix or array, tuple (sources, targets), graph of networkx or igraph, or a path
-        A value that is not 0 is a link from its row to its column, of which the size counts nothing. Sources and targets are any
-        numbers or texts. An edge of an undirected graph is a link either way.
+        A value that is not 0 is a link from its row to its column. Sources and targets are any numbers or texts. An edge of an
+        undirected graph is a link either way.
     damping : float, default=0.85
         The chance of following a link instead of restarting.
-    restart : list or None, default=None
-        Vertices at which the surfer restarts; None: all.
+    weights : bool, default=False
+        Whether links have weights, 0 or above, by which a page divides its score: the values of a matrix, the attribute `weight` of
+        edges (networkx: 1 where there is none), a third column of a tuple, or of a file. If False, a link is a link.
+    undirected : bool, default=False
+        Whether each link goes both ways; one from a vertex to itself is one. Links that repeat, also the other way round, add up.
+    personalization : dict or array, default=None
+        The vertices at which the surfer restarts, with their weights, 0 or above; an array has one for each row of a matrix, or each
+        vertex of a graph of networkx or igraph. Vertices without links lead there, too, as in networkx. None: all vertices, equally likely.
     max_iter : int, default=100
         Iterations at most.
     tol : float, default=1e-6
@@ -52,14 +70,21 @@ def pagerank(graph, *, damping=0.85, restart=None, max_iter=100, tol=1e-6, n_job
     >>> links = np.array([[0, 1, 1], [0, 0, 1], [1, 0, 0]])
     >>> pagerank(links).round(3)
     array([0.388, 0.215, 0.397], dtype=float32)
+    >>> pagerank(links, personalization={1: 1}).round(3)
+    array([0.327, 0.289, 0.384], dtype=float32)
+    >>> pagerank(np.array([[0, 3, 1], [0, 0, 1], [1, 0, 0]]), weights=True).round(3)
+    array([0.359, 0.279, 0.363], dtype=float32)
     >>> pagerank((["a", "b", "a"], ["b", "c", "c"])).ids.tolist()
     ['c', 'b', 'a']
     """
-    options = {"damping": "damping", "restart": "restart", "max_iter": "iterations", "tol": "tolerance"}
-    graph = _Graph(graph)
-    given = {"damping": damping, "restart": graph.numbers(restart), "max_iter": max_iter, "tol": tol}
-    given = words(options, given) + how(n_jobs, None)
-    found = _run(lambda watched: _megagrid.pagerank(graph.parts, given, watched), options, callback, verbose, max_iter)
+    options = {"damping": "damping", "max_iter": "iterations", "tol": "tolerance"}
+    graph = _Graph(graph, bool(weights))
+    given = words(options, {"damping": damping, "max_iter": max_iter, "tol": tol}) + how(n_jobs, None)
+    given += ["--weights"] * bool(weights) + ["--undirected"] * bool(undirected and graph.is_directed)
+    restart = graph.restart(personalization)
+    found = _run(
+        lambda watched: _megagrid.pagerank(graph.parts, restart, given, watched), options, callback, verbose, max_iter
+    )
     return graph.scores(found["ranks"])
 
 
@@ -104,59 +129,87 @@ def _run(begin, options, callback, verbose, most):
 class _Graph:
     """A graph as the compiled part takes it, and how scores of it are given back."""
 
-    def __init__(self, graph):
+    def __init__(self, graph, weighted=False):
         self.ids, self.is_networkx = None, hasattr(graph, "adj") and hasattr(graph, "is_directed")
+        self.is_directed = True
         if _input.is_path(graph):
             self.parts = graph
         elif self.is_networkx:
             self.ids = list(graph)
             number = {node: at for at, node in enumerate(self.ids)}
             ends = np.fromiter((number[end] for edge in graph.edges() for end in edge), dtype=np.int64).reshape(-1, 2)
-            self._of_edges(ends, len(self.ids), graph.is_directed())
+            values = [weight for *_, weight in graph.edges(data="weight", default=1)] if weighted else None
+            self._of_edges(ends, values, len(self.ids), graph.is_directed())
         elif hasattr(graph, "get_edgelist") and hasattr(graph, "vcount"):
             ends = np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2)
-            self._of_edges(ends, graph.vcount(), graph.is_directed())
-        elif isinstance(graph, tuple) and len(graph) == 2:
-            sources, targets = (np.asarray(ends) for ends in graph)
+            if weighted and "weight" not in graph.es.attributes():
+                raise ValueError("the links of the graph have no attribute weight")
+            self._of_edges(ends, graph.es["weight"] if weighted else None, graph.vcount(), graph.is_directed())
+        elif isinstance(graph, tuple) and len(graph) in (2, 3):
+            sources, targets = (np.asarray(ends) for ends in graph[:2])
             if sources.shape != targets.shape or sources.ndim != 1:
                 raise ValueError(f"sources have the shape {sources.shape} and targets {targets.shape}; expected two columns")
+            if weighted != (len(graph) == 3):
+                raise ValueError("links with weights are a tuple (sources, targets, weights); pass it with weights=True, or two columns")
             if len(sources) == 0:
                 raise ValueError("the graph has no link")
             numbers, self.ids = _coded(np.concatenate([sources, targets]), "vertices", 2 * len(sources))
-            self.parts = self._of_ends(numbers[: len(sources)], numbers[len(sources) :], len(self.ids))
+            values = graph[2] if weighted else None
+            self._of_ends(numbers[: len(sources)], numbers[len(sources) :], values, len(self.ids))
         else:
-            self._of_matrix(_input.Matrix(graph, name="graph", repeats=True))
+            self._of_matrix(_input.Matrix(graph, name="graph", repeats=True), weighted)
 
-    def _of_matrix(self, matrix):
+    def _of_matrix(self, matrix, weighted):
         if matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"the graph has the shape {matrix.shape}, expected a square matrix")
         values = matrix.values[matrix.values != 0]
         if values.size == 0:
             raise ValueError("the graph has no link: all values are 0, or none is stored")
-        if values.min() != values.max():
-            warnings.warn("the values of links count nothing: a link is a link", UserWarning, stacklevel=4)
+        if weighted:
+            _check_weights(values)
+        elif values.min() != values.max():
+            text = "the values of links count nothing: a link is a link; with weights=True they are weights"
+            warnings.warn(text, UserWarning, stacklevel=4)
         self.parts = matrix.parts
 
-    def _of_edges(self, ends, number, is_directed):
+    def _of_edges(self, ends, values, number, is_directed):
         if len(ends) == 0:
             raise ValueError("the graph has no link")
+        self.is_directed = is_directed
         if not is_directed:
-            loops = ends[:, 0] == ends[:, 1]
-            ends = np.concatenate([ends, ends[~loops, ::-1]])
-        self.parts = self._of_ends(ends[:, 0], ends[:, 1], number)
+            once = ends[:, 0] != ends[:, 1]
+            ends = np.concatenate([ends, ends[once, ::-1]])
+            values = None if values is None else np.concatenate([values, np.asarray(values)[once]])
+        self._of_ends(ends[:, 0], ends[:, 1], values, number)
 
-    def _of_ends(self, sources, targets, number):
-        return np.ascontiguousarray(sources), np.ascontiguousarray(targets), None, (number, number)
+    def _of_ends(self, sources, targets, values, number):
+        if values is not None:
+            values = np.ascontiguousarray(_input.column(values, "weights", len(sources)))
+            _check_weights(values)
+        self.parts = np.ascontiguousarray(sources), np.ascontiguousarray(targets), values, (number, number)
 
-    def numbers(self, vertices):
-        """Return vertices by the names that the compiled part knows."""
-        if vertices is None or self.ids is None:
-            return None if vertices is None else [str(one) for one in vertices]
+    def restart(self, personalization):
+        """Return vertices, by the names that the compiled part knows, with their weights."""
+        if personalization is None:
+            return None
+        if not isinstance(personalization, dict):
+            weights = _input.column(personalization, "personalization")
+            if not isinstance(self.parts, (tuple, np.ndarray)) or (self.ids is not None and not self.is_networkx):
+                raise TypeError("personalization is an array, which has no ids; expected a dict from ids to weights")
+            number = len(self.ids) if self.is_networkx else self._rows()
+            if len(weights) != number:
+                raise ValueError(f"personalization has {len(weights)} weights, and the graph {number} vertices")
+            return [(str(at), float(weights[at])) for at in np.flatnonzero(weights)]
+        if self.ids is None:
+            return [(str(vertex), float(weight)) for vertex, weight in personalization.items()]
         place = {one: at for at, one in enumerate(self.ids if self.is_networkx else self.ids.tolist())}
-        unknown = [one for one in vertices if one not in place]
+        unknown = [one for one in personalization if one not in place]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is no vertex of the graph")
-        return [str(place[one]) for one in vertices]
+        return [(str(place[vertex]), float(weight)) for vertex, weight in personalization.items()]
+
+    def _rows(self):
+        return self.parts.shape[0] if isinstance(self.parts, np.ndarray) else self.parts[-1][0]
 
     def scores(self, ranked):
         """Give scores back as the graph was given."""
@@ -166,3 +219,8 @@ class _Graph:
             by_number[names] = scores
             return dict(zip(self.ids, by_number.tolist())) if self.is_networkx else by_number
         return Ranks(_ids(names) if self.ids is None else self.ids[names], scores)
+
+
+def _check_weights(values):
+    if values.size > 0 and values.min() < 0:
+        raise ValueError(f"the weight of a link is {values.min()}; expected 0 or above")

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use megagrid_datasets::cache::EdgeData;
 use megagrid_datasets::{Corpus, Dataset, Format, Roles, Samples as Labelled};
 use megagrid_partition::EdgeList;
 use megagrid_training::als::{Feedback, ImplicitFactorization};
@@ -13,7 +14,7 @@ use megagrid_training::hits::{HubsAndAuthorities, Links};
 use megagrid_training::input::{Source, parse_format};
 use megagrid_training::lda::{Documents, TopicModels};
 use megagrid_training::mf::{Factorization, RatingOptions, Ratings};
-use megagrid_training::pagerank::Ranking;
+use megagrid_training::pagerank::{LinkOptions, RankOptions, Ranking, Web};
 use megagrid_training::record::Phases;
 use megagrid_training::{Algorithm, Data, Error, Job, Processes, Reading, RunOptions, Trained, join, json, options};
 use numpy::PyReadonlyArray1;
@@ -88,10 +89,30 @@ impl<A: Algorithm> Place<A> {
         A::Options: clap::Args,
         DataOptions<A>: clap::Args,
     {
+        self.train_on(words, is_watched, |_| Ok(()), give)
+    }
+
+    /// Begins to train as `words` say, on data that `settle` adds something to.
+    fn train_on(
+        self,
+        words: Vec<OsString>,
+        is_watched: bool,
+        settle: impl FnOnce(&mut A::Data) -> Result<(), Error> + Send + 'static,
+        give: impl FnOnce(Python<'_>, Trained<A>) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<Run>
+    where
+        A::Options: clap::Args,
+        DataOptions<A>: clap::Args,
+    {
         let given: Given<A::Options, DataOptions<A>> = raise(options(words))?;
         raise(megagrid_training::Options::check(&given.own))?;
         let threads = given.run.workers;
-        Run::begin(threads, is_watched, move || self.job(given), give)
+        let job = move || {
+            let mut job = self.job(given)?;
+            settle(&mut job.data)?;
+            Ok(job)
+        };
+        Run::begin(threads, is_watched, job, give)
     }
 
     fn job(self, Given { own, data, run, format, columns }: Given<A::Options, DataOptions<A>>) -> Result<Job<A>, Error>
@@ -189,24 +210,42 @@ pub fn implicit(py: Python<'_>, input: Input<'_>, words: Vec<OsString>, is_watch
     place.train(words, is_watched, models::give_implicit)
 }
 
-fn graph(edges: EdgeList<()>) -> Graph {
-    Graph::new(named(edges, 0).in_degree_order())
+fn graph<T: EdgeData>(edges: EdgeList<T>, undirected: bool) -> Graph<T> {
+    let one_way = named(edges, 0);
+    Graph::new(if undirected { one_way.both_ways() } else { one_way }.in_degree_order())
 }
 
 fn link(value: f64) -> Option<()> {
     (value != 0.0).then_some(())
 }
 
-/// Ranks the vertices of a graph.
+/// Ranks the vertices of a graph; the surfer restarts at those that `personalization` names with their weights, or at all.
 #[pyfunction]
-pub fn pagerank(py: Python<'_>, input: Input<'_>, words: Vec<OsString>, is_watched: bool) -> PyResult<Run> {
-    let place = Place::<Ranking>::new(py, input, (true, link), |edges, _, _| Ok(graph(edges)))?;
-    place.train(words, is_watched, models::give_ranks)
+pub fn pagerank(
+    py: Python<'_>,
+    input: Input<'_>,
+    personalization: Option<Vec<(String, f64)>>,
+    words: Vec<OsString>,
+    is_watched: bool,
+) -> PyResult<Run> {
+    let how = raise(options::<Given<RankOptions, LinkOptions>>(words.clone()))?.data;
+    let place = if how.weights {
+        let web = |edges, how: &LinkOptions, _: &_| Web::weighted(graph(edges, how.undirected));
+        Place::<Ranking>::new(py, input, (true, nonzero), web)?
+    } else {
+        let web = |edges, how: &LinkOptions, _: &_| Ok(Web::new(graph(edges, how.undirected)));
+        Place::<Ranking>::new(py, input, (true, link), web)?
+    };
+    let restart = move |web: &mut Web| match personalization {
+        Some(vertices) => web.restart_at(vertices.iter().map(|(name, weight)| (&name[..], *weight))),
+        None => Ok(()),
+    };
+    place.train_on(words, is_watched, restart, models::give_ranks)
 }
 
 /// Finds hubs and authorities of a graph.
 #[pyfunction]
 pub fn hits(py: Python<'_>, input: Input<'_>, words: Vec<OsString>, is_watched: bool) -> PyResult<Run> {
-    let place = Place::<HubsAndAuthorities>::new(py, input, (true, link), |edges, _, _| Ok(Links(graph(edges))))?;
+    let place = Place::<HubsAndAuthorities>::new(py, input, (true, link), |edges, _, _| Ok(Links(graph(edges, false))))?;
     place.train(words, is_watched, models::give_authorities)
 }

@@ -243,9 +243,28 @@ def test_bad_graphs_are_refused():
             with pytest.raises(ValueError, match=text):
                 score(graph)
     with pytest.raises(ValueError, match="no vertex"):
-        pagerank((["a"], ["b"]), restart=["c"])
+        pagerank((["a"], ["b"]), personalization={"c": 1})
     with pytest.warns(UserWarning, match="count nothing"):
         pagerank(np.array([[0, 2], [1, 0]]))
+    links = np.array([[0.0, 2.0], [1.0, 0.0]])
+    for given, text in [
+        ({"personalization": [1.0]}, "1 weights, and the graph 2 vertices"),
+        ({"personalization": {0: 0.0}}, "sum of the weights of restarts is 0"),
+        ({"personalization": {0: -1.0}}, "weight of a restart is -1"),
+        ({"personalization": {}}, "sum of the weights of restarts is 0"),
+        ({"personalization": {7: 1}}, 'no vertex "7"'),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            pagerank(links, weights=True, **given)
+    with pytest.raises(TypeError, match="expected a dict from ids to weights"):
+        pagerank((["a"], ["b"]), personalization=[1.0, 0.0])
+    with pytest.raises(ValueError, match="the weight of a link is -2"):
+        pagerank(-links, weights=True)
+    with pytest.raises(ValueError, match="NaN"):
+        pagerank((["a"], ["b"], [np.nan]), weights=True)
+    for graph, weights in [((["a"], ["b"]), True), ((["a"], ["b"], [1.0]), False)]:
+        with pytest.raises(ValueError, match="sources, targets, weights"):
+            pagerank(graph, weights=weights)
 
 
 def test_features_that_do_not_fit_are_refused(clicks, documents):

@@ -171,8 +171,8 @@ def test_ranks_are_those_of_networkx(directed):
     assert list(ranks) == list(graph) and max(abs(ranks[node] - expected[node]) for node in graph) < 1e-6
     assert np.allclose(pagerank(matrix, tol=1e-9), list(expected.values()), atol=1e-6)
     assert np.allclose(pagerank(matrix.tocoo(), tol=1e-9), list(expected.values()), atol=1e-6)
-    personal = pagerank(graph, restart=["page 3"], tol=1e-9)
-    expected = networkx.pagerank(graph, personalization={"page 3": 1}, dangling={"page 3": 1}, tol=1e-12)
+    personal = pagerank(graph, personalization={"page 3": 1}, tol=1e-9)
+    expected = networkx.pagerank(graph, personalization={"page 3": 1}, tol=1e-12)
     assert max(abs(personal[node] - expected[node]) for node in graph) < 1e-6
     hubs, authorities = hits(graph, tol=1e-9, max_iter=5000)
     for ours, theirs in zip((hubs, authorities), networkx.hits(graph, max_iter=5000, tol=1e-12)):
@@ -180,11 +180,60 @@ def test_ranks_are_those_of_networkx(directed):
         assert max(abs(ours[node] - theirs[node] / length) for node in graph) < 1e-4
 
 
+@pytest.mark.parametrize("undirected", [False, True])
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("personal", [False, True])
+def test_ranks_by_weights_both_ways_and_from_chosen_pages_are_those_of_networkx(undirected, weights, personal, tmp_path):
+    random = np.random.default_rng(4)
+    matrix = sp.random_array((50, 50), density=0.06, rng=random, format="csr")
+    matrix.data = random.integers(1, 9, matrix.nnz) / 4
+    # A link to each page, so that columns and files have all of them.
+    matrix = (matrix + sp.csr_array((np.full(50, 0.25), (np.zeros(50, int), np.arange(50))), shape=(50, 50))).tocsr()
+    restart = {3: 1.0, 40: 2.5, 41: 0.0} if personal else None
+    graph = networkx.from_scipy_sparse_array(matrix, create_using=networkx.MultiDiGraph)
+    if undirected:
+        back = [(to, source, weight) for source, to, weight in graph.edges(data="weight") if source != to]
+        graph.add_weighted_edges_from(back)
+    expected = networkx.pagerank(graph, personalization=restart, weight="weight" if weights else None, tol=1e-12)
+    expected = np.array([expected[node] for node in range(50)])
+    given = {"undirected": undirected, "personalization": restart, "tol": 1e-9}
+    values = matrix if weights else (matrix != 0).astype(int)
+    for links in (values, values.tocsc(), values.tocoo(), values.toarray()):
+        assert np.allclose(pagerank(links, weights=weights, **given), expected, atol=1e-6)
+    one_way = networkx.from_scipy_sparse_array(matrix, create_using=networkx.DiGraph)
+    of_networkx = pagerank(one_way, weights=weights, **given)
+    assert np.allclose([of_networkx[node] for node in range(50)], expected, atol=1e-6)
+    if personal:
+        array = np.zeros(50)
+        array[[3, 40]] = 1.0, 2.5
+        found = pagerank(values, weights=weights, **{**given, "personalization": array})
+        assert np.allclose(found, expected, atol=1e-6)
+    links = matrix.tocoo()
+    columns = (links.row, links.col) + ((links.data,) if weights else ())
+    path = tmp_path / "links.txt"
+    path.write_text("".join(f"{source} {to} {weight}\n" for source, to, weight in zip(links.row, links.col, links.data)))
+    for ranks in (pagerank(columns, weights=weights, **given), pagerank(path, weights=weights, **given)):
+        assert np.allclose(ranks.scores, expected[np.asarray(ranks.ids).astype(int)], atol=1e-6)
+
+
+def test_edges_of_networkx_both_ways_are_not_doubled():
+    graph = networkx.Graph()
+    graph.add_weighted_edges_from([(0, 1, 2.0), (1, 2, 0.5), (2, 2, 3.0), (2, 0, 1.0)])
+    expected = networkx.pagerank(graph, tol=1e-12)
+    for undirected in (False, True):
+        ranks = pagerank(graph, weights=True, undirected=undirected, tol=1e-9)
+        assert max(abs(ranks[node] - expected[node]) for node in graph) < 1e-6
+
+
 @pytest.mark.parametrize("directed", [True, False])
 def test_ranks_are_those_of_igraph(directed):
     igraph = pytest.importorskip("igraph")
     graph = igraph.Graph([(0, 1), (1, 2), (2, 0), (3, 2), (3, 1), (4, 0)], directed=directed)
     assert np.allclose(pagerank(graph, tol=1e-9), graph.pagerank(), atol=1e-6)
+    with pytest.raises(ValueError, match="no attribute weight"):
+        pagerank(graph, weights=True)
+    graph.es["weight"] = [1.0, 2.0, 0.5, 3.0, 1.0, 4.0]
+    assert np.allclose(pagerank(graph, weights=True, tol=1e-9), graph.pagerank(weights="weight"), atol=1e-6)
 
 
 def test_ranks_of_columns_and_of_a_path(tmp_path):

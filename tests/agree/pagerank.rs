@@ -30,8 +30,8 @@ fn megagrid(list: &EdgeList<()>, damping: Damping) -> Vec<f64> {
     let source = GroupedEdges::new(list.clone(), &[Side::Left, Side::Right]);
     let sequence = sequence(damping, list.left.len() as u64);
     let offsets = source.offsets(Side::Left);
-    let out_degree = |page: usize| offsets[page + 1] - offsets[page];
-    let start = Start::new(damping, list.num_left, &[], &out_degree);
+    let out_degree = |page: usize| (offsets[page + 1] - offsets[page]) as f64;
+    let start = Start::new(damping, list.num_left, None, &out_degree);
     let settings = Settings { workers: 1, ..Settings::default() };
     let mut engine = Engine::<PageRank>::new(&source, sequence, &settings).unwrap();
     engine.set_global(start.state());

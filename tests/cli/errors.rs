@@ -146,9 +146,3 @@ fn divergence_names_the_iteration_and_a_way_out() {
     fails(&args, 1, &["running_rmse became", "in iteration 1", "smaller --step"]);
     assert!(!place.path("model").exists());
 }
-
-#[test]
-fn unknown_vertices_are_named() {
-    let place = Place::new();
-    fails(&["pagerank", &place.graph(), "--restart", "1,nobody"], 1, &["no vertex \"nobody\""]);
-}

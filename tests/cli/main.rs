@@ -25,6 +25,7 @@ mod members;
 mod models;
 mod newton;
 mod options;
+mod ranks;
 mod recommend;
 mod records;
 #[cfg(feature = "serve")]

@@ -49,7 +49,8 @@ fn scores_are_those_of_the_definition_under_their_own_names() {
         let mut args = vec!["pagerank", "graph", "--model", &directory, "--tolerance", "1e-9", "-w", "2", "-q"];
         let graph = place.graph();
         args[1] = &graph;
-        args.extend(restart.iter().flat_map(|only| ["--restart", only]));
+        let only = place.file("restart.txt", restart.unwrap_or_default());
+        args.extend(restart.iter().flat_map(|_| ["--restart", &only]));
         done(&args);
         let expected = power_method(&EDGES, restart);
         let scores = scores_of(&place.path(model));

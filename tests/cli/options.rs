@@ -88,7 +88,7 @@ fn every_command_has_help_with_an_example() {
     // The main options of each.
     let commands: [(&str, &[&str]); 22] = [
         ("demo", &["--algorithm", "--workers"]),
-        ("pagerank", &["--damping", "--restart", "--tolerance", "--model"]),
+        ("pagerank", &["--damping", "--weights", "--undirected", "--restart", "--tolerance", "--model"]),
         ("mf", &["--dims", "--lambda", "--holdout", "--gradient", "--checkpoint"]),
         ("als", &["--dims", "--block", "--alpha", "--ratings-above", "--holdout-per-user", "--ranking"]),
         ("lda", &["--topics", "--prior", "--annealing", "--optimize-every", "--top-words", "--sampler"]),

@@ -22,12 +22,13 @@ mod virtual_workers;
 use std::sync::Arc;
 
 use megagrid_algorithms::mf::{self, batch, in_place};
+use megagrid_algorithms::pagerank::Ranks;
 use megagrid_engine::plan::Strategy;
-use megagrid_engine::{IterationReport, Peers, Settings};
+use megagrid_engine::{Engine, IterationReport, Peers, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{Exchange, Program, Sequence, Stages, Vertex, mode};
 
-use crate::made::{self, factorization, factors, links, page_rank, scores, watch};
+use crate::made::{self, factorization, factors, links, page_rank, scores, watch, weighted_links, weighted_rank};
 
 /// Processes and the worker threads of each.
 const SHAPES: [(usize, usize); 5] = [(1, 1), (1, 2), (2, 1), (2, 2), (4, 1)];
@@ -43,7 +44,10 @@ fn rank_of(edges: &GroupedEdges<()>, (processes, workers): (usize, usize), strat
 
 /// The part of one process.
 fn rank_as(edges: &GroupedEdges<()>, settings: &Settings) -> Vec<Vec<f32>> {
-    let mut engine = page_rank(edges, &[], settings);
+    scores_of(page_rank(edges, &[], settings))
+}
+
+fn scores_of<P: Ranks>(mut engine: Engine<P>) -> Vec<Vec<f32>> {
     let mut all = Vec::new();
     watch(&mut engine, 12, |engine, _| {
         engine.collect().unwrap();
@@ -55,7 +59,23 @@ fn rank_as(edges: &GroupedEdges<()>, settings: &Settings) -> Vec<Vec<f32>> {
 #[test]
 fn page_rank_is_the_same_in_every_shape() {
     let edges = links(700, 9000);
-    let rank = |shape| rank_of(&edges, shape, Strategy::BiCut);
+    assert_same_in_every_shape(|shape| rank_of(&edges, shape, Strategy::BiCut));
+}
+
+#[test]
+fn weighted_ranks_are_the_same_in_every_shape_under_every_strategy() {
+    let edges = weighted_links(700, 9000);
+    for strategy in [Strategy::BiCut, Strategy::Mixed] {
+        assert_same_in_every_shape(|(processes, workers)| {
+            local::run(processes, |peers| {
+                let settings = Settings { strategy, ..settings(peers, workers, 1) };
+                scores_of(weighted_rank(&edges, &[(3, 1.0), (600, 0.5)], &settings))
+            })
+        });
+    }
+}
+
+fn assert_same_in_every_shape(rank: impl Fn((usize, usize)) -> Vec<Vec<f32>>) {
     let expected = rank((1, 1));
     for shape in SHAPES {
         let found = rank(shape);

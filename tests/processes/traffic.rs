@@ -49,7 +49,7 @@ fn agree(of: impl Fn(Option<Arc<dyn Peers>>, usize) -> Vec<Option<Traffic>> + Sy
 
 fn page_rank(edges: &GroupedEdges<()>, settings: &Settings) -> Vec<Option<Traffic>> {
     let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
-    let start = Start::new(Damping::DEFAULT, edges.num_vertices(Side::Left), &[], &|_| 1);
+    let start = Start::new(Damping::DEFAULT, edges.num_vertices(Side::Left), None, &|_| 1.0);
     run::<PageRank, _>(edges, sequence, settings, start.state())
 }
 

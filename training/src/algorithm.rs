@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use megagrid_datasets::cache::EdgeData;
 use megagrid_engine::plan::Plan;
 use megagrid_engine::{Engine, IterationReport, Settings, Source};
 use megagrid_stages::{Program, Sequence, Stages};
@@ -51,9 +52,9 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     /// What comes of it.
     type Model: Model;
 
-    /// Returns what makes the form that options ask for: [`form`](crate::form) of a [`Trainer`]. Where it is `#[inline(never)]`, the
+    /// Returns what makes the form that data and options ask for: [`form`](crate::form) of a [`Trainer`]. Where it is `#[inline(never)]`, the
     /// programs are compiled with the algorithm; else the compiler finds it small, and compiles them again for each user of it.
-    fn form(options: &Self::Options) -> MakeForm<Self>;
+    fn form(data: &Self::Data, options: &Self::Options) -> MakeForm<Self>;
 
     /// Returns what is tuned on data if nothing is said, as `--tune` takes it.
     fn tuned(_: &Self::Data, _: &Self::Options) -> Vec<String> {
@@ -167,6 +168,8 @@ pub trait Trainer: Sized + Send + 'static {
     type Algorithm: Algorithm;
     /// The program.
     type Program: Program<Global: Serialize + DeserializeOwned>;
+    /// What an edge of the data carries.
+    type Edge: EdgeData;
 
     /// Resolves options on data: called at the beginning, and when `tune` changes a setting.
     ///
@@ -195,7 +198,7 @@ pub trait Trainer: Sized + Send + 'static {
     }
 
     /// Returns the edges as the program's input.
-    fn source<'d>(&'d self, data: &'d DataOf<Self>) -> Source<'d, EdgeOf<Self>, Self::Program>;
+    fn source<'d>(&'d self, data: &'d DataOf<Self>) -> Source<'d, Self::Edge, Self::Program>;
 
     /// Returns the stages of an iteration.
     fn sequence(&self) -> Sequence<Self::Program, impl Stages<Self::Program>>;
@@ -298,8 +301,6 @@ pub type DataOf<T> = <<T as Trainer>::Algorithm as Algorithm>::Data;
 pub type OptionsOf<T> = <<T as Trainer>::Algorithm as Algorithm>::Options;
 /// See [`Algorithm::Model`].
 pub type ModelOf<T> = <<T as Trainer>::Algorithm as Algorithm>::Model;
-/// See [`Data::Edge`].
-pub type EdgeOf<T> = <DataOf<T> as Data>::Edge;
 
 /// Makes a form of data, options and settings.
 pub type MakeForm<A> =

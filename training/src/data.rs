@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use megagrid_datasets::Readers;
-use megagrid_datasets::cache::EdgeData;
 use megagrid_engine::cluster::Cluster;
 use serde::Serialize;
 
@@ -37,18 +36,20 @@ impl Reading<'_> {
     /// # Errors
     /// What differs; a lost process.
     pub fn begin(&self, is_cache: bool, holdout: Option<f64>) -> Result<(), Error> {
+        self.agree(is_cache, ("holdout", holdout.map_or("unset".to_owned(), |part| part.to_string())))
+    }
+
+    /// As [`begin`](Self::begin), with another option that decides how they read.
+    pub(crate) fn agree(&self, is_cache: bool, option: (&'static str, String)) -> Result<(), Error> {
         let Some(cluster) = self.cluster else { return Ok(()) };
         let input = if is_cache { "a cache" } else { "no cache" };
-        let holdout = holdout.map_or("unset".to_owned(), |part| part.to_string());
-        let facts = [("command", self.command.to_owned()), ("holdout", holdout), ("as input", input.to_owned())];
+        let facts = [("command", self.command.to_owned()), option, ("as input", input.to_owned())];
         Ok(cluster.agree(&facts)?)
     }
 }
 
 /// What is trained on: edges, and what is kept to test on.
 pub trait Data: Sized + Send + Sync + 'static {
-    /// What an edge carries.
-    type Edge: EdgeData;
     /// How it is read: part of the record.
     type Options: Clone + Serialize + Send + Sync + 'static;
     /// Those that a run which is continued must have.

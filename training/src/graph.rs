@@ -3,64 +3,94 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use megagrid_datasets::cache::{Cache, EdgeData, EdgeType};
 use megagrid_datasets::output::{Column, write_table, write_vector};
-use megagrid_datasets::{Dataset, Dictionary, Edges, Format, Names, Prepared, load_graph_with};
+use megagrid_datasets::{Dataset, Dictionary, Edges, Format, Layout, Loaded, Names, Prepared, load_graph_with};
 use megagrid_partition::{EdgeSource, Side};
 use rayon::slice::ParallelSliceMut;
 use serde::Deserialize;
 
 use crate::Error;
 use crate::data::{Data, NoOptions, Reading};
-use crate::input::{Source, Stopwatch, digest, no_edges, open, phases};
+use crate::input::{Source, Stopwatch, digest, no_edges, open, ordered, phases};
 use crate::model::{DAMAGED, Manifest, Scored, columns, names};
 use crate::record::{InputSizes, Phases};
 use crate::room;
 
-/// A directed graph.
+/// A directed graph, whose links carry nothing, or a weight.
 #[derive(Debug)]
-pub struct Graph {
+pub struct Graph<T = ()> {
     /// Links, grouped by their targets.
-    pub edges: Edges<()>,
+    pub edges: Edges<T>,
     /// Names of the vertices.
     pub names: Arc<Names>,
     sizes: InputSizes,
 }
 
-impl Graph {
+impl<T: EdgeData> Graph<T> {
     /// Takes a graph in memory.
     #[must_use]
-    pub fn new(graph: Dataset<()>) -> Self {
+    pub fn new(graph: Dataset<T>) -> Self {
         Self::of(Prepared::new(graph, &[Side::Right]))
     }
 
     /// Takes a graph that is prepared.
     #[must_use]
-    pub fn of(prepared: Prepared<()>) -> Self {
+    pub fn of(prepared: Prepared<T>) -> Self {
         let Prepared { edges, names, .. } = prepared;
         let [left, right] = [Side::Left, Side::Right].map(|side| edges.num_vertices(side));
         let sizes = InputSizes { left, right, edges: edges.num_edges(), test_edges: 0 };
         Self { edges, names: Arc::new(names), sizes }
     }
-}
 
-impl Data for Graph {
-    type Edge = ();
-    type Options = NoOptions;
+    /// Returns the numbers of vertices and links.
+    #[must_use]
+    pub fn sizes(&self) -> InputSizes {
+        self.sizes
+    }
 
-    fn read(source: &mut Source, _: &NoOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
+    /// Gives up the links.
+    pub(crate) fn release(&mut self) {
+        self.edges = no_edges();
+    }
+
+    /// Reads a graph; `load` reads it where it is no cache. If it is undirected, each line is a link both ways.
+    pub(crate) fn read_with(
+        source: &mut Source,
+        undirected: bool,
+        how: &Reading<'_>,
+        load: impl FnOnce(&Path, &Layout) -> Result<Loaded<T>, megagrid_datasets::Error>,
+    ) -> Result<(Self, Phases), Error> {
         let mut clock = Stopwatch::start();
-        let layout = source.find(Format::Edges)?;
+        let layout = Layout { undirected, ..source.find(Format::Edges)? };
         room::check(source, how.parts())?;
-        let is_cache = source.is_cache();
-        how.begin(is_cache, None)?;
+        let (path, is_cache, is_weighted) = (&source.input, source.is_cache(), T::TYPE == EdgeType::Float);
+        how.agree(is_cache, ("weights", is_weighted.to_string()))?;
+        if is_cache && is_weighted {
+            let problem = "a cache of a graph holds no weights; leave out --weights, or train on the text";
+            return Err(Error::invalid(path, problem));
+        }
+        if is_cache && undirected {
+            let graph = Cache::open(path)?.to_dataset()?;
+            let load = clock.lap();
+            return Ok((Self::new(ordered(graph.both_ways(), how.degree_order)), phases(load, clock.lap())));
+        }
         if is_cache {
-            let graph = Self::of(open(&source.input, how.readers)?);
+            let graph = Self::of(open(path, how.readers)?);
             return Ok((graph, phases(clock.lap(), 0.0)));
         }
-        let loaded = load_graph_with(&source.input, layout, how.readers)?;
+        let loaded = load(path, &layout)?;
         let load = clock.lap();
         let graph = Self::of(loaded.prepare(Side::Right, how.degree_order)?);
         Ok((graph, phases(load, clock.lap())))
+    }
+}
+
+impl Data for Graph {
+    type Options = NoOptions;
+
+    fn read(source: &mut Source, _: &NoOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
+        Self::read_with(source, false, how, |path, layout| load_graph_with(path, layout, how.readers))
     }
 
     fn sizes(&self) -> InputSizes {
@@ -72,7 +102,7 @@ impl Data for Graph {
     }
 
     fn release(&mut self) {
-        self.edges = no_edges();
+        Self::release(self);
     }
 }
 

@@ -81,7 +81,6 @@ impl EdgeSource<()> for Links {
 }
 
 impl Data for Links {
-    type Edge = ();
     type Options = NoOptions;
 
     fn read(source: &mut input::Source, options: &NoOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
@@ -113,7 +112,7 @@ impl Algorithm for HubsAndAuthorities {
     type Model = Authorities;
 
     #[inline(never)]
-    fn form(_: &HitsOptions) -> MakeForm<Self> {
+    fn form(_: &Links, _: &HitsOptions) -> MakeForm<Self> {
         form::<Power>
     }
 }
@@ -126,6 +125,7 @@ struct Power {
 impl Trainer for Power {
     type Algorithm = HubsAndAuthorities;
     type Program = Hits;
+    type Edge = ();
 
     fn new(_: &Links, options: &HitsOptions, _: &Settings) -> Result<Self, Error> {
         Ok(Self { tolerance: options.tolerance })

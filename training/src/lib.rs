@@ -38,7 +38,7 @@ mod train;
 pub mod tune;
 
 pub use algorithm::{
-    Algorithm, DataOf, EdgeOf, Ended, Form, Knob, Leg, MakeForm, Measured, ModelOf, OptionsOf, Pause, Run, Trainer,
+    Algorithm, DataOf, Ended, Form, Knob, Leg, MakeForm, Measured, ModelOf, OptionsOf, Pause, Run, Trainer,
 };
 pub use data::{Data, NoOptions, Reading};
 pub use error::Error;

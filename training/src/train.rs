@@ -111,7 +111,7 @@ impl<A: Algorithm> Job<A> {
     /// # Errors
     /// What making a plan refuses.
     pub fn plan(self) -> Result<Plan, Error> {
-        A::form(&self.options)(Arc::new(self.data), self.options, self.settings)?.plan()
+        planned::<A>(&Arc::new(self.data), &self.options, self.settings)
     }
 }
 
@@ -149,7 +149,8 @@ pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Ob
         settings.look_every = Some(1);
     }
     let checksum = if is_kept || processes.cluster.is_some() { data.checksum()? } else { 0 };
-    let form = A::form(&options)(Arc::new(data), options.clone(), settings)?;
+    let make = A::form(&data, &options);
+    let form = make(Arc::new(data), options.clone(), settings)?;
     let resolved = form.options();
     let config = config::<A>(&origin, &resolved, &run, more)?;
     processes.agree(A::NAME, &config, checksum)?;
@@ -360,5 +361,5 @@ pub(crate) fn conclude<A: Algorithm>(
 /// # Errors
 /// What making a plan refuses.
 pub fn planned<A: Algorithm>(data: &Arc<A::Data>, options: &A::Options, settings: Settings) -> Result<Plan, Error> {
-    A::form(options)(Arc::clone(data), options.clone(), settings)?.plan()
+    A::form(data, options)(Arc::clone(data), options.clone(), settings)?.plan()
 }

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a page's master knows: the score, up to the common factor; what each link passes on of it, d / outdegree, and 0 for a
-/// dangling page; the page's part of the restart distribution.
+/// What a page's master knows: the score, up to the common factor; what a link passes on of it for each unit of weight, d / the weight of
+/// all links out of it (which each weigh 1 if nothing else is said), and 0 for a dangling page; the page's part of the restart
+/// distribution.
 pub type Rank = [f32; 3];
 
 /// What all workers know.
@@ -15,6 +16,15 @@ pub struct State {
     pub residual: f64,
     /// Sum of the scores.
     pub mass: f64,
+}
+
+impl State {
+    /// Returns what all workers know after an iteration, of the sums of scores, of those of dangling pages, and of changes.
+    #[must_use]
+    pub fn after(damping: Damping, [mass, dangling, change]: [f64; 3]) -> Self {
+        let d = damping.get();
+        Self { restart: ((1.0 - d) * mass + d * dangling) as f32, residual: change / mass, mass }
+    }
 }
 
 /// The chance of following a link, in (0, 1).
@@ -44,38 +54,69 @@ impl Damping {
     }
 }
 
+/// Where a surfer restarts: the chance of each page. They sum to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Restart(Vec<f32>);
+
+impl Restart {
+    /// Takes pages and their weights; a page may be there several times, and those that are not there have a chance of 0.
+    ///
+    /// # Errors
+    /// Weights that are below 0 or no numbers, or that sum to 0 or to no finite number.
+    ///
+    /// # Panics
+    /// Where a page is not below `pages`.
+    pub fn new(pages: usize, weights: &[(usize, f64)]) -> Result<Self, crate::Error> {
+        if let Some((_, weight)) = weights.iter().find(|(_, weight)| !(weight.is_finite() && *weight >= 0.0)) {
+            return Err(crate::Error::setting("weight of a restart", weight, "a finite number, 0 or above"));
+        }
+        // The sum of nothing would be -0.
+        let sum = weights.iter().fold(0.0, |sum, (_, weight)| sum + weight);
+        if !(sum.is_finite() && sum > 0.0) {
+            let expected = "a finite number above 0, so that there is a page to restart at";
+            return Err(crate::Error::setting("sum of the weights of restarts", sum, expected));
+        }
+        let mut chances = vec![0.0; pages];
+        weights.iter().for_each(|&(page, weight)| chances[page] += weight / sum);
+        Ok(Self(chances.into_iter().map(|chance| chance as f32).collect()))
+    }
+
+    /// Returns the chance of each page.
+    #[must_use]
+    pub fn chances(&self) -> &[f32] {
+        &self.0
+    }
+}
+
 /// The start of a run: every page has its part of the restart distribution.
 pub struct Start<'s> {
     damping: Damping,
     pages: usize,
-    out_degree: &'s (dyn Fn(usize) -> u64 + Sync),
-    /// Restart probability of each page; uniform if absent.
-    restart: Option<Vec<f32>>,
+    /// The weight of all links out of a page.
+    out_weight: &'s (dyn Fn(usize) -> f64 + Sync),
+    /// Uniform if absent.
+    restart: Option<&'s Restart>,
 }
 
 impl<'s> Start<'s> {
-    /// Begins with restarts at the pages `sources`, equally likely; at all pages if there are none.
+    /// Begins with restarts at some pages, or at all, equally likely. `out_weight` is the weight of all links out of a page: their number
+    /// where they have no weights.
     #[must_use]
     pub fn new(
         damping: Damping,
         pages: usize,
-        sources: &[usize],
-        out_degree: &'s (dyn Fn(usize) -> u64 + Sync),
+        restart: Option<&'s Restart>,
+        out_weight: &'s (dyn Fn(usize) -> f64 + Sync),
     ) -> Self {
-        let restart = (!sources.is_empty()).then(|| {
-            let mut restart = vec![0.0; pages];
-            sources.iter().for_each(|&page| restart[page] += 1.0 / sources.len() as f32);
-            restart
-        });
-        Self { damping, pages, out_degree, restart }
+        Self { damping, pages, out_weight, restart }
     }
 
-    /// Returns a page's first rank and what it passes on along each link.
+    /// Returns a page's first rank and what it passes on along a link of weight 1.
     #[must_use]
     pub fn page(&self, page: usize) -> (Rank, f32) {
-        let restart = self.restart.as_ref().map_or(1.0 / self.pages as f32, |restart| restart[page]);
-        let links = (self.out_degree)(page);
-        let per_link = if links == 0 { 0.0 } else { (self.damping.get() / links as f64) as f32 };
+        let restart = self.restart.map_or(1.0 / self.pages as f32, |restart| restart.0[page]);
+        let weight = (self.out_weight)(page);
+        let per_link = if weight == 0.0 { 0.0 } else { (self.damping.get() / weight) as f32 };
         ([restart, per_link, restart], restart * per_link)
     }
 
@@ -96,4 +137,21 @@ pub fn scores(ranks: impl Iterator<Item = Rank>) -> Vec<f32> {
     let sum: f64 = scores.iter().map(|&score| f64::from(score)).sum();
     scores.iter_mut().for_each(|score| *score = (f64::from(*score) / sum) as f32);
     scores
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restarts_are_chances_that_sum_to_one() {
+        let restart = Restart::new(4, &[(3, 1.0), (0, 2.0), (3, 5.0)]).unwrap();
+        assert_eq!(restart.chances(), [0.25, 0.0, 0.0, 0.75]);
+        // None of these overflows on its way to a chance.
+        assert_eq!(Restart::new(2, &[(0, 1e300), (1, 3e300)]).unwrap().chances(), [0.25, 0.75]);
+        for weights in [&[][..], &[(0, 0.0)], &[(0, 1.0), (1, -1.0)], &[(0, f64::NAN)], &[(0, f64::MAX), (1, f64::MAX)]]
+        {
+            assert!(Restart::new(2, weights).is_err(), "{weights:?}");
+        }
+    }
 }

@@ -1,9 +1,11 @@
 //! `megagrid pagerank`.
 
-use megagrid_training::pagerank::Ranking;
+use megagrid_training::pagerank::{LinkOptions, Ranking};
+use serde_json::Value;
 
 use crate::data::Kind;
-use crate::entry::Trains;
+use crate::entry::{Spelling, Trains};
+use crate::failure::usage;
 
 impl Trains for Ranking {
     const KIND: Kind = Kind::Graph;
@@ -13,5 +15,20 @@ impl Trains for Ranking {
          Gauss–Seidel), a smaller one all at once (Jacobi). Scores sum to 1. The model holds scores.parquet (id, score; best first) \
          and scores.npy in the same order.",
     ];
-    const EXAMPLES: &'static str = "Example:\n  megagrid pagerank web-graph.txt.gz --model ranks --report ranks.html";
+    const EXAMPLES: &'static str = "Examples:
+  megagrid pagerank web-graph.txt.gz --model ranks --report ranks.html
+  megagrid pagerank calls.csv --columns from=caller,to=called,weight=minutes --weights --undirected
+  megagrid pagerank web-graph.txt.gz --restart pages-that-i-like.txt --model near";
+
+    fn take_positive(links: &mut LinkOptions) -> anyhow::Result<Vec<f32>> {
+        if links.weights {
+            return Err(usage("--cache keeps links without their weights; leave out --cache or --weights"));
+        }
+        Ok(Vec::new())
+    }
+
+    /// What follows from the file of --restart is not said.
+    fn spell(name: &str, _: &Value, _: &Value) -> Spelling {
+        if name == "restart_checksum" { Spelling::Absent } else { Spelling::Usual }
+    }
 }

@@ -55,7 +55,7 @@ pub fn run<A: Comparable>(system: System, job: Job<A>, common: &Common) -> anyho
 /// Returns the options with all that follows from the data.
 fn resolved<A: Algorithm>(job: Job<A>) -> anyhow::Result<(Job<A>, A::Options)> {
     let data = Arc::new(job.data);
-    let form = A::form(&job.options)(Arc::clone(&data), job.options.clone(), job.settings.clone())?;
+    let form = A::form(&data, &job.options)(Arc::clone(&data), job.options.clone(), job.settings.clone())?;
     let options = form.options();
     drop(form);
     let data = Arc::into_inner(data).context("a form kept its data")?;

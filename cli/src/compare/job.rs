@@ -6,7 +6,7 @@ use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
 use megagrid_training::blockpg::Regression;
 use megagrid_training::lda::{PriorChoice, Sampler, TopicModels};
 use megagrid_training::mf::{FactorOptions, Factorization, Gradient};
-use megagrid_training::pagerank::Ranking;
+use megagrid_training::pagerank::{Links, Ranking};
 use megagrid_training::{Consistency, Job};
 
 use crate::entry::{Args, Trains};
@@ -83,15 +83,16 @@ impl Comparable for Ranking {
     const COMPARED: &'static str = "Ranks a graph on several systems; the options of `pagerank`";
 
     fn runs_on(args: &Args<Self>, system: System) -> Result<(), &'static str> {
-        if !args.own.restart.is_empty() {
-            return Err("leave out --restart");
+        if args.data.restart.is_some() || args.data.weights {
+            return Err("its links have no weights, and it restarts anywhere: leave out --restart and --weights");
         }
         no_slack(args.common.run.consistency, system)
     }
 
     fn lay_out(job: Job<Self>) -> anyhow::Result<Laid> {
         let damping = megagrid_algorithms::pagerank::Damping::new(job.options.damping)?;
-        let graph = list_by(&job.data.edges, Side::Right, |()| ()).context("reading edges")?;
+        let Links::Plain(graph) = &job.data.links else { return Err(usage("leave out --weights")) };
+        let graph = list_by(&graph.edges, Side::Right, |()| ()).context("reading edges")?;
         let updates = graph.left.len() as u64;
         let run: RunOn = Box::new(move |system, run, report| {
             apps::pagerank::run(system, &apps::pagerank::Job { graph: &graph, damping }, run, report)

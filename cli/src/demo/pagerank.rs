@@ -7,7 +7,7 @@ use megagrid_datasets::synthetic::RmatSettings;
 use megagrid_datasets::{Dataset, Dictionary};
 use megagrid_partition::EdgeList;
 use megagrid_training::graph::Graph;
-use megagrid_training::pagerank::{RankOptions, Ranking, Ranks};
+use megagrid_training::pagerank::{RankOptions, Ranking, Ranks, Web};
 use megagrid_training::record::Record;
 
 use crate::common::Common;
@@ -32,7 +32,7 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
         let next = "\nNext: megagrid pagerank YOUR-LINKS.txt --model ranks\n";
         Ok(curve(record) + &compared(ranks, &names, &expected) + next)
     };
-    let (data, options) = (Graph::new(graph), RankOptions::default());
+    let (data, options) = (Web::new(Graph::new(graph)), RankOptions::default());
     super::show::train::<Ranking>(data, serde_json::json!({}), options, common, &show)
 }
 

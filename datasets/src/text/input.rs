@@ -32,6 +32,8 @@ pub struct Input<'a> {
     is_cut: bool,
     /// Which columns hold what, in a table.
     roles: Roles,
+    /// Whether each line of a graph is an edge both ways.
+    is_undirected: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +59,8 @@ impl Input<'static> {
             false => files(path)?.into_iter().map(|file| Part::File(file, WHOLE)).collect(),
         };
         let (path, window_bytes, parts) = (path.to_path_buf(), WINDOW_BYTES, whole.clone());
-        Ok(Self { path, whole, parts, window_bytes, readers: None, is_cut: false, roles: Roles::default() })
+        let roles = Roles::default();
+        Ok(Self { path, whole, parts, window_bytes, readers: None, is_cut: false, roles, is_undirected: false })
     }
 
     /// Opens an input to read it for good: what comes through a pipe is gone afterwards.
@@ -94,7 +97,8 @@ impl<'a> Input<'a> {
     pub fn from_bytes(bytes: &'a [u8]) -> Self {
         let window_bytes = WINDOW_BYTES.min(bytes.len() + 1);
         let (path, parts) = (PathBuf::from("<bytes>"), vec![Part::Bytes(bytes)]);
-        Self { path, whole: parts.clone(), parts, window_bytes, readers: None, is_cut: false, roles: Roles::default() }
+        let (whole, roles) = (parts.clone(), Roles::default());
+        Self { path, whole, parts, window_bytes, readers: None, is_cut: false, roles, is_undirected: false }
     }
 
     /// Says which columns hold what.
@@ -102,6 +106,17 @@ impl<'a> Input<'a> {
     pub fn with_roles(mut self, roles: &Roles) -> Self {
         self.roles = roles.clone();
         self
+    }
+
+    /// Says whether each line of a graph is an edge both ways.
+    #[must_use]
+    pub fn undirected(self, is_undirected: bool) -> Self {
+        Self { is_undirected, ..self }
+    }
+
+    /// Tells whether each line of a graph is an edge both ways.
+    pub(crate) fn is_undirected(&self) -> bool {
+        self.is_undirected
     }
 
     /// Returns which columns hold what.

@@ -3,6 +3,7 @@
 mod cache;
 mod errors;
 mod formats;
+mod links;
 mod output;
 mod parquet;
 mod parts;

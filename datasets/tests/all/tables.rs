@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use crate::together::together;
 
 fn layout(format: Option<Format>, roles: &str) -> Layout {
-    Layout { format, roles: roles.parse().unwrap() }
+    Layout { format, roles: roles.parse().unwrap(), undirected: false }
 }
 
 /// Ids of all kinds, with what quotes are for.

@@ -5,10 +5,10 @@ use megagrid_algorithms::lda::{
     self, Dense, Lda, Mh, Model, Sampler, Sampling, Sparse, Tokens, Vertices, edge_len, fill_edge, log_likelihood,
 };
 use megagrid_algorithms::mf;
-use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
+use megagrid_algorithms::pagerank::{self, Damping, Follow, PageRank, Ranks, Restart, Start, Weighted};
 use megagrid_engine::{Engine, IterationReport, Settings, Source, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
-use megagrid_stages::{Left, Program, Right, Sequence, Stages, Vertex};
+use megagrid_stages::{Exchange, Item, Left, Program, Right, Sequence, Stages, Vertex};
 
 /// Small caches, so that small graphs have many shards.
 pub fn settings(workers: usize, dims: usize) -> Settings {
@@ -38,19 +38,58 @@ pub fn links(pages: usize, links: usize) -> GroupedEdges<()> {
     GroupedEdges::new(list, &[Side::Right])
 }
 
+/// The same links, whose weights are from 0 to 3.75.
+pub fn weighted_links(pages: usize, number: usize) -> GroupedEdges<f32> {
+    let (mut random, plain) = (SplitMix::new(6, 0), links(pages, number));
+    let mut list = EdgeList { num_left: pages, num_right: pages, square: true, ..EdgeList::default() };
+    let offsets = plain.offsets(Side::Right);
+    let mut add = |left: &[u32], _: &[()]| {
+        for page in 0..pages {
+            let from = &left[offsets[page] as usize..offsets[page + 1] as usize];
+            from.iter().for_each(|&from| list.push(from, page as u32, random.below(16) as f32 / 4.0));
+        }
+    };
+    plain.visit_rows(Side::Right, 0..pages, &mut add).unwrap();
+    GroupedEdges::new(list, &[Side::Right])
+}
+
 /// PageRank that restarts at `sources`, or anywhere.
 pub fn page_rank(edges: &GroupedEdges<()>, sources: &[usize], settings: &Settings) -> Engine<PageRank> {
+    let weights: Vec<(usize, f64)> = sources.iter().map(|&page| (page, 1.0)).collect();
+    rank_engine(edges, &weights, |&()| 1.0, settings)
+}
+
+/// PageRank by weights of links, which restarts at pages by weights, or anywhere.
+pub fn weighted_rank(edges: &GroupedEdges<f32>, restart: &[(usize, f64)], settings: &Settings) -> Engine<Weighted> {
+    rank_engine(edges, restart, |&weight| f64::from(weight), settings)
+}
+
+fn rank_engine<T: Item, P: Ranks + Program<Edge = T>>(
+    edges: &GroupedEdges<T>,
+    restart: &[(usize, f64)],
+    weight: impl Fn(&T) -> f64,
+    settings: &Settings,
+) -> Engine<P>
+where
+    Follow: Exchange<P>,
+{
+    let pages = edges.num_vertices(Side::Left);
+    let mut out_weights = vec![0.0; pages];
+    let mut add = |left: &[u32], data: &[T]| {
+        left.iter().zip(data).for_each(|(&from, data)| out_weights[from as usize] += weight(data));
+    };
+    edges.visit_rows(Side::Right, 0..pages, &mut add).unwrap();
+    let restart = (!restart.is_empty()).then(|| Restart::new(pages, restart).unwrap());
+    let out_weight = |page: usize| out_weights[page];
+    let start = Start::new(Damping::DEFAULT, pages, restart.as_ref(), &out_weight);
     let sequence = pagerank::sequence(Damping::DEFAULT, edges.num_edges() as u64);
-    let offsets = edges.offsets(Side::Left);
-    let links = |page: usize| offsets[page + 1] - offsets[page];
-    let start = Start::new(Damping::DEFAULT, edges.num_vertices(Side::Left), sources, &links);
     let mut engine = Engine::new(edges, sequence, settings).unwrap();
     engine.set_global(start.state());
     engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
     engine
 }
 
-pub fn scores(engine: &Engine<PageRank>) -> Vec<f32> {
+pub fn scores<P: Ranks>(engine: &Engine<P>) -> Vec<f32> {
     let view = engine.on(Right);
     pagerank::scores((0..view.len()).map(|page| *view.master(page)))
 }

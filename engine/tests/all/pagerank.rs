@@ -1,26 +1,33 @@
 //! PageRank on the engine against an independent dense power method, and against closed forms.
 
-use megagrid_engine::{IterationReport, Settings};
+use megagrid_algorithms::pagerank::Ranks;
+use megagrid_engine::{Engine, IterationReport, Settings};
 use megagrid_partition::{EdgeList, GroupedEdges, Side};
 use proptest::prelude::*;
 
-use crate::made::{links, page_rank, scores, settings, watch};
+use crate::made::{links, page_rank, scores, settings, watch, weighted_links, weighted_rank};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Links {
     pages: usize,
     links: Vec<(u32, u32)>,
 }
 
 fn grouped(graph: &Links) -> GroupedEdges<()> {
+    carrying(graph, vec![(); graph.links.len()])
+}
+
+fn carrying<T: Copy + Default + Send + Sync>(graph: &Links, data: Vec<T>) -> GroupedEdges<T> {
     let (left, right) = graph.links.iter().copied().unzip();
-    let data = vec![(); graph.links.len()];
     let list = EdgeList { num_left: graph.pages, num_right: graph.pages, square: true, left, right, data };
     GroupedEdges::new(list, &[Side::Right])
 }
 
 fn rank(edges: &GroupedEdges<()>, sources: &[usize], settings: &Settings) -> (Vec<f32>, u64) {
-    let mut engine = page_rank(edges, sources, settings);
+    settled(page_rank(edges, sources, settings))
+}
+
+fn settled<P: Ranks>(mut engine: Engine<P>) -> (Vec<f32>, u64) {
     engine
         .run_until(500, |engine, report| {
             assert!(engine.reports().last().unwrap().iteration == report.iteration);
@@ -41,14 +48,20 @@ fn assert_spans_hold_all_work(report: &IterationReport) {
 
 /// The power method on a dense matrix, in f64.
 fn dense(graph: &Links, restart: &[f64]) -> Vec<f64> {
+    dense_by(graph, &vec![1.0; graph.links.len()], restart)
+}
+
+/// The same with weights of links.
+fn dense_by(graph: &Links, weights: &[f32], restart: &[f64]) -> Vec<f64> {
     let n = graph.pages;
-    let mut degree = vec![0.0; n];
-    graph.links.iter().for_each(|&(from, _)| degree[from as usize] += 1.0);
+    let links = || graph.links.iter().zip(weights).map(|(&(from, to), &weight)| (from as usize, to as usize, weight));
+    let mut out = vec![0.0; n];
+    links().for_each(|(from, _, weight)| out[from] += f64::from(weight));
     let mut matrix = vec![0.0; n * n];
-    for &(from, to) in &graph.links {
-        matrix[to as usize * n + from as usize] += 1.0 / degree[from as usize];
+    for (from, to, weight) in links().filter(|&(_, _, weight)| weight > 0.0) {
+        matrix[to * n + from] += f64::from(weight) / out[from];
     }
-    for page in (0..n).filter(|&page| degree[page] == 0.0) {
+    for page in (0..n).filter(|&page| out[page] == 0.0) {
         (0..n).for_each(|to| matrix[to * n + page] = restart[to]);
     }
     let mut scores = restart.to_vec();
@@ -95,6 +108,37 @@ proptest! {
         sources.iter().for_each(|&page| restart[page] += 0.5);
         assert_close(&rank(&grouped(&graph), &sources, &settings(workers, 1)).0, &dense(&graph, &restart));
     }
+
+    /// Some links weigh nothing, and pages of which all do are dangling.
+    #[test]
+    fn weighted_links_and_restarts_equal_the_dense_power_method(
+        (graph, weights) in weighted(),
+        restart in prop::collection::vec((any::<prop::sample::Index>(), 0.01_f64..9.0), 0..4),
+        workers in 1_usize..=3,
+    ) {
+        let restart: Vec<(usize, f64)> =
+            restart.into_iter().map(|(page, weight)| (page.index(graph.pages), weight)).collect();
+        let sum: f64 = restart.iter().map(|(_, weight)| weight).sum();
+        let mut chances = vec![if restart.is_empty() { 1.0 / graph.pages as f64 } else { 0.0 }; graph.pages];
+        restart.iter().for_each(|&(page, weight)| chances[page] += weight / sum);
+        let engine = weighted_rank(&carrying(&graph, weights.clone()), &restart, &settings(workers, 1));
+        assert_close(&settled(engine).0, &dense_by(&graph, &weights, &chances));
+    }
+
+    #[test]
+    fn links_of_one_weight_are_links_without_weights(graph in graphs(), halvings in 0..3, workers in 1_usize..=2) {
+        let weights = vec![0.5_f32.powi(halvings); graph.links.len()];
+        let weighted = settled(weighted_rank(&carrying(&graph, weights), &[], &settings(workers, 1)));
+        prop_assert_eq!(weighted, rank(&grouped(&graph), &[], &settings(workers, 1)));
+    }
+}
+
+fn weighted() -> impl Strategy<Value = (Links, Vec<f32>)> {
+    let weight = prop_oneof![1 => Just(0.0_f32), 1 => 0.001_f32..1000.0, 2 => 0.5_f32..2.0];
+    graphs().prop_flat_map(move |graph| {
+        let number = graph.links.len();
+        (Just(graph), prop::collection::vec(weight.clone(), number))
+    })
 }
 
 /// A clique of `k` pages, one of which links to a cycle of `c` pages and back: scores follow from two equations.
@@ -146,6 +190,18 @@ fn two_runs_of_one_shape_are_bit_identical_and_shapes_agree() {
         let (second, again) = rank(&graph, &[], &settings(workers, 1));
         assert_eq!((&first, iterations), (&second, again), "{workers} workers");
         assert!(first.iter().zip(&one).all(|(a, b)| (a - b).abs() < 1e-7));
+    }
+}
+
+#[test]
+fn weighted_ranks_of_one_shape_are_bit_identical_and_shapes_agree() {
+    let graph = weighted_links(3000, 60_000);
+    let of = |workers| settled(weighted_rank(&graph, &[(7, 1.0), (2999, 3.0)], &settings(workers, 1)));
+    let one = of(1).0;
+    for workers in 1..=3 {
+        let found = of(workers);
+        assert_eq!(found, of(workers), "{workers} workers");
+        assert!(found.0.iter().zip(&one).all(|(a, b)| (a - b).abs() < 1e-7), "{workers} workers");
     }
 }
 

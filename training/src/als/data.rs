@@ -116,7 +116,6 @@ fn refused(ratings: &Ratings, is_bad: impl Fn(f32) -> bool) -> Error {
 }
 
 impl Data for Feedback {
-    type Edge = f32;
     type Options = FeedbackOptions;
     const FIXED: &'static [&'static str] = &["holdout", "holdout_per_user", "ratings_above"];
 

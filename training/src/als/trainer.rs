@@ -36,7 +36,7 @@ impl Algorithm for ImplicitFactorization {
     type Model = Recommender;
 
     #[inline(never)]
-    fn form(_: &AlsOptions) -> MakeForm<Self> {
+    fn form(_: &Feedback, _: &AlsOptions) -> MakeForm<Self> {
         form::<Alternating>
     }
 
@@ -57,6 +57,7 @@ struct Alternating {
 impl Trainer for Alternating {
     type Algorithm = ImplicitFactorization;
     type Program = Als;
+    type Edge = f32;
 
     fn new(feedback: &Feedback, options: &AlsOptions, settings: &Settings) -> Result<Self, Error> {
         let vertices = [Side::Left, Side::Right].map(|side| feedback.ratings.edges.num_vertices(side));

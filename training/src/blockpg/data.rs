@@ -86,7 +86,6 @@ impl Unseen {
 }
 
 impl Data for Samples {
-    type Edge = f32;
     type Options = SampleOptions;
     const FIXED: &'static [&'static str] = &["holdout", "positive", "normalize", "intercept", "sample_weights"];
 

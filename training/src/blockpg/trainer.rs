@@ -39,7 +39,7 @@ impl Algorithm for Regression {
     type Model = Linear;
 
     #[inline(never)]
-    fn form(_: &LinearOptions) -> MakeForm<Self> {
+    fn form(_: &Samples, _: &LinearOptions) -> MakeForm<Self> {
         by_size
     }
 
@@ -91,6 +91,7 @@ fn by_size(
 impl<S: Solver> Trainer for Fitter<S> {
     type Algorithm = Regression;
     type Program = S::Program;
+    type Edge = f32;
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
         let start = match &options.warm_start {

@@ -185,7 +185,6 @@ impl Documents {
 }
 
 impl Data for Documents {
-    type Edge = u32;
     type Options = CorpusOptions;
     const FIXED: &'static [&'static str] = &["holdout"];
 
@@ -201,7 +200,7 @@ impl Data for Documents {
         how.begin(is_cache, *holdout)?;
         let test_set = |names: &Names| {
             let read = |path: &PathBuf| {
-                let same = Layout { format: None, roles: layout.roles.clone() };
+                let same = Layout { format: None, ..layout.clone() };
                 let advice = "none of its words is in the corpus";
                 NewDocuments::read(path, same, options.tokenizer(), &*names.get(Side::Right)?, advice)
             };

@@ -67,7 +67,7 @@ impl Algorithm for TopicModels {
     type Model = TopicModel;
 
     #[inline(never)]
-    fn form(options: &TopicOptions) -> MakeForm<Self> {
+    fn form(_: &Documents, options: &TopicOptions) -> MakeForm<Self> {
         match options.sampler() {
             Sampler::Dense => form::<Drawer<Dense>>,
             Sampler::Sparse => form::<Drawer<Sparse>>,
@@ -106,6 +106,7 @@ pub struct Drawer<S> {
 impl<S: Counted> Trainer for Drawer<S> {
     type Algorithm = TopicModels;
     type Program = Lda<S>;
+    type Edge = u32;
 
     fn new(documents: &Documents, options: &TopicOptions, settings: &Settings) -> Result<Self, Error> {
         let (config, tokens) = (options.config(), Arc::clone(&documents.tokens));

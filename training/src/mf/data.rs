@@ -161,7 +161,6 @@ impl Ratings {
 }
 
 impl Data for Ratings {
-    type Edge = f32;
     type Options = RatingOptions;
     const FIXED: &'static [&'static str] = &["holdout", "holdout_per_user"];
 
@@ -223,7 +222,7 @@ fn test_set(path: &std::path::Path, roles: Roles, prepared: &Prepared<f32>) -> R
         return Err(Error::option("--test takes ratings as text or Parquet, and this is a .mgrid cache"));
     }
     let (users, items) = (prepared.names.get(Side::Left)?, prepared.names.get(Side::Right)?);
-    let read = read_ratings_with(path, Layout { format: None, roles }, &users, &items)?;
+    let read = read_ratings_with(path, Layout { format: None, roles, undirected: false }, &users, &items)?;
     let others = read.others.iter().map(|&OtherRating { left, right, rating }| (left, right, rating)).collect();
     Ok(TestSet { others, ..known(&read.known) })
 }

@@ -64,7 +64,7 @@ impl Algorithm for Factorization {
     type Model = Factors;
 
     #[inline(never)]
-    fn form(options: &FactorOptions) -> MakeForm<Self> {
+    fn form(_: &Ratings, options: &FactorOptions) -> MakeForm<Self> {
         match options.gradient {
             Gradient::InPlace => form::<Factorizer<in_place::Mf>>,
             Gradient::Batch => form::<Factorizer<batch::MfBatch>>,
@@ -93,6 +93,7 @@ pub struct Factorizer<F> {
 impl<F: Form> Trainer for Factorizer<F> {
     type Algorithm = Factorization;
     type Program = F;
+    type Edge = f32;
 
     fn new(ratings: &Ratings, options: &FactorOptions, settings: &Settings) -> Result<Self, Error> {
         let mean = if options.mean { ratings.digest.mean as f32 } else { 0.0 };

@@ -269,7 +269,7 @@ impl<'s, A: Algorithm> Branches<'s, A> {
 /// Makes an engine at the beginning of a run, whose state is the branch `first`.
 fn engine<A: Algorithm>(search: &Search<'_, A>, setting: &Setting, first: Branch) -> Result<Engine<A>, Error> {
     let (options, settings) = apply::<A>(&search.options, &search.settings, setting)?;
-    let form = A::form(&options)(Arc::clone(&search.data), options, settings)?;
+    let form = A::form(&search.data, &options)(Arc::clone(&search.data), options, settings)?;
     Ok(Engine { run: form.begin(first.0)?, setting: setting.clone() })
 }
 

@@ -48,7 +48,7 @@ pub fn tune<A: Algorithm>(
 
     let checksum = data.checksum()?;
     let data = Arc::new(data);
-    let resolved = A::form(&options)(Arc::clone(&data), options.clone(), settings.clone())?.options();
+    let resolved = A::form(&data, &options)(Arc::clone(&data), options.clone(), settings.clone())?.options();
     let tuned: Vec<String> = space.tunables().iter().map(ToString::to_string).collect();
     let more = serde_json::json!({
         "tune": tuned, "searcher": tuner.searcher, "budget": tuner.budget, "trials": tuner.trials,

@@ -1,7 +1,6 @@
 //! PageRank as PowerGraph's toolkit has it: gathers ranks over links to a page, and signals the pages that it links to.
 
-use megagrid_algorithms::pagerank::{Measure, State};
-use megagrid_stages::GlobalSync;
+use megagrid_algorithms::pagerank::{Damping, State};
 
 use super::job::{Job, measured};
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
@@ -46,7 +45,7 @@ impl VertexProgram for Rank {
 }
 
 pub struct Trainer {
-    measure: Measure,
+    damping: Damping,
     gas: Faithful<Rank>,
     program: Rank,
 }
@@ -62,7 +61,7 @@ impl Trainer {
             ((0..job.graph.num_left).map(page).collect(), start.state())
         });
         let gas = Faithful::new(job.graph, |_| (), pages, run.workers);
-        Self { measure: Measure(job.damping), gas, program: Rank { state } }
+        Self { damping: job.damping, gas, program: Rank { state } }
     }
 }
 
@@ -76,7 +75,7 @@ impl job::Trainer for Trainer {
             let dangling = if *per_link == 0.0 { *score } else { 0.0 };
             sums.iter_mut().zip([*score, dangling, *change]).for_each(|(sum, part)| *sum += part);
         }
-        self.measure.apply(sums, &mut self.program.state);
+        self.program.state = State::after(self.damping, sums);
         Ok(Cost { messages, ..Cost::of(spent) })
     }
 

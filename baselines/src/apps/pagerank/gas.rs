@@ -1,7 +1,7 @@
 //! PageRank on [`Gas`]: one superstep over links to a page, and an aggregate.
 
-use megagrid_algorithms::pagerank::{Measure, PageRank, Settle, State};
-use megagrid_stages::{Apply, Combine, Context, GlobalSync, Master};
+use megagrid_algorithms::pagerank::{Damping, PageRank, Settle, State};
+use megagrid_stages::{Apply, Combine, Context, Master};
 
 use super::job::{Job, measured};
 use crate::gas::{Active, Gas, VertexProgram};
@@ -33,7 +33,7 @@ impl VertexProgram for Rank {
 }
 
 pub struct Trainer {
-    measure: Measure,
+    damping: Damping,
     gas: Gas<[f32; 4], (), f32>,
     program: Rank,
 }
@@ -48,7 +48,7 @@ impl Trainer {
             }
             start.state()
         });
-        Self { measure: Measure(job.damping), gas, program: Rank { state } }
+        Self { damping: job.damping, gas, program: Rank { state } }
     }
 }
 
@@ -57,7 +57,7 @@ impl job::Trainer for Trainer {
         let (totals, spent) = self.gas.superstep(&self.program, Active::All)?;
         let mut sum = [0.0; 3];
         totals.into_iter().for_each(|mut total| sum.combine(&mut total));
-        self.measure.apply(sum, &mut self.program.state);
+        self.program.state = State::after(self.damping, sum);
         Ok(Cost::of(spent))
     }
 

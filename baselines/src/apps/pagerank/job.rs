@@ -21,7 +21,7 @@ impl Job<'_> {
     pub(super) fn start<T>(&self, each: impl FnOnce(&Start<'_>) -> T) -> T {
         let mut degrees = vec![0_u64; self.graph.num_left];
         self.graph.left.iter().for_each(|&page| degrees[page as usize] += 1);
-        each(&Start::new(self.damping, degrees.len(), &[], &|page| degrees[page]))
+        each(&Start::new(self.damping, degrees.len(), None, &|page| degrees[page] as f64))
     }
 }
 

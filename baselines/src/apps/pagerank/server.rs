@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use megagrid_algorithms::pagerank::{Measure, PageRank, Rank, Settle, State};
+use megagrid_algorithms::pagerank::{Damping, PageRank, Rank, Settle, State};
 use megagrid_partition::Side;
-use megagrid_stages::{Apply, Context, GlobalSync, Master};
+use megagrid_stages::{Apply, Context, Master};
 
 use super::job::{Job, measured};
 use crate::apps::servers::Team;
@@ -36,11 +36,11 @@ struct Worker {
 
 impl Worker {
     fn iterate(&mut self, job: &Shared, number: u64, client: &mut impl Client) -> Result<(), Error> {
-        let Shared { tables, measure, links } = job;
+        let Shared { tables, damping, links } = job;
         if number > 1 {
             let mut sums = [0.0; 3];
             client.read(tables.sums, 0, &mut sums)?;
-            measure.apply(sums, &mut self.state);
+            self.state = State::after(*damping, sums);
         }
         let mut sums = [0.0; 3];
         let mut cx: Context<'_, PageRank> =
@@ -73,7 +73,7 @@ impl Worker {
 /// What workers only read.
 struct Shared {
     tables: Tables,
-    measure: Measure,
+    damping: Damping,
     /// Links by the page that they lead to.
     links: Csr<()>,
 }
@@ -104,7 +104,7 @@ impl<S: Store> Trainer<S> {
                 state,
             })
             .collect();
-        let shared = Shared { tables, measure: Measure(job.damping), links };
+        let shared = Shared { tables, damping: job.damping, links };
         Ok(Self { shared, team: Team::new(store)?, workers })
     }
 }
@@ -117,9 +117,8 @@ impl<S: Store> job::Trainer for Trainer<S> {
 
     fn measure(&mut self) -> Result<Measured, Error> {
         let sums: Rows<f64> = self.team.store.all(self.shared.tables.sums, 1, self.team.clocks)?;
-        let (mut state, row) = (self.workers[0].state, sums.row(0));
-        self.shared.measure.apply([row[0], row[1], row[2]], &mut state);
-        Ok(measured(&state))
+        let row = sums.row(0);
+        Ok(measured(&State::after(self.shared.damping, [row[0], row[1], row[2]])))
     }
 
     fn finish(&self) -> Finish {

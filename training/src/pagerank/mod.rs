@@ -1,17 +1,22 @@
 //! Training of PageRank: a graph in, ranks out.
 
+mod data;
+mod restart;
+
+use std::marker::PhantomData;
 use std::path::Path;
 
-use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start, scores};
-use megagrid_datasets::Names;
+pub use data::{LinkOptions, Links, Web};
+use megagrid_algorithms::pagerank::{self, Damping, Follow, Start, scores};
 use megagrid_engine::{Engine, Settings, Source};
-use megagrid_partition::{EdgeSource, Side};
-use megagrid_stages::{Right, Sequence, Stages};
+use megagrid_stages::{Exchange, Right, Sequence, Stages};
 use serde::{Deserialize, Serialize};
 
+use self::data::Link;
 use crate::algorithm::{Algorithm, MakeForm, Measured, Trainer};
+use crate::data::Data;
 use crate::form::form;
-use crate::graph::{Graph, Ranked, Top, listing};
+use crate::graph::{Ranked, Top, listing};
 use crate::model::{Manifest, Model, Scored};
 use crate::options::{by_default, check_tolerance};
 use crate::record::Metrics;
@@ -23,9 +28,6 @@ pub struct RankOptions {
     /// The chance of following a link instead of restarting, above 0 and below 1.
     #[arg(long, default_value_t = Damping::DEFAULT.get(), allow_negative_numbers = true)]
     pub damping: f64,
-    /// Restart at these vertices only, by their names in the input (personalized).
-    #[arg(long, value_name = "ID", value_delimiter = ',')]
-    pub restart: Vec<String>,
     /// Iterations at most.
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
@@ -35,6 +37,9 @@ pub struct RankOptions {
     /// Part of an iteration between two clocks; PageRank takes 1 only.
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true, value_name = "X", help_heading = "Consistency")]
     pub work_per_clock: f64,
+    /// Follows from the data: a checksum of where the surfer restarts.
+    #[arg(skip)]
+    pub restart_checksum: Option<String>,
 }
 
 impl Default for RankOptions {
@@ -73,80 +78,74 @@ pub struct Ranking;
 impl Algorithm for Ranking {
     const NAME: &'static str = "pagerank";
     const ADVICE: &'static str = "please report the graph";
-    type Data = Graph;
+    type Data = Web;
     type Options = RankOptions;
     type Model = Ranks;
 
     #[inline(never)]
-    fn form(_: &RankOptions) -> MakeForm<Self> {
-        form::<Ranker>
+    fn form(web: &Web, _: &RankOptions) -> MakeForm<Self> {
+        match web.links {
+            Links::Plain(_) => form::<Ranker<()>>,
+            Links::Weighted(..) => form::<Ranker<f32>>,
+        }
     }
 }
 
-/// Trains ranks.
-struct Ranker {
+/// Trains ranks; `L` is what a link carries.
+struct Ranker<L> {
     damping: Damping,
     tolerance: f64,
-    /// Vertices to restart at; none: all.
-    sources: Vec<usize>,
     links: u64,
+    link: PhantomData<fn() -> L>,
 }
 
-impl Trainer for Ranker {
+impl<L: Link> Trainer for Ranker<L>
+where
+    Follow: Exchange<L::Program>,
+{
     type Algorithm = Ranking;
-    type Program = PageRank;
+    type Program = L::Program;
+    type Edge = L;
 
-    fn new(graph: &Graph, options: &RankOptions, _: &Settings) -> Result<Self, Error> {
-        let damping = Damping::new(options.damping)?;
-        let sources = sources(&options.restart, &graph.names)?;
-        Ok(Self { damping, tolerance: options.tolerance, sources, links: graph.edges.num_edges() as u64 })
+    fn new(web: &Web, options: &RankOptions, _: &Settings) -> Result<Self, Error> {
+        let (damping, links) = (Damping::new(options.damping)?, web.sizes().edges as u64);
+        Ok(Self { damping, tolerance: options.tolerance, links, link: PhantomData })
     }
 
-    fn source<'d>(&'d self, graph: &'d Graph) -> Source<'d, (), PageRank> {
-        (&graph.edges).into()
+    fn resolved(&self, web: &Web, options: &RankOptions) -> RankOptions {
+        let restart_checksum = web.restart_checksum().map(|checksum| format!("{checksum:016x}"));
+        RankOptions { restart_checksum, ..options.clone() }
     }
 
-    fn sequence(&self) -> Sequence<PageRank, impl Stages<PageRank>> {
+    fn source<'d>(&'d self, web: &'d Web) -> Source<'d, L, L::Program> {
+        L::of(&web.links).into()
+    }
+
+    fn sequence(&self) -> Sequence<L::Program, impl Stages<L::Program>> {
         pagerank::sequence(self.damping, self.links)
     }
 
-    fn init(&self, graph: &Graph, engine: &mut Engine<PageRank>) -> Result<(), Error> {
-        let offsets = graph.edges.offsets(Side::Left);
-        let out_degree = |page: usize| offsets[page + 1] - offsets[page];
-        let start = Start::new(self.damping, graph.edges.num_vertices(Side::Left), &self.sources, &out_degree);
+    fn init(&self, web: &Web, engine: &mut Engine<L::Program>) -> Result<(), Error> {
+        let out_weight = web.links.out_weight();
+        let start = Start::new(self.damping, web.links.pages(), web.restart(), &*out_weight);
         engine.set_global(start.state());
         engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
         Ok(())
     }
 
-    fn is_due(&self, _: &Graph, _: &Engine<PageRank>) -> bool {
+    fn is_due(&self, _: &Web, _: &Engine<L::Program>) -> bool {
         true
     }
 
-    fn measure(&mut self, _: &Graph, engine: &mut Engine<PageRank>) -> Result<Option<Measured>, Error> {
+    fn measure(&mut self, _: &Web, engine: &mut Engine<L::Program>) -> Result<Option<Measured>, Error> {
         Ok(Some(Measured::residual(engine.global().residual, self.tolerance)))
     }
 
-    fn model(&self, graph: &Graph, engine: &Engine<PageRank>) -> Result<Ranks, Error> {
+    fn model(&self, web: &Web, engine: &Engine<L::Program>) -> Result<Ranks, Error> {
         let pages = engine.on(Right);
         let scores = scores((0..pages.len()).map(|page| *pages.master(page)));
-        Ranked::new(&scores, &graph.names).map(Ranks)
+        Ranked::new(&scores, web.names()).map(Ranks)
     }
-}
-
-/// Finds the vertices to restart at.
-fn sources(wanted: &[String], names: &Names) -> Result<Vec<usize>, Error> {
-    if wanted.is_empty() {
-        return Ok(Vec::new());
-    }
-    let lookup = names.get(Side::Left)?.lookup();
-    let find = |name: &String| {
-        let found = lookup.find(name).map(|id| id as usize);
-        found.ok_or_else(|| {
-            Error::Missing(format!("--restart: no vertex \"{name}\" in the graph; name vertices as the input does"))
-        })
-    };
-    wanted.iter().map(find).collect()
 }
 
 /// Vertices and their scores, which sum to 1.

@@ -1,0 +1,239 @@
+//! What is ranked: links with or without weights, and where the surfer restarts.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use megagrid_algorithms::pagerank::{PageRank, Ranks, Restart, Weighted};
+use megagrid_datasets::cache::EdgeData;
+use megagrid_datasets::{Edges, Layout, Names, load_graph_with, load_weighted_graph_with};
+use megagrid_partition::{EdgeSource, Side};
+use megagrid_stages::{Item, Program};
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::restart;
+use crate::Error;
+use crate::data::{Data, Reading};
+use crate::error::reading;
+use crate::graph::Graph;
+use crate::input::{Source, digest};
+use crate::options::lossy_option;
+use crate::record::{InputSizes, Phases};
+
+/// How links are read, and where the surfer restarts.
+#[derive(Clone, Debug, Default, Serialize, clap::Args)]
+pub struct LinkOptions {
+    /// Links have weights, 0 or above: the third column, the column that --columns names weight, or the values of a matrix. A page divides
+    /// its score by the weights of the links out of it rather than evenly.
+    #[arg(long)]
+    pub weights: bool,
+    /// Each line is a link both ways; one from a vertex to itself is one link. Lines that repeat add up, also if one has the ends the
+    /// other way round, so a file that has both directions already needs no --undirected. Of a symmetric matrix nothing changes.
+    #[arg(long)]
+    pub undirected: bool,
+    /// Restart only at the vertices in this file, each time with a chance by their weights, and go there from vertices without links too
+    /// (personalized PageRank). A line is an id, or an id, a blank, tab or comma, and a weight, which is 1 if there is none; repeated
+    /// ids add up. Lines that begin with # are comments.
+    #[arg(long, value_name = "FILE")]
+    #[serde(serialize_with = "lossy_option")]
+    pub restart: Option<PathBuf>,
+}
+
+/// The links of a graph.
+#[derive(Debug)]
+pub enum Links {
+    /// Links that count the same.
+    Plain(Graph),
+    /// Links with weights, and the weight of all links out of each vertex.
+    Weighted(Graph<f32>, Vec<f64>),
+}
+
+/// A graph to rank.
+#[derive(Debug)]
+pub struct Web {
+    /// Its links.
+    pub links: Links,
+    /// Where the surfer restarts, and a checksum of that; `None`: anywhere.
+    restart: Option<(Restart, u64)>,
+}
+
+impl Web {
+    /// Takes a graph whose links count the same.
+    #[must_use]
+    pub fn new(graph: Graph) -> Self {
+        Self { links: Links::Plain(graph), restart: None }
+    }
+
+    /// Takes a graph whose links have weights. If several processes have read it together, all of them call it.
+    ///
+    /// # Errors
+    /// A weight that is below 0 or no number; weights out of a vertex whose sum is too small or too large to divide by; links that cannot be
+    /// read.
+    pub fn weighted(graph: Graph<f32>) -> Result<Self, Error> {
+        // Any weight that is not 0 or above makes its sum no number, which stays one.
+        let weight = |&weight: &f32| if weight >= 0.0 { f64::from(weight) } else { f64::NAN };
+        let sums = graph.edges.left_sums(weight).map_err(reading)?;
+        if let Some(page) = sums.iter().position(|&sum| sum != 0.0 && !SUMS.contains(&sum)) {
+            let name = graph.names.get(Side::Left)?.name(page as u32).into_owned();
+            return Err(Error::Missing(format!(
+                "weights of the links out of \"{name}\" sum to {:.3e}; expected 0, or from {:e} to {:e}: scale all weights",
+                sums[page],
+                SUMS.start(),
+                SUMS.end()
+            )));
+        }
+        Ok(Self { links: Links::Weighted(graph, sums), restart: None })
+    }
+
+    /// Has the surfer restart at vertices by their names and weights only.
+    ///
+    /// # Errors
+    /// A vertex that is not there; weights below 0, or which sum to 0.
+    pub fn restart_at<'n>(&mut self, vertices: impl IntoIterator<Item = (&'n str, f64)>) -> Result<(), Error> {
+        let lookup = self.names().get(Side::Left)?.lookup();
+        let found = vertices.into_iter().map(|(name, weight)| {
+            let page = lookup.find(name).ok_or_else(|| Error::Missing(format!("no vertex \"{name}\" in the graph")));
+            page.map(|page| (page as usize, weight))
+        });
+        let found: Vec<_> = found.collect::<Result<_, _>>()?;
+        let restart = Restart::new(self.links.pages(), &found)?;
+        self.restart_by(restart)
+    }
+
+    /// Has the surfer restart as a distribution says. Its checksum is the same whatever order vertices are in.
+    fn restart_by(&mut self, restart: Restart) -> Result<(), Error> {
+        let names = self.names().get(Side::Left)?;
+        let of_page =
+            |(page, chance): (u32, &f32)| xxh3_64_with_seed(names.name(page).as_bytes(), chance.to_bits().into());
+        let chances = (0..).zip(restart.chances()).filter(|(_, chance)| **chance > 0.0);
+        let checksum = chances.map(of_page).fold(0, u64::wrapping_add);
+        drop(names);
+        self.restart = Some((restart, checksum));
+        Ok(())
+    }
+
+    /// Returns where the surfer restarts; `None`: anywhere.
+    #[must_use]
+    pub fn restart(&self) -> Option<&Restart> {
+        self.restart.as_ref().map(|(restart, _)| restart)
+    }
+
+    /// Returns the names of the vertices.
+    #[must_use]
+    pub fn names(&self) -> &Arc<Names> {
+        match &self.links {
+            Links::Plain(graph) => &graph.names,
+            Links::Weighted(graph, _) => &graph.names,
+        }
+    }
+
+    /// Returns a checksum of where the surfer restarts, if that is not anywhere.
+    pub(super) fn restart_checksum(&self) -> Option<u64> {
+        self.restart.as_ref().map(|(_, checksum)| *checksum)
+    }
+}
+
+/// What the weights out of a vertex may sum to: scores of single precision that are divided by it neither overflow nor vanish.
+const SUMS: std::ops::RangeInclusive<f64> = 1e-20..=1e20;
+
+impl Links {
+    /// Returns the number of vertices.
+    #[must_use]
+    pub fn pages(&self) -> usize {
+        self.sizes().left
+    }
+
+    /// Returns the weight of all links out of each vertex.
+    pub(super) fn out_weight(&self) -> Box<dyn Fn(usize) -> f64 + Sync + '_> {
+        match self {
+            Self::Plain(graph) => {
+                let offsets = graph.edges.offsets(Side::Left);
+                Box::new(|page| (offsets[page + 1] - offsets[page]) as f64)
+            }
+            Self::Weighted(_, sums) => Box::new(|page| sums[page]),
+        }
+    }
+
+    fn sizes(&self) -> InputSizes {
+        match self {
+            Self::Plain(graph) => graph.sizes(),
+            Self::Weighted(graph, _) => graph.sizes(),
+        }
+    }
+}
+
+/// What a link carries, which decides the program that ranks.
+pub(super) trait Link: EdgeData + Item {
+    /// The program.
+    type Program: Ranks + Program<Edge = Self>;
+
+    /// Returns the links, which carry this.
+    fn of(links: &Links) -> &Edges<Self>;
+}
+
+impl Link for () {
+    type Program = PageRank;
+
+    fn of(links: &Links) -> &Edges<()> {
+        match links {
+            Links::Plain(graph) => &graph.edges,
+            Links::Weighted(..) => unreachable!("`Ranking::form` takes the program of the links"),
+        }
+    }
+}
+
+impl Link for f32 {
+    type Program = Weighted;
+
+    fn of(links: &Links) -> &Edges<f32> {
+        match links {
+            Links::Weighted(graph, _) => &graph.edges,
+            Links::Plain(_) => unreachable!("`Ranking::form` takes the program of the links"),
+        }
+    }
+}
+
+impl Data for Web {
+    type Options = LinkOptions;
+    const FIXED: &'static [&'static str] = &["weights", "undirected"];
+
+    fn read(source: &mut Source, options: &LinkOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
+        let LinkOptions { weights, undirected, ref restart } = *options;
+        let (mut web, phases) = if weights {
+            let load = |path: &Path, layout: &Layout| load_weighted_graph_with(path, layout, how.readers);
+            let (graph, phases) = Graph::read_with(source, undirected, how, load)?;
+            (Self::weighted(graph)?, phases)
+        } else {
+            let load = |path: &Path, layout: &Layout| load_graph_with(path, layout, how.readers);
+            let (graph, phases) = Graph::read_with(source, undirected, how, load)?;
+            (Self::new(graph), phases)
+        };
+        if let Some(file) = restart {
+            let restart = restart::read(file, web.names())?;
+            web.restart_by(restart)?;
+        }
+        Ok((web, phases))
+    }
+
+    fn sizes(&self) -> InputSizes {
+        self.links.sizes()
+    }
+
+    fn checksum(&self) -> Result<u64, Error> {
+        let of_links = match &self.links {
+            Links::Plain(graph) => graph.checksum()?,
+            Links::Weighted(graph, _) => digest(&graph.edges, |&weight| f64::from(weight))?.checksum,
+        };
+        Ok(of_links ^ self.restart_checksum().unwrap_or(0))
+    }
+
+    fn release(&mut self) {
+        match &mut self.links {
+            Links::Plain(graph) => graph.release(),
+            Links::Weighted(graph, sums) => {
+                graph.release();
+                *sums = Vec::new();
+            }
+        }
+    }
+}
