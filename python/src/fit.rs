@@ -246,6 +246,7 @@ pub fn pagerank(
 /// Finds hubs and authorities of a graph.
 #[pyfunction]
 pub fn hits(py: Python<'_>, input: Input<'_>, words: Vec<OsString>, is_watched: bool) -> PyResult<Run> {
-    let place = Place::<HubsAndAuthorities>::new(py, input, (true, link), |edges, _, _| Ok(Links(graph(edges, false))))?;
+    let place =
+        Place::<HubsAndAuthorities>::new(py, input, (true, link), |edges, _, _| Ok(Links(graph(edges, false))))?;
     place.train(words, is_watched, models::give_authorities)
 }
