@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
@@ -38,12 +38,17 @@ type Shared = State<Arc<Server>>;
 
 /// What the server answers, as OpenAPI has it.
 const OPENAPI: &str = include_str!("openapi.json");
-/// What all may ask: whether the server is there.
-const OPEN: [&str; 2] = ["/health", "/ready"];
+/// A page that asks, without anything from elsewhere.
+const PAGE: &str = include_str!("page.html");
+/// What the page may load.
+const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+/// What all may ask: whether the server is there, and the page, which asks for the token.
+const OPEN: [&str; 3] = ["/", "/health", "/ready"];
 
 /// Returns what answers requests, whose bodies have at most so many bytes.
 pub fn router(server: Arc<Server>, body_limit: usize) -> Router {
     Router::new()
+        .route("/", get(|| async { ([(CONTENT_SECURITY_POLICY, POLICY)], Html(PAGE)) }))
         .route("/health", get(|| async { "ok\n" }))
         // Models are loaded before the first connection is taken.
         .route("/ready", get(|| async { "ready\n" }))
