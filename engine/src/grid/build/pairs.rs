@@ -4,12 +4,14 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
+use bytemuck::Zeroable;
 use megagrid_partition::parallel::lock;
 use megagrid_partition::{Side, SplitMix};
 use megagrid_stages::{EdgeItem, Program, Store};
 
+use super::bring::{Built, Group};
 use super::values::Values;
-use super::{Build, Column, Columns, Disjoint, Edges, Id, LocalEdges, on_workers};
+use super::{Build, Edges, Id, Listed, LocalEdges, on_workers};
 use crate::Error;
 
 /// The shard and the local id of each vertex by its id, left and right.
@@ -35,11 +37,11 @@ struct Filling<I, T, P: Program> {
     /// Data in slices: the source's values, until all edges are placed.
     values: Vec<T>,
     /// Data of one item.
-    data: Option<Disjoint<EdgeItem<P>>>,
+    items: Vec<EdgeItem<P>>,
 }
 
 impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
-    pub(super) fn pairs<I: Id>(&self) -> Result<Columns<P>, Error>
+    pub(super) fn pairs<I: Id>(&self) -> Result<Vec<Group<P>>, Error>
     where
         Edges: From<LocalEdges<I>>,
     {
@@ -53,8 +55,8 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
             let all = bounds.iter_mut().flat_map(|bounds| &mut bounds[1..]);
             all.zip(counts?).for_each(|(bound, count)| *bound += count as usize);
         }
-        let begin = |bounds| Filling::new(bounds).map(|filling| Mutex::new(Some(filling)));
-        let columns: Vec<Mutex<Option<Filling<I, T, P>>>> = bounds.into_iter().map(begin).collect::<Result<_, _>>()?;
+        let begin = |bounds| Mutex::new(Some(Filling::new(bounds)));
+        let columns: Vec<Mutex<Option<Filling<I, T, P>>>> = bounds.into_iter().map(begin).collect();
         for windows in windows.chunks(workers.len()) {
             let dealt = on_workers(self.plan, |worker| match windows.get(worker - workers.start) {
                 Some(window) => self.deal::<I>(window, &places),
@@ -71,14 +73,13 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
                 }
             });
         }
-        let finished = on_workers(self.plan, |worker| {
-            let fillings =
-                self.shards(worker).into_iter().filter_map(|shard| Some((shard, lock(&columns[shard]).take()?)));
-            fillings
-                .map(|(shard, filling)| Ok((shard, self.finish(shard, filling)?)))
-                .collect::<Result<Vec<_>, Error>>()
-        });
-        finished.into_iter().collect::<Result<Vec<_>, _>>().map(|columns| columns.into_iter().flatten().collect())
+        self.groups_of(|worker, take| {
+            for shard in self.shards(worker) {
+                let filling = lock(&columns[shard]).take();
+                filling.map_or(Ok(()), |filling| take(shard, self.finish(shard, filling)?))?;
+            }
+            Ok(())
+        })
     }
 
     fn places(&self) -> Places {
@@ -159,7 +160,7 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
 
     /// Places the next edges of a column.
     fn place<I: Id>(&self, shard: usize, filling: &mut Filling<I, T, P>, part: &Part<I, T>, places: &Places) {
-        let Filling { next, left: into_left, right: into_right, values, data, .. } = filling;
+        let Filling { next, left: into_left, right: into_right, values, items, .. } = filling;
         let mut at = Vec::with_capacity(part.left.len());
         for (&id, &right) in part.left.iter().zip(&part.right) {
             let left = places[0][id as usize];
@@ -168,57 +169,47 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
             at.push(*next);
             *next += 1;
         }
-        match data.as_ref().and_then(|data| data.try_own(0..next.len())) {
-            Some(mut items) => {
-                at.iter().zip(self.fill.items(&part.values)).for_each(|(&at, item)| items[at] = item);
-            }
-            None => {
-                if let (true, Some(&any)) = (values.is_empty(), part.values.first()) {
-                    *values = vec![any; into_left.len()];
-                }
-                at.iter().zip(&part.values).for_each(|(&at, value)| values[at] = *value);
-            }
+        if !P::Edge::SHAPE.is_slice() {
+            return at.iter().zip(self.fill.items(&part.values)).for_each(|(&at, item)| items[at] = item);
         }
+        if let (true, Some(&any)) = (values.is_empty(), part.values.first()) {
+            *values = vec![any; into_left.len()];
+        }
+        at.iter().zip(&part.values).for_each(|(&at, value)| values[at] = *value);
     }
 
     /// Shuffles the blocks of a column whose edges have been placed.
-    fn finish<I: Id>(&self, shard: usize, filling: Filling<I, T, P>) -> Result<Column<P>, Error>
-    where
-        Edges: From<LocalEdges<I>>,
-    {
-        let Filling { bounds, mut left, mut right, mut values, data, .. } = filling;
-        let random = SplitMix::new(self.seed, shard as u64);
-        let (data, offsets) = if let Some(data) = data {
-            if let Some(mut items) = data.try_own(0..bounds.len() - 1) {
-                shuffle(&bounds, &mut left, &mut right, &mut items, random);
-            }
-            (data, None)
-        } else {
+    fn finish<I: Id>(&self, shard: usize, filling: Filling<I, T, P>) -> Result<Built<I, P>, Error> {
+        let Filling { bounds, mut left, mut right, mut values, mut items, .. } = filling;
+        let (in_slices, random) = (P::Edge::SHAPE.is_slice(), SplitMix::new(self.seed, shard as u64));
+        if in_slices {
             shuffle(&bounds, &mut left, &mut right, &mut values, random);
-            let mut filled = Values::<T, P>::new(self.fill);
-            for block in bounds.windows(2) {
-                filled.extend(&values[block[0]..block[1]])?;
-                filled.end_block(block[1]);
-            }
-            let (data, offsets) = filled.finish()?;
-            (data, Some(offsets))
-        };
+        } else {
+            shuffle(&bounds, &mut left, &mut right, &mut items, random);
+        }
         let left_rows = |block| self.plan.left.rows(block % self.plan.left.num_shards()).len();
         let left_rows: Vec<usize> = (0..bounds.len() - 1).map(left_rows).collect();
-        let mut edges = LocalEdges::from_pairs(&left_rows, self.plan.right.rows(shard).len(), &bounds, left, right);
-        offsets.into_iter().for_each(|offsets| edges.set_slice_offsets(offsets));
-        Ok(Column { edges: edges.into(), data })
+        let edges = Listed::from_pairs(&left_rows, self.plan.right.rows(shard).len(), &bounds, left, right);
+        if !in_slices {
+            return Ok(Built { edges, items, bounds });
+        }
+        let mut filled = Values::<T, P>::new(self.fill);
+        for block in bounds.windows(2) {
+            filled.extend(&values[block[0]..block[1]])?;
+            filled.end_block(block[1]);
+        }
+        Ok(filled.of(edges))
     }
 }
 
 impl<I: Id, T, P: Program> Filling<I, T, P> {
     /// Makes room for blocks of these numbers of edges, which come after a 0.
-    fn new(mut bounds: Vec<usize>) -> Result<Self, Error> {
+    fn new(mut bounds: Vec<usize>) -> Self {
         (1..bounds.len()).for_each(|block| bounds[block] += bounds[block - 1]);
         let edges = bounds[bounds.len() - 1];
-        let data = if P::Edge::SHAPE.is_slice() { None } else { Some(Disjoint::new(bounds.clone())?) };
+        let items = vec![Zeroable::zeroed(); if P::Edge::SHAPE.is_slice() { 0 } else { edges }];
         let (left, right) = (vec![local(0); edges], vec![local(0); edges]);
-        Ok(Self { next: bounds[..bounds.len() - 1].to_vec(), bounds, left, right, values: Vec::new(), data })
+        Self { next: bounds[..bounds.len() - 1].to_vec(), bounds, left, right, values: Vec::new(), items }
     }
 }
 

@@ -3,7 +3,8 @@
 use bytemuck::Zeroable;
 use megagrid_stages::{EdgeItem, Program, Store};
 
-use super::{Disjoint, Fill, position};
+use super::bring::Built;
+use super::{Fill, Id, Listed, position};
 use crate::Error;
 
 /// Edge data that is being filled, block by block.
@@ -54,16 +55,12 @@ impl<'v, T, P: Program> Values<'v, T, P> {
         self.bounds.push(if size_of::<EdgeItem<P>>() == 0 { edges } else { self.items.len() });
     }
 
-    /// Returns the data, one piece for each block, and the offsets of slices.
-    pub fn finish(self) -> Result<(Disjoint<EdgeItem<P>>, Vec<u32>), Error> {
-        let blocks = self.bounds.len() - 1;
-        let data = Disjoint::new(self.bounds)?;
-        if !self.items.is_empty()
-            && let Some(mut all) = data.try_own(0..blocks)
-        {
-            all.copy_from_slice(&self.items);
+    /// Joins them with the edges, whose slices they are where they are in slices.
+    pub fn of<I: Id>(self, mut edges: Listed<I>) -> Built<I, P> {
+        if P::Edge::SHAPE.is_slice() {
+            edges.set_slice_offsets(self.offsets);
         }
-        Ok((data, self.offsets))
+        Built { edges, items: self.items, bounds: self.bounds }
     }
 }
 
