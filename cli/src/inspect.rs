@@ -8,24 +8,24 @@ use anyhow::Context;
 use megagrid_datasets::cache::EdgeData;
 use megagrid_datasets::{Edges, Prepared};
 use megagrid_partition::{DegreeStats, EdgeSource, Side, irregularities};
-use megagrid_training::blockpg::{Regression, Samples};
-use megagrid_training::graph::Graph;
-use megagrid_training::lda::{Documents, TopicModels, TopicOptions};
-use megagrid_training::memory;
-use megagrid_training::mf::{Factorization, Ratings};
-use megagrid_training::pagerank::Ranking;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::cuts::{Cut, Training};
 use crate::data::{self, AnySource, Found, Grouped, Kind};
 use crate::progress::{self, Progress};
 
 /// Shows what an input is: format, counts, degrees and their skew, irregularities, and the memory to train on it.
 ///
 /// Memory is that of grid and vertex data with default options, on all cores; reading a text takes more for a while.
+///
+/// With --processes it shows what every strategy of placing edges on so many processes would make of it that the training command runs
+/// under, and what `--strategy auto` would take: masters and mirrors per vertex, bytes of all processes in an iteration, and how evenly
+/// edges are shared by processes and by workers. `megagrid plan COMMAND … --processes N` shows the same with options of the command.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  megagrid inspect ratings.csv\n  megagrid inspect --quick web-graph.mgrid --json -"
+    after_help = "Examples:\n  megagrid inspect ratings.csv\n  megagrid inspect --quick web-graph.mgrid --json -\n  \
+                  megagrid inspect web-graph.mgrid --processes 16"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -34,6 +34,10 @@ pub struct Args {
     /// are read then.
     #[arg(long)]
     pub quick: bool,
+    /// Show also what strategies would make of it in N processes with workers on all cores of a machine like this one. A pass over
+    /// the edges for each.
+    #[arg(long, default_value_t = 1, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub processes: u32,
     /// Write the findings as JSON; "-" is stdout.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -59,6 +63,9 @@ struct Report<'a> {
     labels: Option<Labels>,
     /// Bytes of grid and vertex data, by training command.
     memory_estimate_bytes: BTreeMap<&'static str, u64>,
+    /// What strategies make of it in several processes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    strategies: Vec<Cut>,
 }
 
 /// How the degrees of a side are spread.
@@ -111,40 +118,27 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let sides: &[Side] = if args.quick { &[] } else { &[Side::Right] };
     let grouped = args.source.open(found, sides)?;
     progress.say("counting");
-    let mut report = match grouped {
+    let mut report = match &grouped {
         Grouped::Graph(graph) => {
-            let mut report = report(args, found, &graph, |()| 0.0)?;
-            report.dangling = Some(report.left.without_edges);
-            if graph.edges.is_square() {
-                report.needs("pagerank", memory::<Ranking>(Graph::of(graph), Default::default())?);
-            }
-            report
+            let report = report(args, found, graph, |()| 0.0)?;
+            Report { dangling: Some(report.left.without_edges), ..report }
         }
-        Grouped::Ratings(ratings) => {
-            let mut report = report(args, found, &ratings, |&rating| f64::from(rating))?;
-            report.needs("mf", memory::<Factorization>(Ratings::to_plan(ratings), Default::default())?);
-            report
-        }
-        Grouped::Samples(samples) => {
-            let mut report = report(args, found, &samples, |&value| f64::from(value))?;
-            report.needs("blockpg", memory::<Regression>(Samples::to_plan(samples.edges), Default::default())?);
-            report
-        }
-        Grouped::Corpus(corpus) => {
-            let mut report = report(args, found, &corpus, |&count| f64::from(count))?;
-            // Capacities follow from the tokens, which are a pass over the edges.
-            if !args.quick {
-                let documents = Documents::of(corpus, None)?;
-                let mut options = TopicOptions::default();
-                options.topics = options.topics.min(documents.tokens.total as usize);
-                report.needs("lda", memory::<TopicModels>(documents, options)?);
-            }
-            report
-        }
+        Grouped::Ratings(ratings) => report(args, found, ratings, |&rating| f64::from(rating))?,
+        Grouped::Samples(samples) => report(args, found, samples, |&value| f64::from(value))?,
+        Grouped::Corpus(corpus) => report(args, found, corpus, |&count| f64::from(count))?,
     };
     report.bytes = bytes;
+    progress.say("planning");
+    // Capacities of a corpus follow from the tokens, which are a pass over the edges.
+    let training = if args.quick && found.kind == Kind::Corpus { None } else { Training::of(grouped, args.processes)? };
+    let mut text = String::new();
+    if let Some(training) = training {
+        report.memory_estimate_bytes.insert(training.command, training.memory_bytes);
+        text = training.table(args.processes);
+        report.strategies = training.cuts;
+    }
     drop(progress);
-    data::write_findings(args.json.as_deref(), &report, &report.text())
+    data::write_findings(args.json.as_deref(), &report, &(report.text() + &text))
 }
 
 fn report<'a, T: EdgeData>(
@@ -170,6 +164,7 @@ fn report<'a, T: EdgeData>(
         pass: if args.quick { None } else { Some(Pass::over(edges, found.kind, value)?) },
         labels,
         memory_estimate_bytes: BTreeMap::new(),
+        strategies: Vec::new(),
     })
 }
 
@@ -226,10 +221,6 @@ fn values<T: EdgeData>(edges: &Edges<T>, value: fn(&T) -> f64) -> anyhow::Result
 }
 
 impl Report<'_> {
-    fn needs(&mut self, command: &'static str, bytes: u64) {
-        self.memory_estimate_bytes.insert(command, bytes);
-    }
-
     fn text(&self) -> String {
         let mut text = format!(
             "{}: {} (format {}, {})\n",

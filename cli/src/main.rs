@@ -12,6 +12,7 @@ mod common;
 mod compare;
 mod convert;
 mod curve;
+mod cuts;
 mod data;
 mod demo;
 mod entry;

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use megagrid_partition::{Partitioning, Quality, strategy};
+use megagrid_partition::{Partitioning, Quality, Side, strategy};
 use serde::Serialize;
 
+use crate::cuts::Training;
 use crate::data::{self, AnySource, Kind};
 use crate::progress::Progress;
 
@@ -16,8 +17,8 @@ use crate::progress::Progress;
 ///
 /// hdrf and aweto look at the edges in their order: that of the input, or of the left vertices in a .mgrid.
 ///
-/// Training has cuts of its own, in runs of rows: `megagrid plan COMMAND … --processes N --strategy auto` shows what it would take, with
-/// bytes and balance.
+/// Training has cuts of its own, in runs of rows: --training shows what they would be in as many processes, with the bytes that all send
+/// in an iteration, and what `--strategy auto` would take.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Example:\n  megagrid partition ratings.csv -n 4 --strategy all")]
 pub struct Args {
@@ -32,6 +33,10 @@ pub struct Args {
     /// Decides what strategies do at random.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Show also what strategies that the training command runs under would make of it, with default options and workers on all
+    /// cores of a machine like this one.
+    #[arg(long)]
+    pub training: bool,
     /// Write the figures as JSON; "-" is stdout.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -54,6 +59,8 @@ struct Report<'a> {
     partitions: u32,
     seed: u64,
     strategies: Vec<Figures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    training: Option<Training>,
 }
 
 /// The figures of one.
@@ -84,6 +91,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let seconds = begin.elapsed().as_secs_f64();
         strategies.push(Figures::new(name, Quality::of(&partitioning), seconds));
     }
+    let grouped = || args.source.open(found, &[Side::Right]);
+    let training = if args.training { Training::of(grouped()?, args.partitions)? } else { None };
     drop(progress);
     let report = Report {
         input: args.source.path(),
@@ -94,8 +103,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         partitions: args.partitions,
         seed: args.seed,
         strategies,
+        training,
     };
-    data::write_findings(args.json.as_deref(), &report, &report.table())
+    let of_training = report.training.as_ref().map_or_else(String::new, |training| training.table(args.partitions));
+    data::write_findings(args.json.as_deref(), &report, &(report.table() + &of_training))
 }
 
 impl Figures {

@@ -63,7 +63,7 @@ fn show(plan: &Plan) -> anyhow::Result<()> {
 
 /// Processes that a plan is made for, seen from the first. They are not there, and nothing is asked of them.
 #[derive(Debug)]
-struct Planned(usize);
+pub struct Planned(pub usize);
 
 impl Planned {
     fn absent<T>() -> Result<T, Error> {

@@ -326,6 +326,44 @@ fn partitions_are_compared() {
     assert!(one.lines().last().unwrap().matches("1.000").count() >= 5, "{one}");
 }
 
+/// What `inspect` and `partition` show of strategies is what `plan` says.
+#[test]
+fn strategies_of_training_are_shown_as_plan_has_them() {
+    let place = Place::new();
+    let of_kind = [
+        ("rmat", "pagerank", &["bicut", "grid", "hybrid", "mixed", "auto"][..]),
+        ("ratings", "mf", &["bicut", "auto"]),
+    ];
+    for (what, command, names) in of_kind {
+        let input = place.name(&format!("{what}.mgrid"));
+        let options = SMALL.iter().find(|(kind, _)| *kind == what).unwrap().1;
+        generate(what, &input, options);
+        let found = inspect(&input, &["--processes", "4"]);
+        let strategies = found["strategies"].as_array().unwrap();
+        assert!(strategies.iter().map(|one| one["strategy"].as_str().unwrap()).eq(names.iter().copied()), "{found}");
+        for one in strategies {
+            let name = one["strategy"].as_str().unwrap();
+            let plan = done(&["plan", command, &input, "--processes", "4", "--strategy", name]);
+            let figure = |name: &str| one[name].as_f64().unwrap();
+            let [replication, balance, workers] = ["replication_factor", "edge_balance", "worker_balance"].map(figure);
+            let placement = one["placement"].as_str().unwrap();
+            let figures = format!(
+                "{placement}: replication {replication:.3}, edge balance {balance:.3}, of workers {workers:.3}"
+            );
+            assert!(plan.contains(&figures), "no \"{figures}\" in {plan}");
+            assert!(plan.contains(&format!("traffic       {} bytes in", one["bytes"])), "{one} but {plan}");
+        }
+        let text = done(&["inspect", &input, "--processes", "4"]);
+        assert!(text.contains(&format!("{command} in 4 processes")) && text.contains("auto"), "{text}");
+        let partitioned = done(&["partition", &input, "-n", "4", "--training", "--json", "-"]);
+        let partitioned: Value = serde_json::from_str(&partitioned).unwrap();
+        assert_eq!(partitioned["training"]["cuts"], found["strategies"]);
+        assert!(inspect(&input, &[]).get("strategies").is_none(), "one process has nothing to place");
+    }
+    fails(&["inspect", &place.graph(), "--quick", "--processes", "4"], 2, &["--quick"]);
+    fails(&["inspect", &place.graph(), "--processes", "0"], 2, &["--processes"]);
+}
+
 #[test]
 fn partition_refuses_bad_options() {
     let place = Place::new();

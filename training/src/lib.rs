@@ -45,4 +45,4 @@ pub use form::form;
 pub use model::Model;
 pub use options::{Consistency, Options, RunOptions, join, json, lossy, lossy_option, options};
 pub use processes::Processes;
-pub use train::{Job, Observer, Trained, config, memory, train};
+pub use train::{Job, Observer, Trained, config, planned, train};

@@ -351,10 +351,10 @@ pub(crate) fn conclude<A: Algorithm>(
     Ok(Some(model))
 }
 
-/// Returns the bytes of grid and vertex data that training with default settings would need.
+/// Returns what the engine would do.
 ///
 /// # Errors
 /// What making a plan refuses.
-pub fn memory<A: Algorithm>(data: A::Data, options: A::Options) -> Result<u64, Error> {
-    Ok(A::form(&options)(Arc::new(data), options, Settings::default())?.plan()?.memory_bytes)
+pub fn planned<A: Algorithm>(data: &Arc<A::Data>, options: &A::Options, settings: Settings) -> Result<Plan, Error> {
+    A::form(options)(Arc::clone(data), options.clone(), settings)?.plan()
 }
