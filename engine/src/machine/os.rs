@@ -30,11 +30,11 @@ pub const HUGE_PAGE: usize = 2 << 20;
 pub const HUGE_FROM: usize = 4 << 20;
 /// Buffers of at least this many bytes are mapped; smaller ones would waste the rest of their last page.
 #[cfg(any(all(unix, not(miri)), test))]
-const MAP_FROM: usize = 32 << 10;
+const MAP_FROM: usize = 128 << 10;
 
 /// A fixed number of items in aligned memory that starts as zero bytes.
 ///
-/// It begins on a multiple of [`ALIGNMENT`], or of [`HUGE_PAGE`] when it has more than [`HUGE_FROM`] bytes. From 32 KiB
+/// It begins on a multiple of [`ALIGNMENT`], or of [`HUGE_PAGE`] when it has more than [`HUGE_FROM`] bytes. From 128 KiB
 /// its pages come untouched from the system, so that the first thread to write one decides on which node it lies.
 pub struct AlignedBuffer<T> {
     items: NonNull<T>,

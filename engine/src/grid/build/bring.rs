@@ -13,8 +13,9 @@ use crate::grid::block::{Order, Room};
 use crate::grid::disjoint::Disjoint;
 use crate::grid::hold::hold;
 
-/// As many edges, and items of their data, as columns that go together have at most.
-const TOGETHER: usize = 1 << 20;
+/// As many edges, and items of their data, as columns that go together have at most: pages that two nodes share are then one in a
+/// hundred, and little is in memory twice.
+const TOGETHER: usize = 1 << 18;
 
 /// A column as it was built.
 pub(super) struct Built<I, P: Program> {
