@@ -4,10 +4,13 @@
 pub mod als;
 pub mod blockpg;
 mod error;
+pub mod fold_in;
 pub mod hits;
 pub mod lda;
 pub mod mf;
+pub mod newton;
 pub mod pagerank;
 pub mod ranking;
+pub mod search;
 
 pub use error::Error;

@@ -16,8 +16,9 @@
 
 use std::ops::Range;
 
-use megagrid_stages::kernels::dot;
-use megagrid_stages::simd::{Kernel, Level};
+use megagrid_stages::simd::Level;
+
+use crate::search::Index;
 
 /// Users to rank items for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -139,68 +140,28 @@ impl Sums {
 
 /// A model whose scores are products of rows.
 #[derive(Clone, Copy, Debug)]
-pub struct Ranking<U, I> {
+pub struct Ranking<'i, U> {
     /// Rows of users.
     pub users: U,
-    /// Rows of items.
-    pub items: I,
-    /// Items.
-    pub num_items: usize,
+    /// Rows of all items.
+    pub items: &'i Index,
     /// Of how many items the best are asked for.
     pub k: usize,
 }
 
-/// Items that are scored for some users while their rows are in a cache.
-const TOGETHER: usize = 256;
-
-impl<'r, U: Fn(usize) -> &'r [f32], I: Fn(usize) -> &'r [f32]> Ranking<U, I> {
-    /// Ranks items for some of the users, by number: few enough that the scores of all items for them fit into memory.
+impl<'r, U: Fn(usize) -> &'r [f32]> Ranking<'_, U> {
+    /// Ranks items for some of the users, by number.
     pub fn of(&self, level: Level, queries: &Queries, numbers: Range<usize>) -> Sums {
-        let (mut scores, mut sums) = (vec![0.0; numbers.len() * self.num_items], Sums::default());
-        level.run(Scores { ranking: self, users: &queries.users[numbers.clone()], scores: &mut scores });
-        let mut order = Vec::new();
-        for (number, scores) in numbers.zip(scores.chunks_exact_mut(self.num_items.max(1))) {
-            queries.seen.of(number).iter().for_each(|&item| scores[item as usize] = f32::NEG_INFINITY);
-            best(scores, self.k, &mut order);
-            sums.add(&order, queries.relevant.of(number), self.k);
+        let user = |number: usize, row: &mut [f32]| {
+            row.copy_from_slice(&(self.users)(queries.users[number] as usize)[..row.len()]);
+        };
+        let found = self.items.best(level, numbers.clone(), user, self.k, |number| queries.seen.of(number));
+        let mut sums = Sums::default();
+        for (number, best) in numbers.zip(found) {
+            let best: Vec<u32> = best.iter().map(|&(item, _)| item).collect();
+            sums.add(&best, queries.relevant.of(number), self.k);
         }
         sums
-    }
-}
-
-/// Finds the items of the highest scores, best first, ties by id, without those of no finite score.
-fn best(scores: &[f32], k: usize, order: &mut Vec<u32>) {
-    order.clear();
-    order.extend((0..).zip(scores).filter(|(_, score)| score.is_finite()).map(|(item, _): (u32, _)| item));
-    let by_score = |a: &u32, b: &u32| scores[*b as usize].total_cmp(&scores[*a as usize]).then(a.cmp(b));
-    if k < order.len() {
-        order.select_nth_unstable_by(k, by_score);
-        order.truncate(k);
-    }
-    order.sort_unstable_by(by_score);
-}
-
-struct Scores<'s, R> {
-    ranking: &'s R,
-    users: &'s [u32],
-    scores: &'s mut [f32],
-}
-
-impl<'r, U: Fn(usize) -> &'r [f32], I: Fn(usize) -> &'r [f32]> Kernel for Scores<'_, Ranking<U, I>> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Ranking { users, items, num_items, .. } = self.ranking;
-        for first in (0..*num_items).step_by(TOGETHER) {
-            let span = first..(first + TOGETHER).min(*num_items);
-            for (&user, scores) in self.users.iter().zip(self.scores.chunks_exact_mut(*num_items)) {
-                let row = users(user as usize);
-                for (item, score) in span.clone().zip(&mut scores[span.clone()]) {
-                    *score = dot(row, items(item));
-                }
-            }
-        }
     }
 }
 
@@ -276,8 +237,8 @@ mod tests {
             .collect();
         let queries = Queries::new(test.iter().copied(), seen.iter().copied());
         for k in [1, 5, 10, 1000] {
-            let (user, item) = (|n: usize| &user_rows[n][..], |n: usize| &item_rows[n][..]);
-            let ranking = Ranking { users: user, items: item, num_items: items, k };
+            let index = Index::new(16, items, |item, row| row.copy_from_slice(&item_rows[item]));
+            let ranking = Ranking { users: |user: usize| &user_rows[user][..], items: &index, k };
             for level in Level::available() {
                 let parts = [0..7, 7..queries.users.len()].map(|part| ranking.of(level, &queries, part));
                 let sums = parts.iter().fold(Sums::default(), |sums, part| sums.and(part));

@@ -25,7 +25,7 @@ struct Algorithm {
 }
 
 #[rustfmt::skip]
-const ALGORITHMS: [Algorithm; 7] = [
+const ALGORITHMS: [Algorithm; 8] = [
     Algorithm { name: "PageRank", stages: &["pagerank.rs"], whole: &["pagerank.rs", "pagerank"], most: 40, tux2: None },
     Algorithm { name: "HITS", stages: &["hits.rs"], whole: &["hits.rs"], most: 80, tux2: None },
     Algorithm { name: "MF, in place", stages: &["mf/in_place.rs"], whole: &["mf"], most: 50, tux2: Some(50) },
@@ -34,6 +34,7 @@ const ALGORITHMS: [Algorithm; 7] = [
     Algorithm { name: "LDA, MH", stages: &["lda/program.rs", "lda/mh.rs"], whole: &["lda"], most: 252, tux2: Some(252) },
     // More than TuX²'s: steps are damped, features rest, and the path leaps.
     Algorithm { name: "BlockPG", stages: &["blockpg/program.rs", "blockpg/stages.rs", "blockpg/mod.rs"], whole: &["blockpg"], most: 95, tux2: Some(79) },
+    Algorithm { name: "Newton", stages: &["newton/stages.rs"], whole: &["newton"], most: 140, tux2: None },
 ];
 
 /// Traits whose implementations are the algorithm itself.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use megagrid_datasets::output::check_target;
 use megagrid_partition::Side;
 
-use crate::data::{self, AnySource};
+use crate::data::AnySource;
 use crate::failure::usage;
 use crate::output;
 use crate::progress::{self, Progress};
@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let write_seconds = lap();
     drop(progress);
 
-    let written_bytes = data::bytes_of(output).unwrap_or(0);
+    let written_bytes = megagrid_datasets::input_bytes(output).unwrap_or(0);
     let [read, written] = [read_bytes, written_bytes].map(progress::bytes);
     output::print(&format!(
         "{}: {size}; {written} from {read}; seconds: read {read_seconds:.2}, group {group_seconds:.2}, \

@@ -1,13 +1,12 @@
 //! A data set of any kind: what commands take that do not train.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
 use clap::ValueEnum;
 use megagrid_datasets::cache::{self, Cache, EdgeData, EdgeType};
-use megagrid_datasets::{Dataset, Format, Prepared, Samples};
-use megagrid_datasets::{read_corpus, read_graph, read_ratings, read_samples};
+use megagrid_datasets::{Dataset, Format, Prepared, Role, Samples};
+use megagrid_datasets::{input_bytes, read_corpus, read_graph, read_ratings, read_samples};
 use megagrid_partition::{Ends, Side};
 use megagrid_training::input::Source;
 use serde::Serialize;
@@ -30,6 +29,15 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Returns the kind of data that have a role.
+    fn of(role: Role) -> Self {
+        match role {
+            Role::From | Role::To => Self::Graph,
+            Role::User | Role::Item | Role::Rating => Self::Ratings,
+            Role::Document | Role::Word | Role::Count => Self::Corpus,
+        }
+    }
+
     /// Returns what the sides are called; those of a graph by the edges that are counted.
     pub fn sides(self) -> [&'static str; 2] {
         match self {
@@ -56,7 +64,7 @@ impl Kind {
 pub struct AnySource {
     #[command(flatten)]
     pub source: Source,
-    /// What to take the input for [default: by format; mtx, parquet and three columns are ratings].
+    /// What to take the input for [default: by format; mtx, jsonl, parquet and three columns are ratings].
     #[arg(long = "as", value_name = "KIND", value_enum)]
     pub kind: Option<Kind>,
     /// Labels of samples that become 1, all others -1 [default: they have to be -1 and 1, or 0 and 1].
@@ -79,12 +87,14 @@ impl AnySource {
 
     /// Tells what the input is, from its name and beginning.
     pub fn find(&self) -> anyhow::Result<Found> {
-        let format = self.source.format.map_or_else(|| Format::detect(self.path()), Ok)?;
+        let layout = self.source.layout();
+        let format = layout.find(self.path())?;
         let natural = match format {
             Format::Edges => Kind::Graph,
-            Format::Ratings | Format::MatrixMarket | Format::Parquet => Kind::Ratings,
+            Format::Ratings | Format::MatrixMarket => Kind::Ratings,
+            Format::JsonLines | Format::Parquet => layout.roles.first().map_or(Kind::Ratings, Kind::of),
             Format::Libsvm => Kind::Samples,
-            Format::BagOfWords | Format::LdaC | Format::Text => Kind::Corpus,
+            Format::BagOfWords | Format::LdaC | Format::Counts | Format::Text => Kind::Corpus,
             Format::Cache => kind_of_cache(self.path())?,
         };
         let kind = self.kind.unwrap_or(natural);
@@ -100,15 +110,15 @@ impl AnySource {
 
     /// Reads the input into memory.
     pub fn read(&self, found: Found) -> anyhow::Result<Data> {
-        let (path, format) = (self.path(), self.source.format);
+        let (path, layout) = (self.path(), self.source.layout());
         if found.format == Format::Cache {
             return read_cache(path, found.kind);
         }
         Ok(match found.kind {
-            Kind::Graph => Data::Graph(read_graph(path, format)?),
-            Kind::Ratings => Data::Ratings(read_ratings(path, format)?),
-            Kind::Samples => Data::Samples(read_samples(path, format, &self.positive)?),
-            Kind::Corpus => Data::Corpus(read_corpus(path, format)?.data),
+            Kind::Graph => Data::Graph(read_graph(path, layout)?),
+            Kind::Ratings => Data::Ratings(read_ratings(path, layout)?),
+            Kind::Samples => Data::Samples(read_samples(path, layout, &self.positive)?),
+            Kind::Corpus => Data::Corpus(read_corpus(path, layout)?.data),
         })
     }
 
@@ -126,9 +136,9 @@ impl AnySource {
         })
     }
 
-    /// Returns the bytes of the input, a file or a directory of files.
+    /// Returns the bytes of the input.
     pub fn bytes(&self) -> anyhow::Result<u64> {
-        bytes_of(self.path()).with_context(|| self.path().display().to_string())
+        Ok(input_bytes(self.path())?)
     }
 }
 
@@ -156,15 +166,6 @@ fn read_cache(path: &Path, kind: Kind) -> anyhow::Result<Data> {
         }
         Kind::Corpus => Data::Corpus(open(path)?.0),
     })
-}
-
-/// Returns the bytes of a file, or of the files in a directory.
-pub fn bytes_of(path: &Path) -> std::io::Result<u64> {
-    let metadata = fs::metadata(path)?;
-    if !metadata.is_dir() {
-        return Ok(metadata.len());
-    }
-    fs::read_dir(path)?.map(|entry| Ok(entry?.metadata()?.len())).sum()
 }
 
 /// Writes what was found, as JSON where that is asked for, and as a text unless the JSON went to stdout.

@@ -11,6 +11,9 @@ pub enum Failure {
     /// Options that contradict each other or are out of range.
     #[error("{0}; see --help")]
     Usage(String),
+    /// An interrupt in the middle of its output.
+    #[error("interrupted before all rows were written")]
+    Interrupted,
     /// A command of several processes, one of which failed. It has said why; the message says which.
     #[error("{}", message.as_deref().unwrap_or_default())]
     Child {
@@ -64,6 +67,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     use megagrid_training::Error as Training;
     match cause.downcast_ref::<Failure>() {
         Some(Failure::Usage(_)) => return Some(2),
+        Some(Failure::Interrupted) => return Some(interrupt::EXIT_CODE as u8),
         Some(Failure::Child { code, .. }) => return Some(*code),
         None => {}
     }

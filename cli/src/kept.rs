@@ -5,23 +5,28 @@ use std::path::Path;
 
 use anyhow::Context;
 use megagrid_datasets::cache::{kept_path, verify};
-use megagrid_datasets::{Error, Format};
+use megagrid_datasets::{Error, Format, is_pipe};
 use megagrid_partition::Side;
 use megagrid_training::input::Source;
 
 use crate::data::{AnySource, Kind};
+use crate::failure::usage;
 use crate::progress::{self, Progress};
 
 /// Returns the cache that `directory` has of an input; if it has none, or a damaged one, the input is read and kept there first.
 pub fn kept(source: &Source, kind: Kind, positive: Vec<f32>, directory: &Path, quiet: bool) -> anyhow::Result<Source> {
+    if is_pipe(&source.input) {
+        return Err(usage("--cache keeps what has a name, and this is a pipe; save it in a file"));
+    }
     let source = AnySource { source: source.clone(), kind: Some(kind), positive };
     let found = source.find()?;
     if found.format == Format::Cache {
         return Ok(source.source);
     }
-    let how = format!("{kind:?} {} {:?}", found.format, source.positive);
+    let roles = source.source.layout().roles;
+    let how = format!("{kind:?} {} {:?} {roles}", found.format, source.positive);
     let path = kept_path(directory, source.path(), &how)?;
-    let in_cache = Source { input: path.clone(), format: Some(Format::Cache) };
+    let in_cache = Source { format: Some(Format::Cache), ..Source::new(path.clone()) };
     match verify(&path) {
         Ok(()) => {
             tracing::info!("begins with {}", path.display());
@@ -42,7 +47,7 @@ pub fn kept(source: &Source, kind: Kind, positive: Vec<f32>, directory: &Path, q
     // Runs at one time put the same in its place, one after the other, and whoever reads it has a whole one.
     fs::rename(&written, &path).with_context(making)?;
     drop(progress);
-    let bytes = progress::bytes(crate::data::bytes_of(&path).unwrap_or(0));
+    let bytes = progress::bytes(megagrid_datasets::input_bytes(&path).unwrap_or(0));
     tracing::info!("kept as {}, {bytes}", path.display());
     Ok(in_cache)
 }

@@ -113,6 +113,12 @@ impl Training {
                 "--virtual-workers makes a cluster in one process; leave it out, or train without launch",
             ));
         }
+        let input = options.try_get_one::<PathBuf>("input").ok().flatten();
+        if input.is_some_and(|input| megagrid_datasets::is_pipe(input)) {
+            return Err(usage(
+                "every process reads a part of the input, and what comes through a pipe can be read once, by one; save it in a file",
+            ));
+        }
         let checkpoint = options.try_get_one::<PathBuf>("checkpoint").ok().flatten().cloned();
         let has_workers = options.value_source("workers") == Some(ValueSource::CommandLine);
         Ok(Self { checkpoint, has_workers })

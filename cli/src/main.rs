@@ -10,6 +10,7 @@ mod cluster;
 mod common;
 #[cfg(feature = "baselines")]
 mod compare;
+mod completions;
 mod convert;
 mod curve;
 mod cuts;
@@ -17,12 +18,14 @@ mod data;
 mod demo;
 mod entry;
 mod experiment;
+mod factors;
 mod failure;
 mod generate;
 mod inspect;
 mod interrupt;
 mod kept;
 mod launch;
+mod man;
 mod output;
 mod partition;
 mod plan;
@@ -30,6 +33,8 @@ mod predict;
 mod progress;
 mod recommend;
 mod report;
+mod rows;
+mod similar;
 mod together;
 mod top;
 mod topics;
@@ -68,9 +73,12 @@ enum Command {
     Partition(partition::Args),
     Plan(plan::Args),
     Recommend(recommend::Args),
+    Similar(similar::Args),
     Predict(predict::Args),
     Top(top::Args),
     Topics(topics::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 fn main() -> ExitCode {
@@ -89,9 +97,12 @@ fn main() -> ExitCode {
         Command::Partition(args) => partition::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Recommend(args) => recommend::run(&args),
+        Command::Similar(args) => similar::run(&args),
         Command::Predict(args) => predict::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Topics(args) => topics::run(&args),
+        Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
     });
     cluster::part(&outcome);
     match outcome {

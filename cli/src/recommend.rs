@@ -1,51 +1,123 @@
-//! `megagrid recommend`: the best items of a user.
+//! `megagrid recommend`: the best items of one user, of many, or of people that the model has not seen.
 
-use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use megagrid_datasets::Dataset;
-use megagrid_training::als::Recommender;
-use megagrid_training::mf::{Factors, Recommend};
-use megagrid_training::model::Scored;
-use megagrid_training::{Model, input, model};
+use clap::ArgGroup;
+use megagrid_algorithms::ranking::Lists;
+use megagrid_partition::Side;
+use megagrid_training::fold_in::{FoldedIn, fold_in};
+use megagrid_training::mf::{Factors, Recommendations};
+use megagrid_training::model::Manifest;
+use megagrid_training::{Error, input};
 
+use crate::factors::{Asked, listing, load, rows, say_left_out, unclipped};
 use crate::output;
+use crate::rows::{Output, ROWS};
 
 /// Lists the items that a model predicts the highest ratings of (`mf`), or that a user may want most (`als`): place, score, id.
+///
+/// For several users it writes a table with the columns user, rank, item, score; as CSV to stdout, unless --output or --json names a place.
+/// Users come one after the other, as they were named. With --fold-in they are people whom the model has not seen: each is placed among
+/// the model's items by his own ratings (or feedback) only, and what he has rated is left out.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "Example:\n  megagrid recommend movies 196 -n 5 --ratings ratings.csv")]
+#[command(
+    group(ArgGroup::new("who").required(true).args(["user", "users", "all", "fold_in"])),
+    after_help = "Examples:\n  megagrid recommend movies 196 -n 5 --exclude ratings.csv\n  \
+                  megagrid recommend movies --all --exclude ratings.csv --output best.parquet\n  \
+                  megagrid recommend movies --fold-in theirs.csv"
+)]
 pub struct Args {
     /// The directory that `mf --model` or `als --model` wrote.
     model: PathBuf,
-    /// The user, by its id in the ratings.
-    user: String,
-    /// How many.
+    /// Users, by their ids in the ratings.
+    user: Vec<String>,
+    /// The users that a file names, one a line; "-" is stdin.
+    #[arg(long, value_name = "FILE")]
+    users: Option<PathBuf>,
+    /// All users of the model.
+    #[arg(long)]
+    all: bool,
+    /// The people of these ratings, who need not be users of the model: a file, directory or .mgrid.
+    #[arg(long, value_name = "RATINGS", conflicts_with = "exclude")]
+    fold_in: Option<PathBuf>,
+    /// How many items of each.
     #[arg(short = 'n', long = "number", default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     number: u32,
-    /// Leave out the items that the user has rated here: a file, directory or .mgrid.
-    #[arg(long, value_name = "FILE")]
-    ratings: Option<PathBuf>,
+    /// Leave out the items that a user has rated here: a file, directory or .mgrid.
+    #[arg(long, value_name = "RATINGS")]
+    exclude: Option<PathBuf>,
+    /// Leave predictions outside the range of the ratings as they are (mf).
+    #[arg(long)]
+    no_clip: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let model = match model::manifest(&args.model)?.kind == Recommender::KIND {
-        true => model::load::<Recommender>(&args.model)?.0.0,
-        false => model::load::<Factors>(&args.model)?.0,
-    };
-    let without = match &args.ratings {
-        Some(path) => rated(&args.user, &input::plain_ratings(path)?),
-        None => HashSet::new(),
-    };
-    let question = Recommend { user: args.user.clone(), number: args.number as usize, without };
-    let line = |(at, one): (usize, &Scored)| format!("{at:>5}  {:>8.4}  {}\n", one.score, one.name);
-    output::print(&(1..).zip(&model.answer(&question)?).map(line).collect::<String>())
+    args.output.check()?;
+    let (mut factors, manifest) = load(&args.model)?;
+    if args.no_clip {
+        factors = unclipped(factors, &manifest)?;
+    }
+    match &args.fold_in {
+        Some(path) => {
+            let FoldedIn { factors, rated, .. } = folded_in(factors, &manifest, path)?;
+            let asked = Asked::all(&factors, Side::Left)?;
+            let is_one = asked.ids.len() == 1;
+            answer(args, &factors, &Asked { is_one, ..asked }, &rated)
+        }
+        None => {
+            let asked = match &args.users {
+                Some(path) => Asked::of_file(&factors, Side::Left, path)?,
+                None if args.all => Asked::all(&factors, Side::Left)?,
+                None => Asked::named(&factors, Side::Left, &args.user)?,
+            };
+            let left_out = match &args.exclude {
+                Some(path) => rated(&factors, &asked.ids, path)?,
+                None => Lists::new(asked.ids.len(), Vec::new()),
+            };
+            answer(args, &factors, &asked, &left_out)
+        }
+    }
 }
 
-/// Returns the items that a user has rated.
-fn rated(user: &str, ratings: &Dataset<f32>) -> HashSet<String> {
-    let Some(user) = ratings.left_names.find(user) else { return HashSet::new() };
+fn answer(args: &Args, factors: &Factors, asked: &Asked, left_out: &Lists) -> anyhow::Result<()> {
+    let (users, items) = (factors.names.get(Side::Left)?, factors.names.get(Side::Right)?);
+    let (recommendations, number) = (Recommendations::new(&factors.model, factors.range), args.number as usize);
+    if asked.is_one && !args.output.is_named() {
+        let best = recommendations.of(&asked.ids, number, |at| left_out.of(at));
+        return output::print(&listing(&best.concat(), &items));
+    }
+    let step = (ROWS / number.min(items.len()).max(1)).max(1);
+    args.output.write((0..).step_by(step).zip(asked.ids.chunks(step)).map(|(first, ids)| {
+        let best = recommendations.of(ids, number, |at| left_out.of(first + at));
+        Ok(rows(["user", "rank", "item", "score"], (ids, &users), (&best, &items)))
+    }))
+}
+
+/// Places people among the items of a model, and says what of their ratings counts for nothing.
+fn folded_in(factors: Factors, manifest: &Manifest, path: &Path) -> anyhow::Result<FoldedIn> {
+    let theirs = input::plain_ratings(path)?;
+    let folded = fold_in(factors, manifest, &theirs).map_err(|error| match error {
+        Error::Missing(problem) => Error::invalid(path, problem),
+        other => other,
+    })?;
+    say_left_out(&folded.unknown_items, theirs.right_names().len(), "items", "not in the model");
+    say_left_out(&folded.left_out, theirs.left_names.len(), "users", "without anything that counts");
+    Ok(folded)
+}
+
+/// Returns the items that each of these users has rated.
+fn rated(factors: &Factors, users: &[u32], path: &Path) -> anyhow::Result<Lists> {
+    let ratings = input::plain_ratings(path)?;
+    let (known_users, known_items) = (factors.names.get(Side::Left)?, factors.names.get(Side::Right)?);
+    let mut numbers = vec![None; known_users.len()];
+    (0..).zip(users).for_each(|(number, &user)| numbers[user as usize] = Some(number));
+    let numbers: Vec<Option<u32>> =
+        ratings.left_names.translate(&known_users).into_iter().map(|user| numbers[user? as usize]).collect();
+    let items = ratings.right_names().translate(&known_items);
     let ends = ratings.edges.left.iter().zip(&ratings.edges.right);
-    let items = ends.filter(|(left, _)| **left == user).map(|(_, &item)| item);
-    items.map(|item| ratings.right_names().name(item).into_owned()).collect()
+    let pairs = ends.filter_map(|(&user, &item)| Some((numbers[user as usize]?, items[item as usize]?)));
+    Ok(Lists::new(users.len(), pairs.collect()))
 }

@@ -8,8 +8,10 @@ use megagrid_partition::Side;
 use megagrid_training::input::parse_format;
 use megagrid_training::lda::{NewDocuments, TopicModel, listing};
 use megagrid_training::model;
+use serde_json::{Value, json};
 
 use crate::output;
+use crate::rows::shortest;
 
 /// Lists the topics of a model of `lda`, the largest first: number, share of the tokens, top words. With --documents,
 /// finds the topics of new documents instead.
@@ -26,12 +28,15 @@ pub struct Args {
     /// Documents to find the topics of; words are found by name, in plain text as the model's corpus was read.
     #[arg(long, value_name = "NEW")]
     documents: Option<PathBuf>,
-    /// Format of the documents: auto, bow, lda-c, text.
+    /// Format of the documents: auto, bow, lda-c, counts, text, jsonl, parquet.
     #[arg(long, default_value = "auto", value_parser = parse_format, requires = "documents")]
     format: std::option::Option<Format>,
     /// Instead of listing them, write mixtures.npy ([documents, topics], f32) and documents.parquet to a new directory.
     #[arg(long, value_name = "DIR", requires = "documents")]
     output: Option<PathBuf>,
+    /// Write topics, or documents with their topics, as JSON, an object a line; "-" is stdout.
+    #[arg(long, value_name = "FILE", conflicts_with = "output")]
+    json: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -45,6 +50,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Some(path) => fold_in(args, &model, &words, path),
         None => {
             let top = model.counts.top_words(args.number as usize);
+            if let Some(path) = &args.json {
+                return write_lines(path, topics(&model, &top, &words));
+            }
             output::print(&listing(&model.counts, &top, None, &words, top.len()))
         }
     }
@@ -58,19 +66,52 @@ fn fold_in(args: &Args, model: &TopicModel, words: &Dictionary, path: &Path) -> 
         let all = documents.tokens + documents.unknown;
         eprintln!("megagrid: {} of {all} words are not in the model's vocabulary and were left out", documents.unknown);
     }
-    match &args.output {
-        Some(output) => write(output, &documents, &mixtures),
-        None => output::print(&listed(&documents, &mixtures, args.number as usize)),
+    let number = args.number as usize;
+    match (&args.output, &args.json) {
+        (Some(output), _) => write(output, &documents, &mixtures),
+        (None, Some(path)) => write_lines(path, of_documents(&documents, &mixtures, number)),
+        (None, None) => output::print(&listed(&documents, &mixtures, number)),
     }
+}
+
+/// Describes topics, the largest first.
+fn topics(model: &TopicModel, top: &[Vec<(u32, u32)>], words: &Dictionary) -> impl Iterator<Item = Value> {
+    let totals = &model.counts.topics.totals;
+    let all = totals.iter().sum::<i64>().max(1) as f64;
+    let mut order: Vec<usize> = (0..totals.len()).collect();
+    order.sort_by_key(|&topic| std::cmp::Reverse(totals[topic]));
+    order.into_iter().map(move |topic| {
+        let names: Vec<_> = top[topic].iter().map(|&(word, _)| words.name(word)).collect();
+        json!({ "topic": topic, "share": totals[topic] as f64 / all, "words": names })
+    })
+}
+
+/// Describes documents by their best topics.
+fn of_documents(documents: &NewDocuments, mixtures: &[Vec<f32>], number: usize) -> impl Iterator<Item = Value> {
+    (0..).zip(mixtures).map(move |(document, mixture)| {
+        let topic = |topic: usize| json!({ "topic": topic, "share": shortest(mixture[topic]) });
+        let best: Vec<Value> = best_topics(mixture, number).into_iter().map(topic).collect();
+        json!({ "document": documents.names.name(document), "topics": best })
+    })
+}
+
+fn write_lines(path: &Path, objects: impl Iterator<Item = Value>) -> anyhow::Result<()> {
+    output::write_text(path, &objects.map(|object| format!("{object}\n")).collect::<String>())
+}
+
+/// Returns the topics of a document with the largest shares.
+fn best_topics(mixture: &[f32], number: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..mixture.len()).collect();
+    order.sort_by(|&a, &b| mixture[b].total_cmp(&mixture[a]).then(a.cmp(&b)));
+    order.truncate(number);
+    order
 }
 
 /// Lists the best topics of each document.
 fn listed(documents: &NewDocuments, mixtures: &[Vec<f32>], number: usize) -> String {
     let line = |(document, mixture): (usize, &Vec<f32>)| {
-        let mut order: Vec<usize> = (0..mixture.len()).collect();
-        order.sort_by(|&a, &b| mixture[b].total_cmp(&mixture[a]).then(a.cmp(&b)));
-        let topics: Vec<String> =
-            order.iter().take(number).map(|&topic| format!("{topic}:{:.3}", mixture[topic])).collect();
+        let topic = |topic: usize| format!("{topic}:{:.3}", mixture[topic]);
+        let topics: Vec<String> = best_topics(mixture, number).into_iter().map(topic).collect();
         format!("{}  {}\n", documents.names.name(document as u32), topics.join(" "))
     };
     mixtures.iter().enumerate().map(line).collect()

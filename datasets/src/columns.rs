@@ -1,19 +1,26 @@
 //! The two columns of a chunk that hold the ends of edges: integers, or tokens of the text.
 
-use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use megagrid_partition::Side;
 
-use crate::Readers;
 use crate::column::id;
 use crate::ids::Ids;
 use crate::names::Tokens;
 use crate::text::Malformed;
+use crate::{Error, Readers};
 
 /// What columns that hold the ends of edges are called, in any case.
-pub(crate) const ENDS: [[&str; 2]; 6] =
-    [["user", "item"], ["user_id", "item_id"], ["source", "target"], ["src", "dst"], ["from", "to"], ["left", "right"]];
+pub(crate) const ENDS: [[&str; 2]; 7] = [
+    ["user", "item"],
+    ["user_id", "item_id"],
+    ["source", "target"],
+    ["src", "dst"],
+    ["from", "to"],
+    ["left", "right"],
+    ["document", "word"],
+];
 
 /// Which columns hold names; the others hold integers as far as they have been read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,14 +35,45 @@ impl Named {
         self.left |= square || side == Side::Left;
         self.right |= square || side == Side::Right;
     }
+}
 
-    /// Returns a column in which a process found a name although it was taken for integers: the first such process's.
-    pub(crate) fn agree(readers: Option<&Arc<dyn Readers>>, found: Option<Side>) -> io::Result<Option<Side>> {
-        let Some(readers) = readers else { return Ok(found) };
-        let code = found.map_or(0, |side| 1 + u64::from(side == Side::Right));
-        let all = readers.gather_numbers([code])?;
-        let code = all.into_iter().map(|[code]| code).find(|&code| code > 0);
-        Ok(code.map(|code| if code == 1 { Side::Left } else { Side::Right }))
+/// How a pass over an input ended.
+#[derive(Debug)]
+pub(crate) enum Pass {
+    /// All of it was read.
+    Done,
+    /// A column that was taken for integers holds a name.
+    Name(Side),
+    /// Quotes go over line ends, so a file has to be read from its beginning.
+    Quotes,
+}
+
+impl Pass {
+    /// Returns how the pass ended for all processes: as for the first one that is not done. Those behind a quote that goes over line
+    /// ends may be wrong in anything that they say.
+    pub(crate) fn agree(
+        mine: Result<Self, Error>,
+        readers: Option<&Arc<dyn Readers>>,
+        path: &Path,
+    ) -> Result<Self, Error> {
+        let Some(readers) = readers else { return mine };
+        let code = match &mine {
+            Ok(Self::Done) => 0_u64,
+            Ok(Self::Name(Side::Left)) => 1,
+            Ok(Self::Name(Side::Right)) => 2,
+            Ok(Self::Quotes) => 3,
+            Err(_) => 4,
+        };
+        let all = readers.gather_numbers([code]).map_err(Error::io(path))?;
+        let first = all.iter().position(|&[code]| code > 0);
+        match first.map(|process| (process, all[process][0])) {
+            None => Ok(Self::Done),
+            Some((_, 1)) => Ok(Self::Name(Side::Left)),
+            Some((_, 2)) => Ok(Self::Name(Side::Right)),
+            Some((_, 3)) => Ok(Self::Quotes),
+            // The others go on, and are told of it by the process that ends.
+            Some(_) => mine.map(|_| Self::Done),
+        }
     }
 }
 

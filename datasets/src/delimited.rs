@@ -1,97 +1,103 @@
-//! What edge lists and ratings have in common: two ids a line, in two columns.
+//! Tables as delimited text: two ids and perhaps a number, in columns.
+//!
+//! Fields are separated by tabs, commas, semicolons, bars, `::` or white space, as the first line has it; between single bytes
+//! they may be quoted. Which columns are read is told by the roles that a user names, else by a header with names that are known
+//! ([`ENDS`](crate::columns::ENDS)), else they are the first ones. All others are ignored.
 
-use std::marker::PhantomData;
-use std::ops::ControlFlow;
-
-use megagrid_partition::Side;
-
-use crate::Error;
-use crate::cache::EdgeData;
-use crate::columns::{Columns, Named};
-use crate::gather::Gathered;
+use crate::columns::Columns;
+use crate::header::{self, Shape, is_comment};
 use crate::loaded::Loaded;
-use crate::text::{Input, Lines, Malformed, Separator, Text, plain_lines};
+use crate::records::Record;
+use crate::table::{self, Syntax};
+use crate::text::{Input, Malformed, Separator, Text, next_line, plain_lines};
+use crate::{Error, Roles};
 
-/// Lines that are looked at for names, and for a header, before the text is read.
-pub(crate) const FIRST_LINES: usize = 100;
-
-/// A format with an id in each of two columns.
-pub(crate) trait Delimited: Sync {
-    /// What an edge carries.
-    type Data: EdgeData;
-    /// Whether both columns name the same vertices.
-    const SQUARE: bool;
-    /// What the lines are.
-    const RECORDS: &'static str;
-
-    /// Skips a header; returns what separates the fields.
-    fn begin(text: &mut Text<'_>) -> Result<Separator, Error>;
-
-    /// Adds the edge of a line.
-    fn line(separator: Separator, columns: &mut Columns<Self::Data>, line: &[u8]) -> Result<(), Malformed>;
-
-    /// Reads what follows the two ids of a line, if it has the plainest form: the edge's data, and where the next line begins.
-    fn rest(separator: Separator, text: &[u8]) -> Option<(Self::Data, usize)>;
+/// Reads a delimited text. Edges that take more than `room` bytes are set aside in a file.
+pub(crate) fn read<R: Record>(input: &Input<'_>, room: usize) -> Result<Loaded<R::Data>, Error> {
+    table::read::<R>(input, room, &Delimited(input.roles()))
 }
 
-/// The lines of a format in which fields are separated as each chunk says.
-struct LinesOf<D>(PhantomData<D>);
+/// Records as delimited text, whose columns have these roles.
+struct Delimited<'r>(&'r Roles);
 
-impl<D: Delimited> Lines<(Separator, Columns<D::Data>)> for LinesOf<D> {
-    fn line(&self, (separator, columns): &mut (Separator, Columns<D::Data>), line: &[u8]) -> Result<(), Malformed> {
-        D::line(*separator, columns, line)
+impl<R: Record> Syntax<R> for Delimited<'_> {
+    type Shape = Shape;
+
+    fn begin(&self, text: &mut Text<'_>) -> Result<Shape, Error> {
+        header::begin::<R>(text, self.0)
     }
 
-    fn plain(&self, (separator, columns): &mut (Separator, Columns<D::Data>), text: &[u8]) -> (u64, usize) {
-        if columns.named != Named::default() || columns.names_in.is_some() {
+    fn line(&self, shape: &Shape, columns: &mut Columns<R::Data>, line: &[u8]) -> Result<(), Malformed> {
+        if is_comment::<R>(line) {
+            return Ok(());
+        }
+        let fields = shape.pick(shape.separator.fields(line));
+        push::<R>(shape, columns, line, fields)
+    }
+
+    fn quoted(&self, shape: &Shape, columns: &mut Columns<R::Data>, record: &[u8]) -> Result<(), Malformed> {
+        let Some(fields) = shape.separator.quoted_fields(record).filter(|_| !is_comment::<R>(record)) else {
+            return Syntax::<R>::line(self, shape, columns, record);
+        };
+        // All of them are looked at, so that what is wrong with quotes is told wherever it is.
+        let mut wrong = None;
+        let fields = fields.map_while(|field| field.map_err(|malformed| wrong = Some(malformed)).ok());
+        let mut fields = fields.fuse();
+        let picked = shape.pick(&mut fields);
+        fields.for_each(drop);
+        match wrong {
+            Some(malformed) => Err(malformed),
+            None => push::<R>(shape, columns, record, picked.each_ref().map(|field| field.as_deref())),
+        }
+    }
+
+    fn plain(&self, shape: &Shape, columns: &mut Columns<R::Data>, text: &[u8]) -> (u64, usize) {
+        if !shape.is_usual {
             return (0, 0);
         }
-        plain_lines(*separator, text, &mut columns.ids, &mut columns.data, |text| D::rest(*separator, text))
+        let separator = shape.separator;
+        plain_lines(separator, text, &mut columns.ids, &mut columns.data, |text| rest::<R>(separator, text))
     }
 }
 
-/// Reads lines with an id in each of two columns. A column is taken for integers unless the first lines tell otherwise;
-/// where a name turns up in it later, the text is read again. Edges that take more than `room` bytes are set aside in a file.
-pub(crate) fn read<D: Delimited>(input: &Input<'_>, room: usize) -> Result<Loaded<D::Data>, Error> {
-    let square = D::SQUARE;
-    let mut named = Named::default();
-    // Whatever is wrong with the first lines is reported when they are read for good.
-    if let Ok(mut head) = input.head()
-        && let Ok(separator) = D::begin(&mut head)
-    {
-        while let Some(side) = first_name::<D>(&head, separator, Columns::new(square, named)) {
-            named.note(side, square);
-        }
-    }
-    loop {
-        let mut all = Gathered::new(square, named, None, room, input.readers());
-        let mut names_in = None;
-        input.parse(
-            D::begin,
-            |&separator| (separator, Columns::new(square, named)),
-            LinesOf::<D>(PhantomData),
-            |(_, columns)| {
-                names_in = columns.names_in;
-                if names_in.is_some() {
-                    return Ok(ControlFlow::Break(()));
-                }
-                all.append(columns, input.path())?;
-                Ok(ControlFlow::Continue(()))
-            },
-        )?;
-        match Named::agree(input.readers(), names_in).map_err(Error::io(input.path()))? {
-            None => return all.finish(input.path(), D::RECORDS),
-            Some(side) => named.note(side, square),
-        }
-    }
+/// Adds the edge of a record, whose fields were picked.
+#[inline]
+fn push<R: Record>(
+    shape: &Shape,
+    columns: &mut Columns<R::Data>,
+    record: &[u8],
+    fields: [Option<&[u8]>; 3],
+) -> Result<(), Malformed> {
+    let ([Some(left), Some(right), number], true) = (fields, !R::has_number() || fields[2].is_some()) else {
+        return Err(Malformed::new(R::NAME, record, shape.expected::<R>()));
+    };
+    let number = number.unwrap_or_default();
+    let data = R::of_text(number).ok_or_else(|| wrong_number::<R>(number))?;
+    columns.push(R::FIELDS, [left, right], data)
 }
 
-/// Returns the column that holds a name in the first lines although it was taken for integers.
-fn first_name<D: Delimited>(head: &Text<'_>, separator: Separator, mut columns: Columns<D::Data>) -> Option<Side> {
-    for text in head.lines().take(FIRST_LINES).filter(|line| !line.is_empty()) {
-        D::line(separator, &mut columns, text).ok()?;
+#[cold]
+fn wrong_number<R: Record>(found: &[u8]) -> Malformed {
+    let hint = if found.contains(&b',') { "; use a decimal point" } else { "" };
+    Malformed::new(R::number_name(), found, format!("{}{hint}", R::NUMBER))
+}
+
+/// Reads what follows the two ids of a line, if it has the plainest form: the edge's data, and where the next line begins.
+#[inline]
+fn rest<R: Record>(separator: Separator, text: &[u8]) -> Option<(R::Data, usize)> {
+    if !R::has_number() {
+        return next_line(separator, text).and_then(|next| Some((R::of_text(&[])?, next)));
     }
-    columns.names_in
+    let start = match (separator, text) {
+        (Separator::Byte(separator), [first, ..]) if *first == separator => 1,
+        (Separator::Space, [b' ', ..]) => 1,
+        (Separator::Colons, [b':', b':', ..]) => 2,
+        _ => return None,
+    };
+    let is_value = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E');
+    let len = text[start..].iter().position(|byte| !is_value(byte))?;
+    let number = R::of_text(&text[start..start + len])?;
+    next_line(separator, &text[start + len..]).map(|next| (number, start + len + next))
 }
 
 #[cfg(test)]

@@ -1,105 +1,44 @@
-//! Edge lists as SNAP has them: `from to` a line, comment lines start with `#` or `%`.
+//! Edge lists as SNAP has them: `from to` a line, comment lines start with `#` or `%`; what is doubtful about them.
 //!
-//! Fields are separated by tabs, commas, `::` or white space, as the first line has it; further fields are ignored.
-//! Both ends are vertices of one square graph; only vertices with an edge exist.
-//!
-//! The first line is a header, and skipped, if neither of its ends is a number and all ends in the lines after it are
-//! integers, as far as [`FIRST_LINES`] go. Where ids are names it is an edge, whatever it says.
+//! Both ends are vertices of one square graph; only vertices with an edge exist. The first line is a header, and skipped, if
+//! neither of its ends is a number and all ends in the lines after it are integers, as far as these are looked at, or if a column is
+//! named by it. Where ids are names it is an edge otherwise, whatever it says.
 
-use crate::Error;
-use crate::columns::{Columns, ENDS};
-use crate::delimited::{self, Delimited, FIRST_LINES};
-use crate::loaded::Loaded;
-use crate::text::{Input, Malformed, Separator, Text, integer, next_line, number};
-
-const FIELDS: [&str; 2] = ["source vertex", "target vertex"];
-
-/// Reads an edge list. Edges that take more than `room` bytes are set aside in a file.
-pub(crate) fn read(input: &Input<'_>, room: usize) -> Result<Loaded<()>, Error> {
-    delimited::read::<EdgeLines>(input, room)
-}
-
-struct EdgeLines;
-
-impl Delimited for EdgeLines {
-    type Data = ();
-    const SQUARE: bool = true;
-    const RECORDS: &'static str = "edges";
-
-    fn begin(text: &mut Text<'_>) -> Result<Separator, Error> {
-        let mut lines = edges(text);
-        let Some((at, first)) = lines.next() else { return Ok(Separator::Space) };
-        let separator = Separator::of(first);
-        let rest: Vec<_> = lines.map(|(_, line)| line).collect();
-        if is_header(separator, first, &rest) {
-            text.skip_lines(at + 1);
-        }
-        Ok(separator)
-    }
-
-    fn line(separator: Separator, columns: &mut Columns<()>, line: &[u8]) -> Result<(), Malformed> {
-        if is_comment(line) {
-            return Ok(());
-        }
-        let mut fields = separator.fields(line);
-        let left = fields.next().unwrap_or_default();
-        let Some(right) = fields.next() else {
-            let expected = format!("two vertices separated by {}, as in the first line", separator.name());
-            return Err(Malformed::new("edge", line, expected));
-        };
-        columns.push(FIELDS, [left, right], ())
-    }
-
-    #[inline]
-    fn rest(separator: Separator, text: &[u8]) -> Option<((), usize)> {
-        next_line(separator, text).map(|next| ((), next))
-    }
-}
-
-/// Returns the first lines that are no comments, with their places.
-fn edges<'t>(text: &'t Text<'_>) -> impl Iterator<Item = (usize, &'t [u8])> {
-    text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !is_comment(line)).take(FIRST_LINES)
-}
-
-fn is_comment(line: &[u8]) -> bool {
-    matches!(line.first(), Some(b'#' | b'%'))
-}
-
-fn is_header(separator: Separator, first: &[u8], rest: &[&[u8]]) -> bool {
-    let both = |line: &[u8], is: fn(&[u8]) -> bool| separator.fields(line).take(2).filter(|end| is(end)).count() == 2;
-    let is_edge = |line: &&[u8]| both(line, |end| integer(end).is_some());
-    both(first, |end| number(end).is_none()) && !rest.is_empty() && rest.iter().all(is_edge)
-}
+use crate::columns::ENDS;
+use crate::header::First;
+use crate::records::Link;
+use crate::text::{Input, number};
 
 /// Says where the edges have numbers, in all of the first lines.
 pub(crate) fn weights(input: &Input<'_>) -> Option<&'static str> {
-    let is_weighted = |separator: Separator, lines: &[&[u8]]| {
-        lines.iter().all(|line| separator.fields(line).nth(2).and_then(number).is_some())
-    };
-    // A header has none.
-    let found = with_first_lines(input, |separator, first, rest| {
-        is_weighted(separator, rest) && (is_weighted(separator, &[first]) || is_header(separator, first, rest))
+    let found = with_first(input, |first, is_header| {
+        // A header has none.
+        let mut edges = usize::from(is_header)..first.records.len();
+        let is_weighted = |at| first.fields(at).get(2).is_some_and(|field| number(field).is_some());
+        !edges.is_empty() && edges.all(is_weighted)
     });
     found.unwrap_or(false).then_some("numbers in its third column")
 }
 
 /// Returns the first line where it is read as an edge but reads like the names of columns.
 pub(crate) fn doubtful_header(input: &Input<'_>) -> Option<String> {
-    with_first_lines(input, |separator, first, rest| {
+    with_first(input, |first, is_header| {
+        let fields = first.fields(0);
         let is_end = |(end, name): (&[u8], &str)| end.eq_ignore_ascii_case(name.as_bytes());
-        let is_ends = |names: &[&str; 2]| separator.fields(first).zip(*names).filter(|&pair| is_end(pair)).count() == 2;
-        let is_doubtful = !is_header(separator, first, rest) && ENDS.iter().any(is_ends);
-        is_doubtful.then(|| String::from_utf8_lossy(first).into_owned())
+        let ends = || fields.iter().map(|field| &**field);
+        let is_ends = |names: &[&str; 2]| ends().zip(*names).filter(|&pair| is_end(pair)).count() == 2;
+        let is_doubtful = !is_header && ENDS.iter().any(is_ends);
+        is_doubtful.then(|| String::from_utf8_lossy(first.records[0]).into_owned())
     })
     .flatten()
 }
 
 /// Looks at the first edges; whatever is wrong with them is reported when they are read.
-fn with_first_lines<R>(input: &Input<'_>, look: impl Fn(Separator, &[u8], &[&[u8]]) -> R) -> Option<R> {
-    let text = input.head().ok()?;
-    let lines: Vec<_> = edges(&text).map(|(_, line)| line).collect();
-    let (first, rest) = lines.split_first()?;
-    Some(look(Separator::of(first), first, rest))
+fn with_first<R>(input: &Input<'_>, look: impl Fn(&First<'_>, bool) -> R) -> Option<R> {
+    let mut text = input.head().ok()?;
+    let first = First::of::<Link>(&mut text, input.roles())?;
+    let (_, is_header) = first.columns::<Link>(input.roles()).ok()?;
+    Some(look(&first, is_header))
 }
 
 #[cfg(test)]

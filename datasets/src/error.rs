@@ -195,6 +195,15 @@ impl Error {
         Self::invalid(path, format!("process {process} has {what}"))
     }
 
+    /// Says that a pipe is not for several processes.
+    #[must_use]
+    pub fn of_one_process(path: &Path) -> Self {
+        Self::invalid(
+            path,
+            "what comes through a pipe can be read once, by one process, and several are to read it; save it in a file",
+        )
+    }
+
     pub(crate) fn invalid(path: &Path, problem: impl Into<String>) -> Self {
         Self::Invalid { path: path.to_path_buf(), problem: problem.into() }
     }

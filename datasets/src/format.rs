@@ -1,11 +1,14 @@
 //! The formats of input files, and how one is told from a file's name and first lines.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
 use crate::Error;
-use crate::text::{Input, Separator, number};
+use crate::header::known;
+use crate::records::Rating;
+use crate::text::{Input, Separator, number, paired};
 
 /// The format of an input file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,8 +25,12 @@ pub enum Format {
     BagOfWords,
     /// LDA-C: `terms term:count ...`, one document a line.
     LdaC,
+    /// Document, word and how often it occurs there, a line.
+    Counts,
     /// Words separated by white space, one document a line.
     Text,
+    /// An object of JSON a line.
+    JsonLines,
     /// Apache Parquet.
     Parquet,
     /// The memory-mapped cache, `.mgrid`.
@@ -35,17 +42,19 @@ const SAMPLE_LINES: usize = 32;
 
 impl Format {
     /// The names of the formats, as [`Format::from_str`] takes them.
-    pub const NAMES: [&'static str; 9] =
-        ["edges", "mtx", "ratings", "libsvm", "bow", "lda-c", "text", "parquet", "mgrid"];
+    pub const NAMES: [&'static str; 11] =
+        ["edges", "mtx", "ratings", "libsvm", "bow", "lda-c", "counts", "text", "jsonl", "parquet", "mgrid"];
 
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::Edges,
         Self::MatrixMarket,
         Self::Ratings,
         Self::Libsvm,
         Self::BagOfWords,
         Self::LdaC,
+        Self::Counts,
         Self::Text,
+        Self::JsonLines,
         Self::Parquet,
         Self::Cache,
     ];
@@ -65,7 +74,12 @@ impl Format {
     pub fn detect(path: &Path) -> Result<Self, Error> {
         let input = Input::open(path)?;
         if let Some(format) = input.first_name().and_then(Self::from_name) {
-            return Ok(format);
+            let name = |file: &Path| file.file_name().and_then(|name| Self::from_name(name.to_str()?));
+            let other = input.files().find_map(|file| Some((file, name(file).filter(|&other| other != format)?)));
+            return other.map_or(Ok(format), |(file, other)| {
+                let problem = format!("{} is of the format {other}, others are {format}", file.display());
+                Err(Error::invalid(path, format!("{problem}; name files of one format")))
+            });
         }
         let text = input.head()?;
         Self::from_content(text.head()).ok_or_else(|| Error::UnknownFormat(path.to_path_buf()))
@@ -81,6 +95,7 @@ impl Format {
         match plain.rsplit_once('.')?.1 {
             "mgrid" => Some(Self::Cache),
             "parquet" => Some(Self::Parquet),
+            "jsonl" | "ndjson" => Some(Self::JsonLines),
             "mtx" => Some(Self::MatrixMarket),
             "edges" | "el" => Some(Self::Edges),
             "ratings" => Some(Self::Ratings),
@@ -103,6 +118,9 @@ impl Format {
         if lines.first().is_some_and(|line| matches!(line[0], b'#' | b'%')) {
             return Some(Self::Edges);
         }
+        if !lines.is_empty() && lines.iter().all(|line| line.starts_with(b"{\"") || line.starts_with(b"{ ")) {
+            return Some(Self::JsonLines);
+        }
         if is_bag_of_words(&lines) {
             return Some(Self::BagOfWords);
         }
@@ -111,7 +129,7 @@ impl Format {
             let counted = lines.iter().all(|line| starts_with_its_length(line));
             return Some(if counted { Self::LdaC } else { Self::Libsvm });
         }
-        from_fields(&lines)
+        from_fields(head, &lines)
     }
 }
 
@@ -143,15 +161,20 @@ fn starts_with_its_length(line: &[u8]) -> bool {
 }
 
 /// Edges, ratings or text, by the fields of the lines. The first line may be a header.
-fn from_fields(lines: &[&[u8]]) -> Option<Format> {
-    let sample = *lines.get(1).or(lines.first())?;
-    let separator = Separator::of(sample);
-    let body = if lines.len() > 1 { &lines[1..] } else { lines };
-    let has_ratings = |line: &&[u8]| separator.fields(line).nth(2).is_some_and(|field| number(field).is_some());
-    if body.iter().all(has_ratings) {
+fn from_fields(head: &[u8], lines: &[&[u8]]) -> Option<Format> {
+    // The first line may be a header, and a comment besides.
+    let samples = paired(head).filter(|line| !line.is_empty()).skip(usize::from(lines.len() > 1)).take(SAMPLE_LINES);
+    let separator = Separator::of(samples, 2);
+    let records: Vec<Vec<_>> =
+        separator.records(head).take(SAMPLE_LINES).map(|line| separator.all_fields(line)).collect();
+    let body = if records.len() > 1 { &records[1..] } else { &records };
+    let names: Vec<String> = records.first()?.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    let number_at = known::<Rating>(&names).and_then(|(_, number)| number).unwrap_or(2);
+    let has_rating = |fields: &Vec<Cow<'_, [u8]>>| fields.get(number_at).is_some_and(|field| number(field).is_some());
+    if body.iter().all(has_rating) {
         return Some(Format::Ratings);
     }
-    if lines.iter().all(|line| separator.fields(line).count() == 2) {
+    if records.iter().all(|fields| fields.len() == 2) {
         return Some(Format::Edges);
     }
     let words = lines.iter().all(|line| line.iter().any(u8::is_ascii_alphabetic) && std::str::from_utf8(line).is_ok());

@@ -1,9 +1,8 @@
-//! Graphs and ratings in Parquet files, one edge a row.
+//! Graphs, ratings and word counts in Parquet files, one edge a row.
 //!
-//! The columns are told by their names, in any case: `user` and `item`, `user_id` and `item_id`, `source` and
-//! `target`, `src` and `dst`, `from` and `to`, or `left` and `right`; the number is `rating`, `value` or `weight`. Where
-//! no such pair is there, the first two columns are the ends and the third is the number. Ids are integers or text, as
-//! in text files; numbers are of any integer or floating-point type. Nothing may be null.
+//! The columns are those that a user names, else they are told by their names, as in the header of a text
+//! ([`known`]). Where no such pair is there, the first two columns are the ends and the third is the number. Ids are integers or
+//! text, as in text files; numbers are of any integer or floating-point type. Nothing may be null.
 
 use std::path::{Path, PathBuf};
 
@@ -16,41 +15,15 @@ use ::parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
 use megagrid_partition::parallel;
 
-use crate::cache::EdgeData;
-use crate::columns::{Columns, ENDS, Named};
+use crate::columns::{Columns, Named, Pass};
 use crate::gather::Gathered;
+use crate::header::known;
 use crate::loaded::Loaded;
 use crate::output::{fenced, is_unsigned, open_parquet, parquet_error};
+use crate::records::{Rating, Record};
+use crate::roles::Places;
 use crate::text::{Input, Malformed, share};
 use crate::{Error, Readers};
-
-const NUMBERS: [&str; 3] = ["rating", "value", "weight"];
-
-/// Reads a graph. A column of numbers makes no difference. Edges that take more than `room` bytes are set aside in a
-/// file.
-pub(crate) fn read_graph(input: &Input<'_>, room: usize) -> Result<Loaded<()>, Error> {
-    let fields = ["source vertex", "target vertex"];
-    read(input, true, "edges", room, &|group, columns| {
-        let [left, right] = group.ends()?;
-        group.each_row(|row, [a, b]| columns.push(fields, [left.text(row, a), right.text(row, b)], ()))
-    })
-}
-
-/// Reads ratings. Those that take more than `room` bytes are set aside in a file.
-pub(crate) fn read_ratings(input: &Input<'_>, room: usize) -> Result<Loaded<f32>, Error> {
-    let fields = ["user", "item"];
-    read(input, false, "ratings", room, &|group, columns| {
-        let [left, right] = group.ends()?;
-        let ratings = group.numbers()?;
-        group.each_row(|row, [a, b]| {
-            let rating = ratings[row];
-            if !rating.is_finite() {
-                return Err(Malformed::new("rating", rating.to_string().as_bytes(), "a finite number"));
-            }
-            columns.push(fields, [left.text(row, a), right.text(row, b)], rating)
-        })
-    })
-}
 
 /// Says that the edges have numbers.
 pub(crate) fn weights(input: &Input<'_>) -> Option<&'static str> {
@@ -58,27 +31,24 @@ pub(crate) fn weights(input: &Input<'_>) -> Option<&'static str> {
     let has_numbers = |path| {
         let file = open_parquet(path)?;
         let schema = file.metadata().file_metadata().schema_descr();
-        let column = positions(schema).and_then(|(_, number)| Some(schema.column(number?)));
+        let column = usual::<Rating>(&names(schema)).and_then(|(_, number)| Some(schema.column(number?)));
         Ok(column.is_some_and(|column| column.physical_type() != Physical::BYTE_ARRAY))
     };
     // Whatever is wrong with the file is reported when it is read.
     fenced(path, || has_numbers(path)).unwrap_or(false).then_some("a column of numbers")
 }
 
-/// Reads all files; `parse` adds the edges of one row group.
-fn read<T: EdgeData>(
-    input: &Input<'_>,
-    square: bool,
-    records: &'static str,
-    room: usize,
-    parse: &(impl Fn(&Group<'_>, &mut Columns<T>) -> Result<(), Error> + Sync),
-) -> Result<Loaded<T>, Error> {
+/// Reads all files. Edges that take more than `room` bytes are set aside in a file.
+pub(crate) fn read<R: Record>(input: &Input<'_>, room: usize) -> Result<Loaded<R::Data>, Error> {
     let mut groups = Vec::new();
     for path in input.files() {
         groups.extend(fenced(path, || row_groups(path))?);
     }
     if input.files().next().is_none() {
-        return Err(Error::invalid(input.path(), "Parquet is read only from files, not from bytes in memory"));
+        return Err(Error::invalid(
+            input.path(),
+            "Parquet is read only from files, not from a pipe or bytes in memory; save it in a file",
+        ));
     }
     let groups = match input.readers() {
         Some(readers) => part_of(&groups, &**readers),
@@ -86,28 +56,28 @@ fn read<T: EdgeData>(
     };
     let mut named = Named::default();
     loop {
-        let mut all = Gathered::new(square, named, None, room, input.readers());
-        let mut names_in = None;
+        let mut all = Gathered::new(R::SQUARE, named, None, room, input.readers());
+        let mut pass = Pass::Done;
         // A few at a time, so that what was decoded of them does not fill the memory.
         'all: for groups in groups.chunks(2 * rayon::current_num_threads()) {
             let parse_group = |place: &Place| {
-                let mut columns = Columns::new(square, named);
-                fenced(&place.path, || place.open(input, |group| parse(group, &mut columns)))?;
+                let mut columns = Columns::new(R::SQUARE, named);
+                fenced(&place.path, || place.open(input, |group| group.parse::<R>(&mut columns)))?;
                 Ok(columns)
             };
             let parsed = parallel::map(groups.len(), |at| parse_group(&groups[at]));
             for columns in parsed {
                 let columns = columns?;
-                names_in = columns.names_in;
-                if names_in.is_some() {
+                if let Some(side) = columns.names_in {
+                    pass = Pass::Name(side);
                     break 'all;
                 }
                 all.append(columns, input.path())?;
             }
         }
-        match Named::agree(input.readers(), names_in).map_err(Error::io(input.path()))? {
-            None => return all.finish(input.path(), records),
-            Some(side) => named.note(side, square),
+        match Pass::agree(Ok(pass), input.readers(), input.path())? {
+            Pass::Name(side) => named.note(side, R::SQUARE),
+            Pass::Done | Pass::Quotes => return all.finish(input.path(), R::NAMES),
         }
     }
 }
@@ -172,14 +142,41 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    fn positions(&self) -> Result<Positions, Error> {
-        let problem = || format!("{} columns, expected two for the ends of edges", self.schema.num_columns());
-        positions(self.schema).ok_or_else(|| self.invalid(problem()))
+    /// Adds the edges of its rows.
+    fn parse<R: Record>(&self, columns: &mut Columns<R::Data>) -> Result<(), Error> {
+        let (ends, number) = self.columns::<R>()?;
+        let [left, right] = [self.ids(ends[0])?, self.ids(ends[1])?];
+        let numbers = match number {
+            Some(at) => self.numbers(at)?,
+            None if R::has_number() => {
+                let problem = "none of its columns is named rating, value, weight or count; say which with --columns";
+                return Err(self.invalid(format!(
+                    "{problem} {}=NAME; it has {}",
+                    R::number_name(),
+                    self.names().join(", ")
+                )));
+            }
+            None => Vec::new(),
+        };
+        self.each_row(|row, [a, b]| {
+            let number = numbers.get(row).copied().unwrap_or_default();
+            let data = R::of_number(number)
+                .ok_or_else(|| Malformed::new(R::number_name(), (number as f32).to_string().as_bytes(), R::NUMBER))?;
+            columns.push(R::FIELDS, [left.text(row, a), right.text(row, b)], data)
+        })
     }
 
-    fn ends(&self) -> Result<[Ids; 2], Error> {
-        let ([left, right], _) = self.positions()?;
-        Ok([self.ids(left)?, self.ids(right)?])
+    fn names(&self) -> Vec<String> {
+        names(self.schema)
+    }
+
+    fn columns<R: Record>(&self) -> Result<Places, Error> {
+        let names = self.names();
+        let Some(usual) = usual::<R>(&names) else {
+            return Err(self.invalid(format!("{} columns, expected two for the ends of edges", names.len())));
+        };
+        let found = self.input.roles().columns(R::ROLES, &names, names.len(), usual);
+        found.map_err(|problem| self.invalid(problem))
     }
 
     fn ids(&self, at: usize) -> Result<Ids, Error> {
@@ -200,21 +197,19 @@ impl Group<'_> {
         })
     }
 
-    fn numbers(&self) -> Result<Vec<f32>, Error> {
-        let expected = "none of its columns is named rating, value or weight";
-        let at = self.positions()?.1.ok_or_else(|| self.invalid(expected.to_string()))?;
+    fn numbers(&self, at: usize) -> Result<Vec<f64>, Error> {
         let described = self.schema.column(at);
         let unsigned = is_unsigned(&described);
         Ok(match self.column_reader(at, &described)? {
-            ColumnReader::FloatColumnReader(reader) => self.values(reader, &described)?,
-            ColumnReader::DoubleColumnReader(reader) => narrow(self.values(reader, &described)?, |value| value as f32),
+            ColumnReader::FloatColumnReader(reader) => widen(self.values(reader, &described)?, f64::from),
+            ColumnReader::DoubleColumnReader(reader) => self.values(reader, &described)?,
             ColumnReader::Int32ColumnReader(reader) => {
-                let number = |value: i32| if unsigned { value as u32 as f32 } else { value as f32 };
-                narrow(self.values(reader, &described)?, number)
+                let number = |value: i32| if unsigned { f64::from(value as u32) } else { f64::from(value) };
+                widen(self.values(reader, &described)?, number)
             }
             ColumnReader::Int64ColumnReader(reader) => {
-                let number = |value: i64| if unsigned { value as u64 as f32 } else { value as f32 };
-                narrow(self.values(reader, &described)?, number)
+                let number = |value: i64| if unsigned { value as u64 as f64 } else { value as f64 };
+                widen(self.values(reader, &described)?, number)
             }
             _ => return Err(self.wrong_type(&described, "numbers")),
         })
@@ -295,20 +290,18 @@ impl Group<'_> {
     }
 }
 
-/// The columns of the two ends, and that of the number if there is one.
-type Positions = ([usize; 2], Option<usize>);
-
-fn positions(schema: &SchemaDescriptor) -> Option<Positions> {
-    let names: Vec<String> = schema.columns().iter().map(|column| column.name().to_ascii_lowercase()).collect();
-    let find = |wanted: &str| names.iter().position(|name| name == wanted);
-    match ENDS.iter().find_map(|[left, right]| Some([find(left)?, find(right)?])) {
-        Some(ends) => Some((ends, NUMBERS.iter().find_map(|name| find(name)))),
-        None if names.len() >= 2 => Some(([0, 1], (names.len() > 2).then_some(2))),
-        None => None,
-    }
+/// Returns what the columns are called.
+fn names(schema: &SchemaDescriptor) -> Vec<String> {
+    schema.columns().iter().map(|column| column.name().to_owned()).collect()
 }
 
-fn narrow<V>(values: Vec<V>, number: impl Fn(V) -> f32) -> Vec<f32> {
+/// Returns the columns that are read where no roles are named; `None` where there are too few.
+fn usual<R: Record>(names: &[String]) -> Option<Places> {
+    let in_order = ([0, 1], (R::has_number() && names.len() > 2).then_some(2));
+    known::<R>(names).or((names.len() >= 2).then_some(in_order))
+}
+
+fn widen<V>(values: Vec<V>, number: impl Fn(V) -> f64) -> Vec<f64> {
     values.into_iter().map(number).collect()
 }
 
@@ -404,7 +397,7 @@ mod tests {
             ),
             (
                 vec![("user", two.clone()), ("item", two.clone()), ("stars", fine.clone())],
-                "none of its columns is named rating, value or weight",
+                "none of its columns is named rating, value, weight or count",
             ),
             (vec![("user", two.clone())], "1 columns, expected two"),
             (

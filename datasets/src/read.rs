@@ -8,21 +8,24 @@ use std::sync::{Arc, Mutex};
 
 use megagrid_partition::parallel::lock;
 
-use crate::text::{Input, Malformed};
-use crate::{Corpus, Dataset, Dictionary, Error, Format, Loaded, Readers, Samples, TestRatings, Tokenizer};
-use crate::{bag_of_words, edge_list, libsvm, matrix_market, parquet, ratings};
+use crate::records::{Link, Rating, Record, WordCount};
+use crate::text::{Input, Malformed, is_pipe};
+use crate::{
+    Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Samples, TestRatings, Tokenizer,
+};
+use crate::{bag_of_words, delimited, edge_list, json_lines, libsvm, matrix_market, parquet, ratings};
 
 /// Bytes of edges that are kept in memory while a text is read to build a grid from, before they go to a file.
 const ROOM: usize = 16 << 20;
 
 /// Reads a directed graph: a file or a directory of part files, its format told by name and content where none is
-/// stated. Of Matrix Market and of edge lists with further columns only the two ends are taken; a warning in the log says
+/// stated ([`Layout`] says what can be). Of Matrix Market and of edge lists with further columns only the two ends are taken; a warning in the log says
 /// so where there are weights, and where it is doubtful whether the first line of an edge list is a header.
 ///
 /// # Errors
 /// Where the input cannot be read, holds no edge, or a line does not follow the format.
-pub fn read_graph(path: impl AsRef<Path>, format: Option<Format>) -> Result<Dataset<()>, Error> {
-    graph_at(path.as_ref(), format, usize::MAX, None)?.into_dataset()
+pub fn read_graph(path: impl AsRef<Path>, layout: impl Into<Layout>) -> Result<Dataset<()>, Error> {
+    graph_at(path.as_ref(), &layout.into(), usize::MAX, None)?.into_dataset()
 }
 
 /// Reads a graph to build a grid from; see [`read_graph`]. Edges that take more than some megabytes are set aside in a
@@ -30,8 +33,8 @@ pub fn read_graph(path: impl AsRef<Path>, format: Option<Format>) -> Result<Data
 ///
 /// # Errors
 /// As [`read_graph`], and where the file cannot be written.
-pub fn load_graph(path: impl AsRef<Path>, format: Option<Format>) -> Result<Loaded<()>, Error> {
-    load_graph_with(path, format, None)
+pub fn load_graph(path: impl AsRef<Path>, layout: impl Into<Layout>) -> Result<Loaded<()>, Error> {
+    load_graph_with(path, layout, None)
 }
 
 /// Reads a graph to build a grid from, together with other processes; see [`load_graph`]. Each reads a part: lines of text,
@@ -41,20 +44,22 @@ pub fn load_graph(path: impl AsRef<Path>, format: Option<Format>) -> Result<Load
 /// As [`load_graph`]; a lost process, or one that has another input.
 pub fn load_graph_with(
     path: impl AsRef<Path>,
-    format: Option<Format>,
+    layout: impl Into<Layout>,
     readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Loaded<()>, Error> {
-    graph_at(path.as_ref(), format, ROOM, readers)
+    graph_at(path.as_ref(), &layout.into(), ROOM, readers)
 }
 
 fn graph_at(
     path: &Path,
-    format: Option<Format>,
+    layout: &Layout,
     room: usize,
     readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Loaded<()>, Error> {
-    let (input, format) = (Input::open_with(path, readers)?, graph_format(path, format)?);
-    if readers.is_none_or(|readers| readers.process() == 0) {
+    let (input, found) = open(path, layout, readers, Link::ROLES)?;
+    // Without a statement, three columns are an edge list with weights or times.
+    let format = if found == Format::Ratings && layout.format.is_none() { Format::Edges } else { found };
+    if layout.roles.is_empty() && readers.is_none_or(|readers| readers.process() == 0) {
         warn(&input, format);
     }
     graph(&input, format, room)
@@ -85,29 +90,21 @@ fn warn(input: &Input<'_>, format: Format) {
     }
 }
 
-fn graph_format(path: &Path, format: Option<Format>) -> Result<Format, Error> {
-    Ok(match found(path, format)? {
-        // Without a statement, three columns are an edge list with weights or times.
-        Format::Ratings if format.is_none() => Format::Edges,
-        found => found,
-    })
-}
-
 /// Reads ratings: a file or a directory of part files, its format told by name and content where none is stated.
 ///
 /// # Errors
 /// Where the input cannot be read, holds no rating, or a line does not follow the format.
-pub fn read_ratings(path: impl AsRef<Path>, format: Option<Format>) -> Result<Dataset<f32>, Error> {
-    let path = path.as_ref();
-    rated(&Input::open(path)?, found(path, format)?, usize::MAX)?.into_dataset()
+pub fn read_ratings(path: impl AsRef<Path>, layout: impl Into<Layout>) -> Result<Dataset<f32>, Error> {
+    let (input, format) = open(path.as_ref(), &layout.into(), None, Rating::ROLES)?;
+    rated(&input, format, usize::MAX)?.into_dataset()
 }
 
 /// Reads ratings to build a grid from; see [`load_graph`].
 ///
 /// # Errors
 /// As [`read_ratings`], and where the temporary file cannot be written.
-pub fn load_ratings(path: impl AsRef<Path>, format: Option<Format>) -> Result<Loaded<f32>, Error> {
-    load_ratings_with(path, format, None)
+pub fn load_ratings(path: impl AsRef<Path>, layout: impl Into<Layout>) -> Result<Loaded<f32>, Error> {
+    load_ratings_with(path, layout, None)
 }
 
 /// Reads ratings to build a grid from, together with other processes; see [`load_graph_with`].
@@ -116,11 +113,11 @@ pub fn load_ratings(path: impl AsRef<Path>, format: Option<Format>) -> Result<Lo
 /// As [`load_ratings`]; a lost process, or one that has another input.
 pub fn load_ratings_with(
     path: impl AsRef<Path>,
-    format: Option<Format>,
+    layout: impl Into<Layout>,
     readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Loaded<f32>, Error> {
-    let path = path.as_ref();
-    rated(&Input::open_with(path, readers)?, found(path, format)?, ROOM)
+    let (input, format) = open(path.as_ref(), &layout.into(), readers, Rating::ROLES)?;
+    rated(&input, format, ROOM)
 }
 
 /// Reads ratings to test a model on: their users and items get the ids that `left_names` and `right_names` give them;
@@ -130,11 +127,11 @@ pub fn load_ratings_with(
 /// As [`read_ratings`].
 pub fn read_ratings_with(
     path: impl AsRef<Path>,
-    format: Option<Format>,
+    layout: impl Into<Layout>,
     left_names: &Dictionary,
     right_names: &Dictionary,
 ) -> Result<TestRatings, Error> {
-    Ok(ratings::with_names(read_ratings(path, format)?, left_names, right_names))
+    Ok(ratings::with_names(read_ratings(path, layout)?, left_names, right_names))
 }
 
 /// Reads labelled samples. The labels in `positive` become 1 and all others -1; where it is empty, labels have to be
@@ -144,8 +141,8 @@ pub fn read_ratings_with(
 ///
 /// # Errors
 /// Where the input cannot be read, holds no feature, or a line does not follow the format or has another label.
-pub fn read_samples(path: impl AsRef<Path>, format: Option<Format>, positive: &[f32]) -> Result<Samples, Error> {
-    read_samples_with(path, format, positive, None)
+pub fn read_samples(path: impl AsRef<Path>, layout: impl Into<Layout>, positive: &[f32]) -> Result<Samples, Error> {
+    read_samples_with(path, layout, positive, None)
 }
 
 /// Reads labelled samples together with other processes: each reads a part, as of a graph ([`load_graph_with`]), and then all
@@ -155,12 +152,12 @@ pub fn read_samples(path: impl AsRef<Path>, format: Option<Format>, positive: &[
 /// As [`read_samples`]; a lost process, or one that has another input.
 pub fn read_samples_with(
     path: impl AsRef<Path>,
-    format: Option<Format>,
+    layout: impl Into<Layout>,
     positive: &[f32],
     readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Samples, Error> {
-    let path = path.as_ref();
-    samples(&Input::open_with(path, readers)?, found(path, format)?, positive)
+    let (input, format) = open(path.as_ref(), &layout.into(), readers, &[])?;
+    samples(&input, format, positive)
 }
 
 /// Reads samples to predict the labels of: LIBSVM text whose lines may begin with a label, which may be any word and is
@@ -172,10 +169,10 @@ pub fn read_samples_with(
 /// # Errors
 /// Where the input cannot be read, holds no feature, or a line does not follow the format.
 pub fn read_unlabelled(path: impl AsRef<Path>) -> Result<Dataset<f32>, Error> {
-    libsvm::read_unlabelled(&Input::open(path.as_ref())?)
+    libsvm::read_unlabelled(&Input::take(path.as_ref(), None)?)
 }
 
-/// Reads a corpus: UCI bag of words, LDA-C, or one document a line. For the first two, the vocabulary, a word a line,
+/// Reads a corpus: UCI bag of words, LDA-C, a table of documents, words and counts, or one document a line. For the first two, the vocabulary, a word a line,
 /// is the file `vocab.*` beside the input; of several, `vocab.X.*` is the one of an input `docword.X.*`, X as long as
 /// possible.
 ///
@@ -184,8 +181,8 @@ pub fn read_unlabelled(path: impl AsRef<Path>) -> Result<Dataset<f32>, Error> {
 /// # Errors
 /// Where the input cannot be read, holds no word, a line does not follow the format, or the vocabulary is of another
 /// size.
-pub fn read_corpus(path: impl AsRef<Path>, format: Option<Format>) -> Result<Corpus, Error> {
-    read_corpus_with(path, format, Tokenizer::default(), None)
+pub fn read_corpus(path: impl AsRef<Path>, layout: impl Into<Layout>) -> Result<Corpus, Error> {
+    read_corpus_with(path, layout, Tokenizer::default(), None)
 }
 
 /// Reads a corpus; see [`read_corpus`]. The words of plain text are those that `tokenizer` finds. Of several processes each reads
@@ -195,18 +192,18 @@ pub fn read_corpus(path: impl AsRef<Path>, format: Option<Format>) -> Result<Cor
 /// As [`read_corpus`]; a lost process, or one that has another input.
 pub fn read_corpus_with(
     path: impl AsRef<Path>,
-    format: Option<Format>,
+    layout: impl Into<Layout>,
     tokenizer: Tokenizer,
     readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Corpus, Error> {
     let path = path.as_ref();
-    let found = found(path, format)?;
-    let vocabulary = match found {
+    let (input, format) = open(path, &layout.into(), readers, WordCount::ROLES)?;
+    let vocabulary = match format {
         Format::BagOfWords | Format::LdaC => find_vocabulary(path)?,
         _ => None,
     };
     let vocabulary = vocabulary.map(|path| read_vocabulary(&path)).transpose()?;
-    corpus(&Input::open_with(path, readers)?, found, vocabulary, tokenizer)
+    corpus(&input, format, vocabulary, tokenizer)
 }
 
 /// Reads a graph from the bytes of a file; see [`read_graph`].
@@ -249,25 +246,35 @@ pub fn parse_text(bytes: &[u8], tokenizer: Tokenizer) -> Result<Corpus, Error> {
     corpus(&Input::from_bytes(bytes), Format::Text, None, tokenizer)
 }
 
-fn found(path: &Path, format: Option<Format>) -> Result<Format, Error> {
-    format.map_or_else(|| Format::detect(path), Ok)
+/// Opens an input, and finds its format. Columns may have the roles of what is to be read of it.
+fn open(
+    path: &Path,
+    layout: &Layout,
+    readers: Option<&Arc<dyn Readers>>,
+    wanted: &[Role],
+) -> Result<(Input<'static>, Format), Error> {
+    layout.roles.check(wanted).map_err(|problem| Error::invalid(path, problem))?;
+    let format = layout.find(path)?;
+    Ok((Input::take(path, readers)?.with_roles(&layout.roles), format))
 }
 
 fn graph(input: &Input<'_>, format: Format, room: usize) -> Result<Loaded<()>, Error> {
     match format {
-        Format::Edges => edge_list::read(input, room),
+        Format::Edges => delimited::read::<Link>(input, room),
         Format::MatrixMarket => matrix_market::read_graph(input, room),
-        Format::Parquet => parquet::read_graph(input, room),
-        found => Err(wrong(input, found, "a graph", "edges, mtx, parquet")),
+        Format::JsonLines => json_lines::read::<Link>(input, room),
+        Format::Parquet => parquet::read::<Link>(input, room),
+        found => Err(wrong(input, found, "a graph", "edges, mtx, jsonl, parquet")),
     }
 }
 
 fn rated(input: &Input<'_>, format: Format, room: usize) -> Result<Loaded<f32>, Error> {
     match format {
-        Format::Ratings => ratings::read(input, room),
+        Format::Ratings => delimited::read::<Rating>(input, room),
         Format::MatrixMarket => matrix_market::read_ratings(input, room),
-        Format::Parquet => parquet::read_ratings(input, room),
-        found => Err(wrong(input, found, "ratings", "ratings, mtx, parquet")),
+        Format::JsonLines => json_lines::read::<Rating>(input, room),
+        Format::Parquet => parquet::read::<Rating>(input, room),
+        found => Err(wrong(input, found, "ratings", "ratings, mtx, jsonl, parquet")),
     }
 }
 
@@ -288,8 +295,16 @@ fn corpus(
         Format::BagOfWords => bag_of_words::read_uci(input, vocabulary),
         Format::LdaC => bag_of_words::read_ldac(input, vocabulary),
         Format::Text => bag_of_words::read_text(input, tokenizer),
-        found => Err(wrong(input, found, "a corpus", "bow, lda-c, text")),
+        // Three columns are words and counts where a corpus is wanted.
+        Format::Counts | Format::Ratings => counted(delimited::read::<WordCount>(input, usize::MAX)?),
+        Format::JsonLines => counted(json_lines::read::<WordCount>(input, usize::MAX)?),
+        Format::Parquet => counted(parquet::read::<WordCount>(input, usize::MAX)?),
+        found => Err(wrong(input, found, "a corpus", "bow, lda-c, counts, text, jsonl, parquet")),
     }
+}
+
+fn counted(loaded: Loaded<u32>) -> Result<Corpus, Error> {
+    loaded.into_dataset().map(Corpus::new)
 }
 
 fn wrong(input: &Input<'_>, found: Format, wanted: &'static str, expected: &'static str) -> Error {
@@ -298,6 +313,9 @@ fn wrong(input: &Input<'_>, found: Format, wanted: &'static str, expected: &'sta
 
 /// Finds the vocabulary beside a corpus: the one file `vocab.*`, or of several the one named after the corpus.
 fn find_vocabulary(corpus: &Path) -> Result<Option<PathBuf>, Error> {
+    if is_pipe(corpus) {
+        return Ok(None);
+    }
     let directory = corpus.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut candidates = Vec::new();
     for entry in fs::read_dir(directory).map_err(Error::io(directory))? {

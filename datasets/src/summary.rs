@@ -12,7 +12,7 @@ use crate::exact_sum::ExactSum;
 use crate::readers::misfit;
 use crate::{Edges, Readers};
 
-/// The sum of some value of the edges, and a checksum of their ends and data.
+/// The sum and the range of some value of the edges, and a checksum of their ends and data.
 ///
 /// The sum is exact before it is rounded, and the checksum a sum of hashes, one for each edge. So neither depends on where the
 /// edges are: in a text or its cache, in one process or several.
@@ -20,13 +20,56 @@ use crate::{Edges, Readers};
 pub struct Summary {
     /// Sum of the values.
     pub sum: f64,
+    /// The least and the greatest value; nothing without edges.
+    pub range: Option<[f64; 2]>,
     /// Checksum of ends and data.
     pub checksum: u64,
 }
 
-/// The sum and the sum of hashes of some edges.
+/// Sum, least and greatest of some values.
+struct Values {
+    sum: ExactSum,
+    least: f64,
+    greatest: f64,
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self { sum: ExactSum::default(), least: f64::INFINITY, greatest: f64::NEG_INFINITY }
+    }
+}
+
+impl Values {
+    fn of<T>(data: &[T], value: impl Fn(&T) -> f64 + Copy + Sync) -> Self {
+        let mut values = Self::default();
+        match data {
+            // All the same.
+            [nothing, ..] if size_of::<T>() == 0 => {
+                let value = value(nothing);
+                values.add(value);
+                values.sum = ExactSum::default();
+                values.sum.add(data.len() as f64 * value);
+            }
+            _ => data.iter().for_each(|data| values.add(value(data))),
+        }
+        values
+    }
+
+    fn add(&mut self, value: f64) {
+        self.sum.add(value);
+        self.least = self.least.min(value);
+        self.greatest = self.greatest.max(value);
+    }
+
+    fn and(self, more: &Self) -> Self {
+        let (least, greatest) = (self.least.min(more.least), self.greatest.max(more.greatest));
+        Self { sum: self.sum.and(&more.sum), least, greatest }
+    }
+}
+
+/// What was found of the values of some edges, and the sum of the edges' hashes.
 #[derive(Default)]
-struct Found(ExactSum, u64);
+struct Found(Values, u64);
 
 impl Found {
     fn and(self, more: Self) -> Self {
@@ -35,10 +78,15 @@ impl Found {
 
     /// Adds up what all processes have found.
     fn of_all(self, readers: &dyn Readers) -> io::Result<Self> {
-        let mine = [self.0.to_bytes(), self.1.to_ne_bytes().to_vec()].concat();
+        let Self(Values { sum, least, greatest }, hashes) = self;
+        let numbers = [least.to_bits(), greatest.to_bits(), hashes].map(u64::to_ne_bytes);
+        let mine = [sum.to_bytes(), numbers.concat()].concat();
         let theirs = |bytes: &Vec<u8>| -> io::Result<Self> {
-            let (sum, hashes) = bytes.split_last_chunk().ok_or_else(misfit)?;
-            Ok(Self(ExactSum::from_bytes(sum).ok_or_else(misfit)?, u64::from_ne_bytes(*hashes)))
+            let (sum, numbers) = bytes.split_last_chunk::<24>().ok_or_else(misfit)?;
+            let number = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| numbers[8 * at + byte]));
+            let sum = ExactSum::from_bytes(sum).ok_or_else(misfit)?;
+            let [least, greatest] = [0, 1].map(|at| f64::from_bits(number(at)));
+            Ok(Self(Values { sum, least, greatest }, number(2)))
         };
         readers.all_gather(mine)?.iter().map(theirs).try_fold(Self::default(), |all, found| Ok(all.and(found?)))
     }
@@ -51,12 +99,12 @@ impl<T: EdgeData> Edges<T> {
     /// # Errors
     /// Edges that cannot be read; a lost process.
     pub fn summarize(&self, value: impl Fn(&T) -> f64 + Copy + Sync) -> io::Result<Summary> {
-        let Found(sum, hashes) = match self {
+        let Found(values, hashes) = match self {
             Self::Distributed(edges) => {
                 let mut found = Found::default();
                 edges.visit_read(|left, right, data| {
                     let hashes = hash_all(left.iter().copied().zip(right.iter().copied()), data);
-                    found = std::mem::take(&mut found).and(Found(sum_of(data, value), hashes));
+                    found = std::mem::take(&mut found).and(Found(Values::of(data, value), hashes));
                 })?;
                 found.of_all(edges.readers())?
             }
@@ -65,14 +113,15 @@ impl<T: EdgeData> Edges<T> {
                 None => self.windows(value, 0, 1)?,
             },
             Self::External(edges) => {
-                let sums = edges.map_data(|data| sum_of(data, value))?;
-                Found(sums.iter().fold(ExactSum::default(), |sum, more| sum.and(more)), edges.hashes())
+                let values = edges.map_data(|data| Values::of(data, value))?;
+                Found(values.iter().fold(Values::default(), |values, more| values.and(more)), edges.hashes())
             }
             Self::Grouped(_) => self.windows(value, 0, 1)?,
         };
         let [left, right] = [Side::Left, Side::Right].map(|side| self.num_vertices(side) as u64);
         let all = [left, right, self.num_edges() as u64, hashes];
-        Ok(Summary { sum: sum.rounded(), checksum: xxh3_64(bytemuck::cast_slice(&all)) })
+        let range = (values.least <= values.greatest).then_some([values.least, values.greatest]);
+        Ok(Summary { sum: values.sum.rounded(), range, checksum: xxh3_64(bytemuck::cast_slice(&all)) })
     }
 
     /// Passes over every `step`th window, from the window `first` on.
@@ -90,18 +139,8 @@ impl<T: EdgeData> Edges<T> {
             for (row, ends) in rows.clone().zip(offsets.windows(2)) {
                 right.resize((ends[1] - offsets[0]) as usize, row as u32);
             }
-            found = Found(sum_of(data, value), hash_all(left.iter().copied().zip(right), data));
+            found = Found(Values::of(data, value), hash_all(left.iter().copied().zip(right), data));
         })?;
         Ok(found)
     }
-}
-
-fn sum_of<T>(data: &[T], value: impl Fn(&T) -> f64 + Copy + Sync) -> ExactSum {
-    let mut sum = ExactSum::default();
-    match data {
-        // All the same.
-        [nothing, ..] if size_of::<T>() == 0 => sum.add(data.len() as f64 * value(nothing)),
-        _ => data.iter().for_each(|data| sum.add(value(data))),
-    }
-    sum
 }

@@ -3,7 +3,7 @@
 import numpy as np
 
 from . import _input, _megagrid
-from ._base import Estimator
+from ._base import Estimator, num_threads
 
 
 class Factors(Estimator):
@@ -37,7 +37,18 @@ class Factors(Estimator):
         self.user_biases_, self.item_biases_ = found["user_biases"], found["item_biases"]
         self.user_ids_, self.item_ids_ = self._ids or (_ids(found["user_ids"]), _ids(found["item_ids"]))
         self.n_features_in_ = len(self.item_ids_)
-        self._places = {}
+        self.range_ = None if found["range"] is None else tuple(found["range"])
+        self._places, self._answers = {}, None
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "_answers": None}
+
+    def _asked(self):
+        """Return what answers, made of the factors when it is asked for first."""
+        if self._answers is None:
+            sides = ((self.user_factors_, self.user_biases_), (self.item_factors_, self.item_biases_))
+            self._answers = _megagrid.Answers(self.mean_, self.range_, *sides)
+        return self._answers
 
     def _at(self, ids, side):
         """Return the rows of users or items, -1 for those that are not known."""
@@ -52,63 +63,111 @@ class Factors(Estimator):
         at = np.minimum(np.searchsorted(ordered, ids), len(ordered) - 1)
         return np.where(ordered[at] == ids, order[at], -1)
 
-    def recommend(self, user, n=10, *, without=()):
-        """Return the items that score highest for a user.
+    def recommend(self, users=None, n=10, *, without=(), exclude=None):
+        """Return the items that score highest for a user, for some, or for all.
 
         Parameters
         ----------
-        user : id
+        users : id, array of ids, or None
+            None: all, in the order of ``user_ids_``.
         n : int, default=10
-        without : ids of items to leave out
+        without : ids of items that nobody is shown
+        exclude : matrix of users by items, or a tuple (users, items, ...) of columns
+            Pairs that are left out, in the form in which `fit` takes them: what users have rated or used already.
 
         Returns
         -------
         ids, scores : ndarray
-            The best first.
+            The best first. Of several users a row each: a place for which no item is left has the score NaN, and -1 or "" for an id.
         """
         self._check_fitted()
-        row = self._row(user, "user")
-        scores = self.mean_ + self.user_biases_[row] + self.item_biases_ + self.item_factors_ @ self.user_factors_[row]
-        if len(without) > 0:
-            left_out = self._at(np.atleast_1d(without), "item")
-            scores[left_out[left_out >= 0]] = -np.inf
-        return self._best(scores, n)
+        rows, is_one = self._rows(users, "user")
+        rows, back = np.unique(rows, return_inverse=True)
+        found = self._asked().recommend(rows, max(int(n), 0), self._left_out(rows, without, exclude), num_threads(self.n_jobs))
+        return self._told(found, back, is_one, self.item_ids_)
 
-    def similar_items(self, item, n=10):
+    def similar_items(self, items=None, n=10):
         """Return the items whose factors point the same way.
 
         Parameters
         ----------
-        item : id
+        items : id, array of ids, or None
+            None: all, in the order of ``item_ids_``.
         n : int, default=10
 
         Returns
         -------
         ids, cosines : ndarray
-            The most similar first, without the item itself.
+            The most similar first, without the item itself; of several items a row each.
         """
+        return self._similar("item", items, n)
+
+    def similar_users(self, users=None, n=10):
+        """Return the users whose factors point the same way, as `similar_items` does of items."""
+        return self._similar("user", users, n)
+
+    def _similar(self, side, of, n):
         self._check_fitted()
-        row = self._row(item, "item")
-        lengths = np.linalg.norm(self.item_factors_, axis=1)
-        lengths[lengths == 0] = 1
-        scores = self.item_factors_ @ (self.item_factors_[row] / lengths[row]) / lengths
-        scores[row] = -np.inf
-        return self._best(scores, n)
+        rows, is_one = self._rows(of, side)
+        ids = getattr(self, f"{side}_ids_")
+        # All but itself.
+        n = min(max(int(n), 0), len(ids) - 1)
+        found = self._asked().similar(side == "user", rows, n, num_threads(self.n_jobs))
+        return self._told(found, slice(None), is_one, ids)
 
-    def _row(self, one, side):
-        row = int(self._at([one], side)[0])
-        if row < 0:
-            number = len(getattr(self, f"{side}_ids_"))
+    def _rows(self, ids, side):
+        """Return rows of users or items, and whether it is one."""
+        if ids is None:
+            return np.arange(len(getattr(self, f"{side}_ids_")), dtype=np.int64), False
+        rows = self._at(np.atleast_1d(ids), side)
+        if (rows < 0).any():
+            one, number = np.atleast_1d(ids)[rows < 0][0], len(getattr(self, f"{side}_ids_"))
+            one = one.item() if hasattr(one, "item") else one
             raise ValueError(f"{side} {one!r} is not among the {number} {side}s of the model; name it as the ratings did")
-        return row
+        return rows, np.ndim(ids) == 0
 
-    def _best(self, scores, n):
-        n = min(int(n), int(np.isfinite(scores).sum()))
-        if n <= 0:
-            return self.item_ids_[:0], scores[:0]
-        best = np.argpartition(-scores, n - 1)[:n]
-        best = best[np.lexsort((best, -scores[best]))]
-        return self.item_ids_[best], scores[best]
+    def _left_out(self, rows, without, exclude):
+        """Return where the items that are left out of each of these users end, and these items, ascending for each."""
+        users = items = np.empty(0, dtype=np.int64)
+        if exclude is not None:
+            users, items = self._pairs(exclude)
+            known = (users >= 0) & (items >= 0) & np.isin(users, rows)
+            users, items = np.searchsorted(rows, users[known]), items[known]
+        if len(without) > 0:
+            nobody = np.unique(self._at(np.atleast_1d(without), "item"))
+            nobody = nobody[nobody >= 0]
+            users = np.concatenate([users, np.repeat(np.arange(len(rows)), len(nobody))])
+            items = np.concatenate([items, np.tile(nobody, len(rows))])
+        order = np.lexsort((items, users))
+        ends = np.searchsorted(users[order], np.arange(len(rows)), side="right")
+        return ends.astype(np.int64), items[order].astype(np.int64)
+
+    def _pairs(self, X):
+        """Return the rows of users and items that are in a matrix or in columns."""
+        if isinstance(X, tuple) and len(X) in (2, 3):
+            users, items = X[:2]
+            if len(users) != len(items):
+                raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(users), len(items)]}")
+            return self._at(users, "user"), self._at(items, "item")
+        matrix = self._matrix(X, repeats=True)
+        if matrix.sparse is None:
+            users, items = np.nonzero(matrix.values)
+        else:
+            stored = matrix.sparse.tocoo()
+            users, items = stored.row, stored.col
+        # Rows and columns are what matrices are named by.
+        return self._at(users, "user"), self._at(items, "item")
+
+    def _told(self, found, back, is_one, ids):
+        """Name what was found."""
+        places, scores = (table[back] for table in found)
+        if is_one:
+            known = places[0] >= 0
+            return ids[places[0][known]], scores[0][known]
+        named, missing = ids[places], places < 0
+        if missing.any():
+            named[missing] = "" if ids.dtype.kind in "USO" else -1
+        return named, scores
 
     def save(self, directory):
         """Write a model directory, which the command reads: ``megagrid recommend``.
@@ -120,10 +179,10 @@ class Factors(Estimator):
         """
         self._check_fitted()
         sides = [
-            (_names(getattr(self, f"{side}_ids_")), getattr(self, f"{side}_factors_"), getattr(self, f"{side}_biases_"))
+            (_names(getattr(self, f"{side}_ids_")), (getattr(self, f"{side}_factors_"), getattr(self, f"{side}_biases_")))
             for side in ("user", "item")
         ]
-        _megagrid.save_factors(self._KIND, directory, self._record(), self._checksum, self.mean_, *sides)
+        _megagrid.save_factors(self._KIND, directory, self._record(), self._checksum, (self.mean_, self.range_), *sides)
 
     @classmethod
     def load(cls, directory):
@@ -147,7 +206,8 @@ class Factors(Estimator):
 class MatrixFactorization(Factors):
     """Factors of users and items that foresee ratings.
 
-    A rating is foreseen as mean + user · item + bias of the user + bias of the item.
+    A rating is foreseen as mean + user · item + bias of the user + bias of the item, and kept within the range of the ratings that it was fitted
+    to.
 
     Parameters
     ----------
@@ -182,6 +242,8 @@ class MatrixFactorization(Factors):
     item_factors_ : ndarray of shape (n_items, n_factors)
     user_biases_, item_biases_ : ndarray
     mean_ : float
+    range_ : tuple (least, greatest)
+        Of the ratings; None, and nothing is kept within it, where a model directory from before has none.
     user_ids_, item_ids_ : ndarray
         What the rows of the factors stand for: the ids that ratings had, or the numbers of rows and columns.
     n_iter_, n_features_in_ : int
@@ -256,7 +318,8 @@ class MatrixFactorization(Factors):
         callback : callable or None
             Gets each iteration as a dict; the fit ends where it returns True.
         **reading : how a path is read
-            ``format="parquet"``, ``test="unseen.csv"``, as the command's options.
+            ``format="parquet"``, ``columns="user=2,item=1"``,
+            ``test="unseen.csv"``, as the command's options.
 
         Returns
         -------
@@ -286,7 +349,7 @@ class MatrixFactorization(Factors):
         known = np.flatnonzero((users >= 0) & (items >= 0))
         for part in np.array_split(known, max(1, len(known) >> 16)):
             foreseen[part] += np.einsum("ij,ij->i", self.user_factors_[users[part]], self.item_factors_[items[part]])
-        return foreseen
+        return foreseen if self.range_ is None else foreseen.clip(*self.range_)
 
     def score(self, X, y=None):
         """Return minus the root of the mean squared error of ratings.

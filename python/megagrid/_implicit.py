@@ -130,7 +130,8 @@ class ImplicitALS(Factors):
         callback : callable or None
             Gets each iteration as a dict; the fit ends where it returns True.
         **reading : how a path is read
-            ``format="parquet"``, ``test="unseen.csv"``, as the command's options.
+            ``format="parquet"``, ``columns="user=2,item=1"``,
+            ``test="unseen.csv"``, as the command's options.
 
         Returns
         -------

@@ -19,7 +19,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
     ----------
     l1 : float or list of float, default=1.0
         Weight of \\|w\\|₁; scikit-learn's ``C`` is ``1 / l1``. Of several each begins from the model of the one before, the largest
-        first, and the last is the model.
+        first, and the last is the model. With `l2` it may be 0: ridge regression, and ``C`` is ``1 / l2``.
     l2 : float, default=0.0
         Weight of \\|w\\|²/2, in addition: an elastic net.
     fit_intercept : bool, default=True

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use megagrid_datasets::{Corpus, Dataset, Format, Samples as Labelled};
+use megagrid_datasets::{Corpus, Dataset, Format, Roles, Samples as Labelled};
 use megagrid_partition::EdgeList;
 use megagrid_training::als::{Feedback, ImplicitFactorization};
 use megagrid_training::blockpg::{Regression, Samples};
@@ -45,6 +45,9 @@ struct Given<O: clap::Args, D: clap::Args> {
     /// Format of what a path names.
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     format: std::option::Option<Format>,
+    /// Which of its columns hold what.
+    #[arg(long)]
+    columns: Option<Roles>,
 }
 
 type DataOptions<A> = <<A as Algorithm>::Data as Data>::Options;
@@ -91,14 +94,14 @@ impl<A: Algorithm> Place<A> {
         Run::begin(threads, is_watched, move || self.job(given), give)
     }
 
-    fn job(self, Given { own, data, run, format }: Given<A::Options, DataOptions<A>>) -> Result<Job<A>, Error>
+    fn job(self, Given { own, data, run, format, columns }: Given<A::Options, DataOptions<A>>) -> Result<Job<A>, Error>
     where
         A::Options: clap::Args,
         DataOptions<A>: clap::Args,
     {
         let alone = Processes::default();
         let make = match self {
-            Self::Path(path) => return Job::read((Source { input: path, format }, &data), own, &run, &alone),
+            Self::Path(path) => return Job::read((Source { input: path, format, columns }, &data), own, &run, &alone),
             Self::Memory(make) => make,
         };
         let begin = Instant::now();

@@ -6,10 +6,12 @@
 //! | `fit` | data and options become a run |
 //! | `run` | a run under way, on threads of its own |
 //! | `models`, `topics` | trained models as arrays |
+//! | `answers` | what models of factors answer |
 //! | `directory` | the command's model directories |
 //! | `names` | names of vertices, and rows in their order |
 //! | `error` | errors and panics as exceptions |
 
+mod answers;
 mod directory;
 mod error;
 mod fit;
@@ -22,6 +24,8 @@ mod topics;
 /// The module.
 #[pyo3::pymodule]
 mod _megagrid {
+    #[pymodule_export]
+    use crate::answers::Answers;
     #[pymodule_export]
     use crate::fit::{factors, hits, implicit, pagerank, regression, topics};
     #[pymodule_export]

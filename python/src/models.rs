@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use megagrid_algorithms::mf::Model as Rows;
+use megagrid_algorithms::mf::Model;
 use megagrid_datasets::{Dictionary, Names, Samples, read_unlabelled};
 use megagrid_partition::Side;
 use megagrid_training::als::{ImplicitFactorization, Recommender};
@@ -12,13 +12,14 @@ use megagrid_training::graph::Ranked;
 use megagrid_training::hits::HubsAndAuthorities;
 use megagrid_training::lda::TopicModels;
 use megagrid_training::mf::{Factorization, Factors};
-use megagrid_training::model::{self, Model};
+use megagrid_training::model::{self, Model as _};
 use megagrid_training::pagerank::Ranking;
 use megagrid_training::{Algorithm, Error, Trained};
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::answers::{self, Rows};
 use crate::directory::{loaded, save};
 use crate::error::{raise, raised};
 use crate::names::{Given, give, in_order, order};
@@ -54,8 +55,9 @@ pub fn give_topics(py: Python<'_>, trained: Trained<TopicModels>) -> PyResult<Py
 }
 
 fn set_factors(found: &Bound<'_, PyDict>, of: &Factors) -> PyResult<()> {
-    let (py, Rows { dims, mean, users, items, user_biases, item_biases }) = (found.py(), &of.model);
+    let (py, Model { dims, mean, users, items, user_biases, item_biases }) = (found.py(), &of.model);
     found.set_item("mean", mean)?;
+    found.set_item("range", of.range)?;
     for (side, at, rows, biases) in
         [("user", Side::Left, users, user_biases), ("item", Side::Right, items, item_biases)]
     {
@@ -150,24 +152,15 @@ pub fn save_factors(
     directory: PathBuf,
     record: &str,
     checksum: u64,
-    mean: f32,
-    users: (Given<'_>, PyReadonlyArray2<'_, f32>, PyReadonlyArray1<'_, f32>),
-    items: (Given<'_>, PyReadonlyArray2<'_, f32>, PyReadonlyArray1<'_, f32>),
+    mean_and_range: (f32, Option<[f32; 2]>),
+    users: (Given<'_>, Rows<'_>),
+    items: (Given<'_>, Rows<'_>),
 ) -> PyResult<()> {
-    let flat = |rows: &PyReadonlyArray2<'_, f32>| rows.as_array().iter().copied().collect::<Vec<f32>>();
-    let is_implicit = kind == Recommender::KIND;
-    let biases = |biases: &PyReadonlyArray1<'_, f32>| if is_implicit { Vec::new() } else { biases.as_array().to_vec() };
-    let model = Rows {
-        dims: users.1.as_array().ncols(),
-        mean,
-        users: flat(&users.1),
-        items: flat(&items.1),
-        user_biases: biases(&users.2),
-        item_biases: biases(&items.2),
-    };
+    let ((mean, range), is_implicit) = (mean_and_range, kind == Recommender::KIND);
+    let model = answers::model(mean, &users.1, &items.1, !is_implicit);
     let names: [Dictionary; 2] = [users.0.names(), items.0.names()];
     let [users, items] = names;
-    let factors = Factors { model, names: Arc::new(Names::new(users, Some(items))) };
+    let factors = Factors { model, names: Arc::new(Names::new(users, Some(items))), range };
     if is_implicit {
         return save(&directory, record, checksum, &Recommender(factors));
     }

@@ -26,6 +26,16 @@ def test_coefficients_are_those_of_scikit_learn(clicks, weighted):
     assert np.allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
 
 
+@pytest.mark.parametrize("part", [0.0, 0.3])
+def test_ridge_and_elastic_net_are_those_of_scikit_learn(clicks, part):
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = clicks
+    ours = SparseLogisticRegression(l1=part / 0.5, l2=(1 - part) / 0.5, tol=1e-9).fit(X, y)
+    theirs = LogisticRegression(C=0.5, l1_ratio=part, solver="saga", tol=1e-9, max_iter=100000).fit(X, y)
+    assert np.allclose(ours.coef_, theirs.coef_, atol=1e-4) and np.allclose(ours.intercept_, theirs.intercept_, atol=1e-4)
+
+
 def test_a_balanced_weight_is_that_of_scikit_learn(clicks):
     from sklearn.utils.class_weight import compute_class_weight
 
@@ -73,7 +83,7 @@ def test_ratings_that_were_planted_are_foreseen(ratings):
     foreseen = model.predict_pairs(users[:50], items[:50])
     rows = model.user_factors_[users[:50]] * model.item_factors_[items[:50]]
     expected = model.mean_ + rows.sum(axis=1) + model.user_biases_[users[:50]] + model.item_biases_[items[:50]]
-    assert np.allclose(foreseen, expected, atol=1e-5)
+    assert np.allclose(foreseen, expected.clip(*model.range_), atol=1e-5)
     best, scores = model.recommend(3, 5, without=[int(model.recommend(3, 1)[0][0])])
     assert len(best) == 5 and (np.diff(scores) <= 0).all()
     everything = model.recommend(3, 1000)[0]
@@ -81,6 +91,47 @@ def test_ratings_that_were_planted_are_foreseen(ratings):
     alike = model.similar_items(2, 79)
     assert len(alike[0]) == 79 and 2 not in alike[0] and (np.abs(alike[1]) <= 1 + 1e-5).all()
     assert model.predict_pairs([999], [999])[0] == np.float32(model.mean_)
+
+
+def test_all_users_get_what_each_gets(ratings, tmp_path):
+    users, items, found = ratings
+    model = MatrixFactorization(4, max_iter=10).fit(ratings)
+    assert model.range_ == (found.min(), found.max())
+    # What they have rated is left out; who has rated much has places without an item.
+    ids, scores = model.recommend(n=70, exclude=ratings, without=[7, 999])
+    assert ids.shape == scores.shape == (len(model.user_ids_), 70)
+    for row in (0, 5, 40):
+        seen = items[users == model.user_ids_[row]]
+        best, of_one = model.recommend(model.user_ids_[row], 70, without=np.append(seen, 7))
+        assert len(best) == min(70, 80 - len(np.union1d(seen, [7])))
+        assert ids[row, : len(best)].tolist() == best.tolist() and (ids[row, len(best) :] == -1).all()
+        assert np.array_equal(scores[row, : len(best)], of_one) and np.isnan(scores[row, len(best) :]).all()
+    some = model.recommend([9, 3, 9], 4)[0]
+    assert some.tolist() == [model.recommend(user, 4)[0].tolist() for user in (9, 3, 9)]
+    dense = model.mean_ + model.user_biases_[:, None] + model.item_biases_ + model.user_factors_ @ model.item_factors_.T
+    places = np.searchsorted(model.item_ids_, model.recommend(n=1)[0][:, 0])
+    assert np.allclose(dense[np.arange(len(dense)), places], dense.max(axis=1), atol=1e-5)
+    model.save(tmp_path / "model")
+    again = pickle.loads(pickle.dumps(MatrixFactorization.load(tmp_path / "model")))
+    assert again.range_ == model.range_ and np.array_equal(again.recommend(n=3)[0], model.recommend(n=3)[0])
+    for users, error in (([3, 999], "user 999 is not among"), (["a"], "users are")):
+        with pytest.raises((ValueError, TypeError), match=error):
+            model.recommend(users)
+
+
+def test_all_items_and_users_alike_are_those_of_the_cosine(ratings):
+    model = MatrixFactorization(4, max_iter=10).fit(ratings)
+    for rows, ids, similar in (
+        (model.item_factors_, model.item_ids_, model.similar_items),
+        (model.user_factors_, model.user_ids_, model.similar_users),
+    ):
+        unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        cosines = unit @ unit.T
+        np.fill_diagonal(cosines, -2)
+        names, found = similar(n=3)
+        assert np.allclose(found, np.sort(cosines, axis=1)[:, :-4:-1], atol=1e-5)
+        assert np.allclose(np.take_along_axis(cosines, np.searchsorted(ids, names), axis=1), found, atol=1e-5)
+        assert similar(ids[8], 3)[0].tolist() == names[8].tolist()
 
 
 @pytest.mark.parametrize("directed", [True, False])

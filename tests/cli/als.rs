@@ -31,7 +31,7 @@ fn what_a_user_may_want_is_ranked_and_recommended() {
         found["iterations"].as_array().unwrap().iter().map(|one| one["objective"].as_f64().unwrap()).collect();
     assert!(objectives.is_sorted_by(|a, b| a > b), "{objectives:?}");
     // User 0 has even items, of which (0 + item) % 7 = 0 are left: 0 and 14.
-    let best = done(&["recommend", &model, "u0", "-n", "2", "--ratings", &input]);
+    let best = done(&["recommend", &model, "u0", "-n", "2", "--exclude", &input]);
     assert!(best.contains("  i0\n") && best.contains("  i14\n"), "{best}");
     // Ratings above a bound; those of mf are ranked as well.
     done(&[&als[..], &["--ratings-above", "1.5", "--holdout", "0.2", "--json", &record]].concat());

@@ -110,6 +110,26 @@ fn wrong_usage_and_bad_samples_are_told() {
 }
 
 #[test]
+fn ridge_and_elastic_net_have_a_certificate() {
+    let place = Place::new();
+    let train = samples(&place, "train.libsvm", 900);
+    let fit = ["blockpg", &train, "--positive", "2", "--intercept", "-q", "-w", "2"];
+    for (l1, l2) in [("0", "1"), ("0", "0.01"), ("0.5", "2")] {
+        // Features one after the other, and by blocks.
+        let objectives = [&[][..], &["--blocks", "4"]].map(|how| {
+            let record = place.name("run.json");
+            done(&[&fit[..], &["--l1", l1, "--l2", l2, "--json", &record], how].concat());
+            let result = &json(&record)["result"];
+            assert_eq!(result["ended_by"], "tolerance", "l1 {l1}, l2 {l2}, {how:?}");
+            assert!(result["metrics"]["gap"].as_f64().unwrap() <= 1e-6, "{result}");
+            result["objective"].as_f64().unwrap()
+        });
+        assert!((objectives[0] / objectives[1] - 1.0).abs() < 2e-6, "l1 {l1}, l2 {l2}: {objectives:?}");
+    }
+    fails(&[&fit[..], &["--l1", "0"]].concat(), 2, &["l1 is 0; expected a number above 0, or l2 above 0"]);
+}
+
+#[test]
 fn labels_of_samples_to_predict_may_be_anything() {
     let place = Place::new();
     let (train, model) = (samples(&place, "train.libsvm", 300), place.name("model"));

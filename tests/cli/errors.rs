@@ -20,7 +20,11 @@ fn malformed_lines_are_named() {
         fails(&["mf", &ratings], 1, &["r.csv:2: rating"]);
     }
     let graph = place.file("g.txt", "# a comment\n1 2\n3\n");
-    fails(&["pagerank", &graph, "--format", "edges"], 1, &["g.txt:3: edge", "expected two vertices"]);
+    fails(
+        &["pagerank", &graph, "--format", "edges"],
+        1,
+        &["g.txt:3: edge", "expected a source vertex and a target vertex"],
+    );
 }
 
 #[test]

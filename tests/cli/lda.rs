@@ -250,7 +250,7 @@ fn bad_input_is_named() {
     fails(&["lda", &place.name("none.txt")], 1, &["none.txt", "No such file"]);
     fails(&["lda", &place.file("bytes.txt", b"fine\n\xff\xfe\n"), "--format", "text"], 1, &["bytes.txt:2"]);
     let ratings = place.ratings();
-    fails(&["lda", &ratings], 1, &["the format is ratings, which does not hold a corpus"]);
+    fails(&["lda", &ratings], 1, &["count: found", "expected an integer from 1"]);
     let posts = documents(&place);
     fails(&["lda", &posts, "--min-documents", "99"], 1, &["no word is left"]);
     fails(&["lda", &posts, "--stop-words", &place.name("none")], 1, &["none", "No such file"]);

@@ -23,11 +23,14 @@ mod lda;
 mod looks;
 mod members;
 mod models;
+mod newton;
 mod options;
+mod recommend;
 mod records;
 #[cfg(target_os = "linux")]
 mod ssh;
 mod stopping;
+mod tables;
 mod together;
 mod trace;
 mod tune;

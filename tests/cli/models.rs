@@ -91,7 +91,7 @@ fn what_is_predicted_is_what_was_learnt() {
     for (item, rating) in &rated {
         assert!((predicted[&item[..]] - rating).abs() < 0.25, "{item}: {}, rated {rating}", predicted[&item[..]]);
     }
-    let unseen = done(&["recommend", &model, "u3", "-n", "100", "--ratings", &ratings]);
+    let unseen = done(&["recommend", &model, "u3", "-n", "100", "--exclude", &ratings]);
     assert_eq!(unseen.lines().count(), 30 - rated.len());
     assert!(unseen.lines().all(|line| !rated.contains_key(line.split_whitespace().last().unwrap())));
 }

@@ -86,7 +86,7 @@ fn options_without_effect_are_refused() {
 #[test]
 fn every_command_has_help_with_an_example() {
     // The main options of each.
-    let commands: [(&str, &[&str]); 19] = [
+    let commands: [(&str, &[&str]); 22] = [
         ("demo", &["--algorithm", "--workers"]),
         ("pagerank", &["--damping", "--restart", "--tolerance", "--model"]),
         ("mf", &["--dims", "--lambda", "--holdout", "--gradient", "--checkpoint"]),
@@ -102,10 +102,13 @@ fn every_command_has_help_with_an_example() {
         ("convert", &["<OUTPUT>", "--as", "--positive"]),
         ("partition", &["--partitions", "--strategy"]),
         ("plan", &["--processes", "mf"]),
-        ("recommend", &["--number", "--ratings"]),
-        ("predict", &["--output", "--quality"]),
-        ("top", &["--number"]),
-        ("topics", &["--number", "--documents", "--output"]),
+        ("recommend", &["--number", "--exclude", "--users", "--all", "--fold-in", "--output", "--json"]),
+        ("similar", &["--number", "--names", "--all", "--users", "--output", "--json"]),
+        ("predict", &["--output", "--quality", "--no-clip", "--json"]),
+        ("top", &["--number", "--json"]),
+        ("topics", &["--number", "--documents", "--output", "--json"]),
+        ("completions", &["bash", "zsh", "fish"]),
+        ("man", &["<DIRECTORY>"]),
     ];
     for (command, options) in commands {
         let help = done(&[command, "--help"]);
@@ -155,4 +158,22 @@ fn a_plan_is_printed_without_running() {
         assert!(text.contains("memory"), "{text}");
     }
     fails(&["plan", "mf", &place.ratings(), "--dims", "0"], 2, &["dims is 0"]);
+}
+
+#[test]
+fn shells_and_manuals_know_every_command() {
+    for (shell, shown) in [("bash", "--fold-in"), ("zsh", "--fold-in"), ("fish", "fold-in")] {
+        let script = done(&["completions", shell]);
+        assert!(script.contains("megagrid") && script.contains(shown), "{shell}");
+    }
+    fails(&["completions", "tcsh"], 2, &["tcsh", "bash"]);
+    let place = Place::new();
+    let pages = place.name("pages");
+    done(&["man", &pages]);
+    let names = std::fs::read_dir(&pages).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: Vec<String> = names.collect();
+    for page in ["megagrid.1", "megagrid-mf.1", "megagrid-recommend.1", "megagrid-generate-rmat.1"] {
+        assert!(names.iter().any(|name| name == page), "no {page} among {names:?}");
+    }
+    fails(&["man", &pages], 1, &["exists already"]);
 }

@@ -49,7 +49,7 @@ impl Data for Graph {
 
     fn read(source: &mut Source, _: &NoOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         let mut clock = Stopwatch::start();
-        let format = source.find(Format::Edges)?;
+        let layout = source.find(Format::Edges)?;
         room::check(source, how.parts())?;
         let is_cache = source.is_cache();
         how.begin(is_cache, None)?;
@@ -57,7 +57,7 @@ impl Data for Graph {
             let graph = Self::of(open(&source.input, how.readers)?);
             return Ok((graph, phases(clock.lap(), 0.0)));
         }
-        let loaded = load_graph_with(&source.input, format, how.readers)?;
+        let loaded = load_graph_with(&source.input, layout, how.readers)?;
         let load = clock.lap();
         let graph = Self::of(loaded.prepare(Side::Right, how.degree_order)?);
         Ok((graph, phases(load, clock.lap())))

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use megagrid_datasets::cache::{Cache, EdgeData};
-use megagrid_datasets::{Dataset, Edges, Format, Prepared, Readers, Summary, read_ratings};
+use megagrid_datasets::{Dataset, Edges, Format, Layout, Prepared, Readers, Roles, Summary, read_ratings};
 use megagrid_partition::EdgeSource;
 use serde::{Serialize, Serializer};
 
@@ -15,14 +15,20 @@ use crate::{Error, record::Phases};
 /// Where data comes from.
 #[derive(Clone, Debug, Serialize, clap::Args)]
 pub struct Source {
-    /// A file (plain, gzip or zstd), a directory of part files, or a .mgrid cache; several processes read a part each.
+    /// A file (plain, gzip or zstd), a directory of part files, a quoted pattern ('day-*.csv'), a .mgrid cache, or "-" for standard input;
+    /// several processes read a part each.
     #[serde(serialize_with = "lossy")]
     pub input: PathBuf,
-    /// Format of the input: auto, edges, mtx, ratings, libsvm, bow, lda-c, text, parquet, mgrid.
+    /// Format of the input: auto, edges, mtx, ratings, libsvm, bow, lda-c, counts, text, jsonl, parquet, mgrid.
     // The full path of `Option` keeps clap from taking it for an argument that may be left out.
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     #[serde(serialize_with = "format_name")]
     pub format: std::option::Option<Format>,
+    /// Columns of a table, by number from 1 or by name: user=2,item=1,rating=stars; a graph has from and to, a corpus document, word
+    /// and count [default: by a header with such names, else in this order].
+    #[arg(long, value_name = "ROLE=COLUMN,...")]
+    #[serde(serialize_with = "roles_text", skip_serializing_if = "Option::is_none")]
+    pub columns: Option<Roles>,
 }
 
 /// Reads the name of a format; `auto`: it is told by name and content.
@@ -37,27 +43,38 @@ fn format_name<S: Serializer>(format: &Option<Format>, to: S) -> Result<S::Ok, S
     format.as_ref().map_or("auto".to_owned(), ToString::to_string).serialize(to)
 }
 
+fn roles_text<S: Serializer>(roles: &Option<Roles>, to: S) -> Result<S::Ok, S::Error> {
+    roles.as_ref().map(ToString::to_string).serialize(to)
+}
+
 impl Source {
     /// Names a place.
     pub fn new(input: impl Into<PathBuf>) -> Self {
-        Self { input: input.into(), format: None }
+        Self { input: input.into(), format: None, columns: None }
     }
 
-    /// Finds the format if it is not stated, and returns what a reader is to be told: nothing where it finds the same. What could
+    /// Returns how it is laid out, as far as that is stated.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        Layout { format: self.format, roles: self.columns.clone().unwrap_or_default() }
+    }
+
+    /// Finds the format if it is not stated, and returns what a reader is to be told: no format where it finds the same. What could
     /// be anything is taken for `wanted`, so that the line in the way is named.
     ///
     /// # Errors
     /// An input that cannot be read.
-    pub fn find(&mut self, wanted: Format) -> Result<Option<Format>, Error> {
-        if self.format.is_some() {
-            return Ok(self.format);
+    pub fn find(&mut self, wanted: Format) -> Result<Layout, Error> {
+        let stated = self.layout();
+        if stated.format.is_some() {
+            return Ok(stated.find(&self.input).map(|_| stated)?);
         }
-        let (found, told) = match Format::detect(&self.input) {
+        let (found, format) = match stated.find(&self.input) {
             Ok(Format::Text) | Err(megagrid_datasets::Error::UnknownFormat { .. }) => (wanted, Some(wanted)),
             found => (found?, None),
         };
         self.format = Some(found);
-        Ok(told)
+        Ok(Layout { format, ..stated })
     }
 
     /// Tells whether it is a cache, once the format was found.
@@ -107,6 +124,8 @@ pub(crate) fn ordered<T>(dataset: Dataset<T>, degree_order: bool) -> Dataset<T> 
 pub struct Digest {
     /// Mean of the edge data.
     pub mean: f64,
+    /// The least and the greatest of them; nothing without edges.
+    pub range: Option<[f64; 2]>,
     /// Checksum of ends and data.
     pub checksum: u64,
 }
@@ -117,8 +136,8 @@ pub struct Digest {
 /// # Errors
 /// Edges that cannot be read.
 pub fn digest<T: EdgeData>(edges: &Edges<T>, value: fn(&T) -> f64) -> Result<Digest, Error> {
-    let Summary { sum, checksum } = edges.summarize(value).map_err(reading)?;
-    Ok(Digest { mean: sum / edges.num_edges().max(1) as f64, checksum })
+    let Summary { sum, range, checksum } = edges.summarize(value).map_err(reading)?;
+    Ok(Digest { mean: sum / edges.num_edges().max(1) as f64, range, checksum })
 }
 
 /// Edges that are no more: what is left in the place of those that were released.

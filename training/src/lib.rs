@@ -7,7 +7,7 @@
 //! | `plan` | | [`Job::plan`] |
 //! | `tune` | | [`tune::tune`]: [`Run`]'s `fork`, `select`, `adapt`, `iterate`, `free` |
 //! | `compare` | | [`train`]; `baselines` on the same [`Data`] and [`Options`] |
-//! | `recommend`, `predict`, `topics`, `top`, `serve` | | [`model::load`], [`Model::answer`] |
+//! | `recommend`, `similar`, `predict`, `topics`, `top`, `serve` | | [`model::load`], [`Model::answer`]; [`mf::Recommendations`], [`mf::Similar`], [`fold_in::fold_in`] for many |
 //!
 //! A run goes through one or several [legs](Leg), each of which ends after its iterations, when the tolerance is reached, or, the last,
 //! when [early stopping](RunOptions::patience) says that it gets worse on test data. The model is that of the best iteration on
@@ -20,6 +20,7 @@ pub mod blockpg;
 mod checkpoint;
 mod data;
 mod error;
+pub mod fold_in;
 mod form;
 pub mod graph;
 pub mod hits;

@@ -74,6 +74,9 @@ pub struct Manifest {
     /// Mean rating, which predictions begin with; 0 for other kinds.
     #[serde(default)]
     pub mean: f32,
+    /// The least and the greatest rating that it was trained on, which predictions are kept within; nothing for other kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f32; 2]>,
     /// What scores of samples begin with; 0 for other kinds.
     #[serde(default)]
     pub intercept: f64,
@@ -107,6 +110,7 @@ impl Manifest {
             config: record.config.clone(),
             shapes: serde_json::Map::new(),
             mean: 0.0,
+            range: None,
             intercept: 0.0,
             data: TrainedOn { left, right, edges, checksum: format!("xxh3:{checksum:016x}") },
             metrics: metrics.collect(),

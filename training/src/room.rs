@@ -1,10 +1,10 @@
 //! Whether there is room for an input, told before it is read.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use megagrid_datasets::Format;
+use megagrid_datasets::{Format, files};
 use megagrid_engine::os::available_memory_bytes;
 
 use crate::Error;
@@ -21,7 +21,7 @@ const HEAD: u64 = 1 << 20;
 pub(crate) fn check(source: &Source, processes: usize) -> Result<(), Error> {
     let Some(format) = source.format else { return Ok(()) };
     let (Some(edge), Some(available)) = (Edge::of(format), available_memory_bytes()) else { return Ok(()) };
-    let least = edge.least_bytes(&source.input).map_err(Error::io(&source.input))? / processes.max(1) as u64;
+    let least = edge.least_bytes(&source.input)? / processes.max(1) as u64;
     if least <= available {
         return Ok(());
     }
@@ -48,25 +48,24 @@ impl Edge {
     fn of(format: Format) -> Option<Self> {
         let (mark, bytes) = match format {
             Format::Edges => (b'\n', 8 + 2),
-            Format::Ratings | Format::MatrixMarket | Format::BagOfWords => (b'\n', 12 + 6),
+            Format::Ratings | Format::MatrixMarket | Format::BagOfWords | Format::Counts => (b'\n', 12 + 6),
             Format::Libsvm | Format::LdaC => (b':', 8 + 6),
-            Format::Text | Format::Parquet | Format::Cache => return None,
+            Format::Text | Format::JsonLines | Format::Parquet | Format::Cache => return None,
         };
         Some(Self { mark, bytes })
     }
 
-    /// Estimates the least memory for the edges of a file, or of the files of a directory.
-    fn least_bytes(self, path: &Path) -> std::io::Result<u64> {
-        let mut files = vec![path.to_owned()];
-        if path.is_dir() {
-            files = fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
-        }
+    /// Estimates the least memory for the edges of an input's files.
+    fn least_bytes(self, path: &Path) -> Result<u64, Error> {
         let mut total = 0.0;
-        for file in files.iter().filter(|file| file.is_file()) {
-            let mut head = Vec::new();
-            let opened = File::open(file)?;
-            let bytes = opened.metadata()?.len();
-            opened.take(HEAD).read_to_end(&mut head)?;
+        for file in &files(path)? {
+            let look = || -> std::io::Result<(Vec<u8>, u64)> {
+                let (mut head, opened) = (Vec::new(), File::open(file)?);
+                let bytes = opened.metadata()?.len();
+                opened.take(HEAD).read_to_end(&mut head)?;
+                Ok((head, bytes))
+            };
+            let (head, bytes) = look().map_err(Error::io(file))?;
             let is_text = head.iter().take(64).all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
             let marks = head.iter().filter(|&&byte| byte == self.mark).count();
             if is_text && marks > 0 {

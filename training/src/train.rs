@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use megagrid_datasets::is_pipe;
 use megagrid_engine::plan::Plan;
 use megagrid_engine::{IterationReport, Settings};
 use serde_json::Value;
@@ -73,6 +74,9 @@ impl<A: Algorithm> Job<A> {
         processes: &Processes,
     ) -> Result<Self, Error> {
         options.check()?;
+        if processes.peers.is_some() && is_pipe(&source.input) {
+            return Err(megagrid_datasets::Error::of_one_process(&source.input).into());
+        }
         let reading = Reading {
             command: A::NAME,
             seed: run.seed,

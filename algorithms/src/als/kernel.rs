@@ -60,10 +60,16 @@ impl Solver {
     #[inline(always)]
     pub fn push(&mut self, own: &[f32], row: &[f32], feedback: f32, unseen: f32, edges: usize) {
         let root = feedback.sqrt();
+        self.push_toward(own, row, root, (feedback + unseen) / root, edges);
+    }
+
+    /// Takes in a neighbour whose row has the weight `root²`, and whose product with what is solved for is to be `target / root`.
+    #[inline(always)]
+    pub fn push_toward(&mut self, own: &[f32], row: &[f32], root: f32, target: f32, edges: usize) {
         let panel = &mut self.panel[self.errors.len()..];
         let predicted = row_kernel(Pack { own, row, root, panel, stride: edges });
         self.roots.push(root);
-        self.errors.push(predicted - (feedback + unseen) / root);
+        self.errors.push(predicted - target);
     }
 
     /// Solves for `own`, `block` columns at a time, given all neighbours of the `edges` that it was begun with.
@@ -355,8 +361,9 @@ pub(super) fn mirror(matrix: &mut [f64], width: usize) {
     }
 }
 
-/// Returns the Gramian of rows, `[width, width]`.
-pub(super) fn gramian(dims: usize, count: usize, mut row: impl FnMut(usize, &mut [f32])) -> Vec<f64> {
+/// Returns the Gramian of rows, `[width, width]`, of whom `row` writes each into padded ones.
+#[must_use]
+pub fn gramian(dims: usize, count: usize, mut row: impl FnMut(usize, &mut [f32])) -> Vec<f64> {
     let width = row_width(dims);
     let (mut of, mut total, mut buffer) = (GramianOf::default(), vec![0.0; width * width], vec![0.0; width]);
     for n in 0..count {

@@ -33,7 +33,7 @@
 mod kernel;
 mod stages;
 
-pub use kernel::{Solver, Weights, tiled};
+pub use kernel::{Solver, Weights, gramian, tiled};
 pub use stages::{Als, Fold, Gramians, Item, OfSide, Solve, User, Worker, sequence};
 
 use megagrid_partition::SplitMix;

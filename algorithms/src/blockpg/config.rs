@@ -24,11 +24,14 @@ impl Config {
     /// # Errors
     /// The first that is out of range.
     pub fn check(&self) -> Result<(), Error> {
-        if !(self.l1.is_finite() && self.l1 > 0.0) {
-            return Err(Error::setting("l1", self.l1, "a number above 0"));
+        for (name, value) in [("l1", self.l1), ("l2", self.l2)] {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(Error::setting(name, value, "0 or a number above 0"));
+            }
         }
-        if !(self.l2.is_finite() && self.l2 >= 0.0) {
-            return Err(Error::setting("l2", self.l2, "0 or a number above 0"));
+        if self.l1 == 0.0 && self.l2 == 0.0 {
+            // Where a feature tells the labels apart no weight is large enough.
+            return Err(Error::setting("l1", self.l1, "a number above 0, or l2 above 0"));
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use megagrid_stages::Combine;
 use serde::{Deserialize, Serialize};
 
 use super::directions::{Heading, Sums};
+use super::optimality::Optimality;
 
 /// Sums of a worker.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -15,12 +16,8 @@ pub struct Totals {
     /// How fast the loss falls along each of them, Σ −g d: as it was before the block, and as it was when the samples were
     /// told of it, after the steps told before it.
     pub fall: [f64; 2],
-    /// The largest violation of the optimality conditions.
-    pub violation: f64,
-    /// Σ (l1 |w| + w g), the part of the duality gap that vanishes at the optimum.
-    pub slackness: f64,
-    /// |w|₁ of the features visited.
-    pub sizes: f64,
+    /// How far the features visited are from their optimum.
+    pub optimality: Optimality,
     /// Features visited.
     pub visited: u64,
     /// Weights that changed.
@@ -29,26 +26,13 @@ pub struct Totals {
     pub leap: Sums,
 }
 
-impl Totals {
-    /// Counts a feature that was visited: its violation and its part of the slackness, and |w|.
-    #[inline(always)]
-    pub(super) fn see(&mut self, violation: f64, slackness: f64, size: f64) {
-        self.violation = self.violation.max(violation);
-        self.slackness += slackness;
-        self.sizes += size;
-        self.visited += 1;
-    }
-}
-
 impl Combine for Totals {
     fn combine(&mut self, from: &mut Self) {
         let from = std::mem::take(from);
         self.curvature += from.curvature;
         self.met += from.met;
         self.fall.combine(&mut { from.fall });
-        self.violation = self.violation.max(from.violation);
-        self.slackness += from.slackness;
-        self.sizes += from.sizes;
+        self.optimality.combine(&mut { from.optimality });
         self.visited += from.visited;
         self.changed += from.changed;
         self.leap.combine(&mut { from.leap });
@@ -99,15 +83,4 @@ impl State {
     pub(super) fn is_first(&self) -> bool {
         self.full_violation.is_infinite()
     }
-
-    /// Tells whether a [certificate](super::Certificate) is worth its passes over the values: the last iteration was full, and the
-    /// gap that follows from it, `sizes` being |w|₁, is about as small as the tolerance.
-    #[must_use]
-    pub fn is_near(&self, tolerance: f64, objective: f64, sizes: f64) -> bool {
-        let gap = self.last.slackness.abs() + self.last.violation * sizes;
-        tolerance > 0.0 && self.was_full && gap <= SEEMS * tolerance * objective
-    }
 }
-
-/// A gap seems near when it is this many times the tolerance: what it seems is on the safe side.
-const SEEMS: f64 = 4.0;

@@ -52,6 +52,7 @@ mod control;
 mod descent;
 mod directions;
 mod leap;
+mod optimality;
 mod program;
 mod proximal;
 mod quality;
@@ -64,10 +65,11 @@ pub use control::{State, Totals};
 pub use descent::{Descend, DescendApart, Merge, Take, Tell, descent};
 pub use directions::{Heading, Sums};
 pub use leap::{Aim, Land, Leap, Limit, Plan};
+pub use optimality::Optimality;
 pub use program::{BlockPg, Feature, Sample};
 pub use proximal::{Derivatives, Margin, Parabola, Region, Weight};
 pub use quality::Quality;
-pub use sigmoid::sigmoid;
+pub use sigmoid::{logistic, sigmoid};
 pub use stages::{Damp, Differentiate, Settle, Shift, Step};
 
 use megagrid_stages::{BatchOrder, BatchSize, GlobalSync, Left, MiniBatch, Right, Sequence, Side, Stages};
@@ -79,12 +81,12 @@ impl GlobalSync<BlockPg> for Survey {
     fn apply(&self, _: Totals, state: &mut State) {
         let found = std::mem::take(&mut state.found);
         if state.full {
-            (state.full_violation, state.partial) = (found.violation, 0);
+            (state.full_violation, state.partial) = (found.optimality.violation, 0);
         }
-        state.threshold = (found.violation * THRESHOLD).min(state.l1 * MOST_THRESHOLD);
+        state.threshold = (found.optimality.violation * THRESHOLD).min(state.l1 * MOST_THRESHOLD);
         state.was_full = state.full;
         state.partial += 1;
-        state.full = found.violation <= FULL_BELOW * state.full_violation || state.partial > MAX_PARTIAL;
+        state.full = found.optimality.violation <= FULL_BELOW * state.full_violation || state.partial > MAX_PARTIAL;
         state.last = found;
     }
 }

@@ -99,10 +99,8 @@ impl Weight {
     /// Tells a worker how far the weight is from its optimum, by the loss's slope.
     #[inline(always)]
     pub(super) fn report(&self, slope: f64, state: &State, worker: &mut Totals) {
-        let (w, [l1, l2]) = (self.value, self.penalties(state));
-        let g = slope + l2 * w;
-        let violation = if w == 0.0 { (g.abs() - l1).max(0.0) } else { (g + l1 * w.signum()).abs() };
-        worker.see(violation, l1 * w.abs() + w * g, self.penalty() * w.abs());
+        worker.optimality.see(self.value, slope, self.penalties(state));
+        worker.visited += 1;
     }
 }
 

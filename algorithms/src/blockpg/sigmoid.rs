@@ -7,6 +7,15 @@ pub fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + exp(-x))
 }
 
+/// Returns 1 / (1 + exp(m)) and log(1 + exp(−m)): a sample's rate and loss at a margin.
+#[inline(always)]
+#[must_use]
+pub fn logistic(margin: f64) -> (f64, f64) {
+    let small = exp(-margin.abs());
+    let rate = if margin < 0.0 { 1.0 } else { small } / (1.0 + small);
+    (rate, (1.0 + small).ln() + (-margin).max(0.0))
+}
+
 /// Returns exp(x), x limited to ±700: 2^n exp(r) with |r| ≤ log(2)/2, exp(r) by its series.
 #[inline(always)]
 fn exp(x: f64) -> f64 {

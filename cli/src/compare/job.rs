@@ -51,7 +51,12 @@ impl<A: Trains> Args<A> {
         self.common.refuse(&refused, "is for the training command, not for a comparison")?;
         self.common.prepare(&A::run_options(&self.own, &self.common.run)?)?;
         let input = &self.source.input;
-        std::fs::metadata(input).with_context(|| input.display().to_string()).map(drop)
+        if megagrid_datasets::is_pipe(input) {
+            return Err(usage(
+                "every run of a comparison reads the input, and a pipe can be read once; save it in a file",
+            ));
+        }
+        Ok(megagrid_datasets::files(input).map(drop)?)
     }
 }
 

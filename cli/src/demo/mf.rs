@@ -2,7 +2,7 @@
 
 use megagrid_datasets::synthetic::{RatingsSettings, RatingsTruth};
 use megagrid_partition::Side;
-use megagrid_training::mf::{FactorOptions, Factorization, Factors, Ratings};
+use megagrid_training::mf::{FactorOptions, Factorization, Factors, Ratings, Recommendations};
 use megagrid_training::record::Record;
 
 use crate::common::Common;
@@ -64,7 +64,8 @@ fn recommended(model: &Factors, truth: &RatingsTruth) -> anyhow::Result<String> 
     let user = 0;
     let name = users.name(user);
     let mut text = format!("\nThe best of all items for user {name}, as predicted and as planted:\n");
-    for (at, (item, rating)) in model.best(user, SHOWN, |_| false).into_iter().enumerate() {
+    let best = Recommendations::new(&model.model, model.range).of(&[user], SHOWN, |_| &[]);
+    for (at, (item, rating)) in best.into_iter().flatten().enumerate() {
         let item = items.name(item);
         // Names are the generator's numbers, from 1.
         let number = |name: &str| name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::convert::is_cache_name;
-use crate::data::{self, Data, Kind};
+use crate::data::{Data, Kind};
 use crate::failure::usage;
 use crate::output;
 use crate::progress::{self, Progress};
@@ -64,7 +64,7 @@ pub fn make<M: Made>(
     progress.say("writing");
     places.write(made, settings)?;
     drop(progress);
-    let bytes = progress::bytes(data::bytes_of(output).unwrap_or(0));
+    let bytes = progress::bytes(megagrid_datasets::input_bytes(output).unwrap_or(0));
     let truth = places.truth.map_or(String::new(), |truth| format!("; truth in {}", truth.display()));
     let seconds = begin.elapsed().as_secs_f64();
     output::print(&format!("{}: {size}; {bytes} in {seconds:.2} s{truth}\n", output.display()))

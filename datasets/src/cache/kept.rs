@@ -30,7 +30,8 @@ const CHECK_BYTES: u64 = 4 << 20;
 /// # Ok::<(), megagrid_datasets::Error>(())
 /// ```
 pub fn kept_path(directory: &Path, input: &Path, how: &str) -> Result<PathBuf, Error> {
-    let place = input.canonicalize().map_err(Error::io(input))?;
+    // Patterns are no places.
+    let place = input.canonicalize().or_else(|_| std::path::absolute(input)).map_err(Error::io(input))?;
     let mut hash = Xxh3::new();
     hash.update(how.as_bytes());
     let found = Input::open(&place)?;

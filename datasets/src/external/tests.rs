@@ -4,8 +4,9 @@ use megagrid_partition::{EdgeSource, Side};
 use proptest::prelude::*;
 
 use crate::cache::EdgeData;
+use crate::records::{Link, Rating};
 use crate::text::Input;
-use crate::{Dataset, Error, Loaded, Prepared, edge_list, ratings};
+use crate::{Dataset, Error, Loaded, Prepared, delimited};
 
 /// How ids of a text are written: integers of 32 bits, some of them longer, or names.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +89,7 @@ proptest! {
         let line = |(at, &(a, b, _)): (usize, &(u32, u32, u8))| format!("{}\t{}\n", id(kind, at, a), id(kind, at, b));
         let text: String = edges.iter().enumerate().map(line).collect();
         let input = Input::from_bytes(text.as_bytes()).with_window(window);
-        check(|room| edge_list::read(&input, room), side, degree_order, room);
+        check(|room| delimited::read::<Link>(&input, room), side, degree_order, room);
     }
 
     #[test]
@@ -102,6 +103,6 @@ proptest! {
         };
         let text: String = edges.iter().enumerate().map(line).collect();
         let input = Input::from_bytes(text.as_bytes()).with_window(window);
-        check(|room| ratings::read(&input, room), side, degree_order, room);
+        check(|room| delimited::read::<Rating>(&input, room), side, degree_order, room);
     }
 }

@@ -74,16 +74,54 @@ pub type Table = Vec<(String, Column<'static>)>;
 /// # Panics
 /// Where the columns are not of one length.
 pub fn write_table(path: &Path, columns: &[(&str, Column<'_>)]) -> Result<(), Error> {
-    let num_rows = columns.first().map_or(0, |(_, column)| column.len());
-    assert!(columns.iter().all(|(_, column)| column.len() == num_rows), "the columns of a table have one length");
-    replace_file(path, |file| write(file, columns, num_rows).map_err(|error| parquet_error(path, error)))
+    replace_file(path, |file| {
+        let written = begin(file, columns).and_then(|mut writer| {
+            add(&mut writer, columns)?;
+            writer.close()
+        });
+        written.map(drop).map_err(|error| parquet_error(path, error))
+    })
 }
 
-fn write(file: &mut File, columns: &[(&str, Column<'_>)], num_rows: usize) -> Result<(), ParquetError> {
+/// Writes a table that comes in pieces, of the same columns, so that it need not fit into memory; replaces a file that is there. Rows of a
+/// piece are encoded together. A table without pieces has no columns.
+///
+/// # Errors
+/// Where the system refuses, and the first error among the pieces. An earlier file is left as it was then.
+///
+/// # Panics
+/// Where the columns of a piece are not of one length.
+pub fn write_pieces<'c, E: From<Error>>(
+    path: &Path,
+    pieces: impl IntoIterator<Item = Result<Vec<(&'c str, Column<'c>)>, E>>,
+) -> Result<(), E> {
+    let refused = |error| E::from(parquet_error(path, error));
+    replace_file(path, |file| {
+        let mut pieces = pieces.into_iter().peekable();
+        let columns = match pieces.peek() {
+            Some(Ok(first)) => first.clone(),
+            _ => Vec::new(),
+        };
+        let mut writer = begin(file, &columns).map_err(refused)?;
+        drop(columns);
+        pieces.try_for_each(|piece| add(&mut writer, &piece?).map_err(refused))?;
+        writer.close().map(drop).map_err(refused)
+    })
+}
+
+fn begin<'f>(
+    file: &'f mut File,
+    columns: &[(&str, Column<'_>)],
+) -> Result<SerializedFileWriter<&'f mut File>, ParquetError> {
     let fields = columns.iter().map(|(name, column)| field(name, column).map(Arc::new));
     let schema = Type::group_type_builder("table").with_fields(fields.collect::<Result<_, _>>()?).build()?;
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
-    let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
+    SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))
+}
+
+fn add(writer: &mut SerializedFileWriter<&mut File>, columns: &[(&str, Column<'_>)]) -> Result<(), ParquetError> {
+    let num_rows = columns.first().map_or(0, |(_, column)| column.len());
+    assert!(columns.iter().all(|(_, column)| column.len() == num_rows), "the columns of a table have one length");
     for start in (0..num_rows).step_by(ROWS_PER_GROUP) {
         let rows = start..num_rows.min(start + ROWS_PER_GROUP);
         let mut group = writer.next_row_group()?;
@@ -92,7 +130,7 @@ fn write(file: &mut File, columns: &[(&str, Column<'_>)], num_rows: usize) -> Re
         }
         group.close()?;
     }
-    writer.close().map(drop)
+    Ok(())
 }
 
 fn field(name: &str, column: &Column<'_>) -> Result<Type, ParquetError> {
@@ -294,6 +332,21 @@ mod tests {
         let values: Vec<u32> = (0..ROWS_PER_GROUP as u32 + 5).collect();
         write_table(&path, &[("n", Column::U32(Cow::Borrowed(&values)))]).unwrap();
         assert_eq!(read_table(&path).unwrap(), [("n".to_string(), Column::U32(values.into()))]);
+    }
+
+    #[test]
+    fn pieces_are_one_table_and_an_error_among_them_leaves_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.parquet");
+        let piece = |first: u32| vec![("n", Column::U32((first..first + 3).collect()))];
+        write_pieces(&path, [0, 3, 6].map(|first| Ok::<_, Error>(piece(first)))).unwrap();
+        let whole = [("n".to_string(), Column::U32((0..9).collect()))];
+        assert_eq!(read_table(&path).unwrap(), whole);
+        let failed = write_pieces(&path, [Ok(piece(5)), Err(Error::invalid(&path, "stop"))]);
+        assert!(failed.unwrap_err().to_string().ends_with("stop"));
+        assert_eq!(read_table(&path).unwrap(), whole);
+        write_pieces(&path, [] as [Result<_, Error>; 0]).unwrap();
+        assert_eq!(read_table(&path).unwrap(), []);
     }
 
     #[test]

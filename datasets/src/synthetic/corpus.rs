@@ -85,7 +85,7 @@ impl CorpusSettings {
     /// ```
     /// let made = megagrid_datasets::synthetic::CorpusSettings::default().generate()?;
     /// let counts = &made.corpus.data.edges.data;
-    /// assert_eq!(made.corpus.num_tokens, counts.iter().map(|&count| u64::from(count)).sum());
+    /// assert_eq!(made.corpus.num_tokens, counts.iter().map(|&count| u64::from(count)).sum::<u64>());
     /// # Ok::<(), megagrid_datasets::Error>(())
     /// ```
     pub fn generate(&self) -> Result<SyntheticCorpus, Error> {

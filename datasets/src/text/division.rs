@@ -17,7 +17,7 @@ use crate::{Error, Readers};
 const SAMPLES: usize = 64;
 const SAMPLE_BYTES: u64 = 4096;
 
-/// Returns what this process reads of each file.
+/// Returns what this process reads of each file. Unless files are cut, each is read by one process.
 ///
 /// # Errors
 /// Files that cannot be read, or other ones than the other processes have.
@@ -25,6 +25,7 @@ pub(super) fn divide(
     path: &Path,
     files: &[PathBuf],
     readers: &Arc<dyn Readers>,
+    cuts_files: bool,
 ) -> Result<Vec<(PathBuf, Range<u64>)>, Error> {
     let (mut sizes, mut hash) = (Vec::with_capacity(files.len()), Xxh3::new());
     for file in files {
@@ -39,8 +40,9 @@ pub(super) fn divide(
     }
     let (mut spans, mut first) = (Vec::new(), 0);
     for (file, bytes) in files.iter().zip(sizes) {
-        let cut =
-            |part: usize| cut(file, bytes, share(all, part, readers.processes()).saturating_sub(first).min(bytes));
+        let cut = |part: usize| {
+            cut(file, bytes, share(all, part, readers.processes()).saturating_sub(first).min(bytes), cuts_files)
+        };
         let cuts = [cut(readers.process()), cut(readers.process() + 1)];
         let [start, end] = cuts.map(|cut| cut.map_err(Error::io(file)));
         let span = start?..end?;
@@ -72,13 +74,14 @@ fn sample(file: &Path, blocks: u64, readers: &Arc<dyn Readers>, hash: &mut Xxh3)
     Ok(bytes)
 }
 
-/// Returns where a file is cut so that about `at` of its bytes lie before.
-fn cut(path: &Path, bytes: u64, at: u64) -> io::Result<u64> {
+/// Returns where a file is cut so that about `at` of its bytes lie before: at its beginning or its end unless it `is_cut`.
+fn cut(path: &Path, bytes: u64, at: u64, is_cut: bool) -> io::Result<u64> {
     if at == 0 || at == bytes {
         return Ok(at);
     }
     let mut file = File::open(path)?;
     let places = match Compression::of(&mut file)? {
+        _ if !is_cut => Vec::new(),
         None => return Ok(at),
         Some(Compression::Gzip) => Vec::new(),
         Some(Compression::Zstd) => frames(&mut file)?,

@@ -1,4 +1,4 @@
-//! An input: a file, the part files of a directory, or bytes in memory.
+//! An input: files, what comes through a pipe, or bytes in memory.
 
 use std::fs;
 use std::io::Cursor;
@@ -9,12 +9,14 @@ use std::sync::Arc;
 use megagrid_partition::parallel;
 
 use super::division::divide;
+use super::files::files;
 use super::open::{self, Source, WHOLE};
+use super::pipe::{self, Pipe, is_pipe};
 use super::windows::Consumed;
 use super::{Lines, Text, WINDOW_BYTES};
-use crate::{Error, Readers};
+use crate::{Error, Readers, Roles};
 
-/// Text to parse: a file, the part files of a directory in the order of their names, or bytes in memory.
+/// Text to parse: a file, several in the order of their names, what comes through a pipe, or bytes in memory.
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
     /// What the user named.
@@ -26,12 +28,18 @@ pub struct Input<'a> {
     window_bytes: usize,
     /// The processes that read the other parts, if there are some.
     readers: Option<Arc<dyn Readers>>,
+    /// Whether several of them may read parts of one file.
+    is_cut: bool,
+    /// Which columns hold what, in a table.
+    roles: Roles,
 }
 
 #[derive(Clone, Debug)]
 enum Part<'a> {
     /// The lines of a span of a file.
     File(PathBuf, Range<u64>),
+    /// What came through a pipe.
+    Pipe(Arc<Pipe>),
     Bytes(&'a [u8]),
 }
 
@@ -39,20 +47,29 @@ enum Part<'a> {
 const MIN_WINDOW_BYTES: usize = 1 << 20;
 
 impl Input<'static> {
-    /// Finds the files of `path`: itself, or the files in it if it is a directory, except hidden ones and those
-    /// whose name starts with `_` (`_SUCCESS` and its like).
+    /// Opens the files that a path names (see [`files`]), or what comes through a pipe.
     ///
     /// # Errors
-    /// Where the path does not exist or the directory cannot be read or holds no file.
+    /// As [`files`]; a pipe that cannot be read.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let metadata = fs::metadata(path).map_err(Error::io(path))?;
-        let files = if metadata.is_dir() { files_of(path)? } else { vec![path.to_path_buf()] };
-        if files.is_empty() {
-            return Err(Error::Empty { path: path.to_path_buf(), records: "files" });
+        let whole: Vec<Part<'_>> = match is_pipe(path) {
+            true => vec![Part::Pipe(pipe::look(path)?)],
+            false => files(path)?.into_iter().map(|file| Part::File(file, WHOLE)).collect(),
+        };
+        let (path, window_bytes, parts) = (path.to_path_buf(), WINDOW_BYTES, whole.clone());
+        Ok(Self { path, whole, parts, window_bytes, readers: None, is_cut: false, roles: Roles::default() })
+    }
+
+    /// Opens an input to read it for good: what comes through a pipe is gone afterwards.
+    ///
+    /// # Errors
+    /// As [`Input::open_with`].
+    pub(crate) fn take(path: &Path, readers: Option<&Arc<dyn Readers>>) -> Result<Self, Error> {
+        let opened = Self::open_with(path, readers)?;
+        if is_pipe(path) {
+            pipe::forget(path);
         }
-        let parts: Vec<Part<'_>> = files.into_iter().map(|file| Part::File(file, WHOLE)).collect();
-        let whole = parts.clone();
-        Ok(Self { path: path.to_path_buf(), whole, parts, window_bytes: WINDOW_BYTES, readers: None })
+        Ok(opened)
     }
 
     /// Opens what this process is to read of an input that several read together: about equally many bytes for each, in the order
@@ -61,28 +78,14 @@ impl Input<'static> {
     /// # Errors
     /// As [`Input::open`]; other files than the other processes have.
     pub fn open_with(path: &Path, readers: Option<&Arc<dyn Readers>>) -> Result<Self, Error> {
+        if readers.is_some() && is_pipe(path) {
+            return Err(Error::of_one_process(path));
+        }
         let whole = Self::open(path)?;
         let Some(readers) = readers else { return Ok(whole) };
-        let files: Vec<PathBuf> = whole.files().map(Path::to_path_buf).collect();
-        let spans = divide(path, &files, readers)?;
-        let parts = spans.into_iter().map(|(file, span)| Part::File(file, span)).collect();
-        Ok(Self { parts, readers: Some(Arc::clone(readers)), ..whole })
+        let parts = whole.divided(readers, true)?;
+        Ok(Self { parts, readers: Some(Arc::clone(readers)), is_cut: true, ..whole })
     }
-}
-
-fn files_of(directory: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
-        let entry = entry.map_err(Error::io(directory))?;
-        let path = entry.path();
-        let skipped = matches!(entry.file_name().as_encoded_bytes().first(), Some(b'.' | b'_'));
-        // Follows links, unlike the entry's own type.
-        if !skipped && fs::metadata(&path).map_err(Error::io(&path))?.is_file() {
-            files.push(path);
-        }
-    }
-    files.sort_unstable();
-    Ok(files)
 }
 
 impl<'a> Input<'a> {
@@ -91,7 +94,40 @@ impl<'a> Input<'a> {
     pub fn from_bytes(bytes: &'a [u8]) -> Self {
         let window_bytes = WINDOW_BYTES.min(bytes.len() + 1);
         let (path, parts) = (PathBuf::from("<bytes>"), vec![Part::Bytes(bytes)]);
-        Self { path, whole: parts.clone(), parts, window_bytes, readers: None }
+        Self { path, whole: parts.clone(), parts, window_bytes, readers: None, is_cut: false, roles: Roles::default() }
+    }
+
+    /// Says which columns hold what.
+    #[must_use]
+    pub fn with_roles(mut self, roles: &Roles) -> Self {
+        self.roles = roles.clone();
+        self
+    }
+
+    /// Returns which columns hold what.
+    pub(crate) fn roles(&self) -> &Roles {
+        &self.roles
+    }
+
+    /// Tells whether processes may read parts of one file.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Divides the input anew so that each file is read by one process. All processes call it.
+    ///
+    /// # Errors
+    /// As [`Input::open_with`].
+    pub(crate) fn in_whole_files(&self) -> Result<Self, Error> {
+        let parts = self.readers.as_ref().map(|readers| self.divided(readers, false)).transpose()?;
+        Ok(Self { parts: parts.unwrap_or_else(|| self.whole.clone()), is_cut: false, ..self.clone() })
+    }
+
+    /// Returns what this process is to read.
+    fn divided(&self, readers: &Arc<dyn Readers>, cuts_files: bool) -> Result<Vec<Part<'a>>, Error> {
+        let files: Vec<PathBuf> = self.files().map(Path::to_path_buf).collect();
+        let spans = divide(&self.path, &files, readers, cuts_files)?;
+        Ok(spans.into_iter().map(|(file, span)| Part::File(file, span)).collect())
     }
 
     /// Sets the bytes of text that are parsed at a time.
@@ -111,12 +147,22 @@ impl<'a> Input<'a> {
         self.files().next()?.file_name()?.to_str()
     }
 
-    /// Returns the files, none for bytes in memory.
+    /// Returns the files, none for a pipe or bytes in memory.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         self.whole.iter().filter_map(|part| match part {
             Part::File(path, _) => Some(path.as_path()),
-            Part::Bytes(_) => None,
+            Part::Pipe(_) | Part::Bytes(_) => None,
         })
+    }
+
+    /// Returns how many bytes they are, compressed as they may be.
+    fn bytes(&self) -> Result<u64, Error> {
+        let of = |part: &Part<'_>| match part {
+            Part::File(file, _) => fs::metadata(file).map(|metadata| metadata.len()).map_err(Error::io(file)),
+            Part::Pipe(pipe) => Ok(pipe.bytes),
+            Part::Bytes(bytes) => Ok(bytes.len() as u64),
+        };
+        self.whole.iter().map(of).sum()
     }
 
     /// Returns the processes that read the other parts, if there are some.
@@ -133,7 +179,7 @@ impl<'a> Input<'a> {
             [part] => self.beginning(part),
             parts => Err(Error::invalid(
                 &self.path,
-                format!("{} files in a directory, but this format is one file; name the file", parts.len()),
+                format!("{} files, but this format is one file; name the file", parts.len()),
             )),
         }
     }
@@ -203,7 +249,7 @@ impl<'a> Input<'a> {
     fn beginning(&self, part: &Part<'a>) -> Result<Text<'a>, Error> {
         match part {
             Part::File(path, _) => self.text(&Part::File(path.clone(), WHOLE), MIN_WINDOW_BYTES),
-            Part::Bytes(_) => self.text(part, MIN_WINDOW_BYTES),
+            Part::Pipe(_) | Part::Bytes(_) => self.text(part, MIN_WINDOW_BYTES),
         }
     }
 
@@ -213,6 +259,10 @@ impl<'a> Input<'a> {
                 let source = open::open(path, span, self.readers.as_ref())?;
                 Text::new(path.clone(), source, span.start, window_bytes)
             }
+            Part::Pipe(pipe) => {
+                let source = open::open_pipe(pipe).map_err(Error::io(&self.path))?;
+                Text::new(self.path.clone(), source, 0, window_bytes)
+            }
             Part::Bytes(bytes) => {
                 let source = Source { reader: Box::new(Cursor::new(*bytes)), compression: None };
                 Text::new(self.path.clone(), source, 0, window_bytes)
@@ -221,13 +271,22 @@ impl<'a> Input<'a> {
     }
 }
 
+/// Returns how many bytes an input has, as it is compressed; see [`files`].
+///
+/// # Errors
+/// A path that is not there, or a pattern that nothing fits.
+pub fn input_bytes(path: &Path) -> Result<u64, Error> {
+    Input::open(path)?.bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Dataset, edge_list};
+    use crate::records::Link;
+    use crate::{Dataset, delimited};
 
     fn read(input: &Input<'_>) -> Result<Dataset<()>, Error> {
-        edge_list::read(input, usize::MAX)?.into_dataset()
+        delimited::read::<Link>(input, usize::MAX)?.into_dataset()
     }
 
     #[test]

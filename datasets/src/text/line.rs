@@ -1,35 +1,16 @@
 //! The fields of a line, as bytes.
 
-use memchr::{memchr, memmem};
+use std::borrow::Cow;
 
-/// A line that does not follow its format.
-#[derive(Debug)]
-pub(crate) struct Malformed {
-    pub(crate) field: &'static str,
-    pub(crate) found: String,
-    pub(crate) expected: String,
-}
+use memchr::{memchr, memchr_iter, memmem};
 
-/// Characters of an offending field that a message shows.
-const SHOWN_CHARS: usize = 40;
-
-impl Malformed {
-    /// Reports a field: what it stands for, its text, and what would have been accepted.
-    #[cold]
-    pub(crate) fn new(field: &'static str, found: &[u8], expected: impl Into<String>) -> Self {
-        let text = String::from_utf8_lossy(&found[..found.len().min(4 * SHOWN_CHARS)]);
-        let mut shown: String = text.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect();
-        if text.chars().count() > SHOWN_CHARS {
-            shown.push_str("...");
-        }
-        Self { field, found: shown, expected: expected.into() }
-    }
-}
+use super::malformed::trim;
+use super::quotes::{QuotedFields, records};
 
 /// What separates the fields of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separator {
-    /// One byte: tab or comma. Blanks around a field do not belong to it.
+    /// One byte: tab, comma, semicolon or bar. Blanks around a field do not belong to it; a field may be quoted.
     Byte(u8),
     /// `::`, as in the MovieLens files.
     Colons,
@@ -38,32 +19,75 @@ pub(crate) enum Separator {
 }
 
 impl Separator {
-    /// Returns the separator that a line uses: a tab, `::`, a comma, or else white space.
-    pub(crate) fn of(line: &[u8]) -> Self {
-        if memchr(b'\t', line).is_some() {
-            Self::Byte(b'\t')
-        } else if memmem::find(line, b"::").is_some() {
-            Self::Colons
-        } else if memchr(b',', line).is_some() {
-            Self::Byte(b',')
-        } else {
-            Self::Space
+    /// Returns the separator that the first of some lines uses: a tab, `::`, that of comma, semicolon and bar which occurs most, or
+    /// else white space. What lies between quotes does not count. Semicolons and bars may be parts of names that white space
+    /// separates, of which a line has as many as fields are `needed`.
+    pub(crate) fn of<'l>(mut lines: impl Iterator<Item = &'l [u8]>, needed: usize) -> Self {
+        let line = lines.next().unwrap_or_default();
+        let plain: Cow<'_, [u8]> = match memchr(b'"', line) {
+            None => line.into(),
+            // Every other piece is within quotes; two quotes in a row leave an empty one between them.
+            Some(_) => line.split(|&byte| byte == b'"').step_by(2).collect::<Vec<_>>().concat().into(),
+        };
+        if memchr(b'\t', &plain).is_some() {
+            return Self::Byte(b'\t');
         }
+        if memmem::find(&plain, b"::").is_some() {
+            return Self::Colons;
+        }
+        let count = |byte: u8| memchr_iter(byte, &plain).count();
+        // The last one that occurs most.
+        let most = *b"|;,".iter().max_by_key(|&&byte| count(byte)).unwrap_or(&b',');
+        let is_part = |line: &[u8]| is_part_of_words(most, line, needed);
+        let mut are_words = || is_part(&plain) && lines.all(is_part);
+        if count(most) == 0 || (most != b',' && are_words()) { Self::Space } else { Self::Byte(most) }
     }
 
     pub(crate) fn fields(self, line: &[u8]) -> Fields<'_> {
         Fields { separator: self, rest: Some(line) }
     }
 
+    /// Returns the byte that separates fields which may be quoted.
+    pub(crate) fn quotable(self) -> Option<u8> {
+        match self {
+            Self::Byte(byte) => Some(byte),
+            Self::Colons | Self::Space => None,
+        }
+    }
+
+    /// Returns the fields of a record that has quotes; `None` where they stand for themselves.
+    pub(crate) fn quoted_fields(self, record: &[u8]) -> Option<QuotedFields<'_>> {
+        self.quotable().map(|separator| QuotedFields { separator, rest: Some(record) })
+    }
+
+    /// Returns the records of a text that are not blank.
+    pub(crate) fn records(self, text: &[u8]) -> impl Iterator<Item = &[u8]> {
+        records(self.quotable(), text).map(<[u8]>::trim_ascii_end).filter(|record| !record.is_empty())
+    }
+
+    /// Returns the fields of a line, with quotes taken off if they are right.
+    pub(crate) fn all_fields(self, line: &[u8]) -> Vec<Cow<'_, [u8]>> {
+        let quoted = memchr(b'"', line).and_then(|_| self.quoted_fields(line)?.collect::<Result<_, _>>().ok());
+        quoted.unwrap_or_else(|| self.fields(line).map(Cow::Borrowed).collect())
+    }
+
     /// The separator's name in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Byte(b'\t') => "tabs",
+            Self::Byte(b';') => "semicolons",
+            Self::Byte(b'|') => "bars",
             Self::Byte(_) => "commas",
             Self::Colons => "\"::\"",
             Self::Space => "white space",
         }
     }
+}
+
+/// Whether there are as many words as needed, each with the same number of a byte: names like `sp|P1 sp|Q2`.
+fn is_part_of_words(byte: u8, line: &[u8], needed: usize) -> bool {
+    let counts: Vec<usize> = words(line).map(|word| memchr_iter(byte, word).count()).collect();
+    counts.len() >= needed && counts.windows(2).all(|pair| pair[0] == pair[1])
 }
 
 /// The fields of a line, left to right.
@@ -116,17 +140,6 @@ fn next_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
 fn is_space(byte: u8) -> bool {
     // All control characters count: no id contains one, and a single comparison is quick.
     byte <= b' '
-}
-
-#[inline]
-fn trim(mut field: &[u8]) -> &[u8] {
-    while let [b' ', rest @ ..] = field {
-        field = rest;
-    }
-    while let [rest @ .., b' '] = field {
-        field = rest;
-    }
-    field
 }
 
 /// Parses a canonical integer: digits only, no leading zero, at most `u64::MAX`.
@@ -188,10 +201,18 @@ mod tests {
 
     #[test]
     fn separators_are_told_apart() {
-        assert_eq!(Separator::of(b"1\t2,5 3"), Separator::Byte(b'\t'));
-        assert_eq!(Separator::of(b"1::2::3,5"), Separator::Colons);
-        assert_eq!(Separator::of(b"a b,c,1"), Separator::Byte(b','));
-        assert_eq!(Separator::of(b"1  2 3"), Separator::Space);
+        let of = |text: &'static str| Separator::of(text.lines().map(str::as_bytes), 2);
+        assert_eq!(of("1\t2,5 3"), Separator::Byte(b'\t'));
+        assert_eq!(of("1::2::3,5"), Separator::Colons);
+        assert_eq!(of("a b,c,1"), Separator::Byte(b','));
+        assert_eq!(of("1  2 3"), Separator::Space);
+        assert_eq!(of("a;b;3,5"), Separator::Byte(b';'));
+        assert_eq!(of("Toy Story|ann|5"), Separator::Byte(b'|'));
+        assert_eq!(of("sp|P1|X sp|Q2|Y"), Separator::Space);
+        assert_eq!(of("1|a b|5\n1|c|4"), Separator::Byte(b'|'));
+        assert_eq!(of("\"a;b;\t\"\";c\",2,3"), Separator::Byte(b','));
+        assert_eq!(of("a;b,c"), Separator::Byte(b','));
+        assert_eq!(Separator::of(std::iter::once(&b"1|a b|5"[..]), 3), Separator::Byte(b'|'));
     }
 
     #[test]

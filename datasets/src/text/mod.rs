@@ -6,16 +6,24 @@
 //! and the outcomes of two.
 
 mod division;
+mod files;
 mod input;
 mod line;
+mod malformed;
 mod open;
+mod pipe;
 mod plain;
+mod quotes;
 mod windows;
 
 pub(crate) use division::share;
-pub use input::Input;
-pub(crate) use line::{Fields, Malformed, Separator, integer, number, words};
+pub use files::files;
+pub use input::{Input, input_bytes};
+pub(crate) use line::{Fields, Separator, integer, number, words};
+pub(crate) use malformed::Malformed;
+pub use pipe::is_pipe;
 pub(crate) use plain::{next_line, plain_lines};
+pub(crate) use quotes::paired;
 pub(crate) use windows::{Lines, Text};
 
 /// Bytes of text that are parsed at a time.

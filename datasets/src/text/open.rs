@@ -9,6 +9,7 @@ use std::sync::Arc;
 use flate2::read::MultiGzDecoder;
 use memchr::{memchr, memchr_iter};
 
+use super::pipe::{Pipe, PipeReader};
 use super::{CHUNK_BYTES, MAX_LINE_BYTES, too_long};
 use crate::{Error, Readers};
 
@@ -100,6 +101,12 @@ pub(super) fn open(
     open().map_err(Error::io(path))
 }
 
+/// Opens what came through a pipe.
+pub(super) fn open_pipe(pipe: &Arc<Pipe>) -> io::Result<Source<'static>> {
+    let compression = Compression::of(&mut PipeReader::new(pipe))?;
+    Ok(Source { reader: decoder(PipeReader::new(pipe), compression)?, compression })
+}
+
 fn decoder(from: impl Read + Send + 'static, compression: Option<Compression>) -> io::Result<Box<dyn Read + Send>> {
     let Some(compression) = compression else { return Ok(Box::new(from)) };
     let mut from = BufReader::with_capacity(COMPRESSED_BUFFER_BYTES, from);
@@ -155,18 +162,4 @@ pub(super) fn lines_before(path: &Path, byte: u64, most: u64) -> u64 {
         Ok(lines)
     };
     if byte == 0 { 0 } else { count().unwrap_or(0).min(most) }
-}
-
-/// Fills `buffer` as far as the data go; returns the number of bytes read.
-pub(super) fn read_full(reader: &mut dyn Read, mut buffer: &mut [u8]) -> io::Result<usize> {
-    let wanted = buffer.len();
-    while !buffer.is_empty() {
-        match reader.read(buffer) {
-            Ok(0) => break,
-            Ok(read) => buffer = &mut buffer[read..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(wanted - buffer.len())
 }

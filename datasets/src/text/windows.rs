@@ -5,10 +5,12 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use megagrid_partition::parallel;
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memchr_iter, memrchr};
 
-use super::open::{Source, lines_before, read_full};
-use super::{CHUNK_BYTES, MAX_LINE_BYTES, Malformed, too_long};
+use super::open::{Source, lines_before};
+use super::pipe::read_full;
+use super::quotes::{self, record_end};
+use super::{CHUNK_BYTES, MAX_LINE_BYTES, Malformed, Separator, too_long};
 use crate::Error;
 
 /// Whether to read on.
@@ -18,6 +20,11 @@ pub(crate) type Consumed = Result<ControlFlow<()>, Error>;
 pub(crate) trait Lines<C>: Sync {
     /// Parses a line, which comes without its end and trailing blanks.
     fn line(&self, chunk: &mut C, line: &[u8]) -> Result<(), Malformed>;
+
+    /// Parses a record that has quotes in it, perhaps with line ends between them; see [`Text::separate`].
+    fn quoted(&self, chunk: &mut C, record: &[u8]) -> Result<(), Malformed> {
+        self.line(chunk, record)
+    }
 
     /// Parses lines from the beginning of `text` for as long as there is a quicker way than one at a time; returns how many,
     /// and their bytes.
@@ -39,12 +46,16 @@ pub(crate) struct Text<'a> {
     /// What was read; whole lines up to `whole`, then the beginning of the next window's first line.
     window: Vec<u8>,
     whole: usize,
+    /// Whether the file ends with the window.
+    ended: bool,
     /// Bytes at the beginning of the window that have been skipped.
     skipped: usize,
     /// Lines before the rest of the window.
     num_lines: u64,
     window_bytes: usize,
     parses_blank_lines: bool,
+    /// What separates fields that may be quoted.
+    separator: Option<u8>,
     /// Where the span begins whose lines these are.
     start: u64,
 }
@@ -54,11 +65,22 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 impl<'a> Text<'a> {
     /// Takes the lines of a span of a file that begins at the byte `start`.
     pub(super) fn new(path: PathBuf, source: Source<'a>, start: u64, window_bytes: usize) -> Result<Self, Error> {
-        let window = Vec::new();
-        let (whole, skipped, num_lines, parses_blank_lines) = (0, 0, 0, false);
-        let mut text =
-            Self { path, source, window, whole, skipped, num_lines, window_bytes, parses_blank_lines, start };
-        (text.window, text.whole) = text.read_window(Vec::new(), &[])?;
+        let (window, separator) = (Vec::new(), None);
+        let (whole, ended, skipped, num_lines, parses_blank_lines) = (0, false, 0, 0, false);
+        let mut text = Self {
+            path,
+            source,
+            window,
+            whole,
+            ended,
+            skipped,
+            num_lines,
+            window_bytes,
+            parses_blank_lines,
+            separator,
+            start,
+        };
+        (text.window, text.whole, text.ended) = text.read_window(Vec::new(), &[])?;
         if start == 0 && text.head().starts_with(BYTE_ORDER_MARK) {
             text.skipped = BYTE_ORDER_MARK.len();
         }
@@ -80,6 +102,21 @@ impl<'a> Text<'a> {
         self.head().split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end)
     }
 
+    /// Returns the records of [`Text::head`], and the line of each, from 0: lines, or more where fields may be quoted.
+    pub(crate) fn records(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let mut line = 0;
+        quotes::records(self.separator, self.head()).map(move |record| {
+            let at = line;
+            line += 1 + memchr_iter(b'\n', record).count();
+            (at, record.trim_ascii_end())
+        })
+    }
+
+    /// Says what separates the fields: where they may be quoted, a record may have several lines.
+    pub(crate) fn separate(&mut self, separator: Separator) {
+        self.separator = separator.quotable();
+    }
+
     /// Takes lines off the first window.
     pub(crate) fn skip_lines(&mut self, lines: usize) {
         for _ in 0..lines {
@@ -90,6 +127,7 @@ impl<'a> Text<'a> {
     /// Goes on as the text does that begins the file: takes those lines off the first window that were taken there.
     pub(super) fn follow(&mut self, beginning: &Self) {
         self.parses_blank_lines = beginning.parses_blank_lines;
+        self.separator = beginning.separator;
         let taken = beginning.num_lines;
         let before = lines_before(&self.path, self.start, taken);
         self.skip_lines((taken - before) as usize);
@@ -130,11 +168,11 @@ impl<'a> Text<'a> {
         format: &impl Lines<C>,
         consume: &mut (dyn FnMut(C) -> Consumed + Send),
     ) -> Consumed {
-        let (mut spare, mut parsed, blank) = (Vec::new(), Vec::new(), self.parses_blank_lines);
+        let (mut spare, mut parsed) = (Vec::new(), Vec::new());
+        let (blank, separator) = (self.parses_blank_lines, self.separator);
         while !self.window.is_empty() {
             let window = std::mem::take(&mut self.window);
-            let (lines, rest) = window.split_at(self.whole);
-            let chunks = cut(&lines[self.skipped..]);
+            let (chunks, rest) = self.chunks(&window)?;
             let before = std::mem::take(&mut parsed);
             let (consumed, next);
             ((consumed, next), parsed) = parallel::join(
@@ -142,20 +180,35 @@ impl<'a> Text<'a> {
                     let consumed = consume_all(before, consume);
                     (consumed, self.read_window(std::mem::take(&mut spare), rest))
                 },
-                || parallel::map(chunks.len(), |at| parse_chunk(chunks[at], blank, start(), format)),
+                || parallel::map(chunks.len(), |at| parse_chunk(chunks[at], (blank, separator), start(), format)),
             );
             if self.consumed(consumed)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
             spare = window;
-            (self.window, self.whole, self.skipped) = match next {
-                Ok((window, whole)) => (window, whole, 0),
+            (self.window, self.whole, self.ended) = match next {
+                Ok(next) => next,
                 // It is reported unless something before it ends this.
                 Err(error) if self.consumed(consume_all(parsed, consume))?.is_continue() => return Err(error),
                 Err(_) => return Ok(ControlFlow::Break(())),
             };
+            self.skipped = 0;
         }
         self.consumed(consume_all(parsed, consume))
+    }
+
+    /// Cuts what was not skipped of a window into chunks; returns them, and the rest.
+    fn chunks<'w>(&self, window: &'w [u8]) -> Result<(Vec<&'w [u8]>, &'w [u8]), Error> {
+        let lines = &window[self.skipped..self.whole];
+        let quoted = self.separator.filter(|_| memchr(b'"', lines).is_some());
+        let Some(separator) = quoted else { return Ok((cut(lines), &window[self.whole..])) };
+        let (chunks, whole) = quotes::cut(separator, lines, self.ended);
+        let rest = &window[self.skipped + whole..];
+        if rest.len() > MAX_LINE_BYTES {
+            let problem = format!("a quoted field is longer than {MAX_LINE_BYTES} bytes; is its quote closed?");
+            return Err(Error::invalid(&self.path, problem));
+        }
+        Ok((chunks, rest))
     }
 
     /// Counts the lines of chunks that were consumed.
@@ -164,10 +217,11 @@ impl<'a> Text<'a> {
         outcome.unwrap_or_else(|malformed| Err(self.malformed(malformed)))
     }
 
-    /// Reads the window that begins with `rest` into `window`; returns it with the length of its whole lines. At the
-    /// end of the file all of it counts as whole, and an empty window means that there is no more.
-    fn read_window(&mut self, mut window: Vec<u8>, rest: &[u8]) -> Result<(Vec<u8>, usize), Error> {
-        let bytes = self.window_bytes.max(rest.len() + 1);
+    /// Reads the window that begins with `rest` into `window`; returns it with the length of its whole lines, and
+    /// whether the file ends with it. Then all of it counts as whole; an empty window means that there is no more.
+    fn read_window(&mut self, mut window: Vec<u8>, rest: &[u8]) -> Result<(Vec<u8>, usize, bool), Error> {
+        // A quoted field that fills a window needs several.
+        let bytes = self.window_bytes.max(2 * rest.len() + 1);
         if window.is_empty() {
             // Zero pages of the system, touched only as far as the data go.
             window = vec![0; bytes];
@@ -182,10 +236,10 @@ impl<'a> Text<'a> {
             filled += read.map_err(|error| self.read_error(error))?;
             if filled < window.len() {
                 window.truncate(filled);
-                return Ok((window, filled));
+                return Ok((window, filled, true));
             }
             if let Some(end) = memrchr(b'\n', &window[searched..]) {
-                return Ok((window, searched + end + 1));
+                return Ok((window, searched + end + 1, false));
             }
             if filled > MAX_LINE_BYTES {
                 return Err(Error::invalid(&self.path, too_long()));
@@ -241,23 +295,46 @@ fn cut(mut lines: &[u8]) -> Vec<&[u8]> {
 }
 
 /// Parses the lines of a chunk, those that are `blank` if asked to, up to the first malformed one; returns also how many
-/// lines that were, with it.
-fn parse_chunk<C>(mut text: &[u8], blank: bool, mut chunk: C, format: &impl Lines<C>) -> Parsed<C> {
+/// lines that were, with it. Fields between which `separator` stands may be quoted.
+fn parse_chunk<C>(
+    mut text: &[u8],
+    (blank, separator): (bool, Option<u8>),
+    mut chunk: C,
+    format: &impl Lines<C>,
+) -> Parsed<C> {
     let mut num_lines = 0;
+    let next_quote = |text: &[u8]| separator.and_then(|_| memchr(b'"', text)).unwrap_or(usize::MAX);
+    let mut quote = next_quote(text);
     loop {
-        let (lines, bytes) = format.plain(&mut chunk, text);
-        (num_lines, text) = (num_lines + lines, &text[bytes..]);
+        let plain =
+            if quote < text.len() { &text[..memrchr(b'\n', &text[..quote]).map_or(0, |end| end + 1)] } else { text };
+        let (lines, bytes) = format.plain(&mut chunk, plain);
+        (num_lines, text, quote) = (num_lines + lines, &text[bytes..], quote - bytes);
         if text.is_empty() {
             return (Ok(chunk), num_lines);
         }
-        let end = memchr(b'\n', text).unwrap_or(text.len());
+        let mut end = memchr(b'\n', text).unwrap_or(text.len());
+        let is_quoted = quote < end;
+        if is_quoted && let Some(separator) = separator {
+            end = record_end(separator, text);
+        }
         let content = text[..end].trim_ascii_end();
         num_lines += 1;
-        if (blank || !content.is_empty())
-            && let Err(malformed) = format.line(&mut chunk, content)
-        {
+        let parsed = match () {
+            () if content.is_empty() && !blank => Ok(()),
+            () if is_quoted => format.quoted(&mut chunk, content),
+            () => format.line(&mut chunk, content),
+        };
+        if let Err(malformed) = parsed {
             return (Err(malformed), num_lines);
         }
-        text = &text[text.len().min(end + 1)..];
+        let next = text.len().min(end + 1);
+        if is_quoted {
+            num_lines += memchr_iter(b'\n', &text[..end]).count() as u64;
+            quote = next_quote(&text[next..]);
+        } else {
+            quote -= next;
+        }
+        text = &text[next..];
     }
 }

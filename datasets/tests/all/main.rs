@@ -7,4 +7,5 @@ mod output;
 mod parquet;
 mod parts;
 mod synthetic;
+mod tables;
 mod together;

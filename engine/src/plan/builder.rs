@@ -238,11 +238,7 @@ impl Builder<'_> {
         let after = match kind {
             StageKind::Apply(_) if part == Some(Part::Worker) => After::Own,
             StageKind::Apply(_) if part == Some(Part::Process) => After::Process,
-            StageKind::Apply(side)
-                if plan.delivers(side) || plan.schedules.iter().flatten().any(|schedule| schedule.reaches(side)) =>
-            {
-                After::All
-            }
+            StageKind::Apply(side) if plan.delivers(side) || plan.is_reached(side) => After::All,
             // It changes the data of edges that other workers' shards of the other side have as well.
             StageKind::Incident(_) => After::All,
             // A process's deltas are whole when its workers have ended; rows that travelled are at home when all have.

@@ -90,6 +90,16 @@ impl Plan {
         stages.any(|stage| self.crossings(stage).contains(&StageKind::Deliver(side)))
     }
 
+    /// Tells whether workers add to, or change, rows of a side that others of their process own. The left shards of a square graph
+    /// may have other owners than the right ones, who own its vertices: batches of left vertices are cut elsewhere.
+    pub(super) fn is_reached(&self, side: Side) -> bool {
+        let owners = |of: Side| (&self.side(of).bounds, &self.side(of).owners);
+        let differs = self.square && side == Side::Right && owners(Side::Left) != owners(Side::Right);
+        let adds_left = |stage: &StageInfo| stage.kind.mode(Side::Left) == Some(Mode::Add);
+        self.schedules.iter().flatten().any(|schedule| schedule.reaches(side))
+            || differs && self.stages.iter().any(adds_left)
+    }
+
     /// Tells whether right shards go from process to process.
     #[must_use]
     pub fn travels(&self) -> bool {

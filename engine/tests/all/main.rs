@@ -24,3 +24,4 @@ mod surface;
 mod threads;
 mod topology;
 mod traces;
+mod world;

@@ -53,8 +53,7 @@ impl Feedback {
         let count = |is: &(dyn Fn(f32) -> bool + Sync)| {
             ratings.edges.summarize(|&value| f64::from(u8::from(is(value)))).map(|found| found.sum).map_err(reading)
         };
-        // No number compares with anything.
-        let is_bad = |value: f32| above.is_none() && !(value >= 0.0 && value.is_finite());
+        let is_bad = |value: f32| !is_feedback(above, value);
         if count(&is_bad)? > 0.0 {
             return Err(refused(&ratings, is_bad));
         }
@@ -78,6 +77,16 @@ impl Feedback {
     }
 }
 
+/// What values that are no feedback are told with.
+pub(crate) const NO_FEEDBACK: &str =
+    "expected 0 or a number above; with --ratings-above X ratings above X are feedback";
+
+/// Tells whether a value may be feedback, or none; all may where only those above a bound are.
+pub(crate) fn is_feedback(above: Option<f32>, value: f32) -> bool {
+    // No number compares with anything.
+    above.is_some() || value >= 0.0 && value.is_finite()
+}
+
 /// Names the first value that is no feedback.
 fn refused(ratings: &Ratings, is_bad: impl Fn(f32) -> bool) -> Error {
     let edges = &ratings.edges;
@@ -95,15 +104,14 @@ fn refused(ratings: &Ratings, is_bad: impl Fn(f32) -> bool) -> Error {
             break;
         }
     }
-    let advice = "expected 0 or a number above; with --ratings-above X ratings above X are feedback";
     let name =
         |side: Side, id: u32| ratings.names.get(side).map(|names| names.name(id).into_owned()).unwrap_or_default();
     Error::Missing(match found {
         Some((user, item, value)) => {
             let (user, item) = (name(Side::Left, user), name(Side::Right, item));
-            format!("feedback of user \"{user}\" on item \"{item}\" is {value}; {advice}")
+            format!("feedback of user \"{user}\" on item \"{item}\" is {value}; {NO_FEEDBACK}")
         }
-        None => format!("some feedback is below 0; {advice}"),
+        None => format!("some feedback is below 0; {NO_FEEDBACK}"),
     })
 }
 

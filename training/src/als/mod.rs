@@ -6,6 +6,7 @@ mod options;
 mod trainer;
 
 pub use data::{Feedback, FeedbackOptions};
+pub(crate) use data::{NO_FEEDBACK, is_feedback};
 pub use model::Recommender;
 pub use options::AlsOptions;
 pub use trainer::ImplicitFactorization;

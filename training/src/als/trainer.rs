@@ -97,7 +97,8 @@ impl Trainer for Alternating {
         }
         engine.collect()?;
         let (users, items) = (engine.on(Left), engine.on(Right));
-        Ok(rankings(&feedback.ratings, self.level, items.len(), |id| users.sync(id), |id| items.sync(id)))
+        let shape = (self.config.dims, items.len());
+        Ok(rankings(&feedback.ratings, self.level, shape, |id| users.sync(id), |id| items.sync(id)))
     }
 
     fn model(&self, feedback: &Feedback, engine: &Engine<Als>) -> Result<Recommender, Error> {
@@ -105,6 +106,6 @@ impl Trainer for Alternating {
         let config = megagrid_algorithms::mf::Config { dims: self.config.dims, biases: false, ..Default::default() };
         let rows = (0..users.len()).map(|user| users.sync(user));
         let model = Model::new(&config, 0.0, rows, (0..items.len()).map(|item| items.sync(item)));
-        Ok(Recommender(Factors { model, names: Arc::clone(&feedback.ratings.names) }))
+        Ok(Recommender(Factors { model, names: Arc::clone(&feedback.ratings.names), range: None }))
     }
 }

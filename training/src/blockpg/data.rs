@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use megagrid_datasets::cache::Cache;
-use megagrid_datasets::{Dictionary, Edges, Format, Readers, read_samples_with};
+use megagrid_datasets::{Dictionary, Edges, Format, Layout, Readers, read_samples_with};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use serde::Serialize;
 
@@ -135,6 +135,12 @@ impl Samples {
         }
     }
 
+    /// Returns the weight of a sample.
+    #[must_use]
+    pub fn weight(&self, sample: usize) -> f32 {
+        self.sample_weights.get(sample).copied().unwrap_or(1.0)
+    }
+
     /// Makes of samples in memory what options say, as of samples that are read; `weights` as for [`new`](Self::new).
     ///
     /// # Errors
@@ -235,7 +241,7 @@ impl Samples {
 /// # Errors
 /// Samples that cannot be read, or have no labels.
 pub fn read(path: &Path, format: Option<Format>, positive: &[f32]) -> Result<megagrid_datasets::Samples, Error> {
-    read_into(&mut Source { input: path.to_owned(), format }, positive, None)
+    read_into(&mut Source { format, ..Source::new(path) }, positive, None)
 }
 
 /// Reads samples, and says in the source what format they have.
@@ -249,7 +255,8 @@ fn read_into(
     let path = &source.input;
     if !source.is_cache() {
         let format = source.format.filter(|format| *format != Format::Text).unwrap_or(Format::Libsvm);
-        return Ok(read_samples_with(path, Some(format), positive, readers)?);
+        let layout = Layout { format: Some(format), ..source.layout() };
+        return Ok(read_samples_with(path, layout, positive, readers)?);
     }
     if !positive.is_empty() {
         return Err(Error::option("--positive goes with labelled samples in a text, and this is a .mgrid cache"));

@@ -2,7 +2,10 @@
 
 mod data;
 mod model;
+mod newton;
 mod options;
+mod solver;
+mod steps;
 mod trainer;
 
 pub use data::{SampleOptions, Samples, Unseen, read as read_samples};

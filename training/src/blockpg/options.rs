@@ -12,7 +12,8 @@ use crate::{Error, Options};
 /// Options of sparse logistic regression.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct LinearOptions {
-    /// Weight of |w|₁. Several: a path, the largest first, each begun from the one before; the last is the model.
+    /// Weight of |w|₁. Several: a path, the largest first, each begun from the one before; the last is the model. With --l2 it may be 0
+    /// (ridge).
     #[arg(long, default_value = "1", value_name = "X", value_delimiter = ',', allow_negative_numbers = true)]
     pub l1: Vec<f64>,
     /// Weight of |w|²/2, in addition (an elastic net).
@@ -68,14 +69,19 @@ impl LinearOptions {
         path.into_iter().map(|l1| Config { l1, l2: self.l2 }).collect()
     }
 
-    /// Tells whether features descend one after the other: unless blocks, or a delay of theirs, are asked for,
-    /// processes are several, or samples are so many that each value costs a visit of a far cache, where blocks are visited shard by
-    /// shard.
+    /// Tells whether features step in blocks whatever the data: these, or a delay of theirs, are asked for, or processes are several.
+    #[must_use]
+    pub(super) fn has_blocks(&self, settings: &Settings) -> bool {
+        let are_asked_for = self.blocks.is_some() || self.batch.is_some() || settings.slack != Some(0);
+        are_asked_for || settings.peers.is_some()
+    }
+
+    /// Tells whether features descend one after the other where they do not have blocks: unless samples are so many that each value costs a visit of
+    /// a far cache, where blocks are visited shard by shard.
     #[must_use]
     pub(super) fn descends(&self, samples: usize, settings: &Settings) -> bool {
-        let blocks = self.blocks.is_some() || self.batch.is_some() || settings.slack != Some(0);
         let bytes = samples * (size_of::<Parabola>() + size_of::<f64>());
-        !blocks && settings.peers.is_none() && bytes <= NEAR_CACHES * settings.topology.l2_bytes
+        !self.has_blocks(settings) && bytes <= NEAR_CACHES * settings.topology.l2_bytes
     }
 
     /// Returns the number of blocks.
@@ -98,7 +104,7 @@ impl Options for LinearOptions {
     fn check(&self) -> Result<(), Error> {
         check_tolerance(self.tolerance)?;
         if self.l1.is_empty() {
-            return Err(Error::option("there is no l1; expected a number above 0"));
+            return Err(Error::option("there is no l1; expected 0 or a number above"));
         }
         Ok(self.path().iter().try_for_each(Config::check)?)
     }

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use megagrid_algorithms::blockpg::{
-    self, BlockPg, Certificate, Config, Fit, Margin, Quality, Region, State, log_loss, margins,
-};
+use megagrid_algorithms::blockpg::{Certificate, Config, Fit, Quality};
 use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
-use megagrid_stages::{Left, Right, Sequence, Stages};
+use megagrid_stages::{Sequence, Stages};
 
 use super::data::Samples;
 use super::model::Linear;
+use super::newton::{self, NewtonSolver};
 use super::options::LinearOptions;
-use crate::algorithm::{Algorithm, Knob, Leg, MakeForm, Measured, Trainer};
+use super::solver::Solver;
+use super::steps::StepSolver;
+use crate::algorithm::{Algorithm, Form, Knob, Leg, MakeForm, Measured, Trainer};
 use crate::error::reading;
 use crate::form::form;
 use crate::record::Metrics;
@@ -39,7 +40,7 @@ impl Algorithm for Regression {
 
     #[inline(never)]
     fn form(_: &LinearOptions) -> MakeForm<Self> {
-        form::<Fitter>
+        by_size
     }
 
     /// Blocks around their default.
@@ -59,26 +60,13 @@ impl Algorithm for Regression {
     }
 }
 
-/// A worker of a descent is worth its while where it has this many values, and samples have many each: what workers tell each other
-/// is one number a sample (measured: 80 values a sample gain; with 10 to 16 some data lose).
-const WORTH_A_WORKER: usize = 1 << 16;
-const WORTH_WORKERS: usize = 32;
-
 /// Fits weights.
-pub struct Fitter {
+struct Fitter<S> {
+    solver: S,
     /// Parameters, the largest l1 first.
     path: Vec<Config>,
     /// First weights, by feature.
     start: Vec<f64>,
-    /// Values and number of blocks.
-    block_values: u64,
-    blocks: u64,
-    /// Whether features descend one after the other; else they step by blocks.
-    descends: bool,
-    /// More workers would take longer.
-    most_workers: usize,
-    values: u64,
-    delay: Option<u64>,
     /// The loss of weights 0.
     at_zero: f64,
     /// Relative duality gap that ends a leg.
@@ -89,33 +77,30 @@ pub struct Fitter {
     certified: Option<(u64, Certificate)>,
 }
 
-impl Trainer for Fitter {
+/// Makes the form that sizes and options ask for.
+fn by_size(
+    samples: Arc<Samples>,
+    options: LinearOptions,
+    settings: Settings,
+) -> Result<Box<dyn Form<Regression>>, Error> {
+    let is_newton = !options.has_blocks(&settings) && newton::suits(&samples, &options.path()[0])?;
+    let make: MakeForm<Regression> = if is_newton { form::<Fitter<NewtonSolver>> } else { form::<Fitter<StepSolver>> };
+    make(samples, options, settings)
+}
+
+impl<S: Solver> Trainer for Fitter<S> {
     type Algorithm = Regression;
-    type Program = BlockPg;
+    type Program = S::Program;
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
-        let (values, features) = (samples.signed.num_edges(), samples.signed.num_vertices(Side::Right));
-        let number = samples.signed.num_vertices(Side::Left);
-        let descends = options.descends(number, settings);
-        let is_worth = values >= WORTH_WORKERS * number;
-        let most_workers = match descends {
-            true if is_worth => (values / WORTH_A_WORKER).max(1),
-            true => 1,
-            false => usize::MAX,
-        };
         let start = match &options.warm_start {
             Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples),
-            None => vec![0.0; features],
+            None => vec![0.0; samples.signed.num_vertices(Side::Right)],
         };
         Ok(Self {
+            solver: S::new(samples, options, settings)?,
             path: options.path(),
             start,
-            block_values: options.block_values(values, features),
-            descends,
-            most_workers,
-            values: (values as u64).max(1),
-            blocks: options.num_blocks(values, features),
-            delay: settings.slack,
             at_zero: samples.total_weight() * std::f64::consts::LN_2,
             tolerance: options.tolerance,
             ended: Vec::new(),
@@ -124,86 +109,64 @@ impl Trainer for Fitter {
     }
 
     fn resolved(&self, _: &Samples, options: &LinearOptions) -> LinearOptions {
-        if self.descends {
-            return LinearOptions { delay: self.delay, ..options.clone() };
-        }
-        let blocks = if options.batch.is_some() { options.blocks } else { Some(self.blocks) };
-        LinearOptions { batch: Some(self.block_values), blocks, delay: self.delay, ..options.clone() }
+        self.solver.resolved(options)
     }
 
     fn workers(&self, asked: usize) -> usize {
-        asked.min(self.most_workers)
+        self.solver.workers(asked)
     }
 
-    fn source<'d>(&'d self, samples: &'d Samples) -> Source<'d, f32, BlockPg> {
+    fn source<'d>(&'d self, samples: &'d Samples) -> Source<'d, f32, S::Program> {
         (&samples.signed).into()
     }
 
-    fn sequence(&self) -> Sequence<BlockPg, impl Stages<BlockPg>> {
-        blockpg::sequence(self.block_values).or(blockpg::descent(self.values), self.descends)
+    fn sequence(&self) -> Sequence<S::Program, impl Stages<S::Program>> {
+        self.solver.sequence()
     }
 
-    fn init(&self, samples: &Samples, engine: &mut Engine<BlockPg>) -> Result<(), Error> {
-        let state = self.path[0].state();
-        engine.set_global(if self.descends { state.with_descent(engine.plan().workers) } else { state });
-        let (reaches, margins) =
-            (samples.reaches(self.descends)?, margins(&samples.signed, &self.start).map_err(reading)?);
-        engine.init(Left, |sample, first| {
-            let weight = samples.sample_weights.get(sample).copied().unwrap_or(1.0);
-            *first.master = Margin::new(margins[sample], weight);
-            *first.sync = first.master.parabola();
-        });
-        engine.init(Right, |feature, first| {
-            *first.master = Region::new(reaches[feature]);
-            *first.sync = first.master.weight(self.start[feature], samples.intercept == Some(feature));
-        });
-        Ok(())
+    fn init(&self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<(), Error> {
+        self.solver.init(samples, &self.path[0], &self.start, engine)
     }
 
-    fn running(&self, _: &Samples, engine: &Engine<BlockPg>) -> Metrics {
-        Metrics::from([("kkt_violation".into(), engine.global().last.violation)])
+    fn running(&self, _: &Samples, engine: &Engine<S::Program>) -> Metrics {
+        Metrics::from([("kkt_violation".into(), S::progress(engine).optimality.violation)])
     }
 
     /// Only then can there be a certificate: no optimum is above the objective of weights 0.
-    fn is_due(&self, _: &Samples, engine: &Engine<BlockPg>) -> bool {
-        let state = engine.global();
-        state.is_near(self.tolerance, self.at_zero, state.last.sizes)
+    fn is_due(&self, _: &Samples, engine: &Engine<S::Program>) -> bool {
+        let at = S::progress(engine);
+        at.is_of_all && at.optimality.is_near(self.tolerance, self.at_zero, at.optimality.sizes)
     }
 
     /// Measures the objective; once the run seems to have converged, also makes the certificate.
-    fn measure(&mut self, samples: &Samples, engine: &mut Engine<BlockPg>) -> Result<Option<Measured>, Error> {
+    fn measure(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<Option<Measured>, Error> {
         engine.collect()?;
         self.certified = None;
         if engine.plan().processes.this > 0 {
             return Ok(None);
         }
-        let (config, weights, left) = (*self.config(engine), weights(engine), engine.on(Left));
-        let of = |sample: usize| {
-            let kept = left.master(sample);
-            kept.weight * log_loss(kept.margin)
-        };
-        let loss: f64 = (0..left.len()).map(of).sum();
-        drop(left);
+        let (config, weights) = (*self.config(engine), S::weights(engine));
+        let loss = S::loss(engine);
         let penalized = &weights[..samples.features.len()];
         let objective = loss + config.penalty(penalized.iter().copied());
-        let state = engine.global();
         let nonzeros = penalized.iter().filter(|w| **w != 0.0).count();
         let metrics = Metrics::from([("loss".into(), loss), ("nonzeros".into(), nonzeros as f64)]);
         let sizes: f64 = penalized.iter().map(|w| w.abs()).sum();
-        if state.is_near(self.tolerance, objective, sizes) {
+        let at = S::progress(engine);
+        if at.is_of_all && at.optimality.is_near(self.tolerance, objective, sizes) {
             let certificate = Certificate::new(&fit(samples, &weights), &config).ok();
             let certificate = certificate.filter(|certificate| certificate.is_within(self.tolerance, &config));
             self.certified = certificate.map(|certificate| (engine.iterations(), certificate));
         }
         #[cfg(debug_assertions)]
-        check_margins(samples, engine, &weights);
+        S::check(samples, engine, &weights);
         Ok(Some(Measured { objective, metrics, converged: Some(self.certified.is_some()) }))
     }
 
-    fn test(&mut self, samples: &Samples, engine: &mut Engine<BlockPg>) -> Result<Metrics, Error> {
+    fn test(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<Metrics, Error> {
         let Some(test) = &samples.test else { return Ok(Metrics::new()) };
         engine.collect()?;
-        let weights = weights(engine);
+        let weights = S::weights(engine);
         let penalized = &weights[..samples.features.len()];
         let intercept = weights.get(penalized.len()).copied().unwrap_or(0.0);
         let Quality { auc, log_loss, accuracy } = Quality::new(&test.scores(penalized, intercept), &test.labels);
@@ -213,23 +176,22 @@ impl Trainer for Fitter {
         Ok(metrics)
     }
 
-    fn leg(&self, options: &LinearOptions, engine: &Engine<BlockPg>) -> Leg {
-        let until = engine.global().begun + options.iterations;
+    fn leg(&self, options: &LinearOptions, engine: &Engine<S::Program>) -> Leg {
+        let until = S::progress(engine).begun + options.iterations;
         Leg { until, is_last: self.at(engine) + 1 == self.path.len() }
     }
 
-    fn next(&mut self, samples: &Samples, engine: &mut Engine<BlockPg>) -> Result<(), Error> {
+    fn next(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<(), Error> {
         let (at, config) = (self.at(engine), *self.config(engine));
         engine.collect()?;
         if engine.plan().processes.this == 0 {
             let certificate = match self.certified.take() {
                 Some((_, certificate)) => certificate,
-                None => Certificate::new(&fit(samples, &weights(engine)), &config).map_err(reading)?,
+                None => Certificate::new(&fit(samples, &S::weights(engine)), &config).map_err(reading)?,
             };
             self.ended.push((config.l1, certificate));
         }
-        let (begun, State { damping, descending, apart, .. }) = (engine.iterations(), *engine.global());
-        engine.resume(begun, State { begun, damping, descending, apart, ..self.path[at + 1].state() });
+        S::turn_to(&self.path[at + 1], engine);
         Ok(())
     }
 
@@ -237,8 +199,8 @@ impl Trainer for Fitter {
         done + options.iterations * self.path.len() as u64
     }
 
-    fn model(&self, samples: &Samples, engine: &Engine<BlockPg>) -> Result<Linear, Error> {
-        let mut weights = weights(engine);
+    fn model(&self, samples: &Samples, engine: &Engine<S::Program>) -> Result<Linear, Error> {
+        let mut weights = S::weights(engine);
         let intercept = samples.intercept.and_then(|_| weights.pop()).unwrap_or(0.0);
         let certificate = self.certified.filter(|(of, _)| *of == engine.iterations());
         let certificate = certificate.map(|(_, certificate)| certificate);
@@ -265,13 +227,13 @@ impl Trainer for Fitter {
     }
 }
 
-impl Fitter {
+impl<S: Solver> Fitter<S> {
     /// Returns where on the path an engine is.
-    fn at(&self, engine: &Engine<BlockPg>) -> usize {
-        self.path.iter().position(|config| config.l1 == engine.global().l1).unwrap_or(0)
+    fn at(&self, engine: &Engine<S::Program>) -> usize {
+        self.path.iter().position(|config| config.l1 == S::progress(engine).l1).unwrap_or(0)
     }
 
-    fn config(&self, engine: &Engine<BlockPg>) -> &Config {
+    fn config(&self, engine: &Engine<S::Program>) -> &Config {
         &self.path[self.at(engine)]
     }
 }
@@ -292,22 +254,4 @@ fn all_weights(model: &Linear, samples: &Samples) -> Vec<f64> {
 fn fit<'d>(samples: &'d Samples, weights: &'d [f64]) -> Fit<'d> {
     let Samples { signed, labels, sample_weights, intercept, .. } = samples;
     Fit { signed, labels, sample_weights, intercept: *intercept, weights }
-}
-
-fn weights(engine: &Engine<BlockPg>) -> Vec<f64> {
-    let features = engine.on(Right);
-    (0..features.len()).map(|feature| features.sync(feature).value).collect()
-}
-
-/// Compares the margins kept with those of the weights.
-#[cfg(debug_assertions)]
-fn check_margins(samples: &Samples, engine: &Engine<BlockPg>, weights: &[f64]) {
-    let left = engine.on(Left);
-    for (sample, margin) in margins(&samples.signed, weights).unwrap_or_default().into_iter().enumerate() {
-        let kept = left.master(sample).margin;
-        assert!(
-            (kept - margin).abs() <= 1e-6 * (1.0 + margin.abs()),
-            "margin of {sample}: kept {kept}, exactly {margin}"
-        );
-    }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use megagrid_algorithms::lda::Tokens;
 use megagrid_datasets::cache::Cache;
 use megagrid_datasets::{
-    Corpus, Dictionary, Edges, Format, Names, Prepared, Split, StopWords, Tokenizer, WordFilter, read_corpus_with,
+    Corpus, Dictionary, Edges, Format, Layout, Names, Prepared, Split, StopWords, Tokenizer, WordFilter,
+    read_corpus_with,
 };
 use megagrid_partition::{EdgeSource, Side};
 use serde::{Serialize, Serializer};
@@ -115,15 +116,16 @@ impl NewDocuments {
     /// A cache; documents that cannot be read, or have no word of the model.
     pub fn read(
         path: &Path,
-        format: Option<Format>,
+        layout: impl Into<Layout>,
         tokenizer: Tokenizer,
         known: &Dictionary,
         advice: &str,
     ) -> Result<Self, Error> {
-        if is_cache(path, format)? {
+        let layout = layout.into();
+        if is_cache(path, layout.format)? {
             return Err(Error::option("documents are taken as text, and this is a .mgrid cache"));
         }
-        let (corpus, unknown) = read_corpus_with(path, format, tokenizer, None)?.with_words(known);
+        let (corpus, unknown) = read_corpus_with(path, layout, tokenizer, None)?.with_words(known);
         let documents = Self::new(corpus, unknown);
         if documents.tokens == 0 {
             return Err(Error::invalid(path, format!("{advice}; is it in the same language?")));
@@ -192,15 +194,16 @@ impl Data for Documents {
         check_holdout(*holdout)?;
         let mut clock = Stopwatch::start();
         let filter = options.filter()?;
-        let format = source.find(Format::Text)?;
+        let layout = source.find(Format::Text)?;
         room::check(source, 1)?;
         let path = &source.input;
         let is_cache = source.is_cache();
         how.begin(is_cache, *holdout)?;
         let test_set = |names: &Names| {
             let read = |path: &PathBuf| {
+                let same = Layout { format: None, roles: layout.roles.clone() };
                 let advice = "none of its words is in the corpus";
-                NewDocuments::read(path, None, options.tokenizer(), &*names.get(Side::Right)?, advice)
+                NewDocuments::read(path, same, options.tokenizer(), &*names.get(Side::Right)?, advice)
             };
             test.as_ref().map(read).transpose()
         };
@@ -211,7 +214,7 @@ impl Data for Documents {
         }
         let corpus = match is_cache {
             true => Corpus::new(Cache::open(path)?.to_dataset()?),
-            false => read_corpus_with(path, format, options.tokenizer(), how.readers)?,
+            false => read_corpus_with(path, &layout, options.tokenizer(), how.readers)?,
         };
         let mut load = clock.lap();
         let corpus = corpus.keep_words(&filter);

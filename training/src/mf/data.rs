@@ -8,7 +8,7 @@ use clap::builder::RangedU64ValueParser;
 use megagrid_algorithms::mf::TestSet;
 use megagrid_algorithms::ranking::Queries;
 use megagrid_datasets::cache::Cache;
-use megagrid_datasets::{Dataset, Edges, Format, Names, OtherRating, Prepared};
+use megagrid_datasets::{Dataset, Edges, Format, Layout, Names, OtherRating, Prepared, Roles};
 use megagrid_datasets::{load_ratings_with, read_ratings_with, split, split_by_user};
 use megagrid_partition::{EdgeList, EdgeSource, Side};
 use serde::Serialize;
@@ -154,7 +154,7 @@ impl Ratings {
     #[must_use]
     pub fn to_plan(prepared: Prepared<f32>) -> Self {
         let Prepared { edges, names, .. } = prepared;
-        let digest = Digest { mean: 0.0, checksum: 0 };
+        let digest = Digest { mean: 0.0, range: None, checksum: 0 };
         let (test, sizes) = Default::default();
         Self { edges, names: Arc::new(names), test, ranking: None, digest, sizes }
     }
@@ -169,7 +169,7 @@ impl Data for Ratings {
         check_holdout(options.holdout)?;
         let RatingOptions { test, ranking, .. } = options;
         let mut clock = Stopwatch::start();
-        let format = source.find(Format::Ratings)?;
+        let layout = source.find(Format::Ratings)?;
         // What a user is not to be shown again is known where all is read.
         let is_ranked = test.is_some() && ranking.is_some();
         let how = &Reading { readers: how.readers.filter(|_| !is_ranked), ..*how };
@@ -181,7 +181,7 @@ impl Data for Ratings {
         if holdout.is_some() {
             let all = match is_cache {
                 true => Cache::open(path)?.to_dataset()?,
-                false => load_ratings_with(path, format, how.readers)?.into_dataset()?,
+                false => load_ratings_with(path, &layout, how.readers)?.into_dataset()?,
             };
             let load = clock.lap();
             let all = ordered(all, how.degree_order && !is_cache);
@@ -193,12 +193,12 @@ impl Data for Ratings {
             prepared = open(path, how.readers)?;
             (load, partition) = (clock.lap(), 0.0);
         } else {
-            let loaded = load_ratings_with(path, format, how.readers)?;
+            let loaded = load_ratings_with(path, &layout, how.readers)?;
             load = clock.lap();
             prepared = loaded.prepare(Side::Right, how.degree_order)?;
             partition = clock.lap();
         }
-        let test = test.as_deref().map(|path| test_set(path, &prepared)).transpose()?;
+        let test = test.as_deref().map(|path| test_set(path, layout.roles, &prepared)).transpose()?;
         let ratings = Self::of(prepared, test.unwrap_or_default())?.ranked(*ranking)?;
         load += clock.lap();
         Ok((ratings, phases(load, partition)))
@@ -217,12 +217,13 @@ impl Data for Ratings {
     }
 }
 
-fn test_set(path: &std::path::Path, prepared: &Prepared<f32>) -> Result<TestSet, Error> {
+/// Reads ratings to test on, whose columns have the same roles.
+fn test_set(path: &std::path::Path, roles: Roles, prepared: &Prepared<f32>) -> Result<TestSet, Error> {
     if is_cache(path, None)? {
         return Err(Error::option("--test takes ratings as text or Parquet, and this is a .mgrid cache"));
     }
     let (users, items) = (prepared.names.get(Side::Left)?, prepared.names.get(Side::Right)?);
-    let read = read_ratings_with(path, None, &users, &items)?;
+    let read = read_ratings_with(path, Layout { format: None, roles }, &users, &items)?;
     let others = read.others.iter().map(|&OtherRating { left, right, rating }| (left, right, rating)).collect();
     Ok(TestSet { others, ..known(&read.known) })
 }

@@ -1,11 +1,13 @@
 //! Training of matrix factorization: ratings in, factors out.
 
+mod answers;
 mod data;
 mod model;
 mod options;
 mod rankings;
 mod trainer;
 
+pub use answers::{Recommendations, Similar};
 pub use data::{Holdout, RatingOptions, Ratings};
 pub use model::{Factors, Recommend};
 pub use options::{FactorOptions, Gradient};

@@ -10,8 +10,9 @@ use megagrid_datasets::{Dictionary, Names};
 use megagrid_partition::Side;
 use serde::Deserialize;
 
+use super::answers::{Recommendations, clipped};
 use crate::Error;
-use crate::model::{Manifest, Model, Scored, best, read_names, write_names};
+use crate::model::{Manifest, Model, Scored, read_names, write_names};
 
 /// Factors of users and items, with their names.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub struct Factors {
     pub model: Rows,
     /// Names of users and items.
     pub names: Arc<Names>,
+    /// The least and the greatest rating, which predictions are kept within; nothing: they are left as they are.
+    pub range: Option<[f32; 2]>,
 }
 
 /// The files of one side.
@@ -45,11 +48,38 @@ pub struct Recommend {
 }
 
 impl Factors {
-    /// Returns the best items of a user, best first, but for those that `is_skipped` names.
+    /// Returns the number of a user or an item.
+    ///
+    /// # Errors
+    /// One that the model has not seen.
+    pub fn find(&self, side: Side, name: &str) -> Result<u32, Error> {
+        let names = self.names.get(side)?;
+        names.find(name).ok_or_else(|| {
+            let (number, one) = (names.len(), if side == Side::Left { "user" } else { "item" });
+            Error::Missing(format!(
+                "{one} \"{name}\" is not among the {number} {one}s of the model; name it as the ratings did"
+            ))
+        })
+    }
+
+    /// Keeps a prediction within the range of ratings.
     #[must_use]
-    pub fn best(&self, user: u32, number: usize, is_skipped: impl Fn(u32) -> bool) -> Vec<(u32, f32)> {
-        let items = (0..(self.model.items.len() / self.model.dims) as u32).filter(|&item| !is_skipped(item));
-        best(items.map(|item| (item, self.model.predict(user as usize, item as usize))), number)
+    pub fn clipped(&self, rating: f32) -> f32 {
+        clipped(rating, self.range)
+    }
+
+    /// Predicts the rating of a user, or someone unknown, for an item, or something unknown: what is known counts.
+    ///
+    /// # Panics
+    /// Where the model has no such user or item.
+    #[must_use]
+    pub fn predict(&self, user: Option<u32>, item: Option<u32>) -> f32 {
+        let model = &self.model;
+        let bias = |biases: &[f32], at: Option<u32>| at.and_then(|at| biases.get(at as usize)).copied().unwrap_or(0.0);
+        self.clipped(match (user, item) {
+            (Some(user), Some(item)) => model.predict(user as usize, item as usize),
+            _ => model.mean + bias(&model.user_biases, user) + bias(&model.item_biases, item),
+        })
     }
 }
 
@@ -60,7 +90,7 @@ impl Model for Factors {
 
     fn write(&self, into: &Path, manifest: &mut Manifest) -> Result<(), Error> {
         let Rows { dims, mean, users, items, user_biases, item_biases } = &self.model;
-        manifest.mean = *mean;
+        (manifest.mean, manifest.range) = (*mean, self.range);
         for (side, files, factors, biases) in
             [(Side::Left, &USERS, users, user_biases), (Side::Right, &ITEMS, items, item_biases)]
         {
@@ -77,21 +107,18 @@ impl Model for Factors {
             return Err(Error::invalid(from, problem));
         }
         let model = Rows { dims, mean: manifest.mean, users, items, user_biases, item_biases };
-        Ok(Self { model, names: Arc::new(Names::new(user_names, Some(item_names))) })
+        let range = manifest.range.filter(|[least, greatest]| least <= greatest);
+        Ok(Self { model, names: Arc::new(Names::new(user_names, Some(item_names))), range })
     }
 
     fn answer(&self, question: &Recommend) -> Result<Vec<Scored>, Error> {
-        let (users, items) = (self.names.get(Side::Left)?, self.names.get(Side::Right)?);
-        let user = users.find(&question.user).ok_or_else(|| {
-            let (number, user) = (users.len(), &question.user);
-            Error::Missing(format!(
-                "user \"{user}\" is not among the {number} users of the model; name it as the ratings did"
-            ))
-        })?;
-        let skipped: HashSet<u32> = question.without.iter().filter_map(|name| items.find(name)).collect();
-        let best = self.best(user, question.number, |item| skipped.contains(&item));
+        let items = self.names.get(Side::Right)?;
+        let user = self.find(Side::Left, &question.user)?;
+        let mut left_out: Vec<u32> = question.without.iter().filter_map(|name| items.find(name)).collect();
+        left_out.sort_unstable();
+        let best = Recommendations::new(&self.model, self.range).of(&[user], question.number, |_| &left_out);
         let scored = |(item, score): (u32, f32)| Scored { name: items.name(item).into_owned(), score: score.into() };
-        Ok(best.into_iter().map(scored).collect())
+        Ok(best.into_iter().flatten().map(scored).collect())
     }
 
     fn bytes(&self) -> u64 {

@@ -168,7 +168,13 @@ impl<F: Form> Trainer for Factorizer<F> {
         engine.collect()?;
         let mut metrics = Metrics::from([("test_rmse".into(), self.test_rmse(ratings, engine))]);
         let (users, items) = (engine.on(Left), engine.on(Right));
-        metrics.extend(rankings(ratings, self.level, items.len(), |id| users.sync(id), |id| items.sync(id)));
+        metrics.extend(rankings(
+            ratings,
+            self.level,
+            (self.config.row_dims(), items.len()),
+            |id| users.sync(id),
+            |id| items.sync(id),
+        ));
         Ok(metrics)
     }
 
@@ -176,7 +182,8 @@ impl<F: Form> Trainer for Factorizer<F> {
         let (users, items) = (engine.on(Left), engine.on(Right));
         let rows = (0..users.len()).map(|user| users.sync(user));
         let model = Model::new(&self.config, self.mean, rows, (0..items.len()).map(|item| items.sync(item)));
-        Ok(Factors { model, names: Arc::clone(&ratings.names) })
+        let range = ratings.digest.range.map(|ends| ends.map(|end| end as f32));
+        Ok(Factors { model, names: Arc::clone(&ratings.names), range })
     }
 }
 

@@ -157,7 +157,7 @@ impl job::Trainer for Trainer<'_> {
     fn measure(&mut self) -> Result<Measured, Error> {
         let (samples, features) = self.gas.vertices.split_at(self.program.num_samples);
         let weights: Vec<f64> = features.iter().map(|vertex| vertex.weight.value).collect();
-        let violation = self.program.state.last.violation;
+        let violation = self.program.state.last.optimality.violation;
         Ok(self.data.measure(samples.iter().map(|vertex| &vertex.margin), &weights, violation))
     }
 

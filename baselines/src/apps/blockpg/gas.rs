@@ -169,7 +169,7 @@ impl job::Trainer for Trainer<'_> {
     fn measure(&mut self) -> Result<Measured, Error> {
         let (samples, features) = self.gas.vertices.items().split_at(self.data.margins.len());
         let weights: Vec<f64> = features.iter().map(|vertex| vertex.weight.value).collect();
-        let violation = self.block.state.last.violation;
+        let violation = self.block.state.last.optimality.violation;
         Ok(self.data.measure(samples.iter().map(|vertex| &vertex.margin), &weights, violation))
     }
 

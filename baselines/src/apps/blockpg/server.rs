@@ -244,7 +244,7 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
         let rows = self.team.store.all(self.tables.weights, self.data.regions.len(), self.team.clocks)?;
         let weights: Vec<f64> = rows.items().chunks_exact(2).map(|row| row[0]).collect();
         let margins = self.workers.iter().flat_map(|worker| &worker.margins);
-        Ok(self.data.measure(margins, &weights, self.state.last.violation))
+        Ok(self.data.measure(margins, &weights, self.state.last.optimality.violation))
     }
 
     fn finish(&self) -> Finish {

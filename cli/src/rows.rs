@@ -1,0 +1,198 @@
+//! Answers as rows of a table: to a file or to stdout, in pieces, so that they need not fit into memory.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use megagrid_datasets::Dictionary;
+use megagrid_datasets::output::{Column, check_replaceable, replace_file, write_pieces};
+use serde_json::Value;
+
+use crate::failure::{Failure, usage};
+use crate::interrupt;
+
+/// Columns of some rows.
+pub type Piece = Vec<(&'static str, Column<'static>)>;
+
+/// Rows of a piece, more or less.
+pub const ROWS: usize = 1 << 18;
+
+/// Where rows go.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Output {
+    /// Write a table: Parquet if the name ends in .parquet, JSON, an object a line, if it ends in .jsonl, else CSV; "-" is stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write it as JSON, an object a line; "-" is stdout.
+    #[arg(long, value_name = "FILE", conflicts_with = "output")]
+    pub json: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy)]
+enum Form {
+    Csv,
+    Json,
+    Parquet,
+}
+
+impl Output {
+    /// Tells whether a place was named.
+    pub fn is_named(&self) -> bool {
+        self.output.is_some() || self.json.is_some()
+    }
+
+    /// Tells whether neither JSON nor Parquet is asked for.
+    pub fn is_text(&self) -> bool {
+        matches!(self.place().1, Form::Csv)
+    }
+
+    /// Checks before a long computation that what is to be written can be.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let (path, form) = self.place();
+        if path != Path::new("-") {
+            return Ok(check_replaceable(path)?);
+        }
+        if matches!(form, Form::Parquet) {
+            return Err(usage("a Parquet table goes to a file, not to stdout"));
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> (&Path, Form) {
+        if let Some(path) = &self.json {
+            return (path, Form::Json);
+        }
+        let path = self.output.as_deref().unwrap_or("-".as_ref());
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("parquet") => (path, Form::Parquet),
+            Some("jsonl") => (path, Form::Json),
+            _ => (path, Form::Csv),
+        }
+    }
+
+    /// Writes rows; to stdout if no place was named. A regular file is whole or absent, and replaced if there is one. An interrupt ends it after
+    /// the piece at hand.
+    pub fn write(&self, pieces: impl Iterator<Item = anyhow::Result<Piece>>) -> anyhow::Result<()> {
+        let (path, form) = self.place();
+        interrupt::count_only();
+        let pieces = pieces.map(|piece| if interrupt::count() > 0 { Err(Failure::Interrupted.into()) } else { piece });
+        match form {
+            Form::Parquet => write_pieces(path, pieces),
+            _ if path == Path::new("-") => {
+                lines(&mut std::io::stdout().lock(), form, pieces).context("writing to stdout")
+            }
+            _ => replace_file(path, |file: &mut File| {
+                lines(file, form, pieces).with_context(|| path.display().to_string())
+            }),
+        }
+    }
+}
+
+fn lines(to: &mut dyn Write, form: Form, pieces: impl Iterator<Item = anyhow::Result<Piece>>) -> anyhow::Result<()> {
+    let mut to = BufWriter::with_capacity(1 << 16, to);
+    for (at, piece) in pieces.enumerate() {
+        let piece = piece?;
+        if at == 0 && matches!(form, Form::Csv) {
+            let names: Vec<&str> = piece.iter().map(|(name, _)| *name).collect();
+            writeln!(to, "{}", names.join(","))?;
+        }
+        for row in 0..piece.first().map_or(0, |(_, column)| column.len()) {
+            match form {
+                Form::Json => json_line(&mut to, &piece, row)?,
+                Form::Csv | Form::Parquet => csv_line(&mut to, &piece, row)?,
+            }
+        }
+    }
+    Ok(to.flush()?)
+}
+
+fn csv_line(to: &mut impl Write, piece: &Piece, row: usize) -> std::io::Result<()> {
+    for (at, (_, column)) in piece.iter().enumerate() {
+        if at > 0 {
+            to.write_all(b",")?;
+        }
+        match column {
+            Column::U32(values) => write!(to, "{}", values[row])?,
+            Column::U64(values) => write!(to, "{}", values[row])?,
+            Column::I64(values) => write!(to, "{}", values[row])?,
+            Column::F32(values) => write!(to, "{}", values[row])?,
+            Column::F64(values) => write!(to, "{}", values[row])?,
+            Column::Strings(values) => to.write_all(quoted(&values[row]).as_bytes())?,
+            Column::Names(names) => to.write_all(quoted(&names.name(row as u32)).as_bytes())?,
+        }
+    }
+    to.write_all(b"\n")
+}
+
+/// Quotes a field where it has to be (RFC 4180).
+fn quoted(field: &str) -> std::borrow::Cow<'_, str> {
+    match field.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"")).into(),
+        false => field.into(),
+    }
+}
+
+fn json_line(to: &mut impl Write, piece: &Piece, row: usize) -> anyhow::Result<()> {
+    for (at, (name, column)) in piece.iter().enumerate() {
+        let value: Value = match column {
+            Column::U32(values) => values[row].into(),
+            Column::U64(values) => values[row].into(),
+            Column::I64(values) => values[row].into(),
+            Column::F32(values) => shortest(values[row]),
+            Column::F64(values) => values[row].into(),
+            Column::Strings(values) => values[row].as_str().into(),
+            Column::Names(names) => names.name(row as u32).into(),
+        };
+        write!(to, "{}\"{name}\":{value}", if at == 0 { '{' } else { ',' })?;
+    }
+    Ok(to.write_all(b"}\n")?)
+}
+
+/// Returns a number of JSON with no more digits than tell it from others of single precision.
+pub fn shortest(value: f32) -> Value {
+    value.to_string().parse::<f64>().map_or(Value::Null, Value::from)
+}
+
+/// Returns the names of some vertices as a column: of integers where they are.
+pub fn named(names: &Dictionary, ids: &[u32]) -> Column<'static> {
+    match names.as_integers() {
+        Some(integers) => Column::U64(ids.iter().map(|&id| integers[id as usize]).collect()),
+        None => Column::Strings(ids.iter().map(|&id| names.name(id).into_owned()).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(form: Form) -> String {
+        let piece = |first: u64| -> anyhow::Result<Piece> {
+            let names = vec!["plain".to_owned(), "a, \"b\"\nc".to_owned()];
+            Ok(vec![
+                ("id", Column::U64(vec![first, first + 1].into())),
+                ("name", Column::Strings(names.into())),
+                ("score", Column::F32(vec![0.1, -2.0].into())),
+            ])
+        };
+        let mut text = Vec::new();
+        lines(&mut text, form, [piece(1), piece(3)].into_iter()).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn fields_of_csv_are_quoted_where_they_have_to_be() {
+        let quoted = "\"a, \"\"b\"\"\nc\"";
+        let expected = format!("id,name,score\n1,plain,0.1\n2,{quoted},-2\n3,plain,0.1\n4,{quoted},-2\n");
+        assert_eq!(written(Form::Csv), expected);
+    }
+
+    #[test]
+    fn a_row_is_an_object_of_json() {
+        let text = written(Form::Json);
+        let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(rows.len(), 4);
+        assert_eq!(rows[1], serde_json::json!({"id": 2, "name": "a, \"b\"\nc", "score": -2.0}));
+        assert!(text.starts_with("{\"id\":1,\"name\":\"plain\",\"score\":0.1}\n"), "{text}");
+    }
+}

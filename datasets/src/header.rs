@@ -1,0 +1,170 @@
+//! Which columns of a delimited text are read: as a user says, as its header does, or the first ones.
+
+use std::borrow::Cow;
+
+use crate::columns::ENDS;
+use crate::records::Record;
+use crate::roles::Places;
+use crate::text::{Separator, Text, integer, number, paired};
+use crate::{Error, Roles};
+
+/// Records that are looked at for names, and for a header, before the text is read.
+pub(crate) const FIRST_RECORDS: usize = 100;
+
+/// What columns of numbers are called, in any case.
+const NUMBERS: [&str; 4] = ["rating", "value", "weight", "count"];
+
+/// How the records of a text are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) separator: Separator,
+    pub(crate) columns: Places,
+    /// Whether these are the first ones, in order.
+    pub(crate) is_usual: bool,
+}
+
+impl Shape {
+    fn new(separator: Separator, columns: Places) -> Self {
+        Self { separator, columns, is_usual: columns.0 == [0, 1] && columns.1.is_none_or(|at| at == 2) }
+    }
+
+    /// Picks the columns out of a record's fields: those of the ends, and that of the number.
+    #[inline]
+    pub(crate) fn pick<F>(&self, mut fields: impl Iterator<Item = F>) -> [Option<F>; 3] {
+        let ([left, right], number) = self.columns;
+        if self.is_usual {
+            let ends = [fields.next(), fields.next()];
+            let [left, right] = ends;
+            return [left, right, number.and_then(|_| fields.next())];
+        }
+        let mut found = [None, None, None];
+        let last = left.max(right).max(number.unwrap_or(0));
+        for (at, field) in fields.take(last + 1).enumerate() {
+            if at == left {
+                found[0] = Some(field);
+            } else if at == right {
+                found[1] = Some(field);
+            } else if Some(at) == number {
+                found[2] = Some(field);
+            }
+        }
+        found
+    }
+
+    /// Says what a record has to have.
+    pub(crate) fn expected<R: Record>(&self) -> String {
+        let ([left, right], number) = self.columns;
+        let mut parts: Vec<String> = R::FIELDS.iter().map(|&field| article(field)).collect();
+        parts.extend(number.map(|_| "a number".to_owned()));
+        if !self.is_usual {
+            let columns = [Some(left), Some(right), number].into_iter().flatten();
+            parts.iter_mut().zip(columns).for_each(|(part, at)| *part += &format!(" in column {}", at + 1));
+        }
+        let last = parts.pop().unwrap_or_default();
+        format!("{} and {last} separated by {}, as in the first line", parts.join(", "), self.separator.name())
+    }
+}
+
+fn article(noun: &str) -> String {
+    let article = if noun.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
+    format!("{article} {noun}")
+}
+
+/// Tells whether a line is a comment, which graphs may have.
+pub(crate) fn is_comment<R: Record>(line: &[u8]) -> bool {
+    R::SQUARE && matches!(line.first(), Some(b'#' | b'%'))
+}
+
+/// The first records of a text, with their fields.
+pub(crate) struct First<'t> {
+    pub(crate) separator: Separator,
+    /// The lines before and with the first record.
+    pub(crate) lines: usize,
+    pub(crate) records: Vec<&'t [u8]>,
+}
+
+impl<'t> First<'t> {
+    /// Looks at the first records of a text; `None` if it has none. Says in the text what separates its fields.
+    pub(crate) fn of<R: Record>(text: &'t mut Text<'_>, roles: &Roles) -> Option<Self> {
+        let is_record = |line: &&[u8]| !line.is_empty() && !is_comment::<R>(line);
+        let lines = paired(text.head()).filter(is_record).take(FIRST_RECORDS);
+        let separator = Separator::of(lines, R::ROLES.len().max(roles.width()));
+        text.separate(separator);
+        let records = text.records().filter(|(_, record)| is_record(record)).take(FIRST_RECORDS);
+        let records: Vec<(usize, &[u8])> = records.collect();
+        let (at, first) = records.first()?;
+        let lines = at + 1 + memchr::memchr_iter(b'\n', first).count();
+        Some(Self { separator, lines, records: records.into_iter().map(|(_, record)| record).collect() })
+    }
+
+    /// Returns the fields of a record.
+    pub(crate) fn fields(&self, at: usize) -> Vec<Cow<'t, [u8]>> {
+        self.separator.all_fields(self.records[at])
+    }
+
+    /// Finds the columns that are read, and whether the first record is a header.
+    ///
+    /// # Errors
+    /// What is wrong with the roles.
+    pub(crate) fn columns<R: Record>(&self, roles: &Roles) -> Result<(Places, bool), String> {
+        let fields = self.fields(0);
+        let names: Vec<String> = fields.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        let find = |usual: Places, names: &[String]| roles.columns(R::ROLES, names, fields.len(), usual);
+        let in_order = ([0, 1], R::has_number().then_some(2));
+        let by_name = known::<R>(&names).map(|(ends, number)| (ends, number.or(in_order.1)));
+        if roles.name_headers() {
+            return Ok((find(by_name.unwrap_or(in_order), &names)?, true));
+        }
+        if let Some(usual) = by_name
+            && let Ok(columns) = find(usual, &names)
+            && self.is_header::<R>(columns)
+        {
+            return Ok((columns, true));
+        }
+        // A record that ends too early is reported as such.
+        let columns = find(in_order, &[])?;
+        Ok((columns, self.is_header::<R>(columns)))
+    }
+
+    /// Tells whether the first record is a header. Where records have numbers, it has nothing numeric in their columns; otherwise
+    /// its ends are no numbers, and those of all others that are looked at are integers: where ids are names, it is an edge.
+    fn is_header<R: Record>(&self, ([left, right], number_at): Places) -> bool {
+        let has = |at: usize, columns: &[usize], is: fn(&[u8]) -> bool| {
+            let fields = self.fields(at);
+            columns.iter().all(|&column| fields.get(column).is_some_and(|field| is(field)))
+        };
+        match number_at {
+            Some(number) => has(0, &[left, right, number], |field| !looks_numeric(field)),
+            None => {
+                let is_edge = |at| has(at, &[left, right], |end| integer(end).is_some());
+                let rest = 1..self.records.len();
+                has(0, &[left, right], |end| number(end).is_none()) && !rest.is_empty() && rest.into_iter().all(is_edge)
+            }
+        }
+    }
+}
+
+fn looks_numeric(field: &[u8]) -> bool {
+    integer(field).is_some() || fast_float2::parse::<f64, _>(field).is_ok()
+}
+
+/// Finds the columns of the ends, and that of the number, by names that are known.
+pub(crate) fn known<R: Record>(names: &[String]) -> Option<Places> {
+    let find = |wanted: &str| names.iter().position(|name| name.eq_ignore_ascii_case(wanted));
+    let ends = ENDS.iter().find_map(|[left, right]| Some([find(left)?, find(right)?]))?;
+    Some((ends, NUMBERS.iter().find_map(|name| find(name)).filter(|_| R::has_number())))
+}
+
+/// Takes the header off a text; returns how its records are written.
+pub(crate) fn begin<R: Record>(text: &mut Text<'_>, roles: &Roles) -> Result<Shape, Error> {
+    let path = text.path().to_path_buf();
+    let Some(first) = First::of::<R>(text, roles) else {
+        return Ok(Shape::new(Separator::Space, ([0, 1], R::has_number().then_some(2))));
+    };
+    let (columns, is_header) = first.columns::<R>(roles).map_err(|problem| Error::invalid(&path, problem))?;
+    let (separator, lines) = (first.separator, first.lines);
+    if is_header {
+        text.skip_lines(lines);
+    }
+    Ok(Shape::new(separator, columns))
+}

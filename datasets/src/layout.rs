@@ -1,0 +1,69 @@
+//! How an input is laid out: its format, and what its columns are.
+
+use std::path::Path;
+
+use crate::{Error, Format, Role, Roles, is_pipe};
+
+/// How an input is laid out. What is not said is told by its name and content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// The format.
+    pub format: Option<Format>,
+    /// Which columns hold what, in a table.
+    pub roles: Roles,
+}
+
+impl From<Option<Format>> for Layout {
+    fn from(format: Option<Format>) -> Self {
+        Self { format, roles: Roles::default() }
+    }
+}
+
+impl From<&Self> for Layout {
+    fn from(layout: &Self) -> Self {
+        layout.clone()
+    }
+}
+
+impl Layout {
+    /// Tells the format of a file, or of the first file of a directory: the one that is stated, or see [`Format::detect`]. A text
+    /// is of the format that its roles belong to, where there are some.
+    ///
+    /// # Errors
+    /// As [`Format::detect`].
+    pub fn find(&self, path: &Path) -> Result<Format, Error> {
+        let format = self.find_any(path)?;
+        if matches!(format, Format::Parquet | Format::Cache) && is_pipe(path) {
+            let problem = format!(
+                "a file of the format {format} is read here and there, which a pipe cannot be; save it in a file"
+            );
+            return Err(Error::invalid(path, problem));
+        }
+        Ok(format)
+    }
+
+    fn find_any(&self, path: &Path) -> Result<Format, Error> {
+        let Some(role) = self.roles.first() else { return self.format.map_or_else(|| Format::detect(path), Ok) };
+        let of_role = match role {
+            Role::User | Role::Item | Role::Rating => Format::Ratings,
+            Role::From | Role::To => Format::Edges,
+            Role::Document | Role::Word | Role::Count => Format::Counts,
+        };
+        let format = match self.format.map_or_else(|| Format::detect(path), Ok) {
+            Ok(Format::Libsvm | Format::BagOfWords | Format::LdaC | Format::Text | Format::Ratings | Format::Edges)
+            | Err(Error::UnknownFormat(_))
+                if self.format.is_none() =>
+            {
+                of_role
+            }
+            found => found?,
+        };
+        match format {
+            Format::Edges | Format::Ratings | Format::Counts | Format::JsonLines | Format::Parquet => Ok(format),
+            _ => Err(Error::invalid(
+                path,
+                format!("the format is {format}, which has no columns to name; leave --columns out"),
+            )),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What the records of a table are, whatever it is written in: two ends, and perhaps a number.
+
+use crate::cache::EdgeData;
+use crate::roles::Role;
+use crate::text::{integer, number};
+
+/// A record with an id in each of two columns.
+pub(crate) trait Record: Sync {
+    /// What an edge carries.
+    type Data: EdgeData;
+    /// Whether both columns name the same vertices.
+    const SQUARE: bool;
+    /// What a record is called.
+    const NAME: &'static str;
+    /// What several are called.
+    const NAMES: &'static str;
+    /// What the ends stand for.
+    const FIELDS: [&'static str; 2];
+    /// The roles of its columns: those of the ends, and that of the number if it has one.
+    const ROLES: &'static [Role];
+    /// What a number has to be.
+    const NUMBER: &'static str;
+
+    /// Returns the data of a number as it stands in a text.
+    fn of_text(number: &[u8]) -> Option<Self::Data>;
+
+    /// Returns the data of a number.
+    fn of_number(number: f64) -> Option<Self::Data>;
+
+    /// Whether it has a number.
+    fn has_number() -> bool {
+        Self::ROLES.len() > 2
+    }
+
+    /// The name of its number's role.
+    fn number_name() -> &'static str {
+        Self::ROLES.get(2).map_or("number", |role| role.name())
+    }
+}
+
+/// An edge of a graph.
+pub(crate) struct Link;
+
+impl Record for Link {
+    type Data = ();
+    const SQUARE: bool = true;
+    const NAME: &'static str = "edge";
+    const NAMES: &'static str = "edges";
+    const FIELDS: [&'static str; 2] = ["source vertex", "target vertex"];
+    const ROLES: &'static [Role] = &[Role::From, Role::To];
+    const NUMBER: &'static str = "";
+
+    fn of_text(_: &[u8]) -> Option<()> {
+        Some(())
+    }
+
+    fn of_number(_: f64) -> Option<()> {
+        Some(())
+    }
+}
+
+/// A rating.
+pub(crate) struct Rating;
+
+impl Record for Rating {
+    type Data = f32;
+    const SQUARE: bool = false;
+    const NAME: &'static str = "rating";
+    const NAMES: &'static str = "ratings";
+    const FIELDS: [&'static str; 2] = ["user", "item"];
+    const ROLES: &'static [Role] = &[Role::User, Role::Item, Role::Rating];
+    const NUMBER: &'static str = "a finite number";
+
+    #[inline]
+    fn of_text(text: &[u8]) -> Option<f32> {
+        number(text)
+    }
+
+    fn of_number(number: f64) -> Option<f32> {
+        Some(number as f32).filter(|number| number.is_finite())
+    }
+}
+
+/// How often a word occurs in a document.
+pub(crate) struct WordCount;
+
+impl Record for WordCount {
+    type Data = u32;
+    const SQUARE: bool = false;
+    const NAME: &'static str = "entry";
+    const NAMES: &'static str = "words";
+    const FIELDS: [&'static str; 2] = ["document", "word"];
+    const ROLES: &'static [Role] = &[Role::Document, Role::Word, Role::Count];
+    const NUMBER: &'static str = "an integer from 1 to 4294967295";
+
+    #[inline]
+    fn of_text(text: &[u8]) -> Option<u32> {
+        integer(text).and_then(|count| u32::try_from(count).ok()).filter(|&count| count > 0)
+    }
+
+    fn of_number(number: f64) -> Option<u32> {
+        (number.fract() == 0.0 && number >= 1.0 && number <= f64::from(u32::MAX)).then_some(number as u32)
+    }
+}

@@ -1,0 +1,114 @@
+//! What models of factors answer: the best items of users, and vertices that are alike.
+
+use std::sync::{Arc, OnceLock};
+
+use megagrid_algorithms::mf::Model;
+use megagrid_algorithms::search::Found;
+use megagrid_partition::Side;
+use megagrid_training::mf::{Recommendations, Similar};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+use crate::run::pool;
+
+/// Factors of a side, `[vertices, dims]`, and biases.
+pub type Rows<'py> = (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, f32>);
+
+/// Rows of factors that Python has checked, and where lists of them end.
+type Numbers<'py> = PyReadonlyArray1<'py, i64>;
+
+fn ids(numbers: &Numbers<'_>) -> Vec<u32> {
+    numbers.as_array().iter().map(|&number| number as u32).collect()
+}
+
+/// Takes factors as Python has them. Without biases the model has none.
+pub fn model(mean: f32, users: &Rows<'_>, items: &Rows<'_>, has_biases: bool) -> Model {
+    let flat = |rows: &Rows<'_>| rows.0.as_array().iter().copied().collect::<Vec<f32>>();
+    let biases = |rows: &Rows<'_>| if has_biases { rows.1.as_array().to_vec() } else { Vec::new() };
+    Model {
+        dims: users.0.as_array().ncols(),
+        mean,
+        users: flat(users),
+        items: flat(items),
+        user_biases: biases(users),
+        item_biases: biases(items),
+    }
+}
+
+/// Rows, one of each question, and the scores of what they name; -1 and no number where there is nothing left.
+type Tables<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f32>>);
+
+/// A model that is asked. What an answer needs is packed when it is asked for first.
+#[pyclass(frozen, module = "megagrid._megagrid")]
+pub struct Answers {
+    model: Arc<Model>,
+    range: Option<[f32; 2]>,
+    recommendations: OnceLock<Recommendations<Arc<Model>>>,
+    similar: [OnceLock<Similar>; 2],
+}
+
+#[pymethods]
+impl Answers {
+    #[new]
+    fn new(mean: f32, range: Option<[f32; 2]>, users: Rows<'_>, items: Rows<'_>) -> Self {
+        let model = Arc::new(model(mean, &users, &items, true));
+        Self { model, range, recommendations: OnceLock::new(), similar: Default::default() }
+    }
+
+    /// Returns the `number` best items of users. Items of user `n` that are left out, ascending, are `items[ends[n - 1]..ends[n]]`.
+    fn recommend<'py>(
+        &self,
+        py: Python<'py>,
+        users: Numbers<'_>,
+        number: usize,
+        left_out: (Numbers<'_>, Numbers<'_>),
+        threads: Option<usize>,
+    ) -> PyResult<Tables<'py>> {
+        let (users, ends, items) = (ids(&users), ids(&left_out.0), ids(&left_out.1));
+        let find = || {
+            let recommendations =
+                self.recommendations.get_or_init(|| Recommendations::new(Arc::clone(&self.model), self.range));
+            let begin = |at: usize| if at == 0 { 0 } else { ends[at - 1] as usize };
+            recommendations.of(&users, number, |at| &items[begin(at)..ends[at] as usize])
+        };
+        asked(py, users.len(), (number, self.model.items.len() / self.model.dims), threads, find)
+    }
+
+    /// Returns the `number` users, or items, that are most like each of some.
+    fn similar<'py>(
+        &self,
+        py: Python<'py>,
+        is_users: bool,
+        rows: Numbers<'_>,
+        number: usize,
+        threads: Option<usize>,
+    ) -> PyResult<Tables<'py>> {
+        let rows = ids(&rows);
+        let side = if is_users { Side::Left } else { Side::Right };
+        let all = if is_users { &self.model.users } else { &self.model.items }.len() / self.model.dims;
+        let find = || self.similar[side as usize].get_or_init(|| Similar::new(&self.model, side)).to(&rows, number);
+        asked(py, rows.len(), (number, all), threads, find)
+    }
+}
+
+/// Finds the answers of some questions without the interpreter's lock.
+fn asked<'py>(
+    py: Python<'py>,
+    questions: usize,
+    (number, all): (usize, usize),
+    threads: Option<usize>,
+    find: impl FnOnce() -> Vec<Vec<Found>> + Send,
+) -> PyResult<Tables<'py>> {
+    let (pool, number) = (pool(if questions == 1 { Some(1) } else { threads })?, number.min(all));
+    let tables = py.detach(|| {
+        let (mut ids, mut scores) = (vec![-1; questions * number], vec![f32::NAN; questions * number]);
+        for (at, found) in pool.install(find).into_iter().enumerate() {
+            for (place, (id, score)) in found.into_iter().enumerate() {
+                (ids[at * number + place], scores[at * number + place]) = (i64::from(id), score);
+            }
+        }
+        (ids, scores)
+    });
+    let shape = [questions, number];
+    Ok((PyArray1::from_vec(py, tables.0).reshape(shape)?, PyArray1::from_vec(py, tables.1).reshape(shape)?))
+}

@@ -1,0 +1,168 @@
+//! Data as people have them: columns by role, quotes, JSON lines, pipes and patterns.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use megagrid_datasets::output::{Column, write_table};
+
+use crate::command::Ran;
+use crate::{Place, done, fails, json, run};
+
+/// Trains, and returns the bytes of the model's arrays and the checksum of the data.
+fn model(place: &Place, command: &[&str]) -> (Vec<Vec<u8>>, String) {
+    let model = place.name("model");
+    done(&[command, &["--iterations", "3", "-w", "1", "-q", "--model", &model]].concat());
+    let checksum = json(place.path("model/model.json"))["data"]["checksum"].as_str().unwrap().to_owned();
+    let arrays = ["users.npy", "items.npy"].map(|array| fs::read(place.path(&format!("model/{array}"))).unwrap());
+    fs::remove_dir_all(&model).unwrap();
+    (arrays.to_vec(), checksum)
+}
+
+/// Runs the program with text on standard input.
+fn piped(args: &[&str], text: &[u8]) -> Ran {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"));
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // What is refused is not read.
+    let _ = child.stdin.take().unwrap().write_all(text);
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// The fields of the ratings, line by line.
+fn fields(ratings: &str) -> Vec<[String; 3]> {
+    let lines = fs::read_to_string(ratings).unwrap();
+    lines.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>().try_into().unwrap()).collect()
+}
+
+#[test]
+fn the_same_ratings_in_any_table_train_the_same_model() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    let plain = model(&place, &["mf", &ratings]);
+    let lines = fields(&ratings);
+    let table = |header: &str, line: &dyn Fn(&[String; 3]) -> String| {
+        header.to_owned() + &lines.iter().map(|fields| line(fields) + "\n").collect::<String>()
+    };
+    let swapped = place.file("swapped.csv", table("", &|[user, item, rating]| format!("{item},x,{user},{rating}")));
+    // A title with a line end in it.
+    let quoted =
+        |[user, item, rating]: &[String; 3]| format!("\"{rating}\";\"a \"\"title\"\";\r\n{user}\";{item};\"{user}\"\r");
+    let quoted = place.file("quoted.csv", table("\u{feff}stars;title;what;who\n", &quoted));
+    let objects =
+        |[user, item, rating]: &[String; 3]| format!(r#"{{"stars": {rating}, "what": "{item}", "who": "{user}"}}"#);
+    let objects = place.file("ratings.jsonl", table("", &objects));
+    let parquet = place.path("ratings.parquet");
+    let column = |at: usize| Column::Strings(lines.iter().map(|fields| fields[at].clone()).collect());
+    let stars: Vec<f32> = lines.iter().map(|fields| fields[2].parse().unwrap()).collect();
+    write_table(&parquet, &[("what", column(1)), ("stars", Column::F32(stars.into())), ("who", column(0))]).unwrap();
+    let names = "user=who,item=what,rating=stars";
+    for (input, columns) in [
+        (&swapped, "user=3,item=1,rating=4"),
+        (&quoted, names),
+        (&quoted, "rating=1,item=3,user=4"),
+        (&objects, names),
+        (&parquet.to_str().unwrap().to_owned(), names),
+    ] {
+        assert_eq!(model(&place, &["mf", input, "--columns", columns]), plain, "{input}");
+        let together = model(&place, &["launch", "-n", "3", "--", "mf", input, "--columns", columns]);
+        assert_eq!(together.1, plain.1, "{input} in three processes");
+        let cache = place.name("of.mgrid");
+        done(&["convert", input, &cache, "--columns", columns]);
+        assert_eq!(model(&place, &["mf", &cache]), plain, "{input} as a cache");
+        fs::remove_file(cache).unwrap();
+        let plan = done(&["plan", "mf", input, "--columns", columns]);
+        assert_eq!(plan, done(&["plan", "mf", &ratings]), "{input}");
+    }
+}
+
+#[test]
+fn graphs_and_words_are_read_by_columns() {
+    let place = Place::new();
+    let links = place.file("links.csv", "to|weight|from\n2|0.5|1\n3|0.5|1\n3|1|2\n1|2|3\n");
+    let plain = place.file("plain.txt", "1 2\n1 3\n2 3\n3 1\n");
+    let scores = [&[&*links, "--columns", "from=from,to=to"][..], &[&*plain]].map(|input| {
+        done(&[&["pagerank", "-q", "-w", "1", "--model", &place.name("ranks")], input].concat());
+        let scores = fs::read(place.path("ranks/scores.parquet")).unwrap();
+        fs::remove_dir_all(place.path("ranks")).unwrap();
+        scores
+    });
+    assert!(scores[0] == scores[1]);
+    let words = place.file("words.tsv", "word\tdocument\tcount\ntea\td1\t3\nrye\td1\t1\nrye\td2\t2\n");
+    let found = done(&["inspect", &words, "--columns", "document=document"]);
+    assert!(found.contains("corpus of 2 documents, 2 words, 3 entries"), "{found}");
+    done(&["lda", &words, "--columns", "word=1,document=2", "-k", "2", "--iterations", "2", "-q"]);
+}
+
+#[test]
+fn what_comes_through_a_pipe_is_read_once() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    let text = fs::read(&ratings).unwrap();
+    let file = done(&["inspect", &ratings]);
+    let body = |said: &str| said.split_once('\n').unwrap().1.to_owned();
+    let gzip = {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(&text).unwrap();
+        encoder.finish().unwrap()
+    };
+    for (input, bytes) in [("-", &text), ("/dev/stdin", &text), ("-", &gzip)] {
+        let ran = piped(&["inspect", input], bytes);
+        assert_eq!((ran.code, body(&ran.stdout)), (Some(0), body(&file)), "{}", ran.stderr);
+    }
+    let ran = piped(&["inspect", "-"], &gzip[..gzip.len() / 2]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("-: the gzip data end early"), "{}", ran.stderr);
+    let ran =
+        piped(&["inspect", "-", "--format", "mtx"], b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n");
+    assert!(ran.stderr.contains("announces 2 entries, found 1; is the file complete?"), "{}", ran.stderr);
+    let ran = piped(&["inspect", "-", "--columns", "user=1"], b"1,2,3\n1,\"2,3\n");
+    assert!(ran.stderr.contains("-:2: quoted field"), "{}", ran.stderr);
+    let ran = piped(&["mf", "-", "--test", "-", "-q"], &text);
+    assert!(ran.stderr.contains("standard input has been read already"), "{}", ran.stderr);
+    let ran = piped(&["inspect", "-"], b"");
+    assert!(ran.stderr.contains("-: no lines in it"), "{}", ran.stderr);
+    let ran = piped(&["inspect", "-", "--format", "parquet"], b"PAR1");
+    assert!(ran.stderr.contains("save it in a file"), "{}", ran.stderr);
+    fails(&["launch", "-n", "2", "--", "mf", "-"], 2, &["can be read once, by one; save it in a file"]);
+    fails(&["mf", "-", "--cache", &place.name("caches")], 2, &["--cache keeps what has a name"]);
+}
+
+#[test]
+fn a_pattern_is_the_files_that_fit_it() {
+    let place = Place::new();
+    let ratings = fs::read_to_string(place.ratings()).unwrap();
+    let lines: Vec<&str> = ratings.lines().collect();
+    for (day, lines) in lines.chunks(200).enumerate() {
+        place.file(&format!("day-{day}.csv"), format!("user,item,rating\n{}\n", lines.join("\n")));
+    }
+    let pattern = place.name("day-*.csv");
+    let plain = model(&place, &["mf", &place.name("ratings.csv")]);
+    assert_eq!(model(&place, &["mf", &pattern]), plain);
+    assert_eq!(model(&place, &["launch", "-n", "2", "--", "mf", &pattern]).1, plain.1);
+    fails(&["mf", &place.name("night-*.csv")], 1, &["night-*.csv: no file fits this pattern"]);
+    place.file("odd.1.edges", "1 2\n");
+    place.file("odd.2.jsonl", "{}\n");
+    fails(&["inspect", &place.name("odd.*")], 1, &["odd.2.jsonl is of the format jsonl, others are edges"]);
+}
+
+#[test]
+fn columns_that_there_are_not_are_told() {
+    let place = Place::new();
+    let table = place.file("table.csv", "who,what,stars\nann,tea,4\nbob,tea,2\n");
+    let wrong = |columns: &str, code: i32, said: &str| fails(&["mf", &table, "--columns", columns], code, &[said]);
+    wrong("user=name", 1, "table.csv: there is no column name for user; its columns are 1 who, 2 what, 3 stars");
+    wrong("user=9", 1, "there is no column 9 for user; it has 3 columns without names");
+    wrong("from=1", 1, "--columns says which is from, but what is read has user, item, rating");
+    fails(&["mf", &table, "--columns", "rater=1"], 2, &["there is no role \"rater\"; expected one of user, item"]);
+    let samples = place.file("samples.txt", "1 1:1\n-1 2:1\n");
+    fails(&["blockpg", &samples, "--columns", "user=1"], 1, &["--columns is for tables"]);
+    let ran = run(&[
+        "inspect",
+        &place.file("a.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n"),
+        "--columns",
+        "user=1",
+    ]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("has no columns to name"), "{}", ran.stderr);
+}

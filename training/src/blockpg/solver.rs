@@ -1,0 +1,67 @@
+//! What differs between the programs that fit weights.
+
+use megagrid_algorithms::blockpg::{Config, Optimality};
+use megagrid_engine::{Engine, Settings};
+use megagrid_stages::{Program, Sequence, Stages};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::data::Samples;
+use super::options::LinearOptions;
+use crate::Error;
+
+/// A program that fits weights to samples, and how it is asked.
+pub(super) trait Solver: Sized + Send + 'static {
+    /// The program: samples on the left, features on the right, an edge carries label times value.
+    type Program: Program<Edge = f32, Global: Serialize + DeserializeOwned>;
+
+    /// Resolves options on samples.
+    fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error>;
+
+    /// Returns the options with all that follows from samples and settings.
+    fn resolved(&self, options: &LinearOptions) -> LinearOptions {
+        options.clone()
+    }
+
+    /// Returns how many workers run of those asked for.
+    fn workers(&self, asked: usize) -> usize;
+
+    /// Returns the stages of an iteration.
+    fn sequence(&self) -> Sequence<Self::Program, impl Stages<Self::Program>>;
+
+    /// Begins with weights, one a feature.
+    fn init(
+        &self,
+        samples: &Samples,
+        config: &Config,
+        start: &[f64],
+        engine: &mut Engine<Self::Program>,
+    ) -> Result<(), Error>;
+
+    /// Goes on with the next penalties from the weights that are there.
+    fn turn_to(config: &Config, engine: &mut Engine<Self::Program>);
+
+    /// Returns where an engine is.
+    fn progress(engine: &Engine<Self::Program>) -> Progress;
+
+    /// Returns the weights.
+    fn weights(engine: &Engine<Self::Program>) -> Vec<f64>;
+
+    /// Returns their loss.
+    fn loss(engine: &Engine<Self::Program>) -> f64;
+
+    /// Compares what samples know with what the weights say.
+    #[cfg(debug_assertions)]
+    fn check(_: &Samples, _: &Engine<Self::Program>, _: &[f64]) {}
+}
+
+/// Where an engine is.
+pub(super) struct Progress {
+    /// Iterations done when training at this l1 began.
+    pub begun: u64,
+    pub l1: f64,
+    /// How far the weights are from the optimum.
+    pub optimality: Optimality,
+    /// Whether that was found of all features.
+    pub is_of_all: bool,
+}

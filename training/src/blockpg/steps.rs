@@ -1,0 +1,127 @@
+//! Features that step in blocks, or one after the other.
+
+use megagrid_algorithms::blockpg::{self, BlockPg, Config, Margin, Region, State, log_loss, margins};
+use megagrid_engine::{Engine, Settings};
+use megagrid_partition::{EdgeSource, Side};
+use megagrid_stages::{Left, Right, Sequence, Stages};
+
+use super::data::Samples;
+use super::options::LinearOptions;
+use super::solver::{Progress, Solver};
+use crate::Error;
+use crate::error::reading;
+
+/// A worker of a descent is worth its while where it has this many values, and samples have many each: what workers tell each other
+/// is one number a sample (measured: 80 values a sample gain; with 10 to 16 some data lose).
+const WORTH_A_WORKER: usize = 1 << 16;
+const WORTH_WORKERS: usize = 32;
+
+/// Blocks, or descent.
+pub(super) struct StepSolver {
+    /// Values and number of blocks.
+    block_values: u64,
+    blocks: u64,
+    /// Whether features descend one after the other; else they step by blocks.
+    descends: bool,
+    /// More workers would take longer.
+    most_workers: usize,
+    values: u64,
+    delay: Option<u64>,
+}
+
+impl Solver for StepSolver {
+    type Program = BlockPg;
+
+    fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
+        let (values, features) = (samples.signed.num_edges(), samples.signed.num_vertices(Side::Right));
+        let number = samples.signed.num_vertices(Side::Left);
+        let descends = options.descends(number, settings);
+        let is_worth = values >= WORTH_WORKERS * number;
+        let most_workers = match descends {
+            true if is_worth => (values / WORTH_A_WORKER).max(1),
+            true => 1,
+            false => usize::MAX,
+        };
+        Ok(Self {
+            block_values: options.block_values(values, features),
+            descends,
+            most_workers,
+            values: (values as u64).max(1),
+            blocks: options.num_blocks(values, features),
+            delay: settings.slack,
+        })
+    }
+
+    fn resolved(&self, options: &LinearOptions) -> LinearOptions {
+        if self.descends {
+            return LinearOptions { delay: self.delay, ..options.clone() };
+        }
+        let blocks = if options.batch.is_some() { options.blocks } else { Some(self.blocks) };
+        LinearOptions { batch: Some(self.block_values), blocks, delay: self.delay, ..options.clone() }
+    }
+
+    fn workers(&self, asked: usize) -> usize {
+        asked.min(self.most_workers)
+    }
+
+    fn sequence(&self) -> Sequence<BlockPg, impl Stages<BlockPg>> {
+        blockpg::sequence(self.block_values).or(blockpg::descent(self.values), self.descends)
+    }
+
+    fn init(
+        &self,
+        samples: &Samples,
+        config: &Config,
+        start: &[f64],
+        engine: &mut Engine<BlockPg>,
+    ) -> Result<(), Error> {
+        let state = config.state();
+        engine.set_global(if self.descends { state.with_descent(engine.plan().workers) } else { state });
+        let (reaches, margins) = (samples.reaches(self.descends)?, margins(&samples.signed, start).map_err(reading)?);
+        engine.init(Left, |sample, first| {
+            *first.master = Margin::new(margins[sample], samples.weight(sample));
+            *first.sync = first.master.parabola();
+        });
+        engine.init(Right, |feature, first| {
+            *first.master = Region::new(reaches[feature]);
+            *first.sync = first.master.weight(start[feature], samples.intercept == Some(feature));
+        });
+        Ok(())
+    }
+
+    fn turn_to(config: &Config, engine: &mut Engine<BlockPg>) {
+        let (begun, State { damping, descending, apart, .. }) = (engine.iterations(), *engine.global());
+        engine.resume(begun, State { begun, damping, descending, apart, ..config.state() });
+    }
+
+    fn progress(engine: &Engine<BlockPg>) -> Progress {
+        let state = engine.global();
+        Progress { begun: state.begun, l1: state.l1, optimality: state.last.optimality, is_of_all: state.was_full }
+    }
+
+    fn weights(engine: &Engine<BlockPg>) -> Vec<f64> {
+        let features = engine.on(Right);
+        (0..features.len()).map(|feature| features.sync(feature).value).collect()
+    }
+
+    fn loss(engine: &Engine<BlockPg>) -> f64 {
+        let samples = engine.on(Left);
+        let of = |sample: usize| {
+            let kept = samples.master(sample);
+            kept.weight * log_loss(kept.margin)
+        };
+        (0..samples.len()).map(of).sum()
+    }
+
+    #[cfg(debug_assertions)]
+    fn check(samples: &Samples, engine: &Engine<BlockPg>, weights: &[f64]) {
+        let left = engine.on(Left);
+        for (sample, margin) in margins(&samples.signed, weights).unwrap_or_default().into_iter().enumerate() {
+            let kept = left.master(sample).margin;
+            assert!(
+                (kept - margin).abs() <= 1e-6 * (1.0 + margin.abs()),
+                "margin of {sample}: kept {kept}, exactly {margin}"
+            );
+        }
+    }
+}
