@@ -1,7 +1,10 @@
 //! Blocks: the edges between a left and a right shard, with shard-local ids, in visit order.
 //!
-//! The blocks of a right shard are numbered by (batch layer, left shard). In memory those that one worker runs lie one after the other,
-//! of several right shards, and that worker wrote them, so that they are on its node. There are two forms. *Grouped* (`Read` and `Add`): the right vertices that have edges in the block, those with equally many
+//! The blocks of a right shard are numbered by (batch layer, left shard), and lie in memory in that order. Where workers are on
+//! several nodes of memory, those that one worker runs lie one after the other, of several right shards, and that worker wrote
+//! them, so that they are on its node.
+//!
+//! There are two forms. *Grouped* (`Read` and `Add`): the right vertices that have edges in the block, those with equally many
 //! edges side by side, and the left ends of their edges. *Pairs* (`Update` on both sides): both ends of each edge, shuffled.
 
 use std::ops::Range;

@@ -35,14 +35,20 @@ unsafe impl<T: Item> Send for Disjoint<T> {}
 unsafe impl<T: Item> Sync for Disjoint<T> {}
 
 impl<T: Item> Disjoint<T> {
-    /// Allocates an array of zero bytes; piece `i` is `bounds[i]..bounds[i + 1]`. Panics when `bounds` does not begin at 0, or
-    /// decreases. An error is for want of memory.
+    /// Allocates an array of zero bytes; panics when `bounds` are none: see [`Disjoint::of`]. An error is for want of memory.
     pub fn new(bounds: Vec<usize>) -> Result<Self, Error> {
+        let memory = AlignedBuffer::zeroed(bounds.last().copied().unwrap_or(0))?;
+        Ok(Self::of(memory, bounds))
+    }
+
+    /// Makes pieces of items; piece `i` is `bounds[i]..bounds[i + 1]`. Panics when `bounds` does not begin at 0, decreases, or does not
+    /// end at the number of items.
+    pub fn of(mut memory: AlignedBuffer<T>, bounds: Vec<usize>) -> Self {
         assert!(bounds.first() == Some(&0) && bounds.is_sorted(), "bounds of pieces begin at 0 and do not decrease");
-        let mut memory = AlignedBuffer::zeroed(bounds[bounds.len() - 1])?;
+        assert!(bounds.last() == Some(&memory.len()), "bounds of pieces end with the items");
         let items = memory.as_mut_ptr();
         let holds = (1..bounds.len()).map(|_| Hold::default()).collect();
-        Ok(Self { items, bounds: bounds.into(), holds, joints: Box::default(), memory })
+        Self { items, bounds: bounds.into(), holds, joints: Box::default(), memory }
     }
 
     /// Lets the pieces before each of `joints` and those from it on lie on different nodes of memory. Ask before anything is written.

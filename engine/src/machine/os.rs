@@ -10,6 +10,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 use bytemuck::Zeroable;
+use megagrid_stages::Item;
 
 use crate::Error;
 
@@ -32,10 +33,10 @@ pub const HUGE_FROM: usize = 4 << 20;
 #[cfg(any(all(unix, not(miri)), test))]
 const MAP_FROM: usize = 128 << 10;
 
-/// A fixed number of items in aligned memory that starts as zero bytes.
+/// A fixed number of items in aligned memory that starts as zero bytes, or that of a boxed slice.
 ///
-/// It begins on a multiple of [`ALIGNMENT`], or of [`HUGE_PAGE`] when it has more than [`HUGE_FROM`] bytes. From 128 KiB
-/// its pages come untouched from the system, so that the first thread to write one decides on which node it lies.
+/// Zero bytes begin on a multiple of [`ALIGNMENT`], or of [`HUGE_PAGE`] when there are more than [`HUGE_FROM`]. From 128 KiB
+/// their pages come untouched from the system, so that the first thread to write one decides on which node it lies.
 pub struct AlignedBuffer<T> {
     items: NonNull<T>,
     len: usize,
@@ -69,6 +70,15 @@ impl<T: Zeroable> AlignedBuffer<T> {
     }
 }
 
+impl<T: Item> From<Box<[T]>> for AlignedBuffer<T> {
+    /// Keeps items where they are.
+    fn from(items: Box<[T]>) -> Self {
+        let (len, layout) = (items.len(), Layout::for_value(&*items));
+        let memory = if layout.size() == 0 { Memory::Nothing } else { Memory::Heap(layout) };
+        Self { items: NonNull::from(Box::leak(items)).cast(), len, memory }
+    }
+}
+
 impl<T> AlignedBuffer<T> {
     /// Returns the address of the first item, for reads and writes of all of them.
     pub fn as_mut_ptr(&mut self) -> *mut T {
@@ -93,8 +103,8 @@ impl<T> Deref for AlignedBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: `zeroed`, the only maker, allocated `len` items (or none at all, where `items` dangles but is aligned) of
-        // zero bytes, which are valid by `T: Zeroable`; what is written later is a `T`. `&self` excludes writers.
+        // SAFETY: `zeroed` allocated `len` items (or none at all, where `items` dangles but is aligned) of zero bytes, which
+        // are valid by `T: Zeroable`, or `from` has them of a box; what is written later is a `T`. `&self` excludes writers.
         unsafe { std::slice::from_raw_parts(self.items.as_ptr(), self.len) }
     }
 }
@@ -110,7 +120,7 @@ impl<T> Drop for AlignedBuffer<T> {
     fn drop(&mut self) {
         match self.memory {
             Memory::Nothing => {}
-            // SAFETY: `allocate` got `items` from the global allocator with this layout; this is the only release.
+            // SAFETY: `allocate`, or the box, got `items` from the global allocator with this layout; this is the only release.
             Memory::Heap(layout) => unsafe { std::alloc::dealloc(self.items.as_ptr().cast(), layout) },
             #[cfg(all(unix, not(miri)))]
             // SAFETY: `allocate` made this mapping for this buffer, whose last use this is.
@@ -298,6 +308,21 @@ mod tests {
                 check(len);
             }
         }
+    }
+
+    #[test]
+    fn items_of_a_box_stay_where_they_are() {
+        for len in [0, 1, 1000] {
+            let items: Box<[u16]> = (0..len).collect();
+            let address = items.as_ptr();
+            let mut buffer = AlignedBuffer::from(items);
+            assert_eq!(buffer.as_ptr(), address);
+            assert!(buffer.iter().copied().eq(0..len));
+            buffer.reverse();
+            assert!(buffer.iter().copied().eq((0..len).rev()));
+            buffer.split_pages_at(buffer.len());
+        }
+        assert_eq!(AlignedBuffer::from(vec![(); 9].into_boxed_slice()).len(), 9);
     }
 
     #[test]

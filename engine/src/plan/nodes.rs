@@ -38,15 +38,20 @@ impl Plan {
         self.local_workers().flat_map(of)
     }
 
+    /// Tells whether all workers of this process are on one node of memory.
+    #[must_use]
+    pub fn is_on_one_node(&self) -> bool {
+        self.homes[self.local_workers()].windows(2).all(|two| two[0].node == two[1].node)
+    }
+
     /// Returns at which of some pieces in a row memory of another node begins, given the workers of this process that write them, and
     /// both their ends, where others' memory may be; nothing where all workers are on one node. What nobody writes is left out.
     #[must_use]
     pub fn joints(&self, writers: impl Iterator<Item = Option<WorkerId>>) -> Vec<usize> {
-        let node = |worker: usize| self.homes[worker].node;
-        let workers = self.local_workers();
-        if workers.clone().all(|worker| node(worker) == node(workers.start)) {
+        if self.is_on_one_node() {
             return Vec::new();
         }
+        let node = |worker: usize| self.homes[worker].node;
         let (mut joints, mut pieces, mut before) = (vec![0], 0, None);
         for writer in writers {
             if let Some(WorkerId(writer)) = writer

@@ -1,10 +1,13 @@
 //! On which nodes of memory rows and edges are written, and from which they are used, over random plans.
 
+use megagrid_algorithms::lda::{self, Dense, Mh, Sparse};
+use megagrid_algorithms::mf::{self, in_place};
 use megagrid_engine::plan::{Plan, Processes, Schedule, StageKind, Task};
-use megagrid_engine::{Error, Topology};
+use megagrid_engine::{Error, Settings, Topology};
 use megagrid_partition::{ShardId, Side, WorkerId};
 use proptest::prelude::*;
 
+use crate::made::{self, Counted, few_documents, learned, model, page_rank_state, run};
 use crate::plans::{Case, case};
 
 /// The side whose owners run the edges of a stage.
@@ -128,4 +131,32 @@ fn processors_of_four_nodes_have_runs_of_rows() {
     assert_eq!(joints.len(), 5, "three joints between four nodes, and both ends: {joints:?}");
     let rows: Vec<usize> = joints.iter().map(|&shard| plan.left.bounds[shard]).collect();
     assert_eq!(rows, [0, 1000, 2000, 3000, 4000]);
+}
+
+/// On a machine of one node columns stay as they were built; on others they go to those who run their blocks.
+#[test]
+fn training_has_the_same_bits_on_however_many_nodes() {
+    fn topics<S: Counted>(settings: &Settings) -> lda::Model {
+        let config = lda::Config { num_topics: 8, ..lda::Config::default() };
+        let mut engine = made::topics::<S>(&few_documents(), &config, settings);
+        run(&mut engine, 3);
+        model(&mut engine)
+    }
+    let trained = [1, 2, 4].map(|nodes| {
+        let settings = |dims| {
+            let settings = made::settings(4, dims);
+            let topology = Topology { l2_bytes: settings.topology.l2_bytes, ..Topology::synthetic(nodes, 4 / nodes) };
+            Settings { topology, ..settings }
+        };
+        let config = mf::Config { dims: 6, ..mf::Config::default() };
+        let sequence = in_place::sequence(config, 6000);
+        let mut ratings = made::factorization(&made::noise(1), config, sequence, &settings(config.row_dims()));
+        let mut pages = made::page_rank(&made::links(1500, 20_000), &[], &settings(1));
+        run(&mut ratings, 3);
+        run(&mut pages, 3);
+        let topics = (topics::<Dense>(&settings(1)), topics::<Sparse>(&settings(1)), topics::<Mh>(&settings(1)));
+        (learned(&ratings), page_rank_state(&pages), topics)
+    });
+    assert_eq!(trained[0], trained[1]);
+    assert_eq!(trained[0], trained[2]);
 }

@@ -99,6 +99,17 @@ impl<I: Id> Listed<I> {
         self.left.len()
     }
 
+    /// Ends the list, and leaves the edges where they are.
+    pub fn end(self) -> LocalEdges<I> {
+        let Self { mut layout, left, right, slice_offsets } = self;
+        layout.runs.shrink_to_fit();
+        let [left, right] = [left, right].map(|ids| ids.into_boxed_slice().into());
+        LocalEdges {
+            layout,
+            ids: Arc::new(Ids { left, right, slice_offsets: slice_offsets.into_boxed_slice().into() }),
+        }
+    }
+
     /// Returns the blocks, by (layer, left shard).
     pub fn blocks(&self) -> &[Block] {
         &self.layout.blocks
@@ -200,14 +211,6 @@ impl<I: Id> Room<I> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-
-    impl<I: Id> Listed<I> {
-        /// Leaves blocks in the order of their numbers.
-        pub fn end(self) -> LocalEdges<I> {
-            let blocks = (0..self.blocks().len()).map(|block| (0, block)).collect();
-            end_in(&[self], &Order { blocks, joints: Vec::new() }).swap_remove(0)
-        }
-    }
 
     fn end_in<I: Id>(listed: &[Listed<I>], order: &Order) -> Vec<LocalEdges<I>> {
         let items = |column: usize, block: usize| {

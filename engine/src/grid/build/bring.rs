@@ -1,5 +1,6 @@
-//! Columns on their way from the worker that built them to those who run their blocks: each writes its own, so that ids and data are
-//! on its node of memory. Some columns go together: what one worker runs of them lies side by side, and few pages are shared.
+//! Where columns stay: as their builder made them where all workers are on one node of memory. Where they are not, columns go to those
+//! who run their blocks: each writes its own, so that ids and data are on its node. Some go together: what one worker runs of them lies
+//! side by side, and few pages are shared.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,6 +13,7 @@ use crate::Error;
 use crate::grid::block::{Order, Room};
 use crate::grid::disjoint::Disjoint;
 use crate::grid::hold::hold;
+use crate::machine::os::AlignedBuffer;
 
 /// As many edges, and items of their data, as columns that go together have at most: pages that two nodes share are then one in a
 /// hundred, and little is in memory twice.
@@ -20,8 +22,8 @@ const TOGETHER: usize = 1 << 18;
 /// A column as it was built.
 pub(super) struct Built<I, P: Program> {
     pub edges: Listed<I>,
-    pub items: Vec<EdgeItem<P>>,
-    /// Where each block's items begin, and their number: those of data without bytes too, which are not in `items`.
+    pub items: AlignedBuffer<EdgeItem<P>>,
+    /// Where each block's items begin, and their number.
     pub bounds: Vec<usize>,
 }
 
@@ -53,8 +55,30 @@ type Inboxes<I, P> = Vec<Mutex<Vec<Arc<Moving<I, P>>>>>;
 pub(super) type Take<'t, I, P> = &'t mut dyn FnMut(usize, Built<I, P>) -> Result<(), Error>;
 
 impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
-    /// Lets each worker of this process build columns, one after the other, and those who run their blocks bring them home.
+    /// Lets each worker of this process build columns, one after the other.
     pub(super) fn groups_of<I: Id>(
+        &self,
+        build: impl Fn(usize, Take<'_, I, P>) -> Result<(), Error> + Sync,
+    ) -> Result<Vec<Group<P>>, Error>
+    where
+        Edges: From<LocalEdges<I>>,
+    {
+        if !self.plan.is_on_one_node() {
+            return self.groups_brought_home(build);
+        }
+        let built = on_workers(self.plan, |worker| {
+            let mut groups = Vec::new();
+            build(worker, &mut |shard, built| {
+                groups.push(built.group(shard));
+                Ok(())
+            })?;
+            Ok(groups)
+        });
+        Ok(built.into_iter().collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect())
+    }
+
+    /// Lets those who run the blocks of the columns that are built write them where they stay.
+    fn groups_brought_home<I: Id>(
         &self,
         build: impl Fn(usize, Take<'_, I, P>) -> Result<(), Error> + Sync,
     ) -> Result<Vec<Group<P>>, Error>
@@ -72,7 +96,7 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
         let built = on_workers(self.plan, |worker| {
             let (mut waiting, mut items, mut places) = (Vec::new(), 0, Vec::new());
             build(worker, &mut |shard, built| {
-                let more = built.edges.num_edges().max(built.bounds[built.bounds.len() - 1]);
+                let more = built.edges.num_edges().max(built.items.len());
                 if !waiting.is_empty() && items + more > together {
                     places.push(self.send(std::mem::take(&mut waiting), &inboxes)?);
                     items = 0;
@@ -121,6 +145,16 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
     }
 }
 
+impl<I: Id, P: Program> Built<I, P> {
+    /// Returns the column of a shard, which stays where it was built.
+    fn group(self, shard: usize) -> Group<P>
+    where
+        Edges: From<LocalEdges<I>>,
+    {
+        Group { columns: vec![(shard, self.edges.end().into())], data: Disjoint::of(self.items, self.bounds) }
+    }
+}
+
 impl<I: Id, P: Program> Moving<I, P> {
     /// Writes the blocks that a worker runs, as they lie.
     fn write_blocks_of(&self, worker: WorkerId) {
@@ -134,10 +168,8 @@ impl<I: Id, P: Program> Place<I, P> {
     fn write(&self, column: usize, from: &Built<I, P>, block: usize) {
         let piece = self.edges.piece(column, block);
         self.edges.copy(column, &from.edges, block, self.data.bounds()[piece]);
-        // Data without bytes are nowhere.
-        if let Some(items) = from.items.get(from.bounds[block]..from.bounds[block + 1]) {
-            hold(|| self.data.try_own(piece..piece + 1)).copy_from_slice(items);
-        }
+        let items = &from.items[from.bounds[block]..from.bounds[block + 1]];
+        hold(|| self.data.try_own(piece..piece + 1)).copy_from_slice(items);
     }
 
     /// Returns the columns, which have been written.

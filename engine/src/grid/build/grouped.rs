@@ -81,9 +81,8 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
         position("right rows", rows.end)?;
         position("edges", gathered.left.len())?;
         let mut edges = Listed::new(rows.len(), true);
-        let (mut values, mut spare) = (Values::<T, P>::new(self.fill), Vec::new());
+        let (mut values, mut spare) = (Values::<T, P>::new(self.fill, &gathered.data)?, Vec::new());
         edges.reserve(gathered.left.len());
-        values.reserve(gathered.left.len());
         for layer in 0..self.plan.layers {
             let layer = gathered.layer(self.plan.layers, |left, right| self.layer_of(left, right) == layer);
             let mut blocks = layer.segments(&left_bounds, rows.start);
@@ -91,8 +90,8 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
                 by_degree(segments, &mut spare);
                 let vertices = segments.iter().map(|s| (s.right as usize, &layer.left[s.edges()]));
                 edges.push_grouped(left_bounds[left]..left_bounds[left + 1], vertices);
-                segments.iter().try_for_each(|segment| values.extend(&layer.data[segment.edges()]))?;
-                values.end_block(edges.num_edges());
+                segments.iter().for_each(|segment| values.extend(&layer.data[segment.edges()]));
+                values.end_block();
             }
         }
         Ok(values.of(edges))

@@ -4,7 +4,6 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
-use bytemuck::Zeroable;
 use megagrid_partition::parallel::lock;
 use megagrid_partition::{Side, SplitMix};
 use megagrid_stages::{EdgeItem, Program, Store};
@@ -13,6 +12,7 @@ use super::bring::{Built, Group};
 use super::values::Values;
 use super::{Build, Edges, Id, Listed, LocalEdges, on_workers};
 use crate::Error;
+use crate::machine::os::AlignedBuffer;
 
 /// The shard and the local id of each vertex by its id, left and right.
 type Places = [Vec<(u32, u32)>; 2];
@@ -37,7 +37,7 @@ struct Filling<I, T, P: Program> {
     /// Data in slices: the source's values, until all edges are placed.
     values: Vec<T>,
     /// Data of one item.
-    items: Vec<EdgeItem<P>>,
+    items: AlignedBuffer<EdgeItem<P>>,
 }
 
 impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
@@ -55,8 +55,8 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
             let all = bounds.iter_mut().flat_map(|bounds| &mut bounds[1..]);
             all.zip(counts?).for_each(|(bound, count)| *bound += count as usize);
         }
-        let begin = |bounds| Mutex::new(Some(Filling::new(bounds)));
-        let columns: Vec<Mutex<Option<Filling<I, T, P>>>> = bounds.into_iter().map(begin).collect();
+        let begin = |bounds| Filling::new(bounds).map(|filling| Mutex::new(Some(filling)));
+        let columns: Vec<Mutex<Option<Filling<I, T, P>>>> = bounds.into_iter().map(begin).collect::<Result<_, _>>()?;
         for windows in windows.chunks(workers.len()) {
             let dealt = on_workers(self.plan, |worker| match windows.get(worker - workers.start) {
                 Some(window) => self.deal::<I>(window, &places),
@@ -193,10 +193,10 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
         if !in_slices {
             return Ok(Built { edges, items, bounds });
         }
-        let mut filled = Values::<T, P>::new(self.fill);
+        let mut filled = Values::<T, P>::new(self.fill, &values)?;
         for block in bounds.windows(2) {
-            filled.extend(&values[block[0]..block[1]])?;
-            filled.end_block(block[1]);
+            filled.extend(&values[block[0]..block[1]]);
+            filled.end_block();
         }
         Ok(filled.of(edges))
     }
@@ -204,12 +204,12 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
 
 impl<I: Id, T, P: Program> Filling<I, T, P> {
     /// Makes room for blocks of these numbers of edges, which come after a 0.
-    fn new(mut bounds: Vec<usize>) -> Self {
+    fn new(mut bounds: Vec<usize>) -> Result<Self, Error> {
         (1..bounds.len()).for_each(|block| bounds[block] += bounds[block - 1]);
         let edges = bounds[bounds.len() - 1];
-        let items = vec![Zeroable::zeroed(); if P::Edge::SHAPE.is_slice() { 0 } else { edges }];
+        let items = AlignedBuffer::zeroed(if P::Edge::SHAPE.is_slice() { 0 } else { edges })?;
         let (left, right) = (vec![local(0); edges], vec![local(0); edges]);
-        Self { next: bounds[..bounds.len() - 1].to_vec(), bounds, left, right, values: Vec::new(), items }
+        Ok(Self { next: bounds[..bounds.len() - 1].to_vec(), bounds, left, right, values: Vec::new(), items })
     }
 }
 
