@@ -137,7 +137,7 @@ fn processors_of_four_nodes_have_runs_of_rows() {
 #[test]
 fn training_has_the_same_bits_on_however_many_nodes() {
     fn topics<S: Counted>(settings: &Settings) -> lda::Model {
-        let config = lda::Config { num_topics: 8, ..lda::Config::default() };
+        let config = lda::Config::new(8);
         let mut engine = made::topics::<S>(&few_documents(), &config, settings);
         run(&mut engine, 3);
         model(&mut engine)

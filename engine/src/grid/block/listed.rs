@@ -103,6 +103,7 @@ impl<I: Id> Listed<I> {
     pub fn end(self) -> LocalEdges<I> {
         let Self { mut layout, left, right, slice_offsets } = self;
         layout.runs.shrink_to_fit();
+        layout.blocks.shrink_to_fit();
         let [left, right] = [left, right].map(|ids| ids.into_boxed_slice().into());
         LocalEdges {
             layout,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use megagrid_partition::Side;
-use megagrid_stages::Program;
+use megagrid_stages::{EdgeItem, Program};
 
 use super::bring::{Built, Take};
 use super::values::Values;
@@ -13,7 +13,7 @@ use crate::Error;
 
 impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
     /// Builds the columns of some shards.
-    pub(super) fn grouped<I: Id>(&self, shards: &[usize], take: Take<'_, I, P>) -> Result<(), Error> {
+    pub(super) fn grouped<I: Id>(&self, shards: &[usize], take: Take<'_, I, EdgeItem<P>>) -> Result<(), Error> {
         let (right, windows) = (&self.plan.right, self.source.windows());
         let offsets = self.source.held_offsets();
         let begin = |shard: usize| {
@@ -75,7 +75,7 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
         Ok(())
     }
 
-    fn column<I: Id>(&self, shard: usize, gathered: &Gathered<T>) -> Result<Built<I, P>, Error> {
+    fn column<I: Id>(&self, shard: usize, gathered: &Gathered<T>) -> Result<Built<I, EdgeItem<P>>, Error> {
         let (rows, left_bounds) = (self.plan.right.rows(shard), self.plan.block_bounds());
         // No row is beyond the last one, and no vertex's edges end beyond the last ones.
         position("right rows", rows.end)?;

@@ -16,7 +16,7 @@ use super::on_workers::on_workers;
 use super::order::RowOrder;
 use crate::Error;
 use crate::plan::{Plan, Schedule};
-use bring::Group;
+use bring::{Group, groups_of};
 pub use source::{Fill, Source};
 
 /// What a build needs to know.
@@ -57,10 +57,10 @@ fn position(of: &'static str, at: usize) -> Result<u32, Error> {
 
 impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
     /// Builds the columns of this process.
-    fn groups(&self) -> Result<Vec<Group<P>>, Error> {
+    fn groups(&self) -> Result<Vec<Group<EdgeItem<P>>>, Error> {
         match (self.plan.grouped, self.plan.wide) {
-            (true, false) => self.groups_of::<u16>(|worker, take| self.grouped(&self.shards(worker), take)),
-            (true, true) => self.groups_of::<u32>(|worker, take| self.grouped(&self.shards(worker), take)),
+            (true, false) => groups_of::<u16, _>(self.plan, &|worker, take| self.grouped(&self.shards(worker), take)),
+            (true, true) => groups_of::<u32, _>(self.plan, &|worker, take| self.grouped(&self.shards(worker), take)),
             (false, false) => self.pairs::<u16>(),
             (false, true) => self.pairs::<u32>(),
         }

@@ -8,7 +8,7 @@ use megagrid_partition::parallel::lock;
 use megagrid_partition::{Side, SplitMix};
 use megagrid_stages::{EdgeItem, Program, Store};
 
-use super::bring::{Built, Group};
+use super::bring::{Built, Group, groups_of};
 use super::values::Values;
 use super::{Build, Edges, Id, Listed, LocalEdges, on_workers};
 use crate::Error;
@@ -41,7 +41,7 @@ struct Filling<I, T, P: Program> {
 }
 
 impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
-    pub(super) fn pairs<I: Id>(&self) -> Result<Vec<Group<P>>, Error>
+    pub(super) fn pairs<I: Id>(&self) -> Result<Vec<Group<EdgeItem<P>>>, Error>
     where
         Edges: From<LocalEdges<I>>,
     {
@@ -73,7 +73,7 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
                 }
             });
         }
-        self.groups_of(|worker, take| {
+        groups_of(self.plan, &|worker, take| {
             for shard in self.shards(worker) {
                 let filling = lock(&columns[shard]).take();
                 filling.map_or(Ok(()), |filling| take(shard, self.finish(shard, filling)?))?;
@@ -179,7 +179,7 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
     }
 
     /// Shuffles the blocks of a column whose edges have been placed.
-    fn finish<I: Id>(&self, shard: usize, filling: Filling<I, T, P>) -> Result<Built<I, P>, Error> {
+    fn finish<I: Id>(&self, shard: usize, filling: Filling<I, T, P>) -> Result<Built<I, EdgeItem<P>>, Error> {
         let Filling { bounds, mut left, mut right, mut values, mut items, .. } = filling;
         let (in_slices, random) = (P::Edge::SHAPE.is_slice(), SplitMix::new(self.seed, shard as u64));
         if in_slices {

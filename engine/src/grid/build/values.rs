@@ -56,7 +56,7 @@ impl<'v, T, P: Program> Values<'v, T, P> {
     }
 
     /// Joins them with the edges, whose slices they are where they are in slices.
-    pub fn of<I: Id>(self, mut edges: Listed<I>) -> Built<I, P> {
+    pub fn of<I: Id>(self, mut edges: Listed<I>) -> Built<I, EdgeItem<P>> {
         if P::Edge::SHAPE.is_slice() {
             edges.set_slice_offsets(self.offsets);
         }
