@@ -9,7 +9,7 @@
 
 use megagrid_stages::{ROW_ALIGN, row_width};
 
-use crate::als::{self, Solver, Weights, gramian, tiled};
+use crate::als::{self, Known, Neighbor, Solver, Weights, gramian, tiled};
 use crate::mf::Model;
 
 /// The least λ of ratings: with 0 and fewer ratings than dimensions many rows are as good, of which this takes the shortest.
@@ -66,27 +66,21 @@ impl<'m> FoldIn<'m> {
     /// Where the model has no such item.
     #[must_use]
     pub fn solve(&self, solver: &mut Solver, rated: &[(u32, f32)]) -> Folded {
-        let Model { dims, mean, ref items, ref item_biases, .. } = *self.items;
-        let (mut own, mut row) = (vec![0.0; self.width], vec![0.0; self.width]);
+        let Model { dims, ref items, ref item_biases, .. } = *self.items;
+        let mut own = vec![0.0; self.width];
         if rated.is_empty() {
             return (own[..dims].to_vec(), 0.0);
         }
         let bias = (!item_biases.is_empty()).then_some(dims);
-        bias.into_iter().for_each(|one| row[one] = 1.0);
-        let weights = self.weights(rated.len());
-        solver.begin(rated.len(), self.width);
-        for &(item, value) in rated {
+        let mut rows = vec![0.0; rated.len() * self.width];
+        for (row, &(item, _)) in rows.chunks_exact_mut(self.width).zip(rated) {
             row[..dims].copy_from_slice(&items[item as usize * dims..][..dims]);
-            match self.loss {
-                Loss::Feedback(_) => solver.push(&own, &row, value, weights.unseen, rated.len()),
-                Loss::Ratings { .. } => {
-                    let target = value - mean - bias.map_or(0.0, |_| item_biases[item as usize]);
-                    solver.push_toward(&own, &row, 1.0, target, rated.len());
-                }
-            }
+            bias.into_iter().for_each(|one| row[one] = 1.0);
         }
+        let weights = self.weights(rated.len());
+        solver.take_in(&own, rated.len(), &Rated { of: self, rows: &rows, rated });
         for _ in 0..2 {
-            solver.solve(&mut own, rated.len(), self.width, weights);
+            solver.solve(&mut own, self.width, weights);
         }
         (own[..dims].to_vec(), bias.map_or(0.0, |bias| own[bias]))
     }
@@ -100,6 +94,28 @@ impl<'m> FoldIn<'m> {
                 Weights { gramian, unseen: 1.0 / config.alpha, rho: config.rho(rated, items) }
             }
         }
+    }
+}
+
+/// What a user rated: the rows of these items, and their numbers and values.
+struct Rated<'f> {
+    of: &'f FoldIn<'f>,
+    rows: &'f [f32],
+    rated: &'f [(u32, f32)],
+}
+
+impl<'f> Known<'f> for Rated<'f> {
+    #[inline(always)]
+    fn neighbor(&self, edge: usize) -> Option<Neighbor<'f>> {
+        let FoldIn { items: Model { mean, item_biases, .. }, loss, width, .. } = *self.of;
+        let (row, (item, value)) = (&self.rows[edge * width..][..width], self.rated[edge]);
+        Some(match loss {
+            Loss::Feedback(config) => Neighbor::of_feedback(row, value, 1.0 / config.alpha),
+            Loss::Ratings { .. } => {
+                let bias = item_biases.get(item as usize).copied().unwrap_or(0.0);
+                Neighbor { row, root: 1.0, target: value - mean - bias }
+            }
+        })
     }
 }
 

@@ -30,10 +30,13 @@
 //! an edge, and for each worker k floats an edge of the vertex with most. Not for: ratings, where a low one says that something
 //! is not liked.
 
+mod gramian;
 mod kernel;
 mod stages;
+mod tiles;
 
-pub use kernel::{Solver, Weights, gramian, tiled};
+pub use gramian::{gramian, tiled};
+pub use kernel::{Known, Neighbor, Solver, Weights};
 pub use stages::{Als, Fold, Gramians, Item, OfSide, Solve, User, Worker, sequence};
 
 use megagrid_partition::SplitMix;

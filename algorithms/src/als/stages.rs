@@ -1,5 +1,7 @@
 //! The stages of an iteration, and what workers and all know of Gramians.
 
+use std::marker::PhantomData;
+
 use megagrid_stages::{
     Combine, Context, Gather, GlobalSync, Left, Neighbors, On, ROW_ALIGN, Right, Sequence, Side, Stages, Update,
     Vertex, program, row_width, vertex,
@@ -7,7 +9,8 @@ use megagrid_stages::{
 use serde::{Deserialize, Serialize};
 
 use super::Config;
-use super::kernel::{GramianOf, Solver, Weights, gramian, mirror, tiled};
+use super::gramian::{GramianOf, gramian, mirror, tiled};
+use super::kernel::{Known, Neighbor, Solver, Weights};
 
 vertex! {
     /// A user: the factor.
@@ -99,6 +102,24 @@ impl Gramians {
     }
 }
 
+/// The edges of a vertex that carry feedback.
+struct Feedback<'n, N, O> {
+    neighbors: &'n N,
+    unseen: f32,
+    side: PhantomData<O>,
+}
+
+impl<'n, O: On<Als>, N: Neighbors<Als, O>> Known<'n> for Feedback<'n, N, O>
+where
+    <O::Other as On<Als>>::Vertex: Vertex<Sync = [f32]>,
+{
+    #[inline(always)]
+    fn neighbor(&self, edge: usize) -> Option<Neighbor<'n>> {
+        let (&feedback, row): (&f32, &[f32]) = (self.neighbors.edge(edge), self.neighbors.sync(edge));
+        (feedback > 0.0).then(|| Neighbor::of_feedback(row, feedback, self.unseen))
+    }
+}
+
 /// Solves for the factor of a vertex, given those of its neighbours.
 pub struct Solve {
     config: Config,
@@ -115,22 +136,14 @@ where
     fn gather<N: Neighbors<Als, O>>(&self, vertex: Update<'_, O::Vertex>, neighbors: &N, cx: &mut Context<'_, Als>) {
         let (own, edges, unseen): (&mut [f32], _, _) = (vertex.sync, neighbors.len(), 1.0 / self.config.alpha);
         let Worker { solver, rows, gramian, norms, loss } = cx.worker;
-        solver.begin(edges, own.len());
-        let mut known = 0;
-        for edge in 0..edges {
-            let (&feedback, row): (&f32, &[f32]) = (neighbors.edge(edge), neighbors.sync(edge));
-            if feedback > 0.0 {
-                solver.push(own, row, feedback, unseen, edges);
-                known += 1;
-            }
-        }
+        let known = solver.take_in(own, edges, &Feedback { neighbors, unseen, side: PhantomData::<O> });
         if known == 0 {
             own.fill(0.0);
             return;
         }
         let rho = self.config.rho(known, self.others);
         let weights = Weights { gramian: &cx.global.sides[O::SIDE.other() as usize].scaled, unseen, rho };
-        solver.solve(own, edges, self.config.block_width(), weights);
+        solver.solve(own, self.config.block_width(), weights);
         *norms += f64::from(rho) * own.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>();
         rows.push(own, gramian);
         if O::SIDE == Side::Right {

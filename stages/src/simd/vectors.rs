@@ -14,6 +14,8 @@ mod sealed {
 pub trait Vector: sealed::Sealed + Copy {
     /// How many sums a loop can keep at hand beside what it adds to them.
     const SUMS: usize;
+    /// Eight numbers.
+    type Half: Half;
     /// Loads sixteen numbers.
     fn load(from: &Lanes) -> Self;
     /// Stores sixteen numbers.
@@ -56,6 +58,45 @@ pub trait Vector: sealed::Sealed + Copy {
     fn sums(self, b: Self) -> (f32, f32) {
         (self.sum(), b.sum())
     }
+    /// Returns the sum of each of sixteen vectors.
+    fn sums_of(vectors: [Self; ROW_ALIGN]) -> Self;
+}
+
+/// Eight numbers: half of a [`Vector`].
+pub trait Half: sealed::Sealed + Copy {
+    /// Loads eight numbers.
+    fn load(from: &[f32; ROW_ALIGN / 2]) -> Self;
+    /// Stores eight numbers.
+    fn store(self, to: &mut [f32; ROW_ALIGN / 2]);
+    /// Eight times one number.
+    fn splat(value: f32) -> Self;
+    /// Returns `self * b + c`.
+    fn times_plus(self, b: Self, c: Self) -> Self;
+}
+
+/// Eight numbers on any processor of the target.
+#[derive(Clone, Copy)]
+pub struct PlainHalf([f32; ROW_ALIGN / 2]);
+
+impl sealed::Sealed for PlainHalf {}
+
+impl Half for PlainHalf {
+    #[inline(always)]
+    fn load(from: &[f32; ROW_ALIGN / 2]) -> Self {
+        Self(*from)
+    }
+    #[inline(always)]
+    fn store(self, to: &mut [f32; ROW_ALIGN / 2]) {
+        *to = self.0;
+    }
+    #[inline(always)]
+    fn splat(value: f32) -> Self {
+        Self([value; ROW_ALIGN / 2])
+    }
+    #[inline(always)]
+    fn times_plus(self, b: Self, c: Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] * b.0[i] + c.0[i]))
+    }
 }
 
 /// Any processor of the target.
@@ -73,6 +114,7 @@ impl Plain {
 
 impl Vector for Plain {
     const SUMS: usize = 2;
+    type Half = PlainHalf;
 
     #[inline(always)]
     fn load(from: &Lanes) -> Self {
@@ -121,6 +163,10 @@ impl Vector for Plain {
         let eight: [f32; 8] = std::array::from_fn(|i| self.0[i] + self.0[i + 8]);
         let four: [f32; 4] = std::array::from_fn(|i| eight[i] + eight[i + 4]);
         (four[0] + four[2]) + (four[1] + four[3])
+    }
+    #[inline(always)]
+    fn sums_of(vectors: [Self; ROW_ALIGN]) -> Self {
+        Self::each(|i| vectors[i].sum())
     }
     #[inline(always)]
     fn prefix_sums(self) -> Self {

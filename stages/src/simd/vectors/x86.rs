@@ -6,7 +6,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Lanes, Vector, sealed, table_mask};
+use super::{Half, Lanes, Vector, sealed, table_mask};
 use crate::store::ROW_ALIGN;
 
 /// One 512-bit register.
@@ -17,6 +17,7 @@ impl sealed::Sealed for Avx512 {}
 
 impl Vector for Avx512 {
     const SUMS: usize = 16;
+    type Half = HalfAvx2;
 
     #[inline(always)]
     fn load(from: &Lanes) -> Self {
@@ -142,6 +143,56 @@ impl Vector for Avx512 {
             (_mm_cvtss_f32(two), _mm_cvtss_f32(_mm_movehdup_ps(two)))
         }
     }
+    #[inline(always)]
+    fn sums_of(vectors: [Self; ROW_ALIGN]) -> Self {
+        // SAFETY: see above.
+        unsafe {
+            // Each step halves the vectors, and adds what they keep apart: within quarters, then quarters.
+            let (mut eight, mut four, zero) = ([_mm512_setzero_pd(); 8], [_mm512_setzero_ps(); 4], _mm512_setzero_ps());
+            for (to, [a, b]) in eight.iter_mut().zip(vectors.as_chunks().0) {
+                *to = _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(a.0, b.0), _mm512_unpackhi_ps(a.0, b.0)));
+            }
+            for (to, &[a, b]) in four.iter_mut().zip(eight.as_chunks().0) {
+                let (low, high) = (_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
+                *to = _mm512_add_ps(_mm512_castpd_ps(low), _mm512_castpd_ps(high));
+            }
+            let mut two = [zero; 2];
+            for (to, &[a, b]) in two.iter_mut().zip(four.as_chunks().0) {
+                *to = _mm512_add_ps(_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b));
+            }
+            let [a, b] = two;
+            Self(_mm512_add_ps(_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b)))
+        }
+    }
+}
+
+/// One 256-bit register.
+#[derive(Clone, Copy)]
+pub struct HalfAvx2(__m256);
+
+impl sealed::Sealed for HalfAvx2 {}
+
+impl Half for HalfAvx2 {
+    #[inline(always)]
+    fn load(from: &[f32; ROW_ALIGN / 2]) -> Self {
+        // SAFETY: see above.
+        Self(unsafe { _mm256_loadu_ps(from.as_ptr()) })
+    }
+    #[inline(always)]
+    fn store(self, to: &mut [f32; ROW_ALIGN / 2]) {
+        // SAFETY: see above.
+        unsafe { _mm256_storeu_ps(to.as_mut_ptr(), self.0) }
+    }
+    #[inline(always)]
+    fn splat(value: f32) -> Self {
+        // SAFETY: see above.
+        Self(unsafe { _mm256_set1_ps(value) })
+    }
+    #[inline(always)]
+    fn times_plus(self, b: Self, c: Self) -> Self {
+        // SAFETY: see above.
+        Self(unsafe { _mm256_fmadd_ps(self.0, b.0, c.0) })
+    }
 }
 
 /// Two 256-bit registers.
@@ -152,6 +203,7 @@ impl sealed::Sealed for Avx2 {}
 
 impl Vector for Avx2 {
     const SUMS: usize = 4;
+    type Half = HalfAvx2;
 
     #[inline(always)]
     fn load(from: &Lanes) -> Self {
@@ -222,6 +274,28 @@ impl Vector for Avx2 {
             let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
             let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
             _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        }
+    }
+    #[inline(always)]
+    fn sums_of(vectors: [Self; ROW_ALIGN]) -> Self {
+        // SAFETY: see above.
+        unsafe {
+            // Each step halves the vectors, and adds what they keep apart: halves, then within quarters, then these.
+            let one = |i: usize| _mm256_add_ps(vectors[i].0, vectors[i].1);
+            let pair = |i: usize| {
+                let (a, b) = (one(i), one(i + 1));
+                _mm256_castps_pd(_mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b)))
+            };
+            let four = |i: usize| {
+                let (a, b) = (pair(i), pair(i + 2));
+                let (low, high) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+                _mm256_add_ps(_mm256_castpd_ps(low), _mm256_castpd_ps(high))
+            };
+            let eight = |i: usize| {
+                let (a, b) = (four(i), four(i + 4));
+                _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b))
+            };
+            Self(eight(0), eight(8))
         }
     }
     #[inline(always)]
