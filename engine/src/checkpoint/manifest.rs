@@ -157,9 +157,9 @@ fn items_digest<P: Program>(engine: &Engine<P>) -> u64 {
     let (grid, plan) = (&engine.run.grid, engine.plan());
     let mut sum = 0_u64;
     for (shard, column) in grid.columns.iter().enumerate() {
-        let here = |piece: &usize| plan.answers_for(ShardId(piece % grid.left_shards), ShardId(shard));
-        for piece in (0..column.data.num_pieces()).filter(here) {
-            let items = hold(|| column.data.try_share(piece..piece + 1));
+        let here = |block: &usize| plan.answers_for(ShardId(block % grid.left_shards), ShardId(shard));
+        for block in (0..column.edges.blocks().len()).filter(here) {
+            let items = hold(|| grid.data_of(shard).try_share(column.piece(block)));
             // Data without bytes say nothing that the number of edges does not.
             if size_of_val(&*items) > 0 {
                 sum = items.iter().fold(sum, |sum, item| sum.wrapping_add(xxh3_64(bytemuck::bytes_of(item))));

@@ -24,7 +24,7 @@ use crate::{Engine, Error};
 
 pub const NAME: &str = "edges.bin";
 
-/// An edge and where its items lie in the data of its column.
+/// An edge and where its items lie in the data of its column and those beside it.
 struct Place {
     right: usize,
     left: usize,
@@ -117,9 +117,9 @@ pub fn write<P: Program>(engine: &Engine<P>, division: &Division<'_>, dir: &Path
 
 /// Returns the runs and the items of the edges of a right shard that this process answers for.
 fn part<P: Program>(engine: &Engine<P>, shard: usize) -> (Vec<u8>, Vec<u8>) {
-    let (column, places) = (&engine.run.grid.columns[shard], places(engine, shard));
-    let data = hold(|| column.data.try_share(0..column.data.num_pieces()));
-    let mut items = Vec::with_capacity(size_of_val(&*data));
+    let (data, places) = (engine.run.grid.data_of(shard), places(engine, shard));
+    let data = hold(|| data.try_share(0..data.num_pieces()));
+    let mut items = Vec::new();
     places.iter().for_each(|place| items.extend_from_slice(bytemuck::cast_slice(&data[place.items.clone()])));
     (runs(engine, shard, &places), items)
 }
@@ -176,8 +176,9 @@ impl Layout {
 
     /// Reads this process's part of the file, which was verified.
     pub fn read<P: Program>(&self, engine: &Engine<P>, mut file: Ranges, path: &Path) -> Result<(), Error> {
-        for (shard, (column, begins)) in engine.run.grid.columns.iter().zip(&self.0).enumerate() {
-            let mut data = hold(|| column.data.try_own(0..column.data.num_pieces()));
+        for (shard, begins) in self.0.iter().enumerate() {
+            let data = engine.run.grid.data_of(shard);
+            let mut data = hold(|| data.try_own(0..data.num_pieces()));
             for (part, begin) in parts(&held(engine, shard)).zip(begins) {
                 file.go_to(begin * size_of::<EdgeItem<P>>() as u64).map_err(io(path))?;
                 for Place { items, .. } in part {

@@ -22,7 +22,7 @@ use crate::run::Run;
 pub struct Branch<P: Program> {
     pub(super) left: Arc<VertexArrays<P::Left>>,
     pub(super) right: Arc<VertexArrays<P::Right>>,
-    /// Data of the edges of each right shard; none unless they are slices.
+    /// Data of edges; none unless they are slices.
     pub(super) edges: Vec<Disjoint<EdgeItem<P>>>,
     pub(super) global: Arc<P::Global>,
     pub(super) iterations: u64,
@@ -41,8 +41,8 @@ impl<P: Program> Branch<P> {
         estimate::check(grid.branch_bytes())?;
         let left = Arc::new(grid.left.like()?);
         let right = if grid.is_square() { same_arrays::<P>(&left) } else { Arc::new(grid.right.like()?) };
-        let columns = if P::Edge::SHAPE.is_slice() { &grid.columns[..] } else { &[] };
-        let edges = columns.iter().map(|column| column.data.like()).collect::<Result<_, _>>()?;
+        let data = if P::Edge::SHAPE.is_slice() { &grid.data[..] } else { &[] };
+        let edges = data.iter().map(Disjoint::like).collect::<Result<_, _>>()?;
         Ok(Self { left, right, edges, global: run.globals.current(), iterations: 0 })
     }
 }

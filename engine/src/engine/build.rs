@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use megagrid_partition::EdgeSource;
-use megagrid_stages::{Program, Sequence, Stages};
+use megagrid_partition::{EdgeSource, ShardId, Side};
+use megagrid_stages::{Program, Sequence, Stages, Vertex};
 
 use super::planning::{is_square, make_plan, predict, row_orders};
 use super::settings::Settings;
 use super::{Engine, estimate};
 use crate::Error;
-use crate::grid::{self, Grid, Pieces, RowOrder, Source, VertexArrays, same_arrays};
+use crate::grid::{self, Capacities, Grid, Pieces, RowOrder, Source, VertexArrays, same_arrays};
 use crate::plan::{self, Outline, Plan};
 use crate::run::{Modelled, Run, Thing};
 use crate::stages::{Collect, Globals, with_crossings};
@@ -72,15 +72,30 @@ pub fn with_slack<P: Program>(
 fn arrays<P: Program>(plan: &Plan, dims: usize, capacities: [Option<Vec<u32>>; 2]) -> Result<Arrays<P>, Error> {
     let (left, right, copies) = (plan.left.bounds.clone(), plan.right.bounds.clone(), plan.copies);
     if is_square::<P>() {
-        let bounds = grid::refine(&left, &right);
-        let left = VertexArrays::new(bounds, dims, copies[0].max(copies[1]), capacities[0].as_deref())?;
-        let left = Arc::new(left);
+        let (bounds, copies) = (grid::refine(&left, &right), copies[0].max(copies[1]));
+        let left = side::<P::Left>(plan, Side::Right, bounds, (dims, copies), capacities[0].as_deref())?;
         return Ok((Arc::clone(&left), same_arrays::<P>(&left)));
     }
     Ok((
-        Arc::new(VertexArrays::new(left, dims, copies[0], capacities[0].as_deref())?),
-        Arc::new(VertexArrays::new(right, dims, copies[1], capacities[1].as_deref())?),
+        side(plan, Side::Left, left, (dims, copies[0]), capacities[0].as_deref())?,
+        side(plan, Side::Right, right, (dims, copies[1]), capacities[1].as_deref())?,
     ))
+}
+
+/// Makes the arrays of the vertices that keepers of a side's shards write first.
+fn side<V: Vertex>(
+    plan: &Plan,
+    side: Side,
+    bounds: Vec<usize>,
+    (dims, copies): (usize, usize),
+    capacities: Capacities<'_>,
+) -> Result<Arc<VertexArrays<V>>, Error> {
+    let (pieces, mut writers) = (Pieces::new(&plan.side(side).bounds, &bounds), vec![None; bounds.len() - 1]);
+    for (ShardId(shard), worker) in plan.writers_of_rows(side) {
+        writers[pieces.of(shard..shard + 1)].fill(Some(worker));
+    }
+    let joints = plan.joints(writers.into_iter());
+    Ok(Arc::new(VertexArrays::new(bounds, dims, copies, capacities)?.split_pages(&joints)))
 }
 
 impl<P: Program> Engine<P> {
@@ -120,7 +135,7 @@ impl<P: Program> Engine<P> {
             source.capacities[side].map(|by_id| (0..by_id.len()).map(|row| by_id[orders[side].id(row)]).collect())
         });
         let (left, right) = arrays::<P>(&plan, settings.dims, by_row)?;
-        let columns = grid::build_columns(&plan, &orders, &source, settings.seed)?;
+        let (columns, data) = grid::build_columns(&plan, &orders, &source, settings.seed)?;
         let grid = Grid {
             left_pieces: Pieces::new(&plan.left.bounds, left.bounds()),
             right_pieces: Pieces::new(&plan.right.bounds, right.bounds()),
@@ -129,6 +144,7 @@ impl<P: Program> Engine<P> {
             orders,
             places: grid::places(&plan, &columns)?,
             columns,
+            data,
             left_shards: if plan.whole { 1 } else { plan.left.num_shards() },
             level: settings.level,
         };

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use megagrid_stages::{Left, On, Program, Right, Sequence, Stages};
+use megagrid_partition::ShardId;
+use megagrid_stages::{Left, On, Program, Right, Sequence, Stages, Store};
 
 use super::Engine;
 use super::branch::Branch;
@@ -35,9 +36,12 @@ impl<P: Program> Engine<P> {
                 copy_side::<P, Left>(plan, worker, grid, &branch.left);
             }
             copy_side::<P, Right>(plan, worker, grid, &branch.right);
-            let columns = grid.columns.iter().zip(&branch.edges);
-            for (column, into) in columns.skip(worker % plan.threads()).step_by(plan.threads()) {
-                hold(|| into.try_copy(&column.data, 0..into.num_pieces()));
+            for (shard, column) in grid.columns.iter().enumerate() {
+                let Some(into) = branch.edges.get(column.data) else { continue };
+                let is_own = |block: &usize| plan.writer_of_block(*block, ShardId(shard)).0 == worker;
+                for block in (0..column.edges.blocks().len()).filter(is_own) {
+                    hold(|| into.try_copy(grid.data_of(shard), column.piece(block)));
+                }
             }
         });
         branch.global = globals.current();
@@ -54,8 +58,8 @@ impl<P: Program> Engine<P> {
         let run = Arc::get_mut(&mut self.run).ok_or(Error::Running)?;
         std::mem::swap(&mut run.grid.left, &mut branch.left);
         std::mem::swap(&mut run.grid.right, &mut branch.right);
-        for (column, data) in run.grid.columns.iter_mut().zip(&mut branch.edges) {
-            std::mem::swap(&mut column.data, data);
+        if P::Edge::SHAPE.is_slice() {
+            std::mem::swap(&mut run.grid.data, &mut branch.edges);
         }
         run.globals.swap(&mut branch.global);
         std::mem::swap(&mut self.done, &mut branch.iterations);
@@ -97,9 +101,16 @@ impl<P: Program> Engine<P> {
     }
 }
 
-/// Copies the shards of a side that a worker keeps.
+/// Copies the shards of a side that a worker keeps, and the deltas of its own.
 fn copy_side<P: Program, O: On<P>>(plan: &Plan, worker: usize, grid: &Grid<P>, into: &VertexArrays<O::Vertex>) {
-    for shard in plan.shards_at(O::SIDE, worker) {
-        hold(|| into.try_copy(grid.rows::<O>(), &grid.pieces(O::SIDE).of(shard..shard + 1)));
+    let (from, thread) = (grid.rows::<O>(), worker % plan.threads());
+    for (ShardId(shard), keeper) in plan.writers_of_rows(O::SIDE) {
+        let pieces = grid.pieces(O::SIDE).of(shard..shard + 1);
+        if keeper.0 == worker {
+            hold(|| into.try_copy(from, &pieces));
+        }
+        if into.has_partials() {
+            hold(|| into.try_copy_deltas(from, pieces.clone(), thread));
+        }
     }
 }

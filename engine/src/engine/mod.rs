@@ -5,6 +5,7 @@ mod branches;
 mod build;
 mod estimate;
 mod fork;
+mod memory;
 mod planning;
 mod settings;
 mod vertices;
@@ -13,13 +14,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
-use megagrid_partition::ShardId;
+use megagrid_partition::{ProcessId, ShardId, WorkerId};
 use megagrid_stages::{
     Combine, Context, Exchange, First, IntoExchange, IntoIncident, On, Program, Store, Vertex, mode,
 };
 
 pub use branch::Branch;
 pub use branches::Branches;
+pub use memory::MEMORY;
 pub use planning::plan;
 pub use settings::Settings;
 pub use vertices::Vertices;
@@ -110,8 +112,18 @@ impl<P: Program> Engine<P> {
         let Run { plan, grid, .. } = &*self.run;
         let (arrays, pieces, order) = (grid.rows::<O>(), grid.pieces(O::SIDE), grid.order(O::SIDE));
         on_workers(&self.run.plan, |worker| {
-            for shard in plan.shards_at(O::SIDE, worker) {
-                let mut owned = hold(|| arrays.try_own(pieces.of(shard..shard + 1)));
+            let thread = worker % plan.threads();
+            let copy = if arrays.has_partials() { thread } else { 0 };
+            for (ShardId(shard), keeper) in plan.writers_of_rows(O::SIDE) {
+                let pieces = pieces.of(shard..shard + 1);
+                if keeper.0 != worker {
+                    // Its own deltas of others' rows.
+                    if arrays.has_partials() {
+                        hold(|| arrays.try_clear_deltas(pieces.clone(), thread));
+                    }
+                    continue;
+                }
+                let mut owned = hold(|| arrays.try_own_copies(pieces.clone(), copy..copy + 1));
                 let padding = owned.padding.clone();
                 for row in owned.each_row() {
                     let first = First {
@@ -171,6 +183,7 @@ impl<P: Program> Engine<P> {
         mut between: impl FnMut(&mut Self, &IterationReport) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         Arc::get_mut(&mut self.run).ok_or(Error::Running)?;
+        memory::tell(&self.run.grid);
         let state = Arc::clone(&self.run);
         let mut failed = None;
         let done = run::run(&state, self.done, last, &mut |reports| {
@@ -213,7 +226,7 @@ impl<P: Program> Engine<P> {
         Ok(total)
     }
 
-    /// Runs a function on a worker's share of the edges that this process answers for.
+    /// Runs a function on those edges that a worker runs in an iteration and that this process answers for.
     fn part_of_total<E: Exchange<P, Left = mode::Read, Right = mode::Read>>(
         &self,
         stage: &E,
@@ -223,10 +236,13 @@ impl<P: Program> Engine<P> {
         let mut context = P::Worker::default();
         let global = self.global();
         let mut cx = Context { worker: &mut context, global: &*global, iteration: self.done, seed: 0 };
-        for right in (worker % plan.threads()..plan.right.num_shards()).step_by(plan.threads()) {
+        let this = ProcessId(plan.processes.this);
+        for right in (0..plan.right.num_shards()).map(ShardId) {
             // Edges may be in the processes of both their ends.
-            for lefts in runs_of(plan.left.num_shards(), |left| plan.answers_for(ShardId(left), ShardId(right))) {
-                let task = Task::new(lefts, right..right + 1, 0..plan.layers);
+            let is_run_here =
+                |left: ShardId| plan.answers_for(left, right) && plan.runner(this, left, right) == WorkerId(worker);
+            for lefts in runs_of(plan.left.num_shards(), |left| is_run_here(ShardId(left))) {
+                let task = Task::new(lefts, right.0..right.0 + 1, 0..plan.layers);
                 hold(|| exchange(stage, grid, plan, worker, &task, &mut cx));
             }
         }

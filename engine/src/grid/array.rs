@@ -21,14 +21,6 @@ impl<T: Item> Disjoint<T> {
         self.bounds()[self.num_pieces()] * size_of::<T>()
     }
 
-    /// Allocates an array of zero bytes in the same pieces.
-    ///
-    /// # Errors
-    /// Not enough memory.
-    pub fn like(&self) -> Result<Self, Error> {
-        Self::new(self.bounds().to_vec())
-    }
-
     /// Copies the items of some pieces from an array in the same pieces. `None`: a hold was refused.
     pub fn try_copy(&self, from: &Self, pieces: Range<usize>) -> Option<()> {
         let (mut into, from) = (self.try_own(pieces.clone())?, from.try_share(pieces)?);
@@ -64,6 +56,11 @@ impl<S: Store + ?Sized> Array<S> {
         }
         let items = Disjoint::new(bounds.iter().map(|&row| offsets[row]).collect())?;
         Ok(Self { items, stride, offsets: offsets.into() })
+    }
+
+    /// Lets the rows before each of some pieces and those from it on lie on different nodes of memory.
+    pub fn split_pages(self, joints: &[usize]) -> Self {
+        Self { items: self.items.split_pages(joints), ..self }
     }
 
     /// Allocates zero items for the same rows.

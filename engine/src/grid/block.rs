@@ -1,10 +1,22 @@
 //! Blocks: the edges between a left and a right shard, with shard-local ids, in visit order.
 //!
-//! All blocks of a right shard lie one after the other in its [`LocalEdges`], ordered by (batch layer, left shard). There
-//! are two forms. *Grouped* (`Read` and `Add`): the right vertices that have edges in the block, those with equally many
+//! The blocks of a right shard are numbered by (batch layer, left shard), and lie in memory in that order. Where workers are on
+//! several nodes of memory, those that one worker runs lie one after the other, of several right shards, and that worker wrote
+//! them, so that they are on its node.
+//!
+//! There are two forms. *Grouped* (`Read` and `Add`): the right vertices that have edges in the block, those with equally many
 //! edges side by side, and the left ends of their edges. *Pairs* (`Update` on both sides): both ends of each edge, shuffled.
 
 use std::ops::Range;
+use std::sync::Arc;
+
+use megagrid_stages::Item;
+
+use crate::machine::os::AlignedBuffer;
+
+mod listed;
+
+pub use listed::{Listed, Order, Room};
 
 mod sealed {
     pub trait Sealed {}
@@ -13,7 +25,7 @@ mod sealed {
 }
 
 /// A shard-local id: 16 bits where shards allow it. Sealed: the walk relies on a checked id to stay what it was.
-pub trait Id: sealed::Sealed + Copy + Send + Sync + TryFrom<usize> + 'static {
+pub trait Id: sealed::Sealed + Item + TryFrom<usize> {
     /// How many rows a shard may have.
     const MAX_ROWS: usize;
     /// Returns the id as a row number.
@@ -68,163 +80,91 @@ pub struct Block {
     pub runs: Range<usize>,
     /// Rows of its left shard: every left id is below.
     pub left_rows: usize,
+    /// Its place among the blocks in memory.
+    pub piece: usize,
 }
 
-/// The edges of one right shard. Ids are checked when it is made, so that a walk need not.
-#[derive(Debug)]
-pub struct LocalEdges<I> {
+/// The ids of the edges of some right shards, in the order in which their blocks lie in memory.
+struct Ids<I> {
+    left: AlignedBuffer<I>,
+    right: AlignedBuffer<I>,
+    /// Where the slice of each edge's data begins, and the last one ends; empty where data are not in slices.
+    slice_offsets: AlignedBuffer<u32>,
+}
+
+/// What edges of a right shard are, and where among the ids.
+#[derive(Clone, Debug)]
+struct Layout {
     right_rows: usize,
     grouped: bool,
-    left: Vec<I>,
-    right: Vec<I>,
     runs: Vec<Run>,
-    slice_offsets: Vec<u32>,
-    ends: Vec<Block>,
+    blocks: Vec<Block>,
+}
+
+/// The edges of one right shard. They come from [`Listed`] edges, whose ids were checked, so that a walk need not.
+pub struct LocalEdges<I> {
+    layout: Layout,
+    ids: Arc<Ids<I>>,
 }
 
 impl<I: Id> LocalEdges<I> {
-    /// Begins an empty list of edges to a right shard of `right_rows` rows.
-    pub fn new(right_rows: usize, grouped: bool) -> Self {
-        Self {
-            right_rows,
-            grouped,
-            left: Vec::new(),
-            right: Vec::new(),
-            runs: Vec::new(),
-            slice_offsets: Vec::new(),
-            ends: Vec::new(),
-        }
-    }
-
-    /// Makes room for exactly this many edges.
-    pub fn reserve(&mut self, edges: usize) {
-        self.left.reserve_exact(edges);
-    }
-
-    /// Makes the blocks of a right shard in pair form: block `i` is `bounds[i]..bounds[i + 1]`, and its left shard has
-    /// `left_rows[i]` rows.
-    ///
-    /// # Panics
-    /// When an id is no row of its shard, or the arrays differ in length.
-    pub fn from_pairs(left_rows: &[usize], right_rows: usize, bounds: &[usize], left: Vec<I>, right: Vec<I>) -> Self {
-        assert_eq!(left.len(), right.len(), "pairs have two ends");
-        assert!(right.iter().all(|id| id.index() < right_rows), "right ids are rows of their shard");
-        let mut pairs = Self { left, right, ..Self::new(right_rows, false) };
-        for (span, &left_rows) in bounds.windows(2).zip(left_rows) {
-            let edges = span[0]..span[1];
-            assert!(
-                pairs.left[edges.clone()].iter().all(|id| id.index() < left_rows),
-                "left ids are rows of their shard"
-            );
-            pairs.ends.push(Block { edges: edges.clone(), rights: edges, runs: 0..0, left_rows });
-        }
-        pairs
-    }
-
-    /// Appends the next block, with the left shard `left`, in grouped form: right vertices in the order in which they are to
-    /// be visited, equal degrees side by side, each with the rows of its left ends.
-    ///
-    /// # Panics
-    /// When an id is no row of its shard, or a vertex has no edge.
-    pub fn push_grouped<'e>(&mut self, left: Range<usize>, vertices: impl Iterator<Item = (usize, &'e [u32])>) {
-        assert!(self.grouped, "blocks of one column have one form");
-        let (first_left, first_right, first_run) = (self.left.len(), self.right.len(), self.runs.len());
-        let mut largest = 0;
-        for (right, ends) in vertices {
-            self.right.push(checked(right, self.right_rows));
-            // Checked once for the block, so that this loop has no branches.
-            let local = |&row: &u32| {
-                let row = row.wrapping_sub(left.start as u32);
-                largest = largest.max(row);
-                I::truncated(row)
-            };
-            self.left.extend(ends.iter().map(local));
-            let degree = ends.len() as u32;
-            assert!(degree > 0, "a listed vertex has edges");
-            match self.runs[first_run..].last_mut() {
-                Some(run) if run.degree == degree => run.vertices += 1,
-                _ => self.runs.push(Run { degree, vertices: 1 }),
-            }
-        }
-        if self.left.len() > first_left {
-            checked::<I>(largest as usize, left.len());
-        }
-        self.end_block(left.len(), first_left, first_right, first_run);
-    }
-
-    /// Says where each edge's slice of data begins: one more entry than edges in all blocks.
-    pub fn set_slice_offsets(&mut self, offsets: Vec<u32>) {
-        assert_eq!(offsets.len(), self.left.len() + 1, "one slice for each edge");
-        self.slice_offsets = offsets;
-    }
-
-    fn end_block(&mut self, left_rows: usize, first_left: usize, first_right: usize, first_run: usize) {
-        self.ends.push(Block {
-            edges: first_left..self.left.len(),
-            rights: first_right..self.right.len(),
-            runs: if self.grouped { first_run..self.runs.len() } else { 0..0 },
-            left_rows,
-        });
-    }
-
-    /// Gives unused memory back.
-    pub fn shrink(&mut self) {
-        self.right.shrink_to_fit();
-        self.runs.shrink_to_fit();
-    }
-
     pub fn right_rows(&self) -> usize {
-        self.right_rows
+        self.layout.right_rows
     }
 
     /// Tells the form of the blocks.
     pub fn grouped(&self) -> bool {
-        self.grouped
+        self.layout.grouped
+    }
+
+    /// Returns the number of edges.
+    pub fn len(&self) -> usize {
+        self.blocks().iter().map(|block| block.edges.len()).sum()
     }
 
     pub fn blocks(&self) -> &[Block] {
-        &self.ends
+        &self.layout.blocks
     }
 
     /// Returns the left ends of a block's edges.
     #[inline(always)]
     pub fn left(&self, block: &Block) -> &[I] {
-        &self.left[block.edges.clone()]
+        &self.ids.left[block.edges.clone()]
     }
 
     #[inline(always)]
     pub fn right(&self, block: &Block) -> &[I] {
-        &self.right[block.rights.clone()]
+        &self.ids.right[block.rights.clone()]
     }
 
     #[inline(always)]
     pub fn runs(&self, block: &Block) -> &[Run] {
-        &self.runs[block.runs.clone()]
+        &self.layout.runs[block.runs.clone()]
     }
 
     /// Returns where the slices of a block's edges begin and end.
     #[inline(always)]
     pub fn slice_offsets(&self, block: &Block) -> &[u32] {
-        &self.slice_offsets[block.edges.start..block.edges.end + 1]
+        &self.ids.slice_offsets[block.edges.start..block.edges.end + 1]
     }
 
-    /// Returns where the items of the column's `edge`th edge begin.
+    /// Returns where the items of an edge begin, by its place in memory.
     #[inline(always)]
     pub fn first_item(&self, edge: usize) -> usize {
-        if self.slice_offsets.is_empty() { edge } else { self.slice_offsets[edge] as usize }
+        let offsets = &self.ids.slice_offsets;
+        if offsets.is_empty() { edge } else { offsets[edge] as usize }
+    }
+
+    /// Returns where the left and the right ids are in memory, with those of other right shards that lie among them.
+    pub fn addresses(&self) -> [Range<usize>; 2] {
+        [self.ids.left.as_ptr_range(), self.ids.right.as_ptr_range()].map(|ids| ids.start.addr()..ids.end.addr())
     }
 
     /// Returns the bytes of ids and runs.
     pub fn bytes(&self) -> usize {
-        (self.left.capacity() + self.right.capacity()) * size_of::<I>()
-            + self.runs.capacity() * size_of::<Run>()
-            + self.slice_offsets.capacity() * 4
-            + self.ends.capacity() * size_of::<Block>()
+        let of_edge = size_of::<I>() + if self.ids.slice_offsets.is_empty() { 0 } else { size_of::<u32>() };
+        let of_block =
+            |block: &Block| block.edges.len() * of_edge + block.rights.len() * size_of::<I>() + size_of::<Block>();
+        self.blocks().iter().map(of_block).sum::<usize>() + size_of_val(&*self.layout.runs)
     }
-}
-
-fn checked<I: Id>(row: usize, rows: usize) -> I {
-    assert!(row < rows, "local id {row} in a shard of {rows} rows");
-    let Ok(id) = I::try_from(row) else { unreachable!("a shard's rows fit its ids") };
-    id
 }

@@ -2,10 +2,7 @@
 
 use std::ops::Range;
 
-use megagrid_stages::{EdgeItem, Program};
-
 use super::block::{Block, Id, LocalEdges};
-use super::disjoint::Disjoint;
 
 /// The edges of a right shard with local ids of either width.
 pub enum Edges {
@@ -15,11 +12,27 @@ pub enum Edges {
 }
 
 impl Edges {
-    /// Returns the blocks, ordered by (layer, left shard).
+    /// Returns the blocks, by (layer, left shard).
     pub fn blocks(&self) -> &[Block] {
         match self {
             Self::Narrow(edges) => edges.blocks(),
             Self::Wide(edges) => edges.blocks(),
+        }
+    }
+
+    /// Returns the number of edges.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Narrow(edges) => edges.len(),
+            Self::Wide(edges) => edges.len(),
+        }
+    }
+
+    /// Returns where the left and the right ids are in memory.
+    pub fn addresses_of_ids(&self) -> [Range<usize>; 2] {
+        match self {
+            Self::Narrow(edges) => edges.addresses(),
+            Self::Wide(edges) => edges.addresses(),
         }
     }
 
@@ -44,14 +57,23 @@ impl From<LocalEdges<u32>> for Edges {
     }
 }
 
-/// All blocks of a right shard with the data of their edges; one piece of data for each block.
-pub struct Column<P: Program> {
+/// All blocks of a right shard, and where the data of their edges are: one piece for each block, in their order in memory.
+pub struct Column {
     pub edges: Edges,
-    pub data: Disjoint<EdgeItem<P>>,
+    /// Which of the grid's arrays of data has them.
+    pub data: usize,
+}
+
+impl Column {
+    /// Returns the piece of data of a block.
+    pub fn piece(&self, block: usize) -> Range<usize> {
+        let piece = self.edges.blocks()[block].piece;
+        piece..piece + 1
+    }
 }
 
 impl Edges {
-    /// Returns the items of a block's edges among those of its column.
+    /// Returns the items of a block's edges, by their place in memory.
     pub(super) fn items(&self, block: usize) -> Range<usize> {
         let edges = self.blocks()[block].edges.clone();
         let (begin, end) = (self.first_item(edges.start), self.first_item(edges.end));
@@ -65,7 +87,7 @@ impl Edges {
         }
     }
 
-    /// Calls `visit` with the left and the right row in their shards, and the items in the column, of each edge of a block.
+    /// Calls `visit` with the left and the right row in their shards, and the items, by their place in memory, of each edge of a block.
     pub fn each_edge(&self, block: usize, visit: impl FnMut(usize, usize, Range<usize>)) {
         match self {
             Self::Narrow(edges) => each_edge(edges, block, visit),

@@ -1,5 +1,5 @@
 //! Disjoint slices: arrays whose pieces one worker holds, or readers share; and the rows that the ends of edges name.
-//! This file, with the ids that `block.rs` checks, is the whole of the engine's argument that plain references to rows are
+//! This file, with the ids that `block/listed.rs` checks, is the whole of the engine's argument that plain references to rows are
 //! sound: a [`Disjoint`] array gives out `&mut` to a piece only while its hold word says that nobody else has it, and
 //! [`Ends`] turn ids that were checked when the block was built into references, of which one side has one at a time.
 #![allow(unsafe_code, reason = "references to disjoint parts of one array cannot be expressed otherwise; proofs below")]
@@ -23,8 +23,10 @@ pub struct Disjoint<T> {
     items: *mut T,
     bounds: Box<[usize]>,
     holds: Box<[Hold]>,
+    /// Pieces before which pages end: see [`Disjoint::split_pages`].
+    joints: Box<[usize]>,
     /// Owns what `items` points to; not touched while the array lives.
-    _memory: AlignedBuffer<T>,
+    memory: AlignedBuffer<T>,
 }
 
 // SAFETY: the pointer owns its memory, and `T` is plain data that may move between threads.
@@ -33,14 +35,43 @@ unsafe impl<T: Item> Send for Disjoint<T> {}
 unsafe impl<T: Item> Sync for Disjoint<T> {}
 
 impl<T: Item> Disjoint<T> {
-    /// Allocates an array of zero bytes; piece `i` is `bounds[i]..bounds[i + 1]`. Panics when `bounds` does not begin at 0, or
-    /// decreases. An error is for want of memory.
+    /// Allocates an array of zero bytes; panics when `bounds` are none: see [`Disjoint::of`]. An error is for want of memory.
     pub fn new(bounds: Vec<usize>) -> Result<Self, Error> {
+        let memory = AlignedBuffer::zeroed(bounds.last().copied().unwrap_or(0))?;
+        Ok(Self::of(memory, bounds))
+    }
+
+    /// Makes pieces of items; piece `i` is `bounds[i]..bounds[i + 1]`. Panics when `bounds` does not begin at 0, decreases, or does not
+    /// end at the number of items.
+    pub fn of(mut memory: AlignedBuffer<T>, bounds: Vec<usize>) -> Self {
         assert!(bounds.first() == Some(&0) && bounds.is_sorted(), "bounds of pieces begin at 0 and do not decrease");
-        let mut memory = AlignedBuffer::zeroed(bounds[bounds.len() - 1])?;
+        assert!(bounds.last() == Some(&memory.len()), "bounds of pieces end with the items");
         let items = memory.as_mut_ptr();
         let holds = (1..bounds.len()).map(|_| Hold::default()).collect();
-        Ok(Self { items, bounds: bounds.into(), holds, _memory: memory })
+        Self { items, bounds: bounds.into(), holds, joints: Box::default(), memory }
+    }
+
+    /// Lets the pieces before each of `joints` and those from it on lie on different nodes of memory. Ask before anything is written.
+    #[must_use]
+    pub fn split_pages(self, joints: &[usize]) -> Self {
+        joints.iter().for_each(|&joint| self.memory.split_pages_at(self.bounds[joint]));
+        Self { joints: joints.into(), ..self }
+    }
+
+    /// Allocates an array of zero bytes in the same pieces, which may lie on the same nodes. An error is for want of memory.
+    pub fn like(&self) -> Result<Self, Error> {
+        Ok(Self::new(self.bounds.to_vec())?.split_pages(&self.joints))
+    }
+
+    /// Returns where the items are in memory.
+    pub fn addresses(&self) -> Range<usize> {
+        let begin = self.items.addr();
+        begin..begin + self.bytes()
+    }
+
+    /// Ends the pieces. Nobody holds any, since guards borrow the array.
+    pub fn into_items(self) -> AlignedBuffer<T> {
+        self.memory
     }
 
     /// Returns where pieces begin, and the number of items.

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use megagrid_partition::Side;
 use megagrid_stages::simd::Level;
-use megagrid_stages::{On, Program, Shape, Sides, Store, Vertex};
+use megagrid_stages::{EdgeItem, On, Program, Shape, Sides, Store, Vertex};
 
 pub(crate) use array::{Capacities, Role, RoleMut};
 pub(crate) use block::{Id, LocalEdges};
@@ -73,7 +73,9 @@ pub struct Grid<P: Program> {
     /// Where each vertex's row is, left and right.
     pub orders: [RowOrder; 2],
     /// The right shards' edges.
-    pub columns: Vec<Column<P>>,
+    pub columns: Vec<Column>,
+    /// The data of edges, of some right shards together.
+    pub data: Vec<Disjoint<EdgeItem<P>>>,
     /// Where the items of each vertex's edges are, by shard, left and right; empty on a side where no stage asks.
     pub places: [Box<[Places]>; 2],
     /// Left shards, and so blocks of a column for each layer; 1 where a block is over all of them.
@@ -87,7 +89,7 @@ impl<P: Program> Grid<P> {
     #[must_use]
     pub fn edge_bytes(&self) -> usize {
         let places = self.places.iter().flatten().map(Places::bytes).sum::<usize>();
-        places + self.columns.iter().map(|column| column.edges.bytes() + column.data.bytes()).sum::<usize>()
+        places + self.columns.iter().map(|column| column.edges.bytes()).sum::<usize>() + self.data_bytes()
     }
 
     /// Returns the bytes of rows, and of where they are.
@@ -101,8 +103,18 @@ impl<P: Program> Grid<P> {
     #[must_use]
     pub fn branch_bytes(&self) -> u64 {
         let right = if self.is_square() { 0 } else { self.right.bytes() };
-        let columns = if P::Edge::SHAPE.is_slice() { &self.columns[..] } else { &[] };
-        (self.left.bytes() + right + columns.iter().map(|column| column.data.bytes()).sum::<usize>()) as u64
+        let data = if P::Edge::SHAPE.is_slice() { self.data_bytes() } else { 0 };
+        (self.left.bytes() + right + data) as u64
+    }
+
+    fn data_bytes(&self) -> usize {
+        self.data.iter().map(Disjoint::bytes).sum()
+    }
+
+    /// Returns the array that has the data of a right shard's edges.
+    #[must_use]
+    pub fn data_of(&self, shard: usize) -> &Disjoint<EdgeItem<P>> {
+        &self.data[self.columns[shard].data]
     }
 
     /// Tells whether both sides index the same rows.

@@ -6,7 +6,6 @@
 use std::ops::Range;
 
 use megagrid_partition::Side;
-use megagrid_stages::Program;
 
 use super::column::Column;
 use super::on_workers::on_workers;
@@ -106,7 +105,7 @@ pub fn row_of_blocks(plan: &Plan, left: usize) -> impl Iterator<Item = (usize, u
 }
 
 /// Makes the index of both sides, of those that some stage runs on with all edges; else it is empty.
-pub fn places<P: Program>(plan: &Plan, columns: &[Column<P>]) -> Result<[Box<[Places]>; 2], Error> {
+pub fn places(plan: &Plan, columns: &[Column]) -> Result<[Box<[Places]>; 2], Error> {
     let [left, right] = [Side::Left, Side::Right].map(|side| {
         let is_used = plan.stages.iter().any(|stage| stage.indexes(side));
         if is_used { of_side(plan, columns, side) } else { Ok(Box::default()) }
@@ -114,7 +113,7 @@ pub fn places<P: Program>(plan: &Plan, columns: &[Column<P>]) -> Result<[Box<[Pl
     Ok([left?, right?])
 }
 
-fn of_side<P: Program>(plan: &Plan, columns: &[Column<P>], side: Side) -> Result<Box<[Places]>, Error> {
+fn of_side(plan: &Plan, columns: &[Column], side: Side) -> Result<Box<[Places]>, Error> {
     let shards = plan.side(side).num_shards();
     let owned = |worker| (0..shards).filter(move |&shard| plan.side(side).owners[shard] == worker);
     let of_worker =
@@ -126,7 +125,7 @@ fn of_side<P: Program>(plan: &Plan, columns: &[Column<P>], side: Side) -> Result
     Ok(found)
 }
 
-fn of_shard<P: Program>(plan: &Plan, columns: &[Column<P>], side: Side, shard: usize) -> Result<Places, Error> {
+fn of_shard(plan: &Plan, columns: &[Column], side: Side, shard: usize) -> Result<Places, Error> {
     let (rows, lefts) = (plan.side(side).rows(shard).len(), plan.left.num_shards());
     let with_ends = plan.stages.iter().any(|stage| stage.gathers && stage.indexes(side));
     match side {

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use bytemuck::Zeroable;
 use megagrid_stages::mode::{Access, Mode};
 use megagrid_stages::{Store, Vertex, row_width};
 
@@ -23,13 +24,13 @@ pub struct VertexArrays<V: Vertex> {
     sync: Array<V::Sync>,
     mirror: Array<V::Mirror>,
     master: Array<V::Master>,
-    /// One array, or one for each worker where partial deltas are reduced.
+    /// One array, or one for each worker of the process where partial deltas are reduced.
     deltas: Box<[Array<V::Delta>]>,
 }
 
 impl<V: Vertex> VertexArrays<V> {
     /// Allocates zero rows. `bounds` are the pieces' rows, `dims` the items of a row before padding, `copies` the number
-    /// of delta arrays.
+    /// of delta arrays. Nothing is written: whoever writes a row first decides on which node of memory it lies.
     ///
     /// # Errors
     /// Not enough memory; a store of entries without capacities.
@@ -45,6 +46,19 @@ impl<V: Vertex> VertexArrays<V> {
             dims,
             bounds: bounds.into(),
         })
+    }
+
+    /// Lets the rows before each of some pieces and those from it on lie on different nodes of memory. A worker's own delta array is
+    /// on its node.
+    pub fn split_pages(self, joints: &[usize]) -> Self {
+        let of_deltas = if self.deltas.len() > 1 { &[] } else { joints };
+        Self {
+            sync: self.sync.split_pages(joints),
+            mirror: self.mirror.split_pages(joints),
+            master: self.master.split_pages(joints),
+            deltas: self.deltas.into_iter().map(|deltas| deltas.split_pages(of_deltas)).collect(),
+            ..self
+        }
     }
 
     /// Allocates zero rows of the same vertices.
@@ -63,13 +77,43 @@ impl<V: Vertex> VertexArrays<V> {
         })
     }
 
-    /// Copies every role of the rows of `pieces` from arrays of the same vertices. `None`: refused.
+    /// Copies every role of the rows of `pieces` from arrays of the same vertices, but for the delta arrays of workers. `None`:
+    /// refused.
     pub fn try_copy(&self, from: &Self, pieces: &Range<usize>) -> Option<()> {
         self.sync.items.try_copy(&from.sync.items, pieces.clone())?;
         self.mirror.items.try_copy(&from.mirror.items, pieces.clone())?;
         self.master.items.try_copy(&from.master.items, pieces.clone())?;
-        let mut deltas = self.deltas.iter().zip(&from.deltas);
-        deltas.try_for_each(|(into, from)| into.items.try_copy(&from.items, pieces.clone()))
+        match (&*self.deltas, &*from.deltas) {
+            ([into], [from]) => into.items.try_copy(&from.items, pieces.clone()),
+            _ => Some(()),
+        }
+    }
+
+    /// Copies a worker's own delta array for the rows of `pieces`, by the worker's number in the process. `None`: refused.
+    pub fn try_copy_deltas(&self, from: &Self, pieces: Range<usize>, thread: usize) -> Option<()> {
+        self.deltas[thread].items.try_copy(&from.deltas[thread].items, pieces)
+    }
+
+    /// Writes zeros to a worker's own delta array for the rows of `pieces`, by the worker's number in the process. `None`: refused.
+    pub fn try_clear_deltas(&self, pieces: Range<usize>, thread: usize) -> Option<()> {
+        self.deltas[thread].items.try_own(pieces)?.fill(Zeroable::zeroed());
+        Some(())
+    }
+
+    /// Tells whether each worker of the process adds to a delta array of its own.
+    pub fn has_partials(&self) -> bool {
+        self.deltas.len() > 1
+    }
+
+    /// Shows where the rows of each role are in memory; each worker's own deltas are a role.
+    pub fn each_role(&self, mut show: impl FnMut(&str, Range<usize>)) {
+        show("sync", self.sync.items.addresses());
+        show("mirror", self.mirror.items.addresses());
+        show("master", self.master.items.addresses());
+        for (thread, deltas) in self.deltas.iter().enumerate() {
+            let role = if self.has_partials() { format!("delta of worker {thread}") } else { "delta".to_owned() };
+            show(&role, deltas.items.addresses());
+        }
     }
 
     /// Returns the items of a row before padding.

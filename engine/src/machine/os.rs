@@ -10,13 +10,18 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 use bytemuck::Zeroable;
+use megagrid_stages::Item;
 
 use crate::Error;
 
 mod memory;
+mod threads;
 
 pub(crate) use memory::field;
 pub use memory::{available_memory_bytes, peak_rss_bytes, reset_peak_rss};
+pub use threads::{
+    ThreadId, current_thread, keep_current_thread_on, keep_thread_on, processor_time_of, times_put_aside,
+};
 
 /// Alignment of every buffer: a cache line, and a whole vector register of any level.
 pub const ALIGNMENT: usize = 64;
@@ -28,10 +33,10 @@ pub const HUGE_FROM: usize = 4 << 20;
 #[cfg(any(all(unix, not(miri)), test))]
 const MAP_FROM: usize = 128 << 10;
 
-/// A fixed number of items in aligned memory that starts as zero bytes.
+/// A fixed number of items in aligned memory that starts as zero bytes, or that of a boxed slice.
 ///
-/// It begins on a multiple of [`ALIGNMENT`], or of [`HUGE_PAGE`] when it has more than [`HUGE_FROM`] bytes. From 128 KiB
-/// its pages come untouched from the system, so that the first thread to write one decides on which node it lies.
+/// Zero bytes begin on a multiple of [`ALIGNMENT`], or of [`HUGE_PAGE`] when there are more than [`HUGE_FROM`]. From 128 KiB
+/// their pages come untouched from the system, so that the first thread to write one decides on which node it lies.
 pub struct AlignedBuffer<T> {
     items: NonNull<T>,
     len: usize,
@@ -65,10 +70,32 @@ impl<T: Zeroable> AlignedBuffer<T> {
     }
 }
 
+impl<T: Item> From<Box<[T]>> for AlignedBuffer<T> {
+    /// Keeps items where they are.
+    fn from(items: Box<[T]>) -> Self {
+        let (len, layout) = (items.len(), Layout::for_value(&*items));
+        let memory = if layout.size() == 0 { Memory::Nothing } else { Memory::Heap(layout) };
+        Self { items: NonNull::from(Box::leak(items)).cast(), len, memory }
+    }
+}
+
 impl<T> AlignedBuffer<T> {
     /// Returns the address of the first item, for reads and writes of all of them.
     pub fn as_mut_ptr(&mut self) -> *mut T {
         self.items.as_ptr()
+    }
+
+    /// Lets the items before `item` and those from it on lie on different nodes of memory: a huge page that had some of both, or of
+    /// memory beside the buffer, would be on the node of whoever writes it first. Ask before anything there is written.
+    ///
+    /// # Panics
+    /// When there are fewer items.
+    pub fn split_pages_at(&self, item: usize) {
+        assert!(item <= self.len, "pages of {} items are split at item {item}", self.len);
+        #[cfg(all(unix, not(miri)))]
+        if let Memory::Mapped(pages) = &self.memory {
+            pages.keep_small_around(item * size_of::<T>());
+        }
     }
 }
 
@@ -76,8 +103,8 @@ impl<T> Deref for AlignedBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: `zeroed`, the only maker, allocated `len` items (or none at all, where `items` dangles but is aligned) of
-        // zero bytes, which are valid by `T: Zeroable`; what is written later is a `T`. `&self` excludes writers.
+        // SAFETY: `zeroed` allocated `len` items (or none at all, where `items` dangles but is aligned) of zero bytes, which
+        // are valid by `T: Zeroable`, or `from` has them of a box; what is written later is a `T`. `&self` excludes writers.
         unsafe { std::slice::from_raw_parts(self.items.as_ptr(), self.len) }
     }
 }
@@ -93,7 +120,7 @@ impl<T> Drop for AlignedBuffer<T> {
     fn drop(&mut self) {
         match self.memory {
             Memory::Nothing => {}
-            // SAFETY: `allocate` got `items` from the global allocator with this layout; this is the only release.
+            // SAFETY: `allocate`, or the box, got `items` from the global allocator with this layout; this is the only release.
             Memory::Heap(layout) => unsafe { std::alloc::dealloc(self.items.as_ptr().cast(), layout) },
             #[cfg(all(unix, not(miri)))]
             // SAFETY: `allocate` made this mapping for this buffer, whose last use this is.
@@ -194,6 +221,18 @@ mod map {
             self.start
         }
 
+        /// Advises against a huge page that would have bytes from both before and behind the byte `at`.
+        pub(super) fn keep_small_around(self, at: usize) {
+            let start = self.start.as_ptr();
+            #[cfg(target_os = "linux")]
+            if let Some(page) = super::huge_page_across(start.addr(), self.bytes, at) {
+                let first = start.wrapping_add(page.start - start.addr());
+                // SAFETY: whole pages of this mapping; the advice changes how they are backed, never what they hold.
+                unsafe { libc::madvise(first.cast(), page.len(), libc::MADV_NOHUGEPAGE) };
+            }
+            let _ = (start, at);
+        }
+
         /// Gives the pages back.
         ///
         /// # Safety
@@ -229,66 +268,13 @@ fn huge_pages_within(start: usize, bytes: usize) -> Option<std::ops::Range<usize
     (first < end).then_some(first..end)
 }
 
-/// Returns how often the system has taken the processor from the current thread; 0 where it does not say.
-pub fn times_put_aside() -> i64 {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    {
-        use nix::sys::resource::{UsageWho, getrusage};
-        getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
-    }
-    #[cfg(not(all(target_os = "linux", not(miri))))]
-    0
-}
-
-/// A thread's number in the system; 0 where it has none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThreadId(i32);
-
-/// Returns the number of the current thread.
-pub fn current_thread() -> ThreadId {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    return ThreadId(nix::unistd::gettid().as_raw());
-    #[cfg(not(all(target_os = "linux", not(miri))))]
-    return ThreadId(0);
-}
-
-/// Returns how long a thread of this process has been on a processor, up to now; `None` where the system does not say.
-pub fn processor_time_of(thread: ThreadId) -> Option<std::time::Duration> {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    {
-        use nix::time::{ClockId, clock_gettime};
-        // The clock of a thread by its number, as pthread_getcpuclockid makes it.
-        let clock = ClockId::from_raw((!thread.0 << 3) | 6);
-        clock_gettime(clock).ok().map(std::time::Duration::from)
-    }
-    #[cfg(not(all(target_os = "linux", not(miri))))]
-    {
-        let _ = thread;
-        None
-    }
-}
-
-/// Keeps the current thread on some logical processors, by their numbers in the system; returns whether it is kept there.
-///
-/// Without it the system may put two workers on one processor for milliseconds, while another stands idle.
-pub fn keep_current_thread_on(processors: &[usize]) -> bool {
-    keep_thread_on(current_thread(), processors)
-}
-
-/// Keeps a thread of this process on some logical processors.
-pub fn keep_thread_on(thread: ThreadId, processors: &[usize]) -> bool {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    {
-        use nix::sched::{CpuSet, sched_setaffinity};
-        let mut set = CpuSet::new();
-        let added = processors.iter().try_for_each(|&processor| set.set(processor));
-        added.and_then(|()| sched_setaffinity(nix::unistd::Pid::from_raw(thread.0), &set)).is_ok()
-    }
-    #[cfg(not(all(target_os = "linux", not(miri))))]
-    {
-        let _ = (thread, processors);
-        false
-    }
+/// Returns the addresses of those of `bytes` bytes from `start` that would share a huge page with both the byte `at` and the one before
+/// it; `None` where a huge page begins there.
+#[cfg(any(target_os = "linux", test))]
+fn huge_page_across(start: usize, bytes: usize, at: usize) -> Option<std::ops::Range<usize>> {
+    let first = (start + at) / HUGE_PAGE * HUGE_PAGE;
+    let inside = first.max(start)..(first + HUGE_PAGE).min(start + bytes);
+    (first < start + at && !inside.is_empty()).then_some(inside)
 }
 
 #[cfg(test)]
@@ -322,6 +308,21 @@ mod tests {
                 check(len);
             }
         }
+    }
+
+    #[test]
+    fn items_of_a_box_stay_where_they_are() {
+        for len in [0, 1, 1000] {
+            let items: Box<[u16]> = (0..len).collect();
+            let address = items.as_ptr();
+            let mut buffer = AlignedBuffer::from(items);
+            assert_eq!(buffer.as_ptr(), address);
+            assert!(buffer.iter().copied().eq(0..len));
+            buffer.reverse();
+            assert!(buffer.iter().copied().eq((0..len).rev()));
+            buffer.split_pages_at(buffer.len());
+        }
+        assert_eq!(AlignedBuffer::from(vec![(); 9].into_boxed_slice()).len(), 9);
     }
 
     #[test]
@@ -390,10 +391,15 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "asks the kernel")]
-    fn a_thread_is_kept_on_processors_that_there_are() {
-        let core = crate::Topology::detect().nodes[0].cores[0];
-        let keep = move || (keep_current_thread_on(&[core]), keep_current_thread_on(&[1 << 40]));
-        assert_eq!(std::thread::spawn(keep).join().unwrap(), (cfg!(target_os = "linux"), false));
+    fn pages_are_split_where_no_huge_page_begins() {
+        const M: usize = 1 << 20;
+        assert_eq!(huge_page_across(4 * M, 8 * M, 2 * M), None, "a huge page begins there");
+        assert_eq!(huge_page_across(4 * M, 8 * M, 3 * M), Some(6 * M..8 * M));
+        assert_eq!(huge_page_across(4 * M, 7 * M, 7 * M), Some(10 * M..11 * M), "what lies behind is another's");
+        assert_eq!(huge_page_across(5 * M, 6 * M, 0), Some(5 * M..6 * M), "what lies before is another's");
+        assert_eq!(huge_page_across(4 * M, 8 * M, 0), None);
+        let buffer = AlignedBuffer::<u32>::zeroed(if cfg!(miri) { 100 } else { 3 * M }).unwrap();
+        (0..=buffer.len()).step_by(buffer.len() / 4).for_each(|item| buffer.split_pages_at(item));
+        assert!(buffer.iter().all(|&item| item == 0));
     }
 }

@@ -16,7 +16,7 @@
 //! Where stages visit vertices with the data of all their edges, an edge is in the processes of both its ends, and its data go
 //! from one to the other after each visit: [`StageKind::SendEdges`].
 
-use megagrid_partition::{ProcessId, ShardId, WorkerId};
+use megagrid_partition::{ShardId, WorkerId};
 use megagrid_stages::Side;
 use megagrid_stages::mode::Mode;
 
@@ -64,16 +64,6 @@ impl Plan {
     pub fn answers_for(&self, left: ShardId, right: ShardId) -> bool {
         let keepers = || [self.keeper(Side::Left, left.0), self.keeper(Side::Right, right.0)];
         !self.placement.is_doubled() || keepers().into_iter().min() == Some(self.processes.this)
-    }
-
-    /// Returns the worker of a process that runs the edges between two shards, in the first stage that runs on edges.
-    #[must_use]
-    pub fn runner(&self, process: ProcessId, left: ShardId, right: ShardId) -> WorkerId {
-        let home = self.schedules.iter().flatten().next().map_or(Side::Left, |schedule| schedule.home());
-        let of_left =
-            if self.placement.is_doubled() { self.keeper(Side::Left, left.0) == process.0 } else { home == Side::Left };
-        let owner = if of_left { self.left.owners[left.0] } else { self.right.owners[right.0] };
-        WorkerId(process.0 * self.threads() + owner % self.threads())
     }
 
     /// Tells whether a worker runs the blocks of a shard in a stage whose workers share out those of its side.

@@ -10,6 +10,7 @@ mod display;
 mod input;
 mod looks;
 mod make;
+mod nodes;
 mod outline;
 mod parts;
 mod placement;

@@ -153,6 +153,11 @@ impl Board {
         self.steps.iter().all(|counter| counter.get() >= steps)
     }
 
+    /// Returns how many steps, and visits of rotating shards, workers of this process have ended, all together.
+    pub(crate) fn ended(&self) -> u64 {
+        self.steps.iter().chain(&self.turns).map(Counter::get).sum()
+    }
+
     pub(crate) fn end_clock(&self, worker: usize, clock: u64) {
         self.clocks[worker].set(clock);
     }

@@ -1,7 +1,8 @@
 //! The driver of one process: as many threads as processors, each of which moves its own workers on.
 //!
 //! A worker belongs to no thread for good. Where the system puts a thread aside, another one that has nothing to do takes its
-//! workers over between two of their tasks; which thread runs a task changes no result. Where it was put aside in the middle of a
+//! workers over between two of their tasks, one of the same node of memory at once, others later; which thread runs a task changes no
+//! result. Where it was put aside in the middle of a
 //! task, the one that waits gives it its processor, and takes the other. A thread that waits for long sleeps.
 
 use std::ops::Range;
@@ -29,6 +30,9 @@ use crate::sync::Outbox;
 
 /// How long a thread leaves workers to the thread that they belong to: more than that needs to see that they may go on.
 const PATIENCE: Duration = Duration::from_micros(30);
+/// How long it leaves those of another node of memory to the threads there while nobody ends a step, or a visit of a shard: what these
+/// workers need is far from here. Before that the system will have given a thread that it has put aside its turn.
+const PATIENCE_ELSEWHERE: Duration = Duration::from_millis(10);
 /// After how long it asks first whether one of them is put aside in the middle of a task, and again after twice that.
 const ASK_AFTER: Duration = Duration::from_micros(100);
 /// How long a thread with nothing to do asks again and again before it sleeps between.
@@ -83,11 +87,10 @@ fn start<'s>(scope: &'s Scope<'s, '_>, name: String, work: Box<dyn FnOnce() + Se
     started.map(drop).map_err(|error| Error::Start(error.to_string()))
 }
 
-/// Lists the workers that do not belong to a thread, those of its node first.
-fn others(plan: &Plan, own: &Range<usize>) -> Vec<usize> {
-    let mut others: Vec<usize> = (0..plan.workers).filter(|worker| !own.contains(worker)).collect();
-    others.sort_by_key(|&worker| plan.homes[worker].node != plan.homes[own.start].node);
-    others
+/// Lists the workers that do not belong to a thread: those of its node, and the rest.
+fn others(plan: &Plan, own: &Range<usize>) -> (Vec<usize>, Vec<usize>) {
+    let others = (0..plan.workers).filter(|worker| !own.contains(worker));
+    others.partition(|&worker| plan.homes[worker].node == plan.homes[own.start].node)
 }
 
 /// The workers of a run and the threads that move them on.
@@ -121,10 +124,10 @@ impl<P: Program> Scheduler<'_, P> {
     /// Moves workers on until the run ends.
     fn work(&self, thread: usize) {
         let own = self.own(thread);
-        let (others, outbox) = (others(self.plan, &own), Outbox::default());
+        let ((near, far), outbox) = (others(self.plan, &own), Outbox::default());
         self.bindings.bind_current(thread);
         let mut idle: Option<Instant> = None;
-        let mut ask_at = ASK_AFTER;
+        let (mut ask_at, mut ended) = (ASK_AFTER, (0, Instant::now()));
         let (mut asked, mut times) = (Instant::now(), times_put_aside());
         while !self.board.stopped() {
             if asked.elapsed() > ASK_EVERY {
@@ -138,7 +141,9 @@ impl<P: Program> Scheduler<'_, P> {
             }
             let waited = if moved { Duration::ZERO } else { idle.get_or_insert_with(Instant::now).elapsed() };
             if !moved {
-                moved = others.iter().any(|&worker| self.slots[worker].take_over(thread, waited, &outbox));
+                let mut take_over = |worker: &usize| self.slots[*worker].take_over(thread, waited, &outbox);
+                moved = near.iter().any(&mut take_over)
+                    || !far.is_empty() && self.is_stuck(&mut ended) && far.iter().any(&mut take_over);
             }
             if moved {
                 idle = None;
@@ -152,6 +157,19 @@ impl<P: Program> Scheduler<'_, P> {
                 self.sleep(own.clone(), waited);
             }
         }
+    }
+
+    /// Tells whether no worker has ended anything for long; `ended` is what they had when that was last asked of the board.
+    fn is_stuck(&self, ended: &mut (u64, Instant)) -> bool {
+        if ended.1.elapsed() < PATIENCE_ELSEWHERE {
+            return false;
+        }
+        let now = self.board.ended();
+        if now != ended.0 {
+            *ended = (now, Instant::now());
+            return false;
+        }
+        true
     }
 
     /// Lets a thread go on that the system has put aside in the middle of a task: nothing can be done before it is done.

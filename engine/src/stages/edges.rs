@@ -26,7 +26,7 @@ impl<P: Program> RunStage<P> for SendEdges {
             if plan.process_of(to) == plan.processes.this || columns[column].edges.blocks()[block].edges.is_empty() {
                 return;
             }
-            let data = hold(|| columns[column].data.try_share(block..block + 1));
+            let data = hold(|| site.grid.data_of(column).try_share(columns[column].piece(block)));
             let (number, body) = (block as u64, Body::Own(cast_slice(&data).to_vec()));
             site.outbox.put(Message { kind: Kind::Edges, number, body, ..address(site, self.0, column, to) });
         };
@@ -43,11 +43,12 @@ impl<P: Program> RunStage<P> for SendEdges {
 
 /// Takes in the data of a block's edges.
 pub fn take<P: Program>(grid: &Grid<P>, message: &Message) -> Result<(), Malformed> {
-    let (column, block) = (&grid.columns[message.shard as usize], message.number as usize);
-    if block >= column.data.num_pieces() {
+    let (shard, block) = (message.shard as usize, message.number as usize);
+    let column = &grid.columns[shard];
+    if block >= column.edges.blocks().len() {
         return Err(Malformed);
     }
-    let mut data = hold(|| column.data.try_own(block..block + 1));
+    let mut data = hold(|| grid.data_of(shard).try_own(column.piece(block)));
     let bytes = message.body.bytes();
     if bytes.len() != size_of_val(&data[..]) {
         return Err(Malformed);

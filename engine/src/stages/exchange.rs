@@ -52,7 +52,7 @@ pub fn exchange<P: Program, E: Exchange<P>>(
                 }
                 let pieces = grid.left_pieces.of(left..left + 1);
                 let mut left = hold(|| grid.left.try_hold::<E::Left>(pieces.clone(), task.copies[0]));
-                let mut data = hold(|| column.data.try_own(block..block + 1));
+                let mut data = hold(|| grid.data_of(shard).try_own(column.piece(block)));
                 let at =
                     BlockAt { stage, block, left: &mut left, right: &mut right, data: &mut data, visits: &mut visits };
                 at.run(grid, &column.edges, cx);
@@ -93,7 +93,7 @@ fn in_random_order<P: Program, E: Exchange<P>>(
             let (lefts, rights) = (grid.left_pieces.of(task.left.clone()), grid.right_pieces.of(shard..shard + 1));
             let mut right = hold(|| grid.right.try_hold::<E::Right>(rights.clone(), task.copies[1]));
             let mut left = hold(|| grid.left.try_hold::<E::Left>(lefts.clone(), task.copies[0]));
-            let mut data = hold(|| column.data.try_own(block..block + 1));
+            let mut data = hold(|| grid.data_of(shard).try_own(column.piece(block)));
             let (left, right, data) = (&mut left, &mut right, &mut *data);
             BlockAt { stage, block, left, right, data, visits: &mut visits[n] }.run(grid, &column.edges, cx);
             edges += column.edges.blocks()[block].edges.len() as u64 * u64::from(part == 0);

@@ -49,7 +49,7 @@ fn gather<P: Program, O: On<P>, G: Gather<P, O>>(
     match O::SIDE {
         Side::Left => visit(scratch.row(row_of_blocks(plan, shard), grid)?),
         Side::Right => {
-            let data = &grid.columns[shard].data;
+            let data = grid.data_of(shard);
             visit(&data.try_share(0..data.num_pieces())?)
         }
     }

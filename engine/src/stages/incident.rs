@@ -38,7 +38,8 @@ impl<P: Program> Scratch<P> {
     ) -> Option<&[EdgeItem<P>]> {
         self.row.clear();
         for (column, block) in blocks {
-            self.row.extend_from_slice(&grid.columns[column].data.try_share(block..block + 1)?);
+            let piece = grid.columns[column].piece(block);
+            self.row.extend_from_slice(&grid.data_of(column).try_share(piece)?);
         }
         Some(&self.row)
     }
@@ -103,7 +104,7 @@ fn visit_left<P: Program, V: Vertex, A: Incident<P, V>>(
     scratch: &mut Scratch<P>,
     cx: &mut Context<'_, P>,
 ) -> Option<u64> {
-    let own = |(column, block): (usize, usize)| grid.columns[column].data.try_own(block..block + 1);
+    let own = |(column, block): (usize, usize)| grid.data_of(column).try_own(grid.columns[column].piece(block));
     let mut blocks: Vec<_> = row_of_blocks(plan, shard).map(own).collect::<Option<_>>()?;
     let Scratch { row, vertex } = scratch;
     row.clear();
@@ -128,11 +129,11 @@ fn visit_right<P: Program, V: Vertex, A: Incident<P, V>>(
     scratch: &mut Scratch<P>,
     cx: &mut Context<'_, P>,
 ) -> Option<u64> {
-    let column = &grid.columns[shard];
-    let mut items = column.data.try_own(0..column.data.num_pieces())?;
+    let data = grid.data_of(shard);
+    let mut items = data.try_own(0..data.num_pieces())?;
     let places = &grid.places[1][shard];
     grid.level.run(VisitRows { stage, rows, places, items: &mut items, vertex: &mut scratch.vertex, cx });
-    Some(column.edges.blocks().last().map_or(0, |block| block.edges.end as u64))
+    Some(grid.columns[shard].edges.len() as u64)
 }
 
 /// The vertices of a shard with everything that they need held.

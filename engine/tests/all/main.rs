@@ -14,6 +14,7 @@ mod lda_topics;
 mod made;
 mod memory;
 mod mf;
+mod nodes;
 mod pagerank;
 mod placement;
 mod plans;

@@ -28,8 +28,19 @@ impl Case {
         Arc::new(self.plan_of(Processes::default(), workers, slack).unwrap())
     }
 
-    /// Makes the plan of several processes with `threads` workers each.
+    /// Makes the plan of several processes with `threads` workers each, on machines with one node of memory.
     pub fn plan_of(&self, processes: Processes, threads: usize, slack: Option<u64>) -> Result<Plan, Error> {
+        self.plan_on(&Topology::synthetic(1, processes.count * threads), processes, threads, slack)
+    }
+
+    /// As [`Self::plan_of`], with the machine of a process.
+    pub fn plan_on(
+        &self,
+        topology: &Topology,
+        processes: Processes,
+        threads: usize,
+        slack: Option<u64>,
+    ) -> Result<Plan, Error> {
         let workers = processes.count * threads;
         let degree = |side: usize| Box::new(move |row: usize| self.degrees[side][row]) as Box<dyn Fn(usize) -> u64>;
         let input = Input {
@@ -46,7 +57,7 @@ impl Case {
             slack,
             look_every: None,
             passes_per_clock: 1,
-            topology: &Topology::synthetic(1, workers),
+            topology,
             grid: self.grid,
             early: true,
         };

@@ -4,18 +4,17 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use megagrid_partition::Side;
-use megagrid_stages::{Program, Store};
+use megagrid_stages::{EdgeItem, Program};
 
+use super::bring::{Built, Take};
 use super::values::Values;
-use super::{Build, Column, Columns, Edges, Id, LocalEdges, RowOrder, position};
+use super::{Build, Id, Listed, RowOrder, position};
 use crate::Error;
 
 impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
-    pub(super) fn grouped<I: Id>(&self, shards: &[usize]) -> Result<Columns<P>, Error>
-    where
-        Edges: From<LocalEdges<I>>,
-    {
-        let (right, windows, mut columns) = (&self.plan.right, self.source.windows(), Vec::with_capacity(shards.len()));
+    /// Builds the columns of some shards.
+    pub(super) fn grouped<I: Id>(&self, shards: &[usize], take: Take<'_, I, EdgeItem<P>>) -> Result<(), Error> {
+        let (right, windows) = (&self.plan.right, self.source.windows());
         let offsets = self.source.held_offsets();
         let begin = |shard: usize| {
             let ids = right.rows(shard).map(|row| self.orders[1].id(row));
@@ -35,9 +34,9 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
                     }
                 }
                 let [gathered] = gathered;
-                columns.push((shard, self.column::<I>(shard, &gathered)?));
+                take(shard, self.column(shard, &gathered)?)?;
             }
-            return Ok(columns);
+            return Ok(());
         }
         // Vertices of a shard lie anywhere among the source's rows.
         let mut place = vec![None; right.num_shards()];
@@ -48,9 +47,9 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
             self.gather(rows, &mut gathered, |id| place[shard_of(id)])?;
         }
         for (&shard, gathered) in shards.iter().zip(gathered) {
-            columns.push((shard, self.column::<I>(shard, &gathered)?));
+            take(shard, self.column(shard, &gathered)?)?;
         }
-        Ok(columns)
+        Ok(())
     }
 
     /// Appends the edges of the source's vertices `ids` to what `into` names.
@@ -76,18 +75,14 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
         Ok(())
     }
 
-    fn column<I: Id>(&self, shard: usize, gathered: &Gathered<T>) -> Result<Column<P>, Error>
-    where
-        Edges: From<LocalEdges<I>>,
-    {
+    fn column<I: Id>(&self, shard: usize, gathered: &Gathered<T>) -> Result<Built<I, EdgeItem<P>>, Error> {
         let (rows, left_bounds) = (self.plan.right.rows(shard), self.plan.block_bounds());
         // No row is beyond the last one, and no vertex's edges end beyond the last ones.
         position("right rows", rows.end)?;
         position("edges", gathered.left.len())?;
-        let mut edges = LocalEdges::new(rows.len(), true);
-        let (mut values, mut spare) = (Values::<T, P>::new(self.fill), Vec::new());
+        let mut edges = Listed::new(rows.len(), true);
+        let (mut values, mut spare) = (Values::<T, P>::new(self.fill, &gathered.data)?, Vec::new());
         edges.reserve(gathered.left.len());
-        values.reserve(gathered.left.len());
         for layer in 0..self.plan.layers {
             let layer = gathered.layer(self.plan.layers, |left, right| self.layer_of(left, right) == layer);
             let mut blocks = layer.segments(&left_bounds, rows.start);
@@ -95,16 +90,11 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
                 by_degree(segments, &mut spare);
                 let vertices = segments.iter().map(|s| (s.right as usize, &layer.left[s.edges()]));
                 edges.push_grouped(left_bounds[left]..left_bounds[left + 1], vertices);
-                segments.iter().try_for_each(|segment| values.extend(&layer.data[segment.edges()]))?;
-                values.end_block(edges.blocks().last().map_or(0, |block| block.edges.end));
+                segments.iter().for_each(|segment| values.extend(&layer.data[segment.edges()]));
+                values.end_block();
             }
         }
-        edges.shrink();
-        let (data, offsets) = values.finish()?;
-        if P::Edge::SHAPE.is_slice() {
-            edges.set_slice_offsets(offsets);
-        }
-        Ok(Column { edges: edges.into(), data })
+        Ok(values.of(edges))
     }
 }
 

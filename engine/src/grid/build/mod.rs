@@ -1,5 +1,6 @@
 //! Building columns: from edges grouped by right vertex to blocks, without a second copy of the edges.
 
+mod bring;
 mod grouped;
 mod pairs;
 mod source;
@@ -8,13 +9,14 @@ mod values;
 use megagrid_partition::{EdgeSource, SplitMix};
 use megagrid_stages::{EdgeItem, Program};
 
-use super::block::{Id, LocalEdges};
+use super::block::{Id, Listed, LocalEdges};
 use super::column::{Column, Edges};
 use super::disjoint::Disjoint;
 use super::on_workers::on_workers;
 use super::order::RowOrder;
 use crate::Error;
 use crate::plan::{Plan, Schedule};
+use bring::{Group, groups_of};
 pub use source::{Fill, Source};
 
 /// What a build needs to know.
@@ -26,8 +28,8 @@ struct Build<'b, T, P: Program> {
     seed: u64,
 }
 
-/// Columns with the numbers of their shards.
-type Columns<P> = Vec<(usize, Column<P>)>;
+/// Columns, and the data of their edges.
+type Columns<P> = (Vec<Column>, Vec<Disjoint<EdgeItem<P>>>);
 
 /// Builds the columns of all right shards, each worker its share.
 pub(crate) fn build_columns<T: Copy + Send + Sync, P: Program>(
@@ -35,15 +37,17 @@ pub(crate) fn build_columns<T: Copy + Send + Sync, P: Program>(
     orders: &[RowOrder; 2],
     source: &Source<'_, T, P>,
     seed: u64,
-) -> Result<Vec<Column<P>>, Error> {
-    let build = Build { plan, orders, source: source.edges, fill: &source.fill, seed };
-    let mut columns: Vec<Option<Column<P>>> = (0..plan.right.num_shards()).map(|_| None).collect();
-    for built in build.columns() {
-        for (shard, column) in built? {
-            columns[shard] = Some(column);
+) -> Result<Columns<P>, Error> {
+    let build: Build<'_, _, P> = Build { plan, orders, source: source.edges, fill: &source.fill, seed };
+    let mut columns: Vec<Option<Column>> = (0..plan.right.num_shards()).map(|_| None).collect();
+    let mut data = Vec::new();
+    for group in build.groups()? {
+        for (shard, edges) in group.columns {
+            columns[shard] = Some(Column { edges, data: data.len() });
         }
+        data.push(group.data);
     }
-    Ok(columns.into_iter().flatten().collect())
+    Ok((columns.into_iter().flatten().collect(), data))
 }
 
 /// Returns a position among the edges or the items of a column, which are stored in 32 bits.
@@ -52,13 +56,13 @@ fn position(of: &'static str, at: usize) -> Result<u32, Error> {
 }
 
 impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
-    /// Builds the columns that the workers of this process are to build.
-    fn columns(&self) -> Vec<Result<Columns<P>, Error>> {
+    /// Builds the columns of this process.
+    fn groups(&self) -> Result<Vec<Group<EdgeItem<P>>>, Error> {
         match (self.plan.grouped, self.plan.wide) {
-            (true, false) => on_workers(self.plan, |worker| self.grouped::<u16>(&self.shards(worker))),
-            (true, true) => on_workers(self.plan, |worker| self.grouped::<u32>(&self.shards(worker))),
-            (false, false) => vec![self.pairs::<u16>()],
-            (false, true) => vec![self.pairs::<u32>()],
+            (true, false) => groups_of::<u16, _>(self.plan, &|worker, take| self.grouped(&self.shards(worker), take)),
+            (true, true) => groups_of::<u32, _>(self.plan, &|worker, take| self.grouped(&self.shards(worker), take)),
+            (false, false) => self.pairs::<u16>(),
+            (false, true) => self.pairs::<u32>(),
         }
     }
 

@@ -8,9 +8,11 @@ use megagrid_partition::parallel::lock;
 use megagrid_partition::{Side, SplitMix};
 use megagrid_stages::{EdgeItem, Program, Store};
 
+use super::bring::{Built, Group, groups_of};
 use super::values::Values;
-use super::{Build, Column, Columns, Disjoint, Edges, Id, LocalEdges, on_workers};
+use super::{Build, Edges, Id, Listed, LocalEdges, on_workers};
 use crate::Error;
+use crate::machine::os::AlignedBuffer;
 
 /// The shard and the local id of each vertex by its id, left and right.
 type Places = [Vec<(u32, u32)>; 2];
@@ -35,11 +37,11 @@ struct Filling<I, T, P: Program> {
     /// Data in slices: the source's values, until all edges are placed.
     values: Vec<T>,
     /// Data of one item.
-    data: Option<Disjoint<EdgeItem<P>>>,
+    items: AlignedBuffer<EdgeItem<P>>,
 }
 
 impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
-    pub(super) fn pairs<I: Id>(&self) -> Result<Columns<P>, Error>
+    pub(super) fn pairs<I: Id>(&self) -> Result<Vec<Group<EdgeItem<P>>>, Error>
     where
         Edges: From<LocalEdges<I>>,
     {
@@ -71,14 +73,13 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
                 }
             });
         }
-        let finished = on_workers(self.plan, |worker| {
-            let fillings =
-                self.shards(worker).into_iter().filter_map(|shard| Some((shard, lock(&columns[shard]).take()?)));
-            fillings
-                .map(|(shard, filling)| Ok((shard, self.finish(shard, filling)?)))
-                .collect::<Result<Vec<_>, Error>>()
-        });
-        finished.into_iter().collect::<Result<Vec<_>, _>>().map(|columns| columns.into_iter().flatten().collect())
+        groups_of(self.plan, &|worker, take| {
+            for shard in self.shards(worker) {
+                let filling = lock(&columns[shard]).take();
+                filling.map_or(Ok(()), |filling| take(shard, self.finish(shard, filling)?))?;
+            }
+            Ok(())
+        })
     }
 
     fn places(&self) -> Places {
@@ -159,7 +160,7 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
 
     /// Places the next edges of a column.
     fn place<I: Id>(&self, shard: usize, filling: &mut Filling<I, T, P>, part: &Part<I, T>, places: &Places) {
-        let Filling { next, left: into_left, right: into_right, values, data, .. } = filling;
+        let Filling { next, left: into_left, right: into_right, values, items, .. } = filling;
         let mut at = Vec::with_capacity(part.left.len());
         for (&id, &right) in part.left.iter().zip(&part.right) {
             let left = places[0][id as usize];
@@ -168,46 +169,36 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
             at.push(*next);
             *next += 1;
         }
-        match data.as_ref().and_then(|data| data.try_own(0..next.len())) {
-            Some(mut items) => {
-                at.iter().zip(self.fill.items(&part.values)).for_each(|(&at, item)| items[at] = item);
-            }
-            None => {
-                if let (true, Some(&any)) = (values.is_empty(), part.values.first()) {
-                    *values = vec![any; into_left.len()];
-                }
-                at.iter().zip(&part.values).for_each(|(&at, value)| values[at] = *value);
-            }
+        if !P::Edge::SHAPE.is_slice() {
+            return at.iter().zip(self.fill.items(&part.values)).for_each(|(&at, item)| items[at] = item);
         }
+        if let (true, Some(&any)) = (values.is_empty(), part.values.first()) {
+            *values = vec![any; into_left.len()];
+        }
+        at.iter().zip(&part.values).for_each(|(&at, value)| values[at] = *value);
     }
 
     /// Shuffles the blocks of a column whose edges have been placed.
-    fn finish<I: Id>(&self, shard: usize, filling: Filling<I, T, P>) -> Result<Column<P>, Error>
-    where
-        Edges: From<LocalEdges<I>>,
-    {
-        let Filling { bounds, mut left, mut right, mut values, data, .. } = filling;
-        let random = SplitMix::new(self.seed, shard as u64);
-        let (data, offsets) = if let Some(data) = data {
-            if let Some(mut items) = data.try_own(0..bounds.len() - 1) {
-                shuffle(&bounds, &mut left, &mut right, &mut items, random);
-            }
-            (data, None)
-        } else {
+    fn finish<I: Id>(&self, shard: usize, filling: Filling<I, T, P>) -> Result<Built<I, EdgeItem<P>>, Error> {
+        let Filling { bounds, mut left, mut right, mut values, mut items, .. } = filling;
+        let (in_slices, random) = (P::Edge::SHAPE.is_slice(), SplitMix::new(self.seed, shard as u64));
+        if in_slices {
             shuffle(&bounds, &mut left, &mut right, &mut values, random);
-            let mut filled = Values::<T, P>::new(self.fill);
-            for block in bounds.windows(2) {
-                filled.extend(&values[block[0]..block[1]])?;
-                filled.end_block(block[1]);
-            }
-            let (data, offsets) = filled.finish()?;
-            (data, Some(offsets))
-        };
+        } else {
+            shuffle(&bounds, &mut left, &mut right, &mut items, random);
+        }
         let left_rows = |block| self.plan.left.rows(block % self.plan.left.num_shards()).len();
         let left_rows: Vec<usize> = (0..bounds.len() - 1).map(left_rows).collect();
-        let mut edges = LocalEdges::from_pairs(&left_rows, self.plan.right.rows(shard).len(), &bounds, left, right);
-        offsets.into_iter().for_each(|offsets| edges.set_slice_offsets(offsets));
-        Ok(Column { edges: edges.into(), data })
+        let edges = Listed::from_pairs(&left_rows, self.plan.right.rows(shard).len(), &bounds, left, right);
+        if !in_slices {
+            return Ok(Built { edges, items, bounds });
+        }
+        let mut filled = Values::<T, P>::new(self.fill, &values)?;
+        for block in bounds.windows(2) {
+            filled.extend(&values[block[0]..block[1]]);
+            filled.end_block();
+        }
+        Ok(filled.of(edges))
     }
 }
 
@@ -216,9 +207,9 @@ impl<I: Id, T, P: Program> Filling<I, T, P> {
     fn new(mut bounds: Vec<usize>) -> Result<Self, Error> {
         (1..bounds.len()).for_each(|block| bounds[block] += bounds[block - 1]);
         let edges = bounds[bounds.len() - 1];
-        let data = if P::Edge::SHAPE.is_slice() { None } else { Some(Disjoint::new(bounds.clone())?) };
+        let items = AlignedBuffer::zeroed(if P::Edge::SHAPE.is_slice() { 0 } else { edges })?;
         let (left, right) = (vec![local(0); edges], vec![local(0); edges]);
-        Ok(Self { next: bounds[..bounds.len() - 1].to_vec(), bounds, left, right, values: Vec::new(), data })
+        Ok(Self { next: bounds[..bounds.len() - 1].to_vec(), bounds, left, right, values: Vec::new(), items })
     }
 }
 

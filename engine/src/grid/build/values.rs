@@ -1,69 +1,66 @@
 //! Edge data in the order of a column's edges.
 
-use bytemuck::Zeroable;
 use megagrid_stages::{EdgeItem, Program, Store};
 
-use super::{Disjoint, Fill, position};
+use super::bring::Built;
+use super::{Fill, Id, Listed, position};
 use crate::Error;
+use crate::machine::os::AlignedBuffer;
 
 /// Edge data that is being filled, block by block.
 pub(super) struct Values<'v, T, P: Program> {
     fill: &'v Fill<'v, T, EdgeItem<P>>,
-    pub items: Vec<EdgeItem<P>>,
+    items: AlignedBuffer<EdgeItem<P>>,
+    /// How many items have been filled.
+    end: usize,
     /// Where each edge's slice begins, for data in slices.
-    pub offsets: Vec<u32>,
-    /// Where each block begins: its items, or its edges where data has no bytes.
-    pub bounds: Vec<usize>,
+    offsets: Vec<u32>,
+    /// Where each block's items begin.
+    bounds: Vec<usize>,
 }
 
 impl<'v, T, P: Program> Values<'v, T, P> {
-    pub fn new(fill: &'v Fill<'v, T, EdgeItem<P>>) -> Self {
-        Self { fill, items: Vec::new(), offsets: vec![0], bounds: vec![0] }
+    /// Makes room for the data of edges with these values.
+    pub fn new(fill: &'v Fill<'v, T, EdgeItem<P>>, values: &[T]) -> Result<Self, Error> {
+        let (mut items, mut offsets) = (values.len(), Vec::new());
+        if P::Edge::SHAPE.is_slice() {
+            items = values.iter().fold(0, |items: usize, value| items.saturating_add((fill.len)(value)));
+            position("items of edge data", items)?;
+            offsets.reserve_exact(values.len() + 1);
+            offsets.push(0);
+        }
+        Ok(Self { fill, items: AlignedBuffer::zeroed(items)?, end: 0, offsets, bounds: vec![0] })
     }
 
-    pub fn reserve(&mut self, edges: usize) {
-        if size_of::<EdgeItem<P>>() > 0 && !P::Edge::SHAPE.is_slice() {
-            self.items.reserve_exact(edges);
-        }
-    }
-
-    pub fn extend(&mut self, values: &[T]) -> Result<(), Error> {
-        if size_of::<EdgeItem<P>>() == 0 {
-            return Ok(());
-        }
+    /// Fills in the data of the next edges.
+    pub fn extend(&mut self, values: &[T]) {
         if !P::Edge::SHAPE.is_slice() {
-            self.write(values, values.len());
-            return Ok(());
+            return self.write(values, values.len());
         }
         for value in values {
-            let len = (self.fill.len)(value);
-            self.offsets.push(position("items of edge data", self.items.len().saturating_add(len))?);
-            self.write(std::slice::from_ref(value), len);
+            self.write(std::slice::from_ref(value), (self.fill.len)(value));
+            self.offsets.push(self.end as u32);
         }
-        Ok(())
     }
 
     fn write(&mut self, values: &[T], items: usize) {
-        let begin = self.items.len();
-        self.items.resize(begin + items, Zeroable::zeroed());
-        (self.fill.write)(values, &mut self.items[begin..]);
-    }
-
-    /// Ends a block, after which there are `edges` edges.
-    pub fn end_block(&mut self, edges: usize) {
-        self.bounds.push(if size_of::<EdgeItem<P>>() == 0 { edges } else { self.items.len() });
-    }
-
-    /// Returns the data, one piece for each block, and the offsets of slices.
-    pub fn finish(self) -> Result<(Disjoint<EdgeItem<P>>, Vec<u32>), Error> {
-        let blocks = self.bounds.len() - 1;
-        let data = Disjoint::new(self.bounds)?;
-        if !self.items.is_empty()
-            && let Some(mut all) = data.try_own(0..blocks)
-        {
-            all.copy_from_slice(&self.items);
+        let begin = self.end;
+        self.end += items;
+        if size_of::<EdgeItem<P>>() > 0 {
+            (self.fill.write)(values, &mut self.items[begin..self.end]);
         }
-        Ok((data, self.offsets))
+    }
+
+    pub fn end_block(&mut self) {
+        self.bounds.push(self.end);
+    }
+
+    /// Joins them with the edges, whose slices they are where they are in slices.
+    pub fn of<I: Id>(self, mut edges: Listed<I>) -> Built<I, EdgeItem<P>> {
+        if P::Edge::SHAPE.is_slice() {
+            edges.set_slice_offsets(self.offsets);
+        }
+        Built { edges, items: self.items, bounds: self.bounds }
     }
 }
 
@@ -81,12 +78,13 @@ mod tests {
     #[test]
     fn offsets_that_do_not_fit_are_refused_before_memory_is_taken() {
         let fill = Fill { len: Arc::new(|&len: &usize| len), write: Arc::new(|_, items: &mut [u32]| items.fill(7)) };
-        let mut values = Values::<usize, Words>::new(&fill);
-        values.extend(&[3, 0, 2]).unwrap();
         for len in [1 << 32, u32::MAX as usize, usize::MAX] {
-            let error = values.extend(&[len]).unwrap_err();
+            let error = Values::<_, Words>::new(&fill, &[3, 0, 2, len]).err().unwrap();
             assert!(error.to_string().contains("items of edge data"), "{error}");
         }
-        assert_eq!((values.offsets, values.items), (vec![0, 3, 3, 5], vec![7; 5]));
+        let mut values = Values::<_, Words>::new(&fill, &[3, 0, 2]).unwrap();
+        values.extend(&[3, 0]);
+        values.extend(&[2]);
+        assert_eq!((values.offsets, &*values.items), (vec![0, 3, 3, 5], &[7; 5][..]));
     }
 }

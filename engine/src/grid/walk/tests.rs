@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use megagrid_stages::{Add, Read, Update, mode, program, vertex};
 
+use super::super::block::Listed;
 use super::super::entries::Entries;
 use super::super::rows::VertexArrays;
 use super::super::width::{Fixed, Runtime};
@@ -92,7 +93,7 @@ fn check_pairs(dims: [usize; 2]) {
     // One block of all rows, after an empty one.
     let ends = ends(rows, 23);
     let (lefts, rights) = ends.iter().map(|&(l, r)| (l as u16, r as u16)).unzip();
-    let edges = LocalEdges::from_pairs(&[2, 5], 4, &[0, 0, 23], lefts, rights);
+    let edges = Listed::from_pairs(&[2, 5], 4, &[0, 0, 23], lefts, rights).end();
     let mut data: Vec<f32> = (0..23).map(|edge| 0.01 * edge as f32).collect();
     let mut expected_data = data.clone();
     let widths = (left.width(), right.width());
@@ -129,7 +130,7 @@ fn workers_walk_different_blocks_at_the_same_time() {
         for shard in 0..2 {
             let (left, right) = (&left, &right);
             threads.spawn(move || {
-                let edges = LocalEdges::<u16>::from_pairs(&[3], 3, &[0, 2], vec![0, 2], vec![2, 1]);
+                let edges = Listed::<u16>::from_pairs(&[3], 3, &[0, 2], vec![0, 2], vec![2, 1]).end();
                 let held = (left.try_hold(shard..shard + 1, 0), right.try_hold(1 - shard..2 - shard, 0));
                 walk(&Factorize, (&edges, 0), held.0.unwrap(), held.1.unwrap(), &mut [1.0, 2.0], (16, 16));
             });
@@ -196,9 +197,10 @@ fn check_groups(
     (left, lefts): (&VertexArrays<Page>, Range<usize>),
     (right, rights): (&VertexArrays<Page>, Range<usize>),
 ) {
-    let mut edges = LocalEdges::<u32>::new(rights.len(), true);
+    let mut edges = Listed::<u32>::new(rights.len(), true);
     let vertices = listed(lefts.clone(), rights.len());
     edges.push_grouped(lefts.clone(), vertices.iter().map(|(right, ends)| (*right, &ends[..])));
+    let edges = edges.end();
     let pieces = |arrays: &VertexArrays<Page>, rows: &Range<usize>| {
         let at = |row| arrays.bounds().iter().position(|&bound| bound == row).unwrap();
         at(rows.start)..at(rows.end)
@@ -271,11 +273,12 @@ fn entries_and_slices_are_the_vertex_s_and_the_edge_s_own() {
     // Edges in two blocks, of left rows 0..2 and 2..3: their ends, and their topics.
     let ends = [[(1, vec![0, 1]), (0, vec![0])], [(0, vec![2]), (1, vec![2])]];
     let topics = [vec![vec![0], vec![0, 1], vec![1]], vec![vec![2, 0], vec![]]];
-    let mut edges = LocalEdges::<u16>::new(2, true);
+    let mut edges = Listed::<u16>::new(2, true);
     for (rows, vertices) in [0..2, 2..3].into_iter().zip(&ends) {
         edges.push_grouped(rows, vertices.iter().map(|(right, ends)| (*right, &ends[..])));
     }
     edges.set_slice_offsets(vec![0, 1, 3, 4, 6, 6]);
+    let edges = edges.end();
     for (block, pieces) in [0..1, 1..2].into_iter().enumerate() {
         let mut data: Vec<u32> = topics[block].concat();
         let held = (left.try_hold(pieces, 0).unwrap(), right.try_hold(0..1, 0).unwrap());
@@ -290,7 +293,7 @@ fn entries_and_slices_are_the_vertex_s_and_the_edge_s_own() {
 fn walk_rows(rows: usize, width: usize) {
     let side = || VertexArrays::<Factors>::new(vec![0, 2, 4], 16, 1, None).unwrap();
     let (left, right) = (side(), side());
-    let edges = LocalEdges::<u16>::from_pairs(&[rows], 2, &[0, 1], vec![0], vec![0]);
+    let edges = Listed::<u16>::from_pairs(&[rows], 2, &[0, 1], vec![0], vec![0]).end();
     let held = (left.try_hold(0..1, 0).unwrap(), right.try_hold(0..1, 0).unwrap());
     walk(&Factorize, (&edges, 0), held.0, held.1, &mut [0.0], (width, width));
 }
@@ -317,7 +320,7 @@ fn another_width_is_refused() {
 fn too_little_data_is_refused() {
     let side = || VertexArrays::<Factors>::new(vec![0, 1], 16, 1, None).unwrap();
     let (left, right) = (side(), side());
-    let edges = LocalEdges::<u16>::from_pairs(&[1], 1, &[0, 1], vec![0], vec![0]);
+    let edges = Listed::<u16>::from_pairs(&[1], 1, &[0, 1], vec![0], vec![0]).end();
     let held = (left.try_hold(0..1, 0).unwrap(), right.try_hold(0..1, 0).unwrap());
     walk(&Factorize, (&edges, 0), held.0, held.1, &mut [], (16, 16));
 }
@@ -325,5 +328,5 @@ fn too_little_data_is_refused() {
 #[test]
 #[should_panic(expected = "left ids are rows of their shard")]
 fn an_id_beyond_its_shard_is_refused() {
-    LocalEdges::<u16>::from_pairs(&[1], 1, &[0, 1], vec![1], vec![0]);
+    Listed::<u16>::from_pairs(&[1], 1, &[0, 1], vec![1], vec![0]);
 }
