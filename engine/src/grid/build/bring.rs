@@ -18,7 +18,7 @@ use crate::plan::Plan;
 
 /// As many edges, and items of their data, as columns that go together have at most: pages that two nodes share are then one in a
 /// hundred, and little is in memory twice.
-const TOGETHER: usize = 1 << 18;
+const TOGETHER: usize = 1 << 20;
 
 /// A column as it was built, with data of items `D`.
 pub(super) struct Built<I, D> {
