@@ -13,8 +13,7 @@ use megagrid_training::model::Manifest;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::models::Answers;
-use crate::questions::{Name, Scored, checked, checked_number, checked_value, parsed, ten};
+use crate::questions::{Answers, Name, Scored, checked, checked_number, checked_value, parsed, ten};
 use crate::{Error, Refusal};
 
 /// A model of factors, with what its answers need.

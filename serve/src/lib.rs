@@ -26,8 +26,8 @@ mod ranks;
 mod topics;
 
 pub use error::{Error, Refusal};
-pub use models::{Answers, Loaded, Served};
-pub use questions::MOST;
+pub use models::{Loaded, Served};
+pub use questions::{Answers, MOST};
 pub use tokio::time::sleep;
 
 use std::collections::HashSet;

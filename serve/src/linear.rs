@@ -6,8 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::Refusal;
-use crate::models::Answers;
-use crate::questions::{Name, checked, checked_value, parsed};
+use crate::questions::{Answers, Name, checked, checked_value, parsed};
 
 /// Weights of features, found by name.
 pub struct OfFeatures {

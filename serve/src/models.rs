@@ -13,22 +13,12 @@ use megagrid_training::model::{self, Manifest, Model, load};
 use megagrid_training::pagerank::Ranks;
 use serde_json::{Value, json};
 
+use crate::Error;
 use crate::factors::OfFactors;
 use crate::linear::OfFeatures;
+use crate::questions::Answers;
 use crate::ranks::OfVertices;
 use crate::topics::OfTopics;
-use crate::{Error, Refusal};
-
-/// What a model answers.
-pub trait Answers: Send + Sync {
-    /// Lists its questions.
-    fn questions(&self) -> &'static [&'static str];
-    /// Answers one of them. No file is touched.
-    ///
-    /// # Errors
-    /// A question that is not understood, or about what the model does not know.
-    fn answer(&self, question: &str, body: &[u8]) -> Result<Value, Refusal>;
-}
 
 /// A model in memory.
 pub struct Loaded {

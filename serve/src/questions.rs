@@ -2,8 +2,20 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::Refusal;
+
+/// What a model answers.
+pub trait Answers: Send + Sync {
+    /// Lists its questions.
+    fn questions(&self) -> &'static [&'static str];
+    /// Answers one of them. No file is touched.
+    ///
+    /// # Errors
+    /// A question that is not understood, or about what the model does not know.
+    fn answer(&self, question: &str, body: &[u8]) -> Result<Value, Refusal>;
+}
 
 /// How many answers a question may ask for, and how many questions a request may hold.
 pub const MOST: usize = 10_000;

@@ -6,8 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::Refusal;
-use crate::models::Answers;
-use crate::questions::{Name, Scored, checked, checked_number, parsed, ten};
+use crate::questions::{Answers, Name, Scored, checked, checked_number, parsed, ten};
 
 /// Vertices in the order of their scores; of hits also in that of hubs.
 pub struct OfVertices {

@@ -9,8 +9,7 @@ use megagrid_training::lda::TopicModel;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::models::Answers;
-use crate::questions::{checked, checked_number, parsed, ten};
+use crate::questions::{Answers, checked, checked_number, parsed, ten};
 use crate::{Error, Refusal};
 
 /// Topics, whose words are found by name.
