@@ -86,7 +86,7 @@ fn options_without_effect_are_refused() {
 #[test]
 fn every_command_has_help_with_an_example() {
     // The main options of each.
-    let commands: [(&str, &[&str]); 22] = [
+    let commands: [(&str, &[&str]); 23] = [
         ("demo", &["--algorithm", "--workers"]),
         ("pagerank", &["--damping", "--weights", "--undirected", "--restart", "--tolerance", "--model"]),
         ("mf", &["--dims", "--lambda", "--holdout", "--gradient", "--checkpoint"]),
@@ -107,6 +107,7 @@ fn every_command_has_help_with_an_example() {
         ("predict", &["--output", "--quality", "--no-clip", "--json"]),
         ("top", &["--number", "--json"]),
         ("topics", &["--number", "--documents", "--output", "--json"]),
+        ("serve", &["--bind", "--port", "--token-file", "--concurrency", "--watch-every"]),
         ("completions", &["bash", "zsh", "fish"]),
         ("man", &["<DIRECTORY>"]),
     ];

@@ -32,7 +32,8 @@ struct Sources {
     other_form: &'static [&'static str],
 }
 
-const RANK_STAGES: &[&str] = &["pub struct Measure", "impl GlobalSync", "pub struct Settle", "impl Apply"];
+const RANK_STAGES: &[&str] =
+    &["pub struct Measure", "impl<P: Ranks> GlobalSync", "pub struct Settle", "impl<P: Ranks> Apply"];
 
 const PAGERANK: Sources = Sources {
     megagrid: &[
@@ -44,7 +45,7 @@ const PAGERANK: Sources = Sources {
         Source("../algorithms/src/pagerank/start.rs", These(&["pub struct State", "pub type Rank"])),
     ],
     shared_faithful: Some(&[
-        Source("../algorithms/src/pagerank.rs", These(&["pub struct Measure", "impl GlobalSync"])),
+        Source("../algorithms/src/pagerank.rs", These(&["pub struct Measure", "impl<P: Ranks> GlobalSync"])),
         Source("../algorithms/src/pagerank/start.rs", These(&["pub struct State"])),
     ]),
     of_all: ("job.rs", These(&["impl Job", "pub(super) fn measured"])),
