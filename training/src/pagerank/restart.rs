@@ -50,7 +50,9 @@ fn vertex<'l>(line: &'l str, lookup: &Lookup) -> Result<(usize, f64), Wrong<'l>>
         return Ok((page as usize, 1.0));
     }
     let (id, weight) = line.rsplit_once([' ', '\t', ',', ';']).ok_or_else(|| unknown(line))?;
+    // The weight may follow a comma and a blank.
     let id = id.trim_end();
+    let id = id.strip_suffix([',', ';']).map_or(id, str::trim_end);
     let page = lookup.find(id);
     match (page, weight.parse::<f64>()) {
         (Some(page), Ok(weight)) if weight.is_finite() && weight >= 0.0 => Ok((page as usize, weight)),
