@@ -67,7 +67,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         watch_every: Some(seconds("--watch-every", args.watch_every)?).filter(|every| !every.is_zero()),
     };
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
-    interrupt::count_only();
     serve(&options, started, interrupted()).map_err(|error| match error {
         megagrid_serve::Error::Option(problem) => usage(problem),
         other => other.into(),
@@ -75,6 +74,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 fn started(address: SocketAddr, models: &[Served]) {
+    // Until now there was nothing to end in order.
+    interrupt::count_only();
     for served in models {
         let loaded = served.current();
         eprintln!(

@@ -13,7 +13,7 @@ use megagrid_training::model::Manifest;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::questions::{Answers, Name, Scored, checked, checked_number, checked_value, parsed, ten};
+use crate::questions::{Answers, Name, Scored, checked, checked_together, checked_value, parsed, ten};
 use crate::{Error, Refusal};
 
 /// A model of factors, with what its answers need.
@@ -96,13 +96,13 @@ impl OfFactors {
 
     fn recommend(&self, body: &[u8]) -> Result<Value, Refusal> {
         let Recommend { users, people, number, exclude } = parsed(body)?;
-        let (number, items) = (checked_number(number)?, &self.sides[1]);
+        let items = &self.sides[1];
         let mut excluded: Vec<u32> = exclude.iter().filter_map(|name| items.lookup.find(&name.0)).collect();
         excluded.sort_unstable();
         excluded.dedup();
         match (users.is_empty(), people.is_empty()) {
             (false, true) => {
-                checked("the number of users", users.len())?;
+                let number = checked_together("the number of users", users.len(), number)?;
                 let ids = self.sides[0].find_all(&users)?;
                 Ok(items.answers(&self.recommendations.of(&ids, number, |_| &excluded)))
             }
@@ -113,7 +113,7 @@ impl OfFactors {
 
     /// What people rated is left out; what the model does not know of it counts for nothing.
     fn recommend_to(&self, people: &[Vec<(Name, f32)>], number: usize, excluded: &[u32]) -> Result<Value, Refusal> {
-        checked("the number of people", people.len())?;
+        let number = checked_together("the number of people", people.len(), number)?;
         let (items, mut room) = (&self.sides[1], Solver::default());
         let (mut placed, mut left_out) = (Vec::new(), Vec::new());
         for (person, rated) in (1..).zip(people) {
@@ -144,10 +144,10 @@ impl OfFactors {
             (true, false) => (Side::Left, &users),
             _ => return Err(Refusal::Bad("name items or users, and not both".to_owned())),
         };
-        checked("the number of vertices", names.len())?;
+        let number = checked_together("the number of vertices", names.len(), number)?;
         let vertices = &self.sides[side as usize];
         let ids = vertices.find_all(names)?;
-        Ok(vertices.answers(&self.similar[side as usize].to(&ids, checked_number(number)?)))
+        Ok(vertices.answers(&self.similar[side as usize].to(&ids, number)))
     }
 
     fn predict(&self, body: &[u8]) -> Result<Value, Refusal> {

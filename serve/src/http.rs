@@ -144,33 +144,35 @@ async fn ask(
     answer(server, at, question, body).await
 }
 
+/// Answers, and counts what became of it.
 async fn answer(server: Arc<Server>, at: usize, question: String, body: Result<Bytes, BytesRejection>) -> Response {
     let begin = Instant::now();
-    let body = match body {
-        Ok(body) => body,
-        Err(rejection) => return refused(rejection.status(), rejection.body_text()),
+    let response = match body {
+        Ok(body) => computed(Arc::clone(&server), at, question.clone(), body).await,
+        Err(rejection) => refused(rejection.status(), rejection.body_text()),
     };
+    server.metrics.answered(&server.models[at].name, &question, response.status().as_u16(), begin.elapsed());
+    response
+}
+
+async fn computed(server: Arc<Server>, at: usize, question: String, body: Bytes) -> Response {
     let Ok(permit) = Arc::clone(&server.permits).try_acquire_owned() else {
         let busy = refused(StatusCode::TOO_MANY_REQUESTS, "too many questions at a time; ask again");
         return ([(RETRY_AFTER, "1")], busy).into_response();
     };
-    let asked = Arc::clone(&server);
     let answering = tokio::task::spawn_blocking(move || {
         // Held to the end, even where nobody waits any more.
         let _permit = permit;
-        let served = &asked.models[at];
+        let served = &server.models[at];
         let loaded = served.current();
-        let found = loaded.answers.answer(&question, &body);
-        let response = match found {
+        match loaded.answers.answer(&question, &body) {
             Ok(answers) => Json(json!({
                 "model": served.name, "version": loaded.version, "age_seconds": loaded.age_seconds(), "answers": answers,
             }))
             .into_response(),
             Err(Refusal::Bad(problem)) => refused(StatusCode::BAD_REQUEST, problem),
             Err(Refusal::Unknown(problem)) => refused(StatusCode::NOT_FOUND, problem),
-        };
-        asked.metrics.answered(&served.name, &question, response.status().as_u16(), begin.elapsed());
-        response
+        }
     });
     answering.await.unwrap_or_else(|_| failed())
 }

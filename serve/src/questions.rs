@@ -77,6 +77,21 @@ pub fn checked(what: &str, number: usize) -> Result<usize, Refusal> {
     Err(Refusal::Bad(format!("{what} is {number}; expected 1 to {MOST}")))
 }
 
+/// How many answers a request may get in all: some 10 MB.
+const MOST_IN_ALL: usize = 100_000;
+
+/// Checks how many questions there are, `what` they are of, and how many answers each asks for; returns the latter.
+///
+/// # Errors
+/// None, more than [`MOST`] of either, or more than 100,000 answers in all.
+pub fn checked_together(what: &str, questions: usize, number: usize) -> Result<usize, Refusal> {
+    if checked(what, questions)? * checked_number(number)? > MOST_IN_ALL {
+        let problem = format!("{questions} times {number} answers; expected {MOST_IN_ALL} at most in a request");
+        return Err(Refusal::Bad(problem));
+    }
+    Ok(number)
+}
+
 /// Checks a value that was sent.
 ///
 /// # Errors

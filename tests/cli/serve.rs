@@ -197,6 +197,12 @@ fn what_cannot_be_answered_is_refused_with_the_reason() {
         ),
         ("/recommend", "not JSON", 400, "line 1 column"),
         ("/recommend", &format!("{{\"users\": [\"{}\"]}}", "u".repeat(5000)), 413, "length limit"),
+        (
+            "/similar",
+            &format!("{{\"number\": 10000, \"items\": [{}\"i1\"]}}", "\"i1\",".repeat(10)),
+            400,
+            "11 times 10000 answers; expected 100000 at most",
+        ),
         ("/similar", "{\"items\": [\"i999\"]}", 404, "item \"i999\""),
         ("/predict", "{\"pairs\": []}", 400, "number of pairs is 0"),
         ("/topics", "{\"texts\": [\"x\"]}", 404, "no model answers \"topics\""),
@@ -210,6 +216,7 @@ fn what_cannot_be_answered_is_refused_with_the_reason() {
         assert!(said["error"].as_str().unwrap().contains(reason), "{path} {body}: {said}");
     }
     assert_eq!(server.send("GET", "/recommend", "", "").0, 405);
+    assert!(server.get("/metrics").contains("question=\"recommend\",status=\"413\"} 1"), "refusals are counted too");
 
     // Half a request, a hundred times, is in nobody's way.
     let halves: Vec<TcpStream> = (0..100)
@@ -282,7 +289,6 @@ fn a_model_is_swapped_whole_and_no_request_fails() {
 
 /// Copies a model, whose manifest is written anew.
 fn copy(from: &str, to: &str, place: &Place, turn: u64) {
-    // The first turn's model is served from where it is copied to.
     let saved = place.path(&format!("saved{turn}"));
     fs::create_dir(&saved).unwrap();
     for entry in fs::read_dir(from).unwrap() {
