@@ -1,0 +1,3 @@
+//! The crate's tests.
+
+mod kernels;
