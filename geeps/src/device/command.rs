@@ -1,6 +1,6 @@
 //! What a device can do, as values.
 
-use super::DeviceRange;
+use super::range::{DeviceRange, VALUE_BYTES};
 use crate::Error;
 
 /// Rows of a batch by the rows of a table that they go to, so that one thread owns a row of the table and adds to it in the order
@@ -56,8 +56,8 @@ pub enum Command {
     Axpy { alpha: f32, x: DeviceRange, y: DeviceRange },
     /// `to = alpha · x`: the update of stochastic gradient descent, with alpha the step below 0.
     Scale { alpha: f32, x: DeviceRange, to: DeviceRange },
-    /// `history += gradient²`, `to = -step · gradient / (√history + epsilon)` (Duchi et al., 2011).
-    AdaGrad { gradient: DeviceRange, history: DeviceRange, to: DeviceRange, step: f32, epsilon: f32 },
+    /// Makes an update of a gradient g: `history += g²`, `-step · g / (√history + epsilon)` (Duchi et al., 2011).
+    AdaGrad { update: DeviceRange, history: DeviceRange, step: f32, epsilon: f32 },
     /// A product of matrices.
     MatMul(MatMul),
     /// Adds `bias` to every row of `to`.
@@ -120,7 +120,7 @@ impl Command {
             }
             Self::Axpy { x, y, .. } => vec![x, y],
             Self::Scale { x, to, .. } => vec![x, to],
-            Self::AdaGrad { gradient, history, to, .. } => vec![gradient, history, to],
+            Self::AdaGrad { update, history, .. } => vec![update, history],
             Self::MatMul(MatMul { a, b, to, .. }) => vec![a, b, to],
             Self::AddBias { bias, to } => vec![bias, to],
             Self::ReluGradient { activations, to } => vec![activations, to],
@@ -140,7 +140,7 @@ impl Command {
             Self::FactorUpdates { left, .. } => 8 * left.len as u64,
             _ => values as u64,
         };
-        Cost { operations, bytes: values as u64 * super::VALUE_BYTES }
+        Cost { operations, bytes: values as u64 * VALUE_BYTES }
     }
 
     /// Checks that lengths fit each other.
@@ -173,9 +173,7 @@ impl Command {
             ]),
             Self::Axpy { x, y, .. } => fits(&[("y", y.len, x.len)]),
             Self::Scale { x, to, .. } => fits(&[("to", to.len, x.len)]),
-            Self::AdaGrad { gradient, history, to, .. } => {
-                fits(&[("history", history.len, gradient.len), ("to", to.len, gradient.len)])
-            }
+            Self::AdaGrad { update, history, .. } => fits(&[("history", history.len, update.len)]),
             Self::MatMul(MatMul { a, b, to, m, n, k, .. }) => {
                 fits(&[("a", a.len, m * k), ("b", b.len, k * n), ("to", to.len, m * n)])
             }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Command, Device, DeviceRange, MatMul, Segments, kernels, padded};
-use crate::Error;
+use crate::{Error, rows};
 
 /// The device. Commands are done when [`Device::submit`] returns.
 #[derive(Debug, Default)]
@@ -115,7 +115,7 @@ impl Memory {
             Command::ScatterAdd { from, segments: Segments { targets, starts, rows }, table, width } => {
                 let [from, targets, starts, rows, table] = self.parts(name, [from, targets, starts, rows, table])?;
                 let segments = [targets, starts, rows].map(|part| kernels::indices(part));
-                kernels::scatter_add(from, segments, table, width);
+                rows::scatter_add(from, segments, table, width);
             }
             Command::Axpy { alpha, x, y } => {
                 let [x, y] = self.parts(name, [x, y])?;
@@ -125,9 +125,9 @@ impl Memory {
                 let [x, to] = self.parts(name, [x, to])?;
                 kernels::scale(alpha, x, to);
             }
-            Command::AdaGrad { gradient, history, to, step, epsilon } => {
-                let [gradient, history, to] = self.parts(name, [gradient, history, to])?;
-                kernels::adagrad(gradient, history, to, step, epsilon);
+            Command::AdaGrad { update, history, step, epsilon } => {
+                let [update, history] = self.parts(name, [update, history])?;
+                kernels::adagrad(update, history, step, epsilon);
             }
             Command::MatMul(of @ MatMul { a, b, to, .. }) => {
                 let [a, b, to] = self.parts(name, [a, b, to])?;

@@ -1,6 +1,6 @@
 //! The commands on slices: sums in a fixed order, so that they give the same bits every time.
 
-use super::MatMul;
+use super::command::MatMul;
 
 /// Returns `values` as indices.
 pub(super) fn indices(values: &[f32]) -> &[u32] {
@@ -27,16 +27,6 @@ pub(super) fn put(from: &[f32], keys: &[u32], table: &mut [f32], width: usize) {
     }
 }
 
-/// Adds the rows of a batch to those of a table, one after the other within each segment.
-pub(crate) fn scatter_add(from: &[f32], [targets, starts, rows]: [&[u32]; 3], table: &mut [f32], width: usize) {
-    for (&target, bounds) in targets.iter().zip(starts.windows(2)) {
-        let to = row_mut(table, target, width);
-        for &at in &rows[bounds[0] as usize..bounds[1] as usize] {
-            axpy(1.0, row(from, at, width), to);
-        }
-    }
-}
-
 pub(super) fn axpy(alpha: f32, x: &[f32], y: &mut [f32]) {
     y.iter_mut().zip(x).for_each(|(y, x)| *y += alpha * x);
 }
@@ -45,10 +35,10 @@ pub(super) fn scale(alpha: f32, x: &[f32], to: &mut [f32]) {
     to.iter_mut().zip(x).for_each(|(to, x)| *to = alpha * x);
 }
 
-pub(super) fn adagrad(gradient: &[f32], history: &mut [f32], to: &mut [f32], step: f32, epsilon: f32) {
-    for ((to, history), gradient) in to.iter_mut().zip(history).zip(gradient) {
-        *history += gradient * gradient;
-        *to = -step * gradient / (history.sqrt() + epsilon);
+pub(super) fn adagrad(update: &mut [f32], history: &mut [f32], step: f32, epsilon: f32) {
+    for (update, history) in update.iter_mut().zip(history) {
+        *history += *update * *update;
+        *update = -step * *update / (history.sqrt() + epsilon);
     }
 }
 

@@ -210,10 +210,8 @@ proptest! {
         bench.run(Command::ReluGradient { activations: bench.with(&x), to: masked });
         assert_close(&bench.get(masked), &exact(&|x, y| if x > 0.0 { y } else { 0.0 }));
 
-        let (squares, update) = (bench.with(&[0.5; 12]), bench.with(&y));
-        let command =
-            Command::AdaGrad { gradient: bench.with(&x), history: squares, to: update, step: 0.1, epsilon: 0.01 };
-        bench.run(command);
+        let (squares, update) = (bench.with(&[0.5; 12]), bench.with(&x));
+        bench.run(Command::AdaGrad { update, history: squares, step: 0.1, epsilon: 0.01 });
         assert_close(&bench.get(squares), &exact(&|x, _| 0.5 + x * x));
         assert_close(&bench.get(update), &exact(&|x, _| -0.1 * x / ((0.5 + x * x).sqrt() + 0.01)));
 
