@@ -134,7 +134,7 @@ pub enum Error {
         expected: String,
     },
     /// Data that are not what they are said to be.
-    #[error("samples do not fit together: {problem}")]
+    #[error("the data do not fit together: {problem}")]
     Samples {
         /// What does not fit.
         problem: String,

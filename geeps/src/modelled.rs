@@ -1,9 +1,10 @@
 //! Modelled time: how long iterations of a plan take on a machine whose rates are given, without running them.
 //!
-//! All workers are alike and begin together. Each has lanes that work side by side, each of them on one thing at a time and in order: the
-//! device computes, copies come and go, the network gives and takes. The allocator and the reclaimer do one thing after the other, as
-//! they really do; updates go to the server behind them. The application waits for what it copies by itself, which does not hold up the lanes. What is *not* in it: the time of indexed copies within the device, of the
-//! server, and of starting a command; and any difference between workers.
+//! All workers are alike and begin together. Each has lanes that work side by side, each of them on one thing at a
+//! time and in order: the device computes, copies come and go, the network gives and takes. The allocator and the
+//! reclaimer do one thing after the other, as they really do; updates go to the server behind them. The application
+//! waits for what it copies by itself, which does not hold up the lanes. What is *not* in it: the time of indexed
+//! copies within the device, of the server, and of starting a command; and any difference between workers.
 
 use std::collections::VecDeque;
 
@@ -28,7 +29,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Round numbers of the machines in section 4.4.1: 3.5 TFLOP/s and 200 GB/s of a device, 6 GB/s between host and device, 12 Gbit/s and 50 µs between machines.
+    /// Round numbers of the machines in section 4.4.1: 3.5 TFLOP/s and 200 GB/s of a device, 6 GB/s between host and
+    /// device, 12 Gbit/s and 50 µs between machines.
     pub const DEFAULT: Self = Self { operations: 3.5e12, memory: 200e9, copy: 6e9, network: 1.5e9, latency: 50e-6 };
 
     fn compute(&self, cost: Cost) -> f64 {

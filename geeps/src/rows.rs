@@ -1,4 +1,5 @@
-//! Loops over rows that devices and host have in common: sums in a fixed order, so that they give the same bits everywhere.
+//! Loops over rows that devices and host have in common: sums in a fixed order, so that they give the same bits
+//! everywhere.
 
 /// Copies rows of a table.
 pub(crate) fn gather(table: &[f32], keys: &[u32], width: usize) -> Vec<f32> {

@@ -1,7 +1,7 @@
 //! Runs an application on several workers of this process, epoch after epoch.
 //!
-//! Between epochs all workers are done and the application is measured on what the server has. Within one each worker is a thread, with a
-//! device and two more threads of its own.
+//! Between epochs all workers are done and the application is measured on what the server has. Within one each worker
+//! is a thread, with a device and two more threads of its own.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

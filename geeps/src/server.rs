@@ -10,8 +10,8 @@ use crate::table::{RowList, TableId, Tables};
 /// How fresh the parameters are that workers read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consistency {
-    /// A read in a clock sees the updates of all clocks before it of all workers, and no others but its own. Updates are added in the order of
-    /// clocks and workers, so that runs are the same bit by bit.
+    /// A read in a clock sees the updates of all clocks before it of all workers, and no others but its own. Updates
+    /// are added in the order of clocks and workers, so that runs are the same bit by bit.
     Bsp,
     /// A read in clock c sees the updates of all clocks before c − slack, and whatever else has arrived.
     Ssp {
@@ -197,7 +197,8 @@ impl Server {
         self.tablets[table.0].changed.notify_all();
     }
 
-    /// Waits until a table is fresh enough for a read of a worker that has ended `clock` clocks of it; `false`: `may_stop` said so before.
+    /// Waits until a table is fresh enough for a read of a worker that has ended `clock` clocks of it; `false`:
+    /// `may_stop` said so before.
     ///
     /// # Errors
     /// A run that has failed.

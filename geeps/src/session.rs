@@ -1,5 +1,5 @@
-//! What an application calls: Table 4.1. The same code runs in the virtual iteration, where it tells what it is going to do, and in
-//! real ones.
+//! What an application calls: Table 4.1. The same code runs in the virtual iteration, where it tells what it is going
+//! to do, and in real ones.
 
 use crate::Error;
 use crate::device::{Command, DeviceRange};
@@ -40,14 +40,14 @@ buffer! {
     LocalBuffer
 }
 
-/// A worker's access to parameters, local data and its device. Accesses wait until data and memory are there; all other calls return
-/// at once, and what goes wrong in them is told by a later one.
+/// A worker's access to parameters, local data and its device. Accesses wait until data and memory are there; all
+/// other calls return at once, and what goes wrong in them is told by a later one.
 ///
-/// Whatever an application holds at a time is a *layer*: it begins with an access while nothing is held, and ends when all of it has
-/// been posted. The largest layer decides how much device memory is needed at least.
+/// Whatever an application holds at a time is a *layer*: it begins with an access while nothing is held, and ends
+/// when all of it has been posted. The largest layer decides how much device memory is needed at least.
 pub trait Session {
-    /// Read: gives parameters. A worker that has ended c clocks of the table sees all updates of the first c − slack clocks of all
-    /// workers, and all its own.
+    /// Read: gives parameters. A worker that has ended c clocks of the table sees all updates of the first c − slack
+    /// clocks of all workers, and all its own.
     ///
     /// # Errors
     /// Another order of accesses than in the virtual iteration; a run that has ended, on this worker or another one.
@@ -89,7 +89,8 @@ pub trait Session {
     /// As [`Session::read`].
     fn post_local_access(&mut self, buffer: LocalBuffer) -> Result<(), Error>;
 
-    /// PostLocalAccess with the no-save flag: gives up what is in the buffer; of data that were fetched and not changed, the copy only.
+    /// PostLocalAccess with the no-save flag: gives up what is in the buffer; of data that were fetched and not
+    /// changed, the copy only.
     ///
     /// # Errors
     /// As [`Session::read`].

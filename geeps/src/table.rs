@@ -155,8 +155,8 @@ impl RowList {
         }
     }
 
-    /// Adds the rows of a batch of this list to those of them that `other`, a list of the same table, has; `distinct` are its
-    /// different rows.
+    /// Adds the rows of a batch of this list to those of them that `other`, a list of the same table, has; `distinct`
+    /// are its different rows.
     pub fn add_to_distinct(&self, other: &Self, distinct: &mut [f32], batch: &[f32]) {
         let width = self.width;
         match (&self.rows, &other.rows) {

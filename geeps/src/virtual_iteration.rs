@@ -1,4 +1,5 @@
-//! The virtual iteration (section 4.3.1): the application goes through an iteration without data, and tells what it accesses.
+//! The virtual iteration (section 4.3.1): the application goes through an iteration without data, and tells what it
+//! accesses.
 
 use std::collections::BTreeMap;
 

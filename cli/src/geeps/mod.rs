@@ -12,12 +12,13 @@ use options::Options;
 
 /// Trains on GeePS, a parameter server that keeps what does not fit a device's memory on the host.
 ///
-/// GeePS (Cui et al., EuroSys'16) is what Megagrid is compared with for dense models: workers, each with a device, train the same parameters by
-/// mini-batches, layer by layer. Before the first iteration each worker goes through one without data, so that all accesses and their order are
-/// known: what is pinned in the --budget of device memory, what moves, and when. What is trained is the same bit by bit at any budget.
+/// GeePS (Cui et al., EuroSys'16) is what Megagrid is compared with for dense models: workers, each with a device,
+/// train the same parameters by mini-batches, layer by layer. Before the first iteration each worker goes through one
+/// without data, so that all accesses and their order are known: what is pinned in the --budget of device memory,
+/// what moves, and when. What is trained is the same bit by bit at any budget.
 ///
-/// Devices are `cpu`, this machine's processor, and `modelled`, which computes in the same way and reports the time that a machine with given
-/// rates would need.
+/// Devices are `cpu`, this machine's processor, and `modelled`, which computes in the same way and reports the time
+/// that a machine with given rates would need.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   megagrid geeps mlr train.libsvm --epochs 20 --step 0.5
@@ -36,7 +37,8 @@ enum Command {
     Train(Job),
     /// Shows what is pinned and what moves in each iteration, to the byte, without training.
     ///
-    /// Takes the arguments of the training command. Without --budget it also says the least budget, and the one that pins everything.
+    /// Takes the arguments of the training command. Without --budget it also says the least budget, and the one that
+    /// pins everything.
     Plan {
         #[command(subcommand)]
         job: Job,

@@ -35,7 +35,8 @@ pub struct Options {
     /// Clocks, mini-batches that is, that a worker may be ahead of the slowest, with ssp [default: 0].
     #[arg(long, value_name = "CLOCKS", help_heading = "Consistency")]
     pub slack: Option<u64>,
-    /// What computes: cpu is this processor; modelled computes alike, and reports the time of a machine with the rates below.
+    /// What computes: cpu is this processor; modelled computes alike, and reports the time of a machine with the
+    /// rates below.
     #[arg(long, value_enum, default_value_t = DeviceName::Cpu, help_heading = "Device")]
     pub device: DeviceName,
     /// Device memory of each worker, in bytes, or with KiB, MiB or GiB [default: all that is of use].

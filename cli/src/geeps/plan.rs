@@ -76,7 +76,8 @@ pub struct Layer {
 /// Layers that are shown: those with most bytes.
 const SHOWN: usize = 12;
 
-/// Returns the plan of the first worker, and what it comes to. Where no budget is given, everything is pinned on every worker.
+/// Returns the plan of the first worker, and what it comes to. Where no budget is given, everything is pinned on
+/// every worker.
 pub fn make(trained: &impl apps::Application, options: &Options) -> anyhow::Result<(Plan, Summary)> {
     let mut traces = Vec::new();
     for worker in 0..options.workers {

@@ -1,8 +1,9 @@
 //! Factorization of ratings by fixed mini-batches: each has its lists of rows, whose indexes are built once.
 //!
-//! Minimizes the sum over ratings of (r − mean − p·q)² + lambda (|p|² + |q|²), p the row of the user and q that of the item. A mini-batch
-//! reads p and q of each of its ratings, and adds `step` times half the negative gradient of each to them, so that a user with
-//! several ratings in it gets their sum. Every mini-batch is a clock of both tables.
+//! Minimizes the sum over ratings of (r − mean − p·q)² + lambda (|p|² + |q|²), p the row of the user and q that of
+//! the item. A mini-batch reads p and q of each of its ratings, and adds `step` times half the negative gradient of
+//! each to them, so that a user with several ratings in it gets their sum. Every mini-batch is a clock of both
+//! tables.
 
 use std::collections::BTreeMap;
 
@@ -157,13 +158,16 @@ impl Application for Factorization {
     fn first_values(&self) -> Vec<Vec<f32>> {
         let (dims, seed) = (self.settings.dims, self.settings.seed);
         let config = Config { dims, biases: false, ..Config::default() };
-        let set = [Config::init_user, Config::init_item];
-        let of_side = |(rows, set): (usize, fn(&Config, u64, usize, &mut [f32]))| {
+        let values = |rows: usize, set: &dyn Fn(usize, &mut [f32])| {
             let mut values = vec![0.0; rows * dims];
-            values.chunks_exact_mut(dims).enumerate().for_each(|(row, values)| set(&config, seed, row, values));
+            values.chunks_exact_mut(dims).enumerate().for_each(|(row, values)| set(row, values));
             values
         };
-        self.num_rows.into_iter().zip(set).map(of_side).collect()
+        let [users, items] = self.num_rows;
+        vec![
+            values(users, &|row, values| config.init_user(seed, row, values)),
+            values(items, &|row, values| config.init_item(seed, row, values)),
+        ]
     }
 
     /// An iteration goes through all mini-batches, so that each has its place in the order of accesses.

@@ -37,7 +37,8 @@ pub trait Application: Sync {
     /// Keys that a table does not have.
     fn declare(&self, worker: usize, session: &mut VirtualIteration) -> Result<Self::Worker, Error>;
 
-    /// Goes through an iteration of an epoch, both from 0; returns the sum of losses over its samples, before its updates.
+    /// Goes through an iteration of an epoch, both from 0; returns the sum of losses over its samples, before its
+    /// updates.
     ///
     /// # Errors
     /// Those of the session.

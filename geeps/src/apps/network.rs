@@ -1,9 +1,10 @@
-//! A multi-layer perceptron with a softmax at its end, or without hidden layers multinomial logistic regression: layer by layer, as in
-//! Algorithm 4, with a table for each layer.
+//! A multi-layer perceptron with a softmax at its end, or without hidden layers multinomial logistic regression:
+//! layer by layer, as in Algorithm 4, with a table for each layer.
 //!
-//! Minimizes the mean over samples of −ln softmax(z)[class], where z is the last of x₀ = the sample, x₍ₗ₊₁₎ = max(xₗ Wₗ + bₗ, 0), without the
-//! maximum at the end. Each worker takes a mini-batch of its own per iteration, and all add `−step / workers` times the gradient of
-//! their batch's mean loss, or AdaGrad's step with a history of their own.
+//! Minimizes the mean over samples of −ln p, where p is what softmax(z) has for the sample's class and z is the last of
+//! x₀ = the sample, x₍ₗ₊₁₎ = max(xₗ Wₗ + bₗ, 0), without the maximum at the end. Each worker takes a mini-batch of its
+//! own per iteration, and all add `−step / workers` times the gradient of their batch's mean loss, or AdaGrad's step
+//! with a history of their own.
 //!
 //! | layer | holds | moves for nothing are left out by |
 //! |---|---|---|
@@ -124,8 +125,8 @@ impl Network {
         [table.part(0, inputs * outputs), table.part(inputs * outputs, outputs)]
     }
 
-    /// Tells samples of a worker's mini-batch. All samples are shuffled in each epoch; what is beyond the last whole mini-batch of all
-    /// workers waits for another epoch.
+    /// Tells samples of a worker's mini-batch. All samples are shuffled in each epoch; what is beyond the last whole
+    /// mini-batch of all workers waits for another epoch.
     fn draw<'w>(&self, worker: &'w mut Worker, place: Place) -> &'w [u32] {
         if place.iteration == 0 {
             worker.order = (0..self.samples.len() as u32).collect();

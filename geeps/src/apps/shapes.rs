@@ -23,7 +23,8 @@ pub struct Shape {
     pub products: usize,
 }
 
-/// A network whose virtual iteration goes forward and backward through its layers. It is there to be planned, not to be run.
+/// A network whose virtual iteration goes forward and backward through its layers. It is there to be planned, not to
+/// be run.
 #[derive(Clone, Debug)]
 pub struct Shapes {
     layers: Vec<Shape>,
@@ -55,8 +56,8 @@ impl Shapes {
         self
     }
 
-    /// The network of Krizhevsky et al. (2012), its groups included, for 22,000 classes: five convolutional layers and three that are fully
-    /// connected, as the thesis' AdamLike model, whose shapes were not published.
+    /// The network of Krizhevsky et al. (2012), its groups included, for 22,000 classes: five convolutional layers
+    /// and three that are fully connected, as the thesis' AdamLike model, whose shapes were not published.
     #[must_use]
     pub fn krizhevsky(images: usize) -> Self {
         // Channels, the side of what is put out, the side of a filter and the channels that it sees.
@@ -114,7 +115,8 @@ impl Shapes {
         (of_image * self.images) as u64
     }
 
-    /// A command that costs as much as a layer of so many products of an image: a product of matrices, those of weights about square.
+    /// A command that costs as much as a layer of so many products of an image: a product of matrices, those of
+    /// weights about square.
     fn compute(&self, products: usize, session: &mut impl Session) -> Result<(), Error> {
         let n = products.isqrt().max(1);
         let (m, k) = (self.images, products.div_ceil(n));

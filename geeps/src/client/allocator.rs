@@ -1,5 +1,5 @@
-//! The allocator thread: Read, PreUpdate and LocalAccess, in the order of the virtual iteration and ahead of the application as far
-//! as there is room.
+//! The allocator thread: Read, PreUpdate and LocalAccess, in the order of the virtual iteration and ahead of the
+//! application as far as there is room.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,8 @@ impl<'s> Allocator<'s> {
         Ok(buffer)
     }
 
-    /// Fills a buffer with parameters: from the server, or from the pinned table where that has them from the same clock.
+    /// Fills a buffer with parameters: from the server, or from the pinned table where that has them from the same
+    /// clock.
     fn read(&mut self, rows: RowsId, needed: u64) -> Result<DeviceRange, Ended> {
         let shared = self.shared;
         let list = &shared.plan.trace.lists[rows.0];

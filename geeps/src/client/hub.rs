@@ -1,9 +1,9 @@
-//! What a worker's three threads tell each other, behind one lock (section 4.3.2: "coarse-grained locking"): the application asks and
-//! posts, the allocator grants, the reclaimer gives back.
+//! What a worker's three threads tell each other, behind one lock (section 4.3.2: "coarse-grained locking"): the
+//! application asks and posts, the allocator grants, the reclaimer gives back.
 //!
-//! Nobody sleeps but on [`Hub::changed`], and whoever changes anything wakes all; so no wake-up can be lost. The allocator waits for
-//! the application (without prefetch), for writes that the reclaimer has to do, and for room that it gives back. The application waits for the allocator, the
-//! reclaimer for nobody: so there is no circle.
+//! Nobody sleeps but on [`Hub::changed`], and whoever changes anything wakes all; so no wake-up can be lost. The
+//! allocator waits for the application (without prefetch), for writes that the reclaimer has to do, and for room that
+//! it gives back. The application waits for the allocator, the reclaimer for nobody: so there is no circle.
 
 use std::collections::VecDeque;
 
@@ -13,6 +13,7 @@ use crate::memory::{Moves, Ring};
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait};
 use crate::trace::Home;
 
+/// What the threads tell each other.
 #[derive(Debug)]
 pub struct Hub {
     state: Mutex<State>,
@@ -41,10 +42,12 @@ struct State {
 pub enum Ended {
     /// The application needs no more.
     Stopped,
+    /// The run has failed.
     Failed(Error),
 }
 
 impl Hub {
+    /// Makes one for a ring of so many values, and so many tables and local data.
     pub fn new(ring: usize, tables: usize, locals: usize) -> Self {
         let state = State {
             asked: 0,
@@ -148,10 +151,12 @@ impl Hub {
         });
     }
 
+    /// Counts what has moved.
     pub fn count(&self, moves: Moves) {
         lock(&self.state).moves += moves;
     }
 
+    /// Returns what has moved.
     pub fn moves(&self) -> Moves {
         self.state().moves
     }
@@ -161,6 +166,7 @@ impl Hub {
         self.change(|state| state.should_stop = true);
     }
 
+    /// Tells whether the application needs no more.
     pub fn should_stop(&self) -> bool {
         self.state().should_stop
     }

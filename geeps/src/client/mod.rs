@@ -46,7 +46,7 @@ impl Client {
         let shared = Arc::new(Shared::new(plan, device, server, options)?);
         let (tasks, received) = mpsc::channel();
         let mut client = Self {
-            shared: Arc::clone(&shared),
+            shared,
             iteration: 0,
             at: 0,
             accesses: 0,
@@ -55,15 +55,21 @@ impl Client {
             stalled: Duration::ZERO,
             own_moves: Moves::default(),
         };
-        let start = |name: &str, run: Box<dyn FnOnce(&Shared) -> Result<(), Error> + Send>| {
-            let shared = Arc::clone(&shared);
-            let name = format!("geeps-{name}-{}", options.worker);
-            let thread = std::thread::Builder::new().name(name).spawn(move || shared.watch(run));
-            thread.map_err(|error| Error::Thread { reason: error.to_string() })
-        };
-        client.threads.push(start("allocator", Box::new(allocator::run))?);
-        client.threads.push(start("reclaimer", Box::new(move |shared| reclaimer::run(shared, &received)))?);
+        client.start_thread("allocator", allocator::run)?;
+        client.start_thread("reclaimer", move |shared| reclaimer::run(shared, &received))?;
         Ok(client)
+    }
+
+    fn start_thread(
+        &mut self,
+        name: &str,
+        run: impl FnOnce(&Shared) -> Result<(), Error> + Send + 'static,
+    ) -> Result<(), Error> {
+        let shared = Arc::clone(&self.shared);
+        let name = format!("geeps-{name}-{}", shared.options.worker);
+        let thread = std::thread::Builder::new().name(name).spawn(move || shared.watch(run));
+        self.threads.push(thread.map_err(|error| Error::Thread { reason: error.to_string() })?);
+        Ok(())
     }
 
     /// Waits until all that was posted has been done, clocks included.

@@ -1,4 +1,5 @@
-//! The reclaimer thread: PostRead, Update, PostLocalAccess and TableClock, in the order in which the application calls them.
+//! The reclaimer thread: PostRead, Update, PostLocalAccess and TableClock, in the order in which the application
+//! calls them.
 
 use std::sync::mpsc::Receiver;
 

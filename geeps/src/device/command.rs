@@ -3,8 +3,8 @@
 use super::range::{DeviceRange, VALUE_BYTES};
 use crate::Error;
 
-/// Rows of a batch by the rows of a table that they go to, so that one thread owns a row of the table and adds to it in the order
-/// of the batch: no atomics, and the same bits every time. All three ranges hold `u32`.
+/// Rows of a batch by the rows of a table that they go to, so that one thread owns a row of the table and adds to it
+/// in the order of the batch: no atomics, and the same bits every time. All three ranges hold `u32`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segments {
     /// Rows of the table, each once: `[d]`.
@@ -38,7 +38,8 @@ pub struct MatMul {
     pub alpha: f32,
 }
 
-/// A command. Rows are `width` values; matrices lie row by row. What a command writes overlaps nothing else that it names.
+/// A command. Rows are `width` values; matrices lie row by row. What a command writes overlaps nothing else that it
+/// names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "each command says what its fields are")]
 pub enum Command {

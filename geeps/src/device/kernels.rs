@@ -7,11 +7,11 @@ pub(super) fn indices(values: &[f32]) -> &[u32] {
     bytemuck::cast_slice(values)
 }
 
-fn row<'t>(table: &'t [f32], key: u32, width: usize) -> &'t [f32] {
+fn row(table: &[f32], key: u32, width: usize) -> &[f32] {
     &table[key as usize * width..][..width]
 }
 
-fn row_mut<'t>(table: &'t mut [f32], key: u32, width: usize) -> &'t mut [f32] {
+fn row_mut(table: &mut [f32], key: u32, width: usize) -> &mut [f32] {
     &mut table[key as usize * width..][..width]
 }
 

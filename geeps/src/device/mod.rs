@@ -13,8 +13,8 @@ pub use range::{ALIGNMENT, DeviceRange, VALUE_BYTES, padded};
 
 use crate::Error;
 
-/// An accelerator, or what stands for one. Uploads, commands and downloads take effect in the order in which they are called, also
-/// from several threads.
+/// An accelerator, or what stands for one. Uploads, commands and downloads take effect in the order in which they are
+/// called, also from several threads.
 pub trait Device: Send + Sync + Debug {
     /// Takes memory for `len` values, which are zeros; it is never given back.
     ///

@@ -47,9 +47,10 @@ const BUFFERED_LAYERS: usize = 2;
 
 /// Decides what is pinned with so many values of device memory.
 ///
-/// The algorithm as printed pins local data of the largest layer one by one, since each makes the buffers smaller, and stops at the first that
-/// does not fit. Where two layers tie for the largest, pinning data of one makes nothing smaller until the other's are pinned too, and the
-/// algorithm stops too early, or finds no place at all. So all of these steps are looked at, and the last one that fits is taken.
+/// The algorithm as printed pins local data of the largest layer one by one, since each makes the buffers smaller,
+/// and stops at the first that does not fit. Where two layers tie for the largest, pinning data of one makes nothing
+/// smaller until the other's are pinned too, and the algorithm stops too early, or finds no place at all. So all of
+/// these steps are looked at, and the last one that fits is taken.
 ///
 /// # Errors
 /// A budget that no step fits.

@@ -70,7 +70,8 @@ pub struct Plan {
     pub(crate) trace: Trace,
     pub(crate) placement: Placement,
     pub(crate) budget: u64,
-    /// What each event of the first iteration moves, and of later ones. They differ where a table has no clock in an iteration.
+    /// What each event of the first iteration moves, and of later ones. They differ where a table has no clock in an
+    /// iteration.
     moves: [Vec<Moves>; 2],
 }
 

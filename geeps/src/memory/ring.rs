@@ -1,9 +1,10 @@
-//! The pool of access buffers: first in, first out. With twice the largest layer it cannot block for ever, which a list of free
-//! places could, when these are in pieces.
+//! The pool of access buffers: first in, first out. With twice the largest layer it cannot block for ever, which a
+//! list of free places could, when these are in pieces.
 //!
-//! Why not: buffers are taken in the order of accesses, so those of the layer that the application is in lie one after the other, and all
-//! before them are given back without anyone waiting. From the place p where the layer begins, a layer of L values fits before the end
-//! of 2L values if p ≤ L; else the part that goes on at 0 has p > L values before it meets the layer's beginning.
+//! Why not: buffers are taken in the order of accesses, so those of the layer that the application is in lie one
+//! after the other, and all before them are given back without anyone waiting. From the place p where the layer
+//! begins, a layer of L values fits before the end of 2L values if p ≤ L; else the part that goes on at 0 has p > L
+//! values before it meets the layer's beginning.
 
 use std::collections::VecDeque;
 
@@ -74,8 +75,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Layers of buffers, each posted in some order once the application has all of it: with twice the largest layer every
-        /// buffer is found, and no two overlap.
+        /// Layers of buffers, each posted in some order once the application has all of it: with twice the largest
+        /// layer every buffer is found, and no two overlap.
         #[test]
         fn a_ring_of_twice_the_largest_layer_never_blocks(
             layers in vec(vec((1_usize..40, any::<u16>()), 1..5), 1..30),

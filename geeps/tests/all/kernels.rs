@@ -1,4 +1,5 @@
-//! Every command of the reference device against plain loops in double precision, written without a look at the kernels.
+//! Every command of the reference device against plain loops in double precision, written without a look at the
+//! kernels.
 
 use megagrid_geeps::device::{Command, Cpu, Device, DeviceRange, MatMul};
 use megagrid_geeps::{Error, Index};

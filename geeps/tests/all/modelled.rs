@@ -93,7 +93,8 @@ fn a_layer_takes_its_input_and_its_products() {
     let plan = plan(&network, 4);
     let machine = Machine { operations: 1e6, memory: 1e30, copy: 1e5, network: 1.0, latency: 1.0 };
     let times = iterations(&plan, &machine, &BSP, 2);
-    // 1280 values at 100 kB/s. 2 · 10 · (10,000 + 20,022) operations at 1 M a second: 20,000 is no square, so 141 · 142 products.
+    // 1280 values at 100 kB/s. 2 · 10 · (10,000 + 20,022) operations at 1 M a second: 20,000 is no square, so 141 ·
+    // 142 products.
     let (copied, computed) = (0.0512, 0.2 + 0.40044);
     for time in times {
         assert!((time.seconds - copied - computed).abs() < 1e-9, "{time:?}");

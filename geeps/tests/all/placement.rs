@@ -76,7 +76,8 @@ proptest! {
 
 #[test]
 fn two_layers_of_one_size_do_not_stop_the_algorithm() {
-    // Pinning data of one layer makes nothing smaller before the other's are pinned: as printed, the algorithm stops at the first.
+    // Pinning data of one layer makes nothing smaller before the other's are pinned: as printed, the algorithm stops
+    // at the first.
     let held = |local| Held { locals: vec![local], buffers: 64 };
     let need = Need { locals: vec![640, 640], tables: vec![], layers: vec![held(0), held(1)], iteration: 1408 };
     // Swapped they need 2 · 704 values, pinned 1280 + 2 · 64.
