@@ -20,6 +20,8 @@ mod entry;
 mod experiment;
 mod factors;
 mod failure;
+#[cfg(feature = "baselines")]
+mod geeps;
 mod generate;
 mod inspect;
 mod interrupt;
@@ -67,6 +69,8 @@ enum Command {
     Train(entry::Chosen<train::All>),
     #[cfg(feature = "baselines")]
     Compare(compare::Args),
+    #[cfg(feature = "baselines")]
+    Geeps(geeps::Args),
     Tune(tune::Args),
     Launch(launch::Args),
     Generate(Box<generate::Args>),
@@ -93,6 +97,8 @@ fn main() -> ExitCode {
         Command::Train(chosen) => chosen.run(),
         #[cfg(feature = "baselines")]
         Command::Compare(args) => compare::run(&args),
+        #[cfg(feature = "baselines")]
+        Command::Geeps(args) => geeps::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Launch(args) => launch::run(&args, Cli::command()),
         Command::Generate(args) => generate::run(&args),

@@ -68,6 +68,17 @@ pub struct Samples {
     pub labels: Vec<f32>,
 }
 
+/// Samples of several classes: as [`Samples`], but with a class each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Classes {
+    /// Samples and features.
+    pub data: Dataset<f32>,
+    /// The labels that occur, ascending.
+    pub labels: Vec<f32>,
+    /// Which of them each sample has.
+    pub classes: Vec<u32>,
+}
+
 /// Documents and words: left vertices are documents, named by their number from 1; right vertices are words; edge data
 /// is how often the word occurs in the document, at least 1.
 #[derive(Clone, Debug, PartialEq)]

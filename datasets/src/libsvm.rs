@@ -5,7 +5,7 @@
 
 use crate::rows::{self, Rows};
 use crate::text::{Fields, Input, Malformed, integer, number, words};
-use crate::{Dataset, Error, Samples};
+use crate::{Classes, Dataset, Error, Samples};
 
 /// Reads samples. `positive` lists the labels that count as 1, all others being -1; where it is empty, the labels
 /// have to be -1 and 1, or 0 and 1.
@@ -18,6 +18,22 @@ pub(crate) fn read(input: &Input<'_>, positive: &[f32]) -> Result<Samples, Error
     }
     labels.iter_mut().for_each(|label| *label = if *label > 0.0 { 1.0 } else { -1.0 });
     Ok(Samples { data, labels })
+}
+
+/// Reads samples of any classes: each label is one.
+pub(crate) fn read_classes(input: &Input<'_>) -> Result<Classes, Error> {
+    let label = |fields: &mut Fields<'_>| {
+        let field = fields.next().unwrap_or_default();
+        // Zero has no sign.
+        number(field).map(|label| label + 0.0).ok_or_else(|| Malformed::new("label", field, "a number"))
+    };
+    let (data, of_samples) = rows::read(input, "features", |_| (), |rows, line| sample(rows, line, label))?;
+    let mut labels = of_samples.clone();
+    labels.sort_by(f32::total_cmp);
+    labels.dedup();
+    let class = |label: &f32| labels.partition_point(|other| other < label) as u32;
+    let classes = of_samples.iter().map(class).collect();
+    Ok(Classes { data, labels, classes })
 }
 
 /// Reads samples whose labels are not known: what a line begins with, if it is not a feature, is skipped.

@@ -11,7 +11,7 @@ use megagrid_partition::parallel::lock;
 use crate::records::{Link, Rating, Record, WeightedLink, WordCount};
 use crate::text::{Input, Malformed, is_pipe};
 use crate::{
-    Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Samples, TestRatings, Tokenizer,
+    Classes, Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Samples, TestRatings, Tokenizer,
 };
 use crate::{bag_of_words, delimited, edge_list, json_lines, libsvm, matrix_market, parquet, ratings};
 
@@ -183,6 +183,18 @@ pub fn read_samples_with(
 ) -> Result<Samples, Error> {
     let (input, format) = open(path.as_ref(), &layout.into(), readers, &[])?;
     samples(&input, format, positive)
+}
+
+/// Reads samples of several classes: LIBSVM text whose labels are any numbers, each a class.
+///
+/// # Errors
+/// Where the input cannot be read, holds no feature, or a line does not follow the format.
+pub fn read_classes(path: impl AsRef<Path>, layout: impl Into<Layout>) -> Result<Classes, Error> {
+    let (input, format) = open(path.as_ref(), &layout.into(), None, &[])?;
+    match format {
+        Format::Libsvm => libsvm::read_classes(&input),
+        found => Err(wrong(&input, found, "labelled samples", "libsvm")),
+    }
 }
 
 /// Reads samples to predict the labels of: LIBSVM text whose lines may begin with a label, which may be any word and is

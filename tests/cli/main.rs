@@ -11,6 +11,8 @@ mod cuts;
 mod data_commands;
 mod demo;
 mod errors;
+#[cfg(feature = "baselines")]
+mod geeps;
 mod hits;
 mod interrupts;
 mod kept;

@@ -7,8 +7,8 @@ use std::io::Write as _;
 use std::path::Path;
 
 use megagrid_datasets::{
-    Dataset, Dictionary, Format, parse_corpus, parse_graph, parse_ratings, parse_samples, read_corpus, read_graph,
-    read_ratings, read_ratings_with, read_samples,
+    Dataset, Dictionary, Format, parse_corpus, parse_graph, parse_ratings, parse_samples, read_classes, read_corpus,
+    read_graph, read_ratings, read_ratings_with, read_samples,
 };
 use proptest::prelude::*;
 
@@ -268,4 +268,19 @@ fn test_ratings_keep_the_unknown_apart() {
     assert_eq!((test.known.left, test.known.right, test.known.data), (vec![0, 1], vec![1, 1], vec![1.0, 2.0]));
     let others: Vec<_> = test.others.iter().map(|other| (other.left, other.right, other.rating)).collect();
     assert_eq!(others, [(Some(0), None, 3.0), (None, None, 4.0)]);
+}
+
+#[test]
+fn every_label_is_a_class_where_these_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("classes.svm");
+    fs::write(&path, "7 1:2\n-0 3:1\n\n0.5 1:1 2:4 # a comment\n7 2:1\n0 1:3\n").unwrap();
+    let read = read_classes(&path, None).unwrap();
+    assert_eq!(read.labels, [0.0, 0.5, 7.0]);
+    assert_eq!(read.classes, [2, 0, 1, 2, 0]);
+    assert_eq!(read.data.edges.left, [0, 1, 2, 2, 3, 4]);
+    assert_eq!(read.data.edges.data, [2.0, 1.0, 1.0, 4.0, 1.0, 3.0]);
+    fs::write(&path, "7 1:2\nNaN 3:1\n").unwrap();
+    let error = read_classes(&path, None).unwrap_err().to_string();
+    assert!(error.contains("classes.svm:2: label") && error.contains("expected a number"), "{error}");
 }

@@ -1,0 +1,155 @@
+//! What is pinned and what moves.
+
+use std::fmt::Write;
+
+use megagrid_geeps::apps;
+use megagrid_geeps::memory::{Moves, Plan};
+use megagrid_geeps::run::record;
+use serde::Serialize;
+
+use super::application::Application;
+use super::options::Options;
+use crate::data::write_findings;
+use crate::failure::usage;
+use crate::progress;
+
+/// What a plan comes to. All of it is of one worker and in bytes.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The budget.
+    pub budget: u64,
+    /// The least with which it would run, and the one with which everything is pinned.
+    pub least_budget: u64,
+    pub full_budget: u64,
+    /// What is taken of the device: the three below.
+    pub resident: u64,
+    /// Local data that are pinned, and all.
+    pub local: [u64; 2],
+    /// Tables that are pinned, with the indexes of their accesses, and all.
+    pub tables: [u64; 2],
+    /// Access buffers.
+    pub buffers: u64,
+    /// What moves at the start: indexes.
+    pub start: u64,
+    /// What moves in each iteration after the first.
+    pub iteration: Moved,
+    /// What is held at a time.
+    pub layers: Vec<Layer>,
+}
+
+/// Bytes that move in an iteration.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Moved {
+    /// Parameters to the device, and updates to the host.
+    parameters_in: u64,
+    updates_out: u64,
+    /// Local data.
+    local_in: u64,
+    local_out: u64,
+    /// What the application copies by itself.
+    input: u64,
+    output: u64,
+}
+
+impl From<Moves> for Moved {
+    fn from(moves: Moves) -> Self {
+        Self {
+            parameters_in: moves.read,
+            updates_out: moves.updates,
+            local_in: moves.swapped_in,
+            local_out: moves.swapped_out,
+            input: moves.input,
+            output: moves.output,
+        }
+    }
+}
+
+/// What is held at a time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Layer {
+    /// What it is.
+    what: String,
+    /// Bytes of all that is held.
+    bytes: u64,
+}
+
+/// Layers that are shown: those with most bytes.
+const SHOWN: usize = 12;
+
+/// Returns the plan of the first worker, and what it comes to. Where no budget is given, everything is pinned on
+/// every worker.
+pub fn make(trained: &impl apps::Application, options: &Options) -> anyhow::Result<(Plan, Summary)> {
+    let mut traces = Vec::new();
+    for worker in 0..options.workers {
+        traces.push(record(trained, worker)?.0);
+    }
+    let enough = traces.iter().map(|trace| Plan::full_budget(trace).max(Plan::least_budget(trace))).max();
+    let budget = options.budget.or(enough).unwrap_or(0);
+    let trace = traces.swap_remove(0);
+    let (least, full) = (Plan::least_budget(&trace), Plan::full_budget(&trace));
+    let layers = (0..trace.layers().len()).map(|layer| Layer {
+        what: trace.describe_layer(layer),
+        bytes: trace.layer_len(layer) as u64 * megagrid_geeps::device::VALUE_BYTES,
+    });
+    let layers = layers.collect();
+    let plan = Plan::new(trace, budget)?;
+    let summary = Summary {
+        budget,
+        least_budget: least,
+        full_budget: full,
+        resident: plan.resident_bytes(),
+        local: plan.local_bytes(),
+        tables: plan.table_bytes(),
+        buffers: plan.ring_bytes(),
+        start: plan.start_bytes(),
+        iteration: plan.moves(1).into(),
+        layers,
+    };
+    Ok((plan, summary))
+}
+
+/// Runs the command.
+pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result<()> {
+    if options.report.is_some() {
+        return Err(usage("--report is not for plan, which trains nothing"));
+    }
+    options.check()?;
+    let (trained, _) = application.prepare(options)?;
+    let (_, summary) = make(&trained, options)?;
+    write_findings(options.json.as_deref(), &summary, &summary.text(A::NAME))
+}
+
+impl Summary {
+    fn text(&self, name: &str) -> String {
+        let mut text = format!("{name}: device memory of a worker\n");
+        let mut line = |name: &str, value: String| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  {name:<34}{value}");
+        };
+        let bytes = |count: u64| format!("{count:>14} ({})", progress::bytes(count));
+        let part = |[pinned, all]: [u64; 2]| format!("{pinned:>14} of {all}");
+        line("budget", bytes(self.budget));
+        line("least, and all pinned", format!("{:>14} and {}", self.least_budget, self.full_budget));
+        line("taken", bytes(self.resident));
+        line("  local data, pinned", part(self.local));
+        line("  parameters and indexes, pinned", part(self.tables));
+        line("  access buffers", bytes(self.buffers));
+        line("moves at the start: indexes", bytes(self.start));
+        line("moves in an iteration", String::new());
+        let Moved { parameters_in, updates_out, local_in, local_out, input, output } = self.iteration;
+        line("  parameters to the device", bytes(parameters_in));
+        line("  updates to the host", bytes(updates_out));
+        line("  local data to the device", bytes(local_in));
+        line("  local data to the host", bytes(local_out));
+        line("  input to the device", bytes(input));
+        line("  losses to the host", bytes(output));
+        let mut largest: Vec<&Layer> = self.layers.iter().collect();
+        largest.sort_by_key(|layer| std::cmp::Reverse(layer.bytes));
+        let shown = largest.len().min(SHOWN);
+        line("held at a time, the most first", format!("{shown} of {}", largest.len()));
+        for layer in largest.into_iter().take(SHOWN) {
+            let _ = writeln!(text, "    {:>14}  {}", layer.bytes, layer.what);
+        }
+        text
+    }
+}

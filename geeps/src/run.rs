@@ -1,0 +1,232 @@
+//! Runs an application on several workers of this process, epoch after epoch.
+//!
+//! Between epochs all workers are done and the application is measured on what the server has. Within one each worker
+//! is a thread, with a device and two more threads of its own.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::Error;
+use crate::apps::{Application, Measured, Place};
+use crate::client::{Client, Options};
+use crate::device::Device;
+use crate::memory::{Moves, Plan};
+use crate::server::{Consistency, Server};
+use crate::table::TableId;
+use crate::trace::Trace;
+use crate::virtual_iteration::VirtualIteration;
+
+/// How an application is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// How many workers there are.
+    pub workers: usize,
+    /// Epochs at most.
+    pub epochs: u64,
+    /// How fresh parameters are.
+    pub consistency: Consistency,
+    /// Bytes of each worker's device memory.
+    pub budget: u64,
+    /// Whether data are fetched before they are asked for.
+    pub prefetch: bool,
+}
+
+/// One epoch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Epoch {
+    /// Which, from 1.
+    pub epoch: u64,
+    /// Wall-clock seconds, without measuring.
+    pub seconds: f64,
+    /// Seconds that each worker was busy, and of these, that it waited for data and memory.
+    pub workers: Vec<[f64; 2]>,
+    /// The mean loss of samples as they were trained, before the updates that they led to.
+    pub loss: f64,
+    /// Samples that were trained on.
+    pub samples: u64,
+    /// What was measured after it.
+    pub measured: Measured,
+    /// Bytes between hosts and devices, all workers together, what was fetched ahead for the next epoch among them.
+    pub moves: Moves,
+    /// Bytes between the server and the workers.
+    pub sent_bytes: u64,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Finish {
+    /// The values of each table.
+    pub values: Vec<Vec<f32>>,
+    /// How often data of each age, minus the reader's clock, was read; −1 is fresh.
+    pub staleness: BTreeMap<i64, u64>,
+    /// Bytes of each worker's device that were taken.
+    pub resident_bytes: Vec<u64>,
+    /// Bytes to each worker's device and from it, as its device counted them.
+    pub device_moves: Vec<[u64; 2]>,
+}
+
+/// What is told of each epoch; breaking ends the run.
+pub type Report<'r> = &'r mut dyn FnMut(&Epoch) -> ControlFlow<()>;
+
+/// Goes through the virtual iteration of a worker.
+///
+/// # Errors
+/// Accesses that no iteration can have.
+pub fn record<A: Application>(application: &A, worker: usize) -> Result<(Trace, A::Worker), Error> {
+    let mut session = VirtualIteration::new(application.tables());
+    let mut own = application.declare(worker, &mut session)?;
+    application.iterate(&mut own, Place::default(), &mut session)?;
+    Ok((session.finish()?, own))
+}
+
+/// Runs an application to its end. Each worker's device is made by `device`, which is told its number.
+///
+/// # Errors
+/// A budget that is too small; whatever goes wrong on a worker, which ends all of them.
+pub fn train<A: Application>(
+    application: &A,
+    run: &Run,
+    device: impl Fn(usize) -> Result<Arc<dyn Device>, Error>,
+    report: Report<'_>,
+) -> Result<Finish, Error> {
+    if run.workers == 0 || run.workers > 4096 {
+        return Err(Error::Setting {
+            name: "workers",
+            found: run.workers.to_string(),
+            expected: "1 to 4096".to_owned(),
+        });
+    }
+    let tables = application.tables();
+    let ids: Vec<TableId> = tables.iter().map(|(id, _)| id).collect();
+    let server = Arc::new(Server::new(tables, run.workers, run.consistency));
+    for (&id, values) in ids.iter().zip(application.first_values()) {
+        server.set(id, values)?;
+    }
+    let mut crew = Vec::new();
+    for worker in 0..run.workers {
+        let (trace, own) = record(application, worker)?;
+        let plan = Plan::new(trace, run.budget)?;
+        let iterations = run.epochs * application.iterations();
+        let options = Options { worker, iterations, prefetch: run.prefetch };
+        crew.push(Member { client: Client::start(plan, device(worker)?, Arc::clone(&server), options)?, own });
+    }
+    let values = || ids.iter().map(|&id| server.values(id)).collect::<Vec<_>>();
+    let mut before = Total::default();
+    for epoch in 0..run.epochs {
+        let begin = Instant::now();
+        let found = step(application, &mut crew, &server, epoch)?;
+        let seconds = begin.elapsed().as_secs_f64();
+        let now = Total::of(&crew, &server);
+        let samples =
+            application.iterations() * (0..run.workers).map(|worker| application.samples(worker)).sum::<u64>();
+        let done = Epoch {
+            epoch: epoch + 1,
+            seconds,
+            workers: found.iter().map(|part| [part.seconds, part.stalled]).collect(),
+            loss: found.iter().map(|part| part.loss).sum::<f64>() / samples.max(1) as f64,
+            samples,
+            measured: application.measure(&values()),
+            moves: now.moves.since(before.moves),
+            sent_bytes: now.sent_bytes - before.sent_bytes,
+        };
+        before = now;
+        if report(&done).is_break() {
+            break;
+        }
+    }
+    Ok(Finish {
+        values: values(),
+        staleness: server.staleness(),
+        resident_bytes: crew.iter().map(|member| member.client.resident_bytes()).collect(),
+        device_moves: crew.iter().map(|member| member.client.device_moves()).collect(),
+    })
+}
+
+struct Member<W> {
+    client: Client,
+    own: W,
+}
+
+/// What a worker did in an epoch.
+struct Part {
+    loss: f64,
+    seconds: f64,
+    stalled: f64,
+}
+
+/// What was counted since the beginning, when workers began to fetch ahead.
+#[derive(Default)]
+struct Total {
+    moves: Moves,
+    sent_bytes: u64,
+}
+
+impl Total {
+    fn of<W>(crew: &[Member<W>], server: &Server) -> Self {
+        let mut moves = Moves::default();
+        crew.iter().for_each(|member| moves += member.client.moves());
+        Self { moves, sent_bytes: server.sent_bytes() }
+    }
+}
+
+/// Runs an epoch on all workers.
+fn step<A: Application>(
+    application: &A,
+    crew: &mut [Member<A::Worker>],
+    server: &Server,
+    epoch: u64,
+) -> Result<Vec<Part>, Error> {
+    let parts: Vec<Result<Part, Error>> = std::thread::scope(|scope| {
+        let one = |(worker, member)| scope.spawn(move || watched(application, member, server, [worker as u64, epoch]));
+        let threads: Vec<_> = crew.iter_mut().enumerate().map(one).collect();
+        let lost = |worker| Error::ThreadPanicked { worker };
+        threads.into_iter().enumerate().map(|(worker, thread)| thread.join().unwrap_or(Err(lost(worker)))).collect()
+    });
+    match server.failure() {
+        Some(error) => Err(error),
+        None => parts.into_iter().collect(),
+    }
+}
+
+/// Runs an epoch of a worker. Whatever ends it early ends all workers, a panic too.
+fn watched<A: Application>(
+    application: &A,
+    member: &mut Member<A::Worker>,
+    server: &Server,
+    [worker, epoch]: [u64; 2],
+) -> Result<Part, Error> {
+    let worker = worker as usize;
+    // After a panic the member is of no use but to say where it was.
+    let run = AssertUnwindSafe(|| epoch_of(application, member, worker, epoch));
+    let part = std::panic::catch_unwind(run).unwrap_or_else(|_| {
+        let iteration = member.client.iterations() + 1;
+        Err(Error::WorkerLost { worker, iteration })
+    });
+    if let Err(error) = &part {
+        server.fail(error.clone());
+    }
+    part
+}
+
+fn epoch_of<A: Application>(
+    application: &A,
+    member: &mut Member<A::Worker>,
+    worker: usize,
+    epoch: u64,
+) -> Result<Part, Error> {
+    let (begin, stalled) = (Instant::now(), member.client.stalled());
+    let mut sum = 0.0;
+    for iteration in 0..application.iterations() {
+        let loss = application.iterate(&mut member.own, Place { epoch, iteration }, &mut member.client)?;
+        if !loss.is_finite() {
+            return Err(Error::Diverged { loss, worker, epoch: epoch + 1, iteration: iteration + 1 });
+        }
+        sum += loss;
+    }
+    member.client.settle()?;
+    let stalled = (member.client.stalled() - stalled).as_secs_f64();
+    Ok(Part { loss: sum, seconds: begin.elapsed().as_secs_f64(), stalled })
+}

@@ -1,0 +1,122 @@
+//! `megagrid geeps`: what it trains, the same at any budget; its plan; and what it refuses.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use crate::{Place, done, fails, json};
+
+/// Samples of three classes, whose labels are 2, 5 and 9: a class has large values in features of its own.
+fn samples(place: &Place) -> String {
+    let mut text = String::new();
+    for sample in 0..90_u32 {
+        let class = sample % 3;
+        let wave = |n: u32| (f64::from(n) * 0.7).sin() * 0.2;
+        let own = 1.0 + wave(sample);
+        let label = [2, 5, 9][class as usize];
+        writeln!(text, "{label} {}:{own:.3} {}:{:.3}", 1 + class, 4 + sample % 4, 0.3 + wave(sample + 5)).unwrap();
+    }
+    place.file("classes.svm", text)
+}
+
+fn record(place: &Place, args: &[&str]) -> Value {
+    let file = place.name("run.json");
+    let text = done(&[&["geeps"], args, &["--json", &file]].concat());
+    assert!(text.contains("device memory of a worker"), "{text}");
+    json(file)
+}
+
+/// Objective and metrics of all epochs, without what depends on the budget.
+fn found(record: &Value) -> Vec<(Value, Value)> {
+    let iterations = record["iterations"].as_array().unwrap();
+    iterations.iter().map(|one| (one["objective"].clone(), one["metrics"]["loss"].clone())).collect()
+}
+
+#[test]
+fn classes_are_learned() {
+    let place = Place::new();
+    let samples = samples(&place);
+    for (command, more) in [("mlr", vec![]), ("mlp", vec!["--hidden", "16,8", "--optimizer", "adagrad"])] {
+        let args = [&[command, &samples, "--batch", "15", "--epochs", "40", "--workers", "2"][..], &more].concat();
+        let record = record(&place, &args);
+        assert_eq!(record["command"], format!("geeps {command}"));
+        assert_eq!(record["iterations"].as_array().unwrap().len(), 40);
+        assert_eq!(record["input"]["left"], 90);
+        assert_eq!(record["input"]["right"], 7);
+        assert!(record["result"]["metrics"]["accuracy"].as_f64().unwrap() > 0.95, "{}", record["result"]);
+        assert!(record["config"]["plan"]["resident"].as_u64().unwrap() > 0);
+        assert_eq!(record["staleness"].as_object().unwrap().keys().collect::<Vec<_>>(), ["-1"]);
+    }
+}
+
+#[test]
+fn a_small_budget_trains_the_same_and_moves_what_the_plan_says() {
+    let place = Place::new();
+    let samples = samples(&place);
+    let args = ["mlp", &samples, "--hidden", "32", "--batch", "30", "--epochs", "3"];
+    let all = record(&place, &args);
+    let least = all["config"]["plan"]["least_budget"].to_string();
+    let small = record(&place, &[&args[..], &["--budget", &least]].concat());
+    assert_eq!(found(&all), found(&small));
+    assert!(small["machine"]["memory_bytes"].as_u64().unwrap() <= least.parse().unwrap());
+    let plan = json_of(&done(&[&["geeps", "plan"], &args[..], &["--budget", &least, "--json", "-"]].concat()));
+    let moved: u64 = plan["iteration"].as_object().unwrap().values().map(|bytes| bytes.as_u64().unwrap()).sum();
+    // 90 samples are three mini-batches, of three epochs; an epoch has what was fetched ahead for the next one.
+    let epochs = small["iterations"].as_array().unwrap();
+    let megabytes: f64 = epochs.iter().map(|epoch| epoch["metrics"]["device_mb"].as_f64().unwrap()).sum();
+    assert_eq!((megabytes * 1e6).round(), 9.0 * moved as f64);
+    let text = done(&[&["geeps", "plan"], &args[..], &["--budget", &least]].concat());
+    for part in ["budget", "local data to the device", "held at a time", "read of weights 2"] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+}
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn ratings_are_factorized_under_every_consistency() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    for consistency in [&["bsp"][..], &["ssp", "--slack", "2"], &["async"]] {
+        let args = ["mf", &ratings, "--dims", "6", "--step", "0.05", "--batch", "64", "--epochs", "60", "-w", "2"];
+        let record = record(&place, &[&args[..], &["--consistency"], consistency].concat());
+        let rmse = |at: usize| record["iterations"][at]["metrics"]["train_rmse"].as_f64().unwrap();
+        assert!(rmse(59) < 0.5 * rmse(0), "{consistency:?}: {} to {}", rmse(0), rmse(59));
+    }
+}
+
+#[test]
+fn a_modelled_device_trains_the_same_and_has_times_of_its_own() {
+    let place = Place::new();
+    let samples = samples(&place);
+    let args = ["mlp", &samples, "--batch", "15", "--epochs", "2", "--device", "modelled"];
+    let [slow, fast] = [["--copy", "1e6"], ["--copy", "1e9"]].map(|rate| record(&place, &[&args[..], &rate].concat()));
+    assert_eq!(found(&slow), found(&fast));
+    let seconds = |record: &Value| record["iterations"][1]["seconds"].as_f64().unwrap();
+    assert!(seconds(&slow) > 2.0 * seconds(&fast), "{} and {}", seconds(&slow), seconds(&fast));
+    let again = record(&place, &[&args[..], &["--copy", "1e6"]].concat());
+    assert_eq!(seconds(&slow), seconds(&again), "modelled time does not depend on this machine");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let place = Place::new();
+    let samples = samples(&place);
+    fails(&["geeps", "mlr", &samples, "--slack", "1"], 2, &["--slack goes with --consistency ssp"]);
+    fails(&["geeps", "mlr", &samples, "--copy", "1e9"], 2, &["--copy goes with --device modelled"]);
+    fails(&["geeps", "mlr", &samples, "--batch", "91"], 2, &["batch is 91; expected 1 to 90"]);
+    fails(&["geeps", "mlr", &samples, "--budget", "3MB"], 2, &["expected bytes, such as"]);
+    let report = ["geeps", "plan", "mlr", &samples, "--batch", "9", "--report", &place.name("page.html")];
+    fails(&report, 2, &["--report is not for plan"]);
+    let small = ["geeps", "mlp", &samples, "--batch", "30", "--budget", "1KiB"];
+    fails(&small, 1, &["a budget of 1024 bytes lacks ", " for layer ", "weights 1", "--budget"]);
+    let steep = ["geeps", "mlp", &samples, "--batch", "30", "--step", "1e35"];
+    fails(&steep, 1, &["the loss became", "epoch 1, iteration", "try a smaller --step"]);
+    let one_class = place.file("one.svm", "1 1:2\n1 2:1\n");
+    fails(&["geeps", "mlr", &one_class, "--batch", "1"], 2, &["number of classes is 1; expected 2 and more"]);
+    let word = place.file("word.svm", "1 1:2\ncat 2:1\n");
+    fails(&["geeps", "mlr", &word], 1, &["word.svm:2: label", "\"cat\"", "expected a number"]);
+    assert!(!place.path("page.html").exists());
+}
