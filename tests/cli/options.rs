@@ -86,7 +86,7 @@ fn options_without_effect_are_refused() {
 #[test]
 fn every_command_has_help_with_an_example() {
     // The main options of each.
-    let commands: [(&str, &[&str]); 23] = [
+    let commands: [(&str, &[&str]); 24] = [
         ("demo", &["--algorithm", "--workers"]),
         ("pagerank", &["--damping", "--weights", "--undirected", "--restart", "--tolerance", "--model"]),
         ("mf", &["--dims", "--lambda", "--holdout", "--gradient", "--checkpoint"]),
@@ -96,6 +96,7 @@ fn every_command_has_help_with_an_example() {
         ("hits", &["--iterations", "--tolerance", "--model"]),
         ("compare", &["pagerank", "mf", "lda", "blockpg"]),
         ("tune", &["mf", "lda", "blockpg"]),
+        ("geeps", &["mlp", "mlr", "mf", "plan"]),
         ("launch", &["-n", "--hostfile", "--restarts"]),
         ("generate", &["rmat", "ratings", "corpus", "clicks"]),
         ("inspect", &["--quick", "--json", "--as"]),
