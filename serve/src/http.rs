@@ -12,6 +12,8 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use megagrid_training::lda::explorer;
+use megagrid_training::page;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
@@ -47,8 +49,10 @@ const OPEN: [&str; 3] = ["/", "/health", "/ready"];
 
 /// Returns what answers requests, whose bodies have at most so many bytes.
 pub fn router(server: Arc<Server>, body_limit: usize) -> Router {
+    let html = PAGE.replace("/* page.css */", page::STYLE).replace("/* explorer.js */", explorer::SCRIPT);
+    let html = Bytes::from(html);
     Router::new()
-        .route("/", get(|| async { ([(CONTENT_SECURITY_POLICY, POLICY)], Html(PAGE)) }))
+        .route("/", get(|| async { ([(CONTENT_SECURITY_POLICY, POLICY)], Html(html)) }))
         .route("/health", get(|| async { "ok\n" }))
         // Models are loaded before the first connection is taken.
         .route("/ready", get(|| async { "ready\n" }))

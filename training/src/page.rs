@@ -1,0 +1,12 @@
+//! What pages have in common: how they look, and data within them.
+
+use serde_json::Value;
+
+/// How a page looks, light and dark, wide and narrow.
+pub const STYLE: &str = include_str!("page.css");
+
+/// Writes JSON so that it can stand in an element of HTML: no text in it ends the element.
+#[must_use]
+pub fn json(value: &Value) -> String {
+    value.to_string().replace('<', "\\u003c")
+}
