@@ -76,7 +76,7 @@ fn largest(matrix: &[f64], len: usize) -> Vec<(f64, Vec<f64>)> {
 /// Returns a random direction, another for each number.
 fn start(number: u64, len: usize) -> Vec<f64> {
     let mut random = SplitMix::new(number, 0);
-    (0..len).map(|_| f64::from(random.unit()) - 0.5).collect()
+    (0..len).map(|_| random.unit() - 0.5).collect()
 }
 
 /// Returns all eigenvalues and vectors of a small symmetric matrix, by Jacobi's rotations.
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn equal_distances_and_none_are_no_trouble() {
         let equal: Vec<f64> = (0..25).map(|at| f64::from(u8::from(at / 5 != at % 5))).collect();
-        for found in [places(&equal, 5), places(&vec![0.0; 25], 5), places(&[], 0)] {
+        for found in [places(&equal, 5), places(&[0.0; 25], 5), places(&[], 0)] {
             assert!(found.iter().flatten().all(|at| at.is_finite()), "{found:?}");
         }
         let spread = |axis: usize| places(&equal, 5).iter().map(|place| place[axis] * place[axis]).sum::<f64>();
