@@ -51,7 +51,7 @@ pub struct Epoch {
     pub measured: Measured,
     /// Bytes between hosts and devices, all workers together, what was fetched ahead for the next epoch among them.
     pub moves: Moves,
-    /// Bytes between the server and the workers.
+    /// Bytes between the server and the workers, of what was fetched ahead for the next epoch too.
     pub sent_bytes: u64,
 }
 
@@ -101,15 +101,24 @@ pub fn train<A: Application>(
     }
     let tables = application.tables();
     let ids: Vec<TableId> = tables.iter().map(|(id, _)| id).collect();
-    let server = Arc::new(Server::new(tables, run.workers, run.consistency));
-    for (&id, values) in ids.iter().zip(application.first_values()) {
+    let server = Arc::new(Server::new(tables, run.workers, run.consistency)?);
+    let first = application.first_values()?;
+    if first.len() != ids.len() {
+        let problem = format!("{} tables have first values, of {}", first.len(), ids.len());
+        return Err(Error::Samples { problem });
+    }
+    for (&id, values) in ids.iter().zip(first) {
         server.set(id, values)?;
     }
+    let iterations = run.epochs.checked_mul(application.iterations()).ok_or_else(|| Error::Setting {
+        name: "epochs",
+        found: run.epochs.to_string(),
+        expected: format!("1 to {}", u64::MAX / application.iterations().max(1)),
+    })?;
     let mut crew = Vec::new();
     for worker in 0..run.workers {
         let (trace, own) = record(application, worker)?;
         let plan = Plan::new(trace, run.budget)?;
-        let iterations = run.epochs * application.iterations();
         let options = Options { worker, iterations, prefetch: run.prefetch };
         crew.push(Member { client: Client::start(plan, device(worker)?, Arc::clone(&server), options)?, own });
     }
@@ -122,13 +131,17 @@ pub fn train<A: Application>(
         let now = Total::of(&crew, &server);
         let samples =
             application.iterations() * (0..run.workers).map(|worker| application.samples(worker)).sum::<u64>();
+        let measured = application.measure(&values());
+        if !measured.objective.is_finite() {
+            return Err(Error::NoObjective { objective: measured.objective, epoch: epoch + 1 });
+        }
         let done = Epoch {
             epoch: epoch + 1,
             seconds,
             workers: found.iter().map(|part| [part.seconds, part.stalled]).collect(),
             loss: found.iter().map(|part| part.loss).sum::<f64>() / samples.max(1) as f64,
             samples,
-            measured: application.measure(&values()),
+            measured,
             moves: now.moves.since(before.moves),
             sent_bytes: now.sent_bytes - before.sent_bytes,
         };
@@ -221,6 +234,7 @@ fn epoch_of<A: Application>(
     let mut sum = 0.0;
     for iteration in 0..application.iterations() {
         let loss = application.iterate(&mut member.own, Place { epoch, iteration }, &mut member.client)?;
+        member.client.check_end(epoch * application.iterations() + iteration + 1)?;
         if !loss.is_finite() {
             return Err(Error::Diverged { loss, worker, epoch: epoch + 1, iteration: iteration + 1 });
         }
