@@ -43,14 +43,14 @@ const OPENAPI: &str = include_str!("openapi.json");
 /// A page that asks, without anything from elsewhere.
 const PAGE: &str = include_str!("page.html");
 /// What the page may load.
-const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+pub(crate) const POLICY: &str =
+    "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 /// What all may ask: whether the server is there, and the page, which asks for the token.
 const OPEN: [&str; 3] = ["/", "/health", "/ready"];
 
 /// Returns what answers requests, whose bodies have at most so many bytes.
 pub fn router(server: Arc<Server>, body_limit: usize) -> Router {
-    let html = PAGE.replace("/* page.css */", page::STYLE).replace("/* explorer.js */", explorer::SCRIPT);
-    let html = Bytes::from(html);
+    let html = Bytes::from(page::filled(PAGE).replace("/* explorer.js */", explorer::SCRIPT));
     Router::new()
         .route("/", get(|| async { ([(CONTENT_SECURITY_POLICY, POLICY)], Html(html)) }))
         .route("/health", get(|| async { "ok\n" }))

@@ -1,7 +1,11 @@
 //! Pages in a real browser: what is clicked and typed is shown. Skipped where there is no Chromium.
 
 use std::fs;
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -26,20 +30,37 @@ fn drive(place: &Place, page: &str, script: &str) -> Option<Value> {
         eprintln!("skipped: no Chromium");
         return None;
     };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
     let driven = format!(
-        "{page}\n<pre id=said></pre><script>{DRIVER}(async () => {{ {script} }})().catch(error => say(\"error\", String(error)))\
-         .finally(() => $(\"#said\").textContent = JSON.stringify(said).replaceAll(\"&\", \"\"))</script>"
+        "{page}\n<script>{DRIVER}(async () => {{ {script} }})().catch(error => say(\"error\", String(error)))\
+         .finally(() => fetch(\"http://{address}\", {{ method: \"POST\", mode: \"no-cors\", body: JSON.stringify(said) }}))</script>"
     );
     let (file, profile) = (place.file("driven.html", driven), place.name("profile"));
-    let found = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-web-security", "--dump-dom"])
-        .args(["--virtual-time-budget=20000", &format!("--user-data-dir={profile}"), &format!("file://{file}")])
-        .output()
+    let mut window = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-web-security", "--remote-debugging-port=0"])
+        .args([&format!("--user-data-dir={profile}"), &format!("file://{file}")])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
         .unwrap();
-    let text = String::from_utf8_lossy(&found.stdout);
-    let said = text.rsplit_once("<pre id=\"said\">").and_then(|(_, rest)| rest.split_once("</pre>"));
-    let said = said.unwrap_or_else(|| panic!("{text}\n{}", String::from_utf8_lossy(&found.stderr))).0;
-    let said: Value = serde_json::from_str(said).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut asked = BufReader::new(listener.accept().unwrap().0);
+        let mut length = 0;
+        for line in asked.by_ref().lines().map(Result::unwrap).take_while(|line| !line.is_empty()) {
+            length =
+                line.to_lowercase().strip_prefix("content-length: ").map_or(length, |found| found.parse().unwrap());
+        }
+        let mut body = vec![0; length];
+        asked.read_exact(&mut body).unwrap();
+        // The test may have given up.
+        let _ = send.send(body);
+    });
+    let body = receive.recv_timeout(Duration::from_secs(60));
+    let _ = window.kill();
+    let _ = window.wait();
+    let said: Value = serde_json::from_slice(&body.expect("the script ends within a minute")).unwrap();
     assert_eq!(said["error"], Value::Null, "{said}");
     Some(said)
 }
@@ -101,6 +122,80 @@ fn the_page_of_topics_shows_what_is_chosen() {
 #[test]
 fn a_page_of_topics_goes_with_no_documents() {
     fails(&["topics", "posts", "--page", "p.html", "--documents", "new.txt"], 2, &["--page", "--documents"]);
+}
+
+/// Starts a training that is shown; returns it and the address of its page.
+fn shown(place: &Place, iterations: &str) -> (Child, String) {
+    let ratings = place.ratings();
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+        .args(["mf", &ratings, "--holdout", "0.2", "--patience", "0", "-w", "2", "--evaluate-every", "1"])
+        .args(["--iterations", iterations, "--live=127.0.0.1:0"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("megagrid: the run is shown at http://").unwrap_or_else(|| panic!("{line}"));
+    (child, address.to_owned())
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn whoever_watches_a_run_is_told_of_every_iteration_and_of_the_end() {
+    let place = Place::new();
+    let (mut child, address) = shown(&place, "2000");
+    let told = get(&address, "/run");
+    assert!(child.wait().unwrap().success());
+    let count = |event: &str| told.lines().filter(|line| *line == format!("event: {event}")).count();
+    assert_eq!((count("begin"), count("iteration"), count("end")), (1, 2000, 1));
+    let last = told.lines().rfind(|line| line.starts_with("data: {\"done\"")).unwrap();
+    let last: Value = serde_json::from_str(last.strip_prefix("data: ").unwrap()).unwrap();
+    assert_eq!(last["done"]["iteration"], 2000);
+    assert!(last["done"]["metrics"]["test_rmse"].as_f64().unwrap() < 1.0, "{last}");
+}
+
+#[test]
+fn the_page_of_a_run_draws_its_curves() {
+    let place = Place::new();
+    let (mut child, address) = shown(&place, "1000000");
+    let page = get(&address, "/");
+    let page = page.split_once("\r\n\r\n").unwrap().1;
+    let page = page[page.find("<!doctype").unwrap()..].replace("\"run\"", &format!("\"http://{address}/run\""));
+    let script = r#"
+        await until(() => document.querySelector("polyline")?.points.length > 1);
+        const first = document.querySelector("polyline").points.length;
+        await until(() => document.querySelector("polyline").points.length > first);
+        say("moves", true);
+        say("title", document.title);
+        say("curves", [...document.querySelectorAll("svg")].map(svg => svg.getAttribute("aria-label")));
+        say("waiting", document.querySelectorAll("[id=waiting] tr").length);
+    "#;
+    let said = drive(&place, &page, script);
+    let _ = child.kill();
+    let _ = child.wait();
+    let Some(said) = said else { return };
+    assert!(said["title"].as_str().unwrap().starts_with("megagrid mf "), "{said}");
+    let curves: Vec<&str> = said["curves"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    for name in ["objective", "test rmse", "million edges a second"] {
+        assert!(curves.contains(&name), "no {name} in {curves:?}");
+    }
+    assert_eq!((&said["moves"], &said["waiting"]), (&Value::Bool(true), &Value::from(2)), "{said}");
+}
+
+#[test]
+fn a_run_is_shown_to_this_machine_only() {
+    let place = Place::new();
+    fails(&["mf", &place.ratings(), "--live=0.0.0.0:0"], 2, &["0.0.0.0 can be reached by others", "ssh -L"]);
+    fails(&["tune", "mf", &place.ratings(), "--live"], 2, &["--live"]);
+    fails(&["mf", &place.ratings(), "--live=here"], 2, &["--live", "invalid socket address"]);
 }
 
 #[test]

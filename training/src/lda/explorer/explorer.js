@@ -1,21 +1,3 @@
-"use strict";
-// Makes an element with attributes and children; text is never taken for markup.
-function make(name, attributes = {}, ...children) {
-  const element = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) element[key] = value;
-  element.append(...children);
-  return element;
-}
-
-function draw(name, attributes, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
-}
-
-const shown = number => Number(number.toPrecision(5)).toString();
-
 // A map of topics: each is a circle, as large as its share of the tokens, near topics of like words. What is chosen shows its words by
 // relevance (Sievert and Shirley 2014) and its documents; a word shows where it occurs. `data` is what `TopicModel::explored` returns.
 function topicExplorer(data) {

@@ -9,7 +9,7 @@ use super::TopicModel;
 use crate::Error;
 use crate::page;
 
-/// The function `topicExplorer`, which makes an element from what [`TopicModel::explored`] returns.
+/// The function `topicExplorer`, which makes an element from what [`TopicModel::explored`] returns, with [`page::SCRIPT`].
 pub const SCRIPT: &str = include_str!("explorer.js");
 /// Words of a topic that are shown at once, as the script has it.
 const WORDS: usize = 30;
@@ -90,11 +90,11 @@ impl TopicModel {
     /// Names that cannot be read.
     pub fn page(&self, name: &str) -> Result<String, Error> {
         let data = page::json(&self.explored(name)?);
-        let style = page::STYLE;
+        let (style, helpers) = (page::STYLE, page::SCRIPT);
         Ok(format!(
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Topics</title>\n<style>\n{style}</style>\n\
-             <h1></h1>\n<p class=\"weak\"></p>\n<main></main>\n<script type=\"application/json\">{data}</script>\n<script>\n{SCRIPT}\
+             <h1></h1>\n<p class=\"weak\"></p>\n<main></main>\n<script type=\"application/json\">{data}</script>\n<script>\n{helpers}{SCRIPT}\
              const data = JSON.parse(document.querySelector(\"script\").textContent);\n\
              document.title = document.querySelector(\"h1\").textContent = `Topics of ${{data.name}}`;\n\
              document.querySelector(\"p\").textContent = `${{data.topics.length}} topics, ${{data.documents}} documents, \
