@@ -45,6 +45,7 @@ mod topics;
 mod trace;
 mod train;
 mod tune;
+mod view;
 
 use std::process::ExitCode;
 
@@ -78,6 +79,7 @@ enum Command {
     Convert(convert::Args),
     Partition(partition::Args),
     Plan(plan::Args),
+    View(view::Args),
     Recommend(recommend::Args),
     Similar(similar::Args),
     Predict(predict::Args),
@@ -106,6 +108,7 @@ fn main() -> ExitCode {
         Command::Convert(args) => convert::run(&args),
         Command::Partition(args) => partition::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::View(args) => view::run(&args),
         Command::Recommend(args) => recommend::run(&args),
         Command::Similar(args) => similar::run(&args),
         Command::Predict(args) => predict::run(&args),
