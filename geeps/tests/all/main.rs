@@ -2,6 +2,8 @@
 
 mod data;
 mod faults;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod kernels;
 mod modelled;
 mod oracles;
