@@ -1,11 +1,13 @@
 //! Options of all applications.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use megagrid_datasets::output::check_replaceable;
-use megagrid_geeps::Consistency;
+use megagrid_geeps::device::{Cpu, Device};
 use megagrid_geeps::modelled::Machine;
+use megagrid_geeps::{Consistency, Error};
 use megagrid_training::input::Source;
 use serde::Serialize;
 
@@ -35,8 +37,8 @@ pub struct Options {
     /// Clocks, mini-batches that is, that a worker may be ahead of the slowest, with ssp [default: 0].
     #[arg(long, value_name = "CLOCKS", help_heading = "Consistency")]
     pub slack: Option<u64>,
-    /// What computes: cpu is this processor; modelled computes alike, and reports the time of a machine with the
-    /// rates below.
+    /// What computes: cpu is this processor; gpu is the fastest one with Vulkan, for commands that are built with
+    /// the feature gpu; modelled computes as cpu does, and reports the time of a machine with the rates below.
     #[arg(long, value_enum, default_value_t = DeviceName::Cpu, help_heading = "Device")]
     pub device: DeviceName,
     /// Device memory of each worker, in bytes, or with KiB, MiB or GiB [default: all that is of use].
@@ -86,8 +88,18 @@ pub enum Freshness {
 pub enum DeviceName {
     /// This machine's processor.
     Cpu,
+    /// The fastest device with Vulkan.
+    Gpu,
     /// This machine's processor; times are of another machine.
     Modelled,
+}
+
+/// The devices of all workers.
+pub struct Devices {
+    /// A device each.
+    pub all: Vec<Arc<dyn Device>>,
+    /// What they are called.
+    pub name: String,
 }
 
 impl Options {
@@ -102,10 +114,13 @@ impl Options {
             ("--copy", self.copy),
             ("--network", self.network),
         ];
-        if self.device == DeviceName::Cpu
+        if self.device != DeviceName::Modelled
             && let Some((name, _)) = rates.into_iter().find(|(_, rate)| rate.is_some())
         {
             return Err(usage(format!("{name} goes with --device modelled")));
+        }
+        if self.device == DeviceName::Gpu && !cfg!(feature = "gpu") {
+            return Err(usage("--device gpu goes with a command that is built with --features gpu"));
         }
         for file in [&self.json, &self.report].into_iter().flatten() {
             if file != Path::new("-") {
@@ -134,6 +149,27 @@ impl Options {
             network: self.network.unwrap_or(usual.network),
             latency: usual.latency,
         })
+    }
+
+    /// Opens the devices of all workers.
+    ///
+    /// # Errors
+    /// No GPU, where it is asked for.
+    pub fn open(&self) -> Result<Devices, Error> {
+        let each = (0..self.workers).map(|_| -> Result<(Arc<dyn Device>, String), Error> {
+            match self.device {
+                #[cfg(feature = "gpu")]
+                DeviceName::Gpu => {
+                    let gpu = megagrid_geeps::gpu::Gpu::new()?;
+                    let name = gpu.name().to_owned();
+                    Ok((Arc::new(gpu), name))
+                }
+                DeviceName::Modelled => Ok((Arc::new(Cpu::new()), "modelled".to_owned())),
+                _ => Ok((Arc::new(Cpu::new()), "cpu".to_owned())),
+            }
+        });
+        let (all, mut names): (Vec<_>, Vec<_>) = each.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        Ok(Devices { all, name: names.swap_remove(0) })
     }
 
     /// Tells whether stdout is free for a summary.

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use megagrid_engine::{Traffic, WorkerSeconds};
 use megagrid_geeps::apps::Application as _;
-use megagrid_geeps::device::Cpu;
 use megagrid_geeps::memory::Plan;
 use megagrid_geeps::modelled::{self, Machine, Setting, Time};
 use megagrid_geeps::run::{Epoch, Run, train};
@@ -35,9 +34,10 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
     let (plan, found) = plan::make(&trained, options)?;
     let phases = Phases { load, plan: begin.elapsed().as_secs_f64(), ..Phases::default() };
     let times = options.machine().map(|machine| times(&plan, &machine, options));
+    let devices = options.open()?;
     let machine = records::Machine {
         workers: options.workers,
-        vector: if times.is_some() { "modelled".into() } else { "cpu".into() },
+        vector: devices.name.into(),
         memory_estimate_bytes: found.resident * options.workers as u64,
         ..records::Machine::default()
     };
@@ -53,7 +53,7 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
     let progress = Progress::iterations(options.quiet, 0, options.epochs);
     interrupt::iterations_begin();
     let mut clock = Instant::now();
-    let finish = train(&trained, &how, |_| Ok(Arc::new(Cpu::new())), &mut |epoch| {
+    let finish = train(&trained, &how, |worker| Ok(Arc::clone(&devices.all[worker])), &mut |epoch| {
         let passed = clock.elapsed().as_secs_f64();
         clock = Instant::now();
         let updates = (sizes.edges as u64).min(epoch.samples * sizes.edges as u64 / sizes.left.max(1) as u64);
