@@ -77,6 +77,12 @@ pub enum Error {
         /// Values of the table.
         expected: usize,
     },
+    /// A state to go on from that is another application's, or of other workers.
+    #[error("the state to go on from is not of this training: {problem}")]
+    State {
+        /// What is different.
+        problem: String,
+    },
     /// A worker whose tables are not the server's, or that the server does not expect.
     #[error("worker {worker} has other tables than the server, or is none of its {workers}; declare the same in all")]
     OtherTables {

@@ -68,8 +68,22 @@ pub struct Finish {
     pub device_moves: Vec<[u64; 2]>,
 }
 
+/// All that a run goes on from after an epoch. Devices, budgets and freshness are none of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    /// Epochs that are done.
+    pub epochs: u64,
+    /// The values of each table.
+    pub values: Vec<Vec<f32>>,
+    /// Of each worker, the local data that last from one iteration to the next ([`Trace::lasting`]).
+    pub locals: Vec<Vec<Vec<f32>>>,
+}
+
+/// Takes the state after an epoch. What is copied from devices for it is counted by them, and not in [`Epoch::moves`].
+pub type Take<'t> = &'t dyn Fn() -> Result<State, Error>;
+
 /// What is told of each epoch; breaking ends the run.
-pub type Report<'r> = &'r mut dyn FnMut(&Epoch) -> ControlFlow<()>;
+pub type Report<'r> = &'r mut dyn FnMut(&Epoch, Take<'_>) -> ControlFlow<()>;
 
 /// Goes through the virtual iteration of a worker.
 ///
@@ -82,14 +96,20 @@ pub fn record<A: Application>(application: &A, worker: usize) -> Result<(Trace, 
     Ok((session.finish()?, own))
 }
 
-/// Runs an application to its end. Each worker's device is made by `device`, which is told its number.
+/// Runs an application to its end, from the beginning or from a state that it was in. Each worker's device is made by
+/// `device`, which is told its number.
+///
+/// From a state, bulk synchronous training goes on as it would have without an end, bit by bit on the same kind of
+/// device; other consistencies are not the same twice in any case.
 ///
 /// # Errors
-/// A budget that is too small; whatever goes wrong on a worker, which ends all of them.
+/// A budget that is too small; a state of another application or of other workers; whatever goes wrong on a worker,
+/// which ends all of them.
 pub fn train<A: Application>(
     application: &A,
     run: &Run,
     device: impl Fn(usize) -> Result<Arc<dyn Device>, Error>,
+    from: Option<State>,
     report: Report<'_>,
 ) -> Result<Finish, Error> {
     if run.workers == 0 || run.workers > 4096 {
@@ -102,20 +122,34 @@ pub fn train<A: Application>(
     let tables = application.tables();
     let ids: Vec<TableId> = tables.iter().map(|(id, _)| id).collect();
     let server = Arc::new(Server::new(tables, run.workers, run.consistency));
-    for (&id, values) in ids.iter().zip(application.first_values()) {
+    let (done, values, locals) = match from {
+        Some(state) => (state.epochs, state.values, Some(state.locals)),
+        None => (0, application.first_values(), None),
+    };
+    let other = |what: &str, found: usize, expected: usize| {
+        let problem = format!("it has {found} {what} instead of {expected}");
+        if found == expected { Ok(()) } else { Err(Error::State { problem }) }
+    };
+    other("tables", values.len(), ids.len())?;
+    if let Some(locals) = &locals {
+        other("workers", locals.len(), run.workers)?;
+    }
+    for (&id, values) in ids.iter().zip(values) {
         server.set(id, values)?;
     }
     let mut crew = Vec::new();
     for worker in 0..run.workers {
         let (trace, own) = record(application, worker)?;
         let plan = Plan::new(trace, run.budget)?;
-        let iterations = run.epochs * application.iterations();
+        let iterations = run.epochs.saturating_sub(done) * application.iterations();
         let options = Options { worker, iterations, prefetch: run.prefetch };
-        crew.push(Member { client: Client::start(plan, device(worker)?, Arc::clone(&server), options)?, own });
+        let lasting = locals.as_ref().map(|locals| &locals[worker][..]);
+        let client = Client::start(plan, device(worker)?, Arc::clone(&server), options, lasting)?;
+        crew.push(Member { client, own });
     }
     let values = || ids.iter().map(|&id| server.values(id)).collect::<Vec<_>>();
     let mut before = Total::default();
-    for epoch in 0..run.epochs {
+    for epoch in done..run.epochs {
         let begin = Instant::now();
         let found = step(application, &mut crew, &server, epoch)?;
         let seconds = begin.elapsed().as_secs_f64();
@@ -133,7 +167,11 @@ pub fn train<A: Application>(
             sent_bytes: now.sent_bytes - before.sent_bytes,
         };
         before = now;
-        if report(&done).is_break() {
+        let take = || {
+            let locals = crew.iter().map(|member| member.client.lasting()).collect::<Result<_, _>>()?;
+            Ok(State { epochs: epoch + 1, values: values(), locals })
+        };
+        if report(&done, &take).is_break() {
             break;
         }
     }

@@ -78,7 +78,7 @@ pub fn try_train_on(
     device: impl Fn(usize) -> Result<Arc<dyn Device>, Error>,
 ) -> Result<(Finish, Vec<Epoch>), Error> {
     let mut epochs = Vec::new();
-    let finish = train(application, &run, device, &mut |epoch| {
+    let finish = train(application, &run, device, None, &mut |epoch, _| {
         epochs.push(epoch.clone());
         ControlFlow::Continue(())
     })?;

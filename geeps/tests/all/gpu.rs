@@ -1,6 +1,5 @@
 //! The GPU against the reference device, and against itself. Where wgpu finds anything invalid, calls fail.
 
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +7,7 @@ use megagrid_geeps::apps::Application;
 use megagrid_geeps::apps::network::Optimizer;
 use megagrid_geeps::device::{Command, Cpu, Device, DeviceRange, MatMul};
 use megagrid_geeps::gpu::Gpu;
-use megagrid_geeps::run::{Run, train};
+use megagrid_geeps::run::Run;
 use megagrid_geeps::{Error, Index};
 use megagrid_partition::SplitMix;
 use proptest::prelude::*;
@@ -259,8 +258,7 @@ fn a_device_that_is_lost_ends_the_run_of_all_workers() {
         Ok(Arc::new(Dying { gpu, submits }))
     };
     let application = network(2, Optimizer::Sgd);
-    let error = train(&application, &Run { workers: 2, epochs: 50, ..RUN }, device, &mut |_| ControlFlow::Continue(()))
-        .expect_err("a device is lost");
+    let error = try_train_on(&application, Run { workers: 2, epochs: 50, ..RUN }, device).expect_err("a device is lost");
     assert_eq!(error, Error::DeviceLost { reason: "it was given up".to_owned() });
     assert_eq!(error.to_string(), "the device is lost (it was given up); what was written before is good");
 }

@@ -9,4 +9,5 @@ mod modelled;
 mod oracles;
 mod placement;
 mod staleness;
+mod states;
 mod training;
