@@ -1,6 +1,7 @@
 //! `megagrid geeps`: training on a parameter server in device memory, and what it would move.
 
 mod application;
+mod checkpoint;
 mod options;
 mod plan;
 mod train;

@@ -8,8 +8,11 @@ use megagrid_datasets::output::check_replaceable;
 use megagrid_geeps::device::{Cpu, Device};
 use megagrid_geeps::modelled::Machine;
 use megagrid_geeps::{Consistency, Error};
+use megagrid_training::checkpoint::Checkpoints;
 use megagrid_training::input::Source;
+use megagrid_training::lossy_option;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::failure::usage;
 
@@ -59,6 +62,9 @@ pub struct Options {
     /// Bytes a second between modelled machines, each way [default: 1.5e9].
     #[arg(long, value_name = "RATE", value_parser = parse_rate, help_heading = "Device")]
     pub network: Option<f64>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub checkpoints: CheckpointOptions,
     /// Write the run record, or the plan, as JSON; "-" is stdout.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
@@ -68,6 +74,35 @@ pub struct Options {
     /// Print no progress and no summary.
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,
+}
+
+/// Where checkpoints go and come from.
+#[derive(Clone, Debug, Default, Serialize, clap::Args)]
+#[group(skip)]
+pub struct CheckpointOptions {
+    /// Write a checkpoint to this directory at the end, or when interrupted.
+    #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
+    #[serde(serialize_with = "lossy_option")]
+    pub checkpoint: Option<PathBuf>,
+    /// Write one also after every N epochs.
+    #[arg(long, value_name = "N", requires = "checkpoint", help_heading = "Checkpoints", value_parser = clap::value_parser!(u64).range(1..))]
+    pub checkpoint_every: Option<u64>,
+    /// Continue from the last complete checkpoint in this directory; device and budget may be others.
+    #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
+    #[serde(serialize_with = "lossy_option")]
+    pub resume: Option<PathBuf>,
+}
+
+impl CheckpointOptions {
+    /// Tells whether there are to be any.
+    pub fn any(&self) -> bool {
+        self.checkpoint.is_some() || self.resume.is_some()
+    }
+
+    /// Returns the checkpoints of a run that has these options, which must not change.
+    pub fn with(&self, fixed: Map<String, Value>) -> Checkpoints {
+        Checkpoints::with(self.checkpoint.clone(), self.checkpoint_every, self.resume.clone(), fixed)
+    }
 }
 
 /// How fresh parameters are.

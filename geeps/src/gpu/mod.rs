@@ -216,8 +216,7 @@ fn compile(device: &wgpu::Device) -> (wgpu::BindGroupLayout, HashMap<&'static st
         count: None,
     };
     let entries: Vec<_> = (0..BINDINGS as u32).map(entry).collect();
-    let layout =
-        device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
+    let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
     let all = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
         label: None,
         bind_group_layouts: &[Some(&layout)],

@@ -258,7 +258,8 @@ fn a_device_that_is_lost_ends_the_run_of_all_workers() {
         Ok(Arc::new(Dying { gpu, submits }))
     };
     let application = network(2, Optimizer::Sgd);
-    let error = try_train_on(&application, Run { workers: 2, epochs: 50, ..RUN }, device).expect_err("a device is lost");
+    let error =
+        try_train_on(&application, Run { workers: 2, epochs: 50, ..RUN }, device).expect_err("a device is lost");
     assert_eq!(error, Error::DeviceLost { reason: "it was given up".to_owned() });
     assert_eq!(error.to_string(), "the device is lost (it was given up); what was written before is good");
 }
