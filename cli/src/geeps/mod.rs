@@ -10,6 +10,7 @@ use clap::Subcommand;
 
 use application::{Factorize, Regress, Stack};
 use options::Options;
+pub use train::iteration;
 
 /// Trains on GeePS, a parameter server that keeps what does not fit a device's memory on the host.
 ///

@@ -113,7 +113,9 @@ fn total(times: &[Time], iterations: u64, epoch: u64) -> Time {
     sum
 }
 
-fn iteration(epoch: &Epoch, time: Option<Time>, record: &mut Record, passed: f64, updates: u64) -> Iteration {
+/// Returns what a record has of an epoch, whose `updates` took `time` on a modelled machine. `passed` are the seconds since
+/// the epoch before.
+pub fn iteration(epoch: &Epoch, time: Option<Time>, record: &mut Record, passed: f64, updates: u64) -> Iteration {
     let (seconds, waits) = match time {
         Some(time) => (time.seconds, vec![[time.seconds, time.stalled]; epoch.workers.len()]),
         None => (epoch.seconds, epoch.workers.clone()),
