@@ -178,6 +178,20 @@ pub enum Error {
         /// The iteration of the epoch, from 1.
         iteration: u64,
     },
+    /// An objective that is no number.
+    #[error("the objective is {objective} after epoch {epoch}; try a smaller --step")]
+    NoObjective {
+        /// What it is.
+        objective: f64,
+        /// The epoch, from 1.
+        epoch: u64,
+    },
+    /// Memory that this machine does not have.
+    #[error("this machine has no memory for {values} values more; take fewer or smaller layers, or fewer --dims")]
+    HostMemory {
+        /// How many were asked for.
+        values: usize,
+    },
     /// A worker that has ended.
     #[error("the worker has ended")]
     Stopped,

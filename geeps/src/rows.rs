@@ -1,6 +1,8 @@
 //! Loops over rows that devices and host have in common: sums in a fixed order, so that they give the same bits
 //! everywhere.
 
+use crate::Error;
+
 /// Copies rows of a table.
 pub(crate) fn gather(table: &[f32], keys: &[u32], width: usize) -> Vec<f32> {
     keys.iter().flat_map(|&key| &table[key as usize * width..][..width]).copied().collect()
@@ -19,4 +21,15 @@ pub(crate) fn scatter_add(from: &[f32], [targets, starts, rows]: [&[u32]; 3], ta
             add(to, &from[at as usize * width..][..width]);
         }
     }
+}
+
+/// Returns zeros.
+///
+/// # Errors
+/// Memory that this machine does not have.
+pub(crate) fn zeros(len: usize) -> Result<Vec<f32>, Error> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(len).map_err(|_| Error::HostMemory { values: len })?;
+    values.resize(len, 0.0);
+    Ok(values)
 }

@@ -51,7 +51,7 @@ pub struct Epoch {
     pub measured: Measured,
     /// Bytes between hosts and devices, all workers together, what was fetched ahead for the next epoch among them.
     pub moves: Moves,
-    /// Bytes between the server and the workers.
+    /// Bytes between the server and the workers, of what was fetched ahead for the next epoch too.
     pub sent_bytes: u64,
 }
 
@@ -77,6 +77,18 @@ pub struct State {
     pub values: Vec<Vec<f32>>,
     /// Of each worker, the local data that last from one iteration to the next ([`Trace::lasting`]).
     pub locals: Vec<Vec<Vec<f32>>>,
+}
+
+impl State {
+    fn check(&self, tables: usize, workers: usize) -> Result<(), Error> {
+        let counts = [("tables", self.values.len(), tables), ("workers", self.locals.len(), workers)];
+        match counts.into_iter().find(|(_, found, expected)| found != expected) {
+            Some((what, found, expected)) => {
+                Err(Error::State { problem: format!("it has {found} {what} instead of {expected}") })
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// Takes the state after an epoch. What is copied from devices for it is counted by them, and not in [`Epoch::moves`].
@@ -121,27 +133,31 @@ pub fn train<A: Application>(
     }
     let tables = application.tables();
     let ids: Vec<TableId> = tables.iter().map(|(id, _)| id).collect();
-    let server = Arc::new(Server::new(tables, run.workers, run.consistency));
-    let (done, values, locals) = match from {
-        Some(state) => (state.epochs, state.values, Some(state.locals)),
-        None => (0, application.first_values(), None),
+    let server = Arc::new(Server::new(tables, run.workers, run.consistency)?);
+    let (done, first, locals) = match from {
+        Some(state) => {
+            state.check(ids.len(), run.workers)?;
+            (state.epochs, state.values, Some(state.locals))
+        }
+        None => (0, application.first_values()?, None),
     };
-    let other = |what: &str, found: usize, expected: usize| {
-        let problem = format!("it has {found} {what} instead of {expected}");
-        if found == expected { Ok(()) } else { Err(Error::State { problem }) }
-    };
-    other("tables", values.len(), ids.len())?;
-    if let Some(locals) = &locals {
-        other("workers", locals.len(), run.workers)?;
+    if first.len() != ids.len() {
+        let problem = format!("{} tables have first values, of {}", first.len(), ids.len());
+        return Err(Error::Samples { problem });
     }
-    for (&id, values) in ids.iter().zip(values) {
+    for (&id, values) in ids.iter().zip(first) {
         server.set(id, values)?;
     }
+    let epochs = run.epochs.saturating_sub(done);
+    let iterations = epochs.checked_mul(application.iterations()).ok_or_else(|| Error::Setting {
+        name: "epochs",
+        found: run.epochs.to_string(),
+        expected: format!("1 to {}", u64::MAX / application.iterations().max(1)),
+    })?;
     let mut crew = Vec::new();
     for worker in 0..run.workers {
         let (trace, own) = record(application, worker)?;
         let plan = Plan::new(trace, run.budget)?;
-        let iterations = run.epochs.saturating_sub(done) * application.iterations();
         let options = Options { worker, iterations, prefetch: run.prefetch };
         let lasting = locals.as_ref().map(|locals| &locals[worker][..]);
         let client = Client::start(plan, device(worker)?, Arc::clone(&server), options, lasting)?;
@@ -156,13 +172,17 @@ pub fn train<A: Application>(
         let now = Total::of(&crew, &server);
         let samples =
             application.iterations() * (0..run.workers).map(|worker| application.samples(worker)).sum::<u64>();
+        let measured = application.measure(&values());
+        if !measured.objective.is_finite() {
+            return Err(Error::NoObjective { objective: measured.objective, epoch: epoch + 1 });
+        }
         let done = Epoch {
             epoch: epoch + 1,
             seconds,
             workers: found.iter().map(|part| [part.seconds, part.stalled]).collect(),
             loss: found.iter().map(|part| part.loss).sum::<f64>() / samples.max(1) as f64,
             samples,
-            measured: application.measure(&values()),
+            measured,
             moves: now.moves.since(before.moves),
             sent_bytes: now.sent_bytes - before.sent_bytes,
         };
@@ -258,7 +278,9 @@ fn epoch_of<A: Application>(
     let (begin, stalled) = (Instant::now(), member.client.stalled());
     let mut sum = 0.0;
     for iteration in 0..application.iterations() {
+        let done = member.client.iterations();
         let loss = application.iterate(&mut member.own, Place { epoch, iteration }, &mut member.client)?;
+        member.client.check_end(done + 1)?;
         if !loss.is_finite() {
             return Err(Error::Diverged { loss, worker, epoch: epoch + 1, iteration: iteration + 1 });
         }

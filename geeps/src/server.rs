@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::Error;
+use crate::rows;
 use crate::table::{RowList, TableId, Tables};
 
 /// How fresh the parameters are that workers read.
@@ -88,21 +89,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Server {
     /// Makes a server whose tables are zeros.
-    #[must_use]
-    pub fn new(tables: Tables, workers: usize, consistency: Consistency) -> Self {
-        let tablet = |len: usize| Tablet {
-            state: Mutex::new(State {
-                values: vec![0.0; len],
+    ///
+    /// # Errors
+    /// Tables that this machine has no memory for.
+    pub fn new(tables: Tables, workers: usize, consistency: Consistency) -> Result<Self, Error> {
+        let tablet = |len: usize| {
+            let state = State {
+                values: rows::zeros(len)?,
                 clocks: vec![0; workers],
                 held: vec![VecDeque::new(); workers],
                 staleness: BTreeMap::new(),
                 bytes: 0,
-            }),
-            changed: Condvar::new(),
+            };
+            Ok::<_, Error>(Tablet { state: Mutex::new(state), changed: Condvar::new() })
         };
-        let tablets = tables.iter().map(|(_, table)| tablet(table.len())).collect();
+        let tablets = tables.iter().map(|(_, table)| tablet(table.len())).collect::<Result<_, _>>()?;
         let (has_failed, failure) = (AtomicBool::new(false), Mutex::new(None));
-        Self { tables, consistency, workers, tablets, has_failed, failure }
+        Ok(Self { tables, consistency, workers, tablets, has_failed, failure })
     }
 
     /// Returns the tables.

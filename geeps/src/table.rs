@@ -48,8 +48,12 @@ impl Table {
 pub struct Tables(Vec<Table>);
 
 impl Tables {
-    /// Adds a table of `rows` rows of `width` values.
+    /// Adds a table of `rows` rows of `width` values, 1 at least.
+    ///
+    /// # Panics
+    /// No width, or more values than there can be.
     pub fn add(&mut self, name: impl Into<String>, rows: usize, width: usize) -> TableId {
+        assert!(width > 0 && rows.checked_mul(width).is_some(), "a table of {rows} rows of {width} values");
         self.0.push(Table { name: name.into(), rows, width });
         TableId(self.0.len() - 1)
     }

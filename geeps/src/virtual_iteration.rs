@@ -15,6 +15,8 @@ pub struct VirtualIteration {
     trace: Trace,
     /// Accesses that are not posted.
     held: Vec<usize>,
+    /// Whether something is written to each access's buffer.
+    written: Vec<bool>,
 }
 
 impl VirtualIteration {
@@ -22,7 +24,7 @@ impl VirtualIteration {
     #[must_use]
     pub fn new(tables: Tables) -> Self {
         let trace = Trace { tables, lists: vec![], locals: vec![], events: vec![], accesses: vec![], layers: vec![] };
-        Self { trace, held: Vec::new() }
+        Self { trace, held: Vec::new(), written: Vec::new() }
     }
 
     /// Declares accesses to all rows of a table, in their order.
@@ -70,13 +72,14 @@ impl VirtualIteration {
     /// Checks that nothing is fetched that an earlier post, also of the iteration before, has given up.
     fn check_locals(&self) -> Result<(), Error> {
         let mut is_given_up = BTreeMap::new();
-        for &(what, save) in self.trace.accesses.iter().chain(&self.trace.accesses) {
+        let accesses = || self.trace.accesses.iter().zip(&self.written);
+        for (&(what, save), &is_written) in accesses().chain(accesses()) {
             let What::Local { local, fetch } = what else { continue };
             if fetch && is_given_up.get(&local) == Some(&true) {
                 return Err(Error::GivenUp { what: self.trace.locals[local.0].name.clone() });
             }
-            // What was fetched and is not saved is as it was.
-            if save || !fetch {
+            // What was fetched, and neither written nor saved, is as it was.
+            if save || !fetch || is_written {
                 is_given_up.insert(local, !save);
             }
         }
@@ -99,10 +102,18 @@ impl VirtualIteration {
             layer.accesses.push(number);
         }
         self.held.push(number);
+        self.written.push(false);
         self.trace.accesses.push((what, true));
         self.trace.events.push(Event::Access(what));
         // No two of these overlap, so that commands over them can be checked.
         Ok((number, DeviceRange { buffer: number as u32, start: 0, len: self.trace.len_of(what) }))
+    }
+
+    /// Notes that something is written to a buffer, whose number is that of its access.
+    fn write(&mut self, range: DeviceRange) {
+        if let Some(written) = self.written.get_mut(range.buffer as usize) {
+            *written = true;
+        }
     }
 
     fn post(&mut self, access: usize, save: bool) -> Result<(), Error> {
@@ -152,6 +163,7 @@ impl Session for VirtualIteration {
     }
 
     fn upload(&mut self, to: DeviceRange, _: &[f32]) -> Result<(), Error> {
+        self.write(to);
         self.trace.events.push(Event::Upload(to.len));
         Ok(())
     }
@@ -166,6 +178,7 @@ impl Session for VirtualIteration {
         for command in commands {
             command.check()?;
             cost += command.cost();
+            command.written().into_iter().for_each(|range| self.write(range));
         }
         self.trace.events.push(Event::Compute(cost));
         Ok(())

@@ -14,9 +14,9 @@ use megagrid_geeps::device::DeviceRange;
 use megagrid_geeps::hub::{Ended, Home, Hub};
 
 const PREEMPTIONS: usize = 2;
-/// Two layers of two buffers in a ring of twice the larger layer: the second begins before the first is given back.
+/// Two layers of two buffers in a ring of one layer: the second waits for what the first gives back.
 const LENS: [usize; 4] = [2, 1, 1, 1];
-const RING: usize = 6;
+const RING: usize = 3;
 const PER_LAYER: usize = 2;
 const HOME: Home = Home::Table(0);
 

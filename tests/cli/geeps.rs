@@ -224,6 +224,18 @@ fn what_cannot_be_is_refused() {
     fails(&["geeps", "mlr", &samples, "--slack", "1"], 2, &["--slack goes with --consistency ssp"]);
     fails(&["geeps", "mlr", &samples, "--copy", "1e9"], 2, &["--copy goes with --device modelled"]);
     fails(&["geeps", "mlr", &samples, "--batch", "91"], 2, &["batch is 91; expected 1 to 90"]);
+    fails(&["geeps", "mlr", &samples, "--workers", "100"], 2, &["workers is 100", "number of samples, 90"]);
+    for hidden in ["18446744073709551615", "3000000000"] {
+        fails(
+            &["geeps", "mlp", &samples, "--batch", "9", "--hidden", hidden],
+            2,
+            &["hidden is", hidden, "weights at most"],
+        );
+    }
+    let epochs = ["geeps", "mlr", &samples, "--batch", "45", "--epochs", "9223372036854775808"];
+    fails(&epochs, 2, &["epochs is 9223372036854775808"]);
+    let last = ["geeps", "mlp", &samples, "--batch", "90", "--epochs", "1", "--step", "3e38"];
+    fails(&last, 1, &["the objective is", "after epoch 1"]);
     fails(&["geeps", "mlr", &samples, "--budget", "3MB"], 2, &["expected bytes, such as"]);
     let report = ["geeps", "plan", "mlr", &samples, "--batch", "9", "--report", &place.name("page.html")];
     fails(&report, 2, &["--report is not for plan"]);

@@ -27,6 +27,8 @@ mod members;
 mod models;
 mod newton;
 mod options;
+#[cfg(unix)]
+mod pages;
 mod ranks;
 mod recommend;
 mod records;

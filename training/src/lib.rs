@@ -29,6 +29,7 @@ pub mod lda;
 pub mod mf;
 pub mod model;
 mod options;
+pub mod page;
 pub mod pagerank;
 mod processes;
 pub mod record;

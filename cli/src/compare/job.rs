@@ -59,7 +59,7 @@ impl<A: Trains> Args<A> {
     /// Checks the options before anything runs.
     pub fn check(&self) -> anyhow::Result<()> {
         megagrid_training::Options::check(&self.own)?;
-        let refused = ["--model", "--checkpoint", "--resume", "--virtual-workers", "--inject", "--trace"];
+        let refused = ["--model", "--checkpoint", "--resume", "--virtual-workers", "--inject", "--trace", "--live"];
         self.common.refuse(&refused, "is for the training command, not for a comparison")?;
         self.common.prepare(&A::run_options(&self.own, &self.common.run)?)?;
         let input = &self.source.input;

@@ -39,8 +39,7 @@ enum Command {
     Train(Job),
     /// Shows what is pinned and what moves in each iteration, to the byte, without training.
     ///
-    /// Takes the arguments of the training command. Without --budget it also says the least budget, and the one that
-    /// pins everything.
+    /// Takes the arguments of the training command, and is of the worker that needs most.
     Plan {
         #[command(subcommand)]
         job: Job,

@@ -35,8 +35,8 @@ pub struct Options {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// How fresh the parameters are that workers read.
-    #[arg(long, value_enum, default_value_t = Freshness::Bsp, help_heading = "Consistency")]
-    pub consistency: Freshness,
+    #[arg(long, value_enum, default_value_t = ConsistencyName::Bsp, help_heading = "Consistency")]
+    pub consistency: ConsistencyName,
     /// Clocks, mini-batches that is, that a worker may be ahead of the slowest, with ssp [default: 0].
     #[arg(long, value_name = "CLOCKS", help_heading = "Consistency")]
     pub slack: Option<u64>,
@@ -44,7 +44,7 @@ pub struct Options {
     /// the feature gpu; modelled computes as cpu does, and reports the time of a machine with the rates below.
     #[arg(long, value_enum, default_value_t = DeviceName::Cpu, help_heading = "Device")]
     pub device: DeviceName,
-    /// Device memory of each worker, in bytes, or with KiB, MiB or GiB [default: all that is of use].
+    /// Device memory of each worker, in bytes, or with KiB, MiB or GiB [default: what pins everything].
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, help_heading = "Device")]
     pub budget: Option<u64>,
     /// Fetch data when they are asked for, not ahead: to be compared with.
@@ -108,7 +108,7 @@ impl CheckpointOptions {
 /// How fresh parameters are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Freshness {
+pub enum ConsistencyName {
     /// Every clock begins when all workers have ended the last one.
     Bsp,
     /// A worker may be --slack clocks ahead of the slowest.
@@ -140,7 +140,7 @@ pub struct Devices {
 impl Options {
     /// Checks options that do not go together, and that what is to be written can be.
     pub fn check(&self) -> anyhow::Result<()> {
-        if self.slack.is_some() && self.consistency != Freshness::Ssp {
+        if self.slack.is_some() && self.consistency != ConsistencyName::Ssp {
             return Err(usage("--slack goes with --consistency ssp"));
         }
         let rates = [
@@ -168,9 +168,9 @@ impl Options {
     /// Returns the consistency with its slack.
     pub fn consistency(&self) -> Consistency {
         match self.consistency {
-            Freshness::Bsp => Consistency::Bsp,
-            Freshness::Ssp => Consistency::Ssp { slack: self.slack.unwrap_or(0) },
-            Freshness::Async => Consistency::Async,
+            ConsistencyName::Bsp => Consistency::Bsp,
+            ConsistencyName::Ssp => Consistency::Ssp { slack: self.slack.unwrap_or(0) },
+            ConsistencyName::Async => Consistency::Async,
         }
     }
 

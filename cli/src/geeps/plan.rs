@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use megagrid_geeps::apps;
 use megagrid_geeps::memory::{Moves, Plan};
 use megagrid_geeps::run::record;
+use megagrid_geeps::{Trace, apps};
 use serde::Serialize;
 
 use super::application::Application;
@@ -33,7 +33,8 @@ pub struct Summary {
     pub start: u64,
     /// What moves in each iteration after the first.
     pub iteration: Moved,
-    /// What is held at a time.
+    /// How many layers there are, and what is held in those with most bytes.
+    pub num_layers: usize,
     pub layers: Vec<Layer>,
 }
 
@@ -76,22 +77,26 @@ pub struct Layer {
 /// Layers that are shown: those with most bytes.
 const SHOWN: usize = 12;
 
-/// Returns the plan of the first worker, and what it comes to. Where no budget is given, everything is pinned on
-/// every worker.
+/// Returns the plan of the worker that needs most, and what it comes to. Where no budget is given, everything is pinned on every
+/// worker.
 pub fn make(trained: &impl apps::Application, options: &Options) -> anyhow::Result<(Plan, Summary)> {
     let mut traces = Vec::new();
     for worker in 0..options.workers {
         traces.push(record(trained, worker)?.0);
     }
-    let enough = traces.iter().map(|trace| Plan::full_budget(trace).max(Plan::least_budget(trace))).max();
-    let budget = options.budget.or(enough).unwrap_or(0);
-    let trace = traces.swap_remove(0);
-    let (least, full) = (Plan::least_budget(&trace), Plan::full_budget(&trace));
-    let layers = (0..trace.layers().len()).map(|layer| Layer {
-        what: trace.describe_layer(layer),
-        bytes: trace.layer_len(layer) as u64 * megagrid_geeps::device::VALUE_BYTES,
-    });
-    let layers = layers.collect();
+    let most = |of: fn(&Trace) -> u64| traces.iter().map(of).max().unwrap_or(0);
+    let (least, full) = (most(Plan::least_budget), most(Plan::full_budget));
+    let budget = options.budget.unwrap_or(full);
+    // Only that of the largest is looked at: the others have as much of what they need, or more.
+    let largest = (0..traces.len()).max_by_key(|&worker| (Plan::full_budget(&traces[worker]), traces.len() - worker));
+    let trace = traces.swap_remove(largest.unwrap_or(0));
+    let bytes = |layer: usize| trace.layer_len(layer) as u64 * megagrid_geeps::device::VALUE_BYTES;
+    let num_layers = trace.layers().len();
+    let mut order: Vec<usize> = (0..num_layers).collect();
+    order.sort_by_key(|&layer| std::cmp::Reverse(bytes(layer)));
+    order.truncate(SHOWN);
+    let layer = |layer: usize| Layer { what: trace.describe_layer(layer), bytes: bytes(layer) };
+    let layers = order.into_iter().map(layer).collect();
     let plan = Plan::new(trace, budget)?;
     let summary = Summary {
         budget,
@@ -103,6 +108,7 @@ pub fn make(trained: &impl apps::Application, options: &Options) -> anyhow::Resu
         buffers: plan.ring_bytes(),
         start: plan.start_bytes(),
         iteration: plan.moves(1).into(),
+        num_layers,
         layers,
     };
     Ok((plan, summary))
@@ -146,11 +152,8 @@ impl Summary {
         line("  local data to the host", bytes(local_out));
         line("  input to the device", bytes(input));
         line("  losses to the host", bytes(output));
-        let mut largest: Vec<&Layer> = self.layers.iter().collect();
-        largest.sort_by_key(|layer| std::cmp::Reverse(layer.bytes));
-        let shown = largest.len().min(SHOWN);
-        line("held at a time, the most first", format!("{shown} of {}", largest.len()));
-        for layer in largest.into_iter().take(SHOWN) {
+        line("held at a time, the most first", format!("{} of {}", self.layers.len(), self.num_layers));
+        for layer in &self.layers {
             let _ = writeln!(text, "    {:>14}  {}", layer.bytes, layer.what);
         }
         text

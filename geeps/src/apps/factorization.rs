@@ -10,9 +10,11 @@ use std::collections::BTreeMap;
 use megagrid_algorithms::mf::Config;
 use megagrid_partition::SplitMix;
 
+use super::network::MOST_VALUES;
 use super::{Application, Measured, Place};
 use crate::Error;
 use crate::device::Command;
+use crate::rows;
 use crate::session::Session;
 use crate::table::{LocalId, RowsId, TableId, Tables};
 use crate::virtual_iteration::VirtualIteration;
@@ -89,6 +91,11 @@ impl Factorization {
             let name = if settings.dims == 0 { "dims" } else { "batch" };
             return refused(name, "0".to_owned(), "1 and more");
         }
+        let most = num_users.max(num_items).max(1);
+        if settings.dims > MOST_VALUES / most {
+            let expected = format!("1 to {}, for {most} rows", MOST_VALUES / most);
+            return refused("dims", settings.dims.to_string(), &expected);
+        }
         if settings.workers == 0 || settings.workers > ratings.len() {
             return refused("workers", settings.workers.to_string(), "1 to the number of ratings");
         }
@@ -155,19 +162,19 @@ impl Application for Factorization {
         tables
     }
 
-    fn first_values(&self) -> Vec<Vec<f32>> {
+    fn first_values(&self) -> Result<Vec<Vec<f32>>, Error> {
         let (dims, seed) = (self.settings.dims, self.settings.seed);
         let config = Config { dims, biases: false, ..Config::default() };
         let values = |rows: usize, set: &dyn Fn(usize, &mut [f32])| {
-            let mut values = vec![0.0; rows * dims];
+            let mut values = rows::zeros(rows * dims)?;
             values.chunks_exact_mut(dims).enumerate().for_each(|(row, values)| set(row, values));
-            values
+            Ok::<_, Error>(values)
         };
         let [users, items] = self.num_rows;
-        vec![
-            values(users, &|row, values| config.init_user(seed, row, values)),
-            values(items, &|row, values| config.init_item(seed, row, values)),
-        ]
+        Ok(vec![
+            values(users, &|row, values| config.init_user(seed, row, values))?,
+            values(items, &|row, values| config.init_item(seed, row, values))?,
+        ])
     }
 
     /// An iteration goes through all mini-batches, so that each has its place in the order of accesses.

@@ -26,7 +26,10 @@ pub trait Application: Sync {
     fn tables(&self) -> Tables;
 
     /// Returns the first values of the tables.
-    fn first_values(&self) -> Vec<Vec<f32>>;
+    ///
+    /// # Errors
+    /// Tables that this machine has no memory for.
+    fn first_values(&self) -> Result<Vec<Vec<f32>>, Error>;
 
     /// Returns the iterations of an epoch, the same for all workers.
     fn iterations(&self) -> u64;

@@ -21,12 +21,16 @@ use megagrid_partition::SplitMix;
 use super::{Application, Measured, Place, Samples};
 use crate::Error;
 use crate::device::{Command, DeviceRange, MatMul};
+use crate::rows;
 use crate::session::Session;
 use crate::table::{LocalId, RowsId, TableId, Tables};
 use crate::virtual_iteration::VirtualIteration;
 
 /// Values of a row of a table (section 4.4.1).
 const ROW: usize = 128;
+
+/// Values of a table at most: 16 GiB.
+pub(super) const MOST_VALUES: usize = 1 << 32;
 
 /// How gradients become updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +102,11 @@ impl Network {
         if let Some(width) = hidden.iter().find(|&&width| width == 0) {
             return refused("hidden", width.to_string(), "layers of 1 and more".to_owned());
         }
-        if workers == 0 || batch == 0 || workers.saturating_mul(batch) > samples.len() {
-            let most = samples.len() / workers.max(1);
+        if workers == 0 || workers > samples.len() {
+            return refused("workers", workers.to_string(), format!("1 to the number of samples, {}", samples.len()));
+        }
+        if batch == 0 || workers.saturating_mul(batch) > samples.len() {
+            let most = samples.len() / workers;
             let expected = format!("1 to {most}, as {workers} workers share {} samples", samples.len());
             return refused("batch", batch.to_string(), expected);
         }
@@ -107,6 +114,12 @@ impl Network {
             return refused("number of classes", samples.num_classes().to_string(), "2 and more".to_owned());
         }
         let dims = [&[samples.num_features()], &hidden[..], &[samples.num_classes()]].concat();
+        let values = |pair: &[usize]| pair[0].checked_add(1).and_then(|inputs| inputs.checked_mul(pair[1]));
+        if dims.windows(2).any(|pair| values(pair).is_none_or(|values| values > MOST_VALUES)) {
+            let found = hidden.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+            let expected = format!("layers of {MOST_VALUES} weights at most; {} features come in", dims[0]);
+            return refused("hidden", found, expected);
+        }
         Ok(Self { samples, dims, workers, batch, step, optimizer, seed })
     }
 
@@ -237,14 +250,14 @@ impl Application for Network {
     }
 
     /// Weights are uniform with variance 2 / inputs (He et al., 2015), biases zeros.
-    fn first_values(&self) -> Vec<Vec<f32>> {
+    fn first_values(&self) -> Result<Vec<Vec<f32>>, Error> {
         let of_layer = |layer: usize| {
             let mut random = SplitMix::new(self.seed, u64::MAX - layer as u64);
             let most = (6.0 / self.dims[layer] as f64).sqrt();
-            let mut values = vec![0.0; self.params(layer).next_multiple_of(ROW)];
+            let mut values = rows::zeros(self.params(layer).next_multiple_of(ROW))?;
             let weights = &mut values[..self.dims[layer] * self.dims[layer + 1]];
             weights.iter_mut().for_each(|value| *value = (most * (2.0 * random.unit() - 1.0)) as f32);
-            values
+            Ok(values)
         };
         (0..self.layers()).map(of_layer).collect()
     }
@@ -308,7 +321,7 @@ impl Application for Network {
                     let row = &weights[input * outputs..][..outputs];
                     y.iter_mut().zip(row).for_each(|(y, weight)| *y += value * weight);
                 }
-                x = y.iter().copied().enumerate().filter(|&(_, value)| value > 0.0).collect();
+                x = y.iter().copied().enumerate().filter(|&(_, value)| value > 0.0 || value.is_nan()).collect();
             }
             let class = self.samples.class(sample) as usize;
             let top = y.iter().copied().fold(f32::NEG_INFINITY, f32::max);

@@ -3,6 +3,7 @@
 use super::{Application, Measured, Place};
 use crate::Error;
 use crate::device::{Command, DeviceRange, MatMul};
+use crate::rows;
 use crate::session::{ReadBuffer, Session, UpdateBuffer};
 use crate::table::{LocalId, RowsId, TableId, Tables};
 use crate::virtual_iteration::VirtualIteration;
@@ -194,8 +195,8 @@ impl Application for Shapes {
         tables
     }
 
-    fn first_values(&self) -> Vec<Vec<f32>> {
-        self.tables().iter().map(|(_, table)| vec![0.0; table.len()]).collect()
+    fn first_values(&self) -> Result<Vec<Vec<f32>>, Error> {
+        self.tables().iter().map(|(_, table)| rows::zeros(table.len())).collect()
     }
 
     fn iterations(&self) -> u64 {

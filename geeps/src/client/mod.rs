@@ -54,6 +54,7 @@ impl Client {
         if let Some(lasting) = lasting {
             shared.set_lasting(lasting)?;
         }
+        // Tasks can be sent as long as anybody has the other end: until the reclaimer has said why it ended.
         let (tasks, received) = mpsc::channel();
         let mut client = Self {
             shared,
@@ -65,19 +66,15 @@ impl Client {
             stalled: Duration::ZERO,
             own_moves: Moves::default(),
         };
-        client.start_thread("allocator", allocator::run)?;
-        client.start_thread("reclaimer", move |shared| reclaimer::run(shared, &received))?;
+        client.start_thread("allocator", |shared| shared.watch(allocator::run))?;
+        client.start_thread("reclaimer", move |shared| shared.watch(|shared| reclaimer::run(shared, &received)))?;
         Ok(client)
     }
 
-    fn start_thread(
-        &mut self,
-        name: &str,
-        run: impl FnOnce(&Shared) -> Result<(), Error> + Send + 'static,
-    ) -> Result<(), Error> {
+    fn start_thread(&mut self, name: &str, run: impl FnOnce(&Shared) + Send + 'static) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
         let name = format!("geeps-{name}-{}", shared.options.worker);
-        let thread = std::thread::Builder::new().name(name).spawn(move || shared.watch(run));
+        let thread = std::thread::Builder::new().name(name).spawn(move || run(&shared));
         self.threads.push(thread.map_err(|error| Error::Thread { reason: error.to_string() })?);
         Ok(())
     }
@@ -103,6 +100,24 @@ impl Client {
     #[must_use]
     pub fn iterations(&self) -> u64 {
         self.iteration
+    }
+
+    /// Checks that so many iterations are done, and no other has begun.
+    ///
+    /// # Errors
+    /// An iteration that ended before its last call.
+    pub(crate) fn check_end(&self, iterations: u64) -> Result<(), Error> {
+        let trace = &self.shared.plan.trace;
+        let rest = trace.events[self.at..].iter().find(|event| event.is_bound());
+        match rest {
+            Some(expected) if (self.iteration, self.at) != (iterations, 0) => Err(Error::OtherOrder {
+                number: trace.events[..self.at].iter().filter(|event| event.is_bound()).count() + 1,
+                iteration: self.iteration + 1,
+                found: "end of the iteration".to_owned(),
+                expected: trace.describe_event(expected),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the bytes that were moved so far, the indexes at the start excepted.

@@ -132,6 +132,27 @@ impl Command {
         }
     }
 
+    /// Returns the ranges that it writes.
+    #[must_use]
+    pub fn written(&self) -> Vec<DeviceRange> {
+        match *self {
+            Self::Fill { to, .. }
+            | Self::Copy { to, .. }
+            | Self::Gather { to, .. }
+            | Self::Scale { to, .. }
+            | Self::MatMul(MatMul { to, .. })
+            | Self::AddBias { to, .. }
+            | Self::SumRows { to, .. }
+            | Self::Relu { to }
+            | Self::ReluGradient { to, .. } => vec![to],
+            Self::Put { table, .. } | Self::ScatterAdd { table, .. } => vec![table],
+            Self::Axpy { y, .. } => vec![y],
+            Self::AdaGrad { update, history, .. } => vec![update, history],
+            Self::SoftmaxCrossEntropy { errors, losses, .. } => vec![errors, losses],
+            Self::FactorUpdates { left_update, right_update, losses, .. } => vec![left_update, right_update, losses],
+        }
+    }
+
     /// Returns the multiplications and additions, and the bytes that are read and written: what its time depends on.
     #[must_use]
     pub fn cost(&self) -> Cost {

@@ -40,10 +40,15 @@ impl Device for Meter {
     fn alloc(&self, len: usize) -> Result<DeviceRange, Error> {
         let bytes = padded(len) as u64 * VALUE_BYTES;
         let resident = self.resident.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if resident > self.budget {
-            return Err(Error::OverBudget { resident, budget: self.budget });
+        let range = if resident > self.budget {
+            Err(Error::OverBudget { resident, budget: self.budget })
+        } else {
+            self.device.alloc(len)
+        };
+        if range.is_err() {
+            self.resident.fetch_sub(bytes, Ordering::Relaxed);
         }
-        self.device.alloc(len)
+        range
     }
 
     fn upload(&self, to: DeviceRange, values: &[f32]) -> Result<(), Error> {

@@ -85,7 +85,7 @@ impl Plan {
         let values = (budget / VALUE_BYTES) as usize / ALIGNMENT * ALIGNMENT;
         let placement = place(&need(&trace), values).map_err(|Shortage { lacking, layer }| Error::Budget {
             budget,
-            lacking: bytes(lacking),
+            lacking: bytes(values + lacking).saturating_sub(budget),
             layer: trace.describe_layer(layer),
         })?;
         let moves = moves(&trace, &placement);
@@ -104,7 +104,7 @@ impl Plan {
         &self.placement
     }
 
-    /// Returns the least budget that an application can have, in bytes.
+    /// Returns the least budget that Algorithm 5 finds a place for, in bytes.
     #[must_use]
     pub fn least_budget(trace: &Trace) -> u64 {
         match place(&need(trace), 0) {

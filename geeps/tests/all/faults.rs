@@ -21,7 +21,11 @@ enum Fault {
     HoldsWhilePanicking,
     OtherOrder,
     NotPosted,
+    EndsEarly,
 }
+
+/// The least budget of [`Faulty`] in bytes.
+const LEAST: u64 = 1280;
 
 /// Two tables and local data, and a fault on one worker.
 struct Faulty {
@@ -58,8 +62,8 @@ impl Application for Faulty {
         tables
     }
 
-    fn first_values(&self) -> Vec<Vec<f32>> {
-        vec![vec![0.0; 128], vec![0.0; 64]]
+    fn first_values(&self) -> Result<Vec<Vec<f32>>, Error> {
+        Ok(vec![vec![0.0; 128], vec![0.0; 64]])
     }
 
     fn iterations(&self) -> u64 {
@@ -98,6 +102,9 @@ impl Application for Faulty {
             session.update(update)?;
             session.table_clock(id)?;
         }
+        if does(Fault::EndsEarly) {
+            return Ok(0.0);
+        }
         let second = session.read(worker.rows[1])?;
         session.post_read(second)?;
         Ok(0.0)
@@ -135,7 +142,7 @@ fn fifty_workers_that_die_end_the_others_with_one_error() {
         let consistency =
             [Consistency::Bsp, Consistency::Ssp { slack: 2 }, Consistency::Async][random.below(3) as usize];
         // The least budget, or all.
-        let (budget, prefetch) = ([2048, 1 << 20][random.below(2) as usize], random.below(2) == 0);
+        let (budget, prefetch) = ([LEAST, 1 << 20][random.below(2) as usize], random.below(2) == 0);
         let run = Run { workers, epochs: 2, consistency, budget, prefetch };
         let error = outcome(Faulty::new(worker, at, fault), run);
         let expected = match fault {
@@ -159,6 +166,25 @@ fn an_order_that_changes_is_named_with_its_call_and_iteration() {
     let Error::OtherOrder { number, iteration, found, expected } = error else { panic!("{error}") };
     assert_eq!((number, iteration), (3, 4));
     assert_eq!((found.as_str(), expected.as_str()), ("post of the state", "post of the read of first"));
+}
+
+#[test]
+fn an_iteration_that_ends_early_is_an_error_also_at_the_end() {
+    for at in [19, 39] {
+        let error = outcome(Faulty::new(1, at, Fault::EndsEarly), Run { workers: 2, epochs: 2, ..RUN });
+        let Error::OtherOrder { iteration, found, expected, .. } = error else { panic!("{error}") };
+        assert_eq!((iteration, found.as_str()), (at + 1, "end of the iteration"));
+        assert_eq!(expected, "read of second");
+    }
+}
+
+#[test]
+fn the_least_budget_is_the_least() {
+    let never = || Faulty::new(0, 1 << 20, Fault::Panic);
+    let run = Run { workers: 2, epochs: 1, budget: LEAST, ..RUN };
+    try_train(&never(), run).expect("it is enough");
+    let error = try_train(&never(), Run { budget: LEAST - 1, ..run }).expect_err("it is not enough");
+    assert!(matches!(error, Error::Budget { lacking: 1, .. }), "{error}");
 }
 
 #[test]
@@ -193,4 +219,12 @@ fn a_virtual_iteration_has_to_be_in_order() {
     let error = session.finish().expect_err("given up");
     let text = "sums is fetched after a post without saving; save it, or access it without fetching";
     assert_eq!(error.to_string(), text);
+
+    // Pinned data keep what is written to them, others do not: an order that would show the difference is refused.
+    let mut session = new();
+    let local = session.local("sums", 8);
+    let first = session.local_access(local).expect("recorded");
+    session.submit(&[Command::Fill { to: first.range(), value: 1.0 }]).expect("recorded");
+    session.post_local_access_no_save(first).expect("recorded");
+    assert_eq!(session.finish().expect_err("given up").to_string(), text);
 }

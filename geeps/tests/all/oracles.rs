@@ -74,7 +74,7 @@ fn a_network_descends_as_a_plain_loop_does() {
         let network = network(workers, Optimizer::Sgd);
         let (finish, epochs) = trained(&network, Run { workers, ..RUN });
         let exact = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<_>>();
-        let mut params: Vec<Vec<f64>> = network.first_values().into_iter().map(exact).collect();
+        let mut params: Vec<Vec<f64>> = network.first_values().expect("they fit").into_iter().map(exact).collect();
         for epoch in 0..3 {
             let mut order: Vec<u32> = (0..100).collect();
             SplitMix::new(5, epoch).shuffle(&mut order);
@@ -103,7 +103,7 @@ fn adagrad_descends_as_a_plain_loop_does() {
     let network = network(1, Optimizer::AdaGrad);
     let (finish, _) = trained(&network, Run { epochs: 1, ..RUN });
     let exact = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<_>>();
-    let mut params: Vec<Vec<f64>> = network.first_values().into_iter().map(exact).collect();
+    let mut params: Vec<Vec<f64>> = network.first_values().expect("they fit").into_iter().map(exact).collect();
     let mut history: Vec<Vec<f64>> = params.iter().map(|params| vec![0.0; params.len()]).collect();
     let mut order: Vec<u32> = (0..100).collect();
     SplitMix::new(5, 0).shuffle(&mut order);
@@ -129,7 +129,7 @@ fn factors_descend_as_a_plain_loop_does() {
         let mean = all.iter().map(|rating| f64::from(rating.2)).sum::<f64>() / all.len() as f64;
         SplitMix::new(2, u64::MAX).shuffle(&mut all);
         let exact = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<_>>();
-        let mut rows: Vec<Vec<f64>> = application.first_values().into_iter().map(exact).collect();
+        let mut rows: Vec<Vec<f64>> = application.first_values().expect("they fit").into_iter().map(exact).collect();
         let batches = all.len().div_ceil(workers).div_ceil(32);
         let cut = |len: usize, parts: usize, part: usize| len * part / parts..len * (part + 1) / parts;
         for _ in 0..3 {
