@@ -217,6 +217,22 @@ fn a_gpu_trains_nearly_the_same() {
     assert_ne!(gpu["machine"]["vector"], "cpu");
 }
 
+#[cfg(feature = "gpu")]
+#[test]
+fn without_a_gpu_it_is_said_what_to_install() {
+    let place = Place::new();
+    let output = std::process::Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+        .args(["geeps", "mlr", &samples(&place), "--batch", "15", "--device", "gpu"])
+        // No driver, whatever is installed.
+        .env("VK_DRIVER_FILES", place.path("nothing"))
+        .env("VK_ICD_FILENAMES", place.path("nothing"))
+        .output()
+        .unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("there is no GPU with Vulkan") && message.contains("mesa-vulkan-drivers"), "{message}");
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let place = Place::new();

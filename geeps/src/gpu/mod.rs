@@ -65,7 +65,7 @@ impl Fault {
 }
 
 impl Gpu {
-    /// Opens the device that wgpu takes for the fastest. Its variable `WGPU_ADAPTER_NAME` has no effect.
+    /// Opens the device that wgpu takes for the fastest.
     ///
     /// # Errors
     /// No device with Vulkan, or one that has not what kernels need.
