@@ -31,8 +31,7 @@ pub fn run<A: Comparable>(job: Job<A>, common: &Common) -> anyhow::Result<()> {
     let factors = A::factorization(job)?;
     let mut budget = 0;
     for worker in 0..workers {
-        let (trace, _) = traced(&factors, worker)?;
-        budget = budget.max(Plan::full_budget(&trace)).max(Plan::least_budget(&trace));
+        budget = budget.max(Plan::full_budget(&traced(&factors, worker)?.0));
     }
     let how = Run { workers, epochs, consistency: Consistency::Bsp, budget, prefetch: true };
     interrupt::iterations_begin();

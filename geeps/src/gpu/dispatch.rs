@@ -6,7 +6,7 @@ use crate::device::{ALIGNMENT, Command, DeviceRange, MatMul};
 /// Ranges of a command at most, each of which is a binding.
 pub(super) const BINDINGS: usize = 6;
 
-/// Workgroups along one side at most, as [`thread`](self) in `parameters.wgsl` knows them.
+/// Workgroups along one side at most, as the function `thread` in `parameters.wgsl` has it.
 const GROUPS: usize = 65535;
 
 /// Threads of a workgroup along a line, and values of a product along each side of one.

@@ -189,10 +189,7 @@ fn len_of(buffer: &wgpu::Buffer) -> usize {
 fn watch(device: &wgpu::Device, fault: &Arc<Fault>) {
     let told = Arc::clone(fault);
     device.on_uncaptured_error(Arc::new(move |error| {
-        told.set(match error {
-            wgpu::Error::OutOfMemory { .. } => Error::DeviceMemory { values: 0 },
-            error => Error::Gpu { problem: error.to_string() },
-        });
+        told.set(Error::Gpu { problem: error.to_string() });
     }));
     let told = Arc::clone(fault);
     device.set_device_lost_callback(move |reason, message| {
@@ -251,12 +248,12 @@ impl Device for Gpu {
         }
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let asked = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
+        let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let buffer = self.device.create_buffer(&asked);
-        match self.fault.get() {
-            Some(Error::DeviceMemory { .. }) => return Err(none),
-            Some(error) => return Err(error),
-            None => {}
+        if pollster::block_on(scope.pop()).is_some() {
+            return Err(none);
         }
+        self.check()?;
         let mut buffers = self.buffers.write().unwrap_or_else(PoisonError::into_inner);
         buffers.push(buffer);
         Ok(DeviceRange { buffer: buffers.len() as u32 - 1, start: 0, len })
