@@ -6,8 +6,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use megagrid_datasets::output::{check_replaceable, read_npy, write_directory, write_vector};
-use megagrid_geeps::run::State;
+use megagrid_datasets::output::{check_target, read_npy, write_directory, write_vector};
+use megagrid_geeps::run::{State, Take};
 use megagrid_training::checkpoint::Checkpoints;
 use megagrid_training::{Error, json};
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,8 @@ pub fn begin<A: Application>(
             return Err(Error::invalid(directory, advice).into());
         }
         checkpoints.keep(directory)?;
-        check_replaceable(&directory.join(COUNTS))?;
+        // Whether anything can be written there.
+        check_target(&directory.join(COUNTS))?;
     }
     Ok((checkpoints, state))
 }
@@ -114,8 +115,18 @@ fn load(epochs: u64, path: &Path) -> anyhow::Result<State> {
     Ok(State { epochs, values, locals })
 }
 
+/// Writes a checkpoint after an epoch, if one is due or it is the last epoch.
+pub fn after(epoch: u64, is_last: bool, checkpoints: &mut Checkpoints, take: Take<'_>) -> anyhow::Result<()> {
+    let is_due = is_last || checkpoints.due(epoch).is_some();
+    if let Some(directory) = checkpoints.directory.as_deref().filter(|_| is_due) {
+        save(directory, &take()?)?;
+        checkpoints.saved = epoch;
+    }
+    Ok(())
+}
+
 /// Writes a state, and removes those before it.
-pub fn save(directory: &Path, state: &State) -> anyhow::Result<()> {
+fn save(directory: &Path, state: &State) -> anyhow::Result<()> {
     let counts = Counts { tables: state.values.len(), locals: state.locals.iter().map(Vec::len).collect() };
     let text = serde_json::to_string_pretty(&counts)?;
     write_directory(&directory.join(format!("{PREFIX}{}", state.epochs)), |into| -> anyhow::Result<()> {

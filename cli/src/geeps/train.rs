@@ -67,12 +67,7 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
         record.iterations.push(one);
         let ends = interrupt::asked();
         let is_last = ends || epoch.epoch == options.epochs;
-        if let Some(directory) = checkpoints.directory.clone()
-            && (is_last || checkpoints.due(epoch.epoch).is_some())
-        {
-            saved = take().map_err(Into::into).and_then(|state| checkpoint::save(&directory, &state));
-            checkpoints.saved = epoch.epoch;
-        }
+        saved = checkpoint::after(epoch.epoch, is_last, &mut checkpoints, take);
         if ends || saved.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     drop(progress);
