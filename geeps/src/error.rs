@@ -18,6 +18,27 @@ pub enum Error {
         /// How many were asked for.
         values: usize,
     },
+    /// No device that kernels can run on.
+    #[error(
+        "there is no GPU with Vulkan ({reason}); install its driver, or mesa-vulkan-drivers, as Debian calls it, which has one that \
+         computes on the processor"
+    )]
+    NoGpu {
+        /// What the system says.
+        reason: String,
+    },
+    /// A device that ceased to work.
+    #[error("the device is lost ({reason}); what was written before is good")]
+    DeviceLost {
+        /// What its driver says.
+        reason: String,
+    },
+    /// What a GPU refuses, which is an error of ours.
+    #[error("the GPU refuses a command: {problem}")]
+    Gpu {
+        /// What it says.
+        problem: String,
+    },
     /// Memory beyond the budget.
     #[error("{resident} bytes of device memory would be taken; the budget is {budget}")]
     OverBudget {
@@ -55,6 +76,12 @@ pub enum Error {
         found: usize,
         /// Values of the table.
         expected: usize,
+    },
+    /// A state to go on from that is another application's, or of other workers.
+    #[error("the state to go on from is not of this training: {problem}")]
+    State {
+        /// What is different.
+        problem: String,
     },
     /// A worker whose tables are not the server's, or that the server does not expect.
     #[error("worker {worker} has other tables than the server, or is none of its {workers}; declare the same in all")]

@@ -6,6 +6,8 @@ pub mod apps;
 mod client;
 pub mod device;
 mod error;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 mod index;
 pub mod memory;
 pub mod modelled;

@@ -68,8 +68,34 @@ pub struct Finish {
     pub device_moves: Vec<[u64; 2]>,
 }
 
+/// All that a run goes on from after an epoch. Devices, budgets and freshness are none of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    /// Epochs that are done.
+    pub epochs: u64,
+    /// The values of each table.
+    pub values: Vec<Vec<f32>>,
+    /// Of each worker, the local data that last from one iteration to the next ([`Trace::lasting`]).
+    pub locals: Vec<Vec<Vec<f32>>>,
+}
+
+impl State {
+    fn check(&self, tables: usize, workers: usize) -> Result<(), Error> {
+        let counts = [("tables", self.values.len(), tables), ("workers", self.locals.len(), workers)];
+        match counts.into_iter().find(|(_, found, expected)| found != expected) {
+            Some((what, found, expected)) => {
+                Err(Error::State { problem: format!("it has {found} {what} instead of {expected}") })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Takes the state after an epoch. What is copied from devices for it is counted by them, and not in [`Epoch::moves`].
+pub type Take<'t> = &'t dyn Fn() -> Result<State, Error>;
+
 /// What is told of each epoch; breaking ends the run.
-pub type Report<'r> = &'r mut dyn FnMut(&Epoch) -> ControlFlow<()>;
+pub type Report<'r> = &'r mut dyn FnMut(&Epoch, Take<'_>) -> ControlFlow<()>;
 
 /// Goes through the virtual iteration of a worker.
 ///
@@ -82,14 +108,20 @@ pub fn record<A: Application>(application: &A, worker: usize) -> Result<(Trace, 
     Ok((session.finish()?, own))
 }
 
-/// Runs an application to its end. Each worker's device is made by `device`, which is told its number.
+/// Runs an application to its end, from the beginning or from a state that it was in. Each worker's device is made by
+/// `device`, which is told its number.
+///
+/// From a state, bulk synchronous training goes on as it would have without an end, bit by bit on the same kind of
+/// device; other consistencies are not the same twice in any case.
 ///
 /// # Errors
-/// A budget that is too small; whatever goes wrong on a worker, which ends all of them.
+/// A budget that is too small; a state of another application or of other workers; whatever goes wrong on a worker,
+/// which ends all of them.
 pub fn train<A: Application>(
     application: &A,
     run: &Run,
     device: impl Fn(usize) -> Result<Arc<dyn Device>, Error>,
+    from: Option<State>,
     report: Report<'_>,
 ) -> Result<Finish, Error> {
     if run.workers == 0 || run.workers > 4096 {
@@ -102,7 +134,13 @@ pub fn train<A: Application>(
     let tables = application.tables();
     let ids: Vec<TableId> = tables.iter().map(|(id, _)| id).collect();
     let server = Arc::new(Server::new(tables, run.workers, run.consistency)?);
-    let first = application.first_values()?;
+    let (done, first, locals) = match from {
+        Some(state) => {
+            state.check(ids.len(), run.workers)?;
+            (state.epochs, state.values, Some(state.locals))
+        }
+        None => (0, application.first_values()?, None),
+    };
     if first.len() != ids.len() {
         let problem = format!("{} tables have first values, of {}", first.len(), ids.len());
         return Err(Error::Samples { problem });
@@ -110,7 +148,8 @@ pub fn train<A: Application>(
     for (&id, values) in ids.iter().zip(first) {
         server.set(id, values)?;
     }
-    let iterations = run.epochs.checked_mul(application.iterations()).ok_or_else(|| Error::Setting {
+    let epochs = run.epochs.saturating_sub(done);
+    let iterations = epochs.checked_mul(application.iterations()).ok_or_else(|| Error::Setting {
         name: "epochs",
         found: run.epochs.to_string(),
         expected: format!("1 to {}", u64::MAX / application.iterations().max(1)),
@@ -120,11 +159,13 @@ pub fn train<A: Application>(
         let (trace, own) = record(application, worker)?;
         let plan = Plan::new(trace, run.budget)?;
         let options = Options { worker, iterations, prefetch: run.prefetch };
-        crew.push(Member { client: Client::start(plan, device(worker)?, Arc::clone(&server), options)?, own });
+        let lasting = locals.as_ref().map(|locals| &locals[worker][..]);
+        let client = Client::start(plan, device(worker)?, Arc::clone(&server), options, lasting)?;
+        crew.push(Member { client, own });
     }
     let values = || ids.iter().map(|&id| server.values(id)).collect::<Vec<_>>();
     let mut before = Total::default();
-    for epoch in 0..run.epochs {
+    for epoch in done..run.epochs {
         let begin = Instant::now();
         let found = step(application, &mut crew, &server, epoch)?;
         let seconds = begin.elapsed().as_secs_f64();
@@ -146,7 +187,11 @@ pub fn train<A: Application>(
             sent_bytes: now.sent_bytes - before.sent_bytes,
         };
         before = now;
-        if report(&done).is_break() {
+        let take = || {
+            let locals = crew.iter().map(|member| member.client.lasting()).collect::<Result<_, _>>()?;
+            Ok(State { epochs: epoch + 1, values: values(), locals })
+        };
+        if report(&done, &take).is_break() {
             break;
         }
     }
@@ -233,8 +278,9 @@ fn epoch_of<A: Application>(
     let (begin, stalled) = (Instant::now(), member.client.stalled());
     let mut sum = 0.0;
     for iteration in 0..application.iterations() {
+        let done = member.client.iterations();
         let loss = application.iterate(&mut member.own, Place { epoch, iteration }, &mut member.client)?;
-        member.client.check_end(epoch * application.iterations() + iteration + 1)?;
+        member.client.check_end(done + 1)?;
         if !loss.is_finite() {
             return Err(Error::Diverged { loss, worker, epoch: epoch + 1, iteration: iteration + 1 });
         }

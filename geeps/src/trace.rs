@@ -98,6 +98,18 @@ impl Trace {
         &self.locals
     }
 
+    /// Returns the local data that last from one iteration to the next: those whose values are fetched first.
+    #[must_use]
+    pub fn lasting(&self) -> Vec<LocalId> {
+        let first = |local: usize| {
+            self.accesses.iter().find_map(|&(what, _)| match what {
+                What::Local { local: LocalId(of), fetch } if of == local => Some(fetch),
+                _ => None,
+            })
+        };
+        (0..self.locals.len()).filter(|&local| first(local) == Some(true)).map(LocalId).collect()
+    }
+
     /// Returns the calls in their order.
     #[must_use]
     pub fn events(&self) -> &[Event] {

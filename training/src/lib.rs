@@ -17,7 +17,7 @@
 mod algorithm;
 pub mod als;
 pub mod blockpg;
-mod checkpoint;
+pub mod checkpoint;
 mod data;
 mod error;
 pub mod fold_in;

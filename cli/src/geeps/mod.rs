@@ -1,6 +1,7 @@
 //! `megagrid geeps`: training on a parameter server in device memory, and what it would move.
 
 mod application;
+mod checkpoint;
 mod options;
 mod plan;
 mod train;
@@ -9,6 +10,7 @@ use clap::Subcommand;
 
 use application::{Factorize, Regress, Stack};
 use options::Options;
+pub use train::iteration;
 
 /// Trains on GeePS, a parameter server that keeps what does not fit a device's memory on the host.
 ///
@@ -17,8 +19,8 @@ use options::Options;
 /// without data, so that all accesses and their order are known: what is pinned in the --budget of device memory,
 /// what moves, and when. What is trained is the same bit by bit at any budget.
 ///
-/// Devices are `cpu`, this machine's processor, and `modelled`, which computes in the same way and reports the time
-/// that a machine with given rates would need.
+/// Devices are `cpu`, this machine's processor, `gpu`, where the command is built with the feature of that name, and
+/// `modelled`, which computes as `cpu` does and reports the time that a machine with given rates would need.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   megagrid geeps mlr train.libsvm --epochs 20 --step 0.5

@@ -1,13 +1,18 @@
 //! Options of all applications.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use megagrid_datasets::output::check_replaceable;
-use megagrid_geeps::Consistency;
+use megagrid_geeps::device::{Cpu, Device};
 use megagrid_geeps::modelled::Machine;
+use megagrid_geeps::{Consistency, Error};
+use megagrid_training::checkpoint::Checkpoints;
 use megagrid_training::input::Source;
+use megagrid_training::lossy_option;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::failure::usage;
 
@@ -35,8 +40,8 @@ pub struct Options {
     /// Clocks, mini-batches that is, that a worker may be ahead of the slowest, with ssp [default: 0].
     #[arg(long, value_name = "CLOCKS", help_heading = "Consistency")]
     pub slack: Option<u64>,
-    /// What computes: cpu is this processor; modelled computes alike, and reports the time of a machine with the
-    /// rates below.
+    /// What computes: cpu is this processor; gpu is the fastest one with Vulkan, for commands that are built with
+    /// the feature gpu; modelled computes as cpu does, and reports the time of a machine with the rates below.
     #[arg(long, value_enum, default_value_t = DeviceName::Cpu, help_heading = "Device")]
     pub device: DeviceName,
     /// Device memory of each worker, in bytes, or with KiB, MiB or GiB [default: what pins everything].
@@ -57,6 +62,9 @@ pub struct Options {
     /// Bytes a second between modelled machines, each way [default: 1.5e9].
     #[arg(long, value_name = "RATE", value_parser = parse_rate, help_heading = "Device")]
     pub network: Option<f64>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub checkpoints: CheckpointOptions,
     /// Write the run record, or the plan, as JSON; "-" is stdout.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
@@ -66,6 +74,35 @@ pub struct Options {
     /// Print no progress and no summary.
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,
+}
+
+/// Where checkpoints go and come from.
+#[derive(Clone, Debug, Default, Serialize, clap::Args)]
+#[group(skip)]
+pub struct CheckpointOptions {
+    /// Write a checkpoint to this directory at the end, or when interrupted.
+    #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
+    #[serde(serialize_with = "lossy_option")]
+    pub checkpoint: Option<PathBuf>,
+    /// Write one also after every N epochs.
+    #[arg(long, value_name = "N", requires = "checkpoint", help_heading = "Checkpoints", value_parser = clap::value_parser!(u64).range(1..))]
+    pub checkpoint_every: Option<u64>,
+    /// Continue from the last complete checkpoint in this directory; device and budget may be others.
+    #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
+    #[serde(serialize_with = "lossy_option")]
+    pub resume: Option<PathBuf>,
+}
+
+impl CheckpointOptions {
+    /// Tells whether there are to be any.
+    pub fn any(&self) -> bool {
+        self.checkpoint.is_some() || self.resume.is_some()
+    }
+
+    /// Returns the checkpoints of a run that has these options, which must not change.
+    pub fn with(&self, fixed: Map<String, Value>) -> Checkpoints {
+        Checkpoints::with(self.checkpoint.clone(), self.checkpoint_every, self.resume.clone(), fixed)
+    }
 }
 
 /// How fresh parameters are.
@@ -86,8 +123,18 @@ pub enum ConsistencyName {
 pub enum DeviceName {
     /// This machine's processor.
     Cpu,
+    /// The fastest device with Vulkan.
+    Gpu,
     /// This machine's processor; times are of another machine.
     Modelled,
+}
+
+/// The devices of all workers.
+pub struct Devices {
+    /// A device each.
+    pub all: Vec<Arc<dyn Device>>,
+    /// What they are called.
+    pub name: String,
 }
 
 impl Options {
@@ -102,10 +149,13 @@ impl Options {
             ("--copy", self.copy),
             ("--network", self.network),
         ];
-        if self.device == DeviceName::Cpu
+        if self.device != DeviceName::Modelled
             && let Some((name, _)) = rates.into_iter().find(|(_, rate)| rate.is_some())
         {
             return Err(usage(format!("{name} goes with --device modelled")));
+        }
+        if self.device == DeviceName::Gpu && !cfg!(feature = "gpu") {
+            return Err(usage("--device gpu goes with a command that is built with --features gpu"));
         }
         for file in [&self.json, &self.report].into_iter().flatten() {
             if file != Path::new("-") {
@@ -134,6 +184,27 @@ impl Options {
             network: self.network.unwrap_or(usual.network),
             latency: usual.latency,
         })
+    }
+
+    /// Opens the devices of all workers.
+    ///
+    /// # Errors
+    /// No GPU, where it is asked for.
+    pub fn open(&self) -> Result<Devices, Error> {
+        let each = (0..self.workers).map(|_| -> Result<(Arc<dyn Device>, String), Error> {
+            match self.device {
+                #[cfg(feature = "gpu")]
+                DeviceName::Gpu => {
+                    let gpu = megagrid_geeps::gpu::Gpu::new()?;
+                    let name = gpu.name().to_owned();
+                    Ok((Arc::new(gpu), name))
+                }
+                DeviceName::Modelled => Ok((Arc::new(Cpu::new()), "modelled".to_owned())),
+                _ => Ok((Arc::new(Cpu::new()), "cpu".to_owned())),
+            }
+        });
+        let (all, mut names): (Vec<_>, Vec<_>) = each.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        Ok(Devices { all, name: names.swap_remove(0) })
     }
 
     /// Tells whether stdout is free for a summary.

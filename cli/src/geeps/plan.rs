@@ -119,6 +119,9 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
     if options.report.is_some() {
         return Err(usage("--report is not for plan, which trains nothing"));
     }
+    if options.checkpoints.any() {
+        return Err(usage("--checkpoint and --resume are not for plan, which trains nothing"));
+    }
     options.check()?;
     let (trained, _) = application.prepare(options)?;
     let (_, summary) = make(&trained, options)?;

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use megagrid_engine::{Traffic, WorkerSeconds};
 use megagrid_geeps::apps::Application as _;
-use megagrid_geeps::device::Cpu;
 use megagrid_geeps::memory::Plan;
 use megagrid_geeps::modelled::{self, Machine, Setting, Time};
 use megagrid_geeps::run::{Epoch, Run, train};
@@ -16,6 +15,7 @@ use megagrid_training::record::{self as records, Iteration, Metrics, Phases, Rec
 use megagrid_training::{join, json};
 
 use super::application::Application;
+use super::checkpoint;
 use super::options::Options;
 use super::plan::{self, Summary};
 use crate::progress::{self, Progress};
@@ -35,14 +35,16 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
     let (plan, found) = plan::make(&trained, options)?;
     let phases = Phases { load, plan: begin.elapsed().as_secs_f64(), ..Phases::default() };
     let times = options.machine().map(|machine| times(&plan, &machine, options));
+    let devices = options.open()?;
     let machine = records::Machine {
         workers: options.workers,
-        vector: if times.is_some() { "modelled".into() } else { "cpu".into() },
+        vector: devices.name.into(),
         memory_estimate_bytes: found.resident * options.workers as u64,
         ..records::Machine::default()
     };
+    let (mut checkpoints, state) = checkpoint::begin(application, options, &sizes)?;
     let config = join([json(options)?, json(application)?, serde_json::json!({ "plan": &found })]);
-    let mut record = Record::begin(A::NAME, config, sizes, machine, phases, 0);
+    let mut record = Record::begin(A::NAME, config, sizes, machine, phases, checkpoints.saved);
     let how = Run {
         workers: options.workers,
         epochs: options.epochs,
@@ -50,29 +52,37 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
         budget: found.budget,
         prefetch: !options.no_prefetch,
     };
-    let progress = Progress::iterations(options.quiet, 0, options.epochs);
+    let progress = Progress::iterations(options.quiet, checkpoints.saved, options.epochs);
     interrupt::iterations_begin();
     let mut clock = Instant::now();
-    let finish = train(&trained, &how, |_| Ok(Arc::new(Cpu::new())), &mut |epoch| {
+    let mut saved = Ok(());
+    let device = |worker: usize| Ok(Arc::clone(&devices.all[worker]));
+    let finish = train(&trained, &how, device, state, &mut |epoch, take| {
         let passed = clock.elapsed().as_secs_f64();
         clock = Instant::now();
         let updates = (sizes.edges as u64).min(epoch.samples * sizes.edges as u64 / sizes.left.max(1) as u64);
         let time = times.as_ref().map(|times| total(times, trained.iterations(), epoch.epoch));
         let one = iteration(epoch, time, &mut record, passed, updates);
-        show(&progress, &one, options.epochs);
+        show(&progress, &one, record.iterations.len() + 1, options.epochs);
         record.iterations.push(one);
-        if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let ends = interrupt::asked();
+        let is_last = ends || epoch.epoch == options.epochs;
+        saved = checkpoint::after(epoch.epoch, is_last, &mut checkpoints, take);
+        if ends || saved.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     drop(progress);
+    saved?;
     let interrupted = interrupt::asked();
     interrupt::iterations_end();
     if interrupted {
-        let iteration = record.iterations.len() as u64;
-        return Err(Training::Interrupted { iteration, left: "nothing was written".to_owned(), record: None }.into());
+        let iteration = record.iterations.last().map_or(checkpoints.saved, |last| last.iteration);
+        return Err(Training::Interrupted { iteration, left: checkpoints.left(), record: None }.into());
     }
     record.staleness = finish.staleness;
     record.machine.memory_bytes = finish.resident_bytes.iter().sum();
-    record.result.iterations = record.iterations.len() as u64;
+    if let Some(last) = record.iterations.last() {
+        record.result.iterations = last.iteration;
+    }
     record.end(None);
     write(&record, &found, options)
 }
@@ -98,7 +108,9 @@ fn total(times: &[Time], iterations: u64, epoch: u64) -> Time {
     sum
 }
 
-fn iteration(epoch: &Epoch, time: Option<Time>, record: &mut Record, passed: f64, updates: u64) -> Iteration {
+/// Returns what a record has of an epoch, whose `updates` took `time` on a modelled machine. `passed` are the seconds since
+/// the epoch before.
+pub fn iteration(epoch: &Epoch, time: Option<Time>, record: &mut Record, passed: f64, updates: u64) -> Iteration {
     let (seconds, waits) = match time {
         Some(time) => (time.seconds, vec![[time.seconds, time.stalled]; epoch.workers.len()]),
         None => (epoch.seconds, epoch.workers.clone()),
@@ -138,10 +150,11 @@ fn iteration(epoch: &Epoch, time: Option<Time>, record: &mut Record, passed: f64
     }
 }
 
-fn show(progress: &Progress, one: &Iteration, epochs: u64) {
+/// Shows an epoch, the `done`-th of this command.
+fn show(progress: &Progress, one: &Iteration, done: usize, epochs: u64) {
     let rate = one.updates as f64 / one.seconds.max(1e-9);
     let loss = one.metrics.get("loss").copied().unwrap_or_default();
-    let each = one.train_seconds / one.iteration as f64 + one.evaluate_seconds;
+    let each = one.train_seconds / done as f64 + one.evaluate_seconds;
     let left = Duration::try_from_secs_f64(each * (epochs - one.iteration) as f64).unwrap_or_default();
     progress.show(one.iteration, rate, &format!("loss {loss:.5}"), left);
 }

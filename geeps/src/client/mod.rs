@@ -39,11 +39,21 @@ pub struct Client {
 
 impl Client {
     /// Begins the real iterations of a worker: takes the device's memory, and starts the threads that move data.
+    /// Local data that last begin as zeros, or as what [`Client::lasting`] has returned.
     ///
     /// # Errors
-    /// Memory that the device does not have; tables other than the server's.
-    pub fn start(plan: Plan, device: Arc<dyn Device>, server: Arc<Server>, options: Options) -> Result<Self, Error> {
+    /// Memory that the device does not have; tables other than the server's; other local data.
+    pub fn start(
+        plan: Plan,
+        device: Arc<dyn Device>,
+        server: Arc<Server>,
+        options: Options,
+        lasting: Option<&[Vec<f32>]>,
+    ) -> Result<Self, Error> {
         let shared = Arc::new(Shared::new(plan, device, server, options)?);
+        if let Some(lasting) = lasting {
+            shared.set_lasting(lasting)?;
+        }
         // Tasks can be sent as long as anybody has the other end: until the reclaimer has said why it ended.
         let (tasks, received) = mpsc::channel();
         let mut client = Self {
@@ -75,6 +85,15 @@ impl Client {
     /// A run that has failed.
     pub fn settle(&self) -> Result<(), Error> {
         self.shared.hub.settle()
+    }
+
+    /// Returns the values of the local data that last from one iteration to the next, between two iterations after
+    /// which everything has settled.
+    ///
+    /// # Errors
+    /// A device that is lost.
+    pub fn lasting(&self) -> Result<Vec<Vec<f32>>, Error> {
+        self.shared.lasting()
     }
 
     /// Returns the iterations that are done.

@@ -7,7 +7,8 @@ use crate::Error;
 use crate::device::{Device, DeviceRange};
 use crate::memory::{Meter, Plan};
 use crate::server::{Server, Update};
-use crate::table::TableId;
+use crate::table::{LocalId, TableId};
+use crate::trace::Local;
 
 /// How a worker runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,35 @@ impl Shared {
         let logs = (0..trace.tables.len()).map(|_| Mutex::default()).collect();
         let hub = Hub::new(plan.placement.ring, trace.tables.len(), trace.locals.len());
         Ok(Self { options, device, server, hub, pool, tables, locals, indexes, swapped, logs, plan })
+    }
+
+    /// Returns the values of local data that last.
+    pub fn lasting(&self) -> Result<Vec<Vec<f32>>, Error> {
+        let value = |local: LocalId| match self.locals[local.0] {
+            Some(pinned) => self.device.download(pinned),
+            None => Ok(self.swapped(local.0).clone()),
+        };
+        self.plan.trace.lasting().into_iter().map(value).collect()
+    }
+
+    /// Sets the values of local data that last, before the first iteration.
+    pub fn set_lasting(&self, values: &[Vec<f32>]) -> Result<(), Error> {
+        let lasting = self.plan.trace.lasting();
+        let refused = |problem: String| Err(Error::State { problem });
+        if lasting.len() != values.len() {
+            return refused(format!("it has {} local data of a worker instead of {}", values.len(), lasting.len()));
+        }
+        for (local, values) in lasting.into_iter().zip(values) {
+            let Local { name, len } = &self.plan.trace.locals[local.0];
+            if values.len() != *len {
+                return refused(format!("{name} has {} values instead of {len}", values.len()));
+            }
+            match self.locals[local.0] {
+                Some(pinned) => self.device.upload(pinned, values)?,
+                None => self.swapped(local.0).clone_from(values),
+            }
+        }
+        Ok(())
     }
 
     /// Runs a thread of the worker: what goes wrong in it ends the run of all workers.

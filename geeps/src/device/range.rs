@@ -33,4 +33,12 @@ impl DeviceRange {
         assert!(start + len <= self.len, "values {start}..{} of a range of {}", start + len, self.len);
         Self { start: self.start + start, len, ..self }
     }
+
+    /// Tells whether it has values in common with another one.
+    #[must_use]
+    pub fn overlaps(self, other: Self) -> bool {
+        let begin = self.start.max(other.start);
+        let end = (self.start + self.len).min(other.start + other.len);
+        self.buffer == other.buffer && begin < end
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use megagrid_geeps::apps::factorization::{self, Factorization, Ratings};
 use megagrid_geeps::apps::network::{self, Network, Optimizer};
 use megagrid_geeps::apps::{Application, Samples};
-use megagrid_geeps::device::Cpu;
+use megagrid_geeps::device::{Cpu, Device};
 use megagrid_geeps::run::{Epoch, Finish, Run, train};
 use megagrid_geeps::{Consistency, Error};
 use megagrid_partition::SplitMix;
@@ -68,8 +68,17 @@ pub const RUN: Run = Run { workers: 1, epochs: 3, consistency: Consistency::Bsp,
 
 /// Trains on the reference device.
 pub fn try_train(application: &impl Application, run: Run) -> Result<(Finish, Vec<Epoch>), Error> {
+    try_train_on(application, run, |_| Ok(Arc::new(Cpu::new())))
+}
+
+/// Trains on the devices that workers are given.
+pub fn try_train_on(
+    application: &impl Application,
+    run: Run,
+    device: impl Fn(usize) -> Result<Arc<dyn Device>, Error>,
+) -> Result<(Finish, Vec<Epoch>), Error> {
     let mut epochs = Vec::new();
-    let finish = train(application, &run, |_| Ok(Arc::new(Cpu::new())), &mut |epoch| {
+    let finish = train(application, &run, device, None, &mut |epoch, _| {
         epochs.push(epoch.clone());
         ControlFlow::Continue(())
     })?;

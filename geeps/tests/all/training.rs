@@ -9,7 +9,7 @@ use megagrid_geeps::{Consistency, Error};
 use crate::data::{RUN, bits, factorization, network, samples, trained, try_train};
 
 /// Budgets from the least of all workers to what pins everything.
-fn budgets(application: &impl Application, workers: usize) -> Vec<u64> {
+pub fn budgets(application: &impl Application, workers: usize) -> Vec<u64> {
     let of_worker = |worker| {
         let (trace, _) = record(application, worker).expect("the application is in order");
         (Plan::least_budget(&trace), Plan::full_budget(&trace))
