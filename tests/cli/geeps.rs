@@ -152,6 +152,13 @@ fn checkpoints_of_other_runs_are_refused() {
     let args = ["geeps", "mlr", &samples, "--batch", "15", "--epochs", "2"];
     done(&[&args[..], &["--checkpoint", &directory, "-q"]].concat());
     let with = |more: &[&str], code, parts: &[&str]| fails(&[&args[..], more].concat(), code, parts);
+    let other = place.file("other.svm", fs::read_to_string(&samples).unwrap().replacen("1:", "1:9", 1));
+    let other = ["geeps", "mlr", &other, "--batch", "15", "--epochs", "2", "--resume", &directory];
+    fails(&other, 1, &["data \"", "and now it is"]);
+    // A run with nothing left to do leaves what it went on from.
+    let second = place.name("second");
+    done(&[&args[..], &["--resume", &directory, "--checkpoint", &second, "-q"]].concat());
+    done(&[&args[..], &["--resume", &second, "-q"]].concat());
     with(&["--resume", &directory, "--seed", "2"], 1, &["states", "seed 1, and now it is 2"]);
     with(&["--resume", &directory, "-w", "2"], 1, &["workers 1, and now it is 2"]);
     with(&["--resume", &directory, "--step", "0.25"], 1, &["step 0.5, and now it is 0.25"]);
@@ -171,15 +178,19 @@ fn an_interrupt_leaves_a_checkpoint() {
     let place = Place::new();
     let (samples, directory) = (samples(&place), place.name("states"));
     let args = ["geeps", "mlr", &samples, "--batch", "15"];
-    let child = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
         .args(args)
         .args(["--epochs", "1000000000", "--checkpoint", &directory, "--checkpoint-every", "1"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let has_state = || fs::read_dir(place.path("states")).is_ok_and(|entries| entries.count() > 1);
+    let is_state = |entry: std::io::Result<fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("epoch-"))
+    };
+    let has_state = || fs::read_dir(place.path("states")).is_ok_and(|mut entries| entries.any(is_state));
     while !has_state() {
+        assert!(child.try_wait().unwrap().is_none(), "it trains until it is interrupted");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());

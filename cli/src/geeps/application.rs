@@ -21,7 +21,20 @@ pub trait Application: Serialize {
     type Trained: apps::Application;
 
     /// Reads the input, and makes of it what is trained.
-    fn prepare(&self, options: &Options) -> anyhow::Result<(Self::Trained, InputSizes)>;
+    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Self::Trained>>;
+}
+
+/// What is trained, and what is known of its data.
+pub struct Prepared<T> {
+    pub trained: T,
+    pub sizes: InputSizes,
+    /// A hash of all data, the same for the same data in the same order.
+    pub hash: u64,
+}
+
+/// Hashes numbers one after the other (Fowler, Noll and Vo's function, by words).
+fn hash(numbers: impl Iterator<Item = u32>) -> u64 {
+    numbers.fold(0xcbf2_9ce4_8422_2325, |hash, number| (hash ^ u64::from(number)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// How gradients become updates.
@@ -62,7 +75,7 @@ impl Application for Stack {
     const NAME: &'static str = "geeps mlp";
     type Trained = Network;
 
-    fn prepare(&self, options: &Options) -> anyhow::Result<(Network, InputSizes)> {
+    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Network>> {
         network(&options.source, options, self.hidden.clone(), self.step, self.optimizer)
     }
 }
@@ -83,7 +96,7 @@ impl Application for Regress {
     const NAME: &'static str = "geeps mlr";
     type Trained = Network;
 
-    fn prepare(&self, options: &Options) -> anyhow::Result<(Network, InputSizes)> {
+    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Network>> {
         network(&options.source, options, Vec::new(), self.step, self.optimizer)
     }
 }
@@ -94,7 +107,7 @@ fn network(
     hidden: Vec<usize>,
     step: f32,
     optimizer: Optimizer,
-) -> anyhow::Result<(Network, InputSizes)> {
+) -> anyhow::Result<Prepared<Network>> {
     let Classes { data, labels, classes } = read_classes(&source.input, source.layout())?;
     let edges = data.edges;
     let sizes = InputSizes { left: edges.num_left, right: edges.num_right, edges: edges.num_edges(), test_edges: 0 };
@@ -102,6 +115,8 @@ fn network(
     let mut offsets = vec![0; edges.num_left + 1];
     edges.left.iter().for_each(|&sample| offsets[sample as usize + 1] += 1);
     (0..edges.num_left).for_each(|sample| offsets[sample + 1] += offsets[sample]);
+    let values = edges.left.iter().chain(&edges.right).chain(&classes).copied();
+    let hash = hash(values.chain(edges.data.iter().chain(&labels).map(|value| value.to_bits())));
     let samples = Samples::new([edges.num_right, labels.len()], offsets, edges.right, edges.data, classes)?;
     let settings = network::Settings {
         hidden,
@@ -111,7 +126,7 @@ fn network(
         optimizer: optimizer.into(),
         seed: options.seed,
     };
-    Ok((Network::new(samples, settings)?, sizes))
+    Ok(Prepared { trained: Network::new(samples, settings)?, sizes, hash })
 }
 
 /// Options of a factorization.
@@ -133,7 +148,7 @@ impl Application for Factorize {
     const NAME: &'static str = "geeps mf";
     type Trained = Factorization;
 
-    fn prepare(&self, options: &Options) -> anyhow::Result<(Factorization, InputSizes)> {
+    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Factorization>> {
         let source = &options.source;
         let ratings = if is_cache(&source.input, source.format)? {
             Cache::open(&source.input)?.to_dataset().context("ratings")?
@@ -143,6 +158,8 @@ impl Application for Factorize {
         let edges = ratings.edges;
         let sizes =
             InputSizes { left: edges.num_left, right: edges.num_right, edges: edges.num_edges(), test_edges: 0 };
+        let values = edges.left.iter().chain(&edges.right).copied();
+        let hash = hash(values.chain(edges.data.iter().map(|value| value.to_bits())));
         let ends = edges.left.into_iter().zip(edges.right);
         let all = ends.zip(edges.data).map(|((user, item), rating)| (user, item, rating)).collect();
         let ratings = Ratings { num_users: edges.num_left, num_items: edges.num_right, all };
@@ -154,6 +171,6 @@ impl Application for Factorize {
             lambda: self.lambda,
             seed: options.seed,
         };
-        Ok((Factorization::new(ratings, settings)?, sizes))
+        Ok(Prepared { trained: Factorization::new(ratings, settings)?, sizes, hash })
     }
 }

@@ -29,19 +29,19 @@ struct Counts {
     locals: Vec<usize>,
 }
 
-/// Returns where checkpoints go and come from, and the state to go on from.
+/// Returns where checkpoints go and come from, and the state to go on from; `hash` is that of the data.
 pub fn begin<A: Application>(
     application: &A,
     options: &Options,
-    input: &impl Serialize,
+    hash: u64,
 ) -> anyhow::Result<(Checkpoints, Option<State>)> {
-    let mut checkpoints = options.checkpoints.with(fixed(application, options, input)?);
+    let mut checkpoints = options.checkpoints.with(fixed(application, options, hash)?);
     let mut state = None;
     if let Some(directory) = &checkpoints.resume {
-        checkpoints.compare(directory)?;
+        let is_known = checkpoints.compare(directory)?;
         let newest = newest(directory)?;
         let advice = "no whole checkpoint is there; name a directory with one, or start anew";
-        let (epochs, path) = newest.ok_or_else(|| Error::invalid(directory, advice))?;
+        let (epochs, path) = newest.filter(|_| is_known).ok_or_else(|| Error::invalid(directory, advice))?;
         let found = load(epochs, &path).with_context(|| format!("checkpoint {}", path.display()))?;
         state = Some(found);
         checkpoints.saved = epochs;
@@ -55,18 +55,19 @@ pub fn begin<A: Application>(
         checkpoints.keep(directory)?;
         // Whether anything can be written there.
         check_target(&directory.join(COUNTS))?;
+        // With the epochs that it goes on from, it can be gone on from whatever comes of this run.
+        if let Some(state) = state.as_ref().filter(|_| checkpoints.resume.as_ref() != Some(directory)) {
+            save(directory, state)?;
+        }
     }
     Ok((checkpoints, state))
 }
 
 /// Returns what has to be the same for a run to go on.
-fn fixed<A: Application>(
-    application: &A,
-    options: &Options,
-    input: &impl Serialize,
-) -> anyhow::Result<Map<String, Value>> {
+fn fixed<A: Application>(application: &A, options: &Options, hash: u64) -> anyhow::Result<Map<String, Value>> {
     let all = json(options)?;
-    let mut fixed = Map::from_iter([("command".to_owned(), A::NAME.into()), ("input".to_owned(), json(input)?)]);
+    let data = format!("{hash:016x}");
+    let mut fixed = Map::from_iter([("command".to_owned(), A::NAME.into()), ("data".to_owned(), data.into())]);
     let names = ["workers", "batch", "seed", "consistency", "slack"];
     fixed.extend(names.into_iter().filter_map(|name| Some((name.to_owned(), all.get(name)?.clone()))));
     if let Value::Object(own) = json(application)? {

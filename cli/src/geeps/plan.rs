@@ -123,7 +123,7 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
         return Err(usage("--checkpoint and --resume are not for plan, which trains nothing"));
     }
     options.check()?;
-    let (trained, _) = application.prepare(options)?;
+    let trained = application.prepare(options)?.trained;
     let (_, summary) = make(&trained, options)?;
     write_findings(options.json.as_deref(), &summary, &summary.text(A::NAME))
 }

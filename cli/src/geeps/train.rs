@@ -14,7 +14,7 @@ use megagrid_training::Error as Training;
 use megagrid_training::record::{self as records, Iteration, Metrics, Phases, Record};
 use megagrid_training::{join, json};
 
-use super::application::Application;
+use super::application::{Application, Prepared};
 use super::checkpoint;
 use super::options::Options;
 use super::plan::{self, Summary};
@@ -29,7 +29,7 @@ const MODELLED: u64 = 24;
 pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result<()> {
     options.check()?;
     let begin = Instant::now();
-    let (trained, sizes) = application.prepare(options)?;
+    let Prepared { trained, sizes, hash } = application.prepare(options)?;
     let load = begin.elapsed().as_secs_f64();
     let begin = Instant::now();
     let (plan, found) = plan::make(&trained, options)?;
@@ -42,7 +42,7 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
         memory_estimate_bytes: found.resident * options.workers as u64,
         ..records::Machine::default()
     };
-    let (mut checkpoints, state) = checkpoint::begin(application, options, &sizes)?;
+    let (mut checkpoints, state) = checkpoint::begin(application, options, hash)?;
     let config = join([json(options)?, json(application)?, serde_json::json!({ "plan": &found })]);
     let mut record = Record::begin(A::NAME, config, sizes, machine, phases, checkpoints.saved);
     let how = Run {

@@ -74,6 +74,12 @@ pub(super) fn dispatches(command: &Command, limit: usize) -> Result<Vec<Dispatch
             (Threads::Values, values) => line(part, values),
             (Threads::Of(count), _) => line(part, count),
             (Threads::Product(rows, columns), _) => {
+                if rows.max(columns).div_ceil(GROUP_SIDE) > GROUPS {
+                    let most = GROUPS * GROUP_SIDE;
+                    let problem =
+                        format!("a product of {rows} × {columns} values, where the device takes {most} a side");
+                    return Err(Error::Command { command: command.name(), problem });
+                }
                 Dispatch { groups: [columns, rows].map(|side| side.div_ceil(GROUP_SIDE) as u32), ..part }
             }
         })
