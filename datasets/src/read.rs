@@ -159,8 +159,7 @@ pub fn read_ratings_with(
     Ok(ratings::with_names(read_ratings(path, layout)?, left_names, right_names))
 }
 
-/// Reads labelled samples. The labels in `positive` become 1 and all others -1; where it is empty, labels have to be
-/// -1 and 1, or 0 and 1.
+/// Reads labelled samples. The labels in `positive` become 1 and all others -1; where it is empty, each label is a class: a number or a word.
 ///
 /// For the features of a model, see [`Dataset::with_right_names`].
 ///

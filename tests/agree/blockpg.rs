@@ -53,7 +53,7 @@ fn megagrid(signed: &GroupedEdges<f32>, intercept: usize, config: &Config) -> Ve
     let mut engine = Engine::<BlockPg>::new(signed, sequence, &settings()).unwrap();
     engine.set_global(config.state());
     engine.init(Left, |_, first| {
-        *first.master = Margin::new(0.0, 1.0);
+        *first.master = Margin::new(0.0, 1.0, 1.0);
         *first.sync = first.master.parabola();
     });
     let mut reaches = vec![0.0_f32; intercept + 1];

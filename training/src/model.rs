@@ -80,6 +80,12 @@ pub struct Manifest {
     /// What scores of samples begin with; 0 for other kinds.
     #[serde(default)]
     pub intercept: f64,
+    /// The same for each class, where there are more than two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intercepts: Vec<f64>,
+    /// Names of the classes of samples; none for other kinds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<String>,
     /// The data it was trained on.
     pub data: TrainedOn,
     /// What was measured of it.
@@ -112,6 +118,8 @@ impl Manifest {
             mean: 0.0,
             range: None,
             intercept: 0.0,
+            intercepts: Vec::new(),
+            classes: Vec::new(),
             data: TrainedOn { left, right, edges, checksum: format!("xxh3:{checksum:016x}") },
             metrics: metrics.collect(),
         }

@@ -92,7 +92,7 @@ impl<A: Algorithm> Job<A> {
     /// Takes data in memory; `origin` is what the record says of them. All processes call it.
     ///
     /// # Errors
-    /// Options out of range.
+    /// Options out of range, or that data do not allow.
     pub fn new(
         data: A::Data,
         origin: Value,
@@ -101,6 +101,7 @@ impl<A: Algorithm> Job<A> {
         processes: &Processes,
     ) -> Result<Self, Error> {
         options.check()?;
+        A::check_run(&data, run, false)?;
         let (settings, run) = run.resolve(processes, A::PATIENCE)?;
         let (phases, more) = (Phases::default(), Value::Null);
         Ok(Self { data, origin, phases, options, run, settings, more, is_kept: false, is_trial: false, may_end: false })

@@ -6,11 +6,11 @@ use super::certificate::log_loss;
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Quality {
     /// The chance that a sample of label 1 has a higher score than one of label −1, ties counted half; NaN if a class is
-    /// missing.
+    /// missing, or there are more than two.
     pub auc: f64,
     /// Mean log loss, in nats.
     pub log_loss: f64,
-    /// Share of samples whose score has the sign of their label; a score of 0 counts as 1.
+    /// Share of samples whose score has the sign of their label, a score of 0 counting as 1; of those whose class is the likeliest.
     pub accuracy: f64,
 }
 
@@ -24,6 +24,23 @@ impl Quality {
         let right = pairs().filter(|(score, label)| (**score >= 0.0) == (**label > 0.0)).count();
         Self { auc: auc(scores, labels), log_loss: loss / number, accuracy: right as f64 / number }
     }
+
+    /// Compares the chances of classes, `[samples, classes]`, with the samples' classes.
+    #[must_use]
+    pub fn of_classes(chances: &[f64], classes: usize, labels: &[u32]) -> Self {
+        let number = labels.len().max(1) as f64;
+        let pairs = || chances.chunks(classes.max(1)).zip(labels);
+        let loss: f64 = pairs().map(|(chances, &label)| -chances[label as usize].max(f64::MIN_POSITIVE).ln()).sum();
+        let right = pairs().filter(|(chances, label)| likeliest(chances) == **label as usize).count();
+        Self { auc: f64::NAN, log_loss: loss / number, accuracy: right as f64 / number }
+    }
+}
+
+/// Returns the place of the largest of some chances, of equal ones the first.
+#[must_use]
+pub fn likeliest(chances: &[f64]) -> usize {
+    let better = |best: usize, at: usize| if chances[at] > chances[best] { at } else { best };
+    (0..chances.len()).reduce(better).unwrap_or(0)
 }
 
 /// Returns the area under the receiver operating characteristic, by ranks (Mann and Whitney).
@@ -68,6 +85,13 @@ mod tests {
         assert!((quality.auc - wins / pairs).abs() < 1e-12);
         assert!((quality.log_loss - loss).abs() < 1e-12);
         assert_eq!(quality.accuracy, 3.0 / 7.0);
+    }
+
+    #[test]
+    fn the_likeliest_of_many_classes_counts() {
+        let quality = Quality::of_classes(&[0.5, 0.25, 0.25, 0.2, 0.2, 0.6], 3, &[1, 2]);
+        assert_eq!((quality.accuracy, quality.auc.is_nan()), (0.5, true));
+        assert!((quality.log_loss + (0.25_f64 * 0.6).ln() / 2.0).abs() < 1e-12);
     }
 
     #[test]

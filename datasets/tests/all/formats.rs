@@ -101,7 +101,9 @@ proptest! {
         }).collect();
         prop_assert_eq!(named(&read.data), expected);
         let labels: Vec<f32> = samples.iter().map(|&(positive, _)| if positive { 1.0 } else { -1.0 }).collect();
-        prop_assert_eq!(read.labels, labels);
+        prop_assert_eq!(read.labels.classes.iter().all(|name| ["0", "1"].contains(&&name[..])), true);
+        let found: Vec<f32> = read.labels.numbers().unwrap().into_iter().map(|label| 2.0 * label - 1.0).collect();
+        prop_assert_eq!(found, labels);
     }
 
     #[test]
@@ -255,7 +257,7 @@ fn weighted_edges_are_a_graph_and_a_vocabulary_is_found() {
     assert_eq!(read_graph(&weighted, None).unwrap().edges.num_edges(), 2);
     let samples = folder.path().join("samples");
     write(&samples, b"1 3:1 # note\n-1\n");
-    assert_eq!(read_samples(&samples, None, &[]).unwrap().labels, [1.0, -1.0]);
+    assert_eq!(read_samples(&samples, None, &[]).unwrap().labels.numbers().unwrap(), [1.0, -1.0]);
 }
 
 #[test]
