@@ -103,12 +103,15 @@ struct Values {
     mean: f64,
 }
 
-/// How many samples have which label.
+/// How many samples have a label.
 #[derive(Serialize)]
-struct Labels {
-    positive: usize,
-    negative: usize,
+struct Class {
+    class: String,
+    samples: usize,
 }
+
+/// Classes that the text lists.
+const SHOWN_CLASSES: usize = 20;
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {

@@ -147,7 +147,11 @@ pub(crate) fn push(column: &mut Column, label: &[u8]) -> Result<(), Malformed> {
             return Err(Malformed::new("label", label, "a number or the name of a class"));
         }
         if column.names.len() > Labels::MOST_CLASSES {
-            return Err(Malformed::new("label", label, format!("one of {} classes at most: {ADVICE}", Labels::MOST_CLASSES)));
+            return Err(Malformed::new(
+                "label",
+                label,
+                format!("one of {} classes at most: {ADVICE}", Labels::MOST_CLASSES),
+            ));
         }
     }
     column.ids.push(u64::from(entry));
@@ -159,7 +163,8 @@ fn too_many() -> String {
 }
 
 /// What to do about too many classes.
-const ADVICE: &str = "labels are classes here, not numbers to predict; say which ones are positive, or cut them into ranges";
+const ADVICE: &str =
+    "labels are classes here, not numbers to predict; say which ones are positive, or cut them into ranges";
 
 #[cfg(test)]
 mod tests {

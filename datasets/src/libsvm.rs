@@ -57,7 +57,8 @@ fn sample(
 
 /// Returns the label that a label counts as.
 fn sign(label: &[u8], positive: &[f32]) -> Result<&'static [u8], Malformed> {
-    let label = number(label)
-        .ok_or_else(|| Malformed::new("label", label, "a number, as the positive labels are: leave these out to have classes"))?;
+    let label = number(label).ok_or_else(|| {
+        Malformed::new("label", label, "a number, as the positive labels are: leave these out to have classes")
+    })?;
     Ok(if positive.contains(&label) { b"1" } else { b"-1" })
 }

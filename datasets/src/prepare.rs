@@ -149,7 +149,12 @@ impl<T: EdgeData> Prepared<T> {
         let right = if self.edges.is_square() { None } else { Some(self.names.get(Side::Right)?) };
         let path = path.as_ref();
         let labels = self.labels.as_ref().map(Labels::numbers).transpose().map_err(|name| {
-            Error::invalid(path, format!("a cache holds labels that are numbers, and {name:?} is none; number the classes, or use the text"))
+            Error::invalid(
+                path,
+                format!(
+                    "a cache holds labels that are numbers, and {name:?} is none; number the classes, or use the text"
+                ),
+            )
         })?;
         cache::write(path, &self.edges, &left, right.as_deref(), labels.as_deref())
     }

@@ -153,7 +153,9 @@ fn objectives_agree_on_all_systems() {
     assert!(blocks[&1].len() > 5 && blocks[&1] != blocks[&2], "blocks take turns at random");
     let of_iteration = |iteration: u64| blocks[&iteration].clone();
     let job = Job {
-        signed: &signed,
+        // Values that carry labels have samples of label 1.
+        values: &signed,
+        labels: &vec![1.0; signed.num_vertices(Side::Left)],
         sample_weights: &[],
         intercept: Some(intercept),
         config,

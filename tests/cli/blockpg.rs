@@ -102,7 +102,6 @@ fn wrong_usage_and_bad_samples_are_told() {
     fails(&["blockpg", &train, "--delay", "2", "--consistency", "ssp"], 2, &["--delay"]);
     fails(&["blockpg", &train, "--positive", "2", "--l1", "-1"], 2, &["l1 is -1"]);
     fails(&["blockpg", &train, "--positive", "2", "--l2", "-1"], 2, &["l2 is -1"]);
-    fails(&["blockpg", &train], 1, &["train.libsvm:", "label"]);
     fails(&["blockpg", &train, "--positive", "3"], 1, &["all 50 samples have the label -1"]);
     let weights = place.file("weights.txt", "1\n-1\n");
     fails(&["blockpg", &train, "--positive", "2", "--sample-weights", &weights], 1, &["weights.txt:2", "-1"]);

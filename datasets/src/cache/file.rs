@@ -74,7 +74,8 @@ impl CacheFile {
     pub(crate) fn labels(&self) -> Result<Option<Labels>, Error> {
         let window = self.whole(Section::Labels)?;
         let labels: Vec<f32> = bytemuck::pod_collect_to_vec(window.bytes());
-        let labels = Labels::of_numbers(&labels).map_err(|_| self.damaged(Section::Labels, "numbers that are no classes"))?;
+        let labels =
+            Labels::of_numbers(&labels).map_err(|_| self.damaged(Section::Labels, "numbers that are no classes"))?;
         Ok((!labels.of.is_empty()).then_some(labels))
     }
 }

@@ -69,7 +69,8 @@ pub struct Samples {
 
 impl Data for Samples {
     type Options = SampleOptions;
-    const FIXED: &'static [&'static str] = &["holdout", "positive", "normalize", "intercept", "sample_weights", "class_weight"];
+    const FIXED: &'static [&'static str] =
+        &["holdout", "positive", "normalize", "intercept", "sample_weights", "class_weight"];
 
     fn read(source: &mut Source, options: &SampleOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         check_holdout(options.holdout)?;
@@ -328,11 +329,15 @@ fn check_classes(labels: &Labels) -> Result<(), Error> {
             )
         }
         _ => {
-            let missing: Vec<String> = named().filter(|(_, count)| **count == 0).map(|(name, _)| name.clone()).collect();
+            let missing: Vec<String> =
+                named().filter(|(_, count)| **count == 0).map(|(name, _)| name.clone()).collect();
             if missing.is_empty() {
                 return Ok(());
             }
-            format!("no sample of class {} is left to train on; use a smaller --holdout, or leave such classes out", listed(&missing))
+            format!(
+                "no sample of class {} is left to train on; use a smaller --holdout, or leave such classes out",
+                listed(&missing)
+            )
         }
     };
     Err(Error::Missing(problem))

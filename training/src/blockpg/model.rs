@@ -54,7 +54,11 @@ impl Linear {
         let models = num_models(classes.len());
         if classes.len() < 2 || intercepts.len() != models || weights.len() != models * features.len() {
             let found = format!("{} weights and {} intercepts", weights.len(), intercepts.len());
-            return Err(Error::Missing(format!("{found} of {} classes and {} features", classes.len(), features.len())));
+            return Err(Error::Missing(format!(
+                "{found} of {} classes and {} features",
+                classes.len(),
+                features.len()
+            )));
         }
         let (certificate, path, positive) = (None, Vec::new(), Vec::new());
         let (normalize, has_converged) = (false, false);

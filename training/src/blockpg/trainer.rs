@@ -192,7 +192,8 @@ impl<S: Solver> Trainer for Fitter<S> {
         S::check(samples, &self.labels, engine, &weights);
         // Models to come have the weights 0.
         let at_zero = self.at_zero * (samples.num_models() - self.fitted.len() - 1) as f64;
-        let mut sum = Certificate { objective: objective + at_zero, loss: loss + at_zero, nonzeros, ..Certificate::default() };
+        let mut sum =
+            Certificate { objective: objective + at_zero, loss: loss + at_zero, nonzeros, ..Certificate::default() };
         self.fitted.iter().for_each(|model| sum.join(&model.certificate));
         let metrics = Metrics::from([("loss".into(), sum.loss), ("nonzeros".into(), sum.nonzeros as f64)]);
         Ok(Some(Measured { objective: sum.objective, metrics, converged: Some(self.certified.is_some()) }))
@@ -310,7 +311,9 @@ impl<S: Solver> Fitter<S> {
 fn all_weights(linear: &Linear, samples: &Samples) -> Result<Vec<Vec<f64>>, Error> {
     if linear.intercepts.len() != samples.num_models() {
         let (found, expected) = (linear.classes.len(), samples.labels.classes.len());
-        return Err(Error::Missing(format!("the model to begin from has {found} classes, and the samples have {expected}")));
+        return Err(Error::Missing(format!(
+            "the model to begin from has {found} classes, and the samples have {expected}"
+        )));
     }
     let is_same = Arc::ptr_eq(&linear.features, &samples.features);
     let places = if is_same { Vec::new() } else { linear.features.translate(&samples.features) };

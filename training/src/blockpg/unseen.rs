@@ -19,13 +19,12 @@ impl Unseen {
     ///
     /// # Errors
     /// A label that is none of `classes`.
-    pub fn new(
-        samples: megagrid_datasets::Samples,
-        features: &Dictionary,
-        classes: &[String],
-    ) -> Result<Self, Error> {
+    pub fn new(samples: megagrid_datasets::Samples, features: &Dictionary, classes: &[String]) -> Result<Self, Error> {
         let labels = samples.labels.among(classes).map_err(|name| {
-            Error::Missing(format!("a sample to test on has the label {name}, and the model's classes are {}", listed(classes)))
+            Error::Missing(format!(
+                "a sample to test on has the label {name}, and the model's classes are {}",
+                listed(classes)
+            ))
         })?;
         Ok(Self { values: samples.data.with_right_names(features).0.edges, labels })
     }
