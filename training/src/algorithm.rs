@@ -155,6 +155,8 @@ pub struct Leg {
     pub until: u64,
     /// Whether the model comes of it.
     pub is_last: bool,
+    /// Whether the run ends where it converges on this one, as where several legs fit one model in turn.
+    pub ends_converged: bool,
 }
 
 /// Why a leg ended.
@@ -251,7 +253,7 @@ pub trait Trainer: Sized + Send + 'static {
 
     /// Returns the leg that an engine is on. It follows from the engine, so that a run that is continued finds its place.
     fn leg(&self, options: &OptionsOf<Self>, _: &Engine<Self::Program>) -> Leg {
-        Leg { until: options.iterations(), is_last: true }
+        Leg { until: options.iterations(), is_last: true, ends_converged: false }
     }
 
     /// After a leg that was not the last: prepares the next, such as a path's next weight, or fewer topics. All processes call it.

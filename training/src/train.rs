@@ -204,7 +204,8 @@ impl<A: Algorithm> Session<'_, A> {
                 self.stopping.begin();
             }
             let ended = self.leg(engine, leg)?;
-            let goes_on = !leg.is_last && ended != Ended::Interrupt && !self.is_trial;
+            let is_over = leg.is_last || leg.ends_converged && ended == Ended::Tolerance;
+            let goes_on = !is_over && ended != Ended::Interrupt && !self.is_trial;
             if goes_on {
                 engine.next()?;
                 continue;

@@ -31,6 +31,7 @@ pub(super) struct StepSolver {
 
 impl Solver for StepSolver {
     type Program = BlockPg;
+    const TURN: u64 = 1;
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
         let (values, features) = (samples.values.num_edges(), samples.values.num_vertices(Side::Right));
@@ -69,12 +70,12 @@ impl Solver for StepSolver {
     }
 
     fn init(&self, samples: &Samples, begin: Begin<'_>, engine: &mut Engine<BlockPg>) -> Result<(), Error> {
-        let Begin { config, labels, weights } = begin;
+        let Begin { config, labels, weights, .. } = begin;
         let state = State { begun: engine.iterations(), ..config.state() };
         engine.set_global(if self.descends { state.with_descent(engine.plan().workers) } else { state });
         let (reaches, scores) = (samples.reaches(self.descends)?, scores(&samples.values, weights).map_err(reading)?);
         engine.init(Left, |sample, first| {
-            *first.master = Margin::new(scores[sample], labels[sample], samples.weight(sample));
+            *first.master = Margin::new(scores[sample] + begin.offset(sample), labels[sample], samples.weight(sample));
             *first.sync = first.master.parabola();
         });
         engine.init(Right, |feature, first| {
@@ -109,10 +110,11 @@ impl Solver for StepSolver {
     }
 
     #[cfg(debug_assertions)]
-    fn check(samples: &Samples, labels: &[f32], engine: &Engine<BlockPg>, weights: &[f64]) {
+    fn check(samples: &Samples, of: Begin<'_>, engine: &Engine<BlockPg>) {
         let left = engine.on(Left);
-        for (sample, score) in scores(&samples.values, weights).unwrap_or_default().into_iter().enumerate() {
-            let (kept, margin) = (left.master(sample).margin, score * f64::from(labels[sample]));
+        for (sample, score) in scores(&samples.values, of.weights).unwrap_or_default().into_iter().enumerate() {
+            let (kept, margin) =
+                (left.master(sample).margin, (score + of.offset(sample)) * f64::from(of.labels[sample]));
             assert!(
                 (kept - margin).abs() <= 1e-6 * (1.0 + margin.abs()),
                 "margin of {sample}: kept {kept}, exactly {margin}"

@@ -9,8 +9,9 @@ use megagrid_stages::{Sequence, Stages};
 
 use super::data::Samples;
 use super::model::Linear;
+use super::multinomial::Turns;
 use super::newton::{self, NewtonSolver};
-use super::options::LinearOptions;
+use super::options::{Classes, LinearOptions};
 use super::solver::{Begin, Solver};
 use super::steps::StepSolver;
 use crate::algorithm::{Algorithm, Form, Knob, Leg, MakeForm, Measured, Trainer};
@@ -112,7 +113,12 @@ fn by_size(
     settings: Settings,
 ) -> Result<Box<dyn Form<Regression>>, Error> {
     let is_newton = !options.has_blocks(&settings) && newton::suits(&samples, &options.path()[0])?;
-    let make: MakeForm<Regression> = if is_newton { form::<Fitter<NewtonSolver>> } else { form::<Fitter<StepSolver>> };
+    let make: MakeForm<Regression> = match (options.classes, is_newton) {
+        (Classes::Ovr, true) => form::<Fitter<NewtonSolver>>,
+        (Classes::Ovr, false) => form::<Fitter<StepSolver>>,
+        (Classes::Multinomial, true) => form::<Turns<NewtonSolver>>,
+        (Classes::Multinomial, false) => form::<Turns<StepSolver>>,
+    };
     make(samples, options, settings)
 }
 
@@ -123,14 +129,14 @@ impl<S: Solver> Trainer for Fitter<S> {
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
         let start = match &options.warm_start {
-            Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples)?,
-            None => vec![vec![0.0; samples.values.num_vertices(Side::Right)]; samples.num_models()],
+            Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples, Classes::Ovr)?,
+            None => samples.no_weights(Classes::Ovr),
         };
         Ok(Self {
             solver: S::new(samples, options, settings)?,
             path: options.path(),
             start,
-            labels: samples.signs(0),
+            labels: samples.signs(0, Classes::Ovr),
             fitted: Vec::new(),
             at_zero: samples.total_weight() * std::f64::consts::LN_2,
             tolerance: options.tolerance,
@@ -189,9 +195,9 @@ impl<S: Solver> Trainer for Fitter<S> {
             self.certified = certificate.map(|certificate| (engine.iterations(), certificate));
         }
         #[cfg(debug_assertions)]
-        S::check(samples, &self.labels, engine, &weights);
+        S::check(samples, Begin { config: &config, labels: &self.labels, offsets: &[], weights: &weights }, engine);
         // Models to come have the weights 0.
-        let at_zero = self.at_zero * (samples.num_models() - self.fitted.len() - 1) as f64;
+        let at_zero = self.at_zero * (self.start.len() - self.fitted.len() - 1) as f64;
         let mut sum =
             Certificate { objective: objective + at_zero, loss: loss + at_zero, nonzeros, ..Certificate::default() };
         self.fitted.iter().for_each(|model| sum.join(&model.certificate));
@@ -200,23 +206,17 @@ impl<S: Solver> Trainer for Fitter<S> {
     }
 
     fn test(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<Metrics, Error> {
-        let Some(test) = &samples.test else { return Ok(Metrics::new()) };
         engine.collect()?;
-        if self.fitted.len() + 1 < samples.num_models() {
+        if self.fitted.len() + 1 < self.start.len() {
             return Ok(Metrics::new());
         }
-        let model = self.model(samples, engine)?;
-        let Quality { auc, log_loss, accuracy } = model.quality(&model.scores_of(test), &test.labels);
-        let mut metrics = Metrics::from([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
-        // A test of one class only has none, and a record takes numbers only.
-        metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
-        Ok(metrics)
+        quality(&self.model(samples, engine)?, samples)
     }
 
     fn leg(&self, options: &LinearOptions, engine: &Engine<S::Program>) -> Leg {
         let until = S::progress(engine).begun + options.iterations;
         let is_last = self.at(engine) + 1 == self.path.len() && self.fitted.len() + 1 == self.start.len();
-        Leg { until, is_last }
+        Leg { until, is_last, ends_converged: false }
     }
 
     fn next(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<(), Error> {
@@ -235,7 +235,7 @@ impl<S: Solver> Trainer for Fitter<S> {
             return Ok(());
         }
         self.fitted.push(Fitted { weights: S::weights(engine), certificate });
-        self.labels = samples.signs(self.fitted.len());
+        self.labels = samples.signs(self.fitted.len(), Classes::Ovr);
         self.begin(samples, engine)
     }
 
@@ -248,22 +248,14 @@ impl<S: Solver> Trainer for Fitter<S> {
         let certificate = certificate.map(|(_, certificate)| certificate);
         let now = S::weights(engine);
         let fitted = self.fitted.iter().map(|model| &model.weights).chain([&now]);
-        let to_come = &self.start[self.fitted.len() + 1..];
-        let (mut weights, mut intercepts) = (Vec::new(), Vec::new());
-        for model in fitted.chain(to_come) {
-            weights.extend_from_slice(&model[..samples.features.len()]);
-            intercepts.push(samples.intercept.map_or(0.0, |feature| model[feature]));
-        }
-        let (normalize, positive) = (samples.normalize, samples.positive.clone());
-        let classes = samples.labels.classes.clone();
-        let model = Linear::new(Arc::clone(&samples.features), classes, weights, intercepts)?;
-        Ok(Linear { normalize, positive, certificate, ..model })
+        let all: Vec<&Vec<f64>> = fitted.chain(&self.start[self.fitted.len() + 1..]).collect();
+        Ok(Linear { certificate, ..Linear::of_weights(samples, Classes::Ovr, &all)? })
     }
 
     fn finish(&self, samples: &Samples, model: &mut Linear) -> Result<(), Error> {
         let Some(config) = self.path.last() else { return Ok(()) };
         // One that was read has only the features with a weight that is not zero.
-        let all = all_weights(model, samples)?;
+        let all = all_weights(model, samples, Classes::Ovr)?;
         model.weights = all.iter().flat_map(|weights| &weights[..samples.features.len()]).copied().collect();
         model.features = Arc::clone(&samples.features);
         let known = self.fitted.iter().map(|model| Some(model.certificate)).chain([model.certificate]);
@@ -271,7 +263,7 @@ impl<S: Solver> Trainer for Fitter<S> {
         model.path = self.ended.clone();
         model.has_converged = true;
         for (at, (weights, known)) in all.iter().zip(known).enumerate() {
-            let labels = samples.signs(at);
+            let labels = samples.signs(at, Classes::Ovr);
             let certificate = match known {
                 Some(certificate) => certificate,
                 None => Certificate::new(&fit(samples, &labels, weights), config).map_err(reading)?,
@@ -299,7 +291,7 @@ impl<S: Solver> Fitter<S> {
     /// Begins to fit the next model, on the same grid.
     fn begin(&self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<(), Error> {
         let weights = &self.start[self.fitted.len()];
-        self.solver.init(samples, Begin { config: &self.path[0], labels: &self.labels, weights }, engine)
+        self.solver.init(samples, Begin { config: &self.path[0], labels: &self.labels, offsets: &[], weights }, engine)
     }
 
     fn fit<'d>(&'d self, samples: &'d Samples, weights: &'d [f64]) -> Fit<'d> {
@@ -308,11 +300,12 @@ impl<S: Solver> Fitter<S> {
 }
 
 /// Returns the weights of each model by the features of samples, the intercept last if there is one.
-fn all_weights(linear: &Linear, samples: &Samples) -> Result<Vec<Vec<f64>>, Error> {
-    if linear.intercepts.len() != samples.num_models() {
-        let (found, expected) = (linear.classes.len(), samples.labels.classes.len());
+pub(super) fn all_weights(linear: &Linear, samples: &Samples, classes: Classes) -> Result<Vec<Vec<f64>>, Error> {
+    let expected = classes.num_models(samples.labels.classes.len());
+    let found = linear.intercepts.len();
+    if found != expected {
         return Err(Error::Missing(format!(
-            "the model to begin from has {found} classes, and the samples have {expected}"
+            "the model to begin from has {found} rows of weights, and there are to be {expected}"
         )));
     }
     let is_same = Arc::ptr_eq(&linear.features, &samples.features);
@@ -329,6 +322,16 @@ fn all_weights(linear: &Linear, samples: &Samples) -> Result<Vec<Vec<f64>>, Erro
         weights
     };
     Ok(linear.intercepts.iter().enumerate().map(of).collect())
+}
+
+/// Measures a model on samples to test on, if there are some.
+pub(super) fn quality(model: &Linear, samples: &Samples) -> Result<Metrics, Error> {
+    let Some(test) = &samples.test else { return Ok(Metrics::new()) };
+    let Quality { auc, log_loss, accuracy } = model.quality(&model.scores_of(test), &test.labels);
+    let mut metrics = Metrics::from([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
+    // A test of one class only has none, and a record takes numbers only.
+    metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
+    Ok(metrics)
 }
 
 /// Adds what is known of a model to what is known of others with the same l1.
