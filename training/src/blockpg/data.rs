@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::class_weights::{ClassWeights, listed};
 use super::options::Classes;
-use super::unseen::{Unseen, split};
+use super::unseen::{Parts, Unseen, split};
 use crate::Error;
 use crate::data::{Data, Reading};
 use crate::error::reading;
@@ -304,9 +304,6 @@ pub fn normalize(values: &mut EdgeList<f32>) {
         *x = if length > 0.0 { (f64::from(*x) / length) as f32 } else { 0.0 };
     }
 }
-
-/// Edges, labels and weights to train on, and samples to test on.
-pub(super) type Parts = (EdgeList<f32>, Labels, Vec<f32>, Option<Unseen>);
 
 /// Refuses labels that leave nothing to tell apart.
 fn check_classes(labels: &Labels) -> Result<(), Error> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use megagrid_algorithms::blockpg::{Certificate, Quality, likeliest};
 use megagrid_datasets::output::{Column, read_table, write_table};
 use megagrid_datasets::{Dictionary, Samples};
+use megagrid_partition::{EdgeSource, Side};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::data::{Samples as Trained, normalize};
@@ -75,6 +76,43 @@ impl Linear {
         let weights = weights.iter().flat_map(|weights| &weights[..features.len()]).copied().collect();
         let model = Self::new(features, (samples.labels.classes.clone(), told), weights, intercepts)?;
         Ok(Self { normalize: samples.normalize, positive: samples.positive.clone(), ..model })
+    }
+
+    /// Returns the weights of each model by the features of samples, the intercept last if there is one.
+    ///
+    /// # Errors
+    /// Other models than the samples are to have.
+    pub(super) fn rows(&self, samples: &Trained, told: Classes) -> Result<Vec<Vec<f64>>, Error> {
+        let (found, expected) = (self.intercepts.len(), told.num_models(samples.labels.classes.len()));
+        if found != expected {
+            return Err(Error::Missing(format!(
+                "the model to begin from has {found} rows of weights, and there are to be {expected}"
+            )));
+        }
+        let is_same = Arc::ptr_eq(&self.features, &samples.features);
+        let places = if is_same { Vec::new() } else { self.features.translate(&samples.features) };
+        let of = |(model, intercept): (usize, &f64)| {
+            let mut weights = vec![0.0; samples.values.num_vertices(Side::Right)];
+            if is_same {
+                weights[..samples.features.len()].copy_from_slice(self.of(model));
+            } else {
+                let pairs = places.iter().zip(self.of(model));
+                pairs.for_each(|(place, weight)| place.iter().for_each(|&at| weights[at as usize] = *weight));
+            }
+            samples.intercept.into_iter().for_each(|feature| weights[feature] = *intercept);
+            weights
+        };
+        Ok(self.intercepts.iter().enumerate().map(of).collect())
+    }
+
+    /// Returns what is measured of it on samples to test on, if there are some.
+    pub(super) fn measured(&self, samples: &Trained) -> Metrics {
+        let Some(test) = &samples.test else { return Metrics::new() };
+        let Quality { auc, log_loss, accuracy } = self.quality(&self.scores_of(test), &test.labels);
+        let mut metrics = Metrics::from([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
+        // A test of one class only has none, and a record takes numbers only.
+        metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
+        metrics
     }
 
     /// Returns the weights of a model, by feature.

@@ -1,6 +1,8 @@
 //! Training of classes that share their chances: they take turns at fitting two classes, their own and the rest, on one grid; see
 //! [`megagrid_algorithms::blockpg`]'s `offsets`.
 
+use std::marker::PhantomData;
+
 use megagrid_algorithms::blockpg::{Certificate, Config, FitOfClasses, offsets, scores, shift};
 use megagrid_engine::{Engine, Settings, Source};
 use megagrid_stages::{Sequence, Stages};
@@ -9,15 +11,15 @@ use super::data::Samples;
 use super::model::Linear;
 use super::options::{Classes, LinearOptions};
 use super::solver::{Begin, Solver};
-use super::trainer::{Regression, all_weights, quality};
-use crate::algorithm::{Leg, Measured, Trainer};
+use crate::algorithm::{Algorithm, Leg, Measured, Trainer};
 use crate::error::reading;
 use crate::record::Metrics;
 use crate::{Error, model};
 
 /// Fits the weights of classes in turn.
-pub(super) struct Turns<S> {
+pub(super) struct Turns<S, A> {
     solver: S,
+    of: PhantomData<A>,
     /// Parameters, the largest l1 first, and where on the path the run is.
     path: Vec<Config>,
     at: usize,
@@ -43,8 +45,12 @@ pub(super) struct Turns<S> {
     certificate: Option<Certificate>,
 }
 
-impl<S: Solver> Trainer for Turns<S> {
-    type Algorithm = Regression;
+impl<S, A> Trainer for Turns<S, A>
+where
+    S: Solver,
+    A: Algorithm<Data = Samples, Options = LinearOptions, Model = Linear>,
+{
+    type Algorithm = A;
     type Program = S::Program;
     type Edge = f32;
 
@@ -55,12 +61,13 @@ impl<S: Solver> Trainer for Turns<S> {
             ));
         }
         let weights = match &options.warm_start {
-            Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples, Classes::Multinomial)?,
+            Some(directory) => model::load::<Linear>(directory)?.0.rows(samples, Classes::Multinomial)?,
             None => samples.no_weights(Classes::Multinomial),
         };
         let most = options.iterations * weights.len() as u64;
         let mut turns = Self {
             solver: S::new(samples, options, settings)?,
+            of: PhantomData,
             path: options.path(),
             at: 0,
             begun: 0,
@@ -136,7 +143,7 @@ impl<S: Solver> Trainer for Turns<S> {
         }
         engine.collect()?;
         self.weights[self.class] = S::weights(engine);
-        quality(&self.model(samples, engine)?, samples)
+        Ok(self.model(samples, engine)?.measured(samples))
     }
 
     fn leg(&self, _: &LinearOptions, _: &Engine<S::Program>) -> Leg {
@@ -191,7 +198,11 @@ impl<S: Solver> Trainer for Turns<S> {
     }
 }
 
-impl<S: Solver> Turns<S> {
+impl<S, A> Turns<S, A>
+where
+    S: Solver,
+    A: Algorithm<Data = Samples, Options = LinearOptions, Model = Linear>,
+{
     /// Prepares the turn of the class, after so many iterations.
     fn prepare(&mut self, samples: &Samples, done: u64) {
         self.until = (done + S::TURN).min(self.begun + self.most);

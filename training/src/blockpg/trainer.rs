@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use megagrid_algorithms::blockpg::{Certificate, Config, Fit, Quality};
+use megagrid_algorithms::blockpg::{Certificate, Config, Fit};
 use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Sequence, Stages};
@@ -116,8 +116,8 @@ fn by_size(
     let make: MakeForm<Regression> = match (options.classes, is_newton) {
         (Classes::Ovr, true) => form::<Fitter<NewtonSolver>>,
         (Classes::Ovr, false) => form::<Fitter<StepSolver>>,
-        (Classes::Multinomial, true) => form::<Turns<NewtonSolver>>,
-        (Classes::Multinomial, false) => form::<Turns<StepSolver>>,
+        (Classes::Multinomial, true) => form::<Turns<NewtonSolver, Regression>>,
+        (Classes::Multinomial, false) => form::<Turns<StepSolver, Regression>>,
     };
     make(samples, options, settings)
 }
@@ -129,7 +129,7 @@ impl<S: Solver> Trainer for Fitter<S> {
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
         let start = match &options.warm_start {
-            Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples, Classes::Ovr)?,
+            Some(directory) => model::load::<Linear>(directory)?.0.rows(samples, Classes::Ovr)?,
             None => samples.no_weights(Classes::Ovr),
         };
         Ok(Self {
@@ -210,7 +210,7 @@ impl<S: Solver> Trainer for Fitter<S> {
         if self.fitted.len() + 1 < self.start.len() {
             return Ok(Metrics::new());
         }
-        quality(&self.model(samples, engine)?, samples)
+        Ok(self.model(samples, engine)?.measured(samples))
     }
 
     fn leg(&self, options: &LinearOptions, engine: &Engine<S::Program>) -> Leg {
@@ -255,7 +255,7 @@ impl<S: Solver> Trainer for Fitter<S> {
     fn finish(&self, samples: &Samples, model: &mut Linear) -> Result<(), Error> {
         let Some(config) = self.path.last() else { return Ok(()) };
         // One that was read has only the features with a weight that is not zero.
-        let all = all_weights(model, samples, Classes::Ovr)?;
+        let all = model.rows(samples, Classes::Ovr)?;
         model.weights = all.iter().flat_map(|weights| &weights[..samples.features.len()]).copied().collect();
         model.features = Arc::clone(&samples.features);
         let known = self.fitted.iter().map(|model| Some(model.certificate)).chain([model.certificate]);
@@ -297,41 +297,6 @@ impl<S: Solver> Fitter<S> {
     fn fit<'d>(&'d self, samples: &'d Samples, weights: &'d [f64]) -> Fit<'d> {
         fit(samples, &self.labels, weights)
     }
-}
-
-/// Returns the weights of each model by the features of samples, the intercept last if there is one.
-pub(super) fn all_weights(linear: &Linear, samples: &Samples, classes: Classes) -> Result<Vec<Vec<f64>>, Error> {
-    let expected = classes.num_models(samples.labels.classes.len());
-    let found = linear.intercepts.len();
-    if found != expected {
-        return Err(Error::Missing(format!(
-            "the model to begin from has {found} rows of weights, and there are to be {expected}"
-        )));
-    }
-    let is_same = Arc::ptr_eq(&linear.features, &samples.features);
-    let places = if is_same { Vec::new() } else { linear.features.translate(&samples.features) };
-    let of = |(model, intercept): (usize, &f64)| {
-        let mut weights = vec![0.0; samples.values.num_vertices(Side::Right)];
-        if is_same {
-            weights[..samples.features.len()].copy_from_slice(linear.of(model));
-        } else {
-            let pairs = places.iter().zip(linear.of(model));
-            pairs.for_each(|(place, weight)| place.iter().for_each(|&at| weights[at as usize] = *weight));
-        }
-        samples.intercept.into_iter().for_each(|feature| weights[feature] = *intercept);
-        weights
-    };
-    Ok(linear.intercepts.iter().enumerate().map(of).collect())
-}
-
-/// Measures a model on samples to test on, if there are some.
-pub(super) fn quality(model: &Linear, samples: &Samples) -> Result<Metrics, Error> {
-    let Some(test) = &samples.test else { return Ok(Metrics::new()) };
-    let Quality { auc, log_loss, accuracy } = model.quality(&model.scores_of(test), &test.labels);
-    let mut metrics = Metrics::from([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
-    // A test of one class only has none, and a record takes numbers only.
-    metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
-    Ok(metrics)
 }
 
 /// Adds what is known of a model to what is known of others with the same l1.

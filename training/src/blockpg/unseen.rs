@@ -4,7 +4,6 @@ use megagrid_datasets::{Dictionary, Labels};
 use megagrid_partition::{EdgeList, SplitMix};
 
 use super::class_weights::listed;
-use super::data::Parts;
 use crate::Error;
 
 /// Samples to test on: values of known features.
@@ -50,6 +49,9 @@ impl Unseen {
         scores
     }
 }
+
+/// Edges, labels and weights to train on, and samples to test on.
+pub(super) type Parts = (EdgeList<f32>, Labels, Vec<f32>, Option<Unseen>);
 
 /// Keeps about a part of the samples for testing. Which ones follows from the seed and their number in the input.
 pub(super) fn split(samples: megagrid_datasets::Samples, sample_weights: Vec<f32>, part: f64, seed: u64) -> Parts {
