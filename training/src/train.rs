@@ -101,7 +101,7 @@ impl<A: Algorithm> Job<A> {
         processes: &Processes,
     ) -> Result<Self, Error> {
         options.check()?;
-        A::check_run(&data, run, false)?;
+        A::check_run(&data, &options, run, false)?;
         let (settings, run) = run.resolve(processes, A::PATIENCE)?;
         let (phases, more) = (Phases::default(), Value::Null);
         Ok(Self { data, origin, phases, options, run, settings, more, is_kept: false, is_trial: false, may_end: false })

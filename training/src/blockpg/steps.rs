@@ -1,5 +1,7 @@
 //! Features that step in blocks, or one after the other.
 
+use std::sync::OnceLock;
+
 use megagrid_algorithms::blockpg::{self, BlockPg, Config, Margin, Region, State, log_loss, scores};
 use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeSource, Side};
@@ -27,6 +29,8 @@ pub(super) struct StepSolver {
     most_workers: usize,
     values: u64,
     delay: Option<u64>,
+    /// Of features, once a model was begun with.
+    reaches: OnceLock<Vec<f32>>,
 }
 
 impl Solver for StepSolver {
@@ -50,6 +54,7 @@ impl Solver for StepSolver {
             values: (values as u64).max(1),
             blocks: options.num_blocks(values, features),
             delay: settings.slack,
+            reaches: OnceLock::new(),
         })
     }
 
@@ -73,7 +78,14 @@ impl Solver for StepSolver {
         let Begin { config, labels, weights, .. } = begin;
         let state = State { begun: engine.iterations(), ..config.state() };
         engine.set_global(if self.descends { state.with_descent(engine.plan().workers) } else { state });
-        let (reaches, scores) = (samples.reaches(self.descends)?, scores(&samples.values, weights).map_err(reading)?);
+        let reaches = match self.reaches.get() {
+            Some(reaches) => reaches,
+            None => {
+                let reaches = samples.reaches(self.descends)?;
+                self.reaches.get_or_init(|| reaches)
+            }
+        };
+        let scores = scores(&samples.values, weights).map_err(reading)?;
         engine.init(Left, |sample, first| {
             *first.master = Margin::new(scores[sample] + begin.offset(sample), labels[sample], samples.weight(sample));
             *first.sync = first.master.parabola();

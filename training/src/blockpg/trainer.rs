@@ -52,15 +52,16 @@ impl Algorithm for Regression {
     }
 
     /// Of several models one is in the engine.
-    fn check_run(samples: &Samples, run: &RunOptions, is_tuned: bool) -> Result<(), Error> {
+    fn check_run(samples: &Samples, options: &LinearOptions, run: &RunOptions, is_tuned: bool) -> Result<(), Error> {
         let classes = samples.labels.classes.len();
+        let are_several = options.classes.num_models(classes) > 1;
         let has_patience = run.patience.is_some_and(|patience| patience > 0);
-        let options = [
+        let refused = [
             (run.checkpoint.is_some() || run.resume.is_some(), "--checkpoint and --resume keep"),
             (has_patience, "--patience stops"),
             (is_tuned, "tune tries"),
         ];
-        match options.into_iter().find(|(is_asked_for, _)| classes > 2 && *is_asked_for) {
+        match refused.into_iter().find(|(is_asked_for, _)| are_several && *is_asked_for) {
             Some((_, what)) => Err(Error::option(format!(
                 "{what} one model, and {classes} classes have one each; name the positive labels with --positive, or leave it out"
             ))),
