@@ -117,12 +117,12 @@ pub fn save_linear(
     record: &str,
     checksum: u64,
     names: Given<'_>,
-    (classes, multi_class): (Vec<String>, &str),
+    classes: (Vec<String>, String),
     weights: PyReadonlyArray2<'_, f64>,
     intercepts: Vec<f64>,
 ) -> PyResult<()> {
     let weights = weights.as_array().iter().copied().collect();
-    let model = raise(Linear::new(Arc::new(names.names()), (classes, told(multi_class)), weights, intercepts))?;
+    let model = raise(Linear::new(Arc::new(names.names()), (classes.0, told(&classes.1)), weights, intercepts))?;
     save(&directory, record, checksum, &model)
 }
 
@@ -140,14 +140,14 @@ pub fn scores_of_file<'py>(
     py: Python<'py>,
     path: PathBuf,
     names: Given<'_>,
-    (classes, multi_class): (Vec<String>, &str),
+    classes: (Vec<String>, String),
     weights: PyReadonlyArray2<'_, f64>,
     intercepts: Vec<f64>,
     normalize: bool,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let (features, models) = (Arc::new(names.names()), intercepts.len());
     let weights = weights.as_array().iter().copied().collect();
-    let mut model = raise(Linear::new(features, (classes, told(multi_class)), weights, intercepts))?;
+    let mut model = raise(Linear::new(features, (classes.0, told(&classes.1)), weights, intercepts))?;
     model.normalize = normalize;
     let scores = py.detach(move || -> Result<Vec<f64>, Error> {
         let data = read_unlabelled(&path)?;

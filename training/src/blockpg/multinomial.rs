@@ -29,6 +29,8 @@ pub(super) struct Turns<S, A> {
     /// Whose turn it is, and the iteration that ends it.
     class: usize,
     until: u64,
+    /// Rounds of all classes that have ended.
+    rounds: u64,
     /// Labels of samples, 1 of that class, and the offsets of their scores.
     labels: Vec<f32>,
     offsets: Vec<f64>,
@@ -74,6 +76,7 @@ where
             most,
             class: 0,
             until: 0,
+            rounds: 0,
             labels: Vec::new(),
             offsets: Vec::new(),
             rest: 0.0,
@@ -166,7 +169,7 @@ where
                 None => self.certify(samples)?,
             };
             self.ended.push((self.path[self.at].l1, certificate));
-            (self.at, self.begun, self.class) = (self.at + 1, done, 0);
+            (self.at, self.begun, self.class, self.rounds) = (self.at + 1, done, 0, 0);
         }
         self.prepare(samples, done);
         self.init(samples, engine)
@@ -205,7 +208,9 @@ where
 {
     /// Prepares the turn of the class, after so many iterations.
     fn prepare(&mut self, samples: &Samples, done: u64) {
-        self.until = (done + S::TURN).min(self.begun + self.most);
+        // What short turns do not settle are features that are much alike, which takes leaps.
+        let turn = S::TURN + self.rounds / ROUNDS;
+        self.until = (done + turn).min(self.begun + self.most);
         self.labels = samples.signs(self.class, Classes::Multinomial);
         self.offsets = offsets(&self.scores, self.class);
         self.certificate = None;
@@ -243,6 +248,7 @@ where
         self.scores.iter_mut().for_each(|scores| take_off(scores, &shared));
         let certificate = self.fit(samples, &self.scores)?;
         self.certificate = Some(certificate);
+        self.rounds += 1;
         Ok(certificate)
     }
 
@@ -263,6 +269,9 @@ where
         self.tolerance > 0.0 && self.certificate.is_some_and(is_within)
     }
 }
+
+/// Turns are longer by an iteration after so many rounds.
+const ROUNDS: u64 = 4;
 
 /// Returns the scores of each class by sample.
 fn all_scores(samples: &Samples, weights: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Error> {
