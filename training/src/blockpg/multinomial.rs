@@ -29,8 +29,8 @@ pub(super) struct Turns<S, A> {
     /// Whose turn it is, and the iteration that ends it.
     class: usize,
     until: u64,
-    /// Rounds of all classes that have ended.
-    rounds: u64,
+    /// Weights and scores after the round before.
+    before: Option<(Vec<Vec<f64>>, Vec<Vec<f64>>)>,
     /// Labels of samples, 1 of that class, and the offsets of their scores.
     labels: Vec<f32>,
     offsets: Vec<f64>,
@@ -76,7 +76,7 @@ where
             most,
             class: 0,
             until: 0,
-            rounds: 0,
+            before: None,
             labels: Vec::new(),
             offsets: Vec::new(),
             rest: 0.0,
@@ -169,7 +169,7 @@ where
                 None => self.certify(samples)?,
             };
             self.ended.push((self.path[self.at].l1, certificate));
-            (self.at, self.begun, self.class, self.rounds) = (self.at + 1, done, 0, 0);
+            (self.at, self.begun, self.class, self.before) = (self.at + 1, done, 0, None);
         }
         self.prepare(samples, done);
         self.init(samples, engine)
@@ -208,9 +208,7 @@ where
 {
     /// Prepares the turn of the class, after so many iterations.
     fn prepare(&mut self, samples: &Samples, done: u64) {
-        // What short turns do not settle are features that are much alike, which takes leaps.
-        let turn = S::TURN + self.rounds / ROUNDS;
-        self.until = (done + turn).min(self.begun + self.most);
+        self.until = (done + S::TURN).min(self.begun + self.most);
         self.labels = samples.signs(self.class, Classes::Multinomial);
         self.offsets = offsets(&self.scores, self.class);
         self.certificate = None;
@@ -246,10 +244,40 @@ where
         };
         self.weights.iter_mut().for_each(|weights| take_off(weights, &shifts));
         self.scores.iter_mut().for_each(|scores| take_off(scores, &shared));
+        self.go_on(samples);
         let certificate = self.fit(samples, &self.scores)?;
         self.certificate = Some(certificate);
-        self.rounds += 1;
         Ok(certificate)
+    }
+
+    /// Goes on in the direction of the round, twice as far each time, while the objective falls: where features add up to others, turns go the same
+    /// way for thousands of rounds, a little in each.
+    fn go_on(&mut self, samples: &Samples) {
+        if let Some((weights, scores)) = self.before.take() {
+            let (mut least, mut part) = (self.objective(samples, &self.weights, &self.scores), 1.0);
+            let mut best = None;
+            while part < FARTHEST {
+                let ahead = (go(&self.weights, &weights, part), go(&self.scores, &scores, part));
+                let objective = self.objective(samples, &ahead.0, &ahead.1);
+                if objective.is_nan() || objective >= least {
+                    break;
+                }
+                (least, part, best) = (objective, 2.0 * part, Some(ahead));
+            }
+            if let Some(best) = best {
+                (self.weights, self.scores) = best;
+            }
+        }
+        self.before = Some((self.weights.clone(), self.scores.clone()));
+    }
+
+    fn objective(&self, samples: &Samples, weights: &[Vec<f64>], scores: &[Vec<f64>]) -> f64 {
+        let Samples { values, labels, sample_weights, intercept, .. } = samples;
+        let (labels, intercept) = (&labels.of, *intercept);
+        let fit = FitOfClasses { values, labels, sample_weights, intercept, weights, scores };
+        let penalized = weights.iter().map(|weights| &weights[..samples.features.len()]);
+        let config = self.path[self.at];
+        fit.loss() + penalized.map(|weights| config.penalty(weights.iter().copied())).sum::<f64>()
     }
 
     /// Finds what is known of the weights as they are.
@@ -270,8 +298,16 @@ where
     }
 }
 
-/// Turns are longer by an iteration after so many rounds.
-const ROUNDS: u64 = 4;
+/// Adds a part of changes to rows.
+fn go(rows: &[Vec<f64>], before: &[Vec<f64>], part: f64) -> Vec<Vec<f64>> {
+    let one = |(now, before): (&Vec<f64>, &Vec<f64>)| {
+        now.iter().zip(before).map(|(now, before)| now + part * (now - before)).collect()
+    };
+    rows.iter().zip(before).map(one).collect()
+}
+
+/// A way is not gone farther than this many times what a round went.
+const FARTHEST: f64 = 1e4;
 
 /// Returns the scores of each class by sample.
 fn all_scores(samples: &Samples, weights: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Error> {
