@@ -231,10 +231,10 @@ mod tests {
     fn an_offset_makes_two_classes_of_many() {
         let scores: Vec<Vec<f64>> = [0.3, -1.0, 2.0].map(|score| vec![score]).to_vec();
         let all: f64 = scores.iter().map(|score| score[0].exp()).sum();
-        for class in 0..3 {
-            let margin = scores[class][0] + offsets(&scores, class)[0];
+        for (class, score) in scores.iter().enumerate() {
+            let margin = score[0] + offsets(&scores, class)[0];
             let chance = 1.0 / (1.0 + (-margin).exp());
-            assert!((chance - scores[class][0].exp() / all).abs() < 1e-12);
+            assert!((chance - score[0].exp() / all).abs() < 1e-12);
         }
         assert!(offsets(&[vec![1e4], vec![-1e4]], 0)[0].is_finite());
     }
