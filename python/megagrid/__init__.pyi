@@ -48,7 +48,6 @@ class SparseLogisticRegression(_Estimator):
         l2: float = 0.0,
         fit_intercept: bool = True,
         normalize: bool = False,
-        multi_class: str = "ovr",
         class_weight: dict[Any, float] | str | None = None,
         holdout: float | None = None,
         patience: int | None = None,

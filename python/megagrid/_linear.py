@@ -14,8 +14,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
     """Logistic regression with few features.
 
     Minimizes the sum of the samples' log losses + l1 · \\|w\\|₁ + l2 / 2 · \\|w\\|². A fit that converged has a certificate: no model's
-    objective is below ``report_["result"]["metrics"]["bound"]``. Of more than two classes each is told from the rest by a model of its own,
-    or all by models whose chances add up to 1.
+    objective is below ``report_["result"]["metrics"]["bound"]``. Of more than two classes each is told from the rest by a model of its own.
 
     Parameters
     ----------
@@ -28,8 +27,6 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         Whether there is an intercept, which has no penalty.
     normalize : bool, default=False
         Whether samples are scaled to unit length.
-    multi_class : {"ovr", "multinomial"}, default="ovr"
-        How more than two classes are told apart: each from the rest, or all at once, with chances that add up to 1.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, which multiply those of samples; a class that a dict does not name weighs 1.
     holdout : float or None, default=None
@@ -50,7 +47,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Of two classes one row, whose scores are above 0 for the second, unless they are multinomial.
+        Of two classes one row, whose scores are above 0 for the second.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     classes_ : ndarray of shape (n_classes,)
         Those of a path are numbers if all labels are, else words.
@@ -80,7 +77,6 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         "l2": "l2",
         "fit_intercept": "+intercept",
         "normalize": "+normalize",
-        "multi_class": "classes",
         "holdout": "holdout",
         "patience": "patience",
         "max_iter": "iterations",
@@ -94,7 +90,6 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         l2=0.0,
         fit_intercept=True,
         normalize=False,
-        multi_class="ovr",
         class_weight=None,
         holdout=None,
         patience=None,
@@ -108,7 +103,6 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         self.l2 = l2
         self.fit_intercept = fit_intercept
         self.normalize = normalize
-        self.multi_class = multi_class
         self.class_weight = class_weight
         self.holdout = holdout
         self.patience = patience
@@ -198,9 +192,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         """
         self._check_fitted()
         if _input.is_path(X):
-            classes = _input.names_of_classes(self.classes_), self.multi_class
-            intercepts = self.intercept_.tolist()
-            scores = _megagrid.scores_of_file(X, self._names(), classes, self.coef_, intercepts, bool(self.normalize))
+            of_classes = _input.names_of_classes(self.classes_), self.coef_, self.intercept_.tolist()
+            scores = _megagrid.scores_of_file(X, self._names(), *of_classes, bool(self.normalize))
             return scores[:, 0] if scores.shape[1] == 1 else scores
         matrix = self._matrix(X)
         scores = np.asarray(matrix.operand @ self.coef_.T)
@@ -212,8 +205,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict_proba(self, X):
-        """Return the chances of the classes: of more than two those that each has against the rest, scaled to a sum of 1, unless they are
-        multinomial.
+        """Return the chances of the classes: of more than two those that each has against the rest, scaled to a sum of 1.
 
         Parameters
         ----------
@@ -225,7 +217,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         """
         scores = self.decision_function(X)
         # No exponential overflows.
-        logs = scores if self.multi_class == "multinomial" else -np.logaddexp(0, -scores)
+        logs = -np.logaddexp(0, -scores)
         if scores.ndim == 1:
             chances = np.exp(logs)
             return np.column_stack([1 - chances, chances])
@@ -256,10 +248,9 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
             One that is not there yet.
         """
         self._check_fitted()
-        record, names = self._record(labels=self.classes_.tolist()), _input.names_of_classes(self.classes_)
+        record, names = self._record(classes=self.classes_.tolist()), _input.names_of_classes(self.classes_)
         coef = np.ascontiguousarray(self.coef_, dtype=np.float64)
-        of_classes = (names, self.multi_class), coef, self.intercept_.tolist()
-        _megagrid.save_linear(directory, record, self._checksum, self._names(), *of_classes)
+        _megagrid.save_linear(directory, record, self._checksum, self._names(), names, coef, self.intercept_.tolist())
 
     @classmethod
     def load(cls, directory):
@@ -290,10 +281,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
             weights = dense
             model._know(number, None if place is None else features)
         model.coef_, model.intercept_ = weights, found["intercepts"]
-        # Models of before had their classes in the place of how they are told apart.
-        classes = config["classes"] if isinstance(config.get("classes"), list) else config.get("labels")
+        classes = config.get("classes")
         model.classes_ = _input.classes_of_names(found["classes"]) if classes is None else np.array(classes)
-        model.multi_class = "multinomial" if config.get("classes") == "multinomial" else "ovr"
         model.n_iter_ = 0
         return model
 

@@ -7,7 +7,7 @@ use megagrid_algorithms::mf::Model;
 use megagrid_datasets::{Dictionary, Labels, Names, Samples, read_unlabelled};
 use megagrid_partition::Side;
 use megagrid_training::als::{ImplicitFactorization, Recommender};
-use megagrid_training::blockpg::{Classes, Linear, Regression};
+use megagrid_training::blockpg::{Linear, Regression};
 use megagrid_training::graph::Ranked;
 use megagrid_training::hits::HubsAndAuthorities;
 use megagrid_training::lda::TopicModels;
@@ -106,23 +106,18 @@ pub fn give_authorities(py: Python<'_>, trained: Trained<HubsAndAuthorities>) ->
     Ok(found.into_any().unbind())
 }
 
-/// Returns how classes are told apart.
-fn told(multi_class: &str) -> Classes {
-    if multi_class == "multinomial" { Classes::Multinomial } else { Classes::Ovr }
-}
-
 #[pyfunction]
 pub fn save_linear(
     directory: PathBuf,
     record: &str,
     checksum: u64,
     names: Given<'_>,
-    classes: (Vec<String>, String),
+    classes: Vec<String>,
     weights: PyReadonlyArray2<'_, f64>,
     intercepts: Vec<f64>,
 ) -> PyResult<()> {
     let weights = weights.as_array().iter().copied().collect();
-    let model = raise(Linear::new(Arc::new(names.names()), (classes.0, told(&classes.1)), weights, intercepts))?;
+    let model = raise(Linear::new(Arc::new(names.names()), classes, weights, intercepts))?;
     save(&directory, record, checksum, &model)
 }
 
@@ -140,14 +135,13 @@ pub fn scores_of_file<'py>(
     py: Python<'py>,
     path: PathBuf,
     names: Given<'_>,
-    classes: (Vec<String>, String),
+    classes: Vec<String>,
     weights: PyReadonlyArray2<'_, f64>,
     intercepts: Vec<f64>,
     normalize: bool,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let (features, models) = (Arc::new(names.names()), intercepts.len());
-    let weights = weights.as_array().iter().copied().collect();
-    let mut model = raise(Linear::new(features, (classes.0, told(&classes.1)), weights, intercepts))?;
+    let mut model = raise(Linear::new(features, classes, weights.as_array().iter().copied().collect(), intercepts))?;
     model.normalize = normalize;
     let scores = py.detach(move || -> Result<Vec<f64>, Error> {
         let data = read_unlabelled(&path)?;

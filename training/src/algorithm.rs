@@ -65,12 +65,7 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     /// Such options, and what to do.
-    fn check_run(
-        _data: &Self::Data,
-        _options: &Self::Options,
-        _run: &RunOptions,
-        _is_tuned: bool,
-    ) -> Result<(), Error> {
+    fn check_run(_data: &Self::Data, _run: &RunOptions, _is_tuned: bool) -> Result<(), Error> {
         Ok(())
     }
 
@@ -160,8 +155,6 @@ pub struct Leg {
     pub until: u64,
     /// Whether the model comes of it.
     pub is_last: bool,
-    /// Whether the run ends where it converges on this one, as where several legs fit one model in turn.
-    pub ends_converged: bool,
 }
 
 /// Why a leg ended.
@@ -258,7 +251,7 @@ pub trait Trainer: Sized + Send + 'static {
 
     /// Returns the leg that an engine is on. It follows from the engine, so that a run that is continued finds its place.
     fn leg(&self, options: &OptionsOf<Self>, _: &Engine<Self::Program>) -> Leg {
-        Leg { until: options.iterations(), is_last: true, ends_converged: false }
+        Leg { until: options.iterations(), is_last: true }
     }
 
     /// After a leg that was not the last: prepares the next, such as a path's next weight, or fewer topics. All processes call it.

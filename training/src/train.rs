@@ -101,7 +101,7 @@ impl<A: Algorithm> Job<A> {
         processes: &Processes,
     ) -> Result<Self, Error> {
         options.check()?;
-        A::check_run(&data, &options, run, false)?;
+        A::check_run(&data, run, false)?;
         let (settings, run) = run.resolve(processes, A::PATIENCE)?;
         let (phases, more) = (Phases::default(), Value::Null);
         Ok(Self { data, origin, phases, options, run, settings, more, is_kept: false, is_trial: false, may_end: false })
@@ -204,8 +204,7 @@ impl<A: Algorithm> Session<'_, A> {
                 self.stopping.begin();
             }
             let ended = self.leg(engine, leg)?;
-            let is_over = leg.is_last || leg.ends_converged && ended == Ended::Tolerance;
-            let goes_on = !is_over && ended != Ended::Interrupt && !self.is_trial;
+            let goes_on = !leg.is_last && ended != Ended::Interrupt && !self.is_trial;
             if goes_on {
                 engine.next()?;
                 continue;

@@ -47,7 +47,6 @@
 //! value. Blocks are not for data with more than a few thousand dense, strongly correlated features, where they become single features.
 
 mod certificate;
-mod classes;
 mod config;
 mod control;
 mod descent;
@@ -61,7 +60,6 @@ mod sigmoid;
 mod stages;
 
 pub use certificate::{Certificate, Fit, log_loss, scores};
-pub use classes::{FitOfClasses, offsets, shift};
 pub use config::Config;
 pub use control::{State, Totals};
 pub use descent::{Descend, DescendApart, Merge, Take, Tell, descent};

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use megagrid_baselines::{Error, Finish, Report, Run, System, apps, list_by};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
-use megagrid_training::blockpg::{Classes, Regression};
+use megagrid_training::blockpg::Regression;
 use megagrid_training::lda::{PriorChoice, Sampler, TopicModels};
 use megagrid_training::mf::{FactorOptions, Factorization, Gradient};
 use megagrid_training::pagerank::{Links, Ranking};
@@ -196,10 +196,10 @@ impl Comparable for Regression {
     fn lay_out(job: Job<Self>) -> anyhow::Result<Laid> {
         let Some(&config) = job.options.path().last() else { return Err(usage("no --l1")) };
         let samples = job.data;
-        if samples.labels.classes.len() > 2 || job.options.classes != Classes::Ovr {
+        if samples.num_models() > 1 {
             return Err(usage("baselines tell two classes apart; name the positive labels with --positive"));
         }
-        let labels = samples.signs(0, Classes::Ovr);
+        let labels = samples.signs(0);
         let (values, features) = (samples.values.num_edges(), samples.values.num_vertices(Side::Right));
         let block_values = job.options.block_values(values, features);
         let run: RunOn = Box::new(move |system, run, report| {

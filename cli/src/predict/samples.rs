@@ -32,7 +32,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let chances = scores.chunks(model.intercepts.len()).map(|scores| model.chances(scores));
     let mut rows: Vec<(u64, Vec<f64>)> = order.into_iter().zip(chances).collect();
     rows.sort_by_key(|row| row.0);
-    let is_of_two = model.intercepts.len() == 1;
+    let is_of_two = model.classes.len() == 2;
     if is_of_two && args.output.is_text() {
         let text: String = rows.iter().map(|(_, chances)| format!("{:.9}\n", chances[1])).collect();
         return output::write_text(args.output.output.as_deref().unwrap_or("-".as_ref()), &text);

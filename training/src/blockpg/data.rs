@@ -9,7 +9,6 @@ use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use serde::Serialize;
 
 use super::class_weights::{ClassWeights, listed};
-use super::options::Classes;
 use super::unseen::{Parts, Unseen, split};
 use crate::Error;
 use crate::data::{Data, Reading};
@@ -111,16 +110,17 @@ impl Data for Samples {
 }
 
 impl Samples {
-    /// Returns what a model has for labels: 1 of the samples of its class, which of one model for two is the second, -1 of others.
+    /// Returns how many models tell the classes apart: of two one does, else each class is told from the rest.
     #[must_use]
-    pub fn signs(&self, model: usize, classes: Classes) -> Vec<f32> {
-        let class = if classes.num_models(self.labels.classes.len()) == 1 { 1 } else { model as u32 };
-        self.labels.of.iter().map(|&of| if of == class { 1.0 } else { -1.0 }).collect()
+    pub fn num_models(&self) -> usize {
+        num_models(self.labels.classes.len())
     }
 
-    /// Returns weights 0 of each model, by feature.
-    pub(super) fn no_weights(&self, classes: Classes) -> Vec<Vec<f64>> {
-        vec![vec![0.0; self.values.num_vertices(Side::Right)]; classes.num_models(self.labels.classes.len())]
+    /// Returns what a model has for labels: 1 of the samples of its class, which of two is the second, -1 of others.
+    #[must_use]
+    pub fn signs(&self, model: usize) -> Vec<f32> {
+        let class = if self.num_models() == 1 { 1 } else { model as u32 };
+        self.labels.of.iter().map(|&of| if of == class { 1.0 } else { -1.0 }).collect()
     }
 
     /// Returns the sum of the samples' weights.
@@ -303,6 +303,12 @@ pub fn normalize(values: &mut EdgeList<f32>) {
         let length = squares[sample as usize].sqrt();
         *x = if length > 0.0 { (f64::from(*x) / length) as f32 } else { 0.0 };
     }
+}
+
+/// Returns how many models tell so many classes apart.
+#[must_use]
+pub fn num_models(classes: usize) -> usize {
+    if classes == 2 { 1 } else { classes }
 }
 
 /// Refuses labels that leave nothing to tell apart.

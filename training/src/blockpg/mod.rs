@@ -3,7 +3,6 @@
 mod class_weights;
 mod data;
 mod model;
-mod multinomial;
 mod newton;
 mod options;
 mod solver;
@@ -14,6 +13,6 @@ mod unseen;
 pub use class_weights::ClassWeights;
 pub use data::{SampleOptions, Samples, read as read_samples};
 pub use model::{Linear, Predict, Prediction};
-pub use options::{Classes, LinearOptions};
+pub use options::LinearOptions;
 pub use trainer::Regression;
 pub use unseen::Unseen;

@@ -6,11 +6,9 @@ use std::sync::Arc;
 use megagrid_algorithms::blockpg::{Certificate, Quality, likeliest};
 use megagrid_datasets::output::{Column, read_table, write_table};
 use megagrid_datasets::{Dictionary, Samples};
-use megagrid_partition::{EdgeSource, Side};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::data::{Samples as Trained, normalize};
-use super::options::Classes;
+use super::data::{normalize, num_models};
 use super::unseen::Unseen;
 use crate::Error;
 use crate::model::{self, DAMAGED, Manifest, Model};
@@ -19,15 +17,14 @@ use crate::record::Metrics;
 const WEIGHTS: &str = "weights.parquet";
 const WEIGHT: &str = "weight";
 
-/// Weights of features, with their names: of two classes one model, whose scores are above 0 for the second; else a model for each class.
+/// Weights of features, with their names: of two classes one model, whose scores are above 0 for the second; of more a model for each
+/// class, which tells it from the rest.
 #[derive(Clone, Debug)]
 pub struct Linear {
     /// Names of the features.
     pub features: Arc<Dictionary>,
     /// Names of the classes, two or more.
     pub classes: Vec<String>,
-    /// How they are told apart.
-    pub told: Classes,
     /// Weights, `[models, features]`.
     pub weights: Vec<f64>,
     /// The intercept of each model, or 0.
@@ -50,11 +47,11 @@ impl Linear {
     /// Numbers of weights or intercepts that do not fit.
     pub fn new(
         features: Arc<Dictionary>,
-        (classes, told): (Vec<String>, Classes),
+        classes: Vec<String>,
         weights: Vec<f64>,
         intercepts: Vec<f64>,
     ) -> Result<Self, Error> {
-        let models = told.num_models(classes.len());
+        let models = num_models(classes.len());
         if classes.len() < 2 || intercepts.len() != models || weights.len() != models * features.len() {
             let found = format!("{} weights and {} intercepts", weights.len(), intercepts.len());
             return Err(Error::Missing(format!(
@@ -65,54 +62,7 @@ impl Linear {
         }
         let (certificate, path, positive) = (None, Vec::new(), Vec::new());
         let (normalize, has_converged) = (false, false);
-        Ok(Self { features, classes, told, weights, intercepts, normalize, positive, certificate, path, has_converged })
-    }
-
-    /// Takes the weights of each model by feature, the intercept last if there is one.
-    pub(super) fn of_weights(samples: &Trained, told: Classes, weights: &[&Vec<f64>]) -> Result<Self, Error> {
-        let features = Arc::clone(&samples.features);
-        let intercepts =
-            weights.iter().map(|weights| samples.intercept.map_or(0.0, |feature| weights[feature])).collect();
-        let weights = weights.iter().flat_map(|weights| &weights[..features.len()]).copied().collect();
-        let model = Self::new(features, (samples.labels.classes.clone(), told), weights, intercepts)?;
-        Ok(Self { normalize: samples.normalize, positive: samples.positive.clone(), ..model })
-    }
-
-    /// Returns the weights of each model by the features of samples, the intercept last if there is one.
-    ///
-    /// # Errors
-    /// Other models than the samples are to have.
-    pub(super) fn rows(&self, samples: &Trained, told: Classes) -> Result<Vec<Vec<f64>>, Error> {
-        let (found, expected) = (self.intercepts.len(), told.num_models(samples.labels.classes.len()));
-        if found != expected {
-            return Err(Error::Missing(format!(
-                "the model to begin from has {found} rows of weights, and there are to be {expected}"
-            )));
-        }
-        let is_same = Arc::ptr_eq(&self.features, &samples.features);
-        let places = if is_same { Vec::new() } else { self.features.translate(&samples.features) };
-        let of = |(model, intercept): (usize, &f64)| {
-            let mut weights = vec![0.0; samples.values.num_vertices(Side::Right)];
-            if is_same {
-                weights[..samples.features.len()].copy_from_slice(self.of(model));
-            } else {
-                let pairs = places.iter().zip(self.of(model));
-                pairs.for_each(|(place, weight)| place.iter().for_each(|&at| weights[at as usize] = *weight));
-            }
-            samples.intercept.into_iter().for_each(|feature| weights[feature] = *intercept);
-            weights
-        };
-        Ok(self.intercepts.iter().enumerate().map(of).collect())
-    }
-
-    /// Returns what is measured of it on samples to test on, if there are some.
-    pub(super) fn measured(&self, samples: &Trained) -> Metrics {
-        let Some(test) = &samples.test else { return Metrics::new() };
-        let Quality { auc, log_loss, accuracy } = self.quality(&self.scores_of(test), &test.labels);
-        let mut metrics = Metrics::from([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
-        // A test of one class only has none, and a record takes numbers only.
-        metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
-        metrics
+        Ok(Self { features, classes, weights, intercepts, normalize, positive, certificate, path, has_converged })
     }
 
     /// Returns the weights of a model, by feature.
@@ -149,20 +99,14 @@ impl Linear {
         scores
     }
 
-    /// Returns the chances of the classes by the scores of a sample: their logistic functions, or if they are multinomial their exponentials, scaled
-    /// to a sum of 1.
+    /// Returns the chances of the classes by the scores of a sample: their logistic functions, scaled to a sum of 1.
     #[must_use]
     pub fn chances(&self, scores: &[f64]) -> Vec<f64> {
         if let [score] = scores {
             return vec![logistic(-score), logistic(*score)];
         }
-        let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let part = |score: &f64| match self.told {
-            Classes::Ovr => logistic(*score),
-            Classes::Multinomial => (score - most).exp(),
-        };
-        let sum: f64 = scores.iter().map(part).sum();
-        scores.iter().map(|score| if sum > 0.0 { part(score) / sum } else { 1.0 / scores.len() as f64 }).collect()
+        let sum: f64 = scores.iter().copied().map(logistic).sum();
+        scores.iter().map(|&score| if sum > 0.0 { logistic(score) / sum } else { 1.0 / scores.len() as f64 }).collect()
     }
 
     /// Returns what is said of a sample by its scores.
@@ -183,11 +127,7 @@ impl Linear {
     pub fn quality(&self, scores: &[f64], labels: &[u32]) -> Quality {
         if self.classes.len() == 2 {
             let signs: Vec<f32> = labels.iter().map(|&label| if label == 1 { 1.0 } else { -1.0 }).collect();
-            // Of two models the difference counts.
-            let models = self.intercepts.len();
-            let scores: Vec<f64> =
-                scores.chunks(models).map(|of| of[models - 1] - if models == 2 { of[0] } else { 0.0 }).collect();
-            return Quality::new(&scores, &signs);
+            return Quality::new(scores, &signs);
         }
         let chances: Vec<f64> = scores.chunks(self.classes.len()).flat_map(|scores| self.chances(scores)).collect();
         Quality::of_classes(&chances, self.classes.len(), labels)
@@ -253,7 +193,7 @@ impl Model for Linear {
         let mut order: Vec<u32> = (0..self.features.len() as u32).filter(|&feature| size(feature) != 0.0).collect();
         order.sort_by(|&a, &b| size(b).total_cmp(&size(a)).then(a.cmp(&b)));
         let names = self.features.reorder(&order);
-        let titles = titles(&self.classes, models);
+        let titles = titles(&self.classes);
         manifest.shape(WEIGHTS, &if models == 1 { vec![order.len()] } else { vec![order.len(), models] });
         let mut columns = vec![("id", Column::Names(&names))];
         for (model, title) in titles.iter().enumerate() {
@@ -274,19 +214,17 @@ impl Model for Linear {
         // Models of before have no names of classes.
         let of_signs = || vec!["-1".to_owned(), "1".to_owned()];
         let classes = if manifest.classes.is_empty() { of_signs() } else { manifest.classes.clone() };
-        // Python's models have had their classes there, and were of two.
-        let told = manifest.option::<Option<Classes>>("classes").unwrap_or_default();
-        let is_one = told.num_models(classes.len()) == 1;
+        let is_one = classes.len() == 2;
         let intercepts = if is_one { vec![manifest.intercept] } else { manifest.intercepts.clone() };
         let mut weights = Vec::new();
-        for title in titles(&classes, intercepts.len()) {
+        for title in titles(&classes) {
             match take(&title) {
                 Some(Column::F64(column)) if column.len() == features.len() => weights.extend_from_slice(&column),
                 _ => return Err(Error::invalid(&path, format!("no {title} for each id; {DAMAGED}"))),
             }
         }
         let (normalize, positive) = (manifest.option("normalize"), manifest.option("positive"));
-        let model = Self::new(features, (classes, told), weights, intercepts);
+        let model = Self::new(features, classes, weights, intercepts);
         let model = model.map_err(|error| Error::invalid(&path, format!("{error}; {DAMAGED}")))?;
         Ok(Self { normalize, positive, ..model })
     }
@@ -336,9 +274,9 @@ impl Model for Linear {
 }
 
 /// Returns what the columns of weights are called.
-fn titles(classes: &[String], models: usize) -> Vec<String> {
-    match models {
-        1 => vec![WEIGHT.to_owned()],
-        _ => classes.iter().map(|class| format!("{WEIGHT}_{class}")).collect(),
+fn titles(classes: &[String]) -> Vec<String> {
+    if classes.len() == 2 {
+        return vec![WEIGHT.to_owned()];
     }
+    classes.iter().map(|class| format!("{WEIGHT}_{class}")).collect()
 }

@@ -1,7 +1,5 @@
 //! Few features: Newton's method.
 
-use std::sync::OnceLock;
-
 use megagrid_algorithms::blockpg::Config;
 use megagrid_algorithms::newton::{Label, Newton, State, Trial, sequence};
 use megagrid_engine::{Engine, Settings};
@@ -9,7 +7,7 @@ use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Left, Right, Sequence, Stages};
 
 use super::data::Samples;
-use super::options::{Classes, LinearOptions};
+use super::options::LinearOptions;
 use super::solver::{Begin, Progress, Solver};
 use crate::Error;
 use crate::error::reading;
@@ -31,7 +29,7 @@ pub(super) fn suits(samples: &Samples, config: &Config) -> Result<bool, Error> {
     if features > MOST_FEATURES || samples.labels.of.is_empty() {
         return Ok(false);
     }
-    let labels = samples.signs(0, Classes::Ovr);
+    let labels = samples.signs(0);
     let mut of_sample = vec![0_usize; labels.len()];
     each(samples, |_, sample, _| of_sample[sample] += 1)?;
     let products: usize = of_sample.iter().map(|values| values * (values + 1) / 2).sum();
@@ -86,17 +84,13 @@ fn each(samples: &Samples, mut visit: impl FnMut(usize, usize, f64)) -> Result<(
 /// Newton's method.
 pub(super) struct NewtonSolver {
     values: usize,
-    /// Those at weights 0, once a model was begun with.
-    curvatures: OnceLock<Vec<f64>>,
 }
 
 impl Solver for NewtonSolver {
     type Program = Newton;
-    /// The first finds where it is.
-    const TURN: u64 = 2;
 
     fn new(samples: &Samples, _: &LinearOptions, _: &Settings) -> Result<Self, Error> {
-        Ok(Self { values: samples.values.num_edges(), curvatures: OnceLock::new() })
+        Ok(Self { values: samples.values.num_edges() })
     }
 
     fn workers(&self, asked: usize) -> usize {
@@ -108,20 +102,12 @@ impl Solver for NewtonSolver {
     }
 
     fn init(&self, samples: &Samples, begin: Begin<'_>, engine: &mut Engine<Newton>) -> Result<(), Error> {
-        let Begin { config, labels, weights, .. } = begin;
-        let curvatures = match self.curvatures.get() {
-            Some(curvatures) => curvatures,
-            None => {
-                let curvatures = curvatures(samples)?;
-                self.curvatures.get_or_init(|| curvatures)
-            }
-        };
-        let mut state = State::new(config, samples.intercept, weights.to_vec(), curvatures);
+        let Begin { config, labels, weights } = begin;
+        let mut state = State::new(config, samples.intercept, weights.to_vec(), &curvatures(samples)?);
         state.begun = engine.iterations();
         engine.set_global(state);
         engine.init(Left, |sample, first| {
-            let (sign, weight) = (labels[sample].into(), samples.weight(sample).into());
-            *first.sync = Label { sign, weight, offset: begin.offset(sample) };
+            *first.sync = Label { sign: labels[sample].into(), weight: samples.weight(sample).into() };
         });
         engine.init(Right, |feature, first| *first.sync = feature as u32);
         Ok(())

@@ -19,9 +19,6 @@ pub struct LinearOptions {
     /// Weight of |w|²/2, in addition (an elastic net).
     #[arg(long, default_value_t = 0.0, value_name = "X", allow_negative_numbers = true)]
     pub l2: f64,
-    /// How more than two classes are told apart. Two take one model; `multinomial` gives them a model each.
-    #[arg(long, value_enum, default_value_t = Classes::Ovr)]
-    pub classes: Classes,
     /// Begin from the weights of a model.
     #[arg(long, value_name = "MODEL")]
     #[serde(serialize_with = "lossy_option")]
@@ -43,25 +40,6 @@ pub struct LinearOptions {
     /// End when the objective is known to be within this part of the optimum's [0: never].
     #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true)]
     pub tolerance: f64,
-}
-
-/// How classes are told apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Classes {
-    /// Each from the rest, by a model of its own.
-    #[default]
-    Ovr,
-    /// All by models whose chances add up to 1.
-    Multinomial,
-}
-
-impl Classes {
-    /// Returns how many models tell so many classes apart.
-    #[must_use]
-    pub fn num_models(self, classes: usize) -> usize {
-        if classes == 2 && self == Self::Ovr { 1 } else { classes }
-    }
 }
 
 impl Default for LinearOptions {

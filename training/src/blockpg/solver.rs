@@ -15,9 +15,6 @@ pub(super) trait Solver: Sized + Send + 'static {
     /// The program: samples on the left, features on the right, an edge carries a value.
     type Program: Program<Edge = f32, Global: Serialize + DeserializeOwned>;
 
-    /// Iterations of a class whose turn it is among others.
-    const TURN: u64;
-
     /// Resolves options on samples.
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error>;
 
@@ -49,7 +46,7 @@ pub(super) trait Solver: Sized + Send + 'static {
 
     /// Compares what samples know with what the weights say.
     #[cfg(debug_assertions)]
-    fn check(_: &Samples, _: Begin<'_>, _: &Engine<Self::Program>) {}
+    fn check(_: &Samples, _: &[f32], _: &Engine<Self::Program>, _: &[f64]) {}
 }
 
 /// What a model begins with.
@@ -59,17 +56,8 @@ pub(super) struct Begin<'b> {
     pub config: &'b Config,
     /// Labels of samples, −1 or 1.
     pub labels: &'b [f32],
-    /// What scores of samples begin with; 0 if empty.
-    pub offsets: &'b [f64],
     /// Weights, one a feature.
     pub weights: &'b [f64],
-}
-
-impl Begin<'_> {
-    /// Returns what the score of a sample begins with.
-    pub fn offset(&self, sample: usize) -> f64 {
-        self.offsets.get(sample).copied().unwrap_or(0.0)
-    }
 }
 
 /// Where an engine is.

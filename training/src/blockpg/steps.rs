@@ -1,7 +1,5 @@
 //! Features that step in blocks, or one after the other.
 
-use std::sync::OnceLock;
-
 use megagrid_algorithms::blockpg::{self, BlockPg, Config, Margin, Region, State, log_loss, scores};
 use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeSource, Side};
@@ -29,13 +27,10 @@ pub(super) struct StepSolver {
     most_workers: usize,
     values: u64,
     delay: Option<u64>,
-    /// Of features, once a model was begun with.
-    reaches: OnceLock<Vec<f32>>,
 }
 
 impl Solver for StepSolver {
     type Program = BlockPg;
-    const TURN: u64 = 1;
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
         let (values, features) = (samples.values.num_edges(), samples.values.num_vertices(Side::Right));
@@ -54,7 +49,6 @@ impl Solver for StepSolver {
             values: (values as u64).max(1),
             blocks: options.num_blocks(values, features),
             delay: settings.slack,
-            reaches: OnceLock::new(),
         })
     }
 
@@ -75,19 +69,12 @@ impl Solver for StepSolver {
     }
 
     fn init(&self, samples: &Samples, begin: Begin<'_>, engine: &mut Engine<BlockPg>) -> Result<(), Error> {
-        let Begin { config, labels, weights, .. } = begin;
+        let Begin { config, labels, weights } = begin;
         let state = State { begun: engine.iterations(), ..config.state() };
         engine.set_global(if self.descends { state.with_descent(engine.plan().workers) } else { state });
-        let reaches = match self.reaches.get() {
-            Some(reaches) => reaches,
-            None => {
-                let reaches = samples.reaches(self.descends)?;
-                self.reaches.get_or_init(|| reaches)
-            }
-        };
-        let scores = scores(&samples.values, weights).map_err(reading)?;
+        let (reaches, scores) = (samples.reaches(self.descends)?, scores(&samples.values, weights).map_err(reading)?);
         engine.init(Left, |sample, first| {
-            *first.master = Margin::new(scores[sample] + begin.offset(sample), labels[sample], samples.weight(sample));
+            *first.master = Margin::new(scores[sample], labels[sample], samples.weight(sample));
             *first.sync = first.master.parabola();
         });
         engine.init(Right, |feature, first| {
@@ -122,11 +109,10 @@ impl Solver for StepSolver {
     }
 
     #[cfg(debug_assertions)]
-    fn check(samples: &Samples, of: Begin<'_>, engine: &Engine<BlockPg>) {
+    fn check(samples: &Samples, labels: &[f32], engine: &Engine<BlockPg>, weights: &[f64]) {
         let left = engine.on(Left);
-        for (sample, score) in scores(&samples.values, of.weights).unwrap_or_default().into_iter().enumerate() {
-            let (kept, margin) =
-                (left.master(sample).margin, (score + of.offset(sample)) * f64::from(of.labels[sample]));
+        for (sample, score) in scores(&samples.values, weights).unwrap_or_default().into_iter().enumerate() {
+            let (kept, margin) = (left.master(sample).margin, score * f64::from(labels[sample]));
             assert!(
                 (kept - margin).abs() <= 1e-6 * (1.0 + margin.abs()),
                 "margin of {sample}: kept {kept}, exactly {margin}"

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use megagrid_algorithms::blockpg::{Certificate, Config, Fit};
+use megagrid_algorithms::blockpg::{Certificate, Config, Fit, Quality};
 use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Sequence, Stages};
 
 use super::data::Samples;
 use super::model::Linear;
-use super::multinomial::Turns;
 use super::newton::{self, NewtonSolver};
-use super::options::{Classes, LinearOptions};
+use super::options::LinearOptions;
 use super::solver::{Begin, Solver};
 use super::steps::StepSolver;
 use crate::algorithm::{Algorithm, Form, Knob, Leg, MakeForm, Measured, Trainer};
@@ -52,16 +51,15 @@ impl Algorithm for Regression {
     }
 
     /// Of several models one is in the engine.
-    fn check_run(samples: &Samples, options: &LinearOptions, run: &RunOptions, is_tuned: bool) -> Result<(), Error> {
+    fn check_run(samples: &Samples, run: &RunOptions, is_tuned: bool) -> Result<(), Error> {
         let classes = samples.labels.classes.len();
-        let are_several = options.classes.num_models(classes) > 1;
         let has_patience = run.patience.is_some_and(|patience| patience > 0);
-        let refused = [
+        let options = [
             (run.checkpoint.is_some() || run.resume.is_some(), "--checkpoint and --resume keep"),
             (has_patience, "--patience stops"),
             (is_tuned, "tune tries"),
         ];
-        match refused.into_iter().find(|(is_asked_for, _)| are_several && *is_asked_for) {
+        match options.into_iter().find(|(is_asked_for, _)| classes > 2 && *is_asked_for) {
             Some((_, what)) => Err(Error::option(format!(
                 "{what} one model, and {classes} classes have one each; name the positive labels with --positive, or leave it out"
             ))),
@@ -114,12 +112,7 @@ fn by_size(
     settings: Settings,
 ) -> Result<Box<dyn Form<Regression>>, Error> {
     let is_newton = !options.has_blocks(&settings) && newton::suits(&samples, &options.path()[0])?;
-    let make: MakeForm<Regression> = match (options.classes, is_newton) {
-        (Classes::Ovr, true) => form::<Fitter<NewtonSolver>>,
-        (Classes::Ovr, false) => form::<Fitter<StepSolver>>,
-        (Classes::Multinomial, true) => form::<Turns<NewtonSolver, Regression>>,
-        (Classes::Multinomial, false) => form::<Turns<StepSolver, Regression>>,
-    };
+    let make: MakeForm<Regression> = if is_newton { form::<Fitter<NewtonSolver>> } else { form::<Fitter<StepSolver>> };
     make(samples, options, settings)
 }
 
@@ -130,14 +123,14 @@ impl<S: Solver> Trainer for Fitter<S> {
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
         let start = match &options.warm_start {
-            Some(directory) => model::load::<Linear>(directory)?.0.rows(samples, Classes::Ovr)?,
-            None => samples.no_weights(Classes::Ovr),
+            Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples)?,
+            None => vec![vec![0.0; samples.values.num_vertices(Side::Right)]; samples.num_models()],
         };
         Ok(Self {
             solver: S::new(samples, options, settings)?,
             path: options.path(),
             start,
-            labels: samples.signs(0, Classes::Ovr),
+            labels: samples.signs(0),
             fitted: Vec::new(),
             at_zero: samples.total_weight() * std::f64::consts::LN_2,
             tolerance: options.tolerance,
@@ -196,9 +189,9 @@ impl<S: Solver> Trainer for Fitter<S> {
             self.certified = certificate.map(|certificate| (engine.iterations(), certificate));
         }
         #[cfg(debug_assertions)]
-        S::check(samples, Begin { config: &config, labels: &self.labels, offsets: &[], weights: &weights }, engine);
+        S::check(samples, &self.labels, engine, &weights);
         // Models to come have the weights 0.
-        let at_zero = self.at_zero * (self.start.len() - self.fitted.len() - 1) as f64;
+        let at_zero = self.at_zero * (samples.num_models() - self.fitted.len() - 1) as f64;
         let mut sum =
             Certificate { objective: objective + at_zero, loss: loss + at_zero, nonzeros, ..Certificate::default() };
         self.fitted.iter().for_each(|model| sum.join(&model.certificate));
@@ -207,17 +200,23 @@ impl<S: Solver> Trainer for Fitter<S> {
     }
 
     fn test(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<Metrics, Error> {
+        let Some(test) = &samples.test else { return Ok(Metrics::new()) };
         engine.collect()?;
-        if self.fitted.len() + 1 < self.start.len() {
+        if self.fitted.len() + 1 < samples.num_models() {
             return Ok(Metrics::new());
         }
-        Ok(self.model(samples, engine)?.measured(samples))
+        let model = self.model(samples, engine)?;
+        let Quality { auc, log_loss, accuracy } = model.quality(&model.scores_of(test), &test.labels);
+        let mut metrics = Metrics::from([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
+        // A test of one class only has none, and a record takes numbers only.
+        metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
+        Ok(metrics)
     }
 
     fn leg(&self, options: &LinearOptions, engine: &Engine<S::Program>) -> Leg {
         let until = S::progress(engine).begun + options.iterations;
         let is_last = self.at(engine) + 1 == self.path.len() && self.fitted.len() + 1 == self.start.len();
-        Leg { until, is_last, ends_converged: false }
+        Leg { until, is_last }
     }
 
     fn next(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<(), Error> {
@@ -236,7 +235,7 @@ impl<S: Solver> Trainer for Fitter<S> {
             return Ok(());
         }
         self.fitted.push(Fitted { weights: S::weights(engine), certificate });
-        self.labels = samples.signs(self.fitted.len(), Classes::Ovr);
+        self.labels = samples.signs(self.fitted.len());
         self.begin(samples, engine)
     }
 
@@ -249,14 +248,22 @@ impl<S: Solver> Trainer for Fitter<S> {
         let certificate = certificate.map(|(_, certificate)| certificate);
         let now = S::weights(engine);
         let fitted = self.fitted.iter().map(|model| &model.weights).chain([&now]);
-        let all: Vec<&Vec<f64>> = fitted.chain(&self.start[self.fitted.len() + 1..]).collect();
-        Ok(Linear { certificate, ..Linear::of_weights(samples, Classes::Ovr, &all)? })
+        let to_come = &self.start[self.fitted.len() + 1..];
+        let (mut weights, mut intercepts) = (Vec::new(), Vec::new());
+        for model in fitted.chain(to_come) {
+            weights.extend_from_slice(&model[..samples.features.len()]);
+            intercepts.push(samples.intercept.map_or(0.0, |feature| model[feature]));
+        }
+        let (normalize, positive) = (samples.normalize, samples.positive.clone());
+        let classes = samples.labels.classes.clone();
+        let model = Linear::new(Arc::clone(&samples.features), classes, weights, intercepts)?;
+        Ok(Linear { normalize, positive, certificate, ..model })
     }
 
     fn finish(&self, samples: &Samples, model: &mut Linear) -> Result<(), Error> {
         let Some(config) = self.path.last() else { return Ok(()) };
         // One that was read has only the features with a weight that is not zero.
-        let all = model.rows(samples, Classes::Ovr)?;
+        let all = all_weights(model, samples)?;
         model.weights = all.iter().flat_map(|weights| &weights[..samples.features.len()]).copied().collect();
         model.features = Arc::clone(&samples.features);
         let known = self.fitted.iter().map(|model| Some(model.certificate)).chain([model.certificate]);
@@ -264,7 +271,7 @@ impl<S: Solver> Trainer for Fitter<S> {
         model.path = self.ended.clone();
         model.has_converged = true;
         for (at, (weights, known)) in all.iter().zip(known).enumerate() {
-            let labels = samples.signs(at, Classes::Ovr);
+            let labels = samples.signs(at);
             let certificate = match known {
                 Some(certificate) => certificate,
                 None => Certificate::new(&fit(samples, &labels, weights), config).map_err(reading)?,
@@ -292,12 +299,36 @@ impl<S: Solver> Fitter<S> {
     /// Begins to fit the next model, on the same grid.
     fn begin(&self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<(), Error> {
         let weights = &self.start[self.fitted.len()];
-        self.solver.init(samples, Begin { config: &self.path[0], labels: &self.labels, offsets: &[], weights }, engine)
+        self.solver.init(samples, Begin { config: &self.path[0], labels: &self.labels, weights }, engine)
     }
 
     fn fit<'d>(&'d self, samples: &'d Samples, weights: &'d [f64]) -> Fit<'d> {
         fit(samples, &self.labels, weights)
     }
+}
+
+/// Returns the weights of each model by the features of samples, the intercept last if there is one.
+fn all_weights(linear: &Linear, samples: &Samples) -> Result<Vec<Vec<f64>>, Error> {
+    if linear.intercepts.len() != samples.num_models() {
+        let (found, expected) = (linear.classes.len(), samples.labels.classes.len());
+        return Err(Error::Missing(format!(
+            "the model to begin from has {found} classes, and the samples have {expected}"
+        )));
+    }
+    let is_same = Arc::ptr_eq(&linear.features, &samples.features);
+    let places = if is_same { Vec::new() } else { linear.features.translate(&samples.features) };
+    let of = |(model, intercept): (usize, &f64)| {
+        let mut weights = vec![0.0; samples.values.num_vertices(Side::Right)];
+        if is_same {
+            weights[..samples.features.len()].copy_from_slice(linear.of(model));
+        } else {
+            let pairs = places.iter().zip(linear.of(model));
+            pairs.for_each(|(place, weight)| place.iter().for_each(|&at| weights[at as usize] = *weight));
+        }
+        samples.intercept.into_iter().for_each(|feature| weights[feature] = *intercept);
+        weights
+    };
+    Ok(linear.intercepts.iter().enumerate().map(of).collect())
 }
 
 /// Adds what is known of a model to what is known of others with the same l1.

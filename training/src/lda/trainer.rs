@@ -193,7 +193,7 @@ impl<S: Counted> Trainer for Drawer<S> {
 
     fn leg(&self, options: &TopicOptions, engine: &Engine<Lda<S>>) -> Leg {
         let is_last = engine.global().num_kept() <= self.topics;
-        Leg { until: if is_last { options.iterations } else { options.iterations / 2 }, is_last, ends_converged: false }
+        Leg { until: if is_last { options.iterations } else { options.iterations / 2 }, is_last }
     }
 
     /// Gives up all topics but those that are wanted.
