@@ -1,4 +1,4 @@
-"""Logistic regression of many classes beside scikit-learn: liblinear for each class against the rest, saga for multinomial.
+"""Logistic regression of many classes beside scikit-learn: liblinear for each class against the rest.
 
     python benches/peers/classes.py MEGAGRID DIGITS NEWS20 [ROUNDS]
 
@@ -30,7 +30,7 @@ def main(megagrid, digits, news20, rounds=3):
         X, y = load_svmlight_file(path)
         X = normalize(X)
         X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-        for kind, penalty in [("ovr", "l1"), ("ovr", "l2"), ("multinomial", "l2")]:
+        for kind, penalty in [("ovr", "l1"), ("ovr", "l2")]:
             systems = {"megagrid": lambda: ours(megagrid, path, X.shape[1], kind, penalty)}
             for tolerance in (1e-4, 1e-6):
                 systems[f"scikit-learn, tol={tolerance}"] = lambda at=tolerance: theirs(X, y, kind, penalty, at)
@@ -51,7 +51,7 @@ def ours(megagrid, path, features, kind, penalty):
     with tempfile.TemporaryDirectory() as place:
         model, record = Path(place, "model"), Path(place, "run.json")
         penalties = ["--l1", "1"] if penalty == "l1" else ["--l1", "0", "--l2", "1"]
-        how = ["--classes", kind, "--normalize", "--tolerance", "1e-8", "--model", str(model), "--json", str(record), "-q"]
+        how = ["--normalize", "--tolerance", "1e-8", "--model", str(model), "--json", str(record), "-q"]
         subprocess.run([megagrid, "blockpg", path, *penalties, *how], check=True)
         phases, table = json.loads(record.read_text())["phases"], pq.read_table(model / "weights.parquet")
     columns = [name for name in table.column_names if name != "id"]
