@@ -25,22 +25,34 @@ impl Quality {
         Self { auc: auc(scores, labels), log_loss: loss / number, accuracy: right as f64 / number }
     }
 
-    /// Compares the chances of classes, `[samples, classes]`, with the samples' classes.
+    /// Compares scores w·x of classes, each against the rest, `[samples, classes]`, with the samples' classes.
     #[must_use]
-    pub fn of_classes(chances: &[f64], classes: usize, labels: &[u32]) -> Self {
+    pub fn of_classes(scores: &[f64], classes: usize, labels: &[u32]) -> Self {
         let number = labels.len().max(1) as f64;
-        let pairs = || chances.chunks(classes.max(1)).zip(labels);
-        let loss: f64 = pairs().map(|(chances, &label)| -chances[label as usize].max(f64::MIN_POSITIVE).ln()).sum();
-        let right = pairs().filter(|(chances, label)| likeliest(chances) == **label as usize).count();
+        let pairs = || scores.chunks(classes.max(1)).zip(labels);
+        let loss: f64 = pairs().map(|(scores, &label)| -log_chances(scores)[label as usize]).sum();
+        let right = pairs().filter(|(scores, label)| likeliest(scores) == **label as usize).count();
         Self { auc: f64::NAN, log_loss: loss / number, accuracy: right as f64 / number }
     }
 }
 
-/// Returns the place of the largest of some chances, of equal ones the first.
+/// Returns the logarithms of the chances of classes by their scores, each against the rest: of their logistic functions, scaled
+/// to a sum of 1.
 #[must_use]
-pub fn likeliest(chances: &[f64]) -> usize {
-    let better = |best: usize, at: usize| if chances[at] > chances[best] { at } else { best };
-    (0..chances.len()).reduce(better).unwrap_or(0)
+pub fn log_chances(scores: &[f64]) -> Vec<f64> {
+    let logs = scores.iter().map(|&score| -log_loss(score));
+    let largest = logs.clone().fold(f64::NEG_INFINITY, f64::max);
+    // Less the largest, no sum vanishes.
+    let sum: f64 = logs.clone().map(|log| (log - largest).exp()).sum();
+    logs.map(|log| log - largest - sum.ln()).collect()
+}
+
+/// Returns the place of the largest of the scores of classes, of equal ones the first. Where chances are equal for rounding, scores
+/// may still differ.
+#[must_use]
+pub fn likeliest(scores: &[f64]) -> usize {
+    let better = |best: usize, at: usize| if scores[at] > scores[best] { at } else { best };
+    (0..scores.len()).reduce(better).unwrap_or(0)
 }
 
 /// Returns the area under the receiver operating characteristic, by ranks (Mann and Whitney).
@@ -89,9 +101,23 @@ mod tests {
 
     #[test]
     fn the_likeliest_of_many_classes_counts() {
-        let quality = Quality::of_classes(&[0.5, 0.25, 0.25, 0.2, 0.2, 0.6], 3, &[1, 2]);
+        // Scores of these chances against the rest, which have a sum of 1.
+        let scores = [0.5, 0.25, 0.25, 0.2, 0.2, 0.6].map(|chance: f64| (chance / (1.0 - chance)).ln());
+        let quality = Quality::of_classes(&scores, 3, &[1, 2]);
         assert_eq!((quality.accuracy, quality.auc.is_nan()), (0.5, true));
         assert!((quality.log_loss + (0.25_f64 * 0.6).ln() / 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn scores_far_from_0_tell_classes_too() {
+        for scores in [[9_999.0, 1e4, -1e4], [-1e4, -9_999.0, -2e4], [40.0, 41.0, 39.0]] {
+            assert_eq!(likeliest(&scores), 1);
+            let logs = log_chances(&scores);
+            assert!((logs.iter().map(|log| log.exp()).sum::<f64>() - 1.0).abs() < 1e-12, "{logs:?}");
+            assert!(logs.iter().all(|log| log.is_finite() && *log <= logs[1]), "{logs:?}");
+        }
+        let far = Quality::of_classes(&[-1e4, -9_999.0, -2e4], 3, &[2]);
+        assert!((far.log_loss - 10_001.0 - (-1.0_f64).exp().ln_1p()).abs() < 1e-9, "{far:?}");
     }
 
     #[test]

@@ -29,21 +29,21 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return write_quality(args, &quality);
     }
     // A cache has its samples in another order than the text that it was made of.
-    let chances = scores.chunks(model.intercepts.len()).map(|scores| model.chances(scores));
-    let mut rows: Vec<(u64, Vec<f64>)> = order.into_iter().zip(chances).collect();
+    let mut rows: Vec<(u64, &[f64])> = order.into_iter().zip(scores.chunks(model.intercepts.len())).collect();
     rows.sort_by_key(|row| row.0);
+    let chances: Vec<Vec<f64>> = rows.iter().map(|(_, scores)| model.chances(scores)).collect();
     let is_of_two = model.classes.len() == 2;
     if is_of_two && args.output.is_text() {
-        let text: String = rows.iter().map(|(_, chances)| format!("{:.9}\n", chances[1])).collect();
+        let text: String = chances.iter().map(|chances| format!("{:.9}\n", chances[1])).collect();
         return output::write_text(args.output.output.as_deref().unwrap_or("-".as_ref()), &text);
     }
     let titles: Vec<String> = model.classes.iter().map(|class| format!("probability_{class}")).collect();
-    let of = |class: usize| Column::F64(rows.iter().map(|(_, chances)| chances[class]).collect());
+    let of = |class: usize| Column::F64(chances.iter().map(|chances| chances[class]).collect());
     let mut piece = vec![("sample", Column::U64(rows.iter().map(|row| row.0).collect()))];
     if is_of_two {
         piece.push(("probability", of(1)));
     } else {
-        let class = |(_, chances): &(u64, Vec<f64>)| model.classes[likeliest(chances)].clone();
+        let class = |(_, scores): &(u64, &[f64])| model.classes[likeliest(scores)].clone();
         piece.push(("class", Column::Strings(rows.iter().map(class).collect())));
         piece.extend(titles.iter().enumerate().map(|(at, title)| (&title[..], of(at))));
     }

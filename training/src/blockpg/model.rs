@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use megagrid_algorithms::blockpg::{Certificate, Quality, likeliest};
+use megagrid_algorithms::blockpg::{Certificate, Quality, likeliest, log_chances};
 use megagrid_datasets::output::{Column, read_table, write_table};
 use megagrid_datasets::{Dictionary, Samples};
 use serde::{Deserialize, Serialize, Serializer};
@@ -105,8 +105,7 @@ impl Linear {
         if let [score] = scores {
             return vec![logistic(-score), logistic(*score)];
         }
-        let sum: f64 = scores.iter().copied().map(logistic).sum();
-        scores.iter().map(|&score| if sum > 0.0 { logistic(score) / sum } else { 1.0 / scores.len() as f64 }).collect()
+        log_chances(scores).into_iter().map(f64::exp).collect()
     }
 
     /// Returns what is said of a sample by its scores.
@@ -116,7 +115,7 @@ impl Linear {
         match scores {
             [_] => Prediction::OfSecond(chances[1]),
             _ => {
-                let class = self.classes[likeliest(&chances)].clone();
+                let class = self.classes[likeliest(scores)].clone();
                 Prediction::OfClasses { class, probabilities: self.classes.iter().cloned().zip(chances).collect() }
             }
         }
@@ -129,8 +128,7 @@ impl Linear {
             let signs: Vec<f32> = labels.iter().map(|&label| if label == 1 { 1.0 } else { -1.0 }).collect();
             return Quality::new(scores, &signs);
         }
-        let chances: Vec<f64> = scores.chunks(self.classes.len()).flat_map(|scores| self.chances(scores)).collect();
-        Quality::of_classes(&chances, self.classes.len(), labels)
+        Quality::of_classes(scores, self.classes.len(), labels)
     }
 
     /// Returns the features of a model with the `number` largest weights, the largest first.
@@ -252,6 +250,10 @@ impl Model for Linear {
     fn metrics(&self) -> Metrics {
         let Some(Certificate { bound, gap, violation, .. }) = self.certificate else { return Metrics::new() };
         [("bound", bound), ("gap", gap), ("kkt_violation", violation)].map(|(name, value)| (name.into(), value)).into()
+    }
+
+    fn has_converged(&self) -> bool {
+        self.has_converged
     }
 
     fn findings(&self) -> String {
