@@ -204,6 +204,31 @@ fn a_resumed_run_goes_on_as_if_it_had_never_stopped() {
 }
 
 #[test]
+fn a_run_is_not_resumed_with_other_labels_or_weights() {
+    let place = Place::new();
+    let (train, saved) = (samples(&place, "train.libsvm", 300), place.name("saved"));
+    let weights = |last: &str| place.file("weights.txt", "1\n".repeat(299) + last + "\n");
+    let of = |weights: &str| ["blockpg", &train, "--positive", "2", "--sample-weights", weights].map(str::to_owned);
+    let args = of(&weights("2"));
+    let args = args.each_ref().map(|arg| &arg[..]);
+    done(&[&args[..], &["--tolerance", "0", "--iterations", "2", "--checkpoint", &saved, "-q"]].concat());
+    let resume = [&args[..], &["--resume", &saved, "-q"]].concat();
+    done(&resume);
+    let refused = ["digest of labels and weights of samples", "use the same options and data"];
+    weights("1");
+    fails(&resume, 1, &refused);
+    weights("2");
+    let text = fs::read_to_string(&train).unwrap();
+    let flip = |line: &str| match line.split_once(' ') {
+        Some(("2", rest)) => format!("1 {rest}\n"),
+        Some((_, rest)) => format!("2 {rest}\n"),
+        None => format!("{line}\n"),
+    };
+    place.file("train.libsvm", text.lines().map(flip).collect::<String>());
+    fails(&resume, 1, &refused);
+}
+
+#[test]
 fn a_path_ends_where_its_last_penalty_alone_would_and_is_resumed_in_it() {
     let place = Place::new();
     let (train, saved, record) = (samples(&place, "train.libsvm", 300), place.name("saved"), place.name("run.json"));

@@ -33,7 +33,8 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Takes what options say, and what must not change: `origin` is where the data comes from, and `more` what else is fixed.
+    /// Takes what options say, and what must not change: `origin` is where the data comes from, `beside` what
+    /// [`Data::beside_edges`] returns, and `more` what else is fixed.
     ///
     /// # Errors
     /// Options that serde does not write.
@@ -41,11 +42,13 @@ impl Checkpoints {
         run: &RunOptions,
         options: &A::Options,
         origin: &Value,
+        beside: Option<(&str, u64)>,
         more: Map<String, Value>,
     ) -> Result<Self, Error> {
         let mut fixed = options.fixed()?;
         fixed.extend(A::Data::FIXED.iter().filter_map(|&name| Some((name.to_owned(), origin.get(name)?.clone()))));
         fixed.insert("seed".to_owned(), run.seed.into());
+        fixed.extend(beside.map(|(what, digest)| (format!("digest of {what}"), format!("{digest:016x}").into())));
         fixed.extend(more);
         let RunOptions { checkpoint, checkpoint_every, resume, .. } = run.clone();
         Ok(Self { directory: checkpoint, every: checkpoint_every, resume, fixed, saved: 0 })
@@ -114,7 +117,7 @@ impl Checkpoints {
             Some(name) => Err(Error::invalid(
                 directory,
                 format!(
-                    "its checkpoints are of a run with {name} {}, and now it is {}; use the same options",
+                    "its checkpoints are of a run with {name} {}, and now it is {}; use the same options and data",
                     then(name),
                     now(name)
                 ),

@@ -104,12 +104,27 @@ impl Data for Samples {
 
     fn checksum(&self) -> Result<u64, Error> {
         let values = digest(&self.values, |&value| f64::from(value))?.checksum;
-        let label = |(sample, &class): (usize, &u32)| SplitMix::new(u64::from(class), sample as u64).bits();
-        Ok(self.labels.of.iter().enumerate().map(label).fold(values, u64::wrapping_add))
+        Ok(values.wrapping_add(self.digest()))
+    }
+
+    fn beside_edges(&self) -> Option<(&'static str, u64)> {
+        Some(("labels and weights of samples", self.digest()))
     }
 }
 
 impl Samples {
+    /// Returns a digest of the classes of samples and their weights.
+    fn digest(&self) -> u64 {
+        let of = |(sample, &class): (usize, &u32)| {
+            let weight = u64::from(self.weight(sample).to_bits());
+            SplitMix::new(u64::from(class) << 32 | weight, sample as u64).bits()
+        };
+        let name =
+            |digest: u64, name: &String| name.bytes().fold(digest, |all, byte| SplitMix::new(all, byte.into()).bits());
+        let names = self.labels.classes.iter().fold(0, name);
+        self.labels.of.iter().enumerate().map(of).fold(names, u64::wrapping_add)
+    }
+
     /// Returns how many models tell the classes apart: of two one does, else each class is told from the rest.
     #[must_use]
     pub fn num_models(&self) -> usize {
@@ -168,7 +183,13 @@ impl Samples {
         }
         let weights = weights.of(&self.labels.classes, &sums)?;
         let of = |(sample, &class): (usize, &u32)| (f64::from(self.weight(sample)) * weights[class as usize]) as f32;
-        self.sample_weights = self.labels.of.iter().enumerate().map(of).collect();
+        let all: Vec<f32> = self.labels.of.iter().enumerate().map(of).collect();
+        if all.iter().any(|weight| !weight.is_finite()) {
+            return Err(Error::option(
+                "--class-weight times weights of samples is too large a number; use smaller weights",
+            ));
+        }
+        self.sample_weights = all;
         Ok(())
     }
 
