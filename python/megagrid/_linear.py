@@ -163,8 +163,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
             raise ValueError(f"class_weight names {unknown}, which are no classes of y")
         names = {one: one if classes is None else classes.index(one) for one in weights}
         for one, weight in weights.items():
-            if not (isinstance(weight, numbers.Real) and 0 <= weight < np.inf):
-                raise ValueError(f"class_weight of {one!r} is {weight!r}; expected a number, 0 or above")
+            if not (isinstance(weight, numbers.Real) and 0 < weight <= np.finfo(np.float32).max):
+                raise ValueError(f"class_weight of {one!r} is {weight!r}; expected a number above 0")
         pairs = [f"{names[one]}={float(weight)!r}" for one, weight in weights.items()]
         return [f"--class-weight={','.join(pairs)}"] if pairs else []
 
@@ -176,7 +176,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         if "n_features_in_" not in self.__dict__:
             self._know(self.coef_.shape[1], [str(name) for name in found["names"]])
         if self.report_["result"]["ended_by"] == "iterations" and self.max_iter <= self.n_iter_ and self.tol > 0:
-            text = f"not converged to tol={self.tol} within {self.n_iter_} iterations; try a larger max_iter, or scale the values"
+            text = f"not converged to tol={self.tol} within {self.max_iter} iterations; try a larger max_iter, or scale the values"
             warnings.warn(text, ConvergenceWarning, stacklevel=5)
 
     def decision_function(self, X):

@@ -47,6 +47,11 @@ pub trait Model: Sized + Send + Sync + 'static {
         Metrics::new()
     }
 
+    /// Tells whether all parts of it are within the tolerance, where parts are trained one after the other.
+    fn has_converged(&self) -> bool {
+        true
+    }
+
     /// Says in a few lines what was found.
     fn findings(&self) -> String {
         String::new()

@@ -190,6 +190,14 @@ fn a_model_that_is_read_again_says_the_same() {
         assert!(pairs.clone().all(|(a, b)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-12), "{before:?}, then {after:?}");
         assert_eq!(pairs.count(), CLASSES);
     }
+    let Prediction::OfClasses { class, probabilities } = model.prediction(&[1e4, 1e4 + 1.0, -1e4, 0.0]) else {
+        panic!()
+    };
+    assert!(class == "b" && (probabilities[0].1 - 0.4).abs() < 1e-12, "{probabilities:?}");
+    let Prediction::OfClasses { class, probabilities } = model.prediction(&[-1e4, -1e4 - 1.0, -2e4, -1e4 + 1.0]) else {
+        panic!()
+    };
+    assert!(class == "d" && probabilities[3].1 > probabilities[0].1, "{probabilities:?}");
     let chances = model.chances(&[0.3, -2.0, 1.0, -800.0]);
     assert!((chances.iter().sum::<f64>() - 1.0).abs() < 1e-12 && chances[2] > chances[0], "{chances:?}");
     let text = serde_json::to_value(&before).unwrap();
@@ -221,6 +229,28 @@ fn a_class_that_nothing_is_left_of_is_named() {
     made.classes.fill(2);
     let message = made.samples(&unknown, &RunOptions::default()).map(drop).unwrap_err().to_string();
     assert!(message.contains("all 240 samples have the label c"), "{message}");
+}
+
+#[test]
+fn a_class_that_needs_more_iterations_is_told_of_whichever_it_is() {
+    let run = RunOptions { workers: Some(1), ..RunOptions::default() };
+    // With each class as the last one.
+    for turn in 0..CLASSES as u32 {
+        let mut made = Made::new(12, false, 10);
+        made.classes.iter_mut().for_each(|class| *class = (*class + turn) % CLASSES as u32);
+        let mut iterations = 0;
+        loop {
+            iterations += 1;
+            let options = LinearOptions { iterations, ..LinearOptions::default() };
+            let Trained { record, model, .. } = made.trained(options, &how(), &run);
+            if record.result.ended_by == "tolerance" {
+                assert!(megagrid_training::Model::has_converged(&model.unwrap()), "{iterations} iterations");
+                break;
+            }
+            assert_eq!(record.result.ended_by, "iterations");
+        }
+        assert!(iterations > 1);
+    }
 }
 
 #[test]
