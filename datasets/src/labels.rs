@@ -10,7 +10,7 @@ use crate::text::Malformed;
 /// The classes of samples, and which one each sample has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
-    /// Names of the classes, each once: ascending, by their numbers where all are numbers.
+    /// Names of the classes, each once: ascending, by their numbers where all are [numbers](Self::number).
     pub classes: Vec<String>,
     /// The place of each sample's class among them.
     pub of: Vec<u32>,
@@ -96,12 +96,18 @@ impl Labels {
         Ok(self.of.iter().map(|&class| places[class as usize]).collect())
     }
 
+    /// Returns the number that the name of a class is. Whole numbers that `f64` does not tell apart are words.
+    #[must_use]
+    pub fn number(name: &str) -> Option<f64> {
+        const LARGEST: f64 = 9_007_199_254_740_992.0;
+        // 0 has no sign.
+        name.parse::<f64>().ok().filter(|number| number.abs() < LARGEST).map(|number| number + 0.0)
+    }
+
     /// Gives classes the names that are in a text: "+1", "1" and "1.0" are one.
     fn of_names(names: &NameTable, entries: &[u32]) -> Self {
         let text: Vec<String> = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-        let number = |name: &String| name.parse::<f64>().ok().filter(|number| number.is_finite());
-        // 0 has no sign.
-        let numbers: Option<Vec<f64>> = text.iter().map(|name| number(name).map(|number| number + 0.0)).collect();
+        let numbers: Option<Vec<f64>> = text.iter().map(|name| Self::number(name)).collect();
         let named: Vec<String> = match &numbers {
             Some(numbers) => numbers.iter().map(f64::to_string).collect(),
             None => text,
@@ -190,6 +196,15 @@ mod tests {
         let labels = read(&["sports", "10", "9", "sports"]);
         assert_eq!((labels.classes.join(" "), labels.of.clone()), ("10 9 sports".to_owned(), vec![2, 0, 1, 2]));
         assert_eq!(labels.numbers(), Err("sports"));
+    }
+
+    #[test]
+    fn whole_numbers_too_large_for_a_float_stay_apart() {
+        let labels = read(&["9007199254740993", "9007199254740992", "3"]);
+        assert_eq!(labels.classes, ["3", "9007199254740992", "9007199254740993"]);
+        assert_eq!(labels.of, [2, 1, 0]);
+        let large = Labels::of_numbers(&[1e20, 3.0, 2e20]).unwrap();
+        assert_eq!(Labels::of_numbers(&large.numbers().unwrap()).unwrap(), large);
     }
 
     #[test]

@@ -222,7 +222,9 @@ def classes_of_names(names):
         numbers = np.array([float(name) for name in names])
     except ValueError:
         return np.array(names)
-    return numbers.astype(np.int64) if (numbers == np.rint(numbers)).all() else numbers
+    if (numbers == np.rint(numbers)).all() and (np.abs(numbers) < 2**53).all():
+        return numbers.astype(np.int64)
+    return numbers if len(set(numbers)) == len(names) else np.array(names)
 
 
 def sample_weights(weights, length):

@@ -125,7 +125,7 @@ fn classes_weigh_what_is_asked_for() {
         fails(&args.each_ref().map(|arg| &arg[..]), code, &[text]);
     };
     refused("7=1", 2, "names the class 7, and the classes are 0, 1, 2");
-    for weights in ["1=-1", "1=nan", "1", "-1=x"] {
+    for weights in ["1=-1", "1=nan", "1=0", "1=1e300", "1", "-1=x"] {
         refused(weights, 2, "--class-weight");
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use megagrid_datasets::Labels;
 use serde::{Serialize, Serializer};
 
 use crate::Error;
@@ -40,8 +41,7 @@ impl ClassWeights {
 
 /// Tells whether two names are of one class: where they are numbers, they may be written in different ways.
 fn is_same(class: &str, name: &str) -> bool {
-    let number = |name: &str| name.parse::<f64>().ok();
-    class == name || number(class).is_some_and(|class| number(name) == Some(class))
+    class == name || Labels::number(class).is_some_and(|class| Labels::number(name) == Some(class))
 }
 
 /// Lists classes, or the first of many.
@@ -62,8 +62,11 @@ impl FromStr for ClassWeights {
         for pair in text.split(',') {
             let (name, weight) =
                 pair.rsplit_once('=').ok_or(format!("found {pair:?}, expected balanced, or CLASS=WEIGHT,..."))?;
-            let number = weight.parse().ok().filter(|weight: &f64| weight.is_finite() && *weight >= 0.0);
-            let number = number.ok_or(format!("the weight {weight} of class {name}; expected a number, 0 or above"))?;
+            // Samples have weights of 32 bits.
+            let is_weight = |weight: &f64| *weight as f32 > 0.0 && (*weight as f32).is_finite();
+            let number = weight.parse().ok().filter(is_weight);
+            let number =
+                number.ok_or(format!("the weight {weight} of class {name}; expected a number above 0, of 32 bits"))?;
             if named.iter().any(|(before, _)| is_same(before, name)) {
                 return Err(format!("class {name} has two weights"));
             }
@@ -104,8 +107,8 @@ mod tests {
 
     #[test]
     fn named_classes_have_their_weights_and_others_1() {
-        let weights: ClassWeights = "7=2.5,+1=0".parse().unwrap();
-        assert_eq!(weights.of(&classes(), &[1.0; 3]).unwrap(), [1.0, 0.0, 2.5]);
+        let weights: ClassWeights = "7=2.5,+1=0.5".parse().unwrap();
+        assert_eq!(weights.of(&classes(), &[1.0; 3]).unwrap(), [1.0, 0.5, 2.5]);
         assert_eq!(weights.to_string().parse(), Ok(weights));
         let unknown: ClassWeights = "3=1".parse().unwrap();
         let message = unknown.of(&classes(), &[1.0; 3]).unwrap_err().to_string();
@@ -113,8 +116,10 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_no_less_than_0_and_given_once() {
-        for bad in ["", "1", "1=", "1=-1", "1=nan", "1=inf", "balance", "1=1,1.0=2", "1=1,"] {
+    fn weights_are_above_0_and_given_once() {
+        for bad in
+            ["", "1", "1=", "1=-1", "1=nan", "1=inf", "1=0", "1=1e300", "1=1e-300", "balance", "1=1,1.0=2", "1=1,"]
+        {
             assert!(bad.parse::<ClassWeights>().is_err(), "{bad}");
         }
     }
