@@ -11,6 +11,7 @@ pub mod mf;
 pub mod newton;
 pub mod pagerank;
 pub mod ranking;
+mod scaling;
 pub mod search;
 
 pub use error::Error;

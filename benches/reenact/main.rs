@@ -1,7 +1,7 @@
-//! Published figures re-enacted: in real time (1, 4, 5, 14 to 16), by exact counters (6, 7, 11), and on the virtual cluster, which has real
-//! numbers and modelled time (the others).
+//! Published figures re-enacted: in real time (1, 4, 5, 14 to 16), by exact counters (6, 7, 11), in modelled time of exact shapes (20), and on
+//! the virtual cluster, which has real numbers and modelled time (the others).
 //!
-//!     cargo reenact ROW [PART…]   # 1, 3 to 17, 25; "all"; "calibrate" measures what tasks cost. 14 to 16 have parts pr, cf and tm
+//!     cargo reenact ROW [PART…]   # 1, 3 to 17, 20, 25; "all"; "calibrate" measures what tasks cost. 14 to 16 have parts pr, cf and tm, 20 has 4.9 to 4.12
 //!
 //! Each row prints its figures, link and costs, writes a plot to `docs/reenact/`, and says what of the published shape holds.
 //! A row of which something does not hold ends with exit code 1. Without `--bench` (as `cargo test` runs it) nothing is done.
@@ -15,6 +15,7 @@ mod rows {
     pub mod delays;
     pub mod disruptions;
     pub mod essp;
+    pub mod geeps;
     pub mod imbalance;
     pub mod iterstore;
     pub mod layout;
@@ -33,7 +34,7 @@ use findings::{Findings, root};
 
 type Row = (&'static str, &'static str, fn(&mut Findings));
 
-const ROWS: [Row; 17] = [
+const ROWS: [Row; 18] = [
     ("1", "TuX2 Figure 8: rows in arrays and in hash maps", rows::layout::run),
     ("3", "TuX2 Figures 10 to 12: slack and mini-batches", rows::slack::run),
     ("4", "TuX2 Figure 13: matrix factorization on GAS engines", rows::systems::gas),
@@ -50,6 +51,7 @@ const ROWS: [Row; 17] = [
     ("15", "IterStore Figure 7: static thread caches and LRU", rows::iterstore::thread_caches),
     ("16", "IterStore Figure 9: inaccurate information", rows::iterstore::inaccurate),
     ("17", "IterStore Figure 8: rows that are read first requested first", rows::prefetch::run),
+    ("20", "GeePS Figures 4.9 to 4.12: memory, budgets, large networks, stalls", rows::geeps::run),
     ("25", "ESSP on VAP: a bound on values under way", rows::values::run),
 ];
 
@@ -67,7 +69,7 @@ fn main() -> ExitCode {
     }
     let rows: Vec<&Row> = ROWS.iter().filter(|row| wanted == "all" || row.0 == wanted).collect();
     if rows.is_empty() {
-        eprintln!("no row {wanted}; expected 1, 3 to 17, 25, all or calibrate");
+        eprintln!("no row {wanted}; expected 1, 3 to 17, 20, 25, all or calibrate");
         return ExitCode::from(2);
     }
     let mut failed = false;

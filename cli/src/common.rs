@@ -37,6 +37,11 @@ pub struct Common {
     /// Write what each worker did and when, as a timeline for ui.perfetto.dev or chrome://tracing.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub trace: Option<PathBuf>,
+    /// Show the run while it runs, on a page at this address: objective, test error, throughput, waiting, memory
+    /// [default address: 127.0.0.1:8090].
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:8090", help_heading = "Output")]
+    pub live: Option<std::net::SocketAddr>,
     /// Print no progress and no summary.
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,
@@ -71,6 +76,8 @@ impl Common {
             ("--json", self.json.is_some()),
             ("--report", self.report.is_some()),
             ("--trace", self.trace.is_some()),
+            #[cfg(feature = "serve")]
+            ("--live", self.live.is_some()),
             ("--checkpoint", self.run.checkpoint.is_some()),
             ("--resume", self.run.resume.is_some()),
             ("--virtual-workers", self.experiment.virtual_workers.is_some()),
@@ -85,6 +92,8 @@ impl Common {
     /// Shows and writes nothing.
     pub fn be_silent(&mut self) {
         (self.quiet, self.model, self.json, self.report) = (true, None, None, None);
+        #[cfg(feature = "serve")]
+        (self.live = None);
     }
 
     /// Checks the options, and that what is to be written can be; sets the number of threads that read.

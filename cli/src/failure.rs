@@ -82,6 +82,8 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
             cause.downcast_ref(),
             Some(Data::HoldoutRange(_) | Data::UnknownFormatName { .. } | Data::Setting { .. })
         );
+    #[cfg(feature = "baselines")]
+    let out_of_range = out_of_range || matches!(cause.downcast_ref(), Some(megagrid_geeps::Error::Setting { .. }));
     out_of_range.then_some(2)
 }
 

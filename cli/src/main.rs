@@ -20,6 +20,8 @@ mod entry;
 mod experiment;
 mod factors;
 mod failure;
+#[cfg(feature = "baselines")]
+mod geeps;
 mod generate;
 mod inspect;
 mod interrupt;
@@ -43,6 +45,7 @@ mod topics;
 mod trace;
 mod train;
 mod tune;
+mod view;
 
 use std::process::ExitCode;
 
@@ -67,6 +70,8 @@ enum Command {
     Train(entry::Chosen<train::All>),
     #[cfg(feature = "baselines")]
     Compare(compare::Args),
+    #[cfg(feature = "baselines")]
+    Geeps(geeps::Args),
     Tune(tune::Args),
     Launch(launch::Args),
     Generate(Box<generate::Args>),
@@ -74,6 +79,7 @@ enum Command {
     Convert(convert::Args),
     Partition(partition::Args),
     Plan(plan::Args),
+    View(view::Args),
     Recommend(recommend::Args),
     Similar(similar::Args),
     Predict(predict::Args),
@@ -93,6 +99,8 @@ fn main() -> ExitCode {
         Command::Train(chosen) => chosen.run(),
         #[cfg(feature = "baselines")]
         Command::Compare(args) => compare::run(&args),
+        #[cfg(feature = "baselines")]
+        Command::Geeps(args) => geeps::run(&args),
         Command::Tune(args) => tune::run(&args),
         Command::Launch(args) => launch::run(&args, Cli::command()),
         Command::Generate(args) => generate::run(&args),
@@ -100,6 +108,7 @@ fn main() -> ExitCode {
         Command::Convert(args) => convert::run(&args),
         Command::Partition(args) => partition::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::View(args) => view::run(&args),
         Command::Recommend(args) => recommend::run(&args),
         Command::Similar(args) => similar::run(&args),
         Command::Predict(args) => predict::run(&args),

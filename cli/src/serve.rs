@@ -67,10 +67,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         watch_every: Some(seconds("--watch-every", args.watch_every)?).filter(|every| !every.is_zero()),
     };
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
-    serve(&options, started, interrupted()).map_err(|error| match error {
+    serve(&options, started, interrupted()).map_err(failure)
+}
+
+/// Tells usage from what went wrong.
+pub fn failure(error: megagrid_serve::Error) -> anyhow::Error {
+    match error {
         megagrid_serve::Error::Option(problem) => usage(problem),
         other => other.into(),
-    })
+    }
 }
 
 fn started(address: SocketAddr, models: &[Served]) {

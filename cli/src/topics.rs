@@ -1,4 +1,4 @@
-//! `megagrid topics`: the top words of a trained topic model, and the topics of new documents.
+//! `megagrid topics`: the top words of a trained topic model, a page that shows them, and the topics of new documents.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ use crate::output;
 use crate::rows::shortest;
 
 /// Lists the topics of a model of `lda`, the largest first: number, share of the tokens, top words. With --documents,
-/// finds the topics of new documents instead.
+/// finds the topics of new documents instead. With --page, writes a page that shows topics as a map.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  megagrid topics kos -n 15\n  megagrid topics kos --documents new.txt --output new-topics"
+    after_help = "Examples:\n  megagrid topics kos -n 15\n  megagrid topics kos --documents new.txt --output new-topics\n  megagrid topics kos --page topics.html"
 )]
 pub struct Args {
     /// The directory that `lda --model` wrote.
@@ -34,6 +34,10 @@ pub struct Args {
     /// Instead of listing them, write mixtures.npy ([documents, topics], f32) and documents.parquet to a new directory.
     #[arg(long, value_name = "DIR", requires = "documents")]
     output: Option<PathBuf>,
+    /// Instead of listing them, write a page of HTML that shows topics as a map, with their words and documents: one file, without
+    /// anything from elsewhere.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["documents", "json", "number"])]
+    page: Option<PathBuf>,
     /// Write topics, or documents with their topics, as JSON, an object a line; "-" is stdout.
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
     json: Option<PathBuf>,
@@ -45,6 +49,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         megagrid_datasets::output::check_target(output)?;
     }
     let (model, _) = model::load::<TopicModel>(&args.model)?;
+    if let Some(page) = &args.page {
+        return output::write_text(page, &model.page(&model::name(&args.model))?);
+    }
     let words = model.names.get(Side::Right)?;
     match &args.documents {
         Some(path) => fold_in(args, &model, &words, path),

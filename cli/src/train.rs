@@ -83,7 +83,7 @@ pub fn with_common<A: Algorithm>(job: Job<A>, common: &Common) -> Job<A> {
 
 /// Trains with a line on the terminal; an interruption leaves a record.
 pub fn observed<A: Algorithm>(job: Job<A>, common: &Common) -> anyhow::Result<Trained<A>> {
-    let watch = Watch::new(common.quiet);
+    let watch = Watch::new(common)?;
     // The timelines of virtual workers are in one process, and written when all have ended.
     let trace = common.trace.as_deref().filter(|_| common.experiment.virtual_workers.is_none());
     if trace.is_some() {
@@ -112,17 +112,51 @@ pub fn conclude<A: Trains>(trained: Trained<A>, common: &Common) -> anyhow::Resu
     common.write_record(&record)
 }
 
-/// A line on the terminal.
+/// A line on the terminal, and the page of a run.
 pub struct Watch {
     quiet: bool,
+    #[cfg(feature = "serve")]
+    live: Option<megagrid_serve::Live>,
+    /// Whether those who watch know what the run is.
+    #[cfg(feature = "serve")]
+    is_told: Cell<bool>,
     progress: Cell<Option<Progress>>,
     last: Cell<u64>,
 }
 
 impl Watch {
     /// Begins without a line.
-    pub fn new(quiet: bool) -> Self {
-        Self { quiet, progress: Cell::new(None), last: Cell::new(0) }
+    pub fn new(common: &Common) -> anyhow::Result<Self> {
+        #[cfg(feature = "serve")]
+        let live = common.live.map(megagrid_serve::Live::start).transpose().map_err(crate::serve::failure)?;
+        #[cfg(feature = "serve")]
+        if let Some(live) = &live {
+            eprintln!("megagrid: the run is shown at http://{}", live.address());
+        }
+        Ok(Self {
+            quiet: common.quiet,
+            #[cfg(feature = "serve")]
+            live,
+            #[cfg(feature = "serve")]
+            is_told: Cell::new(false),
+            progress: Cell::new(None),
+            last: Cell::new(0),
+        })
+    }
+
+    /// Tells those who watch what an iteration did, and before the first one, what the run is.
+    #[cfg(feature = "serve")]
+    fn tell(&self, record: &Record) {
+        let (Some(live), Some(done)) = (&self.live, record.iterations.last()) else { return };
+        if !self.is_told.replace(true) {
+            let Record { command, config, input, machine, .. } = record;
+            let last = self.last.get();
+            live.tell("begin", &serde_json::json!({ "command": command, "config": config, "input": input, "machine": machine, "last": last }));
+        }
+        live.tell(
+            "iteration",
+            &serde_json::json!({ "done": done, "memory": megagrid_training::record::peak_rss_bytes() }),
+        );
     }
 }
 
@@ -134,6 +168,8 @@ impl Observer for Watch {
     }
 
     fn iteration(&self, record: &Record) {
+        #[cfg(feature = "serve")]
+        self.tell(record);
         let (Some(now), Some(progress)) = (record.iterations.last(), self.progress.take()) else { return };
         let mean = (now.train_seconds + record.phases.evaluate) / record.iterations.len() as f64;
         let left = Duration::from_secs_f64(mean * self.last.get().saturating_sub(now.iteration) as f64);

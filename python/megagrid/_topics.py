@@ -243,6 +243,19 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self._check_fitted()
         self._topics.save(directory, self._record(words_named="feature_names_in_" in self.__dict__), self._checksum, self._names())
 
+    def save_page(self, path, name="the model"):
+        """Write a page for a browser that shows the topics as a map, their words by relevance, and their documents.
+
+        Parameters
+        ----------
+        path : path
+            The file, one of HTML without anything from elsewhere. One that is there is replaced.
+        name : str, default="the model"
+            What the page is called: "Topics of" it.
+        """
+        self._check_fitted()
+        self._topics.page(path, str(name), self._names())
+
     @classmethod
     def load(cls, directory):
         """Read a model directory, of `save` or of the command.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use megagrid_algorithms::lda::{FoldIn, Model as Counts, SparseCounts, Topics as Priors};
+use megagrid_datasets::output::replace_text;
 use megagrid_datasets::{Format, Names, Split, Tokenizer};
 use megagrid_partition::Side;
 use megagrid_training::Error;
@@ -155,13 +156,25 @@ impl Topics {
 
     /// Writes a model directory.
     fn save(&self, directory: PathBuf, record: &str, checksum: u64, words: Given<'_>) -> PyResult<()> {
-        let documents = numbered(1, self.0.documents.len());
-        let names = Arc::new(Names::new(documents, Some(words.names())));
-        save(&directory, record, checksum, &TopicModel::new(self.0.clone(), names, 0))
+        save(&directory, record, checksum, &self.named(&words))
+    }
+
+    /// Writes a page that shows topics as a map.
+    fn page(&self, py: Python<'_>, path: PathBuf, name: &str, words: Given<'_>) -> PyResult<()> {
+        let named = self.named(&words);
+        let page = raise(py.detach(|| named.page(name)))?;
+        raise(replace_text(&path, &page))
     }
 }
 
 impl Topics {
+    /// Returns the model with names; documents have numbers from 1.
+    fn named(&self, words: &Given<'_>) -> TopicModel {
+        let documents = numbered(1, self.0.documents.len());
+        let names = Arc::new(Names::new(documents, Some(words.names())));
+        TopicModel::new(self.0.clone(), names, 0)
+    }
+
     fn mixtures_of<'py>(
         &self,
         py: Python<'py>,

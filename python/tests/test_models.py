@@ -8,6 +8,7 @@ import networkx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
 
 from megagrid import MatrixFactorization, SparseLogisticRegression, TopicModel, hits, pagerank
 
@@ -73,6 +74,22 @@ def test_topics_that_were_planted_are_found(documents):
     assert model.score(documents) == -np.log(model.perplexity(documents))
     assert np.array_equal(mixtures[7:9], model.transform(documents[7:9]))
     model.transform(np.zeros((2, 30)))
+
+
+def test_topics_are_shown_on_a_page(documents, tmp_path):
+    words = [f"word{at}<" for at in range(30)]
+    pandas = pytest.importorskip("pandas")
+    model = TopicModel(3, max_iter=60).fit(pandas.DataFrame(documents.toarray(), columns=words))
+    page = tmp_path / "topics.html"
+    model.save_page(page, "plans")
+    text = page.read_text()
+    data = json.loads(text.split('<script type="application/json">')[1].split("</script>")[0])
+    assert data["name"] == "plans" and len(data["topics"]) == 3 and data["tokens"] == documents.sum()
+    assert sorted(word["name"] for word in data["words"]) == sorted(words)
+    with pytest.raises(NotFittedError):
+        TopicModel(3).save_page(page)
+    with pytest.raises(FileNotFoundError):
+        model.save_page(tmp_path / "nowhere" / "topics.html")
 
 
 def test_ratings_that_were_planted_are_foreseen(ratings):

@@ -13,7 +13,7 @@ use megagrid_training::model::Manifest;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::questions::{Answers, Name, Scored, checked, checked_together, checked_value, parsed, ten};
+use crate::questions::{Answers, Name, Scored, checked, checked_number, checked_together, checked_value, parsed, ten};
 use crate::{Error, Refusal};
 
 /// A model of factors, with what its answers need.
@@ -56,6 +56,17 @@ struct Alike {
     items: Vec<Name>,
     #[serde(default)]
     users: Vec<Name>,
+    #[serde(default = "ten")]
+    number: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Find {
+    text: String,
+    /// Among the users, not the items.
+    #[serde(default)]
+    users: bool,
     #[serde(default = "ten")]
     number: usize,
 }
@@ -150,6 +161,11 @@ impl OfFactors {
         Ok(vertices.answers(&self.similar[side as usize].to(&ids, number)))
     }
 
+    fn find(&self, body: &[u8]) -> Result<Value, Refusal> {
+        let Find { text, users, number } = parsed(body)?;
+        Ok(json!(self.sides[usize::from(!users)].with(&text, checked_number(number)?)))
+    }
+
     fn predict(&self, body: &[u8]) -> Result<Value, Refusal> {
         let Predict { pairs } = parsed(body)?;
         checked("the number of pairs", pairs.len())?;
@@ -169,6 +185,18 @@ impl Vertices {
         lookup.find(&name.0).ok_or_else(|| Refusal::Unknown(unknown()))
     }
 
+    /// Returns names that have a text in them: those first that begin with it, short ones before long ones. Time: all names.
+    fn with(&self, text: &str, number: usize) -> Vec<String> {
+        let text = text.to_lowercase();
+        let found = |id: u32| {
+            let name = self.names.name(id);
+            name.to_lowercase().find(&text).map(|at| (at > 0, name.len(), name.into_owned()))
+        };
+        let mut found: Vec<(bool, usize, String)> = (0..self.names.len() as u32).filter_map(found).collect();
+        found.sort_unstable();
+        found.into_iter().take(number).map(|(_, _, name)| name).collect()
+    }
+
     fn find_all(&self, names: &[Name]) -> Result<Vec<u32>, Refusal> {
         names.iter().map(|name| self.find(name)).collect()
     }
@@ -181,13 +209,14 @@ impl Vertices {
 
 impl Answers for OfFactors {
     fn questions(&self) -> &'static [&'static str] {
-        &["recommend", "similar", "predict"]
+        &["recommend", "similar", "predict", "find"]
     }
 
     fn answer(&self, question: &str, body: &[u8]) -> Result<Value, Refusal> {
         match question {
             "recommend" => self.recommend(body),
             "similar" => self.similar(body),
+            "find" => self.find(body),
             _ => self.predict(body),
         }
     }

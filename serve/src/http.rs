@@ -12,6 +12,8 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use megagrid_training::lda::explorer;
+use megagrid_training::page;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
@@ -41,14 +43,16 @@ const OPENAPI: &str = include_str!("openapi.json");
 /// A page that asks, without anything from elsewhere.
 const PAGE: &str = include_str!("page.html");
 /// What the page may load.
-const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+pub(crate) const POLICY: &str =
+    "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 /// What all may ask: whether the server is there, and the page, which asks for the token.
 const OPEN: [&str; 3] = ["/", "/health", "/ready"];
 
 /// Returns what answers requests, whose bodies have at most so many bytes.
 pub fn router(server: Arc<Server>, body_limit: usize) -> Router {
+    let html = Bytes::from(page::filled(PAGE).replace("/* explorer.js */", explorer::SCRIPT));
     Router::new()
-        .route("/", get(|| async { ([(CONTENT_SECURITY_POLICY, POLICY)], Html(PAGE)) }))
+        .route("/", get(|| async { ([(CONTENT_SECURITY_POLICY, POLICY)], Html(html)) }))
         .route("/health", get(|| async { "ok\n" }))
         // Models are loaded before the first connection is taken.
         .route("/ready", get(|| async { "ready\n" }))

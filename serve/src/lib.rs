@@ -19,6 +19,7 @@ mod error;
 mod factors;
 mod http;
 mod linear;
+mod live;
 mod metrics;
 mod models;
 mod questions;
@@ -26,6 +27,7 @@ mod ranks;
 mod topics;
 
 pub use error::{Error, Refusal};
+pub use live::Live;
 pub use models::{Loaded, Served};
 pub use questions::{Answers, MOST};
 pub use tokio::time::sleep;

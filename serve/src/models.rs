@@ -69,7 +69,7 @@ impl Loaded {
             }
             TopicModel::KIND => {
                 let (topics, manifest) = load::<TopicModel>(directory)?;
-                (Box::new(OfTopics::new(topics)?), manifest)
+                (Box::new(OfTopics::new(topics, model::name(directory))?), manifest)
             }
             Ranks::KIND => {
                 let (Ranks(ranked), manifest) = load(directory)?;
@@ -112,10 +112,13 @@ impl Served {
     /// # Errors
     /// One that cannot be read, or is of a kind that has no answers.
     pub fn read(directory: &Path) -> Result<Self, Error> {
-        let whole = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
-        let name = whole.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned());
         let loaded = RwLock::new(Arc::new(Loaded::read(directory, 1)?));
-        Ok(Self { name, directory: directory.to_path_buf(), loaded, reloading: Mutex::default() })
+        Ok(Self {
+            name: model::name(directory),
+            directory: directory.to_path_buf(),
+            loaded,
+            reloading: Mutex::default(),
+        })
     }
 
     /// Returns what answers now. Whoever has it keeps it, whatever is loaded meanwhile.

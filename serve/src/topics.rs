@@ -1,7 +1,7 @@
 //! Models of `lda`: the topics of texts, and the words of topics.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use megagrid_datasets::{Dictionary, Lookup};
 use megagrid_partition::Side;
@@ -17,7 +17,14 @@ pub struct OfTopics {
     model: TopicModel,
     words: Arc<Dictionary>,
     lookup: Lookup,
+    name: String,
+    /// What the map shows; found when somebody looks, as it takes the words of each two topics.
+    map: OnceLock<Value>,
 }
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,14 +44,14 @@ struct Words {
 }
 
 impl OfTopics {
-    /// Takes a model.
+    /// Takes a model and what it is called.
     ///
     /// # Errors
     /// Names that cannot be read.
-    pub fn new(model: TopicModel) -> Result<Self, Error> {
+    pub fn new(model: TopicModel, name: String) -> Result<Self, Error> {
         let words = model.names.get(Side::Right).map_err(megagrid_training::Error::from)?;
         let (lookup, words) = (words.lookup(), Arc::new((*words).clone()));
-        Ok(Self { model, words, lookup })
+        Ok(Self { model, words, lookup, name, map: OnceLock::new() })
     }
 
     fn topics(&self, body: &[u8]) -> Result<Value, Refusal> {
@@ -74,6 +81,16 @@ impl OfTopics {
         bag
     }
 
+    fn map(&self, body: &[u8]) -> Result<Value, Refusal> {
+        let Nothing {} = parsed(body)?;
+        if let Some(map) = self.map.get() {
+            return Ok(map.clone());
+        }
+        // Names were read when the model was loaded.
+        let map = self.model.explored(&self.name).map_err(|error| Refusal::Unknown(error.to_string()))?;
+        Ok(self.map.get_or_init(|| map).clone())
+    }
+
     fn words(&self, body: &[u8]) -> Result<Value, Refusal> {
         let Words { number } = parsed(body)?;
         let totals = &self.model.counts.topics.totals;
@@ -89,12 +106,13 @@ impl OfTopics {
 
 impl Answers for OfTopics {
     fn questions(&self) -> &'static [&'static str] {
-        &["topics", "words"]
+        &["topics", "words", "map"]
     }
 
     fn answer(&self, question: &str, body: &[u8]) -> Result<Value, Refusal> {
         match question {
             "topics" => self.topics(body),
+            "map" => self.map(body),
             _ => self.words(body),
         }
     }

@@ -95,6 +95,24 @@ fn mf_runs_on_all_systems_by_gradients() {
 }
 
 #[test]
+fn geeps_takes_the_same_steps() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    let plain = ["--iterations", "5", "--dims", "4", "--plain-sgd", "--decay", "0", "--no-biases", "--step", "0.01"];
+    let systems = ["--systems", "megagrid,iterstore,geeps"];
+    let (record, page) = compare(&place, &[&["mf", &ratings], &plain[..], &systems].concat());
+    assert_eq!(names(&record), ["megagrid", "iterstore", "geeps"]);
+    agrees(&record, 1e-5);
+    is_one_page(&page);
+    for (of, advice) in [("mf", "use --plain-sgd --decay 0 --no-biases"), ("pagerank", "it has mf only")] {
+        let args = ["compare", of, &ratings, "--systems", "geeps"];
+        fails(&args, 2, &["geeps does not run this job", advice]);
+    }
+    let args = [&["compare", "mf", &ratings], &plain[..], &["--systems", "geeps", "--gradient", "in-place"]].concat();
+    fails(&args, 2, &["it changes nothing in place"]);
+}
+
+#[test]
 fn pagerank_runs_on_all_systems() {
     let place = Place::new();
     let (record, page) = compare(&place, &["pagerank", &place.graph(), "--iterations", "5"]);

@@ -12,6 +12,8 @@ mod cuts;
 mod data_commands;
 mod demo;
 mod errors;
+#[cfg(feature = "baselines")]
+mod geeps;
 mod hits;
 mod interrupts;
 mod kept;
@@ -26,6 +28,8 @@ mod members;
 mod models;
 mod newton;
 mod options;
+#[cfg(unix)]
+mod pages;
 mod ranks;
 mod recommend;
 mod records;

@@ -86,7 +86,7 @@ fn options_without_effect_are_refused() {
 #[test]
 fn every_command_has_help_with_an_example() {
     // The main options of each.
-    let commands: [(&str, &[&str]); 23] = [
+    let commands: [(&str, &[&str]); 25] = [
         ("demo", &["--algorithm", "--workers"]),
         ("pagerank", &["--damping", "--weights", "--undirected", "--restart", "--tolerance", "--model"]),
         ("mf", &["--dims", "--lambda", "--holdout", "--gradient", "--checkpoint"]),
@@ -95,6 +95,7 @@ fn every_command_has_help_with_an_example() {
         ("blockpg", &["--l1", "--positive", "--normalize", "--intercept", "--warm-start"]),
         ("hits", &["--iterations", "--tolerance", "--model"]),
         ("compare", &["pagerank", "mf", "lda", "blockpg"]),
+        ("geeps", &["mlp", "mlr", "mf", "plan"]),
         ("tune", &["mf", "lda", "blockpg"]),
         ("launch", &["-n", "--hostfile", "--restarts"]),
         ("generate", &["rmat", "ratings", "corpus", "clicks"]),
@@ -102,6 +103,7 @@ fn every_command_has_help_with_an_example() {
         ("convert", &["<OUTPUT>", "--as", "--positive"]),
         ("partition", &["--partitions", "--strategy"]),
         ("plan", &["--processes", "mf"]),
+        ("view", &["<RECORDS>...", "--output"]),
         ("recommend", &["--number", "--exclude", "--users", "--all", "--fold-in", "--output", "--json"]),
         ("similar", &["--number", "--names", "--all", "--users", "--output", "--json"]),
         ("predict", &["--output", "--quality", "--no-clip", "--json"]),

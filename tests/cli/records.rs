@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Place, done, json};
+use crate::{Place, done, fails, json};
 
 fn has(value: &Value, fields: &[&str]) {
     for field in fields {
@@ -54,6 +54,49 @@ fn mf_writes_its_record() {
     has(config, &["input", "format", "lambda", "step", "biases", "mean", "batch", "work_per_clock", "vector", "test"]);
     // Running again replaces the record.
     done(&args);
+}
+
+#[test]
+fn runs_are_seen_beside_each_other() {
+    let place = Place::new();
+    let (ratings, runs) = (place.ratings(), place.name("runs"));
+    std::fs::create_dir(&runs).unwrap();
+    for dims in ["4", "8"] {
+        let path = format!("{runs}/dims-{dims}.json");
+        done(&[
+            "mf",
+            &ratings,
+            "--holdout",
+            "0.2",
+            "--dims",
+            dims,
+            "--iterations",
+            "3",
+            "-w",
+            "1",
+            "-q",
+            "--json",
+            &path,
+        ]);
+    }
+    std::fs::write(format!("{runs}/other.json"), "{}").unwrap();
+    let page = place.name("runs.html");
+    let text = done(&["view", &runs, "--output", &page]);
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0][..3], ["run", "dims", "iterations"], "{text}");
+    assert_eq!((&rows[1][..3], &rows[2][..3]), (&["dims-4", "4", "3"][..], &["dims-8", "8", "3"][..]), "{text}");
+    assert_eq!(rows.len(), 3, "{text}");
+    assert!(rows[0].contains(&"test_rmse") && !rows[0].contains(&"json"), "{text}");
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("<th>dims") && html.matches(">dims-8<").count() > 2, "a table and curves");
+
+    let links = place.name("pagerank.json");
+    done(&["pagerank", &place.graph(), "-q", "--json", &links]);
+    fails(&["view", &runs, &links], 2, &["pagerank is of pagerank, dims-4 of mf"]);
+    fails(&["view", &ratings], 1, &["ratings.csv", "expected a record"]);
+    fails(&["view", &place.name("nowhere.json")], 1, &["nowhere.json"]);
+    std::fs::create_dir(place.name("empty")).unwrap();
+    fails(&["view", &place.name("empty")], 2, &["empty has no record"]);
 }
 
 #[test]

@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use crate::{Place, blockpg, classes, done, fails, lda};
 
 /// A running server.
-struct Server {
+pub struct Server {
     child: Child,
-    address: String,
+    pub address: String,
 }
 
 impl Server {
-    fn start(options: &[&str]) -> Self {
+    pub fn start(options: &[&str]) -> Self {
         let mut child = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
             .args(["serve", "--port", "0", "-w", "2", "--watch-every", "0.05"])
             .args(options)
@@ -48,7 +48,7 @@ impl Server {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_owned(), body.to_owned())
     }
 
-    fn get(&self, path: &str) -> String {
+    pub fn get(&self, path: &str) -> String {
         let (status, _, body) = self.send("GET", path, "", "");
         assert_eq!(status, 200, "{path}: {body}");
         body
@@ -91,7 +91,7 @@ fn listed(text: &str) -> Vec<&str> {
     text.lines().map(|line| line.split_whitespace().last().unwrap()).collect()
 }
 
-fn movies(place: &Place, name: &str, seed: &str) -> String {
+pub fn movies(place: &Place, name: &str, seed: &str) -> String {
     let (ratings, model) = (place.ratings(), place.name(name));
     done(&["mf", &ratings, "--model", &model, "--dims", "4", "--iterations", "20", "--seed", seed, "-q", "-w", "2"]);
     model
@@ -165,6 +165,10 @@ fn models_answer_as_their_commands_do() {
             assert!((found["probabilities"][class].as_f64().unwrap() - expected).abs() < 1e-6, "{found}, not {line}");
         }
     }
+    assert_eq!(server.answers("/find", &json!({ "text": "I2", "number": 3 })), json!(["i2", "i20", "i21"]));
+    assert_eq!(server.answers("/find", &json!({ "text": "39", "users": true })), json!(["u39"]));
+    let map = server.answers("/map", &json!({}));
+    assert_eq!(map["topics"].as_array().unwrap().len(), 2, "{map}");
 
     let found = server.answers("/topics", &json!({ "texts": ["fig plum apple fig", "iron and zinc"], "number": 1 }));
     let topic = |of: usize| found[of][0]["topic"].as_u64().unwrap() as usize;
@@ -219,7 +223,7 @@ fn what_cannot_be_answered_is_refused_with_the_reason() {
         ("/similar", "{\"items\": [\"i999\"]}", 404, "item \"i999\""),
         ("/predict", "{\"pairs\": []}", 400, "number of pairs is 0"),
         ("/topics", "{\"texts\": [\"x\"]}", 404, "no model answers \"topics\""),
-        ("/models/movies/top", "{}", 404, "\"movies\" does not answer \"top\", but recommend, similar, predict"),
+        ("/models/movies/top", "{}", 404, "\"movies\" does not answer \"top\", but recommend, similar, predict, find"),
         ("/models/films/recommend", "{}", 404, "no model \"films\""),
         ("/no/such/page", "", 404, "GET /openapi.json"),
     ] {

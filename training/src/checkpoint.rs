@@ -51,7 +51,18 @@ impl Checkpoints {
         fixed.extend(beside.map(|(what, digest)| (format!("digest of {what}"), format!("{digest:016x}").into())));
         fixed.extend(more);
         let RunOptions { checkpoint, checkpoint_every, resume, .. } = run.clone();
-        Ok(Self { directory: checkpoint, every: checkpoint_every, resume, fixed, saved: 0 })
+        Ok(Self::with(checkpoint, checkpoint_every, resume, fixed))
+    }
+
+    /// Takes where checkpoints go, after how many iterations, and where a run goes on from; and what must not change.
+    #[must_use]
+    pub fn with(
+        directory: Option<PathBuf>,
+        every: Option<u64>,
+        resume: Option<PathBuf>,
+        fixed: Map<String, Value>,
+    ) -> Self {
+        Self { directory, every, resume, fixed, saved: 0 }
     }
 
     /// Continues a run if asked to, and tells before it whether checkpoints can be written. Returns the directory that it
@@ -93,7 +104,10 @@ impl Checkpoints {
     }
 
     /// Keeps options beside the checkpoints to come, or finds that they are those of the checkpoints that are there.
-    fn keep(&self, directory: &Path) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// Other options; what the system refuses.
+    pub fn keep(&self, directory: &Path) -> Result<(), Error> {
         if self.compare(directory)? {
             return Ok(());
         }
@@ -103,7 +117,10 @@ impl Checkpoints {
     }
 
     /// Compares options with those that the checkpoints of a directory were made with. Returns false if there are none.
-    fn compare(&self, directory: &Path) -> Result<bool, Error> {
+    ///
+    /// # Errors
+    /// Other options; what the system refuses.
+    pub fn compare(&self, directory: &Path) -> Result<bool, Error> {
         let path = directory.join(OPTIONS);
         let text = match fs::read_to_string(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),

@@ -17,7 +17,7 @@
 mod algorithm;
 pub mod als;
 pub mod blockpg;
-mod checkpoint;
+pub mod checkpoint;
 mod data;
 mod error;
 pub mod fold_in;
@@ -29,6 +29,7 @@ pub mod lda;
 pub mod mf;
 pub mod model;
 mod options;
+pub mod page;
 pub mod pagerank;
 mod processes;
 pub mod record;

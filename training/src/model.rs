@@ -156,6 +156,13 @@ pub fn save<M: Model>(model: &M, directory: &Path, record: &Record, checksum: u6
     })
 }
 
+/// Returns what a model is called: the last part of its directory.
+#[must_use]
+pub fn name(directory: &Path) -> String {
+    let whole = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
+    whole.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
 /// Returns the file of a model's directory that says what it is.
 #[must_use]
 pub fn manifest_path(directory: &Path) -> PathBuf {

@@ -33,6 +33,7 @@ mod drawn;
 mod fold_in;
 mod histogram;
 mod likelihood;
+mod map;
 mod merge;
 pub mod mh;
 mod model;
@@ -47,6 +48,7 @@ pub use config::{Config, DEFAULT_CLOCKS, DEFAULT_UNIFORM_SHARE, DENSE_UP_TO, Pri
 pub use dense::Dense;
 pub use fold_in::FoldIn;
 pub use likelihood::{Vertices, ln_gamma, log_likelihood};
+pub use map::{Relevant, TopicMap};
 pub use merge::{MERGE_UP_TO, merge_topics};
 pub use mh::Mh;
 pub use model::{Model, SparseCounts};

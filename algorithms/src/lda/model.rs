@@ -102,16 +102,23 @@ impl Model {
         mixture(&self.topics, self.documents.row(document))
     }
 
-    /// Returns the words of each topic with the most tokens, most first, at most `top` each: `[num_topics]` lists of word
-    /// and count. Words that the topic has no token of are left out.
+    /// Returns the words that each topic has tokens of, ascending: `[num_topics]` lists of word and count.
     #[must_use]
-    pub fn top_words(&self, top: usize) -> Vec<Vec<(u32, u32)>> {
+    pub fn words_of_topics(&self) -> Vec<Vec<(u32, u32)>> {
         let mut words = vec![Vec::new(); self.topics.num_topics()];
         for word in 0..self.words.len() {
             for (topic, count) in self.words.row(word) {
                 words[usize::from(topic)].push((word as u32, count));
             }
         }
+        words
+    }
+
+    /// Returns the words of each topic with the most tokens, most first, at most `top` each: `[num_topics]` lists of word
+    /// and count. Words that the topic has no token of are left out.
+    #[must_use]
+    pub fn top_words(&self, top: usize) -> Vec<Vec<(u32, u32)>> {
+        let mut words = self.words_of_topics();
         for list in &mut words {
             list.sort_unstable_by_key(|&(word, count)| (std::cmp::Reverse(count), word));
             list.truncate(top);

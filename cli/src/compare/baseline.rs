@@ -53,7 +53,7 @@ pub fn run<A: Comparable>(system: System, job: Job<A>, common: &Common) -> anyho
 }
 
 /// Returns the options with all that follows from the data.
-fn resolved<A: Algorithm>(job: Job<A>) -> anyhow::Result<(Job<A>, A::Options)> {
+pub fn resolved<A: Algorithm>(job: Job<A>) -> anyhow::Result<(Job<A>, A::Options)> {
     let data = Arc::new(job.data);
     let form = A::form(&data, &job.options)(Arc::clone(&data), job.options.clone(), job.settings.clone())?;
     let options = form.options();
@@ -64,7 +64,7 @@ fn resolved<A: Algorithm>(job: Job<A>) -> anyhow::Result<(Job<A>, A::Options)> {
 
 /// Beside the first iteration is what comes before it and an evaluation, beside each other one an evaluation: the median of
 /// these is taken for the first too.
-fn tell_setup_apart(record: &mut Record) {
+pub fn tell_setup_apart(record: &mut Record) {
     let evaluation = record::median(record.iterations.iter().skip(1).map(|one| one.evaluate_seconds)).unwrap_or(0.0);
     if let Some(first) = record.iterations.first_mut() {
         let evaluation = evaluation.min(first.evaluate_seconds);

@@ -1,7 +1,9 @@
 //! What a comparison asks of each algorithm: its job on a baseline.
 
 use anyhow::Context;
+use megagrid_algorithms::mf::Config;
 use megagrid_baselines::{Error, Finish, Report, Run, System, apps, list_by};
+use megagrid_geeps::apps::factorization as geeps;
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
 use megagrid_training::blockpg::Regression;
 use megagrid_training::lda::{PriorChoice, Sampler, TopicModels};
@@ -30,6 +32,16 @@ pub trait Comparable: Trains {
 
     /// Lays a job out for a baseline.
     fn lay_out(job: Job<Self>) -> anyhow::Result<Laid>;
+
+    /// Tells whether GeePS runs the job, or what to do about it.
+    fn runs_on_geeps(_: &Args<Self>) -> Result<(), &'static str> {
+        Err("of what is compared it has mf only")
+    }
+
+    /// Lays a job out for GeePS, which runs it.
+    fn factorization(_: Job<Self>) -> anyhow::Result<geeps::Factorization> {
+        Err(usage("geeps does not run this job"))
+    }
 }
 
 /// A job that a baseline can run.
@@ -47,7 +59,7 @@ impl<A: Trains> Args<A> {
     /// Checks the options before anything runs.
     pub fn check(&self) -> anyhow::Result<()> {
         megagrid_training::Options::check(&self.own)?;
-        let refused = ["--model", "--checkpoint", "--resume", "--virtual-workers", "--inject", "--trace"];
+        let refused = ["--model", "--checkpoint", "--resume", "--virtual-workers", "--inject", "--trace", "--live"];
         self.common.refuse(&refused, "is for the training command, not for a comparison")?;
         self.common.prepare(&A::run_options(&self.own, &self.common.run)?)?;
         let input = &self.source.input;
@@ -138,6 +150,38 @@ impl Comparable for Factorization {
             apps::mf::run(system, &apps::mf::Job { ratings: &ratings, config, form }, run, report)
         });
         Ok(Laid { updates, run })
+    }
+
+    fn runs_on_geeps(args: &Args<Self>) -> Result<(), &'static str> {
+        let FactorOptions { gradient, adaptive, decay, biases, mean, init_std, .. } = args.own;
+        if gradient == Gradient::InPlace {
+            return Err("it changes nothing in place: leave it out, or use --gradient batch");
+        }
+        if adaptive || decay != 0.0 || biases {
+            return Err("it has plain steps of one size, and no biases: use --plain-sgd --decay 0 --no-biases");
+        }
+        if !mean || init_std != Config::default().init_std {
+            return Err("leave out --no-mean and --init-std");
+        }
+        if args.data.test.is_some() || args.data.holdout.is_some() {
+            return Err("leave out --test and --holdout");
+        }
+        if args.common.run.consistency != Consistency::Bsp {
+            return Err("here its clocks are iterations, which have no slack: leave out --consistency and --slack");
+        }
+        Ok(())
+    }
+
+    /// All ratings of a worker are its mini-batch, so that an iteration is one step along the gradient, as on the others.
+    fn factorization(job: Job<Self>) -> anyhow::Result<geeps::Factorization> {
+        let EdgeList { num_left, num_right, left, right, data, .. } = by_left(&job.data.edges)?;
+        let all = left.into_iter().zip(right).zip(data).map(|((user, item), rating)| (user, item, rating)).collect();
+        let ratings = geeps::Ratings { num_users: num_left, num_items: num_right, all };
+        let FactorOptions { dims, step, lambda, .. } = job.options;
+        let workers = job.settings.workers;
+        let batch = ratings.all.len().div_ceil(workers);
+        let settings = geeps::Settings { dims, workers, batch, step, lambda, seed: job.settings.seed };
+        Ok(geeps::Factorization::new(ratings, settings)?)
     }
 }
 

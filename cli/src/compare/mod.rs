@@ -5,6 +5,7 @@
 //! interleaved, each begun with another system, so that what else the machine does falls on all of them.
 
 mod baseline;
+mod geeps;
 mod job;
 mod rounds;
 mod systems;
@@ -26,13 +27,15 @@ use table::Comparison;
 /// Runs the same job on several systems, and compares time, objective, messages and memory.
 ///
 /// The systems: megagrid; gas (gather, apply, scatter) and gas-faithful (the same as PowerGraph's toolkits do it); ps-naive (a
-/// parameter server with everything in it), lazytable (clients pull what is too old), essp (servers push) and iterstore
-/// (accesses known beforehand). All have the same reader, first values, kernels, threads and objective.
+/// parameter server with everything in it), lazytable (clients pull what is too old), essp (servers push), iterstore (accesses
+/// known beforehand) and geeps (mini-batches on devices, for mf by plain steps). All have the same reader, first values, threads
+/// and objective, and all but geeps the same kernels.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   megagrid compare mf ratings.csv --repeat 5 --report mf.html
   megagrid compare pagerank links.txt.gz --systems megagrid,gas,iterstore --target 1e-6 -w 2
-  megagrid compare mf ratings.csv --gradient in-place --systems megagrid,lazytable,essp,iterstore")]
+  megagrid compare mf ratings.csv --gradient in-place --systems megagrid,lazytable,essp,iterstore
+  megagrid compare mf ratings.csv --plain-sgd --decay 0 --no-biases --step 0.002 --systems megagrid,iterstore,geeps")]
 pub struct Args {
     #[command(subcommand)]
     command: Chosen<Comparisons>,
@@ -112,7 +115,8 @@ struct Job<A: Trains> {
 #[command(next_help_heading = "Comparison")]
 #[group(id = "comparison")]
 struct Options {
-    /// Systems to run: megagrid, gas, gas-faithful, ps-naive, lazytable, essp, iterstore [default: all that run the job].
+    /// Systems to run: megagrid, gas, gas-faithful, ps-naive, lazytable, essp, iterstore, geeps [default: all that run the
+    /// job].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     systems: Vec<System>,
     /// Rounds: how often each system runs.
@@ -146,6 +150,7 @@ fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
             match system {
                 System::Megagrid => train::conclude(train::observed(job, &training.common)?, &training.common),
                 System::Baseline(system) => baseline::run(system, job, &training.common),
+                System::GeePs => geeps::run(job, &training.common),
             }
         }
         _ => compare(&training, &options),
@@ -158,6 +163,7 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
     let systems = Systems::new(&options.systems, |system| match system {
         System::Megagrid => Ok(()),
         System::Baseline(system) => A::runs_on(training, system),
+        System::GeePs => A::runs_on_geeps(training),
     })?;
     if options.target.is_some_and(|target| !target.is_finite()) {
         return Err(usage("target is no number; expected an objective"));

@@ -84,7 +84,7 @@ impl Comparison {
 
     /// Makes the table.
     pub fn table(&self) -> Table {
-        let columns = vec![
+        let columns = [
             "system",
             "iteration",
             "to target",
@@ -98,6 +98,7 @@ impl Comparison {
             "lines",
             "objective",
         ];
+        let columns = columns.map(str::to_owned).to_vec();
         Table { columns, rows: self.systems.iter().map(Measured::cells).collect() }
     }
 
@@ -120,33 +121,12 @@ impl Comparison {
 
     /// Writes the table as a text.
     pub fn text(&self) -> String {
-        let Table { columns, rows } = self.table();
-        let head = columns.iter().map(|name| ((*name).to_owned(), String::new())).collect();
-        let rows: Vec<Vec<(String, String)>> = std::iter::once(head).chain(rows).collect();
-        let width = |at: usize, of: fn(&(String, String)) -> &String| {
-            rows.iter().map(|row| of(&row[at]).chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> =
-            (0..columns.len()).map(|at| width(at, |cell| &cell.0).max(width(at, |cell| &cell.1))).collect();
         let mut text = format!("{}: {} rounds", self.command, self.rounds);
         if let Some(target) = self.target {
             text.push_str(&format!(", target {target}"));
         }
         text.push('\n');
-        for row in &rows {
-            for of in [(|cell| &cell.0) as fn(&(String, String)) -> &String, |cell| &cell.1] {
-                if row.iter().all(|cell| of(cell).is_empty()) {
-                    continue;
-                }
-                let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, &width))| match at {
-                    0 => format!("{:<width$}", of(cell)),
-                    _ => format!("{:>width$}", of(cell)),
-                });
-                let line = cells.collect::<Vec<_>>().join("  ");
-                text.push_str(line.trim_end());
-                text.push('\n');
-            }
-        }
+        text.push_str(&self.table().text());
         text
     }
 }

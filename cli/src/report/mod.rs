@@ -4,26 +4,20 @@
 mod plot;
 mod sections;
 mod subject;
+mod table;
 mod tuning;
 
 use anyhow::Context;
 
 use crate::progress;
 use megagrid_training::record::Record;
-use plot::{escape, precise, short};
+use plot::{escape, short};
 
-pub use plot::seconds;
+pub use plot::{precise, seconds};
 pub use subject::Subject;
+pub use table::Table;
 
 const STYLE: &str = include_str!("style.css");
-
-/// A table: names of the columns, and rows of cells. A cell has a number and, in a second line, its range.
-pub struct Table {
-    /// Names of the columns.
-    pub columns: Vec<&'static str>,
-    /// Cells by row.
-    pub rows: Vec<Vec<(String, String)>>,
-}
 
 /// Makes the page of a run.
 pub fn page(record: &Record) -> anyhow::Result<String> {
@@ -42,7 +36,7 @@ pub fn comparison(
     json: &str,
 ) -> anyhow::Result<String> {
     let notes: String = notes.iter().map(|note| format!("<p class=note>{}</p>", escape(note))).collect();
-    let head = format!("{}{}{notes}", job(subjects), table_of(table));
+    let head = format!("{}{}{notes}", job(subjects), table.html());
     assemble(title, &head, subjects, json)
 }
 
@@ -96,19 +90,6 @@ fn tiles_of(tiles: Vec<(String, String)>) -> String {
     let tile =
         |(name, value): (String, String)| format!("<div><b>{}</b><span>{}</span></div>", escape(&value), escape(&name));
     format!("<div class=tiles>{}</div>\n", tiles.into_iter().map(tile).collect::<String>())
-}
-
-fn table_of(table: &Table) -> String {
-    let columns: String = table.columns.iter().map(|name| format!("<th>{}", escape(name))).collect();
-    let cell = |(value, range): &(String, String)| match range.is_empty() {
-        true => format!("<td>{}", escape(value)),
-        false => format!("<td>{}<small>{}</small>", escape(value), escape(range)),
-    };
-    let rows = table.rows.iter().map(|cells| format!("<tr>{}", cells.iter().map(cell).collect::<String>()));
-    format!(
-        "<div class=wide><table><thead><tr>{columns}</thead><tbody>{}</tbody></table></div>\n",
-        rows.collect::<String>()
-    )
 }
 
 fn configuration(config: &serde_json::Value) -> String {
@@ -186,7 +167,7 @@ mod tests {
         assert_eq!(subjects[0].shown().phases.train, 0.04);
         let cell = |text: &str| (text.to_owned(), "1–2".to_owned());
         let table = Table {
-            columns: vec!["system", "s"],
+            columns: vec!["system".into(), "s".into()],
             rows: names.iter().map(|name| vec![cell(name), cell("1")]).collect(),
         };
         let page = comparison("compare", &table, &["a < b".to_owned()], &subjects, "{}").unwrap();

@@ -271,3 +271,18 @@ fn test_ratings_keep_the_unknown_apart() {
     let others: Vec<_> = test.others.iter().map(|other| (other.left, other.right, other.rating)).collect();
     assert_eq!(others, [(Some(0), None, 3.0), (None, None, 4.0)]);
 }
+
+#[test]
+fn every_label_is_a_class_where_these_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("classes.svm");
+    fs::write(&path, "7 1:2\n-0 3:1\n\n0.5 1:1 2:4 # a comment\n7 2:1\n0 1:3\n").unwrap();
+    let read = read_samples(&path, None, &[]).unwrap();
+    assert_eq!(read.labels.classes, ["0", "0.5", "7"]);
+    assert_eq!(read.labels.of, [2, 0, 1, 2, 0]);
+    assert_eq!(read.data.edges.left, [0, 1, 2, 2, 3, 4]);
+    assert_eq!(read.data.edges.data, [2.0, 1.0, 1.0, 4.0, 1.0, 3.0]);
+    fs::write(&path, "7 1:2\nNaN 3:1\n").unwrap();
+    let error = read_samples(&path, None, &[]).unwrap_err().to_string();
+    assert!(error.contains("classes.svm:2: label") && error.contains("a number or the name of a class"), "{error}");
+}

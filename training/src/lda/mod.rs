@@ -1,6 +1,7 @@
 //! Training of topic models: a corpus in, topics out.
 
 mod data;
+pub mod explorer;
 mod model;
 mod options;
 mod trainer;

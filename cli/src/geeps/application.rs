@@ -1,0 +1,177 @@
+//! What can be trained: options, and how they and an input become an application.
+
+use anyhow::Context;
+use clap::ValueEnum;
+use megagrid_datasets::cache::Cache;
+use megagrid_datasets::{read_ratings, read_samples};
+use megagrid_geeps::apps::factorization::{self, Factorization, Ratings};
+use megagrid_geeps::apps::network::{self, Network};
+use megagrid_geeps::apps::{self, Samples};
+use megagrid_training::input::{Source, is_cache};
+use megagrid_training::record::InputSizes;
+use serde::Serialize;
+
+use super::options::Options;
+
+/// An application on the command line.
+pub trait Application: Serialize {
+    /// What it is called in records.
+    const NAME: &'static str;
+    /// What is trained.
+    type Trained: apps::Application;
+
+    /// Reads the input, and makes of it what is trained.
+    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Self::Trained>>;
+}
+
+/// What is trained, and what is known of its data.
+pub struct Prepared<T> {
+    pub trained: T,
+    pub sizes: InputSizes,
+    /// A hash of all data, the same for the same data in the same order.
+    pub hash: u64,
+}
+
+/// Hashes numbers one after the other (Fowler, Noll and Vo's function, by words).
+fn hash(numbers: impl Iterator<Item = u32>) -> u64 {
+    numbers.fold(0xcbf2_9ce4_8422_2325, |hash, number| (hash ^ u64::from(number)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// How gradients become updates.
+#[derive(Clone, Copy, Debug, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+enum Optimizer {
+    /// The step times the gradient.
+    Sgd,
+    /// Steps that shrink with the gradients so far.
+    Adagrad,
+}
+
+impl From<Optimizer> for network::Optimizer {
+    fn from(optimizer: Optimizer) -> Self {
+        match optimizer {
+            Optimizer::Sgd => Self::Sgd,
+            Optimizer::Adagrad => Self::AdaGrad,
+        }
+    }
+}
+
+/// Options of a perceptron.
+#[derive(Clone, Debug, Serialize, clap::Args)]
+#[group(skip)]
+pub struct Stack {
+    /// Outputs of the hidden layers, the first one first.
+    #[arg(long, value_name = "WIDTHS", value_delimiter = ',', default_value = "128")]
+    hidden: Vec<usize>,
+    /// The step, for the mean gradient over the mini-batches of all workers.
+    #[arg(long, default_value_t = 0.1)]
+    step: f32,
+    /// How gradients become updates.
+    #[arg(long, value_enum, default_value_t = Optimizer::Sgd)]
+    optimizer: Optimizer,
+}
+
+impl Application for Stack {
+    const NAME: &'static str = "geeps mlp";
+    type Trained = Network;
+
+    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Network>> {
+        network(&options.source, options, self.hidden.clone(), self.step, self.optimizer)
+    }
+}
+
+/// Options of logistic regression.
+#[derive(Clone, Debug, Serialize, clap::Args)]
+#[group(skip)]
+pub struct Regress {
+    /// The step, for the mean gradient over the mini-batches of all workers.
+    #[arg(long, default_value_t = 0.5)]
+    step: f32,
+    /// How gradients become updates.
+    #[arg(long, value_enum, default_value_t = Optimizer::Sgd)]
+    optimizer: Optimizer,
+}
+
+impl Application for Regress {
+    const NAME: &'static str = "geeps mlr";
+    type Trained = Network;
+
+    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Network>> {
+        network(&options.source, options, Vec::new(), self.step, self.optimizer)
+    }
+}
+
+fn network(
+    source: &Source,
+    options: &Options,
+    hidden: Vec<usize>,
+    step: f32,
+    optimizer: Optimizer,
+) -> anyhow::Result<Prepared<Network>> {
+    let megagrid_datasets::Samples { data, labels } = read_samples(&source.input, source.layout(), &[])?;
+    let (edges, labels, classes) = (data.edges, labels.classes, labels.of);
+    let sizes = InputSizes { left: edges.num_left, right: edges.num_right, edges: edges.num_edges(), test_edges: 0 };
+    // Rows come one after the other, as they were read.
+    let mut offsets = vec![0; edges.num_left + 1];
+    edges.left.iter().for_each(|&sample| offsets[sample as usize + 1] += 1);
+    (0..edges.num_left).for_each(|sample| offsets[sample + 1] += offsets[sample]);
+    let values = edges.left.iter().chain(&edges.right).chain(&classes).copied();
+    let names = labels.iter().flat_map(|name| name.bytes().map(u32::from));
+    let hash = hash(values.chain(edges.data.iter().map(|value| value.to_bits())).chain(names));
+    let samples = Samples::new([edges.num_right, labels.len()], offsets, edges.right, edges.data, classes)?;
+    let settings = network::Settings {
+        hidden,
+        workers: options.workers,
+        batch: options.batch,
+        step,
+        optimizer: optimizer.into(),
+        seed: options.seed,
+    };
+    Ok(Prepared { trained: Network::new(samples, settings)?, sizes, hash })
+}
+
+/// Options of a factorization.
+#[derive(Clone, Debug, Serialize, clap::Args)]
+#[group(skip)]
+pub struct Factorize {
+    /// Values of a factor.
+    #[arg(long, default_value_t = 32, value_name = "N")]
+    dims: usize,
+    /// The step, for each rating.
+    #[arg(long, default_value_t = 0.02)]
+    step: f32,
+    /// How strongly factors are drawn to zero.
+    #[arg(long, default_value_t = 0.05)]
+    lambda: f32,
+}
+
+impl Application for Factorize {
+    const NAME: &'static str = "geeps mf";
+    type Trained = Factorization;
+
+    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Factorization>> {
+        let source = &options.source;
+        let ratings = if is_cache(&source.input, source.format)? {
+            Cache::open(&source.input)?.to_dataset().context("ratings")?
+        } else {
+            read_ratings(&source.input, source.layout())?
+        };
+        let edges = ratings.edges;
+        let sizes =
+            InputSizes { left: edges.num_left, right: edges.num_right, edges: edges.num_edges(), test_edges: 0 };
+        let values = edges.left.iter().chain(&edges.right).copied();
+        let hash = hash(values.chain(edges.data.iter().map(|value| value.to_bits())));
+        let ends = edges.left.into_iter().zip(edges.right);
+        let all = ends.zip(edges.data).map(|((user, item), rating)| (user, item, rating)).collect();
+        let ratings = Ratings { num_users: edges.num_left, num_items: edges.num_right, all };
+        let settings = factorization::Settings {
+            dims: self.dims,
+            workers: options.workers,
+            batch: options.batch,
+            step: self.step,
+            lambda: self.lambda,
+            seed: options.seed,
+        };
+        Ok(Prepared { trained: Factorization::new(ratings, settings)?, sizes, hash })
+    }
+}

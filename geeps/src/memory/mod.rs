@@ -1,0 +1,12 @@
+//! Device memory: what is pinned in it, what moves, and where buffers are.
+
+mod meter;
+mod placement;
+mod plan;
+mod ring;
+
+pub use meter::Meter;
+pub use placement::{Held, Need, Placement, Shortage, place};
+pub(crate) use plan::Freshness;
+pub use plan::{Moves, Plan};
+pub(crate) use ring::Ring;

@@ -1,0 +1,145 @@
+//! The same bits whatever is pinned, fetched ahead and repeated; bytes as planned.
+
+use megagrid_geeps::apps::Application;
+use megagrid_geeps::apps::network::{self, Network, Optimizer};
+use megagrid_geeps::memory::{Moves, Plan};
+use megagrid_geeps::run::{Run, record};
+use megagrid_geeps::{Consistency, Error};
+
+use crate::data::{RUN, bits, factorization, network, samples, trained, try_train};
+
+/// Budgets from the least of all workers to what pins everything.
+pub fn budgets(application: &impl Application, workers: usize) -> Vec<u64> {
+    let of_worker = |worker| {
+        let (trace, _) = record(application, worker).expect("the application is in order");
+        (Plan::least_budget(&trace), Plan::full_budget(&trace))
+    };
+    let (least, full): (Vec<u64>, Vec<u64>) = (0..workers).map(of_worker).unzip();
+    let [least, full] = [least, full].map(|budgets| budgets.into_iter().max().expect("there are workers"));
+    (0..=4).map(|quarter| least + (full - least) * quarter / 4).collect()
+}
+
+fn any_budget_gives_the_same_bits(application: &impl Application, workers: usize) {
+    let run = Run { workers, ..RUN };
+    let (expected, epochs) = trained(application, run);
+    for budget in budgets(application, workers) {
+        for prefetch in [true, false] {
+            let (found, again) = trained(application, Run { budget, prefetch, ..run });
+            assert_eq!(bits(&found), bits(&expected), "budget {budget}, prefetch {prefetch}");
+            let losses = |epochs: &[megagrid_geeps::run::Epoch]| {
+                epochs.iter().map(|epoch| epoch.loss.to_bits()).collect::<Vec<_>>()
+            };
+            assert_eq!(losses(&again), losses(&epochs));
+            assert!(found.resident_bytes.iter().all(|&bytes| bytes <= budget), "{:?}", found.resident_bytes);
+        }
+    }
+}
+
+#[test]
+fn a_network_is_the_same_at_any_budget() {
+    any_budget_gives_the_same_bits(&network(1, Optimizer::Sgd), 1);
+}
+
+#[test]
+fn local_data_that_last_are_the_same_at_any_budget() {
+    any_budget_gives_the_same_bits(&network(2, Optimizer::AdaGrad), 2);
+}
+
+#[test]
+fn factors_are_the_same_at_any_budget() {
+    any_budget_gives_the_same_bits(&factorization(1), 1);
+    any_budget_gives_the_same_bits(&factorization(3), 3);
+}
+
+fn bytes_are_as_planned(application: &impl Application, workers: usize) {
+    for budget in budgets(application, workers) {
+        let run = Run { workers, budget, ..RUN };
+        let (finish, epochs) = trained(application, run);
+        let plans: Vec<Plan> = (0..workers)
+            .map(|worker| Plan::new(record(application, worker).expect("in order").0, budget).expect("enough"))
+            .collect();
+        let iterations = run.epochs * application.iterations();
+        let mut planned = Moves::default();
+        for (worker, plan) in plans.iter().enumerate() {
+            let mut own = Moves::default();
+            (0..iterations).for_each(|iteration| own += plan.moves(iteration));
+            let [up, down] = own.by_direction();
+            assert_eq!(finish.device_moves[worker], [up + plan.start_bytes(), down], "as the device counts");
+            assert_eq!(finish.resident_bytes[worker], plan.resident_bytes());
+            planned += own;
+        }
+        // Within the run an epoch has what was fetched ahead for the next one.
+        let mut moved = Moves::default();
+        epochs.iter().for_each(|epoch| moved += epoch.moves);
+        assert_eq!(moved, planned, "budget {budget}");
+    }
+}
+
+#[test]
+fn bytes_that_move_are_those_of_the_plan() {
+    bytes_are_as_planned(&network(1, Optimizer::Sgd), 1);
+    bytes_are_as_planned(&network(3, Optimizer::AdaGrad), 3);
+    bytes_are_as_planned(&factorization(2), 2);
+}
+
+#[test]
+fn four_workers_are_the_same_bit_by_bit_twice() {
+    for optimizer in [Optimizer::Sgd, Optimizer::AdaGrad] {
+        let run = Run { workers: 4, ..RUN };
+        let [one, two] = [0, 1].map(|_| trained(&network(4, optimizer), run));
+        assert_eq!(bits(&one.0), bits(&two.0));
+        assert_eq!(one.0.staleness.keys().copied().collect::<Vec<_>>(), [-1], "bulk synchronous reads are fresh");
+    }
+}
+
+#[test]
+fn a_model_of_four_times_the_budget_trains() {
+    let settings = network::Settings {
+        hidden: vec![32; 30],
+        workers: 1,
+        batch: 8,
+        step: 0.05,
+        optimizer: Optimizer::Sgd,
+        seed: 1,
+    };
+    let deep = Network::new(samples(40), settings).expect("settings are in range");
+    let model_bytes = 4 * deep.first_values().expect("they fit").iter().map(Vec::len).sum::<usize>() as u64;
+    let (trace, _) = record(&deep, 0).expect("in order");
+    let budget = Plan::least_budget(&trace);
+    assert!(model_bytes >= 4 * budget, "{model_bytes} bytes of parameters, a budget of {budget}");
+    let (finish, epochs) = trained(&deep, Run { budget, epochs: 4, ..RUN });
+    assert!(finish.resident_bytes[0] <= budget);
+    assert_eq!(bits(&finish), bits(&trained(&deep, Run { epochs: 4, ..RUN }).0));
+    assert!(epochs.iter().all(|epoch| epoch.loss.is_finite()));
+}
+
+#[test]
+fn training_learns() {
+    for consistency in [Consistency::Bsp, Consistency::Ssp { slack: 1 }, Consistency::Async] {
+        let run = Run { workers: 2, epochs: 40, consistency, ..RUN };
+        let (_, epochs) = trained(&network(2, Optimizer::Sgd), run);
+        let accuracy = epochs[39].measured.metrics["accuracy"];
+        assert!(accuracy > 0.9, "{consistency:?}: {accuracy}");
+        let (_, epochs) = trained(&factorization(2), Run { epochs: 200, ..run });
+        let rmse = epochs[199].measured.metrics["train_rmse"];
+        assert!(rmse < 0.1, "{consistency:?}: {rmse}");
+    }
+}
+
+#[test]
+fn a_loss_that_is_no_number_ends_the_run_and_says_where() {
+    let settings =
+        network::Settings { hidden: vec![20], workers: 2, batch: 10, step: 1e30, optimizer: Optimizer::Sgd, seed: 1 };
+    let network = Network::new(samples(100), settings).expect("settings are in range");
+    let error = try_train(&network, Run { workers: 2, epochs: 5, ..RUN }).expect_err("the step is too large");
+    assert!(matches!(error, Error::Diverged { epoch: 1, .. }), "{error}");
+    assert!(error.to_string().ends_with("try a smaller --step"), "{error}");
+}
+
+#[test]
+fn settings_out_of_range_are_named() {
+    let settings =
+        network::Settings { hidden: vec![], workers: 4, batch: 26, step: 0.1, optimizer: Optimizer::Sgd, seed: 1 };
+    let error = Network::new(samples(100), settings).expect_err("four batches of 26 are 104");
+    assert_eq!(error.to_string(), "batch is 26; expected 1 to 25, as 4 workers share 100 samples");
+}

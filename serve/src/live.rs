@@ -1,0 +1,161 @@
+//! A run that can be watched while it runs: events, as they come, for any number of browsers.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_SECURITY_POLICY;
+use axum::response::Html;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::routing::get;
+use futures_util::stream::{Stream, unfold};
+use megagrid_training::page;
+use serde::Serialize;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use crate::Error;
+use crate::http::POLICY;
+
+/// The page, which shows events as curves.
+const PAGE: &str = include_str!("live.html");
+/// The event after which there is no other.
+const END: &str = "end";
+/// How long watchers may take to be told of the end.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// A page at an address of this machine that shows a run. It ends with this.
+#[derive(Debug)]
+pub struct Live {
+    address: SocketAddr,
+    told: Arc<Told>,
+    runtime: Option<Runtime>,
+}
+
+/// Events that are kept for those who come late: some 10 MB.
+const MOST: usize = 10_000;
+
+/// What was told: the first event, which says what the run is, and the last ones.
+#[derive(Debug)]
+struct Told {
+    events: Mutex<Events>,
+    /// How many events there have been.
+    count: watch::Sender<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Events {
+    first: Option<(&'static str, String)>,
+    /// Later ones, with their numbers, which the first has 0 of.
+    last: VecDeque<(usize, &'static str, String)>,
+    count: usize,
+}
+
+impl Live {
+    /// Begins to listen; port 0 takes a free one. A thread of its own answers.
+    ///
+    /// # Errors
+    /// An address that others can reach, or that cannot be listened at.
+    pub fn start(address: SocketAddr) -> Result<Self, Error> {
+        if !address.ip().is_loopback() {
+            let expected = "expected one of this machine, such as 127.0.0.1, to which ssh -L leads from elsewhere";
+            return Err(Error::Option(format!("{} can be reached by others; {expected}", address.ip())));
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let listener =
+            runtime.block_on(TcpListener::bind(address)).map_err(|source| Error::Bind { address, source })?;
+        let address = listener.local_addr()?;
+        let told = Arc::new(Told { events: Mutex::default(), count: watch::Sender::new(0) });
+        let router = router(Arc::clone(&told));
+        runtime.spawn(async move { axum::serve(listener, router).await });
+        Ok(Self { address, told, runtime: Some(runtime) })
+    }
+
+    /// Returns where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Tells all who watch, now and later.
+    pub fn tell(&self, event: &'static str, about: &impl Serialize) {
+        // What is told has names, numbers and lists, all of which JSON can hold.
+        let text = serde_json::to_string(about).unwrap_or_default();
+        let mut events = self.told.events();
+        let number = events.count;
+        if number == 0 {
+            events.first = Some((event, text));
+        } else {
+            events.last.push_back((number, event, text));
+        }
+        if events.last.len() > MOST {
+            events.last.pop_front();
+        }
+        events.count += 1;
+        self.told.count.send_replace(events.count);
+    }
+}
+
+impl Drop for Live {
+    /// Tells of the end, and gives those who watch a moment to hear of it.
+    fn drop(&mut self) {
+        self.tell(END, &());
+        if let Some(runtime) = self.runtime.take() {
+            runtime.block_on(async {
+                let _ = tokio::time::timeout(GRACE, self.told.count.closed()).await;
+            });
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Told {
+    fn events(&self) -> MutexGuard<'_, Events> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the event of a number, or the first after it that is kept.
+    fn event(&self, number: usize) -> Option<(usize, &'static str, String)> {
+        let Events { first, last, .. } = &*self.events();
+        match (number, first) {
+            (0, Some((event, text))) => Some((0, event, text.clone())),
+            _ => last.get(number.saturating_sub(last.front()?.0)).cloned(),
+        }
+    }
+}
+
+fn router(told: Arc<Told>) -> Router {
+    let html = page::filled(PAGE);
+    Router::new()
+        .route("/", get(|| async { ([(CONTENT_SECURITY_POLICY, POLICY)], Html(html)) }))
+        .route("/run", get(events))
+        .with_state(told)
+}
+
+/// Sends all events from the beginning, or after the last that a browser says it has.
+async fn events(
+    State(told): State<Arc<Told>>,
+    headers: HeaderMap,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse::<usize>().ok());
+    let begin = (last.map_or(0, |last| last.saturating_add(1)), told.count.subscribe());
+    let next = move |(number, mut count): (usize, watch::Receiver<usize>)| {
+        let told = Arc::clone(&told);
+        async move {
+            // After the last event nothing is said, and the connection is closed.
+            if number > 0 && told.event(number - 1).is_some_and(|(_, name, _)| name == END) {
+                return None;
+            }
+            count.wait_for(|&count| count > number).await.ok()?;
+            let (number, name, text) = told.event(number)?;
+            Some((Ok(Event::default().id(number.to_string()).event(name).data(text)), (number + 1, count)))
+        }
+    };
+    Sse::new(unfold(begin, next)).keep_alive(KeepAlive::default())
+}

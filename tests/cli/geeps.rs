@@ -1,0 +1,278 @@
+//! `megagrid geeps`: what it trains, the same at any budget; its plan; and what it refuses.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{Place, done, fails, json};
+
+/// Samples of three classes, whose labels are 2, 5 and 9: a class has large values in features of its own.
+fn samples(place: &Place) -> String {
+    let mut text = String::new();
+    for sample in 0..90_u32 {
+        let class = sample % 3;
+        let wave = |n: u32| (f64::from(n) * 0.7).sin() * 0.2;
+        let own = 1.0 + wave(sample);
+        let label = [2, 5, 9][class as usize];
+        writeln!(text, "{label} {}:{own:.3} {}:{:.3}", 1 + class, 4 + sample % 4, 0.3 + wave(sample + 5)).unwrap();
+    }
+    place.file("classes.svm", text)
+}
+
+fn record(place: &Place, args: &[&str]) -> Value {
+    let file = place.name("run.json");
+    let text = done(&[&["geeps"], args, &["--json", &file]].concat());
+    assert!(text.contains("device memory of a worker"), "{text}");
+    json(file)
+}
+
+/// Objective and metrics of all epochs, without what depends on the budget.
+fn found(record: &Value) -> Vec<(Value, Value)> {
+    let iterations = record["iterations"].as_array().unwrap();
+    iterations.iter().map(|one| (one["objective"].clone(), one["metrics"]["loss"].clone())).collect()
+}
+
+#[test]
+fn classes_are_learned() {
+    let place = Place::new();
+    let samples = samples(&place);
+    for (command, more) in [("mlr", vec![]), ("mlp", vec!["--hidden", "16,8", "--optimizer", "adagrad"])] {
+        let args = [&[command, &samples, "--batch", "15", "--epochs", "40", "--workers", "2"][..], &more].concat();
+        let record = record(&place, &args);
+        assert_eq!(record["command"], format!("geeps {command}"));
+        assert_eq!(record["iterations"].as_array().unwrap().len(), 40);
+        assert_eq!(record["input"]["left"], 90);
+        assert_eq!(record["input"]["right"], 7);
+        assert!(record["result"]["metrics"]["accuracy"].as_f64().unwrap() > 0.95, "{}", record["result"]);
+        assert!(record["config"]["plan"]["resident"].as_u64().unwrap() > 0);
+        assert_eq!(record["staleness"].as_object().unwrap().keys().collect::<Vec<_>>(), ["-1"]);
+    }
+}
+
+#[test]
+fn a_small_budget_trains_the_same_and_moves_what_the_plan_says() {
+    let place = Place::new();
+    let samples = samples(&place);
+    let args = ["mlp", &samples, "--hidden", "32", "--batch", "30", "--epochs", "3"];
+    let all = record(&place, &args);
+    let least = all["config"]["plan"]["least_budget"].to_string();
+    let small = record(&place, &[&args[..], &["--budget", &least]].concat());
+    assert_eq!(found(&all), found(&small));
+    assert!(small["machine"]["memory_bytes"].as_u64().unwrap() <= least.parse().unwrap());
+    let plan = json_of(&done(&[&["geeps", "plan"], &args[..], &["--budget", &least, "--json", "-"]].concat()));
+    let moved: u64 = plan["iteration"].as_object().unwrap().values().map(|bytes| bytes.as_u64().unwrap()).sum();
+    // 90 samples are three mini-batches, of three epochs; an epoch has what was fetched ahead for the next one.
+    let epochs = small["iterations"].as_array().unwrap();
+    let megabytes: f64 = epochs.iter().map(|epoch| epoch["metrics"]["device_mb"].as_f64().unwrap()).sum();
+    assert_eq!((megabytes * 1e6).round(), 9.0 * moved as f64);
+    let text = done(&[&["geeps", "plan"], &args[..], &["--budget", &least]].concat());
+    for part in ["budget", "local data to the device", "held at a time", "read of weights 2"] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+}
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn ratings_are_factorized_under_every_consistency() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    for consistency in [&["bsp"][..], &["ssp", "--slack", "2"], &["async"]] {
+        let args = ["mf", &ratings, "--dims", "6", "--step", "0.05", "--batch", "64", "--epochs", "60", "-w", "2"];
+        let record = record(&place, &[&args[..], &["--consistency"], consistency].concat());
+        let rmse = |at: usize| record["iterations"][at]["metrics"]["train_rmse"].as_f64().unwrap();
+        assert!(rmse(59) < 0.5 * rmse(0), "{consistency:?}: {} to {}", rmse(0), rmse(59));
+    }
+}
+
+#[test]
+fn a_modelled_device_trains_the_same_and_has_times_of_its_own() {
+    let place = Place::new();
+    let samples = samples(&place);
+    let args = ["mlp", &samples, "--batch", "15", "--epochs", "2", "--device", "modelled"];
+    let [slow, fast] = [["--copy", "1e6"], ["--copy", "1e9"]].map(|rate| record(&place, &[&args[..], &rate].concat()));
+    assert_eq!(found(&slow), found(&fast));
+    let seconds = |record: &Value| record["iterations"][1]["seconds"].as_f64().unwrap();
+    assert!(seconds(&slow) > 2.0 * seconds(&fast), "{} and {}", seconds(&slow), seconds(&fast));
+    let again = record(&place, &[&args[..], &["--copy", "1e6"]].concat());
+    assert_eq!(seconds(&slow), seconds(&again), "modelled time does not depend on this machine");
+}
+
+/// The names and bytes of what is in a directory.
+fn files(path: &Path) -> Vec<(String, Vec<u8>)> {
+    let entry = |entry: std::io::Result<fs::DirEntry>| {
+        let entry = entry.unwrap();
+        (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())
+    };
+    let mut files: Vec<_> = fs::read_dir(path).unwrap().map(entry).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_run_that_is_continued_ends_as_one_that_never_stopped() {
+    let place = Place::new();
+    let (samples, ratings) = (samples(&place), place.ratings());
+    let networks = ["mlp", &samples, "--batch", "15", "-w", "2", "--optimizer", "adagrad"];
+    let factors = ["mf", &ratings, "--batch", "64", "-w", "2"];
+    for (args, name) in [(&networks[..], "networks"), (&factors, "factors")] {
+        let [whole, parts] = ["whole", "parts"].map(|part| format!("{name}-{part}"));
+        let to = |directory: &str, epochs: &str, more: &[&str]| {
+            let directory = place.name(directory);
+            record(&place, &[args, &["--epochs", epochs, "--checkpoint", &directory], more].concat())
+        };
+        let expected = found(&to(&whole, "5", &[]));
+        let begun = to(&parts, "3", &["--checkpoint-every", "2"]);
+        assert_eq!(found(&begun), expected[..3]);
+        // With little memory, which is no part of a state.
+        let least = begun["config"]["plan"]["least_budget"].to_string();
+        let rest = to(&parts, "5", &["--resume", &place.name(&parts), "--budget", &least]);
+        assert_eq!(found(&rest), expected[3..]);
+        assert_eq!(rest["iterations"][0]["iteration"], 4);
+        assert_eq!(rest["result"]["iterations"], 5);
+        let last = |directory: &str| files(&place.path(directory).join("epoch-5"));
+        assert!(last(&whole).len() > 2);
+        assert!(last(&whole) == last(&parts), "the same tables and local data");
+        let kept: Vec<_> = fs::read_dir(place.path(&parts)).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(kept.len(), 2, "options and the newest state: {kept:?}");
+        // Nothing is left to be done.
+        assert_eq!(found(&to(&parts, "5", &["--resume", &place.name(&parts)])), []);
+    }
+}
+
+#[test]
+fn checkpoints_of_other_runs_are_refused() {
+    let place = Place::new();
+    let samples = samples(&place);
+    let directory = place.name("states");
+    let args = ["geeps", "mlr", &samples, "--batch", "15", "--epochs", "2"];
+    done(&[&args[..], &["--checkpoint", &directory, "-q"]].concat());
+    let with = |more: &[&str], code, parts: &[&str]| fails(&[&args[..], more].concat(), code, parts);
+    let other = place.file("other.svm", fs::read_to_string(&samples).unwrap().replacen("1:", "1:9", 1));
+    let other = ["geeps", "mlr", &other, "--batch", "15", "--epochs", "2", "--resume", &directory];
+    fails(&other, 1, &["data \"", "and now it is"]);
+    // A run with nothing left to do leaves what it went on from.
+    let second = place.name("second");
+    done(&[&args[..], &["--resume", &directory, "--checkpoint", &second, "-q"]].concat());
+    done(&[&args[..], &["--resume", &second, "-q"]].concat());
+    with(&["--resume", &directory, "--seed", "2"], 1, &["states", "seed 1, and now it is 2"]);
+    with(&["--resume", &directory, "-w", "2"], 1, &["workers 1, and now it is 2"]);
+    with(&["--resume", &directory, "--step", "0.25"], 1, &["step 0.5, and now it is 0.25"]);
+    with(&["--checkpoint", &directory], 1, &["has a checkpoint of 2 epochs", "--resume"]);
+    with(&["--resume", &place.name("nowhere")], 1, &["nowhere", "no whole checkpoint is there"]);
+    with(&["--checkpoint-every", "2"], 2, &["--checkpoint"]);
+    fails(&["geeps", "plan", "mlr", &samples, "--resume", &directory], 2, &["are not for plan"]);
+    let file = place.path("states").join("epoch-2").join("table-0.npy");
+    fs::write(&file, "no array").unwrap();
+    with(&["--resume", &directory], 1, &["table-0.npy", "not a NumPy array"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_a_checkpoint() {
+    use std::process::{Command, Stdio};
+    let place = Place::new();
+    let (samples, directory) = (samples(&place), place.name("states"));
+    let args = ["geeps", "mlr", &samples, "--batch", "15"];
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+        .args(args)
+        .args(["--epochs", "1000000000", "--checkpoint", &directory, "--checkpoint-every", "1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let is_state = |entry: std::io::Result<fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("epoch-"))
+    };
+    let has_state = || fs::read_dir(place.path("states")).is_ok_and(|mut entries| entries.any(is_state));
+    while !has_state() {
+        assert!(child.try_wait().unwrap().is_none(), "it trains until it is interrupted");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{message}");
+    assert!(message.contains("interrupted after iteration"), "{message}");
+    assert!(message.contains("continue with --resume"), "{message}");
+    let kept = fs::read_dir(place.path("states")).unwrap().filter_map(|entry| {
+        entry.unwrap().file_name().to_str().unwrap().strip_prefix("epoch-").map(|epochs| epochs.parse::<u64>().unwrap())
+    });
+    let more = (kept.max().unwrap() + 2).to_string();
+    let rest = record(&place, &[&args[1..], &["--resume", &directory, "--epochs", &more]].concat());
+    assert_eq!(rest["iterations"].as_array().unwrap().len(), 2);
+}
+
+#[cfg(not(feature = "gpu"))]
+#[test]
+fn a_gpu_needs_its_feature() {
+    let place = Place::new();
+    let samples = samples(&place);
+    fails(&["geeps", "mlr", &samples, "--device", "gpu"], 2, &["--device gpu goes with", "--features gpu"]);
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+fn a_gpu_trains_nearly_the_same() {
+    let place = Place::new();
+    let samples = samples(&place);
+    let args = ["mlp", &samples, "--batch", "15", "--epochs", "3", "-w", "2"];
+    let [cpu, gpu] = ["cpu", "gpu"].map(|device| record(&place, &[&args[..], &["--device", device]].concat()));
+    let objective = |record: &Value| record["result"]["objective"].as_f64().unwrap();
+    assert!((objective(&cpu) - objective(&gpu)).abs() < 1e-5, "{} and {}", objective(&cpu), objective(&gpu));
+    assert_eq!(cpu["machine"]["vector"], "cpu");
+    assert_ne!(gpu["machine"]["vector"], "cpu");
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+fn without_a_gpu_it_is_said_what_to_install() {
+    let place = Place::new();
+    let output = std::process::Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+        .args(["geeps", "mlr", &samples(&place), "--batch", "15", "--device", "gpu"])
+        // No driver, whatever is installed.
+        .env("VK_DRIVER_FILES", place.path("nothing"))
+        .env("VK_ICD_FILENAMES", place.path("nothing"))
+        .output()
+        .unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("there is no GPU with Vulkan") && message.contains("mesa-vulkan-drivers"), "{message}");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let place = Place::new();
+    let samples = samples(&place);
+    fails(&["geeps", "mlr", &samples, "--slack", "1"], 2, &["--slack goes with --consistency ssp"]);
+    fails(&["geeps", "mlr", &samples, "--copy", "1e9"], 2, &["--copy goes with --device modelled"]);
+    fails(&["geeps", "mlr", &samples, "--batch", "91"], 2, &["batch is 91; expected 1 to 90"]);
+    fails(&["geeps", "mlr", &samples, "--workers", "100"], 2, &["workers is 100", "number of samples, 90"]);
+    for hidden in ["18446744073709551615", "3000000000"] {
+        fails(
+            &["geeps", "mlp", &samples, "--batch", "9", "--hidden", hidden],
+            2,
+            &["hidden is", hidden, "weights at most"],
+        );
+    }
+    let epochs = ["geeps", "mlr", &samples, "--batch", "45", "--epochs", "9223372036854775808"];
+    fails(&epochs, 2, &["epochs is 9223372036854775808"]);
+    let last = ["geeps", "mlp", &samples, "--batch", "90", "--epochs", "1", "--step", "3e38"];
+    fails(&last, 1, &["the objective is", "after epoch 1"]);
+    fails(&["geeps", "mlr", &samples, "--budget", "3MB"], 2, &["expected bytes, such as"]);
+    let report = ["geeps", "plan", "mlr", &samples, "--batch", "9", "--report", &place.name("page.html")];
+    fails(&report, 2, &["--report is not for plan"]);
+    let small = ["geeps", "mlp", &samples, "--batch", "30", "--budget", "1KiB"];
+    fails(&small, 1, &["a budget of 1024 bytes lacks ", " for layer ", "weights 1", "--budget"]);
+    let steep = ["geeps", "mlp", &samples, "--batch", "30", "--step", "1e35"];
+    fails(&steep, 1, &["the loss became", "epoch 1, iteration", "try a smaller --step"]);
+    let one_class = place.file("one.svm", "1 1:2\n1 2:1\n");
+    fails(&["geeps", "mlr", &one_class, "--batch", "1"], 2, &["number of classes is 1; expected 2 and more"]);
+    let word = place.file("word.svm", "1 1:2\nnan 2:1\n");
+    fails(&["geeps", "mlr", &word], 1, &["word.svm:2: label", "\"nan\"", "a number or the name of a class"]);
+    assert!(!place.path("page.html").exists());
+}
