@@ -217,14 +217,14 @@ def names_of_classes(classes):
 
 
 def classes_of_names(names):
-    """Return classes as numbers where all are."""
+    """Return classes as numbers where all are; whole numbers that floats do not tell apart are words."""
     try:
         numbers = np.array([float(name) for name in names])
     except ValueError:
         return np.array(names)
-    if (numbers == np.rint(numbers)).all() and (np.abs(numbers) < 2**53).all():
-        return numbers.astype(np.int64)
-    return numbers if len(set(numbers)) == len(names) else np.array(names)
+    if not (np.abs(numbers) < 2**53).all():
+        return np.array(names)
+    return numbers.astype(np.int64) if (numbers == np.rint(numbers)).all() else numbers
 
 
 def sample_weights(weights, length):
