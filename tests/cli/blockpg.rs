@@ -218,6 +218,9 @@ fn a_run_is_not_resumed_with_other_labels_or_weights() {
     weights("1");
     fails(&resume, 1, &refused);
     weights("2");
+    // Another option is named first, whatever it makes of labels.
+    let other = ["blockpg", &train, "--positive", "1", "--sample-weights", args[5], "--resume", &saved];
+    fails(&other, 1, &["of a run with positive"]);
     let text = fs::read_to_string(&train).unwrap();
     let flip = |line: &str| match line.split_once(' ') {
         Some(("2", rest)) => format!("1 {rest}\n"),

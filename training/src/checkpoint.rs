@@ -17,6 +17,9 @@ use crate::processes::Processes;
 /// The options that a run was begun with, beside its checkpoints.
 const OPTIONS: &str = "options.json";
 
+/// What the name of something beside the options begins with.
+const DIGEST: &str = "digest of";
+
 /// Where checkpoints of a run go, and come from.
 #[derive(Clone, Debug, Default)]
 pub struct Checkpoints {
@@ -48,7 +51,7 @@ impl Checkpoints {
         let mut fixed = options.fixed()?;
         fixed.extend(A::Data::FIXED.iter().filter_map(|&name| Some((name.to_owned(), origin.get(name)?.clone()))));
         fixed.insert("seed".to_owned(), run.seed.into());
-        fixed.extend(beside.map(|(what, digest)| (format!("digest of {what}"), format!("{digest:016x}").into())));
+        fixed.extend(beside.map(|(what, digest)| (format!("{DIGEST} {what}"), format!("{digest:016x}").into())));
         fixed.extend(more);
         let RunOptions { checkpoint, checkpoint_every, resume, .. } = run.clone();
         Ok(Self::with(checkpoint, checkpoint_every, resume, fixed))
@@ -130,7 +133,9 @@ impl Checkpoints {
         let names = before.keys().chain(self.fixed.keys());
         let [then, now] =
             [&before, &self.fixed].map(|all| move |name: &String| all.get(name).cloned().unwrap_or_default());
-        match names.into_iter().find(|name| then(name) != now(name)) {
+        // Where options differ, data may differ for it.
+        let differing = names.into_iter().filter(|name| then(name) != now(name));
+        match differing.min_by_key(|name| name.starts_with(DIGEST)) {
             Some(name) => Err(Error::invalid(
                 directory,
                 format!(
