@@ -90,9 +90,9 @@ impl<const TRACKED: bool> Sample for Same<0, TRACKED> {
 
     #[inline(always)]
     fn settle(all: &mut Everything, (): &mut (), settle: impl FnOnce(&mut Parabola, &mut Margin)) {
-        let mut margin = Margin { margin: all.value, weight: all.weight, course: all.course };
+        let mut margin = Margin { margin: all.value, label: 1.0, weight: all.weight, course: all.course };
         settle(&mut all.parabola, &mut margin);
-        Margin { margin: all.value, weight: all.weight, course: all.course } = margin;
+        Margin { margin: all.value, weight: all.weight, course: all.course, .. } = margin;
     }
 }
 

@@ -223,7 +223,7 @@ fn finish<S: Sample, F: Feature>(
     engine.set_global(Shared { state: Config { l1: 1.0, l2: 0.0 }.state(), synced: [0; 2] });
     engine.init(Left, |_, first| {
         S::settle(first.sync, first.master, |parabola, margin| {
-            *margin = Margin::new(0.0, 1.0);
+            *margin = Margin::new(0.0, 1.0, 1.0);
             *parabola = margin.parabola();
         });
     });
@@ -256,7 +256,7 @@ fn main() {
     let is_bench = std::env::args().any(|arg| arg == "--bench");
     let (clicks, rounds) = if is_bench { (large, 7) } else { (ClicksSettings::default(), 1) };
     let made = clicks.generate().expect("settings within their ranges").samples.in_degree_order();
-    let (mut list, labels) = (made.data.edges, made.labels);
+    let (mut list, labels) = (made.data.edges, made.labels.signs().collect::<Vec<_>>());
     list.left.iter().zip(&mut list.data).for_each(|(&sample, value)| *value *= labels[sample as usize]);
     let signed = GroupedEdges::new(list, &[Side::Right]);
 

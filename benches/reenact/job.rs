@@ -252,7 +252,7 @@ impl Select {
             let mut engine = Engine::<BlockPg>::new(edges, blockpg::sequence(batch), settings)?;
             engine.set_global(config.state());
             engine.init(Left, |_, first| {
-                *first.master = Margin::new(0.0, 1.0);
+                *first.master = Margin::new(0.0, 1.0, 1.0);
                 *first.sync = first.master.parabola();
             });
             engine.init(Right, |_, first| {
@@ -289,8 +289,9 @@ pub fn samples(samples: usize, features: usize) -> GroupedEdges<f32> {
     let settings = ClicksSettings { num_samples: samples, num_features: features, ..ClicksSettings::default() };
     let made = settings.generate().expect("some samples").samples;
     let mut edges = made.data.edges;
+    let labels: Vec<f32> = made.labels.signs().collect();
     for (value, &sample) in edges.data.iter_mut().zip(&edges.left) {
-        *value *= made.labels[sample as usize];
+        *value *= labels[sample as usize];
     }
     GroupedEdges::new(edges, &[Side::Right])
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use clap::ValueEnum;
 use megagrid_datasets::cache::{self, Cache, EdgeData, EdgeType};
-use megagrid_datasets::{Dataset, Format, Prepared, Role, Samples};
+use megagrid_datasets::{Dataset, Format, Labels, Prepared, Role, Samples};
 use megagrid_datasets::{input_bytes, read_corpus, read_graph, read_ratings, read_samples};
 use megagrid_partition::{Ends, Side};
 use megagrid_training::input::Source;
@@ -67,7 +67,7 @@ pub struct AnySource {
     /// What to take the input for [default: by format; mtx, jsonl, parquet and three columns are ratings].
     #[arg(long = "as", value_name = "KIND", value_enum)]
     pub kind: Option<Kind>,
-    /// Labels of samples that become 1, all others -1 [default: they have to be -1 and 1, or 0 and 1].
+    /// Labels of samples that become 1, all others -1 [default: each label is a class].
     #[arg(long, value_name = "LABELS", value_delimiter = ',', allow_negative_numbers = true)]
     pub positive: Vec<f32>,
 }
@@ -153,7 +153,7 @@ fn kind_of_cache(path: &Path) -> anyhow::Result<Kind> {
 }
 
 fn read_cache(path: &Path, kind: Kind) -> anyhow::Result<Data> {
-    fn open<T: EdgeData>(path: &Path) -> anyhow::Result<(Dataset<T>, Option<Vec<f32>>)> {
+    fn open<T: EdgeData>(path: &Path) -> anyhow::Result<(Dataset<T>, Option<Labels>)> {
         let cache = Cache::open(path)?;
         Ok((cache.to_dataset()?, cache.labels()?))
     }

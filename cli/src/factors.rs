@@ -126,7 +126,7 @@ pub fn rows(
     columns: [&'static str; 4],
     (asked, of): (&[u32], &Dictionary),
     (found, names): (&[Vec<Found>], &Dictionary),
-) -> Piece {
+) -> Piece<'static> {
     let whose = asked.iter().zip(found).flat_map(|(&id, found)| std::iter::repeat_n(id, found.len()));
     let places = found.iter().flat_map(|found| 1..=found.len() as u32);
     let (ids, scores): (Vec<u32>, Vec<f32>) = found.iter().flatten().copied().unzip();

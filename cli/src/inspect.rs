@@ -60,7 +60,7 @@ struct Report<'a> {
     #[serde(flatten)]
     pass: Option<Pass>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    labels: Option<Labels>,
+    labels: Option<Vec<Class>>,
     /// Bytes of grid and vertex data, by training command.
     memory_estimate_bytes: BTreeMap<&'static str, u64>,
     /// What strategies make of it in several processes.
@@ -103,12 +103,15 @@ struct Values {
     mean: f64,
 }
 
-/// How many samples have which label.
+/// How many samples have a label.
 #[derive(Serialize)]
-struct Labels {
-    positive: usize,
-    negative: usize,
+struct Class {
+    class: String,
+    samples: usize,
 }
+
+/// Classes that the text lists.
+const SHOWN_CLASSES: usize = 20;
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -149,8 +152,8 @@ fn report<'a, T: EdgeData>(
 ) -> anyhow::Result<Report<'a>> {
     let edges = &prepared.edges;
     let labels = prepared.labels.as_ref().map(|labels| {
-        let positive = labels.iter().filter(|&&label| label > 0.0).count();
-        Labels { positive, negative: labels.len() - positive }
+        let counts = labels.classes.iter().cloned().zip(labels.counts());
+        counts.map(|(class, samples)| Class { class, samples }).collect()
     });
     Ok(Report {
         input: args.source.path(),
@@ -260,9 +263,13 @@ impl Report<'_> {
                 line("values", format!("{} to {}, mean {mean:.5}", min as f32, max as f32));
             }
         }
-        if let Some(Labels { positive, negative }) = self.labels {
-            let share = 100.0 * positive as f64 / (positive + negative).max(1) as f64;
-            line("labels", format!("{positive} positive ({share:.2} %), {negative} negative"));
+        if let Some(classes) = &self.labels {
+            let all: usize = classes.iter().map(|class| class.samples).sum();
+            let rest = if classes.len() > SHOWN_CLASSES { ", …" } else { "" };
+            let shown = classes.iter().take(SHOWN_CLASSES).map(|Class { class, samples }| {
+                format!("{class}: {samples} ({:.2} %)", 100.0 * *samples as f64 / all.max(1) as f64)
+            });
+            line("classes", format!("{}, {}{rest}", classes.len(), shown.collect::<Vec<_>>().join(", ")));
         }
         for (command, &bytes) in &self.memory_estimate_bytes {
             line(&format!("memory of {command}"), progress::bytes(bytes));

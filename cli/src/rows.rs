@@ -13,7 +13,7 @@ use crate::failure::{Failure, usage};
 use crate::interrupt;
 
 /// Columns of some rows.
-pub type Piece = Vec<(&'static str, Column<'static>)>;
+pub type Piece<'c> = Vec<(&'c str, Column<'c>)>;
 
 /// Rows of a piece, more or less.
 pub const ROWS: usize = 1 << 18;
@@ -73,7 +73,7 @@ impl Output {
 
     /// Writes rows; to stdout if no place was named. A regular file is whole or absent, and replaced if there is one. An interrupt ends it after
     /// the piece at hand.
-    pub fn write(&self, pieces: impl Iterator<Item = anyhow::Result<Piece>>) -> anyhow::Result<()> {
+    pub fn write<'c>(&self, pieces: impl Iterator<Item = anyhow::Result<Piece<'c>>>) -> anyhow::Result<()> {
         let (path, form) = self.place();
         interrupt::count_only();
         let pieces = pieces.map(|piece| if interrupt::count() > 0 { Err(Failure::Interrupted.into()) } else { piece });
@@ -89,12 +89,16 @@ impl Output {
     }
 }
 
-fn lines(to: &mut dyn Write, form: Form, pieces: impl Iterator<Item = anyhow::Result<Piece>>) -> anyhow::Result<()> {
+fn lines<'c>(
+    to: &mut dyn Write,
+    form: Form,
+    pieces: impl Iterator<Item = anyhow::Result<Piece<'c>>>,
+) -> anyhow::Result<()> {
     let mut to = BufWriter::with_capacity(1 << 16, to);
     for (at, piece) in pieces.enumerate() {
         let piece = piece?;
         if at == 0 && matches!(form, Form::Csv) {
-            let names: Vec<&str> = piece.iter().map(|(name, _)| *name).collect();
+            let names: Vec<_> = piece.iter().map(|(name, _)| quoted(name)).collect();
             writeln!(to, "{}", names.join(","))?;
         }
         for row in 0..piece.first().map_or(0, |(_, column)| column.len()) {
@@ -107,7 +111,7 @@ fn lines(to: &mut dyn Write, form: Form, pieces: impl Iterator<Item = anyhow::Re
     Ok(to.flush()?)
 }
 
-fn csv_line(to: &mut impl Write, piece: &Piece, row: usize) -> std::io::Result<()> {
+fn csv_line(to: &mut impl Write, piece: &Piece<'_>, row: usize) -> std::io::Result<()> {
     for (at, (_, column)) in piece.iter().enumerate() {
         if at > 0 {
             to.write_all(b",")?;
@@ -133,7 +137,7 @@ fn quoted(field: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-fn json_line(to: &mut impl Write, piece: &Piece, row: usize) -> anyhow::Result<()> {
+fn json_line(to: &mut impl Write, piece: &Piece<'_>, row: usize) -> anyhow::Result<()> {
     for (at, (name, column)) in piece.iter().enumerate() {
         let value: Value = match column {
             Column::U32(values) => values[row].into(),
@@ -167,7 +171,7 @@ mod tests {
     use super::*;
 
     fn written(form: Form) -> String {
-        let piece = |first: u64| -> anyhow::Result<Piece> {
+        let piece = |first: u64| -> anyhow::Result<Piece<'static>> {
             let names = vec!["plain".to_owned(), "a, \"b\"\nc".to_owned()];
             Ok(vec![
                 ("id", Column::U64(vec![first, first + 1].into())),

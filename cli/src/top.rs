@@ -1,24 +1,28 @@
-//! `megagrid top`: the best vertices of a model of `pagerank` or `hits`.
+//! `megagrid top`: the best vertices of a model of `pagerank` or `hits`, or the largest weights of one of `blockpg`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use megagrid_datasets::output::Column;
+use megagrid_training::blockpg::Linear;
 use megagrid_training::graph::{Top, listing};
 use megagrid_training::hits::Authorities;
+use megagrid_training::model::{self, Scored};
 use megagrid_training::pagerank::Ranks;
-use megagrid_training::{Model, model};
+use megagrid_training::{Error, Model};
 
+use crate::failure::usage;
 use crate::output;
 use crate::rows::Output;
 
-/// Lists the vertices with the highest scores of a model of `pagerank`, or the best authorities or hubs of a model of `hits`: place,
-/// score, id. With --output or --json it is a table with the columns rank, id, score.
+/// Lists the vertices with the highest scores of a model of `pagerank`, the best authorities or hubs of a model of `hits`, or the features with
+/// the largest weights of a model of `blockpg`, for each class where it has more than two: place, score or weight, id. With --output or --json
+/// it is a table with the columns rank, id, score, or class, rank, id, weight.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "Example:\n  megagrid top ranks -n 20")]
+#[command(after_help = "Examples:\n  megagrid top ranks -n 20\n  megagrid top clicks -n 5")]
 pub struct Args {
-    /// The directory that `pagerank --model` or `hits --model` wrote.
+    /// The directory that `pagerank --model`, `hits --model` or `blockpg --model` wrote.
     model: PathBuf,
-    /// How many.
+    /// How many, of each class.
     #[arg(short = 'n', long = "number", default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     number: u32,
     /// List hubs instead of authorities (hits).
@@ -31,8 +35,12 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     args.output.check()?;
+    let kind = model::manifest(&args.model)?.kind;
+    if kind == Linear::KIND {
+        return weights(args);
+    }
     let top = Top { number: args.number as usize, hubs: args.hubs };
-    let best = if model::manifest(&args.model)?.kind == Authorities::KIND {
+    let best = if kind == Authorities::KIND {
         model::load::<Authorities>(&args.model)?.0.answer(&top)?
     } else {
         model::load::<Ranks>(&args.model)?.0.answer(&top)?
@@ -46,4 +54,36 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         ("id", Column::Strings(ids.into())),
         ("score", Column::F64(scores.into())),
     ])))
+}
+
+/// Lists the largest weights of each model.
+fn weights(args: &Args) -> anyhow::Result<()> {
+    if args.hubs {
+        return Err(usage("--hubs is for models of hits"));
+    }
+    let found = largest(&args.model, args.number as usize)?;
+    if !args.output.is_named() {
+        let text = found.iter().map(|(class, best)| format!("class {class}\n{}", listing(best)));
+        return output::print(&text.collect::<String>());
+    }
+    let rows = || found.iter().flat_map(|(class, best)| (1_u32..).zip(best).map(move |(rank, one)| (class, rank, one)));
+    args.output.write(std::iter::once(Ok(vec![
+        ("class", Column::Strings(rows().map(|(class, ..)| class.clone()).collect())),
+        ("rank", Column::U32(rows().map(|(_, rank, _)| rank).collect())),
+        ("id", Column::Strings(rows().map(|(.., one)| one.name.clone()).collect())),
+        ("weight", Column::F64(rows().map(|(.., one)| one.score).collect())),
+    ])))
+}
+
+/// Returns the class of each model, and the features with the largest weights.
+fn largest(directory: &Path, number: usize) -> Result<Vec<(String, Vec<Scored>)>, Error> {
+    let (linear, _) = model::load::<Linear>(directory)?;
+    let of = |model: usize| {
+        let best = linear.largest(model, number).into_iter().map(|feature| Scored {
+            name: linear.features.name(feature).into_owned(),
+            score: linear.of(model)[feature as usize],
+        });
+        (linear.class(model).to_owned(), best.collect())
+    };
+    Ok((0..linear.intercepts.len()).map(of).collect())
 }

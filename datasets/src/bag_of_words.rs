@@ -60,7 +60,7 @@ pub(crate) fn read_ldac(input: &Input<'_>, vocabulary: Option<Dictionary>) -> Re
     with_vocabulary(data, vocabulary, input)
 }
 
-fn ldac_document(rows: &mut Rows<u32, ()>, line: &[u8]) -> Result<(), Malformed> {
+fn ldac_document(rows: &mut Rows<u32>, line: &[u8]) -> Result<(), Malformed> {
     let mut fields = words(line);
     let first = fields.next().unwrap_or_default();
     let num_terms = integer(first).ok_or_else(|| Malformed::new("number of terms", first, "an integer"))?;
@@ -76,7 +76,7 @@ fn ldac_document(rows: &mut Rows<u32, ()>, line: &[u8]) -> Result<(), Malformed>
     if num_terms != found as u64 {
         return Err(Malformed::new("number of terms", first, format!("{found}, as many as follow on the line")));
     }
-    rows.end(());
+    rows.end();
     Ok(())
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn read_text(input: &Input<'_>, tokenizer: Tokenizer) -> Result<Corpu
         |text| text.parse_blank_lines(),
         |rows, line| {
             tokenizer.each_word(line, |word| rows.count_name("word", word))?;
-            rows.end(());
+            rows.end();
             Ok(())
         },
     )?;

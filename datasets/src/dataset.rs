@@ -2,7 +2,7 @@
 
 use megagrid_partition::EdgeList;
 
-use crate::Dictionary;
+use crate::{Dictionary, Labels};
 
 /// Edges and the names of the vertices they join.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,19 +64,8 @@ impl<T: Copy> Dataset<T> {
 pub struct Samples {
     /// Samples and features.
     pub data: Dataset<f32>,
-    /// -1 or 1, one per sample.
-    pub labels: Vec<f32>,
-}
-
-/// Samples of several classes: as [`Samples`], but with a class each.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Classes {
-    /// Samples and features.
-    pub data: Dataset<f32>,
-    /// The labels that occur, ascending.
-    pub labels: Vec<f32>,
-    /// Which of them each sample has.
-    pub classes: Vec<u32>,
+    /// The class of each sample.
+    pub labels: Labels,
 }
 
 /// Documents and words: left vertices are documents, named by their number from 1; right vertices are words; edge data

@@ -25,6 +25,7 @@ mod gather;
 mod header;
 mod ids;
 mod json_lines;
+mod labels;
 mod layout;
 mod libsvm;
 mod loaded;
@@ -52,12 +53,13 @@ mod text;
 mod tokens;
 
 pub use corpus::WordFilter;
-pub use dataset::{Classes, Corpus, Dataset, OtherRating, Samples, TestRatings};
+pub use dataset::{Corpus, Dataset, OtherRating, Samples, TestRatings};
 pub use dictionary::{Dictionary, Lookup};
 pub use edges::AsEdge;
 pub use error::Error;
 pub use external::{DistributedEdges, ExternalEdges};
 pub use format::Format;
+pub use labels::Labels;
 pub use layout::Layout;
 pub use loaded::Loaded;
 pub use megagrid_partition::windows;
@@ -66,8 +68,8 @@ pub use read::read_unlabelled;
 pub use read::{load_graph, load_graph_with, load_ratings, load_ratings_with, load_weighted_graph_with};
 pub use read::{parse_corpus, parse_graph, parse_ratings, parse_samples, parse_text};
 pub use read::{
-    read_classes, read_corpus, read_corpus_with, read_graph, read_ratings, read_ratings_with, read_samples,
-    read_samples_with, read_weighted_graph,
+    read_corpus, read_corpus_with, read_graph, read_ratings, read_ratings_with, read_samples, read_samples_with,
+    read_weighted_graph,
 };
 pub use readers::Readers;
 pub use roles::{Role, Roles};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use megagrid_partition::{EdgeSource, GroupedEdges, Holders, Relabeling, Side, count_degrees};
 
 use crate::cache::{self, Cache, CacheFile, EdgeData};
-use crate::{Dataset, Dictionary, DistributedEdges, Error, ExternalEdges, Readers, Samples};
+use crate::{Dataset, Dictionary, DistributedEdges, Error, ExternalEdges, Labels, Readers, Samples};
 
 impl<T> Dataset<T> {
     /// Gives the vertices of each side their final ids, in descending order of degree: the vertices used most share
@@ -71,8 +71,7 @@ impl Samples {
     #[must_use]
     pub fn in_degree_order(self) -> Self {
         let (data, order) = self.data.relabeled();
-        let labels = order.old_of_new().iter().map(|&old| self.labels[old as usize]).collect();
-        Self { data, labels }
+        Self { data, labels: self.labels.reorder(order.old_of_new()) }
     }
 }
 
@@ -99,7 +98,7 @@ pub struct Prepared<T> {
     /// The names of the vertices.
     pub names: Names,
     /// The labels of the left vertices, if they have some.
-    pub labels: Option<Vec<f32>>,
+    pub labels: Option<Labels>,
 }
 
 impl<T: EdgeData> Prepared<T> {
@@ -141,14 +140,23 @@ impl<T: EdgeData> Prepared<T> {
     /// Writes a cache. The edges have to be grouped by both sides.
     ///
     /// # Errors
-    /// As [`cache::write`].
+    /// As [`cache::write`]; classes whose names are no numbers.
     ///
     /// # Panics
     /// As [`cache::write`], where labels are not one per left vertex.
     pub fn write_cache(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let left = self.names.get(Side::Left)?;
         let right = if self.edges.is_square() { None } else { Some(self.names.get(Side::Right)?) };
-        cache::write(path, &self.edges, &left, right.as_deref(), self.labels.as_deref())
+        let path = path.as_ref();
+        let labels = self.labels.as_ref().map(Labels::numbers).transpose().map_err(|name| {
+            Error::invalid(
+                path,
+                format!(
+                    "a cache holds labels that are numbers, and {name:?} is none; number the classes, or use the text"
+                ),
+            )
+        })?;
+        cache::write(path, &self.edges, &left, right.as_deref(), labels.as_deref())
     }
 }
 

@@ -11,7 +11,7 @@ use megagrid_partition::parallel::lock;
 use crate::records::{Link, Rating, Record, WeightedLink, WordCount};
 use crate::text::{Input, Malformed, is_pipe};
 use crate::{
-    Classes, Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Samples, TestRatings, Tokenizer,
+    Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Samples, TestRatings, Tokenizer,
 };
 use crate::{bag_of_words, delimited, edge_list, json_lines, libsvm, matrix_market, parquet, ratings};
 
@@ -159,8 +159,7 @@ pub fn read_ratings_with(
     Ok(ratings::with_names(read_ratings(path, layout)?, left_names, right_names))
 }
 
-/// Reads labelled samples. The labels in `positive` become 1 and all others -1; where it is empty, labels have to be
-/// -1 and 1, or 0 and 1.
+/// Reads labelled samples. The labels in `positive` become 1 and all others -1; where it is empty, each label is a class: a number or a word.
 ///
 /// For the features of a model, see [`Dataset::with_right_names`].
 ///
@@ -183,18 +182,6 @@ pub fn read_samples_with(
 ) -> Result<Samples, Error> {
     let (input, format) = open(path.as_ref(), &layout.into(), readers, &[])?;
     samples(&input, format, positive)
-}
-
-/// Reads samples of several classes: LIBSVM text whose labels are any numbers, each a class.
-///
-/// # Errors
-/// Where the input cannot be read, holds no feature, or a line does not follow the format.
-pub fn read_classes(path: impl AsRef<Path>, layout: impl Into<Layout>) -> Result<Classes, Error> {
-    let (input, format) = open(path.as_ref(), &layout.into(), None, &[])?;
-    match format {
-        Format::Libsvm => libsvm::read_classes(&input),
-        found => Err(wrong(&input, found, "labelled samples", "libsvm")),
-    }
 }
 
 /// Reads samples to predict the labels of: LIBSVM text whose lines may begin with a label, which may be any word and is

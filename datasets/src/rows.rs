@@ -19,21 +19,20 @@ const SENT_AT_A_TIME: usize = 1 << 18;
 
 /// Left vertices in the order of their lines, each with its edges, and what else the lines say.
 #[derive(Debug, Default)]
-pub(crate) struct Rows<T, L> {
+pub(crate) struct Rows<T> {
     /// The number of edges up to the end of each row.
     ends: Vec<usize>,
     pub(crate) right: Column,
     pub(crate) data: Vec<T>,
-    /// One label per row.
-    pub(crate) labels: Vec<L>,
+    /// A label for each row, where rows have some.
+    pub(crate) labels: Column,
     /// For each name, the last edge to it.
     edge_of_name: Vec<usize>,
 }
 
-impl<T, L> Rows<T, L> {
-    pub(crate) fn end(&mut self, label: L) {
+impl<T> Rows<T> {
+    pub(crate) fn end(&mut self) {
         self.ends.push(self.data.len());
-        self.labels.push(label);
     }
 
     /// Adds an edge to the row that the next [`Rows::end`] ends.
@@ -44,7 +43,7 @@ impl<T, L> Rows<T, L> {
     }
 
     /// Numbers the rows and their right ends.
-    fn finish(self, input: &Input<'_>, records: &'static str) -> Result<(Dataset<T>, Vec<L>), Error> {
+    fn finish(self, input: &Input<'_>, records: &'static str) -> Result<(Dataset<T>, Column), Error> {
         if self.data.is_empty() {
             return Err(Error::Empty { path: input.path().to_path_buf(), records });
         }
@@ -64,7 +63,7 @@ impl<T, L> Rows<T, L> {
     }
 }
 
-impl<L> Rows<u32, L> {
+impl Rows<u32> {
     /// Counts a name in the row that the next [`Rows::end`] ends.
     pub(crate) fn count_name(&mut self, field: &'static str, name: &[u8]) -> Result<(), Malformed> {
         let entry = intern(&mut self.right.names, field, name)?;
@@ -83,43 +82,66 @@ impl<L> Rows<u32, L> {
     }
 }
 
-impl<T: EdgeData, L: EdgeData> Rows<T, L> {
+impl<T: EdgeData> Rows<T> {
     /// Adds the rows that follow.
     fn append(&mut self, mut more: Self, path: &Path) -> Result<(), Error> {
         let before = self.data.len();
         self.ends.extend(more.ends.iter().map(|end| before + end));
-        self.labels.append(&mut more.labels);
+        self.labels.append(more.labels, path)?;
         self.data.append(&mut more.data);
         self.right.append(more.right, path).map(drop)
     }
 
-    /// Returns the rows as bytes: four lengths, then each array, and the names with their lengths.
+    /// Returns the rows as bytes: two lengths, then each array and column.
     fn pack(&self) -> Vec<u8> {
-        let Column { ids, names } = &self.right;
-        let lens = [self.ends.len(), self.data.len(), usize::from(matches!(ids, Ids::Wide(_))), names.len()];
+        let lens = [self.ends.len(), self.data.len()];
         let mut bytes = bytemuck::pod_collect_to_vec(&lens.map(|len| len as u64));
         bytes.extend(self.ends.iter().flat_map(|&end| (end as u64).to_ne_bytes()));
-        bytes.extend_from_slice(match ids {
-            Ids::Narrow(ids) => bytemuck::cast_slice(ids),
-            Ids::Wide(ids) => bytemuck::cast_slice(ids),
-        });
         bytes.extend_from_slice(T::to_bytes(&self.data));
-        bytes.extend_from_slice(L::to_bytes(&self.labels));
-        for name in names.iter() {
-            bytes.extend((name.len() as u64).to_ne_bytes());
-            bytes.extend_from_slice(name);
-        }
+        self.right.pack(&mut bytes);
+        self.labels.pack(&mut bytes);
         bytes
     }
 
     /// Reads what was packed.
     fn unpack(bytes: &[u8]) -> io::Result<Self> {
         let from = &mut &bytes[..];
-        let [rows, edges, is_wide, num_names] = *array::<u64>(from, 4)?.first_chunk().ok_or_else(misfit)?;
-        let [rows, edges] = [rows as usize, edges as usize];
+        let [rows, edges] = array::<u64>(from, 2)?.first_chunk().ok_or_else(misfit)?.map(|len| len as usize);
         let ends = array::<u64>(from, rows)?.into_iter().map(|end| end as usize).collect();
-        let ids = if is_wide == 1 { Ids::Wide(array(from, edges)?) } else { Ids::Narrow(array(from, edges)?) };
-        let (data, labels) = (array(from, edges)?, array(from, rows)?);
+        let data = array(from, edges)?;
+        let (right, labels) = (Column::unpack(from)?, Column::unpack(from)?);
+        let rows_and_labels = [0, rows].contains(&labels.ids.len());
+        let rows = Self { ends, right, data, labels, edge_of_name: Vec::new() };
+        let falls = |ends: &[usize]| ends[0] > ends[1];
+        let fits = rows.right.ids.len() == edges && rows_and_labels;
+        if fits && !rows.ends.windows(2).any(falls) && rows.ends.last().copied().unwrap_or(0) == edges {
+            Ok(rows)
+        } else {
+            Err(misfit())
+        }
+    }
+}
+
+impl Column {
+    /// Adds the column to bytes: three lengths, the ids, and the names with their lengths.
+    fn pack(&self, bytes: &mut Vec<u8>) {
+        let lens = [self.ids.len(), usize::from(matches!(self.ids, Ids::Wide(_))), self.names.len()];
+        bytes.extend(lens.iter().flat_map(|&len| (len as u64).to_ne_bytes()));
+        bytes.extend_from_slice(match &self.ids {
+            Ids::Narrow(ids) => bytemuck::cast_slice(ids),
+            Ids::Wide(ids) => bytemuck::cast_slice(ids),
+        });
+        for name in self.names.iter() {
+            bytes.extend((name.len() as u64).to_ne_bytes());
+            bytes.extend_from_slice(name);
+        }
+    }
+
+    /// Takes a column off bytes.
+    fn unpack(from: &mut &[u8]) -> io::Result<Self> {
+        let [len, is_wide, num_names] = *array::<u64>(from, 3)?.first_chunk().ok_or_else(misfit)?;
+        let len = len as usize;
+        let ids = if is_wide == 1 { Ids::Wide(array(from, len)?) } else { Ids::Narrow(array(from, len)?) };
         let mut names = NameTable::default();
         for _ in 0..num_names {
             let len = array::<u64>(from, 1)?[0] as usize;
@@ -127,13 +149,7 @@ impl<T: EdgeData, L: EdgeData> Rows<T, L> {
         }
         let is_known = |&id: &u32| (id as usize) < names.len();
         let fits = names.len() == 0 || matches!(&ids, Ids::Narrow(ids) if ids.iter().all(is_known));
-        let rows = Self { ends, right: Column { ids, names }, data, labels, edge_of_name: Vec::new() };
-        let falls = |ends: &[usize]| ends[0] > ends[1];
-        if fits && !rows.ends.windows(2).any(falls) && rows.ends.last().copied().unwrap_or(0) == edges {
-            Ok(rows)
-        } else {
-            Err(misfit())
-        }
+        if fits { Ok(Self { ids, names }) } else { Err(misfit()) }
     }
 }
 
@@ -148,13 +164,13 @@ fn array<V: bytemuck::Pod>(from: &mut &[u8], len: usize) -> io::Result<Vec<V>> {
 
 /// Reads rows, one a line that is not blank, unless `begin` has these parsed too. `records` says what the edges are. Of several
 /// processes each reads a part, and then all have all rows.
-pub(crate) fn read<T: EdgeData, L: EdgeData>(
+pub(crate) fn read<T: EdgeData>(
     input: &Input<'_>,
     records: &'static str,
     begin: impl Fn(&mut Text<'_>) + Sync,
-    line: impl Fn(&mut Rows<T, L>, &[u8]) -> Result<(), Malformed> + Sync,
-) -> Result<(Dataset<T>, Vec<L>), Error> {
-    let mut mine: Vec<Rows<T, L>> = Vec::new();
+    line: impl Fn(&mut Rows<T>, &[u8]) -> Result<(), Malformed> + Sync,
+) -> Result<(Dataset<T>, Column), Error> {
+    let mut mine: Vec<Rows<T>> = Vec::new();
     // One process has one piece, which others would be sent in several.
     let most = if input.readers().is_some() { SENT_AT_A_TIME } else { usize::MAX };
     input.parse(

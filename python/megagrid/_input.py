@@ -176,8 +176,12 @@ def column(values, name, length=None):
     return values
 
 
+# As many as the library takes.
+_MOST_CLASSES = 1000
+
+
 def labels(y, length, estimator):
-    """Return two classes and which one each sample has."""
+    """Return the classes, two or more, and which one each sample has."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     y = np.asarray(y)
@@ -197,13 +201,30 @@ def labels(y, length, estimator):
         if (y != np.rint(y)).any():
             raise ValueError("Unknown label type: continuous. Maybe you are trying to fit a classifier to a regression target")
     classes, which = np.unique(y, return_inverse=True)
-    if len(classes) > 2:
+    if len(classes) > _MOST_CLASSES:
         raise ValueError(
-            f"Only binary classification is supported. The type of the target is multiclass: {len(classes)} classes."
+            f"y holds {len(classes)} classes, expected {_MOST_CLASSES} at most. Unknown label type: is it a regression target? Cut it "
+            "into ranges."
         )
     if len(classes) < 2:
-        raise ValueError(f"y holds 1 class, {classes[0]!r}; expected two classes to tell apart")
+        raise ValueError(f"y holds 1 class, {classes[0]!r}; expected two classes or more to tell apart")
     return classes, which
+
+
+def names_of_classes(classes):
+    """Return the names by which a text has classes: whole numbers without a point."""
+    return [str(int(one)) if isinstance(one, float) and one.is_integer() else str(one) for one in classes.tolist()]
+
+
+def classes_of_names(names):
+    """Return classes as numbers where all are; whole numbers that floats do not tell apart are words."""
+    try:
+        numbers = np.array([float(name) for name in names])
+    except ValueError:
+        return np.array(names)
+    if not (np.abs(numbers) < 2**53).all():
+        return np.array(names)
+    return numbers.astype(np.int64) if (numbers == np.rint(numbers)).all() else numbers
 
 
 def sample_weights(weights, length):

@@ -1,5 +1,6 @@
 """Sparse logistic regression."""
 
+import numbers
 import warnings
 
 import numpy as np
@@ -10,10 +11,10 @@ from ._sklearn import ClassifierMixin, ConvergenceWarning
 
 
 class SparseLogisticRegression(ClassifierMixin, Estimator):
-    """Logistic regression of two classes with few features.
+    """Logistic regression with few features.
 
     Minimizes the sum of the samples' log losses + l1 · \\|w\\|₁ + l2 / 2 · \\|w\\|². A fit that converged has a certificate: no model's
-    objective is below ``report_["result"]["metrics"]["bound"]``.
+    objective is below ``report_["result"]["metrics"]["bound"]``. Of more than two classes each is told from the rest by a model of its own.
 
     Parameters
     ----------
@@ -27,7 +28,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
     normalize : bool, default=False
         Whether samples are scaled to unit length.
     class_weight : dict, "balanced" or None, default=None
-        Weights of classes, which multiply those of samples.
+        Weights of classes, which multiply those of samples; a class that a dict does not name weighs 1.
     holdout : float or None, default=None
         Part of the samples that is kept to measure ``test_log_loss`` on.
     patience : int or None, default=None
@@ -45,10 +46,11 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-    intercept_ : ndarray of shape (1,)
-    classes_ : ndarray of shape (2,)
-        Those of a path are -1 and 1.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Of two classes one row, whose scores are above 0 for the second.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    classes_ : ndarray of shape (n_classes,)
+        Those of a path are numbers if all labels are, else words.
     n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -118,7 +120,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         X : sparse matrix, array or data frame of shape (n_samples, n_features), or a path
             A path is one to labelled samples in any format that the command reads; it has no ``y``.
         y : array of shape (n_samples,)
-            Two classes.
+            Classes, two or more.
         sample_weight : array of shape (n_samples,) or None
             Weights, 0 or above.
         callback : callable or None
@@ -133,44 +135,52 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         """
         words = self._words() + self._reading(reading, _input.is_path(X))
         if _input.is_path(X):
-            if y is not None or sample_weight is not None or self.class_weight is not None:
+            if y is not None or sample_weight is not None:
                 raise ValueError("labels and weights of samples that are read from a path stand in the file")
-            self.classes_ = np.array([-1, 1])
+            words += self._class_weights(None)
+            self.__dict__.pop("classes_", None)
             self._forget()
             return self._fit(lambda watched: _megagrid.regression(X, None, None, words, watched), callback)
         matrix = self._matrix(X, reset=True)
         self.classes_, which = _input.labels(y, matrix.shape[0], self)
-        signs = np.where(which == 1, np.float32(1), np.float32(-1))
-        weights = self._weights(which, _input.sample_weights(sample_weight, matrix.shape[0]))
-        return self._fit(lambda watched: _megagrid.regression(matrix.parts, signs, weights, words, watched), callback)
+        words += self._class_weights(self.classes_.tolist())
+        labels = np.ascontiguousarray(which, dtype=np.uint32), len(self.classes_)
+        weights = _input.sample_weights(sample_weight, matrix.shape[0])
+        weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.float32)
+        return self._fit(lambda watched: _megagrid.regression(matrix.parts, labels, weights, words, watched), callback)
 
-    def _weights(self, which, weights):
-        of_classes = self.class_weight
-        if of_classes is not None:
-            if isinstance(of_classes, str):
-                if of_classes != "balanced":
-                    raise ValueError(f"class_weight is {of_classes!r}; expected 'balanced', a dict or None")
-                sums = np.bincount(which, weights=weights, minlength=2)
-                of_classes = sums.sum() / (2 * np.maximum(sums, np.finfo(float).tiny))
-            else:
-                unknown = set(of_classes) - set(self.classes_.tolist())
-                if unknown:
-                    raise ValueError(f"class_weight names {unknown}, which are no classes of y")
-                of_classes = np.array([of_classes.get(one, 1.0) for one in self.classes_.tolist()])
-            weights = of_classes[which] if weights is None else weights * of_classes[which]
-        return None if weights is None else np.ascontiguousarray(weights, dtype=np.float32)
+    def _class_weights(self, classes):
+        """Write the weights of classes as the command's option: classes are called by their numbers there, those of a path by their names."""
+        weights = self.class_weight
+        if weights is None:
+            return []
+        if isinstance(weights, str):
+            if weights != "balanced":
+                raise ValueError(f"class_weight is {weights!r}; expected 'balanced', a dict or None")
+            return ["--class-weight=balanced"]
+        unknown = set() if classes is None else set(weights) - set(classes)
+        if unknown:
+            raise ValueError(f"class_weight names {unknown}, which are no classes of y")
+        names = {one: one if classes is None else classes.index(one) for one in weights}
+        for one, weight in weights.items():
+            if not (isinstance(weight, numbers.Real) and 0 < weight <= np.finfo(np.float32).max):
+                raise ValueError(f"class_weight of {one!r} is {weight!r}; expected a number above 0")
+        pairs = [f"{names[one]}={float(weight)!r}" for one, weight in weights.items()]
+        return [f"--class-weight={','.join(pairs)}"] if pairs else []
 
     def _keep(self, found):
-        self.coef_ = found["weights"][np.newaxis]
-        self.intercept_ = np.array([found["intercept"]])
+        self.coef_ = found["weights"]
+        self.intercept_ = found["intercepts"]
+        if "classes_" not in self.__dict__:
+            self.classes_ = _input.classes_of_names(found["classes"])
         if "n_features_in_" not in self.__dict__:
-            self._know(len(found["weights"]), [str(name) for name in found["names"]])
+            self._know(self.coef_.shape[1], [str(name) for name in found["names"]])
         if self.report_["result"]["ended_by"] == "iterations" and self.max_iter <= self.n_iter_ and self.tol > 0:
-            text = f"not converged to tol={self.tol} within {self.n_iter_} iterations; try a larger max_iter, or scale the values"
+            text = f"not converged to tol={self.tol} within {self.max_iter} iterations; try a larger max_iter, or scale the values"
             warnings.warn(text, ConvergenceWarning, stacklevel=5)
 
     def decision_function(self, X):
-        """Return the score w·x + b of each sample: above 0 it is of the second class.
+        """Return the score w·x + b of each sample: above 0 it is of the second of two classes; of more a score for each.
 
         Parameters
         ----------
@@ -178,22 +188,24 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         self._check_fitted()
         if _input.is_path(X):
-            names = self._names()
-            return _megagrid.scores_of_file(X, names, self.coef_[0], float(self.intercept_[0]), bool(self.normalize))
+            of_classes = _input.names_of_classes(self.classes_), self.coef_, self.intercept_.tolist()
+            scores = _megagrid.scores_of_file(X, self._names(), *of_classes, bool(self.normalize))
+            return scores[:, 0] if scores.shape[1] == 1 else scores
         matrix = self._matrix(X)
-        scores = np.asarray(matrix.operand @ self.coef_[0]).ravel()
+        scores = np.asarray(matrix.operand @ self.coef_.T)
         if self.normalize:
             squares = matrix.operand.multiply(matrix.operand) if matrix.sparse is not None else np.square(matrix.operand)
-            lengths = np.sqrt(np.asarray(squares.sum(axis=1), dtype=np.float64)).ravel()
+            lengths = np.sqrt(np.asarray(squares.sum(axis=1), dtype=np.float64)).reshape(-1, 1)
             scores = scores / np.where(lengths > 0, lengths, 1.0)
-        return scores + self.intercept_[0]
+        scores = scores + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict_proba(self, X):
-        """Return the chances of both classes.
+        """Return the chances of the classes: of more than two those that each has against the rest, scaled to a sum of 1.
 
         Parameters
         ----------
@@ -201,12 +213,16 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
         """
         scores = self.decision_function(X)
-        # Neither exponential overflows.
-        chances = np.exp(-np.logaddexp(0, -scores))
-        return np.column_stack([1 - chances, chances])
+        # No exponential overflows.
+        logs = -np.logaddexp(0, -scores)
+        if scores.ndim == 1:
+            chances = np.exp(logs)
+            return np.column_stack([1 - chances, chances])
+        chances = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return chances / chances.sum(axis=1, keepdims=True)
 
     def predict(self, X):
         """Return the class of each sample.
@@ -221,7 +237,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         """
         # An estimator that is not fitted has no classes yet.
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int)]
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def save(self, directory):
         """Write a model directory, which the command reads: ``megagrid predict``.
@@ -232,11 +248,9 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
             One that is not there yet.
         """
         self._check_fitted()
-        classes = self.classes_.tolist()
-        is_number = isinstance(classes[1], (int, float)) and not isinstance(classes[1], bool)
-        record = self._record(classes=classes, positive=[float(classes[1])] if is_number else [])
-        coef, intercept = self.coef_[0].astype(np.float64), float(self.intercept_[0])
-        _megagrid.save_linear(directory, record, self._checksum, self._names(), coef, intercept)
+        record, names = self._record(classes=self.classes_.tolist()), _input.names_of_classes(self.classes_)
+        coef = np.ascontiguousarray(self.coef_, dtype=np.float64)
+        _megagrid.save_linear(directory, record, self._checksum, self._names(), names, coef, self.intercept_.tolist())
 
     @classmethod
     def load(cls, directory):
@@ -257,20 +271,18 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         model, config = cls._of_manifest(found)
         names, weights, features = found["names"], found["weights"], config.get("features")
         if features is None:
-            model._know(len(weights), [str(name) for name in names])
-        elif isinstance(features, int):
-            dense = np.zeros(features)
-            dense[np.asarray(names, dtype=np.int64)] = weights
-            weights = dense
-            model._know(features, None)
+            model._know(weights.shape[1], [str(name) for name in names])
         else:
-            place = {name: at for at, name in enumerate(features)}
-            dense = np.zeros(len(features))
-            dense[[place[str(name)] for name in names]] = weights
+            number = features if isinstance(features, int) else len(features)
+            place = None if isinstance(features, int) else {name: at for at, name in enumerate(features)}
+            places = np.asarray(names, dtype=np.int64) if place is None else [place[str(name)] for name in names]
+            dense = np.zeros((weights.shape[0], number))
+            dense[:, places] = weights
             weights = dense
-            model._know(len(features), features)
-        model.coef_, model.intercept_ = weights[np.newaxis], np.array([found["intercept"]])
-        model.classes_ = np.array(config.get("classes", [-1, 1]))
+            model._know(number, None if place is None else features)
+        model.coef_, model.intercept_ = weights, found["intercepts"]
+        classes = config.get("classes")
+        model.classes_ = _input.classes_of_names(found["classes"]) if classes is None else np.array(classes)
         model.n_iter_ = 0
         return model
 
@@ -278,8 +290,3 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         names = self.__dict__.get("feature_names_in_")
         features = self.n_features_in_ if names is None else [str(name) for name in names]
         return super()._record(features=features, **more)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags

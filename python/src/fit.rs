@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use megagrid_datasets::cache::EdgeData;
-use megagrid_datasets::{Corpus, Dataset, Format, Roles, Samples as Labelled};
+use megagrid_datasets::{Corpus, Dataset, Format, Labels, Roles, Samples as Labelled};
 use megagrid_partition::EdgeList;
 use megagrid_training::als::{Feedback, ImplicitFactorization};
 use megagrid_training::blockpg::{Regression, Samples};
@@ -139,21 +139,27 @@ fn named<T>(edges: EdgeList<T>, first: u64) -> Dataset<T> {
     Dataset { left_names: numbered(first, edges.num_left), right_names, edges }
 }
 
-/// Fits a sparse logistic regression to samples with labels of −1 and 1; those of a path are in the file.
+/// Fits a sparse logistic regression to samples of so many classes, which are called by their numbers; labels of a path are in the file.
 #[pyfunction]
 pub fn regression(
     py: Python<'_>,
     input: Input<'_>,
-    labels: Option<PyReadonlyArray1<'_, f32>>,
+    labels: Option<(PyReadonlyArray1<'_, u32>, u32)>,
     weights: Option<PyReadonlyArray1<'_, f32>>,
     words: Vec<OsString>,
     is_watched: bool,
 ) -> PyResult<Run> {
-    let copied = |array: Option<PyReadonlyArray1<'_, f32>>| array.map(|array| array.as_array().to_vec());
-    let (labels, weights) = (copied(labels).unwrap_or_default(), copied(weights));
+    let weights = weights.map(|array| array.as_array().to_vec());
+    let labels = labels.map(|(of, classes)| Labels {
+        classes: (0..classes).map(|class| class.to_string()).collect(),
+        of: of.as_array().to_vec(),
+    });
+    let labels = labels.unwrap_or_default();
     let place = Place::<Regression>::new(py, input, (false, nonzero), move |edges, how, run| {
-        if labels.len() != edges.num_left || weights.as_ref().is_some_and(|weights| weights.len() != labels.len()) {
-            return Err(Error::Missing(format!("{} labels of {} samples", labels.len(), edges.num_left)));
+        let number = labels.of.len();
+        let is_known = labels.of.iter().all(|&class| (class as usize) < labels.classes.len());
+        if number != edges.num_left || !is_known || weights.as_ref().is_some_and(|weights| weights.len() != number) {
+            return Err(Error::Missing(format!("{number} labels of {} samples", edges.num_left)));
         }
         let reading = Reading {
             command: Regression::NAME,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use megagrid_algorithms::mf::Model;
-use megagrid_datasets::{Dictionary, Names, Samples, read_unlabelled};
+use megagrid_datasets::{Dictionary, Labels, Names, Samples, read_unlabelled};
 use megagrid_partition::Side;
 use megagrid_training::als::{ImplicitFactorization, Recommender};
 use megagrid_training::blockpg::{Linear, Regression};
@@ -15,7 +15,7 @@ use megagrid_training::mf::{Factorization, Factors};
 use megagrid_training::model::{self, Model as _};
 use megagrid_training::pagerank::Ranking;
 use megagrid_training::{Algorithm, Error, Trained};
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -38,8 +38,11 @@ fn begin<A: Algorithm>(py: Python<'_>, trained: Trained<A>) -> PyResult<(Bound<'
 fn set_linear(found: &Bound<'_, PyDict>, model: &Linear) -> PyResult<()> {
     let (py, order) = (found.py(), order(&model.features));
     found.set_item("names", give(py, &model.features, &order)?)?;
-    found.set_item("weights", PyArray1::from_vec(py, in_order(&order, 1, &model.weights)))?;
-    found.set_item("intercept", model.intercept)
+    let weights = (0..model.intercepts.len()).flat_map(|one| in_order(&order, 1, model.of(one))).collect();
+    let weights = PyArray1::<f64>::from_vec(py, weights).reshape([model.intercepts.len(), order.len()])?;
+    found.set_item("weights", weights)?;
+    found.set_item("classes", &model.classes)?;
+    found.set_item("intercepts", PyArray1::from_slice(py, &model.intercepts))
 }
 
 pub fn give_linear(py: Python<'_>, trained: Trained<Regression>) -> PyResult<Py<PyAny>> {
@@ -109,10 +112,12 @@ pub fn save_linear(
     record: &str,
     checksum: u64,
     names: Given<'_>,
-    weights: PyReadonlyArray1<'_, f64>,
-    intercept: f64,
+    classes: Vec<String>,
+    weights: PyReadonlyArray2<'_, f64>,
+    intercepts: Vec<f64>,
 ) -> PyResult<()> {
-    let model = Linear::new(Arc::new(names.names()), weights.as_array().to_vec(), intercept, None);
+    let weights = weights.as_array().iter().copied().collect();
+    let model = raise(Linear::new(Arc::new(names.names()), classes, weights, intercepts))?;
     save(&directory, record, checksum, &model)
 }
 
@@ -130,20 +135,23 @@ pub fn scores_of_file<'py>(
     py: Python<'py>,
     path: PathBuf,
     names: Given<'_>,
-    weights: PyReadonlyArray1<'_, f64>,
-    intercept: f64,
+    classes: Vec<String>,
+    weights: PyReadonlyArray2<'_, f64>,
+    intercepts: Vec<f64>,
     normalize: bool,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let features = Arc::new(names.names());
-    let mut model = Linear::new(features, weights.as_array().to_vec(), intercept, None);
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let (features, models) = (Arc::new(names.names()), intercepts.len());
+    let mut model = raise(Linear::new(features, classes, weights.as_array().iter().copied().collect(), intercepts))?;
     model.normalize = normalize;
     let scores = py.detach(move || -> Result<Vec<f64>, Error> {
         let data = read_unlabelled(&path)?;
         let order = order(&data.left_names);
-        let (scores, _) = model.scores(Samples { data, labels: Vec::new() });
-        Ok(in_order(&order, 1, &scores))
+        let (scores, _) = model.scores(Samples { data, labels: Labels::default() })?;
+        Ok(in_order(&order, models, &scores))
     });
-    Ok(PyArray1::from_vec(py, raise(scores)?))
+    let scores = raise(scores)?;
+    let rows = scores.len() / models;
+    PyArray1::from_vec(py, scores).reshape([rows, models])
 }
 
 #[pyfunction]

@@ -7,7 +7,7 @@
 //! | `mf`, `als` | `recommend` | the best items of users, or of people by what they rated |
 //! | | `similar` | items or users that are alike |
 //! | | `predict` | ratings of pairs of a user and an item |
-//! | `blockpg` | `predict` | the chance that samples have the label 1 |
+//! | `blockpg` | `predict` | the chance that samples are of the second class; of more than two the class, and the chance of each |
 //! | `lda` | `topics`, `words` | the topics of texts; the words of topics |
 //! | `pagerank`, `hits` | `top`, `rank` | the best vertices; the places of some |
 //!

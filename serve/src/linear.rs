@@ -1,7 +1,7 @@
-//! Models of `blockpg`: the chance that samples have the label 1.
+//! Models of `blockpg`: how likely samples are of which class.
 
 use megagrid_datasets::Lookup;
-use megagrid_training::blockpg::{Linear, chance};
+use megagrid_training::blockpg::{Linear, Prediction};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -27,15 +27,20 @@ impl OfFeatures {
         Self { lookup: model.features.lookup(), model }
     }
 
-    fn score(&self, sample: &[(Name, f32)]) -> Result<f64, Refusal> {
-        let (mut sum, mut squares) = (0.0, 0.0);
+    fn predict(&self, sample: &[(Name, f32)]) -> Result<Prediction, Refusal> {
+        let Linear { intercepts, normalize, .. } = &self.model;
+        let (mut known, mut squares) = (Vec::with_capacity(sample.len()), 0.0);
         for (feature, value) in sample {
             let value = f64::from(checked_value(feature, *value)?);
             squares += value * value;
-            sum += self.lookup.find(&feature.0).map_or(0.0, |id| value * self.model.weights[id as usize]);
+            known.extend(self.lookup.find(&feature.0).map(|id| (id as usize, value)));
         }
-        let scale = if self.model.normalize && squares > 0.0 { 1.0 / squares.sqrt() } else { 1.0 };
-        Ok(self.model.intercept + scale * sum)
+        let scale = if *normalize && squares > 0.0 { 1.0 / squares.sqrt() } else { 1.0 };
+        let score = |(model, intercept): (usize, &f64)| {
+            let weights = self.model.of(model);
+            intercept + scale * known.iter().map(|&(id, value)| value * weights[id]).sum::<f64>()
+        };
+        Ok(self.model.prediction(&intercepts.iter().enumerate().map(score).collect::<Vec<f64>>()))
     }
 }
 
@@ -46,8 +51,8 @@ impl Answers for OfFeatures {
 
     fn answer(&self, _: &str, body: &[u8]) -> Result<Value, Refusal> {
         let Predict { samples } = parsed(body)?;
-        checked("the number of samples", samples.len())?;
-        let chances = samples.iter().map(|sample| self.score(sample).map(chance));
-        Ok(json!(chances.collect::<Result<Vec<f64>, Refusal>>()?))
+        checked("the number of samples", samples.len() * self.model.intercepts.len())?;
+        let predictions = samples.iter().map(|sample| self.predict(sample));
+        Ok(json!(predictions.collect::<Result<Vec<Prediction>, Refusal>>()?))
     }
 }

@@ -53,7 +53,7 @@ fn megagrid(signed: &GroupedEdges<f32>, intercept: usize, config: &Config) -> Ve
     let mut engine = Engine::<BlockPg>::new(signed, sequence, &settings()).unwrap();
     engine.set_global(config.state());
     engine.init(Left, |_, first| {
-        *first.master = Margin::new(0.0, 1.0);
+        *first.master = Margin::new(0.0, 1.0, 1.0);
         *first.sync = first.master.parabola();
     });
     let mut reaches = vec![0.0_f32; intercept + 1];
@@ -153,7 +153,9 @@ fn objectives_agree_on_all_systems() {
     assert!(blocks[&1].len() > 5 && blocks[&1] != blocks[&2], "blocks take turns at random");
     let of_iteration = |iteration: u64| blocks[&iteration].clone();
     let job = Job {
-        signed: &signed,
+        // Values that carry labels have samples of label 1.
+        values: &signed,
+        labels: &vec![1.0; signed.num_vertices(Side::Left)],
         sample_weights: &[],
         intercept: Some(intercept),
         config,

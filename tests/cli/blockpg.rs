@@ -102,7 +102,6 @@ fn wrong_usage_and_bad_samples_are_told() {
     fails(&["blockpg", &train, "--delay", "2", "--consistency", "ssp"], 2, &["--delay"]);
     fails(&["blockpg", &train, "--positive", "2", "--l1", "-1"], 2, &["l1 is -1"]);
     fails(&["blockpg", &train, "--positive", "2", "--l2", "-1"], 2, &["l2 is -1"]);
-    fails(&["blockpg", &train], 1, &["train.libsvm:", "label"]);
     fails(&["blockpg", &train, "--positive", "3"], 1, &["all 50 samples have the label -1"]);
     let weights = place.file("weights.txt", "1\n-1\n");
     fails(&["blockpg", &train, "--positive", "2", "--sample-weights", &weights], 1, &["weights.txt:2", "-1"]);
@@ -202,6 +201,34 @@ fn a_resumed_run_goes_on_as_if_it_had_never_stopped() {
         assert_ne!(weights("begun", &["--iterations", "3", "--checkpoint", &saved]), straight);
         assert_eq!(weights("resumed", &["--iterations", "8", "--resume", &saved]), straight, "{workers} workers");
     }
+}
+
+#[test]
+fn a_run_is_not_resumed_with_other_labels_or_weights() {
+    let place = Place::new();
+    let (train, saved) = (samples(&place, "train.libsvm", 300), place.name("saved"));
+    let weights = |last: &str| place.file("weights.txt", "1\n".repeat(299) + last + "\n");
+    let of = |weights: &str| ["blockpg", &train, "--positive", "2", "--sample-weights", weights].map(str::to_owned);
+    let args = of(&weights("2"));
+    let args = args.each_ref().map(|arg| &arg[..]);
+    done(&[&args[..], &["--tolerance", "0", "--iterations", "2", "--checkpoint", &saved, "-q"]].concat());
+    let resume = [&args[..], &["--resume", &saved, "-q"]].concat();
+    done(&resume);
+    let refused = ["digest of labels and weights of samples", "use the same options and data"];
+    weights("1");
+    fails(&resume, 1, &refused);
+    weights("2");
+    // Another option is named first, whatever it makes of labels.
+    let other = ["blockpg", &train, "--positive", "1", "--sample-weights", args[5], "--resume", &saved];
+    fails(&other, 1, &["of a run with positive"]);
+    let text = fs::read_to_string(&train).unwrap();
+    let flip = |line: &str| match line.split_once(' ') {
+        Some(("2", rest)) => format!("1 {rest}\n"),
+        Some((_, rest)) => format!("2 {rest}\n"),
+        None => format!("{line}\n"),
+    };
+    place.file("train.libsvm", text.lines().map(flip).collect::<String>());
+    fails(&resume, 1, &refused);
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn truths_have_the_shapes_of_their_data() {
     assert_eq!(weights.shape, [500]);
     let loss = json(place.path("clicks.truth/truth.json"))["log_loss"].as_f64().unwrap();
     assert!(loss > 0.0 && loss < 0.7, "{loss}");
-    assert_eq!(read_samples(place.path("clicks.libsvm"), None, &[]).unwrap().labels.len(), 80);
+    assert_eq!(read_samples(place.path("clicks.libsvm"), None, &[]).unwrap().labels.of.len(), 80);
 }
 
 #[test]
@@ -199,7 +199,8 @@ fn other_kinds_are_described() {
 
     let samples = place.file("s.libsvm", "+1 1:0.5 3:1\n-1 1:2\n-1\n");
     let found = inspect(&samples, &[]);
-    assert_eq!(found["labels"], serde_json::json!({ "positive": 1, "negative": 2 }));
+    let labels = |class: &str, samples: usize| serde_json::json!({ "class": class, "samples": samples });
+    assert_eq!(found["labels"], serde_json::json!([labels("-1", 2), labels("1", 1)]));
     assert_eq!((&found["left"]["without_edges"], &found["right"]["vertices"]), (&1.into(), &2.into()));
 
     let corpus = place.file("docword.c.txt", "2\n3\n3\n1 1 2\n1 3 1\n2 3 4\n");
@@ -209,12 +210,16 @@ fn other_kinds_are_described() {
 }
 
 #[test]
-fn classes_need_a_choice() {
+fn labels_are_classes_unless_some_are_positive() {
     let place = Place::new();
+    let samples = place.file("s.libsvm", "news 1:1\nsports 2:1\nnews 1:2\n");
+    let text = done(&["inspect", &samples]);
+    assert!(text.contains("2, news: 2 (66.67 %), sports: 1 (33.33 %)"), "{text}");
+    fails(&["inspect", &samples, "--positive", "7"], 1, &["s.libsvm:1: label: found \"news\", expected a number"]);
     let samples = place.file("s.libsvm", "3 1:1\n7 2:1\n3 1:2\n");
-    fails(&["inspect", &samples], 1, &["s.libsvm:1: label: found \"3\"", "say which ones are positive"]);
     let found = inspect(&samples, &["--positive", "7"]);
-    assert_eq!(found["labels"], serde_json::json!({ "positive": 1, "negative": 2 }));
+    let labels = |class: &str, samples: usize| serde_json::json!({ "class": class, "samples": samples });
+    assert_eq!(found["labels"], serde_json::json!([labels("-1", 2), labels("1", 1)]));
     fails(&["inspect", &place.graph(), "--positive", "7"], 2, &["--positive goes with labelled samples"]);
 }
 

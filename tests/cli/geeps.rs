@@ -272,7 +272,7 @@ fn what_cannot_be_is_refused() {
     fails(&steep, 1, &["the loss became", "epoch 1, iteration", "try a smaller --step"]);
     let one_class = place.file("one.svm", "1 1:2\n1 2:1\n");
     fails(&["geeps", "mlr", &one_class, "--batch", "1"], 2, &["number of classes is 1; expected 2 and more"]);
-    let word = place.file("word.svm", "1 1:2\ncat 2:1\n");
-    fails(&["geeps", "mlr", &word], 1, &["word.svm:2: label", "\"cat\"", "expected a number"]);
+    let word = place.file("word.svm", "1 1:2\nnan 2:1\n");
+    fails(&["geeps", "mlr", &word], 1, &["word.svm:2: label", "\"nan\"", "a number or the name of a class"]);
     assert!(!place.path("page.html").exists());
 }

@@ -5,6 +5,7 @@ mod command;
 
 mod als;
 mod blockpg;
+mod classes;
 #[cfg(feature = "baselines")]
 mod compare;
 mod cuts;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::{Place, blockpg, done, fails, lda};
+use crate::{Place, blockpg, classes, done, fails, lda};
 
 /// A running server.
 pub struct Server {
@@ -107,7 +107,9 @@ fn models_answer_as_their_commands_do() {
     let samples = blockpg::samples(&place, "clicks.libsvm", 300);
     done(&["blockpg", &samples, "--positive", "2", "--normalize", "--intercept", "--model", &clicks, "-q"]);
     let topics = lda::train(&place, "posts", &[]);
-    let server = Server::start(&[&movies, &pages, &links, &clicks, &topics]);
+    let (kinds, things) = (place.name("kinds"), classes::samples(&place, "things.libsvm", ["a", "b", "c"], 200));
+    done(&["blockpg", &things, "--normalize", "--intercept", "--model", &kinds, "-q"]);
+    let server = Server::start(&[&movies, &pages, &links, &clicks, &topics, &kinds]);
 
     let found = server.answers("/recommend", &json!({ "users": ["u3", "u5"], "number": 4, "exclude": ["i1"] }));
     for (user, found) in ["u3", "u5"].into_iter().zip(found.as_array().unwrap()) {
@@ -153,6 +155,16 @@ fn models_answer_as_their_commands_do() {
         assert!((found.as_f64().unwrap() - line.parse::<f64>().unwrap()).abs() < 1e-6, "{found}, not {line}");
     }
 
+    let found = server.answers("/models/kinds/predict", &json!({ "samples": [[["1", 1], ["4", 0.5]], []] }));
+    let predicted = done(&["predict", &kinds, &place.file("two.libsvm", "a 1:1 4:0.5\na\n")]);
+    for (found, line) in found.as_array().unwrap().iter().zip(predicted.lines().skip(1)) {
+        let row: Vec<&str> = line.split(',').collect();
+        assert_eq!(found["class"], row[1]);
+        for (class, chance) in ["a", "b", "c"].into_iter().zip(&row[2..]) {
+            let expected: f64 = chance.parse().unwrap();
+            assert!((found["probabilities"][class].as_f64().unwrap() - expected).abs() < 1e-6, "{found}, not {line}");
+        }
+    }
     assert_eq!(server.answers("/find", &json!({ "text": "I2", "number": 3 })), json!(["i2", "i20", "i21"]));
     assert_eq!(server.answers("/find", &json!({ "text": "39", "users": true })), json!(["u39"]));
     let map = server.answers("/map", &json!({}));

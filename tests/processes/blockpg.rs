@@ -38,7 +38,7 @@ fn train(edges: &GroupedEdges<f32>, (processes, workers): (usize, usize)) -> Vec
         let mut engine = Engine::<BlockPg>::new(edges, sequence(900), &settings(peers, workers, 1)).unwrap();
         engine.set_global(config.state());
         engine.init(Left, |_, first| {
-            *first.master = Margin::new(0.0, 1.0);
+            *first.master = Margin::new(0.0, 1.0, 1.0);
             *first.sync = first.master.parabola();
         });
         engine.init(Right, |_, first| {

@@ -143,7 +143,7 @@ fn weights(data: &Path) {
             .zip(&edges.data)
             .map(|((&s, &f), &x)| (s as usize, f as usize, f64::from(x)))
     };
-    let sign: Vec<f64> = samples.labels.iter().map(|&label| if label == 1.0 { 1.0 } else { -1.0 }).collect();
+    let sign: Vec<f64> = samples.labels.signs().map(f64::from).collect();
     let mut margins = vec![0.0; sign.len()];
     values().for_each(|(sample, feature, x)| margins[sample] += sign[sample] * weight[feature] * x);
     let loss: f64 = margins.iter().map(|margin| (-margin).exp().ln_1p()).sum();

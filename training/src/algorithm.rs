@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::Data;
 use crate::error::Error;
 use crate::model::Model;
-use crate::options::Options;
+use crate::options::{Options, RunOptions};
 use crate::record::{InputSizes, Machine, Metrics, Name};
 
 /// Something that `tune` may change.
@@ -59,6 +59,14 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     /// Returns what is tuned on data if nothing is said, as `--tune` takes it.
     fn tuned(_: &Self::Data, _: &Self::Options) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Refuses a way to run that data do not allow.
+    ///
+    /// # Errors
+    /// Such options, and what to do.
+    fn check_run(_data: &Self::Data, _run: &RunOptions, _is_tuned: bool) -> Result<(), Error> {
+        Ok(())
     }
 
     /// Refuses options with which a run cannot be tuned.

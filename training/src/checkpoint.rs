@@ -17,6 +17,9 @@ use crate::processes::Processes;
 /// The options that a run was begun with, beside its checkpoints.
 const OPTIONS: &str = "options.json";
 
+/// What the name of something beside the options begins with.
+const DIGEST: &str = "digest of";
+
 /// Where checkpoints of a run go, and come from.
 #[derive(Clone, Debug, Default)]
 pub struct Checkpoints {
@@ -33,7 +36,8 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Takes what options say, and what must not change: `origin` is where the data comes from, and `more` what else is fixed.
+    /// Takes what options say, and what must not change: `origin` is where the data comes from, `beside` what
+    /// [`Data::beside_edges`] returns, and `more` what else is fixed.
     ///
     /// # Errors
     /// Options that serde does not write.
@@ -41,11 +45,13 @@ impl Checkpoints {
         run: &RunOptions,
         options: &A::Options,
         origin: &Value,
+        beside: Option<(&str, u64)>,
         more: Map<String, Value>,
     ) -> Result<Self, Error> {
         let mut fixed = options.fixed()?;
         fixed.extend(A::Data::FIXED.iter().filter_map(|&name| Some((name.to_owned(), origin.get(name)?.clone()))));
         fixed.insert("seed".to_owned(), run.seed.into());
+        fixed.extend(beside.map(|(what, digest)| (format!("{DIGEST} {what}"), format!("{digest:016x}").into())));
         fixed.extend(more);
         let RunOptions { checkpoint, checkpoint_every, resume, .. } = run.clone();
         Ok(Self::with(checkpoint, checkpoint_every, resume, fixed))
@@ -127,11 +133,13 @@ impl Checkpoints {
         let names = before.keys().chain(self.fixed.keys());
         let [then, now] =
             [&before, &self.fixed].map(|all| move |name: &String| all.get(name).cloned().unwrap_or_default());
-        match names.into_iter().find(|name| then(name) != now(name)) {
+        // Where options differ, data may differ for it.
+        let differing = names.into_iter().filter(|name| then(name) != now(name));
+        match differing.min_by_key(|name| name.starts_with(DIGEST)) {
             Some(name) => Err(Error::invalid(
                 directory,
                 format!(
-                    "its checkpoints are of a run with {name} {}, and now it is {}; use the same options",
+                    "its checkpoints are of a run with {name} {}, and now it is {}; use the same options and data",
                     then(name),
                     now(name)
                 ),

@@ -70,6 +70,12 @@ pub trait Data: Sized + Send + Sync + 'static {
     /// Edges that cannot be read.
     fn checksum(&self) -> Result<u64, Error>;
 
+    /// Returns a digest of what training depends on beside edges and options, and what that is: a run that is continued must have
+    /// the same. The engine compares edges.
+    fn beside_edges(&self) -> Option<(&'static str, u64)> {
+        None
+    }
+
     /// Gives up the edges, where only the grid needs them from now on.
     fn release(&mut self) {}
 }

@@ -47,6 +47,11 @@ pub trait Model: Sized + Send + Sync + 'static {
         Metrics::new()
     }
 
+    /// Tells whether all parts of it are within the tolerance, where parts are trained one after the other.
+    fn has_converged(&self) -> bool {
+        true
+    }
+
     /// Says in a few lines what was found.
     fn findings(&self) -> String {
         String::new()
@@ -80,6 +85,12 @@ pub struct Manifest {
     /// What scores of samples begin with; 0 for other kinds.
     #[serde(default)]
     pub intercept: f64,
+    /// The same for each class, where there are more than two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intercepts: Vec<f64>,
+    /// Names of the classes of samples; none for other kinds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<String>,
     /// The data it was trained on.
     pub data: TrainedOn,
     /// What was measured of it.
@@ -112,6 +123,8 @@ impl Manifest {
             mean: 0.0,
             range: None,
             intercept: 0.0,
+            intercepts: Vec::new(),
+            classes: Vec::new(),
             data: TrainedOn { left, right, edges, checksum: format!("xxh3:{checksum:016x}") },
             metrics: metrics.collect(),
         }

@@ -92,7 +92,7 @@ impl<A: Algorithm> Job<A> {
     /// Takes data in memory; `origin` is what the record says of them. All processes call it.
     ///
     /// # Errors
-    /// Options out of range.
+    /// Options out of range, or that data do not allow.
     pub fn new(
         data: A::Data,
         origin: Value,
@@ -101,6 +101,7 @@ impl<A: Algorithm> Job<A> {
         processes: &Processes,
     ) -> Result<Self, Error> {
         options.check()?;
+        A::check_run(&data, run, false)?;
         let (settings, run) = run.resolve(processes, A::PATIENCE)?;
         let (phases, more) = (Phases::default(), Value::Null);
         Ok(Self { data, origin, phases, options, run, settings, more, is_kept: false, is_trial: false, may_end: false })
@@ -150,11 +151,12 @@ pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Ob
     }
     let checksum = if is_kept || processes.cluster.is_some() { data.checksum()? } else { 0 };
     let make = A::form(&data, &options);
+    let beside = data.beside_edges();
     let form = make(Arc::new(data), options.clone(), settings)?;
     let resolved = form.options();
     let config = config::<A>(&origin, &resolved, &run, more)?;
     processes.agree(A::NAME, &config, checksum)?;
-    let mut checkpoints = Checkpoints::new::<A>(&run, &resolved, &origin, Default::default())?;
+    let mut checkpoints = Checkpoints::new::<A>(&run, &resolved, &origin, beside, Default::default())?;
     let mut engine = form.begin(0)?;
     let resumed = checkpoints.begin(&mut *engine, processes)?;
     engine.release()?;
@@ -330,7 +332,13 @@ impl<A: Algorithm> Session<'_, A> {
             return Err(Error::Interrupted { iteration, left, record: Some(Box::new(self.record)) });
         }
         let kept = self.stopping.take(engine.iterations());
+        let is_last = kept.is_none();
         let model = conclude(engine, kept, self.processes, &mut self.record)?;
+        // The last of several models that are one may have converged, and others not.
+        let has_converged = model.as_ref().is_none_or(crate::Model::has_converged);
+        if ended == Ended::Tolerance && is_last && !has_converged {
+            self.record.result.ended_by = "iterations".into();
+        }
         Ok(Trained { record: self.record, model, checksum })
     }
 }

@@ -19,8 +19,8 @@ use super::Config;
 /// A model and the data that it is to fit.
 #[derive(Clone, Copy)]
 pub struct Fit<'d> {
-    /// y_i x_ij for samples i, left, and features j, right.
-    pub signed: &'d dyn EdgeSource<f32>,
+    /// x_ij for samples i, left, and features j, right.
+    pub values: &'d dyn EdgeSource<f32>,
     /// Labels, −1 or 1.
     pub labels: &'d [f32],
     /// Weights c of samples; all 1 if empty.
@@ -56,7 +56,9 @@ impl Certificate {
     /// # Errors
     /// Values that cannot be read.
     pub fn new(fit: &Fit<'_>, config: &Config) -> io::Result<Self> {
-        let margins = margins(fit.signed, fit.weights)?;
+        let scores = scores(fit.values, fit.weights)?;
+        let label = |sample: usize| f64::from(fit.labels[sample]);
+        let margins: Vec<f64> = scores.iter().enumerate().map(|(i, score)| label(i) * score).collect();
         let weight = |sample: usize| fit.sample_weights.get(sample).map_or(1.0, |&weight| f64::from(weight));
         let loss = margins.iter().enumerate().map(|(i, &margin)| weight(i) * log_loss(margin)).sum::<f64>();
         let features = || (0..fit.weights.len()).filter(|&j| fit.intercept != Some(j));
@@ -64,7 +66,7 @@ impl Certificate {
 
         let slopes: Vec<f64> =
             margins.iter().enumerate().map(|(i, &margin)| weight(i) / (1.0 + margin.exp())).collect();
-        let gradients = products(fit.signed, &slopes)?;
+        let gradients = products(fit, &slopes)?;
         let (mut violation, mut violation_at_zero) = (0.0_f64, 0.0_f64);
         for (j, (&w, product)) in fit.weights.iter().zip(&gradients).enumerate() {
             let (l1, l2) = if fit.intercept == Some(j) { (0.0, 0.0) } else { (config.l1, config.l2) };
@@ -79,7 +81,7 @@ impl Certificate {
         let (alphas, products) = match fit.intercept {
             Some(_) => {
                 let balanced = balance(slopes, fit.labels);
-                let products = products(fit.signed, &balanced)?;
+                let products = products(fit, &balanced)?;
                 (balanced, products)
             }
             None => (slopes, gradients),
@@ -97,6 +99,17 @@ impl Certificate {
         let gap = (objective - bound) / objective.max(f64::MIN_POSITIVE);
         let violation = violation.max(violation_at_zero);
         Ok(Self { objective, loss, bound, gap, violation, violation_at_zero, nonzeros })
+    }
+
+    /// Adds what is known of another model that is fitted apart: of both together.
+    pub fn join(&mut self, other: &Self) {
+        self.objective += other.objective;
+        self.loss += other.loss;
+        self.bound += other.bound;
+        self.gap = (self.objective - self.bound) / self.objective.max(f64::MIN_POSITIVE);
+        self.violation = self.violation.max(other.violation);
+        self.violation_at_zero = self.violation_at_zero.max(other.violation_at_zero);
+        self.nonzeros += other.nonzeros;
     }
 
     /// Tells whether the objective is within this part of the optimum's, with no weight at zero that ought to be another.
@@ -138,26 +151,27 @@ fn balance(mut alphas: Vec<f64>, labels: &[f32]) -> Vec<f64> {
     alphas
 }
 
-/// Returns the margin y_i w·x_i of each sample.
+/// Returns the score w·x_i of each sample.
 ///
 /// # Errors
 /// Values that cannot be read.
-pub fn margins(signed: &dyn EdgeSource<f32>, weights: &[f64]) -> io::Result<Vec<f64>> {
-    let mut margins = vec![0.0; signed.num_vertices(Side::Left)];
+pub fn scores(values: &dyn EdgeSource<f32>, weights: &[f64]) -> io::Result<Vec<f64>> {
+    let mut scores = vec![0.0; values.num_vertices(Side::Left)];
     for (j, &w) in weights.iter().enumerate().filter(|(_, w)| **w != 0.0) {
-        signed.visit_rows(Side::Right, j..j + 1, &mut |samples, values| {
-            samples.iter().zip(values).for_each(|(&i, &x)| margins[i as usize] += f64::from(x) * w);
+        values.visit_rows(Side::Right, j..j + 1, &mut |samples, values| {
+            samples.iter().zip(values).for_each(|(&i, &x)| scores[i as usize] += f64::from(x) * w);
         })?;
     }
-    Ok(margins)
+    Ok(scores)
 }
 
 /// Returns Σ_i α_i y_i x_ij of each feature.
-fn products(signed: &dyn EdgeSource<f32>, alphas: &[f64]) -> io::Result<Vec<f64>> {
-    let mut products = vec![0.0; signed.num_vertices(Side::Right)];
+fn products(fit: &Fit<'_>, alphas: &[f64]) -> io::Result<Vec<f64>> {
+    let signed: Vec<f64> = alphas.iter().zip(fit.labels).map(|(alpha, &label)| alpha * f64::from(label)).collect();
+    let mut products = vec![0.0; fit.values.num_vertices(Side::Right)];
     for (j, product) in products.iter_mut().enumerate() {
-        signed.visit_rows(Side::Right, j..j + 1, &mut |samples, values| {
-            *product += samples.iter().zip(values).map(|(&i, &x)| f64::from(x) * alphas[i as usize]).sum::<f64>();
+        fit.values.visit_rows(Side::Right, j..j + 1, &mut |samples, values| {
+            *product += samples.iter().zip(values).map(|(&i, &x)| f64::from(x) * signed[i as usize]).sum::<f64>();
         })?;
     }
     Ok(products)
@@ -177,13 +191,13 @@ mod tests {
             num_right: 1,
             left: vec![0, 1, 2, 3],
             right: vec![0; 4],
-            data: labels.to_vec(),
+            data: vec![1.0; 4],
             ..EdgeList::default()
         };
-        let signed = GroupedEdges::new(list, &[Side::Right]);
+        let values = GroupedEdges::new(list, &[Side::Right]);
         let config = Config { l1: 0.5, l2: 0.0 };
         let at = |w: f64| {
-            let fit = Fit { signed: &signed, labels: &labels, sample_weights: &[], intercept: None, weights: &[w] };
+            let fit = Fit { values: &values, labels: &labels, sample_weights: &[], intercept: None, weights: &[w] };
             Certificate::new(&fit, &config).unwrap()
         };
         // With s = σ(w): 3 (1 − s) − s = 1/2, so s = 5/8.

@@ -7,8 +7,8 @@
 //!
 //! (Li, Andersen, Park et al. 2014; TuX² §4.) Features are dealt to blocks at random, and blocks run in a random order. A
 //! block takes one proximal Newton step on the diagonal of the curvature, each feature within its own trust region. An edge
-//! carries y_i x_ij. With m_i = y_i w·x_i and τ = 1/(1 + exp m), a sample's loss has the slope −c τ and the curvature
-//! c τ (1 − τ) by its margin, and sums over the samples of a feature are
+//! carries x_ij, and samples know their labels, so that one grid serves any. With m_i = y_i w·x_i and τ = 1/(1 + exp m), a sample's loss
+//! has the slope −y c τ and the curvature c τ (1 − τ) by its score w·x, and sums over the samples of a feature are
 //!
 //! ```text
 //! gradient g_j = −Σ c_i τ_i y_i x_ij        curvature u_j = Σ c_i τ_i (1 − τ_i) x_ij²
@@ -18,9 +18,9 @@
 //! |---|---|---|
 //! | [`Differentiate`], each value of an active feature of a block | slope, curvature | gradient, curvature |
 //! | [`Step`], each feature of the block | gradient, curvature | weight, trust region, whether it stays active |
-//! | [`Shift`], each value of a feature that changed | change of the weight | slope, change of the margin |
+//! | [`Shift`], each value of a feature that changed | change of the weight | slope, change of the score |
 //! | [`Damp`], once per block | curvature met along the step | damping of the next steps |
-//! | [`Settle`], each sample, once per iteration | change of the margin | margin, slope, curvature |
+//! | [`Settle`], each sample, once per iteration | change of the score | margin, slope, curvature |
 //! | [`Survey`], once per iteration | violations | which features the next iteration visits |
 //!
 //! **Model.** Within an iteration a sample's loss is the parabola that touches it at the margin where the iteration began
@@ -43,7 +43,7 @@
 //!
 //! **Intercept.** A feature that every sample has, with the penalty factor 0.
 //!
-//! Margins, weights and slopes are kept in f64. Memory: 80 bytes a sample and 8 for each worker, 88 bytes a feature and 32 for each worker, 6 a
+//! Margins, weights and slopes are kept in f64. Memory: 88 bytes a sample and 8 for each worker, 88 bytes a feature and 32 for each worker, 6 a
 //! value. Blocks are not for data with more than a few thousand dense, strongly correlated features, where they become single features.
 
 mod certificate;
@@ -59,7 +59,7 @@ mod quality;
 mod sigmoid;
 mod stages;
 
-pub use certificate::{Certificate, Fit, log_loss, margins};
+pub use certificate::{Certificate, Fit, log_loss, scores};
 pub use config::Config;
 pub use control::{State, Totals};
 pub use descent::{Descend, DescendApart, Merge, Take, Tell, descent};
@@ -68,7 +68,7 @@ pub use leap::{Aim, Land, Leap, Limit, Plan};
 pub use optimality::Optimality;
 pub use program::{BlockPg, Feature, Sample};
 pub use proximal::{Derivatives, Margin, Parabola, Region, Weight};
-pub use quality::Quality;
+pub use quality::{Quality, likeliest, log_chances};
 pub use sigmoid::{logistic, sigmoid};
 pub use stages::{Damp, Differentiate, Settle, Shift, Step};
 

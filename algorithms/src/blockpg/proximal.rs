@@ -13,17 +13,20 @@ use super::sigmoid::sigmoid;
 pub struct Margin {
     /// y w·x.
     pub margin: f64,
+    /// The label y, −1 or 1.
+    pub label: f64,
     /// The sample's weight c.
     pub weight: f64,
-    /// What the margin has changed by since the last leap, and from leap to leap before it.
+    /// What the score w·x has changed by since the last leap, and from leap to leap before it.
     pub course: [f64; DIRECTIONS],
 }
 
 impl Margin {
-    /// Begins with a margin, and the sample's weight.
+    /// Begins with a score w·x, the sample's label, −1 or 1, and its weight.
     #[must_use]
-    pub fn new(margin: f64, weight: f32) -> Self {
-        Self { margin, weight: f64::from(weight), ..Self::default() }
+    pub fn new(score: f64, label: f32, weight: f32) -> Self {
+        let label = f64::from(label);
+        Self { margin: label * score, label, weight: f64::from(weight), ..Self::default() }
     }
 
     /// Returns the parabola at the margin.
@@ -32,36 +35,36 @@ impl Margin {
     pub fn parabola(&self) -> Parabola {
         let rate = sigmoid(-self.margin);
         let slope = self.weight * rate;
-        Parabola { slope, curvature: slope * (1.0 - rate), shift: 0.0 }
+        Parabola { slope: self.label * slope, curvature: slope * (1.0 - rate), shift: 0.0 }
     }
 
-    /// Shifts the margin, and returns the parabola there.
+    /// Shifts the score, and returns the parabola there.
     #[inline(always)]
     #[must_use]
     pub fn settle(&mut self, shift: f64) -> Parabola {
-        self.margin += shift;
+        self.margin += self.label * shift;
         self.course[0] += shift;
         self.parabola()
     }
 }
 
-/// What all replicas of a sample know: the quadratic model of its loss by its margin.
+/// What all replicas of a sample know: the quadratic model of its loss by its score w·x.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub struct Parabola {
-    /// Minus the slope: cτ when the sample was last settled, and since then as the model has it.
+    /// Minus the slope: y cτ when the sample was last settled, and since then as the model has it.
     pub slope: f64,
     /// cτ(1 − τ).
     pub curvature: f64,
-    /// What the margin has changed by since the sample was last settled.
+    /// What the score has changed by since the sample was last settled.
     pub shift: f64,
 }
 
 impl Parabola {
-    /// Shifts the margin, and returns the shift times minus the slope before it.
+    /// Shifts the score, and returns the shift times minus the slope before it.
     #[inline(always)]
     pub fn shift(&mut self, change: f64) -> f64 {
-        // Margins must not drift from the weights; slopes are taken anew in each iteration.
+        // Scores must not drift from the weights; slopes are taken anew in each iteration.
         self.shift += change;
         let fall = change * self.slope;
         self.slope -= change * self.curvature;

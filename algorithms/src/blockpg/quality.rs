@@ -6,11 +6,11 @@ use super::certificate::log_loss;
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Quality {
     /// The chance that a sample of label 1 has a higher score than one of label −1, ties counted half; NaN if a class is
-    /// missing.
+    /// missing, or there are more than two.
     pub auc: f64,
     /// Mean log loss, in nats.
     pub log_loss: f64,
-    /// Share of samples whose score has the sign of their label; a score of 0 counts as 1.
+    /// Share of samples whose score has the sign of their label, a score of 0 counting as 1; of those whose class is the likeliest.
     pub accuracy: f64,
 }
 
@@ -24,6 +24,35 @@ impl Quality {
         let right = pairs().filter(|(score, label)| (**score >= 0.0) == (**label > 0.0)).count();
         Self { auc: auc(scores, labels), log_loss: loss / number, accuracy: right as f64 / number }
     }
+
+    /// Compares scores w·x of classes, each against the rest, `[samples, classes]`, with the samples' classes.
+    #[must_use]
+    pub fn of_classes(scores: &[f64], classes: usize, labels: &[u32]) -> Self {
+        let number = labels.len().max(1) as f64;
+        let pairs = || scores.chunks(classes.max(1)).zip(labels);
+        let loss: f64 = pairs().map(|(scores, &label)| -log_chances(scores)[label as usize]).sum();
+        let right = pairs().filter(|(scores, label)| likeliest(scores) == **label as usize).count();
+        Self { auc: f64::NAN, log_loss: loss / number, accuracy: right as f64 / number }
+    }
+}
+
+/// Returns the logarithms of the chances of classes by their scores, each against the rest: of their logistic functions, scaled
+/// to a sum of 1.
+#[must_use]
+pub fn log_chances(scores: &[f64]) -> Vec<f64> {
+    let logs = scores.iter().map(|&score| -log_loss(score));
+    let largest = logs.clone().fold(f64::NEG_INFINITY, f64::max);
+    // Less the largest, no sum vanishes.
+    let sum: f64 = logs.clone().map(|log| (log - largest).exp()).sum();
+    logs.map(|log| log - largest - sum.ln()).collect()
+}
+
+/// Returns the place of the largest of the scores of classes, of equal ones the first. Where chances are equal for rounding, scores
+/// may still differ.
+#[must_use]
+pub fn likeliest(scores: &[f64]) -> usize {
+    let better = |best: usize, at: usize| if scores[at] > scores[best] { at } else { best };
+    (0..scores.len()).reduce(better).unwrap_or(0)
 }
 
 /// Returns the area under the receiver operating characteristic, by ranks (Mann and Whitney).
@@ -68,6 +97,27 @@ mod tests {
         assert!((quality.auc - wins / pairs).abs() < 1e-12);
         assert!((quality.log_loss - loss).abs() < 1e-12);
         assert_eq!(quality.accuracy, 3.0 / 7.0);
+    }
+
+    #[test]
+    fn the_likeliest_of_many_classes_counts() {
+        // Scores of these chances against the rest, which have a sum of 1.
+        let scores = [0.5, 0.25, 0.25, 0.2, 0.2, 0.6].map(|chance: f64| (chance / (1.0 - chance)).ln());
+        let quality = Quality::of_classes(&scores, 3, &[1, 2]);
+        assert_eq!((quality.accuracy, quality.auc.is_nan()), (0.5, true));
+        assert!((quality.log_loss + (0.25_f64 * 0.6).ln() / 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn scores_far_from_0_tell_classes_too() {
+        for scores in [[9_999.0, 1e4, -1e4], [-1e4, -9_999.0, -2e4], [40.0, 41.0, 39.0]] {
+            assert_eq!(likeliest(&scores), 1);
+            let logs = log_chances(&scores);
+            assert!((logs.iter().map(|log| log.exp()).sum::<f64>() - 1.0).abs() < 1e-12, "{logs:?}");
+            assert!(logs.iter().all(|log| log.is_finite() && *log <= logs[1]), "{logs:?}");
+        }
+        let far = Quality::of_classes(&[-1e4, -9_999.0, -2e4], 3, &[2]);
+        assert!((far.log_loss - 10_001.0 - (-1.0_f64).exp().ln_1p()).abs() < 1e-9, "{far:?}");
     }
 
     #[test]

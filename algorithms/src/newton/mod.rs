@@ -30,5 +30,5 @@ mod stages;
 mod trial;
 
 pub use quadratic::Quadratic;
-pub use stages::{Feature, Meet, Newton, Sample, Solve, State, Sums, sequence};
+pub use stages::{Feature, Label, Meet, Newton, Sample, Solve, State, Sums, sequence};
 pub use trial::Trial;

@@ -1,5 +1,6 @@
 //! The stages of an iteration, and what all workers know.
 
+use bytemuck::{Pod, Zeroable};
 use megagrid_stages::{
     Combine, Context, Gather, GlobalSync, Left, Neighbors, Sequence, Stages, Update, program, vertex,
 };
@@ -8,9 +9,19 @@ use serde::{Deserialize, Serialize};
 use super::quadratic::Quadratic;
 use crate::blockpg::{Config, Optimality, logistic};
 
+/// What a sample is labelled with.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Label {
+    /// y, −1 or 1.
+    pub sign: f64,
+    /// The sample's weight c.
+    pub weight: f64,
+}
+
 vertex! {
-    /// A sample: its weight c.
-    pub struct Sample { sync: f64 }
+    /// A sample.
+    pub struct Sample { sync: Label }
 }
 
 vertex! {
@@ -19,7 +30,7 @@ vertex! {
 }
 
 program! {
-    /// Sparse logistic regression of few features. An edge carries y_i x_ij.
+    /// Sparse logistic regression of few features. An edge carries x_ij.
     pub struct Newton { left: Sample, right: Feature, edge: f32, worker: Sums, global: State }
 }
 
@@ -193,15 +204,15 @@ impl Gather<Newton, Left> for Meet {
         for (value, slot) in sums.values.iter_mut().enumerate() {
             *slot = (*values.sync(value), f64::from(*values.edge(value)));
         }
-        let (mut margin, mut leverage) = (0.0, 0.0);
+        let Label { sign, weight } = *sample.sync;
+        let (mut score, mut leverage) = (0.0, 0.0);
         for &(feature, x) in &sums.values {
-            margin += x * weights[feature as usize];
+            score += x * weights[feature as usize];
             leverage += x * x * scale[feature as usize];
         }
-        let (rate, log) = logistic(margin);
-        sums.loss += *sample.sync * log;
-        let slope = *sample.sync * rate;
-        let bend = slope * (1.0 - rate);
+        let (rate, log) = logistic(sign * score);
+        sums.loss += weight * log;
+        let (slope, bend) = (sign * weight * rate, weight * rate * (1.0 - rate));
         for &(feature, x) in &sums.values {
             sums.gradient[feature as usize] -= slope * x;
             sums.diagonal[feature as usize] += bend * x * x;

@@ -11,13 +11,14 @@ use crate::failure::usage;
 impl Trains for Regression {
     const KIND: Kind = Kind::Samples;
     const ABOUT: [&'static str; 2] = [
-        "Fits a sparse logistic regression: weights of features, most of them zero, that tell the labels of samples",
+        "Fits a sparse logistic regression: weights of features, most of them zero, that tell the classes of samples",
         "Minimizes: sum of log losses + l1 · |w|₁ + l2/2 · |w|². A run that converged prints a certificate: a bound below which no \
-         model's objective is. The model holds weights.parquet (id, weight), of features whose weight is not zero.",
+         model's objective is. The model holds weights.parquet (id, weight), of features whose weight is not zero; of more than two classes a column weight_CLASS for each.",
     ];
     const EXAMPLES: &'static str = "Examples:
   megagrid blockpg clicks.libsvm --l1 1 --intercept --holdout 0.1 --model clicks
-  megagrid blockpg news20.gz --positive 1,2,3,4,5 --normalize --l1 10,1,0.1";
+  megagrid blockpg news20.gz --positive 1,2,3,4,5 --normalize --l1 10,1,0.1
+  megagrid blockpg news20.gz --normalize --l1 0 --l2 1 --class-weight balanced --model news";
 
     fn take_positive(samples: &mut SampleOptions) -> anyhow::Result<Vec<f32>> {
         Ok(std::mem::take(&mut samples.positive))

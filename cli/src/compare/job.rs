@@ -230,8 +230,8 @@ impl Comparable for Regression {
 
     /// Features step by blocks, as baselines have it.
     fn settle_job(job: &mut Job<Self>) {
-        let signed = &job.data.signed;
-        let blocks = job.options.num_blocks(signed.num_edges(), signed.num_vertices(Side::Right));
+        let values = &job.data.values;
+        let blocks = job.options.num_blocks(values.num_edges(), values.num_vertices(Side::Right));
         if job.options.batch.is_none() {
             job.options.blocks = Some(blocks);
         }
@@ -240,11 +240,16 @@ impl Comparable for Regression {
     fn lay_out(job: Job<Self>) -> anyhow::Result<Laid> {
         let Some(&config) = job.options.path().last() else { return Err(usage("no --l1")) };
         let samples = job.data;
-        let (values, features) = (samples.signed.num_edges(), samples.signed.num_vertices(Side::Right));
+        if samples.num_models() > 1 {
+            return Err(usage("baselines tell two classes apart; name the positive labels with --positive"));
+        }
+        let labels = samples.signs(0);
+        let (values, features) = (samples.values.num_edges(), samples.values.num_vertices(Side::Right));
         let block_values = job.options.block_values(values, features);
         let run: RunOn = Box::new(move |system, run, report| {
             let fit = apps::blockpg::Job {
-                signed: &samples.signed,
+                values: &samples.values,
+                labels: &labels,
                 sample_weights: &samples.sample_weights,
                 intercept: samples.intercept,
                 config,

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use clap::ValueEnum;
 use megagrid_datasets::cache::Cache;
-use megagrid_datasets::{Classes, read_classes, read_ratings};
+use megagrid_datasets::{read_ratings, read_samples};
 use megagrid_geeps::apps::factorization::{self, Factorization, Ratings};
 use megagrid_geeps::apps::network::{self, Network};
 use megagrid_geeps::apps::{self, Samples};
@@ -108,15 +108,16 @@ fn network(
     step: f32,
     optimizer: Optimizer,
 ) -> anyhow::Result<Prepared<Network>> {
-    let Classes { data, labels, classes } = read_classes(&source.input, source.layout())?;
-    let edges = data.edges;
+    let megagrid_datasets::Samples { data, labels } = read_samples(&source.input, source.layout(), &[])?;
+    let (edges, labels, classes) = (data.edges, labels.classes, labels.of);
     let sizes = InputSizes { left: edges.num_left, right: edges.num_right, edges: edges.num_edges(), test_edges: 0 };
     // Rows come one after the other, as they were read.
     let mut offsets = vec![0; edges.num_left + 1];
     edges.left.iter().for_each(|&sample| offsets[sample as usize + 1] += 1);
     (0..edges.num_left).for_each(|sample| offsets[sample + 1] += offsets[sample]);
     let values = edges.left.iter().chain(&edges.right).chain(&classes).copied();
-    let hash = hash(values.chain(edges.data.iter().chain(&labels).map(|value| value.to_bits())));
+    let names = labels.iter().flat_map(|name| name.bytes().map(u32::from));
+    let hash = hash(values.chain(edges.data.iter().map(|value| value.to_bits())).chain(names));
     let samples = Samples::new([edges.num_right, labels.len()], offsets, edges.right, edges.data, classes)?;
     let settings = network::Settings {
         hidden,

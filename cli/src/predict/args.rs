@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use crate::rows::Output;
 
-/// Writes the probability that each sample has the label 1, by a model of `blockpg`, or the ratings of pairs of a user and an item, by a
+/// Writes how likely each sample is of which class, by a model of `blockpg`, or the ratings of pairs of a user and an item, by a
 /// model of `mf`; by one of `als` their scores.
 ///
 /// Samples are LIBSVM text, `label index:value ...` a line. Labels are looked at only for --quality: otherwise a label may be
 /// any word, or be left out. A .mgrid holds labels. Features that the model does not know count nothing. What is written has the columns
-/// sample and probability; as text it is one number a line, in the order of the samples.
+/// sample and probability, which is that of the second class; as text it is one number a line, in the order of the samples. Where the
+/// model has more than two classes, what is written is always a table: sample, class (the likeliest) and a column probability_CLASS for each.
 ///
 /// Pairs are `user item` a line, or `user item rating`, separated as ratings are. What is written has the columns user, item and
 /// prediction, in the order of the pairs. Of a user or item that the model does not know, the mean and what is known of the other count.
@@ -22,7 +23,7 @@ pub struct Args {
     pub model: PathBuf,
     /// Samples or pairs: a file, directory or .mgrid.
     pub input: PathBuf,
-    /// Say how good predictions are instead: area under the curve, log loss and accuracy by the labels of samples; root of the mean
+    /// Say how good predictions are instead: area under the curve (of two classes), log loss and accuracy by the labels of samples; root of the mean
     /// squared error and mean absolute error by the ratings of pairs.
     #[arg(long, conflicts_with = "output")]
     pub quality: bool,

@@ -1,4 +1,4 @@
-//! `megagrid predict`: how likely samples have the label 1, or how users will rate items.
+//! `megagrid predict`: how likely samples are of which class, or how users will rate items.
 
 mod args;
 mod pairs;

@@ -1,9 +1,9 @@
 //! The probabilities of samples.
 
-use megagrid_algorithms::blockpg::Quality;
+use megagrid_algorithms::blockpg::{Quality, likeliest};
 use megagrid_datasets::output::Column;
-use megagrid_datasets::{Format, Samples, read_unlabelled};
-use megagrid_training::blockpg::{Linear, chance, read_samples};
+use megagrid_datasets::{Format, Labels, Samples, read_unlabelled};
+use megagrid_training::blockpg::{Linear, read_samples};
 use megagrid_training::model;
 
 use super::args::Args;
@@ -13,29 +13,51 @@ use crate::output;
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let (model, _) = model::load::<Linear>(&args.model)?;
     let is_cache = matches!(Format::detect(&args.input), Ok(Format::Cache));
-    let samples = match (is_cache, args.quality) {
+    let mut samples = match (is_cache, args.quality) {
         // Its labels were chosen when it was made.
         (true, _) => read_samples(&args.input, None, &[])?,
         (false, true) => read_samples(&args.input, Some(Format::Libsvm), &model.positive)?,
-        (false, false) => Samples { data: read_unlabelled(&args.input)?, labels: Vec::new() },
+        (false, false) => Samples { data: read_unlabelled(&args.input)?, labels: Labels::default() },
     };
+    if !args.quality {
+        samples.labels = Labels::default();
+    }
     let order: Vec<u64> = samples.data.left_names.iter().map(|name| name.parse().unwrap_or(0)).collect();
-    let (scores, labels) = model.scores(samples);
+    let (scores, labels) = model.scores(samples)?;
     if args.quality {
-        let Quality { auc, log_loss, accuracy } = Quality::new(&scores, &labels);
-        let text = format!("auc {auc:.6}\nlog_loss {log_loss:.6}\naccuracy {accuracy:.6}\n");
-        let found = serde_json::json!({ "auc": auc, "log_loss": log_loss, "accuracy": accuracy });
-        return write_findings(args.output.json.as_deref(), &found, &text);
+        let quality = model.quality(&scores, &labels);
+        return write_quality(args, &quality);
     }
     // A cache has its samples in another order than the text that it was made of.
-    let chances = scores.iter().map(|&score| chance(score));
-    let mut rows: Vec<(u64, f64)> = order.into_iter().zip(chances).collect();
+    let mut rows: Vec<(u64, &[f64])> = order.into_iter().zip(scores.chunks(model.intercepts.len())).collect();
     rows.sort_by_key(|row| row.0);
-    if args.output.is_text() {
-        let text: String = rows.iter().map(|(_, chance)| format!("{chance:.9}\n")).collect();
+    let chances: Vec<Vec<f64>> = rows.iter().map(|(_, scores)| model.chances(scores)).collect();
+    let is_of_two = model.classes.len() == 2;
+    if is_of_two && args.output.is_text() {
+        let text: String = chances.iter().map(|chances| format!("{:.9}\n", chances[1])).collect();
         return output::write_text(args.output.output.as_deref().unwrap_or("-".as_ref()), &text);
     }
-    let (numbers, chances): (Vec<u64>, Vec<f64>) = rows.into_iter().unzip();
-    let piece = vec![("sample", Column::U64(numbers.into())), ("probability", Column::F64(chances.into()))];
+    let titles: Vec<String> = model.classes.iter().map(|class| format!("probability_{class}")).collect();
+    let of = |class: usize| Column::F64(chances.iter().map(|chances| chances[class]).collect());
+    let mut piece = vec![("sample", Column::U64(rows.iter().map(|row| row.0).collect()))];
+    if is_of_two {
+        piece.push(("probability", of(1)));
+    } else {
+        let class = |(_, scores): &(u64, &[f64])| model.classes[likeliest(scores)].clone();
+        piece.push(("class", Column::Strings(rows.iter().map(class).collect())));
+        piece.extend(titles.iter().enumerate().map(|(at, title)| (&title[..], of(at))));
+    }
     args.output.write(std::iter::once(Ok(piece)))
+}
+
+/// Says how good predictions are; the area under the curve where there are two classes.
+fn write_quality(args: &Args, quality: &Quality) -> anyhow::Result<()> {
+    let Quality { auc, log_loss, accuracy } = *quality;
+    let mut text = format!("log_loss {log_loss:.6}\naccuracy {accuracy:.6}\n");
+    let mut found = serde_json::json!({ "log_loss": log_loss, "accuracy": accuracy });
+    if auc.is_finite() {
+        text.insert_str(0, &format!("auc {auc:.6}\n"));
+        found["auc"] = auc.into();
+    }
+    write_findings(args.output.json.as_deref(), &found, &text)
 }

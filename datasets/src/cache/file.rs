@@ -11,7 +11,7 @@ use super::header::{Header, Section};
 use super::names;
 use super::pieces::Pieces;
 use crate::map::{Map, Pages};
-use crate::{Dictionary, Error};
+use crate::{Dictionary, Error, Labels};
 
 /// A cache whose header and list of checksums are right.
 #[derive(Debug)]
@@ -71,13 +71,12 @@ impl CacheFile {
     }
 
     /// Reads the labels of the left vertices, if they have some.
-    pub(crate) fn labels(&self) -> Result<Option<Vec<f32>>, Error> {
+    pub(crate) fn labels(&self) -> Result<Option<Labels>, Error> {
         let window = self.whole(Section::Labels)?;
         let labels: Vec<f32> = bytemuck::pod_collect_to_vec(window.bytes());
-        if labels.iter().any(|label| label.abs() != 1.0) {
-            return Err(self.damaged(Section::Labels, "numbers other than -1 and 1"));
-        }
-        Ok((!labels.is_empty()).then_some(labels))
+        let labels =
+            Labels::of_numbers(&labels).map_err(|_| self.damaged(Section::Labels, "numbers that are no classes"))?;
+        Ok((!labels.of.is_empty()).then_some(labels))
     }
 }
 

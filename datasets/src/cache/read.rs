@@ -12,7 +12,7 @@ use super::file::CacheFile;
 use super::header::Section;
 use super::{EdgeData, EdgeType};
 use crate::map::{Map, view};
-use crate::{Dataset, Dictionary, Error, Readers};
+use crate::{Dataset, Dictionary, Error, Labels, Readers};
 
 /// Bytes of offsets that are checked at a time; a multiple of a piece.
 const CHECK_BYTES: u64 = 4 << 20;
@@ -89,7 +89,7 @@ impl<T: EdgeData> Cache<T> {
     ///
     /// # Errors
     /// Where that part of the file is damaged or cannot be read.
-    pub fn labels(&self) -> Result<Option<Vec<f32>>, Error> {
+    pub fn labels(&self) -> Result<Option<Labels>, Error> {
         self.file.labels()
     }
 

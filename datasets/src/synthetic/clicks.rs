@@ -11,7 +11,7 @@ use super::random::{Random, alias_table, lengths, zipf};
 use super::writer::write_text;
 use super::{check, check_count, numbered};
 use crate::output::write_vector;
-use crate::{Dataset, Error, Samples};
+use crate::{Dataset, Error, Labels, Samples};
 
 /// What samples to make.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,7 +85,7 @@ impl ClicksSettings {
     /// # Examples
     /// ```
     /// let made = megagrid_datasets::synthetic::ClicksSettings::default().generate()?;
-    /// let clicks = made.samples.labels.iter().filter(|&&label| label == 1.0).count();
+    /// let clicks = made.samples.labels.counts()[1];
     /// assert!((2300..2700).contains(&clicks));
     /// # Ok::<(), megagrid_datasets::Error>(())
     /// ```
@@ -113,6 +113,7 @@ impl ClicksSettings {
         }
         edges.data = vec![1.0; edges.right.len()];
         let (left_names, right_names) = (numbered(self.num_samples), Some(numbered(self.num_features)));
+        let labels = Labels::of_signs(labels);
         let samples = Samples { data: Dataset { edges, left_names, right_names }, labels };
         Ok(SyntheticClicks { samples, truth: ClicksTruth { weights, intercept, log_loss } })
     }
@@ -181,10 +182,10 @@ impl SyntheticClicks {
     /// # Errors
     /// Where something is at `path` already or the system refuses.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let edges = &self.samples.data.edges;
+        let Samples { data: Dataset { edges, .. }, labels } = &self.samples;
         let offsets = offsets_of(&count_degrees(&edges.left, edges.num_left));
         write_text(path, "", edges.num_left, |text, sample| {
-            write!(text, "{}", self.samples.labels[sample])?;
+            write!(text, "{}", labels.classes[labels.of[sample] as usize])?;
             let range = offsets[sample] as usize..offsets[sample + 1] as usize;
             for (&feature, value) in edges.right[range.clone()].iter().zip(&edges.data[range]) {
                 write!(text, " {}:{value}", u64::from(feature) + 1)?;
@@ -213,7 +214,7 @@ mod tests {
         // Of samples with chances alike, as many are clicks as the chances say.
         for tenth in 0..10 {
             let within = |chance: f64| (10.0 * chance) as usize == tenth;
-            let of_tenth = chances.iter().zip(&made.samples.labels).filter(|(chance, _)| within(**chance));
+            let of_tenth = chances.iter().zip(made.samples.labels.signs()).filter(|(chance, _)| within(**chance));
             let (expected, clicks) = of_tenth.fold((0.0, 0.0), |(sum, clicks), (chance, label)| {
                 (sum + chance, clicks + f64::from((label + 1.0) / 2.0))
             });
@@ -238,7 +239,7 @@ mod tests {
     fn extreme_rates_are_met() {
         for click_rate in [0.001, 0.999] {
             let made = ClicksSettings { click_rate, ..ClicksSettings::default() }.generate().unwrap();
-            let clicks = made.samples.labels.iter().filter(|&&label| label == 1.0).count();
+            let clicks = made.samples.labels.counts()[1];
             assert!((clicks as f64 / 10_000.0 - click_rate).abs() < 0.002, "{clicks}");
         }
         let error = ClicksSettings { click_rate: 1.0, ..ClicksSettings::default() }.generate().unwrap_err();

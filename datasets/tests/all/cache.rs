@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use megagrid_datasets::cache::{Cache, EdgeData, FORMAT_VERSION, info};
-use megagrid_datasets::{Dataset, Dictionary, Error, Format, Prepared, Samples, parse_graph, parse_ratings};
+use megagrid_datasets::{Dataset, Dictionary, Error, Format, Labels, Prepared, Samples, parse_graph, parse_ratings};
 use megagrid_partition::{EdgeList, EdgeSource, Side};
 use proptest::prelude::*;
 
@@ -168,7 +168,7 @@ fn change_byte(path: &Path, at: u64) {
     file.write_all_at(&[byte[0] ^ 0x41], at).unwrap();
 }
 
-type Contents = (Vec<Vec<(String, String, String)>>, Option<Vec<f32>>);
+type Contents = (Vec<Vec<(String, String, String)>>, Option<Labels>);
 
 fn contents(path: &Path) -> Result<Contents, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
@@ -182,18 +182,20 @@ fn contents(path: &Path) -> Result<Contents, String> {
 }
 
 #[test]
-fn labels_are_of_two_kinds() {
+fn labels_are_numbers() {
     let directory = tempfile::tempdir().unwrap();
-    for (at, bad) in [0.0, f32::NAN, 2.0].into_iter().enumerate() {
-        let path = directory.path().join(format!("{at}.mgrid"));
+    let labelled = |of: &[&str]| {
         let data = dataset(false, vec![(0, 0, 1.0), (1, 0, 2.0)], true);
-        let mut labels = vec![1.0; data.edges.num_left];
-        labels[3] = bad;
-        let samples = Samples { data, labels };
-        Prepared::from_samples(samples, &BOTH).write_cache(&path).unwrap();
-        let message = Prepared::<f32>::open(&path).map(drop).unwrap_err().to_string();
-        assert!(message.contains("numbers other than -1 and 1 in the labels"), "{message}");
-    }
+        let labels = Labels { classes: of.iter().map(ToString::to_string).collect(), of: vec![1; data.edges.num_left] };
+        Prepared::from_samples(Samples { data, labels }, &BOTH)
+    };
+    let path = directory.path().join("words.mgrid");
+    let message = labelled(&["news", "sports"]).write_cache(&path).unwrap_err().to_string();
+    assert!(message.contains("\"news\" is none"), "{message}");
+    let path = directory.path().join("numbers.mgrid");
+    labelled(&["-1", "2.5"]).write_cache(&path).unwrap();
+    let found = Prepared::<f32>::open(&path).unwrap().labels.unwrap();
+    assert_eq!((found.classes, found.of[3]), (vec!["2.5".to_owned()], 0));
 }
 
 #[test]
@@ -201,7 +203,7 @@ fn any_changed_byte_is_seen_or_harmless() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x.mgrid");
     let data = dataset(false, (0..40).map(|i| (i * i % 12, i % 9, i as f32)).collect(), true);
-    let labels = (0..12).map(|id| if id % 5 < 2 { 1.0 } else { -1.0 }).collect();
+    let labels = Labels::of_signs((0..12).map(|id| if id % 5 < 2 { 1.0 } else { -1.0 }));
     Prepared::from_samples(Samples { data, labels }.in_degree_order(), &BOTH).write_cache(&path).unwrap();
     let whole = fs::read(&path).unwrap();
     let expected = contents(&path).unwrap();

@@ -7,8 +7,8 @@ use std::io::Write as _;
 use std::path::Path;
 
 use megagrid_datasets::{
-    Dataset, Dictionary, Format, parse_corpus, parse_graph, parse_ratings, parse_samples, read_classes, read_corpus,
-    read_graph, read_ratings, read_ratings_with, read_samples,
+    Dataset, Dictionary, Format, parse_corpus, parse_graph, parse_ratings, parse_samples, read_corpus, read_graph,
+    read_ratings, read_ratings_with, read_samples,
 };
 use proptest::prelude::*;
 
@@ -101,7 +101,9 @@ proptest! {
         }).collect();
         prop_assert_eq!(named(&read.data), expected);
         let labels: Vec<f32> = samples.iter().map(|&(positive, _)| if positive { 1.0 } else { -1.0 }).collect();
-        prop_assert_eq!(read.labels, labels);
+        prop_assert_eq!(read.labels.classes.iter().all(|name| ["0", "1"].contains(&&name[..])), true);
+        let found: Vec<f32> = read.labels.numbers().unwrap().into_iter().map(|label| 2.0 * label - 1.0).collect();
+        prop_assert_eq!(found, labels);
     }
 
     #[test]
@@ -255,7 +257,7 @@ fn weighted_edges_are_a_graph_and_a_vocabulary_is_found() {
     assert_eq!(read_graph(&weighted, None).unwrap().edges.num_edges(), 2);
     let samples = folder.path().join("samples");
     write(&samples, b"1 3:1 # note\n-1\n");
-    assert_eq!(read_samples(&samples, None, &[]).unwrap().labels, [1.0, -1.0]);
+    assert_eq!(read_samples(&samples, None, &[]).unwrap().labels.numbers().unwrap(), [1.0, -1.0]);
 }
 
 #[test]
@@ -275,12 +277,12 @@ fn every_label_is_a_class_where_these_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("classes.svm");
     fs::write(&path, "7 1:2\n-0 3:1\n\n0.5 1:1 2:4 # a comment\n7 2:1\n0 1:3\n").unwrap();
-    let read = read_classes(&path, None).unwrap();
-    assert_eq!(read.labels, [0.0, 0.5, 7.0]);
-    assert_eq!(read.classes, [2, 0, 1, 2, 0]);
+    let read = read_samples(&path, None, &[]).unwrap();
+    assert_eq!(read.labels.classes, ["0", "0.5", "7"]);
+    assert_eq!(read.labels.of, [2, 0, 1, 2, 0]);
     assert_eq!(read.data.edges.left, [0, 1, 2, 2, 3, 4]);
     assert_eq!(read.data.edges.data, [2.0, 1.0, 1.0, 4.0, 1.0, 3.0]);
     fs::write(&path, "7 1:2\nNaN 3:1\n").unwrap();
-    let error = read_classes(&path, None).unwrap_err().to_string();
-    assert!(error.contains("classes.svm:2: label") && error.contains("expected a number"), "{error}");
+    let error = read_samples(&path, None, &[]).unwrap_err().to_string();
+    assert!(error.contains("classes.svm:2: label") && error.contains("a number or the name of a class"), "{error}");
 }

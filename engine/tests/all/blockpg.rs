@@ -1,7 +1,7 @@
 //! Sparse logistic regression on the engine: against a naive proximal gradient method in f64, and itself.
 
 use megagrid_algorithms::blockpg::{
-    BlockPg, Certificate, Config, Fit, Margin, Region, State, descent, margins, sequence,
+    BlockPg, Certificate, Config, Fit, Margin, Region, State, descent, scores, sequence,
 };
 use megagrid_engine::{Engine, Settings, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
@@ -19,9 +19,9 @@ enum Steps {
 }
 use Steps::{InTurn, Together};
 
-/// Samples with labels; values are y x.
+/// Samples with labels.
 struct Data {
-    signed: GroupedEdges<f32>,
+    values: GroupedEdges<f32>,
     labels: Vec<f32>,
     sample_weights: Vec<f32>,
     intercept: Option<usize>,
@@ -50,23 +50,23 @@ impl Data {
             }
             values.extend(intercept.then_some((all, 1.0)));
             for (feature, x) in values {
-                list.push(sample as u32, feature as u32, (x * label) as f32);
+                list.push(sample as u32, feature as u32, x as f32);
             }
             labels.push(label as f32);
             sample_weights.push((0.5 + random.unit()) as f32);
         }
-        let signed = GroupedEdges::new(list, &[Side::Right]);
-        Self { signed, labels, sample_weights, intercept: intercept.then_some(all) }
+        let values = GroupedEdges::new(list, &[Side::Right]);
+        Self { values, labels, sample_weights, intercept: intercept.then_some(all) }
     }
 
     fn engine(&self, config: &Config, steps: Steps, settings: &Settings) -> Engine<BlockPg> {
         let (Together(values) | InTurn(values)) = steps;
         let descends = matches!(steps, InTurn(_));
         let stages = sequence(values).or(descent(values), descends);
-        let mut engine = Engine::<BlockPg>::new(&self.signed, stages, settings).unwrap();
+        let mut engine = Engine::<BlockPg>::new(&self.values, stages, settings).unwrap();
         engine.set_global(if descends { config.state().with_descent(settings.workers) } else { config.state() });
         engine.init(Left, |sample, first| {
-            *first.master = Margin::new(0.0, self.sample_weights[sample]);
+            *first.master = Margin::new(0.0, self.labels[sample], self.sample_weights[sample]);
             *first.sync = first.master.parabola();
         });
         engine.init(Right, |feature, first| {
@@ -77,22 +77,23 @@ impl Data {
     }
 
     fn certificate(&self, weights: &[f64], config: &Config) -> Certificate {
-        let Self { signed, labels, sample_weights, intercept } = self;
-        let fit = Fit { signed, labels, sample_weights, intercept: *intercept, weights };
+        let Self { values, labels, sample_weights, intercept } = self;
+        let fit = Fit { values, labels, sample_weights, intercept: *intercept, weights };
         Certificate::new(&fit, config).unwrap()
     }
 
     /// Finds the optimum by proximal gradient steps on all weights, dense and in f64.
     fn naive(&self, config: &Config) -> Vec<f64> {
-        let (rows, columns) = (self.labels.len(), self.signed.num_vertices(Side::Right));
+        let (rows, columns) = (self.labels.len(), self.values.num_vertices(Side::Right));
         let mut x = vec![vec![0.0; columns]; rows];
-        let ends = self.signed.offsets(Side::Right);
+        let ends = self.values.offsets(Side::Right);
         let fill = &mut |samples: &[u32], values: &[f32]| {
             for (n, (&sample, &value)) in samples.iter().zip(values).enumerate() {
-                x[sample as usize][ends.partition_point(|&end| end <= n as u64) - 1] = f64::from(value);
+                let feature = ends.partition_point(|&end| end <= n as u64) - 1;
+                x[sample as usize][feature] = f64::from(value * self.labels[sample as usize]);
             }
         };
-        self.signed.visit_rows(Side::Right, 0..columns, fill).unwrap();
+        self.values.visit_rows(Side::Right, 0..columns, fill).unwrap();
         let squares: f64 = x
             .iter()
             .zip(&self.sample_weights)
@@ -181,9 +182,10 @@ fn margins_are_those_of_the_weights() {
     for (workers, steps) in (1..=3).flat_map(|workers| [Together(500), InTurn(500)].map(|steps| (workers, steps))) {
         let mut engine = data.engine(&Config { l1: 1.0, l2: 0.0 }, steps, &settings(workers));
         engine.run_until(20, |_, _| Ok(false)).unwrap();
-        let expected = margins(&data.signed, &weights(&engine)).unwrap();
+        let expected = scores(&data.values, &weights(&engine)).unwrap();
         let left = engine.on(Left);
-        for (sample, margin) in expected.into_iter().enumerate() {
+        for (sample, score) in expected.into_iter().enumerate() {
+            let margin = score * f64::from(data.labels[sample]);
             let kept = left.master(sample).margin;
             assert!((kept - margin).abs() < 1e-12, "{steps:?}, sample {sample}: kept {kept}, of the weights {margin}");
         }
@@ -273,10 +275,10 @@ fn a_penalty_too_large_leaves_an_empty_model() {
 fn an_iteration_that_goes_too_far_is_taken_back() {
     // Counts up to 500 that tell the labels apart: Newton's steps lead far beyond where curvatures are what they were.
     let data = Data::new(300, 40, 0, false, 8);
-    let EdgeList { num_left, num_right, left, right, data: mut values, .. } = list_of(&data.signed);
+    let EdgeList { num_left, num_right, left, right, data: mut values, .. } = list_of(&data.values);
     values.iter_mut().zip(&right).for_each(|(x, feature)| *x *= if feature % 4 == 0 { 400.0 } else { 1.0 });
     let list = EdgeList { num_left, num_right, left, right, data: values, ..EdgeList::default() };
-    let data = Data { signed: GroupedEdges::new(list, &[Side::Right]), ..data };
+    let data = Data { values: GroupedEdges::new(list, &[Side::Right]), ..data };
     let config = Config { l1: 1.0, l2: 0.0 };
     for workers in 1..=2 {
         let (_, certificates) = train(&data, &config, InTurn(500), 400, &settings(workers));
@@ -285,14 +287,14 @@ fn an_iteration_that_goes_too_far_is_taken_back() {
     }
 }
 
-fn list_of(signed: &GroupedEdges<f32>) -> EdgeList<f32> {
-    let (num_left, num_right) = (signed.num_vertices(Side::Left), signed.num_vertices(Side::Right));
+fn list_of(values: &GroupedEdges<f32>) -> EdgeList<f32> {
+    let (num_left, num_right) = (values.num_vertices(Side::Left), values.num_vertices(Side::Right));
     let mut list = EdgeList { num_left, num_right, ..EdgeList::default() };
     for feature in 0..num_right {
-        let push = &mut |samples: &[u32], values: &[f32]| {
-            samples.iter().zip(values).for_each(|(&sample, &x)| list.push(sample, feature as u32, x));
+        let push = &mut |samples: &[u32], row: &[f32]| {
+            samples.iter().zip(row).for_each(|(&sample, &x)| list.push(sample, feature as u32, x));
         };
-        signed.visit_rows(Side::Right, feature..feature + 1, push).unwrap();
+        values.visit_rows(Side::Right, feature..feature + 1, push).unwrap();
     }
     list
 }

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use megagrid_datasets::cache::Cache;
-use megagrid_datasets::{Dictionary, Edges, Format, Layout, Readers, read_samples_with};
+use megagrid_datasets::{Dictionary, Edges, Format, Labels, Layout, Readers, read_samples_with};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use serde::Serialize;
 
+use super::class_weights::{ClassWeights, listed};
+use super::unseen::{Parts, Unseen, split};
 use crate::Error;
 use crate::data::{Data, Reading};
 use crate::error::reading;
@@ -19,7 +21,7 @@ use crate::room;
 /// What is made of samples.
 #[derive(Clone, Debug, Serialize, clap::Args)]
 pub struct SampleOptions {
-    /// Labels that become 1, all others -1 [default: they have to be -1 and 1, or 0 and 1].
+    /// Labels that become 1, all others -1 [default: each label is a class].
     #[arg(long, value_name = "LABELS", value_delimiter = ',', allow_negative_numbers = true)]
     pub positive: Vec<f32>,
     /// Scale the values of each sample to unit length.
@@ -32,6 +34,10 @@ pub struct SampleOptions {
     #[arg(long, value_name = "FILE")]
     #[serde(serialize_with = "lossy_option")]
     pub sample_weights: Option<PathBuf>,
+    /// Weights of classes, which multiply those of samples: `balanced`, by which all classes weigh the same, or `CLASS=WEIGHT,...`,
+    /// others 1.
+    #[arg(long, value_name = "WEIGHTS", allow_hyphen_values = true)]
+    pub class_weight: Option<ClassWeights>,
     /// Samples to test on after each iteration, in any format.
     #[arg(long, value_name = "FILE", conflicts_with = "holdout", help_heading = "Quality on unseen samples")]
     #[serde(serialize_with = "lossy_option")]
@@ -43,11 +49,11 @@ pub struct SampleOptions {
 
 /// Samples to train on.
 pub struct Samples {
-    /// Label times value, by feature; the intercept is the last feature.
-    pub signed: Edges<f32>,
-    /// -1 or 1.
-    pub labels: Vec<f32>,
-    /// Weights of samples; all 1 if empty.
+    /// Values by feature; the intercept is the last feature.
+    pub values: Edges<f32>,
+    /// Their classes, two or more.
+    pub labels: Labels,
+    /// Weights of samples, those of their classes among them; all 1 if empty.
     pub sample_weights: Vec<f32>,
     /// Names of the features, but for the intercept.
     pub features: Arc<Dictionary>,
@@ -61,33 +67,10 @@ pub struct Samples {
     pub positive: Vec<f32>,
 }
 
-/// Samples to test on: values of known features.
-pub struct Unseen {
-    values: EdgeList<f32>,
-    /// -1 or 1.
-    pub labels: Vec<f32>,
-}
-
-impl Unseen {
-    /// Takes samples whose features get the ids that `features` gives them; others are left out.
-    #[must_use]
-    pub fn new(samples: megagrid_datasets::Samples, features: &Dictionary) -> Self {
-        Self { values: samples.data.with_right_names(features).0.edges, labels: samples.labels }
-    }
-
-    /// Returns w·x of each sample.
-    #[must_use]
-    pub fn scores(&self, weights: &[f64], intercept: f64) -> Vec<f64> {
-        let mut scores = vec![intercept; self.values.num_left];
-        let ends = self.values.left.iter().zip(&self.values.right).zip(&self.values.data);
-        ends.for_each(|((&sample, &feature), &x)| scores[sample as usize] += f64::from(x) * weights[feature as usize]);
-        scores
-    }
-}
-
 impl Data for Samples {
     type Options = SampleOptions;
-    const FIXED: &'static [&'static str] = &["holdout", "positive", "normalize", "intercept", "sample_weights"];
+    const FIXED: &'static [&'static str] =
+        &["holdout", "positive", "normalize", "intercept", "sample_weights", "class_weight"];
 
     fn read(source: &mut Source, options: &SampleOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         check_holdout(options.holdout)?;
@@ -96,7 +79,7 @@ impl Data for Samples {
         how.begin(source.is_cache(), options.holdout)?;
         let samples = read_into(source, &options.positive, how.readers)?;
         let weights = options.sample_weights.as_deref();
-        let weights = weights.map(|path| read_weights(path, samples.labels.len())).transpose()?;
+        let weights = weights.map(|path| read_weights(path, samples.labels.of.len())).transpose()?;
         let test = options.test.as_deref().map(|path| read(path, None, &options.positive)).transpose()?;
         let load = clock.lap();
 
@@ -105,31 +88,61 @@ impl Data for Samples {
             if options.normalize {
                 normalize(&mut test.data.edges);
             }
-            samples.test = Some(Unseen::new(test, &samples.features));
+            samples.test = Some(Unseen::new(test, &samples.features, &samples.labels.classes)?);
         }
         Ok((samples, phases(load, clock.lap())))
     }
 
     fn sizes(&self) -> InputSizes {
         InputSizes {
-            left: self.signed.num_vertices(Side::Left),
+            left: self.values.num_vertices(Side::Left),
             right: self.features.len(),
-            edges: self.signed.num_edges(),
-            test_edges: self.test.as_ref().map_or(0, |test| test.values.num_edges()),
+            edges: self.values.num_edges(),
+            test_edges: self.test.as_ref().map_or(0, |test| test.num_values()),
         }
     }
 
     fn checksum(&self) -> Result<u64, Error> {
-        Ok(digest(&self.signed, |&value| f64::from(value))?.checksum)
+        let values = digest(&self.values, |&value| f64::from(value))?.checksum;
+        Ok(values.wrapping_add(self.digest()))
+    }
+
+    fn beside_edges(&self) -> Option<(&'static str, u64)> {
+        Some(("labels and weights of samples", self.digest()))
     }
 }
 
 impl Samples {
+    /// Returns a digest of the classes of samples and their weights.
+    fn digest(&self) -> u64 {
+        let of = |(sample, &class): (usize, &u32)| {
+            let weight = u64::from(self.weight(sample).to_bits());
+            SplitMix::new(u64::from(class) << 32 | weight, sample as u64).bits()
+        };
+        let name =
+            |digest: u64, name: &String| name.bytes().fold(digest, |all, byte| SplitMix::new(all, byte.into()).bits());
+        let names = self.labels.classes.iter().fold(0, name);
+        self.labels.of.iter().enumerate().map(of).fold(names, u64::wrapping_add)
+    }
+
+    /// Returns how many models tell the classes apart: of two one does, else each class is told from the rest.
+    #[must_use]
+    pub fn num_models(&self) -> usize {
+        num_models(self.labels.classes.len())
+    }
+
+    /// Returns what a model has for labels: 1 of the samples of its class, which of two is the second, -1 of others.
+    #[must_use]
+    pub fn signs(&self, model: usize) -> Vec<f32> {
+        let class = if self.num_models() == 1 { 1 } else { model as u32 };
+        self.labels.of.iter().map(|&of| if of == class { 1.0 } else { -1.0 }).collect()
+    }
+
     /// Returns the sum of the samples' weights.
     #[must_use]
     pub fn total_weight(&self) -> f64 {
         match self.sample_weights.is_empty() {
-            true => self.signed.num_vertices(Side::Left) as f64,
+            true => self.values.num_vertices(Side::Left) as f64,
             false => self.sample_weights.iter().map(|&weight| f64::from(weight)).sum(),
         }
     }
@@ -155,15 +168,36 @@ impl Samples {
         }
         let samples = if how.degree_order { samples.in_degree_order() } else { samples };
         let holdout = options.holdout.map(|part| (part, how.seed));
-        let samples = Self::new(samples, weights, options.intercept, holdout)?;
+        let mut samples = Self::new(samples, weights, options.intercept, holdout)?;
+        if let Some(weights) = &options.class_weight {
+            samples.weigh(weights)?;
+        }
         Ok(Self { normalize: options.normalize, positive: options.positive.clone(), ..samples })
+    }
+
+    /// Multiplies the weights of samples by those of their classes.
+    fn weigh(&mut self, weights: &ClassWeights) -> Result<(), Error> {
+        let mut sums = vec![0.0; self.labels.classes.len()];
+        for (sample, &class) in self.labels.of.iter().enumerate() {
+            sums[class as usize] += f64::from(self.weight(sample));
+        }
+        let weights = weights.of(&self.labels.classes, &sums)?;
+        let of = |(sample, &class): (usize, &u32)| (f64::from(self.weight(sample)) * weights[class as usize]) as f32;
+        let all: Vec<f32> = self.labels.of.iter().enumerate().map(of).collect();
+        if all.iter().any(|weight| !weight.is_finite()) {
+            return Err(Error::option(
+                "--class-weight times weights of samples is too large a number; use smaller weights",
+            ));
+        }
+        self.sample_weights = all;
+        Ok(())
     }
 
     /// Takes samples in memory, and keeps a part of them for testing, which follows from the seed. `weights` are in the order of
     /// the samples' numbers.
     ///
     /// # Errors
-    /// A part out of range; samples all of which have the same label.
+    /// A part out of range; samples all of which have the same label; a class of which none is left to train on.
     pub fn new(
         samples: megagrid_datasets::Samples,
         weights: Option<&[f32]>,
@@ -182,38 +216,25 @@ impl Samples {
 
     fn fitted(parts: Parts, features: Arc<Dictionary>, intercept: bool) -> Result<Self, Error> {
         let (mut edges, labels, sample_weights, test) = parts;
-        match (labels.contains(&1.0), labels.contains(&-1.0)) {
-            (true, true) => {}
-            (false, false) => {
-                return Err(Error::Missing("no samples are left to train on; use a smaller --holdout".to_owned()));
-            }
-            (one, _) => {
-                let (number, label) = (labels.len(), if one { 1 } else { -1 });
-                return Err(Error::Missing(format!(
-                    "all {number} samples have the label {label}, so that there is nothing to tell apart; --positive names \
-                     the labels that count as 1"
-                )));
-            }
-        }
-        edges.left.iter().zip(&mut edges.data).for_each(|(&sample, x)| *x *= labels[sample as usize]);
+        check_classes(&labels)?;
         let intercept = intercept.then_some(edges.num_right);
         if let Some(feature) = intercept {
             edges.num_right += 1;
             edges.left.extend(0..edges.num_left as u32);
             edges.right.resize(edges.left.len(), feature as u32);
-            edges.data.extend(&labels);
+            edges.data.resize(edges.left.len(), 1.0);
         }
-        let signed = Edges::Grouped(GroupedEdges::new(edges, &[Side::Right]));
-        Ok(Self { signed, labels, sample_weights, features, intercept, test, normalize: false, positive: Vec::new() })
+        let values = Edges::Grouped(GroupedEdges::new(edges, &[Side::Right]));
+        Ok(Self { values, labels, sample_weights, features, intercept, test, normalize: false, positive: Vec::new() })
     }
 
     /// Takes samples to plan with only: none of them is looked at.
     #[must_use]
-    pub fn to_plan(signed: Edges<f32>) -> Self {
-        let (labels, sample_weights) = (Vec::new(), Vec::new());
+    pub fn to_plan(values: Edges<f32>) -> Self {
+        let (labels, sample_weights) = (Labels::default(), Vec::new());
         let features = Arc::new(Dictionary::from_integers(Vec::new()));
         let (normalize, positive) = (false, Vec::new());
-        Self { signed, labels, sample_weights, features, intercept: None, test: None, normalize, positive }
+        Self { values, labels, sample_weights, features, intercept: None, test: None, normalize, positive }
     }
 
     /// Returns the largest |x| of each feature, or the root of its mean square.
@@ -221,7 +242,7 @@ impl Samples {
     /// # Errors
     /// Edges that cannot be read.
     pub fn reaches(&self, mean: bool) -> Result<Vec<f32>, Error> {
-        let mut reaches = vec![0.0_f32; self.signed.num_vertices(Side::Right)];
+        let mut reaches = vec![0.0_f32; self.values.num_vertices(Side::Right)];
         for (feature, reach) in reaches.iter_mut().enumerate() {
             let largest = &mut |_: &[u32], values: &[f32]| {
                 *reach = match mean {
@@ -229,7 +250,7 @@ impl Samples {
                     false => values.iter().fold(*reach, |most, x| most.max(x.abs())),
                 };
             };
-            self.signed.visit_rows(Side::Right, feature..feature + 1, largest).map_err(reading)?;
+            self.values.visit_rows(Side::Right, feature..feature + 1, largest).map_err(reading)?;
         }
         Ok(reaches)
     }
@@ -305,37 +326,37 @@ pub fn normalize(values: &mut EdgeList<f32>) {
     }
 }
 
-type Parts = (EdgeList<f32>, Vec<f32>, Vec<f32>, Option<Unseen>);
+/// Returns how many models tell so many classes apart.
+#[must_use]
+pub fn num_models(classes: usize) -> usize {
+    if classes == 2 { 1 } else { classes }
+}
 
-/// Keeps about a part of the samples for testing. Which ones follows from the seed and their number in the input.
-fn split(samples: megagrid_datasets::Samples, sample_weights: Vec<f32>, part: f64, seed: u64) -> Parts {
-    let megagrid_datasets::Samples { data, labels } = samples;
-    let of = |name: &str| name.parse().unwrap_or(0);
-    let kept: Vec<bool> = data.left_names.iter().map(|name| SplitMix::new(!seed, of(&name)).unit() >= part).collect();
-    let mut place = [0_u32; 2];
-    let places: Vec<u32> = kept
-        .iter()
-        .map(|&kept| {
-            let place = &mut place[usize::from(!kept)];
-            std::mem::replace(place, *place + 1)
-        })
-        .collect();
-    let mut lists = place.map(|num_left| EdgeList {
-        num_left: num_left as usize,
-        num_right: data.edges.num_right,
-        ..EdgeList::default()
-    });
-    let ends = data.edges.left.iter().zip(&data.edges.right).zip(&data.edges.data);
-    for ((&sample, &feature), &x) in ends {
-        let list = &mut lists[usize::from(!kept[sample as usize])];
-        list.left.push(places[sample as usize]);
-        list.right.push(feature);
-        list.data.push(x);
-    }
-    let pick = |all: &[f32], wanted: bool| -> Vec<f32> {
-        all.iter().zip(&kept).filter(|(_, kept)| **kept == wanted).map(|(one, _)| *one).collect()
+/// Refuses labels that leave nothing to tell apart.
+fn check_classes(labels: &Labels) -> Result<(), Error> {
+    let counts = labels.counts();
+    let named = || labels.classes.iter().zip(&counts);
+    let problem = match named().filter(|(_, count)| **count > 0).count() {
+        0 => "no samples are left to train on; use a smaller --holdout".to_owned(),
+        1 => {
+            let number = labels.of.len();
+            let label = named().find(|(_, count)| **count > 0).map_or("", |(name, _)| name);
+            format!(
+                "all {number} samples have the label {label}, so that there is nothing to tell apart; --positive names the labels \
+                 that count as 1"
+            )
+        }
+        _ => {
+            let missing: Vec<String> =
+                named().filter(|(_, count)| **count == 0).map(|(name, _)| name.clone()).collect();
+            if missing.is_empty() {
+                return Ok(());
+            }
+            format!(
+                "no sample of class {} is left to train on; use a smaller --holdout, or leave such classes out",
+                listed(&missing)
+            )
+        }
     };
-    let [train, test] = lists;
-    let test = Unseen { values: test, labels: pick(&labels, false) };
-    (train, pick(&labels, true), pick(&sample_weights, true), Some(test))
+    Err(Error::Missing(problem))
 }

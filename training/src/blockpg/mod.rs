@@ -1,5 +1,6 @@
-//! Training of sparse logistic regression: labelled samples in, weights of features out.
+//! Training of sparse logistic regression: labelled samples in, weights of features out, for each class where there are more than two.
 
+mod class_weights;
 mod data;
 mod model;
 mod newton;
@@ -7,8 +8,11 @@ mod options;
 mod solver;
 mod steps;
 mod trainer;
+mod unseen;
 
-pub use data::{SampleOptions, Samples, Unseen, read as read_samples};
-pub use model::{Linear, Predict, chance};
+pub use class_weights::ClassWeights;
+pub use data::{SampleOptions, Samples, read as read_samples};
+pub use model::{Linear, Predict, Prediction};
 pub use options::LinearOptions;
 pub use trainer::Regression;
+pub use unseen::Unseen;

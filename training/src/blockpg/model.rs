@@ -3,27 +3,32 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use megagrid_algorithms::blockpg::Certificate;
-use megagrid_datasets::output::{Column, write_table};
+use megagrid_algorithms::blockpg::{Certificate, Quality, likeliest, log_chances};
+use megagrid_datasets::output::{Column, read_table, write_table};
 use megagrid_datasets::{Dictionary, Samples};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::data::{Unseen, normalize};
+use super::data::{normalize, num_models};
+use super::unseen::Unseen;
 use crate::Error;
 use crate::model::{self, DAMAGED, Manifest, Model};
 use crate::record::Metrics;
 
 const WEIGHTS: &str = "weights.parquet";
+const WEIGHT: &str = "weight";
 
-/// Weights of features, with their names.
+/// Weights of features, with their names: of two classes one model, whose scores are above 0 for the second; of more a model for each
+/// class, which tells it from the rest.
 #[derive(Clone, Debug)]
 pub struct Linear {
     /// Names of the features.
     pub features: Arc<Dictionary>,
-    /// Their weights.
+    /// Names of the classes, two or more.
+    pub classes: Vec<String>,
+    /// Weights, `[models, features]`.
     pub weights: Vec<f64>,
-    /// The intercept, or 0.
-    pub intercept: f64,
+    /// The intercept of each model, or 0.
+    pub intercepts: Vec<f64>,
     /// Whether samples are scaled to unit length.
     pub normalize: bool,
     /// Labels that count as 1.
@@ -36,73 +41,204 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// Takes weights and their names.
-    #[must_use]
-    pub fn new(features: Arc<Dictionary>, weights: Vec<f64>, intercept: f64, certificate: Option<Certificate>) -> Self {
-        let (path, positive) = (Vec::new(), Vec::new());
-        Self { features, weights, intercept, normalize: false, positive, certificate, path, has_converged: false }
+    /// Takes weights `[models, features]` and what they belong to.
+    ///
+    /// # Errors
+    /// Numbers of weights or intercepts that do not fit.
+    pub fn new(
+        features: Arc<Dictionary>,
+        classes: Vec<String>,
+        weights: Vec<f64>,
+        intercepts: Vec<f64>,
+    ) -> Result<Self, Error> {
+        let models = num_models(classes.len());
+        if classes.len() < 2 || intercepts.len() != models || weights.len() != models * features.len() {
+            let found = format!("{} weights and {} intercepts", weights.len(), intercepts.len());
+            return Err(Error::Missing(format!(
+                "{found} of {} classes and {} features",
+                classes.len(),
+                features.len()
+            )));
+        }
+        let (certificate, path, positive) = (None, Vec::new(), Vec::new());
+        let (normalize, has_converged) = (false, false);
+        Ok(Self { features, classes, weights, intercepts, normalize, positive, certificate, path, has_converged })
     }
 
-    /// Returns the scores w·x of samples, and their labels.
+    /// Returns the weights of a model, by feature.
     #[must_use]
-    pub fn scores(&self, mut samples: Samples) -> (Vec<f64>, Vec<f32>) {
+    pub fn of(&self, model: usize) -> &[f64] {
+        &self.weights[model * self.features.len()..][..self.features.len()]
+    }
+
+    /// Returns the class that a model's scores above 0 are of.
+    #[must_use]
+    pub fn class(&self, model: usize) -> &str {
+        &self.classes[if self.intercepts.len() == 1 { 1 } else { model }]
+    }
+
+    /// Returns the scores w·x of samples, `[samples, models]`, and the places of their classes.
+    ///
+    /// # Errors
+    /// A label that is none of the classes.
+    pub fn scores(&self, mut samples: Samples) -> Result<(Vec<f64>, Vec<u32>), Error> {
         if self.normalize {
             normalize(&mut samples.data.edges);
         }
-        let unseen = Unseen::new(samples, &self.features);
-        (unseen.scores(&self.weights, self.intercept), unseen.labels)
+        let unseen = Unseen::new(samples, &self.features, &self.classes)?;
+        Ok((self.scores_of(&unseen), unseen.labels))
+    }
+
+    pub(super) fn scores_of(&self, unseen: &Unseen) -> Vec<f64> {
+        let models = self.intercepts.len();
+        let mut scores = vec![0.0; models * unseen.num_samples()];
+        for (model, &intercept) in self.intercepts.iter().enumerate() {
+            let of = unseen.scores(self.of(model), intercept);
+            of.into_iter().enumerate().for_each(|(sample, score)| scores[sample * models + model] = score);
+        }
+        scores
+    }
+
+    /// Returns the chances of the classes by the scores of a sample: their logistic functions, scaled to a sum of 1.
+    #[must_use]
+    pub fn chances(&self, scores: &[f64]) -> Vec<f64> {
+        if let [score] = scores {
+            return vec![logistic(-score), logistic(*score)];
+        }
+        log_chances(scores).into_iter().map(f64::exp).collect()
+    }
+
+    /// Returns what is said of a sample by its scores.
+    #[must_use]
+    pub fn prediction(&self, scores: &[f64]) -> Prediction {
+        let chances = self.chances(scores);
+        match scores {
+            [_] => Prediction::OfSecond(chances[1]),
+            _ => {
+                let class = self.classes[likeliest(scores)].clone();
+                Prediction::OfClasses { class, probabilities: self.classes.iter().cloned().zip(chances).collect() }
+            }
+        }
+    }
+
+    /// Compares the scores of samples with their classes.
+    #[must_use]
+    pub fn quality(&self, scores: &[f64], labels: &[u32]) -> Quality {
+        if self.classes.len() == 2 {
+            let signs: Vec<f32> = labels.iter().map(|&label| if label == 1 { 1.0 } else { -1.0 }).collect();
+            return Quality::new(scores, &signs);
+        }
+        Quality::of_classes(scores, self.classes.len(), labels)
+    }
+
+    /// Returns the features of a model with the `number` largest weights, the largest first.
+    #[must_use]
+    pub fn largest(&self, model: usize, number: usize) -> Vec<u32> {
+        let size = |feature: &u32| self.of(model)[*feature as usize].abs();
+        let mut order: Vec<u32> = (0..self.features.len() as u32).filter(|feature| size(feature) > 0.0).collect();
+        order.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.cmp(b)));
+        order.truncate(number);
+        order
     }
 }
 
-/// Returns the chance of the label 1 at a score.
-#[must_use]
-pub fn chance(score: f64) -> f64 {
+fn logistic(score: f64) -> f64 {
     1.0 / (1.0 + (-score).exp())
 }
 
-/// Asks for the probability that samples have the label 1.
+/// Asks for the probabilities of samples.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Predict {
     /// Features and values of each sample.
     pub samples: Vec<Vec<(String, f32)>>,
 }
 
+/// What is said of a sample.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Prediction {
+    /// The probability of the second of two classes.
+    OfSecond(f64),
+    /// The likeliest of more classes, and the probability of each.
+    OfClasses {
+        /// The likeliest.
+        class: String,
+        /// All, in their order.
+        #[serde(serialize_with = "as_map")]
+        probabilities: Vec<(String, f64)>,
+    },
+}
+
+fn as_map<S: Serializer>(pairs: &[(String, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(name, chance)| (name, chance)))
+}
+
 impl Model for Linear {
     const KIND: &'static str = "blockpg";
     type Question = Predict;
-    type Answer = Vec<f64>;
+    type Answer = Vec<Prediction>;
 
-    /// Writes the weights that are not zero, the largest first.
+    /// Writes the weights of features that have one which is not zero, the largest first: a column `weight`, or of more than two classes one
+    /// for each, `weight_CLASS`.
     fn write(&self, into: &Path, manifest: &mut Manifest) -> Result<(), Error> {
-        manifest.intercept = self.intercept;
-        let size = |feature: u32| self.weights[feature as usize].abs();
+        let models = self.intercepts.len();
+        manifest.classes = self.classes.clone();
+        match self.intercepts[..] {
+            [intercept] => manifest.intercept = intercept,
+            _ => manifest.intercepts = self.intercepts.clone(),
+        }
+        let size = |feature: u32| (0..models).map(|model| self.of(model)[feature as usize].abs()).fold(0.0, f64::max);
         let mut order: Vec<u32> = (0..self.features.len() as u32).filter(|&feature| size(feature) != 0.0).collect();
         order.sort_by(|&a, &b| size(b).total_cmp(&size(a)).then(a.cmp(&b)));
         let names = self.features.reorder(&order);
-        let weights: Vec<f64> = order.iter().map(|&feature| self.weights[feature as usize]).collect();
-        manifest.shape(WEIGHTS, &[weights.len()]);
-        let columns = [("id", Column::Names(&names)), ("weight", Column::F64(weights.into()))];
+        let titles = titles(&self.classes);
+        manifest.shape(WEIGHTS, &if models == 1 { vec![order.len()] } else { vec![order.len(), models] });
+        let mut columns = vec![("id", Column::Names(&names))];
+        for (model, title) in titles.iter().enumerate() {
+            let weights: Vec<f64> = order.iter().map(|&feature| self.of(model)[feature as usize]).collect();
+            columns.push((title, Column::F64(weights.into())));
+        }
         Ok(write_table(&into.join(WEIGHTS), &columns)?)
     }
 
     fn read(from: &Path, manifest: &Manifest) -> Result<Self, Error> {
         let path = from.join(WEIGHTS);
-        let [ids, weights] = model::columns(&path, ["id", "weight"])?;
-        let features = Arc::new(model::names(&path, ids)?);
-        let weights = match weights {
-            Some(Column::F64(weights)) if weights.len() == features.len() => weights.into_owned(),
-            _ => return Err(Error::invalid(&path, format!("no weight for each id; {DAMAGED}"))),
+        let mut table = read_table(&path)?;
+        let mut take = |title: &str| {
+            let at = table.iter().position(|(found, _)| found == title)?;
+            Some(table.swap_remove(at).1)
         };
+        let features = Arc::new(model::names(&path, take("id"))?);
+        // Models of before have no names of classes.
+        let of_signs = || vec!["-1".to_owned(), "1".to_owned()];
+        let classes = if manifest.classes.is_empty() { of_signs() } else { manifest.classes.clone() };
+        let is_one = classes.len() == 2;
+        let intercepts = if is_one { vec![manifest.intercept] } else { manifest.intercepts.clone() };
+        let mut weights = Vec::new();
+        for title in titles(&classes) {
+            match take(&title) {
+                Some(Column::F64(column)) if column.len() == features.len() => weights.extend_from_slice(&column),
+                _ => return Err(Error::invalid(&path, format!("no {title} for each id; {DAMAGED}"))),
+            }
+        }
         let (normalize, positive) = (manifest.option("normalize"), manifest.option("positive"));
-        Ok(Self { normalize, positive, ..Self::new(features, weights, manifest.intercept, None) })
+        let model = Self::new(features, classes, weights, intercepts);
+        let model = model.map_err(|error| Error::invalid(&path, format!("{error}; {DAMAGED}")))?;
+        Ok(Self { normalize, positive, ..model })
     }
 
-    fn answer(&self, question: &Predict) -> Result<Vec<f64>, Error> {
+    fn answer(&self, question: &Predict) -> Result<Vec<Prediction>, Error> {
         let of = |sample: &Vec<(String, f32)>| {
             let length = sample.iter().map(|(_, x)| f64::from(*x).powi(2)).sum::<f64>().sqrt();
             let scale = if self.normalize && length > 0.0 { 1.0 / length } else { 1.0 };
-            let weight = |name: &str| self.features.find(name).map_or(0.0, |at| self.weights[at as usize]);
-            chance(self.intercept + sample.iter().map(|(name, x)| scale * f64::from(*x) * weight(name)).sum::<f64>())
+            let known: Vec<(usize, f64)> = sample
+                .iter()
+                .filter_map(|(name, x)| Some((self.features.find(name)? as usize, scale * f64::from(*x))))
+                .collect();
+            let score = |(model, intercept): (usize, &f64)| {
+                intercept + known.iter().map(|&(at, x)| x * self.of(model)[at]).sum::<f64>()
+            };
+            self.prediction(&self.intercepts.iter().enumerate().map(score).collect::<Vec<f64>>())
         };
         Ok(question.samples.iter().map(of).collect())
     }
@@ -114,6 +250,10 @@ impl Model for Linear {
     fn metrics(&self) -> Metrics {
         let Some(Certificate { bound, gap, violation, .. }) = self.certificate else { return Metrics::new() };
         [("bound", bound), ("gap", gap), ("kkt_violation", violation)].map(|(name, value)| (name.into(), value)).into()
+    }
+
+    fn has_converged(&self) -> bool {
+        self.has_converged
     }
 
     fn findings(&self) -> String {
@@ -133,4 +273,12 @@ impl Model for Linear {
         }
         text
     }
+}
+
+/// Returns what the columns of weights are called.
+fn titles(classes: &[String]) -> Vec<String> {
+    if classes.len() == 2 {
+        return vec![WEIGHT.to_owned()];
+    }
+    classes.iter().map(|class| format!("{WEIGHT}_{class}")).collect()
 }

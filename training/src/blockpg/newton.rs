@@ -1,14 +1,14 @@
 //! Few features: Newton's method.
 
 use megagrid_algorithms::blockpg::Config;
-use megagrid_algorithms::newton::{Newton, State, Trial, sequence};
+use megagrid_algorithms::newton::{Label, Newton, State, Trial, sequence};
 use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Left, Right, Sequence, Stages};
 
 use super::data::Samples;
 use super::options::LinearOptions;
-use super::solver::{Progress, Solver};
+use super::solver::{Begin, Progress, Solver};
 use crate::Error;
 use crate::error::reading;
 
@@ -24,19 +24,20 @@ const MOST_FEATURES: usize = 2048;
 /// Tells whether Newton's method is likely to be quicker than descent: features are few, and so much alike that descent on a model of the first
 /// iteration, made of some samples, is slow.
 pub(super) fn suits(samples: &Samples, config: &Config) -> Result<bool, Error> {
-    let (values, features) = (samples.signed.num_edges(), samples.signed.num_vertices(Side::Right));
+    let (values, features) = (samples.values.num_edges(), samples.values.num_vertices(Side::Right));
     // Without labels nothing is to be trained.
-    if features > MOST_FEATURES || samples.labels.is_empty() {
+    if features > MOST_FEATURES || samples.labels.of.is_empty() {
         return Ok(false);
     }
-    let mut of_sample = vec![0_usize; samples.labels.len()];
+    let labels = samples.signs(0);
+    let mut of_sample = vec![0_usize; labels.len()];
     each(samples, |_, sample, _| of_sample[sample] += 1)?;
     let products: usize = of_sample.iter().map(|values| values * (values + 1) / 2).sum();
     if products > MOST_PRODUCTS * values || features.pow(3) > MOST_CUBES * products {
         return Ok(false);
     }
     let curvatures = curvatures(samples)?;
-    let mut leverages = vec![0.0; samples.labels.len()];
+    let mut leverages = vec![0.0; labels.len()];
     each(samples, |feature, sample, x| {
         if curvatures[feature] > 0.0 {
             leverages[sample] += 0.25 * weight(samples, sample) * x * x / curvatures[feature];
@@ -45,7 +46,7 @@ pub(super) fn suits(samples: &Samples, config: &Config) -> Result<bool, Error> {
     let mut trial = Trial::new(&curvatures, &leverages);
     let mut chosen = Vec::new();
     each(samples, |feature, sample, x| {
-        trial.slope(feature, -0.5 * weight(samples, sample) * x);
+        trial.slope(feature, -0.5 * f64::from(labels[sample]) * weight(samples, sample) * x);
         if trial.is_chosen(sample) {
             chosen.push((sample, (feature as u32, x)));
         }
@@ -60,7 +61,7 @@ pub(super) fn suits(samples: &Samples, config: &Config) -> Result<bool, Error> {
 
 /// Returns the curvature of the loss by each weight, where all are 0.
 fn curvatures(samples: &Samples) -> Result<Vec<f64>, Error> {
-    let mut curvatures = vec![0.0; samples.signed.num_vertices(Side::Right)];
+    let mut curvatures = vec![0.0; samples.values.num_vertices(Side::Right)];
     each(samples, |feature, sample, x| curvatures[feature] += 0.25 * weight(samples, sample) * x * x)?;
     Ok(curvatures)
 }
@@ -69,13 +70,13 @@ fn weight(samples: &Samples, sample: usize) -> f64 {
     samples.weight(sample).into()
 }
 
-/// Visits all values: feature, sample, label times value.
+/// Visits all values: feature, sample, value.
 fn each(samples: &Samples, mut visit: impl FnMut(usize, usize, f64)) -> Result<(), Error> {
-    for feature in 0..samples.signed.num_vertices(Side::Right) {
+    for feature in 0..samples.values.num_vertices(Side::Right) {
         let row = &mut |ends: &[u32], values: &[f32]| {
             ends.iter().zip(values).for_each(|(&sample, &x)| visit(feature, sample as usize, x.into()));
         };
-        samples.signed.visit_rows(Side::Right, feature..feature + 1, row).map_err(reading)?;
+        samples.values.visit_rows(Side::Right, feature..feature + 1, row).map_err(reading)?;
     }
     Ok(())
 }
@@ -89,7 +90,7 @@ impl Solver for NewtonSolver {
     type Program = Newton;
 
     fn new(samples: &Samples, _: &LinearOptions, _: &Settings) -> Result<Self, Error> {
-        Ok(Self { values: samples.signed.num_edges() })
+        Ok(Self { values: samples.values.num_edges() })
     }
 
     fn workers(&self, asked: usize) -> usize {
@@ -100,15 +101,14 @@ impl Solver for NewtonSolver {
         sequence()
     }
 
-    fn init(
-        &self,
-        samples: &Samples,
-        config: &Config,
-        start: &[f64],
-        engine: &mut Engine<Newton>,
-    ) -> Result<(), Error> {
-        engine.set_global(State::new(config, samples.intercept, start.to_vec(), &curvatures(samples)?));
-        engine.init(Left, |sample, first| *first.sync = samples.weight(sample).into());
+    fn init(&self, samples: &Samples, begin: Begin<'_>, engine: &mut Engine<Newton>) -> Result<(), Error> {
+        let Begin { config, labels, weights } = begin;
+        let mut state = State::new(config, samples.intercept, weights.to_vec(), &curvatures(samples)?);
+        state.begun = engine.iterations();
+        engine.set_global(state);
+        engine.init(Left, |sample, first| {
+            *first.sync = Label { sign: labels[sample].into(), weight: samples.weight(sample).into() };
+        });
         engine.init(Right, |feature, first| *first.sync = feature as u32);
         Ok(())
     }

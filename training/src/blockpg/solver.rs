@@ -12,7 +12,7 @@ use crate::Error;
 
 /// A program that fits weights to samples, and how it is asked.
 pub(super) trait Solver: Sized + Send + 'static {
-    /// The program: samples on the left, features on the right, an edge carries label times value.
+    /// The program: samples on the left, features on the right, an edge carries a value.
     type Program: Program<Edge = f32, Global: Serialize + DeserializeOwned>;
 
     /// Resolves options on samples.
@@ -29,14 +29,8 @@ pub(super) trait Solver: Sized + Send + 'static {
     /// Returns the stages of an iteration.
     fn sequence(&self) -> Sequence<Self::Program, impl Stages<Self::Program>>;
 
-    /// Begins with weights, one a feature.
-    fn init(
-        &self,
-        samples: &Samples,
-        config: &Config,
-        start: &[f64],
-        engine: &mut Engine<Self::Program>,
-    ) -> Result<(), Error>;
+    /// Begins to fit a model, whatever the engine fitted before.
+    fn init(&self, samples: &Samples, begin: Begin<'_>, engine: &mut Engine<Self::Program>) -> Result<(), Error>;
 
     /// Goes on with the next penalties from the weights that are there.
     fn turn_to(config: &Config, engine: &mut Engine<Self::Program>);
@@ -52,7 +46,18 @@ pub(super) trait Solver: Sized + Send + 'static {
 
     /// Compares what samples know with what the weights say.
     #[cfg(debug_assertions)]
-    fn check(_: &Samples, _: &Engine<Self::Program>, _: &[f64]) {}
+    fn check(_: &Samples, _: &[f32], _: &Engine<Self::Program>, _: &[f64]) {}
+}
+
+/// What a model begins with.
+#[derive(Clone, Copy)]
+pub(super) struct Begin<'b> {
+    /// Penalties.
+    pub config: &'b Config,
+    /// Labels of samples, −1 or 1.
+    pub labels: &'b [f32],
+    /// Weights, one a feature.
+    pub weights: &'b [f64],
 }
 
 /// Where an engine is.

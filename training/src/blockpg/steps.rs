@@ -1,13 +1,13 @@
 //! Features that step in blocks, or one after the other.
 
-use megagrid_algorithms::blockpg::{self, BlockPg, Config, Margin, Region, State, log_loss, margins};
+use megagrid_algorithms::blockpg::{self, BlockPg, Config, Margin, Region, State, log_loss, scores};
 use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Left, Right, Sequence, Stages};
 
 use super::data::Samples;
 use super::options::LinearOptions;
-use super::solver::{Progress, Solver};
+use super::solver::{Begin, Progress, Solver};
 use crate::Error;
 use crate::error::reading;
 
@@ -33,8 +33,8 @@ impl Solver for StepSolver {
     type Program = BlockPg;
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
-        let (values, features) = (samples.signed.num_edges(), samples.signed.num_vertices(Side::Right));
-        let number = samples.signed.num_vertices(Side::Left);
+        let (values, features) = (samples.values.num_edges(), samples.values.num_vertices(Side::Right));
+        let number = samples.values.num_vertices(Side::Left);
         let descends = options.descends(number, settings);
         let is_worth = values >= WORTH_WORKERS * number;
         let most_workers = match descends {
@@ -68,23 +68,18 @@ impl Solver for StepSolver {
         blockpg::sequence(self.block_values).or(blockpg::descent(self.values), self.descends)
     }
 
-    fn init(
-        &self,
-        samples: &Samples,
-        config: &Config,
-        start: &[f64],
-        engine: &mut Engine<BlockPg>,
-    ) -> Result<(), Error> {
-        let state = config.state();
+    fn init(&self, samples: &Samples, begin: Begin<'_>, engine: &mut Engine<BlockPg>) -> Result<(), Error> {
+        let Begin { config, labels, weights } = begin;
+        let state = State { begun: engine.iterations(), ..config.state() };
         engine.set_global(if self.descends { state.with_descent(engine.plan().workers) } else { state });
-        let (reaches, margins) = (samples.reaches(self.descends)?, margins(&samples.signed, start).map_err(reading)?);
+        let (reaches, scores) = (samples.reaches(self.descends)?, scores(&samples.values, weights).map_err(reading)?);
         engine.init(Left, |sample, first| {
-            *first.master = Margin::new(margins[sample], samples.weight(sample));
+            *first.master = Margin::new(scores[sample], labels[sample], samples.weight(sample));
             *first.sync = first.master.parabola();
         });
         engine.init(Right, |feature, first| {
             *first.master = Region::new(reaches[feature]);
-            *first.sync = first.master.weight(start[feature], samples.intercept == Some(feature));
+            *first.sync = first.master.weight(weights[feature], samples.intercept == Some(feature));
         });
         Ok(())
     }
@@ -114,10 +109,10 @@ impl Solver for StepSolver {
     }
 
     #[cfg(debug_assertions)]
-    fn check(samples: &Samples, engine: &Engine<BlockPg>, weights: &[f64]) {
+    fn check(samples: &Samples, labels: &[f32], engine: &Engine<BlockPg>, weights: &[f64]) {
         let left = engine.on(Left);
-        for (sample, margin) in margins(&samples.signed, weights).unwrap_or_default().into_iter().enumerate() {
-            let kept = left.master(sample).margin;
+        for (sample, score) in scores(&samples.values, weights).unwrap_or_default().into_iter().enumerate() {
+            let (kept, margin) = (left.master(sample).margin, score * f64::from(labels[sample]));
             assert!(
                 (kept - margin).abs() <= 1e-6 * (1.0 + margin.abs()),
                 "margin of {sample}: kept {kept}, exactly {margin}"

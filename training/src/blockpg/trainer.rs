@@ -1,4 +1,4 @@
-//! Training, one l1 after the other.
+//! Training, one l1 after the other, and where there are more than two classes one class after the other, each against the rest.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use super::data::Samples;
 use super::model::Linear;
 use super::newton::{self, NewtonSolver};
 use super::options::LinearOptions;
-use super::solver::Solver;
+use super::solver::{Begin, Solver};
 use super::steps::StepSolver;
 use crate::algorithm::{Algorithm, Form, Knob, Leg, MakeForm, Measured, Trainer};
 use crate::error::reading;
 use crate::form::form;
 use crate::record::Metrics;
-use crate::{Error, model};
+use crate::{Error, RunOptions, model};
 
 /// Sparse logistic regression.
 #[derive(Clone, Copy, Debug)]
@@ -45,9 +45,26 @@ impl Algorithm for Regression {
 
     /// Blocks around their default.
     fn tuned(samples: &Samples, options: &LinearOptions) -> Vec<String> {
-        let features = samples.signed.num_vertices(Side::Right);
-        let blocks = options.num_blocks(samples.signed.num_edges(), features);
+        let features = samples.values.num_vertices(Side::Right);
+        let blocks = options.num_blocks(samples.values.num_edges(), features);
         vec![format!("blocks={},{blocks},{}", (blocks / 2).max(1), 2 * blocks), "delay=0,1,2".to_owned()]
+    }
+
+    /// Of several models one is in the engine.
+    fn check_run(samples: &Samples, run: &RunOptions, is_tuned: bool) -> Result<(), Error> {
+        let classes = samples.labels.classes.len();
+        let has_patience = run.patience.is_some_and(|patience| patience > 0);
+        let options = [
+            (run.checkpoint.is_some() || run.resume.is_some(), "--checkpoint and --resume keep"),
+            (has_patience, "--patience stops"),
+            (is_tuned, "tune tries"),
+        ];
+        match options.into_iter().find(|(is_asked_for, _)| classes > 2 && *is_asked_for) {
+            Some((_, what)) => Err(Error::option(format!(
+                "{what} one model, and {classes} classes have one each; name the positive labels with --positive, or leave it out"
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn check_tuned(options: &LinearOptions) -> Result<(), Error> {
@@ -65,8 +82,12 @@ struct Fitter<S> {
     solver: S,
     /// Parameters, the largest l1 first.
     path: Vec<Config>,
-    /// First weights, by feature.
-    start: Vec<f64>,
+    /// First weights of each model, by feature.
+    start: Vec<Vec<f64>>,
+    /// What the model that is being fitted has for labels.
+    labels: Vec<f32>,
+    /// Models that are fitted.
+    fitted: Vec<Fitted>,
     /// The loss of weights 0.
     at_zero: f64,
     /// Relative duality gap that ends a leg.
@@ -75,6 +96,13 @@ struct Fitter<S> {
     ended: Vec<(f64, Certificate)>,
     /// What is known of the model after an iteration.
     certified: Option<(u64, Certificate)>,
+}
+
+/// A model that is fitted, in the first process.
+struct Fitted {
+    /// By feature, the intercept last if there is one.
+    weights: Vec<f64>,
+    certificate: Certificate,
 }
 
 /// Makes the form that sizes and options ask for.
@@ -95,13 +123,15 @@ impl<S: Solver> Trainer for Fitter<S> {
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
         let start = match &options.warm_start {
-            Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples),
-            None => vec![0.0; samples.signed.num_vertices(Side::Right)],
+            Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples)?,
+            None => vec![vec![0.0; samples.values.num_vertices(Side::Right)]; samples.num_models()],
         };
         Ok(Self {
             solver: S::new(samples, options, settings)?,
             path: options.path(),
             start,
+            labels: samples.signs(0),
+            fitted: Vec::new(),
             at_zero: samples.total_weight() * std::f64::consts::LN_2,
             tolerance: options.tolerance,
             ended: Vec::new(),
@@ -118,7 +148,7 @@ impl<S: Solver> Trainer for Fitter<S> {
     }
 
     fn source<'d>(&'d self, samples: &'d Samples) -> Source<'d, f32, S::Program> {
-        (&samples.signed).into()
+        (&samples.values).into()
     }
 
     fn sequence(&self) -> Sequence<S::Program, impl Stages<S::Program>> {
@@ -126,7 +156,7 @@ impl<S: Solver> Trainer for Fitter<S> {
     }
 
     fn init(&self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<(), Error> {
-        self.solver.init(samples, &self.path[0], &self.start, engine)
+        self.begin(samples, engine)
     }
 
     fn running(&self, _: &Samples, engine: &Engine<S::Program>) -> Metrics {
@@ -151,26 +181,32 @@ impl<S: Solver> Trainer for Fitter<S> {
         let penalized = &weights[..samples.features.len()];
         let objective = loss + config.penalty(penalized.iter().copied());
         let nonzeros = penalized.iter().filter(|w| **w != 0.0).count();
-        let metrics = Metrics::from([("loss".into(), loss), ("nonzeros".into(), nonzeros as f64)]);
         let sizes: f64 = penalized.iter().map(|w| w.abs()).sum();
         let at = S::progress(engine);
         if at.is_of_all && at.optimality.is_near(self.tolerance, objective, sizes) {
-            let certificate = Certificate::new(&fit(samples, &weights), &config).ok();
+            let certificate = Certificate::new(&self.fit(samples, &weights), &config).ok();
             let certificate = certificate.filter(|certificate| certificate.is_within(self.tolerance, &config));
             self.certified = certificate.map(|certificate| (engine.iterations(), certificate));
         }
         #[cfg(debug_assertions)]
-        S::check(samples, engine, &weights);
-        Ok(Some(Measured { objective, metrics, converged: Some(self.certified.is_some()) }))
+        S::check(samples, &self.labels, engine, &weights);
+        // Models to come have the weights 0.
+        let at_zero = self.at_zero * (samples.num_models() - self.fitted.len() - 1) as f64;
+        let mut sum =
+            Certificate { objective: objective + at_zero, loss: loss + at_zero, nonzeros, ..Certificate::default() };
+        self.fitted.iter().for_each(|model| sum.join(&model.certificate));
+        let metrics = Metrics::from([("loss".into(), sum.loss), ("nonzeros".into(), sum.nonzeros as f64)]);
+        Ok(Some(Measured { objective: sum.objective, metrics, converged: Some(self.certified.is_some()) }))
     }
 
     fn test(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<Metrics, Error> {
         let Some(test) = &samples.test else { return Ok(Metrics::new()) };
         engine.collect()?;
-        let weights = S::weights(engine);
-        let penalized = &weights[..samples.features.len()];
-        let intercept = weights.get(penalized.len()).copied().unwrap_or(0.0);
-        let Quality { auc, log_loss, accuracy } = Quality::new(&test.scores(penalized, intercept), &test.labels);
+        if self.fitted.len() + 1 < samples.num_models() {
+            return Ok(Metrics::new());
+        }
+        let model = self.model(samples, engine)?;
+        let Quality { auc, log_loss, accuracy } = model.quality(&model.scores_of(test), &test.labels);
         let mut metrics = Metrics::from([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
         // A test of one class only has none, and a record takes numbers only.
         metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
@@ -179,51 +215,73 @@ impl<S: Solver> Trainer for Fitter<S> {
 
     fn leg(&self, options: &LinearOptions, engine: &Engine<S::Program>) -> Leg {
         let until = S::progress(engine).begun + options.iterations;
-        Leg { until, is_last: self.at(engine) + 1 == self.path.len() }
+        let is_last = self.at(engine) + 1 == self.path.len() && self.fitted.len() + 1 == self.start.len();
+        Leg { until, is_last }
     }
 
     fn next(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<(), Error> {
         let (at, config) = (self.at(engine), *self.config(engine));
         engine.collect()?;
+        let mut certificate = Certificate::default();
         if engine.plan().processes.this == 0 {
-            let certificate = match self.certified.take() {
+            certificate = match self.certified.take() {
                 Some((_, certificate)) => certificate,
-                None => Certificate::new(&fit(samples, &S::weights(engine)), &config).map_err(reading)?,
+                None => Certificate::new(&self.fit(samples, &S::weights(engine)), &config).map_err(reading)?,
             };
-            self.ended.push((config.l1, certificate));
+            note(&mut self.ended, &config, &certificate);
         }
-        S::turn_to(&self.path[at + 1], engine);
-        Ok(())
+        if let Some(config) = self.path.get(at + 1) {
+            S::turn_to(config, engine);
+            return Ok(());
+        }
+        self.fitted.push(Fitted { weights: S::weights(engine), certificate });
+        self.labels = samples.signs(self.fitted.len());
+        self.begin(samples, engine)
     }
 
     fn most_iterations(&self, options: &LinearOptions, done: u64) -> u64 {
-        done + options.iterations * self.path.len() as u64
+        done + options.iterations * (self.path.len() * self.start.len()) as u64
     }
 
     fn model(&self, samples: &Samples, engine: &Engine<S::Program>) -> Result<Linear, Error> {
-        let mut weights = S::weights(engine);
-        let intercept = samples.intercept.and_then(|_| weights.pop()).unwrap_or(0.0);
         let certificate = self.certified.filter(|(of, _)| *of == engine.iterations());
         let certificate = certificate.map(|(_, certificate)| certificate);
+        let now = S::weights(engine);
+        let fitted = self.fitted.iter().map(|model| &model.weights).chain([&now]);
+        let to_come = &self.start[self.fitted.len() + 1..];
+        let (mut weights, mut intercepts) = (Vec::new(), Vec::new());
+        for model in fitted.chain(to_come) {
+            weights.extend_from_slice(&model[..samples.features.len()]);
+            intercepts.push(samples.intercept.map_or(0.0, |feature| model[feature]));
+        }
         let (normalize, positive) = (samples.normalize, samples.positive.clone());
-        let features = Arc::clone(&samples.features);
-        Ok(Linear { normalize, positive, ..Linear::new(features, weights, intercept, certificate) })
+        let classes = samples.labels.classes.clone();
+        let model = Linear::new(Arc::clone(&samples.features), classes, weights, intercepts)?;
+        Ok(Linear { normalize, positive, certificate, ..model })
     }
 
     fn finish(&self, samples: &Samples, model: &mut Linear) -> Result<(), Error> {
         let Some(config) = self.path.last() else { return Ok(()) };
-        let weights = all_weights(model, samples);
-        let certificate = match model.certificate {
-            Some(certificate) => certificate,
-            None => Certificate::new(&fit(samples, &weights), config).map_err(reading)?,
-        };
-        // One that was read has only the weights that are not zero.
-        model.weights = weights[..samples.features.len()].to_vec();
+        // One that was read has only the features with a weight that is not zero.
+        let all = all_weights(model, samples)?;
+        model.weights = all.iter().flat_map(|weights| &weights[..samples.features.len()]).copied().collect();
         model.features = Arc::clone(&samples.features);
-        model.certificate = Some(certificate);
-        model.has_converged = self.tolerance == 0.0 || certificate.is_within(self.tolerance, config);
+        let known = self.fitted.iter().map(|model| Some(model.certificate)).chain([model.certificate]);
+        let known = known.chain(std::iter::repeat(None));
         model.path = self.ended.clone();
-        model.path.push((config.l1, certificate));
+        model.has_converged = true;
+        for (at, (weights, known)) in all.iter().zip(known).enumerate() {
+            let labels = samples.signs(at);
+            let certificate = match known {
+                Some(certificate) => certificate,
+                None => Certificate::new(&fit(samples, &labels, weights), config).map_err(reading)?,
+            };
+            model.has_converged &= self.tolerance == 0.0 || certificate.is_within(self.tolerance, config);
+            if at >= self.fitted.len() {
+                note(&mut model.path, config, &certificate);
+            }
+        }
+        model.certificate = model.path.last().map(|(_, certificate)| *certificate);
         Ok(())
     }
 }
@@ -237,22 +295,51 @@ impl<S: Solver> Fitter<S> {
     fn config(&self, engine: &Engine<S::Program>) -> &Config {
         &self.path[self.at(engine)]
     }
-}
 
-/// Returns the weights of a model by the features of samples, the intercept last if there is one.
-fn all_weights(model: &Linear, samples: &Samples) -> Vec<f64> {
-    let mut weights = vec![0.0; samples.signed.num_vertices(Side::Right)];
-    if Arc::ptr_eq(&model.features, &samples.features) {
-        weights[..model.weights.len()].copy_from_slice(&model.weights);
-    } else {
-        let places = model.features.translate(&samples.features).into_iter().zip(&model.weights);
-        places.for_each(|(place, weight)| place.into_iter().for_each(|at| weights[at as usize] = *weight));
+    /// Begins to fit the next model, on the same grid.
+    fn begin(&self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<(), Error> {
+        let weights = &self.start[self.fitted.len()];
+        self.solver.init(samples, Begin { config: &self.path[0], labels: &self.labels, weights }, engine)
     }
-    samples.intercept.into_iter().for_each(|feature| weights[feature] = model.intercept);
-    weights
+
+    fn fit<'d>(&'d self, samples: &'d Samples, weights: &'d [f64]) -> Fit<'d> {
+        fit(samples, &self.labels, weights)
+    }
 }
 
-fn fit<'d>(samples: &'d Samples, weights: &'d [f64]) -> Fit<'d> {
-    let Samples { signed, labels, sample_weights, intercept, .. } = samples;
-    Fit { signed, labels, sample_weights, intercept: *intercept, weights }
+/// Returns the weights of each model by the features of samples, the intercept last if there is one.
+fn all_weights(linear: &Linear, samples: &Samples) -> Result<Vec<Vec<f64>>, Error> {
+    if linear.intercepts.len() != samples.num_models() {
+        let (found, expected) = (linear.classes.len(), samples.labels.classes.len());
+        return Err(Error::Missing(format!(
+            "the model to begin from has {found} classes, and the samples have {expected}"
+        )));
+    }
+    let is_same = Arc::ptr_eq(&linear.features, &samples.features);
+    let places = if is_same { Vec::new() } else { linear.features.translate(&samples.features) };
+    let of = |(model, intercept): (usize, &f64)| {
+        let mut weights = vec![0.0; samples.values.num_vertices(Side::Right)];
+        if is_same {
+            weights[..samples.features.len()].copy_from_slice(linear.of(model));
+        } else {
+            let pairs = places.iter().zip(linear.of(model));
+            pairs.for_each(|(place, weight)| place.iter().for_each(|&at| weights[at as usize] = *weight));
+        }
+        samples.intercept.into_iter().for_each(|feature| weights[feature] = *intercept);
+        weights
+    };
+    Ok(linear.intercepts.iter().enumerate().map(of).collect())
+}
+
+/// Adds what is known of a model to what is known of others with the same l1.
+fn note(path: &mut Vec<(f64, Certificate)>, config: &Config, certificate: &Certificate) {
+    match path.iter_mut().find(|(l1, _)| *l1 == config.l1) {
+        Some((_, all)) => all.join(certificate),
+        None => path.push((config.l1, *certificate)),
+    }
+}
+
+fn fit<'d>(samples: &'d Samples, labels: &'d [f32], weights: &'d [f64]) -> Fit<'d> {
+    let Samples { values, sample_weights, intercept, .. } = samples;
+    Fit { values, labels, sample_weights, intercept: *intercept, weights }
 }

@@ -40,6 +40,7 @@ pub fn tune<A: Algorithm>(
 ) -> Result<Tuned<A>, Error> {
     tuning.check::<A>(&job.options)?;
     let Job { data, origin, phases, options, run, settings, .. } = job;
+    A::check_run(&data, &run, true)?;
     let iterations = options.iterations();
     let given = if tuning.tune.is_empty() { A::tuned(&data, &options) } else { tuning.tune.clone() };
     let space = space::<A>(&given, &options, &settings)?;
@@ -112,7 +113,7 @@ fn search<'s, A: Algorithm>(
     (origin, run, resolved, fixed): (&serde_json::Value, &RunOptions, &A::Options, Fixed),
 ) -> Result<Ran<A>, Error> {
     let (space, tuner) = (search.space, search.tuner);
-    let checkpoints = Checkpoints::new::<A>(run, resolved, origin, fixed)?;
+    let checkpoints = Checkpoints::new::<A>(run, resolved, origin, search.data.beside_edges(), fixed)?;
     let stopping = Stopping::new(run.patience.unwrap_or(A::PATIENCE));
     let (branches, progress) = Branches::new(search, checkpoints, stopping, processes, observer)?;
     let mut lead = Lead::new(branches);

@@ -12,8 +12,10 @@ use crate::{Error, Run};
 /// What is to be fitted.
 #[derive(Clone, Copy)]
 pub struct Job<'j> {
-    /// y_i x_ij for samples i, left, and features j, right; grouped by the right side at least.
-    pub signed: &'j dyn EdgeSource<f32>,
+    /// x_ij for samples i, left, and features j, right; grouped by the right side at least.
+    pub values: &'j dyn EdgeSource<f32>,
+    /// Labels, −1 or 1.
+    pub labels: &'j [f32],
     /// Weights of samples; all 1 if empty.
     pub sample_weights: &'j [f32],
     /// Which feature is the intercept, which has no penalty.
@@ -42,7 +44,7 @@ pub(super) struct Data<'j> {
 
 impl<'j> Data<'j> {
     pub(super) fn new(job: &Job<'j>, run: &Run) -> Result<Self, Error> {
-        let values = list_by(job.signed, Side::Right, |&x| x)?;
+        let values = list_by(job.values, Side::Right, |&x| x)?;
         let mut reaches = vec![0.0_f32; values.num_right];
         for (&feature, x) in values.right.iter().zip(&values.data) {
             let reach = &mut reaches[feature as usize];
@@ -54,7 +56,7 @@ impl<'j> Data<'j> {
         Ok(Self {
             job: *job,
             seed: run.seed,
-            margins: (0..values.num_left).map(|sample| Margin::new(0.0, weight(sample))).collect(),
+            margins: (0..values.num_left).map(|sample| Margin::new(0.0, job.labels[sample], weight(sample))).collect(),
             weights: regions.iter().enumerate().map(weight_of).collect(),
             regions,
             dealt: deal(job, run.seed),
@@ -93,8 +95,8 @@ impl<'j> Data<'j> {
 
 /// Deals features to blocks of about as many values each.
 fn deal(job: &Job<'_>, seed: u64) -> Vec<Vec<u32>> {
-    let offsets = job.signed.offsets(Side::Right);
-    let mut order: Vec<u32> = (0..job.signed.num_vertices(Side::Right) as u32).collect();
+    let offsets = job.values.offsets(Side::Right);
+    let mut order: Vec<u32> = (0..job.values.num_vertices(Side::Right) as u32).collect();
     shuffle(&mut order, &mut SplitMix::new(seed, 0));
     let (mut blocks, mut block, mut values) = (Vec::new(), Vec::new(), 0);
     for feature in order {

@@ -1,0 +1,228 @@
+//! What samples are labelled with.
+
+use std::path::Path;
+
+use crate::Error;
+use crate::column::Column;
+use crate::name_table::NameTable;
+use crate::text::Malformed;
+
+/// The classes of samples, and which one each sample has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// Names of the classes, each once: ascending, by their numbers where all are [numbers](Self::number).
+    pub classes: Vec<String>,
+    /// The place of each sample's class among them.
+    pub of: Vec<u32>,
+}
+
+impl Labels {
+    /// More different labels than this are numbers to be predicted rather than classes.
+    pub const MOST_CLASSES: usize = 1000;
+
+    /// Takes labels of two classes, called -1 and 1: those above 0 have the second.
+    #[must_use]
+    pub fn of_signs(signs: impl IntoIterator<Item = f32>) -> Self {
+        Self {
+            classes: vec!["-1".to_owned(), "1".to_owned()],
+            of: signs.into_iter().map(|sign| u32::from(sign > 0.0)).collect(),
+        }
+    }
+
+    /// Takes labels that are numbers.
+    ///
+    /// # Errors
+    /// One that is not finite, or too many classes: what is wrong.
+    pub fn of_numbers(numbers: &[f32]) -> Result<Self, String> {
+        if let Some(number) = numbers.iter().find(|number| !number.is_finite()) {
+            return Err(format!("label {number}, expected a finite number"));
+        }
+        let mut names = NameTable::default();
+        let mut of = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            of.push(names.intern(number.to_string().as_bytes()));
+            if names.len() > Self::MOST_CLASSES {
+                return Err(too_many());
+            }
+        }
+        Ok(Self::of_names(&names, &of))
+    }
+
+    /// Returns -1 for each sample of the first class, 1 for any other.
+    pub fn signs(&self) -> impl ExactSizeIterator<Item = f32> + '_ {
+        self.of.iter().map(|&class| if class == 0 { -1.0 } else { 1.0 })
+    }
+
+    /// Returns the number of samples of each class.
+    #[must_use]
+    pub fn counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.classes.len()];
+        self.of.iter().for_each(|&class| counts[class as usize] += 1);
+        counts
+    }
+
+    /// Returns the labels of the samples with these numbers, in their order.
+    #[must_use]
+    pub fn reorder(&self, order: &[u32]) -> Self {
+        Self { classes: self.classes.clone(), of: order.iter().map(|&old| self.of[old as usize]).collect() }
+    }
+
+    /// Returns the labels as numbers.
+    ///
+    /// # Errors
+    /// The name of a class that is no number of 32 bits.
+    pub fn numbers(&self) -> Result<Vec<f32>, &str> {
+        let number = |name: &String| name.parse::<f32>().ok().filter(|number| number.to_string() == *name);
+        let all = self.classes.iter().map(|name| number(name).ok_or(&name[..])).collect::<Result<Vec<f32>, _>>()?;
+        Ok(self.of.iter().map(|&class| all[class as usize]).collect())
+    }
+
+    /// Returns the place of each sample's class among `classes`. Of the two classes -1 and 1 the first is also called 0, and the other way round.
+    ///
+    /// # Errors
+    /// The name of a class that is none of these.
+    pub fn among(&self, classes: &[String]) -> Result<Vec<u32>, &str> {
+        let is_other_name = |name: &str| match classes {
+            [first, second] => second == "1" && matches!((&first[..], name), ("-1", "0") | ("0", "-1")),
+            _ => false,
+        };
+        let place = |name: &str| {
+            let at = classes.iter().position(|class| class == name);
+            at.or_else(|| is_other_name(name).then_some(0)).map(|at| at as u32)
+        };
+        let used = self.classes.iter().zip(self.counts());
+        let known = used.map(|(name, used)| if used > 0 { place(name).ok_or(&name[..]) } else { Ok(0) });
+        let places = known.collect::<Result<Vec<u32>, _>>()?;
+        Ok(self.of.iter().map(|&class| places[class as usize]).collect())
+    }
+
+    /// Returns the number that the name of a class is. Whole numbers that `f64` does not tell apart are words.
+    #[must_use]
+    pub fn number(name: &str) -> Option<f64> {
+        const LARGEST: f64 = 9_007_199_254_740_992.0;
+        // 0 has no sign.
+        name.parse::<f64>().ok().filter(|number| number.abs() < LARGEST).map(|number| number + 0.0)
+    }
+
+    /// Gives classes the names that are in a text: "+1", "1" and "1.0" are one.
+    fn of_names(names: &NameTable, entries: &[u32]) -> Self {
+        let text: Vec<String> = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        let numbers: Option<Vec<f64>> = text.iter().map(|name| Self::number(name)).collect();
+        let named: Vec<String> = match &numbers {
+            Some(numbers) => numbers.iter().map(f64::to_string).collect(),
+            None => text,
+        };
+        let mut order: Vec<usize> = (0..named.len()).collect();
+        match &numbers {
+            Some(numbers) => order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b])),
+            None => order.sort_by(|&a, &b| named[a].cmp(&named[b])),
+        }
+        let (mut classes, mut places) = (Vec::<String>::new(), vec![0; named.len()]);
+        for at in order {
+            if classes.last() != Some(&named[at]) {
+                classes.push(named[at].clone());
+            }
+            places[at] = classes.len() as u32 - 1;
+        }
+        Self { classes, of: entries.iter().map(|&entry| places[entry as usize]).collect() }
+    }
+
+    /// Numbers the classes of a column of labels; where there are `positive` ones, it holds "1" and "-1", and both are classes.
+    pub(crate) fn of_column(column: Column, path: &Path, is_of_signs: bool) -> Result<Self, Error> {
+        let Column { ids, names } = column;
+        if names.len() > Self::MOST_CLASSES {
+            return Err(Error::invalid(path, too_many()));
+        }
+        let entries = ids.into_entries();
+        if is_of_signs {
+            return Ok(Self::of_signs(entries.iter().map(|&entry| if names.get(entry) == b"1" { 1.0 } else { -1.0 })));
+        }
+        Ok(Self::of_names(&names, &entries))
+    }
+}
+
+/// Adds a label to a column of them.
+pub(crate) fn push(column: &mut Column, label: &[u8]) -> Result<(), Malformed> {
+    let before = column.names.len();
+    let entry = column.names.intern(label);
+    if column.names.len() > before {
+        let text = std::str::from_utf8(label).ok().filter(|text| !text.is_empty() && !text.contains(':'));
+        let is_finite = |text: &&str| text.parse::<f64>().is_ok_and(f64::is_finite);
+        let is_class = text.is_some_and(|text| text.parse::<f64>().is_err() || is_finite(&text));
+        if !is_class {
+            return Err(Malformed::new("label", label, "a number or the name of a class"));
+        }
+        if column.names.len() > Labels::MOST_CLASSES {
+            return Err(Malformed::new(
+                "label",
+                label,
+                format!("one of {} classes at most: {ADVICE}", Labels::MOST_CLASSES),
+            ));
+        }
+    }
+    column.ids.push(u64::from(entry));
+    Ok(())
+}
+
+fn too_many() -> String {
+    format!("more than {} labels differ: {ADVICE}", Labels::MOST_CLASSES)
+}
+
+/// What to do about too many classes.
+const ADVICE: &str =
+    "labels are classes here, not numbers to predict; say which ones are positive, or cut them into ranges";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Labels {
+        let mut column = Column::default();
+        words.iter().for_each(|word| push(&mut column, word.as_bytes()).unwrap());
+        Labels::of_column(column, Path::new("x"), false).unwrap()
+    }
+
+    #[test]
+    fn numbers_are_in_their_order_however_they_are_written() {
+        let labels = read(&["10", "+1", "2", "1.0", "-0", "0"]);
+        assert_eq!(labels.classes, ["0", "1", "2", "10"]);
+        assert_eq!(labels.of, [3, 1, 2, 1, 0, 0]);
+        assert_eq!(labels.numbers().unwrap(), [10.0, 1.0, 2.0, 1.0, 0.0, 0.0]);
+        assert_eq!(Labels::of_numbers(&labels.numbers().unwrap()).unwrap(), labels);
+    }
+
+    #[test]
+    fn one_word_makes_all_labels_words() {
+        let labels = read(&["sports", "10", "9", "sports"]);
+        assert_eq!((labels.classes.join(" "), labels.of.clone()), ("10 9 sports".to_owned(), vec![2, 0, 1, 2]));
+        assert_eq!(labels.numbers(), Err("sports"));
+    }
+
+    #[test]
+    fn whole_numbers_too_large_for_a_float_stay_apart() {
+        let labels = read(&["9007199254740993", "9007199254740992", "3"]);
+        assert_eq!(labels.classes, ["3", "9007199254740992", "9007199254740993"]);
+        assert_eq!(labels.of, [2, 1, 0]);
+        let large = Labels::of_numbers(&[1e20, 3.0, 2e20]).unwrap();
+        assert_eq!(Labels::of_numbers(&large.numbers().unwrap()).unwrap(), large);
+    }
+
+    #[test]
+    fn what_is_no_class_is_refused() {
+        for bad in ["", "1:2", "nan", "inf", "1e999"] {
+            assert!(push(&mut Column::default(), bad.as_bytes()).is_err(), "{bad}");
+        }
+        let mut column = Column::default();
+        let refused = (0..2000).find(|number| push(&mut column, format!("{number}.5").as_bytes()).is_err());
+        assert_eq!(refused, Some(Labels::MOST_CLASSES));
+        assert!(Labels::of_numbers(&(0..2000).map(|number| number as f32).collect::<Vec<_>>()).is_err());
+    }
+
+    #[test]
+    fn two_classes_have_two_ways_to_call_the_first() {
+        let classes = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+        assert_eq!(read(&["0", "1"]).among(&classes(["-1", "1"])).unwrap(), [0, 1]);
+        assert_eq!(read(&["1", "-1"]).among(&classes(["0", "1"])).unwrap(), [1, 0]);
+        assert_eq!(read(&["0", "2"]).among(&classes(["0", "1"])), Err("2"));
+    }
+}

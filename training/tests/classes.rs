@@ -1,0 +1,263 @@
+//! Logistic regression of many classes against a dense implementation: proximal gradient steps on all weights, in f64.
+
+use megagrid_datasets::{Dataset, Dictionary, Labels, Samples as Labelled};
+use megagrid_partition::{EdgeList, SplitMix};
+use megagrid_training::blockpg::{ClassWeights, Linear, LinearOptions, Prediction, Regression, SampleOptions, Samples};
+use megagrid_training::{Algorithm, Error, Job, Processes, Reading, RunOptions, Trained, train};
+
+const SAMPLES: usize = 240;
+const CLASSES: usize = 4;
+
+/// Dense values, classes that follow from them with some noise, and weights of samples.
+struct Made {
+    values: Vec<Vec<f64>>,
+    classes: Vec<u32>,
+    weights: Vec<f32>,
+}
+
+impl Made {
+    /// Where features are alike, Newton's method fits them; else they descend.
+    fn new(features: usize, are_alike: bool, seed: u64) -> Self {
+        let mut random = SplitMix::new(seed, 0);
+        let mut uniform = || random.unit() - 0.5;
+        let planted: Vec<Vec<f64>> = (0..CLASSES).map(|_| (0..features).map(|_| 4.0 * uniform()).collect()).collect();
+        let mixtures: Vec<[f64; 3]> = (0..features).map(|_| [(); 3].map(|()| uniform())).collect();
+        let mut made = Self { values: Vec::new(), classes: Vec::new(), weights: Vec::new() };
+        for _ in 0..SAMPLES {
+            let hidden = [(); 3].map(|()| 3.0 * uniform());
+            let row: Vec<f64> = mixtures
+                .iter()
+                .map(|parts| {
+                    let mixed = parts.iter().zip(hidden).map(|(part, value)| part * value).sum::<f64>();
+                    // A value that is 0 is an edge that is not there.
+                    let value = if are_alike { mixed + 0.1 * uniform() } else { uniform() };
+                    f64::from(if !are_alike && uniform() < 0.0 { 0.0 } else { value as f32 })
+                })
+                .collect();
+            let score = |weights: &Vec<f64>| weights.iter().zip(&row).map(|(w, x)| w * x).sum::<f64>();
+            let scores: Vec<f64> = planted.iter().map(|weights| score(weights) + uniform()).collect();
+            let best = (0..CLASSES).max_by(|&a, &b| scores[a].total_cmp(&scores[b])).unwrap();
+            made.values.push(row);
+            made.classes.push(best as u32);
+            made.weights.push(1.0 + uniform() as f32);
+        }
+        made
+    }
+
+    fn features(&self) -> usize {
+        self.values[0].len()
+    }
+
+    fn samples(&self, how: &SampleOptions, run: &RunOptions) -> Result<Samples, Error> {
+        let mut edges = EdgeList { num_left: SAMPLES, num_right: self.features(), ..EdgeList::default() };
+        for (sample, row) in self.values.iter().enumerate() {
+            for (feature, &x) in row.iter().enumerate().filter(|(_, x)| **x != 0.0) {
+                edges.push(sample as u32, feature as u32, x as f32);
+            }
+        }
+        let names = |first: u64, count: usize| Dictionary::from_integers((first..first + count as u64).collect());
+        let data = Dataset { edges, left_names: names(1, SAMPLES), right_names: Some(names(0, self.features())) };
+        let labels = Labels { classes: ["a", "b", "c", "d"].map(str::to_owned).to_vec(), of: self.classes.clone() };
+        let reading =
+            Reading { command: Regression::NAME, seed: run.seed, degree_order: true, cluster: None, readers: None };
+        Samples::of(Labelled { data, labels }, Some(&self.weights), how, &reading)
+    }
+
+    fn trained(&self, options: LinearOptions, how: &SampleOptions, run: &RunOptions) -> Trained<Regression> {
+        let (processes, origin) = (Processes::default(), serde_json::json!({}));
+        let samples = self.samples(how, run).unwrap();
+        train(Job::<Regression>::new(samples, origin, options, run, &processes).unwrap(), &processes, &()).unwrap()
+    }
+
+    /// Returns the weights that tell a class from the rest, the intercept last.
+    fn naive(&self, class: u32, of_class: &[f64], [l1, l2]: [f64; 2]) -> Vec<f64> {
+        let columns = self.features() + 1;
+        let rows: Vec<Vec<f64>> = self.values.iter().map(|row| row.iter().copied().chain([1.0]).collect()).collect();
+        let of = |sample: usize| f64::from(self.weights[sample]) * of_class[self.classes[sample] as usize];
+        let squares: f64 = rows.iter().enumerate().map(|(i, row)| of(i) * row.iter().map(|x| x * x).sum::<f64>()).sum();
+        let step = 1.0 / (0.25 * squares + l2);
+        let (mut w, mut before, mut pace) = (vec![0.0; columns], vec![0.0; columns], 1.0_f64);
+        for _ in 0..40_000 {
+            // Nesterov's extrapolation, restarted when it leads uphill.
+            let next_pace = 0.5 * (1.0 + (1.0 + 4.0 * pace * pace).sqrt());
+            let ahead: Vec<f64> = w.iter().zip(&before).map(|(w, b)| w + (pace - 1.0) / next_pace * (w - b)).collect();
+            let mut gradient = vec![0.0; columns];
+            for (sample, row) in rows.iter().enumerate() {
+                let label = if self.classes[sample] == class { 1.0 } else { -1.0 };
+                let margin = label * row.iter().zip(&ahead).map(|(x, w)| x * w).sum::<f64>();
+                let slope = -label * of(sample) / (1.0 + margin.exp());
+                gradient.iter_mut().zip(row).for_each(|(sum, x)| *sum += slope * x);
+            }
+            let next: Vec<f64> = (0..columns)
+                .map(|j| {
+                    let [l1, l2] = if j + 1 == columns { [0.0; 2] } else { [l1, l2] };
+                    let goal = ahead[j] - step * (gradient[j] + l2 * ahead[j]);
+                    (goal.abs() - step * l1).max(0.0) * goal.signum()
+                })
+                .collect();
+            let uphill: f64 = (0..columns).map(|j| (ahead[j] - next[j]) * (next[j] - w[j])).sum();
+            pace = if uphill > 0.0 { 1.0 } else { next_pace };
+            (before, w) = (w, next);
+        }
+        w
+    }
+}
+
+/// Returns the weights of a model by number of the feature, the intercept last.
+fn weights(linear: &Linear, model: usize) -> Vec<f64> {
+    let mut found = vec![0.0; linear.features.len() + 1];
+    for (at, name) in linear.features.iter().enumerate() {
+        found[name.parse::<usize>().unwrap()] = linear.of(model)[at];
+    }
+    found[linear.features.len()] = linear.intercepts[model];
+    found
+}
+
+fn how() -> SampleOptions {
+    SampleOptions {
+        positive: Vec::new(),
+        normalize: false,
+        intercept: true,
+        sample_weights: None,
+        class_weight: Some("b=2.5,d=0.5".parse().unwrap()),
+        test: None,
+        holdout: None,
+    }
+}
+
+fn apart(found: &[f64], expected: &[f64]) -> f64 {
+    found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+#[test]
+fn each_class_is_told_from_the_rest_as_by_a_dense_implementation() {
+    for (are_alike, workers) in [(false, 1), (true, 2)] {
+        let made = Made::new(if are_alike { 20 } else { 12 }, are_alike, 5);
+        for penalties in [[1.5, 0.0], [0.3, 0.7], [0.0, 1.0]] {
+            let [l1, l2] = penalties;
+            let options = LinearOptions { l1: vec![l1], l2, tolerance: 1e-11, ..LinearOptions::default() };
+            let run = RunOptions { workers: Some(workers), ..RunOptions::default() };
+            let Trained { record, model, .. } = made.trained(options, &how(), &run);
+            let model = model.unwrap();
+            assert_eq!((model.intercepts.len(), model.classes.join("")), (CLASSES, "abcd".to_owned()));
+            assert_eq!(record.result.ended_by, "tolerance");
+            let (objective, bound) = (record.result.objective.unwrap(), record.result.metrics["bound"]);
+            assert!((bound / objective - 1.0).abs() < 1e-10, "{objective}, not below {bound}");
+            for class in 0..CLASSES {
+                let naive = made.naive(class as u32, &[1.0, 2.5, 1.0, 0.5], penalties);
+                let apart = apart(&weights(&model, class), &naive);
+                assert!(apart < 1e-4, "alike {are_alike}, {penalties:?}, class {class}: {apart} apart");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_path_ends_at_the_model_of_its_last_penalty() {
+    let made = Made::new(12, false, 6);
+    let run = RunOptions { workers: Some(1), ..RunOptions::default() };
+    let [path, last] = [vec![4.0, 2.0, 1.0], vec![1.0]].map(|l1| {
+        let options = LinearOptions { l1, tolerance: 1e-10, ..LinearOptions::default() };
+        made.trained(options, &how(), &run)
+    });
+    let [path_model, last_model] = [&path, &last].map(|trained| trained.model.as_ref().unwrap());
+    for class in 0..CLASSES {
+        assert!(apart(&weights(path_model, class), &weights(last_model, class)) < 1e-4);
+    }
+    let text = megagrid_training::Model::findings(path_model);
+    assert_eq!(text.lines().filter(|line| line.contains("objective")).count(), 3, "{text}");
+    let [a, b] = [&path, &last].map(|trained| trained.record.result.objective.unwrap());
+    assert!((a / b - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_model_that_is_read_again_says_the_same() {
+    let (made, place) = (Made::new(12, false, 7), tempfile::tempdir().unwrap());
+    let run = RunOptions { workers: Some(1), ..RunOptions::default() };
+    let Trained { record, model, checksum } = made.trained(LinearOptions::default(), &how(), &run);
+    let (model, directory) = (model.unwrap(), place.path().join("model"));
+    megagrid_training::model::save(&model, &directory, &record, checksum).unwrap();
+    let (read, _) = megagrid_training::model::load::<Linear>(&directory).unwrap();
+    let sample: Vec<(String, f32)> =
+        [("3", 0.5), ("0", -1.0), ("unknown", 9.0)].map(|(n, x)| (n.to_owned(), x)).to_vec();
+    let question = megagrid_training::blockpg::Predict { samples: vec![sample, Vec::new()] };
+    let [before, after] = [&model, &read].map(|model| megagrid_training::Model::answer(model, &question).unwrap());
+    for (before, after) in before.iter().zip(&after) {
+        let Prediction::OfClasses { class, probabilities } = before else { panic!("{before:?}") };
+        let Prediction::OfClasses { class: again, probabilities: others } = after else { panic!("{after:?}") };
+        assert_eq!(class, again);
+        let pairs = probabilities.iter().zip(others);
+        assert!(pairs.clone().all(|(a, b)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-12), "{before:?}, then {after:?}");
+        assert_eq!(pairs.count(), CLASSES);
+    }
+    let Prediction::OfClasses { class, probabilities } = model.prediction(&[1e4, 1e4 + 1.0, -1e4, 0.0]) else {
+        panic!()
+    };
+    assert!(class == "b" && (probabilities[0].1 - 0.4).abs() < 1e-12, "{probabilities:?}");
+    let Prediction::OfClasses { class, probabilities } = model.prediction(&[-1e4, -1e4 - 1.0, -2e4, -1e4 + 1.0]) else {
+        panic!()
+    };
+    assert!(class == "d" && probabilities[3].1 > probabilities[0].1, "{probabilities:?}");
+    let chances = model.chances(&[0.3, -2.0, 1.0, -800.0]);
+    assert!((chances.iter().sum::<f64>() - 1.0).abs() < 1e-12 && chances[2] > chances[0], "{chances:?}");
+    let text = serde_json::to_value(&before).unwrap();
+    assert!(text[0]["class"].is_string() && text[0]["probabilities"]["a"].is_number(), "{text}");
+}
+
+#[test]
+fn what_several_models_cannot_have_is_refused() {
+    let made = Made::new(12, false, 8);
+    let refused = |run: RunOptions| {
+        let samples = made.samples(&how(), &run).unwrap();
+        let processes = Processes::default();
+        let job = Job::<Regression>::new(samples, serde_json::json!({}), LinearOptions::default(), &run, &processes);
+        job.map(drop).unwrap_err().to_string()
+    };
+    let patience = refused(RunOptions { patience: Some(3), ..RunOptions::default() });
+    assert!(patience.contains("--patience") && patience.contains("4 classes"), "{patience}");
+    let resume = refused(RunOptions { resume: Some("x".into()), ..RunOptions::default() });
+    assert!(resume.contains("--resume"), "{resume}");
+}
+
+#[test]
+fn a_class_that_nothing_is_left_of_is_named() {
+    let mut made = Made::new(12, false, 9);
+    made.classes.iter_mut().for_each(|class| *class = (*class).min(2));
+    let unknown = SampleOptions { class_weight: Some(ClassWeights::Balanced), ..how() };
+    let message = made.samples(&unknown, &RunOptions::default()).map(drop).unwrap_err().to_string();
+    assert!(message.contains("no sample of class d is left"), "{message}");
+    made.classes.fill(2);
+    let message = made.samples(&unknown, &RunOptions::default()).map(drop).unwrap_err().to_string();
+    assert!(message.contains("all 240 samples have the label c"), "{message}");
+}
+
+#[test]
+fn a_class_that_needs_more_iterations_is_told_of_whichever_it_is() {
+    let run = RunOptions { workers: Some(1), ..RunOptions::default() };
+    // With each class as the last one.
+    for turn in 0..CLASSES as u32 {
+        let mut made = Made::new(12, false, 10);
+        made.classes.iter_mut().for_each(|class| *class = (*class + turn) % CLASSES as u32);
+        let mut iterations = 0;
+        loop {
+            iterations += 1;
+            let options = LinearOptions { iterations, ..LinearOptions::default() };
+            let Trained { record, model, .. } = made.trained(options, &how(), &run);
+            if record.result.ended_by == "tolerance" {
+                assert!(megagrid_training::Model::has_converged(&model.unwrap()), "{iterations} iterations");
+                break;
+            }
+            assert_eq!(record.result.ended_by, "iterations");
+        }
+        assert!(iterations > 1);
+    }
+}
+
+#[test]
+fn a_class_of_one_sample_is_a_class() {
+    let mut made = Made::new(12, false, 10);
+    made.classes.iter_mut().for_each(|class| *class = (*class).min(2));
+    made.classes[17] = 3;
+    let Trained { record, model, .. } = made.trained(LinearOptions::default(), &how(), &RunOptions::default());
+    assert_eq!((&record.result.ended_by[..], model.unwrap().classes.len()), ("tolerance", CLASSES));
+}
