@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,7 +19,8 @@ use megagrid_training::page;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
 
 use crate::Error;
 use crate::http::POLICY;
@@ -27,15 +29,16 @@ use crate::http::POLICY;
 const PAGE: &str = include_str!("live.html");
 /// The event after which there is no other.
 const END: &str = "end";
-/// How long watchers may take to be told of the end.
-const GRACE: Duration = Duration::from_millis(500);
+/// How long watchers may take to hear of the end.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// A page at an address of this machine that shows a run. It ends with this.
 #[derive(Debug)]
 pub struct Live {
     address: SocketAddr,
     told: Arc<Told>,
-    runtime: Option<Runtime>,
+    /// What answers, what ends it, and where it runs.
+    serving: Option<(JoinHandle<io::Result<()>>, oneshot::Sender<()>, Runtime)>,
 }
 
 /// Events that are kept for those who come late: some 10 MB.
@@ -73,8 +76,10 @@ impl Live {
         let address = listener.local_addr()?;
         let told = Arc::new(Told { events: Mutex::default(), count: watch::Sender::new(0) });
         let router = router(Arc::clone(&told));
-        runtime.spawn(async move { axum::serve(listener, router).await });
-        Ok(Self { address, told, runtime: Some(runtime) })
+        let (stop, stopped) = oneshot::channel();
+        let stopped = async { stopped.await.unwrap_or_default() };
+        let answering = runtime.spawn(async { axum::serve(listener, router).with_graceful_shutdown(stopped).await });
+        Ok(Self { address, told, serving: Some((answering, stop, runtime)) })
     }
 
     /// Returns where it listens.
@@ -106,10 +111,10 @@ impl Drop for Live {
     /// Tells of the end, and gives those who watch a moment to hear of it.
     fn drop(&mut self) {
         self.tell(END, &());
-        if let Some(runtime) = self.runtime.take() {
-            runtime.block_on(async {
-                let _ = tokio::time::timeout(GRACE, self.told.count.closed()).await;
-            });
+        if let Some((answering, stop, runtime)) = self.serving.take() {
+            // Connections end when all was sent; who does not read is not waited for.
+            let _ = stop.send(());
+            let _ = runtime.block_on(async { tokio::time::timeout(GRACE, answering).await });
             runtime.shutdown_background();
         }
     }

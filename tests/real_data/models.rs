@@ -73,7 +73,8 @@ fn counts(data: &Path) {
     assert_eq!((&ratings["left"]["vertices"], &ratings["right"]["vertices"]), (&7_375.into(), &105_114.into()));
     assert_eq!((&ratings["edges"], &ratings["duplicates"]), (&284_086.into(), &1_436.into()));
     let samples = inspect("w8a/w8a.gz");
-    assert_eq!((&samples["labels"]["positive"], &samples["left"]["without_edges"]), (&1_479.into(), &4_203.into()));
+    assert_eq!((&samples["labels"][1]["class"], &samples["labels"][1]["samples"]), (&"1".into(), &1_479.into()));
+    assert_eq!(samples["left"]["without_edges"], 4_203);
     let corpus = inspect("associated-press/ap.dat.gz");
     assert_eq!((&corpus["tokens"], &corpus["right"]["vertices"]), (&435_838.into(), &10_473.into()));
 }
