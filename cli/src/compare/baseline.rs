@@ -35,6 +35,13 @@ pub fn run<A: Comparable>(system: System, job: Job<A>, common: &Common) -> anyho
         record.iterations.push(iteration(epoch, record.phases.train, beside, updates));
         if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
+    record.staleness = finish.staleness;
+    record.machine.memory_bytes = finish.memory_bytes;
+    conclude(record, finish.replication_factor, common)
+}
+
+/// Ends the iterations of a system that has `replication_factor` copies of each row, and writes the record.
+pub fn conclude(mut record: Record, replication_factor: f64, common: &Common) -> anyhow::Result<()> {
     let interrupted = interrupt::asked();
     interrupt::iterations_end();
     if interrupted {
@@ -42,9 +49,6 @@ pub fn run<A: Comparable>(system: System, job: Job<A>, common: &Common) -> anyho
         return Err(Training::Interrupted { iteration, left: "nothing was written".to_owned(), record: None }.into());
     }
     tell_setup_apart(&mut record);
-    record.staleness = finish.staleness;
-    record.machine.memory_bytes = finish.memory_bytes;
-    let replication_factor = finish.replication_factor;
     record.machine.placement =
         Some(Placement { replication_factor, edge_balance: None, master_balance: None, worker_balance: None });
     record.result.iterations = record.iterations.len() as u64;
@@ -64,7 +68,7 @@ pub fn resolved<A: Algorithm>(job: Job<A>) -> anyhow::Result<(Job<A>, A::Options
 
 /// Beside the first iteration is what comes before it and an evaluation, beside each other one an evaluation: the median of
 /// these is taken for the first too.
-pub fn tell_setup_apart(record: &mut Record) {
+fn tell_setup_apart(record: &mut Record) {
     let evaluation = record::median(record.iterations.iter().skip(1).map(|one| one.evaluate_seconds)).unwrap_or(0.0);
     if let Some(first) = record.iterations.first_mut() {
         let evaluation = evaluation.min(first.evaluate_seconds);

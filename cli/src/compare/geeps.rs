@@ -11,10 +11,10 @@ use megagrid_geeps::apps::Application;
 use megagrid_geeps::device::{Cpu, VALUE_BYTES};
 use megagrid_geeps::memory::Plan;
 use megagrid_geeps::run::{Run, record as traced, train};
-use megagrid_training::record::{Machine, Placement, Record};
-use megagrid_training::{Data, Error as Training, Job, config};
+use megagrid_training::record::{Machine, Record};
+use megagrid_training::{Data, Job, config};
 
-use super::baseline::{resolved, tell_setup_apart};
+use super::baseline::{conclude, resolved};
 use super::job::Comparable;
 use crate::common::Common;
 use crate::geeps::iteration;
@@ -43,21 +43,9 @@ pub fn run<A: Comparable>(job: Job<A>, common: &Common) -> anyhow::Result<()> {
         record.iterations.push(one);
         if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
-    let interrupted = interrupt::asked();
-    interrupt::iterations_end();
-    if interrupted {
-        let iteration = record.iterations.len() as u64;
-        return Err(Training::Interrupted { iteration, left: "nothing was written".to_owned(), record: None }.into());
-    }
-    tell_setup_apart(&mut record);
     record.staleness = finish.staleness;
     let tables: usize = factors.tables().iter().map(|(_, table)| table.len()).sum();
     record.machine.memory_bytes = finish.resident_bytes.iter().sum::<u64>() + tables as u64 * VALUE_BYTES;
     // The server has each row, and each worker all pinned tables.
-    let replication_factor = 1.0 + workers as f64;
-    record.machine.placement =
-        Some(Placement { replication_factor, edge_balance: None, master_balance: None, worker_balance: None });
-    record.result.iterations = record.iterations.len() as u64;
-    record.end(None);
-    common.write_record(&record)
+    conclude(record, 1.0 + workers as f64, common)
 }
