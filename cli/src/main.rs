@@ -43,6 +43,7 @@ mod topics;
 mod trace;
 mod train;
 mod tune;
+mod update;
 
 use std::process::ExitCode;
 
@@ -68,6 +69,7 @@ enum Command {
     #[cfg(feature = "baselines")]
     Compare(compare::Args),
     Tune(tune::Args),
+    Update(Box<update::Args>),
     Launch(launch::Args),
     Generate(Box<generate::Args>),
     Inspect(inspect::Args),
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "baselines")]
         Command::Compare(args) => compare::run(&args),
         Command::Tune(args) => tune::run(&args),
+        Command::Update(args) => update::run(&args),
         Command::Launch(args) => launch::run(&args, Cli::command()),
         Command::Generate(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),

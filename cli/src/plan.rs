@@ -43,8 +43,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 fn run_one<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
     let args: entry::Args<A> = parsed(matches);
-    let refused =
-        ["--model", "--json", "--report", "--checkpoint", "--resume", "--virtual-workers", "--inject", "--trace"];
+    let refused = [
+        "--model",
+        "--json",
+        "--report",
+        "--checkpoint",
+        "--resume",
+        "--from",
+        "--virtual-workers",
+        "--inject",
+        "--trace",
+    ];
     let advice = "is not for plan, which trains nothing; leave it out, or train with the command itself";
     args.common.refuse(&refused, advice)?;
     let mut job = args.job()?;

@@ -56,6 +56,19 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     /// programs are compiled with the algorithm; else the compiler finds it small, and compiles them again for each user of it.
     fn form(data: &Self::Data, options: &Self::Options) -> MakeForm<Self>;
 
+    /// Has training begin at a model's values, where it knows a vertex of the data by its name.
+    ///
+    /// # Errors
+    /// A model that these options cannot go on with; names that cannot be read.
+    fn start_from(_: &mut Self::Data, _: &Self::Options, _: Self::Model) -> Result<(), Error> {
+        Err(Error::option(format!("--from is not for {}, whose training has nothing to take over", Self::NAME)))
+    }
+
+    /// Returns what an update of a model is trained on.
+    fn updated_on(_: &Self::Model) -> UpdatedOn {
+        UpdatedOn::All
+    }
+
     /// Returns what is tuned on data if nothing is said, as `--tune` takes it.
     fn tuned(_: &Self::Data, _: &Self::Options) -> Vec<String> {
         Vec::new()
@@ -68,6 +81,15 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     fn check_tuned(_: &Self::Options) -> Result<(), Error> {
         Ok(())
     }
+}
+
+/// What an update of a model is trained on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdatedOn {
+    /// All data, those that arrived among them.
+    All,
+    /// What arrived only: the model remembers enough of all others.
+    New,
 }
 
 /// What was measured after an iteration.

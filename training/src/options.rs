@@ -35,6 +35,12 @@ pub trait Options: Clone + Default + Serialize + DeserializeOwned + Send + Sync 
         0.0
     }
 
+    /// Returns the options with which an update of a model goes on: without what followed from the data that there were.
+    #[must_use]
+    fn continued(&self) -> Self {
+        self.clone()
+    }
+
     /// Returns why an option cannot be set beside the others, if so.
     fn refuses(&self, _name: &str) -> Option<&'static str> {
         None
@@ -267,6 +273,10 @@ pub struct RunOptions {
     #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
     #[serde(serialize_with = "lossy_option")]
     pub resume: Option<PathBuf>,
+    /// Begin at the values of this model of the same command: vertices that it knows by name start there, others as ever.
+    #[arg(long, value_name = "MODEL", conflicts_with = "resume", alias = "warm-start")]
+    #[serde(serialize_with = "lossy_option")]
+    pub from: Option<PathBuf>,
     /// Disturb workers: delay:SECONDS or delay:SECONDS,TURNS, or disrupt:PROBABILITY,SECONDS. With delay a worker sleeps
     /// before a clock, each in turn, TURNS of them in a clock (1 unless said); with disrupt it has half its processor in
     /// some of the slots of that length.

@@ -107,6 +107,6 @@ impl Trainer for Alternating {
         let config = megagrid_algorithms::mf::Config { dims: self.config.dims, biases: false, ..Default::default() };
         let rows = (0..users.len()).map(|user| users.sync(user));
         let model = Model::new(&config, 0.0, rows, (0..items.len()).map(|item| items.sync(item)));
-        Ok(Recommender(Factors { model, names: Arc::clone(&feedback.ratings.names), range: None }))
+        Ok(Recommender(Factors { model, names: Arc::clone(&feedback.ratings.names), range: None, squares: None }))
     }
 }

@@ -118,6 +118,11 @@ impl Options for FactorOptions {
         self.tolerance
     }
 
+    /// A batch is the same part of the ratings.
+    fn continued(&self) -> Self {
+        Self { batch: self.batch.filter(|_| self.work_per_clock.is_none()), ..self.clone() }
+    }
+
     fn refuses(&self, name: &str) -> Option<&'static str> {
         (name == "decay" && self.adaptive).then_some("decay is of plain steps; give --plain-sgd")
     }
