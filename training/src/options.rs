@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::Error;
 use crate::processes::Processes;
+use crate::{Error, UpdatedOn};
 
 /// All options of an algorithm, with defaults. They stand in records, models and checkpoints as serde writes them; `null` is what
 /// follows from the data.
@@ -37,7 +37,7 @@ pub trait Options: Clone + Default + Serialize + DeserializeOwned + Send + Sync 
 
     /// Returns the options with which an update of a model goes on: without what followed from the data that there were.
     #[must_use]
-    fn continued(&self) -> Self {
+    fn continued(&self, _: UpdatedOn) -> Self {
         self.clone()
     }
 

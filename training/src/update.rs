@@ -53,7 +53,7 @@ pub fn read<A: Algorithm>(
     };
     let seed = manifest.option::<Option<u64>>("seed").unwrap_or(run.seed);
     let run = RunOptions { seed, from: Some(directory.to_owned()), patience: Some(0), ..run };
-    let job = Job::read((read, &how), change(options.continued())?, &run, &Processes::default())?;
+    let job = Job::read((read, &how), change(options.continued(updated_on))?, &run, &Processes::default())?;
     let origin = if updated_on == UpdatedOn::New { join([json(&all)?, json(&how)?]) } else { job.origin };
     Ok((Job { origin, is_kept: true, ..job }, Before { manifest, updated_on }))
 }

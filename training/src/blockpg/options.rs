@@ -5,7 +5,7 @@ use megagrid_engine::Settings;
 use serde::{Deserialize, Serialize};
 
 use crate::options::{by_default, check_tolerance};
-use crate::{Error, Options};
+use crate::{Error, Options, UpdatedOn};
 
 /// Options of sparse logistic regression.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
@@ -96,7 +96,7 @@ impl Options for LinearOptions {
     const FREE: &'static [&'static str] = &["iterations", "tolerance", "blocks", "delay"];
 
     /// A model is that of the last l1.
-    fn continued(&self) -> Self {
+    fn continued(&self, _: UpdatedOn) -> Self {
         Self { l1: self.l1.last().copied().into_iter().collect(), ..self.clone() }
     }
 
