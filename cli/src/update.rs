@@ -61,7 +61,8 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let kind = model::manifest(&args.directory)?.kind;
     let run = each!(entry).into_iter().find(|(name, _)| *name == kind).map(|(_, run)| run);
-    let unknown = || Error::invalid(&args.directory, format!("a model of kind {kind}, which this program does not train"));
+    let unknown =
+        || Error::invalid(&args.directory, format!("a model of kind {kind}, which this program does not train"));
     run.ok_or_else(unknown)?(args)
 }
 

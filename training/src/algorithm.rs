@@ -61,7 +61,10 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     /// # Errors
     /// A model that these options cannot go on with; names that cannot be read.
     fn start_from(_: &mut Self::Data, _: &Self::Options, _: Self::Model) -> Result<(), Error> {
-        Err(Error::option(format!("--from is not for {}, whose training has nothing to take over", Self::NAME)))
+        Err(Error::option(format!(
+            "training of {} cannot begin at an earlier model; train on all data anew",
+            Self::NAME
+        )))
     }
 
     /// Returns what an update of a model is trained on.

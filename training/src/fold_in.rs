@@ -109,7 +109,12 @@ pub fn fold_in(factors: Factors, manifest: &Manifest, theirs: &Dataset<f32>) -> 
     let left_out = others.iter().map(|&user| theirs.left_names.name(user).into_owned()).collect();
     Ok(FoldedIn {
         rated: Lists::new(known.len(), pairs.collect()),
-        factors: Factors { model: mf::Model { users, user_biases: biases, ..model }, names: Arc::new(names_of), range, squares: None },
+        factors: Factors {
+            model: mf::Model { users, user_biases: biases, ..model },
+            names: Arc::new(names_of),
+            range,
+            squares: None,
+        },
         unknown_items,
         left_out,
     })

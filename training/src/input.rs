@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use megagrid_datasets::cache::{Cache, EdgeData};
-use megagrid_datasets::{Dataset, Edges, Format, Layout, Prepared, Readers, Roles, Summary, read_ratings};
+use megagrid_datasets::{Dataset, Edges, Format, Layout, Prepared, Readers, Roles, Summary, is_pipe, read_ratings};
 use megagrid_partition::EdgeSource;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -99,23 +99,29 @@ impl Source {
     ///
     /// # Errors
     /// What cannot be read; another number of edges than a model was trained on; edges to take out that are not there.
-    pub(crate) fn whole<D: Changing>(
-        &mut self,
-        read: impl Fn(&mut Self) -> Result<D, Error>,
-    ) -> Result<D, Error> {
+    pub(crate) fn whole<D: Changing>(&mut self, read: impl Fn(&mut Self) -> Result<D, Error>) -> Result<D, Error> {
         let mut all = read(self)?;
         for (at, change) in self.changes.iter().enumerate() {
             self.check_expected(at, all.num_edges())?;
             let (Change::Add(path) | Change::Remove(path)) = change;
-            let of_change = read(&mut Self { columns: self.columns.clone(), ..Self::new(path) })?;
+            let of_change = read(&mut self.like(path))?;
             all = match change {
                 Change::Add(_) => all.with(of_change),
-                Change::Remove(_) => {
-                    all.without(&of_change).map_err(|problem| Error::invalid(path, problem))?
-                }
+                Change::Remove(_) => all.without(&of_change).map_err(|problem| Error::invalid(path, problem))?,
             };
         }
         Ok(all)
+    }
+
+    /// Returns a file that is written as this input is, unless it says itself how it is.
+    pub(crate) fn like(&self, path: &Path) -> Self {
+        let says = |format: &Format| matches!(format, Format::Cache | Format::Parquet);
+        // What a pipe has is not looked at twice.
+        let format = match (!is_pipe(path)).then(|| Format::detect(path)) {
+            Some(Ok(found)) if says(&found) => None,
+            _ => self.format.filter(|format| !says(format)),
+        };
+        Self { format, columns: self.columns.clone(), ..Self::new(path) }
     }
 
     fn check_expected(&self, changes: usize, found: usize) -> Result<(), Error> {

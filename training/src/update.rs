@@ -48,7 +48,7 @@ pub fn read<A: Algorithm>(
     let how: <A::Data as Data>::Options = options_of(directory, untested(&manifest.config))?;
     let all = source(directory, &manifest, changes)?;
     let read = match (updated_on, &changes.added) {
-        (UpdatedOn::New, Some(added)) => Source { columns: all.columns.clone(), ..Source::new(added) },
+        (UpdatedOn::New, Some(added)) => all.like(added),
         _ => all.clone(),
     };
     let seed = manifest.option::<Option<u64>>("seed").unwrap_or(run.seed);

@@ -8,10 +8,10 @@ use megagrid_datasets::{Dictionary, Edges, Format, Layout, Readers, read_samples
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use serde::{Deserialize, Serialize};
 
+use super::model::Linear;
 use crate::Error;
 use crate::data::{Data, Reading};
 use crate::error::reading;
-use super::model::Linear;
 use crate::input::{Changing, Source, Stopwatch, digest, phases};
 use crate::options::{check_holdout, lossy_option};
 use crate::record::{InputSizes, Phases};

@@ -13,11 +13,11 @@ use super::newton::{self, NewtonSolver};
 use super::options::LinearOptions;
 use super::solver::Solver;
 use super::steps::StepSolver;
+use crate::Error;
 use crate::algorithm::{Algorithm, Form, Knob, Leg, MakeForm, Measured, Trainer};
 use crate::error::reading;
 use crate::form::form;
 use crate::record::Metrics;
-use crate::Error;
 
 /// Sparse logistic regression.
 #[derive(Clone, Copy, Debug)]

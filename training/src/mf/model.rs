@@ -36,18 +36,10 @@ struct Files {
     ids: &'static str,
 }
 
-const USERS: Files = Files {
-    factors: "users.npy",
-    biases: "user_biases.npy",
-    squares: "user_squares.npy",
-    ids: "users.parquet",
-};
-const ITEMS: Files = Files {
-    factors: "items.npy",
-    biases: "item_biases.npy",
-    squares: "item_squares.npy",
-    ids: "items.parquet",
-};
+const USERS: Files =
+    Files { factors: "users.npy", biases: "user_biases.npy", squares: "user_squares.npy", ids: "users.parquet" };
+const ITEMS: Files =
+    Files { factors: "items.npy", biases: "item_biases.npy", squares: "item_squares.npy", ids: "items.parquet" };
 
 /// Asks for the best items of a user.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,12 +1,17 @@
 //! Where training of factors starts: at the rows of an earlier model, by the names of vertices.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use megagrid_datasets::{Dictionary, Names};
-use megagrid_partition::Side;
+use megagrid_algorithms::als::Solver;
+use megagrid_algorithms::fold_in::{FoldIn, Folded, Loss};
+use megagrid_algorithms::mf::Model;
+use megagrid_datasets::{Dictionary, Edges, Names};
+use megagrid_partition::{EdgeSource, Side};
 
 use super::model::Factors;
 use crate::Error;
+use crate::error::reading;
 
 /// Rows of an earlier model for the vertices of data.
 #[derive(Debug)]
@@ -14,6 +19,8 @@ pub struct Start {
     model: Factors,
     /// Which row of the model each user, and each item, of the data has.
     rows: [Vec<Option<u32>>; 2],
+    /// Rows of users, and of items, that the model does not know, by their ratings on what it knows.
+    folded: [HashMap<usize, Folded>; 2],
 }
 
 /// A row of an earlier model.
@@ -34,7 +41,9 @@ impl Start {
     pub fn new(model: Factors, names: &Names, dims: usize, has_biases: bool) -> Result<Self, Error> {
         if model.model.dims != dims {
             let found = model.model.dims;
-            return Err(Error::Missing(format!("its factors have {found} dims, and now they are to have {dims}; give --dims {found}")));
+            return Err(Error::Missing(format!(
+                "its factors have {found} dims, and now they are to have {dims}; give --dims {found}"
+            )));
         }
         let with = |is: bool| if is { "with" } else { "without" };
         let had_biases = !model.model.item_biases.is_empty();
@@ -45,7 +54,47 @@ impl Start {
         }
         let rows = |side| Ok::<_, Error>(names.get(side)?.translate(&*model.names.get(side)?));
         let rows = [rows(Side::Left)?, rows(Side::Right)?];
-        Ok(Self { model, rows })
+        Ok(Self { model, rows, folded: Default::default() })
+    }
+
+    /// Solves for the rows of users and items that the model does not know, where it knows the other ends of their ratings, which are
+    /// grouped by items: they start at the minimum of the objective, not at small random values.
+    ///
+    /// # Errors
+    /// Ratings that cannot be read.
+    pub fn fold_in(&mut self, ratings: &Edges<f32>, lambda: f32) -> Result<(), Error> {
+        let knows_all = self.rows.iter().flatten().all(Option::is_some);
+        // Where processes hold a part of the ratings each, none sees all of a user.
+        if knows_all || ratings.held_offsets() != ratings.offsets(Side::Right) {
+            return Ok(());
+        }
+        let mut rated: [HashMap<usize, Vec<(u32, f32)>>; 2] = Default::default();
+        for item in 0..ratings.num_vertices(Side::Right) {
+            let visit = &mut |users: &[u32], values: &[f32]| {
+                for (&user, &value) in users.iter().zip(values) {
+                    match (self.rows[0][user as usize], self.rows[1][item]) {
+                        (None, Some(row)) => rated[0].entry(user as usize).or_default().push((row, value)),
+                        (Some(row), None) => rated[1].entry(item).or_default().push((row, value)),
+                        _ => {}
+                    }
+                }
+            };
+            ratings.visit_rows(Side::Right, item..item + 1, visit).map_err(reading)?;
+        }
+        let own = &self.model.model;
+        let turned = Model {
+            users: own.items.clone(),
+            items: own.users.clone(),
+            user_biases: own.item_biases.clone(),
+            item_biases: own.user_biases.clone(),
+            ..*own
+        };
+        let loss = Loss::Ratings { lambda };
+        for (side, (model, rated)) in [own, &turned].into_iter().zip(rated).enumerate() {
+            let (solve, mut solver) = (FoldIn::new(model, loss), Solver::default());
+            self.folded[side] = rated.into_iter().map(|(at, rated)| (at, solve.solve(&mut solver, &rated))).collect();
+        }
+        Ok(())
     }
 
     /// Returns the mean that the model's predictions begin with.
@@ -54,11 +103,15 @@ impl Start {
         self.model.model.mean
     }
 
-    /// Returns the row of a vertex of the data, if the model knows it.
+    /// Returns the row of a vertex of the data, if the model knows it, or enough of it.
     #[must_use]
     pub fn row(&self, side: Side, vertex: usize) -> Option<Known<'_>> {
         let (model, at) = (&self.model.model, side as usize);
-        let row = self.rows[at][vertex]? as usize;
+        let Some(row) = self.rows[at][vertex] else {
+            let (factor, bias) = self.folded[at].get(&vertex)?;
+            return Some(Known { factor, bias: *bias, squares: 0.0 });
+        };
+        let row = row as usize;
         let (factors, biases) = match side {
             Side::Left => (&model.users, &model.user_biases),
             Side::Right => (&model.items, &model.item_biases),
@@ -95,7 +148,7 @@ impl Start {
         let squares = before.squares.as_ref().zip(now.squares.as_ref()).map(|(old, new)| {
             [both(&old[0], &new[0], 1, &users, &user_ids), both(&old[1], &new[1], 1, &items, &item_ids)]
         });
-        let model = megagrid_algorithms::mf::Model {
+        let model = Model {
             users: both(&old.users, &new.users, old.dims, &users, &user_ids),
             items: both(&old.items, &new.items, old.dims, &items, &item_ids),
             user_biases: both(&old.user_biases, &new.user_biases, 1, &users, &user_ids),
@@ -109,8 +162,6 @@ impl Start {
 
 #[cfg(test)]
 mod tests {
-    use megagrid_algorithms::mf::Model;
-
     use super::*;
 
     fn factors(users: &[&str], items: &[&str], first: f32) -> Factors {
@@ -137,10 +188,19 @@ mod tests {
         assert_eq!((known.factor, known.bias, known.squares), (&[12.0, 13.0][..], 10.0, 20.0));
         let all = start.with(new).unwrap();
         let names = |side| all.names.get(side).unwrap().iter().map(|name| name.into_owned()).collect::<Vec<_>>();
-        assert_eq!((names(Side::Left), names(Side::Right)), (vec!["a".into(), "b".into(), "c".into(), "d".into()], vec!["x".into(), "y".into()]));
+        assert_eq!(
+            (names(Side::Left), names(Side::Right)),
+            (vec!["a".into(), "b".into(), "c".into(), "d".into()], vec!["x".into(), "y".into()])
+        );
         assert_eq!(all.model.users, [10.0, 11.0, 52.0, 53.0, 14.0, 15.0, 50.0, 51.0]);
-        assert_eq!((&all.model.items, all.model.user_biases.as_slice()), (&vec![50.0, 51.0, 52.0, 53.0], &[10.0, 50.0, 10.0, 50.0][..]));
-        assert_eq!((all.squares.unwrap(), all.range), ([vec![20.0, 100.0, 20.0, 100.0], vec![150.0, 150.0]], Some([1.0, 50.0])));
+        assert_eq!(
+            (&all.model.items, all.model.user_biases.as_slice()),
+            (&vec![50.0, 51.0, 52.0, 53.0], &[10.0, 50.0, 10.0, 50.0][..])
+        );
+        assert_eq!(
+            (all.squares.unwrap(), all.range),
+            ([vec![20.0, 100.0, 20.0, 100.0], vec![150.0, 150.0]], Some([1.0, 50.0]))
+        );
     }
 
     #[test]

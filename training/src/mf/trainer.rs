@@ -107,7 +107,9 @@ impl Algorithm for Factorization {
     }
 
     fn start_from(ratings: &mut Ratings, options: &FactorOptions, model: Factors) -> Result<(), Error> {
-        ratings.start = Some(Start::new(model, &ratings.names, options.dims, options.biases)?);
+        let mut start = Start::new(model, &ratings.names, options.dims, options.biases)?;
+        start.fold_in(&ratings.edges, options.lambda)?;
+        ratings.start = Some(start);
         Ok(())
     }
 

@@ -33,7 +33,10 @@ fn samples_that_arrive_give_the_objective_of_a_training_on_all() {
         } else {
             by_default::<SampleOptions>
         };
-        let desk = Desk::<Regression>::new(LinearOptions { l1: vec![3.0, 1.0], tolerance: 1e-7, ..LinearOptions::default() }, how);
+        let desk = Desk::<Regression>::new(
+            LinearOptions { l1: vec![3.0, 1.0], tolerance: 1e-7, ..LinearOptions::default() },
+            how,
+        );
         let all = samples(1500);
         let (old, new) = all.split_at(1485);
         let full = desk.train(&desk.write("all.libsvm", &all)).1;

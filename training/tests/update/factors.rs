@@ -54,7 +54,8 @@ fn a_hundredth_of_new_ratings_costs_no_more_than_itself_and_no_quality() {
     let (directory, before) = desk.train(&desk.write("old.csv", old));
     let (_, full) = desk.train(&desk.write("all.csv", rest));
     let updated = desk.update(&directory, &added(desk.write("new.csv", new))).unwrap();
-    let steps = |record: &megagrid_training::record::Record| record.iterations.iter().map(|one| one.updates).sum::<u64>();
+    let steps =
+        |record: &megagrid_training::record::Record| record.iterations.iter().map(|one| one.updates).sum::<u64>();
     assert!(steps(&updated.record) * 50 <= steps(&full.record));
     let [updated, full, before] = [updated, full, before].map(|trained| trained.model.unwrap());
     let [updated_rmse, full_rmse] = [&updated, &full].map(|model| rmse(model, test));
@@ -100,13 +101,16 @@ fn a_hundred_updates_in_a_row_are_near_one_training() {
 fn new_users_and_items_get_rows_behind_the_others() {
     let (desk, all) = (desk(), ratings());
     let (directory, before) = desk.train(&desk.write("old.csv", &all));
-    let lines = (0..40).map(|item| format!("ann,i{item},4.5\n")).chain(["ann,tea,1\n".to_owned(), "u3,tea,2\n".to_owned()]);
-    let updated = desk.update(&directory, &added(desk.write("new.csv", &lines.collect::<Vec<_>>()))).unwrap().model.unwrap();
+    let lines =
+        (0..40).map(|item| format!("ann,i{item},4.5\n")).chain(["ann,tea,1\n".to_owned(), "u3,tea,2\n".to_owned()]);
+    let updated =
+        desk.update(&directory, &added(desk.write("new.csv", &lines.collect::<Vec<_>>()))).unwrap().model.unwrap();
     let before = before.model.unwrap();
     for (side, name) in [(Side::Left, "ann"), (Side::Right, "tea")] {
         assert_eq!(updated.find(side, name).unwrap() as usize, names(&before, side).len());
     }
-    let of_ann = |item: &str| updated.predict(updated.find(Side::Left, "ann").ok(), updated.find(Side::Right, item).ok());
+    let of_ann =
+        |item: &str| updated.predict(updated.find(Side::Left, "ann").ok(), updated.find(Side::Right, item).ok());
     let mean = (0..40).map(|item| of_ann(&format!("i{item}"))).sum::<f32>() / 40.0;
     assert!((4.0..5.0).contains(&mean) && of_ann("tea") < 3.0, "{mean} and {}", of_ann("tea"));
 }

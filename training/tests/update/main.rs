@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use megagrid_datasets::Format;
 use megagrid_training::input::Source;
 use megagrid_training::update::{self, Changes, Place};
 use megagrid_training::{Algorithm, Data, Error, Job, Processes, RunOptions, Trained, model, options, train};
@@ -37,7 +38,8 @@ impl<A: Algorithm> Desk<A> {
     /// Trains on a file, writes the model beside it, and returns what came of it.
     fn train(&self, data: &Path) -> (PathBuf, Trained<A>) {
         let directory = data.with_extension("model");
-        let source = (Source::new(data), &(self.how)());
+        let format = (A::NAME == "pagerank").then_some(Format::Edges);
+        let source = (Source { format, ..Source::new(data) }, &(self.how)());
         let job = Job::read(source, self.options.clone(), &run(), &Processes::default()).unwrap();
         let trained = train(Job { is_kept: true, ..job }, &Processes::default(), &()).unwrap();
         model::save(trained.model.as_ref().unwrap(), &directory, &trained.record, trained.checksum).unwrap();
