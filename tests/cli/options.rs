@@ -96,7 +96,7 @@ fn every_command_has_help_with_an_example() {
         ("hits", &["--iterations", "--tolerance", "--model"]),
         ("compare", &["pagerank", "mf", "lda", "blockpg"]),
         ("tune", &["mf", "lda", "blockpg"]),
-        ("update", &["<NEW>", "--remove", "--data", "--iterations", "--model"]),
+        ("update", &["NEW", "--remove", "--data", "--iterations", "--model"]),
         ("launch", &["-n", "--hostfile", "--restarts"]),
         ("generate", &["rmat", "ratings", "corpus", "clicks"]),
         ("inspect", &["--quick", "--json", "--as"]),

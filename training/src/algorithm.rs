@@ -61,15 +61,15 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     /// # Errors
     /// A model that these options cannot go on with; names that cannot be read.
     fn start_from(_: &mut Self::Data, _: &Self::Options, _: Self::Model) -> Result<(), Error> {
-        Err(Error::option(format!(
-            "training of {} cannot begin at an earlier model; train on all data anew",
-            Self::NAME
-        )))
+        Err(no_start(Self::NAME))
     }
 
     /// Returns what an update of a model is trained on.
-    fn updated_on(_: &Self::Model) -> UpdatedOn {
-        UpdatedOn::All
+    ///
+    /// # Errors
+    /// Training that cannot begin at a model.
+    fn updated_on(_: &Self::Model) -> Result<UpdatedOn, Error> {
+        Err(no_start(Self::NAME))
     }
 
     /// Returns what is tuned on data if nothing is said, as `--tune` takes it.
@@ -84,6 +84,10 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     fn check_tuned(_: &Self::Options) -> Result<(), Error> {
         Ok(())
     }
+}
+
+fn no_start(name: &str) -> Error {
+    Error::option(format!("training of {name} cannot begin at an earlier model; train on all data anew"))
 }
 
 /// What an update of a model is trained on.

@@ -115,7 +115,9 @@ impl Source {
 
     /// Returns a file that is written as this input is, unless it says itself how it is.
     pub(crate) fn like(&self, path: &Path) -> Self {
-        let says = |format: &Format| matches!(format, Format::Cache | Format::Parquet);
+        let says = |format: &Format| {
+            matches!(format, Format::Cache | Format::Parquet | Format::MatrixMarket | Format::JsonLines)
+        };
         // What a pipe has is not looked at twice.
         let format = match (!is_pipe(path)).then(|| Format::detect(path)) {
             Some(Ok(found)) if says(&found) => None,

@@ -42,7 +42,8 @@ pub fn read<A: Algorithm>(
 ) -> Result<(Job<A>, Before), Error> {
     let (model, manifest) = model::load::<A::Model>(directory)?;
     let is_of_all = changes.data.is_some() || changes.removed.is_some();
-    let updated_on = if is_of_all { UpdatedOn::All } else { A::updated_on(&model) };
+    let updated_on = A::updated_on(&model)?;
+    let updated_on = if is_of_all { UpdatedOn::All } else { updated_on };
     drop(model);
     let options: A::Options = options_of(directory, manifest.config.clone())?;
     let how: <A::Data as Data>::Options = options_of(directory, untested(&manifest.config))?;
@@ -66,6 +67,11 @@ impl Before {
     pub fn save<A: Algorithm>(&self, trained: &Trained<A>, place: &Place) -> Result<(), Error> {
         let Some(model) = &trained.model else { return Ok(()) };
         let (mut record, mut checksum) = (trained.record.clone(), trained.checksum);
+        // How long an update takes is its own: the next one goes by what the model was trained with.
+        for name in ["iterations", "tolerance"] {
+            let kept = record.config.get_mut(name).zip(self.manifest.config.get(name));
+            kept.into_iter().for_each(|(now, before)| now.clone_from(before));
+        }
         if self.updated_on == UpdatedOn::New {
             let before = &self.manifest.data;
             record.input.edges += before.edges;

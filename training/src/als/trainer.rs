@@ -13,7 +13,7 @@ use super::data::{Feedback, FeedbackOptions};
 use super::model::Recommender;
 use super::options::AlsOptions;
 use crate::Error;
-use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer};
+use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer, UpdatedOn};
 use crate::form::form;
 use crate::mf::{Factors, Start, rankings};
 use crate::record::Metrics;
@@ -38,6 +38,10 @@ impl Algorithm for ImplicitFactorization {
     fn start_from(feedback: &mut Feedback, options: &AlsOptions, Recommender(model): Recommender) -> Result<(), Error> {
         feedback.ratings.start = Some(Start::new(model, &feedback.ratings.names, options.dims, false)?);
         Ok(())
+    }
+
+    fn updated_on(_: &Recommender) -> Result<UpdatedOn, Error> {
+        Ok(UpdatedOn::All)
     }
 
     #[inline(never)]

@@ -14,7 +14,7 @@ use super::options::LinearOptions;
 use super::solver::Solver;
 use super::steps::StepSolver;
 use crate::Error;
-use crate::algorithm::{Algorithm, Form, Knob, Leg, MakeForm, Measured, Trainer};
+use crate::algorithm::{Algorithm, Form, Knob, Leg, MakeForm, Measured, Trainer, UpdatedOn};
 use crate::error::reading;
 use crate::form::form;
 use crate::record::Metrics;
@@ -46,6 +46,10 @@ impl Algorithm for Regression {
     fn start_from(samples: &mut Samples, _: &LinearOptions, model: Linear) -> Result<(), Error> {
         samples.start = Some(model);
         Ok(())
+    }
+
+    fn updated_on(_: &Linear) -> Result<UpdatedOn, Error> {
+        Ok(UpdatedOn::All)
     }
 
     /// Blocks around their default.

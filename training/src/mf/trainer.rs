@@ -114,8 +114,8 @@ impl Algorithm for Factorization {
     }
 
     /// What a row has learnt of its ratings so far is in the lengths of its steps.
-    fn updated_on(model: &Factors) -> UpdatedOn {
-        if model.squares.is_some() { UpdatedOn::New } else { UpdatedOn::All }
+    fn updated_on(model: &Factors) -> Result<UpdatedOn, Error> {
+        Ok(if model.squares.is_some() { UpdatedOn::New } else { UpdatedOn::All })
     }
 
     fn tuned(_: &Ratings, _: &FactorOptions) -> Vec<String> {

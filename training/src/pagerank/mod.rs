@@ -14,7 +14,7 @@ use megagrid_stages::{Exchange, Right, Sequence, Stages};
 use serde::{Deserialize, Serialize};
 
 use self::data::Link;
-use crate::algorithm::{Algorithm, MakeForm, Measured, Trainer};
+use crate::algorithm::{Algorithm, MakeForm, Measured, Trainer, UpdatedOn};
 use crate::data::Data;
 use crate::form::form;
 use crate::graph::{Ranked, Top, listing};
@@ -87,6 +87,10 @@ impl Algorithm for Ranking {
         let places = web.names().get(Side::Left)?.translate(&model.names);
         web.start = places.into_iter().map(|place| Some(model.scores[place? as usize])).collect();
         Ok(())
+    }
+
+    fn updated_on(_: &Ranks) -> Result<UpdatedOn, Error> {
+        Ok(UpdatedOn::All)
     }
 
     #[inline(never)]

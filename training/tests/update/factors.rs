@@ -109,10 +109,12 @@ fn new_users_and_items_get_rows_behind_the_others() {
     for (side, name) in [(Side::Left, "ann"), (Side::Right, "tea")] {
         assert_eq!(updated.find(side, name).unwrap() as usize, names(&before, side).len());
     }
-    let of_ann =
-        |item: &str| updated.predict(updated.find(Side::Left, "ann").ok(), updated.find(Side::Right, item).ok());
-    let mean = (0..40).map(|item| of_ann(&format!("i{item}"))).sum::<f32>() / 40.0;
-    assert!((4.0..5.0).contains(&mean) && of_ann("tea") < 3.0, "{mean} and {}", of_ann("tea"));
+    let of = |user: &str, item: &str| {
+        updated.predict(updated.find(Side::Left, user).ok(), updated.find(Side::Right, item).ok())
+    };
+    let mean = (0..40).map(|item| of("ann", &format!("i{item}"))).sum::<f32>() / 40.0;
+    assert!((4.0..5.0).contains(&mean), "{mean}");
+    assert!(of("u3", "tea") < 2.5 && of("ann", "tea") < mean - 0.5, "{} and {}", of("u3", "tea"), of("ann", "tea"));
 }
 
 #[test]
