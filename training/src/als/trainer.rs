@@ -93,7 +93,7 @@ impl Trainer for Alternating {
             Some(factor) => row[..config.dims].copy_from_slice(factor),
             None => config.init_item(seed, item, row),
         };
-        engine.set_global(Gramians::new(&config, self.vertices[1], &init));
+        engine.set_global(Gramians::new(&config, self.vertices[1], init));
         engine.init(Right, |item, first: First<'_, als::Item>| init(item, first.sync));
         engine.init(Left, |user, first: First<'_, als::User>| {
             if let Some(factor) = known(Side::Left, user) {
