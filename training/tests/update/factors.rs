@@ -70,7 +70,9 @@ fn a_hundredth_of_new_ratings_costs_no_more_than_itself_and_no_quality() {
     let moved = names(&before, Side::Left).into_iter().filter(|user| rows(&before, user) != rows(&updated, user));
     let mut moved: Vec<String> = moved.collect();
     let mut expected: Vec<String> = touched.into_iter().map(str::to_owned).collect();
-    (moved.sort(), expected.sort(), expected.dedup());
+    moved.sort();
+    expected.sort();
+    expected.dedup();
     assert_eq!(moved, expected);
     let (read, manifest) = model::load::<Factors>(&directory).unwrap();
     assert_eq!((read.model, read.squares), (updated.model, updated.squares));
