@@ -134,13 +134,16 @@ impl Manifest {
 /// # Errors
 /// Something is there already; what the system refuses.
 pub fn save<M: Model>(model: &M, directory: &Path, record: &Record, checksum: u64) -> Result<(), Error> {
+    write_directory(directory, |into| fill(model, into, record, checksum))
+}
+
+/// Writes a model into a directory.
+pub(crate) fn fill<M: Model>(model: &M, into: &Path, record: &Record, checksum: u64) -> Result<(), Error> {
     let mut manifest = Manifest::new(M::KIND, record, checksum);
-    write_directory(directory, |into| {
-        model.write(into, &mut manifest)?;
-        let path = into.join(MANIFEST);
-        let text = serde_json::to_string_pretty(&manifest).map_err(Error::json("writing the model"))?;
-        fs::write(&path, text + "\n").map_err(Error::io(&path))
-    })
+    model.write(into, &mut manifest)?;
+    let path = into.join(MANIFEST);
+    let text = serde_json::to_string_pretty(&manifest).map_err(Error::json("writing the model"))?;
+    fs::write(&path, text + "\n").map_err(Error::io(&path))
 }
 
 /// Returns what a model is called: the last part of its directory.

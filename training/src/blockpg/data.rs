@@ -6,18 +6,19 @@ use std::sync::Arc;
 use megagrid_datasets::cache::Cache;
 use megagrid_datasets::{Dictionary, Edges, Format, Layout, Readers, read_samples_with};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::model::Linear;
 use crate::Error;
 use crate::data::{Data, Reading};
 use crate::error::reading;
-use crate::input::{Source, Stopwatch, digest, phases};
+use crate::input::{Changing, Source, Stopwatch, digest, phases};
 use crate::options::{check_holdout, lossy_option};
 use crate::record::{InputSizes, Phases};
 use crate::room;
 
 /// What is made of samples.
-#[derive(Clone, Debug, Serialize, clap::Args)]
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct SampleOptions {
     /// Labels that become 1, all others -1 [default: they have to be -1 and 1, or 0 and 1].
     #[arg(long, value_name = "LABELS", value_delimiter = ',', allow_negative_numbers = true)]
@@ -55,6 +56,8 @@ pub struct Samples {
     pub intercept: Option<usize>,
     /// Samples to test on.
     pub test: Option<Unseen>,
+    /// The model whose weights are the first; `None`: all are 0.
+    pub start: Option<Linear>,
     /// Whether values were scaled to unit length, and which labels became 1: what a model has to know.
     pub normalize: bool,
     /// See `normalize`.
@@ -94,7 +97,7 @@ impl Data for Samples {
         let mut clock = Stopwatch::start();
         source.find(Format::Libsvm)?;
         how.begin(source.is_cache(), options.holdout)?;
-        let samples = read_into(source, &options.positive, how.readers)?;
+        let samples = source.whole(|source| read_into(source, &options.positive, how.readers))?;
         let weights = options.sample_weights.as_deref();
         let weights = weights.map(|path| read_weights(path, samples.labels.len())).transpose()?;
         let test = options.test.as_deref().map(|path| read(path, None, &options.positive)).transpose()?;
@@ -204,7 +207,8 @@ impl Samples {
             edges.data.extend(&labels);
         }
         let signed = Edges::Grouped(GroupedEdges::new(edges, &[Side::Right]));
-        Ok(Self { signed, labels, sample_weights, features, intercept, test, normalize: false, positive: Vec::new() })
+        let (start, normalize, positive) = (None, false, Vec::new());
+        Ok(Self { signed, labels, sample_weights, features, intercept, test, start, normalize, positive })
     }
 
     /// Takes samples to plan with only: none of them is looked at.
@@ -213,7 +217,8 @@ impl Samples {
         let (labels, sample_weights) = (Vec::new(), Vec::new());
         let features = Arc::new(Dictionary::from_integers(Vec::new()));
         let (normalize, positive) = (false, Vec::new());
-        Self { signed, labels, sample_weights, features, intercept: None, test: None, normalize, positive }
+        let (intercept, test, start) = (None, None, None);
+        Self { signed, labels, sample_weights, features, intercept, test, start, normalize, positive }
     }
 
     /// Returns the largest |x| of each feature, or the root of its mean square.
@@ -264,6 +269,20 @@ fn read_into(
     match cache.labels()? {
         Some(labels) => Ok(megagrid_datasets::Samples { data: cache.to_dataset()?, labels }),
         None => Err(Error::invalid(path, "the cache holds no labels; convert labelled samples to it")),
+    }
+}
+
+impl Changing for megagrid_datasets::Samples {
+    fn num_edges(&self) -> usize {
+        self.data.edges.num_edges()
+    }
+
+    fn with(self, more: Self) -> Self {
+        self.append(more)
+    }
+
+    fn without(self, _: &Self) -> Result<Self, String> {
+        Err("samples have no names by which they could be removed; train on those that are left with --from".to_owned())
     }
 }
 

@@ -13,11 +13,11 @@ use super::newton::{self, NewtonSolver};
 use super::options::LinearOptions;
 use super::solver::Solver;
 use super::steps::StepSolver;
-use crate::algorithm::{Algorithm, Form, Knob, Leg, MakeForm, Measured, Trainer};
+use crate::Error;
+use crate::algorithm::{Algorithm, Form, Knob, Leg, MakeForm, Measured, Trainer, UpdatedOn};
 use crate::error::reading;
 use crate::form::form;
 use crate::record::Metrics;
-use crate::{Error, model};
 
 /// Sparse logistic regression.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,15 @@ impl Algorithm for Regression {
     #[inline(never)]
     fn form(_: &Samples, _: &LinearOptions) -> MakeForm<Self> {
         by_size
+    }
+
+    fn start_from(samples: &mut Samples, _: &LinearOptions, model: Linear) -> Result<(), Error> {
+        samples.start = Some(model);
+        Ok(())
+    }
+
+    fn updated_on(_: &Linear) -> Result<UpdatedOn, Error> {
+        Ok(UpdatedOn::All)
     }
 
     /// Blocks around their default.
@@ -94,8 +103,8 @@ impl<S: Solver> Trainer for Fitter<S> {
     type Edge = f32;
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
-        let start = match &options.warm_start {
-            Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples),
+        let start = match &samples.start {
+            Some(model) => all_weights(model, samples),
             None => vec![0.0; samples.signed.num_vertices(Side::Right)],
         };
         Ok(Self {

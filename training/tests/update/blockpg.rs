@@ -1,0 +1,64 @@
+//! `blockpg`.
+
+use std::fmt::Write;
+
+use megagrid_partition::SplitMix;
+use megagrid_training::blockpg::{LinearOptions, Regression, SampleOptions};
+
+use crate::{Desk, added, assert_near, by_default, refused, removed};
+
+/// Samples whose labels follow from their features, but for noise. Later ones have features that the first have not.
+fn samples(number: usize) -> Vec<String> {
+    let sample = |at: usize| {
+        let mut random = SplitMix::new(5, at as u64);
+        let (mut score, mut line) = (random.unit() - 0.5, String::new());
+        for feature in 0..40 + at / 50 {
+            if random.below(4) > 0 {
+                continue;
+            }
+            let value = (random.unit() * 8.0).round() / 8.0 + 0.125;
+            score += value * ((feature as f64) * 1.7).sin();
+            write!(line, " {}:{value}", feature + 1).unwrap();
+        }
+        format!("{}{line}\n", if score > 0.0 { "+1" } else { "-1" })
+    };
+    (0..number).map(sample).collect()
+}
+
+#[test]
+fn samples_that_arrive_give_the_objective_of_a_training_on_all() {
+    for intercept in [false, true] {
+        let how = if intercept {
+            || SampleOptions { intercept: true, normalize: true, ..by_default() }
+        } else {
+            by_default::<SampleOptions>
+        };
+        let desk = Desk::<Regression>::new(
+            LinearOptions { l1: vec![3.0, 1.0], tolerance: 1e-7, ..LinearOptions::default() },
+            how,
+        );
+        let all = samples(1500);
+        let (old, new) = all.split_at(1485);
+        let full = desk.train(&desk.write("all.libsvm", &all)).1;
+        let (directory, _) = desk.train(&desk.write("old.libsvm", old));
+        let updated = desk.update(&directory, &added(desk.write("new.libsvm", new))).unwrap();
+        let objective = |record: &megagrid_training::record::Record| record.result.objective.unwrap();
+        assert_near(objective(&updated.record), objective(&full.record), 1e-6, intercept);
+        assert_eq!(updated.record.input.left, 1500);
+        // One update after the other.
+        let (first, second) = (desk.write("first.libsvm", &new[..7]), desk.write("second.libsvm", &new[7..]));
+        std::fs::remove_dir_all(&directory).unwrap();
+        let (directory, _) = desk.train(&desk.path("old.libsvm"));
+        desk.update(&directory, &added(first)).unwrap();
+        let updated = desk.update(&directory, &added(second)).unwrap();
+        assert_near(objective(&updated.record), objective(&full.record), 1e-6, intercept);
+    }
+}
+
+#[test]
+fn samples_are_not_removed() {
+    let desk = Desk::<Regression>::new(LinearOptions::default(), by_default::<SampleOptions>);
+    let old = desk.write("old.libsvm", &samples(300));
+    let (directory, _) = desk.train(&old);
+    assert!(refused(desk.update(&directory, &removed(old))).contains("samples have no names"));
+}
