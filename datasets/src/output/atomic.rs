@@ -72,7 +72,8 @@ pub fn write_directory<E: From<Error>>(target: &Path, write: impl FnOnce(&Path) 
 
 /// Writes a directory that takes the place of `target` when it is complete; if nothing is there, as [`write_directory`]. On Linux the
 /// two change places in one step, so that `target` is the earlier directory or the new one at any time; where the system cannot, there
-/// is an instant in which it is neither, and the earlier one is beside it, as `.megagrid-*.tmp`.
+/// is an instant in which it is neither, and the earlier one is beside it, as `.megagrid-*.tmp`. The new one has the permissions of the
+/// earlier one, all of whose files are gone.
 ///
 /// # Errors
 /// Where the system refuses or `write` fails. The earlier directory is left as it was then.
@@ -86,6 +87,8 @@ pub fn replace_directory<E: From<Error>>(target: &Path, write: impl FnOnce(&Path
     let temporary = builder(0o777).tempdir_in(parent).map_err(Error::io(target))?;
     write(temporary.path())?;
     sync_tree(temporary.path())?;
+    let permissions = fs::metadata(target).map_err(Error::io(target))?.permissions();
+    fs::set_permissions(temporary.path(), permissions).map_err(Error::io(target))?;
     exchange(temporary.path(), target).map_err(Error::io(target))?;
     sync(parent)?;
     // The earlier one, under the temporary name. That it cannot be removed does not make the new one less.
@@ -253,6 +256,18 @@ mod tests {
         });
         assert!(failed.is_err());
         assert_eq!((names_in(&target), names_in(directory.path())), (vec!["second".into()], vec!["model".into()]));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_directory_that_is_replaced_keeps_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("model");
+        fs::create_dir(&target).unwrap();
+        fs::set_permissions(&target, Permissions::from_mode(0o700)).unwrap();
+        replace_directory(&target, |_| Ok::<(), Error>(())).unwrap();
+        assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
     #[cfg(unix)]
