@@ -15,13 +15,13 @@ use crate::train;
 
 /// Goes on with a model where data arrived, or were taken back: with the options that it was trained with, from its own values.
 ///
-/// The model is replaced by the new one when that is complete; until then, whatever happens, it is as it was. Its vertices keep their
-/// rows, and new ones come behind them. A model of `mf` goes on with the new ratings only, in time that depends on their number, not on
+/// The model is replaced by the new one when that is complete; until then, whatever happens, it is as it was. Users and items of
+/// models of mf and als keep their rows, and new ones come behind them. A model of `mf` goes on with the new ratings only, in time that depends on their number, not on
 /// that of all others, as long as nothing is removed. All other models go on with all data: those that they were trained on, which their
 /// manifests name, and those that changed since. Nothing is kept for testing. Models of `lda` and `hits` are trained again.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:
-  megagrid update movies today.csv
+  megagrid update movies monday.csv
   megagrid update ranks new-links.txt --remove dead-links.txt
   megagrid update clicks today.libsvm --data 'clicks/2026-*.libsvm' --model clicks-next")]
 pub struct Args {

@@ -100,7 +100,9 @@ fn links_are_added_and_removed_one_update_after_the_other() {
     done(&["update", &model, &lone, "-q"]);
     done(&["update", &model, "--remove", &lone, "-q"]);
     near(&scores(&model), &scores(&full));
-    fails(&["update", &model, "--remove", &lone], 1, &["lone.txt", "\"1000\" with \"1001\"", "not in the data"]);
+    fails(&["update", &model, "--remove", &lone], 1, &["lone.txt", "keep each day's file"]);
+    let lone = place.file("lone-again.txt", "1000 1001\n1001 1000\n");
+    fails(&["update", &model, "--remove", &lone], 1, &["lone-again.txt", "\"1000\" with \"1001\"", "not in the data"]);
     near(&scores(&model), &scores(&full));
     assert_ne!(before, "");
 }
@@ -118,6 +120,10 @@ fn a_training_begins_at_a_model() {
     assert!(first(&["--from", &model, "--model", &next]) < 0.5 * first(&[]));
     fails(&["mf", &ratings, "--from", &model], 1, &["movies", "4 dims", "give --dims 4"]);
     fails(&["mf", &ratings, "--from", &model, "--resume", &model], 2, &["cannot be used with"]);
+    fails(&["mf", &ratings, "--from", &model, "--checkpoint", &next], 2, &["--from", "cannot be used with"]);
+    let launched =
+        ["launch", "-n", "2", "--restarts", "1", "--", "mf", &ratings, "--from", &model, "--checkpoint", &next];
+    fails(&launched, 2, &["--from", "cannot be used with"]);
     fails(&["mf", &ratings, "--from", &place.name("none")], 1, &["none", "expected a directory that --model wrote"]);
     fails(&["als", &ratings, "--from", &model], 1, &["a model of kind mf, expected als"]);
     fails(&["plan", "mf", &ratings, "--from", &model], 2, &["--from is not for plan"]);
@@ -127,6 +133,9 @@ fn a_training_begins_at_a_model() {
 fn what_cannot_be_updated_stays() {
     let place = Place::new();
     let [ratings, new, model] = place.movies_and_more(24);
+    let mine = place.file("movies/mine.csv", "u1,i1,4\n");
+    fails(&["update", &model, &mine], 1, &["mine.csv", "is no file of the model"]);
+    fs::remove_file(mine).unwrap();
     let before = place.files(&model);
     let bad = place.file("bad.csv", "u1,i1,4\nu1,i2,four\n");
     fails(&["update", &model, &bad], 1, &["bad.csv:2", "four"]);

@@ -64,6 +64,9 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
         Err(no_start(Self::NAME))
     }
 
+    /// Is told that the data that training begins on are all there are: what a model knows beside them is to be forgotten.
+    fn forget_others(_: &mut Self::Data) {}
+
     /// Returns what an update of a model is trained on.
     ///
     /// # Errors

@@ -32,7 +32,7 @@ pub struct Source {
     /// What was added to it and taken from it since, in this order: an update says so.
     #[arg(skip)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<Change>,
+    pub changes: Vec<Changed>,
     /// After how many changes there have to be how many edges: those that a model was trained on.
     #[arg(skip)]
     #[serde(skip)]
@@ -47,6 +47,54 @@ pub enum Change {
     Add(#[serde(serialize_with = "lossy")] PathBuf),
     /// All edges that have the ends of an edge of a file are taken out.
     Remove(#[serde(serialize_with = "lossy")] PathBuf),
+}
+
+/// A change, and what tells whether its file is still the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    /// The change.
+    #[serde(flatten)]
+    pub change: Change,
+    /// Bytes of its file; nothing where it is no single file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+impl Change {
+    /// Returns its file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        let (Self::Add(path) | Self::Remove(path)) = self;
+        path
+    }
+}
+
+impl From<Change> for Changed {
+    fn from(change: Change) -> Self {
+        Self { bytes: bytes(change.path()), change }
+    }
+}
+
+impl Changed {
+    /// Finds that the file is as large as it was.
+    fn check(&self) -> Result<(), Error> {
+        let path = self.change.path();
+        match (self.bytes, bytes(path)) {
+            (Some(before), Some(now)) if before != now => Err(Error::invalid(
+                path,
+                format!(
+                    "has {now} bytes, and had {before} when the model was updated with it; name the data that the model was trained on \
+                     with --data"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the bytes of a file.
+fn bytes(path: &Path) -> Option<u64> {
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
 }
 
 /// Reads the name of a format; `auto`: it is told by name and content.
@@ -100,10 +148,11 @@ impl Source {
     /// # Errors
     /// What cannot be read; another number of edges than a model was trained on; edges to take out that are not there.
     pub(crate) fn whole<D: Changing>(&mut self, read: impl Fn(&mut Self) -> Result<D, Error>) -> Result<D, Error> {
+        self.changes.iter().try_for_each(Changed::check)?;
         let mut all = read(self)?;
-        for (at, change) in self.changes.iter().enumerate() {
+        for (at, Changed { change, .. }) in self.changes.iter().enumerate() {
             self.check_expected(at, all.num_edges())?;
-            let (Change::Add(path) | Change::Remove(path)) = change;
+            let path = change.path();
             let of_change = read(&mut self.like(path))?;
             all = match change {
                 Change::Add(_) => all.with(of_change),

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use megagrid_datasets::Dictionary;
 use megagrid_datasets::output::{Column, read_table, write_directory, write_table};
+use megagrid_datasets::{Dictionary, is_pipe};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +59,7 @@ const VERSION: u32 = 1;
 const MANIFEST: &str = "model.json";
 
 /// What a model says about itself.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The algorithm.
     pub kind: String,
@@ -87,7 +87,7 @@ pub struct Manifest {
 }
 
 /// The data that a model was trained on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrainedOn {
     /// Left vertices.
     pub left: usize,
@@ -107,7 +107,7 @@ impl Manifest {
             kind: kind.to_owned(),
             version: VERSION,
             megagrid: env!("CARGO_PKG_VERSION").to_owned(),
-            config: record.config.clone(),
+            config: with_whole_path(&record.config),
             shapes: serde_json::Map::new(),
             mean: 0.0,
             range: None,
@@ -115,6 +115,14 @@ impl Manifest {
             data: TrainedOn { left, right, edges, checksum: format!("xxh3:{checksum:016x}") },
             metrics: metrics.collect(),
         }
+    }
+
+    /// Tells whether a name in a model's directory is that of one of its files: the manifest, an array, or the table of its ids.
+    pub(crate) fn has_file(&self, name: &str) -> bool {
+        let array_of_table = || name.strip_suffix(".parquet").map(|stem| format!("{stem}.npy"));
+        name == MANIFEST
+            || self.shapes.contains_key(name)
+            || array_of_table().is_some_and(|array| self.shapes.contains_key(&array))
     }
 
     /// Adds the shape of a file.
@@ -127,6 +135,20 @@ impl Manifest {
     pub fn option<T: DeserializeOwned + Default>(&self, name: &str) -> T {
         self.config.get(name).and_then(|value| serde_json::from_value(value.clone()).ok()).unwrap_or_default()
     }
+}
+
+/// Returns options that name the input from anywhere: an update may be started in another directory.
+fn with_whole_path(config: &serde_json::Value) -> serde_json::Value {
+    let mut config = config.clone();
+    if let Some(serde_json::Value::String(input)) = config.get_mut("input") {
+        *input = whole_path(Path::new(input)).to_string_lossy().into_owned();
+    }
+    config
+}
+
+/// Returns a path that means the same in any directory; that of a pipe as it is.
+pub(crate) fn whole_path(path: &Path) -> PathBuf {
+    if is_pipe(path) { path.to_owned() } else { std::path::absolute(path).unwrap_or_else(|_| path.to_owned()) }
 }
 
 /// Writes a model to a new directory, which appears when it is complete.
@@ -250,4 +272,17 @@ pub fn best(scores: impl Iterator<Item = (u32, f32)>, n: usize) -> Vec<(u32, f32
     scored.sort_by(order);
     scored.truncate(n);
     scored
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_is_recorded_as_it_is_found_from_anywhere() {
+        let input = |path: &str| with_whole_path(&serde_json::json!({ "input": path }))["input"].clone();
+        let here = std::env::current_dir().unwrap().join("parts-*.csv");
+        assert_eq!(input("parts-*.csv"), here.to_str().unwrap());
+        assert_eq!(input("-"), "-");
+    }
 }

@@ -273,8 +273,9 @@ pub struct RunOptions {
     #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
     #[serde(serialize_with = "lossy_option")]
     pub resume: Option<PathBuf>,
-    /// Begin at the values of this model of the same command: vertices that it knows by name start there, others as ever.
-    #[arg(long, value_name = "MODEL", conflicts_with = "resume", alias = "warm-start")]
+    /// Begin at the values of this model of the same command: vertices that it knows by name start there, others as ever; models of mf
+    /// and als keep all rows of it. Without checkpoints.
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["resume", "checkpoint"], alias = "warm-start")]
     #[serde(serialize_with = "lossy_option")]
     pub from: Option<PathBuf>,
     /// Disturb workers: delay:SECONDS or delay:SECONDS,TURNS, or disrupt:PROBABILITY,SECONDS. With delay a worker sleeps

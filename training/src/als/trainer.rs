@@ -40,6 +40,10 @@ impl Algorithm for ImplicitFactorization {
         Ok(())
     }
 
+    fn forget_others(feedback: &mut Feedback) {
+        feedback.ratings.start.iter_mut().for_each(Start::forget_others);
+    }
+
     fn updated_on(_: &Recommender) -> Result<UpdatedOn, Error> {
         Ok(UpdatedOn::All)
     }

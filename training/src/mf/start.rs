@@ -21,6 +21,8 @@ pub struct Start {
     rows: [Vec<Option<u32>>; 2],
     /// Rows of users, and of items, that the model does not know, by their ratings on what it knows.
     folded: [HashMap<usize, Folded>; 2],
+    /// Whether what the data do not have has no values any more.
+    forgets_others: bool,
 }
 
 /// A row of an earlier model.
@@ -54,7 +56,7 @@ impl Start {
         }
         let rows = |side| Ok::<_, Error>(names.get(side)?.translate(&*model.names.get(side)?));
         let rows = [rows(Side::Left)?, rows(Side::Right)?];
-        Ok(Self { model, rows, folded: Default::default() })
+        Ok(Self { model, rows, folded: Default::default(), forgets_others: false })
     }
 
     /// Solves for the rows of users and items that the model does not know, where it knows the other ends of their ratings, which are
@@ -97,6 +99,12 @@ impl Start {
         Ok(())
     }
 
+    /// Has users and items without ratings in the data keep their places in the model, but none of their values: the data are all that
+    /// there are.
+    pub fn forget_others(&mut self) {
+        self.forgets_others = true;
+    }
+
     /// Returns the mean that the model's predictions begin with.
     #[must_use]
     pub fn mean(&self) -> f32 {
@@ -122,7 +130,7 @@ impl Start {
     }
 
     /// Puts rows that were trained in the places that they have in the earlier model, and those of new vertices behind. What was not
-    /// trained stays as it was.
+    /// trained stays as it was, or is forgotten.
     ///
     /// # Errors
     /// Names that cannot be read.
@@ -138,7 +146,7 @@ impl Start {
         };
         let (old, new) = (&before.model, &now.model);
         let both = |old: &[f32], new: &[f32], width: usize, names: &Dictionary, ids: &[u32]| {
-            let mut all = old.to_vec();
+            let mut all = if self.forgets_others { Vec::new() } else { old.to_vec() };
             all.resize(if new.is_empty() { 0 } else { names.len() * width }, 0.0);
             for (&id, row) in ids.iter().zip(new.chunks_exact(width)) {
                 all[id as usize * width..][..width].copy_from_slice(row);
@@ -155,7 +163,8 @@ impl Start {
             item_biases: both(&old.item_biases, &new.item_biases, 1, &items, &item_ids),
             ..*new
         };
-        let range = before.range.zip(now.range).map(|([a, b], [c, d])| [a.min(c), b.max(d)]);
+        let earlier = before.range.filter(|_| !self.forgets_others);
+        let range = earlier.zip(now.range).map(|([a, b], [c, d])| [a.min(c), b.max(d)]);
         Ok(Factors { model, names: Arc::new(Names::new(users, Some(items))), range: range.or(now.range), squares })
     }
 }
@@ -201,6 +210,16 @@ mod tests {
             (all.squares.unwrap(), all.range),
             ([vec![20.0, 100.0, 20.0, 100.0], vec![150.0, 150.0]], Some([1.0, 50.0]))
         );
+    }
+
+    #[test]
+    fn what_the_data_do_not_have_is_forgotten_where_they_are_all() {
+        let (old, new) = (factors(&["a", "b"], &["x"], 10.0), factors(&["b"], &["x"], 5.0));
+        let mut start = Start::new(old, &new.names, 2, true).unwrap();
+        start.forget_others();
+        let all = start.with(new).unwrap();
+        assert_eq!((all.model.users, all.model.user_biases), (vec![0.0, 0.0, 5.0, 6.0], vec![0.0, 5.0]));
+        assert_eq!((all.squares.unwrap()[0].as_slice(), all.range), (&[0.0, 10.0][..], Some([1.0, 5.0])));
     }
 
     #[test]

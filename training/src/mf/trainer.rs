@@ -113,6 +113,10 @@ impl Algorithm for Factorization {
         Ok(())
     }
 
+    fn forget_others(ratings: &mut Ratings) {
+        ratings.start.iter_mut().for_each(Start::forget_others);
+    }
+
     /// What a row has learnt of its ratings so far is in the lengths of its steps.
     fn updated_on(model: &Factors) -> Result<UpdatedOn, Error> {
         Ok(if model.squares.is_some() { UpdatedOn::New } else { UpdatedOn::All })

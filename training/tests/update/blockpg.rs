@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use megagrid_partition::SplitMix;
 use megagrid_training::blockpg::{LinearOptions, Regression, SampleOptions};
+use megagrid_training::model;
 
 use crate::{Desk, added, assert_near, by_default, refused, removed};
 
@@ -61,4 +62,16 @@ fn samples_are_not_removed() {
     let old = desk.write("old.libsvm", &samples(300));
     let (directory, _) = desk.train(&old);
     assert!(refused(desk.update(&directory, &removed(old))).contains("samples have no names"));
+}
+
+#[test]
+fn weights_of_samples_are_not_updated() {
+    let desk = Desk::<Regression>::new(LinearOptions::default(), by_default::<SampleOptions>);
+    let (directory, _) = desk.train(&desk.write("old.libsvm", &samples(300)));
+    let manifest = model::manifest_path(&directory);
+    let mut changed: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&manifest).unwrap()).unwrap();
+    changed["config"]["sample_weights"] = "weights.txt".into();
+    std::fs::write(&manifest, changed.to_string()).unwrap();
+    let said = refused(desk.update(&directory, &added(desk.write("new.libsvm", &samples(10)))));
+    assert!(said.contains("--sample-weights") && said.contains("--from"), "{said}");
 }

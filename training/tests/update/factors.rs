@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use megagrid_partition::{Side, SplitMix};
 use megagrid_training::als::{AlsOptions, FeedbackOptions, ImplicitFactorization};
 use megagrid_training::mf::{FactorOptions, Factorization, Factors, RatingOptions};
-use megagrid_training::update::Changes;
-use megagrid_training::{Options, model};
+use megagrid_training::update::{self, Changes, Place};
+use megagrid_training::{Error, Options, Processes, model, train};
 
-use crate::{Desk, added, assert_near, by_default, refused, removed};
+use crate::{Desk, added, assert_near, by_default, refused, removed, run};
 
 const USERS: u64 = 300;
 const ITEMS: u64 = 120;
@@ -146,6 +146,82 @@ fn what_cannot_be_gone_on_with_is_refused_and_the_model_stays() {
     assert_eq!(desk.update(&directory, &moved).unwrap().record.input.edges, 4999);
     let feedback = Desk::<ImplicitFactorization>::new(AlsOptions::default(), by_default::<FeedbackOptions>);
     assert!(refused(feedback.update(&directory, &added(old))).contains("a model of kind mf, expected als"));
+}
+
+#[test]
+fn what_was_kept_for_testing_is_trained_on_by_the_first_update_on_all() {
+    let how = || RatingOptions { holdout: Some(0.2), ..by_default() };
+    let desk = Desk::<Factorization>::new(desk().options, how);
+    let all = ratings();
+    let (directory, _) = desk.train(&desk.write("old.csv", &all[..1000]));
+    desk.update(&directory, &added(desk.write("first.csv", &all[1000..1010]))).unwrap();
+    desk.update(&directory, &added(desk.write("second.csv", &all[1010..1020]))).unwrap();
+    let edges = |gone: &str, at: usize| {
+        let gone = desk.write(gone, &all[at..at + 5]);
+        desk.update(&directory, &removed(gone)).unwrap().record.input.edges
+    };
+    assert_eq!([edges("gone.csv", 0), edges("more.csv", 5)], [1015, 1010]);
+}
+
+#[test]
+fn who_has_no_ratings_any_more_has_no_values() {
+    let (desk, all) = (desk(), ratings());
+    let (directory, _) = desk.train(&desk.write("old.csv", &all[..5000]));
+    let of_user: Vec<String> = all[..5000].iter().filter(|line| line.starts_with("u7,")).cloned().collect();
+    let gone = desk.write("gone.csv", &of_user);
+    let updated = desk.update(&directory, &removed(gone)).unwrap().model.unwrap();
+    let user = updated.find(Side::Left, "u7").unwrap() as usize;
+    assert_eq!((&updated.model.users[user * 4..][..4], updated.model.user_biases[user]), (&[0.0; 4][..], 0.0));
+}
+
+#[test]
+fn a_file_of_changes_is_taken_once_and_stays_as_it_was() {
+    let (desk, all) = (desk(), ratings());
+    let (directory, _) = desk.train(&desk.write("old.csv", &all[..5000]));
+    let today = desk.write("today.csv", &all[5000..5010]);
+    desk.update(&directory, &added(today.clone())).unwrap();
+    let again = refused(desk.update(&directory, &added(today)));
+    assert!(again.contains("today.csv") && again.contains("keep each day's file"), "{again}");
+    desk.write("today.csv", &all[5010..5015]);
+    let changed = refused(desk.update(&directory, &removed(desk.write("gone.csv", &all[..1]))));
+    assert!(changed.contains("today.csv") && changed.contains("--data"), "{changed}");
+}
+
+#[test]
+fn a_pipe_is_not_read_again() {
+    let (desk, all) = (desk(), ratings());
+    let (directory, _) = desk.train(&desk.write("old.csv", &all[..5000]));
+    let manifest = model::manifest_path(&directory);
+    let mut changed: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&manifest).unwrap()).unwrap();
+    changed["config"]["input"] = "/dev/fd/63".into();
+    std::fs::write(&manifest, changed.to_string()).unwrap();
+    let said = refused(desk.update(&directory, &removed(desk.write("gone.csv", &all[..1]))));
+    assert!(said.contains("/dev/fd/63") && said.contains("was read from a pipe; name the data with --data"), "{said}");
+}
+
+#[test]
+fn what_else_is_in_a_directory_is_not_replaced_nor_what_another_wrote() {
+    let (desk, all) = (desk(), ratings());
+    let (directory, _) = desk.train(&desk.write("old.csv", &all[..5000]));
+    let place = Place::Same(directory.clone());
+    place.check().unwrap();
+    let read = |name: &str| {
+        let (job, before) = update::read::<Factorization>(&directory, &added(desk.path(name)), Ok, run()).unwrap();
+        (before, train(job, &Processes::default(), &()).unwrap())
+    };
+    desk.write("first.csv", &all[5000..5010]);
+    desk.write("second.csv", &all[5010..5020]);
+    let (first, second) = (read("first.csv"), read("second.csv"));
+    first.0.save(&first.1, &place).unwrap();
+    let late: Result<(), Error> = second.0.save(&second.1, &place);
+    assert!(refused(late).contains("replaced the model meanwhile"));
+    let notes = directory.join("notes.txt");
+    std::fs::write(&notes, "mine").unwrap();
+    let said = refused(place.check());
+    assert!(said.contains("notes.txt") && said.contains("is no file of the model"), "{said}");
+    let late = read("second.csv");
+    refused(late.0.save(&late.1, &place));
+    assert!(notes.exists());
 }
 
 #[test]
