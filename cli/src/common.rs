@@ -80,6 +80,7 @@ impl Common {
             ("--live", self.live.is_some()),
             ("--checkpoint", self.run.checkpoint.is_some()),
             ("--resume", self.run.resume.is_some()),
+            ("--from", self.run.from.is_some()),
             ("--virtual-workers", self.experiment.virtual_workers.is_some()),
             ("--inject", self.run.inject.is_some()),
         ];

@@ -45,6 +45,7 @@ mod topics;
 mod trace;
 mod train;
 mod tune;
+mod update;
 mod view;
 
 use std::process::ExitCode;
@@ -73,6 +74,7 @@ enum Command {
     #[cfg(feature = "baselines")]
     Geeps(geeps::Args),
     Tune(tune::Args),
+    Update(Box<update::Args>),
     Launch(launch::Args),
     Generate(Box<generate::Args>),
     Inspect(inspect::Args),
@@ -102,6 +104,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "baselines")]
         Command::Geeps(args) => geeps::run(&args),
         Command::Tune(args) => tune::run(&args),
+        Command::Update(args) => update::run(&args),
         Command::Launch(args) => launch::run(&args, Cli::command()),
         Command::Generate(args) => generate::run(&args),
         Command::Inspect(args) => inspect::run(&args),

@@ -49,6 +49,7 @@ fn run_one<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
         "--report",
         "--checkpoint",
         "--resume",
+        "--from",
         "--virtual-workers",
         "--inject",
         "--trace",

@@ -67,6 +67,22 @@ impl Labels {
         Self { classes: self.classes.clone(), of: order.iter().map(|&old| self.of[old as usize]).collect() }
     }
 
+    /// Adds the labels of more samples behind its own. A class that is new takes its place among the others.
+    #[must_use]
+    pub fn append(mut self, more: &Self) -> Self {
+        if let Ok(of) = more.among(&self.classes) {
+            self.of.extend(of);
+            return self;
+        }
+        let mut names = NameTable::default();
+        let mut entries = Vec::with_capacity(self.of.len() + more.of.len());
+        for labels in [&self, more] {
+            let places: Vec<u32> = labels.classes.iter().map(|class| names.intern(class.as_bytes())).collect();
+            entries.extend(labels.of.iter().map(|&class| places[class as usize]));
+        }
+        Self::of_names(&names, &entries)
+    }
+
     /// Returns the labels as numbers.
     ///
     /// # Errors
@@ -205,6 +221,17 @@ mod tests {
         assert_eq!(labels.of, [2, 1, 0]);
         let large = Labels::of_numbers(&[1e20, 3.0, 2e20]).unwrap();
         assert_eq!(Labels::of_numbers(&large.numbers().unwrap()).unwrap(), large);
+    }
+
+    #[test]
+    fn appended_labels_are_those_of_one_text() {
+        for (old, new) in [(&["2", "10"][..], &["10", "+2"][..]), (&["10"], &["2", "3"]), (&["2", "10"], &["b", "2.0"])]
+        {
+            assert_eq!(read(old).append(&read(new)), read(&[old, new].concat()), "{old:?} {new:?}");
+        }
+        // Two names of one class.
+        let labels = read(&["1", "-1"]).append(&read(&["0", "1"]));
+        assert_eq!((labels.classes.join(" "), labels.of), ("-1 1".to_owned(), vec![1, 0, 0, 1]));
     }
 
     #[test]

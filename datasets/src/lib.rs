@@ -7,6 +7,7 @@
 
 mod bag_of_words;
 pub mod cache;
+mod changes;
 mod checksum;
 mod column;
 mod columns;

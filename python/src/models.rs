@@ -168,7 +168,7 @@ pub fn save_factors(
     let model = answers::model(mean, &users.1, &items.1, !is_implicit);
     let names: [Dictionary; 2] = [users.0.names(), items.0.names()];
     let [users, items] = names;
-    let factors = Factors { model, names: Arc::new(Names::new(users, Some(items))), range };
+    let factors = Factors { model, names: Arc::new(Names::new(users, Some(items))), range, squares: None };
     if is_implicit {
         return save(&directory, record, checksum, &Recommender(factors));
     }

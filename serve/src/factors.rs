@@ -84,7 +84,7 @@ impl OfFactors {
     /// # Errors
     /// Names that cannot be read.
     pub fn new(factors: Factors, manifest: &Manifest) -> Result<Self, Error> {
-        let Factors { model, names, range } = factors;
+        let Factors { model, names, range, .. } = factors;
         let vertices = |what, side| {
             let names = names.get(side)?;
             Ok::<_, megagrid_training::Error>(Vertices {

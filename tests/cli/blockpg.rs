@@ -65,7 +65,7 @@ fn a_warm_start_converges_at_once() {
     let begin = ["blockpg", &train, "--positive", "2", "--json"];
     // The gap may rise for an iteration: the start is better than what ends the second run.
     done(&[&begin[..], &[&first, "--model", &model, "--tolerance", "1e-8"]].concat());
-    done(&[&begin[..], &[&second, "--warm-start", &model]].concat());
+    done(&[&begin[..], &[&second, "--from", &model]].concat());
     let iterations = |path: &str| json(path)["result"]["iterations"].as_u64().unwrap();
     assert!(iterations(&second) <= 2 && iterations(&second) <= iterations(&first));
 }

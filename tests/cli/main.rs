@@ -44,6 +44,7 @@ mod trace;
 mod tune;
 #[cfg(unix)]
 mod umask;
+mod update;
 mod virtual_workers;
 
 use std::fmt::Write;

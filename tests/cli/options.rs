@@ -65,7 +65,7 @@ fn options_without_effect_are_refused() {
     let (ratings, corpus) = (place.ratings(), place.file("posts.txt", "tea and rye\nrye and oats\n"));
     fails(&["demo", "--virtual-workers", "4"], 2, &["--virtual-workers is not for demo", "megagrid generate"]);
     let plan = ["plan", "mf", &ratings];
-    for option in ["--model", "--json", "--report", "--checkpoint", "--resume"] {
+    for option in ["--model", "--json", "--report", "--checkpoint", "--resume", "--from"] {
         fails(&[&plan[..], &[option, &place.name("out")]].concat(), 2, &[option, "is not for plan"]);
     }
     for (option, value) in [("--virtual-workers", "4"), ("--inject", "delay:0.1")] {
@@ -86,17 +86,18 @@ fn options_without_effect_are_refused() {
 #[test]
 fn every_command_has_help_with_an_example() {
     // The main options of each.
-    let commands: [(&str, &[&str]); 25] = [
+    let commands: [(&str, &[&str]); 26] = [
         ("demo", &["--algorithm", "--workers"]),
         ("pagerank", &["--damping", "--weights", "--undirected", "--restart", "--tolerance", "--model"]),
         ("mf", &["--dims", "--lambda", "--holdout", "--gradient", "--checkpoint"]),
         ("als", &["--dims", "--block", "--alpha", "--ratings-above", "--holdout-per-user", "--ranking"]),
         ("lda", &["--topics", "--prior", "--annealing", "--optimize-every", "--top-words", "--sampler"]),
-        ("blockpg", &["--l1", "--positive", "--normalize", "--intercept", "--warm-start"]),
+        ("blockpg", &["--l1", "--positive", "--normalize", "--intercept", "--from"]),
         ("hits", &["--iterations", "--tolerance", "--model"]),
         ("compare", &["pagerank", "mf", "lda", "blockpg"]),
         ("geeps", &["mlp", "mlr", "mf", "plan"]),
         ("tune", &["mf", "lda", "blockpg"]),
+        ("update", &["NEW", "--remove", "--data", "--iterations", "--model"]),
         ("launch", &["-n", "--hostfile", "--restarts"]),
         ("generate", &["rmat", "ratings", "corpus", "clicks"]),
         ("inspect", &["--quick", "--json", "--as"]),

@@ -14,7 +14,7 @@ fn implicit_feedback_is_the_same_in_every_shape() {
         local::run(processes, |peers| {
             let settings = settings(peers, workers, config.dims);
             let mut engine = Engine::<Als>::new(&edges, als::sequence(config, [USERS, ITEMS]), &settings).unwrap();
-            engine.set_global(Gramians::new(&config, 1, ITEMS));
+            engine.set_global(Gramians::new(&config, ITEMS, |item, row| config.init_item(1, item, row)));
             engine.init(Right, |item, first| config.init_item(1, item, first.sync));
             engine.iterate(4).unwrap();
             engine.collect().unwrap();

@@ -56,6 +56,25 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     /// programs are compiled with the algorithm; else the compiler finds it small, and compiles them again for each user of it.
     fn form(data: &Self::Data, options: &Self::Options) -> MakeForm<Self>;
 
+    /// Has training begin at a model's values, where it knows a vertex of the data by its name.
+    ///
+    /// # Errors
+    /// A model that these options cannot go on with; names that cannot be read.
+    fn start_from(_: &mut Self::Data, _: &Self::Options, _: Self::Model) -> Result<(), Error> {
+        Err(no_start(Self::NAME))
+    }
+
+    /// Is told that the data that training begins on are all there are: what a model knows beside them is to be forgotten.
+    fn forget_others(_: &mut Self::Data) {}
+
+    /// Returns what an update of a model is trained on.
+    ///
+    /// # Errors
+    /// Training that cannot begin at a model.
+    fn updated_on(_: &Self::Model) -> Result<UpdatedOn, Error> {
+        Err(no_start(Self::NAME))
+    }
+
     /// Returns what is tuned on data if nothing is said, as `--tune` takes it.
     fn tuned(_: &Self::Data, _: &Self::Options) -> Vec<String> {
         Vec::new()
@@ -76,6 +95,19 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     fn check_tuned(_: &Self::Options) -> Result<(), Error> {
         Ok(())
     }
+}
+
+fn no_start(name: &str) -> Error {
+    Error::option(format!("training of {name} cannot begin at an earlier model; train on all data anew"))
+}
+
+/// What an update of a model is trained on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdatedOn {
+    /// All data, those that arrived among them.
+    All,
+    /// What arrived only: the model remembers enough of all others.
+    New,
 }
 
 /// What was measured after an iteration.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use megagrid_datasets::Readers;
 use megagrid_engine::cluster::Cluster;
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::input::Source;
@@ -51,7 +52,7 @@ impl Reading<'_> {
 /// What is trained on: edges, and what is kept to test on.
 pub trait Data: Sized + Send + Sync + 'static {
     /// How it is read: part of the record.
-    type Options: Clone + Serialize + Send + Sync + 'static;
+    type Options: Clone + Serialize + DeserializeOwned + Send + Sync + 'static;
     /// Those that a run which is continued must have.
     const FIXED: &'static [&'static str] = &[];
 
@@ -81,5 +82,5 @@ pub trait Data: Sized + Send + Sync + 'static {
 }
 
 /// No options.
-#[derive(Clone, Copy, Debug, Serialize, clap::Args)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, clap::Args)]
 pub struct NoOptions {}

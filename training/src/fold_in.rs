@@ -64,7 +64,7 @@ impl<M: Borrow<mf::Model>> Placing<M> {
 /// # Errors
 /// Ratings of which nothing counts: of unknown items only, or without feedback; feedback below 0.
 pub fn fold_in(factors: Factors, manifest: &Manifest, theirs: &Dataset<f32>) -> Result<FoldedIn, Error> {
-    let Factors { model, names, range } = factors;
+    let Factors { model, names, range, .. } = factors;
     let items = names.get(Side::Right)?;
     let ids = theirs.right_names().translate(&items);
     let rule = Rule::of(manifest, model.dims);
@@ -109,7 +109,12 @@ pub fn fold_in(factors: Factors, manifest: &Manifest, theirs: &Dataset<f32>) -> 
     let left_out = others.iter().map(|&user| theirs.left_names.name(user).into_owned()).collect();
     Ok(FoldedIn {
         rated: Lists::new(known.len(), pairs.collect()),
-        factors: Factors { model: mf::Model { users, user_biases: biases, ..model }, names: Arc::new(names_of), range },
+        factors: Factors {
+            model: mf::Model { users, user_biases: biases, ..model },
+            names: Arc::new(names_of),
+            range,
+            squares: None,
+        },
         unknown_items,
         left_out,
     })

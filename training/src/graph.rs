@@ -59,7 +59,7 @@ impl<T: EdgeData> Graph<T> {
         source: &mut Source,
         undirected: bool,
         how: &Reading<'_>,
-        load: impl FnOnce(&Path, &Layout) -> Result<Loaded<T>, megagrid_datasets::Error>,
+        load: impl Fn(&Path, &Layout) -> Result<Loaded<T>, megagrid_datasets::Error>,
     ) -> Result<(Self, Phases), Error> {
         let mut clock = Stopwatch::start();
         let layout = Layout { undirected, ..source.find(Format::Edges)? };
@@ -70,10 +70,17 @@ impl<T: EdgeData> Graph<T> {
             let problem = "a cache of a graph holds no weights; leave out --weights, or train on the text";
             return Err(Error::invalid(path, problem));
         }
-        if is_cache && undirected {
-            let graph = Cache::open(path)?.to_dataset()?;
+        if is_cache && undirected || !source.changes.is_empty() {
+            let graph = source.whole(|source| {
+                let layout = Layout { undirected, ..source.find(Format::Edges)? };
+                if !source.is_cache() {
+                    return Ok(load(&source.input, &layout)?.into_dataset()?);
+                }
+                let graph = Cache::open(&source.input)?.to_dataset()?;
+                Ok(if undirected { graph.both_ways() } else { graph })
+            })?;
             let load = clock.lap();
-            return Ok((Self::new(ordered(graph.both_ways(), how.degree_order)), phases(load, clock.lap())));
+            return Ok((Self::new(ordered(graph, how.degree_order)), phases(load, clock.lap())));
         }
         if is_cache {
             let graph = Self::of(open(path, how.readers)?);

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use megagrid_datasets::cache::{Cache, EdgeData};
-use megagrid_datasets::{Dataset, Edges, Format, Layout, Prepared, Readers, Roles, Summary, read_ratings};
+use megagrid_datasets::{Dataset, Edges, Format, Layout, Prepared, Readers, Roles, Summary, is_pipe, read_ratings};
 use megagrid_partition::EdgeSource;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::reading;
 use crate::options::lossy;
@@ -29,6 +29,72 @@ pub struct Source {
     #[arg(long, value_name = "ROLE=COLUMN,...")]
     #[serde(serialize_with = "roles_text", skip_serializing_if = "Option::is_none")]
     pub columns: Option<Roles>,
+    /// What was added to it and taken from it since, in this order: an update says so.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Changed>,
+    /// After how many changes there have to be how many edges: those that a model was trained on.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub expected: Option<(usize, usize)>,
+}
+
+/// Data that arrived, or that were taken back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    /// All edges of a file are added.
+    Add(#[serde(serialize_with = "lossy")] PathBuf),
+    /// All edges that have the ends of an edge of a file are taken out.
+    Remove(#[serde(serialize_with = "lossy")] PathBuf),
+}
+
+/// A change, and what tells whether its file is still the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    /// The change.
+    #[serde(flatten)]
+    pub change: Change,
+    /// Bytes of its file; nothing where it is no single file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+impl Change {
+    /// Returns its file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        let (Self::Add(path) | Self::Remove(path)) = self;
+        path
+    }
+}
+
+impl From<Change> for Changed {
+    fn from(change: Change) -> Self {
+        Self { bytes: bytes(change.path()), change }
+    }
+}
+
+impl Changed {
+    /// Finds that the file is as large as it was.
+    fn check(&self) -> Result<(), Error> {
+        let path = self.change.path();
+        match (self.bytes, bytes(path)) {
+            (Some(before), Some(now)) if before != now => Err(Error::invalid(
+                path,
+                format!(
+                    "has {now} bytes, and had {before} when the model was updated with it; name the data that the model was trained on \
+                     with --data"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the bytes of a file.
+fn bytes(path: &Path) -> Option<u64> {
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
 }
 
 /// Reads the name of a format; `auto`: it is told by name and content.
@@ -50,7 +116,7 @@ fn roles_text<S: Serializer>(roles: &Option<Roles>, to: S) -> Result<S::Ok, S::E
 impl Source {
     /// Names a place.
     pub fn new(input: impl Into<PathBuf>) -> Self {
-        Self { input: input.into(), format: None, columns: None }
+        Self { input: input.into(), format: None, columns: None, changes: Vec::new(), expected: None }
     }
 
     /// Returns how it is laid out, as far as that is stated.
@@ -77,10 +143,83 @@ impl Source {
         Ok(Layout { format, ..stated })
     }
 
+    /// Reads the input and makes the changes; `read` reads all of one file, and says in its source which format it has.
+    ///
+    /// # Errors
+    /// What cannot be read; another number of edges than a model was trained on; edges to take out that are not there.
+    pub(crate) fn whole<D: Changing>(&mut self, read: impl Fn(&mut Self) -> Result<D, Error>) -> Result<D, Error> {
+        self.changes.iter().try_for_each(Changed::check)?;
+        let mut all = read(self)?;
+        for (at, Changed { change, .. }) in self.changes.iter().enumerate() {
+            self.check_expected(at, all.num_edges())?;
+            let path = change.path();
+            let of_change = read(&mut self.like(path))?;
+            all = match change {
+                Change::Add(_) => all.with(of_change),
+                Change::Remove(_) => all.without(&of_change).map_err(|problem| Error::invalid(path, problem))?,
+            };
+        }
+        Ok(all)
+    }
+
+    /// Returns a file that is written as this input is, unless it says itself how it is.
+    pub(crate) fn like(&self, path: &Path) -> Self {
+        let says = |format: &Format| {
+            matches!(format, Format::Cache | Format::Parquet | Format::MatrixMarket | Format::JsonLines)
+        };
+        // What a pipe has is not looked at twice.
+        let format = match (!is_pipe(path)).then(|| Format::detect(path)) {
+            Some(Ok(found)) if says(&found) => None,
+            _ => self.format.filter(|format| !says(format)),
+        };
+        Self { format, columns: self.columns.clone(), ..Self::new(path) }
+    }
+
+    fn check_expected(&self, changes: usize, found: usize) -> Result<(), Error> {
+        match self.expected {
+            Some((after, expected)) if changes == after && found != expected => Err(Error::invalid(
+                &self.input,
+                format!(
+                    "{found} edges in it and in what was changed since, and the model was trained on {expected}; name the data that it was \
+                     trained on with --data, or train anew on all data with --from"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Tells whether it is a cache, once the format was found.
     #[must_use]
     pub fn is_cache(&self) -> bool {
         self.format == Some(Format::Cache)
+    }
+}
+
+/// Data that change: more of them come, some are taken back.
+pub(crate) trait Changing: Sized {
+    /// Returns the number of edges.
+    fn num_edges(&self) -> usize;
+    /// Adds others.
+    fn with(self, more: Self) -> Self;
+    /// Takes some out; else says why not.
+    fn without(self, removed: &Self) -> Result<Self, String>;
+}
+
+impl<T: Copy> Changing for Dataset<T> {
+    fn num_edges(&self) -> usize {
+        self.edges.num_edges()
+    }
+
+    fn with(self, more: Self) -> Self {
+        self.append(more)
+    }
+
+    fn without(self, removed: &Self) -> Result<Self, String> {
+        let without = Self::without(self, removed).map_err(|[left, right]| {
+            format!("\"{left}\" with \"{right}\" is to be removed, and is not in the data; nothing was removed")
+        })?;
+        let is_empty = without.edges.num_edges() == 0;
+        if is_empty { Err("nothing would be left of the data".to_owned()) } else { Ok(without) }
     }
 }
 

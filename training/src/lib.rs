@@ -37,9 +37,10 @@ mod room;
 mod stopping;
 mod train;
 pub mod tune;
+pub mod update;
 
 pub use algorithm::{
-    Algorithm, DataOf, Ended, Form, Knob, Leg, MakeForm, Measured, ModelOf, OptionsOf, Pause, Run, Trainer,
+    Algorithm, DataOf, Ended, Form, Knob, Leg, MakeForm, Measured, ModelOf, OptionsOf, Pause, Run, Trainer, UpdatedOn,
 };
 pub use data::{Data, NoOptions, Reading};
 pub use error::Error;

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use megagrid_datasets::Dictionary;
 use megagrid_datasets::output::{Column, read_table, write_directory, write_table};
+use megagrid_datasets::{Dictionary, is_pipe};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,7 @@ const VERSION: u32 = 1;
 const MANIFEST: &str = "model.json";
 
 /// What a model says about itself.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The algorithm.
     pub kind: String,
@@ -98,7 +98,7 @@ pub struct Manifest {
 }
 
 /// The data that a model was trained on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrainedOn {
     /// Left vertices.
     pub left: usize,
@@ -118,7 +118,7 @@ impl Manifest {
             kind: kind.to_owned(),
             version: VERSION,
             megagrid: env!("CARGO_PKG_VERSION").to_owned(),
-            config: record.config.clone(),
+            config: with_whole_path(&record.config),
             shapes: serde_json::Map::new(),
             mean: 0.0,
             range: None,
@@ -128,6 +128,14 @@ impl Manifest {
             data: TrainedOn { left, right, edges, checksum: format!("xxh3:{checksum:016x}") },
             metrics: metrics.collect(),
         }
+    }
+
+    /// Tells whether a name in a model's directory is that of one of its files: the manifest, an array, or the table of its ids.
+    pub(crate) fn has_file(&self, name: &str) -> bool {
+        let array_of_table = || name.strip_suffix(".parquet").map(|stem| format!("{stem}.npy"));
+        name == MANIFEST
+            || self.shapes.contains_key(name)
+            || array_of_table().is_some_and(|array| self.shapes.contains_key(&array))
     }
 
     /// Adds the shape of a file.
@@ -142,18 +150,35 @@ impl Manifest {
     }
 }
 
+/// Returns options that name the input from anywhere: an update may be started in another directory.
+fn with_whole_path(config: &serde_json::Value) -> serde_json::Value {
+    let mut config = config.clone();
+    if let Some(serde_json::Value::String(input)) = config.get_mut("input") {
+        *input = whole_path(Path::new(input)).to_string_lossy().into_owned();
+    }
+    config
+}
+
+/// Returns a path that means the same in any directory; that of a pipe as it is.
+pub(crate) fn whole_path(path: &Path) -> PathBuf {
+    if is_pipe(path) { path.to_owned() } else { std::path::absolute(path).unwrap_or_else(|_| path.to_owned()) }
+}
+
 /// Writes a model to a new directory, which appears when it is complete.
 ///
 /// # Errors
 /// Something is there already; what the system refuses.
 pub fn save<M: Model>(model: &M, directory: &Path, record: &Record, checksum: u64) -> Result<(), Error> {
+    write_directory(directory, |into| fill(model, into, record, checksum))
+}
+
+/// Writes a model into a directory.
+pub(crate) fn fill<M: Model>(model: &M, into: &Path, record: &Record, checksum: u64) -> Result<(), Error> {
     let mut manifest = Manifest::new(M::KIND, record, checksum);
-    write_directory(directory, |into| {
-        model.write(into, &mut manifest)?;
-        let path = into.join(MANIFEST);
-        let text = serde_json::to_string_pretty(&manifest).map_err(Error::json("writing the model"))?;
-        fs::write(&path, text + "\n").map_err(Error::io(&path))
-    })
+    model.write(into, &mut manifest)?;
+    let path = into.join(MANIFEST);
+    let text = serde_json::to_string_pretty(&manifest).map_err(Error::json("writing the model"))?;
+    fs::write(&path, text + "\n").map_err(Error::io(&path))
 }
 
 /// Returns what a model is called: the last part of its directory.
@@ -260,4 +285,17 @@ pub fn best(scores: impl Iterator<Item = (u32, f32)>, n: usize) -> Vec<(u32, f32
     scored.sort_by(order);
     scored.truncate(n);
     scored
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_is_recorded_as_it_is_found_from_anywhere() {
+        let input = |path: &str| with_whole_path(&serde_json::json!({ "input": path }))["input"].clone();
+        let here = std::env::current_dir().unwrap().join("parts-*.csv");
+        assert_eq!(input("parts-*.csv"), here.to_str().unwrap());
+        assert_eq!(input("-"), "-");
+    }
 }

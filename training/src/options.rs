@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::Error;
 use crate::processes::Processes;
+use crate::{Error, UpdatedOn};
 
 /// All options of an algorithm, with defaults. They stand in records, models and checkpoints as serde writes them; `null` is what
 /// follows from the data.
@@ -33,6 +33,12 @@ pub trait Options: Clone + Default + Serialize + DeserializeOwned + Send + Sync 
     /// Returns the relative change of the objective that ends a run; 0: none.
     fn tolerance(&self) -> f64 {
         0.0
+    }
+
+    /// Returns the options with which an update of a model goes on: without what followed from the data that there were.
+    #[must_use]
+    fn continued(&self, _: UpdatedOn) -> Self {
+        self.clone()
     }
 
     /// Returns why an option cannot be set beside the others, if so.
@@ -267,6 +273,11 @@ pub struct RunOptions {
     #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
     #[serde(serialize_with = "lossy_option")]
     pub resume: Option<PathBuf>,
+    /// Begin at the values of this model of the same command: vertices that it knows by name start there, others as ever; models of mf
+    /// and als keep all rows of it. Without checkpoints.
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["resume", "checkpoint"], alias = "warm-start")]
+    #[serde(serialize_with = "lossy_option")]
+    pub from: Option<PathBuf>,
     /// Disturb workers: delay:SECONDS or delay:SECONDS,TURNS, or disrupt:PROBABILITY,SECONDS. With delay a worker sleeps
     /// before a clock, each in turn, TURNS of them in a clock (1 unless said); with disrupt it has half its processor in
     /// some of the slots of that length.

@@ -21,7 +21,7 @@ pub struct Processes {
 }
 
 /// Options that may differ between processes: files of one machine, and what the slowest machine has.
-const OF_ONE: [&str; 5] = ["input", "test", "checkpoint", "resume", "vector"];
+const OF_ONE: [&str; 6] = ["input", "test", "checkpoint", "resume", "from", "vector"];
 
 impl Processes {
     /// Tells whether this is the process that measures, decides and writes: the first, or the only one.
@@ -56,7 +56,7 @@ impl Processes {
         let options = config.as_object().into_iter().flatten().filter(|(name, _)| !OF_ONE.contains(&name.as_str()));
         facts.extend(options.map(|(name, value)| (name.as_str(), value.to_string())));
         // A directory may have other names elsewhere.
-        for name in ["checkpoint", "resume"] {
+        for name in ["checkpoint", "resume", "from"] {
             let is_set = config.get(name).is_some_and(|value| !value.is_null());
             facts.push((name, if is_set { "set" } else { "unset" }.to_owned()));
         }

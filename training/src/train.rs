@@ -17,7 +17,7 @@ use crate::options::{RunOptions, join, json};
 use crate::processes::Processes;
 use crate::record::{Machine, Metrics, Phases, Record};
 use crate::stopping::{Evaluation, Stopping};
-use crate::{Error, Options};
+use crate::{Error, Options, model};
 
 /// Who sees a run, and may end it. Every method has a default that does nothing.
 pub trait Observer {
@@ -92,9 +92,9 @@ impl<A: Algorithm> Job<A> {
     /// Takes data in memory; `origin` is what the record says of them. All processes call it.
     ///
     /// # Errors
-    /// Options out of range, or that data do not allow.
+    /// Options out of range, or that data do not allow; a model that they cannot go on with.
     pub fn new(
-        data: A::Data,
+        mut data: A::Data,
         origin: Value,
         options: A::Options,
         run: &RunOptions,
@@ -103,6 +103,12 @@ impl<A: Algorithm> Job<A> {
         options.check()?;
         A::check_run(&data, run, false)?;
         let (settings, run) = run.resolve(processes, A::PATIENCE)?;
+        if let Some(directory) = &run.from {
+            A::start_from(&mut data, &options, model::load(directory)?.0).map_err(|error| match error {
+                Error::Missing(problem) => Error::invalid(directory, problem),
+                other => other,
+            })?;
+        }
         let (phases, more) = (Phases::default(), Value::Null);
         Ok(Self { data, origin, phases, options, run, settings, more, is_kept: false, is_trial: false, may_end: false })
     }

@@ -86,10 +86,10 @@ impl OfSide {
 }
 
 impl Gramians {
-    /// Returns what all workers know before the first iteration: of the first values of this many items.
+    /// Returns what all workers know before the first iteration: of the first values of this many items, which `init` sets.
     #[must_use]
-    pub fn new(config: &Config, seed: u64, items: usize) -> Self {
-        let of_items = gramian(config.dims, items, |item, row| config.init_item(seed, item, row));
+    pub fn new(config: &Config, items: usize, init: impl Fn(usize, &mut [f32])) -> Self {
+        let of_items = gramian(config.dims, items, init);
         Self { sides: [OfSide::default(), OfSide::new(of_items, 0.0, config)], loss: 0.0 }
     }
 

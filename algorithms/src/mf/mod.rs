@@ -93,6 +93,22 @@ impl Config {
         self.init(seed, 2 * user as u64, row, self.user_one());
     }
 
+    /// Sets a user's row to values that were trained.
+    pub fn set_user(&self, row: &mut [f32], factor: &[f32], bias: f32) {
+        row[..self.dims].copy_from_slice(factor);
+        if self.biases {
+            row[self.dims] = bias;
+        }
+    }
+
+    /// Sets an item's row to values that were trained.
+    pub fn set_item(&self, row: &mut [f32], factor: &[f32], bias: f32) {
+        row[..self.dims].copy_from_slice(factor);
+        if self.biases {
+            row[self.dims + 1] = bias;
+        }
+    }
+
     /// Takes the factor out of the row of a vertex without ratings: what is predicted for it is the mean and the other end's bias.
     pub fn clear_unrated(&self, row: &mut [f32]) {
         row[..self.dims].fill(0.0);

@@ -88,7 +88,7 @@ impl Restart {
     }
 }
 
-/// The start of a run: every page has its part of the restart distribution.
+/// The start of a run: every page has its part of the restart distribution, or the score that it had.
 pub struct Start<'s> {
     damping: Damping,
     pages: usize,
@@ -96,6 +96,8 @@ pub struct Start<'s> {
     out_weight: &'s (dyn Fn(usize) -> f64 + Sync),
     /// Uniform if absent.
     restart: Option<&'s Restart>,
+    /// Scores of an earlier run, by page; of new pages nothing.
+    scores: &'s [Option<f32>],
 }
 
 impl<'s> Start<'s> {
@@ -108,7 +110,13 @@ impl<'s> Start<'s> {
         restart: Option<&'s Restart>,
         out_weight: &'s (dyn Fn(usize) -> f64 + Sync),
     ) -> Self {
-        Self { damping, pages, out_weight, restart }
+        Self { damping, pages, out_weight, restart, scores: &[] }
+    }
+
+    /// Begins with the scores that pages had. Those of pages that have gone are missed: the scores are up to a common factor.
+    #[must_use]
+    pub fn at(self, scores: &'s [Option<f32>]) -> Self {
+        Self { scores, ..self }
     }
 
     /// Returns a page's first rank and what it passes on along a link of weight 1.
@@ -117,16 +125,21 @@ impl<'s> Start<'s> {
         let restart = self.restart.map_or(1.0 / self.pages as f32, |restart| restart.0[page]);
         let weight = (self.out_weight)(page);
         let per_link = if weight == 0.0 { 0.0 } else { (self.damping.get() / weight) as f32 };
-        ([restart, per_link, restart], restart * per_link)
+        let score = self.scores.get(page).copied().flatten().unwrap_or(restart);
+        ([score, per_link, restart], score * per_link)
     }
 
     /// Returns what all workers know before the first iteration.
     #[must_use]
     pub fn state(&self) -> State {
-        let d = self.damping.get();
-        let ranks = (0..self.pages).map(|page| self.page(page).0);
-        let dangling: f64 = ranks.filter(|rank| rank[1] == 0.0).map(|rank| f64::from(rank[0])).sum();
-        State { restart: ((1.0 - d) + d * dangling) as f32, residual: f64::INFINITY, mass: 1.0 }
+        let (mut mass, mut dangling) = (0.0, 0.0);
+        for [score, per_link, _] in (0..self.pages).map(|page| self.page(page).0) {
+            mass += f64::from(score);
+            dangling += if per_link == 0.0 { f64::from(score) } else { 0.0 };
+        }
+        // The parts of a distribution sum to 1, but for rounding.
+        let mass = if self.scores.is_empty() { 1.0 } else { mass };
+        State::after(self.damping, [mass, dangling, f64::INFINITY])
     }
 }
 

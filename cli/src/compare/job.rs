@@ -59,7 +59,8 @@ impl<A: Trains> Args<A> {
     /// Checks the options before anything runs.
     pub fn check(&self) -> anyhow::Result<()> {
         megagrid_training::Options::check(&self.own)?;
-        let refused = ["--model", "--checkpoint", "--resume", "--virtual-workers", "--inject", "--trace", "--live"];
+        let refused =
+            ["--model", "--checkpoint", "--resume", "--from", "--virtual-workers", "--inject", "--trace", "--live"];
         self.common.refuse(&refused, "is for the training command, not for a comparison")?;
         self.common.prepare(&A::run_options(&self.own, &self.common.run)?)?;
         let input = &self.source.input;
@@ -216,8 +217,8 @@ impl Comparable for Regression {
     const COMPARED: &'static str = "Fits a sparse logistic regression on several systems; the options of `blockpg`";
 
     fn runs_on(args: &Args<Self>, _: System) -> Result<(), &'static str> {
-        if args.own.l1.len() > 1 || args.own.warm_start.is_some() {
-            return Err("it has no paths and no warm starts: give one --l1, and leave out --warm-start");
+        if args.own.l1.len() > 1 {
+            return Err("it has no paths: give one --l1");
         }
         if args.common.run.consistency != Consistency::Bsp || args.own.delay.is_some() {
             return Err("its blocks take turns: leave out --consistency, --slack and --delay");

@@ -77,7 +77,7 @@ const HIDDEN: [&str; 15] = [
     "strategy",
     "batch",
     "extra_topics",
-    "warm_start",
+    "from",
 ];
 
 /// Changes what an option of a training command is by default to what all systems have.

@@ -36,7 +36,7 @@ enum Demo {
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let advice = "is not for demo; train on a data set of `megagrid generate`";
-    args.common.refuse(&["--virtual-workers"], advice)?;
+    args.common.refuse(&["--virtual-workers", "--from"], advice)?;
     args.common.prepare(&args.common.run)?;
     match args.algorithm {
         Demo::Mf => mf::run(&args.common),

@@ -70,6 +70,52 @@ pub fn write_directory<E: From<Error>>(target: &Path, write: impl FnOnce(&Path) 
     Ok(sync(parent)?)
 }
 
+/// Writes a directory that takes the place of `target` when it is complete; if nothing is there, as [`write_directory`]. On Linux the
+/// two change places in one step, so that `target` is the earlier directory or the new one at any time; where the system cannot, there
+/// is an instant in which it is neither, and the earlier one is beside it, as `.megagrid-*.tmp`. The new one has the permissions of the
+/// earlier one, all of whose files are gone.
+///
+/// # Errors
+/// Where the system refuses or `write` fails. The earlier directory is left as it was then.
+pub fn replace_directory<E: From<Error>>(target: &Path, write: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
+    if fs::symlink_metadata(target).is_err() {
+        return write_directory(target, write);
+    }
+    // A link stays, and what it names is replaced.
+    let target = &fs::canonicalize(target).map_err(Error::io(target))?;
+    let parent = parent(target);
+    let temporary = builder(0o777).tempdir_in(parent).map_err(Error::io(target))?;
+    write(temporary.path())?;
+    sync_tree(temporary.path())?;
+    let permissions = fs::metadata(target).map_err(Error::io(target))?.permissions();
+    fs::set_permissions(temporary.path(), permissions).map_err(Error::io(target))?;
+    exchange(temporary.path(), target).map_err(Error::io(target))?;
+    sync(parent)?;
+    // The earlier one, under the temporary name. That it cannot be removed does not make the new one less.
+    if let Err(error) = temporary.close() {
+        tracing::warn!("the directory that {} replaced could not be removed: {error}", target.display());
+    }
+    Ok(())
+}
+
+/// Has two directories change places.
+fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
+            // The file system cannot.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+            done => return Ok(done?),
+        }
+    }
+    let aside = one.with_extension("old.tmp");
+    fs::rename(other, &aside)?;
+    fs::rename(one, other).inspect_err(|_| drop(fs::rename(&aside, other)))?;
+    fs::rename(&aside, one)
+}
+
 /// Tells before a long computation whether its output could be written to `target` afterwards.
 ///
 /// # Errors
@@ -194,6 +240,46 @@ mod tests {
         assert!(matches!(write_directory(&target, fill), Err(Error::OutputExists { .. })));
         let message = check_target(&target).unwrap_err().to_string();
         assert!(message.ends_with("model: exists already; remove it or name another output"), "{message}");
+    }
+
+    #[test]
+    fn a_directory_is_replaced_by_a_whole_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("model");
+        let fill = |name: &'static str| move |path: &Path| fs::write(path.join(name), name).map_err(Error::io(path));
+        replace_directory(&target, fill("first")).unwrap();
+        replace_directory(&target, fill("second")).unwrap();
+        assert_eq!(names_in(&target), ["second"]);
+        let failed = replace_directory(&target, |path| {
+            fill("third")(path)?;
+            Err(Error::invalid(&target, "stop"))
+        });
+        assert!(failed.is_err());
+        assert_eq!((names_in(&target), names_in(directory.path())), (vec!["second".into()], vec!["model".into()]));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_directory_that_is_replaced_keeps_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("model");
+        fs::create_dir(&target).unwrap();
+        fs::set_permissions(&target, Permissions::from_mode(0o700)).unwrap();
+        replace_directory(&target, |_| Ok::<(), Error>(())).unwrap();
+        assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_a_directory_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let (linked, link) = (directory.path().join("linked"), directory.path().join("link"));
+        fs::create_dir(&linked).unwrap();
+        std::os::unix::fs::symlink(&linked, &link).unwrap();
+        replace_directory(&link, |path| fs::write(path.join("new"), "").map_err(Error::io(path))).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(names_in(&linked), ["new"]);
     }
 
     #[test]

@@ -4,7 +4,9 @@ mod atomic;
 mod npy;
 mod table;
 
-pub use atomic::{check_replaceable, check_target, replace_file, replace_text, write_directory, write_file};
+pub use atomic::{
+    check_replaceable, check_target, replace_directory, replace_file, replace_text, write_directory, write_file,
+};
 pub use npy::{Array, Scalar, read_npy, write_matrix, write_vector};
 pub use table::{Column, Table, read_table, write_pieces, write_table};
 pub(crate) use table::{fenced, is_unsigned, open_parquet, parquet_error};

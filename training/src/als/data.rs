@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use megagrid_partition::{EdgeSource, Side};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::data::{Data, Reading};
@@ -13,7 +13,7 @@ use crate::mf::{RatingOptions, Ratings};
 use crate::record::{InputSizes, Phases};
 
 /// What is feedback.
-#[derive(Clone, Debug, Serialize, clap::Args)]
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct FeedbackOptions {
     /// Take ratings above X for feedback of 1, and leave others out [default: the values are the feedback, 0 is none].
     #[arg(long, value_name = "X", allow_negative_numbers = true)]

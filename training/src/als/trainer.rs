@@ -13,9 +13,9 @@ use super::data::{Feedback, FeedbackOptions};
 use super::model::Recommender;
 use super::options::AlsOptions;
 use crate::Error;
-use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer};
+use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer, UpdatedOn};
 use crate::form::form;
-use crate::mf::{Factors, rankings};
+use crate::mf::{Factors, Start, rankings};
 use crate::record::Metrics;
 
 /// Matrix factorization of implicit feedback.
@@ -34,6 +34,19 @@ impl Algorithm for ImplicitFactorization {
     type Data = Feedback;
     type Options = AlsOptions;
     type Model = Recommender;
+
+    fn start_from(feedback: &mut Feedback, options: &AlsOptions, Recommender(model): Recommender) -> Result<(), Error> {
+        feedback.ratings.start = Some(Start::new(model, &feedback.ratings.names, options.dims, false)?);
+        Ok(())
+    }
+
+    fn forget_others(feedback: &mut Feedback) {
+        feedback.ratings.start.iter_mut().for_each(Start::forget_others);
+    }
+
+    fn updated_on(_: &Recommender) -> Result<UpdatedOn, Error> {
+        Ok(UpdatedOn::All)
+    }
 
     #[inline(never)]
     fn form(_: &Feedback, _: &AlsOptions) -> MakeForm<Self> {
@@ -76,10 +89,21 @@ impl Trainer for Alternating {
         als::sequence(self.config, self.vertices)
     }
 
-    fn init(&self, _: &Feedback, engine: &mut Engine<Als>) -> Result<(), Error> {
+    fn init(&self, feedback: &Feedback, engine: &mut Engine<Als>) -> Result<(), Error> {
         let Self { config, seed, .. } = *self;
-        engine.set_global(Gramians::new(&config, seed, self.vertices[1]));
-        engine.init(Right, |item, first: First<'_, als::Item>| config.init_item(seed, item, first.sync));
+        let start = feedback.ratings.start.as_ref();
+        let known = |side, vertex| start.and_then(|start| start.row(side, vertex)).map(|known| known.factor);
+        let init = |item: usize, row: &mut [f32]| match known(Side::Right, item) {
+            Some(factor) => row[..config.dims].copy_from_slice(factor),
+            None => config.init_item(seed, item, row),
+        };
+        engine.set_global(Gramians::new(&config, self.vertices[1], init));
+        engine.init(Right, |item, first: First<'_, als::Item>| init(item, first.sync));
+        engine.init(Left, |user, first: First<'_, als::User>| {
+            if let Some(factor) = known(Side::Left, user) {
+                first.sync[..config.dims].copy_from_slice(factor);
+            }
+        });
         Ok(())
     }
 
@@ -107,6 +131,10 @@ impl Trainer for Alternating {
         let config = megagrid_algorithms::mf::Config { dims: self.config.dims, biases: false, ..Default::default() };
         let rows = (0..users.len()).map(|user| users.sync(user));
         let model = Model::new(&config, 0.0, rows, (0..items.len()).map(|item| items.sync(item)));
-        Ok(Recommender(Factors { model, names: Arc::clone(&feedback.ratings.names), range: None }))
+        let factors = Factors { model, names: Arc::clone(&feedback.ratings.names), range: None, squares: None };
+        match &feedback.ratings.start {
+            Some(start) => start.with(factors).map(Recommender),
+            None => Ok(Recommender(factors)),
+        }
     }
 }

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use megagrid_datasets::cache::Cache;
 use megagrid_datasets::{Dictionary, Edges, Format, Labels, Layout, Readers, read_samples_with};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::class_weights::{ClassWeights, listed};
 use super::unseen::{Parts, Unseen, split};
 use crate::Error;
 use crate::data::{Data, Reading};
 use crate::error::reading;
-use crate::input::{Source, Stopwatch, digest, phases};
+use crate::input::{Changing, Source, Stopwatch, digest, phases};
 use crate::options::{check_holdout, lossy_option};
 use crate::record::{InputSizes, Phases};
 use crate::room;
 
 /// What is made of samples.
-#[derive(Clone, Debug, Serialize, clap::Args)]
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct SampleOptions {
     /// Labels that become 1, all others -1 [default: each label is a class].
     #[arg(long, value_name = "LABELS", value_delimiter = ',', allow_negative_numbers = true)]
@@ -61,6 +61,8 @@ pub struct Samples {
     pub intercept: Option<usize>,
     /// Samples to test on.
     pub test: Option<Unseen>,
+    /// First weights of each model, by feature, the intercept last if there is one; empty: all are 0.
+    pub start: Vec<Vec<f64>>,
     /// Whether values were scaled to unit length, and which labels became 1: what a model has to know.
     pub normalize: bool,
     /// See `normalize`.
@@ -77,7 +79,7 @@ impl Data for Samples {
         let mut clock = Stopwatch::start();
         source.find(Format::Libsvm)?;
         how.begin(source.is_cache(), options.holdout)?;
-        let samples = read_into(source, &options.positive, how.readers)?;
+        let samples = source.whole(|source| read_into(source, &options.positive, how.readers))?;
         let weights = options.sample_weights.as_deref();
         let weights = weights.map(|path| read_weights(path, samples.labels.of.len())).transpose()?;
         let test = options.test.as_deref().map(|path| read(path, None, &options.positive)).transpose()?;
@@ -131,10 +133,20 @@ impl Samples {
         num_models(self.labels.classes.len())
     }
 
-    /// Returns what a model has for labels: 1 of the samples of its class, which of two is the second, -1 of others.
+    /// Returns the place of the class that a model tells from the rest: of two it is the second.
+    fn class_of(&self, model: usize) -> usize {
+        if self.num_models() == 1 { 1 } else { model }
+    }
+
+    /// Returns the name of the class that a model tells from the rest.
+    pub(super) fn class(&self, model: usize) -> &str {
+        &self.labels.classes[self.class_of(model)]
+    }
+
+    /// Returns what a model has for labels: 1 of the samples of its class, -1 of others.
     #[must_use]
     pub fn signs(&self, model: usize) -> Vec<f32> {
-        let class = if self.num_models() == 1 { 1 } else { model as u32 };
+        let class = self.class_of(model) as u32;
         self.labels.of.iter().map(|&of| if of == class { 1.0 } else { -1.0 }).collect()
     }
 
@@ -225,7 +237,8 @@ impl Samples {
             edges.data.resize(edges.left.len(), 1.0);
         }
         let values = Edges::Grouped(GroupedEdges::new(edges, &[Side::Right]));
-        Ok(Self { values, labels, sample_weights, features, intercept, test, normalize: false, positive: Vec::new() })
+        let (start, normalize, positive) = (Vec::new(), false, Vec::new());
+        Ok(Self { values, labels, sample_weights, features, intercept, test, start, normalize, positive })
     }
 
     /// Takes samples to plan with only: none of them is looked at.
@@ -234,7 +247,8 @@ impl Samples {
         let (labels, sample_weights) = (Labels::default(), Vec::new());
         let features = Arc::new(Dictionary::from_integers(Vec::new()));
         let (normalize, positive) = (false, Vec::new());
-        Self { values, labels, sample_weights, features, intercept: None, test: None, normalize, positive }
+        let (intercept, test, start) = (None, None, Vec::new());
+        Self { values, labels, sample_weights, features, intercept, test, start, normalize, positive }
     }
 
     /// Returns the largest |x| of each feature, or the root of its mean square.
@@ -285,6 +299,20 @@ fn read_into(
     match cache.labels()? {
         Some(labels) => Ok(megagrid_datasets::Samples { data: cache.to_dataset()?, labels }),
         None => Err(Error::invalid(path, "the cache holds no labels; convert labelled samples to it")),
+    }
+}
+
+impl Changing for megagrid_datasets::Samples {
+    fn num_edges(&self) -> usize {
+        self.data.edges.num_edges()
+    }
+
+    fn with(self, more: Self) -> Self {
+        self.append(more)
+    }
+
+    fn without(self, _: &Self) -> Result<Self, String> {
+        Err("samples have no names by which they could be removed; train on those that are left with --from".to_owned())
     }
 }
 

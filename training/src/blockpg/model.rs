@@ -77,6 +77,16 @@ impl Linear {
         &self.classes[if self.intercepts.len() == 1 { 1 } else { model }]
     }
 
+    /// Returns which model's weights, and times what, tell a class from the rest.
+    pub(super) fn row_of(&self, class: &str) -> Option<(usize, f64)> {
+        let at = self.classes.iter().position(|known| known == class)?;
+        Some(match (self.intercepts.len(), at) {
+            (1, 0) => (0, -1.0),
+            (1, _) => (0, 1.0),
+            _ => (at, 1.0),
+        })
+    }
+
     /// Returns the scores w·x of samples, `[samples, models]`, and the places of their classes.
     ///
     /// # Errors

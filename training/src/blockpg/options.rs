@@ -1,13 +1,11 @@
 //! Options of sparse logistic regression.
 
-use std::path::PathBuf;
-
 use megagrid_algorithms::blockpg::{Config, Parabola};
 use megagrid_engine::Settings;
 use serde::{Deserialize, Serialize};
 
-use crate::options::{by_default, check_tolerance, lossy_option};
-use crate::{Error, Options};
+use crate::options::{by_default, check_tolerance};
+use crate::{Error, Options, UpdatedOn};
 
 /// Options of sparse logistic regression.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
@@ -19,10 +17,6 @@ pub struct LinearOptions {
     /// Weight of |w|²/2, in addition (an elastic net).
     #[arg(long, default_value_t = 0.0, value_name = "X", allow_negative_numbers = true)]
     pub l2: f64,
-    /// Begin from the weights of a model.
-    #[arg(long, value_name = "MODEL")]
-    #[serde(serialize_with = "lossy_option")]
-    pub warm_start: Option<PathBuf>,
     /// Blocks of features that step together, of about equally many values [default: by size; none where
     /// the caches hold what is known of the samples: then features step one after the other].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -100,6 +94,11 @@ impl LinearOptions {
 
 impl Options for LinearOptions {
     const FREE: &'static [&'static str] = &["iterations", "tolerance", "blocks", "delay"];
+
+    /// A model is that of the last l1.
+    fn continued(&self, _: UpdatedOn) -> Self {
+        Self { l1: self.l1.last().copied().into_iter().collect(), ..self.clone() }
+    }
 
     fn check(&self) -> Result<(), Error> {
         check_tolerance(self.tolerance)?;

@@ -7,17 +7,18 @@ use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Sequence, Stages};
 
+use super::class_weights::listed;
 use super::data::Samples;
 use super::model::Linear;
 use super::newton::{self, NewtonSolver};
 use super::options::LinearOptions;
 use super::solver::{Begin, Solver};
 use super::steps::StepSolver;
-use crate::algorithm::{Algorithm, Form, Knob, Leg, MakeForm, Measured, Trainer};
+use crate::algorithm::{Algorithm, Form, Knob, Leg, MakeForm, Measured, Trainer, UpdatedOn};
 use crate::error::reading;
 use crate::form::form;
 use crate::record::Metrics;
-use crate::{Error, RunOptions, model};
+use crate::{Error, RunOptions};
 
 /// Sparse logistic regression.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +42,15 @@ impl Algorithm for Regression {
     #[inline(never)]
     fn form(_: &Samples, _: &LinearOptions) -> MakeForm<Self> {
         by_size
+    }
+
+    fn start_from(samples: &mut Samples, _: &LinearOptions, model: Linear) -> Result<(), Error> {
+        samples.start = all_weights(&model, samples)?;
+        Ok(())
+    }
+
+    fn updated_on(_: &Linear) -> Result<UpdatedOn, Error> {
+        Ok(UpdatedOn::All)
     }
 
     /// Blocks around their default.
@@ -122,9 +132,9 @@ impl<S: Solver> Trainer for Fitter<S> {
     type Edge = f32;
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
-        let start = match &options.warm_start {
-            Some(directory) => all_weights(&model::load::<Linear>(directory)?.0, samples)?,
-            None => vec![vec![0.0; samples.values.num_vertices(Side::Right)]; samples.num_models()],
+        let start = match &samples.start[..] {
+            [] => vec![vec![0.0; samples.values.num_vertices(Side::Right)]; samples.num_models()],
+            start => start.to_vec(),
         };
         Ok(Self {
             solver: S::new(samples, options, settings)?,
@@ -307,28 +317,31 @@ impl<S: Solver> Fitter<S> {
     }
 }
 
-/// Returns the weights of each model by the features of samples, the intercept last if there is one.
+/// Returns the weights of each model by the features of samples, the intercept last if there is one; those of a class that `linear`
+/// does not know are 0.
 fn all_weights(linear: &Linear, samples: &Samples) -> Result<Vec<Vec<f64>>, Error> {
-    if linear.intercepts.len() != samples.num_models() {
-        let (found, expected) = (linear.classes.len(), samples.labels.classes.len());
+    let known: Vec<_> = (0..samples.num_models()).map(|model| linear.row_of(samples.class(model))).collect();
+    if known.iter().all(Option::is_none) {
+        let [found, expected] = [&linear.classes, &samples.labels.classes].map(|classes| listed(classes));
         return Err(Error::Missing(format!(
-            "the model to begin from has {found} classes, and the samples have {expected}"
+            "the model to begin from is of the classes {found}, and the samples of {expected}"
         )));
     }
     let is_same = Arc::ptr_eq(&linear.features, &samples.features);
     let places = if is_same { Vec::new() } else { linear.features.translate(&samples.features) };
-    let of = |(model, intercept): (usize, &f64)| {
+    let of = |row: Option<(usize, f64)>| {
         let mut weights = vec![0.0; samples.values.num_vertices(Side::Right)];
+        let Some((model, sign)) = row else { return weights };
         if is_same {
-            weights[..samples.features.len()].copy_from_slice(linear.of(model));
+            weights.iter_mut().zip(linear.of(model)).for_each(|(to, weight)| *to = sign * weight);
         } else {
             let pairs = places.iter().zip(linear.of(model));
-            pairs.for_each(|(place, weight)| place.iter().for_each(|&at| weights[at as usize] = *weight));
+            pairs.for_each(|(place, weight)| place.iter().for_each(|&at| weights[at as usize] = sign * weight));
         }
-        samples.intercept.into_iter().for_each(|feature| weights[feature] = *intercept);
+        samples.intercept.into_iter().for_each(|feature| weights[feature] = sign * linear.intercepts[model]);
         weights
     };
-    Ok(linear.intercepts.iter().enumerate().map(of).collect())
+    Ok(known.into_iter().map(of).collect())
 }
 
 /// Adds what is known of a model to what is known of others with the same l1.

@@ -10,7 +10,7 @@ use megagrid_datasets::{
     read_corpus_with,
 };
 use megagrid_partition::{EdgeSource, Side};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Error;
 use crate::data::{Data, Reading};
@@ -21,14 +21,14 @@ use crate::record::{InputSizes, Phases};
 use crate::room;
 
 /// Which documents and words there are.
-#[derive(Clone, Debug, Serialize, clap::Args)]
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct CorpusOptions {
     /// Take words in lower case (plain text).
     #[arg(long, help_heading = "Words")]
     pub lower_case: bool,
     /// What separates words in plain text: space, or punctuation as well.
     #[arg(long, value_name = "space|punctuation", default_value = "space", help_heading = "Words")]
-    #[serde(serialize_with = "split_name")]
+    #[serde(serialize_with = "split_name", deserialize_with = "split_named")]
     pub split: Split,
     /// Leave out words of fewer characters.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "Words")]
@@ -58,6 +58,11 @@ fn split_name<S: Serializer>(split: &Split, to: S) -> Result<S::Ok, S::Error> {
         Split::Punctuation => "punctuation",
     }
     .serialize(to)
+}
+
+fn split_named<'d, D: Deserializer<'d>>(from: D) -> Result<Split, D::Error> {
+    let name = String::deserialize(from)?;
+    Ok(if name == "punctuation" { Split::Punctuation } else { Split::Space })
 }
 
 impl CorpusOptions {

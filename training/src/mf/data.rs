@@ -11,8 +11,9 @@ use megagrid_datasets::cache::Cache;
 use megagrid_datasets::{Dataset, Edges, Format, Layout, Names, OtherRating, Prepared, Roles};
 use megagrid_datasets::{load_ratings_with, read_ratings_with, split, split_by_user};
 use megagrid_partition::{EdgeList, EdgeSource, Side};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::start::Start;
 use crate::Error;
 use crate::data::{Data, Reading};
 use crate::error::reading;
@@ -22,7 +23,7 @@ use crate::record::{InputSizes, Phases};
 use crate::room;
 
 /// Which ratings a model is tested on.
-#[derive(Clone, Debug, Default, Serialize, clap::Args)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args)]
 pub struct RatingOptions {
     /// Ratings to test on after each iteration, in any text format.
     #[arg(long, value_name = "FILE", conflicts_with = "holdout", help_heading = "Quality on unseen ratings")]
@@ -81,6 +82,8 @@ pub struct Ratings {
     pub ranking: Option<(usize, Queries)>,
     /// What one pass over the ratings finds.
     pub digest: Digest,
+    /// Where training starts; `None`: at values drawn by the seed.
+    pub start: Option<Start>,
     sizes: InputSizes,
 }
 
@@ -145,7 +148,7 @@ impl Ratings {
         let digest = digest(&edges, |&rating| f64::from(rating))?;
         let [left, right] = [Side::Left, Side::Right].map(|side| edges.num_vertices(side));
         let sizes = InputSizes { left, right, edges: edges.num_edges(), test_edges: test.len() };
-        Ok(Self { edges, names: Arc::new(names), test, ranking: None, digest, sizes })
+        Ok(Self { edges, names: Arc::new(names), test, ranking: None, digest, start: None, sizes })
     }
 }
 
@@ -156,7 +159,7 @@ impl Ratings {
         let Prepared { edges, names, .. } = prepared;
         let digest = Digest { mean: 0.0, range: None, checksum: 0 };
         let (test, sizes) = Default::default();
-        Self { edges, names: Arc::new(names), test, ranking: None, digest, sizes }
+        Self { edges, names: Arc::new(names), test, ranking: None, digest, start: None, sizes }
     }
 }
 
@@ -177,11 +180,14 @@ impl Data for Ratings {
         let path = &source.input;
         let is_cache = source.is_cache();
         how.begin(is_cache, options.holdout.or(options.holdout_per_user.map(|number| number as f64)))?;
-        if holdout.is_some() {
-            let all = match is_cache {
-                true => Cache::open(path)?.to_dataset()?,
-                false => load_ratings_with(path, &layout, how.readers)?.into_dataset()?,
-            };
+        if holdout.is_some() || !source.changes.is_empty() {
+            let all = source.whole(|source| {
+                let layout = source.find(Format::Ratings)?;
+                Ok(match source.is_cache() {
+                    true => Cache::open(&source.input)?.to_dataset()?,
+                    false => load_ratings_with(&source.input, &layout, how.readers)?.into_dataset()?,
+                })
+            })?;
             let load = clock.lap();
             let all = ordered(all, how.degree_order && !is_cache);
             let ratings = Self::held_out(all, holdout, how.seed)?.ranked(*ranking)?;

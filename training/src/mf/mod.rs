@@ -5,6 +5,7 @@ mod data;
 mod model;
 mod options;
 mod rankings;
+mod start;
 mod trainer;
 
 pub use answers::{Recommendations, Similar};
@@ -12,4 +13,5 @@ pub use data::{Holdout, RatingOptions, Ratings};
 pub use model::{Factors, Recommend};
 pub use options::{FactorOptions, Gradient};
 pub(crate) use rankings::rankings;
+pub use start::Start;
 pub use trainer::Factorization;

@@ -23,17 +23,23 @@ pub struct Factors {
     pub names: Arc<Names>,
     /// The least and the greatest rating, which predictions are kept within; nothing: they are left as they are.
     pub range: Option<[f32; 2]>,
+    /// Sums of mean squared gradients of users and of items, to which steps adapt: with them an update can go on. Nothing where steps do
+    /// not adapt, or where several processes have trained.
+    pub squares: Option<[Vec<f32>; 2]>,
 }
 
 /// The files of one side.
 struct Files {
     factors: &'static str,
     biases: &'static str,
+    squares: &'static str,
     ids: &'static str,
 }
 
-const USERS: Files = Files { factors: "users.npy", biases: "user_biases.npy", ids: "users.parquet" };
-const ITEMS: Files = Files { factors: "items.npy", biases: "item_biases.npy", ids: "items.parquet" };
+const USERS: Files =
+    Files { factors: "users.npy", biases: "user_biases.npy", squares: "user_squares.npy", ids: "users.parquet" };
+const ITEMS: Files =
+    Files { factors: "items.npy", biases: "item_biases.npy", squares: "item_squares.npy", ids: "items.parquet" };
 
 /// Asks for the best items of a user.
 #[derive(Clone, Debug, Deserialize)]
@@ -94,21 +100,27 @@ impl Model for Factors {
         for (side, files, factors, biases) in
             [(Side::Left, &USERS, users, user_biases), (Side::Right, &ITEMS, items, item_biases)]
         {
-            write_side(into, files, (factors, biases), *dims, &*self.names.get(side)?, manifest)?;
+            let squares = self.squares.as_ref().map_or(&[][..], |both| &both[side as usize]);
+            write_side(into, files, (factors, biases, squares), *dims, &*self.names.get(side)?, manifest)?;
         }
+        // After an update there are more than it was trained on.
+        let [left, right] = [&mut manifest.data.left, &mut manifest.data.right];
+        (*left, *right) = (users.len() / dims, items.len() / dims);
         Ok(())
     }
 
     fn read(from: &Path, manifest: &Manifest) -> Result<Self, Error> {
-        let (user_names, users, user_biases, dims) = read_side(from, &USERS, manifest)?;
-        let (item_names, items, item_biases, item_dims) = read_side(from, &ITEMS, manifest)?;
+        let (user_names, users, [user_biases, user_squares], dims) = read_side(from, &USERS, manifest)?;
+        let (item_names, items, [item_biases, item_squares], item_dims) = read_side(from, &ITEMS, manifest)?;
         if dims != item_dims {
             let problem = format!("users have {dims} dims and items {item_dims}; train the model again");
             return Err(Error::invalid(from, problem));
         }
         let model = Rows { dims, mean: manifest.mean, users, items, user_biases, item_biases };
         let range = manifest.range.filter(|[least, greatest]| least <= greatest);
-        Ok(Self { model, names: Arc::new(Names::new(user_names, Some(item_names))), range })
+        let has_squares = [&user_squares, &item_squares].iter().all(|squares| !squares.is_empty());
+        let squares = has_squares.then_some([user_squares, item_squares]);
+        Ok(Self { model, names: Arc::new(Names::new(user_names, Some(item_names))), range, squares })
     }
 
     fn answer(&self, question: &Recommend) -> Result<Vec<Scored>, Error> {
@@ -130,34 +142,37 @@ impl Model for Factors {
 fn write_side(
     into: &Path,
     files: &Files,
-    (factors, biases): (&[f32], &[f32]),
+    (factors, biases, squares): (&[f32], &[f32], &[f32]),
     dims: usize,
     names: &Dictionary,
     manifest: &mut Manifest,
 ) -> Result<(), Error> {
     write_matrix(&into.join(files.factors), dims, factors.chunks_exact(dims))?;
     manifest.shape(files.factors, &[names.len(), dims]);
-    if !biases.is_empty() {
-        write_vector(&into.join(files.biases), biases)?;
-        manifest.shape(files.biases, &[names.len()]);
+    for (file, values) in [(files.biases, biases), (files.squares, squares)] {
+        if !values.is_empty() {
+            write_vector(&into.join(file), values)?;
+            manifest.shape(file, &[names.len()]);
+        }
     }
     write_names(&into.join(files.ids), names)
 }
 
-type ReadSide = (Dictionary, Vec<f32>, Vec<f32>, usize);
+type ReadSide = (Dictionary, Vec<f32>, [Vec<f32>; 2], usize);
 
 fn read_side(directory: &Path, files: &Files, manifest: &Manifest) -> Result<ReadSide, Error> {
     let names = read_names(&directory.join(files.ids))?;
     let path = directory.join(files.factors);
     let factors = read_npy::<f32>(&path, 2)?;
-    let biases = match manifest.shapes.contains_key(files.biases) {
-        true => read_npy::<f32>(&directory.join(files.biases), 1)?.values,
-        false => Vec::new(),
+    let vector = |file: &str| match manifest.shapes.contains_key(file) {
+        true => Ok::<_, Error>(read_npy::<f32>(&directory.join(file), 1)?.values),
+        false => Ok(Vec::new()),
     };
+    let vectors = [vector(files.biases)?, vector(files.squares)?];
     let (rows, dims) = (factors.shape[0], factors.shape[1]);
-    if rows != names.len() || dims == 0 || !(biases.is_empty() || biases.len() == rows) {
+    if rows != names.len() || dims == 0 || vectors.iter().any(|one| !one.is_empty() && one.len() != rows) {
         let problem = format!("{rows} rows of {dims} do not fit {} ids; train the model again", names.len());
         return Err(Error::invalid(&path, problem));
     }
-    Ok((names, factors.values, biases, dims))
+    Ok((names, factors.values, vectors, dims))
 }

@@ -6,7 +6,7 @@ use megagrid_engine::Settings;
 use serde::{Deserialize, Serialize};
 
 use crate::options::{by_default, check_tolerance, check_work_per_clock};
-use crate::{Error, Options};
+use crate::{Error, Options, UpdatedOn};
 
 /// How gradients are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -80,6 +80,10 @@ const MIRRORED_CLOCKS: u64 = 16;
 /// Mini-batches in an iteration by batch gradients, if nothing is said.
 const BATCHES: u64 = 64;
 
+/// Passes over new ratings only: with more, rows follow them at the cost of the ratings that they were trained on, which nothing
+/// reminds them of (measured: the error on test data is least after 3, and worse than before from 10 on).
+const PASSES_OF_NEW: u64 = 3;
+
 impl FactorOptions {
     /// Returns the parameters.
     #[must_use]
@@ -116,6 +120,13 @@ impl Options for FactorOptions {
 
     fn tolerance(&self) -> f64 {
         self.tolerance
+    }
+
+    /// A batch is the same part of the ratings.
+    fn continued(&self, on: UpdatedOn) -> Self {
+        let batch = self.batch.filter(|_| self.work_per_clock.is_none());
+        let iterations = if on == UpdatedOn::New { PASSES_OF_NEW.min(self.iterations) } else { self.iterations };
+        Self { batch, iterations, ..self.clone() }
     }
 
     fn refuses(&self, name: &str) -> Option<&'static str> {

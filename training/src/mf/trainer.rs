@@ -15,8 +15,9 @@ use super::data::Ratings;
 use super::model::Factors;
 use super::options::{FactorOptions, Gradient};
 use super::rankings::rankings;
+use super::start::Start;
 use crate::Error;
-use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer};
+use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer, UpdatedOn};
 use crate::form::form;
 use crate::options::passes_per_clock;
 use crate::record::Metrics;
@@ -30,17 +31,51 @@ pub trait Form:
 {
     /// Builds the stages of an iteration in mini-batches.
     fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>>;
+    /// Returns a user's row, and its sum of mean squared gradients.
+    fn user(first: First<'_, Self::Left>) -> (&mut [f32], &mut f32);
+    /// Returns an item's row, and its sum of mean squared gradients.
+    fn item(first: First<'_, Self::Right>) -> (&mut [f32], &mut f32);
+    /// Returns the sums of mean squared gradients of users and items, as far as this process knows them.
+    fn squares(engine: &Engine<Self>) -> [Vec<f32>; 2];
 }
 
 impl Form for Mf {
     fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>> {
         in_place::sequence(config, batch)
     }
+
+    fn user(first: First<'_, in_place::User>) -> (&mut [f32], &mut f32) {
+        (first.sync, first.mirror)
+    }
+
+    fn item(first: First<'_, in_place::Item>) -> (&mut [f32], &mut f32) {
+        (first.sync, first.mirror)
+    }
+
+    fn squares(engine: &Engine<Self>) -> [Vec<f32>; 2] {
+        let (users, items) = (engine.on(Left), engine.on(Right));
+        let users = (0..users.len()).map(|user| *users.mirror(user)).collect();
+        [users, (0..items.len()).map(|item| *items.mirror(item)).collect()]
+    }
 }
 
 impl Form for MfBatch {
     fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>> {
         batch::sequence(config, batch)
+    }
+
+    fn user(first: First<'_, batch::User>) -> (&mut [f32], &mut f32) {
+        (first.sync, first.master)
+    }
+
+    fn item(first: First<'_, batch::Item>) -> (&mut [f32], &mut f32) {
+        (first.sync, first.master)
+    }
+
+    fn squares(engine: &Engine<Self>) -> [Vec<f32>; 2] {
+        let (users, items) = (engine.on(Left), engine.on(Right));
+        let users = (0..users.len()).map(|user| *users.master(user)).collect();
+        [users, (0..items.len()).map(|item| *items.master(item)).collect()]
     }
 }
 
@@ -71,6 +106,22 @@ impl Algorithm for Factorization {
         }
     }
 
+    fn start_from(ratings: &mut Ratings, options: &FactorOptions, model: Factors) -> Result<(), Error> {
+        let mut start = Start::new(model, &ratings.names, options.dims, options.biases)?;
+        start.fold_in(&ratings.edges, options.lambda)?;
+        ratings.start = Some(start);
+        Ok(())
+    }
+
+    fn forget_others(ratings: &mut Ratings) {
+        ratings.start.iter_mut().for_each(Start::forget_others);
+    }
+
+    /// What a row has learnt of its ratings so far is in the lengths of its steps.
+    fn updated_on(model: &Factors) -> Result<UpdatedOn, Error> {
+        Ok(if model.squares.is_some() { UpdatedOn::New } else { UpdatedOn::All })
+    }
+
     fn tuned(_: &Ratings, _: &FactorOptions) -> Vec<String> {
         vec!["step=log:1e-5..1".to_owned()]
     }
@@ -96,7 +147,8 @@ impl<F: Form> Trainer for Factorizer<F> {
     type Edge = f32;
 
     fn new(ratings: &Ratings, options: &FactorOptions, settings: &Settings) -> Result<Self, Error> {
-        let mean = if options.mean { ratings.digest.mean as f32 } else { 0.0 };
+        let own = || if options.mean { ratings.digest.mean as f32 } else { 0.0 };
+        let mean = ratings.start.as_ref().map_or_else(own, Start::mean);
         let num_ratings = ratings.edges.num_edges() as u64;
         Ok(Self {
             config: options.config(),
@@ -136,16 +188,27 @@ impl<F: Form> Trainer for Factorizer<F> {
         let [users, items] = [Side::Left, Side::Right].map(|side| ratings.edges.offsets(side));
         let is_unrated = |offsets: &[u64], id: usize| offsets[id] == offsets[id + 1];
         let Self { config, seed, .. } = self;
+        let known = |side, vertex| ratings.start.as_ref().and_then(|start| start.row(side, vertex));
         engine.init(Left, |user, first: First<'_, F::Left>| {
-            config.init_user(*seed, user, first.sync);
+            let (row, squares) = F::user(first);
+            config.init_user(*seed, user, row);
             if is_unrated(users, user) {
-                config.clear_unrated(first.sync);
+                config.clear_unrated(row);
+            }
+            if let Some(known) = known(Side::Left, user) {
+                config.set_user(row, known.factor, known.bias);
+                *squares = known.squares;
             }
         });
         engine.init(Right, |item, first: First<'_, F::Right>| {
-            config.init_item(*seed, item, first.sync);
+            let (row, squares) = F::item(first);
+            config.init_item(*seed, item, row);
             if is_unrated(items, item) {
-                config.clear_unrated(first.sync);
+                config.clear_unrated(row);
+            }
+            if let Some(known) = known(Side::Right, item) {
+                config.set_item(row, known.factor, known.bias);
+                *squares = known.squares;
             }
         });
         Ok(())
@@ -184,7 +247,13 @@ impl<F: Form> Trainer for Factorizer<F> {
         let rows = (0..users.len()).map(|user| users.sync(user));
         let model = Model::new(&self.config, self.mean, rows, (0..items.len()).map(|item| items.sync(item)));
         let range = ratings.digest.range.map(|ends| ends.map(|end| end as f32));
-        Ok(Factors { model, names: Arc::clone(&ratings.names), range })
+        let knows_all = self.config.adaptive && engine.plan().processes.count == 1;
+        let squares = knows_all.then(|| F::squares(engine));
+        let factors = Factors { model, names: Arc::clone(&ratings.names), range, squares };
+        match &ratings.start {
+            Some(start) => start.with(factors),
+            None => Ok(factors),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use megagrid_datasets::cache::EdgeData;
 use megagrid_datasets::{Edges, Layout, Names, load_graph_with, load_weighted_graph_with};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Item, Program};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::restart;
@@ -21,7 +21,7 @@ use crate::options::lossy_option;
 use crate::record::{InputSizes, Phases};
 
 /// How links are read, and where the surfer restarts.
-#[derive(Clone, Debug, Default, Serialize, clap::Args)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, clap::Args)]
 pub struct LinkOptions {
     /// Links have weights, 0 or above: the third column, the column that --columns names weight, or the values of a matrix. A page divides
     /// its score by the weights of the links out of it rather than evenly.
@@ -55,13 +55,15 @@ pub struct Web {
     pub links: Links,
     /// Where the surfer restarts, and a checksum of that; `None`: anywhere.
     restart: Option<(Restart, u64)>,
+    /// Scores of an earlier model, by page; of new pages nothing. Empty without a model.
+    pub(super) start: Vec<Option<f32>>,
 }
 
 impl Web {
     /// Takes a graph whose links count the same.
     #[must_use]
     pub fn new(graph: Graph) -> Self {
-        Self { links: Links::Plain(graph), restart: None }
+        Self { links: Links::Plain(graph), restart: None, start: Vec::new() }
     }
 
     /// Takes a graph whose links have weights. If several processes have read it together, all of them call it.
@@ -82,7 +84,7 @@ impl Web {
                 SUMS.end()
             )));
         }
-        Ok(Self { links: Links::Weighted(graph, sums), restart: None })
+        Ok(Self { links: Links::Weighted(graph, sums), restart: None, start: Vec::new() })
     }
 
     /// Has the surfer restart at vertices by their names and weights only.

@@ -9,11 +9,12 @@ use std::path::Path;
 pub use data::{LinkOptions, Links, Web};
 use megagrid_algorithms::pagerank::{self, Damping, Follow, Start, scores};
 use megagrid_engine::{Engine, Settings, Source};
+use megagrid_partition::Side;
 use megagrid_stages::{Exchange, Right, Sequence, Stages};
 use serde::{Deserialize, Serialize};
 
 use self::data::Link;
-use crate::algorithm::{Algorithm, MakeForm, Measured, Trainer};
+use crate::algorithm::{Algorithm, MakeForm, Measured, Trainer, UpdatedOn};
 use crate::data::Data;
 use crate::form::form;
 use crate::graph::{Ranked, Top, listing};
@@ -82,6 +83,16 @@ impl Algorithm for Ranking {
     type Options = RankOptions;
     type Model = Ranks;
 
+    fn start_from(web: &mut Web, _: &RankOptions, Ranks(model): Ranks) -> Result<(), Error> {
+        let places = web.names().get(Side::Left)?.translate(&model.names);
+        web.start = places.into_iter().map(|place| Some(model.scores[place? as usize])).collect();
+        Ok(())
+    }
+
+    fn updated_on(_: &Ranks) -> Result<UpdatedOn, Error> {
+        Ok(UpdatedOn::All)
+    }
+
     #[inline(never)]
     fn form(web: &Web, _: &RankOptions) -> MakeForm<Self> {
         match web.links {
@@ -127,7 +138,7 @@ where
 
     fn init(&self, web: &Web, engine: &mut Engine<L::Program>) -> Result<(), Error> {
         let out_weight = web.links.out_weight();
-        let start = Start::new(self.damping, web.links.pages(), web.restart(), &*out_weight);
+        let start = Start::new(self.damping, web.links.pages(), web.restart(), &*out_weight).at(&web.start);
         engine.set_global(start.state());
         engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
         Ok(())

@@ -1,0 +1,193 @@
+//! `update` and `--from`: models go on, or stay as they were.
+
+use std::collections::BTreeMap;
+use std::fs;
+#[cfg(unix)]
+use std::process::{Command, Stdio};
+
+use crate::{Place, done, fails, json, run};
+
+impl Place {
+    /// Trains on all but the last lines of the ratings. Returns the ratings, those that are left, and the model.
+    fn movies_and_more(&self, lines: usize) -> [String; 3] {
+        let all = fs::read_to_string(self.ratings()).unwrap();
+        let at = all.len() - all.lines().rev().take(lines).map(|line| line.len() + 1).sum::<usize>();
+        let (old, new) = (self.file("old.csv", &all[..at]), self.file("new.csv", &all[at..]));
+        let model = self.name("movies");
+        done(&[
+            "mf",
+            &old,
+            "--dims",
+            "4",
+            "--lambda",
+            "0.01",
+            "--iterations",
+            "40",
+            "--model",
+            &model,
+            "-q",
+            "-w",
+            "2",
+        ]);
+        [self.name("ratings.csv"), new, model]
+    }
+
+    /// Returns the bytes of a model's files.
+    fn files(&self, model: &str) -> BTreeMap<String, Vec<u8>> {
+        let entries = fs::read_dir(model).unwrap().map(|entry| entry.unwrap());
+        entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+    }
+}
+
+#[test]
+fn ratings_that_arrive_are_counted() {
+    let place = Place::new();
+    let [_, new, model] = place.movies_and_more(24);
+    let more = place.file("more.csv", fs::read_to_string(&new).unwrap() + "ann,i3,4\nann,tea,2\n");
+    let next = place.name("next");
+    fails(&["recommend", &model, "ann"], 1, &["user \"ann\" is not among the 39 users"]);
+    let before = place.files(&model);
+    let said = done(&["update", &model, &more, "--model", &next, "-w", "2"]);
+    assert!(said.contains("updated on the new data"), "{said}");
+    assert_eq!(place.files(&model), before);
+    let record = place.name("run.json");
+    assert_eq!(done(&["update", &model, &more, "-q", "-w", "2", "--json", &record]), "");
+    // The same, but for where it began.
+    let (same, other) = (place.files(&model), place.files(&next));
+    assert_eq!(same["users.npy"], other["users.npy"]);
+    let record = json(&record);
+    assert_eq!((&record["input"]["edges"], &record["result"]["iterations"]), (&26.into(), &3.into()));
+    assert!(done(&["recommend", &model, "ann", "-n", "3"]).lines().count() == 3);
+    let manifest = json(place.path("movies/model.json"));
+    assert_eq!((&manifest["data"]["left"], &manifest["data"]["right"]), (&41.into(), &31.into()));
+    assert_eq!(manifest["config"]["changes"][0]["add"], more);
+    // Nothing is left behind.
+    assert!(place.listing().iter().all(|name| !name.starts_with('.')), "{:?}", place.listing());
+    // All of them are found again where something is taken back.
+    let gone = place.file("gone.csv", "ann,tea,0\n");
+    let said = done(&["update", &model, "--remove", &gone, "-w", "2"]);
+    assert!(said.contains("updated on all data") && said.contains("41 × 30 vertices"), "{said}");
+}
+
+#[test]
+fn links_are_added_and_removed_one_update_after_the_other() {
+    let place = Place::new();
+    let links = |range: std::ops::Range<u32>| -> String {
+        range.map(|at| format!("{} {}\n", at * 7 % 61, at * at % 53)).collect()
+    };
+    let [old, first, second] = [("old.txt", 0..300), ("first.txt", 300..310), ("second.txt", 310..330)]
+        .map(|(name, range)| place.file(name, links(range)));
+    let all = place.file("all.txt", links(0..330));
+    let (model, full) = (place.name("ranks"), place.name("full"));
+    done(&["pagerank", &old, "--model", &model, "--tolerance", "1e-8", "-q"]);
+    done(&["pagerank", &all, "--model", &full, "--tolerance", "1e-8", "-q"]);
+    let before = done(&["top", &model, "-n", "99"]);
+    for new in [&first, &second] {
+        done(&["update", &model, new, "-q"]);
+    }
+    let scores = |model: &str| -> BTreeMap<String, f64> {
+        let listed = done(&["top", model, "-n", "99", "--json", "-"]);
+        let rows = listed.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        rows.map(|row| (row["id"].to_string(), row["score"].as_f64().unwrap())).collect()
+    };
+    let near = |found: &BTreeMap<String, f64>, expected: &BTreeMap<String, f64>| {
+        assert_eq!(found.len(), expected.len());
+        expected.iter().for_each(|(name, score)| assert!((found[name] - score).abs() < 1e-8, "{name}"));
+    };
+    near(&scores(&model), &scores(&full));
+    // Pairs that repeat go with all that they repeat; these do not.
+    let lone = place.file("lone.txt", "1000 1001\n1001 1000\n");
+    done(&["update", &model, &lone, "-q"]);
+    done(&["update", &model, "--remove", &lone, "-q"]);
+    near(&scores(&model), &scores(&full));
+    fails(&["update", &model, "--remove", &lone], 1, &["lone.txt", "keep each day's file"]);
+    let lone = place.file("lone-again.txt", "1000 1001\n1001 1000\n");
+    fails(&["update", &model, "--remove", &lone], 1, &["lone-again.txt", "\"1000\" with \"1001\"", "not in the data"]);
+    near(&scores(&model), &scores(&full));
+    assert_ne!(before, "");
+}
+
+#[test]
+fn a_training_begins_at_a_model() {
+    let place = Place::new();
+    let [ratings, _, model] = place.movies_and_more(24);
+    let (record, next) = (place.name("run.json"), place.name("next"));
+    let mf = ["mf", &ratings, "--dims", "4", "--lambda", "0.01", "--json", &record, "-q", "-w", "2"];
+    let first = |options: &[&str]| {
+        done(&[&mf[..], &["--evaluate-every", "1", "--iterations", "2"], options].concat());
+        json(&record)["iterations"][0]["metrics"]["train_rmse"].as_f64().unwrap()
+    };
+    assert!(first(&["--from", &model, "--model", &next]) < 0.5 * first(&[]));
+    fails(&["mf", &ratings, "--from", &model], 1, &["movies", "4 dims", "give --dims 4"]);
+    fails(&["mf", &ratings, "--from", &model, "--resume", &model], 2, &["cannot be used with"]);
+    fails(&["mf", &ratings, "--from", &model, "--checkpoint", &next], 2, &["--from", "cannot be used with"]);
+    let launched =
+        ["launch", "-n", "2", "--restarts", "1", "--", "mf", &ratings, "--from", &model, "--checkpoint", &next];
+    fails(&launched, 2, &["--from", "cannot be used with"]);
+    fails(&["mf", &ratings, "--from", &place.name("none")], 1, &["none", "expected a directory that --model wrote"]);
+    fails(&["als", &ratings, "--from", &model], 1, &["a model of kind mf, expected als"]);
+    fails(&["plan", "mf", &ratings, "--from", &model], 2, &["--from is not for plan"]);
+}
+
+#[test]
+fn what_cannot_be_updated_stays() {
+    let place = Place::new();
+    let [ratings, new, model] = place.movies_and_more(24);
+    let mine = place.file("movies/mine.csv", "u1,i1,4\n");
+    fails(&["update", &model, &mine], 1, &["mine.csv", "is no file of the model"]);
+    fs::remove_file(mine).unwrap();
+    let before = place.files(&model);
+    let bad = place.file("bad.csv", "u1,i1,4\nu1,i2,four\n");
+    fails(&["update", &model, &bad], 1, &["bad.csv:2", "four"]);
+    fails(&["update", &model, &place.name("none.csv")], 1, &["none.csv", "No such file"]);
+    fails(&["update", &model, &new, "--data", &ratings], 1, &["ratings.csv", "trained on", "--data"]);
+    fails(&["update", &model, &new, "--model", &ratings], 1, &["exists already"]);
+    fails(&["update", &model], 2, &["NEW"]);
+    fails(&["update", &place.name("none"), &new], 1, &["none", "expected a directory that --model wrote"]);
+    fails(&["update", &model, &new, "--tolerance", "-1"], 2, &["tolerance is -1"]);
+    assert_eq!(place.files(&model), before);
+    let manifest = place.path("movies/model.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    for (from, to, parts) in [
+        ("\"version\": 1", "\"version\": 2", ["format version 2, expected 1", "train the model again"]),
+        ("\"dims\": 4", "\"dims\": \"four\"", ["its options are not those of this version", "four"]),
+        ("\"kind\": \"mf\"", "\"kind\": \"sphinx\"", ["a model of kind sphinx", "does not train"]),
+    ] {
+        assert!(text.contains(from), "{text}");
+        fs::write(&manifest, text.replace(from, to)).unwrap();
+        fails(&["update", &model, &new], 1, &parts);
+    }
+    let (graph, hubs) = (place.graph(), place.name("hubs"));
+    done(&["hits", &graph, "--model", &hubs, "-q"]);
+    fails(&["update", &hubs, &graph], 2, &["training of hits cannot begin at an earlier model"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_update_that_is_interrupted_or_killed_leaves_a_whole_model() {
+    let place = Place::new();
+    let [_, new, model] = place.movies_and_more(24);
+    let update = |options: &[&str]| {
+        Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+            .args([&["update", &model, &new, "-q", "-w", "1"], options].concat())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let before = place.files(&model);
+    let interrupted = update(&["--iterations", "1000000000"]);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let sent = Command::new("kill").args(["-INT", &interrupted.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(interrupted.wait_with_output().unwrap().status.code(), Some(130));
+    assert_eq!(place.files(&model), before);
+    for wait in 0..40 {
+        let mut killed = update(&[]);
+        std::thread::sleep(std::time::Duration::from_millis(5 * wait));
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+        // Whole: all names that there are have a row, and its files are those of one update.
+        assert_eq!(run(&["recommend", &model, "u1", "-n", "1"]).code, Some(0), "killed after {} ms", 5 * wait);
+        assert_eq!(place.files(&model).len(), before.len());
+    }
+}

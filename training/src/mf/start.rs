@@ -1,0 +1,232 @@
+//! Where training of factors starts: at the rows of an earlier model, by the names of vertices.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use megagrid_algorithms::als::Solver;
+use megagrid_algorithms::fold_in::{FoldIn, Folded, Loss};
+use megagrid_algorithms::mf::Model;
+use megagrid_datasets::{Dictionary, Edges, Names};
+use megagrid_partition::{EdgeSource, Side};
+
+use super::model::Factors;
+use crate::Error;
+use crate::error::reading;
+
+/// Rows of an earlier model for the vertices of data.
+#[derive(Debug)]
+pub struct Start {
+    model: Factors,
+    /// Which row of the model each user, and each item, of the data has.
+    rows: [Vec<Option<u32>>; 2],
+    /// Rows of users, and of items, that the model does not know, by their ratings on what it knows.
+    folded: [HashMap<usize, Folded>; 2],
+    /// Whether what the data do not have has no values any more.
+    forgets_others: bool,
+}
+
+/// A row of an earlier model.
+pub struct Known<'s> {
+    /// The factor.
+    pub factor: &'s [f32],
+    /// The bias; 0 without.
+    pub bias: f32,
+    /// The sum of mean squared gradients that steps adapt to; 0 where the model does not know.
+    pub squares: f32,
+}
+
+impl Start {
+    /// Finds the vertices of data in a model.
+    ///
+    /// # Errors
+    /// Another length of factors, biases where there are to be none, or none where there are to be some; names that cannot be read.
+    pub fn new(model: Factors, names: &Names, dims: usize, has_biases: bool) -> Result<Self, Error> {
+        if model.model.dims != dims {
+            let found = model.model.dims;
+            return Err(Error::Missing(format!(
+                "its factors have {found} dims, and now they are to have {dims}; give --dims {found}"
+            )));
+        }
+        let with = |is: bool| if is { "with" } else { "without" };
+        let had_biases = !model.model.item_biases.is_empty();
+        if had_biases != has_biases {
+            let problem =
+                format!("it was trained {} biases, and now it is to be {} them", with(had_biases), with(has_biases));
+            return Err(Error::Missing(problem));
+        }
+        let rows = |side| Ok::<_, Error>(names.get(side)?.translate(&*model.names.get(side)?));
+        let rows = [rows(Side::Left)?, rows(Side::Right)?];
+        Ok(Self { model, rows, folded: Default::default(), forgets_others: false })
+    }
+
+    /// Solves for the rows of users and items that the model does not know, where it knows the other ends of their ratings, which are
+    /// grouped by items: they start at the minimum of the objective, not at small random values.
+    ///
+    /// # Errors
+    /// Ratings that cannot be read.
+    pub fn fold_in(&mut self, ratings: &Edges<f32>, lambda: f32) -> Result<(), Error> {
+        let knows_all = self.rows.iter().flatten().all(Option::is_some);
+        // Where processes hold a part of the ratings each, none sees all of a user.
+        if knows_all || ratings.held_offsets() != ratings.offsets(Side::Right) {
+            return Ok(());
+        }
+        let mut rated: [HashMap<usize, Vec<(u32, f32)>>; 2] = Default::default();
+        for item in 0..ratings.num_vertices(Side::Right) {
+            let visit = &mut |users: &[u32], values: &[f32]| {
+                for (&user, &value) in users.iter().zip(values) {
+                    match (self.rows[0][user as usize], self.rows[1][item]) {
+                        (None, Some(row)) => rated[0].entry(user as usize).or_default().push((row, value)),
+                        (Some(row), None) => rated[1].entry(item).or_default().push((row, value)),
+                        _ => {}
+                    }
+                }
+            };
+            ratings.visit_rows(Side::Right, item..item + 1, visit).map_err(reading)?;
+        }
+        let own = &self.model.model;
+        let turned = Model {
+            users: own.items.clone(),
+            items: own.users.clone(),
+            user_biases: own.item_biases.clone(),
+            item_biases: own.user_biases.clone(),
+            ..*own
+        };
+        let loss = Loss::Ratings { lambda };
+        for (side, (model, rated)) in [own, &turned].into_iter().zip(rated).enumerate() {
+            let (solve, mut solver) = (FoldIn::new(model, loss), Solver::default());
+            self.folded[side] = rated.into_iter().map(|(at, rated)| (at, solve.solve(&mut solver, &rated))).collect();
+        }
+        Ok(())
+    }
+
+    /// Has users and items without ratings in the data keep their places in the model, but none of their values: the data are all that
+    /// there are.
+    pub fn forget_others(&mut self) {
+        self.forgets_others = true;
+    }
+
+    /// Returns the mean that the model's predictions begin with.
+    #[must_use]
+    pub fn mean(&self) -> f32 {
+        self.model.model.mean
+    }
+
+    /// Returns the row of a vertex of the data, if the model knows it, or enough of it.
+    #[must_use]
+    pub fn row(&self, side: Side, vertex: usize) -> Option<Known<'_>> {
+        let (model, at) = (&self.model.model, side as usize);
+        let Some(row) = self.rows[at][vertex] else {
+            let (factor, bias) = self.folded[at].get(&vertex)?;
+            return Some(Known { factor, bias: *bias, squares: 0.0 });
+        };
+        let row = row as usize;
+        let (factors, biases) = match side {
+            Side::Left => (&model.users, &model.user_biases),
+            Side::Right => (&model.items, &model.item_biases),
+        };
+        let squares = self.model.squares.as_ref().map_or(0.0, |both| both[at][row]);
+        let bias = biases.get(row).copied().unwrap_or(0.0);
+        Some(Known { factor: &factors[row * model.dims..][..model.dims], bias, squares })
+    }
+
+    /// Puts rows that were trained in the places that they have in the earlier model, and those of new vertices behind. What was not
+    /// trained stays as it was, or is forgotten.
+    ///
+    /// # Errors
+    /// Names that cannot be read.
+    pub fn with(&self, trained: Factors) -> Result<Factors, Error> {
+        let (before, now) = (&self.model, &trained);
+        let sides = [Side::Left, Side::Right].map(|side| {
+            let (old, new) = (before.names.get(side)?, now.names.get(side)?);
+            Ok::<_, Error>(old.extended(&new))
+        });
+        let [(users, user_ids), (items, item_ids)] = match sides {
+            [Ok(users), Ok(items)] => [users, items],
+            [Err(error), _] | [_, Err(error)] => return Err(error),
+        };
+        let (old, new) = (&before.model, &now.model);
+        let both = |old: &[f32], new: &[f32], width: usize, names: &Dictionary, ids: &[u32]| {
+            let mut all = if self.forgets_others { Vec::new() } else { old.to_vec() };
+            all.resize(if new.is_empty() { 0 } else { names.len() * width }, 0.0);
+            for (&id, row) in ids.iter().zip(new.chunks_exact(width)) {
+                all[id as usize * width..][..width].copy_from_slice(row);
+            }
+            all
+        };
+        let squares = before.squares.as_ref().zip(now.squares.as_ref()).map(|(old, new)| {
+            [both(&old[0], &new[0], 1, &users, &user_ids), both(&old[1], &new[1], 1, &items, &item_ids)]
+        });
+        let model = Model {
+            users: both(&old.users, &new.users, old.dims, &users, &user_ids),
+            items: both(&old.items, &new.items, old.dims, &items, &item_ids),
+            user_biases: both(&old.user_biases, &new.user_biases, 1, &users, &user_ids),
+            item_biases: both(&old.item_biases, &new.item_biases, 1, &items, &item_ids),
+            ..*new
+        };
+        let earlier = before.range.filter(|_| !self.forgets_others);
+        let range = earlier.zip(now.range).map(|([a, b], [c, d])| [a.min(c), b.max(d)]);
+        Ok(Factors { model, names: Arc::new(Names::new(users, Some(items))), range: range.or(now.range), squares })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn factors(users: &[&str], items: &[&str], first: f32) -> Factors {
+        let numbers = |rows: usize| (0..rows * 2).map(|at| first + at as f32).collect();
+        let model = Model {
+            dims: 2,
+            mean: 3.0,
+            users: numbers(users.len()),
+            items: numbers(items.len()),
+            user_biases: vec![first; users.len()],
+            item_biases: vec![-first; items.len()],
+        };
+        let names = Names::new(Dictionary::from_strings(users), Some(Dictionary::from_strings(items)));
+        let squares = Some([vec![first * 2.0; users.len()], vec![first * 3.0; items.len()]]);
+        Factors { model, names: Arc::new(names), range: Some([1.0, first]), squares }
+    }
+
+    #[test]
+    fn rows_keep_their_places_and_new_ones_come_behind() {
+        let (old, new) = (factors(&["a", "b", "c"], &["x"], 10.0), factors(&["d", "b"], &["x", "y"], 50.0));
+        let start = Start::new(old, &new.names, 2, true).unwrap();
+        assert!(start.row(Side::Left, 0).is_none() && start.row(Side::Right, 1).is_none());
+        let known = start.row(Side::Left, 1).unwrap();
+        assert_eq!((known.factor, known.bias, known.squares), (&[12.0, 13.0][..], 10.0, 20.0));
+        let all = start.with(new).unwrap();
+        let names = |side| all.names.get(side).unwrap().iter().map(|name| name.into_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            (names(Side::Left), names(Side::Right)),
+            (vec!["a".into(), "b".into(), "c".into(), "d".into()], vec!["x".into(), "y".into()])
+        );
+        assert_eq!(all.model.users, [10.0, 11.0, 52.0, 53.0, 14.0, 15.0, 50.0, 51.0]);
+        assert_eq!(
+            (&all.model.items, all.model.user_biases.as_slice()),
+            (&vec![50.0, 51.0, 52.0, 53.0], &[10.0, 50.0, 10.0, 50.0][..])
+        );
+        assert_eq!(
+            (all.squares.unwrap(), all.range),
+            ([vec![20.0, 100.0, 20.0, 100.0], vec![150.0, 150.0]], Some([1.0, 50.0]))
+        );
+    }
+
+    #[test]
+    fn what_the_data_do_not_have_is_forgotten_where_they_are_all() {
+        let (old, new) = (factors(&["a", "b"], &["x"], 10.0), factors(&["b"], &["x"], 5.0));
+        let mut start = Start::new(old, &new.names, 2, true).unwrap();
+        start.forget_others();
+        let all = start.with(new).unwrap();
+        assert_eq!((all.model.users, all.model.user_biases), (vec![0.0, 0.0, 5.0, 6.0], vec![0.0, 5.0]));
+        assert_eq!((all.squares.unwrap()[0].as_slice(), all.range), (&[0.0, 10.0][..], Some([1.0, 5.0])));
+    }
+
+    #[test]
+    fn a_model_of_another_form_is_refused() {
+        let model = || factors(&["a"], &["x"], 1.0);
+        let refused = |dims, biases| Start::new(model(), &model().names, dims, biases).unwrap_err().to_string();
+        assert_eq!(refused(3, true), "its factors have 2 dims, and now they are to have 3; give --dims 2");
+        assert_eq!(refused(2, false), "it was trained with biases, and now it is to be without them");
+    }
+}

@@ -1,0 +1,225 @@
+//! Updates: a model goes on with data that arrived, or without data that were taken back, under the options that it was trained with.
+
+use std::path::{Path, PathBuf};
+
+use megagrid_datasets::is_pipe;
+use megagrid_datasets::output::{check_target, replace_directory, write_directory};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::input::{Change, Changed, Source, parse_format};
+use crate::model::{self, Manifest, whole_path};
+use crate::{Algorithm, Data, Error, Job, Options, Processes, RunOptions, Trained, UpdatedOn, join, json};
+
+/// What changed since a model was trained.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Data that arrived.
+    pub added: Option<PathBuf>,
+    /// Data that were taken back.
+    pub removed: Option<PathBuf>,
+    /// What the model was trained on; `None`: what its manifest names.
+    pub data: Option<PathBuf>,
+}
+
+/// A model before its update.
+#[derive(Clone, Debug)]
+pub struct Before {
+    manifest: Manifest,
+    updated_on: UpdatedOn,
+}
+
+/// Reads what a model is to be trained on: all data where the algorithm needs them, where some are taken back, or where they are named;
+/// else what arrived only. `change` changes options that the model was trained with.
+///
+/// # Errors
+/// A model of another kind or version, or with options that this program does not know; data that cannot be read, or are not those that
+/// the model was trained on; data to be taken back that are not there.
+pub fn read<A: Algorithm>(
+    directory: &Path,
+    changes: &Changes,
+    change: impl FnOnce(A::Options) -> Result<A::Options, Error>,
+    run: RunOptions,
+) -> Result<(Job<A>, Before), Error> {
+    let (model, manifest) = model::load::<A::Model>(directory)?;
+    let is_of_all = changes.data.is_some() || changes.removed.is_some();
+    let updated_on = A::updated_on(&model)?;
+    let updated_on = if is_of_all { UpdatedOn::All } else { updated_on };
+    drop(model);
+    let options: A::Options = options_of(directory, manifest.config.clone())?;
+    let how: <A::Data as Data>::Options = options_of(directory, untested(&manifest.config))?;
+    if !manifest.option::<Value>("sample_weights").is_null() {
+        let problem = "it was trained with --sample-weights, which are not there for other samples; train with --from";
+        return Err(Error::invalid(&model::manifest_path(directory), problem));
+    }
+    let all = source(directory, &manifest, changes, updated_on)?;
+    let read = match (updated_on, &changes.added) {
+        (UpdatedOn::New, Some(added)) => all.like(added),
+        _ => all.clone(),
+    };
+    let seed = manifest.option::<Option<u64>>("seed").unwrap_or(run.seed);
+    let run = RunOptions { seed, from: Some(directory.to_owned()), patience: Some(0), ..run };
+    let mut job: Job<A> = Job::read((read, &how), change(options.continued(updated_on))?, &run, &Processes::default())?;
+    if updated_on == UpdatedOn::All {
+        A::forget_others(&mut job.data);
+    }
+    let origin = if updated_on == UpdatedOn::New { join([json(&all)?, json(&how)?]) } else { job.origin };
+    Ok((Job { origin, is_kept: true, ..job }, Before { manifest, updated_on }))
+}
+
+impl Before {
+    /// Writes the model after its update to a new directory, or in the place of the earlier one, which is whole until then.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn save<A: Algorithm>(&self, trained: &Trained<A>, place: &Place) -> Result<(), Error> {
+        let Some(model) = &trained.model else { return Ok(()) };
+        let (mut record, mut checksum) = (trained.record.clone(), trained.checksum);
+        // How long an update takes is its own: the next one goes by what the model was trained with. What was kept for testing
+        // is so until the model is trained on all data.
+        let holdout: &[&str] = if self.updated_on == UpdatedOn::New { &HOLDOUT } else { &[] };
+        for name in ["iterations", "tolerance"].iter().chain(holdout) {
+            let kept = record.config.get_mut(*name).zip(self.manifest.config.get(*name));
+            kept.into_iter().for_each(|(now, before)| now.clone_from(before));
+        }
+        if self.updated_on == UpdatedOn::New {
+            let before = &self.manifest.data;
+            record.input.edges += before.edges;
+            let number = before.checksum.trim_start_matches("xxh3:");
+            checksum ^= u64::from_str_radix(number, 16).unwrap_or_default();
+        }
+        let fill = |into: &Path| model::fill(model, into, &record, checksum);
+        match place {
+            Place::New(directory) => write_directory(directory, fill),
+            Place::Same(directory) => replace_directory(directory, |into| {
+                fill(into)?;
+                self.check_same(directory)
+            }),
+        }
+    }
+
+    /// Finds that the model is the one that was read, with nothing beside it.
+    fn check_same(&self, directory: &Path) -> Result<(), Error> {
+        if model::manifest(directory)? != self.manifest {
+            let problem =
+                "another update or training replaced the model meanwhile, and it is left as it is; update it again";
+            return Err(Error::invalid(directory, problem));
+        }
+        check_own(directory, &self.manifest)
+    }
+
+    /// Says what the model is trained on.
+    #[must_use]
+    pub fn updated_on(&self) -> UpdatedOn {
+        self.updated_on
+    }
+}
+
+/// Where a model goes after its update.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// To a new directory.
+    New(PathBuf),
+    /// Where it was.
+    Same(PathBuf),
+}
+
+impl Place {
+    /// Tells before a training whether the model could be written there.
+    ///
+    /// # Errors
+    /// Something is there already, or the directory around it cannot be written to.
+    pub fn check(&self) -> Result<(), Error> {
+        match self {
+            Self::New(directory) => Ok(check_target(directory)?),
+            Self::Same(directory) => {
+                check_own(directory, &model::manifest(directory)?)?;
+                Ok(check_target(&beside(directory))?)
+            }
+        }
+    }
+}
+
+/// Finds that there is nothing in a model's directory but the model: what is replaced is gone.
+fn check_own(directory: &Path, manifest: &Manifest) -> Result<(), Error> {
+    for entry in std::fs::read_dir(directory).map_err(Error::io(directory))? {
+        let name = entry.map_err(Error::io(directory))?.file_name();
+        if !name.to_str().is_some_and(|name| manifest.has_file(name)) {
+            let problem = "is no file of the model, whose directory an update replaces; move it, or name another directory with --model";
+            return Err(Error::invalid(&directory.join(name), problem));
+        }
+    }
+    Ok(())
+}
+
+/// Returns a place beside a directory, where nothing is.
+fn beside(directory: &Path) -> PathBuf {
+    let real = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    real.with_file_name(format!(".megagrid-{}.tmp", std::process::id()))
+}
+
+/// Reads options from those of a model.
+fn options_of<T: DeserializeOwned>(directory: &Path, config: Value) -> Result<T, Error> {
+    serde_json::from_value(config).map_err(|error| {
+        let problem = format!("its options are not those of this version: {error}; train the model again");
+        Error::invalid(&model::manifest_path(directory), problem)
+    })
+}
+
+/// Returns options without those that keep data for testing: an update trains on all that it is given.
+fn untested(config: &Value) -> Value {
+    let mut config = config.clone();
+    for name in TESTING {
+        config.get_mut(name).into_iter().for_each(|value| *value = Value::Null);
+    }
+    config
+}
+
+/// Options that keep data for testing.
+const TESTING: [&str; 4] = ["test", "holdout", "holdout_per_user", "ranking"];
+
+/// Options that keep a part of the data that are named for testing, so that a model is trained on fewer.
+const HOLDOUT: [&str; 2] = ["holdout", "holdout_per_user"];
+
+/// Returns the data that a model was trained on, and what changed.
+fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: UpdatedOn) -> Result<Source, Error> {
+    let text = |name| manifest.config.get(name).and_then(Value::as_str);
+    let columns = text("columns").map(|text| text.parse().map_err(Error::Option)).transpose()?;
+    let (input, format, mut all): (_, _, Vec<Changed>) = match (&changes.data, text("input")) {
+        (Some(path), _) => (path.clone(), None, Vec::new()),
+        (None, Some(input)) => {
+            let format = parse_format(text("format").unwrap_or("auto"))?;
+            (PathBuf::from(input), format, manifest.option("changes"))
+        }
+        (None, None) => {
+            let problem = "it does not say what it was trained on; name the data with --data";
+            return Err(Error::invalid(&model::manifest_path(directory), problem));
+        }
+    };
+    if changes.data.is_none() && updated_on == UpdatedOn::All {
+        let mut recorded = all.iter().map(|one| one.change.path()).chain([&*input]);
+        if let Some(pipe) = recorded.find(|path| was_pipe(path)) {
+            return Err(Error::invalid(pipe, "was read from a pipe; name the data with --data"));
+        }
+    }
+    let (before, was_held_out) = (all.len(), HOLDOUT.iter().any(|name| !manifest.option::<Value>(name).is_null()));
+    // The constant feature of an intercept stands in no file.
+    let constant = if manifest.option("intercept") { manifest.data.left } else { 0 };
+    let expected = (!was_held_out).then_some((before, manifest.data.edges.saturating_sub(constant)));
+    let removed = changes.removed.as_deref().map(|path| Change::Remove(whole_path(path)));
+    let added = changes.added.as_deref().map(|path| Change::Add(whole_path(path)));
+    for change in removed.into_iter().chain(added) {
+        if !was_pipe(change.path()) && all.iter().any(|before| before.change == change) {
+            let problem = "the model was updated with this file already; keep each day's file, since later updates may read it again, \
+                           and name the new one otherwise";
+            return Err(Error::invalid(change.path(), problem));
+        }
+        all.push(change.into());
+    }
+    Ok(Source { format, columns, changes: all, expected, ..Source::new(input) })
+}
+
+/// Tells whether a path is that of a pipe, which may be there no longer.
+fn was_pipe(path: &Path) -> bool {
+    is_pipe(path) || ["/dev/fd", "/dev/stdin", "/proc/self/fd"].iter().any(|pipe| path.starts_with(pipe))
+}
