@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::Data;
 use crate::error::Error;
 use crate::model::Model;
-use crate::options::{Options, RunOptions};
+use crate::options::{Options, RunOptions, UpdatedOn};
 use crate::record::{InputSizes, Machine, Metrics, Name};
 
 /// Something that `tune` may change.
@@ -99,15 +99,6 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
 
 fn no_start(name: &str) -> Error {
     Error::option(format!("training of {name} cannot begin at an earlier model; train on all data anew"))
-}
-
-/// What an update of a model is trained on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UpdatedOn {
-    /// All data, those that arrived among them.
-    All,
-    /// What arrived only: the model remembers enough of all others.
-    New,
 }
 
 /// What was measured after an iteration.

@@ -40,12 +40,12 @@ pub mod tune;
 pub mod update;
 
 pub use algorithm::{
-    Algorithm, DataOf, Ended, Form, Knob, Leg, MakeForm, Measured, ModelOf, OptionsOf, Pause, Run, Trainer, UpdatedOn,
+    Algorithm, DataOf, Ended, Form, Knob, Leg, MakeForm, Measured, ModelOf, OptionsOf, Pause, Run, Trainer,
 };
 pub use data::{Data, NoOptions, Reading};
 pub use error::Error;
 pub use form::form;
 pub use model::Model;
-pub use options::{Consistency, Options, RunOptions, join, json, lossy, lossy_option, options};
+pub use options::{Consistency, Options, RunOptions, UpdatedOn, join, json, lossy, lossy_option, options};
 pub use processes::Processes;
 pub use train::{Job, Observer, Trained, config, planned, train};

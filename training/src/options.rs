@@ -12,8 +12,17 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
+use crate::Error;
 use crate::processes::Processes;
-use crate::{Error, UpdatedOn};
+
+/// What an update of a model is trained on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdatedOn {
+    /// All data, those that arrived among them.
+    All,
+    /// What arrived only: the model remembers enough of all others.
+    New,
+}
 
 /// All options of an algorithm, with defaults. They stand in records, models and checkpoints as serde writes them; `null` is what
 /// follows from the data.

@@ -12,11 +12,11 @@ use megagrid_stages::{First, Left, Right, Sequence, Stages};
 use super::data::{Feedback, FeedbackOptions};
 use super::model::Recommender;
 use super::options::AlsOptions;
-use crate::Error;
-use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer, UpdatedOn};
+use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer};
 use crate::form::form;
 use crate::mf::{Factors, Start, rankings};
 use crate::record::Metrics;
+use crate::{Error, UpdatedOn};
 
 /// Matrix factorization of implicit feedback.
 #[derive(Clone, Copy, Debug)]

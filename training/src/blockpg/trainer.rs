@@ -14,11 +14,11 @@ use super::newton::{self, NewtonSolver};
 use super::options::LinearOptions;
 use super::solver::{Begin, Solver};
 use super::steps::StepSolver;
-use crate::algorithm::{Algorithm, Form, Knob, Leg, MakeForm, Measured, Trainer, UpdatedOn};
+use crate::algorithm::{Algorithm, Form, Knob, Leg, MakeForm, Measured, Trainer};
 use crate::error::reading;
 use crate::form::form;
 use crate::record::Metrics;
-use crate::{Error, RunOptions};
+use crate::{Error, RunOptions, UpdatedOn};
 
 /// Sparse logistic regression.
 #[derive(Clone, Copy, Debug)]

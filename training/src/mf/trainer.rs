@@ -17,9 +17,9 @@ use super::options::{FactorOptions, Gradient};
 use super::rankings::rankings;
 use super::start::Start;
 use crate::Error;
-use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer, UpdatedOn};
+use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer};
 use crate::form::form;
-use crate::options::passes_per_clock;
+use crate::options::{UpdatedOn, passes_per_clock};
 use crate::record::Metrics;
 
 /// Ratings that a step of an evaluation takes.

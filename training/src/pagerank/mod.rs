@@ -14,14 +14,14 @@ use megagrid_stages::{Exchange, Right, Sequence, Stages};
 use serde::{Deserialize, Serialize};
 
 use self::data::Link;
-use crate::algorithm::{Algorithm, MakeForm, Measured, Trainer, UpdatedOn};
+use crate::algorithm::{Algorithm, MakeForm, Measured, Trainer};
 use crate::data::Data;
 use crate::form::form;
 use crate::graph::{Ranked, Top, listing};
 use crate::model::{Manifest, Model, Scored};
 use crate::options::{by_default, check_tolerance};
 use crate::record::Metrics;
-use crate::{Error, Options};
+use crate::{Error, Options, UpdatedOn};
 
 /// Options of PageRank.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
