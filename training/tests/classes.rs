@@ -77,7 +77,7 @@ impl Made {
         let squares: f64 = rows.iter().enumerate().map(|(i, row)| of(i) * row.iter().map(|x| x * x).sum::<f64>()).sum();
         let step = 1.0 / (0.25 * squares + l2);
         let (mut w, mut before, mut pace) = (vec![0.0; columns], vec![0.0; columns], 1.0_f64);
-        for _ in 0..40_000 {
+        loop {
             // Nesterov's extrapolation, restarted when it leads uphill.
             let next_pace = 0.5 * (1.0 + (1.0 + 4.0 * pace * pace).sqrt());
             let ahead: Vec<f64> = w.iter().zip(&before).map(|(w, b)| w + (pace - 1.0) / next_pace * (w - b)).collect();
@@ -95,11 +95,13 @@ impl Made {
                     (goal.abs() - step * l1).max(0.0) * goal.signum()
                 })
                 .collect();
+            if apart(&ahead, &next) < 1e-12 {
+                return next;
+            }
             let uphill: f64 = (0..columns).map(|j| (ahead[j] - next[j]) * (next[j] - w[j])).sum();
             pace = if uphill > 0.0 { 1.0 } else { next_pace };
             (before, w) = (w, next);
         }
-        w
     }
 }
 
