@@ -16,12 +16,14 @@ use crate::train;
 /// Goes on with a model where data arrived, or were taken back: with the options that it was trained with, from its own values.
 ///
 /// The model is replaced by the new one when that is complete; until then, whatever happens, it is as it was. Users and items of
-/// models of mf and als keep their rows, and new ones come behind them. A model of `mf` goes on with the new ratings only, in time that depends on their number, not on
-/// that of all others, as long as nothing is removed. All other models go on with all data: those that they were trained on, which their
-/// manifests name, and those that changed since. Nothing is kept for testing. Models of `lda` and `hits` are trained again.
+/// models of mf and als keep their rows, and new ones come behind them; so do documents and words of lda. Models of `mf` and `lda` go on with
+/// what is new only, in time that depends on its size, not on that of all others, as long as nothing is removed. All other models go on with
+/// all data: those that they were trained on, which their manifests name, and those that changed since. Nothing is kept for testing. Models
+/// of `hits` are trained again.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:
   megagrid update movies monday.csv
+  megagrid update topics todays-articles.txt
   megagrid update ranks new-links.txt --remove dead-links.txt
   megagrid update clicks today.libsvm --data 'clicks/2026-*.libsvm' --model clicks-next")]
 pub struct Args {
@@ -37,7 +39,8 @@ pub struct Args {
     /// manifest says].
     #[arg(long, value_name = "INPUT")]
     data: Option<PathBuf>,
-    /// Iterations at most [default: as many as for the model; on new ratings only, which more passes would overrate, 3].
+    /// Iterations at most [default: as many as for the model; on new ratings only, which more passes would overrate, 3, on new
+    /// documents 20].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     iterations: Option<u64>,
     /// End at this tolerance, as the training command has it [default: that of the model].

@@ -40,6 +40,27 @@ impl Place {
 }
 
 #[test]
+fn documents_that_arrive_are_counted() {
+    let place = Place::new();
+    let (old, new) =
+        (place.file("old.txt", "tea cup tea\nrye oat rye\n".repeat(20)), place.file("new.txt", "tea pot\n"));
+    let model = place.name("topics");
+    done(&["lda", &old, "-k", "2", "--iterations", "30", "--format", "text", "--model", &model, "-q"]);
+    let said = done(&["update", &model, &new]);
+    assert!(said.contains("updated on the new data"), "{said}");
+    let tokens = fs::read_to_string(format!("{model}/model.json")).unwrap();
+    let shapes = &serde_json::from_str::<serde_json::Value>(&tokens).unwrap()["shapes"];
+    assert_eq!((&shapes["documents.parquet"], &shapes["words.parquet"]), (&[41].into(), &[5].into()));
+    let found = done(&["topics", &model]);
+    assert!(found.contains("pot"), "{found}");
+    let before = place.files(&model);
+    fails(&["update", &model, "--remove", &old], 2, &["documents that arrive only"]);
+    fails(&["lda", &new, "--from", &model, "-k", "3", "--format", "text"], 1, &["it has 2 topics", "--topics 2"]);
+    fails(&["lda", &new, "--from", &model, "-k", "2", "--format", "text", "--test", &new], 2, &["leave --test"]);
+    assert_eq!(place.files(&model), before);
+}
+
+#[test]
 fn ratings_that_arrive_are_counted() {
     let place = Place::new();
     let [_, new, model] = place.movies_and_more(24);

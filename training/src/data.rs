@@ -77,6 +77,11 @@ pub trait Data: Sized + Send + Sync + 'static {
         None
     }
 
+    /// Returns how data that arrive are read, where they are a part of all.
+    fn of_part(options: Self::Options) -> Self::Options {
+        options
+    }
+
     /// Gives up the edges, where only the grid needs them from now on.
     fn release(&mut self) {}
 }

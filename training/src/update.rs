@@ -48,6 +48,7 @@ pub fn read<A: Algorithm>(
     drop(model);
     let options: A::Options = options_of(directory, manifest.config.clone())?;
     let how: <A::Data as Data>::Options = options_of(directory, untested(&manifest.config))?;
+    let how = if updated_on == UpdatedOn::New { A::Data::of_part(how) } else { how };
     if !manifest.option::<Value>("sample_weights").is_null() {
         let problem = "it was trained with --sample-weights, which are not there for other samples; train with --from";
         return Err(Error::invalid(&model::manifest_path(directory), problem));

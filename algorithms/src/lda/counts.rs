@@ -7,6 +7,12 @@ use megagrid_stages::{Changes, Shape, Store, row_width};
 pub trait TopicCounts: Store {
     /// Calls `visit` with each topic that occurs at a vertex, and how often, in no particular order.
     fn each(&self, num_topics: usize, visit: impl FnMut(usize, u32));
+
+    /// Sets the counts of a vertex that has none yet, each topic at most once.
+    ///
+    /// # Panics
+    /// If there are more topics than the vertex has room for.
+    fn set(&mut self, num_topics: usize, counts: impl Iterator<Item = (u16, u32)>);
 }
 
 /// Dense rows: one number for each topic, exact up to 2^24.
@@ -18,6 +24,10 @@ impl TopicCounts for [f32] {
                 visit(topic, count as u32);
             }
         }
+    }
+
+    fn set(&mut self, _: usize, counts: impl Iterator<Item = (u16, u32)>) {
+        counts.for_each(|(topic, count)| self[usize::from(topic)] = count as f32);
     }
 }
 
@@ -61,6 +71,15 @@ impl TopicCounts for Packed {
     fn each(&self, num_topics: usize, visit: impl FnMut(usize, u32)) {
         each_entry(&self.0, topic_bits(num_topics), visit);
     }
+
+    fn set(&mut self, num_topics: usize, counts: impl Iterator<Item = (u16, u32)>) {
+        set_entries(&mut self.0, topic_bits(num_topics), counts);
+    }
+}
+
+/// Writes packed entries from the first on.
+fn set_entries(entries: &mut [u32], topic_bits: u32, counts: impl Iterator<Item = (u16, u32)>) {
+    counts.enumerate().for_each(|(at, (topic, count))| entries[at] = count << topic_bits | u32::from(topic));
 }
 
 /// Calls `visit` with the topic and the count of each packed entry in use.
@@ -82,6 +101,13 @@ impl TopicCounts for Table {
                 visit(topic, count);
             }
         }
+    }
+
+    fn set(&mut self, num_topics: usize, counts: impl Iterator<Item = (u16, u32)>) {
+        if !has_all_topics(&self.0, num_topics) {
+            return set_entries(&mut self.0, topic_bits(num_topics), counts);
+        }
+        counts.for_each(|(topic, count)| self.0[usize::from(topic)] = count);
     }
 }
 
@@ -214,6 +240,17 @@ mod tests {
                 assert!(changes.iter().all(|change| add_change(&mut sum, change, num_topics)));
                 assert_eq!(counts(&sum, num_topics), both, "room {room}");
             }
+        }
+    }
+
+    #[test]
+    fn counts_that_are_set_are_there() {
+        let (num_topics, expected) = (40, [(3_u16, 2_u32), (39, 70_000)]);
+        for room in [16, row_width(num_topics)] {
+            let mut entries = vec![0; room];
+            Table::view_mut(&mut entries).set(num_topics, expected.into_iter());
+            let found = counts(&entries, num_topics);
+            assert_eq!((found[3], found[39], found.iter().sum::<u32>()), (2, 70_000, 70_002), "room {room}");
         }
     }
 

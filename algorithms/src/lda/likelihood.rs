@@ -97,9 +97,18 @@ where
         (words.counts)(id).each(num_topics, |_, count| sum += of_word.of(u64::from(count)));
         sum
     };
-    let of_totals = RisingLogs::new(topics.num_words as f64 * beta, 0);
-    let totals: f64 = topics.totals.iter().map(|&total| of_totals.of(total.max(0) as u64)).sum();
-    parallel_sum(documents.len, threads, document) + parallel_sum(words.len, threads, word) - totals
+    parallel_sum(documents.len, threads, document) + parallel_sum(words.len, threads, word) - of_totals(topics)
+}
+
+/// Returns the part of the joint log likelihood that is of words, whose counts by topic are given.
+pub fn log_likelihood_of_words<R: Iterator<Item = (u16, u32)>>(topics: &Topics, words: impl Iterator<Item = R>) -> f64 {
+    let of_word = RisingLogs::new(f64::from(topics.beta), TABLE);
+    words.flatten().map(|(_, count)| of_word.of(u64::from(count))).sum::<f64>() - of_totals(topics)
+}
+
+fn of_totals(topics: &Topics) -> f64 {
+    let of_totals = RisingLogs::new(topics.num_words as f64 * f64::from(topics.beta), 0);
+    topics.totals.iter().map(|&total| of_totals.of(total.max(0) as u64)).sum()
 }
 
 /// Vertices whose terms are summed by themselves, so that the total does not depend on the number of threads.

@@ -45,9 +45,10 @@ use megagrid_stages::Item;
 
 pub use coherence::Occurrences;
 pub use config::{Config, DEFAULT_CLOCKS, DEFAULT_UNIFORM_SHARE, DENSE_UP_TO, Prior, Sampler, Tokens};
+pub use counts::TopicCounts;
 pub use dense::Dense;
 pub use fold_in::FoldIn;
-pub use likelihood::{Vertices, ln_gamma, log_likelihood};
+pub use likelihood::{Vertices, ln_gamma, log_likelihood, log_likelihood_of_words};
 pub use map::{Relevant, TopicMap};
 pub use merge::{MERGE_UP_TO, merge_topics};
 pub use mh::Mh;

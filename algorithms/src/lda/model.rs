@@ -63,6 +63,18 @@ impl SparseCounts {
         self.len() == 0
     }
 
+    /// Adds a row behind the others, of topics that ascend.
+    pub fn push(&mut self, row: impl Iterator<Item = (u16, u32)>) {
+        if self.offsets.is_empty() {
+            self.offsets.push(0);
+        }
+        for (topic, count) in row {
+            self.topics.push(topic);
+            self.counts.push(count);
+        }
+        self.offsets.push(self.topics.len());
+    }
+
     /// Returns a row's topics and counts.
     #[must_use]
     pub fn row(&self, row: usize) -> impl ExactSizeIterator<Item = (u16, u32)> {

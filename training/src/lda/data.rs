@@ -12,6 +12,7 @@ use megagrid_datasets::{
 use megagrid_partition::{EdgeSource, Side};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::start::Start;
 use crate::Error;
 use crate::data::{Data, Reading};
 use crate::error::reading;
@@ -148,6 +149,8 @@ pub struct Documents {
     pub names: Arc<Names>,
     /// Documents to test on.
     pub test: Option<NewDocuments>,
+    /// The model that these documents are added to.
+    pub start: Option<Start>,
     /// Tokens of documents and words.
     pub tokens: Arc<Tokens>,
     checksum: u64,
@@ -176,7 +179,7 @@ impl Documents {
         let Prepared { edges, names, .. } = prepared;
         let tokens = Arc::new(Tokens::count(&edges).map_err(reading)?);
         let checksum = digest(&edges, |&count| f64::from(count))?.checksum;
-        Ok(Self { edges, names: Arc::new(names), test, tokens, checksum })
+        Ok(Self { edges, names: Arc::new(names), test, start: None, tokens, checksum })
     }
 
     /// Opens a cache, if it is taken as it is.
@@ -195,6 +198,10 @@ impl Data for Documents {
 
     fn read(source: &mut Source, options: &CorpusOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         let CorpusOptions { test, holdout, .. } = options;
+        if !source.changes.is_empty() {
+            let message = "a topic model goes on with documents that arrive only; leave --data and --remove out, or train on all again";
+            return Err(Error::option(message));
+        }
         check_holdout(*holdout)?;
         let mut clock = Stopwatch::start();
         let filter = options.filter()?;
@@ -246,6 +253,11 @@ impl Data for Documents {
 
     fn checksum(&self) -> Result<u64, Error> {
         Ok(self.checksum)
+    }
+
+    /// Words of few documents, or of most, are those of all documents.
+    fn of_part(options: CorpusOptions) -> CorpusOptions {
+        CorpusOptions { min_documents: 1, max_documents: 1.0, ..options }
     }
 
     fn release(&mut self) {

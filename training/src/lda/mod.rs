@@ -4,6 +4,7 @@ mod data;
 pub mod explorer;
 mod model;
 mod options;
+mod start;
 mod trainer;
 
 pub use data::{CorpusOptions, Documents, NewDocuments};

@@ -52,6 +52,11 @@ impl TopicModel {
         Self { counts, names, tokenizer, top_words, coherences: None }
     }
 
+    /// Takes other counts, whose coherences were not measured.
+    pub(super) fn of(self, counts: Counts, names: Arc<Names>) -> Self {
+        Self { counts, names, coherences: None, ..self }
+    }
+
     /// Measures the coherence of each topic's top words.
     pub fn find_coherences(&mut self, occurrences: &Occurrences) {
         let of_topic = |words: &TopWords| {
@@ -105,11 +110,15 @@ impl Model for TopicModel {
         manifest.shape(ALPHA, &[totals.len()]);
         write_vector(&into.join(TOTALS), &totals)?;
         manifest.shape(TOTALS, &[totals.len()]);
-        write_names(&into.join(WORDS), &word_names)?;
-        write_names(&into.join(DOCUMENTS), &document_names)?;
+        for (file, names) in [(WORDS, &word_names), (DOCUMENTS, &document_names)] {
+            write_names(&into.join(file), names)?;
+            manifest.shape(file, &[names.len()]);
+        }
         write_counts(into, (WORD_TOPICS, "word"), words, manifest)?;
         write_counts(into, (DOCUMENT_TOPICS, "document"), documents, manifest)?;
-        write_topics(&into.join(TOPICS), &self.counts, &word_names)
+        let rows = write_topics(&into.join(TOPICS), &self.counts, &word_names)?;
+        manifest.shape(TOPICS, &[rows, 4]);
+        Ok(())
     }
 
     fn read(from: &Path, manifest: &Manifest) -> Result<Self, Error> {
@@ -214,7 +223,8 @@ fn write_counts(
     Ok(())
 }
 
-fn write_topics(path: &Path, counts: &Counts, words: &Dictionary) -> Result<(), Error> {
+/// Writes the top words of topics, and returns how many rows that makes.
+fn write_topics(path: &Path, counts: &Counts, words: &Dictionary) -> Result<usize, Error> {
     let (mut topics, mut ranks, mut names, mut chances) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (topic, top) in counts.top_words(TABLE_WORDS).into_iter().enumerate() {
         for (rank, (word, count)) in (1..).zip(top) {
@@ -224,13 +234,15 @@ fn write_topics(path: &Path, counts: &Counts, words: &Dictionary) -> Result<(), 
             chances.push(counts.word_chance(topic, count) as f32);
         }
     }
+    let rows = topics.len();
     let columns = [
         ("topic", Column::U32(topics.into())),
         ("rank", Column::U32(ranks.into())),
         ("word", Column::Strings(names.into())),
         ("probability", Column::F32(chances.into())),
     ];
-    Ok(write_table(path, &columns)?)
+    write_table(path, &columns)?;
+    Ok(rows)
 }
 
 fn read_counts(path: &Path, num_rows: usize, num_topics: usize, of: &str) -> Result<SparseCounts, Error> {

@@ -7,7 +7,7 @@ use megagrid_algorithms::lda::{self, Config, DEFAULT_CLOCKS, Prior};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::options::{by_default, check_tolerance, check_work_per_clock, passes_per_clock};
-use crate::{Error, Options};
+use crate::{Error, Options, UpdatedOn};
 
 /// How topics are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -148,6 +148,9 @@ pub struct TopicOptions {
     pub work_per_clock: f64,
 }
 
+/// Passes over new documents, whose words mostly have their topics, if nothing is said.
+const PASSES_OF_NEW: u64 = 20;
+
 /// Topics, if nothing is said.
 const DEFAULT_TOPICS: usize = 100;
 
@@ -215,6 +218,11 @@ impl TopicOptions {
 impl Options for TopicOptions {
     const FREE: &'static [&'static str] =
         &["iterations", "tolerance", "top_words", "work_per_clock", "optimize_every", "annealing"];
+
+    fn continued(&self, _: UpdatedOn) -> Self {
+        let iterations = PASSES_OF_NEW.min(self.iterations);
+        Self { iterations, annealing: None, extra_topics: 0, ..self.clone() }
+    }
 
     fn check(&self) -> Result<(), Error> {
         check_work_per_clock(self.work_per_clock)?;

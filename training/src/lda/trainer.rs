@@ -6,22 +6,23 @@ use std::sync::Arc;
 
 use megagrid_algorithms::lda::mh::CountTopics;
 use megagrid_algorithms::lda::{
-    Config, Dense, FoldIn, Lda, Mh, Model, Occurrences, Sampler, Sampling, Sparse, Tokens, Vertices, edge_len,
-    fill_edge, log_likelihood, merge_topics,
+    Config, Dense, FoldIn, Lda, Mh, Model, Occurrences, Prior, Sampler, Sampling, Sparse, Tokens, TopicCounts,
+    Vertices, Word, edge_len, fill_edge, log_likelihood, merge_topics,
 };
 use megagrid_datasets::Edges;
 use megagrid_engine::{Engine, IterationReport, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
-use megagrid_stages::{Left, Right, Sequence, Stages};
+use megagrid_stages::{First, Left, Right, Sequence, Stages};
 
 use super::data::Documents;
 use super::model::TopicModel;
 use super::options::{self, Alpha, TopicOptions};
-use crate::Error;
+use super::start::Start;
 use crate::algorithm::{Algorithm, Knob, Leg, MakeForm, Measured, Trainer};
 use crate::error::reading;
 use crate::form::form;
 use crate::record::Metrics;
+use crate::{Error, UpdatedOn};
 
 /// A sampler, of whose counts a model can be made.
 pub trait Counted: Sampling {
@@ -67,12 +68,27 @@ impl Algorithm for TopicModels {
     type Model = TopicModel;
 
     #[inline(never)]
-    fn form(_: &Documents, options: &TopicOptions) -> MakeForm<Self> {
-        match options.sampler() {
-            Sampler::Dense => form::<Drawer<Dense>>,
-            Sampler::Sparse => form::<Drawer<Sparse>>,
-            Sampler::Mh => form::<Drawer<Mh>>,
+    fn form(documents: &Documents, options: &TopicOptions) -> MakeForm<Self> {
+        match (options.sampler(), &documents.start) {
+            // It counts from the topics of edges, which earlier tokens are not among.
+            (Sampler::Mh, Some(_)) => form::<Drawer<Sparse>>,
+            (Sampler::Dense, _) => form::<Drawer<Dense>>,
+            (Sampler::Sparse, _) => form::<Drawer<Sparse>>,
+            (Sampler::Mh, None) => form::<Drawer<Mh>>,
         }
+    }
+
+    fn start_from(documents: &mut Documents, options: &TopicOptions, model: TopicModel) -> Result<(), Error> {
+        if documents.test.is_some() {
+            let message = "a topic model that goes on is not tested meanwhile, when it has the words of new documents only; leave --test and --holdout out";
+            return Err(Error::option(message));
+        }
+        documents.start = Some(Start::new(model, &documents.names, options.topics)?);
+        Ok(())
+    }
+
+    fn updated_on(_: &TopicModel) -> Result<UpdatedOn, Error> {
+        Ok(UpdatedOn::New)
     }
 
     fn tuned(_: &Documents, _: &TopicOptions) -> Vec<String> {
@@ -109,8 +125,17 @@ impl<S: Counted> Trainer for Drawer<S> {
     type Edge = u32;
 
     fn new(documents: &Documents, options: &TopicOptions, settings: &Settings) -> Result<Self, Error> {
-        let (config, tokens) = (options.config(), Arc::clone(&documents.tokens));
-        let (topics, total) = (config.num_topics, tokens.total);
+        let (mut config, tokens) = (options.config(), Arc::clone(&documents.tokens));
+        let counted = match &documents.start {
+            Some(start) => {
+                // Earlier tokens say where new ones belong, and how mixed documents are.
+                let begun = Config { prior: Prior::Fixed, annealing: 0, uniform_share: 0.0, ..config };
+                config = Config { num_topics: options.topics, ..begun };
+                &start.with_earlier(&tokens)
+            }
+            None => &*tokens,
+        };
+        let (topics, total) = (config.num_topics, counted.total);
         if topics as u64 > total {
             let message = format!("topics is {topics}, more than the {total} tokens; expected fewer");
             return Err(Error::option(message));
@@ -119,8 +144,8 @@ impl<S: Counted> Trainer for Drawer<S> {
         if topics > options.topics && processes > 1 {
             return Err(Error::option("extra-topics is for one process"));
         }
-        tokens.check(S::SAMPLER, topics)?;
-        let capacities = (S::SAMPLER != Sampler::Dense).then(|| tokens.capacities(topics));
+        counted.check(S::SAMPLER, topics)?;
+        let capacities = (S::SAMPLER != Sampler::Dense).then(|| counted.capacities(topics));
         let (topics, top_words) = (options.topics, options.top_words);
         Ok(Self { config, topics, tokens, capacities, top_words, occurrences: None, sampler: PhantomData })
     }
@@ -152,8 +177,15 @@ impl<S: Counted> Trainer for Drawer<S> {
         S::sequence(&self.config, &self.tokens)
     }
 
-    fn init(&self, _: &Documents, engine: &mut Engine<Lda<S>>) -> Result<(), Error> {
-        engine.set_global(self.config.topics(self.tokens.of_words.len()));
+    fn init(&self, documents: &Documents, engine: &mut Engine<Lda<S>>) -> Result<(), Error> {
+        let Some(start) = &documents.start else {
+            engine.set_global(self.config.topics(self.tokens.of_words.len()));
+            return Ok(());
+        };
+        engine.set_global(start.topics(self.config.beta));
+        engine.init(Right, |word, first: First<'_, Word<S::Words>>| {
+            start.row(word).into_iter().for_each(|row| first.sync.set(self.config.num_topics, row));
+        });
         Ok(())
     }
 
@@ -162,13 +194,15 @@ impl<S: Counted> Trainer for Drawer<S> {
         per_token.map(|value| ("running_per_token".into(), value)).into_iter().collect()
     }
 
-    fn measure(&mut self, _: &Documents, engine: &mut Engine<Lda<S>>) -> Result<Option<Measured>, Error> {
+    fn measure(&mut self, documents: &Documents, engine: &mut Engine<Lda<S>>) -> Result<Option<Measured>, Error> {
         self.collect(engine)?;
         if engine.plan().processes.this > 0 {
             return Ok(None);
         }
         let threads = rayon::current_num_threads();
+        let earlier = documents.start.as_ref().map_or(0.0, |start| start.log_likelihood(self.config.beta));
         let value = look!(engine, |documents, words| log_likelihood(&engine.global(), documents, words, threads));
+        let value = value - earlier;
         let per_token = value / self.tokens.total as f64;
         let metrics = Metrics::from([("log_likelihood".into(), value), ("per_token".into(), per_token)]);
         Ok(Some(Measured { objective: value, metrics, converged: None }))
@@ -211,7 +245,7 @@ impl<S: Counted> Trainer for Drawer<S> {
     }
 
     fn keep(&mut self, documents: &Documents) -> Result<(), Error> {
-        if self.top_words > 0 {
+        if self.top_words > 0 && documents.start.is_none() {
             self.occurrences = Some(occurrences(&documents.edges)?);
         }
         Ok(())
@@ -223,11 +257,16 @@ impl<S: Counted> Trainer for Drawer<S> {
     }
 
     fn model(&self, documents: &Documents, engine: &Engine<Lda<S>>) -> Result<TopicModel, Error> {
-        Ok(TopicModel::new(model(engine), Arc::clone(&documents.names), self.top_words))
+        let trained = TopicModel::new(model(engine), Arc::clone(&documents.names), self.top_words);
+        Ok(match &documents.start {
+            Some(start) => start.with(trained),
+            None => trained,
+        })
     }
 
     fn finish(&self, documents: &Documents, model: &mut TopicModel) -> Result<(), Error> {
-        if self.top_words == 0 {
+        // Words occur together in earlier documents too, which are not there.
+        if self.top_words == 0 || documents.start.is_some() {
             return Ok(());
         }
         match &self.occurrences {

@@ -3,6 +3,7 @@
 mod blockpg;
 mod factors;
 mod pagerank;
+mod topics;
 
 use std::fmt::Debug;
 use std::fs;
@@ -37,7 +38,11 @@ impl<A: Algorithm> Desk<A> {
 
     /// Reads a file to be trained on.
     fn job(&self, data: &Path, run: &RunOptions) -> Result<Job<A>, Error> {
-        let format = (A::NAME == "pagerank").then_some(Format::Edges);
+        let format = match A::NAME {
+            "pagerank" => Some(Format::Edges),
+            "lda" => Some(Format::Text),
+            _ => None,
+        };
         let source = Source { format, ..Source::new(data) };
         Job::read((source, &(self.how)()), self.options.clone(), run, &Processes::default())
     }
