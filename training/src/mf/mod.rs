@@ -10,6 +10,6 @@ mod trainer;
 pub use answers::{Recommendations, Similar};
 pub use data::{Holdout, RatingOptions, Ratings};
 pub use model::{Factors, Recommend};
-pub use options::{FactorOptions, Gradient};
+pub use options::{FactorOptions, Gradient, Optimizer};
 pub(crate) use rankings::rankings;
 pub use trainer::Factorization;
