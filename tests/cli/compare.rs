@@ -173,6 +173,7 @@ fn what_cannot_be_compared_is_refused() {
     fails(&mf(&["--model", "somewhere"]), 2, &["--model"]);
     fails(&mf(&["--target", "NaN"]), 2, &["target"]);
     fails(&mf(&["--dims", "0"]), 2, &["dims"]);
+    fails(&mf(&["--optimizer", "adam"]), 2, &["--optimizer sgd or adagrad", "which all systems have"]);
     fails(&["compare", "mf", &missing], 1, &["missing.csv"]);
     fails(&["compare", "mf", &bad, "--repeat", "1"], 1, &["bad.csv:2", "megagrid"]);
     fails(&["compare", "mf", &ratings, "--report", "/nowhere/r.html"], 1, &["/nowhere/r.html"]);

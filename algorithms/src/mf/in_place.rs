@@ -70,7 +70,8 @@ impl Exchange<Mf> for Descend {
     }
 }
 
-/// Returns the stages of an iteration, by plain steps or steps that adapt to rows: all ratings at once, or in mini-batches of about `batch` ratings, each a clock.
+/// Returns the stages of an iteration, by plain steps or steps that adapt to rows: all ratings at once, or in mini-batches of about
+/// `batch` ratings, each a clock.
 ///
 /// # Panics
 /// Where the optimizer remembers coordinates.
