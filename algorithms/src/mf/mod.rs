@@ -12,7 +12,8 @@
 //! [optimizers](Optimizer); [`by_coordinate`] has the forms of those that remember something of each coordinate.
 //!
 //! Input: users × items with a real value; repeated pairs count as often. Memory: k floats (padded to 16) and one for the
-//! step a vertex, or as many more as the optimizer remembers, 8 bytes a rating. Not for: implicit feedback, where a missing rating says something.
+//! step a vertex, or as many more as the optimizer remembers, 8 bytes a rating. Not for: implicit feedback, where a missing rating
+//! says something.
 
 pub mod batch;
 pub mod by_coordinate;

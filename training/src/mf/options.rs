@@ -18,7 +18,7 @@ pub enum Gradient {
     Batch,
 }
 
-/// How gradients become steps. In place each rating is a step of its user and its item; by gradients of a batch each batch is one of all.
+/// How gradients become steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Optimizer {
@@ -77,7 +77,8 @@ pub struct FactorOptions {
     /// Standard deviation of the first values.
     #[arg(long, default_value_t = Config::default().init_std, allow_negative_numbers = true)]
     pub init_std: f32,
-    /// How gradients become steps.
+    /// How gradients become steps. In place each rating is a step of its user and its item; with --gradient batch each batch is a step of
+    /// all, and all but sgd and adagrad take no slack then.
     #[arg(long, value_enum, default_value_t = Optimizer::Adagrad)]
     pub optimizer: Optimizer,
     /// Decay of the size of steps, which is step / (1 + decay · (iteration − 1)); not with adagrad [default: 0.1 with sgd, momentum and
