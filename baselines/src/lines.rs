@@ -70,7 +70,7 @@ const fn program(name: &'static str, stages: usize, on: [(usize, usize); 5]) -> 
 /// The algorithms, in the form that all systems run: matrix factorization by gradients, topic models by the dense sampler.
 pub const PROGRAMS: [Program; 4] = [
     program("pagerank", 38, [(43, 23), (60, 23), (77, 11), (103, 23), (103, 23)]),
-    program("mf", 45, [(52, 37), (115, 37), (159, 0), (156, 37), (197, 37)]),
+    program("mf", 51, [(57, 38), (115, 38), (159, 0), (156, 38), (197, 38)]),
     program("lda", 76, [(72, 216), (177, 216), (165, 216), (185, 216), (185, 216)]),
     program("blockpg", 200, [(66, 436), (222, 436), (218, 436), (290, 436), (290, 436)]),
 ];

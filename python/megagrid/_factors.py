@@ -271,8 +271,10 @@ class MatrixFactorization(Factors):
         Length of a user's and an item's vector.
     reg : float, default=0.05
         Weight of the regularizer, for each rating.
-    step : float, default=0.1
-        Size of a step along the gradient.
+    optimizer : str, default="adagrad"
+        How gradients become steps: "sgd", "momentum", "nesterov", "rmsprop", "adagrad", "adam" or "adadelta".
+    step : float or None, default=None
+        Size of a step; None: 0.03 with sgd, 0.1 with adagrad, 1 with adadelta, else 0.003.
     biases : bool, default=True
         Whether users and items have biases.
     mean : bool, default=True
@@ -324,6 +326,7 @@ class MatrixFactorization(Factors):
     _OPTIONS = {
         "n_factors": "dims",
         "reg": "lambda",
+        "optimizer": "optimizer",
         "step": "step",
         "biases": "-no-biases",
         "mean": "-no-mean",
@@ -338,7 +341,8 @@ class MatrixFactorization(Factors):
         n_factors=32,
         *,
         reg=0.05,
-        step=0.1,
+        optimizer="adagrad",
+        step=None,
         biases=True,
         mean=True,
         holdout=None,
@@ -351,6 +355,7 @@ class MatrixFactorization(Factors):
     ):
         self.n_factors = n_factors
         self.reg = reg
+        self.optimizer = optimizer
         self.step = step
         self.biases = biases
         self.mean = mean

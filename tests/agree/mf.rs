@@ -2,7 +2,7 @@
 
 use megagrid_algorithms::mf::batch::{self, MfBatch};
 use megagrid_algorithms::mf::in_place::{self, Mf};
-use megagrid_algorithms::mf::{Config, Objective, SquaredErrors, Sums};
+use megagrid_algorithms::mf::{Config, Objective, Optimizer, SquaredErrors, Sums};
 use megagrid_baselines::apps::mf::{Form, Job, run};
 use megagrid_baselines::{Report, Run, System};
 use megagrid_engine::{Engine, Settings, Topology};
@@ -57,14 +57,13 @@ where
 #[test]
 fn batch_gradients_agree_on_all_systems() {
     let ratings = ratings();
-    for (adaptive, biases) in [(true, true), (false, false)] {
-        let step = if adaptive { 0.5 } else { 0.005 };
-        let config = Config { dims: 8, step, adaptive, biases, init_std: 0.3, ..Config::default() };
+    for (optimizer, step, biases) in [(Optimizer::AdaGrad, 0.5, true), (Optimizer::Sgd, 0.005, false)] {
+        let config = Config { dims: 8, step, optimizer, biases, init_std: 0.3, ..Config::default() };
         let sequence = batch::sequence(config, ratings.data.len() as u64);
         let megagrid = megagrid::<MfBatch, _, _, _>(&ratings, config, sequence, 10);
         let job = Job { ratings: &ratings, config, form: Form::Batch };
         assert!(megagrid[9] < 0.9 * megagrid[0], "it learns: {megagrid:?}");
-        let what = format!("adaptive {adaptive}");
+        let what = format!("{optimizer:?}");
         let of = |system, of: &Run, report: Report<'_>| run(system, &job, of, report);
         assert_systems_agree((&System::ALL, &what), &megagrid, 1e-5, of);
     }
@@ -75,8 +74,8 @@ fn batch_gradients_agree_on_all_systems() {
 #[test]
 fn steps_in_place_agree_on_all_servers() {
     let ratings = ratings();
-    for (adaptive, step) in [(true, 0.5), (false, 0.1)] {
-        let config = Config { dims: 8, step, adaptive, init_std: 0.3, ..Config::default() };
+    for (optimizer, step) in [(Optimizer::AdaGrad, 0.5), (Optimizer::Sgd, 0.1)] {
+        let config = Config { dims: 8, step, optimizer, init_std: 0.3, ..Config::default() };
         let sequence = in_place::sequence(config, ratings.data.len() as u64);
         let megagrid = megagrid::<Mf, _, _, _>(&ratings, config, sequence, 80);
         let (before, end) = (megagrid[megagrid.len() - 2], megagrid[megagrid.len() - 1]);
@@ -84,7 +83,7 @@ fn steps_in_place_agree_on_all_servers() {
         let visits = visited::<f32, _>(&ratings, &settings(1, &config), |rating| *rating);
         let job = Job { ratings: &visits, config, form: Form::InPlace };
         assert!(megagrid[9] < 0.9 * megagrid[0], "it learns: {megagrid:?}");
-        let what = format!("in place, adaptive {adaptive}");
+        let what = format!("in place, {optimizer:?}");
         let of = |system, of: &Run, report: Report<'_>| run(system, &job, of, report);
         assert_systems_agree((&System::ALL[2..], &what), &megagrid, 1e-5, of);
     }

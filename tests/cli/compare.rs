@@ -98,13 +98,14 @@ fn mf_runs_on_all_systems_by_gradients() {
 fn geeps_takes_the_same_steps() {
     let place = Place::new();
     let ratings = place.ratings();
-    let plain = ["--iterations", "5", "--dims", "4", "--plain-sgd", "--decay", "0", "--no-biases", "--step", "0.01"];
+    let plain =
+        ["--iterations", "5", "--dims", "4", "--optimizer", "sgd", "--decay", "0", "--no-biases", "--step", "0.01"];
     let systems = ["--systems", "megagrid,iterstore,geeps"];
     let (record, page) = compare(&place, &[&["mf", &ratings], &plain[..], &systems].concat());
     assert_eq!(names(&record), ["megagrid", "iterstore", "geeps"]);
     agrees(&record, 1e-5);
     is_one_page(&page);
-    for (of, advice) in [("mf", "use --plain-sgd --decay 0 --no-biases"), ("pagerank", "it has mf only")] {
+    for (of, advice) in [("mf", "use --optimizer sgd --decay 0 --no-biases"), ("pagerank", "it has mf only")] {
         let args = ["compare", of, &ratings, "--systems", "geeps"];
         fails(&args, 2, &["geeps does not run this job", advice]);
     }
@@ -172,6 +173,7 @@ fn what_cannot_be_compared_is_refused() {
     fails(&mf(&["--model", "somewhere"]), 2, &["--model"]);
     fails(&mf(&["--target", "NaN"]), 2, &["target"]);
     fails(&mf(&["--dims", "0"]), 2, &["dims"]);
+    fails(&mf(&["--optimizer", "adam"]), 2, &["--optimizer sgd or adagrad", "which all systems have"]);
     fails(&["compare", "mf", &missing], 1, &["missing.csv"]);
     fails(&["compare", "mf", &bad, "--repeat", "1"], 1, &["bad.csv:2", "megagrid"]);
     fails(&["compare", "mf", &ratings, "--report", "/nowhere/r.html"], 1, &["/nowhere/r.html"]);

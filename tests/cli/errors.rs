@@ -142,7 +142,7 @@ fn a_full_disk_leaves_no_model() {
 #[test]
 fn divergence_names_the_iteration_and_a_way_out() {
     let place = Place::new();
-    let args = ["mf", &place.ratings(), "--plain-sgd", "--step", "50", "--model", &place.name("model")];
+    let args = ["mf", &place.ratings(), "--optimizer", "sgd", "--step", "50", "--model", &place.name("model")];
     fails(&args, 1, &["running_rmse became", "in iteration 1", "smaller --step"]);
     assert!(!place.path("model").exists());
 }

@@ -27,6 +27,7 @@ mod looks;
 mod members;
 mod models;
 mod newton;
+mod optimizers;
 mod options;
 #[cfg(unix)]
 mod pages;

@@ -25,7 +25,19 @@ fn options_out_of_range_are_refused() {
     mf("--strategy", "metis", &["--strategy", "expected bicut"]);
     mf("--strategy", "hdrf", &["a plan is made from degrees", "megagrid partition --strategy hdrf"]);
     mf("--strategy", "random", &["regardless of their ends", "take bicut, grid, hybrid, mixed, auto"]);
-    mf("--decay", "0.1", &["--plain-sgd"]);
+    mf("--decay", "0.1", &["decay is not of adagrad", "--optimizer"]);
+    mf("--momentum", "0.5", &["momentum is of --optimizer momentum, nesterov or adam"]);
+    mf("--rho", "0.5", &["rho is of --optimizer rmsprop, adam or adadelta"]);
+    mf("--optimizer", "newton", &["sgd, momentum, nesterov, rmsprop, adagrad, adam, adadelta"]);
+    let with = |optimizer: &str, option: &str, value: &str, part: &str| {
+        fails(&["mf", &ratings, "--optimizer", optimizer, option, value], 2, &[part]);
+    };
+    with("momentum", "--momentum", "1", "momentum is 1; expected 0 or a number above 0 and below 1");
+    with("adam", "--rho", "-0.5", "rho is -0.5; expected 0 or a number above 0 and below 1");
+    with("rmsprop", "--momentum", "0.5", "momentum is of --optimizer momentum, nesterov or adam");
+    with("nesterov", "--rho", "0.5", "rho is of --optimizer rmsprop, adam or adadelta");
+    let whole = ["mf", &ratings, "--gradient", "batch", "--optimizer", "adam", "--consistency", "ssp", "--slack", "1"];
+    fails(&whole, 2, &["step by whole sums", "--gradient in-place"]);
     let pagerank = |option: &str, value: &str, parts: &[&str]| fails(&["pagerank", &graph, option, value], 2, parts);
     for damping in ["1.5", "0", "1", "NaN"] {
         pagerank("--damping", damping, &["damping is", "expected a number above 0 and below 1"]);

@@ -172,13 +172,13 @@ fn what_cannot_be_tuned_is_refused() {
     tune(
         &["--tune", "lambda=0..1"],
         2,
-        &["tune lambda: mf has no such tunable; it has step, decay, slack, batch, workers"],
+        &["tune lambda: mf has no such tunable; it has step, decay, momentum, rho, slack, batch, workers"],
     );
     tune(&["--tune", "step=1..1"], 2, &["tune step: 1..1 is empty"]);
     tune(&["--tune", "step=log:0..1"], 2, &["has no logarithm"]);
     tune(&["--tune", "step=0,0.1"], 2, &["tune step=0: step is 0; expected a number above 0"]);
     tune(&["--tune", "slack=0.5,1"], 2, &["tune slack=0.5", "expected a whole number"]);
-    tune(&["--tune", "decay=0,1"], 2, &["--plain-sgd"]);
+    tune(&["--tune", "decay=0,1"], 2, &["adagrad", "--optimizer"]);
     tune(&["--tune", "step=0.1"], 2, &["nothing to tune"]);
     tune(&["--tune", "step"], 2, &["no = in it"]);
     tune(&["--budget", "0"], 2, &["a budget of 0 is too small for one trial"]);

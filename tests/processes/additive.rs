@@ -284,7 +284,7 @@ fn factorization_by_batches_with_slack_ends_at_the_objective_without() {
             check(&[run(shape, consistency)], &[expected], 0.01, (shape, consistency));
         }
     }
-    let steps = mf::Config { adaptive: false, step: 0.002, ..config() };
+    let steps = mf::Config { optimizer: mf::Optimizer::Sgd, step: 0.002, ..config() };
     let run = |shape, consistency| last(train(&edges, shape, steps, consistency, || batch::sequence(steps, 1500)).0);
     let expected = run((1, 1), BSP);
     for shape in [(1, 2), (2, 1), (2, 2)] {

@@ -23,10 +23,10 @@ use crate::made::{self, Counted, factors, likelihood, links, page_rank, scores, 
 type Shape = (usize, usize);
 
 /// Shapes to begin in and to go on in: each once.
-const CHANGES: [(Shape, Shape); 4] = [((1, 1), (2, 1)), ((2, 1), (2, 2)), ((2, 2), (4, 1)), ((4, 1), (1, 1))];
+pub const CHANGES: [(Shape, Shape); 4] = [((1, 1), (2, 1)), ((2, 1), (2, 2)), ((2, 2), (4, 1)), ((4, 1), (1, 1))];
 
 /// Goes on from the checkpoint in `dir`, if there is one, runs up to iteration `last`, and saves.
-fn go_on<P: Program<Global: Serialize + DeserializeOwned>>(engine: &mut Engine<P>, dir: Option<&Path>, last: u64) {
+pub fn go_on<P: Program<Global: Serialize + DeserializeOwned>>(engine: &mut Engine<P>, dir: Option<&Path>, last: u64) {
     if let Some(dir) = dir.filter(|dir| dir.read_dir().unwrap().next().is_some()) {
         load(engine, dir).unwrap();
     }
@@ -38,7 +38,7 @@ fn go_on<P: Program<Global: Serialize + DeserializeOwned>>(engine: &mut Engine<P
 }
 
 /// Runs half of the iterations in one shape and the rest in another.
-fn in_two_shapes<T>(begin: Shape, end: Shape, last: u64, run: impl Fn(Shape, Option<&Path>, u64) -> T) -> T {
+pub fn in_two_shapes<T>(begin: Shape, end: Shape, last: u64, run: impl Fn(Shape, Option<&Path>, u64) -> T) -> T {
     let dir = tempdir().unwrap();
     run(begin, Some(dir.path()), last / 2);
     run(end, Some(dir.path()), last)

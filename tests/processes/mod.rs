@@ -11,6 +11,7 @@ mod gather;
 mod guarantee;
 mod lda;
 mod local;
+mod optimizers;
 mod panics;
 mod passes;
 mod ranges;

@@ -10,7 +10,8 @@
 
 use megagrid_stages::kernels::{axpy, dot};
 use megagrid_stages::{
-    Add, Apply, BatchSize, Context, Exchange, Left, Master, Right, Sequence, Stages, mode, program, vertex,
+    Add, Apply, BatchSize, Context, Exchange, Left, Master, Program, Right, Sequence, Stages, Vertex, mode, program,
+    vertex,
 };
 
 use super::{Config, Sums, Tally};
@@ -33,12 +34,17 @@ program! {
 /// Adds the negative half gradients of one rating: `e q − λ p` and `e p − λ q`, with e = r − p·q.
 pub struct Gradient(pub Config);
 
-impl Exchange<MfBatch> for Gradient {
+impl<P, L, R> Exchange<P> for Gradient
+where
+    P: Program<Left = L, Right = R, Edge = f32, Worker = Sums>,
+    L: Vertex<Sync = [f32], Delta = [f32]>,
+    R: Vertex<Sync = [f32], Delta = [f32]>,
+{
     type Left = mode::Add;
     type Right = mode::Add;
 
     #[inline(always)]
-    fn exchange(&self, user: Add<'_, User>, item: Add<'_, Item>, rating: &mut f32, cx: &mut Context<'_, MfBatch>) {
+    fn exchange(&self, user: Add<'_, L>, item: Add<'_, R>, rating: &mut f32, cx: &mut Context<'_, P>) {
         let error = *rating - dot(user.sync, item.sync);
         cx.worker.squared_errors += f64::from(error * error);
         axpy(user.delta, error, item.sync);
@@ -51,30 +57,37 @@ impl Exchange<MfBatch> for Gradient {
 /// Steps a factor along its summed gradient.
 pub struct Step {
     config: Config,
+    adaptive: bool,
     one: Option<usize>,
 }
 
 impl Step {
     /// Steps users.
+    ///
+    /// # Panics
+    /// Where the optimizer remembers coordinates.
     #[must_use]
     pub fn users(config: Config) -> Self {
-        Self { config, one: config.user_one() }
+        Self { config, adaptive: config.is_adaptive(), one: config.user_one() }
     }
 
     /// Steps items.
+    ///
+    /// # Panics
+    /// Where the optimizer remembers coordinates.
     #[must_use]
     pub fn items(config: Config) -> Self {
-        Self { config, one: config.item_one() }
+        Self { config, adaptive: config.is_adaptive(), one: config.item_one() }
     }
 
     #[inline(always)]
     fn step(&self, factor: &mut [f32], squares: &mut f32, gradient: &[f32], iteration: u64) {
         let config = &self.config;
-        let step = if config.adaptive {
+        let step = if self.adaptive {
             *squares += dot(gradient, gradient) / config.row_dims() as f32;
             config.step / (1.0 + *squares).sqrt()
         } else {
-            config.step / (1.0 + config.decay * (iteration - 1) as f32)
+            config.plain_step(iteration)
         };
         axpy(factor, step, gradient);
         if let Some(one) = self.one {
@@ -101,7 +114,10 @@ impl Apply<MfBatch, Item> for Step {
     }
 }
 
-/// Returns the stages of an iteration, in mini-batches of about `batch` ratings.
+/// Returns the stages of an iteration, by plain steps or steps that adapt to rows, in mini-batches of about `batch` ratings.
+///
+/// # Panics
+/// Where the optimizer remembers coordinates.
 pub fn sequence(config: Config, batch: u64) -> Sequence<MfBatch, impl Stages<MfBatch>> {
     let (users, items) = (Step::users(config), Step::items(config));
     let steps = Sequence::new().mini_batch(BatchSize::Edges(batch), move |b| {

@@ -29,15 +29,19 @@ program! {
 /// `p += η_p (e q − λ p)` and `q += η_q (e p − λ q)`. Adaptive: `η_p = η / sqrt(1 + Σ mean squared gradient of p)`.
 pub struct Descend {
     config: Config,
+    adaptive: bool,
     /// One over the items of a row: gradients are remembered by their mean square.
     share: f32,
 }
 
 impl Descend {
     /// Steps with these parameters.
+    ///
+    /// # Panics
+    /// Where the optimizer remembers coordinates.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        Self { config, share: 1.0 / config.row_dims() as f32 }
+        Self { config, adaptive: config.is_adaptive(), share: 1.0 / config.row_dims() as f32 }
     }
 }
 
@@ -50,10 +54,10 @@ impl Exchange<Mf> for Descend {
         let config = &self.config;
         let error = *rating - dot(user.sync, item.sync);
         cx.worker.squared_errors += f64::from(error * error);
-        let (p_step, q_step) = if config.adaptive {
+        let (p_step, q_step) = if self.adaptive {
             (config.step / (1.0 + *user.mirror).sqrt(), config.step / (1.0 + *item.mirror).sqrt())
         } else {
-            let step = config.step / (1.0 + config.decay * (cx.iteration - 1) as f32);
+            let step = config.plain_step(cx.iteration);
             (step, step)
         };
         let squares = descend(user.sync, item.sync, error, config.lambda, p_step, q_step);
@@ -66,7 +70,11 @@ impl Exchange<Mf> for Descend {
     }
 }
 
-/// Returns the stages of an iteration: all ratings at once, or in mini-batches of about `batch` ratings, each a clock.
+/// Returns the stages of an iteration, by plain steps or steps that adapt to rows: all ratings at once, or in mini-batches of about
+/// `batch` ratings, each a clock.
+///
+/// # Panics
+/// Where the optimizer remembers coordinates.
 pub fn sequence(config: Config, batch: u64) -> Sequence<Mf, impl Stages<Mf>> {
     let descend = Descend::new(config);
     Sequence::new().mini_batch(BatchSize::Edges(batch), move |b| b.exchange(descend)).global_sync(Tally)

@@ -8,17 +8,22 @@
 //! item's `[q, 1, b_i]`, so that the same product is `p·q + b_u + b_i` (eq. 4 there); the ones stay ones.
 //!
 //! Two forms. [`in_place`]: stochastic gradient descent, rating by rating, [`Update`](megagrid_stages::Update) on both
-//! sides: the default. [`batch`]: gradients of a batch are summed and applied at the masters, as in TuX² Figure 5.
+//! sides: the default. [`batch`]: gradients of a batch are summed and applied at the masters, as in TuX² Figure 5. Each by several
+//! [optimizers](Optimizer); [`by_coordinate`] has the forms of those that remember something of each coordinate.
 //!
 //! Input: users × items with a real value; repeated pairs count as often. Memory: k floats (padded to 16) and one for the
-//! step a vertex, 8 bytes a rating. Not for: implicit feedback, where a missing rating says something.
+//! step a vertex, or as many more as the optimizer remembers, 8 bytes a rating. Not for: implicit feedback, where a missing rating
+//! says something.
 
 pub mod batch;
+pub mod by_coordinate;
 pub mod in_place;
 mod model;
+mod optimizer;
 mod test_set;
 
 pub use model::{Model, Objective, SquaredErrors, Sums, Tally};
+pub use optimizer::{Optimizer, Rule, State};
 pub use test_set::{Rows, TestSet};
 
 use megagrid_partition::SplitMix;
@@ -32,11 +37,11 @@ pub struct Config {
     pub dims: usize,
     /// Weight λ of the regularizer.
     pub lambda: f32,
-    /// Step size η.
+    /// How gradients become steps.
+    pub optimizer: Optimizer,
+    /// Step size η in the first iteration.
     pub step: f32,
-    /// Whether steps adapt to each row (AdaGrad); else `step / (1 + decay · (iteration − 1))`.
-    pub adaptive: bool,
-    /// Decay of plain steps.
+    /// Decay of the step size, but for AdaGrad: it is `step / (1 + decay · (iteration − 1))`.
     pub decay: f32,
     /// Whether users and items have biases.
     pub biases: bool,
@@ -46,7 +51,8 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { dims: 32, lambda: 0.05, step: 0.1, adaptive: true, decay: 0.1, biases: true, init_std: 0.03 }
+        let optimizer = Optimizer::AdaGrad;
+        Self { dims: 32, lambda: 0.05, optimizer, step: 0.1, decay: 0.1, biases: true, init_std: 0.03 }
     }
 }
 
@@ -69,7 +75,25 @@ impl Config {
                 return Err(Error::setting(name, value, "0 or a number above 0"));
             }
         }
-        Ok(())
+        self.optimizer.check()
+    }
+
+    /// Tells whether steps adapt to rows, or are plain.
+    ///
+    /// # Panics
+    /// Where they follow from coordinates.
+    fn is_adaptive(&self) -> bool {
+        match self.optimizer {
+            Optimizer::Sgd => false,
+            Optimizer::AdaGrad => true,
+            Optimizer::ByCoordinate(_) => panic!("steps of {:?} are taken in `by_coordinate`", self.optimizer),
+        }
+    }
+
+    /// Returns the size of a step that does not adapt to rows.
+    #[inline(always)]
+    fn plain_step(&self, iteration: u64) -> f32 {
+        self.step / (1.0 + self.decay * (iteration - 1) as f32)
     }
 
     /// Returns the items of a row: the factor, and the bias and its one.

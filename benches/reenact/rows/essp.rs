@@ -26,7 +26,8 @@ fn shape(slack: u64, lazy: bool, seed: u64) -> Shape {
 }
 
 fn job(clocks: usize, step: f32) -> Factorize {
-    let config = mf::Config { dims: 20, lambda: 0.1, adaptive: false, step, decay: 0.0, ..mf::Config::default() };
+    let config =
+        mf::Config { dims: 20, lambda: 0.1, optimizer: mf::Optimizer::Sgd, step, decay: 0.0, ..mf::Config::default() };
     Factorize { config, batch: (RATINGS / clocks) as u64, iterations: PASSES }
 }
 

@@ -70,7 +70,7 @@ fn computes(job: impl FnOnce(&Run, Report<'_>) -> Result<Finish, Error>) -> f64 
 fn factors() -> Job {
     let dims = 100;
     let ratings = inputs::ratings(60_000, 10_000, 2_000_000);
-    let config = mf::Config { dims, biases: false, adaptive: false, step: 0.01, ..mf::Config::default() };
+    let config = mf::Config { dims, biases: false, optimizer: mf::Optimizer::Sgd, step: 0.01, ..mf::Config::default() };
     let job = apps::mf::Job { ratings: &ratings, config, form: apps::mf::Form::InPlace };
     let seconds = computes(|run, report| apps::mf::run(System::IterStore, &job, run, report));
     let works = deal(&ratings.left, &ratings.right, &ratings.right, seconds);

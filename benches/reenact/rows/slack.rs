@@ -19,7 +19,8 @@ pub fn samples() -> GroupedEdges<f32> {
 
 /// Factorization in `clocks` clocks a pass.
 pub fn factorization(clocks: usize) -> Factorize {
-    let config = mf::Config { dims: 16, adaptive: false, step: 0.02, decay: 0.0, ..mf::Config::default() };
+    let config =
+        mf::Config { dims: 16, optimizer: mf::Optimizer::Sgd, step: 0.02, decay: 0.0, ..mf::Config::default() };
     Factorize { config, batch: (RATINGS / clocks) as u64, iterations: 12 }
 }
 

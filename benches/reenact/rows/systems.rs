@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use megagrid_algorithms::mf::batch::{self, MfBatch};
 use megagrid_algorithms::mf::in_place::{self, Mf};
-use megagrid_algorithms::mf::{Config, Sums};
+use megagrid_algorithms::mf::{Config, Optimizer, Sums};
 use megagrid_baselines::apps::mf::{self, Form, Job};
 use megagrid_baselines::{Epoch, Run, System};
 use megagrid_benches::inputs;
@@ -20,7 +20,7 @@ const ROUNDS: usize = 5;
 const ITERATIONS: u64 = 3;
 
 fn config() -> Config {
-    Config { dims: 50, adaptive: false, step: 1e-5, decay: 0.0, biases: false, ..Config::default() }
+    Config { dims: 50, optimizer: Optimizer::Sgd, step: 1e-5, decay: 0.0, biases: false, ..Config::default() }
 }
 
 /// Users and ratings, with few and with many items.

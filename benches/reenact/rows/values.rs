@@ -40,7 +40,14 @@ impl Cost {
 
 pub fn run(findings: &mut Findings) {
     let edges = ratings(1000, 500, RATINGS);
-    let config = mf::Config { dims: 20, lambda: 0.1, adaptive: false, step: 0.01, decay: 0.0, ..mf::Config::default() };
+    let config = mf::Config {
+        dims: 20,
+        lambda: 0.1,
+        optimizer: mf::Optimizer::Sgd,
+        step: 0.01,
+        decay: 0.0,
+        ..mf::Config::default()
+    };
     let job = Factorize { config, batch: RATINGS as u64 / CLOCKS, iterations: PASSES as u64 };
     let mut bulk = Shape::clocks(CLOCK);
     (bulk.model.jitter, bulk.model.link.latency_seconds) = (0.1, LATENCY);

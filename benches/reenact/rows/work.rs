@@ -24,7 +24,8 @@ pub fn topics(clocks: u64) -> Topics {
 }
 
 fn factorization(clocks: u64) -> Factorize {
-    let config = mf::Config { dims: 16, adaptive: false, step: 0.02, decay: 0.0, ..mf::Config::default() };
+    let config =
+        mf::Config { dims: 16, optimizer: mf::Optimizer::Sgd, step: 0.02, decay: 0.0, ..mf::Config::default() };
     Factorize { config, batch: 100_000 / clocks, iterations: 12 }
 }
 

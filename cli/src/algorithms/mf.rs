@@ -28,13 +28,11 @@ impl Trains for Factorization {
         command.arg(biases).arg(mean)
     }
 
-    fn spell(name: &str, value: &Value, all: &Value) -> Spelling {
+    fn spell(name: &str, value: &Value, _: &Value) -> Spelling {
         match (name, value.as_bool()) {
-            ("adaptive", Some(false)) => Spelling::Flag("--plain-sgd"),
             ("biases", Some(false)) => Spelling::Flag("--no-biases"),
             ("mean", Some(false)) => Spelling::Flag("--no-mean"),
-            ("adaptive" | "biases" | "mean", _) => Spelling::Absent,
-            ("decay", _) if all["adaptive"] == true => Spelling::Absent,
+            ("biases" | "mean", _) => Spelling::Absent,
             _ => Spelling::Usual,
         }
     }

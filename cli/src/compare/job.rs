@@ -7,7 +7,7 @@ use megagrid_geeps::apps::factorization as geeps;
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
 use megagrid_training::blockpg::Regression;
 use megagrid_training::lda::{PriorChoice, Sampler, TopicModels};
-use megagrid_training::mf::{FactorOptions, Factorization, Gradient};
+use megagrid_training::mf::{FactorOptions, Factorization, Gradient, Optimizer};
 use megagrid_training::pagerank::{Links, Ranking};
 use megagrid_training::{Consistency, Job};
 
@@ -119,6 +119,9 @@ impl Comparable for Factorization {
         which all systems have; with --gradient in-place rating by rating, which GAS has not";
 
     fn settle(options: &mut FactorOptions) -> anyhow::Result<()> {
+        if !matches!(options.optimizer, Optimizer::Sgd | Optimizer::Adagrad) {
+            return Err(usage("a comparison takes --optimizer sgd or adagrad, which all systems have"));
+        }
         if options.gradient == Gradient::Batch {
             if options.batch.is_some() || options.work_per_clock.is_some() {
                 return Err(usage("a comparison by batch gradients takes all ratings at once; leave out --batch"));
@@ -154,12 +157,12 @@ impl Comparable for Factorization {
     }
 
     fn runs_on_geeps(args: &Args<Self>) -> Result<(), &'static str> {
-        let FactorOptions { gradient, adaptive, decay, biases, mean, init_std, .. } = args.own;
+        let FactorOptions { gradient, optimizer, decay, biases, mean, init_std, .. } = args.own;
         if gradient == Gradient::InPlace {
             return Err("it changes nothing in place: leave it out, or use --gradient batch");
         }
-        if adaptive || decay != 0.0 || biases {
-            return Err("it has plain steps of one size, and no biases: use --plain-sgd --decay 0 --no-biases");
+        if optimizer != Optimizer::Sgd || decay != Some(0.0) || biases {
+            return Err("it has plain steps of one size, and no biases: use --optimizer sgd --decay 0 --no-biases");
         }
         if !mean || init_std != Config::default().init_std {
             return Err("leave out --no-mean and --init-std");
@@ -178,7 +181,7 @@ impl Comparable for Factorization {
         let EdgeList { num_left, num_right, left, right, data, .. } = by_left(&job.data.edges)?;
         let all = left.into_iter().zip(right).zip(data).map(|((user, item), rating)| (user, item, rating)).collect();
         let ratings = geeps::Ratings { num_users: num_left, num_items: num_right, all };
-        let FactorOptions { dims, step, lambda, .. } = job.options;
+        let Config { dims, step, lambda, .. } = job.options.config();
         let workers = job.settings.workers;
         let batch = ratings.all.len().div_ceil(workers);
         let settings = geeps::Settings { dims, workers, batch, step, lambda, seed: job.settings.seed };

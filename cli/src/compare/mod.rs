@@ -35,7 +35,7 @@ use table::Comparison;
   megagrid compare mf ratings.csv --repeat 5 --report mf.html
   megagrid compare pagerank links.txt.gz --systems megagrid,gas,iterstore --target 1e-6 -w 2
   megagrid compare mf ratings.csv --gradient in-place --systems megagrid,lazytable,essp,iterstore
-  megagrid compare mf ratings.csv --plain-sgd --decay 0 --no-biases --step 0.002 --systems megagrid,iterstore,geeps")]
+  megagrid compare mf ratings.csv --optimizer sgd --decay 0 --no-biases --step 0.002 --systems megagrid,iterstore,geeps")]
 pub struct Args {
     #[command(subcommand)]
     command: Chosen<Comparisons>,

@@ -122,7 +122,10 @@ pub fn factorization<P, S: Stages<P>>(
 where
     P: Program<Edge = f32, Left: Vertex<Sync = [f32]>, Right: Vertex<Sync = [f32]>>,
 {
-    let mut engine = Engine::new(edges, sequence, settings).unwrap();
+    let remembered = config.optimizer.remembered(config.row_dims()) as u32;
+    let capacities = [Side::Left, Side::Right].map(|side| vec![remembered; edges.num_vertices(side)]);
+    let source = Source::map(edges, |rating| *rating).capacities(Some(&capacities[0]), Some(&capacities[1]));
+    let mut engine = Engine::new(source, sequence, settings).unwrap();
     engine.init(Left, |user, first| config.init_user(1, user, first.sync));
     engine.init(Right, |item, first| config.init_item(1, item, first.sync));
     engine

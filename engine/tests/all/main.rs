@@ -15,6 +15,9 @@ mod made;
 mod memory;
 mod mf;
 mod nodes;
+mod optimizers;
+#[path = "../../../tests/agree/order.rs"]
+mod order;
 mod pagerank;
 mod placement;
 mod plans;

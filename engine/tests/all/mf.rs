@@ -6,11 +6,11 @@ use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 
 use crate::made::{self, factorization, factors, run, watch};
 
-const USERS: usize = 300;
-const ITEMS: usize = 120;
+pub const USERS: usize = 300;
+pub const ITEMS: usize = 120;
 
 /// Ratings with planted factors of length 4 and noise of this standard deviation (a sum of twelve uniform numbers).
-fn ratings(count: usize, noise: f64, seed: u64) -> EdgeList<f32> {
+pub fn ratings(count: usize, noise: f64, seed: u64) -> EdgeList<f32> {
     let factor = |n: usize| -> [f64; 4] {
         let mut random = SplitMix::new(99, n as u64);
         std::array::from_fn(|_| 2.0 * random.unit() - 1.0)

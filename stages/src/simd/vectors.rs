@@ -32,6 +32,10 @@ pub trait Vector: sealed::Sealed + Copy {
     fn subtract_from(self, b: Self, c: Self) -> Self;
     /// Returns `self - b`.
     fn minus(self, b: Self) -> Self;
+    /// Returns `self / b`.
+    fn divided_by(self, b: Self) -> Self;
+    /// Returns the square roots.
+    fn square_root(self) -> Self;
     /// Returns `self - b` where `self` is at least `from`, and `self` elsewhere.
     fn minus_from(self, from: Self, b: Self) -> Self;
     /// Returns the vector with another number in one place, 0 to 15.
@@ -148,6 +152,14 @@ impl Vector for Plain {
     #[inline(always)]
     fn minus(self, b: Self) -> Self {
         Self::each(|i| self.0[i] - b.0[i])
+    }
+    #[inline(always)]
+    fn divided_by(self, b: Self) -> Self {
+        Self::each(|i| self.0[i] / b.0[i])
+    }
+    #[inline(always)]
+    fn square_root(self) -> Self {
+        Self::each(|i| self.0[i].sqrt())
     }
     #[inline(always)]
     fn minus_from(self, from: Self, b: Self) -> Self {

@@ -11,7 +11,7 @@ mod trainer;
 pub use answers::{Recommendations, Similar};
 pub use data::{Holdout, RatingOptions, Ratings};
 pub use model::{Factors, Recommend};
-pub use options::{FactorOptions, Gradient};
+pub use options::{FactorOptions, Gradient, Optimizer};
 pub(crate) use rankings::rankings;
 pub use start::Start;
 pub use trainer::Factorization;

@@ -1,7 +1,7 @@
 //! Options of matrix factorization.
 
 use clap::ArgAction;
-use megagrid_algorithms::mf::Config;
+use megagrid_algorithms::mf::{self, Config, Rule};
 use megagrid_engine::Settings;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,50 @@ pub enum Gradient {
     Batch,
 }
 
+/// How gradients become steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Optimizer {
+    /// Plain steps.
+    Sgd,
+    /// A step keeps --momentum of the one before.
+    Momentum,
+    /// Momentum, with the gradient taken where it leads to.
+    Nesterov,
+    /// The gradient over the root of its mean square, which keeps --rho at each step.
+    Rmsprop,
+    /// Steps of a row shrink with its gradients so far.
+    Adagrad,
+    /// The mean gradient, which keeps --momentum, over the root of the mean square, which keeps --rho.
+    Adam,
+    /// The gradient times the root mean square of steps over that of gradients, which keep --rho.
+    Adadelta,
+}
+
+/// What an optimizer has where nothing is said; `None` is what it has not.
+struct Defaults {
+    step: f32,
+    decay: Option<f32>,
+    momentum: Option<f32>,
+    rho: Option<f32>,
+}
+
+impl Optimizer {
+    /// Momenta and rhos of the papers; steps that do well on ratings, in place and by batches alike.
+    fn defaults(self) -> Defaults {
+        let Config { step, decay, .. } = Config::default();
+        let of = |step, momentum, rho| Defaults { step, decay: Some(0.0), momentum, rho };
+        match self {
+            Self::Sgd => Defaults { decay: Some(decay), ..of(0.03, None, None) },
+            Self::Momentum | Self::Nesterov => Defaults { decay: Some(decay), ..of(0.003, Some(0.9), None) },
+            Self::Rmsprop => of(0.003, None, Some(0.9)),
+            Self::Adagrad => Defaults { decay: None, ..of(step, None, None) },
+            Self::Adam => of(0.003, Some(0.9), Some(0.999)),
+            Self::Adadelta => of(1.0, None, Some(0.95)),
+        }
+    }
+}
+
 /// Options of matrix factorization.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct FactorOptions {
@@ -27,18 +71,26 @@ pub struct FactorOptions {
     /// Weight of the regularizer, for each rating.
     #[arg(long, default_value_t = Config::default().lambda, allow_negative_numbers = true)]
     pub lambda: f32,
-    /// Size of a step along the gradient.
-    #[arg(long, default_value_t = Config::default().step, allow_negative_numbers = true)]
-    pub step: f32,
+    /// Size of a step [default: 0.03 with sgd, 0.1 with adagrad, 1 with adadelta, else 0.003].
+    #[arg(long, allow_negative_numbers = true)]
+    pub step: Option<f32>,
     /// Standard deviation of the first values.
     #[arg(long, default_value_t = Config::default().init_std, allow_negative_numbers = true)]
     pub init_std: f32,
-    /// Whether steps adapt to each row (AdaGrad).
-    #[arg(long = "plain-sgd", action = ArgAction::SetFalse, help = "Plain steps that decay, instead of steps that adapt to each row (AdaGrad)")]
-    pub adaptive: bool,
-    /// Decay of plain steps: step / (1 + decay · (iteration − 1)).
-    #[arg(long, default_value_t = Config::default().decay, requires = "adaptive", allow_negative_numbers = true)]
-    pub decay: f32,
+    /// How gradients become steps. In place each rating is a step of its user and its item; with --gradient batch each batch is a step of
+    /// all, and all but sgd and adagrad take no slack then.
+    #[arg(long, value_enum, default_value_t = Optimizer::Adagrad)]
+    pub optimizer: Optimizer,
+    /// Decay of the size of steps, which is step / (1 + decay · (iteration − 1)); not with adagrad [default: 0.1 with sgd, momentum and
+    /// nesterov, else 0].
+    #[arg(long, allow_negative_numbers = true)]
+    pub decay: Option<f32>,
+    /// What the last step, or the mean gradient, keeps at a step, below 1: momentum, nesterov, adam [default: 0.9].
+    #[arg(long, value_name = "PART", allow_negative_numbers = true)]
+    pub momentum: Option<f32>,
+    /// What mean squares keep at a step, below 1 [default: 0.9 with rmsprop, 0.999 with adam, 0.95 with adadelta].
+    #[arg(long, value_name = "PART", allow_negative_numbers = true)]
+    pub rho: Option<f32>,
     /// Whether users and items have biases.
     #[arg(long = "no-biases", action = ArgAction::SetFalse, help = "Factors only: a fifth to a half faster, less exact")]
     pub biases: bool,
@@ -88,8 +140,32 @@ impl FactorOptions {
     /// Returns the parameters.
     #[must_use]
     pub fn config(&self) -> Config {
-        let Self { dims, lambda, step, adaptive, decay, biases, init_std, .. } = *self;
-        Config { dims, lambda, step, adaptive, decay, biases, init_std }
+        let Self { dims, lambda, biases, init_std, .. } = *self;
+        let Self { step, decay, momentum, rho, .. } = self.with_defaults();
+        let part = Option::unwrap_or_default;
+        let (momentum, rho) = (part(momentum), part(rho));
+        let optimizer = match self.optimizer {
+            Optimizer::Sgd => mf::Optimizer::Sgd,
+            Optimizer::Adagrad => mf::Optimizer::AdaGrad,
+            Optimizer::Momentum => mf::Optimizer::ByCoordinate(Rule::Momentum { momentum }),
+            Optimizer::Nesterov => mf::Optimizer::ByCoordinate(Rule::Nesterov { momentum }),
+            Optimizer::Rmsprop => mf::Optimizer::ByCoordinate(Rule::RmsProp { rho }),
+            Optimizer::Adam => mf::Optimizer::ByCoordinate(Rule::Adam { momentum, rho }),
+            Optimizer::Adadelta => mf::Optimizer::ByCoordinate(Rule::AdaDelta { rho }),
+        };
+        Config { dims, lambda, optimizer, step: part(step), decay: part(decay), biases, init_std }
+    }
+
+    /// Returns the options with what the optimizer has where nothing is said.
+    pub(super) fn with_defaults(&self) -> Self {
+        let Defaults { step, decay, momentum, rho } = self.optimizer.defaults();
+        Self {
+            step: self.step.or(Some(step)),
+            decay: self.decay.or(decay),
+            momentum: self.momentum.or(momentum),
+            rho: self.rho.or(rho),
+            ..self.clone()
+        }
     }
 
     /// Returns the ratings of a mini-batch.
@@ -109,6 +185,11 @@ impl Options for FactorOptions {
     const FREE: &'static [&'static str] = &["iterations", "tolerance", "work_per_clock"];
 
     fn check(&self) -> Result<(), Error> {
+        let given = [("decay", self.decay), ("momentum", self.momentum), ("rho", self.rho)];
+        let refused = given.into_iter().filter(|(_, value)| value.is_some()).find_map(|(name, _)| self.refuses(name));
+        if let Some(why) = refused {
+            return Err(Error::option(why));
+        }
         self.config().check()?;
         check_tolerance(self.tolerance)?;
         self.work_per_clock.map_or(Ok(()), check_work_per_clock)
@@ -130,7 +211,15 @@ impl Options for FactorOptions {
     }
 
     fn refuses(&self, name: &str) -> Option<&'static str> {
-        (name == "decay" && self.adaptive).then_some("decay is of plain steps; give --plain-sgd")
+        let Defaults { decay, momentum, rho, .. } = self.optimizer.defaults();
+        match name {
+            "decay" if decay.is_none() => {
+                Some("decay is not of adagrad, whose steps shrink by themselves; give another --optimizer")
+            }
+            "momentum" if momentum.is_none() => Some("momentum is of --optimizer momentum, nesterov or adam"),
+            "rho" if rho.is_none() => Some("rho is of --optimizer rmsprop, adam or adadelta"),
+            _ => None,
+        }
     }
 
     fn replaces(name: &str) -> Option<&'static str> {

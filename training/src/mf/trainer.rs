@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use megagrid_algorithms::mf::batch::{self, MfBatch};
+use megagrid_algorithms::mf::by_coordinate::batch::{self as batch_by_coordinate, MfBatchByCoordinate};
+use megagrid_algorithms::mf::by_coordinate::in_place::{self as in_place_by_coordinate, MfByCoordinate};
 use megagrid_algorithms::mf::in_place::{self, Mf};
-use megagrid_algorithms::mf::{Config, Model, Objective, Rows, SquaredErrors, Sums};
+use megagrid_algorithms::mf::{Config, Model, Objective, Optimizer, Rows, SquaredErrors, Sums};
 use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::simd::Level;
@@ -29,14 +31,23 @@ const CHUNK: usize = 4096;
 pub trait Form:
     Sized + Program<Left: Vertex<Sync = [f32]>, Right: Vertex<Sync = [f32]>, Edge = f32, Worker = Sums, Global = Sums>
 {
+    /// Whether a step needs the whole sum of a batch.
+    const NEEDS_WHOLE_SUMS: bool = false;
+
     /// Builds the stages of an iteration in mini-batches.
     fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>>;
-    /// Returns a user's row, and its sum of mean squared gradients.
-    fn user(first: First<'_, Self::Left>) -> (&mut [f32], &mut f32);
-    /// Returns an item's row, and its sum of mean squared gradients.
-    fn item(first: First<'_, Self::Right>) -> (&mut [f32], &mut f32);
+    /// Returns a user's row, and its sum of mean squared gradients where there is one.
+    fn user(first: First<'_, Self::Left>) -> (&mut [f32], Option<&mut f32>) {
+        (first.sync, None)
+    }
+    /// Returns an item's row, and its sum of mean squared gradients where there is one.
+    fn item(first: First<'_, Self::Right>) -> (&mut [f32], Option<&mut f32>) {
+        (first.sync, None)
+    }
     /// Returns the sums of mean squared gradients of users and items, as far as this process knows them.
-    fn squares(engine: &Engine<Self>) -> [Vec<f32>; 2];
+    fn squares(_: &Engine<Self>) -> Option<[Vec<f32>; 2]> {
+        None
+    }
 }
 
 impl Form for Mf {
@@ -44,18 +55,18 @@ impl Form for Mf {
         in_place::sequence(config, batch)
     }
 
-    fn user(first: First<'_, in_place::User>) -> (&mut [f32], &mut f32) {
-        (first.sync, first.mirror)
+    fn user(first: First<'_, in_place::User>) -> (&mut [f32], Option<&mut f32>) {
+        (first.sync, Some(first.mirror))
     }
 
-    fn item(first: First<'_, in_place::Item>) -> (&mut [f32], &mut f32) {
-        (first.sync, first.mirror)
+    fn item(first: First<'_, in_place::Item>) -> (&mut [f32], Option<&mut f32>) {
+        (first.sync, Some(first.mirror))
     }
 
-    fn squares(engine: &Engine<Self>) -> [Vec<f32>; 2] {
+    fn squares(engine: &Engine<Self>) -> Option<[Vec<f32>; 2]> {
         let (users, items) = (engine.on(Left), engine.on(Right));
         let users = (0..users.len()).map(|user| *users.mirror(user)).collect();
-        [users, (0..items.len()).map(|item| *items.mirror(item)).collect()]
+        Some([users, (0..items.len()).map(|item| *items.mirror(item)).collect()])
     }
 }
 
@@ -64,18 +75,32 @@ impl Form for MfBatch {
         batch::sequence(config, batch)
     }
 
-    fn user(first: First<'_, batch::User>) -> (&mut [f32], &mut f32) {
-        (first.sync, first.master)
+    fn user(first: First<'_, batch::User>) -> (&mut [f32], Option<&mut f32>) {
+        (first.sync, Some(first.master))
     }
 
-    fn item(first: First<'_, batch::Item>) -> (&mut [f32], &mut f32) {
-        (first.sync, first.master)
+    fn item(first: First<'_, batch::Item>) -> (&mut [f32], Option<&mut f32>) {
+        (first.sync, Some(first.master))
     }
 
-    fn squares(engine: &Engine<Self>) -> [Vec<f32>; 2] {
+    fn squares(engine: &Engine<Self>) -> Option<[Vec<f32>; 2]> {
         let (users, items) = (engine.on(Left), engine.on(Right));
         let users = (0..users.len()).map(|user| *users.master(user)).collect();
-        [users, (0..items.len()).map(|item| *items.master(item)).collect()]
+        Some([users, (0..items.len()).map(|item| *items.master(item)).collect()])
+    }
+}
+
+impl Form for MfByCoordinate {
+    fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>> {
+        in_place_by_coordinate::sequence(config, batch)
+    }
+}
+
+impl Form for MfBatchByCoordinate {
+    const NEEDS_WHOLE_SUMS: bool = true;
+
+    fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>> {
+        batch_by_coordinate::sequence(config, batch)
     }
 }
 
@@ -90,6 +115,8 @@ impl Algorithm for Factorization {
     const KNOBS: &'static [Knob] = &[
         Knob { name: "step", is_layout: false, is_timed: false },
         Knob { name: "decay", is_layout: false, is_timed: false },
+        Knob { name: "momentum", is_layout: false, is_timed: false },
+        Knob { name: "rho", is_layout: false, is_timed: false },
         Knob { name: "slack", is_layout: false, is_timed: true },
         Knob { name: "batch", is_layout: true, is_timed: true },
         Knob { name: "workers", is_layout: true, is_timed: true },
@@ -100,9 +127,11 @@ impl Algorithm for Factorization {
 
     #[inline(never)]
     fn form(_: &Ratings, options: &FactorOptions) -> MakeForm<Self> {
-        match options.gradient {
-            Gradient::InPlace => form::<Factorizer<in_place::Mf>>,
-            Gradient::Batch => form::<Factorizer<batch::MfBatch>>,
+        match (options.gradient, options.config().optimizer) {
+            (Gradient::InPlace, Optimizer::Sgd | Optimizer::AdaGrad) => form::<Factorizer<Mf>>,
+            (Gradient::InPlace, Optimizer::ByCoordinate(_)) => form::<Factorizer<MfByCoordinate>>,
+            (Gradient::Batch, Optimizer::Sgd | Optimizer::AdaGrad) => form::<Factorizer<MfBatch>>,
+            (Gradient::Batch, Optimizer::ByCoordinate(_)) => form::<Factorizer<MfBatchByCoordinate>>,
         }
     }
 
@@ -133,6 +162,8 @@ pub struct Factorizer<F> {
     /// All ratings, and those of a mini-batch.
     ratings: u64,
     batch: u64,
+    /// Numbers that steps remember of each user and item.
+    remembered: [Vec<u32>; 2],
     /// What is subtracted from ratings.
     mean: f32,
     level: Level,
@@ -147,11 +178,23 @@ impl<F: Form> Trainer for Factorizer<F> {
     type Edge = f32;
 
     fn new(ratings: &Ratings, options: &FactorOptions, settings: &Settings) -> Result<Self, Error> {
+        if F::NEEDS_WHOLE_SUMS && settings.slack != Some(0) {
+            let why = "by gradients of a batch momentum, nesterov, rmsprop, adam and adadelta step by whole sums, which workers wait for: leave \
+                       out --consistency, or give --optimizer sgd or adagrad, or --gradient in-place";
+            return Err(Error::option(why));
+        }
+        let config = options.config();
+        let remembered = config.optimizer.remembered(config.row_dims());
+        let of_each = |side| {
+            let vertices = if remembered > 0 { ratings.edges.num_vertices(side) } else { 0 };
+            vec![remembered as u32; vertices]
+        };
         let own = || if options.mean { ratings.digest.mean as f32 } else { 0.0 };
         let mean = ratings.start.as_ref().map_or_else(own, Start::mean);
         let num_ratings = ratings.edges.num_edges() as u64;
         Ok(Self {
-            config: options.config(),
+            config,
+            remembered: [Side::Left, Side::Right].map(of_each),
             ratings: num_ratings,
             batch: options.batch(num_ratings, settings),
             mean,
@@ -165,7 +208,7 @@ impl<F: Form> Trainer for Factorizer<F> {
     fn resolved(&self, ratings: &Ratings, options: &FactorOptions) -> FactorOptions {
         let part = self.batch as f64 / ratings.edges.num_edges().max(1) as f64;
         let work_per_clock = Some(part * self.passes_per_clock as f64);
-        FactorOptions { batch: Some(self.batch), work_per_clock, ..options.clone() }
+        FactorOptions { batch: Some(self.batch), work_per_clock, ..options.with_defaults() }
     }
 
     fn dims(&self) -> usize {
@@ -177,7 +220,8 @@ impl<F: Form> Trainer for Factorizer<F> {
     }
 
     fn source<'d>(&'d self, ratings: &'d Ratings) -> Source<'d, f32, F> {
-        Source::map(&ratings.edges, |rating| rating - self.mean)
+        let [users, items] = [&self.remembered[0], &self.remembered[1]].map(|of| (!of.is_empty()).then_some(&of[..]));
+        Source::map(&ratings.edges, |rating| rating - self.mean).capacities(users, items)
     }
 
     fn sequence(&self) -> Sequence<F, impl Stages<F>> {
@@ -197,7 +241,7 @@ impl<F: Form> Trainer for Factorizer<F> {
             }
             if let Some(known) = known(Side::Left, user) {
                 config.set_user(row, known.factor, known.bias);
-                *squares = known.squares;
+                squares.into_iter().for_each(|squares| *squares = known.squares);
             }
         });
         engine.init(Right, |item, first: First<'_, F::Right>| {
@@ -208,7 +252,7 @@ impl<F: Form> Trainer for Factorizer<F> {
             }
             if let Some(known) = known(Side::Right, item) {
                 config.set_item(row, known.factor, known.bias);
-                *squares = known.squares;
+                squares.into_iter().for_each(|squares| *squares = known.squares);
             }
         });
         Ok(())
@@ -247,8 +291,8 @@ impl<F: Form> Trainer for Factorizer<F> {
         let rows = (0..users.len()).map(|user| users.sync(user));
         let model = Model::new(&self.config, self.mean, rows, (0..items.len()).map(|item| items.sync(item)));
         let range = ratings.digest.range.map(|ends| ends.map(|end| end as f32));
-        let knows_all = self.config.adaptive && engine.plan().processes.count == 1;
-        let squares = knows_all.then(|| F::squares(engine));
+        let knows_all = self.config.optimizer == Optimizer::AdaGrad && engine.plan().processes.count == 1;
+        let squares = knows_all.then(|| F::squares(engine)).flatten();
         let factors = Factors { model, names: Arc::clone(&ratings.names), range, squares };
         match &ratings.start {
             Some(start) => start.with(factors),

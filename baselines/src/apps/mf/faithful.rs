@@ -1,6 +1,6 @@
 //! Matrix factorization as PowerGraph's toolkit has it: users gather and send items their part as messages, items apply these.
 
-use megagrid_algorithms::mf::Config;
+use megagrid_algorithms::mf::{Config, Optimizer};
 use megagrid_partition::Side;
 
 use super::job::Job;
@@ -30,7 +30,7 @@ impl Descend {
 
     fn step(&self, vertex: &mut Vertex, gradient: &[f64], one: usize) {
         let config = &self.config;
-        let step = if config.adaptive {
+        let step = if config.optimizer == Optimizer::AdaGrad {
             vertex.squares += gradient.iter().map(|g| g * g).sum::<f64>() / gradient.len() as f64;
             f64::from(config.step) / (1.0 + vertex.squares).sqrt()
         } else {

@@ -60,6 +60,16 @@ impl Vector for Avx512 {
         Self(unsafe { _mm512_sub_ps(self.0, b.0) })
     }
     #[inline(always)]
+    fn divided_by(self, b: Self) -> Self {
+        // SAFETY: see above.
+        Self(unsafe { _mm512_div_ps(self.0, b.0) })
+    }
+    #[inline(always)]
+    fn square_root(self) -> Self {
+        // SAFETY: see above.
+        Self(unsafe { _mm512_sqrt_ps(self.0) })
+    }
+    #[inline(always)]
     fn minus_from(self, from: Self, b: Self) -> Self {
         // SAFETY: see above.
         unsafe {
@@ -247,6 +257,16 @@ impl Vector for Avx2 {
     fn minus(self, b: Self) -> Self {
         // SAFETY: see above.
         unsafe { Self(_mm256_sub_ps(self.0, b.0), _mm256_sub_ps(self.1, b.1)) }
+    }
+    #[inline(always)]
+    fn divided_by(self, b: Self) -> Self {
+        // SAFETY: see above.
+        unsafe { Self(_mm256_div_ps(self.0, b.0), _mm256_div_ps(self.1, b.1)) }
+    }
+    #[inline(always)]
+    fn square_root(self) -> Self {
+        // SAFETY: see above.
+        unsafe { Self(_mm256_sqrt_ps(self.0), _mm256_sqrt_ps(self.1)) }
     }
     #[inline(always)]
     fn minus_from(self, from: Self, b: Self) -> Self {
