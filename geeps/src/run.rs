@@ -157,10 +157,11 @@ pub fn train<A: Application>(
     let mut crew = Vec::new();
     for worker in 0..run.workers {
         let (trace, own) = record(application, worker)?;
-        let plan = Plan::new(trace, run.budget)?;
+        let device = device(worker)?;
+        let plan = Plan::new(trace, run.budget, device.staging_bytes())?;
         let options = Options { worker, iterations, prefetch: run.prefetch };
         let lasting = locals.as_ref().map(|locals| &locals[worker][..]);
-        let client = Client::start(plan, device(worker)?, Arc::clone(&server), options, lasting)?;
+        let client = Client::start(plan, device, Arc::clone(&server), options, lasting)?;
         crew.push(Member { client, own });
     }
     let values = || ids.iter().map(|&id| server.values(id)).collect::<Vec<_>>();

@@ -45,6 +45,6 @@ pub use data::{Data, NoOptions, Reading};
 pub use error::Error;
 pub use form::form;
 pub use model::Model;
-pub use options::{Consistency, Options, RunOptions, join, json, lossy, lossy_option, options};
+pub use options::{CheckpointOptions, Consistency, Options, RunOptions, join, json, lossy, lossy_option, options};
 pub use processes::Processes;
 pub use train::{Job, Observer, Trained, config, planned, train};

@@ -29,13 +29,15 @@ struct Counts {
     locals: Vec<usize>,
 }
 
-/// Returns where checkpoints go and come from, and the state to go on from; `hash` is that of the data.
+/// Returns where checkpoints go and come from, and the state to go on from; `config` has all options as they are taken, and
+/// `hash` is that of the data.
 pub fn begin<A: Application>(
     application: &A,
     options: &Options,
+    config: &Value,
     hash: u64,
 ) -> anyhow::Result<(Checkpoints, Option<State>)> {
-    let mut checkpoints = options.checkpoints.with(fixed(application, options, hash)?);
+    let mut checkpoints = Checkpoints::with(&options.checkpoints, fixed(application, config, hash)?);
     let mut state = None;
     if let Some(directory) = &checkpoints.resume {
         let is_known = checkpoints.compare(directory)?;
@@ -64,12 +66,11 @@ pub fn begin<A: Application>(
 }
 
 /// Returns what has to be the same for a run to go on.
-fn fixed<A: Application>(application: &A, options: &Options, hash: u64) -> anyhow::Result<Map<String, Value>> {
-    let all = json(options)?;
+fn fixed<A: Application>(application: &A, config: &Value, hash: u64) -> anyhow::Result<Map<String, Value>> {
     let data = format!("{hash:016x}");
     let mut fixed = Map::from_iter([("command".to_owned(), A::NAME.into()), ("data".to_owned(), data.into())]);
     let names = ["workers", "batch", "seed", "consistency", "slack"];
-    fixed.extend(names.into_iter().filter_map(|name| Some((name.to_owned(), all.get(name)?.clone()))));
+    fixed.extend(names.into_iter().filter_map(|name| Some((name.to_owned(), config.get(name)?.clone()))));
     if let Value::Object(own) = json(application)? {
         fixed.extend(own);
     }

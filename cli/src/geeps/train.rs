@@ -29,7 +29,7 @@ const MODELLED: u64 = 24;
 pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result<()> {
     options.check()?;
     let begin = Instant::now();
-    let Prepared { trained, sizes, hash } = application.prepare(options)?;
+    let Prepared { trained, batch, sizes, hash } = application.prepare(options)?;
     let load = begin.elapsed().as_secs_f64();
     let begin = Instant::now();
     let (plan, found) = plan::make(&trained, options)?;
@@ -42,8 +42,9 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
         memory_estimate_bytes: found.resident * options.workers as u64,
         ..records::Machine::default()
     };
-    let (mut checkpoints, state) = checkpoint::begin(application, options, hash)?;
-    let config = join([json(options)?, json(application)?, serde_json::json!({ "plan": &found })]);
+    let taken = serde_json::json!({ "batch": batch, "plan": &found });
+    let config = join([json(options)?, json(application)?, taken]);
+    let (mut checkpoints, state) = checkpoint::begin(application, options, &config, hash)?;
     let mut record = Record::begin(A::NAME, config, sizes, machine, phases, checkpoints.saved);
     let how = Run {
         workers: options.workers,
