@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
+use serde::{Deserialize, Serialize};
+
 use super::placement::{Held, Need, Placement, Shortage, place};
 use crate::Error;
 use crate::device::{ALIGNMENT, VALUE_BYTES, padded};
@@ -10,7 +12,7 @@ use crate::table::{RowsId, TableId, bytes};
 use crate::trace::{Event, Trace, What};
 
 /// Bytes that move between host and device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moves {
     /// Parameters to the device.
     pub read: u64,
