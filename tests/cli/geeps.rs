@@ -288,3 +288,24 @@ fn what_cannot_be_is_refused() {
     fails(&["geeps", "mlr", &word], 1, &["word.svm:2: label", "\"nan\"", "a number or the name of a class"]);
     assert!(!place.path("page.html").exists());
 }
+
+#[test]
+fn processes_train_as_one() {
+    let place = Place::new();
+    let samples = samples(&place);
+    let args = ["geeps", "mlp", &samples, "--batch", "15", "--epochs", "3", "--optimizer", "adagrad"];
+    let of = |name: &str, before: &[&str], workers: &str| {
+        let file = place.name(name);
+        done(&[before, &args[..], &["-w", workers, "--json", &file]].concat());
+        json(file)
+    };
+    let one = of("one.json", &[], "4");
+    let two = of("two.json", &["launch", "-n", "2", "--"], "2");
+    assert_eq!(found(&one), found(&two));
+    assert_eq!((&one["config"]["processes"], &two["config"]["processes"]), (&1.into(), &2.into()));
+    assert_eq!(two["machine"]["workers"], 4);
+    let links = &two["machine"]["links"];
+    assert!(links[0][1].as_u64() > Some(0) && links[1][0].as_u64() > Some(0) && links[0][0] == 0, "{links}");
+    let plan = ["launch", "-n", "2", "--", "geeps", "plan", "mlr", &samples];
+    fails(&plan, 2, &["geeps plan trains nothing"]);
+}

@@ -23,8 +23,8 @@ pub trait Application: Serialize {
     /// What is trained.
     type Trained: apps::Application;
 
-    /// Reads the input, and makes of it what is trained.
-    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Self::Trained>>;
+    /// Reads the input, and makes of it what is trained by so many workers in all.
+    fn prepare(&self, options: &Options, workers: usize) -> anyhow::Result<Prepared<Self::Trained>>;
 }
 
 /// What is trained, and what is known of its data.
@@ -89,8 +89,8 @@ impl Application for Stack {
     const NAME: &'static str = "geeps mlp";
     type Trained = Network;
 
-    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Network>> {
-        network(options, self.hidden.clone(), &self.descent)
+    fn prepare(&self, options: &Options, workers: usize) -> anyhow::Result<Prepared<Network>> {
+        network(options, workers, self.hidden.clone(), &self.descent)
     }
 }
 
@@ -107,12 +107,17 @@ impl Application for Regress {
     const NAME: &'static str = "geeps mlr";
     type Trained = Network;
 
-    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Network>> {
-        network(options, Vec::new(), &self.descent)
+    fn prepare(&self, options: &Options, workers: usize) -> anyhow::Result<Prepared<Network>> {
+        network(options, workers, Vec::new(), &self.descent)
     }
 }
 
-fn network(options: &Options, hidden: Vec<usize>, descent: &Descent) -> anyhow::Result<Prepared<Network>> {
+fn network(
+    options: &Options,
+    workers: usize,
+    hidden: Vec<usize>,
+    descent: &Descent,
+) -> anyhow::Result<Prepared<Network>> {
     let source = &options.source;
     let megagrid_datasets::Samples { data, labels } = read_samples(&source.input, source.layout(), &[])?;
     let (edges, labels, classes) = (data.edges, labels.classes, labels.of);
@@ -126,10 +131,10 @@ fn network(options: &Options, hidden: Vec<usize>, descent: &Descent) -> anyhow::
     let hash = hash(values.chain(edges.data.iter().map(|value| value.to_bits())).chain(names));
     let samples = Samples::new([edges.num_right, labels.len()], offsets, edges.right, edges.data, classes)?;
     // More workers than samples are refused below.
-    let batch = options.batch.unwrap_or_else(|| BATCH.min(samples.len() / options.workers).max(1));
+    let batch = options.batch.unwrap_or_else(|| BATCH.min(samples.len() / workers).max(1));
     let settings = network::Settings {
         hidden,
-        workers: options.workers,
+        workers,
         batch,
         step: descent.step,
         optimizer: descent.optimizer.into(),
@@ -157,7 +162,7 @@ impl Application for Factorize {
     const NAME: &'static str = "geeps mf";
     type Trained = Factorization;
 
-    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Factorization>> {
+    fn prepare(&self, options: &Options, workers: usize) -> anyhow::Result<Prepared<Factorization>> {
         let source = &options.source;
         let ratings = if is_cache(&source.input, source.format)? {
             Cache::open(&source.input)?.to_dataset().context("ratings")?
@@ -175,7 +180,7 @@ impl Application for Factorize {
         let batch = options.batch.unwrap_or(BATCH);
         let settings = factorization::Settings {
             dims: self.dims,
-            workers: options.workers,
+            workers,
             batch,
             step: self.step,
             lambda: self.lambda,

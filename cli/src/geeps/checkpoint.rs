@@ -30,14 +30,18 @@ struct Counts {
 }
 
 /// Returns where checkpoints go and come from, and the state to go on from; `config` has all options as they are taken, and
-/// `hash` is that of the data.
+/// `hash` is that of the data. Of several processes the first one writes, and all read.
 pub fn begin<A: Application>(
     application: &A,
     options: &Options,
-    config: &Value,
+    (config, workers): (&Value, usize),
     hash: u64,
+    is_first: bool,
 ) -> anyhow::Result<(Checkpoints, Option<State>)> {
-    let mut checkpoints = Checkpoints::with(&options.checkpoints, fixed(application, config, hash)?);
+    let mut fixed = fixed(application, config, hash)?;
+    // In however many processes they are.
+    fixed.insert("workers".to_owned(), workers.into());
+    let mut checkpoints = Checkpoints::with(&options.checkpoints, fixed);
     let mut state = None;
     if let Some(directory) = &checkpoints.resume {
         let is_known = checkpoints.compare(directory)?;
@@ -48,7 +52,7 @@ pub fn begin<A: Application>(
         state = Some(found);
         checkpoints.saved = epochs;
     }
-    if let Some(directory) = &checkpoints.directory {
+    if let Some(directory) = checkpoints.directory.as_ref().filter(|_| is_first) {
         let done = checkpoints.saved;
         if let Some((epochs, _)) = newest(directory)?.filter(|(epochs, _)| *epochs > done) {
             let advice = format!("has a checkpoint of {epochs} epochs; go on with --resume, or name another directory");
@@ -69,7 +73,7 @@ pub fn begin<A: Application>(
 fn fixed<A: Application>(application: &A, config: &Value, hash: u64) -> anyhow::Result<Map<String, Value>> {
     let data = format!("{hash:016x}");
     let mut fixed = Map::from_iter([("command".to_owned(), A::NAME.into()), ("data".to_owned(), data.into())]);
-    let names = ["workers", "batch", "seed", "consistency", "slack"];
+    let names = ["batch", "seed", "consistency", "slack"];
     fixed.extend(names.into_iter().filter_map(|name| Some((name.to_owned(), config.get(name)?.clone()))));
     if let Value::Object(own) = json(application)? {
         fixed.extend(own);

@@ -20,7 +20,7 @@ use crate::failure::usage;
 pub struct Options {
     #[command(flatten)]
     pub source: Source,
-    /// Worker threads, each with device memory of its own.
+    /// Worker threads of each process, each with device memory of its own.
     #[arg(short, long, default_value_t = 1, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
     pub workers: usize,
     /// Passes over the data.

@@ -81,9 +81,9 @@ const SHOWN: usize = 12;
 
 /// Returns the plan of the worker that needs most, and what it comes to. Where no budget is given, everything is pinned on every
 /// worker.
-pub fn make(trained: &impl apps::Application, options: &Options) -> anyhow::Result<(Plan, Summary)> {
+pub fn make(trained: &impl apps::Application, options: &Options, workers: usize) -> anyhow::Result<(Plan, Summary)> {
     let mut traces = Vec::new();
-    for worker in 0..options.workers {
+    for worker in 0..workers {
         traces.push(record(trained, worker)?.0);
     }
     let most = |of: fn(&Trace) -> u64| traces.iter().map(of).max().unwrap_or(0);
@@ -128,8 +128,8 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
         return Err(usage("--checkpoint and --resume are not for plan, which trains nothing"));
     }
     options.check()?;
-    let trained = application.prepare(options)?.trained;
-    let (_, summary) = make(&trained, options)?;
+    let trained = application.prepare(options, options.workers)?.trained;
+    let (_, summary) = make(&trained, options, options.workers)?;
     write_findings(options.json.as_deref(), &summary, &summary.text(A::NAME))
 }
 
