@@ -13,7 +13,7 @@ use megagrid::training::model::{self, Manifest, Scored, best};
 use megagrid::training::record::Metrics;
 use megagrid::training::tune::{TuneOptions, tune};
 use megagrid::training::{
-    self, Algorithm, Job, Knob, MakeForm, Measured, Model, Options, Processes, RunOptions, Trainer,
+    self, Algorithm, CheckpointOptions, Job, Knob, MakeForm, Measured, Model, Options, Processes, RunOptions, Trainer,
 };
 use serde::{Deserialize, Serialize};
 
@@ -186,11 +186,12 @@ fn run(ratings: PathBuf, directory: &Path) -> Result<(), Error> {
     let processes = Processes::default();
     let origin =
         (training::input::Source::new(ratings), &RatingOptions { holdout: Some(0.1), ..RatingOptions::default() });
-    let run = RunOptions {
+    let checkpoints = CheckpointOptions {
         checkpoint: Some(directory.join("checkpoints")),
         checkpoint_every: Some(10),
-        ..RunOptions::default()
+        ..CheckpointOptions::default()
     };
+    let run = RunOptions { checkpoints, ..RunOptions::default() };
     let job = Job::<Fit>::read(origin.clone(), BiasOptions::default(), &run, &processes)?;
     let trained = training::train(job, &processes, &())?;
     let result = &trained.record.result;

@@ -101,6 +101,10 @@ fn is_launched() -> bool {
 /// Tells whether an error may follow from one of another process, which is about to say so, or from its loss.
 fn may_follow(cause: &(dyn std::error::Error + 'static)) -> bool {
     use megagrid_engine::Error;
+    #[cfg(feature = "baselines")]
+    if matches!(cause.downcast_ref(), Some(megagrid_geeps::Error::Process { .. })) {
+        return true;
+    }
     matches!(cause.downcast_ref(), Some(Error::Elsewhere { .. } | Error::EnginePanicked { .. }))
 }
 

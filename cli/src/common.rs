@@ -78,8 +78,8 @@ impl Common {
             ("--trace", self.trace.is_some()),
             #[cfg(feature = "serve")]
             ("--live", self.live.is_some()),
-            ("--checkpoint", self.run.checkpoint.is_some()),
-            ("--resume", self.run.resume.is_some()),
+            ("--checkpoint", self.run.checkpoints.checkpoint.is_some()),
+            ("--resume", self.run.checkpoints.resume.is_some()),
             ("--from", self.run.from.is_some()),
             ("--virtual-workers", self.experiment.virtual_workers.is_some()),
             ("--inject", self.run.inject.is_some()),

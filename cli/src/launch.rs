@@ -97,6 +97,9 @@ impl Training {
         let name = command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let mut known: Vec<&str> = train::All::entries().iter().map(|entry| entry.name).collect();
         known.push("tune");
+        if cfg!(feature = "baselines") {
+            known.push("geeps");
+        }
         if !known.contains(&name.as_str()) {
             let known = known.join(", ");
             return Err(usage(format!("\"{name}\" is no training command; after \"--\" comes one of {known}")));
@@ -105,8 +108,11 @@ impl Training {
         let matches = parser.try_get_matches_from(whole).unwrap_or_else(|error| error.exit());
         // What tune trains is a command of its own.
         let mut options = &matches;
-        while let Some((_, inner)) = options.subcommand() {
-            options = inner;
+        while let Some((inner, of)) = options.subcommand() {
+            if name == "geeps" && inner == "plan" {
+                return Err(usage("geeps plan trains nothing; run it without launch"));
+            }
+            options = of;
         }
         if options.try_get_one::<u32>("virtual_workers").ok().flatten().is_some() {
             return Err(usage(
@@ -120,7 +126,8 @@ impl Training {
             ));
         }
         let checkpoint = options.try_get_one::<PathBuf>("checkpoint").ok().flatten().cloned();
-        let has_workers = options.value_source("workers") == Some(ValueSource::CommandLine);
+        // How many of GeePS there are decides what is trained, so that their number follows from no machine.
+        let has_workers = name == "geeps" || options.value_source("workers") == Some(ValueSource::CommandLine);
         Ok(Self { checkpoint, has_workers })
     }
 }
@@ -187,8 +194,15 @@ fn own_program() -> anyhow::Result<PathBuf> {
 /// Tells whether a directory has a complete checkpoint: its manifest is written last.
 fn has_checkpoint(directory: &Path) -> bool {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("iteration-"));
-    named.any(|entry| entry.path().join("checkpoint.json").is_file())
+    // What is there when all else is: of an engine, and of GeePS.
+    let whole = [("iteration-", "checkpoint.json"), ("epoch-", "state.json")];
+    let is_whole = |entry: fs::DirEntry| {
+        let name = entry.file_name();
+        whole
+            .iter()
+            .any(|(prefix, last)| name.to_string_lossy().starts_with(prefix) && entry.path().join(last).is_file())
+    };
+    entries.into_iter().any(is_whole)
 }
 
 /// Makes a command go on from the checkpoints of a directory.

@@ -8,7 +8,7 @@ use clap::ArgMatches;
 use megagrid_engine::virtual_cluster::{Costs, VirtualCluster};
 use megagrid_training::input::Source;
 use megagrid_training::record::{InputSizes, Machine, Outcome, Phases, Record};
-use megagrid_training::{Algorithm, Error, Job, Observer, Processes, RunOptions, Trained, model};
+use megagrid_training::{Algorithm, CheckpointOptions, Error, Job, Observer, Processes, RunOptions, Trained, model};
 
 use crate::algorithms::each;
 use crate::common::{self, Common};
@@ -241,8 +241,7 @@ fn virtually<A: Trains>(mut args: Args<A>) -> anyhow::Result<()> {
             let of_one = &mut args.common;
             of_one.is_trial = is_trial;
             if is_trial {
-                of_one.run =
-                    RunOptions { checkpoint: None, checkpoint_every: None, resume: None, ..of_one.run.clone() };
+                of_one.run = RunOptions { checkpoints: CheckpointOptions::default(), ..of_one.run.clone() };
             }
             if is_trial || peers.process() > 0 {
                 of_one.be_silent();

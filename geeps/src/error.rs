@@ -192,6 +192,14 @@ pub enum Error {
         /// How many were asked for.
         values: usize,
     },
+    /// Another process that cannot be reached any more, or that has failed.
+    #[error("process {process} is lost: {problem}; what was written before is good")]
+    Process {
+        /// Which.
+        process: usize,
+        /// How that was noticed.
+        problem: String,
+    },
     /// A worker that has ended.
     #[error("the worker has ended")]
     Stopped,

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use crate::device::{Cost, padded};
 use crate::memory::{Freshness, Plan, Ring};
-use crate::server::Consistency;
+use crate::servers::Consistency;
 use crate::trace::{Event, Home, What};
 
 /// A machine: bytes and operations a second.

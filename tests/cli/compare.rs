@@ -23,8 +23,13 @@ fn samples(place: &Place) -> String {
 
 /// Compares on all systems that run a job; returns the record, whose table it checks, and the page.
 fn compare(place: &Place, args: &[&str]) -> (Value, String) {
-    let (record, page) = (place.name("compare.json"), place.name("compare.html"));
-    let rest = ["--repeat", "2", "--json", &record, "--report", &page, "-w", "1"];
+    compare_by(1, place, args)
+}
+
+/// The same by so many workers.
+fn compare_by(workers: usize, place: &Place, args: &[&str]) -> (Value, String) {
+    let (record, page, count) = (place.name("compare.json"), place.name("compare.html"), workers.to_string());
+    let rest = ["--repeat", "2", "--json", &record, "--report", &page, "-w", &count];
     let text = done(&[&["compare"], args, &rest].concat());
     let (record, page) = (json(record), std::fs::read_to_string(page).unwrap());
     let systems = record["systems"].as_array().unwrap();
@@ -44,7 +49,7 @@ fn compare(place: &Place, args: &[&str]) -> (Value, String) {
             assert_eq!(run["command"], args[0]);
             assert_eq!(run["iterations"].as_array().unwrap().len(), 5, "{name}");
             assert_eq!(run["config"], runs[0]["config"]);
-            assert_eq!(run["iterations"][4]["workers"].as_array().unwrap().len(), 1, "{name}");
+            assert_eq!(run["iterations"][4]["workers"].as_array().unwrap().len(), workers, "{name}");
             assert!(run["machine"]["replication_factor"].as_f64().unwrap() >= 1.0, "{name}");
         }
         let Value::Object(spread) = &one["iteration_seconds"] else { panic!("{name}: {one}") };
@@ -101,10 +106,12 @@ fn geeps_takes_the_same_steps() {
     let plain =
         ["--iterations", "5", "--dims", "4", "--optimizer", "sgd", "--decay", "0", "--no-biases", "--step", "0.01"];
     let systems = ["--systems", "megagrid,iterstore,geeps"];
-    let (record, page) = compare(&place, &[&["mf", &ratings], &plain[..], &systems].concat());
-    assert_eq!(names(&record), ["megagrid", "iterstore", "geeps"]);
-    agrees(&record, 1e-5);
-    is_one_page(&page);
+    for workers in [1, 3] {
+        let (record, page) = compare_by(workers, &place, &[&["mf", &ratings], &plain[..], &systems].concat());
+        assert_eq!(names(&record), ["megagrid", "iterstore", "geeps"]);
+        agrees(&record, 1e-5);
+        is_one_page(&page);
+    }
     for (of, advice) in [("mf", "use --optimizer sgd --decay 0 --no-biases"), ("pagerank", "it has mf only")] {
         let args = ["compare", of, &ratings, "--systems", "geeps"];
         fails(&args, 2, &["geeps does not run this job", advice]);

@@ -52,6 +52,18 @@ fn classes_are_learned() {
 }
 
 #[test]
+fn mini_batches_are_as_large_as_there_are_samples_for() {
+    let place = Place::new();
+    let samples = samples(&place);
+    for (workers, batch) in [("1", 90), ("4", 22)] {
+        let record = record(&place, &["mlr", &samples, "--epochs", "1", "-w", workers]);
+        assert_eq!(record["config"]["batch"], batch);
+    }
+    let record = record(&place, &["mf", &place.ratings(), "--epochs", "1"]);
+    assert_eq!(record["config"]["batch"], 128);
+}
+
+#[test]
 fn a_small_budget_trains_the_same_and_moves_what_the_plan_says() {
     let place = Place::new();
     let samples = samples(&place);
@@ -161,7 +173,7 @@ fn checkpoints_of_other_runs_are_refused() {
     done(&[&args[..], &["--resume", &second, "-q"]].concat());
     with(&["--resume", &directory, "--seed", "2"], 1, &["states", "seed 1, and now it is 2"]);
     with(&["--resume", &directory, "-w", "2"], 1, &["workers 1, and now it is 2"]);
-    with(&["--resume", &directory, "--step", "0.25"], 1, &["step 0.5, and now it is 0.25"]);
+    with(&["--resume", &directory, "--step", "0.25"], 1, &["step 0.1, and now it is 0.25"]);
     with(&["--checkpoint", &directory], 1, &["has a checkpoint of 2 epochs", "--resume"]);
     with(&["--resume", &place.name("nowhere")], 1, &["nowhere", "no whole checkpoint is there"]);
     with(&["--checkpoint-every", "2"], 2, &["--checkpoint"]);
@@ -275,4 +287,25 @@ fn what_cannot_be_is_refused() {
     let word = place.file("word.svm", "1 1:2\nnan 2:1\n");
     fails(&["geeps", "mlr", &word], 1, &["word.svm:2: label", "\"nan\"", "a number or the name of a class"]);
     assert!(!place.path("page.html").exists());
+}
+
+#[test]
+fn processes_train_as_one() {
+    let place = Place::new();
+    let samples = samples(&place);
+    let args = ["geeps", "mlp", &samples, "--batch", "15", "--epochs", "3", "--optimizer", "adagrad"];
+    let of = |name: &str, before: &[&str], workers: &str| {
+        let file = place.name(name);
+        done(&[before, &args[..], &["-w", workers, "--json", &file]].concat());
+        json(file)
+    };
+    let one = of("one.json", &[], "4");
+    let two = of("two.json", &["launch", "-n", "2", "--"], "2");
+    assert_eq!(found(&one), found(&two));
+    assert_eq!((&one["config"]["processes"], &two["config"]["processes"]), (&1.into(), &2.into()));
+    assert_eq!(two["machine"]["workers"], 4);
+    let links = &two["machine"]["links"];
+    assert!(links[0][1].as_u64() > Some(0) && links[1][0].as_u64() > Some(0) && links[0][0] == 0, "{links}");
+    let plan = ["launch", "-n", "2", "--", "geeps", "plan", "mlr", &samples];
+    fails(&plan, 2, &["geeps plan trains nothing"]);
 }

@@ -10,8 +10,7 @@ use serde_json::{Map, Value};
 use crate::algorithm::{Algorithm, Run};
 use crate::data::Data;
 use crate::error::Error;
-use crate::options::Options;
-use crate::options::RunOptions;
+use crate::options::{CheckpointOptions, Options, RunOptions};
 use crate::processes::Processes;
 
 /// The options that a run was begun with, beside its checkpoints.
@@ -53,19 +52,14 @@ impl Checkpoints {
         fixed.insert("seed".to_owned(), run.seed.into());
         fixed.extend(beside.map(|(what, digest)| (format!("{DIGEST} {what}"), format!("{digest:016x}").into())));
         fixed.extend(more);
-        let RunOptions { checkpoint, checkpoint_every, resume, .. } = run.clone();
-        Ok(Self::with(checkpoint, checkpoint_every, resume, fixed))
+        Ok(Self::with(&run.checkpoints, fixed))
     }
 
-    /// Takes where checkpoints go, after how many iterations, and where a run goes on from; and what must not change.
+    /// Takes what options say, and what must not change.
     #[must_use]
-    pub fn with(
-        directory: Option<PathBuf>,
-        every: Option<u64>,
-        resume: Option<PathBuf>,
-        fixed: Map<String, Value>,
-    ) -> Self {
-        Self { directory, every, resume, fixed, saved: 0 }
+    pub fn with(options: &CheckpointOptions, fixed: Map<String, Value>) -> Self {
+        let CheckpointOptions { checkpoint, checkpoint_every, resume } = options.clone();
+        Self { directory: checkpoint, every: checkpoint_every, resume, fixed, saved: 0 }
     }
 
     /// Continues a run if asked to, and tells before it whether checkpoints can be written. Returns the directory that it

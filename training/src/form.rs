@@ -76,6 +76,7 @@ impl<T: Trainer> Run<T::Algorithm> for Engines<T> {
             memory_bytes: (engine.grid().edge_bytes() + engine.grid().vertex_bytes()) as u64,
             best_model_bytes: None,
             read_bytes: Vec::new(),
+            links: Vec::new(),
             placement: Some(engine.plan().quality.into()),
         }
     }

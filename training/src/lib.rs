@@ -46,6 +46,8 @@ pub use data::{Data, NoOptions, Reading};
 pub use error::Error;
 pub use form::form;
 pub use model::Model;
-pub use options::{Consistency, Options, RunOptions, UpdatedOn, join, json, lossy, lossy_option, options};
+pub use options::{
+    CheckpointOptions, Consistency, Options, RunOptions, UpdatedOn, join, json, lossy, lossy_option, options,
+};
 pub use processes::Processes;
 pub use train::{Job, Observer, Trained, config, planned, train};

@@ -271,6 +271,27 @@ pub struct RunOptions {
     /// Whether what other processes need first is sent first.
     #[arg(long = "no-early", action = ArgAction::SetFalse, hide = true)]
     pub early: bool,
+    /// Where checkpoints go and come from.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub checkpoints: CheckpointOptions,
+    /// Begin at the values of this model of the same command: vertices that it knows by name start there, others as ever; models of mf
+    /// and als keep all rows of it, and to one of lda the documents are added. Without checkpoints.
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["resume", "checkpoint"], alias = "warm-start")]
+    #[serde(serialize_with = "lossy_option")]
+    pub from: Option<PathBuf>,
+    /// Disturb workers: delay:SECONDS or delay:SECONDS,TURNS, or disrupt:PROBABILITY,SECONDS. With delay a worker sleeps
+    /// before a clock, each in turn, TURNS of them in a clock (1 unless said); with disrupt it has half its processor in
+    /// some of the slots of that length.
+    #[arg(long, value_name = "KIND:…", help_heading = "Experiments")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inject: Option<Injection>,
+}
+
+/// Where checkpoints go and come from.
+#[derive(Clone, Debug, Default, Serialize, clap::Args)]
+#[group(skip)]
+pub struct CheckpointOptions {
     /// Write a checkpoint to this directory at the end, or when interrupted; all processes have to see it.
     #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
     #[serde(serialize_with = "lossy_option")]
@@ -282,17 +303,14 @@ pub struct RunOptions {
     #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
     #[serde(serialize_with = "lossy_option")]
     pub resume: Option<PathBuf>,
-    /// Begin at the values of this model of the same command: vertices that it knows by name start there, others as ever; models of mf
-    /// and als keep all rows of it. Without checkpoints.
-    #[arg(long, value_name = "MODEL", conflicts_with_all = ["resume", "checkpoint"], alias = "warm-start")]
-    #[serde(serialize_with = "lossy_option")]
-    pub from: Option<PathBuf>,
-    /// Disturb workers: delay:SECONDS or delay:SECONDS,TURNS, or disrupt:PROBABILITY,SECONDS. With delay a worker sleeps
-    /// before a clock, each in turn, TURNS of them in a clock (1 unless said); with disrupt it has half its processor in
-    /// some of the slots of that length.
-    #[arg(long, value_name = "KIND:…", help_heading = "Experiments")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub inject: Option<Injection>,
+}
+
+impl CheckpointOptions {
+    /// Tells whether there are to be any.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.checkpoint.is_some() || self.resume.is_some()
+    }
 }
 
 fn level_name<S: Serializer>(level: &Option<Level>, to: S) -> Result<S::Ok, S::Error> {
@@ -420,7 +438,8 @@ mod tests {
     fn a_path_that_is_no_unicode_is_written() {
         use std::os::unix::ffi::OsStrExt;
         let checkpoint = Some(PathBuf::from(std::ffi::OsStr::from_bytes(b"a\xffb")));
-        let options = RunOptions { checkpoint, ..RunOptions::default() };
+        let checkpoints = CheckpointOptions { checkpoint, ..CheckpointOptions::default() };
+        let options = RunOptions { checkpoints, ..RunOptions::default() };
         assert_eq!(json(&options).unwrap()["checkpoint"], "a\u{fffd}b");
     }
 }

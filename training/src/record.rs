@@ -208,6 +208,9 @@ pub struct Machine {
     /// Bytes of the input that each process has read, where several read it together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read_bytes: Vec<u64>,
+    /// Bytes that each process has sent to each other, where that is counted: `[from][to]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Vec<u64>>,
     /// Replication factor and balance of the placement over processes.
     #[serde(flatten)]
     pub placement: Option<Placement>,

@@ -3,7 +3,7 @@
 use megagrid_datasets::{Dataset, Dictionary, Labels, Samples as Labelled};
 use megagrid_partition::{EdgeList, SplitMix};
 use megagrid_training::blockpg::{ClassWeights, Linear, LinearOptions, Prediction, Regression, SampleOptions, Samples};
-use megagrid_training::{Algorithm, Error, Job, Processes, Reading, RunOptions, Trained, train};
+use megagrid_training::{Algorithm, CheckpointOptions, Error, Job, Processes, Reading, RunOptions, Trained, train};
 
 const SAMPLES: usize = 240;
 const CLASSES: usize = 4;
@@ -217,7 +217,8 @@ fn what_several_models_cannot_have_is_refused() {
     };
     let patience = refused(RunOptions { patience: Some(3), ..RunOptions::default() });
     assert!(patience.contains("--patience") && patience.contains("4 classes"), "{patience}");
-    let resume = refused(RunOptions { resume: Some("x".into()), ..RunOptions::default() });
+    let checkpoints = CheckpointOptions { resume: Some("x".into()), ..CheckpointOptions::default() };
+    let resume = refused(RunOptions { checkpoints, ..RunOptions::default() });
     assert!(resume.contains("--resume"), "{resume}");
 }
 

@@ -48,7 +48,7 @@ pub fn run(findings: &mut Findings) {
 fn plan(network: &Shapes, budget: Option<u64>) -> Plan {
     let (trace, _) = record(network, 0).expect("shapes are in order");
     let budget = budget.unwrap_or_else(|| Plan::full_budget(&trace));
-    Plan::new(trace, budget).expect("the budget is enough")
+    Plan::new(trace, budget, 0).expect("the budget is enough")
 }
 
 /// Returns the mean time of an iteration.
@@ -92,7 +92,7 @@ fn budgets(findings: &mut Findings) {
     let network = Shapes::krizhevsky(IMAGES);
     let (trace, _) = record(&network, 0).expect("shapes are in order");
     let (least, full) = (Plan::least_budget(&trace), Plan::full_budget(&trace));
-    let fits = Plan::new(trace.clone(), least).is_ok() && Plan::new(trace, least - 256).is_err();
+    let fits = Plan::new(trace.clone(), least, 0).is_ok() && Plan::new(trace, least - 256, 0).is_err();
     findings.check("the least budget is feasible and 256 bytes less are not", fits);
     let mut lines = vec![("ahead".to_owned(), vec![]), ("when asked".to_owned(), vec![])];
     for step in 0..=10 {

@@ -7,11 +7,14 @@ use megagrid_datasets::{read_ratings, read_samples};
 use megagrid_geeps::apps::factorization::{self, Factorization, Ratings};
 use megagrid_geeps::apps::network::{self, Network};
 use megagrid_geeps::apps::{self, Samples};
-use megagrid_training::input::{Source, is_cache};
+use megagrid_training::input::is_cache;
 use megagrid_training::record::InputSizes;
 use serde::Serialize;
 
 use super::options::Options;
+
+/// Samples or ratings of a mini-batch, where there are as many.
+const BATCH: usize = 128;
 
 /// An application on the command line.
 pub trait Application: Serialize {
@@ -20,13 +23,15 @@ pub trait Application: Serialize {
     /// What is trained.
     type Trained: apps::Application;
 
-    /// Reads the input, and makes of it what is trained.
-    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Self::Trained>>;
+    /// Reads the input, and makes of it what is trained by so many workers in all.
+    fn prepare(&self, options: &Options, workers: usize) -> anyhow::Result<Prepared<Self::Trained>>;
 }
 
 /// What is trained, and what is known of its data.
 pub struct Prepared<T> {
     pub trained: T,
+    /// Samples or ratings of a worker's mini-batch.
+    pub batch: usize,
     pub sizes: InputSizes,
     /// A hash of all data, the same for the same data in the same order.
     pub hash: u64,
@@ -56,13 +61,10 @@ impl From<Optimizer> for network::Optimizer {
     }
 }
 
-/// Options of a perceptron.
+/// How layers are changed.
 #[derive(Clone, Debug, Serialize, clap::Args)]
 #[group(skip)]
-pub struct Stack {
-    /// Outputs of the hidden layers, the first one first.
-    #[arg(long, value_name = "WIDTHS", value_delimiter = ',', default_value = "128")]
-    hidden: Vec<usize>,
+pub struct Descent {
     /// The step, for the mean gradient over the mini-batches of all workers.
     #[arg(long, default_value_t = 0.1)]
     step: f32,
@@ -71,12 +73,24 @@ pub struct Stack {
     optimizer: Optimizer,
 }
 
+/// Options of a perceptron.
+#[derive(Clone, Debug, Serialize, clap::Args)]
+#[group(skip)]
+pub struct Stack {
+    /// Outputs of the hidden layers, the first one first.
+    #[arg(long, value_name = "WIDTHS", value_delimiter = ',', default_value = "128")]
+    hidden: Vec<usize>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    descent: Descent,
+}
+
 impl Application for Stack {
     const NAME: &'static str = "geeps mlp";
     type Trained = Network;
 
-    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Network>> {
-        network(&options.source, options, self.hidden.clone(), self.step, self.optimizer)
+    fn prepare(&self, options: &Options, workers: usize) -> anyhow::Result<Prepared<Network>> {
+        network(options, workers, self.hidden.clone(), &self.descent)
     }
 }
 
@@ -84,30 +98,27 @@ impl Application for Stack {
 #[derive(Clone, Debug, Serialize, clap::Args)]
 #[group(skip)]
 pub struct Regress {
-    /// The step, for the mean gradient over the mini-batches of all workers.
-    #[arg(long, default_value_t = 0.5)]
-    step: f32,
-    /// How gradients become updates.
-    #[arg(long, value_enum, default_value_t = Optimizer::Sgd)]
-    optimizer: Optimizer,
+    #[command(flatten)]
+    #[serde(flatten)]
+    descent: Descent,
 }
 
 impl Application for Regress {
     const NAME: &'static str = "geeps mlr";
     type Trained = Network;
 
-    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Network>> {
-        network(&options.source, options, Vec::new(), self.step, self.optimizer)
+    fn prepare(&self, options: &Options, workers: usize) -> anyhow::Result<Prepared<Network>> {
+        network(options, workers, Vec::new(), &self.descent)
     }
 }
 
 fn network(
-    source: &Source,
     options: &Options,
+    workers: usize,
     hidden: Vec<usize>,
-    step: f32,
-    optimizer: Optimizer,
+    descent: &Descent,
 ) -> anyhow::Result<Prepared<Network>> {
+    let source = &options.source;
     let megagrid_datasets::Samples { data, labels } = read_samples(&source.input, source.layout(), &[])?;
     let (edges, labels, classes) = (data.edges, labels.classes, labels.of);
     let sizes = InputSizes { left: edges.num_left, right: edges.num_right, edges: edges.num_edges(), test_edges: 0 };
@@ -119,15 +130,17 @@ fn network(
     let names = labels.iter().flat_map(|name| name.bytes().map(u32::from));
     let hash = hash(values.chain(edges.data.iter().map(|value| value.to_bits())).chain(names));
     let samples = Samples::new([edges.num_right, labels.len()], offsets, edges.right, edges.data, classes)?;
+    // More workers than samples are refused below.
+    let batch = options.batch.unwrap_or_else(|| BATCH.min(samples.len() / workers).max(1));
     let settings = network::Settings {
         hidden,
-        workers: options.workers,
-        batch: options.batch,
-        step,
-        optimizer: optimizer.into(),
+        workers,
+        batch,
+        step: descent.step,
+        optimizer: descent.optimizer.into(),
         seed: options.seed,
     };
-    Ok(Prepared { trained: Network::new(samples, settings)?, sizes, hash })
+    Ok(Prepared { trained: Network::new(samples, settings)?, batch, sizes, hash })
 }
 
 /// Options of a factorization.
@@ -149,7 +162,7 @@ impl Application for Factorize {
     const NAME: &'static str = "geeps mf";
     type Trained = Factorization;
 
-    fn prepare(&self, options: &Options) -> anyhow::Result<Prepared<Factorization>> {
+    fn prepare(&self, options: &Options, workers: usize) -> anyhow::Result<Prepared<Factorization>> {
         let source = &options.source;
         let ratings = if is_cache(&source.input, source.format)? {
             Cache::open(&source.input)?.to_dataset().context("ratings")?
@@ -164,14 +177,15 @@ impl Application for Factorize {
         let ends = edges.left.into_iter().zip(edges.right);
         let all = ends.zip(edges.data).map(|((user, item), rating)| (user, item, rating)).collect();
         let ratings = Ratings { num_users: edges.num_left, num_items: edges.num_right, all };
+        let batch = options.batch.unwrap_or(BATCH);
         let settings = factorization::Settings {
             dims: self.dims,
-            workers: options.workers,
-            batch: options.batch,
+            workers,
+            batch,
             step: self.step,
             lambda: self.lambda,
             seed: options.seed,
         };
-        Ok(Prepared { trained: Factorization::new(ratings, settings)?, sizes, hash })
+        Ok(Prepared { trained: Factorization::new(ratings, settings)?, batch, sizes, hash })
     }
 }

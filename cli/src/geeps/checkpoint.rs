@@ -29,13 +29,19 @@ struct Counts {
     locals: Vec<usize>,
 }
 
-/// Returns where checkpoints go and come from, and the state to go on from; `hash` is that of the data.
+/// Returns where checkpoints go and come from, and the state to go on from; `config` has all options as they are taken, and
+/// `hash` is that of the data. Of several processes the first one writes, and all read.
 pub fn begin<A: Application>(
     application: &A,
     options: &Options,
+    (config, workers): (&Value, usize),
     hash: u64,
+    is_first: bool,
 ) -> anyhow::Result<(Checkpoints, Option<State>)> {
-    let mut checkpoints = options.checkpoints.with(fixed(application, options, hash)?);
+    let mut fixed = fixed(application, config, hash)?;
+    // In however many processes they are.
+    fixed.insert("workers".to_owned(), workers.into());
+    let mut checkpoints = Checkpoints::with(&options.checkpoints, fixed);
     let mut state = None;
     if let Some(directory) = &checkpoints.resume {
         let is_known = checkpoints.compare(directory)?;
@@ -46,7 +52,7 @@ pub fn begin<A: Application>(
         state = Some(found);
         checkpoints.saved = epochs;
     }
-    if let Some(directory) = &checkpoints.directory {
+    if let Some(directory) = checkpoints.directory.as_ref().filter(|_| is_first) {
         let done = checkpoints.saved;
         if let Some((epochs, _)) = newest(directory)?.filter(|(epochs, _)| *epochs > done) {
             let advice = format!("has a checkpoint of {epochs} epochs; go on with --resume, or name another directory");
@@ -64,12 +70,11 @@ pub fn begin<A: Application>(
 }
 
 /// Returns what has to be the same for a run to go on.
-fn fixed<A: Application>(application: &A, options: &Options, hash: u64) -> anyhow::Result<Map<String, Value>> {
-    let all = json(options)?;
+fn fixed<A: Application>(application: &A, config: &Value, hash: u64) -> anyhow::Result<Map<String, Value>> {
     let data = format!("{hash:016x}");
     let mut fixed = Map::from_iter([("command".to_owned(), A::NAME.into()), ("data".to_owned(), data.into())]);
-    let names = ["workers", "batch", "seed", "consistency", "slack"];
-    fixed.extend(names.into_iter().filter_map(|name| Some((name.to_owned(), all.get(name)?.clone()))));
+    let names = ["batch", "seed", "consistency", "slack"];
+    fixed.extend(names.into_iter().filter_map(|name| Some((name.to_owned(), config.get(name)?.clone()))));
     if let Value::Object(own) = json(application)? {
         fixed.extend(own);
     }

@@ -4,6 +4,7 @@ mod application;
 mod checkpoint;
 mod options;
 mod plan;
+mod together;
 mod train;
 
 use clap::Subcommand;
@@ -27,7 +28,8 @@ pub use train::iteration;
   megagrid geeps mlp train.libsvm --hidden 256,128 --workers 4 --budget 64MiB
   megagrid geeps mf ratings.csv --dims 32 --consistency ssp --slack 1 --workers 2 --json run.json
   megagrid geeps plan mlp train.libsvm --hidden 256,128 --budget 2MiB
-  megagrid geeps mlp train.libsvm --device modelled --copy 12e9 --workers 8")]
+  megagrid geeps mlp train.libsvm --device modelled --copy 12e9 --workers 8
+  megagrid launch -n 2 -- geeps mlp train.libsvm --hidden 256,128 --workers 2")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,

@@ -8,11 +8,9 @@ use megagrid_datasets::output::check_replaceable;
 use megagrid_geeps::device::{Cpu, Device};
 use megagrid_geeps::modelled::Machine;
 use megagrid_geeps::{Consistency, Error};
-use megagrid_training::checkpoint::Checkpoints;
+use megagrid_training::CheckpointOptions;
 use megagrid_training::input::Source;
-use megagrid_training::lossy_option;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use crate::failure::usage;
 
@@ -22,15 +20,15 @@ use crate::failure::usage;
 pub struct Options {
     #[command(flatten)]
     pub source: Source,
-    /// Worker threads, each with a device of its own.
+    /// Worker threads of each process, each with device memory of its own.
     #[arg(short, long, default_value_t = 1, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
     pub workers: usize,
     /// Passes over the data.
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub epochs: u64,
-    /// Samples or ratings of a worker's mini-batch.
-    #[arg(long, default_value_t = 128, value_name = "N")]
-    pub batch: usize,
+    /// Samples or ratings of a worker's mini-batch [default: 128, or all samples of a worker where those are fewer].
+    #[arg(long, value_name = "N")]
+    pub batch: Option<usize>,
     /// Decides first values, and the order of samples.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -76,35 +74,6 @@ pub struct Options {
     pub quiet: bool,
 }
 
-/// Where checkpoints go and come from.
-#[derive(Clone, Debug, Default, Serialize, clap::Args)]
-#[group(skip)]
-pub struct CheckpointOptions {
-    /// Write a checkpoint to this directory at the end, or when interrupted.
-    #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
-    #[serde(serialize_with = "lossy_option")]
-    pub checkpoint: Option<PathBuf>,
-    /// Write one also after every N epochs.
-    #[arg(long, value_name = "N", requires = "checkpoint", help_heading = "Checkpoints", value_parser = clap::value_parser!(u64).range(1..))]
-    pub checkpoint_every: Option<u64>,
-    /// Continue from the last complete checkpoint in this directory; device and budget may be others.
-    #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
-    #[serde(serialize_with = "lossy_option")]
-    pub resume: Option<PathBuf>,
-}
-
-impl CheckpointOptions {
-    /// Tells whether there are to be any.
-    pub fn any(&self) -> bool {
-        self.checkpoint.is_some() || self.resume.is_some()
-    }
-
-    /// Returns the checkpoints of a run that has these options, which must not change.
-    pub fn with(&self, fixed: Map<String, Value>) -> Checkpoints {
-        Checkpoints::with(self.checkpoint.clone(), self.checkpoint_every, self.resume.clone(), fixed)
-    }
-}
-
 /// How fresh parameters are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -131,7 +100,7 @@ pub enum DeviceName {
 
 /// The devices of all workers.
 pub struct Devices {
-    /// A device each.
+    /// That of each, which may be the same.
     pub all: Vec<Arc<dyn Device>>,
     /// What they are called.
     pub name: String,
@@ -186,25 +155,31 @@ impl Options {
         })
     }
 
-    /// Opens the devices of all workers.
+    /// Opens the devices of all workers: one GPU for all of them, or a reference device each, which runs one command at a time.
     ///
     /// # Errors
     /// No GPU, where it is asked for.
     pub fn open(&self) -> Result<Devices, Error> {
-        let each = (0..self.workers).map(|_| -> Result<(Arc<dyn Device>, String), Error> {
-            match self.device {
-                #[cfg(feature = "gpu")]
-                DeviceName::Gpu => {
-                    let gpu = megagrid_geeps::gpu::Gpu::new()?;
-                    let name = gpu.name().to_owned();
-                    Ok((Arc::new(gpu), name))
-                }
-                DeviceName::Modelled => Ok((Arc::new(Cpu::new()), "modelled".to_owned())),
-                _ => Ok((Arc::new(Cpu::new()), "cpu".to_owned())),
+        let each = || (0..self.workers).map(|_| Arc::new(Cpu::new()) as Arc<dyn Device>).collect();
+        Ok(match self.device {
+            #[cfg(feature = "gpu")]
+            DeviceName::Gpu => {
+                let gpu = Arc::new(megagrid_geeps::gpu::Gpu::new()?);
+                let name = gpu.name().to_owned();
+                Devices { all: vec![gpu; self.workers], name }
             }
-        });
-        let (all, mut names): (Vec<_>, Vec<_>) = each.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        Ok(Devices { all, name: names.swap_remove(0) })
+            DeviceName::Modelled => Devices { all: each(), name: "modelled".to_owned() },
+            _ => Devices { all: each(), name: "cpu".to_owned() },
+        })
+    }
+
+    /// Returns the bytes of each worker's budget that copies take.
+    pub fn staging_bytes(&self) -> u64 {
+        match self.device {
+            #[cfg(feature = "gpu")]
+            DeviceName::Gpu => megagrid_geeps::gpu::STAGING_BYTES,
+            _ => 0,
+        }
     }
 
     /// Tells whether stdout is free for a summary.

@@ -21,7 +21,7 @@ pub struct Summary {
     /// The least with which it would run, and the one with which everything is pinned.
     pub least_budget: u64,
     pub full_budget: u64,
-    /// What is taken of the device: the three below.
+    /// What is taken of the device: the four below.
     pub resident: u64,
     /// Local data that are pinned, and all.
     pub local: [u64; 2],
@@ -29,6 +29,8 @@ pub struct Summary {
     pub tables: [u64; 2],
     /// Access buffers.
     pub buffers: u64,
+    /// What copies go through.
+    pub staging: u64,
     /// What moves at the start: indexes.
     pub start: u64,
     /// What moves in each iteration after the first.
@@ -79,13 +81,15 @@ const SHOWN: usize = 12;
 
 /// Returns the plan of the worker that needs most, and what it comes to. Where no budget is given, everything is pinned on every
 /// worker.
-pub fn make(trained: &impl apps::Application, options: &Options) -> anyhow::Result<(Plan, Summary)> {
+pub fn make(trained: &impl apps::Application, options: &Options, workers: usize) -> anyhow::Result<(Plan, Summary)> {
     let mut traces = Vec::new();
-    for worker in 0..options.workers {
+    for worker in 0..workers {
         traces.push(record(trained, worker)?.0);
     }
     let most = |of: fn(&Trace) -> u64| traces.iter().map(of).max().unwrap_or(0);
     let (least, full) = (most(Plan::least_budget), most(Plan::full_budget));
+    let staging = options.staging_bytes();
+    let (least, full) = (least + staging, full + staging);
     let budget = options.budget.unwrap_or(full);
     // Only that of the largest is looked at: the others have as much of what they need, or more.
     let largest = (0..traces.len()).max_by_key(|&worker| (Plan::full_budget(&traces[worker]), traces.len() - worker));
@@ -97,7 +101,7 @@ pub fn make(trained: &impl apps::Application, options: &Options) -> anyhow::Resu
     order.truncate(SHOWN);
     let layer = |layer: usize| Layer { what: trace.describe_layer(layer), bytes: bytes(layer) };
     let layers = order.into_iter().map(layer).collect();
-    let plan = Plan::new(trace, budget)?;
+    let plan = Plan::new(trace, budget, staging)?;
     let summary = Summary {
         budget,
         least_budget: least,
@@ -106,6 +110,7 @@ pub fn make(trained: &impl apps::Application, options: &Options) -> anyhow::Resu
         local: plan.local_bytes(),
         tables: plan.table_bytes(),
         buffers: plan.ring_bytes(),
+        staging,
         start: plan.start_bytes(),
         iteration: plan.moves(1).into(),
         num_layers,
@@ -123,8 +128,8 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
         return Err(usage("--checkpoint and --resume are not for plan, which trains nothing"));
     }
     options.check()?;
-    let trained = application.prepare(options)?.trained;
-    let (_, summary) = make(&trained, options)?;
+    let trained = application.prepare(options, options.workers)?.trained;
+    let (_, summary) = make(&trained, options, options.workers)?;
     write_findings(options.json.as_deref(), &summary, &summary.text(A::NAME))
 }
 
@@ -143,6 +148,7 @@ impl Summary {
         line("  local data, pinned", part(self.local));
         line("  parameters and indexes, pinned", part(self.tables));
         line("  access buffers", bytes(self.buffers));
+        line("  copies under way", bytes(self.staging));
         line("moves at the start: indexes", bytes(self.start));
         line("moves in an iteration", String::new());
         let Moved { parameters_in, updates_out, local_in, local_out, input, output } = self.iteration;

@@ -9,15 +9,17 @@ use megagrid_engine::{Traffic, WorkerSeconds};
 use megagrid_geeps::apps::Application as _;
 use megagrid_geeps::memory::Plan;
 use megagrid_geeps::modelled::{self, Machine, Setting, Time};
-use megagrid_geeps::run::{Epoch, Run, train};
+use megagrid_geeps::run::{Epoch, Run, train_together};
 use megagrid_training::Error as Training;
 use megagrid_training::record::{self as records, Iteration, Metrics, Phases, Record};
 use megagrid_training::{join, json};
 
 use super::application::{Application, Prepared};
 use super::checkpoint;
-use super::options::Options;
+use super::options::{DeviceName, Options};
 use super::plan::{self, Summary};
+use super::together;
+use crate::failure::usage;
 use crate::progress::{self, Progress};
 use crate::train::summary;
 use crate::{interrupt, output, report};
@@ -27,37 +29,46 @@ const MODELLED: u64 = 24;
 
 /// Runs the command.
 pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result<()> {
+    let cluster = crate::cluster::join()?;
     options.check()?;
+    let others = together::of(cluster.as_ref());
+    let (processes, is_first) = (others.processes(), others.process() == 0);
+    if processes > 1 && options.device == DeviceName::Modelled {
+        return Err(usage("--device modelled models machines in one process; leave it out, or train without launch"));
+    }
+    let workers = options.workers * processes;
     let begin = Instant::now();
-    let Prepared { trained, sizes, hash } = application.prepare(options)?;
+    let Prepared { trained, batch, sizes, hash } = application.prepare(options, workers)?;
     let load = begin.elapsed().as_secs_f64();
     let begin = Instant::now();
-    let (plan, found) = plan::make(&trained, options)?;
+    let (plan, found) = plan::make(&trained, options, workers)?;
     let phases = Phases { load, plan: begin.elapsed().as_secs_f64(), ..Phases::default() };
     let times = options.machine().map(|machine| times(&plan, &machine, options));
     let devices = options.open()?;
     let machine = records::Machine {
-        workers: options.workers,
+        workers,
         vector: devices.name.into(),
-        memory_estimate_bytes: found.resident * options.workers as u64,
+        memory_estimate_bytes: found.resident * workers as u64,
         ..records::Machine::default()
     };
-    let (mut checkpoints, state) = checkpoint::begin(application, options, hash)?;
-    let config = join([json(options)?, json(application)?, serde_json::json!({ "plan": &found })]);
+    let taken = serde_json::json!({ "batch": batch, "processes": processes, "plan": &found });
+    let config = join([json(options)?, json(application)?, taken]);
+    megagrid_training::Processes { cluster, ..Default::default() }.agree(A::NAME, &config, hash)?;
+    let (mut checkpoints, state) = checkpoint::begin(application, options, (&config, workers), hash, is_first)?;
     let mut record = Record::begin(A::NAME, config, sizes, machine, phases, checkpoints.saved);
     let how = Run {
-        workers: options.workers,
+        workers,
         epochs: options.epochs,
         consistency: options.consistency(),
         budget: found.budget,
         prefetch: !options.no_prefetch,
     };
-    let progress = Progress::iterations(options.quiet, checkpoints.saved, options.epochs);
+    let progress = Progress::iterations(options.quiet || !is_first, checkpoints.saved, options.epochs);
     interrupt::iterations_begin();
     let mut clock = Instant::now();
     let mut saved = Ok(());
-    let device = |worker: usize| Ok(Arc::clone(&devices.all[worker]));
-    let finish = train(&trained, &how, device, state, &mut |epoch, take| {
+    let device = |worker: usize| Ok(Arc::clone(&devices.all[worker % options.workers]));
+    let finish = train_together(&*others, &trained, &how, device, state, &mut |epoch, take| {
         let passed = clock.elapsed().as_secs_f64();
         clock = Instant::now();
         let updates = (sizes.edges as u64).min(epoch.samples * sizes.edges as u64 / sizes.left.max(1) as u64);
@@ -72,13 +83,18 @@ pub fn run<A: Application>(application: &A, options: &Options) -> anyhow::Result
     })?;
     drop(progress);
     saved?;
-    let interrupted = interrupt::asked();
+    // Another process than the first one ends when that does.
+    let interrupted = interrupt::asked() && (is_first || finish.epochs < options.epochs);
     interrupt::iterations_end();
     if interrupted {
-        let iteration = record.iterations.last().map_or(checkpoints.saved, |last| last.iteration);
+        let iteration = finish.epochs;
         return Err(Training::Interrupted { iteration, left: checkpoints.left(), record: None }.into());
     }
+    if !is_first {
+        return Ok(());
+    }
     record.staleness = finish.staleness;
+    record.machine.links = if processes > 1 { finish.links } else { Vec::new() };
     record.machine.memory_bytes = finish.resident_bytes.iter().sum();
     if let Some(last) = record.iterations.last() {
         record.result.iterations = last.iteration;

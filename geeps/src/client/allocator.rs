@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::hub::Ended;
-use super::shared::Shared;
+use super::shared::{Logged, Shared};
 use crate::Error;
 use crate::device::{Command, Device, DeviceRange, padded};
 use crate::memory::{Freshness, Moves};
@@ -107,13 +107,14 @@ impl<'s> Allocator<'s> {
         let is_fresh = self.cache.read(rows, list.table);
         let pinned = shared.tables[list.table.0];
         if pinned.is_none() || !is_fresh {
-            if !shared.server.wait(list.table, clock, || shared.hub.should_stop())? {
-                return Err(Ended::Stopped);
-            }
-            let log = shared.log(list.table);
-            let mut distinct = shared.server.read(list, clock);
+            let worker = shared.options.worker;
+            let division = (rows, &shared.divisions[rows.0]);
+            let found = shared.servers.read(worker, division, clock, || shared.hub.should_stop())?;
+            let mut distinct = found.ok_or(Ended::Stopped)?;
             // The worker's own updates of this clock are in the log only.
-            log.iter().for_each(|update| update.list.add_to_distinct(list, &mut distinct, &update.values));
+            for Logged { rows, values } in &*shared.log(list.table) {
+                shared.plan.trace.lists[rows.0].add_to_distinct(list, &mut distinct, values);
+            }
             let values = if pinned.is_some() { distinct } else { list.batch_of(distinct) };
             let to = buffer.part(0, values.len());
             shared.device.upload(to, &values)?;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::Error;
 use crate::device::{Command, Device, DeviceRange};
 use crate::memory::{Moves, Plan};
-use crate::server::Server;
+use crate::servers::Servers;
 use crate::session::{LocalBuffer, ReadBuffer, Session, UpdateBuffer};
 use crate::table::{LocalId, RowsId, TableId};
 use crate::trace::{Event, What};
@@ -42,15 +42,15 @@ impl Client {
     /// Local data that last begin as zeros, or as what [`Client::lasting`] has returned.
     ///
     /// # Errors
-    /// Memory that the device does not have; tables other than the server's; other local data.
+    /// Memory that the device does not have; tables other than the servers'; other local data.
     pub fn start(
         plan: Plan,
         device: Arc<dyn Device>,
-        server: Arc<Server>,
+        servers: Arc<Servers>,
         options: Options,
         lasting: Option<&[Vec<f32>]>,
     ) -> Result<Self, Error> {
-        let shared = Arc::new(Shared::new(plan, device, server, options)?);
+        let shared = Arc::new(Shared::new(plan, device, servers, options)?);
         if let Some(lasting) = lasting {
             shared.set_lasting(lasting)?;
         }
@@ -206,11 +206,11 @@ impl Drop for Client {
     fn drop(&mut self) {
         if std::thread::panicking() || self.iteration < self.shared.options.iterations {
             let lost = Error::WorkerLost { worker: self.shared.options.worker, iteration: self.iteration + 1 };
-            self.shared.server.fail(lost);
+            self.shared.servers.fail(lost);
         }
         self.tasks = None;
         self.shared.hub.stop();
-        self.shared.server.wake();
+        self.shared.servers.wake();
         for thread in self.threads.drain(..) {
             // A thread that panicked has said so, and has ended the run.
             let _ = thread.join();

@@ -3,11 +3,10 @@
 
 use std::sync::mpsc::Receiver;
 
-use super::shared::Shared;
+use super::shared::{Logged, Shared};
 use crate::Error;
 use crate::device::{Command, Device, DeviceRange};
 use crate::memory::Moves;
-use crate::server::Update;
 use crate::table::{RowsId, TableId, bytes};
 use crate::trace::What;
 
@@ -23,10 +22,10 @@ pub(super) fn run(shared: &Shared, tasks: &Receiver<Task>) -> Result<(), Error> 
     for task in tasks {
         match task {
             Task::Clock(table) => {
-                // Held, so that nobody finds updates neither here nor there.
-                let mut log = shared.log(table);
-                shared.server.commit(shared.options.worker, table, std::mem::take(&mut *log));
-                drop(log);
+                // Until the servers have them nobody reads: a reader waits for all clocks of its own worker.
+                let log = std::mem::take(&mut *shared.log(table));
+                let updates = log.into_iter().map(|Logged { rows, values }| (rows, &shared.divisions[rows.0], values));
+                shared.servers.commit(shared.options.worker, table, updates)?;
                 shared.hub.reclaimed(None, None);
             }
             Task::Post { ticket, access, range, save } => post(shared, ticket, access, range, save)?,
@@ -66,6 +65,6 @@ fn update(shared: &Shared, rows: RowsId, from: DeviceRange) -> Result<(), Error>
     }
     let values = shared.device.download(from)?;
     shared.hub.count(Moves { updates: bytes(values.len()), ..Moves::default() });
-    shared.log(list.table).push(Update { list: list.clone(), values });
+    shared.log(list.table).push(Logged { rows, values });
     Ok(())
 }

@@ -6,9 +6,16 @@ use super::hub::Hub;
 use crate::Error;
 use crate::device::{Device, DeviceRange};
 use crate::memory::{Meter, Plan};
-use crate::server::{Server, Update};
-use crate::table::{LocalId, TableId};
+use crate::servers::{Division, Servers};
+use crate::table::{LocalId, RowsId, TableId};
 use crate::trace::Local;
+
+/// A worker's updates of some rows, in the order of their list.
+#[derive(Debug)]
+pub(super) struct Logged {
+    pub rows: RowsId,
+    pub values: Vec<f32>,
+}
 
 /// How a worker runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +33,9 @@ pub(super) struct Shared {
     pub plan: Plan,
     pub options: Options,
     pub device: Meter,
-    pub server: Arc<Server>,
+    pub servers: Arc<Servers>,
+    /// Of each list, what the servers have.
+    pub divisions: Vec<Division>,
     pub hub: Hub,
     pool: DeviceRange,
     /// Pinned tables and local data, where they are.
@@ -37,14 +46,14 @@ pub(super) struct Shared {
     /// Local data that are not pinned.
     swapped: Vec<Mutex<Vec<f32>>>,
     /// Updates of the clock that each table is in, in their order.
-    logs: Vec<Mutex<Vec<Update>>>,
+    logs: Vec<Mutex<Vec<Logged>>>,
 }
 
 impl Shared {
-    pub fn new(plan: Plan, device: Arc<dyn Device>, server: Arc<Server>, options: Options) -> Result<Self, Error> {
+    pub fn new(plan: Plan, device: Arc<dyn Device>, servers: Arc<Servers>, options: Options) -> Result<Self, Error> {
         let trace = &plan.trace;
-        if trace.tables != *server.tables() || options.worker >= server.workers() {
-            return Err(Error::OtherTables { worker: options.worker, workers: server.workers() });
+        if trace.tables != *servers.tables() || options.worker >= servers.workers() {
+            return Err(Error::OtherTables { worker: options.worker, workers: servers.workers() });
         }
         let device = Meter::new(device, plan.budget);
         let pin = |is_pinned: bool, len: usize| if is_pinned { device.alloc(len).map(Some) } else { Ok(None) };
@@ -69,7 +78,8 @@ impl Shared {
         let swapped = swapped.collect();
         let logs = (0..trace.tables.len()).map(|_| Mutex::default()).collect();
         let hub = Hub::new(plan.placement.ring, trace.tables.len(), trace.locals.len());
-        Ok(Self { options, device, server, hub, pool, tables, locals, indexes, swapped, logs, plan })
+        let divisions = servers.declare(options.worker, &trace.lists)?;
+        Ok(Self { options, device, servers, divisions, hub, pool, tables, locals, indexes, swapped, logs, plan })
     }
 
     /// Returns the values of local data that last.
@@ -120,8 +130,8 @@ impl Shared {
     }
 
     fn fail(&self, error: Error) {
-        self.server.fail(error);
-        if let Some(first) = self.server.failure() {
+        self.servers.fail(error);
+        if let Some(first) = self.servers.failure() {
             self.hub.fail(first);
         }
     }
@@ -135,7 +145,7 @@ impl Shared {
         self.swapped[local].lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    pub fn log(&self, table: TableId) -> MutexGuard<'_, Vec<Update>> {
+    pub fn log(&self, table: TableId) -> MutexGuard<'_, Vec<Logged>> {
         self.logs[table.0].lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

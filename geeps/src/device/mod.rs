@@ -45,4 +45,9 @@ pub trait Device: Send + Sync + Debug {
     /// # Errors
     /// A device that is lost.
     fn wait(&self) -> Result<(), Error>;
+
+    /// Returns the bytes that copies take at most, beside the memory that was taken: they are a part of the budget.
+    fn staging_bytes(&self) -> u64 {
+        0
+    }
 }

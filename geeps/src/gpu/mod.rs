@@ -4,8 +4,8 @@
 //! overlap. It follows the use of memory by buffer and not by range, so that all bindings are for reading and writing.
 //! While a thread waits for the device, others can give it more to do.
 //!
-//! What the device holds is counted by [`Meter`](crate::memory::Meter), since drivers say nothing reliable of it. Not
-//! in it: the memory of the host through which copies go.
+//! What the device holds is counted by [`Meter`](crate::memory::Meter), since drivers say nothing reliable of it. Copies
+//! go through memory that both sides see, [`STAGING_BYTES`] at most, and wait where it is full.
 //!
 //! Results are the same bits in every run on one device. They are not those of another device or of
 //! [`Cpu`](crate::device::Cpu): a driver may join a multiplication and an addition, and has its own exponential.
@@ -36,6 +36,12 @@ const KERNELS: [(&str, &[&str]); 6] = [
     (concat!(include_str!("parameters.wgsl"), include_str!("factors.wgsl")), &["factor_updates"]),
 ];
 
+/// Bytes that copies go through, to the device and from it together.
+pub const STAGING_BYTES: u64 = 8 << 20;
+
+/// Values that go through at a time, each way.
+const STAGED: usize = (STAGING_BYTES / VALUE_BYTES / 2) as usize;
+
 /// The device.
 #[derive(Debug)]
 pub struct Gpu {
@@ -47,6 +53,10 @@ pub struct Gpu {
     /// Values that are bound at once, at most.
     limit: usize,
     buffers: RwLock<Vec<wgpu::Buffer>>,
+    /// Values on their way to the device, at most.
+    uploading: Mutex<usize>,
+    /// Held while values come from the device.
+    downloading: Mutex<()>,
     fault: Arc<Fault>,
 }
 
@@ -70,14 +80,14 @@ impl Gpu {
     /// # Errors
     /// No device with Vulkan, or one that has not what kernels need.
     pub fn new() -> Result<Self, Error> {
-        Self::with_binding_limit(usize::MAX)
+        Self::with_binding_limit(NonZero::<usize>::MAX)
     }
 
     /// Opens the device as one that binds no more than so many values at a time, as tests do.
     ///
     /// # Errors
     /// Those of [`Gpu::new`].
-    pub fn with_binding_limit(values: usize) -> Result<Self, Error> {
+    pub fn with_binding_limit(values: NonZero<usize>) -> Result<Self, Error> {
         let refused = |reason: &dyn ToString| Error::NoGpu { reason: reason.to_string() };
         let mut asked = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
         asked.backends = wgpu::Backends::VULKAN;
@@ -93,7 +103,7 @@ impl Gpu {
         let binds = (limits.max_storage_buffer_binding_size / VALUE_BYTES) as usize / ALIGNMENT * ALIGNMENT;
         let needed = wgpu::DeviceDescriptor {
             required_features: wgpu::Features::IMMEDIATES,
-            required_limits: wgpu::Limits { max_immediate_size: size_of::<Parameters>() as u32, ..limits },
+            required_limits: wgpu::Limits { max_immediate_size: size_of::<Parameters>() as u32, ..limits.clone() },
             ..wgpu::DeviceDescriptor::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&needed)).map_err(|error| refused(&error))?;
@@ -105,8 +115,12 @@ impl Gpu {
         }
         let name = adapter.get_info().name;
         // What is bound begins up to so many values before the range.
-        let limit = values.min(binds - ALIGNMENT);
-        Ok(Self { name, device, queue, kernels, layout, limit, buffers: RwLock::default(), fault })
+        let Some(binds) = binds.checked_sub(ALIGNMENT).and_then(NonZero::new) else {
+            return Err(refused(&format!("it binds {} bytes at a time", limits.max_storage_buffer_binding_size)));
+        };
+        let limit = values.min(binds).get();
+        let (buffers, uploading, downloading) = (RwLock::default(), Mutex::default(), Mutex::default());
+        Ok(Self { name, device, queue, kernels, layout, limit, buffers, uploading, downloading, fault })
     }
 
     /// Returns what the driver calls it.
@@ -115,10 +129,11 @@ impl Gpu {
         &self.name
     }
 
-    /// Gives the device up, as a driver does that has crashed.
+    /// Gives the device up. wgpu tells of it as of one whose driver has crashed.
     pub fn lose(&self) {
-        self.fault.set(Error::DeviceLost { reason: "it was given up".to_owned() });
         self.device.destroy();
+        // It is told of when the device is looked at, which then says what later calls say.
+        let _ = self.poll(wgpu::PollType::wait_indefinitely());
     }
 
     /// Fails where anything has gone wrong so far.
@@ -164,6 +179,26 @@ impl Gpu {
         pass.dispatch_workgroups(x, y, 1);
     }
 
+    /// Copies a few values to the host, after all that was called before.
+    fn fetch(&self, buffer: &wgpu::Buffer, from: DeviceRange) -> Result<Vec<f32>, Error> {
+        let size = from.len as u64 * VALUE_BYTES;
+        let usage = wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ;
+        let asked = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
+        let copy = self.device.create_buffer(&asked);
+        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.copy_buffer_to_buffer(buffer, from.start as u64 * VALUE_BYTES, &copy, 0, size);
+        let submission = self.queue.submit([encoder.finish()]);
+        let (mapped, is_mapped) = mpsc::channel();
+        // Nobody listens any more where the download has failed.
+        copy.map_async(wgpu::MapMode::Read, .., move |result| drop(mapped.send(result)));
+        self.check()?;
+        self.poll(wgpu::PollType::Wait { submission_index: Some(submission), timeout: None })?;
+        let lost = |reason: String| Error::DeviceLost { reason };
+        is_mapped.recv().map_err(|error| lost(error.to_string()))?.map_err(|error| lost(error.to_string()))?;
+        let bytes = copy.get_mapped_range(..).map_err(|error| lost(error.to_string()))?;
+        Ok(bytemuck::pod_collect_to_vec(&bytes[..]))
+    }
+
     fn poll(&self, until: wgpu::PollType) -> Result<(), Error> {
         // It panics where the device is lost.
         let polled = std::panic::catch_unwind(AssertUnwindSafe(|| self.device.poll(until)));
@@ -193,10 +228,9 @@ fn watch(device: &wgpu::Device, fault: &Arc<Fault>) {
     }));
     let told = Arc::clone(fault);
     device.set_device_lost_callback(move |reason, message| {
-        // This is also said of a device that is dropped.
-        if reason != wgpu::DeviceLostReason::Destroyed {
-            told.set(Error::DeviceLost { reason: message });
-        }
+        // This is also said of a device that is dropped, when nobody asks any more.
+        let is_given_up = reason == wgpu::DeviceLostReason::Destroyed;
+        told.set(Error::DeviceLost { reason: if is_given_up { "it was given up".to_owned() } else { message } });
     });
 }
 
@@ -265,8 +299,15 @@ impl Device for Gpu {
             return Err(Error::Command { command: "upload", problem });
         }
         let buffers = self.buffers("upload", &[to])?;
-        if to.len > 0 {
-            self.queue.write_buffer(&buffers[0], to.start as u64 * VALUE_BYTES, bytemuck::cast_slice(values));
+        for (at, part) in values.chunks(STAGED).enumerate() {
+            let mut uploading = self.uploading.lock().unwrap_or_else(PoisonError::into_inner);
+            if *uploading + part.len() > STAGED {
+                self.wait()?;
+                *uploading = 0;
+            }
+            *uploading += part.len();
+            let start = (to.start + at * STAGED) as u64 * VALUE_BYTES;
+            self.queue.write_buffer(&buffers[0], start, bytemuck::cast_slice(part));
         }
         self.check()
     }
@@ -274,25 +315,13 @@ impl Device for Gpu {
     fn download(&self, from: DeviceRange) -> Result<Vec<f32>, Error> {
         let buffers = self.buffers("download", &[from])?;
         self.check()?;
-        if from.len == 0 {
-            return Ok(Vec::new());
+        let _downloading = self.downloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut values = Vec::with_capacity(from.len);
+        while values.len() < from.len {
+            let part = from.part(values.len(), STAGED.min(from.len - values.len()));
+            values.extend(self.fetch(&buffers[0], part)?);
         }
-        let size = from.len as u64 * VALUE_BYTES;
-        let usage = wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ;
-        let asked = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
-        let copy = self.device.create_buffer(&asked);
-        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        encoder.copy_buffer_to_buffer(&buffers[0], from.start as u64 * VALUE_BYTES, &copy, 0, size);
-        let submission = self.queue.submit([encoder.finish()]);
-        let (mapped, is_mapped) = mpsc::channel();
-        // Nobody listens any more where the download has failed.
-        copy.map_async(wgpu::MapMode::Read, .., move |result| drop(mapped.send(result)));
-        self.check()?;
-        self.poll(wgpu::PollType::Wait { submission_index: Some(submission), timeout: None })?;
-        let lost = |reason: String| Error::DeviceLost { reason };
-        is_mapped.recv().map_err(|error| lost(error.to_string()))?.map_err(|error| lost(error.to_string()))?;
-        let bytes = copy.get_mapped_range(..).map_err(|error| lost(error.to_string()))?;
-        Ok(bytemuck::pod_collect_to_vec(&bytes[..]))
+        Ok(values)
     }
 
     fn submit(&self, commands: &[Command]) -> Result<(), Error> {
@@ -312,6 +341,13 @@ impl Device for Gpu {
     }
 
     fn wait(&self) -> Result<(), Error> {
+        self.check()?;
+        // Uploads begin with the submit after them.
+        self.queue.submit([]);
         self.poll(wgpu::PollType::wait_indefinitely())
+    }
+
+    fn staging_bytes(&self) -> u64 {
+        STAGING_BYTES
     }
 }

@@ -17,13 +17,13 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Takes a device, and how many bytes of it there are.
+    /// Takes a device, and how many bytes of it there are. What copies take is taken from the beginning.
     pub fn new(device: Arc<dyn Device>, budget: u64) -> Self {
-        let [resident, uploaded, downloaded] = [(); 3].map(|()| AtomicU64::new(0));
+        let [resident, uploaded, downloaded] = [device.staging_bytes(), 0, 0].map(AtomicU64::new);
         Self { device, budget, resident, uploaded, downloaded }
     }
 
-    /// Returns the bytes that are taken, padding included.
+    /// Returns the bytes that are taken, padding and what copies take included.
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {
         self.resident.load(Ordering::Relaxed)
@@ -67,5 +67,9 @@ impl Device for Meter {
 
     fn wait(&self) -> Result<(), Error> {
         self.device.wait()
+    }
+
+    fn staging_bytes(&self) -> u64 {
+        self.device.staging_bytes()
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
+use serde::{Deserialize, Serialize};
+
 use super::placement::{Held, Need, Placement, Shortage, place};
 use crate::Error;
 use crate::device::{ALIGNMENT, VALUE_BYTES, padded};
@@ -10,7 +12,7 @@ use crate::table::{RowsId, TableId, bytes};
 use crate::trace::{Event, Trace, What};
 
 /// Bytes that move between host and device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moves {
     /// Parameters to the device.
     pub read: u64,
@@ -70,26 +72,29 @@ pub struct Plan {
     pub(crate) trace: Trace,
     pub(crate) placement: Placement,
     pub(crate) budget: u64,
+    /// What copies take of it.
+    staging: u64,
     /// What each event of the first iteration moves, and of later ones. They differ where a table has no clock in an
     /// iteration.
     moves: [Vec<Moves>; 2],
 }
 
 impl Plan {
-    /// Decides what is pinned under a budget of device memory.
+    /// Decides what is pinned under a budget of device memory, of which copies take `staging` bytes
+    /// ([`Device::staging_bytes`](crate::device::Device::staging_bytes)).
     ///
     /// # Errors
-    /// A budget below what the application holds at a time.
-    pub fn new(trace: Trace, budget: u64) -> Result<Self, Error> {
+    /// A budget below what copies take and the application holds at a time.
+    pub fn new(trace: Trace, budget: u64, staging: u64) -> Result<Self, Error> {
         // Allocations are whole multiples of the alignment.
-        let values = (budget / VALUE_BYTES) as usize / ALIGNMENT * ALIGNMENT;
+        let values = (budget.saturating_sub(staging) / VALUE_BYTES) as usize / ALIGNMENT * ALIGNMENT;
         let placement = place(&need(&trace), values).map_err(|Shortage { lacking, layer }| Error::Budget {
             budget,
-            lacking: bytes(values + lacking).saturating_sub(budget),
+            lacking: (bytes(values + lacking) + staging).saturating_sub(budget),
             layer: trace.describe_layer(layer),
         })?;
         let moves = moves(&trace, &placement);
-        Ok(Self { trace, placement, budget, moves })
+        Ok(Self { trace, placement, budget, staging, moves })
     }
 
     /// Returns what the virtual iteration found.
@@ -104,7 +109,7 @@ impl Plan {
         &self.placement
     }
 
-    /// Returns the least budget that Algorithm 5 finds a place for, in bytes.
+    /// Returns the least budget that Algorithm 5 finds a place for, in bytes, without what copies take.
     #[must_use]
     pub fn least_budget(trace: &Trace) -> u64 {
         match place(&need(trace), 0) {
@@ -113,7 +118,7 @@ impl Plan {
         }
     }
 
-    /// Returns the budget, in bytes, with which everything is pinned.
+    /// Returns the budget, in bytes, with which everything is pinned, without what copies take.
     #[must_use]
     pub fn full_budget(trace: &Trace) -> u64 {
         let need = need(trace);
@@ -140,10 +145,16 @@ impl Plan {
         bytes(self.placement.ring)
     }
 
+    /// Returns the bytes that copies take.
+    #[must_use]
+    pub fn staging_bytes(&self) -> u64 {
+        self.staging
+    }
+
     /// Returns the bytes that are taken of the device.
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {
-        self.local_bytes()[0] + self.table_bytes()[0] + self.ring_bytes()
+        self.local_bytes()[0] + self.table_bytes()[0] + self.ring_bytes() + self.staging
     }
 
     /// Returns the bytes of indexes, which move once, at the start.

@@ -12,6 +12,7 @@ use megagrid_geeps::{Consistency, Error, LocalId, RowsId, Session, TableId, Tabl
 use megagrid_partition::SplitMix;
 
 use crate::data::{RUN, try_train};
+use crate::together::together;
 
 /// What a worker does at some iteration that is not in the virtual one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -150,6 +151,35 @@ fn fifty_workers_that_die_end_the_others_with_one_error() {
             _ => Error::WorkerLost { worker, iteration: at + 1 },
         };
         assert_eq!(error, expected, "seed {seed}: {fault:?} under {run:?}");
+    }
+}
+
+#[test]
+fn fifty_processes_whose_worker_dies_end_the_others() {
+    for seed in 0..50 {
+        let mut random = SplitMix::new(seed, 1);
+        let workers = 2 + random.below(3) as usize;
+        let (worker, at) = (random.below(workers as u64) as usize, random.below(40));
+        let fault = [Fault::Panic, Fault::HoldsWhilePanicking, Fault::Error][random.below(3) as usize];
+        let consistency =
+            [Consistency::Bsp, Consistency::Ssp { slack: 2 }, Consistency::Async][random.below(3) as usize];
+        let run = Run { workers, epochs: 2, consistency, budget: LEAST, prefetch: random.below(2) == 0 };
+        let (send, receive) = mpsc::channel();
+        std::thread::spawn(move || {
+            let faulty = Faulty::new(worker, at, fault);
+            // The test may have given up.
+            let _ = send.send(together(workers, &faulty, run, None));
+        });
+        let outcomes = receive.recv_timeout(Duration::from_secs(10)).expect("all processes end within ten seconds");
+        for (process, outcome) in outcomes.into_iter().enumerate() {
+            let error = outcome.expect_err("a worker has died");
+            let says_it = match &error {
+                Error::DeviceMemory { values: 7 } => fault == Fault::Error && process == worker,
+                Error::WorkerLost { .. } => fault != Fault::Error && process == worker,
+                error => process != worker && matches!(error, Error::Process { .. }),
+            };
+            assert!(says_it, "seed {seed}, process {process}: {fault:?} of {worker} under {run:?}: {error}");
+        }
     }
 }
 

@@ -10,4 +10,5 @@ mod oracles;
 mod placement;
 mod staleness;
 mod states;
+mod together;
 mod training;

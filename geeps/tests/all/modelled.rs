@@ -25,7 +25,7 @@ fn plan(network: &Shapes, part: u64) -> Plan {
     let (trace, _) = record(network, 0).expect("shapes are in order");
     let (least, full) = (Plan::least_budget(&trace), Plan::full_budget(&trace));
     let budget = least + (full - least) * part / 4;
-    Plan::new(trace, budget).expect("it is enough")
+    Plan::new(trace, budget, 0).expect("it is enough")
 }
 
 fn sum(times: &[Time]) -> Time {

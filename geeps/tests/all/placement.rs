@@ -90,8 +90,8 @@ fn two_layers_of_one_size_do_not_stop_the_algorithm() {
 fn a_budget_below_a_layer_says_what_is_lacking_and_where() {
     let (trace, _) = record(&network(1, Optimizer::Sgd), 0).expect("the application is in order");
     let least = Plan::least_budget(&trace);
-    assert!(Plan::new(trace.clone(), least).is_ok());
-    let error = Plan::new(trace, least - 1024).expect_err("too little");
+    assert!(Plan::new(trace.clone(), least, 0).is_ok());
+    let error = Plan::new(trace.clone(), least - 1024, 0).expect_err("too little");
     assert!(matches!(error, Error::Budget { lacking: 1024, .. }), "{error}");
     let text = error.to_string();
     assert!(text.contains("lacks 1024 for layer ") && text.contains("weights 1"), "{text}");
@@ -104,7 +104,7 @@ fn more_than_the_least_memory_moves_no_more_bytes() {
     traces.push(record(&factorization(1), 0).expect("in order").0);
     for trace in traces {
         let (least, full) = (Plan::least_budget(&trace), Plan::full_budget(&trace));
-        let plan = |budget| Plan::new(trace.clone(), budget).expect("it is enough");
+        let plan = |budget| Plan::new(trace.clone(), budget, 0).expect("it is enough");
         let swapped = plan(least).moves(1).total();
         for percent in [5, 25, 50, 75, 100] {
             let some = plan(least + (full - least) * percent / 100);

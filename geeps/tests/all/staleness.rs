@@ -9,7 +9,7 @@ use megagrid_geeps::{Consistency, Error, RowsId, Session, TableId, Tables, Virtu
 use megagrid_partition::SplitMix;
 use proptest::prelude::*;
 
-use crate::data::trained;
+use crate::together::{first, together};
 
 const EPOCHS: u64 = 2;
 
@@ -114,6 +114,7 @@ proptest! {
         workers in 2_usize..5,
         kind in 0_u64..5,
         prefetch in any::<bool>(),
+        has_processes in any::<bool>(),
         // The least, where nothing is pinned, and more.
         budget in prop_oneof![Just(512_u64), Just(1 << 20)],
     ) {
@@ -123,8 +124,10 @@ proptest! {
             slack => Consistency::Ssp { slack: slack - 1 },
         };
         let count = Count { workers, consistency, iterations: 12, seed };
-        let (finish, epochs) = trained(&count, Run { workers, epochs: EPOCHS, consistency, budget, prefetch });
-        prop_assert_eq!(epochs[1].measured.objective, (24 * workers) as f64);
+        let run = Run { workers, epochs: EPOCHS, consistency, budget, prefetch };
+        // A process for each worker, whose rows are in all of them.
+        let (finish, epochs) = first(together(if has_processes { workers } else { 1 }, &count, run, None));
+        prop_assert_eq!(epochs[1].0.measured.objective, (24 * workers) as f64);
         let (oldest, freshest) = match consistency {
             Consistency::Bsp => (-1, -1),
             Consistency::Ssp { slack } => (-1 - slack as i64, -1),

@@ -6,11 +6,18 @@ use std::sync::Arc;
 use megagrid_geeps::Error;
 use megagrid_geeps::apps::Application;
 use megagrid_geeps::apps::network::Optimizer;
-use megagrid_geeps::device::Cpu;
+use megagrid_geeps::device::{Cpu, Device};
 use megagrid_geeps::run::{Epoch, Finish, Run, State, train};
 
 use crate::data::{RUN, bits, factorization, network};
 use crate::training::budgets;
+
+/// How the device of a worker is made.
+type Make = fn(usize) -> Result<Arc<dyn Device>, Error>;
+
+fn on_cpu(_: usize) -> Result<Arc<dyn Device>, Error> {
+    Ok(Arc::new(Cpu::new()))
+}
 
 /// Trains, and returns the state after each epoch.
 fn from(
@@ -18,19 +25,30 @@ fn from(
     run: Run,
     state: Option<State>,
 ) -> Result<(Finish, Vec<(Epoch, State)>), Error> {
+    from_on(on_cpu, application, run, state)
+}
+
+fn from_on(
+    device: Make,
+    application: &impl Application,
+    run: Run,
+    state: Option<State>,
+) -> Result<(Finish, Vec<(Epoch, State)>), Error> {
     let mut after = Vec::new();
-    let finish = train(application, &run, |_| Ok(Arc::new(Cpu::new())), state, &mut |epoch, take| {
+    let finish = train(application, &run, device, state, &mut |epoch, take| {
         after.push((epoch.clone(), take().expect("the devices are there")));
         ControlFlow::Continue(())
     })?;
     Ok((finish, after))
 }
 
-fn goes_on_as_if_it_had_not_ended(application: &impl Application, workers: usize) {
+fn goes_on_as_if_it_had_not_ended(device: Make, application: &impl Application, workers: usize) {
+    let staging = device(0).expect("there is one").staging_bytes();
+    let from = |application, run, state| from_on(device, application, run, state);
     let run = Run { workers, epochs: 5, ..RUN };
     let (whole, all) = from(application, run, None).expect("nothing can go wrong");
     // Memory may be another one afterwards.
-    for budget in budgets(application, workers) {
+    for budget in budgets(application, workers).into_iter().map(|budget| budget + staging) {
         let (_, some) = from(application, Run { epochs: 2, budget, ..run }, None).expect("enough");
         let (_, state) = &some[1];
         assert_eq!(*state, all[1].1, "budget {budget}");
@@ -48,13 +66,20 @@ fn goes_on_as_if_it_had_not_ended(application: &impl Application, workers: usize
 
 #[test]
 fn networks_go_on_as_if_they_had_not_ended() {
-    goes_on_as_if_it_had_not_ended(&network(1, Optimizer::Sgd), 1);
-    goes_on_as_if_it_had_not_ended(&network(2, Optimizer::AdaGrad), 2);
+    goes_on_as_if_it_had_not_ended(on_cpu, &network(1, Optimizer::Sgd), 1);
+    goes_on_as_if_it_had_not_ended(on_cpu, &network(2, Optimizer::AdaGrad), 2);
 }
 
 #[test]
 fn factors_go_on_as_if_they_had_not_ended() {
-    goes_on_as_if_it_had_not_ended(&factorization(2), 2);
+    goes_on_as_if_it_had_not_ended(on_cpu, &factorization(2), 2);
+}
+
+/// Histories are local data that last: pinned and swapped, they go back to where they were.
+#[cfg(feature = "gpu")]
+#[test]
+fn networks_on_a_gpu_go_on_as_if_they_had_not_ended() {
+    goes_on_as_if_it_had_not_ended(crate::gpu::on_gpu, &network(2, Optimizer::AdaGrad), 2);
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn bytes_are_as_planned(application: &impl Application, workers: usize) {
         let run = Run { workers, budget, ..RUN };
         let (finish, epochs) = trained(application, run);
         let plans: Vec<Plan> = (0..workers)
-            .map(|worker| Plan::new(record(application, worker).expect("in order").0, budget).expect("enough"))
+            .map(|worker| Plan::new(record(application, worker).expect("in order").0, budget, 0).expect("enough"))
             .collect();
         let iterations = run.epochs * application.iterations();
         let mut planned = Moves::default();

@@ -65,7 +65,7 @@ impl Algorithm for Regression {
         let classes = samples.labels.classes.len();
         let has_patience = run.patience.is_some_and(|patience| patience > 0);
         let options = [
-            (run.checkpoint.is_some() || run.resume.is_some(), "--checkpoint and --resume keep"),
+            (run.checkpoints.any(), "--checkpoint and --resume keep"),
             (has_patience, "--patience stops"),
             (is_tuned, "tune tries"),
         ];
