@@ -69,10 +69,10 @@ const fn program(name: &'static str, stages: usize, on: [(usize, usize); 5]) -> 
 
 /// The algorithms, in the form that all systems run: matrix factorization by gradients, topic models by the dense sampler.
 pub const PROGRAMS: [Program; 4] = [
-    program("pagerank", 38, [(43, 23), (60, 23), (77, 11), (103, 23), (103, 23)]),
-    program("mf", 45, [(52, 37), (115, 37), (159, 0), (156, 37), (197, 37)]),
-    program("lda", 76, [(72, 216), (177, 216), (165, 216), (185, 216), (185, 216)]),
-    program("blockpg", 200, [(66, 436), (222, 436), (218, 436), (290, 436), (290, 436)]),
+    program("pagerank", 38, [(43, 23), (60, 23), (77, 11), (105, 23), (105, 23)]),
+    program("mf", 45, [(52, 37), (127, 37), (171, 0), (168, 37), (208, 37)]),
+    program("lda", 76, [(72, 216), (189, 216), (177, 216), (198, 216), (198, 216)]),
+    program("blockpg", 200, [(66, 436), (219, 436), (215, 436), (291, 436), (291, 436)]),
 ];
 
 /// Returns the lines of an algorithm; nothing for an unknown one.

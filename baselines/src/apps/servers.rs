@@ -1,16 +1,21 @@
 //! What the applications of parameter servers share: workers that take turns at iterations.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::crew;
 use crate::job::Cost;
+use crate::processes::Processes;
 use crate::store::{Client, Store, Usage};
 use crate::{Error, Finish};
 
 /// Clients of a parameter server, and what they used before the iteration at hand.
 pub(crate) struct Team<S: Store> {
-    pub store: S,
     clients: Vec<S::Client>,
+    pub store: S,
+    pub processes: Processes,
     before: Usage,
     /// Clocks that all have ended.
     pub clocks: u64,
@@ -19,10 +24,10 @@ pub(crate) struct Team<S: Store> {
 }
 
 impl<S: Store> Team<S> {
-    pub fn new(mut store: S) -> Result<Self, Error> {
+    pub fn new(mut store: S, processes: &Processes) -> Result<Self, Error> {
         let clients = store.clients()?;
         let before = store.usage();
-        Ok(Self { store, clients, before, clocks: 0, repeats: true })
+        Ok(Self { clients, store, processes: processes.clone(), before, clocks: 0, repeats: true })
     }
 
     /// Says that iterations access other rows each, so that there is nothing to record.
@@ -31,10 +36,11 @@ impl<S: Store> Team<S> {
     }
 
     /// Tells what is known at the end: `own_bytes` are the workers', and some vertices are with one worker, the others in the server and
-    /// in the cache of the one client process.
+    /// in the caches of client processes.
     pub fn finish(&self, own_bytes: u64, [with_workers, in_server]: [usize; 2]) -> Finish {
         let Usage { memory_bytes, staleness, .. } = self.store.usage();
-        let replication_factor = (with_workers + 2 * in_server) as f64 / (with_workers + in_server).max(1) as f64;
+        let copies = with_workers + (1 + self.processes.count()) * in_server;
+        let replication_factor = copies as f64 / (with_workers + in_server).max(1) as f64;
         Finish { staleness, memory_bytes: memory_bytes + own_bytes, replication_factor }
     }
 
@@ -64,9 +70,27 @@ impl<S: Store> Team<S> {
             spent.compute = spent.compute.saturating_sub(waited);
         }
         self.clocks += clocks;
+        Ok(Cost::of(spent))
+    }
+
+    /// Ends an iteration that has cost this so far: waits until the servers have all changes of it, which is a round trip, and counts
+    /// what was sent.
+    pub fn settle(&mut self, mut cost: Cost) -> Result<Cost, Error> {
+        let begin = Instant::now();
+        self.store.settle()?;
+        cost.wait(begin.elapsed());
         let now = self.store.usage();
-        let (sent_bytes, messages) = (now.sent_bytes - self.before.sent_bytes, now.messages - self.before.messages);
+        cost.sent_bytes += now.sent_bytes - self.before.sent_bytes;
+        cost.messages += now.messages - self.before.messages;
         self.before = now;
-        Ok(Cost { workers: spent, sent_bytes, messages })
+        Ok(cost)
+    }
+
+    /// Gives every process what all have; workers wait meanwhile.
+    pub fn gather<T: Serialize + DeserializeOwned>(&self, mine: T, cost: &mut Cost) -> Result<Vec<T>, Error> {
+        let begin = Instant::now();
+        let all = self.processes.gather(mine)?;
+        cost.wait(begin.elapsed());
+        Ok(all)
     }
 }

@@ -104,7 +104,7 @@ impl<S: Store> Trainer<S> {
         };
         let workers = (0..corpus.parts.len()).map(worker).collect();
         store.set(tables.totals, 0, &vec![0; corpus.config.num_topics])?;
-        let team = Team::new(store)?;
+        let team = Team::new(store, &corpus.processes)?;
         Ok(Self { sample: corpus.sample(), corpus, tables, team, workers, level: Level::detect() })
     }
 }
@@ -113,9 +113,10 @@ impl<S: Store> job::Trainer for Trainer<S> {
     fn iterate(&mut self, iteration: u64) -> Result<Cost, Error> {
         let Self { corpus, tables, sample, team, workers, level } = self;
         let tables = *tables;
-        team.iterate(workers, corpus.config.clocks, |worker, client| {
+        let cost = team.iterate(workers, corpus.config.clocks, |worker, client| {
             level.run(Iteration { corpus, tables, sample, iteration, worker, client })
-        })
+        })?;
+        team.settle(cost)
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
@@ -127,7 +128,7 @@ impl<S: Store> job::Trainer for Trainer<S> {
             let owner = self.corpus.documents.partition_point(|part| part.end <= document);
             self.workers[owner].documents.row(document - self.corpus.documents[owner].start)
         };
-        Ok(self.corpus.measure(&topics, document, |word| words.row(word)))
+        self.corpus.measure(&topics, document, |word| words.row(word))
     }
 
     fn finish(&self) -> Finish {

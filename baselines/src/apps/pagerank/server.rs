@@ -94,9 +94,10 @@ impl<S: Store> Trainer<S> {
         let passed: Vec<f32> = first.iter().map(|(_, passed)| *passed).collect();
         store.set(tables.passed, 0, &passed)?;
         store.set(tables.sums, 0, &[0.0; 3])?;
-        let workers = crew::parts(pages, run.workers, |page| links.offsets[page] + page as u64)
-            .into_iter()
-            .map(|pages| Worker {
+        let crew = run.crew();
+        let workers = crew
+            .pick(crew::parts(pages, crew.all, |page| links.offsets[page] + page as u64))
+            .map(|(_, pages)| Worker {
                 ranks: first[pages.clone()].iter().map(|(rank, _)| *rank).collect(),
                 changes: vec![0.0; pages.len()],
                 pages,
@@ -105,14 +106,15 @@ impl<S: Store> Trainer<S> {
             })
             .collect();
         let shared = Shared { tables, damping: job.damping, links };
-        Ok(Self { shared, team: Team::new(store)?, workers })
+        Ok(Self { shared, team: Team::new(store, &run.processes)?, workers })
     }
 }
 
 impl<S: Store> job::Trainer for Trainer<S> {
     fn iterate(&mut self, number: u64) -> Result<Cost, Error> {
         let shared = &self.shared;
-        self.team.iterate(&mut self.workers, 2, |worker, client| worker.iterate(shared, number, client))
+        let cost = self.team.iterate(&mut self.workers, 2, |worker, client| worker.iterate(shared, number, client))?;
+        self.team.settle(cost)
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
