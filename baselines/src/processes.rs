@@ -9,16 +9,13 @@ use serde::de::DeserializeOwned;
 
 use crate::Error;
 
-/// Other processes of a job, as one of them reaches them. All call the same in the same order.
+/// Other processes of a job on this machine, as one of them reaches them. All call the same in the same order.
 pub trait Peers: Send + Sync {
     /// Returns the number of this process, from 0.
     fn process(&self) -> usize;
 
     /// Returns how many processes there are.
     fn processes(&self) -> usize;
-
-    /// Returns the name or address at which the others reach this process.
-    fn host(&self) -> String;
 
     /// Gives every process the bytes of all, in the order of their numbers.
     ///
@@ -45,11 +42,6 @@ impl Processes {
     /// Returns how many processes there are.
     pub fn count(&self) -> usize {
         self.0.as_ref().map_or(1, |peers| peers.processes())
-    }
-
-    /// Returns where servers of this process are reached.
-    pub(crate) fn host(&self) -> String {
-        self.0.as_ref().map_or_else(|| "127.0.0.1".to_owned(), |peers| peers.host())
     }
 
     /// Gives every process what all have, in the order of their numbers.

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+#[cfg(feature = "baselines")]
+use megagrid_baselines::Error as Server;
 use megagrid_engine::cluster::{Cluster, ClusterError, Membership, PATIENCE};
 
 use crate::failure::{error_of_cluster, usage};
@@ -101,6 +103,12 @@ fn is_launched() -> bool {
 /// Tells whether an error may follow from one of another process, which is about to say so, or from its loss.
 fn may_follow(cause: &(dyn std::error::Error + 'static)) -> bool {
     use megagrid_engine::Error;
+    #[cfg(feature = "baselines")]
+    if let Some(Server::ClientLost { .. } | Server::ServerLost { .. } | Server::Refused(_) | Server::Io { .. }) =
+        cause.downcast_ref::<Server>()
+    {
+        return true;
+    }
     matches!(cause.downcast_ref(), Some(Error::Elsewhere { .. } | Error::EnginePanicked { .. }))
 }
 

@@ -34,10 +34,6 @@ impl Peers for Peer {
         self.processes
     }
 
-    fn host(&self) -> String {
-        "127.0.0.1".to_owned()
-    }
-
     fn all_gather(&self, mine: Vec<u8>) -> Result<Vec<Vec<u8>>, String> {
         let mut state = self.meeting.state.lock().unwrap();
         let before = state.ended;

@@ -40,8 +40,8 @@ impl Tablets {
     fn running(&mut self) -> Result<&server::Client, Error> {
         if self.running.is_none() {
             let Options { client, clients, .. } = self.options;
-            let host = self.processes.host();
-            let server = TabletServer::start((&*host, 0), &self.tables, ServerOptions::new(client, clients, clients))?;
+            let server =
+                TabletServer::start("127.0.0.1:0", &self.tables, ServerOptions::new(client, clients, clients))?;
             let addresses = self.processes.gather(server.address())?;
             let client = server::Client::connect(&addresses, &self.tables, self.options.clone())?;
             self.running = Some((client, server));
