@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::crew::Spent;
 use crate::processes::{Crew, Processes};
+use crate::server::Gather;
 
 /// A system that Megagrid is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,6 +75,8 @@ pub struct Run {
     pub seed: u64,
     /// Clocks that a worker may be ahead of the slowest; GAS has 0 only.
     pub slack: u64,
+    /// How IterStore learns what an iteration accesses; others have no say in it.
+    pub gather: Gather,
     /// The processes of the job, each of which has all data and calls the same; GAS has one only.
     pub processes: Processes,
 }
@@ -103,7 +106,7 @@ impl Run {
 
 impl Default for Run {
     fn default() -> Self {
-        Self { workers: 1, iterations: 10, seed: 1, slack: 0, processes: Processes::default() }
+        Self { workers: 1, iterations: 10, seed: 1, slack: 0, gather: Gather::Virtual, processes: Processes::default() }
     }
 }
 
@@ -144,14 +147,18 @@ pub struct Finish {
     pub memory_bytes: u64,
     /// Replicas of a vertex, mean over vertices: where it is stored, and the caches of client processes.
     pub replication_factor: f64,
+    /// Seconds in which accesses were gathered and rows placed and laid out by them, of the process that took longest: with a virtual
+    /// iteration before the first one, otherwise at its end.
+    pub gather_seconds: f64,
 }
 
 impl Finish {
     /// Joins what all processes know at the end.
     fn joined(self, processes: &Processes) -> Result<Self, Error> {
-        let all = processes.gather((self.memory_bytes, self.staleness))?;
+        let all = processes.gather((self.memory_bytes, self.gather_seconds, self.staleness))?;
         let mut joined = Self { staleness: BTreeMap::new(), memory_bytes: 0, ..self };
-        for (memory_bytes, staleness) in all {
+        for (memory_bytes, gather_seconds, staleness) in all {
+            joined.gather_seconds = joined.gather_seconds.max(gather_seconds);
             joined.memory_bytes += memory_bytes;
             staleness.into_iter().for_each(|(age, reads)| *joined.staleness.entry(age).or_insert(0) += reads);
         }
@@ -161,7 +168,7 @@ impl Finish {
 
 impl Default for Finish {
     fn default() -> Self {
-        Self { staleness: BTreeMap::new(), memory_bytes: 0, replication_factor: 1.0 }
+        Self { staleness: BTreeMap::new(), memory_bytes: 0, replication_factor: 1.0, gather_seconds: 0.0 }
     }
 }
 

@@ -181,6 +181,30 @@ fn several_processes_reach_the_same_objectives() {
     }
 }
 
+/// A virtual iteration comes before the first one, which then asks for no row by itself.
+#[test]
+fn iterstore_gathers_accesses_before_the_first_iteration() {
+    let place = Place::new();
+    let graph = place.graph();
+    let first_messages = |how: &[&str]| {
+        let record = place.name("gather.json");
+        let args = ["compare", "pagerank", &graph, "--systems", "iterstore", "--repeat", "1", "--iterations", "3"];
+        let text = done(&[&args, how, &["-w", "1", "--json", &record]].concat());
+        let one = &json(record)["systems"][0];
+        assert!(text.contains("gather") && one["gather"]["seconds"]["median"].as_f64().unwrap() > 0.0, "{text}");
+        let share = one["gather"]["share"].as_f64().unwrap();
+        assert!(0.0 < share && share < 1.0, "{share}");
+        one["runs"][0]["iterations"][0]["sent"]["deltas"]["messages"].as_u64().unwrap()
+    };
+    let (before, within) = (first_messages(&[]), first_messages(&["--gather", "first"]));
+    assert!(before < within, "{before} messages, {within} where accesses are gathered in it");
+    fails(
+        &["compare", "pagerank", &graph, "--systems", "essp", "--gather", "first"],
+        2,
+        &["--gather is for iterstore"],
+    );
+}
+
 #[test]
 fn what_has_no_processes_is_refused() {
     let place = Place::new();

@@ -227,6 +227,14 @@ pub struct Phases {
     pub train: f64,
     /// Objective and metrics.
     pub evaluate: f64,
+    /// Recording the accesses of a parameter server and placing rows by them: in `plan` where a virtual iteration does so, otherwise
+    /// in the first iteration.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub gather: f64,
+}
+
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 /// One iteration.

@@ -10,7 +10,7 @@ pub use tablets::{Access as TabletsClient, Tablets};
 
 use crate::Error;
 use crate::rows::Rows;
-use crate::server::{Element, Table};
+use crate::server::{Element, Gather, Table};
 
 /// What rows are made of; updates are added.
 pub trait Number: Element + Default + AddAssign + Sub<Output = Self> {}
@@ -27,9 +27,9 @@ pub trait Client: Send {
     /// Adds to a row.
     fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error>;
 
-    /// Begins to record accesses: what this iteration does, later ones will do too. All workers do so in the first one. Systems
-    /// that make no use of it record nothing.
-    fn start_gather(&mut self) {}
+    /// Begins to record accesses: what is done from now on, later iterations will do too. All workers do so where the server says how
+    /// ([`Store::gather`]).
+    fn start_gather(&mut self, _: Gather) {}
 
     fn finish_gather(&mut self) -> Result<(), Error> {
         Ok(())
@@ -60,6 +60,11 @@ pub trait Store: Sized {
 
     /// Makes a table of zeros; before [`Store::clients`].
     fn table<T: Number>(&mut self, rows: usize, row_len: usize) -> Table<T>;
+
+    /// Says how accesses are to be recorded: in an iteration before the first one, or in the first one. `None`: there is no use for it.
+    fn gather(&self) -> Option<Gather> {
+        None
+    }
 
     /// Sets the first values of rows that follow each other; after all tables were made, before [`Store::clients`]. All processes set
     /// the same.

@@ -14,6 +14,7 @@ pub struct Tablets {
     tables: Tables,
     row_bytes: Vec<u64>,
     options: Options,
+    gather: Option<Gather>,
     processes: Processes,
     /// The client first, so that it ends before the server.
     running: Option<(server::Client, TabletServer)>,
@@ -26,14 +27,17 @@ impl Tablets {
             found: run.slack,
             expected: "less than 2^32",
         })?;
-        Ok(Self::with(Options::preset(system.name().parse()?, run.workers, slack), &run.processes))
+        let gather = Some(if system == System::IterStore { run.gather } else { Gather::Real });
+        let options = Options::preset(system.name().parse()?, run.workers, slack);
+        Ok(Self { gather, ..Self::with(options, &run.processes) })
     }
 
-    /// Makes a server without tables, whose clients have these options; but for their numbers, which processes decide.
+    /// Makes a server without tables, whose clients have these options, but for their numbers, which processes decide, and gather nothing.
     pub fn with(options: Options, processes: &Processes) -> Self {
         let (client, clients) = (processes.number(), processes.count());
         let options = Options { client, clients, own_server: client, ..options };
-        Self { tables: Tables::new(), row_bytes: Vec::new(), options, processes: processes.clone(), running: None }
+        let (tables, row_bytes, processes) = (Tables::new(), Vec::new(), processes.clone());
+        Self { tables, row_bytes, options, gather: None, processes, running: None }
     }
 
     /// Starts server and client, once all tables are there. All processes do so together.
@@ -61,6 +65,10 @@ impl Store for Tablets {
     fn table<T: Number>(&mut self, rows: usize, row_len: usize) -> Table<T> {
         self.row_bytes.push((rows * row_len * size_of::<T>()) as u64);
         self.tables.add(row_len)
+    }
+
+    fn gather(&self) -> Option<Gather> {
+        self.gather
     }
 
     fn set<T: Number>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error> {
@@ -134,8 +142,8 @@ impl Client for Access {
         self.worker.waited()
     }
 
-    fn start_gather(&mut self) {
-        self.worker.start_gather(Gather::Real);
+    fn start_gather(&mut self, how: Gather) {
+        self.worker.start_gather(how);
     }
 
     fn finish_gather(&mut self) -> Result<(), Error> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
+use megagrid_baselines::server::Gather;
 use megagrid_baselines::{Epoch, Processes, Run, Spent, System};
 use megagrid_engine::cluster::Cluster;
 use megagrid_engine::{Traffic, WorkerSeconds};
@@ -23,7 +24,7 @@ pub fn run<A: Comparable>(
     system: System,
     job: Job<A>,
     common: &Common,
-    others: Option<&Arc<Cluster>>,
+    (gather, others): (Gather, Option<&Arc<Cluster>>),
 ) -> anyhow::Result<()> {
     let (job, options) = resolved(job)?;
     let config = config::<A>(&job.origin, &options, &job.run, job.more.clone())?;
@@ -36,7 +37,8 @@ pub fn run<A: Comparable>(
     };
     let mut record = Record::begin(A::NAME, config, job.data.sizes(), machine, job.phases, 0);
     let iterations = megagrid_training::Options::iterations(&job.options);
-    let how = Run { workers, iterations, seed: job.settings.seed, slack: job.settings.slack.unwrap_or(0), processes };
+    let (seed, slack) = (job.settings.seed, job.settings.slack.unwrap_or(0));
+    let how = Run { workers, iterations, seed, slack, gather, processes };
     let Laid { updates, run } = A::lay_out(job)?;
     interrupt::iterations_begin();
     let mut clock = Instant::now();
@@ -49,6 +51,7 @@ pub fn run<A: Comparable>(
         if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     record.staleness = finish.staleness;
+    record.phases.gather = finish.gather_seconds;
     record.machine.memory_bytes = finish.memory_bytes;
     conclude(record, finish.replication_factor, common)
 }

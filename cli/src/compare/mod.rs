@@ -13,8 +13,9 @@ mod table;
 
 use std::path::PathBuf;
 
-use clap::ArgMatches;
+use clap::{ArgMatches, ValueEnum};
 use megagrid_baselines::System as Baseline;
+use megagrid_baselines::server::Gather;
 
 use crate::entry::{self, Chosen, Entry, List, Trains, command, parsed};
 use crate::failure::usage;
@@ -128,6 +129,9 @@ struct Options {
     /// Processes of each system on this machine; each has --workers threads, and of a parameter server a server and a client.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     processes: u16,
+    /// How iterstore learns what an iteration accesses: by a virtual one before the first, or in the first [default: virtual].
+    #[arg(long, value_name = "HOW", value_enum)]
+    gather: Option<Gathering>,
     /// The objective to reach, whose time is measured [default: the worst with which any run ends].
     #[arg(long, value_name = "OBJECTIVE", allow_negative_numbers = true)]
     target: Option<f64>,
@@ -136,6 +140,25 @@ struct Options {
     one: Option<System>,
     #[arg(long, hide = true, requires = "one")]
     record: Option<PathBuf>,
+}
+
+/// How IterStore learns what an iteration accesses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Gathering {
+    /// In an iteration of accesses only, before the first one.
+    #[default]
+    Virtual,
+    /// In the first iteration.
+    First,
+}
+
+impl From<Gathering> for Gather {
+    fn from(how: Gathering) -> Self {
+        match how {
+            Gathering::Virtual => Self::Virtual,
+            Gathering::First => Self::Real,
+        }
+    }
 }
 
 /// Runs the command.
@@ -161,7 +184,10 @@ fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
             A::settle_job(&mut job);
             match system {
                 System::Megagrid => train::conclude(train::observed(job, &training.common)?, &training.common),
-                System::Baseline(system) => baseline::run(system, job, &training.common, others.as_ref()),
+                System::Baseline(system) => {
+                    let gather = options.gather.unwrap_or_default().into();
+                    baseline::run(system, job, &training.common, (gather, others.as_ref()))
+                }
                 System::GeePs => geeps::run(job, &training.common),
             }
         }
@@ -185,6 +211,9 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
     })?;
     if options.target.is_some_and(|target| !target.is_finite()) {
         return Err(usage("target is no number; expected an objective"));
+    }
+    if options.gather.is_some() && !systems.iter().any(|system| system == System::Baseline(Baseline::IterStore)) {
+        return Err(usage("--gather is for iterstore, which is not among --systems"));
     }
     if options.processes > 1 && common.cache.is_some() {
         return Err(usage("--cache is for one process; convert the input first, and compare on the .mgrid cache"));

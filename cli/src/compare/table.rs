@@ -33,6 +33,9 @@ pub struct Measured {
     pub iteration_seconds: Option<Spread>,
     /// Seconds before the first iteration: plan and grid, or accesses recorded and tables built.
     pub setup_seconds: Option<Spread>,
+    /// Of a parameter server that records accesses, what that takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gather: Option<Gathered>,
     /// Seconds of training until the target was reached; `None` if a run did not reach it.
     pub target_seconds: Option<Spread>,
     /// Iterations until then, median.
@@ -56,6 +59,29 @@ pub struct Measured {
     pub objective: Option<Spread>,
     /// The runs.
     pub runs: Vec<Record>,
+}
+
+/// What recording accesses, and placing and laying out rows by them, takes of a run.
+#[derive(Debug, Serialize)]
+pub struct Gathered {
+    /// Seconds.
+    pub seconds: Spread,
+    /// Their share of setup and iterations, 0 to 1; median.
+    pub share: f64,
+}
+
+impl Gathered {
+    fn of(runs: &[Record]) -> Option<Self> {
+        let seconds = || runs.iter().map(|run| run.phases.gather);
+        let share = |run: &Record| run.phases.gather / (run.phases.plan + run.phases.train);
+        let (seconds, share) =
+            (Spread::of(seconds().collect::<Vec<_>>().into_iter())?, median(runs.iter().map(share))?);
+        (seconds.max > 0.0).then_some(Self { seconds, share })
+    }
+
+    fn text(&self) -> String {
+        format!("{}, {:.0} %", seconds(self.seconds.median), self.share * 100.0)
+    }
 }
 
 /// What is of one process.
@@ -110,6 +136,7 @@ impl Comparison {
             "to target",
             "iterations",
             "setup",
+            "gather",
             "compute/wait/sync",
             "bytes",
             "messages",
@@ -142,7 +169,8 @@ impl Comparison {
             format!(
                 "Medians over rounds, with the least and the largest. The target is the objective {target}; time to it is of \
                  training only, from the first iteration on. Setup is what comes before that and after reading: plan and \
-                 grid, or tables and recorded accesses."
+                 grid, or tables and recorded accesses. Gather is what recording accesses and placing rows by them took, and its \
+                 share of setup and training: of iterstore a virtual iteration, in setup; of others the end of the first iteration."
             ),
             "Compute, wait and sync are shares of the workers' time. Bytes and messages are of an iteration: between \
              processes, between servers and clients, or along edges. Data are the bytes of model, edges, caches and logs; peak \
@@ -203,6 +231,7 @@ impl Measured {
             system,
             iteration_seconds: of_iterations(|one| one.seconds),
             setup_seconds: of_runs(|run| Some(run.phases.plan)),
+            gather: Gathered::of(&runs),
             target_seconds: Spread::of(firsts.iter().map(|one| one.train_seconds)).filter(|_| all_reach),
             target_iterations: median(firsts.iter().map(|one| one.iteration as f64)).filter(|_| all_reach),
             shares: Shares::of(runs.iter().flat_map(|run| &run.iterations).map(means)),
@@ -244,6 +273,7 @@ impl Measured {
             ranged(self.target_seconds, &seconds, "not reached"),
             plain(self.target_iterations.map_or("–".to_owned(), |iterations| format!("{iterations}"))),
             median_of(self.setup_seconds, &seconds),
+            plain(self.gather.as_ref().map_or("–".to_owned(), Gathered::text)),
             plain(self.shares.text()),
             median_of(self.sent_bytes, &bytes),
             median_of(self.messages, &count),

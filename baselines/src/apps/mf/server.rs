@@ -43,6 +43,36 @@ struct Worker {
     gradient: Vec<f32>,
 }
 
+impl Worker {
+    /// Makes the accesses of [`Iteration::in_place`], and does nothing else.
+    fn accesses_in_place(&mut self, items: Items, client: &mut impl Client) -> Result<(), Error> {
+        for part in crew::parts(self.ratings.len(), CLOCKS as usize, |at| at as u64) {
+            for &(_, item, _) in &self.ratings[part] {
+                client.read(items.factors, item as usize, &mut self.item)?;
+                client.update(items.factors, item as usize, &self.delta)?;
+            }
+            client.clock()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the accesses of [`Iteration::batch`], and does nothing else.
+    fn accesses(&mut self, items: Items, client: &mut impl Client) -> Result<(), Error> {
+        for &(_, item, _) in &self.ratings {
+            client.read(items.factors, item as usize, &mut self.item)?;
+            client.update(items.gradients, item as usize, &self.gradient)?;
+        }
+        client.clock()?;
+        for item in (self.own_items.0..self.num_items).step_by(self.own_items.1) {
+            client.read(items.gradients, item, &mut self.gradient)?;
+            client.read(items.factors, item, &mut self.item)?;
+            client.update(items.factors, item, &self.delta)?;
+            client.update(items.gradients, item, &self.gradient)?;
+        }
+        client.clock()
+    }
+}
+
 struct Iteration<'i, C> {
     job: &'i Job<'i>,
     items: Items,
@@ -159,8 +189,12 @@ impl<'j, S: Store> Trainer<'j, S> {
             Side::Right => first(&mut factors.row_mut(id)[..width]),
         });
         store.set(items.factors, 0, factors.items())?;
-        let workers = deal(job, &run.crew(), &users);
-        Ok(Self { job: *job, items, team: Team::new(store, &run.processes)?, workers, level: Level::detect() })
+        let mut workers = deal(job, &run.crew(), &users);
+        let team = Team::new(store, &run.processes)?.rehearse(&mut workers, |worker, client| match job.form {
+            Form::InPlace => worker.accesses_in_place(items, client),
+            Form::Batch => worker.accesses(items, client),
+        })?;
+        Ok(Self { job: *job, items, team, workers, level: Level::detect() })
     }
 }
 

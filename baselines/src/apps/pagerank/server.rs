@@ -68,6 +68,21 @@ impl Worker {
         self.sums = sums;
         client.clock()
     }
+
+    /// Makes the accesses of an iteration, and does nothing else.
+    fn accesses(&self, Shared { tables, links, .. }: &Shared, client: &mut impl Client) -> Result<(), Error> {
+        client.read(tables.sums, 0, &mut [0.0; 3])?;
+        for &from in self.pages.clone().flat_map(|page| links.of(page).0) {
+            client.read(tables.passed, from as usize, &mut [0.0])?;
+        }
+        client.clock()?;
+        client.read(tables.sums, 0, &mut [0.0; 3])?;
+        for page in self.pages.clone() {
+            client.update(tables.passed, page, &[0.0])?;
+        }
+        client.update(tables.sums, 0, &[0.0; 3])?;
+        client.clock()
+    }
 }
 
 /// What workers only read.
@@ -95,7 +110,7 @@ impl<S: Store> Trainer<S> {
         store.set(tables.passed, 0, &passed)?;
         store.set(tables.sums, 0, &[0.0; 3])?;
         let crew = run.crew();
-        let workers = crew
+        let mut workers: Vec<Worker> = crew
             .pick(crew::parts(pages, crew.all, |page| links.offsets[page] + page as u64))
             .map(|(_, pages)| Worker {
                 ranks: first[pages.clone()].iter().map(|(rank, _)| *rank).collect(),
@@ -106,7 +121,9 @@ impl<S: Store> Trainer<S> {
             })
             .collect();
         let shared = Shared { tables, damping: job.damping, links };
-        Ok(Self { shared, team: Team::new(store, &run.processes)?, workers })
+        let team = Team::new(store, &run.processes)?
+            .rehearse(&mut workers, |worker, client| worker.accesses(&shared, client))?;
+        Ok(Self { shared, team, workers })
     }
 }
 
