@@ -5,11 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use megagrid_partition::EdgeList;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
 /// Where a worker's time went.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
     /// It computed, accesses to its own caches included.
     pub compute: Duration,

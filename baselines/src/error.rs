@@ -120,6 +120,9 @@ pub enum Error {
         /// The clock that it was in.
         clock: u32,
     },
+    /// Another process of the job that is lost, or that this one does not understand.
+    #[error("{0}")]
+    Peers(String),
     /// Options that do not go together.
     #[error("{0}")]
     Options(String),

@@ -7,9 +7,12 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use megagrid_partition::{EdgeList, EdgeSource, Side, windows};
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::crew::Spent;
+use crate::processes::{Crew, Processes};
+use crate::server::Gather;
 
 /// A system that Megagrid is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,9 +65,9 @@ impl FromStr for System {
 }
 
 /// How a job is to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Run {
-    /// Threads that compute.
+    /// Threads that compute, in each process.
     pub workers: usize,
     /// Iterations at most.
     pub iterations: u64,
@@ -72,15 +75,29 @@ pub struct Run {
     pub seed: u64,
     /// Clocks that a worker may be ahead of the slowest; GAS has 0 only.
     pub slack: u64,
+    /// How IterStore learns what an iteration accesses; others have no say in it.
+    pub gather: Gather,
+    /// The processes of the job, each of which has all data and calls the same; GAS has one only.
+    pub processes: Processes,
 }
 
 impl Run {
+    /// Returns who computes.
+    pub(crate) fn crew(&self) -> Crew {
+        Crew::new(&self.processes, self.workers)
+    }
+
     /// Checks what a system can run.
     pub(crate) fn check(&self, system: System) -> Result<(), Error> {
+        let is_gas = matches!(system, System::Gas | System::GasFaithful);
+        if is_gas && self.processes.count() > 1 {
+            let (system, advice) = (system.name(), "run it in one process");
+            return Err(Error::Unsupported { system, what: "in several processes", advice });
+        }
         if self.workers == 0 || self.workers > 4096 {
             return Err(Error::Setting { name: "workers", found: self.workers as u64, expected: "1 to 4096" });
         }
-        if self.slack > 0 && matches!(system, System::Gas | System::GasFaithful) {
+        if self.slack > 0 && is_gas {
             return Err(Error::Unsupported { system: system.name(), what: "slack", advice: "take a slack of 0" });
         }
         Ok(())
@@ -89,7 +106,7 @@ impl Run {
 
 impl Default for Run {
     fn default() -> Self {
-        Self { workers: 1, iterations: 10, seed: 1, slack: 0 }
+        Self { workers: 1, iterations: 10, seed: 1, slack: 0, gather: Gather::Virtual, processes: Processes::default() }
     }
 }
 
@@ -106,11 +123,14 @@ pub struct Epoch {
     pub wait_seconds: f64,
     /// Seconds that workers brought data to others or took it from them, mean over workers.
     pub sync_seconds: f64,
-    /// Where each worker's time went.
+    /// Where each worker's time went, by process and worker.
     pub workers: Vec<Spent>,
-    /// Bytes sent between servers and clients, frames included; of GAS, the bytes of messages along edges.
+    /// Bytes sent between servers and clients, frames included; of several processes, between those of different ones. Of GAS, the
+    /// bytes of messages along edges.
     pub sent_bytes: u64,
-    /// Messages between servers and clients, or along edges.
+    /// Of several processes, the bytes that the client of each sent to servers of others, and received from them.
+    pub process_bytes: Vec<u64>,
+    /// Messages: what `sent_bytes` are the bytes of.
     pub messages: u64,
     /// What the algorithm minimizes, or maximizes: computed by the same code as Megagrid's.
     pub objective: f64,
@@ -123,15 +143,32 @@ pub struct Epoch {
 pub struct Finish {
     /// How often data of each age, minus the reader's clock, was read; −1 is fresh. Empty for GAS.
     pub staleness: BTreeMap<i64, u64>,
-    /// Bytes of model, edges, caches and logs.
+    /// Bytes of model, edges, caches and logs, of all processes.
     pub memory_bytes: u64,
     /// Replicas of a vertex, mean over vertices: where it is stored, and the caches of client processes.
     pub replication_factor: f64,
+    /// Seconds in which accesses were gathered and rows placed and laid out by them, of the process that took longest: with a virtual
+    /// iteration before the first one, otherwise at its end.
+    pub gather_seconds: f64,
+}
+
+impl Finish {
+    /// Joins what all processes know at the end.
+    fn joined(self, processes: &Processes) -> Result<Self, Error> {
+        let all = processes.gather((self.memory_bytes, self.gather_seconds, self.staleness))?;
+        let mut joined = Self { staleness: BTreeMap::new(), memory_bytes: 0, ..self };
+        for (memory_bytes, gather_seconds, staleness) in all {
+            joined.gather_seconds = joined.gather_seconds.max(gather_seconds);
+            joined.memory_bytes += memory_bytes;
+            staleness.into_iter().for_each(|(age, reads)| *joined.staleness.entry(age).or_insert(0) += reads);
+        }
+        Ok(joined)
+    }
 }
 
 impl Default for Finish {
     fn default() -> Self {
-        Self { staleness: BTreeMap::new(), memory_bytes: 0, replication_factor: 1.0 }
+        Self { staleness: BTreeMap::new(), memory_bytes: 0, replication_factor: 1.0, gather_seconds: 0.0 }
     }
 }
 
@@ -139,7 +176,7 @@ impl Default for Finish {
 pub type Report<'r> = &'r mut dyn FnMut(&Epoch) -> ControlFlow<()>;
 
 /// What an iteration cost, as the system knows it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Cost {
     pub workers: Vec<Spent>,
     pub sent_bytes: u64,
@@ -152,6 +189,11 @@ impl Cost {
         Self { workers, ..Self::default() }
     }
 
+    /// All workers have waited for so long.
+    pub fn wait(&mut self, waited: Duration) {
+        self.workers.iter_mut().for_each(|spent| spent.wait += waited);
+    }
+
     /// Adds what steps of an iteration cost.
     pub fn sum(steps: &[Self]) -> Self {
         let mut sum = Self::default();
@@ -162,6 +204,14 @@ impl Cost {
             sum.messages += step.messages;
         }
         sum
+    }
+
+    /// Joins what processes spent.
+    fn join(processes: Vec<Self>) -> Self {
+        let (sent_bytes, messages) =
+            processes.iter().fold((0, 0), |sum, one| (sum.0 + one.sent_bytes, sum.1 + one.messages));
+        let workers = processes.into_iter().flat_map(|one| one.workers).collect();
+        Self { workers, sent_bytes, messages }
     }
 
     /// Returns the mean seconds of a part over workers.
@@ -183,33 +233,40 @@ pub(crate) trait Trainer {
     fn finish(&self) -> Finish;
 }
 
-/// Runs a job to its end.
+/// Runs a job to its end; all processes of it are told of each iteration the same.
 pub(crate) fn train(mut trainer: impl Trainer, run: &Run, report: Report<'_>) -> Result<Finish, Error> {
+    let processes = &run.processes;
     for iteration in 1..=run.iterations {
         let begin = Instant::now();
         let cost = trainer.iterate(iteration)?;
         let seconds = begin.elapsed().as_secs_f64();
         let (objective, metrics) = trainer.measure()?;
+        // Nobody begins the next iteration before all have measured this one.
+        let (seconds, costs): (Vec<f64>, Vec<Cost>) = processes.gather((seconds, cost))?.into_iter().unzip();
         if !objective.is_finite() {
             return Err(Error::Diverged { iteration, objective });
         }
+        let process_bytes: Vec<u64> = costs.iter().map(|cost| cost.sent_bytes).collect();
+        let cost = Cost::join(costs);
         let epoch = Epoch {
             iteration,
-            seconds,
+            seconds: seconds.into_iter().fold(0.0, f64::max),
             compute_seconds: cost.mean(|spent| spent.compute),
             wait_seconds: cost.mean(|spent| spent.wait),
             sync_seconds: cost.mean(|spent| spent.sync),
             workers: cost.workers,
             sent_bytes: cost.sent_bytes,
+            process_bytes: if processes.count() > 1 { process_bytes } else { Vec::new() },
             messages: cost.messages,
             objective,
             metrics,
         };
-        if report(&epoch).is_break() {
+        // One that is interrupted interrupts all.
+        if processes.gather(report(&epoch).is_break())?.contains(&true) {
             break;
         }
     }
-    Ok(trainer.finish())
+    trainer.finish().joined(processes)
 }
 
 /// Lists edges vertex by vertex of a side, each with its data changed by `data`: the order in which a system visits them.

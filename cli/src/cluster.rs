@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+#[cfg(feature = "baselines")]
+use megagrid_baselines::Error as Server;
 use megagrid_engine::cluster::{Cluster, ClusterError, Membership, PATIENCE};
 
 use crate::failure::{error_of_cluster, usage};
@@ -102,8 +104,13 @@ fn is_launched() -> bool {
 fn may_follow(cause: &(dyn std::error::Error + 'static)) -> bool {
     use megagrid_engine::Error;
     #[cfg(feature = "baselines")]
-    if matches!(cause.downcast_ref(), Some(megagrid_geeps::Error::Process { .. })) {
-        return true;
+    {
+        use Server::{ClientLost, Io, Refused, ServerLost};
+        let of_server =
+            matches!(cause.downcast_ref(), Some(ClientLost { .. } | ServerLost { .. } | Refused(_) | Io { .. }));
+        if of_server || matches!(cause.downcast_ref(), Some(megagrid_geeps::Error::Process { .. })) {
+            return true;
+        }
     }
     matches!(cause.downcast_ref(), Some(Error::Elsewhere { .. } | Error::EnginePanicked { .. }))
 }

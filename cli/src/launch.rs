@@ -1,6 +1,6 @@
 //! `megagrid launch`: a training command as several processes.
 
-mod job;
+pub mod job;
 mod ssh;
 
 use std::ffi::{OsStr, OsString};
@@ -164,7 +164,7 @@ fn run_all(args: &Args, training: &Training) -> anyhow::Result<()> {
             (None, None) => (None, free.addresses().to_vec()),
         };
         let program = args.program.clone().map_or_else(own_program, Ok)?;
-        let job = Job { program: &program, command: &command, addresses: &addresses, ssh: ssh.as_ref() };
+        let job = Job { program: &program, command: &command, addresses: &addresses, ssh: ssh.as_ref(), kept: None };
         let (process, how) = match job::run(&job)? {
             Ended::Done => return Ok(()),
             Ended::Interrupted => return Err(Failure::Child { code: interrupt::EXIT_CODE as u8, message: None }.into()),

@@ -1,4 +1,4 @@
-//! The processes of a job as readers of one input.
+//! The processes of a job as readers of one input, and as those of a parameter server.
 
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use megagrid_datasets::Readers;
 use megagrid_engine::cluster::Cluster;
 
-/// Processes that read an input together.
+/// Processes that read an input, or run a parameter server, together.
 #[derive(Debug)]
 pub struct Together {
     cluster: Arc<Cluster>,
@@ -23,6 +23,22 @@ impl Together {
     /// Ends the process for the reason that made a call of all fail, if there is one: the handler of losses says it.
     fn or_lost<T>(&self, outcome: io::Result<T>) -> io::Result<T> {
         outcome.inspect_err(|_| crate::cluster::end_if_lost(&self.cluster))
+    }
+}
+
+#[cfg(feature = "baselines")]
+impl megagrid_baselines::Peers for Together {
+    fn process(&self) -> usize {
+        self.cluster.process()
+    }
+
+    fn processes(&self) -> usize {
+        self.cluster.processes()
+    }
+
+    fn all_gather(&self, mine: Vec<u8>) -> Result<Vec<Vec<u8>>, String> {
+        let gathered = self.cluster.all_gather(mine).map_err(io::Error::other);
+        self.or_lost(gathered).map_err(|error| error.to_string())
     }
 }
 

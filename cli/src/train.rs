@@ -193,7 +193,7 @@ impl Observer for Watch {
 /// Says in a few lines what a run did.
 pub fn summary(record: &Record) -> String {
     let InputSizes { left, right, edges, test_edges } = record.input;
-    let Phases { load, partition, plan, train, evaluate } = record.phases;
+    let Phases { load, partition, plan, train, evaluate, .. } = record.phases;
     let Outcome { iterations, best_iteration, edges_per_second, ref ended_by, .. } = record.result;
     let mut text = format!("{}: {left} × {right} vertices, {edges} edges", record.command);
     if test_edges > 0 {

@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let json = serde_json::to_string(&runs.iter().map(|(_, record)| record).collect::<Vec<_>>())?;
         let title = format!("megagrid {}: {} runs", runs[0].1.command, runs.len());
         let notes = ["Options stand in the table where runs differ in them.".to_owned()];
-        output::write_text(path, &report::comparison(&title, &table, &notes, &subjects, &json)?)?;
+        output::write_text(path, &report::comparison(&title, std::slice::from_ref(&table), &notes, &subjects, &json)?)?;
         if path == Path::new("-") {
             return Ok(());
         }

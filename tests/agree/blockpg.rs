@@ -15,7 +15,7 @@ use megagrid_stages::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::assert_systems_agree;
+use super::{assert_processes_agree, assert_systems_agree};
 
 const ITERATIONS: u64 = 8;
 const BLOCK_VALUES: u64 = 300;
@@ -166,4 +166,5 @@ fn objectives_agree_on_all_systems() {
         let blocks = job.blocks.filter(|_| of.workers == 1);
         run(system, &Job { blocks, ..job }, of, report)
     });
+    assert_processes_agree("", &megagrid, |system, of, report| run(system, &job, of, report));
 }

@@ -11,7 +11,7 @@ use megagrid_partition::{EdgeList, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{Left, Program, Right, Sequence, Stages, Vertex};
 
 use super::order::visited;
-use super::{assert_systems_agree, skewed};
+use super::{assert_processes_agree, assert_systems_agree, skewed};
 
 /// Ratings of skewed users and items around a product of two planted numbers.
 fn ratings() -> EdgeList<f32> {
@@ -66,6 +66,7 @@ fn batch_gradients_agree_on_all_systems() {
         let what = format!("{optimizer:?}");
         let of = |system, of: &Run, report: Report<'_>| run(system, &job, of, report);
         assert_systems_agree((&System::ALL, &what), &megagrid, 1e-5, of);
+        assert_processes_agree(&what, &megagrid, of);
     }
 }
 

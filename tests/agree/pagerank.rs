@@ -7,7 +7,7 @@ use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use megagrid_stages::Right;
 
-use super::{assert_systems_agree, skewed};
+use super::{assert_processes_agree, assert_systems_agree, skewed};
 
 const ITERATIONS: u64 = 10;
 
@@ -53,4 +53,5 @@ fn residuals_agree_on_all_systems() {
     let megagrid = megagrid(&graph, damping);
     let job = Job { graph: &graph, damping };
     assert_systems_agree((&System::ALL, ""), &megagrid, 1e-5, |system, of, report| run(system, &job, of, report));
+    assert_processes_agree("", &megagrid, |system, of, report| run(system, &job, of, report));
 }

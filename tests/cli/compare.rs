@@ -149,6 +149,124 @@ fn blockpg_runs_on_all_systems() {
     is_one_page(&page);
 }
 
+/// Compares Megagrid and the parameter servers in so many processes of one worker; returns the record.
+fn in_processes(place: &Place, processes: &str, args: &[&str]) -> Value {
+    let (record, page) = (place.name("processes.json"), place.name("processes.html"));
+    let rest = ["--processes", processes, "-w", "1", "--repeat", "1", "--json", &record, "--report", &page];
+    let text = done(&[&["compare"], args, &rest].concat());
+    let (record, page) = (json(record), std::fs::read_to_string(page).unwrap());
+    assert!(text.contains(&format!("{processes} processes")) && page.contains(&format!("in {processes} processes")));
+    is_one_page(&page);
+    assert_eq!(names(&record), ["megagrid", "ps-naive", "lazytable", "essp", "iterstore"]);
+    let number: usize = processes.parse().unwrap();
+    for one in record["systems"].as_array().unwrap() {
+        let name = one["system"].as_str().unwrap();
+        let last = &one["runs"][0]["iterations"][4];
+        assert_eq!(last["workers"].as_array().unwrap().len(), number, "{name}: each worker is told of");
+        let bytes = last["process_bytes"].as_array().unwrap();
+        let sum = bytes.iter().map(|bytes| bytes.as_u64().unwrap()).sum::<u64>();
+        assert!(
+            bytes.len() == number && sum > 0 && last["sent_bytes"] == sum,
+            "{name}: bytes by process add up: {last}"
+        );
+        assert_eq!(one["processes"].as_array().unwrap().len(), number, "{name}");
+    }
+    record
+}
+
+#[test]
+fn several_processes_reach_the_same_objectives() {
+    let place = Place::new();
+    for processes in ["2", "4"] {
+        let mf = in_processes(&place, processes, &["mf", &place.ratings(), "--iterations", "5", "--dims", "4"]);
+        agrees(&mf, 1e-5);
+        let pagerank = in_processes(&place, processes, &["pagerank", &place.graph(), "--iterations", "5"]);
+        agrees(&pagerank, 1e-5);
+        let samples = ["blockpg", &samples(&place), "--iterations", "5", "--l1", "0.5", "--blocks", "3"];
+        agrees(&in_processes(&place, processes, &samples), 0.02);
+        let topics = ["lda", &corpus(&place), "--format", "text", "-k", "3", "--iterations", "5"];
+        agrees(&in_processes(&place, processes, &topics), 0.25);
+    }
+}
+
+/// A virtual iteration comes before the first one, which then asks for no row by itself.
+#[test]
+fn iterstore_gathers_accesses_before_the_first_iteration() {
+    let place = Place::new();
+    let graph = place.graph();
+    let first_messages = |how: &[&str]| {
+        let record = place.name("gather.json");
+        let args = ["compare", "pagerank", &graph, "--systems", "iterstore", "--repeat", "1", "--iterations", "3"];
+        let text = done(&[&args, how, &["-w", "1", "--json", &record]].concat());
+        let one = &json(record)["systems"][0];
+        assert!(text.contains("gather") && one["gather"]["seconds"]["median"].as_f64().unwrap() > 0.0, "{text}");
+        let share = one["gather"]["share"].as_f64().unwrap();
+        assert!(0.0 < share && share < 1.0, "{share}");
+        one["runs"][0]["iterations"][0]["sent"]["deltas"]["messages"].as_u64().unwrap()
+    };
+    let (before, within) = (first_messages(&[]), first_messages(&["--gather", "first"]));
+    assert!(before < within, "{before} messages, {within} where accesses are gathered in it");
+    fails(
+        &["compare", "pagerank", &graph, "--systems", "essp", "--gather", "first"],
+        2,
+        &["--gather is for iterstore"],
+    );
+}
+
+#[test]
+fn what_has_no_processes_is_refused() {
+    let place = Place::new();
+    let ratings = place.ratings();
+    let mf = |rest: &[&'static str]| [&["compare", "mf", &ratings][..], rest].concat();
+    fails(&mf(&["--processes", "0"]), 2, &["--processes", "1..=64"]);
+    fails(&mf(&["--processes", "2", "--systems", "gas"]), 2, &["gas does not run", "leave out --processes"]);
+    fails(&mf(&["--processes", "2", "--systems", "geeps"]), 2, &["geeps does not run", "leave out --processes"]);
+    fails(&mf(&["--processes", "2", "--cache", "somewhere"]), 2, &["--cache is for one process"]);
+    let slack = ["--processes", "2", "--systems", "ps-naive", "--consistency", "ssp", "--slack", "1"];
+    fails(&mf(&slack), 2, &["ps-naive does not run", "leave out --slack"]);
+    fails(&["compare", "mf", &place.name("none.csv"), "--processes", "2"], 1, &["none.csv"]);
+    let bad = place.file("bad.csv", "1,2,3\n1,2,x\n");
+    fails(&["compare", "mf", &bad, "--processes", "2", "--repeat", "1"], 1, &["bad.csv:2", "megagrid"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_that_is_killed_ends_the_command_with_one_message() {
+    use crate::launched::{self, end, process, send};
+    use std::process::{Command, Stdio};
+    let place = Place::new();
+    let ratings = place.ratings();
+    for (system, victim) in [("iterstore", 0), ("iterstore", 1), ("ps-naive", 1), ("megagrid", 1)] {
+        let args = ["compare", "mf", &ratings, "--processes", "2", "-w", "1", "-q", "--iterations", "1000000000"];
+        let compared = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+            .args(args)
+            .args(["--systems", system])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let other = process(&compared, 1 - victim, None);
+        let victim_id = process(&compared, victim, None);
+        // Servers have connections of their own; iterations begin at once when these are there.
+        let sockets = |id: u32| {
+            let files = std::fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
+            let names = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+            names.filter(|name| name.to_string_lossy().starts_with("socket:")).count()
+        };
+        launched::wait(|| sockets(victim_id) >= 3);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let begin = std::time::Instant::now();
+        send("-KILL", victim_id);
+        let (code, messages) = end(compared);
+        assert!(begin.elapsed() < std::time::Duration::from_secs(10), "{:?}: {messages}", begin.elapsed());
+        assert_eq!(code, Some(1), "{messages}");
+        assert_eq!(messages.lines().count(), 1, "{messages}");
+        assert!(messages.starts_with(&format!("megagrid: {system}: process {victim} (127.0.0.1:")), "{messages}");
+        assert!(messages.contains(" is lost: "), "{messages}");
+        assert!(!std::fs::exists(format!("/proc/{other}")).unwrap());
+    }
+}
+
 #[test]
 fn a_target_that_no_run_reaches_is_said_so() {
     let place = Place::new();

@@ -163,6 +163,7 @@ impl Record {
             workers: report.workers.clone(),
             sent_bytes: report.sent.total().bytes,
             sent: report.sent,
+            process_bytes: report.process_bytes.clone(),
             unacknowledged_bytes: report.unacknowledged_bytes,
             updates: report.updates,
         });
@@ -229,6 +230,14 @@ pub struct Phases {
     pub train: f64,
     /// Objective and metrics.
     pub evaluate: f64,
+    /// Recording the accesses of a parameter server and placing rows by them: in `plan` where a virtual iteration does so, otherwise
+    /// in the first iteration.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub gather: f64,
+}
+
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 /// One iteration.
@@ -260,6 +269,9 @@ pub struct Iteration {
     pub sent_bytes: u64,
     /// Messages and bytes sent to other processes, by kind.
     pub sent: Traffic,
+    /// The bytes of it that each process sent, where there are several; of a parameter server's, that its client sent or received.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub process_bytes: Vec<u64>,
     /// The most bytes of changes in place so far, in a process, that masters were not known to have.
     pub unacknowledged_bytes: u64,
     /// Edges that Exchanges ran on.

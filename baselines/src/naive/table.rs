@@ -4,9 +4,11 @@ use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
+use crate::Error;
 use crate::crew::lock;
 use crate::rows::Rows;
-use crate::store::{Number, Usage};
+use crate::server::Table;
+use crate::store::{Client, Number, TabletsClient, Usage};
 
 /// Locks that rows are spread over.
 const STRIPES: usize = 64;
@@ -29,22 +31,33 @@ struct Stripe<T> {
     usage: Usage,
 }
 
+impl<T: Number> Stripe<T> {
+    fn keep(&mut self, row: usize, clock: u64, mut values: Vec<T>) {
+        for (&column, change) in self.log.get(&row).into_iter().flatten() {
+            values[column as usize] += **change;
+        }
+        self.cache.insert(row, Cached { clock, values });
+    }
+}
+
 /// A table of any rows.
 pub(super) trait Erased: Any + Send + Sync {
     /// Brings the log to the server.
     fn flush(&self);
+    /// Brings the log to servers elsewhere.
+    fn flush_to(&self, servers: &mut TabletsClient) -> Result<(), Error>;
     /// Adds what it used.
     fn add_to(&self, usage: &mut Usage);
 }
 
 pub(super) struct NaiveTable<T> {
-    row_len: usize,
+    table: Table<T>,
     stripes: Vec<Mutex<Stripe<T>>>,
 }
 
 impl<T: Number> NaiveTable<T> {
-    pub fn new(row_len: usize) -> Self {
-        Self { row_len, stripes: (0..STRIPES).map(|_| Mutex::default()).collect() }
+    pub fn new(table: Table<T>) -> Self {
+        Self { table, stripes: (0..STRIPES).map(|_| Mutex::default()).collect() }
     }
 
     pub fn set(&self, row: usize, values: &[T]) {
@@ -52,7 +65,7 @@ impl<T: Number> NaiveTable<T> {
     }
 
     pub fn all(&self, rows: usize) -> Rows<T> {
-        let mut rows = Rows::zeros(rows, self.row_len);
+        let mut rows = Rows::zeros(rows, self.table.row_len());
         for stripe in &self.stripes {
             for (&row, values) in &lock(stripe).server {
                 rows.row_mut(row).copy_from_slice(values);
@@ -77,13 +90,15 @@ impl<T: Number> NaiveTable<T> {
     /// Fetches a row from the server, which has the changes of enough clocks, and adds what is in the log.
     pub fn fetch(&self, row: usize, clock: u64) {
         let stripe = &mut *lock(&self.stripes[row % STRIPES]);
-        let mut values = stripe.server.get(&row).cloned().unwrap_or_else(|| vec![T::default(); self.row_len]);
-        for (&column, change) in stripe.log.get(&row).into_iter().flatten() {
-            values[column as usize] += **change;
-        }
-        stripe.usage.sent_bytes += (16 + 16 + self.row_len * size_of::<T>()) as u64;
+        let values = stripe.server.get(&row).cloned().unwrap_or_else(|| vec![T::default(); self.table.row_len()]);
+        stripe.usage.sent_bytes += (16 + 16 + self.table.row_len() * size_of::<T>()) as u64;
         stripe.usage.messages += 2;
-        stripe.cache.insert(row, Cached { clock, values });
+        stripe.keep(row, clock, values);
+    }
+
+    /// Keeps a row that a server elsewhere sent, with what is in the log.
+    pub fn keep(&self, row: usize, clock: u64, values: Vec<T>) {
+        lock(&self.stripes[row % STRIPES]).keep(row, clock, values);
     }
 
     /// Adds to a row, in the log and in the cache.
@@ -105,17 +120,29 @@ impl<T: Number> Erased for NaiveTable<T> {
             let stripe = &mut *lock(stripe);
             for (row, changes) in stripe.log.drain() {
                 stripe.usage.sent_bytes += (8 + 8 * changes.len()) as u64;
-                let values = stripe.server.entry(row).or_insert_with(|| vec![T::default(); self.row_len]);
+                let values = stripe.server.entry(row).or_insert_with(|| vec![T::default(); self.table.row_len()]);
                 changes.into_iter().for_each(|(column, change)| values[column as usize] += *change);
             }
             stripe.usage.messages += 1;
         }
     }
 
+    fn flush_to(&self, servers: &mut TabletsClient) -> Result<(), Error> {
+        let mut by = vec![T::default(); self.table.row_len()];
+        for stripe in &self.stripes {
+            for (row, changes) in lock(stripe).log.drain() {
+                by.fill(T::default());
+                changes.into_iter().for_each(|(column, change)| by[column as usize] = *change);
+                servers.update(self.table, row, &by)?;
+            }
+        }
+        Ok(())
+    }
+
     fn add_to(&self, usage: &mut Usage) {
         for stripe in &self.stripes {
             let stripe = lock(stripe);
-            let row = self.row_len * size_of::<T>() + 48;
+            let row = self.table.row_len() * size_of::<T>() + 48;
             usage.sent_bytes += stripe.usage.sent_bytes;
             usage.messages += stripe.usage.messages;
             usage.memory_bytes += ((stripe.server.len() + stripe.cache.len()) * row) as u64;

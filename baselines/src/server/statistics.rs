@@ -14,6 +14,8 @@ pub struct Statistics {
     pub received_bytes: u64,
     /// The part of both that went to or from the client's own server ([`super::Options::own_server`]).
     pub own_server_bytes: u64,
+    /// The messages that went there, or came from there.
+    pub own_server_messages: u64,
     /// Messages sent.
     pub sent_messages: u64,
     /// Messages received.
@@ -67,6 +69,7 @@ impl Statistics {
         self.sent_bytes += other.sent_bytes;
         self.received_bytes += other.received_bytes;
         self.own_server_bytes += other.own_server_bytes;
+        self.own_server_messages += other.own_server_messages;
         self.sent_messages += other.sent_messages;
         self.received_messages += other.received_messages;
         self.wait += other.wait;

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::ops::{AddAssign, Sub};
 use std::time::Duration;
 
-pub use tablets::Tablets;
+pub use tablets::{Access as TabletsClient, Tablets};
 
 use crate::Error;
 use crate::rows::Rows;
-use crate::server::{Element, Table};
+use crate::server::{Element, Gather, Table};
 
 /// What rows are made of; updates are added.
 pub trait Number: Element + Default + AddAssign + Sub<Output = Self> {}
@@ -27,9 +27,9 @@ pub trait Client: Send {
     /// Adds to a row.
     fn update<T: Number>(&mut self, table: Table<T>, row: usize, by: &[T]) -> Result<(), Error>;
 
-    /// Begins to record accesses: what this iteration does, later ones will do too. All workers do so in the first one. Systems
-    /// that make no use of it record nothing.
-    fn start_gather(&mut self) {}
+    /// Begins to record accesses: what is done from now on, later iterations will do too. All workers do so where the server says how
+    /// ([`Store::gather`]).
+    fn start_gather(&mut self, _: Gather) {}
 
     fn finish_gather(&mut self) -> Result<(), Error> {
         Ok(())
@@ -42,9 +42,10 @@ pub trait Client: Send {
     fn clock(&mut self) -> Result<(), Error>;
 }
 
-/// What a parameter server's tables and traffic were.
+/// What a parameter server's tables and traffic were, as this process knows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
+    /// Of several processes, those between a client and servers of others; likewise messages.
     pub sent_bytes: u64,
     pub messages: u64,
     /// Bytes of rows, caches and logs.
@@ -60,7 +61,13 @@ pub trait Store: Sized {
     /// Makes a table of zeros; before [`Store::clients`].
     fn table<T: Number>(&mut self, rows: usize, row_len: usize) -> Table<T>;
 
-    /// Sets the first values of rows that follow each other; after all tables were made, before [`Store::clients`].
+    /// Says how accesses are to be recorded: in an iteration before the first one, or in the first one. `None`: there is no use for it.
+    fn gather(&self) -> Option<Gather> {
+        None
+    }
+
+    /// Sets the first values of rows that follow each other; after all tables were made, before [`Store::clients`]. All processes set
+    /// the same.
     fn set<T: Number>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error>;
 
     /// Begins: returns the access of each worker.
@@ -68,6 +75,11 @@ pub trait Store: Sized {
 
     /// Returns the `rows` rows of a table with all changes of `clocks` clocks, which all workers have ended; between iterations.
     fn all<T: Number>(&self, table: Table<T>, rows: usize, clocks: u64) -> Result<Rows<T>, Error>;
+
+    /// Waits until all changes of the clocks that workers have ended are in the servers, of all processes; between iterations.
+    fn settle(&self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Tells what it used so far; workers are between iterations.
     fn usage(&self) -> Usage;

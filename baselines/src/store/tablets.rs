@@ -1,50 +1,62 @@
-//! A tablet server and a client process, both in this process, connected by TCP over the loopback interface.
+//! A tablet server and a client, both in this process, connected by TCP over the loopback interface; of several processes each has
+//! both, and every client is connected to every server.
 
-use std::ops::Range;
 use std::time::Duration;
 
 use super::{Client, Number, Store, Usage};
+use crate::processes::Processes;
 use crate::rows::Rows;
 use crate::server::{self, Gather, Options, ServerOptions, Statistics, Table, Tables, TabletServer, Worker};
-use crate::{Error, System};
+use crate::{Error, Run, System};
 
 /// A parameter server that is not naive.
 pub struct Tablets {
     tables: Tables,
     row_bytes: Vec<u64>,
     options: Options,
+    gather: Option<Gather>,
+    processes: Processes,
     /// The client first, so that it ends before the server.
     running: Option<(server::Client, TabletServer)>,
 }
 
 impl Tablets {
-    pub fn new(system: System, workers: usize, slack: u64) -> Result<Self, Error> {
-        let slack = u32::try_from(slack).map_err(|_| Error::Setting {
+    pub fn new(system: System, run: &Run) -> Result<Self, Error> {
+        let slack = u32::try_from(run.slack).map_err(|_| Error::Setting {
             name: "slack",
-            found: slack,
+            found: run.slack,
             expected: "less than 2^32",
         })?;
-        let options = Options::preset(system.name().parse()?, workers, slack);
-        Ok(Self { tables: Tables::new(), row_bytes: Vec::new(), options, running: None })
+        let gather = Some(if system == System::IterStore { run.gather } else { Gather::Real });
+        let options = Options::preset(system.name().parse()?, run.workers, slack);
+        Ok(Self { gather, ..Self::with(options, &run.processes) })
     }
 
-    /// Starts server and client, once all tables are there.
+    /// Makes a server without tables, whose clients have these options, but for their numbers, which processes decide, and gather nothing.
+    pub fn with(options: Options, processes: &Processes) -> Self {
+        let (client, clients) = (processes.number(), processes.count());
+        let options = Options { client, clients, own_server: client, ..options };
+        let (tables, row_bytes, processes) = (Tables::new(), Vec::new(), processes.clone());
+        Self { tables, row_bytes, options, gather: None, processes, running: None }
+    }
+
+    /// Starts server and client, once all tables are there. All processes do so together.
     fn running(&mut self) -> Result<&server::Client, Error> {
         if self.running.is_none() {
-            let server = TabletServer::start("127.0.0.1:0", &self.tables, ServerOptions::new(0, 1, 1))?;
-            let client = server::Client::connect(&[server.address()], &self.tables, self.options.clone())?;
+            let Options { client, clients, .. } = self.options;
+            let server =
+                TabletServer::start("127.0.0.1:0", &self.tables, ServerOptions::new(client, clients, clients))?;
+            let addresses = self.processes.gather(server.address())?;
+            let client = server::Client::connect(&addresses, &self.tables, self.options.clone())?;
             self.running = Some((client, server));
         }
         self.running.as_ref().map(|(client, _)| client).ok_or(Error::Options("nothing runs".to_owned()))
     }
 }
 
-/// Tells numbers of rows as servers do.
-fn numbers(rows: Range<usize>) -> Result<Vec<u32>, Error> {
-    let number = |row: usize| {
-        u32::try_from(row).map_err(|_| Error::Setting { name: "row", found: row as u64, expected: "less than 2^32" })
-    };
-    rows.map(number).collect()
+/// Tells the number of a row as servers do.
+fn number(row: usize) -> Result<u32, Error> {
+    u32::try_from(row).map_err(|_| Error::Setting { name: "row", found: row as u64, expected: "less than 2^32" })
 }
 
 impl Store for Tablets {
@@ -55,14 +67,28 @@ impl Store for Tablets {
         self.tables.add(row_len)
     }
 
+    fn gather(&self) -> Option<Gather> {
+        self.gather
+    }
+
     fn set<T: Number>(&mut self, table: Table<T>, first: usize, values: &[T]) -> Result<(), Error> {
-        let rows = numbers(first..first + values.len() / table.row_len())?;
-        self.running()?.store(table, &rows, values)
+        // Each process sends its share of the rows: every so many.
+        let (own, all) = (self.processes.number(), self.processes.count());
+        let shared = values.chunks_exact(table.row_len()).zip(first..).skip(own).step_by(all);
+        let (mut rows, mut mine) = (Vec::new(), Vec::new());
+        for (values, row) in shared {
+            rows.push(number(row)?);
+            mine.extend_from_slice(values);
+        }
+        self.running()?.store(table, &rows, &mine)
     }
 
     fn clients(&mut self) -> Result<Vec<Access>, Error> {
         let slack = self.options.slack;
-        Ok(self.running()?.workers().into_iter().map(|worker| Access { worker, slack }).collect())
+        let client = self.running()?;
+        // Then the first values of all processes are there.
+        client.barrier()?;
+        Ok(client.workers().into_iter().map(|worker| Access { worker, slack }).collect())
     }
 
     fn all<T: Number>(&self, table: Table<T>, rows: usize, clocks: u64) -> Result<Rows<T>, Error> {
@@ -76,14 +102,20 @@ impl Store for Tablets {
         Ok(all)
     }
 
+    fn settle(&self) -> Result<(), Error> {
+        self.running.as_ref().map_or(Ok(()), |(client, _)| client.barrier())
+    }
+
     fn usage(&self) -> Usage {
-        let Statistics { sent_bytes, received_bytes, sent_messages, received_messages, staleness, .. } =
-            self.running.as_ref().map(|(client, _)| client.statistics()).unwrap_or_default();
+        let of_client = self.running.as_ref().map(|(client, _)| client.statistics()).unwrap_or_default();
+        let Statistics { sent_bytes, received_bytes, sent_messages, received_messages, staleness, .. } = of_client;
+        let is_only = self.processes.count() == 1;
+        let rows = self.row_bytes.iter().sum::<u64>();
         Usage {
-            sent_bytes: sent_bytes + received_bytes,
-            messages: sent_messages + received_messages,
-            // Rows at the server, in the process's cache, and in its log.
-            memory_bytes: 3 * self.row_bytes.iter().sum::<u64>(),
+            sent_bytes: sent_bytes + received_bytes - if is_only { 0 } else { of_client.own_server_bytes },
+            messages: sent_messages + received_messages - if is_only { 0 } else { of_client.own_server_messages },
+            // Rows at the server, which has a part of them, in the process's cache, and in its log.
+            memory_bytes: rows / self.processes.count() as u64 + 2 * rows,
             staleness: staleness.into_iter().enumerate().map(|(behind, reads)| (-1 - behind as i64, reads)).collect(),
         }
     }
@@ -110,8 +142,8 @@ impl Client for Access {
         self.worker.waited()
     }
 
-    fn start_gather(&mut self) {
-        self.worker.start_gather(Gather::Real);
+    fn start_gather(&mut self, how: Gather) {
+        self.worker.start_gather(how);
     }
 
     fn finish_gather(&mut self) -> Result<(), Error> {
@@ -131,7 +163,7 @@ mod tests {
     #[test]
     fn a_reader_ahead_does_not_hold_up_one_behind() {
         for system in [System::LazyTable, System::Essp, System::IterStore] {
-            let mut store = Tablets::new(system, 2, 1).unwrap();
+            let mut store = Tablets::new(system, &Run { workers: 2, slack: 1, ..Run::default() }).unwrap();
             let table = store.table::<f64>(1, 1);
             store.set(table, 0, &[1.0]).unwrap();
             let Ok([mut ahead, mut behind]) = <[Access; 2]>::try_from(store.clients().unwrap()) else { panic!("two") };

@@ -28,8 +28,12 @@ struct Sources {
     shared_faithful: Option<&'static [Source]>,
     /// A file of the applications, and its parts that all of them have.
     of_all: (&'static str, Items),
-    /// In `server.rs` and `naive.rs`: the parts of another form of the algorithm.
-    other_form: &'static [&'static str],
+    /// In `naive.rs`: the parts of another form of the algorithm.
+    not_in_naive: &'static [&'static str],
+    /// In `server.rs`: these parts, and what only `iterstore` has, a virtual iteration.
+    not_in_servers: &'static [&'static str],
+    /// In `server.rs`, on `iterstore`: the parts of another form.
+    not_in_iterstore: &'static [&'static str],
 }
 
 const RANK_STAGES: &[&str] =
@@ -49,7 +53,9 @@ const PAGERANK: Sources = Sources {
         Source("../algorithms/src/pagerank/start.rs", These(&["pub struct State"])),
     ]),
     of_all: ("job.rs", These(&["impl Job", "pub(super) fn measured"])),
-    other_form: &[],
+    not_in_naive: &[],
+    not_in_servers: &["fn accesses"],
+    not_in_iterstore: &[],
 };
 
 const MF: Sources = Sources {
@@ -60,7 +66,9 @@ const MF: Sources = Sources {
     shared: &[Source("../algorithms/src/mf/batch.rs", These(&["pub struct Step", "impl Step", "impl Apply"]))],
     shared_faithful: Some(&[]),
     of_all: ("job.rs", These(&["impl Job", "struct Measure", "impl<'r, U"])),
-    other_form: &["fn in_place", "Form::InPlace =>"],
+    not_in_naive: &["fn in_place", "Form::InPlace =>"],
+    not_in_servers: &["fn accesses", "fn in_place", "Form::InPlace =>"],
+    not_in_iterstore: &["fn accesses_in_place", "fn in_place", "Form::InPlace =>"],
 };
 
 /// What of the topic models' program is Megagrid's: vertex types, and totals that workers keep.
@@ -91,7 +99,9 @@ const LDA: Sources = Sources {
         "corpus.rs",
         These(&["pub(super) struct Corpus", "impl Corpus", "pub(super) fn draw", "pub(super) fn end_iteration"]),
     ),
-    other_form: &[],
+    not_in_naive: &[],
+    not_in_servers: &["fn accesses"],
+    not_in_iterstore: &[],
 };
 
 const BLOCKPG: Sources = Sources {
@@ -112,7 +122,9 @@ const BLOCKPG: Sources = Sources {
     shared_faithful: None,
     // Besides the job itself and its imports nothing of it is for one system only.
     of_all: ("data.rs", AllBut(&["pub struct Job"])),
-    other_form: &[],
+    not_in_naive: &[],
+    not_in_servers: &[],
+    not_in_iterstore: &[],
 };
 
 impl Sources {
@@ -124,8 +136,9 @@ impl Sources {
         let (file, items) = match system {
             System::Gas => ("gas.rs", ALL),
             System::GasFaithful => ("faithful.rs", ALL),
-            System::PsNaive if algorithm == "mf" => ("naive.rs", AllBut(self.other_form)),
-            _ => ("server.rs", AllBut(self.other_form)),
+            System::PsNaive if algorithm == "mf" => ("naive.rs", AllBut(self.not_in_naive)),
+            System::IterStore => ("server.rs", AllBut(self.not_in_iterstore)),
+            _ => ("server.rs", AllBut(self.not_in_servers)),
         };
         let app = |(file, items): (&str, Items)| lines_of(&format!("src/apps/{algorithm}/{file}"), items);
         let shared = self.shared_faithful.filter(|_| system == System::GasFaithful).unwrap_or(self.shared);

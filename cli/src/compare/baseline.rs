@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
-use megagrid_baselines::{Epoch, Run, Spent, System};
+use megagrid_baselines::server::Gather;
+use megagrid_baselines::{Epoch, Processes, Run, Spent, System};
+use megagrid_engine::cluster::Cluster;
 use megagrid_engine::{Traffic, WorkerSeconds};
 
 use megagrid_training::record::{self, Iteration, Machine, Metrics, Placement, Record};
@@ -14,16 +16,29 @@ use megagrid_training::{Algorithm, Data, Error as Training, Job, config};
 use super::job::{Comparable, Laid};
 use crate::common::Common;
 use crate::interrupt;
+use crate::together::Together;
 
-/// Runs a job on a baseline, and writes its record. What is done before the first iteration, accesses recorded say, counts as plan.
-pub fn run<A: Comparable>(system: System, job: Job<A>, common: &Common) -> anyhow::Result<()> {
+/// Runs a job on a baseline, with other processes if there are some, and writes its record. What is done before the first iteration,
+/// accesses recorded say, counts as plan.
+pub fn run<A: Comparable>(
+    system: System,
+    job: Job<A>,
+    common: &Common,
+    (gather, others): (Gather, Option<&Arc<Cluster>>),
+) -> anyhow::Result<()> {
     let (job, options) = resolved(job)?;
     let config = config::<A>(&job.origin, &options, &job.run, job.more.clone())?;
     let workers = job.settings.workers;
-    let machine = Machine { workers, vector: job.settings.level.name().into(), ..Machine::default() };
+    let processes = others.map_or_else(Processes::default, |cluster| Processes::new(Arc::new(Together::new(cluster))));
+    let machine = Machine {
+        workers: workers * processes.count(),
+        vector: job.settings.level.name().into(),
+        ..Machine::default()
+    };
     let mut record = Record::begin(A::NAME, config, job.data.sizes(), machine, job.phases, 0);
     let iterations = megagrid_training::Options::iterations(&job.options);
-    let how = Run { workers, iterations, seed: job.settings.seed, slack: job.settings.slack.unwrap_or(0) };
+    let (seed, slack) = (job.settings.seed, job.settings.slack.unwrap_or(0));
+    let how = Run { workers, iterations, seed, slack, gather, processes };
     let Laid { updates, run } = A::lay_out(job)?;
     interrupt::iterations_begin();
     let mut clock = Instant::now();
@@ -36,6 +51,7 @@ pub fn run<A: Comparable>(system: System, job: Job<A>, common: &Common) -> anyho
         if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     record.staleness = finish.staleness;
+    record.phases.gather = finish.gather_seconds;
     record.machine.memory_bytes = finish.memory_bytes;
     conclude(record, finish.replication_factor, common)
 }
@@ -100,6 +116,7 @@ fn iteration(epoch: &Epoch, train_seconds: f64, evaluate_seconds: f64, updates: 
         workers: epoch.workers.iter().map(of_worker).collect(),
         sent_bytes: epoch.sent_bytes,
         sent,
+        process_bytes: epoch.process_bytes.clone(),
         unacknowledged_bytes: 0,
         updates,
     }

@@ -13,14 +13,17 @@ mod table;
 
 use std::path::PathBuf;
 
-use clap::ArgMatches;
+use clap::{ArgMatches, ValueEnum};
+use megagrid_baselines::System as Baseline;
+use megagrid_baselines::server::Gather;
 
 use crate::entry::{self, Chosen, Entry, List, Trains, command, parsed};
 use crate::failure::usage;
 use crate::output;
-use crate::report::{self, Subject};
+use crate::report::{self, Subject, Table};
 use crate::train;
 use job::Comparable;
+use rounds::Rounds;
 use systems::{System, Systems};
 use table::Comparison;
 
@@ -29,11 +32,12 @@ use table::Comparison;
 /// The systems: megagrid; gas (gather, apply, scatter) and gas-faithful (the same as PowerGraph's toolkits do it); ps-naive (a
 /// parameter server with everything in it), lazytable (clients pull what is too old), essp (servers push), iterstore (accesses
 /// known beforehand) and geeps (mini-batches on devices, for mf by plain steps). All have the same reader, first values, threads
-/// and objective, and all but geeps the same kernels.
+/// and objective, and all but geeps the same kernels. With --processes megagrid and the parameter servers run in several processes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   megagrid compare mf ratings.csv --repeat 5 --report mf.html
   megagrid compare pagerank links.txt.gz --systems megagrid,gas,iterstore --target 1e-6 -w 2
+  megagrid compare lda docword.txt.gz --processes 4 -w 1 --report lda.html
   megagrid compare mf ratings.csv --gradient in-place --systems megagrid,lazytable,essp,iterstore
   megagrid compare mf ratings.csv --optimizer sgd --decay 0 --no-biases --step 0.002 --systems megagrid,iterstore,geeps")]
 pub struct Args {
@@ -122,6 +126,12 @@ struct Options {
     /// Rounds: how often each system runs.
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
+    /// Processes of each system on this machine; each has --workers threads, and of a parameter server a server and a client.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    processes: u16,
+    /// How iterstore learns what an iteration accesses: by a virtual one before the first, or in the first [default: virtual].
+    #[arg(long, value_name = "HOW", value_enum)]
+    gather: Option<Gathering>,
     /// The objective to reach, whose time is measured [default: the worst with which any run ends].
     #[arg(long, value_name = "OBJECTIVE", allow_negative_numbers = true)]
     target: Option<f64>,
@@ -130,6 +140,25 @@ struct Options {
     one: Option<System>,
     #[arg(long, hide = true, requires = "one")]
     record: Option<PathBuf>,
+}
+
+/// How IterStore learns what an iteration accesses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Gathering {
+    /// In an iteration of accesses only, before the first one.
+    #[default]
+    Virtual,
+    /// In the first iteration.
+    First,
+}
+
+impl From<Gathering> for Gather {
+    fn from(how: Gathering) -> Self {
+        match how {
+            Gathering::Virtual => Self::Virtual,
+            Gathering::First => Self::Real,
+        }
+    }
 }
 
 /// Runs the command.
@@ -145,11 +174,20 @@ fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
             let common = &mut training.common;
             (common.quiet, common.json, common.report) = (true, Some(record.clone()), None);
             common.run.evaluate_every = 1;
+            if options.processes > 1 {
+                common.join()?;
+            }
+            // Processes of a baseline read all of the input each, and know of each other only in the run.
+            let is_megagrid = system == System::Megagrid;
+            let others = if is_megagrid { None } else { std::mem::take(&mut common.processes).cluster };
             let mut job = training.job()?;
             A::settle_job(&mut job);
             match system {
                 System::Megagrid => train::conclude(train::observed(job, &training.common)?, &training.common),
-                System::Baseline(system) => baseline::run(system, job, &training.common),
+                System::Baseline(system) => {
+                    let gather = options.gather.unwrap_or_default().into();
+                    baseline::run(system, job, &training.common, (gather, others.as_ref()))
+                }
                 System::GeePs => geeps::run(job, &training.common),
             }
         }
@@ -162,15 +200,29 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
     let (name, common) = (A::NAME, &training.common);
     let systems = Systems::new(&options.systems, |system| match system {
         System::Megagrid => Ok(()),
+        _ if options.processes > 1 && !system.has_processes() => Err("it runs in one process: leave out --processes"),
+        System::Baseline(Baseline::PsNaive)
+            if options.processes > 1 && common.run.slack.is_some_and(|slack| slack > 0) =>
+        {
+            Err("in several processes it has no slack: leave out --slack, or --processes")
+        }
         System::Baseline(system) => A::runs_on(training, system),
         System::GeePs => A::runs_on_geeps(training),
     })?;
     if options.target.is_some_and(|target| !target.is_finite()) {
         return Err(usage("target is no number; expected an objective"));
     }
+    if options.gather.is_some() && !systems.iter().any(|system| system == System::Baseline(Baseline::IterStore)) {
+        return Err(usage("--gather is for iterstore, which is not among --systems"));
+    }
+    if options.processes > 1 && common.cache.is_some() {
+        return Err(usage("--cache is for one process; convert the input first, and compare on the .mgrid cache"));
+    }
     training.check()?;
-    let runs = rounds::run(name, &systems, options.repeat, common.quiet)?;
-    let comparison = Comparison::new(name, A::MAXIMIZES, options.target, runs);
+    let rounds =
+        Rounds { processes: options.processes, has_workers: common.run.workers.is_some(), count: options.repeat };
+    let runs = rounds.run(name, &systems, common.quiet)?;
+    let comparison = Comparison::new((name, options.processes), A::MAXIMIZES, options.target, runs);
     let json = serde_json::to_string_pretty(&comparison)? + "\n";
     common.say(&comparison.text())?;
     if let Some(path) = &common.json {
@@ -179,6 +231,7 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
     let Some(path) = &common.report else { return Ok(()) };
     let subjects: Vec<Subject<'_>> = comparison.systems.iter().map(table::Measured::subject).collect();
     let title = format!("megagrid compare {name}");
-    let page = report::comparison(&title, &comparison.table(), &comparison.notes(), &subjects, &json)?;
+    let tables: Vec<Table> = std::iter::once(comparison.table()).chain(comparison.by_process()).collect();
+    let page = report::comparison(&title, &tables, &comparison.notes(), &subjects, &json)?;
     output::write_text(path, &page)
 }

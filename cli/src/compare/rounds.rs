@@ -1,50 +1,111 @@
-//! Runs each system in a process of its own, round after round.
+//! Runs each system in processes of its own, round after round.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, PoisonError};
 
 use anyhow::Context;
+use megagrid_engine::Settings;
+use megagrid_engine::cluster::FreePorts;
 
 use super::systems::{System, Systems};
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::launch::job::{self, Ended, Kept};
 use crate::progress::Progress;
 use megagrid_training::record::Record;
 
-/// Runs all systems in all rounds, and returns each system's records.
-pub fn run(command: &str, systems: &Systems, rounds: u32, quiet: bool) -> anyhow::Result<Vec<(System, Vec<Record>)>> {
-    let mut runs: Vec<(System, Vec<Record>)> = systems.iter().map(|system| (system, Vec::new())).collect();
-    let place = tempfile::tempdir().context("a directory for records")?;
-    let progress = Progress::spinner(quiet, "comparing");
-    interrupt::count_only();
-    for round in 0..rounds {
-        for (at, system) in systems.of_round(round as usize) {
-            progress.say(format!("{command} on {system}, round {} of {rounds}", round + 1));
-            runs[at].1.push(run_one(command, system, &place.path().join("record.json"))?);
-        }
-    }
-    Ok(runs)
+/// What is run of a comparison.
+pub struct Rounds {
+    /// Processes of each run.
+    pub processes: u16,
+    /// Whether it is said how many threads each process has; else they share the machine's cores.
+    pub has_workers: bool,
+    /// How often each system runs.
+    pub count: u32,
 }
 
-/// Runs this very command again, for one system.
-fn run_one(command: &str, system: System, record: &Path) -> anyhow::Result<Record> {
-    let program = std::env::current_exe().context("finding the program that runs")?;
-    // The arguments begin with the program, `compare` and the training command.
-    let given: Vec<OsString> = std::env::args_os().skip(3).collect();
+impl Rounds {
+    /// Runs all systems in all rounds, and returns each system's records.
+    pub fn run(&self, command: &str, systems: &Systems, quiet: bool) -> anyhow::Result<Vec<(System, Vec<Record>)>> {
+        let mut runs: Vec<(System, Vec<Record>)> = systems.iter().map(|system| (system, Vec::new())).collect();
+        let place = tempfile::tempdir().context("a directory for records")?;
+        let progress = Progress::spinner(quiet, "comparing");
+        interrupt::count_only();
+        for round in 0..self.count {
+            for (at, system) in systems.of_round(round as usize) {
+                progress.say(format!("{command} on {system}, round {} of {}", round + 1, self.count));
+                runs[at].1.push(self.run_one(command, system, &place.path().join("record.json"))?);
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Runs this very command again, for one system.
+    fn run_one(&self, command: &str, system: System, record: &Path) -> anyhow::Result<Record> {
+        let program = std::env::current_exe().context("finding the program that runs")?;
+        let own = ["compare", command, "--one", system.name(), "--record"].map(OsString::from);
+        // The arguments begin with the program, `compare` and the training command.
+        let given = std::env::args_os().skip(3);
+        let mut args: Vec<OsString> = own.into_iter().chain([record.into()]).chain(given).collect();
+        let processes = usize::from(self.processes);
+        if processes > 1 && !self.has_workers {
+            args.extend(["--workers".into(), (Settings::default().workers / processes).max(1).to_string().into()]);
+        }
+        let said = if processes > 1 { together(&program, &args, processes) } else { by_itself(&program, &args) };
+        let said = said.map_err(|failure| match failure.downcast() {
+            Ok(Failure::Child { code, message }) => {
+                let message = message.map(|reason| format!("{system}: {reason}"));
+                Failure::Child { code, message }.into()
+            }
+            Ok(other) => other.into(),
+            Err(other) => other,
+        })?;
+        said.iter().for_each(|line| eprintln!("{line}"));
+        let text = std::fs::read_to_string(record).context("reading a run's record")?;
+        serde_json::from_str(&text).context("reading a run's record")
+    }
+}
+
+/// Runs a process to its end; returns what it said.
+fn by_itself(program: &Path, args: &[OsString]) -> anyhow::Result<Vec<String>> {
     let mut child = Command::new(program);
-    child.args(["compare", command, "--one", system.name(), "--record"]).arg(record).args(given);
-    let output = child.stdin(Stdio::null()).stdout(Stdio::null()).output().context("starting a run")?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let output = child.args(args).stdin(Stdio::null()).stdout(Stdio::null()).output().context("starting a run")?;
+    let said: Vec<String> = String::from_utf8_lossy(&output.stderr).lines().map(str::to_owned).collect();
     if output.status.code() == Some(interrupt::EXIT_CODE) || interrupt::count() > 0 {
-        return Err(Failure::Child { code: interrupt::EXIT_CODE as u8, message: None }.into());
+        return Err(interrupted());
     }
     if !output.status.success() {
         let code = output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-        let reason = said.lines().rev().find_map(|line| line.strip_prefix("megagrid: ")).unwrap_or("it was killed");
-        return Err(Failure::Child { code, message: Some(format!("{system}: {reason}")) }.into());
+        let message = reason(said.iter().rev()).unwrap_or("it was killed").to_owned();
+        return Err(Failure::Child { code, message: Some(message) }.into());
     }
-    eprint!("{said}");
-    let text = std::fs::read_to_string(record).context("reading a run's record")?;
-    serde_json::from_str(&text).context("reading a run's record")
+    Ok(said)
+}
+
+/// Runs several processes to their end; returns what they said.
+fn together(program: &Path, args: &[OsString], processes: usize) -> anyhow::Result<Vec<String>> {
+    let free = FreePorts::find(processes).context("finding free ports")?;
+    let kept = Kept::default();
+    let job =
+        job::Job { program, command: args, addresses: free.addresses(), ssh: None, kept: Some(Arc::clone(&kept)) };
+    let ended = job::run(&job)?;
+    let said = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+    match ended {
+        Ended::Done => Ok(said),
+        Ended::Interrupted => Err(interrupted()),
+        Ended::Failed { process, how } => {
+            let message = reason(said.iter()).map_or_else(|| format!("process {process} {how}"), str::to_owned);
+            Err(Failure::Child { code: how.code(), message: Some(message) }.into())
+        }
+    }
+}
+
+fn reason<'s>(mut said: impl Iterator<Item = &'s String>) -> Option<&'s str> {
+    said.find_map(|line| line.strip_prefix("megagrid: "))
+}
+
+fn interrupted() -> anyhow::Error {
+    Failure::Child { code: interrupt::EXIT_CODE as u8, message: None }.into()
 }

@@ -35,6 +35,11 @@ impl System {
         }
     }
 
+    /// Tells whether it can run in several processes.
+    pub fn has_processes(self) -> bool {
+        !matches!(self, Self::Baseline(Baseline::Gas | Baseline::GasFaithful) | Self::GeePs)
+    }
+
     /// Returns how many lines a user writes for an algorithm on it; nothing for an unknown command, or where they are not
     /// counted.
     pub fn user_lines(self, command: &str) -> Option<Lines> {

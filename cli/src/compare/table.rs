@@ -15,6 +15,8 @@ pub struct Comparison {
     megagrid: &'static str,
     command: String,
     rounds: usize,
+    /// Processes of each system.
+    processes: u16,
     /// The objective whose time is measured.
     target: Option<f64>,
     maximizes: bool,
@@ -31,12 +33,18 @@ pub struct Measured {
     pub iteration_seconds: Option<Spread>,
     /// Seconds before the first iteration: plan and grid, or accesses recorded and tables built.
     pub setup_seconds: Option<Spread>,
+    /// Of a parameter server that records accesses, what that takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gather: Option<Gathered>,
     /// Seconds of training until the target was reached; `None` if a run did not reach it.
     pub target_seconds: Option<Spread>,
     /// Iterations until then, median.
     pub target_iterations: Option<f64>,
     /// Shares of the workers' time.
     pub shares: Shares,
+    /// Of several processes, what is of each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<OfProcess>,
     /// Bytes sent in an iteration.
     pub sent_bytes: Option<Spread>,
     /// Messages in an iteration.
@@ -53,6 +61,38 @@ pub struct Measured {
     pub runs: Vec<Record>,
 }
 
+/// What recording accesses, and placing and laying out rows by them, takes of a run.
+#[derive(Debug, Serialize)]
+pub struct Gathered {
+    /// Seconds.
+    pub seconds: Spread,
+    /// Their share of setup and iterations, 0 to 1; median.
+    pub share: f64,
+}
+
+impl Gathered {
+    fn of(runs: &[Record]) -> Option<Self> {
+        let seconds = || runs.iter().map(|run| run.phases.gather);
+        let share = |run: &Record| run.phases.gather / (run.phases.plan + run.phases.train);
+        let (seconds, share) =
+            (Spread::of(seconds().collect::<Vec<_>>().into_iter())?, median(runs.iter().map(share))?);
+        (seconds.max > 0.0).then_some(Self { seconds, share })
+    }
+
+    fn text(&self) -> String {
+        format!("{}, {:.0} %", seconds(self.seconds.median), self.share * 100.0)
+    }
+}
+
+/// What is of one process.
+#[derive(Debug, Serialize)]
+pub struct OfProcess {
+    /// Shares of its workers' time.
+    pub shares: Shares,
+    /// Bytes in an iteration that it sent; of a parameter server's, that its client sent to the others' servers, or received from them.
+    pub sent_bytes: Option<Spread>,
+}
+
 /// Shares of the workers' time, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Shares {
@@ -66,16 +106,22 @@ pub struct Shares {
 
 impl Comparison {
     /// Measures runs. Without a target it is the worst objective with which a run ends, so that all reach it.
-    pub fn new(command: &str, maximizes: bool, target: Option<f64>, runs: Vec<(System, Vec<Record>)>) -> Self {
+    pub fn new(
+        (command, processes): (&str, u16),
+        maximizes: bool,
+        target: Option<f64>,
+        runs: Vec<(System, Vec<Record>)>,
+    ) -> Self {
         let worst = |a: f64, b: f64| if maximizes { a.min(b) } else { a.max(b) };
         let last = runs.iter().flat_map(|(_, records)| records).filter_map(|record| record.result.objective);
         let target = target.or_else(|| last.reduce(worst));
         let rounds = runs.first().map_or(0, |(_, records)| records.len());
-        let measure = |(system, records)| Measured::new(system, records, command, target, maximizes);
+        let measure = |(system, records)| Measured::new(system, records, (command, processes), (target, maximizes));
         Self {
             megagrid: env!("CARGO_PKG_VERSION"),
             command: format!("compare {command}"),
             rounds,
+            processes,
             target,
             maximizes,
             systems: runs.into_iter().map(measure).collect(),
@@ -90,6 +136,7 @@ impl Comparison {
             "to target",
             "iterations",
             "setup",
+            "gather",
             "compute/wait/sync",
             "bytes",
             "messages",
@@ -102,37 +149,65 @@ impl Comparison {
         Table { columns, rows: self.systems.iter().map(Measured::cells).collect() }
     }
 
+    /// Makes the table of what is of each process, where there are several.
+    pub fn by_process(&self) -> Option<Table> {
+        let columns = ["system", "process", "compute/wait/sync", "bytes"].map(str::to_owned).to_vec();
+        let rows: Vec<_> = self.systems.iter().flat_map(Measured::process_cells).collect();
+        (!rows.is_empty()).then_some(Table { columns, rows })
+    }
+
     /// Says what the columns mean.
     pub fn notes(&self) -> Vec<String> {
         let target = self.target.map_or("none".to_owned(), |target| format!("{target}"));
-        vec![
+        let of_processes = format!(
+            "Each system ran in {} processes on this machine, connected over its loopback interface. Bytes and messages are those between \
+             processes: those of a client and the server beside it do not count. Of each process there are the shares of its workers' \
+             time, and the bytes that it sent; of a parameter server's, that its client sent or received. Peak is the first process.",
+            self.processes
+        );
+        let mut notes = vec![
             format!(
                 "Medians over rounds, with the least and the largest. The target is the objective {target}; time to it is of \
                  training only, from the first iteration on. Setup is what comes before that and after reading: plan and \
-                 grid, or tables and recorded accesses."
+                 grid, or tables and recorded accesses. Gather is what recording accesses and placing rows by them took, and its \
+                 share of setup and training: of iterstore a virtual iteration, in setup; of others the end of the first iteration."
             ),
             "Compute, wait and sync are shares of the workers' time. Bytes and messages are of an iteration: between \
              processes, between servers and clients, or along edges. Data are the bytes of model, edges, caches and logs; peak \
              is the process with reading. Lines are what a user of the system writes for the algorithm: for this system only, \
              and functions that are the same on others."
                 .to_owned(),
-        ]
+        ];
+        notes.extend((self.processes > 1).then_some(of_processes));
+        notes
     }
 
     /// Writes the table as a text.
     pub fn text(&self) -> String {
         let mut text = format!("{}: {} rounds", self.command, self.rounds);
+        if self.processes > 1 {
+            text.push_str(&format!(", {} processes", self.processes));
+        }
         if let Some(target) = self.target {
             text.push_str(&format!(", target {target}"));
         }
         text.push('\n');
         text.push_str(&self.table().text());
+        if let Some(table) = self.by_process() {
+            text.push('\n');
+            text.push_str(&table.text());
+        }
         text
     }
 }
 
 impl Measured {
-    fn new(system: System, runs: Vec<Record>, command: &str, target: Option<f64>, maximizes: bool) -> Self {
+    fn new(
+        system: System,
+        runs: Vec<Record>,
+        (command, processes): (&str, u16),
+        (target, maximizes): (Option<f64>, bool),
+    ) -> Self {
         let reached = |one: &&Iteration| match (one.objective, target) {
             (Some(objective), Some(target)) => {
                 if maximizes {
@@ -156,9 +231,11 @@ impl Measured {
             system,
             iteration_seconds: of_iterations(|one| one.seconds),
             setup_seconds: of_runs(|run| Some(run.phases.plan)),
+            gather: Gathered::of(&runs),
             target_seconds: Spread::of(firsts.iter().map(|one| one.train_seconds)).filter(|_| all_reach),
             target_iterations: median(firsts.iter().map(|one| one.iteration as f64)).filter(|_| all_reach),
-            shares: Shares::of(&runs),
+            shares: Shares::of(runs.iter().flat_map(|run| &run.iterations).map(means)),
+            processes: if processes > 1 { of_processes(&runs, usize::from(processes)) } else { Vec::new() },
             sent_bytes: of_iterations(|one| one.sent_bytes as f64),
             messages: of_iterations(messages),
             memory_bytes: of_runs(|run| Some(run.machine.memory_bytes as f64)),
@@ -174,6 +251,15 @@ impl Measured {
         Subject { name: self.system.name(), runs: self.runs.iter().collect() }
     }
 
+    fn process_cells(&self) -> Vec<Vec<(String, String)>> {
+        let row = |(number, of): (usize, &OfProcess)| {
+            let bytes = of.sent_bytes.map_or("–".to_owned(), |spread| progress::bytes(spread.median as u64));
+            let cells = [self.system.name().to_owned(), number.to_string(), of.shares.text(), bytes];
+            cells.map(|text| (text, String::new())).to_vec()
+        };
+        self.processes.iter().enumerate().map(row).collect()
+    }
+
     fn cells(&self) -> Vec<(String, String)> {
         let plain = |text: String| (text, String::new());
         let bytes = |number: f64| progress::bytes(number as u64);
@@ -187,6 +273,7 @@ impl Measured {
             ranged(self.target_seconds, &seconds, "not reached"),
             plain(self.target_iterations.map_or("–".to_owned(), |iterations| format!("{iterations}"))),
             median_of(self.setup_seconds, &seconds),
+            plain(self.gather.as_ref().map_or("–".to_owned(), Gathered::text)),
             plain(self.shares.text()),
             median_of(self.sent_bytes, &bytes),
             median_of(self.messages, &count),
@@ -196,6 +283,28 @@ impl Measured {
             median_of(self.objective, &|objective| format!("{objective:.6e}")),
         ]
     }
+}
+
+fn means(one: &Iteration) -> [f64; 3] {
+    [one.compute_seconds, one.wait_seconds, one.sync_seconds]
+}
+
+/// Tells what is of each process: workers stand process by process, as many of each.
+fn of_processes(runs: &[Record], processes: usize) -> Vec<OfProcess> {
+    let iterations = || runs.iter().flat_map(|run| &run.iterations);
+    let of = |process: usize| {
+        let workers = iterations().flat_map(|one| {
+            let each = one.workers.len() / processes;
+            &one.workers[process * each..(process + 1) * each]
+        });
+        let bytes: Vec<f64> =
+            iterations().filter_map(|one| one.process_bytes.get(process)).map(|&bytes| bytes as f64).collect();
+        OfProcess {
+            shares: Shares::of(workers.map(|worker| [worker.compute, worker.wait, worker.sync])),
+            sent_bytes: Spread::of(bytes.into_iter()),
+        }
+    };
+    (0..processes).map(of).collect()
 }
 
 fn ranged(spread: Option<Spread>, write: &dyn Fn(f64) -> String, none: &str) -> (String, String) {
@@ -211,13 +320,10 @@ impl Shares {
         format!("{:.0}/{:.0}/{:.0} %", self.compute * 100.0, self.wait * 100.0, self.sync * 100.0)
     }
 
-    fn of(runs: &[Record]) -> Self {
-        let all = || runs.iter().flat_map(|run| &run.iterations);
-        let [compute, wait, sync] = [
-            all().map(|one| one.compute_seconds).sum::<f64>(),
-            all().map(|one| one.wait_seconds).sum(),
-            all().map(|one| one.sync_seconds).sum(),
-        ];
+    /// Takes seconds of computing, of waiting and of bringing data to others.
+    fn of(parts: impl Iterator<Item = [f64; 3]>) -> Self {
+        let add = |sum: [f64; 3], part: [f64; 3]| std::array::from_fn(|at| sum[at] + part[at]);
+        let [compute, wait, sync] = parts.fold([0.0; 3], add);
         let whole = compute + wait + sync;
         if whole > 0.0 {
             Self { compute: compute / whole, wait: wait / whole, sync: sync / whole }

@@ -161,6 +161,7 @@ pub fn iteration(epoch: &Epoch, time: Option<Time>, record: &mut Record, passed:
         workers: waits.iter().map(worker).collect(),
         sent_bytes: epoch.sent_bytes,
         sent,
+        process_bytes: Vec::new(),
         unacknowledged_bytes: 0,
         updates,
     }

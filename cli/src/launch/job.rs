@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -35,7 +36,12 @@ pub struct Job<'j> {
     pub addresses: &'j [String],
     /// How their hosts are reached; `None`: they run on this machine.
     pub ssh: Option<&'j Ssh>,
+    /// Where what they say is kept, line by line; `None`: it is shown.
+    pub kept: Option<Kept>,
 }
+
+/// Lines that processes have said, in the order in which they came.
+pub type Kept = Arc<Mutex<Vec<String>>>;
 
 /// How a job ended.
 pub enum Ended {
@@ -171,7 +177,7 @@ impl Job<'_> {
             Some(ssh) => ssh.command(self.program, self.command, self.addresses, number)?,
             None => self.here(secret, number),
         };
-        if number > 0 {
+        if number > 0 || self.kept.is_some() {
             of_process.stdout(Stdio::null()).stderr(Stdio::piped());
         }
         // Ctrl-C in a terminal goes only to this process, which forwards it: else it would count as two.
@@ -183,7 +189,9 @@ impl Job<'_> {
             // A process that has ended already says why by its exit code.
             let _ = writeln!(input, "{secret}");
         }
-        let messages = child.stderr.take().map(|stderr| std::thread::spawn(move || show(number, stderr)));
+        let kept = self.kept.clone();
+        let messages =
+            child.stderr.take().map(|stderr| std::thread::spawn(move || hear(number, stderr, kept.as_ref())));
         Ok(Process { child, input, status: None, was_stuck: false, messages })
     }
 
@@ -197,12 +205,16 @@ impl Job<'_> {
     }
 }
 
-/// Shows the messages of a process.
-fn show(number: usize, stderr: impl Read) {
+/// Shows the messages of a process, or keeps them.
+fn hear(number: usize, stderr: impl Read, kept: Option<&Kept>) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     while stderr.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
-        eprintln!("[process {number}] {}", String::from_utf8_lossy(&line).trim_end());
+        let said = String::from_utf8_lossy(&line).trim_end().to_owned();
+        match kept {
+            None => eprintln!("[process {number}] {said}"),
+            Some(kept) => kept.lock().unwrap_or_else(PoisonError::into_inner).push(said),
+        }
         line.clear();
     }
 }

@@ -27,16 +27,17 @@ pub fn page(record: &Record) -> anyhow::Result<String> {
     assemble(&format!("megagrid {}", record.command), &head, &subjects, &json)
 }
 
-/// Makes the page of several systems' runs of the same job, with a table and what is to be said about it.
+/// Makes the page of several systems' runs of the same job, with tables and what is to be said about them.
 pub fn comparison(
     title: &str,
-    table: &Table,
+    tables: &[Table],
     notes: &[String],
     subjects: &[Subject<'_>],
     json: &str,
 ) -> anyhow::Result<String> {
     let notes: String = notes.iter().map(|note| format!("<p class=note>{}</p>", escape(note))).collect();
-    let head = format!("{}{}{notes}", job(subjects), table.html());
+    let tables: String = tables.iter().map(Table::html).collect();
+    let head = format!("{}{tables}{notes}", job(subjects));
     assemble(title, &head, subjects, json)
 }
 
@@ -126,6 +127,7 @@ mod tests {
             workers: if has_workers { vec![worker(0.0), worker(seconds * 0.3)] } else { Vec::new() },
             sent_bytes: (1e6 * seconds) as u64,
             sent: Traffic::default(),
+            process_bytes: Vec::new(),
             unacknowledged_bytes: 0,
             updates: 1000,
         };
@@ -170,7 +172,7 @@ mod tests {
             columns: vec!["system".into(), "s".into()],
             rows: names.iter().map(|name| vec![cell(name), cell("1")]).collect(),
         };
-        let page = comparison("compare", &table, &["a < b".to_owned()], &subjects, "{}").unwrap();
+        let page = comparison("compare", &[table], &["a < b".to_owned()], &subjects, "{}").unwrap();
         is_whole(&page);
         for (style, name) in names.iter().enumerate() {
             assert!(page.contains(&format!("line s{style}")), "{name}");

@@ -78,6 +78,8 @@ pub struct IterationReport {
     pub updates: u64,
     /// What processes sent each other.
     pub sent: Traffic,
+    /// The bytes of it that each process sent, where there are several.
+    pub process_bytes: Vec<u64>,
     /// The most bytes of changes in place so far, in a process, that masters were not known to have.
     pub unacknowledged_bytes: u64,
     /// How often each staleness (age minus clock) was read; −1 is fresh.
@@ -121,6 +123,7 @@ impl IterationReport {
             workers: workers.collect(),
             updates: parts.iter().map(|part| part.updates).sum(),
             sent: parts.iter().map(|part| part.sent).fold(Traffic::default(), Traffic::add),
+            process_bytes: Vec::new(),
             unacknowledged_bytes: 0,
             staleness: sum(parts.iter().map(|part| &part.staleness)),
         }
@@ -160,6 +163,7 @@ impl IterationReport {
             updates: all.iter().map(|report| report.updates).sum(),
             unacknowledged_bytes: all.iter().map(|report| report.unacknowledged_bytes).max().unwrap_or(0),
             sent: all.iter().map(|report| report.sent).fold(Traffic::default(), Traffic::add),
+            process_bytes: all.iter().map(|report| report.sent.total().bytes).collect(),
             staleness: sum(all.iter().map(|report| &report.staleness)),
             ..Self::default()
         }

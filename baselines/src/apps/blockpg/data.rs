@@ -25,7 +25,7 @@ pub struct Job<'j> {
     /// Values of a block of features.
     pub block_values: u64,
     /// Blocks of features by iteration, from 1; `None`: dealt at random.
-    pub blocks: Option<&'j dyn Fn(u64) -> Vec<Vec<u32>>>,
+    pub blocks: Option<&'j (dyn Fn(u64) -> Vec<Vec<u32>> + Sync)>,
 }
 
 pub(super) struct Data<'j> {
@@ -78,19 +78,18 @@ impl<'j> Data<'j> {
         blocks
     }
 
-    /// Measures the objective of margins and weights.
-    pub(super) fn measure<'m>(
-        &self,
-        margins: impl Iterator<Item = &'m Margin>,
-        weights: &[f64],
-        violation: f64,
-    ) -> Measured {
-        let loss: f64 = margins.map(|kept| kept.weight * log_loss(kept.margin)).sum();
+    /// Measures the objective of weights where samples have this loss together.
+    pub(super) fn measure(&self, loss: f64, weights: &[f64], violation: f64) -> Measured {
         let penalized = || weights.iter().enumerate().filter(|(feature, _)| self.job.intercept != Some(*feature));
         let objective = loss + self.job.config.penalty(penalized().map(|(_, &w)| w));
         let nonzeros = penalized().filter(|(_, w)| **w != 0.0).count() as f64;
         (objective, BTreeMap::from([("loss", loss), ("nonzeros", nonzeros), ("kkt_violation", violation)]))
     }
+}
+
+/// Sums the loss of samples.
+pub(super) fn loss<'m>(margins: impl Iterator<Item = &'m Margin>) -> f64 {
+    margins.map(|kept| kept.weight * log_loss(kept.margin)).sum()
 }
 
 /// Deals features to blocks of about as many values each.

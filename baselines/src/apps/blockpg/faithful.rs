@@ -8,7 +8,7 @@ use megagrid_algorithms::blockpg::{
 };
 use megagrid_stages::{Add, Aggregate, Exchange, GlobalSync, Read, Total};
 
-use super::data::{Data, is_visited, sync};
+use super::data::{Data, is_visited, loss, sync};
 use super::gas::{Vertex, context};
 use crate::crew::lock;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
@@ -158,7 +158,7 @@ impl job::Trainer for Trainer<'_> {
         let (samples, features) = self.gas.vertices.split_at(self.program.num_samples);
         let weights: Vec<f64> = features.iter().map(|vertex| vertex.weight.value).collect();
         let violation = self.program.state.last.optimality.violation;
-        Ok(self.data.measure(samples.iter().map(|vertex| &vertex.margin), &weights, violation))
+        Ok(self.data.measure(loss(samples.iter().map(|vertex| &vertex.margin)), &weights, violation))
     }
 
     fn finish(&self) -> Finish {

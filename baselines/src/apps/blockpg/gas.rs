@@ -9,7 +9,7 @@ use megagrid_algorithms::blockpg::{
 };
 use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, Master, Read, Total, Update};
 
-use super::data::{Data, is_visited, join, sync};
+use super::data::{Data, is_visited, join, loss, sync};
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost, Measured};
 use crate::{Error, Finish, Run};
@@ -170,7 +170,7 @@ impl job::Trainer for Trainer<'_> {
         let (samples, features) = self.gas.vertices.items().split_at(self.data.margins.len());
         let weights: Vec<f64> = features.iter().map(|vertex| vertex.weight.value).collect();
         let violation = self.block.state.last.optimality.violation;
-        Ok(self.data.measure(samples.iter().map(|vertex| &vertex.margin), &weights, violation))
+        Ok(self.data.measure(loss(samples.iter().map(|vertex| &vertex.margin)), &weights, violation))
     }
 
     fn finish(&self) -> Finish {

@@ -10,9 +10,9 @@ use megagrid_algorithms::blockpg::{
 use megagrid_partition::{EdgeList, Side};
 use megagrid_stages::{Add, Aggregate, Apply, Context, Exchange, GlobalSync, Master, Read, Total, Update};
 
-use super::data::{Data, is_visited, sync};
+use super::data::{Data, is_visited, loss, sync};
 use crate::apps::servers::Team;
-use crate::crew;
+use crate::crew::{self, Spent};
 use crate::gas::csr::Csr;
 use crate::job::{self, Cost, Measured};
 use crate::server::Table;
@@ -152,6 +152,7 @@ impl<'j, S: Store> Trainer<'j, S> {
         let tables = Tables { weights: store.table(features, 2), derivatives: store.table(features, 2) };
         let rows: Vec<f64> = data.weights.iter().flat_map(|w| [w.value, f64::from(w.resting)]).collect();
         store.set(tables.weights, 0, &rows)?;
+        let crew = run.crew();
         let of = |(first, (samples, values)): (usize, (Range<usize>, Csr<f32>))| Worker {
             parabolas: data.margins[samples.clone()].iter().map(Margin::parabola).collect(),
             margins: data.margins[samples.clone()].to_vec(),
@@ -159,13 +160,13 @@ impl<'j, S: Store> Trainer<'j, S> {
             values,
             weights: data.weights.clone(),
             first,
-            workers: run.workers,
-            regions: data.regions.iter().skip(first).step_by(run.workers).copied().collect(),
+            workers: crew.all,
+            regions: data.regions.iter().skip(first).step_by(crew.all).copied().collect(),
             total: Totals::default(),
         };
-        let workers = split(&data.values, run.workers).enumerate().map(of).collect();
+        let workers = crew.pick(split(&data.values, crew.all)).map(of).collect();
         let state = data.job.config.state();
-        Ok(Self { data, tables, team: Team::new(store)?.without_pattern(), workers, state })
+        Ok(Self { data, tables, team: Team::new(store, &run.processes)?.without_pattern(), workers, state })
     }
 
     /// Lets all workers do something, which takes some clocks, side by side.
@@ -181,20 +182,23 @@ impl<'j, S: Store> Trainer<'j, S> {
     }
 
     /// Lets the scheduler join the workers' totals, which are sent to it and answered with the state.
-    fn schedule(&mut self, stage: &impl GlobalSync<BlockPg>, spent: &mut Vec<Cost>) {
+    fn schedule(&mut self, stage: &impl GlobalSync<BlockPg>, spent: &mut Vec<Cost>) -> Result<(), Error> {
         let totals = self.workers.iter_mut().map(|worker| std::mem::take(&mut worker.total)).collect();
-        sync(stage, totals, &mut self.state);
+        let mut cost = Cost::of(vec![Spent::default(); self.workers.len()]);
+        let totals: Vec<Vec<Totals>> = self.team.gather(totals, &mut cost)?;
+        sync(stage, totals.concat(), &mut self.state);
         let workers = self.workers.len() as u64;
-        let sent_bytes = workers * (size_of::<Totals>() + size_of::<State>()) as u64;
-        spent.push(Cost { sent_bytes, messages: 2 * workers, ..Cost::default() });
+        cost.sent_bytes = workers * (size_of::<Totals>() + size_of::<State>()) as u64;
+        cost.messages = 2 * workers;
+        spent.push(cost);
+        Ok(())
     }
 
     fn run_block(&mut self, block: &[u32], spent: &mut Vec<Cost>) -> Result<(), Error> {
         self.all(1, spent, |worker, state, tables, client| worker.differentiate(block, state, tables, client))?;
         self.all(1, spent, |worker, state, to, client| worker.apply((&Step, block), (state, to, true), client))?;
         self.all(0, spent, |worker, state, tables, client| worker.shift(block, state, tables, client))?;
-        self.schedule(&Damp, spent);
-        Ok(())
+        self.schedule(&Damp, spent)
     }
 
     fn leap(&mut self, spent: &mut Vec<Cost>) -> Result<(), Error> {
@@ -203,21 +207,20 @@ impl<'j, S: Store> Trainer<'j, S> {
             worker.aim();
             Ok(())
         })?;
-        self.schedule(&Aim, spent);
+        self.schedule(&Aim, spent)?;
         let features: Vec<u32> = (0..self.data.regions.len() as u32).collect();
         let active: Vec<u32> =
             features.into_iter().filter(|&feature| self.workers[0].weights[feature as usize].resting == 0).collect();
         let active = &active[..];
         self.all(1, spent, |worker, state, to, client| worker.apply((&Plan, active), (state, to, false), client))?;
-        self.schedule(&Limit, spent);
+        self.schedule(&Limit, spent)?;
         self.all(1, spent, |worker, state, to, client| worker.apply((&Leap, active), (state, to, false), client))?;
         self.all(0, spent, |worker, state, tables, client| {
             worker.shift(active, state, tables, client)?;
             worker.samples(&Land, state);
             Ok(())
         })?;
-        self.schedule(&Survey, spent);
-        Ok(())
+        self.schedule(&Survey, spent)
     }
 }
 
@@ -237,14 +240,15 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
             self.run_block(&block, &mut spent)?;
         }
         self.leap(&mut spent)?;
-        Ok(Cost::sum(&spent))
+        self.team.settle(Cost::sum(&spent))
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
         let rows = self.team.store.all(self.tables.weights, self.data.regions.len(), self.team.clocks)?;
         let weights: Vec<f64> = rows.items().chunks_exact(2).map(|row| row[0]).collect();
-        let margins = self.workers.iter().flat_map(|worker| &worker.margins);
-        Ok(self.data.measure(margins, &weights, self.state.last.optimality.violation))
+        let mine = loss(self.workers.iter().flat_map(|worker| &worker.margins));
+        let loss = self.team.processes.sum(mine)?;
+        Ok(self.data.measure(loss, &weights, self.state.last.optimality.violation))
     }
 
     fn finish(&self) -> Finish {

@@ -9,7 +9,8 @@ use megagrid_partition::{EdgeList, SplitMix};
 use megagrid_stages::{Context, Exchange, GlobalSync, Update};
 
 use crate::job::Measured;
-use crate::{Run, crew};
+use crate::processes::Processes;
+use crate::{Error, Run, crew};
 
 /// The corpus.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +21,8 @@ pub struct Job<'j> {
     pub config: Config,
 }
 
-/// A corpus dealt to workers: each has a run of documents with about as many edges, and all edges of these.
+/// A corpus dealt to workers: each has a run of documents with about as many edges, and all edges of these. Of several processes each
+/// keeps what its own workers have.
 pub(super) struct Corpus {
     pub(super) config: Config,
     pub(super) seed: u64,
@@ -32,6 +34,9 @@ pub(super) struct Corpus {
     pub(super) documents: Vec<Range<usize>>,
     /// Edges of each worker.
     pub(super) parts: Vec<Range<usize>>,
+    /// The number of the first worker, among those of all processes.
+    first_worker: usize,
+    pub(super) processes: Processes,
 }
 
 impl Corpus {
@@ -39,7 +44,8 @@ impl Corpus {
         let list = job.corpus;
         let (mut documents, mut parts) = (Vec::new(), Vec::new());
         let mut edges = EdgeList { left: Vec::new(), right: Vec::new(), data: Vec::new(), ..*list };
-        for (run, own) in crew::deal(list, run.workers) {
+        let crew = run.crew();
+        for (_, (run, own)) in crew.pick(crew::deal(list, crew.all)) {
             documents.push(run);
             parts.push(edges.left.len()..edges.left.len() + own.left.len());
             edges.left.extend(own.left);
@@ -47,19 +53,23 @@ impl Corpus {
             edges.data.extend(own.data);
         }
         let mut offsets = vec![0];
+        offsets.extend(edges.data.iter().scan(0, |end, &count| {
+            *end += count as usize;
+            Some(*end)
+        }));
         let mut tokens = Tokens {
             of_documents: vec![0; list.num_left],
             of_words: vec![0; list.num_right],
             total: 0,
-            edges: edges.left.len() as u64,
+            edges: list.left.len() as u64,
         };
-        for ((&document, &word), &count) in edges.left.iter().zip(&edges.right).zip(&edges.data) {
+        for ((&document, &word), &count) in list.left.iter().zip(&list.right).zip(&list.data) {
             tokens.of_documents[document as usize] += u64::from(count);
             tokens.of_words[word as usize] += u64::from(count);
             tokens.total += u64::from(count);
-            offsets.push(tokens.total as usize);
         }
-        Self { config: job.config, seed: run.seed, tokens, edges, offsets, documents, parts }
+        let (first_worker, processes) = (crew.own.start, run.processes.clone());
+        Self { config: job.config, seed: run.seed, tokens, edges, offsets, documents, parts, first_worker, processes }
     }
 
     pub(super) fn num_words(&self) -> usize {
@@ -74,31 +84,37 @@ impl Corpus {
         self.config.topics(self.num_words())
     }
 
-    /// Returns the topics of all tokens: none.
+    /// Returns the topics of tokens: none.
     pub(super) fn unassigned(&self) -> Vec<u16> {
-        vec![UNASSIGNED; self.tokens.total as usize]
+        vec![UNASSIGNED; self.offsets[self.offsets.len() - 1]]
     }
 
-    /// Returns the seed of a worker in a clock, counted from 0, of an iteration.
+    /// Returns the seed of a worker of this process in a clock, counted from 0, of an iteration.
     pub(super) fn seed(&self, worker: usize, clock: u64, iteration: u64) -> u64 {
-        SplitMix::seed_of_clock(self.seed, worker, clock, iteration)
+        SplitMix::seed_of_clock(self.seed, self.first_worker + worker, clock, iteration)
     }
 
-    /// Measures the joint log likelihood of counts of documents and words.
+    /// Measures the joint log likelihood of counts of documents and words. Each process counts its documents, and the first one words
+    /// and topics.
     pub(super) fn measure<'r>(
         &self,
         topics: &Topics,
         document: impl Fn(usize) -> &'r [f32] + Sync,
         word: impl Fn(usize) -> &'r [f32] + Sync,
-    ) -> Measured {
-        let documents = Vertices { len: self.edges.num_left, counts: document };
-        let words = Vertices { len: self.num_words(), counts: word };
-        let value = log_likelihood(topics, &documents, &words, self.parts.len());
-        (value, BTreeMap::from([("log_likelihood", value), ("per_token", value / self.tokens.total as f64)]))
+    ) -> Result<Measured, Error> {
+        let is_first = self.processes.number() == 0;
+        let of_words = Vertices { len: if is_first { self.num_words() } else { 0 }, counts: word };
+        let mut topics = topics.clone();
+        topics.totals.iter_mut().filter(|_| !is_first).for_each(|total| *total = 0);
+        let [begin, end] = [self.documents[0].start, self.documents[self.documents.len() - 1].end];
+        let of_documents = Vertices { len: end - begin, counts: |id: usize| document(begin + id) };
+        let mine = log_likelihood(&topics, &of_documents, &of_words, self.parts.len());
+        let value = self.processes.sum(mine)?;
+        Ok((value, BTreeMap::from([("log_likelihood", value), ("per_token", value / self.tokens.total as f64)])))
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        (self.edges.left.len() * (12 + 8)) as u64 + 2 * self.tokens.total
+        (self.edges.left.len() * (12 + 8) + 2 * self.offsets[self.offsets.len() - 1]) as u64
     }
 }
 

@@ -103,7 +103,7 @@ impl job::Trainer for Trainer {
         }
         let num_documents = self.corpus.edges.num_left;
         let word = |word| rows.row(num_documents + word);
-        Ok(self.corpus.measure(&self.program.topics, |document| rows.row(document), word))
+        self.corpus.measure(&self.program.topics, |document| rows.row(document), word)
     }
 
     fn finish(&self) -> Finish {

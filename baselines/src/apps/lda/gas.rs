@@ -118,7 +118,7 @@ impl job::Trainer for Trainer {
 
     fn measure(&mut self) -> Result<Measured, Error> {
         let (rows, num_documents) = (&self.gas.vertices, self.corpus.edges.num_left);
-        Ok(self.corpus.measure(&self.topics, |document| rows.row(document), |word| rows.row(num_documents + word)))
+        self.corpus.measure(&self.topics, |document| rows.row(document), |word| rows.row(num_documents + word))
     }
 
     fn finish(&self) -> Finish {

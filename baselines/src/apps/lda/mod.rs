@@ -35,7 +35,7 @@ pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Resu
     match system {
         System::Gas => train(gas::Trainer::new(corpus), run, report),
         System::GasFaithful => train(faithful::Trainer::new(corpus), run, report),
-        System::PsNaive => train(server::Trainer::new(corpus, Naive::new(run.workers, run.slack))?, run, report),
-        _ => train(server::Trainer::new(corpus, Tablets::new(system, run.workers, run.slack)?)?, run, report),
+        System::PsNaive => train(server::Trainer::new(corpus, Naive::new(run)?)?, run, report),
+        _ => train(server::Trainer::new(corpus, Tablets::new(system, run)?)?, run, report),
     }
 }

@@ -31,6 +31,26 @@ struct Worker {
     topics: Topics,
 }
 
+impl Worker {
+    /// Makes the accesses of an iteration, and does nothing else.
+    fn accesses(&mut self, corpus: &Corpus, tables: Tables, client: &mut impl Client) -> Result<(), Error> {
+        let edges = corpus.parts[self.number].clone();
+        let (mut word, no_change) = (vec![0.0; self.documents.width()], vec![0; self.topics.totals.len()]);
+        for part in crew::parts(edges.len(), corpus.config.clocks as usize, |at| at as u64) {
+            client.read(tables.totals, 0, &mut self.topics.totals)?;
+            for &id in &corpus.edges.right[edges.start + part.start..edges.start + part.end] {
+                client.read(tables.words, id as usize, &mut word)?;
+                client.update(tables.words, id as usize, &word)?;
+            }
+            if !part.is_empty() {
+                client.update(tables.totals, 0, &no_change)?;
+            }
+            client.clock()?;
+        }
+        Ok(())
+    }
+}
+
 struct Iteration<'i, C> {
     corpus: &'i Corpus,
     tables: Tables,
@@ -102,9 +122,10 @@ impl<S: Store> Trainer<S> {
             drawing: Drawing::default(),
             topics: corpus.topics(),
         };
-        let workers = (0..corpus.parts.len()).map(worker).collect();
+        let mut workers: Vec<Worker> = (0..corpus.parts.len()).map(worker).collect();
         store.set(tables.totals, 0, &vec![0; corpus.config.num_topics])?;
-        let team = Team::new(store)?;
+        let team = Team::new(store, &corpus.processes)?
+            .rehearse(&mut workers, |worker, client| worker.accesses(&corpus, tables, client))?;
         Ok(Self { sample: corpus.sample(), corpus, tables, team, workers, level: Level::detect() })
     }
 }
@@ -113,9 +134,10 @@ impl<S: Store> job::Trainer for Trainer<S> {
     fn iterate(&mut self, iteration: u64) -> Result<Cost, Error> {
         let Self { corpus, tables, sample, team, workers, level } = self;
         let tables = *tables;
-        team.iterate(workers, corpus.config.clocks, |worker, client| {
+        let cost = team.iterate(workers, corpus.config.clocks, |worker, client| {
             level.run(Iteration { corpus, tables, sample, iteration, worker, client })
-        })
+        })?;
+        team.settle(cost)
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
@@ -127,7 +149,7 @@ impl<S: Store> job::Trainer for Trainer<S> {
             let owner = self.corpus.documents.partition_point(|part| part.end <= document);
             self.workers[owner].documents.row(document - self.corpus.documents[owner].start)
         };
-        Ok(self.corpus.measure(&topics, document, |word| words.row(word)))
+        self.corpus.measure(&topics, document, |word| words.row(word))
     }
 
     fn finish(&self) -> Finish {

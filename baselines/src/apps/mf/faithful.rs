@@ -6,6 +6,7 @@ use megagrid_partition::Side;
 use super::job::Job;
 use crate::gas::faithful::{EdgeView, Faithful, Signals, VertexProgram};
 use crate::job::{self, Cost, Measured};
+use crate::processes::Processes;
 use crate::rows::Rows;
 use crate::{Error, Finish, Run};
 
@@ -126,7 +127,11 @@ impl job::Trainer for Trainer<'_> {
             rows.row_mut(id).iter_mut().zip(&vertex.factor).for_each(|(into, &value)| *into = value as f32);
         }
         let num_users = self.program.num_users;
-        Ok(self.job.measure(|user| rows.row(user), |item| rows.row(num_users + item)))
+        self.job.measure(
+            (&Processes::default(), 0..num_users),
+            |user| rows.row(user),
+            |item| rows.row(num_users + item),
+        )
     }
 
     fn finish(&self) -> Finish {

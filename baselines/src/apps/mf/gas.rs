@@ -9,6 +9,7 @@ use megagrid_stages::{Apply, Context, Master, ROW_ALIGN, row_width};
 use super::job::{Job, NOTHING};
 use crate::gas::{Active, Gas, VertexProgram};
 use crate::job::{self, Cost, Measured};
+use crate::processes::Processes;
 use crate::{Error, Finish, Run};
 
 /// A vertex is its factor and, in a cache line of its own, the sum of its squared gradients.
@@ -78,7 +79,11 @@ impl job::Trainer for Trainer<'_> {
     fn measure(&mut self) -> Result<Measured, Error> {
         let Descend { width, num_users, .. } = self.program;
         let rows = &self.gas.vertices;
-        Ok(self.job.measure(|user| &rows.row(user)[..width], |item| &rows.row(num_users + item)[..width]))
+        self.job.measure(
+            (&Processes::default(), 0..num_users),
+            |user| &rows.row(user)[..width],
+            |item| &rows.row(num_users + item)[..width],
+        )
     }
 
     fn finish(&self) -> Finish {

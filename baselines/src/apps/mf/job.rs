@@ -1,14 +1,17 @@
 //! What is to be factorized, and what all systems need of it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use megagrid_algorithms::mf::in_place::Mf;
 use megagrid_algorithms::mf::{Config, Objective, SquaredErrors, Sums};
 use megagrid_partition::EdgeList;
 use megagrid_stages::simd::{Kernel, Level};
-use megagrid_stages::{Context, Exchange, Read};
+use megagrid_stages::{Combine, Context, Exchange, Read};
 
+use crate::Error;
 use crate::job::Measured;
+use crate::processes::Processes;
 
 /// Clocks of an iteration in place: what several workers change an item by within a clock adds up, too much if that is an iteration.
 pub(super) const CLOCKS: u64 = 16;
@@ -65,12 +68,18 @@ impl Job<'_> {
         }
     }
 
-    /// Measures the objective of rows of users and items.
-    pub(super) fn measure<'r>(&self, user: impl Fn(usize) -> &'r [f32], item: impl Fn(usize) -> &'r [f32]) -> Measured {
-        let mut sums = Sums::default();
-        Level::detect().run(Measure { job: self, user, item, sums: &mut sums });
+    /// Measures the objective of rows of users and items, each process over the ratings of some users.
+    pub(super) fn measure<'r>(
+        &self,
+        (processes, users): (&Processes, Range<usize>),
+        user: impl Fn(usize) -> &'r [f32],
+        item: impl Fn(usize) -> &'r [f32],
+    ) -> Result<Measured, Error> {
+        let (mut mine, mut sums) = (Sums::default(), Sums::default());
+        Level::detect().run(Measure { job: self, users, user, item, sums: &mut mine });
+        processes.gather(mine)?.iter_mut().for_each(|part| sums.combine(part));
         let Objective { value, rmse } = Objective::new(sums, self.config.lambda);
-        (value, BTreeMap::from([("train_rmse", rmse)]))
+        Ok((value, BTreeMap::from([("train_rmse", rmse)])))
     }
 }
 
@@ -79,6 +88,7 @@ pub const NOTHING: Sums = Sums { squared_errors: 0.0, squared_norms: 0.0, rating
 
 struct Measure<'m, U, I> {
     job: &'m Job<'m>,
+    users: Range<usize>,
     user: U,
     item: I,
     sums: &'m mut Sums,
@@ -89,9 +99,10 @@ impl<'r, U: Fn(usize) -> &'r [f32], I: Fn(usize) -> &'r [f32]> Kernel for Measur
 
     #[inline(always)]
     fn run(self) {
-        let Self { job: Job { ratings, config, .. }, user, item, sums } = self;
+        let Self { job: Job { ratings, config, .. }, users, user, item, sums } = self;
         let mut cx: Context<'_, Mf> = Context { worker: sums, global: &NOTHING, iteration: 0, seed: 0 };
-        for ((&left, &right), &rating) in ratings.left.iter().zip(&ratings.right).zip(&ratings.data) {
+        let all = ratings.left.iter().zip(&ratings.right).zip(&ratings.data);
+        for ((&left, &right), &rating) in all.filter(|((left, _), _)| users.contains(&(**left as usize))) {
             let user = Read { sync: user(left as usize), mirror: &0.0 };
             let item = Read { sync: item(right as usize), mirror: &0.0 };
             SquaredErrors(*config).exchange(user, item, &mut { rating }, &mut cx);

@@ -111,6 +111,7 @@ pub struct Trainer<'j> {
     job: Job<'j>,
     tables: Both,
     team: Team<Naive>,
+    num_workers: usize,
     workers: Vec<Worker>,
 }
 
@@ -118,7 +119,7 @@ impl<'j> Trainer<'j> {
     pub fn new(job: &Job<'j>, run: &Run) -> Result<Self, Error> {
         let Job { ratings, config, .. } = *job;
         let (width, lens) = (row_width(config.row_dims()), [ratings.num_left, ratings.num_right]);
-        let mut store = Naive::new(run.workers, run.slack);
+        let mut store = Naive::new(run)?;
         let tables = Both {
             factors: lens.map(|len| store.table(len, width + 1)),
             gradients: lens.map(|len| store.table(len, width)),
@@ -130,34 +131,37 @@ impl<'j> Trainer<'j> {
         for (table, rows) in tables.factors.into_iter().zip(&rows) {
             store.set(table, 0, rows.items())?;
         }
-        let mut workers: Vec<Worker> =
-            (0..run.workers).map(|number| Worker { tables, number, ratings: Vec::new(), lens, width }).collect();
-        for (at, ((&user, &item), &rating)) in ratings.left.iter().zip(&ratings.right).zip(&ratings.data).enumerate() {
-            workers[at % run.workers].ratings.push(([user as usize, item as usize], rating));
-        }
-        Ok(Self { job: *job, tables, team: Team::new(store)?, workers })
+        let crew = run.crew();
+        let rating = |at: usize| ([ratings.left[at] as usize, ratings.right[at] as usize], ratings.data[at]);
+        let dealt = |number: usize| (number..ratings.left.len()).step_by(crew.all).map(rating).collect();
+        let workers: Vec<Worker> =
+            crew.own.clone().map(|number| Worker { tables, number, ratings: dealt(number), lens, width }).collect();
+        Ok(Self { job: *job, tables, team: Team::new(store, &run.processes)?, num_workers: crew.all, workers })
     }
 }
 
 impl job::Trainer for Trainer<'_> {
     fn iterate(&mut self, number: u64) -> Result<Cost, Error> {
-        let (job, num_workers) = (&self.job, self.workers.len());
-        match job.form {
+        let (job, num_workers) = (&self.job, self.num_workers);
+        let cost = match job.form {
             Form::InPlace => {
-                self.team.iterate(&mut self.workers, CLOCKS, |worker, client| worker.in_place(job, number, client))
+                self.team.iterate(&mut self.workers, CLOCKS, |worker, client| worker.in_place(job, number, client))?
             }
-            Form::Batch => {
-                self.team.iterate(&mut self.workers, 2, |worker, client| worker.batch(job, num_workers, number, client))
-            }
-        }
+            Form::Batch => self
+                .team
+                .iterate(&mut self.workers, 2, |worker, client| worker.batch(job, num_workers, number, client))?,
+        };
+        self.team.settle(cost)
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
-        let ([users, items], Team { store, clocks, .. }) = (self.tables.factors, &self.team);
+        let ([users, items], Team { store, clocks, processes, .. }) = (self.tables.factors, &self.team);
         let users = store.all(users, self.job.ratings.num_left, *clocks)?;
         let items = store.all(items, self.job.ratings.num_right, *clocks)?;
         let width = users.width() - 1;
-        Ok(self.job.measure(|user| &users.row(user)[..width], |item| &items.row(item)[..width]))
+        let bound = |process: usize| users.len() * process / processes.count();
+        let own = bound(processes.number())..bound(processes.number() + 1);
+        self.job.measure((processes, own), |user| &users.row(user)[..width], |item| &items.row(item)[..width])
     }
 
     fn finish(&self) -> Finish {

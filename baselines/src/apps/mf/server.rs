@@ -13,6 +13,7 @@ use super::job::{CLOCKS, Form, Job, NOTHING};
 use crate::apps::servers::Team;
 use crate::crew;
 use crate::job::{self, Cost, Measured};
+use crate::processes::Crew;
 use crate::rows::Rows;
 use crate::server::Table;
 use crate::store::{Client, Store};
@@ -40,6 +41,36 @@ struct Worker {
     item: Vec<f32>,
     delta: Vec<f32>,
     gradient: Vec<f32>,
+}
+
+impl Worker {
+    /// Makes the accesses of [`Iteration::in_place`], and does nothing else.
+    fn accesses_in_place(&mut self, items: Items, client: &mut impl Client) -> Result<(), Error> {
+        for part in crew::parts(self.ratings.len(), CLOCKS as usize, |at| at as u64) {
+            for &(_, item, _) in &self.ratings[part] {
+                client.read(items.factors, item as usize, &mut self.item)?;
+                client.update(items.factors, item as usize, &self.delta)?;
+            }
+            client.clock()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the accesses of [`Iteration::batch`], and does nothing else.
+    fn accesses(&mut self, items: Items, client: &mut impl Client) -> Result<(), Error> {
+        for &(_, item, _) in &self.ratings {
+            client.read(items.factors, item as usize, &mut self.item)?;
+            client.update(items.gradients, item as usize, &self.gradient)?;
+        }
+        client.clock()?;
+        for item in (self.own_items.0..self.num_items).step_by(self.own_items.1) {
+            client.read(items.gradients, item, &mut self.gradient)?;
+            client.read(items.factors, item, &mut self.item)?;
+            client.update(items.factors, item, &self.delta)?;
+            client.update(items.gradients, item, &self.gradient)?;
+        }
+        client.clock()
+    }
 }
 
 struct Iteration<'i, C> {
@@ -158,13 +189,17 @@ impl<'j, S: Store> Trainer<'j, S> {
             Side::Right => first(&mut factors.row_mut(id)[..width]),
         });
         store.set(items.factors, 0, factors.items())?;
-        let workers = deal(job, run.workers, &users);
-        Ok(Self { job: *job, items, team: Team::new(store)?, workers, level: Level::detect() })
+        let mut workers = deal(job, &run.crew(), &users);
+        let team = Team::new(store, &run.processes)?.rehearse(&mut workers, |worker, client| match job.form {
+            Form::InPlace => worker.accesses_in_place(items, client),
+            Form::Batch => worker.accesses(items, client),
+        })?;
+        Ok(Self { job: *job, items, team, workers, level: Level::detect() })
     }
 }
 
 /// Deals users to workers, and the ratings with them.
-fn deal(job: &Job<'_>, num_workers: usize, users: &Rows<f32>) -> Vec<Worker> {
+fn deal(job: &Job<'_>, crew: &Crew, users: &Rows<f32>) -> Vec<Worker> {
     let of = |(number, (part, own)): (usize, (Range<usize>, EdgeList<f32>))| {
         let mut rows = Rows::zeros(part.len(), users.width());
         part.clone().for_each(|user| rows.row_mut(user - part.start).copy_from_slice(users.row(user)));
@@ -175,14 +210,14 @@ fn deal(job: &Job<'_>, num_workers: usize, users: &Rows<f32>) -> Vec<Worker> {
             gradients: Rows::zeros(if job.form == Form::Batch { part.len() } else { 0 }, users.width()),
             users: rows,
             squares: vec![0.0; part.len()],
-            own_items: (number, num_workers),
+            own_items: (number, crew.all),
             num_items: job.ratings.num_right,
             item: vec![0.0; users.width() + 1],
             delta: vec![0.0; users.width() + 1],
             gradient: vec![0.0; users.width()],
         }
     };
-    crew::deal(job.ratings, num_workers).into_iter().enumerate().map(of).collect()
+    crew.pick(crew::deal(job.ratings, crew.all)).map(of).collect()
 }
 
 impl<S: Store> job::Trainer for Trainer<'_, S> {
@@ -190,7 +225,9 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
         let Self { job, items, team, workers, level } = self;
         let items = *items;
         let clocks = if job.form == Form::Batch { 2 } else { CLOCKS };
-        team.iterate(workers, clocks, |worker, client| level.run(Iteration { job, items, number, worker, client }))
+        let cost = team
+            .iterate(workers, clocks, |worker, client| level.run(Iteration { job, items, number, worker, client }))?;
+        team.settle(cost)
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {
@@ -201,7 +238,8 @@ impl<S: Store> job::Trainer for Trainer<'_, S> {
             worker.users.row(user - worker.first_user)
         };
         let width = items.width() - 1;
-        Ok(self.job.measure(user, |item| &items.row(item)[..width]))
+        let own = self.workers.first().map_or(0, |first| first.first_user)..owner.last().copied().unwrap_or(0);
+        self.job.measure((&self.team.processes, own), user, |item| &items.row(item)[..width])
     }
 
     fn finish(&self) -> Finish {

@@ -22,7 +22,7 @@ pub fn run(system: System, job: &Job<'_>, run: &Run, report: Report<'_>) -> Resu
     match system {
         System::Gas => train(gas::Trainer::new(job, run), run, report),
         System::GasFaithful => train(faithful::Trainer::new(job, run), run, report),
-        System::PsNaive => train(server::Trainer::new(job, run, Naive::new(run.workers, run.slack))?, run, report),
-        _ => train(server::Trainer::new(job, run, Tablets::new(system, run.workers, run.slack)?)?, run, report),
+        System::PsNaive => train(server::Trainer::new(job, run, Naive::new(run)?)?, run, report),
+        _ => train(server::Trainer::new(job, run, Tablets::new(system, run)?)?, run, report),
     }
 }

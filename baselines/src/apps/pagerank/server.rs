@@ -68,6 +68,21 @@ impl Worker {
         self.sums = sums;
         client.clock()
     }
+
+    /// Makes the accesses of an iteration, and does nothing else.
+    fn accesses(&self, Shared { tables, links, .. }: &Shared, client: &mut impl Client) -> Result<(), Error> {
+        client.read(tables.sums, 0, &mut [0.0; 3])?;
+        for &from in self.pages.clone().flat_map(|page| links.of(page).0) {
+            client.read(tables.passed, from as usize, &mut [0.0])?;
+        }
+        client.clock()?;
+        client.read(tables.sums, 0, &mut [0.0; 3])?;
+        for page in self.pages.clone() {
+            client.update(tables.passed, page, &[0.0])?;
+        }
+        client.update(tables.sums, 0, &[0.0; 3])?;
+        client.clock()
+    }
 }
 
 /// What workers only read.
@@ -94,9 +109,10 @@ impl<S: Store> Trainer<S> {
         let passed: Vec<f32> = first.iter().map(|(_, passed)| *passed).collect();
         store.set(tables.passed, 0, &passed)?;
         store.set(tables.sums, 0, &[0.0; 3])?;
-        let workers = crew::parts(pages, run.workers, |page| links.offsets[page] + page as u64)
-            .into_iter()
-            .map(|pages| Worker {
+        let crew = run.crew();
+        let mut workers: Vec<Worker> = crew
+            .pick(crew::parts(pages, crew.all, |page| links.offsets[page] + page as u64))
+            .map(|(_, pages)| Worker {
                 ranks: first[pages.clone()].iter().map(|(rank, _)| *rank).collect(),
                 changes: vec![0.0; pages.len()],
                 pages,
@@ -105,14 +121,17 @@ impl<S: Store> Trainer<S> {
             })
             .collect();
         let shared = Shared { tables, damping: job.damping, links };
-        Ok(Self { shared, team: Team::new(store)?, workers })
+        let team = Team::new(store, &run.processes)?
+            .rehearse(&mut workers, |worker, client| worker.accesses(&shared, client))?;
+        Ok(Self { shared, team, workers })
     }
 }
 
 impl<S: Store> job::Trainer for Trainer<S> {
     fn iterate(&mut self, number: u64) -> Result<Cost, Error> {
         let shared = &self.shared;
-        self.team.iterate(&mut self.workers, 2, |worker, client| worker.iterate(shared, number, client))
+        let cost = self.team.iterate(&mut self.workers, 2, |worker, client| worker.iterate(shared, number, client))?;
+        self.team.settle(cost)
     }
 
     fn measure(&mut self) -> Result<Measured, Error> {

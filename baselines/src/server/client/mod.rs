@@ -199,12 +199,15 @@ impl Client {
             let counters = &link.counters;
             let (sent, received) =
                 (counters.sent_bytes.load(Ordering::Relaxed), counters.received_bytes.load(Ordering::Relaxed));
+            let sent_messages = counters.sent_messages.load(Ordering::Relaxed);
+            let received_messages = counters.received_messages.load(Ordering::Relaxed);
             sum.sent_bytes += sent;
             sum.received_bytes += received;
-            sum.sent_messages += counters.sent_messages.load(Ordering::Relaxed);
-            sum.received_messages += counters.received_messages.load(Ordering::Relaxed);
+            sum.sent_messages += sent_messages;
+            sum.received_messages += received_messages;
             if server == self.shared.options.own_server {
                 sum.own_server_bytes += sent + received;
+                sum.own_server_messages += sent_messages + received_messages;
             }
         }
         sum

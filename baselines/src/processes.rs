@@ -1,0 +1,86 @@
+//! The processes that run a job together, each with workers of its own.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Error;
+
+/// Other processes of a job on this machine, as one of them reaches them. All call the same in the same order.
+pub trait Peers: Send + Sync {
+    /// Returns the number of this process, from 0.
+    fn process(&self) -> usize;
+
+    /// Returns how many processes there are.
+    fn processes(&self) -> usize;
+
+    /// Gives every process the bytes of all, in the order of their numbers.
+    ///
+    /// # Errors
+    /// Why the job ends: a process that is lost, say.
+    fn all_gather(&self, mine: Vec<u8>) -> Result<Vec<Vec<u8>>, String>;
+}
+
+/// The processes of a job, seen from one of them; by default it is the only one.
+#[derive(Clone, Default)]
+pub struct Processes(Option<Arc<dyn Peers>>);
+
+impl Processes {
+    /// Takes part with others.
+    pub fn new(peers: Arc<dyn Peers>) -> Self {
+        Self(Some(peers))
+    }
+
+    /// Returns the number of this process, from 0.
+    pub fn number(&self) -> usize {
+        self.0.as_ref().map_or(0, |peers| peers.process())
+    }
+
+    /// Returns how many processes there are.
+    pub fn count(&self) -> usize {
+        self.0.as_ref().map_or(1, |peers| peers.processes())
+    }
+
+    /// Gives every process what all have, in the order of their numbers.
+    pub(crate) fn gather<T: Serialize + DeserializeOwned>(&self, mine: T) -> Result<Vec<T>, Error> {
+        let Some(peers) = &self.0 else { return Ok(vec![mine]) };
+        let nonsense = |error: bincode::Error| Error::Peers(format!("a message of another process: {error}"));
+        let all = peers.all_gather(bincode::serialize(&mine).map_err(nonsense)?).map_err(Error::Peers)?;
+        all.iter().map(|bytes| bincode::deserialize(bytes).map_err(nonsense)).collect()
+    }
+
+    /// Adds what all processes have, in the order of their numbers, so that all find the same.
+    pub(crate) fn sum(&self, mine: f64) -> Result<f64, Error> {
+        Ok(self.gather(mine)?.into_iter().sum())
+    }
+}
+
+impl fmt::Debug for Processes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} of {}", self.number(), self.count())
+    }
+}
+
+/// The workers of this process among those of all, which count on from process to process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Crew {
+    /// Workers of all processes.
+    pub all: usize,
+    /// Those of this one.
+    pub own: Range<usize>,
+}
+
+impl Crew {
+    pub fn new(processes: &Processes, workers: usize) -> Self {
+        let first = processes.number() * workers;
+        Self { all: processes.count() * workers, own: first..first + workers }
+    }
+
+    /// Picks what falls to this process's workers of what all workers have, one each; with their numbers.
+    pub fn pick<T>(&self, of_all: impl IntoIterator<Item = T>) -> impl Iterator<Item = (usize, T)> {
+        of_all.into_iter().enumerate().skip(self.own.start).take(self.own.len())
+    }
+}
