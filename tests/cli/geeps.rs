@@ -309,3 +309,41 @@ fn processes_train_as_one() {
     let plan = ["launch", "-n", "2", "--", "geeps", "plan", "mlr", &samples];
     fails(&plan, 2, &["geeps plan trains nothing"]);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_that_is_lost_ends_all_and_a_restart_goes_on() {
+    use crate::launched::{end, launch, process, send, wait};
+
+    let place = Place::new();
+    let (samples, saved) = (samples(&place), place.name("saved"));
+    let args = ["geeps", "mlp", &samples, "--batch", "15", "--optimizer", "adagrad", "-q"];
+    let endless = ["--epochs", "100000000", "--checkpoint", &saved, "--checkpoint-every", "1", "-w", "1"];
+    let newest = || {
+        let entries = fs::read_dir(&saved).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.strip_prefix("epoch-")?.parse::<u64>().ok()).max()
+    };
+    let launched = launch(&["-n", "2", "--restarts", "1"], &[&args[..], &endless].concat());
+    let (first, other) = (process(&launched, 1, None), process(&launched, 0, None));
+    wait(|| newest().is_some());
+    send("-KILL", first);
+    let second = process(&launched, 1, Some(first));
+    let arguments = fs::read_to_string(format!("/proc/{second}/cmdline")).unwrap();
+    assert!(arguments.contains(&format!("--resume\0{saved}")), "{arguments}");
+    assert!(!fs::exists(format!("/proc/{other}")).unwrap());
+    let before = newest();
+    wait(|| newest() > before);
+    send("-KILL", second);
+    let (code, messages) = end(launched);
+    assert_eq!(code, Some(1), "{messages}");
+    assert!(messages.contains("restart 1 of 1 from the last checkpoint in "), "{messages}");
+    assert!(messages.trim_end().ends_with("killed by signal 9; all processes have ended"), "{messages}");
+    // One process with as many workers goes on to what it would have come to by itself.
+    let epochs = (newest().unwrap() + 1).to_string();
+    let to_end = |name: &str, more: &[&str]| {
+        let file = place.name(name);
+        done(&[&args[..], &["--epochs", &epochs, "-w", "2", "--json", &file], more].concat());
+        found(&json(file)).pop()
+    };
+    assert_eq!(to_end("resumed.json", &["--resume", &saved]), to_end("whole.json", &[]));
+}

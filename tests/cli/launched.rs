@@ -11,15 +11,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts `megagrid launch` of a quiet factorization with one worker in each process.
 pub fn mf(options: &[&str], command: &[&str]) -> Child {
-    start(options, &[&["mf", "-w", "1", "-q"], command].concat())
+    launch(options, &[&["mf", "-w", "1", "-q"], command].concat())
 }
 
 /// The same of one that tunes itself.
 pub fn tune_mf(options: &[&str], command: &[&str]) -> Child {
-    start(options, &[&["tune", "mf", "-w", "1", "-q"], command].concat())
+    launch(options, &[&["tune", "mf", "-w", "1", "-q"], command].concat())
 }
 
-fn start(options: &[&str], command: &[&str]) -> Child {
+/// Starts `megagrid launch` of a command.
+pub fn launch(options: &[&str], command: &[&str]) -> Child {
     Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
         .args([&["launch"], options, &["--"], command].concat())
         .stdout(Stdio::piped())

@@ -56,7 +56,7 @@ fn documents_that_arrive_are_counted() {
     let before = place.files(&model);
     fails(&["update", &model, "--remove", &old], 2, &["documents that arrive only"]);
     fails(&["lda", &new, "--from", &model, "-k", "3", "--format", "text"], 1, &["it has 2 topics", "--topics 2"]);
-    fails(&["lda", &new, "--from", &model, "-k", "2", "--format", "text", "--test", &new], 2, &["leave --test"]);
+    fails(&["lda", &old, "--from", &model, "-k", "2", "--format", "text", "--holdout", "0.5"], 2, &["leave --test"]);
     assert_eq!(place.files(&model), before);
 }
 
