@@ -122,7 +122,9 @@ impl<A: Algorithm> Place<A> {
     {
         let alone = Processes::default();
         let make = match self {
-            Self::Path(path) => return Job::read((Source { format, columns, ..Source::new(path) }, &data), own, &run, &alone),
+            Self::Path(path) => {
+                return Job::read((Source { format, columns, ..Source::new(path) }, &data), own, &run, &alone);
+            }
             Self::Memory(make) => make,
         };
         let begin = Instant::now();
