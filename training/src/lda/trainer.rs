@@ -136,7 +136,7 @@ impl<S: Counted> Trainer for Drawer<S> {
             None => &*tokens,
         };
         let (topics, total) = (config.num_topics, counted.total);
-        if topics as u64 > total {
+        if documents.start.is_none() && topics as u64 > total {
             let message = format!("topics is {topics}, more than the {total} tokens; expected fewer");
             return Err(Error::option(message));
         }

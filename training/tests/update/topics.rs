@@ -153,3 +153,12 @@ fn what_cannot_be_gone_on_with_is_refused() {
     let said = refused(other.job(&new, &run));
     assert!(said.contains("4 topics") && said.contains("--topics 4"), "{said}");
 }
+
+#[test]
+fn one_document_of_few_tokens_is_enough() {
+    let desk =
+        Desk::<TopicModels>::new(TopicOptions { topics: 100, ..options(Sampler::Auto) }, by_default::<CorpusOptions>);
+    let (directory, _) = desk.train(&desk.write("old.txt", &documents(100, 10, &[])));
+    let updated = desk.update(&directory, &added(desk.write("new.txt", &["rare\n".to_owned()]))).unwrap();
+    assert_eq!(updated.model.unwrap().counts.documents.len(), 101);
+}
