@@ -19,7 +19,7 @@ use crate::columns::{Columns, Named, Pass};
 use crate::gather::Gathered;
 use crate::header::known;
 use crate::loaded::Loaded;
-use crate::output::{fenced, is_unsigned, open_parquet, parquet_error};
+use crate::output::{fenced, is_unsigned, open_column, open_parquet, parquet_error, read_rows};
 use crate::records::{Rating, Record};
 use crate::roles::Places;
 use crate::text::{Input, Malformed, share};
@@ -236,7 +236,7 @@ impl Group<'_> {
         if let Some(readers) = self.input.readers() {
             readers.has_read(u64::try_from(self.reader.metadata().column(at).compressed_size()).unwrap_or(0));
         }
-        self.reader.get_column_reader(at).map_err(|error| self.error(error))
+        open_column(self.reader, at).map_err(|error| self.error(error))
     }
 
     fn values<D: DataType>(
@@ -245,8 +245,8 @@ impl Group<'_> {
         described: &ColumnDescriptor,
     ) -> Result<Vec<D::T>, Error> {
         let (mut values, mut levels) = (Vec::new(), Vec::new());
-        let read = reader.read_records(self.num_rows, Some(&mut levels), None, &mut values);
-        let (num_read, ..) = read.map_err(|error| self.error(error))?;
+        let read = read_rows(&mut reader, self.num_rows, Some(&mut levels), &mut values);
+        let num_read = read.map_err(|error| self.error(error))?;
         if let Some(null) = levels.iter().position(|&level| level < described.max_def_level()) {
             let expected = format!("a value in column {}", described.name());
             return Err(self.malformed(null, Malformed::new("row", b"null", expected)));

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ::parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
-use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_typed_column_reader};
+use ::parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::ColumnChunkMetaData;
@@ -16,6 +16,7 @@ use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::types::{ColumnDescriptor, Type};
 
+use super::pages::{open_column, read_rows};
 use super::replace_file;
 use crate::{Dictionary, Error};
 
@@ -239,9 +240,8 @@ fn read_values<D: DataType>(reader: &SerializedFileReader<File>, at: usize) -> R
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group)?;
         let num_rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-        let column: ColumnReader = group.get_column_reader(at)?;
-        let mut column: ColumnReaderImpl<D> = get_typed_column_reader(column);
-        let (read, ..) = column.read_records(num_rows, None, None, &mut values)?;
+        let mut column: ColumnReaderImpl<D> = get_typed_column_reader(open_column(&*group, at)?);
+        let read = read_rows(&mut column, num_rows, None, &mut values)?;
         if read != num_rows {
             return Err(ParquetError::EOF(format!("found {read} of {num_rows} rows")));
         }
@@ -358,6 +358,22 @@ mod tests {
         let read = read_table(&path).unwrap();
         assert_eq!(read[0].1, Column::U64(vec![7, 2].into()));
         assert_eq!(read[1].1, Column::Strings(vec!["x".to_string(), "y".to_string()].into()));
+    }
+
+    /// A dictionary of two values whose header claims 600 million of them.
+    #[test]
+    fn a_dictionary_that_claims_more_than_its_page_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.parquet");
+        write_table(&path, &[("n", Column::U32(vec![3, 9, 3].into()))]).unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let size = bytes.len();
+        // The header of its page: the kind, both sizes, and in a struct the number of values, as a zigzag number.
+        let at = bytes.windows(4).position(|four| matches!(four, [0x4c, 0x15, 4, 0x15])).unwrap();
+        bytes.splice(at + 2..at + 3, [0x80, 0x8c, 0x9f, 0xbc, 4]);
+        std::fs::write(&path, &bytes[..]).unwrap();
+        assert!(bytes.len() > size);
+        assert!(read_table(&path).is_err());
     }
 
     #[test]
