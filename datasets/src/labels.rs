@@ -75,11 +75,18 @@ impl Labels {
             return self;
         }
         let mut names = NameTable::default();
-        let mut entries = Vec::with_capacity(self.of.len() + more.of.len());
-        for labels in [&self, more] {
-            let places: Vec<u32> = labels.classes.iter().map(|class| names.intern(class.as_bytes())).collect();
-            entries.extend(labels.of.iter().map(|&class| places[class as usize]));
+        for class in &self.classes {
+            names.intern(class.as_bytes());
         }
+        // Where one word makes names of all labels, those before are numbers still.
+        let same = |class: &String| {
+            let number = Self::number(class)?;
+            self.classes.iter().find(|known| Self::number(known) == Some(number))
+        };
+        let place = |class: &String| names.intern(same(class).unwrap_or(class).as_bytes());
+        let places: Vec<u32> = more.classes.iter().map(place).collect();
+        let mut entries = self.of;
+        entries.extend(more.of.iter().map(|&class| places[class as usize]));
         Self::of_names(&names, &entries)
     }
 
@@ -225,10 +232,12 @@ mod tests {
 
     #[test]
     fn appended_labels_are_those_of_one_text() {
-        for (old, new) in [(&["2", "10"][..], &["10", "+2"][..]), (&["10"], &["2", "3"]), (&["2", "10"], &["b", "2.0"])]
-        {
+        for (old, new) in [(&["2", "10"][..], &["10", "+2"][..]), (&["10"], &["2", "3"]), (&["2", "10"], &["b", "2"])] {
             assert_eq!(read(old).append(&read(new)), read(&[old, new].concat()), "{old:?} {new:?}");
         }
+        // A word makes names of all labels.
+        let labels = read(&["1.0", "2"]).append(&read(&["1.0", "spam"]));
+        assert_eq!((labels.classes.join(" "), labels.of), ("1 2 spam".to_owned(), vec![0, 1, 0, 2]));
         // Two names of one class.
         let labels = read(&["1", "-1"]).append(&read(&["0", "1"]));
         assert_eq!((labels.classes.join(" "), labels.of), ("-1 1".to_owned(), vec![1, 0, 0, 1]));

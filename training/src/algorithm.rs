@@ -88,6 +88,14 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Refuses options that do not go with how a run is set up.
+    ///
+    /// # Errors
+    /// Such options, and what to do.
+    fn check_settings(_: &Self::Options, _: &Settings) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Refuses options with which a run cannot be tuned.
     ///
     /// # Errors

@@ -27,6 +27,8 @@ pub struct Changes {
 pub struct Before {
     manifest: Manifest,
     updated_on: UpdatedOn,
+    /// Options of the manifest that stay as they are.
+    stays: Vec<String>,
 }
 
 /// Reads what a model is to be trained on: all data where the algorithm needs them, where some are taken back, or where they are named;
@@ -48,6 +50,12 @@ pub fn read<A: Algorithm>(
     drop(model);
     let options: A::Options = options_of(directory, manifest.config.clone())?;
     let how: <A::Data as Data>::Options = options_of(directory, untested(&manifest.config))?;
+    // How long an update takes is its own: the next one goes by what the model was trained with. One on what is new changes none
+    // of the options that all other data were read and trained with.
+    let stays = match updated_on {
+        UpdatedOn::All => ["iterations", "tolerance"].map(str::to_owned).to_vec(),
+        UpdatedOn::New => names(&join([json(&options)?, json(&how)?])),
+    };
     let how = if updated_on == UpdatedOn::New { A::Data::of_part(how) } else { how };
     if !manifest.option::<Value>("sample_weights").is_null() {
         let problem = "it was trained with --sample-weights, which are not there for other samples; train with --from";
@@ -65,7 +73,7 @@ pub fn read<A: Algorithm>(
         A::forget_others(&mut job.data);
     }
     let origin = if updated_on == UpdatedOn::New { join([json(&all)?, json(&how)?]) } else { job.origin };
-    Ok((Job { origin, is_kept: true, ..job }, Before { manifest, updated_on }))
+    Ok((Job { origin, is_kept: true, ..job }, Before { manifest, updated_on, stays }))
 }
 
 impl Before {
@@ -76,11 +84,8 @@ impl Before {
     pub fn save<A: Algorithm>(&self, trained: &Trained<A>, place: &Place) -> Result<(), Error> {
         let Some(model) = &trained.model else { return Ok(()) };
         let (mut record, mut checksum) = (trained.record.clone(), trained.checksum);
-        // How long an update takes is its own: the next one goes by what the model was trained with. What was kept for testing
-        // is so until the model is trained on all data.
-        let holdout: &[&str] = if self.updated_on == UpdatedOn::New { &HOLDOUT } else { &[] };
-        for name in ["iterations", "tolerance"].iter().chain(holdout) {
-            let kept = record.config.get_mut(*name).zip(self.manifest.config.get(*name));
+        for name in &self.stays {
+            let kept = record.config.get_mut(name).zip(self.manifest.config.get(name));
             kept.into_iter().for_each(|(now, before)| now.clone_from(before));
         }
         if self.updated_on == UpdatedOn::New {
@@ -165,6 +170,10 @@ fn options_of<T: DeserializeOwned>(directory: &Path, config: Value) -> Result<T,
         let problem = format!("its options are not those of this version: {error}; train the model again");
         Error::invalid(&model::manifest_path(directory), problem)
     })
+}
+
+fn names(options: &Value) -> Vec<String> {
+    options.as_object().into_iter().flat_map(|options| options.keys().cloned()).collect()
 }
 
 /// Returns options without those that keep data for testing: an update trains on all that it is given.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use megagrid_algorithms::lda::Tokens;
 use megagrid_datasets::cache::Cache;
 use megagrid_datasets::{
-    Corpus, Dictionary, Edges, Format, Layout, Names, Prepared, Split, StopWords, Tokenizer, WordFilter,
+    Corpus, Dataset, Dictionary, Edges, Format, Layout, Names, Prepared, Split, StopWords, Tokenizer, WordFilter,
     read_corpus_with,
 };
-use megagrid_partition::{EdgeSource, Side};
+use megagrid_partition::{EdgeList, EdgeSource, Side};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::start::Start;
@@ -151,6 +151,8 @@ pub struct Documents {
     pub test: Option<NewDocuments>,
     /// The model that these documents are added to.
     pub start: Option<Start>,
+    /// Whether documents are named by their places in the input.
+    pub are_numbered: bool,
     /// Tokens of documents and words.
     pub tokens: Arc<Tokens>,
     checksum: u64,
@@ -179,7 +181,31 @@ impl Documents {
         let Prepared { edges, names, .. } = prepared;
         let tokens = Arc::new(Tokens::count(&edges).map_err(reading)?);
         let checksum = digest(&edges, |&count| f64::from(count))?.checksum;
-        Ok(Self { edges, names: Arc::new(names), test, start: None, tokens, checksum })
+        Ok(Self { edges, names: Arc::new(names), test, start: None, are_numbered: true, tokens, checksum })
+    }
+
+    /// Returns the same documents without the words that a model does not know.
+    ///
+    /// # Errors
+    /// None is left; edges that cannot be read.
+    pub(super) fn of_words(&self, known: &Dictionary) -> Result<Self, Error> {
+        let names = |side| Ok::<_, Error>(self.names.get(side)?.into_owned());
+        let mut edges = EdgeList::with_capacity(self.edges.num_edges());
+        for word in 0..self.edges.num_vertices(Side::Right) {
+            let push = &mut |documents: &[u32], counts: &[u32]| {
+                documents.iter().zip(counts).for_each(|(&document, &count)| edges.push(document, word as u32, count));
+            };
+            self.edges.visit_rows(Side::Right, word..word + 1, push).map_err(reading)?;
+        }
+        (edges.num_left, edges.num_right) = (self.tokens.of_documents.len(), self.tokens.of_words.len());
+        let data = Dataset { edges, left_names: names(Side::Left)?, right_names: Some(names(Side::Right)?) };
+        let (corpus, _) = Corpus::new(data).with_words(known);
+        let corpus = corpus.keep_words(&WordFilter { min_documents: 1, ..WordFilter::default() });
+        if corpus.num_tokens == 0 {
+            return Err(Error::Missing("none of the words of the new documents is in it".to_owned()));
+        }
+        let are_numbered = self.are_numbered;
+        Ok(Self { are_numbered, ..Self::of(Prepared::new(corpus.data, &[Side::Right]), None)? })
     }
 
     /// Opens a cache, if it is taken as it is.
@@ -206,6 +232,7 @@ impl Data for Documents {
         let mut clock = Stopwatch::start();
         let filter = options.filter()?;
         let layout = source.find(Format::Text)?;
+        let format = source.format;
         room::check(source, 1)?;
         let path = &source.input;
         let is_cache = source.is_cache();
@@ -237,6 +264,7 @@ impl Data for Documents {
             false => Corpus::new(corpus.data.in_degree_order()),
         };
         let mut documents = Self::new(corpus, *holdout, how.seed)?;
+        documents.are_numbered = !matches!(format, Some(Format::Counts | Format::JsonLines | Format::Parquet));
         let partition = clock.lap();
         if test.is_some() {
             documents.test = test_set(&documents.names)?;
@@ -255,7 +283,7 @@ impl Data for Documents {
         Ok(self.checksum)
     }
 
-    /// Words of few documents, or of most, are those of all documents.
+    /// Which words are in few documents, or in most, is told by all of them.
     fn of_part(options: CorpusOptions) -> CorpusOptions {
         CorpusOptions { min_documents: 1, max_documents: 1.0, ..options }
     }

@@ -39,6 +39,8 @@ pub struct TopicModel {
     pub names: Arc<Names>,
     /// How the corpus was taken apart.
     pub tokenizer: Tokenizer,
+    /// Whether words of few documents, or of most, were left out.
+    pub(super) is_chosen: bool,
     top_words: usize,
     /// The coherence of each topic's top words, if it was measured.
     coherences: Option<Vec<f64>>,
@@ -49,7 +51,7 @@ impl TopicModel {
     #[must_use]
     pub fn new(counts: Counts, names: Arc<Names>, top_words: usize) -> Self {
         let tokenizer = Tokenizer { lower_case: false, split: Split::Space };
-        Self { counts, names, tokenizer, top_words, coherences: None }
+        Self { counts, names, tokenizer, is_chosen: false, top_words, coherences: None }
     }
 
     /// Takes other counts, whose coherences were not measured.
@@ -116,6 +118,8 @@ impl Model for TopicModel {
         }
         write_counts(into, (WORD_TOPICS, "word"), words, manifest)?;
         write_counts(into, (DOCUMENT_TOPICS, "document"), documents, manifest)?;
+        // After an update there are more than it was trained on.
+        (manifest.data.left, manifest.data.right) = (document_names.len(), word_names.len());
         let rows = write_topics(&into.join(TOPICS), &self.counts, &word_names)?;
         manifest.shape(TOPICS, &[rows, 4]);
         Ok(())
@@ -139,7 +143,9 @@ impl Model for TopicModel {
         let split = manifest.option::<String>("split").parse().unwrap_or(Split::Space);
         let tokenizer = Tokenizer { lower_case: manifest.option("lower_case"), split };
         let names = Arc::new(Names::new(documents, Some(words)));
-        Ok(Self { tokenizer, ..Self::new(counts, names, manifest.option("top_words")) })
+        let most = manifest.config.get("max_documents").and_then(serde_json::Value::as_f64).unwrap_or(1.0);
+        let is_chosen = manifest.option::<u64>("min_documents") > 1 || most < 1.0;
+        Ok(Self { tokenizer, is_chosen, ..Self::new(counts, names, manifest.option("top_words")) })
     }
 
     fn answer(&self, asked: &Asked) -> Result<Found, Error> {

@@ -26,18 +26,24 @@ pub struct Start {
 }
 
 impl Start {
-    /// Finds the words of new documents in a model. Documents that have numbers go on from the largest of the model's.
+    /// Finds the words of new documents in a model. `are_numbered`: documents are named by their places, and go on from the largest
+    /// number of the model's.
     ///
     /// # Errors
-    /// Another number of topics; a document that the model has; names that cannot be read.
-    pub fn new(model: TopicModel, names: &Names, num_topics: usize) -> Result<Self, Error> {
+    /// Another number of topics; a document that the model has; a word that stands twice; names that cannot be read.
+    pub fn new(model: TopicModel, names: &Names, are_numbered: bool, num_topics: usize) -> Result<Self, Error> {
         let found = model.counts.topics.num_topics();
         if found != num_topics {
             let problem = format!("it has {found} topics, and now there are to be {num_topics}; give --topics {found}");
             return Err(Error::Missing(problem));
         }
-        let documents = appended(&*model.names.get(Side::Left)?, &*names.get(Side::Left)?)?;
+        let documents = appended(&*model.names.get(Side::Left)?, &*names.get(Side::Left)?, are_numbered)?;
         let (words, ids) = model.names.get(Side::Right)?.extended(&*names.get(Side::Right)?);
+        let mut is_there = vec![false; words.len()];
+        if let Some(&id) = ids.iter().find(|id| std::mem::replace(&mut is_there[**id as usize], true)) {
+            let problem = format!("word {} stands twice in the vocabulary of the new documents", words.name(id));
+            return Err(Error::Missing(problem));
+        }
         Ok(Self { model, documents, words, ids })
     }
 
@@ -93,14 +99,19 @@ impl Start {
     }
 }
 
-/// Returns the names of a model's documents and of new ones behind them.
-fn appended(old: &Dictionary, new: &Dictionary) -> Result<Dictionary, Error> {
-    if let (Some(old), Some(new)) = (old.as_integers(), new.as_integers()) {
-        let last = old.iter().max().copied().unwrap_or(0);
-        let all = old.iter().copied().chain(new.iter().map(|number| last.saturating_add(*number)));
-        return Ok(Dictionary::from_integers(all.collect()));
-    }
-    if let Some(name) = new.iter().find(|name| old.find(name).is_some()) {
+/// Returns the names of a model's documents and of new ones behind them. Those that are named by their places go on from the largest number.
+fn appended(old: &Dictionary, new: &Dictionary, are_numbered: bool) -> Result<Dictionary, Error> {
+    let numbers = new.as_integers().filter(|_| are_numbered);
+    let renamed = numbers.map(|numbers| {
+        let last = match old.as_integers() {
+            Some(old) => old.iter().max().copied(),
+            None => old.iter().filter_map(|name| name.parse().ok()).max(),
+        };
+        Dictionary::from_integers(numbers.iter().map(|number| last.unwrap_or(0).saturating_add(*number)).collect())
+    });
+    let new = renamed.as_ref().unwrap_or(new);
+    if let Some(at) = new.translate(old).iter().position(Option::is_some) {
+        let name = new.name(at as u32);
         return Err(Error::Missing(format!("document {name} is in it already; leave it out of the new ones")));
     }
     Ok(old.extended(new).0)

@@ -72,6 +72,12 @@ impl Algorithm for TopicModels {
         match (options.sampler(), &documents.start) {
             // It counts from the topics of edges, which earlier tokens are not among.
             (Sampler::Mh, Some(_)) => form::<Drawer<Sparse>>,
+            // Earlier tokens may be more than a dense row counts.
+            (Sampler::Dense, Some(start))
+                if start.with_earlier(&documents.tokens).check(Sampler::Dense, options.topics).is_err() =>
+            {
+                form::<Drawer<Sparse>>
+            }
             (Sampler::Dense, _) => form::<Drawer<Dense>>,
             (Sampler::Sparse, _) => form::<Drawer<Sparse>>,
             (Sampler::Mh, None) => form::<Drawer<Mh>>,
@@ -83,7 +89,14 @@ impl Algorithm for TopicModels {
             let message = "a topic model that goes on is not tested meanwhile, when it has the words of new documents only; leave --test and --holdout out";
             return Err(Error::option(message));
         }
-        documents.start = Some(Start::new(model, &documents.names, options.topics)?);
+        if options.extra_topics > 0 || options.annealing.unwrap_or(0) > 0 {
+            let message = "a topic model that goes on has its topics already; leave --extra-topics and --annealing out";
+            return Err(Error::option(message));
+        }
+        if model.is_chosen {
+            *documents = documents.of_words(&*model.names.get(Side::Right)?)?;
+        }
+        documents.start = Some(Start::new(model, &documents.names, documents.are_numbered, options.topics)?);
         Ok(())
     }
 

@@ -31,9 +31,6 @@ const CHUNK: usize = 4096;
 pub trait Form:
     Sized + Program<Left: Vertex<Sync = [f32]>, Right: Vertex<Sync = [f32]>, Edge = f32, Worker = Sums, Global = Sums>
 {
-    /// Whether a step needs the whole sum of a batch.
-    const NEEDS_WHOLE_SUMS: bool = false;
-
     /// Builds the stages of an iteration in mini-batches.
     fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>>;
     /// Returns a user's row, and its sum of mean squared gradients where there is one.
@@ -97,8 +94,6 @@ impl Form for MfByCoordinate {
 }
 
 impl Form for MfBatchByCoordinate {
-    const NEEDS_WHOLE_SUMS: bool = true;
-
     fn sequence(config: Config, batch: u64) -> Sequence<Self, impl Stages<Self>> {
         batch_by_coordinate::sequence(config, batch)
     }
@@ -151,6 +146,17 @@ impl Algorithm for Factorization {
         Ok(if model.squares.is_some() { UpdatedOn::New } else { UpdatedOn::All })
     }
 
+    /// Steps that remember coordinates take the whole sum of a batch.
+    fn check_settings(options: &FactorOptions, settings: &Settings) -> Result<(), Error> {
+        let by_coordinate = matches!(options.config().optimizer, Optimizer::ByCoordinate(_));
+        if by_coordinate && options.gradient == Gradient::Batch && settings.slack != Some(0) {
+            let why = "by gradients of a batch momentum, nesterov, rmsprop, adam and adadelta step by whole sums, which workers wait for: have \
+                       no slack, or give --optimizer sgd or adagrad, or --gradient in-place";
+            return Err(Error::option(why));
+        }
+        Ok(())
+    }
+
     fn tuned(_: &Ratings, _: &FactorOptions) -> Vec<String> {
         vec!["step=log:1e-5..1".to_owned()]
     }
@@ -178,11 +184,7 @@ impl<F: Form> Trainer for Factorizer<F> {
     type Edge = f32;
 
     fn new(ratings: &Ratings, options: &FactorOptions, settings: &Settings) -> Result<Self, Error> {
-        if F::NEEDS_WHOLE_SUMS && settings.slack != Some(0) {
-            let why = "by gradients of a batch momentum, nesterov, rmsprop, adam and adadelta step by whole sums, which workers wait for: leave \
-                       out --consistency, or give --optimizer sgd or adagrad, or --gradient in-place";
-            return Err(Error::option(why));
-        }
+        Factorization::check_settings(options, settings)?;
         let config = options.config();
         let remembered = config.optimizer.remembered(config.row_dims());
         let of_each = |side| {

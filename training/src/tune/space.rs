@@ -134,6 +134,7 @@ pub fn apply<A: Algorithm>(
             _ => options = options.with(name, as_json(value))?,
         }
     }
+    A::check_settings(&options, &settings)?;
     Ok((options, settings))
 }
 
