@@ -215,6 +215,9 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
     if options.gather.is_some() && !systems.iter().any(|system| system == System::Baseline(Baseline::IterStore)) {
         return Err(usage("--gather is for iterstore, which is not among --systems"));
     }
+    if options.gather.is_some() && !A::GATHERS {
+        return Err(usage(format!("--gather is not for {name}, whose iterations access other rows each; leave it out")));
+    }
     if options.processes > 1 && common.cache.is_some() {
         return Err(usage("--cache is for one process; convert the input first, and compare on the .mgrid cache"));
     }

@@ -48,11 +48,13 @@ impl Rounds {
         let own = ["compare", command, "--one", system.name(), "--record"].map(OsString::from);
         // The arguments begin with the program, `compare` and the training command.
         let given = std::env::args_os().skip(3);
-        let mut args: Vec<OsString> = own.into_iter().chain([record.into()]).chain(given).collect();
+        let mut args: Vec<OsString> = own.into_iter().chain([record.into()]).collect();
         let processes = usize::from(self.processes);
         if processes > 1 && !self.has_workers {
             args.extend(["--workers".into(), (Settings::default().workers / processes).max(1).to_string().into()]);
         }
+        // There may be a `--` in them, after which nothing is an option.
+        args.extend(given);
         let said = if processes > 1 { together(&program, &args, processes) } else { by_itself(&program, &args) };
         let said = said.map_err(|failure| match failure.downcast() {
             Ok(Failure::Child { code, message }) => {
