@@ -9,13 +9,20 @@ use serde::de::DeserializeOwned;
 
 use crate::Error;
 
-/// Other processes of a job on this machine, as one of them reaches them. All call the same in the same order.
+const LOOPBACK: &str = "127.0.0.1";
+
+/// Other processes of a job, as one of them reaches them. All call the same in the same order.
 pub trait Peers: Send + Sync {
     /// Returns the number of this process, from 0.
     fn process(&self) -> usize;
 
     /// Returns how many processes there are.
     fn processes(&self) -> usize;
+
+    /// Returns the host by which the others reach this process: they connect to servers that it starts.
+    fn host(&self) -> String {
+        LOOPBACK.to_owned()
+    }
 
     /// Gives every process the bytes of all, in the order of their numbers.
     ///
@@ -42,6 +49,11 @@ impl Processes {
     /// Returns how many processes there are.
     pub fn count(&self) -> usize {
         self.0.as_ref().map_or(1, |peers| peers.processes())
+    }
+
+    /// Returns the host by which others reach this process.
+    pub(crate) fn host(&self) -> String {
+        self.0.as_ref().map_or_else(|| LOOPBACK.to_owned(), |peers| peers.host())
     }
 
     /// Gives every process what all have, in the order of their numbers.

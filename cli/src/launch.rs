@@ -164,7 +164,14 @@ fn run_all(args: &Args, training: &Training) -> anyhow::Result<()> {
             (None, None) => (None, free.addresses().to_vec()),
         };
         let program = args.program.clone().map_or_else(own_program, Ok)?;
-        let job = Job { program: &program, command: &command, addresses: &addresses, ssh: ssh.as_ref(), kept: None };
+        let job = Job {
+            program: &program,
+            command: &command,
+            addresses: &addresses,
+            ssh: ssh.as_ref(),
+            inside: None,
+            kept: None,
+        };
         let (process, how) = match job::run(&job)? {
             Ended::Done => return Ok(()),
             Ended::Interrupted => return Err(Failure::Child { code: interrupt::EXIT_CODE as u8, message: None }.into()),

@@ -36,6 +36,12 @@ impl megagrid_baselines::Peers for Together {
         self.cluster.processes()
     }
 
+    fn host(&self) -> String {
+        let address = self.cluster.address();
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        host.trim_start_matches('[').trim_end_matches(']').to_owned()
+    }
+
     fn all_gather(&self, mine: Vec<u8>) -> Result<Vec<Vec<u8>>, String> {
         let gathered = self.cluster.all_gather(mine).map_err(io::Error::other);
         self.or_lost(gathered).map_err(|error| error.to_string())

@@ -287,8 +287,10 @@ impl<A: Application> Training<'_, A> {
             sent_bytes: told.iter().map(|told| told.served_bytes).sum(),
         };
         let take = || {
+            // Before the others send theirs: nobody would take them in if these could not be read.
+            let own = self.locals()?;
             broadcast(self.processes, Next::TellLocals)?;
-            let locals = gather_arrays(self.processes, self.locals()?)?.unwrap_or_default();
+            let locals = gather_arrays(self.processes, own)?.unwrap_or_default();
             Ok(State { epochs: epoch, values: values.to_vec(), locals: locals.into_iter().flatten().collect() })
         };
         let next = if report(&done, &take).is_break() { Next::End } else { Next::GoOn };

@@ -214,6 +214,13 @@ fn iterstore_gathers_accesses_before_the_first_iteration() {
 }
 
 #[test]
+fn processes_take_an_input_behind_two_dashes() {
+    let place = Place::new();
+    let args = ["compare", "mf", "--processes", "2", "--repeat", "1", "--iterations", "1", "--systems", "megagrid"];
+    assert!(done(&[&args[..], &["--", &place.ratings()]].concat()).contains("2 processes"));
+}
+
+#[test]
 fn what_has_no_processes_is_refused() {
     let place = Place::new();
     let ratings = place.ratings();
@@ -224,6 +231,7 @@ fn what_has_no_processes_is_refused() {
     fails(&mf(&["--processes", "2", "--cache", "somewhere"]), 2, &["--cache is for one process"]);
     let slack = ["--processes", "2", "--systems", "ps-naive", "--consistency", "ssp", "--slack", "1"];
     fails(&mf(&slack), 2, &["ps-naive does not run", "leave out --slack"]);
+    fails(&["compare", "blockpg", &samples(&place), "--gather", "first"], 2, &["--gather is not for blockpg"]);
     fails(&["compare", "mf", &place.name("none.csv"), "--processes", "2"], 1, &["none.csv"]);
     let bad = place.file("bad.csv", "1,2,3\n1,2,x\n");
     fails(&["compare", "mf", &bad, "--processes", "2", "--repeat", "1"], 1, &["bad.csv:2", "megagrid"]);

@@ -347,3 +347,33 @@ fn a_process_that_is_lost_ends_all_and_a_restart_goes_on() {
     };
     assert_eq!(to_end("resumed.json", &["--resume", &saved]), to_end("whole.json", &[]));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_of_several_processes_leaves_a_checkpoint() {
+    use crate::launched::{end, launch, process, send, wait};
+
+    let place = Place::new();
+    let (samples, saved) = (samples(&place), place.name("saved"));
+    let args = ["geeps", "mlr", &samples, "--batch", "15"];
+    let endless = ["--epochs", "100000000", "--checkpoint", &saved, "--checkpoint-every", "1", "-w", "1", "-q"];
+    let launched = launch(&["-n", "2"], &[&args[..], &endless].concat());
+    let processes = [0, 1].map(|number| process(&launched, number, None));
+    wait(|| {
+        fs::read_dir(&saved)
+            .is_ok_and(|entries| entries.flatten().any(|entry| entry.path().join("state.json").is_file()))
+    });
+    send("-INT", launched.id());
+    let (code, messages) = end(launched);
+    assert_eq!(code, Some(130), "{messages}");
+    let said = |what: &str| messages.matches(what).count();
+    assert_eq!((said("interrupted after iteration"), said("continue with --resume")), (1, 1), "{messages}");
+    assert!(processes.iter().all(|id| !fs::exists(format!("/proc/{id}")).unwrap()));
+    let newest = fs::read_dir(&saved)
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.strip_prefix("epoch-")?.parse::<u64>().ok());
+    let more = (newest.max().unwrap() + 2).to_string();
+    let rest = record(&place, &[&args[1..], &["-w", "2", "--resume", &saved, "--epochs", &more]].concat());
+    assert_eq!(rest["iterations"].as_array().unwrap().len(), 2);
+}

@@ -23,6 +23,8 @@ mod launch;
 #[cfg(target_os = "linux")]
 mod launched;
 mod lda;
+#[cfg(all(target_os = "linux", feature = "baselines"))]
+mod links;
 mod looks;
 mod members;
 mod models;

@@ -296,7 +296,7 @@ pub struct CheckpointOptions {
     #[arg(long, value_name = "DIR", help_heading = "Checkpoints")]
     #[serde(serialize_with = "lossy_option")]
     pub checkpoint: Option<PathBuf>,
-    /// Write one also after every N iterations.
+    /// Write one also after every N iterations, of `geeps` epochs.
     #[arg(long, value_name = "N", requires = "checkpoint", help_heading = "Checkpoints", value_parser = clap::value_parser!(u64).range(1..))]
     pub checkpoint_every: Option<u64>,
     /// Continue from the last complete checkpoint in this directory.

@@ -1,4 +1,4 @@
-//! A tablet server and a client, both in this process, connected by TCP over the loopback interface; of several processes each has
+//! A tablet server and a client, both in this process, connected by TCP, over the loopback interface; of several processes each has
 //! both, and every client is connected to every server.
 
 use std::time::Duration;
@@ -44,8 +44,8 @@ impl Tablets {
     fn running(&mut self) -> Result<&server::Client, Error> {
         if self.running.is_none() {
             let Options { client, clients, .. } = self.options;
-            let server =
-                TabletServer::start("127.0.0.1:0", &self.tables, ServerOptions::new(client, clients, clients))?;
+            let address = (self.processes.host(), 0);
+            let server = TabletServer::start(address, &self.tables, ServerOptions::new(client, clients, clients))?;
             let addresses = self.processes.gather(server.address())?;
             let client = server::Client::connect(&addresses, &self.tables, self.options.clone())?;
             self.running = Some((client, server));

@@ -19,6 +19,9 @@ pub trait Comparable: Trains {
     /// What help says of the comparison.
     const COMPARED: &'static str;
 
+    /// Whether all iterations access the same rows, which IterStore then gathers.
+    const GATHERS: bool = true;
+
     /// Sets what a comparison decides.
     fn settle(_: &mut Self::Options) -> anyhow::Result<()> {
         Ok(())
@@ -218,6 +221,7 @@ impl Comparable for TopicModels {
 
 impl Comparable for Regression {
     const COMPARED: &'static str = "Fits a sparse logistic regression on several systems; the options of `blockpg`";
+    const GATHERS: bool = false;
 
     fn runs_on(args: &Args<Self>, _: System) -> Result<(), &'static str> {
         if args.own.l1.len() > 1 {

@@ -7,6 +7,7 @@
 mod baseline;
 mod geeps;
 mod job;
+mod network;
 mod rounds;
 mod systems;
 mod table;
@@ -23,6 +24,7 @@ use crate::output;
 use crate::report::{self, Subject, Table};
 use crate::train;
 use job::Comparable;
+use network::Rate;
 use rounds::Rounds;
 use systems::{System, Systems};
 use table::Comparison;
@@ -38,6 +40,7 @@ use table::Comparison;
   megagrid compare mf ratings.csv --repeat 5 --report mf.html
   megagrid compare pagerank links.txt.gz --systems megagrid,gas,iterstore --target 1e-6 -w 2
   megagrid compare lda docword.txt.gz --processes 4 -w 1 --report lda.html
+  sudo megagrid compare mf ratings.csv --processes 4 -w 1 --link 100Mbit
   megagrid compare mf ratings.csv --gradient in-place --systems megagrid,lazytable,essp,iterstore
   megagrid compare mf ratings.csv --optimizer sgd --decay 0 --no-biases --step 0.002 --systems megagrid,iterstore,geeps")]
 pub struct Args {
@@ -66,14 +69,13 @@ fn entry<A: Comparable>() -> Entry {
 }
 
 /// Options of the training commands that a comparison refuses, or ignores.
-const HIDDEN: [&str; 15] = [
+const HIDDEN: [&str; 14] = [
     "model",
     "patience",
     "checkpoint",
     "checkpoint_every",
     "resume",
     "virtual_workers",
-    "link",
     "calibration",
     "clock_cost",
     "jitter",
@@ -93,6 +95,8 @@ fn of_comparison(option: clap::Arg) -> clap::Arg {
         "prior" => option.default_value("fixed"),
         "annealing" | "top_words" => option.default_value("0"),
         "tolerance" => option.hide(true).default_value("0").value_parser(no_tolerance),
+        // That of virtual workers, which no comparison has.
+        "link" => option.long("virtual-link").hide(true),
         name if HIDDEN.contains(&name) => option.hide(true),
         _ => option,
     }
@@ -129,6 +133,9 @@ struct Options {
     /// Processes of each system on this machine; each has --workers threads, and of a parameter server a server and a client.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     processes: u16,
+    /// Connect processes by a network with links of this rate, instead of over loopback; Linux, as root, with ip and tc.
+    #[arg(id = "rate", long = "link", value_name = "RATE")]
+    link: Option<Rate>,
     /// How iterstore learns what an iteration accesses: by a virtual one before the first, or in the first [default: virtual].
     #[arg(long, value_name = "HOW", value_enum)]
     gather: Option<Gathering>,
@@ -215,14 +222,22 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
     if options.gather.is_some() && !systems.iter().any(|system| system == System::Baseline(Baseline::IterStore)) {
         return Err(usage("--gather is for iterstore, which is not among --systems"));
     }
+    if options.gather.is_some() && !A::GATHERS {
+        return Err(usage(format!(
+            "--gather is not for {name}, whose iterations access other rows each; leave it out"
+        )));
+    }
+    if options.link.is_some() && options.processes == 1 {
+        return Err(usage("--link is between processes; say how many with --processes"));
+    }
     if options.processes > 1 && common.cache.is_some() {
         return Err(usage("--cache is for one process; convert the input first, and compare on the .mgrid cache"));
     }
     training.check()?;
-    let rounds =
-        Rounds { processes: options.processes, has_workers: common.run.workers.is_some(), count: options.repeat };
+    let (processes, link, has_workers) = (options.processes, options.link, common.run.workers.is_some());
+    let rounds = Rounds { processes, link, has_workers, count: options.repeat };
     let runs = rounds.run(name, &systems, common.quiet)?;
-    let comparison = Comparison::new((name, options.processes), A::MAXIMIZES, options.target, runs);
+    let comparison = Comparison::new((name, processes, link), A::MAXIMIZES, options.target, runs);
     let json = serde_json::to_string_pretty(&comparison)? + "\n";
     common.say(&comparison.text())?;
     if let Some(path) = &common.json {

@@ -9,6 +9,7 @@ use anyhow::Context;
 use megagrid_engine::Settings;
 use megagrid_engine::cluster::FreePorts;
 
+use super::network::{self, Network, Rate};
 use super::systems::{System, Systems};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -20,6 +21,8 @@ use megagrid_training::record::Record;
 pub struct Rounds {
     /// Processes of each run.
     pub processes: u16,
+    /// What their links carry; `None`: they are connected over the loopback interface.
+    pub link: Option<Rate>,
     /// Whether it is said how many threads each process has; else they share the machine's cores.
     pub has_workers: bool,
     /// How often each system runs.
@@ -33,27 +36,40 @@ impl Rounds {
         let place = tempfile::tempdir().context("a directory for records")?;
         let progress = Progress::spinner(quiet, "comparing");
         interrupt::count_only();
+        let network = self.link.map(|rate| Network::new(usize::from(self.processes), rate)).transpose()?;
         for round in 0..self.count {
             for (at, system) in systems.of_round(round as usize) {
                 progress.say(format!("{command} on {system}, round {} of {}", round + 1, self.count));
-                runs[at].1.push(self.run_one(command, system, &place.path().join("record.json"))?);
+                runs[at].1.push(self.run_one(
+                    (command, system),
+                    &place.path().join("record.json"),
+                    network.as_ref(),
+                )?);
             }
         }
         Ok(runs)
     }
 
     /// Runs this very command again, for one system.
-    fn run_one(&self, command: &str, system: System, record: &Path) -> anyhow::Result<Record> {
+    fn run_one(
+        &self,
+        (command, system): (&str, System),
+        record: &Path,
+        network: Option<&Network>,
+    ) -> anyhow::Result<Record> {
         let program = std::env::current_exe().context("finding the program that runs")?;
         let own = ["compare", command, "--one", system.name(), "--record"].map(OsString::from);
         // The arguments begin with the program, `compare` and the training command.
         let given = std::env::args_os().skip(3);
-        let mut args: Vec<OsString> = own.into_iter().chain([record.into()]).chain(given).collect();
+        let mut args: Vec<OsString> = own.into_iter().chain([record.into()]).collect();
         let processes = usize::from(self.processes);
         if processes > 1 && !self.has_workers {
             args.extend(["--workers".into(), (Settings::default().workers / processes).max(1).to_string().into()]);
         }
-        let said = if processes > 1 { together(&program, &args, processes) } else { by_itself(&program, &args) };
+        // There may be a `--` in them, after which nothing is an option.
+        args.extend(given);
+        let said =
+            if processes > 1 { together(&program, &args, (processes, network)) } else { by_itself(&program, &args) };
         let said = said.map_err(|failure| match failure.downcast() {
             Ok(Failure::Child { code, message }) => {
                 let message = message.map(|reason| format!("{system}: {reason}"));
@@ -85,12 +101,17 @@ fn by_itself(program: &Path, args: &[OsString]) -> anyhow::Result<Vec<String>> {
 }
 
 /// Runs several processes to their end; returns what they said.
-fn together(program: &Path, args: &[OsString], processes: usize) -> anyhow::Result<Vec<String>> {
+fn together(
+    program: &Path,
+    args: &[OsString],
+    (processes, network): (usize, Option<&Network>),
+) -> anyhow::Result<Vec<String>> {
     let free = FreePorts::find(processes).context("finding free ports")?;
+    let addresses = network.map_or_else(|| free.addresses().to_vec(), Network::addresses);
+    let inside = network.map(|_| network::inside as job::Inside);
     let kept = Kept::default();
-    let job =
-        job::Job { program, command: args, addresses: free.addresses(), ssh: None, kept: Some(Arc::clone(&kept)) };
-    let ended = job::run(&job)?;
+    let (addresses, kept_here) = (&addresses[..], Some(Arc::clone(&kept)));
+    let ended = job::run(&job::Job { program, command: args, addresses, ssh: None, inside, kept: kept_here })?;
     let said = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
     match ended {
         Ended::Done => Ok(said),

@@ -4,6 +4,7 @@ use megagrid_baselines::lines::Lines;
 use megagrid_engine::Traffic;
 use serde::Serialize;
 
+use super::network::Rate;
 use super::systems::System;
 use crate::progress;
 use crate::report::{Subject, Table, seconds};
@@ -17,6 +18,9 @@ pub struct Comparison {
     rounds: usize,
     /// Processes of each system.
     processes: u16,
+    /// What the link of each carries, both ways.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<Rate>,
     /// The objective whose time is measured.
     target: Option<f64>,
     maximizes: bool,
@@ -107,7 +111,7 @@ pub struct Shares {
 impl Comparison {
     /// Measures runs. Without a target it is the worst objective with which a run ends, so that all reach it.
     pub fn new(
-        (command, processes): (&str, u16),
+        (command, processes, link): (&str, u16, Option<Rate>),
         maximizes: bool,
         target: Option<f64>,
         runs: Vec<(System, Vec<Record>)>,
@@ -122,6 +126,7 @@ impl Comparison {
             command: format!("compare {command}"),
             rounds,
             processes,
+            link,
             target,
             maximizes,
             systems: runs.into_iter().map(measure).collect(),
@@ -159,8 +164,12 @@ impl Comparison {
     /// Says what the columns mean.
     pub fn notes(&self) -> Vec<String> {
         let target = self.target.map_or("none".to_owned(), |target| format!("{target}"));
+        let connected = self.link.map_or_else(
+            || "connected over its loopback interface".to_owned(),
+            |rate| format!("each in a network namespace of its own, whose link carries {rate} each way"),
+        );
         let of_processes = format!(
-            "Each system ran in {} processes on this machine, connected over its loopback interface. Bytes and messages are those between \
+            "Each system ran in {} processes on this machine, {connected}. Bytes and messages are those between \
              processes: those of a client and the server beside it do not count. Of each process there are the shares of its workers' \
              time, and the bytes that it sent; of a parameter server's, that its client sent or received. Peak is the first process.",
             self.processes
@@ -187,6 +196,9 @@ impl Comparison {
         let mut text = format!("{}: {} rounds", self.command, self.rounds);
         if self.processes > 1 {
             text.push_str(&format!(", {} processes", self.processes));
+        }
+        if let Some(rate) = self.link {
+            text.push_str(&format!(", links of {rate}"));
         }
         if let Some(target) = self.target {
             text.push_str(&format!(", target {target}"));

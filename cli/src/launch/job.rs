@@ -1,6 +1,6 @@
 //! Processes that run together and end together, on this machine or on others.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -36,9 +36,14 @@ pub struct Job<'j> {
     pub addresses: &'j [String],
     /// How their hosts are reached; `None`: they run on this machine.
     pub ssh: Option<&'j Ssh>,
+    /// What runs the program of a process, by its number, on this machine; `None`: it runs as it is.
+    pub inside: Option<Inside>,
     /// Where what they say is kept, line by line; `None`: it is shown.
     pub kept: Option<Kept>,
 }
+
+/// Returns a command that runs a program as the process of a number.
+pub type Inside = fn(usize, &OsStr) -> Command;
 
 /// Lines that processes have said, in the order in which they came.
 pub type Kept = Arc<Mutex<Vec<String>>>;
@@ -196,7 +201,8 @@ impl Job<'_> {
     }
 
     fn here(&self, secret: Option<&str>, number: usize) -> Command {
-        let mut of_process = Command::new(self.program);
+        let program = self.program.as_os_str();
+        let mut of_process = self.inside.map_or_else(|| Command::new(program), |inside| inside(number, program));
         of_process.args(self.command).stdin(Stdio::null());
         of_process.env(HOSTS, self.addresses.join(",")).env(PROCESS, number.to_string());
         of_process.env(LAUNCHED, std::process::id().to_string());

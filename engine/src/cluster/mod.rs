@@ -92,6 +92,11 @@ impl Cluster {
         self.shared.membership.addresses.len()
     }
 
+    /// Returns `host:port` of this process, as the others reach it.
+    pub fn address(&self) -> &str {
+        &self.shared.membership.addresses[self.process()]
+    }
+
     /// Sets what is called, once and with a line that names the cause, when another process is lost or fails. It is called
     /// on a thread of the cluster, or at once if it has happened already.
     pub fn on_loss(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
