@@ -5,6 +5,8 @@ use std::fs;
 #[cfg(unix)]
 use std::process::{Command, Stdio};
 
+use megagrid_datasets::output::{Column, read_table};
+
 use crate::{Place, done, fails, json, run};
 
 impl Place {
@@ -53,11 +55,54 @@ fn documents_that_arrive_are_counted() {
     assert_eq!((&shapes["documents.parquet"], &shapes["words.parquet"]), (&[41].into(), &[5].into()));
     let found = done(&["topics", &model]);
     assert!(found.contains("pot"), "{found}");
+    let manifest = json(place.path("topics/model.json"));
+    assert_eq!((&manifest["data"]["left"], &manifest["data"]["right"]), (&41.into(), &5.into()));
+    assert_eq!(manifest["config"]["iterations"], 30);
     let before = place.files(&model);
     fails(&["update", &model, "--remove", &old], 2, &["documents that arrive only"]);
     fails(&["lda", &new, "--from", &model, "-k", "3", "--format", "text"], 1, &["it has 2 topics", "--topics 2"]);
-    fails(&["lda", &old, "--from", &model, "-k", "2", "--format", "text", "--holdout", "0.5"], 2, &["leave --test"]);
+    for (option, value) in [("--holdout", "0.5"), ("--annealing", "5"), ("--extra-topics", "1")] {
+        let told = ["lda", &old, "--from", &model, "-k", "2", "--format", "text", option, value];
+        fails(&told, 2, &["a topic model that goes on", option]);
+    }
     assert_eq!(place.files(&model), before);
+}
+
+#[test]
+fn documents_that_arrive_bring_no_stop_words_into_a_model_without() {
+    let place = Place::new();
+    // "the" is in all documents, "rare" in one.
+    let old = place.file("old.txt", "the tea cup tea\nthe rye oat rye\n".repeat(20) + "the rare tea\n");
+    let new = [42, 43].map(|documents| (documents, place.file(&format!("new{documents}.txt"), "the tea rare pot\n")));
+    let strange = place.file("strange.txt", "the pot\n");
+    let model = place.name("topics");
+    let filter = ["--min-documents", "2", "--max-documents", "0.9"];
+    done(&[&["lda", &old, "-k", "2", "--format", "text", "--model", &model, "-q"][..], &filter].concat());
+    for (documents, new) in new {
+        done(&["update", &model, &new, "-q"]);
+        let shapes = &json(place.path("topics/model.json"))["shapes"];
+        assert_eq!((&shapes["documents.parquet"], &shapes["words.parquet"]), (&[documents].into(), &[4].into()));
+    }
+    fails(&["update", &model, &strange], 1, &["none of the words of the new documents is in it"]);
+}
+
+#[test]
+fn documents_with_names_of_their_own_keep_them() {
+    let place = Place::new();
+    let line = |document: &str, words: [&str; 2]| -> String {
+        words.map(|word| format!(r#"{{"document": "{document}", "word": "{word}", "count": 2}}"#) + "\n").concat()
+    };
+    let old = place.file("old.jsonl", line("a", ["tea", "cup"]));
+    let new = place.file("new.jsonl", line("b", ["tea", "rye"]));
+    let model = place.name("topics");
+    done(&["lda", &old, "-k", "2", "--model", &model, "-q"]);
+    done(&["update", &model, &new, "-q"]);
+    let documents = || {
+        let columns = read_table(&place.path("topics/documents.parquet")).unwrap();
+        columns.into_iter().next().unwrap().1
+    };
+    assert_eq!(documents(), Column::Strings(vec!["a".to_owned(), "b".to_owned()].into()));
+    fails(&["update", &model, &old], 1, &["document a is in it already"]);
 }
 
 #[test]

@@ -1,11 +1,14 @@
-//! Columns of Parquet files, page by page. A damaged file may claim any number of values, and the `parquet` crate makes room for
-//! all of them before it looks at the first.
+//! Columns of Parquet files, page by page. A damaged file may claim any number of values; the `parquet` crate makes room for all of
+//! them before it looks at the first, and skips what it does not know without a look at where the file ends.
+
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind, Read};
 
 use ::parquet::column::page::{Page, PageMetadata, PageReader};
 use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use ::parquet::data_type::DataType;
 use ::parquet::errors::ParquetError;
-use ::parquet::file::reader::RowGroupReader;
+use ::parquet::file::reader::{ChunkReader, Length, RowGroupReader};
 
 /// Rows for which room is made at a time.
 const ROWS_AT_ONCE: usize = 1 << 16;
@@ -33,6 +36,39 @@ pub(crate) fn read_rows<D: DataType>(
         rows += read;
     }
     Ok(rows)
+}
+
+/// A file whose end is an error where more is read. All that is read of a Parquet file lies before its last bytes.
+pub(crate) struct Finite(pub(crate) File);
+
+impl Length for Finite {
+    fn len(&self) -> u64 {
+        Length::len(&self.0)
+    }
+}
+
+impl ChunkReader for Finite {
+    type T = Ending;
+
+    fn get_read(&self, start: u64) -> Result<Ending, ParquetError> {
+        Ok(Ending(self.0.get_read(start)?))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<bytes::Bytes, ParquetError> {
+        self.0.get_bytes(start, length)
+    }
+}
+
+/// A part of a [`Finite`] file, up to its end.
+pub(crate) struct Ending(BufReader<File>);
+
+impl Read for Ending {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(into)? {
+            0 if !into.is_empty() => Err(ErrorKind::UnexpectedEof.into()),
+            read => Ok(read),
+        }
+    }
 }
 
 /// The pages of a column, each checked.

@@ -16,7 +16,7 @@ use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::types::{ColumnDescriptor, Type};
 
-use super::pages::{open_column, read_rows};
+use super::pages::{Finite, open_column, read_rows};
 use super::replace_file;
 use crate::{Dictionary, Error};
 
@@ -208,7 +208,7 @@ pub fn read_table(path: &Path) -> Result<Table, Error> {
 }
 
 fn read_column(
-    reader: &SerializedFileReader<File>,
+    reader: &SerializedFileReader<Finite>,
     at: usize,
     described: &ColumnDescriptor,
 ) -> Result<Option<Column<'static>>, ParquetError> {
@@ -235,7 +235,7 @@ fn read_column(
     }))
 }
 
-fn read_values<D: DataType>(reader: &SerializedFileReader<File>, at: usize) -> Result<Vec<D::T>, ParquetError> {
+fn read_values<D: DataType>(reader: &SerializedFileReader<Finite>, at: usize) -> Result<Vec<D::T>, ParquetError> {
     let mut values = Vec::new();
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group)?;
@@ -257,10 +257,10 @@ pub(crate) fn fenced<R>(path: &Path, read: impl FnOnce() -> Result<R, Error>) ->
 }
 
 /// Opens a Parquet file whose columns lie inside it. The `parquet` crate takes memory for them before it looks.
-pub(crate) fn open_parquet(path: &Path) -> Result<SerializedFileReader<File>, Error> {
+pub(crate) fn open_parquet(path: &Path) -> Result<SerializedFileReader<Finite>, Error> {
     let file = File::open(path).map_err(Error::io(path))?;
     let file_bytes = file.metadata().map_err(Error::io(path))?.len();
-    let reader = SerializedFileReader::new(file).map_err(|error| parquet_error(path, error))?;
+    let reader = SerializedFileReader::new(Finite(file)).map_err(|error| parquet_error(path, error))?;
     let lies_inside = |column: &ColumnChunkMetaData| {
         let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
         let end = start.checked_add(column.compressed_size()).and_then(|end| u64::try_from(end).ok());
