@@ -231,6 +231,7 @@ class Estimator(BaseEstimator):
 
     def _matrix(self, X, reset=False, repeats=False):
         """Check a matrix, and that its features are those that the estimator knows, or let it know them."""
+        X = _input.table(X)
         names = _input.feature_names(X)
         if not reset:
             self._check_names(names)

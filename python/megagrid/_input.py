@@ -28,6 +28,34 @@ def is_frame(X):
     return hasattr(X, "columns") and hasattr(X, "to_numpy") and not isinstance(X, np.ndarray)
 
 
+def table(X):
+    """Return a data frame for a table that offers itself by the Arrow PyCapsule interface only, and anything else as it is.
+
+    A stream can be read once: what is returned takes the place of `X`.
+    """
+    if is_frame(X) or not (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")):
+        return X
+    # A single column, as of pyarrow.Array, is an array.
+    if hasattr(X, "__array__") and not (hasattr(X, "columns") or hasattr(X, "schema")):
+        return X
+    try:
+        import polars
+    except ImportError:
+        return _pandas(X)
+    return polars.DataFrame(X)
+
+
+def _pandas(X):
+    try:
+        import pyarrow
+
+        return pyarrow.table(X).to_pandas()
+    except ImportError:
+        raise TypeError(
+            f"X is a {type(X).__name__}, a table of Arrow; install polars, or pyarrow and pandas, to read it, or pass a NumPy array"
+        ) from None
+
+
 def feature_names(X):
     """Return the names of a data frame's columns; None where there are none, or they are no texts."""
     if not is_frame(X):
@@ -88,6 +116,7 @@ class Matrix:
 
     def __init__(self, X, estimator=None, name="X", repeats=False):
         who = "" if estimator is None else f" by {type(estimator).__name__}"
+        X = table(X)
         if is_frame(X):
             X = _of_frame(X)
         if is_sparse(X):

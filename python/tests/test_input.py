@@ -72,6 +72,28 @@ def test_names_of_columns_are_kept_and_checked(clicks):
         model.predict(frame.drop(columns="x0"))
 
 
+class Stream:
+    """A table of which nothing is known but that Arrow can stream it, once."""
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        frame, self.frame = self.frame, None
+        return frame.__arrow_c_stream__(requested_schema)
+
+
+def test_a_table_of_arrow_that_is_read_once_gives_the_model_of_its_matrix_and_names(clicks):
+    X, y = clicks
+    frame = KINDS["polars"](X)
+    plain, other = SparseLogisticRegression().fit(X, y), SparseLogisticRegression().fit(Stream(frame), y)
+    assert np.array_equal(plain.coef_, other.coef_)
+    assert other.feature_names_in_.tolist() == frame.columns
+    assert np.array_equal(other.predict(Stream(frame)), plain.predict(X))
+    with pytest.raises(ValueError, match="same order"):
+        other.predict(Stream(frame[frame.columns[::-1]]))
+
+
 def test_ratings_as_columns_matrix_and_file_give_one_model(ratings, tmp_path):
     users, items, found = ratings
     path = tmp_path / "ratings.csv"
