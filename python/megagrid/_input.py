@@ -28,6 +28,18 @@ def is_frame(X):
     return hasattr(X, "columns") and hasattr(X, "to_numpy") and not isinstance(X, np.ndarray)
 
 
+class _Table:
+    """What is asked of a data frame here, of a table of pyarrow."""
+
+    def __init__(self, table):
+        self.table, self.columns = table, table.column_names
+
+    def to_numpy(self):
+        if not self.columns:
+            return np.empty((self.table.num_rows, 0))
+        return np.column_stack([column.to_numpy() for column in self.table.columns])
+
+
 def table(X):
     """Return a data frame for a table that offers itself by the Arrow PyCapsule interface only, and anything else as it is.
 
@@ -39,21 +51,20 @@ def table(X):
     if hasattr(X, "__array__") and not (hasattr(X, "columns") or hasattr(X, "schema")):
         return X
     try:
-        import polars
-    except ImportError:
-        return _pandas(X)
-    return polars.DataFrame(X)
-
-
-def _pandas(X):
-    try:
         import pyarrow
 
-        return pyarrow.table(X).to_pandas()
+        return _Table(pyarrow.table(X))
     except ImportError:
-        raise TypeError(
-            f"X is a {type(X).__name__}, a table of Arrow; install polars, or pyarrow and pandas, to read it, or pass a NumPy array"
-        ) from None
+        pass
+    try:
+        import polars
+
+        return polars.DataFrame(X)
+    except ImportError:
+        pass
+    if hasattr(X, "__array__"):
+        return X
+    raise TypeError(f"X is a {type(X).__name__}, a table of Arrow; install pyarrow or polars to read it, or pass a NumPy array")
 
 
 def feature_names(X):
