@@ -193,6 +193,20 @@ def test_samples_in_a_file_give_the_model_of_their_matrix(clicks, tmp_path):
         SparseLogisticRegression().fit(path, y)
 
 
+def test_samples_in_a_file_are_calibrated_on_those_that_are_kept(clicks, tmp_path):
+    from sklearn.datasets import dump_svmlight_file
+
+    X, y = clicks
+    path = str(tmp_path / "clicks.libsvm")
+    dump_svmlight_file(X, y, path)
+    plain = SparseLogisticRegression(holdout=0.3).fit(path)
+    other = SparseLogisticRegression(holdout=0.3).fit(path, calibrate=True)
+    slopes = other.coef_[plain.coef_ != 0] / plain.coef_[plain.coef_ != 0]
+    assert len(slopes) > 3 and np.allclose(slopes, slopes[0]) and not np.isclose(slopes[0], 1)
+    with pytest.raises(TypeError, match="calibrate: this says how a path is read"):
+        SparseLogisticRegression(holdout=0.3).fit(X, y, calibrate=True)
+
+
 def test_ids_are_texts_or_numbers(ratings):
     users, items, found = ratings
     plain = MatrixFactorization(4).fit(ratings)
