@@ -1,6 +1,7 @@
 """What all estimators share: parameters as options of the command, fits that can be watched and ended, and features by name."""
 
 import json
+import logging
 import numbers
 import os
 import re
@@ -14,6 +15,8 @@ from ._sklearn import BaseEstimator, NotFittedError
 
 # Seconds between looks at the keyboard, and how long an iteration may take to end after Ctrl-C.
 _LOOK, _PATIENCE = 0.05, 0.1
+
+_LOGGER = logging.getLogger("megagrid")
 
 __all__ = ["Estimator", "NotFittedError", "train", "words"]
 
@@ -88,7 +91,8 @@ def train(begin, options, callback=None, verbose=0, most=None):
     the run where it returns True.
     """
     with _bar(verbose, most) as show:
-        looks = [look for look in (callback, show) if look is not None]
+        log = _log if _LOGGER.isEnabledFor(logging.DEBUG) else None
+        looks = [look for look in (callback, show, log) if look is not None]
         try:
             run = begin(bool(looks))
         except ValueError as error:
@@ -106,6 +110,10 @@ def train(begin, options, callback=None, verbose=0, most=None):
         return run.result()
     except ValueError as error:
         raise ValueError(_in_python(str(error), options)) from None
+
+
+def _log(iteration):
+    _LOGGER.debug("iteration %d: objective %s, %s", iteration["iteration"], iteration["objective"], iteration["metrics"])
 
 
 def _in_python(text, options):
@@ -204,6 +212,8 @@ class Estimator(BaseEstimator):
         self._checksum = found["checksum"]
         self.n_iter_ = self.report_["result"]["iterations"]
         self._keep(found)
+        ended_by = self.report_["result"]["ended_by"]
+        _LOGGER.info("%s: %d iterations, ended by %s", type(self).__name__, self.n_iter_, ended_by)
 
     def _keep(self, found):
         raise NotImplementedError
@@ -231,6 +241,7 @@ class Estimator(BaseEstimator):
 
     def _matrix(self, X, reset=False, repeats=False):
         """Check a matrix, and that its features are those that the estimator knows, or let it know them."""
+        X = _input.table(X)
         names = _input.feature_names(X)
         if not reset:
             self._check_names(names)

@@ -28,6 +28,45 @@ def is_frame(X):
     return hasattr(X, "columns") and hasattr(X, "to_numpy") and not isinstance(X, np.ndarray)
 
 
+class _Table:
+    """What is asked of a data frame here, of a table of pyarrow."""
+
+    def __init__(self, table):
+        self.table, self.columns = table, table.column_names
+
+    def to_numpy(self):
+        if not self.columns:
+            return np.empty((self.table.num_rows, 0))
+        return np.column_stack([column.to_numpy() for column in self.table.columns])
+
+
+def table(X):
+    """Return a data frame for a table that offers itself by the Arrow PyCapsule interface only, and anything else as it is.
+
+    A stream can be read once: what is returned takes the place of `X`.
+    """
+    if is_frame(X) or not (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")):
+        return X
+    # A single column, as of pyarrow.Array, is an array.
+    if hasattr(X, "__array__") and not (hasattr(X, "columns") or hasattr(X, "schema")):
+        return X
+    try:
+        import pyarrow
+
+        return _Table(pyarrow.table(X))
+    except ImportError:
+        pass
+    try:
+        import polars
+
+        return polars.DataFrame(X)
+    except ImportError:
+        pass
+    if hasattr(X, "__array__"):
+        return X
+    raise TypeError(f"X is a {type(X).__name__}, a table of Arrow; install pyarrow or polars to read it, or pass a NumPy array")
+
+
 def feature_names(X):
     """Return the names of a data frame's columns; None where there are none, or they are no texts."""
     if not is_frame(X):
@@ -88,6 +127,7 @@ class Matrix:
 
     def __init__(self, X, estimator=None, name="X", repeats=False):
         who = "" if estimator is None else f" by {type(estimator).__name__}"
+        X = table(X)
         if is_frame(X):
             X = _of_frame(X)
         if is_sparse(X):

@@ -1,12 +1,15 @@
 """Every kind of input gives the same model, and bad input the exception that users of scikit-learn expect."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from megagrid import MatrixFactorization, NotFittedError, SparseLogisticRegression, TopicModel, hits, pagerank
+from megagrid import ImplicitALS, MatrixFactorization, NotFittedError, SparseLogisticRegression, TopicModel, hits, pagerank
 
 
 def wide(X):
@@ -72,6 +75,94 @@ def test_names_of_columns_are_kept_and_checked(clicks):
         model.predict(frame.drop(columns="x0"))
 
 
+class Stream:
+    """A table of which nothing is known but that Arrow can stream it, once."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        table, self.table = self.table, None
+        return table.__arrow_c_stream__(requested_schema)
+
+
+class Batch:
+    """A table of which nothing is known but that Arrow has it in one piece."""
+
+    def __init__(self, table):
+        (self.batch,) = table.combine_chunks().to_batches()
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return self.batch.__arrow_c_array__(requested_schema)
+
+
+def arrow(X):
+    """Return a table of two chunks a column."""
+    X = pa.table({f"x{at}": column for at, column in enumerate(X.toarray().T)})
+    return pa.concat_tables([X[:7], X[7:]])
+
+
+TABLES = {"table": lambda table: table, "batch": lambda table: Batch(table).batch, "stream": Stream, "array": Batch}
+READERS = {"both": [], "pyarrow": ["polars", "pandas"], "polars": ["pyarrow"]}
+
+
+@pytest.mark.parametrize("read_by", READERS)
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_table_of_arrow_gives_the_model_of_its_matrix_and_names(kind, read_by, clicks, monkeypatch):
+    X, y = clicks
+    plain, table = SparseLogisticRegression().fit(X, y), arrow(X)
+    for missing in READERS[read_by]:
+        monkeypatch.setitem(sys.modules, missing, None)
+    other = SparseLogisticRegression().fit(TABLES[kind](table), y)
+    assert np.array_equal(plain.coef_, other.coef_)
+    assert other.feature_names_in_.tolist() == table.column_names
+    assert np.array_equal(other.predict(TABLES[kind](table)), plain.predict(X))
+    with pytest.raises(ValueError, match="same order"):
+        other.predict(TABLES[kind](table.select(table.column_names[::-1])))
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_all_that_take_a_matrix_take_a_table_of_arrow(kind, documents, ratings):
+    make, counts = TABLES[kind], arrow(documents)
+    plain, other = TopicModel(3, max_iter=5).fit(documents), TopicModel(3, max_iter=5).fit(make(counts))
+    assert np.array_equal(plain.transform(documents), other.transform(make(counts)))
+    users, items, found = ratings
+    matrix = sp.coo_array((np.abs(found), (users, items))).tocsr()
+    for estimator in (MatrixFactorization(4, max_iter=3), ImplicitALS(4, max_iter=3)):
+        plain = estimator.fit(matrix)
+        user_factors, seen = plain.user_factors_, plain.recommend(exclude=matrix)[0]
+        other = estimator.fit(make(arrow(matrix)))
+        assert np.array_equal(user_factors, other.user_factors_)
+        assert np.array_equal(seen, other.recommend(exclude=make(arrow(matrix)))[0])
+        assert len(other.fold_in(make(arrow(matrix))).user_ids_) == matrix.shape[0]
+    links = (documents.T @ documents > 0).astype(float)
+    assert np.array_equal(pagerank(links), pagerank(make(arrow(links))))
+
+
+def test_without_a_reader_a_table_of_arrow_is_an_array_or_refused(clicks, monkeypatch):
+    X, y = clicks
+    plain, table = SparseLogisticRegression().fit(X, y), arrow(X)
+    for missing in ("pyarrow", "polars"):
+        monkeypatch.setitem(sys.modules, missing, None)
+    other = SparseLogisticRegression().fit(table, y)
+    assert np.array_equal(plain.coef_, other.coef_) and not hasattr(other, "feature_names_in_")
+    with pytest.raises(TypeError, match="X is a Stream, a table of Arrow; install pyarrow or polars"):
+        SparseLogisticRegression().fit(Stream(table), y)
+
+
+def test_what_a_table_of_arrow_lacks_is_refused(clicks):
+    X, y = clicks
+    missing = pa.table({"x0": [1, None, 3], "x1": [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match="contains NaN"):
+        SparseLogisticRegression().fit(missing, [0, 1, 0])
+    with pytest.raises(ValueError, match="a minimum of 1 is required"):
+        SparseLogisticRegression().fit(pa.table({}), y)
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        SparseLogisticRegression().fit(pa.array([1.0, 2.0]), [0, 1])
+    with pytest.raises(ValueError, match="non-struct type"):
+        SparseLogisticRegression().fit(Stream(pa.chunked_array([[1.0, 2.0]])), [0, 1])
+
+
 def test_ratings_as_columns_matrix_and_file_give_one_model(ratings, tmp_path):
     users, items, found = ratings
     path = tmp_path / "ratings.csv"
@@ -100,6 +191,20 @@ def test_samples_in_a_file_give_the_model_of_their_matrix(clicks, tmp_path):
     assert not hasattr(again.fit(X, y), "feature_names_in_")
     with pytest.raises(ValueError, match="stand in the file"):
         SparseLogisticRegression().fit(path, y)
+
+
+def test_samples_in_a_file_are_calibrated_on_those_that_are_kept(clicks, tmp_path):
+    from sklearn.datasets import dump_svmlight_file
+
+    X, y = clicks
+    path = str(tmp_path / "clicks.libsvm")
+    dump_svmlight_file(X, y, path)
+    plain = SparseLogisticRegression(holdout=0.3).fit(path)
+    other = SparseLogisticRegression(holdout=0.3).fit(path, calibrate=True)
+    slopes = other.coef_[plain.coef_ != 0] / plain.coef_[plain.coef_ != 0]
+    assert len(slopes) > 3 and np.allclose(slopes, slopes[0]) and not np.isclose(slopes[0], 1)
+    with pytest.raises(TypeError, match="calibrate: this says how a path is read"):
+        SparseLogisticRegression(holdout=0.3).fit(X, y, calibrate=True)
 
 
 def test_ids_are_texts_or_numbers(ratings):

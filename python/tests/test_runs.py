@@ -194,3 +194,14 @@ def test_fits_leave_no_thread_behind(ratings):
             return
         time.sleep(0.05)
     assert len(os.listdir("/proc/self/task")) <= before
+
+
+def test_logs_tell_each_iteration_and_the_end_where_they_are_wanted(documents, caplog):
+    with caplog.at_level("DEBUG", logger="megagrid"):
+        TopicModel(3, max_iter=4).fit(documents)
+    assert [record.levelname for record in caplog.records] == ["DEBUG"] * 4 + ["INFO"]
+    assert caplog.messages[0].startswith("iteration 1: ") and caplog.messages[-1].startswith("TopicModel: 4 iterations, ended by ")
+    caplog.clear()
+    with caplog.at_level("WARNING", logger="megagrid"):
+        TopicModel(3, max_iter=4).fit(documents)
+    assert caplog.messages == []

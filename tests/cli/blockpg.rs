@@ -109,6 +109,34 @@ fn wrong_usage_and_bad_samples_are_told() {
 }
 
 #[test]
+fn calibrated_probabilities_are_of_a_line_of_the_scores_and_lose_less_on_the_samples_that_were_kept() {
+    let place = Place::new();
+    let (train, test) = (samples(&place, "train.libsvm", 60), samples(&place, "test.libsvm", 400));
+    let (plain, calibrated) = (place.name("plain"), place.name("calibrated"));
+    let fit = ["blockpg", &train, "--positive", "2", "--l1", "0.1", "--intercept", "--test", &test];
+    done(&[&fit[..], &["--model", &plain]].concat());
+    let text = done(&[&fit[..], &["--calibrate", "--model", &calibrated]].concat());
+    assert!(text.contains("calibrated for class 1: "), "{text}");
+    let line = &json(format!("{calibrated}/model.json"))["calibration"][0];
+    let [slope, offset] = ["slope", "offset"].map(|name| line[name].as_f64().unwrap());
+    // Enough digits of those that are neither sure nor impossible.
+    let score =
+        |chance: &str| chance.parse::<f64>().ok().filter(|p| (0.001..0.999).contains(p)).map(|p| (p / (1.0 - p)).ln());
+    let [before, after] = [&plain, &calibrated].map(|model| done(&["predict", model, &test]));
+    let pairs = before.lines().zip(after.lines()).filter_map(|(before, after)| score(before).zip(score(after)));
+    let apart: Vec<f64> = pairs.map(|(before, after)| (slope * before + offset - after).abs()).collect();
+    assert!(apart.len() > 100 && apart.iter().all(|apart| *apart < 1e-4), "{apart:?}");
+    let [before, after] = [&plain, &calibrated].map(|model| {
+        let quality = done(&["predict", model, &test, "--quality", "--json", "-"]);
+        serde_json::from_str::<serde_json::Value>(&quality).unwrap()
+    });
+    let of = |quality: &serde_json::Value, name: &str| quality[name].as_f64().unwrap();
+    assert!(of(&after, "log_loss") < of(&before, "log_loss"), "{before} {after}");
+    assert!((of(&after, "auc") - of(&before, "auc")).abs() < 1e-9, "{before} {after}");
+    fails(&["blockpg", &train, "--positive", "2", "--calibrate"], 2, &["--calibrate", "--holdout"]);
+}
+
+#[test]
 fn ridge_and_elastic_net_have_a_certificate() {
     let place = Place::new();
     let train = samples(&place, "train.libsvm", 900);

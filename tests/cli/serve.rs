@@ -105,7 +105,8 @@ fn models_answer_as_their_commands_do() {
     done(&["pagerank", &place.graph(), "--model", &pages, "-q"]);
     done(&["hits", &place.graph(), "--model", &links, "-q"]);
     let samples = blockpg::samples(&place, "clicks.libsvm", 300);
-    done(&["blockpg", &samples, "--positive", "2", "--normalize", "--intercept", "--model", &clicks, "-q"]);
+    let fit = ["blockpg", &samples, "--positive", "2", "--normalize", "--intercept", "--holdout", "0.3", "--calibrate"];
+    done(&[&fit[..], &["--model", &clicks, "-q"]].concat());
     let topics = lda::train(&place, "posts", &[]);
     let (kinds, things) = (place.name("kinds"), classes::samples(&place, "things.libsvm", ["a", "b", "c"], 200));
     done(&["blockpg", &things, "--normalize", "--intercept", "--model", &kinds, "-q"]);

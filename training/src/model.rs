@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use megagrid_algorithms::blockpg::Calibration;
 use megagrid_datasets::output::{Column, read_table, write_directory, write_table};
 use megagrid_datasets::{Dictionary, is_pipe};
 use serde::de::DeserializeOwned;
@@ -91,6 +92,9 @@ pub struct Manifest {
     /// Names of the classes of samples; none for other kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<String>,
+    /// The lines by which scores of samples were calibrated, which weights and intercepts have in them; none for other kinds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calibration: Vec<Calibration>,
     /// The data it was trained on.
     pub data: TrainedOn,
     /// What was measured of it.
@@ -125,6 +129,7 @@ impl Manifest {
             intercept: 0.0,
             intercepts: Vec::new(),
             classes: Vec::new(),
+            calibration: Vec::new(),
             data: TrainedOn { left, right, edges, checksum: format!("xxh3:{checksum:016x}") },
             metrics: metrics.collect(),
         }

@@ -180,13 +180,13 @@ fn names(options: &Value) -> Vec<String> {
 fn untested(config: &Value) -> Value {
     let mut config = config.clone();
     for name in TESTING {
-        config.get_mut(name).into_iter().for_each(|value| *value = Value::Null);
+        config.as_object_mut().and_then(|options| options.remove(name));
     }
     config
 }
 
 /// Options that keep data for testing.
-const TESTING: [&str; 4] = ["test", "holdout", "holdout_per_user", "ranking"];
+const TESTING: [&str; 5] = ["test", "holdout", "holdout_per_user", "ranking", "calibrate"];
 
 /// Options that keep a part of the data that are named for testing, so that a model is trained on fewer.
 const HOLDOUT: [&str; 2] = ["holdout", "holdout_per_user"];

@@ -124,6 +124,7 @@ fn how() -> SampleOptions {
         class_weight: Some("b=2.5,d=0.5".parse().unwrap()),
         test: None,
         holdout: None,
+        calibrate: false,
     }
 }
 
@@ -204,6 +205,53 @@ fn a_model_that_is_read_again_says_the_same() {
     assert!((chances.iter().sum::<f64>() - 1.0).abs() < 1e-12 && chances[2] > chances[0], "{chances:?}");
     let text = serde_json::to_value(&before).unwrap();
     assert!(text[0]["class"].is_string() && text[0]["probabilities"]["a"].is_number(), "{text}");
+}
+
+#[test]
+fn calibrated_scores_are_a_line_of_the_scores_that_were_fitted() {
+    let made = Made::new(12, false, 11);
+    let run = RunOptions { workers: Some(1), ..RunOptions::default() };
+    let options = || LinearOptions { l1: vec![0.01], ..LinearOptions::default() };
+    let kept = SampleOptions { holdout: Some(0.4), ..how() };
+    let plain = made.trained(options(), &kept, &run).model.unwrap();
+    let calibrate = SampleOptions { calibrate: true, ..kept.clone() };
+    let model = made.trained(options(), &calibrate, &run).model.unwrap();
+    assert_eq!((plain.calibration.len(), model.calibration.len()), (0, CLASSES));
+    let test = made.samples(&kept, &run).unwrap().test.unwrap();
+    for (class, line) in model.calibration.iter().enumerate() {
+        let scores = |of: &Linear| test.scores(of.of(class), of.intercepts[class]);
+        let before = scores(&plain);
+        let expected: Vec<f64> = before.iter().map(|score| line.slope * score + line.offset).collect();
+        assert!(apart(&scores(&model), &expected) < 1e-9);
+        let loss = |scores: &[f64]| {
+            let signs = test.labels.iter().map(|&of| if of as usize == class { 1.0 } else { -1.0 });
+            scores.iter().zip(signs).map(|(score, sign)| (-sign * score).exp().ln_1p()).sum::<f64>()
+        };
+        assert!(loss(&expected) < loss(&before), "class {class}: {} after {}", loss(&expected), loss(&before));
+    }
+}
+
+#[test]
+fn what_is_not_there_is_not_calibrated_on() {
+    let (mut made, run) = (Made::new(12, false, 11), RunOptions::default());
+    let refused = |samples: Samples| {
+        let processes = Processes::default();
+        let job = Job::<Regression>::new(samples, serde_json::json!({}), LinearOptions::default(), &run, &processes);
+        job.map(drop).unwrap_err().to_string()
+    };
+    let calibrate = |holdout| SampleOptions { holdout, calibrate: true, ..how() };
+    let nothing = refused(made.samples(&calibrate(None), &run).unwrap());
+    assert!(nothing.contains("--calibrate") && nothing.contains("--holdout"), "{nothing}");
+    made.classes.iter_mut().for_each(|class| *class = (*class).min(2));
+    // The only sample of class d is trained on: else the samples are refused.
+    let samples = (0..SAMPLES).find_map(|sample| {
+        let before = std::mem::replace(&mut made.classes[sample], 3);
+        let samples = made.samples(&calibrate(Some(0.2)), &run);
+        made.classes[sample] = before;
+        samples.ok()
+    });
+    let class = refused(samples.unwrap());
+    assert!(class.contains("of class d there is none"), "{class}");
 }
 
 #[test]

@@ -46,6 +46,7 @@
 //! Margins, weights and slopes are kept in f64. Memory: 88 bytes a sample and 8 for each worker, 88 bytes a feature and 32 for each worker, 6 a
 //! value. Blocks are not for data with more than a few thousand dense, strongly correlated features, where they become single features.
 
+mod calibration;
 mod certificate;
 mod config;
 mod control;
@@ -59,6 +60,7 @@ mod quality;
 mod sigmoid;
 mod stages;
 
+pub use calibration::Calibration;
 pub use certificate::{Certificate, Fit, log_loss, scores};
 pub use config::Config;
 pub use control::{State, Totals};

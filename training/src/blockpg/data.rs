@@ -45,6 +45,11 @@ pub struct SampleOptions {
     /// Part of the samples, above 0 and below 1, to keep for testing.
     #[arg(long, value_name = "F", allow_negative_numbers = true, help_heading = "Quality on unseen samples")]
     pub holdout: Option<f64>,
+    /// Fit a line to the scores of these samples at the end, so that probabilities are as often right as they say (Platt's scaling).
+    /// The model's weights are multiplied by its slope.
+    #[arg(long, help_heading = "Quality on unseen samples")]
+    #[serde(default)]
+    pub calibrate: bool,
 }
 
 /// Samples to train on.
@@ -67,6 +72,8 @@ pub struct Samples {
     pub normalize: bool,
     /// See `normalize`.
     pub positive: Vec<f32>,
+    /// Whether a model's probabilities are calibrated on the samples to test on.
+    pub calibrate: bool,
 }
 
 impl Data for Samples {
@@ -146,8 +153,13 @@ impl Samples {
     /// Returns what a model has for labels: 1 of the samples of its class, -1 of others.
     #[must_use]
     pub fn signs(&self, model: usize) -> Vec<f32> {
+        self.signs_of(model, &self.labels.of)
+    }
+
+    /// As [`signs`](Self::signs), of samples with these classes.
+    pub(super) fn signs_of(&self, model: usize, classes: &[u32]) -> Vec<f32> {
         let class = self.class_of(model) as u32;
-        self.labels.of.iter().map(|&of| if of == class { 1.0 } else { -1.0 }).collect()
+        classes.iter().map(|&of| if of == class { 1.0 } else { -1.0 }).collect()
     }
 
     /// Returns the sum of the samples' weights.
@@ -184,7 +196,8 @@ impl Samples {
         if let Some(weights) = &options.class_weight {
             samples.weigh(weights)?;
         }
-        Ok(Self { normalize: options.normalize, positive: options.positive.clone(), ..samples })
+        let SampleOptions { normalize, ref positive, calibrate, .. } = *options;
+        Ok(Self { normalize, positive: positive.clone(), calibrate, ..samples })
     }
 
     /// Multiplies the weights of samples by those of their classes.
@@ -237,8 +250,8 @@ impl Samples {
             edges.data.resize(edges.left.len(), 1.0);
         }
         let values = Edges::Grouped(GroupedEdges::new(edges, &[Side::Right]));
-        let (start, normalize, positive) = (Vec::new(), false, Vec::new());
-        Ok(Self { values, labels, sample_weights, features, intercept, test, start, normalize, positive })
+        let (start, normalize, positive, calibrate) = (Vec::new(), false, Vec::new(), false);
+        Ok(Self { values, labels, sample_weights, features, intercept, test, start, normalize, positive, calibrate })
     }
 
     /// Takes samples to plan with only: none of them is looked at.
@@ -246,9 +259,9 @@ impl Samples {
     pub fn to_plan(values: Edges<f32>) -> Self {
         let (labels, sample_weights) = (Labels::default(), Vec::new());
         let features = Arc::new(Dictionary::from_integers(Vec::new()));
-        let (normalize, positive) = (false, Vec::new());
+        let (normalize, positive, calibrate) = (false, Vec::new(), false);
         let (intercept, test, start) = (None, None, Vec::new());
-        Self { values, labels, sample_weights, features, intercept, test, start, normalize, positive }
+        Self { values, labels, sample_weights, features, intercept, test, start, normalize, positive, calibrate }
     }
 
     /// Returns the largest |x| of each feature, or the root of its mean square.

@@ -1,5 +1,6 @@
 //! Training of sparse logistic regression: labelled samples in, weights of features out, for each class where there are more than two.
 
+mod calibration;
 mod class_weights;
 mod data;
 mod model;

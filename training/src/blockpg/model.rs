@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use megagrid_algorithms::blockpg::{Certificate, Quality, likeliest, log_chances};
+use megagrid_algorithms::blockpg::{Calibration, Certificate, Quality, likeliest, log_chances};
 use megagrid_datasets::output::{Column, read_table, write_table};
 use megagrid_datasets::{Dictionary, Samples};
 use serde::{Deserialize, Serialize, Serializer};
@@ -33,6 +33,9 @@ pub struct Linear {
     pub normalize: bool,
     /// Labels that count as 1.
     pub positive: Vec<f32>,
+    /// The line by which each model's scores were calibrated: its slope is in the weights, and both are in the intercept. Empty: they are as
+    /// they were fitted.
+    pub calibration: Vec<Calibration>,
     /// What is known of the model.
     pub(super) certificate: Option<Certificate>,
     /// What is known of the model of each l1, in their order.
@@ -60,9 +63,20 @@ impl Linear {
                 features.len()
             )));
         }
-        let (certificate, path, positive) = (None, Vec::new(), Vec::new());
+        let (certificate, path, positive, calibration) = (None, Vec::new(), Vec::new(), Vec::new());
         let (normalize, has_converged) = (false, false);
-        Ok(Self { features, classes, weights, intercepts, normalize, positive, certificate, path, has_converged })
+        Ok(Self {
+            features,
+            classes,
+            weights,
+            intercepts,
+            normalize,
+            positive,
+            calibration,
+            certificate,
+            path,
+            has_converged,
+        })
     }
 
     /// Returns the weights of a model, by feature.
@@ -193,6 +207,7 @@ impl Model for Linear {
     fn write(&self, into: &Path, manifest: &mut Manifest) -> Result<(), Error> {
         let models = self.intercepts.len();
         manifest.classes = self.classes.clone();
+        manifest.calibration = self.calibration.clone();
         match self.intercepts[..] {
             [intercept] => manifest.intercept = intercept,
             _ => manifest.intercepts = self.intercepts.clone(),
@@ -234,7 +249,7 @@ impl Model for Linear {
         let (normalize, positive) = (manifest.option("normalize"), manifest.option("positive"));
         let model = Self::new(features, classes, weights, intercepts);
         let model = model.map_err(|error| Error::invalid(&path, format!("{error}; {DAMAGED}")))?;
-        Ok(Self { normalize, positive, ..model })
+        Ok(Self { normalize, positive, calibration: manifest.calibration.clone(), ..model })
     }
 
     fn answer(&self, question: &Predict) -> Result<Vec<Prediction>, Error> {
@@ -274,6 +289,10 @@ impl Model for Linear {
                 "  l1 {l1}: objective {objective:.6}, no model below {bound:.6} (gap {gap:.1e}), {nonzeros} weights, \
                  largest violation {violation:.1e}\n"
             ));
+        }
+        for (model, Calibration { slope, offset }) in self.calibration.iter().enumerate() {
+            let class = self.class(model);
+            text.push_str(&format!("  calibrated for class {class}: {slope:.6} · score + {offset:.6}\n"));
         }
         if self.weights.iter().all(|&w| w == 0.0) {
             text.push_str("  note: no feature has a weight, l1 is too large for that; try a smaller --l1\n");

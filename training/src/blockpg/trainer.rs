@@ -62,6 +62,7 @@ impl Algorithm for Regression {
 
     /// Of several models one is in the engine.
     fn check_run(samples: &Samples, run: &RunOptions, is_tuned: bool) -> Result<(), Error> {
+        samples.check_calibration()?;
         let classes = samples.labels.classes.len();
         let has_patience = run.patience.is_some_and(|patience| patience > 0);
         let options = [
@@ -292,6 +293,7 @@ impl<S: Solver> Trainer for Fitter<S> {
             }
         }
         model.certificate = model.path.last().map(|(_, certificate)| *certificate);
+        model.calibrate(samples.calibration(model));
         Ok(())
     }
 }

@@ -90,6 +90,21 @@ fn a_class_that_arrives_gets_weights() {
 }
 
 #[test]
+fn a_calibrated_model_is_updated_to_one_that_is_not() {
+    let options = || LinearOptions { tolerance: 1e-7, ..LinearOptions::default() };
+    let how = || SampleOptions { intercept: true, holdout: Some(0.3), calibrate: true, ..by_default() };
+    let desk = Desk::<Regression>::new(options(), how);
+    let all = samples(330);
+    let (directory, trained) = desk.train(&desk.write("old.libsvm", &all[..280]));
+    assert_eq!(trained.model.unwrap().calibration.len(), 1);
+    let updated = desk.update(&directory, &added(desk.write("new.libsvm", &all[280..]))).unwrap();
+    let whole = Desk::<Regression>::new(options(), || SampleOptions { intercept: true, ..by_default() });
+    let full = whole.train(&whole.write("all.libsvm", &all)).1.record.result.objective.unwrap();
+    assert_near(updated.record.result.objective.unwrap(), full, 1e-6, "all");
+    assert!(updated.model.unwrap().calibration.is_empty());
+}
+
+#[test]
 fn a_model_of_other_classes_is_nothing_to_begin_from() {
     let desk = Desk::<Regression>::new(LinearOptions::default(), by_default::<SampleOptions>);
     let (directory, _) = desk.train(&desk.write("old.libsvm", &in_classes(&samples(300), 0)));
