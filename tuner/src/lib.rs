@@ -25,7 +25,7 @@ mod tuner;
 
 pub use branches::{Event, Watch};
 pub use error::{Error, Failure};
-pub use history::{Branch, Progress, ROOT, Step, Trial};
+pub use history::{Branch, Progress, ROOT, Stalled, Step, Trial};
 pub use progress::{Label, Noise, Summary};
 pub use space::{Setting, Space, Tunable, Value, Values};
 pub use trainer::{Clock, Trainer};

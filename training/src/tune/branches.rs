@@ -188,12 +188,12 @@ impl<'s, A: Algorithm> Branches<'s, A> {
             Time::Seconds => report.seconds,
             Time::Samples => report.updates as f64,
         };
-        let (loss, converged) = (loss::<A>(&found), found.converged == Some(true));
+        let (loss, tested, converged) = (loss::<A>(&found), found.tested::<A>(), found.converged == Some(true));
         place.history.push(Done { report, found, seconds: begin.elapsed().as_secs_f64() });
         if self.kept == Some(branch) {
             self.evaluate(branch)?;
         }
-        Ok(Clock { time, loss, finished: converged || self.is_patience })
+        Ok(Clock { time, loss, tested, finished: converged || self.is_patience })
     }
 
     /// Measures a branch as it stands.

@@ -39,11 +39,11 @@ pub struct TuneOptions {
     /// Settings tried by the first search, at most.
     #[arg(long, default_value_t = TunerOptions::default().trials, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub trials: usize,
-    /// Whether settings are searched again when the objective changes by less than 1 % over 10 iterations, where the run ends else.
+    /// Whether settings are searched again on a plateau, where the run ends else.
     #[arg(
         long = "no-retune",
         action = ArgAction::SetFalse,
-        help = "Do not tune again when the objective changes by less than 1 % over 10 iterations, and do not end the run there"
+        help = "Do not tune again when the objective changes by less than 1 % over 10 iterations (with test data: one evaluation before --patience would end the run), and do not end the run there"
     )]
     pub retune: bool,
     /// What trials are timed by: seconds, or samples, with which a run is reproducible [default: seconds, samples where the step
@@ -77,7 +77,13 @@ impl TuneOptions {
         self.time.unwrap_or(default)
     }
 
-    pub(super) fn of_tuner<A: Algorithm>(&self, space: &Space, time: Time, seed: u64, iterations: u64) -> TunerOptions {
+    pub(super) fn of_tuner<A: Algorithm>(
+        &self,
+        space: &Space,
+        time: Time,
+        (seed, patience): (u64, u64),
+        iterations: u64,
+    ) -> TunerOptions {
         let lists = space.tunables().iter().all(|tunable| matches!(tunable.values(), Values::Discrete(_)));
         let default = TunerOptions::default();
         TunerOptions {
@@ -88,6 +94,11 @@ impl TuneOptions {
             trials: self.trials,
             // A run cannot change its layout on the way.
             retune: (self.retune && !space.tunables().iter().any(is_layout::<A>)).then(Plateau::default),
+            // One evaluation before patience ends the run.
+            held_out: match patience {
+                0 => default.held_out,
+                _ => Plateau { clocks: (patience as usize - 1).max(1), ..default.held_out },
+            },
             target: None,
             decisions_count: time == Time::Seconds,
         }
