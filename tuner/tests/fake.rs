@@ -176,7 +176,7 @@ fn noise(seed: u64, clock: u64) -> f64 {
     (mixed >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
 }
 
-/// Searches of a run on held-out errors, whose loss falls by more than 10 % in 10 clocks all the way.
+/// A run on held-out errors, whose loss falls by more than 10 % in 10 clocks all the way.
 fn held_out(clocks: u64, error: impl Fn(u64) -> f64 + 'static) -> Tuned {
     let mut trainer = Descent { held_out: Some(Box::new(error)), ..Descent::new() };
     let tuned = run(&mut trainer, &space("step=log:0.01..0.02"), &Options { clocks, ..options(5) }).unwrap();
