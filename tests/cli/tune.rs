@@ -163,6 +163,69 @@ fn a_tuned_run_can_be_continued() {
     refused(&["tune", "mf"], &["tuning.json, where tuning says what it came to"]);
 }
 
+/// Returns the errors on test data, one for each iteration.
+fn tested(record: &serde_json::Value) -> Vec<f64> {
+    let iterations = record["iterations"].as_array().unwrap();
+    iterations.iter().map(|one| one["metrics"]["test_rmse"].as_f64().unwrap()).collect()
+}
+
+fn least(errors: &[f64]) -> f64 {
+    errors.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+#[test]
+fn a_run_is_tuned_again_where_the_error_on_test_data_falls_no_further() {
+    let place = Place::new();
+    let (ratings, report) = (place.ratings(), place.name("run.html"));
+    let of = |name: &str, iterations: &str, options: &[&str]| {
+        let (record, model) = (place.name(&format!("{name}.json")), place.name(name));
+        let command = ["tune", "mf", &ratings, "-w", "1", "--dims", "4", "--lambda", "0", "--holdout", "0.2", "-q"];
+        let common = ["--seed", "3", "--iterations", iterations, "--json", &record, "--model", &model];
+        done(&[&command[..], &common, options].concat());
+        (json(&record), std::fs::read(std::path::Path::new(&model).join("users.npy")).unwrap())
+    };
+    let (whole, model) = of("whole", "100", &["--report", &report]);
+    let (tuning, all) = (&whole["tuning"], tested(&whole));
+    let stalled = tuning["stalled"].as_array().unwrap();
+    let after: Vec<u64> = stalled.iter().map(|one| one["after"].as_u64().unwrap()).collect();
+    for (one, after) in stalled.iter().zip(&after) {
+        // Patience is five evaluations.
+        let (before, last) = all[..*after as usize].split_at(*after as usize - 4);
+        assert_eq!(one["best"], least(before), "{tuning}");
+        assert_eq!(one["errors"], serde_json::json!(last), "{tuning}");
+        assert!(least(last) >= least(before), "{tuning}");
+    }
+    assert_eq!(tuning["settings"][1][0], after[0], "{tuning}");
+    assert_eq!(whole["result"]["metrics"]["test_rmse"], least(&all), "the model is the best on test data");
+    let page = std::fs::read_to_string(&report).unwrap();
+    assert!(page.contains("The error on test data fell no further at iteration"), "{page}");
+
+    // What goes on searches again where the whole run did: before the search, as it begins, and after it.
+    for at in [after[0] - 2, after[0], all.len() as u64 - 1] {
+        let saved = place.name(&format!("saved-{at}"));
+        of("first", &at.to_string(), &["--checkpoint", &saved]);
+        let (rest, same) = of("rest", "100", &["--resume", &saved]);
+        assert_eq!(tested(&rest), all[at as usize..], "from {at}");
+        for part in ["settings", "trials", "stalled", "ended_by"] {
+            assert_eq!(rest["tuning"][part], tuning[part], "{part} from {at}");
+        }
+        assert_eq!(rest["result"]["best_iteration"], whole["result"]["best_iteration"], "from {at}");
+        assert!(same == model, "the model from {at}");
+    }
+}
+
+#[test]
+fn nothing_is_searched_where_the_next_evaluation_may_end_the_run() {
+    let place = Place::new();
+    let (ratings, record) = (place.ratings(), place.name("run.json"));
+    let tune = ["tune", "mf", &ratings, "-w", "1", "--dims", "4", "--lambda", "0", "--holdout", "0.2", "-q"];
+    done(&[&tune[..], &["--iterations", "200", "--patience", "1", "--json", &record]].concat());
+    let found = json(&record);
+    assert_eq!(found["result"]["ended_by"], "patience");
+    assert!(found["tuning"].get("stalled").is_none(), "{}", found["tuning"]);
+    assert!(found["tuning"]["trials"].as_array().unwrap().iter().all(|trial| trial["search"] == 0), "{found}");
+}
+
 #[test]
 fn what_cannot_be_tuned_is_refused() {
     let place = Place::new();

@@ -1,7 +1,8 @@
 //! A training run that tunes itself (Cui's thesis, chapter 5: MLtuner).
 //!
 //! It searches for the setting that converges fastest, goes on with the best branch, and searches again, within bounds, when
-//! progress stops: that of the error on held-out data, or of the loss where there are none (§5.3.4). Where no setting makes further progress, the run has converged.
+//! progress stops: that of the error on held-out data, or of the loss where there are none (§5.3.4). Where no setting makes
+//! further progress, the run has converged.
 
 use serde::Serialize;
 
@@ -72,10 +73,10 @@ pub struct Options {
     pub budget: u64,
     /// Trials of the first search, at most.
     pub trials: usize,
-    /// When to tune again, by losses; `None`: never.
+    /// When to tune again, by losses, where the trainer measures no held-out errors; `None`: never.
     pub retune: Option<Plateau>,
-    /// When to tune again, by held-out errors, where the trainer measures them.
-    pub held_out: Plateau,
+    /// When to tune again, by held-out errors, where the trainer measures them; `None`: never.
+    pub held_out: Option<Plateau>,
     /// A loss that ends the run.
     pub target: Option<f64>,
     /// Whether the searcher's own time counts: not where time is samples.
@@ -92,7 +93,7 @@ impl Default for Options {
             trials: 30,
             retune: Some(Plateau::default()),
             // The thesis ends a run after five epochs that were no better, and tunes again one before (§5.4.1).
-            held_out: Plateau { clocks: 4, change: 0.0 },
+            held_out: Some(Plateau { clocks: 4, change: 0.0 }),
             target: None,
             decisions_count: true,
         }
@@ -269,16 +270,16 @@ impl<T: Trainer> Run<'_, '_, T> {
 
     /// Tells whether progress has stopped: by held-out errors if there are any, else by losses.
     fn stop(&mut self) -> Option<Stop> {
-        let plateau = self.options.retune?;
         let Progress { line, begun, .. } = &self.progress;
         let (before, since) = line.split_at(*begun);
         if line.iter().all(|step| step.tested.is_none()) {
+            let plateau = self.options.retune?;
             let losses: Vec<f64> = since.iter().map(|step| step.loss).collect();
             return plateau.is_reached(&losses).then_some(Stop::Plateau(plateau));
         }
+        let held_out = self.options.held_out?;
         let [before, since] =
             [before, since].map(|steps| steps.iter().filter_map(|step| step.tested).collect::<Vec<_>>());
-        let held_out = self.options.held_out;
         let (best, errors) = held_out.stalls(&before, &since)?;
         // Another setting was of no use.
         let of_no_use =

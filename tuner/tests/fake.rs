@@ -221,6 +221,17 @@ fn noise_of_the_held_out_error_tunes_nothing() {
 }
 
 #[test]
+fn where_held_out_errors_tune_nothing_neither_do_losses() {
+    let mut trainer = Descent { held_out: Some(Box::new(|_| 1.0)), dulls: 20, floor: 1e-9, ..Descent::new() };
+    let options =
+        Options { retune: Some(Plateau { clocks: 3, change: 0.5 }), held_out: None, clocks: 60, ..options(5) };
+    let tuned = run(&mut trainer, &space("step=log:0.01..0.15"), &options).unwrap();
+    assert_eq!((tuned.ended, tuned.line.len(), tuned.settings.len()), (Ended::Clocks, 60, 1));
+    let losses: Vec<f64> = tuned.line.iter().map(|step| step.loss).collect();
+    assert!((0..60).any(|at| options.retune.unwrap().is_reached(&losses[..=at])), "losses have a plateau");
+}
+
+#[test]
 fn tuning_again_makes_no_run_longer_than_it_may_be() {
     for clocks in 29..34 {
         let tuned = held_out(clocks, |clock| 25_u64.saturating_sub(clock) as f64);

@@ -86,22 +86,29 @@ impl TuneOptions {
     ) -> TunerOptions {
         let lists = space.tunables().iter().all(|tunable| matches!(tunable.values(), Values::Discrete(_)));
         let default = TunerOptions::default();
+        // A run cannot change its layout on the way.
+        let retunes = self.retune && !space.tunables().iter().any(is_layout::<A>);
         TunerOptions {
             searcher: self.searcher.unwrap_or(if lists { Kind::Grid } else { Kind::Tpe }),
             seed,
             clocks: iterations,
             budget: self.budget.unwrap_or((iterations * 12 / 100).max(default.budget)),
             trials: self.trials,
-            // A run cannot change its layout on the way.
-            retune: (self.retune && !space.tunables().iter().any(is_layout::<A>)).then(Plateau::default),
-            // One evaluation before patience ends the run.
-            held_out: match patience {
-                0 => default.held_out,
-                _ => Plateau { clocks: (patience as usize - 1).max(1), ..default.held_out },
-            },
+            retune: default.retune.filter(|_| retunes),
+            held_out: plateau_before(patience, default.held_out).filter(|_| retunes),
             target: None,
             decisions_count: time == Time::Seconds,
         }
+    }
+}
+
+/// Returns the plateau of held-out errors that is reached one evaluation before patience ends the run; with a patience of one
+/// there is none, since a search has no use where the next evaluation may be the last. Patience 0 ends no run.
+fn plateau_before(patience: u64, default: Option<Plateau>) -> Option<Plateau> {
+    match patience {
+        0 => default,
+        1 => None,
+        _ => default.map(|plateau| Plateau { clocks: patience as usize - 1, ..plateau }),
     }
 }
 
