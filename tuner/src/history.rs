@@ -44,7 +44,7 @@ pub struct Step {
     pub elapsed: f64,
     /// The loss.
     pub loss: f64,
-    /// The held-out error, where it is measured.
+    /// The held-out error, where it is measured. Of a trial that became the run, its last clock has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tested: Option<f64>,
 }

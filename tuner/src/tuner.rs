@@ -233,14 +233,18 @@ impl<T: Trainer> Run<'_, '_, T> {
         Search { branches, searcher: &mut *searcher, bounds, number, parent, first, trials, seen: Vec::new() }.run()
     }
 
-    /// Takes a trial into the run: its clocks are the run's.
+    /// Takes a trial into the run: its clocks are the run's. Of its held-out errors that of the last clock only is, since the state
+    /// that another one is of is gone, and the run cannot go back to it.
     fn take(&mut self, live: &Live) {
         let Progress { line, settings, .. } = &mut self.progress;
         settings.push((line.len() as u64, live.setting.clone()));
         // Other trials may have run since it did; the run is where it is only now.
         let elapsed = self.branches.elapsed;
-        let step = |report: &Report| Step { branch: live.branch, elapsed, loss: report.loss, tested: report.tested };
-        line.extend(live.trace[1..].iter().map(step));
+        let branch = live.branch;
+        line.extend(live.trace[1..].iter().map(|report| Step { branch, elapsed, loss: report.loss, tested: None }));
+        if let Some(last) = line.last_mut() {
+            last.tested = live.tested();
+        }
     }
 
     fn go_on(mut self, mut live: Live) -> Result<Tuned, Failure<T::Error>> {
