@@ -216,8 +216,8 @@ fn a_run_is_tuned_again_where_the_error_on_test_data_falls_no_further() {
     // What goes on searches again where the whole run did: later, or first of all.
     for at in [after - 2, after] {
         let saved = place.name(&format!("saved-{at}"));
-        of("first", &at.to_string(), &["--checkpoint", &saved]);
-        let (rest, same) = of("rest", "100", &["--resume", &saved]);
+        of(&format!("first-{at}"), &at.to_string(), &["--checkpoint", &saved]);
+        let (rest, same) = of(&format!("rest-{at}"), "100", &["--resume", &saved]);
         for part in ["settings", "trials", "stalled", "ended_by"] {
             assert_eq!(rest["tuning"][part], tuning[part], "{part} from {at}");
         }
