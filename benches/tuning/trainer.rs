@@ -98,7 +98,7 @@ impl Trainer for Factorization<'_> {
             samples += report.updates;
             Ok(false)
         })?;
-        Ok(Clock { time: samples as f64, loss: loss(engine, &self.config)?, finished: false })
+        Ok(Clock { time: samples as f64, loss: loss(engine, &self.config)?, tested: None, finished: false })
     }
 
     fn report(&mut self, branch: Branch) -> Result<f64, Error> {

@@ -1,5 +1,6 @@
 //! Training that tunes itself.
 
+use crate::stopping::noise;
 use crate::{Place, done, fails, json, run};
 
 #[test]
@@ -161,6 +162,82 @@ fn a_tuned_run_can_be_continued() {
     refused(&["tune", "mf", "--tune", "step=0.1,0.2"], &["of a run with tune", "use the same options"]);
     std::fs::remove_file(std::path::Path::new(&saved).join("tuning.json")).unwrap();
     refused(&["tune", "mf"], &["tuning.json, where tuning says what it came to"]);
+}
+
+fn least(errors: &[(u64, f64)]) -> f64 {
+    errors.iter().map(|(_, error)| *error).fold(f64::INFINITY, f64::min)
+}
+
+/// Returns the errors on test data by iteration: all but those of trials that became the run, of which the last one counts.
+fn tested(record: &serde_json::Value) -> Vec<(u64, f64)> {
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    let tuning = &record["tuning"];
+    let chosen = tuning["trials"].as_array().unwrap().iter().filter(|trial| trial["chosen"] == true);
+    let begun = tuning["settings"].as_array().unwrap().iter().map(|setting| number(&setting[0]));
+    let trials: Vec<_> =
+        begun.zip(chosen).map(|(begun, trial)| begun + 1..begun + number(&trial["iterations"])).collect();
+    let errors = record["iterations"].as_array().unwrap().iter();
+    let errors = errors.map(|one| (number(&one["iteration"]), one["metrics"]["test_rmse"].as_f64().unwrap()));
+    errors.filter(|(iteration, _)| !trials.iter().any(|trial| trial.contains(iteration))).collect()
+}
+
+#[test]
+fn a_run_is_tuned_again_where_the_error_on_test_data_falls_no_further() {
+    let place = Place::new();
+    let (ratings, report) = (noise(&place), place.name("run.html"));
+    let of = |name: &str, iterations: &str, options: &[&str]| {
+        let (record, model) = (place.name(&format!("{name}.json")), place.name(name));
+        let command = ["tune", "mf", &ratings, "-w", "1", "--dims", "4", "--lambda", "0", "--holdout", "0.2", "-q"];
+        let common = ["--iterations", iterations, "--json", &record, "--model", &model];
+        done(&[&command[..], &common, options].concat());
+        (json(&record), std::fs::read(std::path::Path::new(&model).join("users.npy")).unwrap())
+    };
+    let (whole, model) = of("whole", "100", &["--report", &report]);
+    let (tuning, all) = (&whole["tuning"], tested(&whole));
+    let stalled = tuning["stalled"].as_array().unwrap();
+    let after = stalled[0]["after"].as_u64().unwrap();
+    for one in stalled {
+        let until = all.iter().position(|(iteration, _)| one["after"] == *iteration).unwrap() + 1;
+        // Patience is five evaluations.
+        let (before, last) = all[..until].split_at(until - 4);
+        assert_eq!(one["best"], least(before), "{tuning}");
+        assert_eq!(
+            one["errors"],
+            serde_json::json!(last.iter().map(|(_, error)| error).collect::<Vec<_>>()),
+            "{tuning}"
+        );
+        assert!(least(last) >= least(before), "{tuning}");
+    }
+    assert_eq!(tuning["settings"][1][0], after, "{tuning}");
+    assert_eq!(whole["result"]["metrics"]["test_rmse"], least(&all), "the model is the best on test data");
+    let page = std::fs::read_to_string(&report).unwrap();
+    assert!(page.contains(&format!("The error on test data fell no further at iteration {after}.")), "{page}");
+
+    // What goes on searches again where the whole run did: later, or first of all.
+    for at in [after - 2, after] {
+        let saved = place.name(&format!("saved-{at}"));
+        of(&format!("first-{at}"), &at.to_string(), &["--checkpoint", &saved]);
+        let (rest, same) = of(&format!("rest-{at}"), "100", &["--resume", &saved]);
+        for part in ["settings", "trials", "stalled", "ended_by"] {
+            assert_eq!(rest["tuning"][part], tuning[part], "{part} from {at}");
+        }
+        for part in ["iterations", "best_iteration", "metrics", "objective"] {
+            assert_eq!(rest["result"][part], whole["result"][part], "{part} from {at}");
+        }
+        assert!(same == model, "the model from {at}");
+    }
+}
+
+#[test]
+fn nothing_is_searched_where_the_next_evaluation_may_end_the_run() {
+    let place = Place::new();
+    let (ratings, record) = (noise(&place), place.name("run.json"));
+    let tune = ["tune", "mf", &ratings, "-w", "1", "--dims", "4", "--lambda", "0", "--holdout", "0.2", "-q"];
+    done(&[&tune[..], &["--iterations", "200", "--patience", "1", "--json", &record]].concat());
+    let found = json(&record);
+    assert_eq!(found["result"]["ended_by"], "patience");
+    assert!(found["tuning"].get("stalled").is_none(), "{}", found["tuning"]);
+    assert!(found["tuning"]["trials"].as_array().unwrap().iter().all(|trial| trial["search"] == 0), "{found}");
 }
 
 #[test]

@@ -33,6 +33,11 @@ impl Live {
         self.trace.last().map_or(f64::NAN, |report| report.loss)
     }
 
+    /// The held-out error now.
+    pub fn tested(&self) -> Option<f64> {
+        self.trace.last().and_then(|report| report.tested)
+    }
+
     /// Tells whether a loss was no finite number.
     pub fn diverged(&self) -> bool {
         !self.loss().is_finite()
@@ -113,14 +118,14 @@ impl<'t, T: Trainer> Branches<'t, T> {
         self.alive += 1;
         self.most_alive = self.most_alive.max(self.alive);
         (self.watch)(&Event::Forked { branch, parent, setting: &setting });
-        Ok(Live { branch, setting, point, trace: vec![Report { time: 0.0, loss }], finished: false })
+        Ok(Live { branch, setting, point, trace: vec![Report { time: 0.0, loss, tested: None }], finished: false })
     }
 
     pub fn run(&mut self, live: &mut Live) -> Result<(), T::Error> {
         let clock = self.trainer.schedule(live.branch)?;
         self.elapsed += clock.time;
         self.clocks += 1;
-        live.trace.push(Report { time: live.time() + clock.time, loss: clock.loss });
+        live.trace.push(Report { time: live.time() + clock.time, loss: clock.loss, tested: clock.tested });
         live.finished = clock.finished;
         let (branch, clocks, elapsed) = (live.branch, live.clocks(), self.elapsed);
         (self.watch)(&Event::Clock { branch, clocks, loss: clock.loss, elapsed });

@@ -44,6 +44,20 @@ pub struct Step {
     pub elapsed: f64,
     /// The loss.
     pub loss: f64,
+    /// The held-out error, where it is measured. Of a trial that became the run, its last clock has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tested: Option<f64>,
+}
+
+/// The held-out error stopped to fall: the errors that decided it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stalled {
+    /// Clocks of the run that were done.
+    pub after: u64,
+    /// The best error before the last clocks.
+    pub best: f64,
+    /// The errors of the last clocks.
+    pub errors: Vec<f64>,
 }
 
 /// What a run has come to, but for the state of its branch. Saved with that, the run can be gone on with.
@@ -55,6 +69,9 @@ pub struct Progress {
     pub line: Vec<Step>,
     /// The settings of the run, each with the number of clocks of the run that were done before.
     pub settings: Vec<(u64, Setting)>,
+    /// Where the held-out error stopped to fall.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalled: Vec<Stalled>,
     /// Searches so far.
     pub(crate) searches: usize,
     /// Clocks of all searches but the first.
@@ -80,6 +97,7 @@ impl Progress {
         }
         self.line.truncate(clocks as usize);
         self.settings.retain(|(before, _)| *before < clocks);
+        self.stalled.retain(|stalled| stalled.after < clocks);
         self.begun = self.begun.min(self.settings.last()?.0 as usize);
         Some(self)
     }

@@ -1,5 +1,6 @@
 //! Training that tunes itself: MLtuner of Cui's thesis, chapter 5. Knows its trainer by fork, schedule, free and reported
-//! progress only ([`Trainer`]), so that it can drive any.
+//! progress only ([`Trainer`]), so that it can drive any. Trials are compared by their losses. A run is tuned again where the
+//! error on held-out data falls no further, or the loss where the trainer reports no such error ([`Options`]).
 //!
 //! | module | what |
 //! |---|---|
@@ -25,7 +26,7 @@ mod tuner;
 
 pub use branches::{Event, Watch};
 pub use error::{Error, Failure};
-pub use history::{Branch, Progress, ROOT, Step, Trial};
+pub use history::{Branch, Progress, ROOT, Stalled, Step, Trial};
 pub use progress::{Label, Noise, Summary};
 pub use space::{Setting, Space, Tunable, Value, Values};
 pub use trainer::{Clock, Trainer};

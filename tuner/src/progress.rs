@@ -22,6 +22,8 @@ pub struct Report {
     pub time: f64,
     /// The loss, which training makes smaller.
     pub loss: f64,
+    /// The held-out error.
+    pub tested: Option<f64>,
 }
 
 /// What a trace says of its branch.
@@ -81,7 +83,7 @@ fn windows(trace: &[Report]) -> Vec<Report> {
     let window = |at: usize| {
         let part = &trace[at * trace.len() / count..(at + 1) * trace.len() / count];
         let mean = |of: fn(&Report) -> f64| part.iter().map(of).sum::<f64>() / part.len() as f64;
-        Report { time: mean(|report| report.time), loss: mean(|report| report.loss) }
+        Report { time: mean(|report| report.time), loss: mean(|report| report.loss), tested: None }
     };
     (0..count).map(window).collect()
 }
@@ -93,7 +95,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     fn trace(losses: impl IntoIterator<Item = f64>) -> Vec<Report> {
-        losses.into_iter().enumerate().map(|(n, loss)| Report { time: n as f64, loss }).collect()
+        losses.into_iter().enumerate().map(|(n, loss)| Report { time: n as f64, loss, tested: None }).collect()
     }
 
     fn white_noise(seed: u64, len: usize) -> impl Iterator<Item = f64> {

@@ -11,6 +11,9 @@ pub struct Clock {
     pub time: f64,
     /// The loss after it, which training makes smaller. No finite number means that the branch diverged.
     pub loss: f64,
+    /// The error on held-out data after it, where there are any: finite, and small where the model is good. It decides when a
+    /// run is tuned again, and no trial.
+    pub tested: Option<f64>,
     /// Whether training is known to have come to its end.
     pub finished: bool,
 }

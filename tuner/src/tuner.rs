@@ -1,13 +1,14 @@
 //! A training run that tunes itself (Cui's thesis, chapter 5: MLtuner).
 //!
 //! It searches for the setting that converges fastest, goes on with the best branch, and searches again, within bounds, when
-//! progress stops. Where no setting makes further progress, the run has converged.
+//! progress stops: that of the error on held-out data, or of the loss where there are none (§5.3.4). Where no setting makes
+//! further progress, the run has converged.
 
 use serde::Serialize;
 
 use crate::branches::{Branches, Event, Live, Watch};
 use crate::error::{Error, Failure};
-use crate::history::{Branch, Progress, ROOT, Step, Trial};
+use crate::history::{Branch, Progress, ROOT, Stalled, Step, Trial};
 use crate::progress::Report;
 use crate::search::{Bounds, Search};
 use crate::searcher::Kind;
@@ -39,6 +40,19 @@ impl Plateau {
         before - last < self.change * before.abs()
     }
 
+    /// Tells whether held-out errors have stopped to fall: the best of the last clocks is no better than the best before. A
+    /// single error that noise makes large, or small, is no plateau. Returns the best before, and the last ones.
+    fn stalls<'e>(&self, before: &'e [f64], since: &'e [f64]) -> Option<(f64, &'e [f64])> {
+        let early = since.len().checked_sub(self.clocks)?;
+        let (early, last) = since.split_at(early);
+        let best = before.iter().chain(early).copied().min_by(f64::total_cmp)?;
+        (!self.has_fallen(best, last)).then_some((best, last))
+    }
+
+    fn has_fallen(&self, best: f64, errors: &[f64]) -> bool {
+        errors.iter().any(|error| *error < best - self.change * best.abs())
+    }
+
     /// Tells whether a branch falls so slowly that it would be on a plateau.
     fn is_on(&self, live: &Live) -> bool {
         let fall = live.trace[0].loss - live.loss();
@@ -59,8 +73,10 @@ pub struct Options {
     pub budget: u64,
     /// Trials of the first search, at most.
     pub trials: usize,
-    /// When to tune again; `None`: never.
+    /// When to tune again, by losses, where the trainer measures no held-out errors; `None`: never.
     pub retune: Option<Plateau>,
+    /// When to tune again, by held-out errors, where the trainer measures them; `None`: never.
+    pub held_out: Option<Plateau>,
     /// A loss that ends the run.
     pub target: Option<f64>,
     /// Whether the searcher's own time counts: not where time is samples.
@@ -76,6 +92,8 @@ impl Default for Options {
             budget: 12,
             trials: 30,
             retune: Some(Plateau::default()),
+            // The thesis ends a run after five epochs that were no better, and tunes again one before (§5.4.1).
+            held_out: Some(Plateau { clocks: 4, change: 0.0 }),
             target: None,
             decisions_count: true,
         }
@@ -107,6 +125,8 @@ pub struct Tuned {
     pub line: Vec<Step>,
     /// The settings of the run, each with the number of clocks of the run that were done before.
     pub settings: Vec<(u64, Setting)>,
+    /// Where the held-out error stopped to fall.
+    pub stalled: Vec<Stalled>,
     /// The branch that holds the result.
     pub branch: Branch,
     /// Time of all branches.
@@ -163,12 +183,20 @@ pub fn resume<T: Trainer>(
 ) -> Result<Tuned, Failure<T::Error>> {
     let setting = progress.setting().cloned().ok_or(Error::OtherSpace)?;
     let point = space.point(&setting).ok_or(Error::OtherSpace)?;
-    let loss = progress.line.last().ok_or(Error::OtherSpace)?.loss;
+    let Step { loss, tested, .. } = *progress.line.last().ok_or(Error::OtherSpace)?;
     let mut branches = Branches::new(trainer, space, watch);
     branches.resume(progress.trials.iter().map(|trial| trial.branch).max().unwrap_or(ROOT), progress.elapsed);
     branches.tell(&Event::Chosen { branch: ROOT });
-    let live = Live { branch: ROOT, setting, point, trace: vec![Report { time: 0.0, loss }], finished: false };
+    let live = Live { branch: ROOT, setting, point, trace: vec![Report { time: 0.0, loss, tested }], finished: false };
     Run { branches, options, progress }.go_on(live)
+}
+
+/// Progress has stopped.
+enum Stop {
+    /// It is time to search again.
+    Plateau(Plateau),
+    /// The search before was of no use.
+    Converged,
 }
 
 struct Run<'t, 'o, T: Trainer> {
@@ -205,13 +233,18 @@ impl<T: Trainer> Run<'_, '_, T> {
         Search { branches, searcher: &mut *searcher, bounds, number, parent, first, trials, seen: Vec::new() }.run()
     }
 
-    /// Takes a trial into the run: its clocks are the run's.
+    /// Takes a trial into the run: its clocks are the run's. Of its held-out errors that of the last clock only is, since the state
+    /// that another one is of is gone, and the run cannot go back to it.
     fn take(&mut self, live: &Live) {
         let Progress { line, settings, .. } = &mut self.progress;
         settings.push((line.len() as u64, live.setting.clone()));
         // Other trials may have run since it did; the run is where it is only now.
         let elapsed = self.branches.elapsed;
-        line.extend(live.trace[1..].iter().map(|report| Step { branch: live.branch, elapsed, loss: report.loss }));
+        let branch = live.branch;
+        line.extend(live.trace[1..].iter().map(|report| Step { branch, elapsed, loss: report.loss, tested: None }));
+        if let Some(last) = line.last_mut() {
+            last.tested = live.tested();
+        }
     }
 
     fn go_on(mut self, mut live: Live) -> Result<Tuned, Failure<T::Error>> {
@@ -225,19 +258,39 @@ impl<T: Trainer> Run<'_, '_, T> {
             if let Some(ended) = ended {
                 return Ok(self.end(&live, ended));
             }
-            let losses: Vec<f64> = self.progress.line[self.progress.begun..].iter().map(|step| step.loss).collect();
-            let plateau = self.options.retune.filter(|plateau| plateau.is_reached(&losses));
-            let is_over = match plateau {
-                Some(plateau) => !self.tune_again(&mut live, &plateau)?,
+            let is_over = match self.stop() {
+                Some(Stop::Converged) => true,
+                Some(Stop::Plateau(plateau)) => !self.tune_again(&mut live, &plateau)?,
                 None => {
                     self.branches.run(&mut live).map_err(Failure::Trainer)?;
-                    let step = Step { branch: live.branch, elapsed: self.branches.elapsed, loss: live.loss() };
-                    self.progress.line.push(step);
+                    let (branch, elapsed) = (live.branch, self.branches.elapsed);
+                    self.progress.line.push(Step { branch, elapsed, loss: live.loss(), tested: live.tested() });
                     false
                 }
             };
             ended = self.end_of(&live).or(is_over.then_some(Ended::Converged));
         }
+    }
+
+    /// Tells whether progress has stopped: by held-out errors if there are any, else by losses.
+    fn stop(&mut self) -> Option<Stop> {
+        let Progress { line, begun, .. } = &self.progress;
+        let (before, since) = line.split_at(*begun);
+        if line.iter().all(|step| step.tested.is_none()) {
+            let plateau = self.options.retune?;
+            let losses: Vec<f64> = since.iter().map(|step| step.loss).collect();
+            return plateau.is_reached(&losses).then_some(Stop::Plateau(plateau));
+        }
+        let held_out = self.options.held_out?;
+        let [before, since] =
+            [before, since].map(|steps| steps.iter().filter_map(|step| step.tested).collect::<Vec<_>>());
+        let (best, errors) = held_out.stalls(&before, &since)?;
+        // Another setting was of no use.
+        let of_no_use =
+            before.iter().copied().min_by(f64::total_cmp).is_some_and(|best| !held_out.has_fallen(best, &since));
+        let (after, errors) = (line.len() as u64, errors.to_vec());
+        self.progress.stalled.push(Stalled { after, best, errors });
+        Some(if of_no_use { Stop::Converged } else { Stop::Plateau(held_out) })
     }
 
     /// Tells why the run ends where it is, if it does.
@@ -259,8 +312,10 @@ impl<T: Trainer> Run<'_, '_, T> {
         let left = self.options.budget.saturating_sub(self.progress.spent);
         let Some(next) = self.search_again(live, plateau, left)? else { return Ok(false) };
         self.progress.spent += self.branches.clocks - before;
-        let progresses = !plateau.is_on(&next);
         let is_better = next.loss() <= live.loss();
+        // Held-out errors of the clocks to come tell it; trials are compared by their losses, here too.
+        let is_tested = next.tested().is_some();
+        let progresses = if is_tested { is_better } else { !plateau.is_on(&next) };
         let worse = if is_better { std::mem::replace(live, next) } else { next };
         self.branches.free(worse.branch).map_err(Failure::Trainer)?;
         if is_better {
@@ -274,7 +329,9 @@ impl<T: Trainer> Run<'_, '_, T> {
     /// setting first. `None` if there is no budget left or nothing that can be used.
     fn search_again(&mut self, live: &Live, plateau: &Plateau, left: u64) -> Result<Option<Live>, Failure<T::Error>> {
         let before = self.progress.trials.iter().filter(|trial| trial.search + 1 == self.progress.searches).count();
-        let bounds = self.bounds(before, left, plateau.clocks as u64);
+        // What is found is of the run, which is not to become longer than it may.
+        let rest = self.options.clocks - self.progress.line.len() as u64;
+        let bounds = self.bounds(before, left, rest.min(plateau.clocks as u64));
         match self.search((live.branch, live.loss()), bounds, Some(live.point.clone())) {
             Ok(next) => Ok(Some(next)),
             Err(Failure::Tuning(_)) => Ok(None),
@@ -283,8 +340,9 @@ impl<T: Trainer> Run<'_, '_, T> {
     }
 
     fn end(self, live: &Live, ended: Ended) -> Tuned {
-        let Progress { trials, line, settings, .. } = self.progress;
+        let Progress { trials, line, settings, stalled, .. } = self.progress;
         Tuned {
+            stalled,
             branch: live.branch,
             elapsed: self.branches.elapsed,
             tuning: trials.iter().filter(|trial| !trial.chosen).map(|trial| trial.time).sum(),

@@ -20,6 +20,8 @@ struct Descent {
     dulls: u64,
     most: usize,
     enough: f64,
+    /// The held-out error after so many clocks.
+    held_out: Option<Box<dyn Fn(u64) -> f64>>,
     /// What was kept last, and the clocks of the run after which it fails.
     kept: Option<(f64, u64, Progress)>,
     fails_after: usize,
@@ -37,6 +39,7 @@ impl Descent {
             dulls: u64::MAX,
             most: 1,
             enough: f64::NEG_INFINITY,
+            held_out: None,
             kept: None,
             fails_after: usize::MAX,
         }
@@ -73,7 +76,8 @@ impl Trainer for Descent {
             *x = f64::INFINITY;
         }
         *clocks += 1;
-        Ok(Clock { time: 1.0, loss: self.loss(branch), finished: self.loss(branch) < self.enough })
+        let tested = self.held_out.as_ref().map(|error| error(*clocks));
+        Ok(Clock { time: 1.0, loss: self.loss(branch), tested, finished: self.loss(branch) < self.enough })
     }
 
     fn report(&mut self, branch: Branch) -> Result<f64, String> {
@@ -163,6 +167,81 @@ fn a_plateau_tunes_again_and_a_converged_run_ends() {
     assert!(tuned.trials.iter().filter(|trial| trial.search > 0).all(|trial| trial.clocks <= 3));
     assert_eq!(trainer.branches.len(), 1);
     assert!((tuned.line.len() as u64) < 200);
+}
+
+/// Noise of the width 1 around 0, by a seed.
+fn noise(seed: u64, clock: u64) -> f64 {
+    let mixed = (seed * 1000 + clock + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
+}
+
+/// A run on held-out errors, whose loss falls by more than 10 % in 10 clocks all the way.
+fn held_out(clocks: u64, error: impl Fn(u64) -> f64 + 'static) -> Tuned {
+    let mut trainer = Descent { held_out: Some(Box::new(error)), ..Descent::new() };
+    let tuned = run(&mut trainer, &space("step=log:0.01..0.02"), &Options { clocks, ..options(5) }).unwrap();
+    let losses: Vec<f64> = tuned.line.iter().map(|step| step.loss).collect();
+    assert!((0..losses.len()).all(|at| !Plateau::default().is_reached(&losses[..=at])), "losses tune nothing");
+    tuned
+}
+
+#[test]
+fn a_plateau_of_the_held_out_error_tunes_again_while_the_loss_falls() {
+    let tuned = held_out(200, |clock| 25_u64.saturating_sub(clock) as f64);
+    // The last four of 29 clocks are no better than the 25th.
+    assert_eq!(tuned.settings.iter().map(|(clocks, _)| *clocks).collect::<Vec<_>>(), [0, 29]);
+    assert_eq!((tuned.stalled[0].after, tuned.stalled[0].best), (29, 0.0));
+    assert_eq!(tuned.stalled[0].errors, [0.0; 4]);
+    // The other setting was of no use.
+    assert_eq!((tuned.ended, tuned.stalled.len(), tuned.line.len()), (Ended::Converged, 2, 33));
+    let best = tuned.line.iter().filter_map(|step| step.tested).fold(f64::INFINITY, f64::min);
+    assert_eq!(best, tuned.stalled[1].best);
+}
+
+#[test]
+fn a_setting_that_is_of_use_is_tuned_again_in_its_turn() {
+    // The error falls on from clock 30, after the first plateau.
+    let tuned = held_out(200, |clock| 25_u64.saturating_sub(clock) as f64 - (clock.clamp(29, 50) - 29) as f64);
+    assert_eq!(tuned.stalled.iter().map(|stalled| stalled.after).collect::<Vec<_>>(), [29, 54, 58]);
+    assert_eq!(tuned.ended, Ended::Converged);
+}
+
+#[test]
+fn noise_of_the_held_out_error_tunes_nothing() {
+    for seed in 0..20 {
+        // Falls by 0.08 in four clocks, more than the noise is wide.
+        let error = move |clock: u64| 5.0 - 0.02 * clock as f64 + 0.07 * noise(seed, clock);
+        assert!((1..60).any(|clock| error(clock + 1) > error(clock)), "the noise is real");
+        let tuned = held_out(60, error);
+        assert!(tuned.stalled.is_empty() && tuned.trials.iter().all(|trial| trial.search == 0), "seed {seed}");
+        assert_eq!((tuned.ended, tuned.line.len()), (Ended::Clocks, 60));
+        let tuned = held_out(200, move |clock| error(clock.min(30)) + 0.07 * noise(seed + 20, clock));
+        assert!(tuned.stalled[0].after >= 30, "seed {seed}: {:?}", tuned.stalled);
+    }
+}
+
+#[test]
+fn where_held_out_errors_tune_nothing_neither_do_losses() {
+    let mut trainer = Descent { held_out: Some(Box::new(|_| 1.0)), dulls: 20, floor: 1e-9, ..Descent::new() };
+    let options =
+        Options { retune: Some(Plateau { clocks: 3, change: 0.5 }), held_out: None, clocks: 60, ..options(5) };
+    let tuned = run(&mut trainer, &space("step=log:0.01..0.15"), &options).unwrap();
+    assert_eq!((tuned.ended, tuned.line.len(), tuned.settings.len()), (Ended::Clocks, 60, 1));
+    let losses: Vec<f64> = tuned.line.iter().map(|step| step.loss).collect();
+    assert!((0..60).any(|at| options.retune.unwrap().is_reached(&losses[..=at])), "losses have a plateau");
+}
+
+#[test]
+fn tuning_again_makes_no_run_longer_than_it_may_be() {
+    for clocks in 29..34 {
+        let tuned = held_out(clocks, |clock| 25_u64.saturating_sub(clock) as f64);
+        assert_eq!(tuned.line.len() as u64, clocks);
+        let mut trainer = Descent { dulls: 20, floor: 1e-9, ..Descent::new() };
+        let plateau = Some(Plateau { clocks: 3, change: 0.5 });
+        let options = Options { retune: plateau, clocks, ..options(5) };
+        let tuned = run(&mut trainer, &space("step=log:0.01..0.15"), &options).unwrap();
+        assert!(tuned.line.len() as u64 <= clocks);
+    }
 }
 
 #[test]

@@ -20,10 +20,23 @@ fn of_run(tuning: &Tuning) -> String {
         seconds,
         escape(command)
     );
+    let stalled = stalled(tuning);
     let columns = ["branch", "search", "setting", "iterations", tuning.time.as_str(), "loss", "speed", "", ""];
     let head: String = columns.iter().map(|name| format!("<th>{}", escape(name))).collect();
     let rows: String = tuning.trials.iter().map(row).collect();
-    format!("{told}<div class=wide><table><thead><tr>{head}</thead><tbody>{rows}</tbody></table></div>")
+    format!("{told}{stalled}<div class=wide><table><thead><tr>{head}</thead><tbody>{rows}</tbody></table></div>")
+}
+
+/// Says where the error on test data stopped to fall; nothing if it did nowhere.
+fn stalled(tuning: &Tuning) -> String {
+    let after: Vec<String> = tuning.stalled.iter().map(|stalled| stalled.after.to_string()).collect();
+    match after.as_slice() {
+        [] => String::new(),
+        [one] => format!("<p>The error on test data fell no further at iteration {one}."),
+        [before @ .., last] => {
+            format!("<p>The error on test data fell no further at iterations {} and {last}.", before.join(", "))
+        }
+    }
 }
 
 fn row(trial: &Trial) -> String {

@@ -189,11 +189,12 @@ impl<'s, A: Algorithm> Branches<'s, A> {
             Time::Samples => report.updates as f64,
         };
         let (loss, converged) = (loss::<A>(&found), found.converged == Some(true));
+        let tested = found.tested::<A>().filter(|error| error.is_finite());
         place.history.push(Done { report, found, seconds: begin.elapsed().as_secs_f64() });
         if self.kept == Some(branch) {
             self.evaluate(branch)?;
         }
-        Ok(Clock { time, loss, finished: converged || self.is_patience })
+        Ok(Clock { time, loss, tested, finished: converged || self.is_patience })
     }
 
     /// Measures a branch as it stands.
@@ -261,7 +262,8 @@ impl<'s, A: Algorithm> Branches<'s, A> {
         let engine = self.engines.get_mut(&place.engine).ok_or_else(|| gone(branch))?;
         engine.run.select(branch.0)?;
         let evaluation = Evaluation { iteration, value, objective, metrics };
-        self.is_patience |= self.stopping.evaluate(evaluation, || engine.run.pause().model())?;
+        // What was found by a search may be worse at its end, and goes on; the clock after it may be the best.
+        self.is_patience = self.stopping.evaluate(evaluation, || engine.run.pause().model())?;
         Ok(())
     }
 }

@@ -45,7 +45,8 @@ pub fn tune<A: Algorithm>(
     let given = if tuning.tune.is_empty() { A::tuned(&data, &options) } else { tuning.tune.clone() };
     let space = space::<A>(&given, &options, &settings)?;
     let time = tuning.time::<A>(&space);
-    let tuner = tuning.of_tuner::<A>(&space, time, run.seed, iterations);
+    let patience = run.patience.unwrap_or(A::PATIENCE);
+    let tuner = tuning.of_tuner::<A>(&space, time, (run.seed, patience), iterations);
 
     let checksum = data.checksum()?;
     let data = Arc::new(data);
@@ -156,6 +157,7 @@ fn report(options: &TunerOptions, time: Time, found: &Found, ended_by: &str, sec
         ended_by: ended_by.to_owned(),
         settings: found.settings.iter().map(|(after, setting)| (*after, setting.to_string())).collect(),
         command: String::new(),
+        stalled: found.stalled.clone(),
         trials: found.trials.iter().map(shown).collect(),
     }
 }

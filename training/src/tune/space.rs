@@ -39,11 +39,11 @@ pub struct TuneOptions {
     /// Settings tried by the first search, at most.
     #[arg(long, default_value_t = TunerOptions::default().trials, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub trials: usize,
-    /// Whether settings are searched again when the objective changes by less than 1 % over 10 iterations, where the run ends else.
+    /// Whether settings are searched again on a plateau, where the run ends else.
     #[arg(
         long = "no-retune",
         action = ArgAction::SetFalse,
-        help = "Do not tune again when the objective changes by less than 1 % over 10 iterations, and do not end the run there"
+        help = "Do not tune again when the objective changes by less than 1 % over 10 iterations (with test data: one evaluation before --patience would end the run), and do not end the run there"
     )]
     pub retune: bool,
     /// What trials are timed by: seconds, or samples, with which a run is reproducible [default: seconds, samples where the step
@@ -77,20 +77,38 @@ impl TuneOptions {
         self.time.unwrap_or(default)
     }
 
-    pub(super) fn of_tuner<A: Algorithm>(&self, space: &Space, time: Time, seed: u64, iterations: u64) -> TunerOptions {
+    pub(super) fn of_tuner<A: Algorithm>(
+        &self,
+        space: &Space,
+        time: Time,
+        (seed, patience): (u64, u64),
+        iterations: u64,
+    ) -> TunerOptions {
         let lists = space.tunables().iter().all(|tunable| matches!(tunable.values(), Values::Discrete(_)));
         let default = TunerOptions::default();
+        // A run cannot change its layout on the way.
+        let retunes = self.retune && !space.tunables().iter().any(is_layout::<A>);
         TunerOptions {
             searcher: self.searcher.unwrap_or(if lists { Kind::Grid } else { Kind::Tpe }),
             seed,
             clocks: iterations,
             budget: self.budget.unwrap_or((iterations * 12 / 100).max(default.budget)),
             trials: self.trials,
-            // A run cannot change its layout on the way.
-            retune: (self.retune && !space.tunables().iter().any(is_layout::<A>)).then(Plateau::default),
+            retune: default.retune.filter(|_| retunes),
+            held_out: plateau_before(patience, default.held_out).filter(|_| retunes),
             target: None,
             decisions_count: time == Time::Seconds,
         }
+    }
+}
+
+/// Returns the plateau of held-out errors that is reached one evaluation before patience ends the run; with a patience of one
+/// there is none, since a search has no use where the next evaluation may be the last. Patience 0 ends no run.
+fn plateau_before(patience: u64, default: Option<Plateau>) -> Option<Plateau> {
+    match patience {
+        0 => default,
+        1 => None,
+        _ => default.map(|plateau| Plateau { clocks: patience as usize - 1, ..plateau }),
     }
 }
 
