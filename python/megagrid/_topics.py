@@ -141,6 +141,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         matrix = self._matrix(X, reset=True).check_counts("TopicModel.fit")
         return self._fit(lambda watched: _megagrid.topics(matrix.parts, words, watched), callback)
 
+    def fit_transform(self, X, y=None, **fit_params):
+        """Find topics, and return those of the same documents; see `fit` and `transform`."""
+        # Of a table of Arrow that is a stream there is one reading.
+        return super().fit_transform(_input.table(X), y, **fit_params)
+
     def _keep(self, found):
         self._topics = found["topics"]
         if "n_features_in_" not in self.__dict__:

@@ -126,6 +126,7 @@ def test_all_that_take_a_matrix_take_a_table_of_arrow(kind, documents, ratings):
     make, counts = TABLES[kind], arrow(documents)
     plain, other = TopicModel(3, max_iter=5).fit(documents), TopicModel(3, max_iter=5).fit(make(counts))
     assert np.array_equal(plain.transform(documents), other.transform(make(counts)))
+    assert np.array_equal(plain.transform(documents), TopicModel(3, max_iter=5).fit_transform(make(counts)))
     users, items, found = ratings
     matrix = sp.coo_array((np.abs(found), (users, items))).tocsr()
     for estimator in (MatrixFactorization(4, max_iter=3), ImplicitALS(4, max_iter=3)):

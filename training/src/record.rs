@@ -57,7 +57,7 @@ pub struct Tuning {
     pub ended_by: String,
     /// Settings of the run, each with the iterations that were done before.
     pub settings: Vec<(u64, String)>,
-    /// Where the error on test data stopped to fall, by the evaluations that decided it.
+    /// Where the error on test data stopped falling, by the evaluations that decided it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stalled: Vec<megagrid_tuner::Stalled>,
     /// The command line that trains with the first of them.

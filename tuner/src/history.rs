@@ -49,7 +49,7 @@ pub struct Step {
     pub tested: Option<f64>,
 }
 
-/// The held-out error stopped to fall: the errors that decided it.
+/// The held-out error stopped falling: the errors that decided it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stalled {
     /// Clocks of the run that were done.
@@ -69,7 +69,7 @@ pub struct Progress {
     pub line: Vec<Step>,
     /// The settings of the run, each with the number of clocks of the run that were done before.
     pub settings: Vec<(u64, Setting)>,
-    /// Where the held-out error stopped to fall.
+    /// Where the held-out error stopped falling.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stalled: Vec<Stalled>,
     /// Searches so far.

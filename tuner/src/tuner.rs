@@ -32,7 +32,7 @@ impl Default for Plateau {
 }
 
 impl Plateau {
-    /// Tells whether losses, one for each clock, have stopped to fall.
+    /// Tells whether losses, one for each clock, have stopped falling.
     #[must_use]
     pub fn is_reached(&self, losses: &[f64]) -> bool {
         let Some(last) = losses.last() else { return false };
@@ -40,7 +40,7 @@ impl Plateau {
         before - last < self.change * before.abs()
     }
 
-    /// Tells whether held-out errors have stopped to fall: the best of the last clocks is no better than the best before. A
+    /// Tells whether held-out errors have stopped falling: the best of the last clocks is no better than the best before. A
     /// single error that noise makes large, or small, is no plateau. Returns the best before, and the last ones.
     fn stalls<'e>(&self, before: &'e [f64], since: &'e [f64]) -> Option<(f64, &'e [f64])> {
         let early = since.len().checked_sub(self.clocks)?;
@@ -125,7 +125,7 @@ pub struct Tuned {
     pub line: Vec<Step>,
     /// The settings of the run, each with the number of clocks of the run that were done before.
     pub settings: Vec<(u64, Setting)>,
-    /// Where the held-out error stopped to fall.
+    /// Where the held-out error stopped falling.
     pub stalled: Vec<Stalled>,
     /// The branch that holds the result.
     pub branch: Branch,

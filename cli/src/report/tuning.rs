@@ -27,7 +27,7 @@ fn of_run(tuning: &Tuning) -> String {
     format!("{told}{stalled}<div class=wide><table><thead><tr>{head}</thead><tbody>{rows}</tbody></table></div>")
 }
 
-/// Says where the error on test data stopped to fall; nothing if it did nowhere.
+/// Says where the error on test data stopped falling; nothing if it did nowhere.
 fn stalled(tuning: &Tuning) -> String {
     let after: Vec<String> = tuning.stalled.iter().map(|stalled| stalled.after.to_string()).collect();
     match after.as_slice() {

@@ -65,7 +65,10 @@ pub(crate) struct Ending(BufReader<File>);
 impl Read for Ending {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self.0.read(into)? {
-            0 if !into.is_empty() => Err(ErrorKind::UnexpectedEof.into()),
+            0 if !into.is_empty() => {
+                let problem = "its data go on beyond its end; it is damaged, copy or download it again";
+                Err(io::Error::new(ErrorKind::UnexpectedEof, problem))
+            }
             read => Ok(read),
         }
     }
