@@ -224,7 +224,7 @@ impl Comparable for Regression {
     const GATHERS: bool = false;
 
     fn runs_on(args: &Args<Self>, _: System) -> Result<(), &'static str> {
-        if args.own.l1.len() > 1 {
+        if args.own.path().len() > 1 {
             return Err("it has no paths: give one --l1");
         }
         if args.common.run.consistency != Consistency::Bsp || args.own.delay.is_some() {

@@ -55,11 +55,12 @@ const NEAR_CACHES: usize = 3;
 const BLOCK_VALUES: u64 = 1 << 16;
 
 impl LinearOptions {
-    /// Returns the parameters for each l1, the largest first.
+    /// Returns the parameters for each l1, the largest first; an l1 that is given twice counts once.
     #[must_use]
     pub fn path(&self) -> Vec<Config> {
         let mut path = self.l1.clone();
         path.sort_by(|a, b| b.total_cmp(a));
+        path.dedup();
         path.into_iter().map(|l1| Config { l1, l2: self.l2 }).collect()
     }
 
@@ -95,9 +96,9 @@ impl LinearOptions {
 impl Options for LinearOptions {
     const FREE: &'static [&'static str] = &["iterations", "tolerance", "blocks", "delay"];
 
-    /// A model is that of the last l1.
+    /// A model is that of the smallest l1.
     fn continued(&self, _: UpdatedOn) -> Self {
-        Self { l1: self.l1.last().copied().into_iter().collect(), ..self.clone() }
+        Self { l1: self.path().last().map(|config| config.l1).into_iter().collect(), ..self.clone() }
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -114,5 +115,17 @@ impl Options for LinearOptions {
 
     fn replaces(name: &str) -> Option<&'static str> {
         (name == "blocks").then_some("batch")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_goes_from_the_largest_penalty_to_the_smallest_and_an_update_goes_on_with_that() {
+        let options = LinearOptions { l1: vec![1.0, 0.5, 2.0, 1.0, 0.5], ..LinearOptions::default() };
+        assert_eq!(options.path().iter().map(|config| config.l1).collect::<Vec<_>>(), [2.0, 1.0, 0.5]);
+        assert_eq!(options.continued(UpdatedOn::All).l1, [0.5]);
     }
 }

@@ -79,7 +79,7 @@ impl Algorithm for Regression {
     }
 
     fn check_tuned(options: &LinearOptions) -> Result<(), Error> {
-        if options.l1.len() == 1 {
+        if options.path().len() == 1 {
             return Ok(());
         }
         Err(Error::option(
