@@ -25,14 +25,8 @@ use std::ops::Range;
 
 use megagrid_stages::ROW_ALIGN;
 use megagrid_stages::simd::{Level, RowKernel, Vector, row_kernel};
-use rough::Rough;
+use rough::{Lanes, Packed, ROUNDED_UP, Rough, TOGETHER};
 
-type Lanes = [f32; ROW_ALIGN];
-/// One dimension of rows that are packed together.
-type Packed = [Lanes; 2];
-
-/// Rows that are packed together.
-const TOGETHER: usize = 2 * ROW_ALIGN;
 /// Bytes of queries that are searched for together: they share a second-level cache with the rows that stream past.
 const QUERY_BYTES: usize = 128 << 10;
 /// The most and the fewest of them: more gain nothing, and fewer read rows too often.
@@ -50,9 +44,6 @@ pub struct Index {
     longest: Vec<f32>,
     dims: usize,
 }
-
-/// By how much a length is rounded up: the error of a sum of 4096 products is below it.
-const ROUNDED_UP: f64 = 1.001;
 
 /// Returns a length that no product of the row with a row of length 1 is above.
 fn length(row: &[f32]) -> f32 {

@@ -4,7 +4,15 @@
 use megagrid_stages::ROW_ALIGN;
 use megagrid_stages::simd::Vector;
 
-use super::{Lanes, Packed, ROUNDED_UP, TOGETHER};
+pub(super) type Lanes = [f32; ROW_ALIGN];
+/// One dimension of rows that are packed together.
+pub(super) type Packed = [Lanes; 2];
+
+/// Rows that are packed together.
+pub(super) const TOGETHER: usize = 2 * ROW_ALIGN;
+
+/// By how much a length is rounded up: the error of a sum of 4096 products is below it.
+pub(super) const ROUNDED_UP: f64 = 1.001;
 
 /// The largest byte.
 const MOST: f32 = 127.0;
