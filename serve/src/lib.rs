@@ -114,10 +114,9 @@ pub fn serve(
 /// Reads all models. Where a training has not come to its first one, it is waited for.
 fn read(options: &Options) -> Result<Vec<Served>, Error> {
     let whole = options.models.iter().map(|directory| Ok((directory, directory.clone())));
-    let followed = options.trainings.iter().zip(options.watch_every).map(|(directory, every)| {
-        let model = first_model(directory, every)?;
-        Ok((directory, model))
-    });
+    // Where trainings are followed, it has been checked that there is one.
+    let every = options.watch_every.unwrap_or_default();
+    let followed = options.trainings.iter().map(|directory| Ok((directory, first_model(directory, every)?)));
     let read = |found: Result<(&PathBuf, PathBuf), Error>| {
         found.and_then(|(named, directory)| Served::read(name(named), directory, options.max_age))
     };

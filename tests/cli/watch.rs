@@ -126,8 +126,13 @@ fn what_cannot_be_followed_says_why() {
     // The same run gone on with has one.
     let more = ["--iterations", "3", "--checkpoint", &checkpoints, "--checkpoint-model", "--resume", &checkpoints];
     done(&[&["mf", &ratings, "-q", "-w", "1"], &more[..]].concat());
-    let server = Server::start(&["--watch", &checkpoints]);
-    assert_eq!(asked(&server)["version"], 1);
+    let other = place.name("other");
+    done(&[&train[..], &["--checkpoint", &other, "--checkpoint-model"]].concat());
+    let server = Server::start(&["--watch", &checkpoints, "--watch", &other]);
+    for name in ["run", "other"] {
+        let (status, said) = server.ask(&format!("/models/{name}/recommend"), &json!({ "users": ["u1"] }));
+        assert_eq!((status, &said["version"]), (200, &json!(1)), "{name}: {said}");
+    }
     let never = ["serve", "--watch", &checkpoints, "--watch-every", "0", "--port", "0"];
     fails(&never, 2, &["--watch-every has to be above 0"]);
     fails(&["serve", "--watch", &checkpoints, "--max-age", "-1"], 2, &["--max-age is -1"]);
