@@ -8,11 +8,16 @@
 //! Longer rows come first. No product is above that of both lengths (Cauchy and Schwarz), so a query ends where what is left is too
 //! short for it (Teflioudi, Gemulla and Mykytiuk 2015, "LEMP"). In models of what people use, items few of them use are short.
 //!
+//! One query by itself waits for memory. It reads rows of a byte a number first, and 32 rows themselves only where one of them may be among
+//! the best, by how much the product of its bytes may be wrong.
+//!
 //! A product is a sum in the order of the dimensions, whatever it is computed with, and of equal products the first row wins. So the result
 //! depends on the vector level only, and is that of all products.
 //!
-//! Work: at most `queries · rows · dims` multiplications. Memory: the packed rows, and for each query searched for together its row
-//! and its best.
+//! Work: at most `queries · rows · dims` multiplications. Memory: the packed rows, a fourth of that for their bytes, and for each query
+//! searched for together its row and its best.
+
+mod rough;
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -20,13 +25,8 @@ use std::ops::Range;
 
 use megagrid_stages::ROW_ALIGN;
 use megagrid_stages::simd::{Level, RowKernel, Vector, row_kernel};
+use rough::{Lanes, Packed, ROUNDED_UP, Rough, TOGETHER};
 
-type Lanes = [f32; ROW_ALIGN];
-/// One dimension of rows that are packed together.
-type Packed = [Lanes; 2];
-
-/// Rows that are packed together.
-const TOGETHER: usize = 2 * ROW_ALIGN;
 /// Bytes of queries that are searched for together: they share a second-level cache with the rows that stream past.
 const QUERY_BYTES: usize = 128 << 10;
 /// The most and the fewest of them: more gain nothing, and fewer read rows too often.
@@ -37,15 +37,13 @@ const QUERIES: Range<usize> = 16..256;
 pub struct Index {
     /// `[rows / 32, dims]`.
     packed: Vec<Packed>,
+    rough: Rough,
     /// Which rows they are.
     order: Vec<u32>,
     /// No row of the 32 is longer, nor is one after them.
     longest: Vec<f32>,
     dims: usize,
 }
-
-/// By how much a length is rounded up: the error of a sum of 4096 products is below it.
-const ROUNDED_UP: f64 = 1.001;
 
 /// Returns a length that no product of the row with a row of length 1 is above.
 fn length(row: &[f32]) -> f32 {
@@ -75,7 +73,7 @@ impl Index {
             here.iter_mut().zip(&row).for_each(|(to, &value)| to[half][lane] = value);
         }
         let longest = order.iter().step_by(TOGETHER).map(|&at| lengths[at as usize]).collect();
-        Self { packed, order, longest, dims }
+        Self { rough: Rough::new(&packed, dims), packed, order, longest, dims }
     }
 
     /// Returns the number of rows.
@@ -190,10 +188,11 @@ impl RowKernel for Search<'_, '_> {
 
     #[inline(always)]
     fn run<V: Vector>(self) {
-        // Two sums for each query.
-        match V::SUMS {
-            16 => self.run_with::<V, 8>(),
-            4 => self.run_with::<V, 2>(),
+        // Two sums for each query. One by itself does not compute those of others that are not there.
+        match (self.found.len(), V::SUMS) {
+            (0 | 1, _) => self.run_with::<V, 1>(),
+            (_, 16) => self.run_with::<V, 8>(),
+            (_, 4) => self.run_with::<V, 2>(),
             _ => self.run_with::<V, 1>(),
         }
     }
@@ -203,12 +202,13 @@ impl Search<'_, '_> {
     /// Searches for `N` queries at a time.
     #[inline(always)]
     fn run_with<V: Vector, const N: usize>(self) {
-        let Self { index: Index { packed, order, longest, dims }, rows, found } = self;
+        let Self { index: Index { packed, rough, order, longest, dims }, rows, found } = self;
         let queries = packed_queries::<N>(rows, *dims, found.len());
         let lengths: Vec<f32> = rows.chunks_exact((*dims).max(1)).map(length).collect();
         let mut least = vec![f32::NEG_INFINITY; found.len()];
+        let is_alone = found.len() == 1;
         let together = packed.chunks_exact((*dims).max(1)).zip(order.chunks(TOGETHER)).zip(longest);
-        for ((together, ids), longest) in together {
+        for (at, ((together, ids), longest)) in together.enumerate() {
             let mut is_over = true;
             let groups = found.chunks_mut(N).zip(least.chunks_mut(N)).zip(lengths.chunks(N));
             for (query, ((found, least), lengths)) in queries.chunks_exact(*dims).zip(groups) {
@@ -217,6 +217,10 @@ impl Search<'_, '_> {
                     continue;
                 }
                 is_over = false;
+                // Of several queries the products cost more than the memory.
+                if is_alone && rough.is_below::<V, N>(at, query, lengths[0], least[0]) {
+                    continue;
+                }
                 let sums = products::<V, N>(query, together);
                 for (sums, (found, least)) in sums.iter().zip(found.iter_mut().zip(least)) {
                     for (sum, ids) in sums.iter().zip(ids.chunks(ROW_ALIGN)) {
@@ -334,6 +338,33 @@ mod tests {
                 let parts = (0..40).step_by(step).map(|at| at..40.min(at + step));
                 let parts: Vec<_> = parts.flat_map(|part| best(&rows, &queries, level, part, 20, &none)).collect();
                 assert_eq!(parts, whole, "{level}, {step} at a time");
+            }
+        }
+    }
+
+    /// Several queries are not searched for by bytes.
+    #[test]
+    fn a_query_by_itself_finds_what_it_finds_beside_others() {
+        let mut random = SplitMix::new(7, 0);
+        for (dims, scales) in
+            [(1, [1.0, 1.0]), (9, [1e-44, 1e-38]), (40, [0.9, 1.0]), (64, [1e-3, 1.0]), (5, [1e30, 1e38])]
+        {
+            let mut made = |len: usize| -> Vec<Vec<f32>> {
+                let number = |random: &mut SplitMix| {
+                    // Some are equal, some no numbers.
+                    let value = (random.below(64) as f32 - 32.0) / 32.0 * scales[random.below(2) as usize];
+                    if random.below(2000) == 0 { f32::INFINITY } else { value }
+                };
+                (0..len).map(|_| (0..dims).map(|_| number(&mut random)).collect()).collect()
+            };
+            let (rows, none) = (made(2000), vec![Vec::new(); 12]);
+            let mut queries = made(11);
+            queries.push(vec![3e38; dims]);
+            for level in Level::available() {
+                let together = best(&rows, &queries, level, 0..12, 10, &none);
+                let alone: Vec<_> =
+                    (0..12).flat_map(|at| best(&rows, &queries, level, at..at + 1, 10, &none)).collect();
+                assert_eq!(alone, together, "{level}, {dims}");
             }
         }
     }

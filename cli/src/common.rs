@@ -79,6 +79,7 @@ impl Common {
             #[cfg(feature = "serve")]
             ("--live", self.live.is_some()),
             ("--checkpoint", self.run.checkpoints.checkpoint.is_some()),
+            ("--checkpoint-model", self.run.checkpoint_model),
             ("--resume", self.run.checkpoints.resume.is_some()),
             ("--from", self.run.from.is_some()),
             ("--virtual-workers", self.experiment.virtual_workers.is_some()),

@@ -13,18 +13,28 @@ use crate::{interrupt, output};
 ///
 /// A model is called by the last part of its directory. POST /models/NAME/QUESTION asks it, POST /QUESTION the only one that has an
 /// answer; GET /openapi.json describes all, GET /models lists the models, GET /metrics is for Prometheus. A model that is written again
-/// to its directory is served as soon as it is in memory, and no request fails or waits for it.
+/// to its directory is served as soon as it is in memory, and no request fails or waits for it; so is that of a training under way.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     after_help = "Questions:\n  mf, als         recommend, similar, predict\n  blockpg         predict\n  lda             topics, words\n  \
                   pagerank, hits  top, rank\n\nExamples:\n  megagrid serve movies\n  \
                   curl localhost:8080/recommend -d '{\"users\": [196], \"number\": 5}'\n  \
-                  curl localhost:8080/recommend -d '{\"people\": [[[50, 5], [181, 4.5]]]}'"
+                  curl localhost:8080/recommend -d '{\"people\": [[[50, 5], [181, 4.5]]]}'\n  \
+                  megagrid mf ratings.csv --checkpoint run --checkpoint-every 1 --checkpoint-model &\n  \
+                  megagrid serve --watch run --max-age 60"
 )]
 pub struct Args {
     /// Directories that --model of a training wrote.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "watch")]
     model: Vec<PathBuf>,
+    /// Follow a training: serve the model of its last checkpoint, as it is learned. DIR is that of its --checkpoint, and it needs
+    /// --checkpoint-model too. If it has not come to the first one, that is waited for. May be given several times.
+    #[arg(long, value_name = "DIR")]
+    watch: Vec<PathBuf>,
+    /// How old a model may be. One that is older goes on answering, but answers say "stale": true, the page says so, and GET /ready
+    /// answers 503. A followed training that ended, or was killed, comes to that.
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    max_age: Option<f64>,
     /// The address to listen at. One that others can reach needs a token.
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
     bind: IpAddr,
@@ -58,6 +68,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let threads = args.workers.map_or(cores, |workers| workers as usize);
     let options = Options {
         models: args.model.clone(),
+        trainings: args.watch.clone(),
+        max_age: args.max_age.map(|most| seconds("--max-age", most)).transpose()?,
         address: SocketAddr::new(args.bind, args.port),
         token: token(args.token_file.as_deref())?,
         threads,
@@ -67,7 +79,19 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         watch_every: Some(seconds("--watch-every", args.watch_every)?).filter(|every| !every.is_zero()),
     };
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+    raise_open_files();
     serve(&options, started, interrupted()).map_err(failure)
+}
+
+/// Has as many connections be open as the system allows: who sends slowly has one for long, and others are to get one too.
+fn raise_open_files() {
+    #[cfg(unix)]
+    {
+        use nix::sys::resource::{Resource, getrlimit, setrlimit};
+        let most = getrlimit(Resource::RLIMIT_NOFILE);
+        // What is not allowed stays as it was.
+        let _ = most.and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
+    }
 }
 
 /// Tells usage from what went wrong.

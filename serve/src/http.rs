@@ -54,8 +54,7 @@ pub fn router(server: Arc<Server>, body_limit: usize) -> Router {
     Router::new()
         .route("/", get(|| async { ([(CONTENT_SECURITY_POLICY, POLICY)], Html(html)) }))
         .route("/health", get(|| async { "ok\n" }))
-        // Models are loaded before the first connection is taken.
-        .route("/ready", get(|| async { "ready\n" }))
+        .route("/ready", get(ready))
         .route("/metrics", get(metrics))
         .route("/openapi.json", get(|| async { ([(CONTENT_TYPE, "application/json")], OPENAPI) }))
         .route("/models", get(models))
@@ -89,6 +88,15 @@ async fn guard(State(server): Shared, request: Request, next: Next) -> Response 
 fn knows(token: &str, headers: &HeaderMap) -> bool {
     let given = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
     given.is_some_and(|given| given.ct_eq(token.as_bytes()).into())
+}
+
+/// Tells whether all models are as young as they have to be; they are loaded before the first connection is taken.
+async fn ready(State(server): Shared) -> Response {
+    if server.models.iter().any(|served| served.is_stale(&served.current())) {
+        let problem = "stale: a model is older than --max-age; GET /models says which, and all go on answering\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, problem).into_response();
+    }
+    "ready\n".into_response()
 }
 
 async fn metrics(State(server): Shared) -> Response {
@@ -171,7 +179,8 @@ async fn computed(server: Arc<Server>, at: usize, question: String, body: Bytes)
         let loaded = served.current();
         match loaded.answers.answer(&question, &body) {
             Ok(answers) => Json(json!({
-                "model": served.name, "version": loaded.version, "age_seconds": loaded.age_seconds(), "answers": answers,
+                "model": served.name, "version": loaded.version, "age_seconds": loaded.age_seconds(),
+                "stale": served.is_stale(&loaded), "answers": answers,
             }))
             .into_response(),
             Err(Refusal::Bad(problem)) => refused(StatusCode::BAD_REQUEST, problem),

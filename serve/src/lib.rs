@@ -11,6 +11,9 @@
 //! | `lda` | `topics`, `words` | the topics of texts; the words of topics |
 //! | `pagerank`, `hits` | `top`, `rank` | the best vertices; the places of some |
 //!
+//! A training that is under way is followed: the model of each checkpoint takes the place of the one before, and one that is older than it
+//! may be is said to be stale, in answers, on the page and at `GET /ready`.
+//!
 //! A model is swapped whole when its directory changes, or at `POST /reload`: questions go to the one before until the new one is in
 //! memory, and none fails or waits. A request touches no file, but for a reload.
 #![forbid(unsafe_code)]
@@ -34,11 +37,13 @@ pub use tokio::time::sleep;
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
+use megagrid_training::checkpoint::{are_without_model, model_of};
+use megagrid_training::model::{manifest_path, name};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -49,6 +54,10 @@ use http::{Server, router};
 pub struct Options {
     /// Their directories.
     pub models: Vec<PathBuf>,
+    /// Directories of checkpoints of trainings, whose models are followed.
+    pub trainings: Vec<PathBuf>,
+    /// How old a model may be.
+    pub max_age: Option<Duration>,
     /// Where to listen; port 0 takes a free one.
     pub address: SocketAddr,
     /// What whoever asks has to know, as a bearer token. Other addresses than those of this machine need one.
@@ -79,7 +88,7 @@ pub fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     check(options)?;
-    let models = options.models.iter().map(|directory| Served::read(directory)).collect::<Result<Vec<_>, Error>>()?;
+    let models = read(options)?;
     let mut names = HashSet::new();
     if let Some(twice) = models.iter().find(|served| !names.insert(&served.name)) {
         return Err(Error::Option(format!("two models are called \"{}\"; rename the directory of one", twice.name)));
@@ -102,9 +111,41 @@ pub fn serve(
     ended
 }
 
+/// Reads all models. Where a training has not come to its first one, it is waited for.
+fn read(options: &Options) -> Result<Vec<Served>, Error> {
+    let whole = options.models.iter().map(|directory| Ok((directory, directory.clone())));
+    // Where trainings are followed, it has been checked that there is one.
+    let every = options.watch_every.unwrap_or_default();
+    let followed = options.trainings.iter().map(|directory| Ok((directory, first_model(directory, every)?)));
+    let read = |found: Result<(&PathBuf, PathBuf), Error>| {
+        found.and_then(|(named, directory)| Served::read(name(named), directory, options.max_age))
+    };
+    whole.chain(followed).map(read).collect()
+}
+
+/// Returns where a training writes its model, once there is one.
+fn first_model(training: &Path, every: Duration) -> Result<PathBuf, Error> {
+    let model = model_of(training);
+    let mut is_said = false;
+    while !manifest_path(&model).exists() {
+        if are_without_model(training)? {
+            let problem = "its checkpoints have no model; train with --checkpoint-model too, or go on with --resume and \
+                           --checkpoint-model (geeps and tune write none)";
+            return Err(megagrid_training::Error::invalid(training, problem).into());
+        }
+        if !std::mem::replace(&mut is_said, true) {
+            tracing::warn!("{}: waiting for the first checkpoint with --checkpoint-model", training.display());
+        }
+        std::thread::sleep(every);
+    }
+    Ok(model)
+}
+
 fn check(options: &Options) -> Result<(), Error> {
-    let problem = if options.models.is_empty() {
+    let problem = if options.models.is_empty() && options.trainings.is_empty() {
         "there is no model to serve".to_owned()
+    } else if !options.trainings.is_empty() && options.watch_every.is_none() {
+        "a training is followed by looking now and then; --watch-every has to be above 0".to_owned()
     } else if !options.address.ip().is_loopback() && options.token.is_none() {
         format!("{} can be reached by others, so a token is needed: --token-file FILE", options.address.ip())
     } else if options.token.as_ref().is_some_and(|token| token.is_empty()) {

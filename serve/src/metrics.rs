@@ -37,6 +37,7 @@ pub struct Metrics {
     requests: Family<Answered, Counter>,
     seconds: Family<Asked, Histogram>,
     ages: Family<OfModel, Gauge<f64, AtomicU64>>,
+    stale: Family<OfModel, Gauge>,
     versions: Family<OfModel, Gauge>,
     failed_reloads: Family<OfModel, Counter>,
 }
@@ -50,6 +51,7 @@ impl Default for Metrics {
             requests: Family::default(),
             seconds: Family::new_with_constructor(histogram),
             ages: Family::default(),
+            stale: Family::default(),
             versions: Family::default(),
             failed_reloads: Family::default(),
         };
@@ -58,6 +60,7 @@ impl Default for Metrics {
         let times = metrics.seconds.clone();
         registry.register_with_unit("request_duration", "From question to answer", Unit::Seconds, times);
         registry.register_with_unit("model_age", "Since the model was written", Unit::Seconds, metrics.ages.clone());
+        registry.register("model_stale", "Whether the model is older than it may be", metrics.stale.clone());
         registry.register("model_version", "How often the model was loaded", metrics.versions.clone());
         registry.register(
             "failed_reloads",
@@ -89,6 +92,7 @@ impl Metrics {
         for served in models {
             let (loaded, model) = (served.current(), OfModel { model: served.name.clone() });
             self.ages.get_or_create(&model).set(loaded.age_seconds());
+            self.stale.get_or_create(&model).set(served.is_stale(&loaded).into());
             self.versions.get_or_create(&model).set(loaded.version as i64);
         }
         let mut text = String::new();

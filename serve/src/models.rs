@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use megagrid_training::als::Recommender;
 use megagrid_training::blockpg::Linear;
@@ -31,6 +31,9 @@ pub struct Loaded {
     stamp: Stamp,
 }
 
+/// How often a model is read that is replaced while it is read. After a change there is the time until the next one.
+const ATTEMPTS: usize = 3;
+
 /// Tells one writing of a directory from another: when its manifest was written, and its number in the file system.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
@@ -50,11 +53,23 @@ impl Stamp {
 }
 
 impl Loaded {
+    /// Reads a model, and again where it is replaced meanwhile: what was read may then be parts of two.
     fn read(directory: &Path, version: u64) -> Result<Self, Error> {
-        // Before what is read, so that a change while it is read is seen.
-        let stamp = Stamp::of(directory).unwrap_or(Stamp { written: SystemTime::UNIX_EPOCH, file: 0 });
+        for _ in 0..ATTEMPTS {
+            let stamp = Stamp::of(directory);
+            let read = Self::parts(directory);
+            if Stamp::of(directory) == stamp {
+                let stamp = stamp.unwrap_or(Stamp { written: SystemTime::UNIX_EPOCH, file: 0 });
+                return read.map(|(answers, manifest)| Self { answers, manifest, version, stamp });
+            }
+        }
+        let problem = format!("was replaced {ATTEMPTS} times while it was read; write it less often");
+        Err(megagrid_training::Error::invalid(directory, problem).into())
+    }
+
+    fn parts(directory: &Path) -> Result<(Box<dyn Answers>, Manifest), Error> {
         let kind = model::manifest(directory)?.kind;
-        let (answers, manifest): (Box<dyn Answers>, Manifest) = match kind.as_str() {
+        Ok(match kind.as_str() {
             Factors::KIND => {
                 let (factors, manifest) = load::<Factors>(directory)?;
                 (Box::new(OfFactors::new(factors, &manifest)?), manifest)
@@ -84,8 +99,7 @@ impl Loaded {
                 let problem = format!("a model of kind {other}, expected one of {kinds}");
                 return Err(megagrid_training::Error::invalid(directory, problem).into());
             }
-        };
-        Ok(Self { answers, manifest, version, stamp })
+        })
     }
 
     /// Returns the seconds since it was written.
@@ -97,28 +111,31 @@ impl Loaded {
 
 /// A model that is served: where it is read from, and what was read last.
 pub struct Served {
-    /// The last part of its directory, which requests call it by.
+    /// The last part of its directory, or of that of a training, which requests call it by.
     pub name: String,
     /// Where it is read from.
     pub directory: PathBuf,
+    /// How old it may be.
+    max_age: Option<Duration>,
     loaded: RwLock<Arc<Loaded>>,
     /// Held while it is read again, by one at a time; what went wrong last.
     reloading: Mutex<Option<String>>,
 }
 
 impl Served {
-    /// Reads a model.
+    /// Reads a model. One that is older than `max_age` is served too, as stale.
     ///
     /// # Errors
     /// One that cannot be read, or is of a kind that has no answers.
-    pub fn read(directory: &Path) -> Result<Self, Error> {
-        let loaded = RwLock::new(Arc::new(Loaded::read(directory, 1)?));
-        Ok(Self {
-            name: model::name(directory),
-            directory: directory.to_path_buf(),
-            loaded,
-            reloading: Mutex::default(),
-        })
+    pub fn read(name: String, directory: PathBuf, max_age: Option<Duration>) -> Result<Self, Error> {
+        let loaded = RwLock::new(Arc::new(Loaded::read(&directory, 1)?));
+        Ok(Self { name, directory, max_age, loaded, reloading: Mutex::default() })
+    }
+
+    /// Tells whether what it has loaded is older than it may be.
+    #[must_use]
+    pub fn is_stale(&self, loaded: &Loaded) -> bool {
+        self.max_age.is_some_and(|most| loaded.age_seconds() > most.as_secs_f64())
     }
 
     /// Returns what answers now. Whoever has it keeps it, whatever is loaded meanwhile.
@@ -162,7 +179,8 @@ impl Served {
         let Manifest { kind, data, metrics, .. } = &loaded.manifest;
         json!({
             "name": self.name, "kind": kind, "questions": loaded.answers.questions(), "version": loaded.version,
-            "age_seconds": loaded.age_seconds(), "trained_on": data, "metrics": metrics,
+            "age_seconds": loaded.age_seconds(), "max_age_seconds": self.max_age.map(|most| most.as_secs_f64()),
+            "stale": self.is_stale(&loaded), "trained_on": data, "metrics": metrics,
         })
     }
 }

@@ -49,6 +49,8 @@ mod tune;
 mod umask;
 mod update;
 mod virtual_workers;
+#[cfg(feature = "serve")]
+mod watch;
 
 use std::fmt::Write;
 use std::fs;

@@ -236,3 +236,27 @@ fn the_page_of_served_models_asks_them() {
     assert!(said["refused"].as_str().unwrap().contains("nobody"), "{said}");
     assert!(said["topics"].as_str().unwrap().starts_with("Words of topic"), "{said}");
 }
+
+#[test]
+fn the_page_of_served_models_follows_them_and_says_which_are_stale() {
+    let place = Place::new();
+    let movies = movies(&place, "movies", "1");
+    // Any model is older than this.
+    let server = Server::start(&[&movies, "--max-age", "0"]);
+    let page = server.get("/").replace("fetch(path", &format!("fetch(\"http://{}\" + path", server.address));
+    let script = r#"
+        await until(() => $("[role=alert]")?.textContent);
+        say("stale", $("[role=alert]").textContent);
+        say("age", $("[role=alert]").previousSibling.textContent);
+        const facts = () => [...document.querySelectorAll("ul li")].map(fact => fact.textContent).join();
+        say("before", facts());
+        await send("/reload", {});
+        await until(() => facts().includes("version: 2"));
+        say("is moved", true);
+    "#;
+    let Some(said) = drive(&place, &page, script) else { return };
+    assert!(said["stale"].as_str().unwrap().starts_with("Stale: older than 0 s, which --max-age allows."), "{said}");
+    assert!(said["age"].as_str().unwrap().starts_with("Written "), "{said}");
+    assert!(said["before"].as_str().unwrap().contains("version: 1"), "{said}");
+    assert_eq!(said["is moved"], true, "{said}");
+}

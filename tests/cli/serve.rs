@@ -35,7 +35,7 @@ impl Server {
     }
 
     /// Sends a request, and returns the status, the head and the body.
-    fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String, String) {
+    pub fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();
         let head = format!(
@@ -55,7 +55,7 @@ impl Server {
     }
 
     /// Asks, and returns the status and what is said.
-    fn ask(&self, path: &str, question: &Value) -> (u16, Value) {
+    pub fn ask(&self, path: &str, question: &Value) -> (u16, Value) {
         let (status, _, body) = self.send("POST", path, "", &question.to_string());
         (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")))
     }

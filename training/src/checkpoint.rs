@@ -4,20 +4,50 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use megagrid_datasets::output::replace_text;
+use megagrid_datasets::output::{renew_directory, replace_text};
 use serde_json::{Map, Value};
 
-use crate::algorithm::{Algorithm, Run};
+use crate::algorithm::{Algorithm, Pause, Run};
 use crate::data::Data;
 use crate::error::Error;
+use crate::model;
 use crate::options::{CheckpointOptions, Options, RunOptions};
 use crate::processes::Processes;
+use crate::record::Record;
+use crate::stopping::Stopping;
 
 /// The options that a run was begun with, beside its checkpoints.
 const OPTIONS: &str = "options.json";
 
+/// The model of the last checkpoint, beside it.
+const MODEL: &str = "model";
+
+/// What the names of checkpoints begin with: those of training commands, and those of GeePS.
+const PREFIXES: [&str; 2] = ["iteration-", "epoch-"];
+
 /// What the name of something beside the options begins with.
 const DIGEST: &str = "digest of";
+
+/// Returns where the model of the last checkpoint in a directory is, if it was asked for.
+#[must_use]
+pub fn model_of(directory: &Path) -> PathBuf {
+    directory.join(MODEL)
+}
+
+/// Tells whether there are checkpoints in a directory that have no model.
+///
+/// # Errors
+/// A directory that is there and cannot be listed.
+pub fn are_without_model(directory: &Path) -> Result<bool, Error> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        entries => entries.map_err(Error::io(directory))?,
+    };
+    let is_checkpoint = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let mut names = entries.flatten().map(|entry| entry.file_name());
+    // The model comes first: looked at after the checkpoint, it is there.
+    Ok(names.any(|name| name.to_str().is_some_and(is_checkpoint)) && !model_of(directory).exists())
+}
 
 /// Where checkpoints of a run go, and come from.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +56,8 @@ pub struct Checkpoints {
     pub directory: Option<PathBuf>,
     /// After how many iterations, beside the end.
     every: Option<u64>,
+    /// Whether the model is written with each.
+    pub with_model: bool,
     /// What is continued.
     pub resume: Option<PathBuf>,
     /// Options that a run cannot go on with if they change. The engine knows the graph and the shape of the data itself.
@@ -52,14 +84,14 @@ impl Checkpoints {
         fixed.insert("seed".to_owned(), run.seed.into());
         fixed.extend(beside.map(|(what, digest)| (format!("{DIGEST} {what}"), format!("{digest:016x}").into())));
         fixed.extend(more);
-        Ok(Self::with(&run.checkpoints, fixed))
+        Ok(Self { with_model: run.checkpoint_model, ..Self::with(&run.checkpoints, fixed) })
     }
 
     /// Takes what options say, and what must not change.
     #[must_use]
     pub fn with(options: &CheckpointOptions, fixed: Map<String, Value>) -> Self {
         let CheckpointOptions { checkpoint, checkpoint_every, resume } = options.clone();
-        Self { directory: checkpoint, every: checkpoint_every, resume, fixed, saved: 0 }
+        Self { directory: checkpoint, every: checkpoint_every, with_model: false, resume, fixed, saved: 0 }
     }
 
     /// Continues a run if asked to, and tells before it whether checkpoints can be written. Returns the directory that it
@@ -89,6 +121,38 @@ impl Checkpoints {
     pub fn due(&self, iterations: u64) -> Option<&Path> {
         let is_due = self.every.is_some_and(|every| iterations / every > self.saved / every);
         self.directory.as_deref().filter(|_| is_due)
+    }
+
+    /// Writes a checkpoint, if there are to be any, and before it the model: where a checkpoint is complete, so is its model. All
+    /// processes call it; `checksum` is that of the data.
+    ///
+    /// # Errors
+    /// A disk that is full or fails.
+    pub(crate) fn save<A: Algorithm>(
+        &mut self,
+        pause: &mut dyn Pause<A>,
+        stopping: &Stopping<A::Model>,
+        (record, checksum): (&Record, u64),
+        processes: &Processes,
+    ) -> Result<(), Error> {
+        let Some(directory) = &self.directory else { return Ok(()) };
+        let iterations = record.result.iterations;
+        processes.first(|| stopping.save(directory, iterations, record))?;
+        if self.with_model {
+            pause.collect()?;
+            processes.first(|| {
+                let mut record = record.clone();
+                stopping.end(&mut record);
+                let fill = |model: &A::Model| {
+                    renew_directory(&model_of(directory), |into| model::fill(model, into, &record, checksum))
+                };
+                stopping.model(iterations).map_or_else(|| fill(&pause.model()?), fill)
+            })?;
+        }
+        pause.save(directory)?;
+        processes.first(|| stopping.clean(directory))?;
+        self.saved = iterations;
+        Ok(())
     }
 
     /// Says how an interrupted run is continued.

@@ -275,6 +275,10 @@ pub struct RunOptions {
     #[command(flatten)]
     #[serde(flatten)]
     pub checkpoints: CheckpointOptions,
+    /// With each checkpoint write the model that the run would end with then, to the directory `model` beside it, in the place of the
+    /// one before: megagrid serve --watch serves it.
+    #[arg(long, requires = "checkpoint", help_heading = "Checkpoints")]
+    pub checkpoint_model: bool,
     /// Begin at the values of this model of the same command: vertices that it knows by name start there, others as ever; models of mf
     /// and als keep all rows of it, and to one of lda the documents are added. Without checkpoints.
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["resume", "checkpoint"], alias = "warm-start")]

@@ -90,6 +90,20 @@ impl<M: Model> Stopping<M> {
         self.evaluations.iter().filter(|one| one.iteration > best).count() as u64
     }
 
+    /// Returns the copy of the best model, if it is not the one in the engine, which has done `iterations`.
+    pub fn model(&self, iterations: u64) -> Option<&M> {
+        self.model.as_ref().filter(|(of, _)| *of != iterations).map(|(_, model)| model)
+    }
+
+    /// Ends a record, with what was found of the best iteration, or last.
+    pub fn end(&self, record: &mut Record) {
+        let best = self.best().map(|best| (best.iteration, (best.objective, best.metrics.clone())));
+        let (iteration, measured) = best.unzip();
+        record.result.best_iteration = iteration;
+        record.machine.best_model_bytes = self.bytes;
+        record.end(measured);
+    }
+
     /// Takes the copy of the best model out, if it is not the one in the engine, which has done `iterations`.
     pub fn take(&mut self, iterations: u64) -> Option<M> {
         self.model.take().filter(|(of, _)| *of != iterations).map(|(_, model)| model)

@@ -155,7 +155,8 @@ pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Ob
     if is_trial {
         settings.look_every = Some(1);
     }
-    let checksum = if is_kept || processes.cluster.is_some() { data.checksum()? } else { 0 };
+    let is_needed = is_kept || run.checkpoint_model || processes.cluster.is_some();
+    let checksum = if is_needed { data.checksum()? } else { 0 };
     let make = A::form(&data, &options);
     let beside = data.beside_edges();
     let form = make(Arc::new(data), options.clone(), settings)?;
@@ -176,12 +177,23 @@ pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Ob
         processes.first(|| stopping.load(&directory, done))?;
     }
     let (every, before) = (run.evaluate_every, None);
-    let mut session =
-        Session { options, processes, observer, record, stopping, checkpoints, every, before, is_trial, may_end };
+    let mut session = Session {
+        options,
+        processes,
+        observer,
+        record,
+        checksum,
+        stopping,
+        checkpoints,
+        every,
+        before,
+        is_trial,
+        may_end,
+    };
     session.observer.begin(done, engine.most_iterations());
     let ended = session.legs(&mut *engine);
     session.observer.end();
-    session.conclude(&mut *engine, ended?, checksum)
+    session.conclude(&mut *engine, ended?)
 }
 
 /// A run under way.
@@ -190,6 +202,8 @@ struct Session<'s, A: Algorithm> {
     processes: &'s Processes,
     observer: &'s dyn Observer,
     record: Record,
+    /// That of the data, where a model is to be written.
+    checksum: u64,
     stopping: Stopping<A::Model>,
     checkpoints: Checkpoints,
     /// After how many iterations the objective is measured; 0: at the end.
@@ -218,7 +232,7 @@ impl<A: Algorithm> Session<'_, A> {
             }
             let iterations = engine.iterations();
             if !self.record.iterations.is_empty() && self.checkpoints.saved != iterations {
-                self.save(&mut *engine.pause(), iterations)?;
+                self.save(&mut *engine.pause())?;
             }
             return Ok(ended);
         }
@@ -268,7 +282,7 @@ impl<A: Algorithm> Session<'_, A> {
             _ => None,
         };
         if ended.is_none() && self.checkpoints.due(report.iteration).is_some() {
-            self.save(pause, report.iteration)?;
+            self.save(pause)?;
         }
         Ok(ended)
     }
@@ -310,21 +324,12 @@ impl<A: Algorithm> Session<'_, A> {
     }
 
     /// Writes a checkpoint, if any are asked for.
-    fn save(&mut self, pause: &mut dyn Pause<A>, iterations: u64) -> Result<(), Error> {
-        let Some(directory) = &self.checkpoints.directory else { return Ok(()) };
-        self.processes.first(|| self.stopping.save(directory, iterations, &self.record))?;
-        pause.save(directory)?;
-        self.processes.first(|| self.stopping.clean(directory))?;
-        self.checkpoints.saved = iterations;
-        Ok(())
+    fn save(&mut self, pause: &mut dyn Pause<A>) -> Result<(), Error> {
+        self.checkpoints.save(pause, &self.stopping, (&self.record, self.checksum), self.processes)
     }
 
     /// Ends a run, and takes its model.
-    fn conclude(mut self, engine: &mut dyn Run<A>, ended: Ended, checksum: u64) -> Result<Trained<A>, Error> {
-        let best = self.stopping.best().map(|best| (best.iteration, (best.objective, best.metrics.clone())));
-        let (iteration, measured) = best.unzip();
-        self.record.result.best_iteration = iteration;
-        self.record.machine.best_model_bytes = self.stopping.bytes;
+    fn conclude(mut self, engine: &mut dyn Run<A>, ended: Ended) -> Result<Trained<A>, Error> {
         self.record.result.ended_by = match ended {
             Ended::Iterations => "iterations",
             Ended::Tolerance => "tolerance",
@@ -332,7 +337,7 @@ impl<A: Algorithm> Session<'_, A> {
             Ended::Interrupt => "interrupt",
         }
         .into();
-        self.record.end(measured);
+        self.stopping.end(&mut self.record);
         if ended == Ended::Interrupt && !self.may_end {
             let (iteration, left) = (self.record.result.iterations, self.checkpoints.left());
             return Err(Error::Interrupted { iteration, left, record: Some(Box::new(self.record)) });
@@ -345,7 +350,7 @@ impl<A: Algorithm> Session<'_, A> {
         if ended == Ended::Tolerance && is_last && !has_converged {
             self.record.result.ended_by = "iterations".into();
         }
-        Ok(Trained { record: self.record, model, checksum })
+        Ok(Trained { record: self.record, model, checksum: self.checksum })
     }
 }
 

@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 fn run_one<A: Trains>(matches: &ArgMatches) -> anyhow::Result<()> {
     let Arguments::<A> { mut training, tuning } = parsed(matches);
     let advice = "is not for tune; find the settings first, and train with the command that it prints";
-    training.common.refuse(&["--virtual-workers", "--trace", "--live"], advice)?;
+    training.common.refuse(&["--virtual-workers", "--trace", "--live", "--checkpoint-model"], advice)?;
     training.common.join()?;
     // Trials may have another layout.
     training.common.processes.readers = None;

@@ -7,7 +7,7 @@ use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::{Builder, NamedTempFile};
+use tempfile::{Builder, NamedTempFile, TempDir};
 
 use crate::Error;
 
@@ -58,16 +58,20 @@ fn complete<E: From<Error>>(target: &Path, write: impl FnOnce(&mut File) -> Resu
 /// As [`write_file`].
 pub fn write_directory<E: From<Error>>(target: &Path, write: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
     refuse_existing(target)?;
-    let parent = parent(target);
-    let temporary = builder(0o777).tempdir_in(parent).map_err(Error::io(target))?;
+    let temporary = builder(0o777).tempdir_in(parent(target)).map_err(Error::io(target))?;
     write(temporary.path())?;
+    place(temporary, target)
+}
+
+/// Puts a directory where nothing is.
+fn place<E: From<Error>>(temporary: TempDir, target: &Path) -> Result<(), E> {
     sync_tree(temporary.path())?;
     // Looked at again because the system would put a directory in the place of an empty one.
     refuse_existing(target)?;
     fs::rename(temporary.path(), target).map_err(|error| placement_error(target, error))?;
     // Renamed away: there is nothing to remove under the temporary name.
     let _ = temporary.keep();
-    Ok(sync(parent)?)
+    Ok(sync(parent(target))?)
 }
 
 /// Writes a directory that takes the place of `target` when it is complete; if nothing is there, as [`write_directory`]. On Linux the
@@ -83,14 +87,38 @@ pub fn replace_directory<E: From<Error>>(target: &Path, write: impl FnOnce(&Path
     }
     // A link stays, and what it names is replaced.
     let target = &fs::canonicalize(target).map_err(Error::io(target))?;
-    let parent = parent(target);
-    let temporary = builder(0o777).tempdir_in(parent).map_err(Error::io(target))?;
+    let temporary = builder(0o777).tempdir_in(parent(target)).map_err(Error::io(target))?;
     write(temporary.path())?;
+    change_places(temporary, target)
+}
+
+/// Writes a directory as [`replace_directory`] does, where one process at a time writes to `target`. Its temporary name is
+/// `.NAME.tmp`, and what a process that was killed left there is removed.
+///
+/// # Errors
+/// As [`replace_directory`].
+pub fn renew_directory<E: From<Error>>(target: &Path, write: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let name = format!(".{name}.tmp");
+    let left = parent(target).join(&name);
+    match fs::remove_dir_all(&left) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io(&left)(error).into()),
+        _ => {}
+    }
+    let mut named = builder(0o777);
+    let temporary =
+        named.prefix(&name).suffix("").rand_bytes(0).tempdir_in(parent(target)).map_err(Error::io(target))?;
+    write(temporary.path())?;
+    if fs::symlink_metadata(target).is_err() { place(temporary, target) } else { change_places(temporary, target) }
+}
+
+/// Puts a directory in the place of another, which is removed.
+fn change_places<E: From<Error>>(temporary: TempDir, target: &Path) -> Result<(), E> {
     sync_tree(temporary.path())?;
     let permissions = fs::metadata(target).map_err(Error::io(target))?.permissions();
     fs::set_permissions(temporary.path(), permissions).map_err(Error::io(target))?;
     exchange(temporary.path(), target).map_err(Error::io(target))?;
-    sync(parent)?;
+    sync(parent(target))?;
     // The earlier one, under the temporary name. That it cannot be removed does not make the new one less.
     if let Err(error) = temporary.close() {
         tracing::warn!("the directory that {} replaced could not be removed: {error}", target.display());
@@ -256,6 +284,19 @@ mod tests {
         });
         assert!(failed.is_err());
         assert_eq!((names_in(&target), names_in(directory.path())), (vec!["second".into()], vec!["model".into()]));
+    }
+
+    #[test]
+    fn a_renewed_directory_takes_the_place_of_what_a_killed_process_left() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("model");
+        let fill = |name: &'static str| move |path: &Path| fs::write(path.join(name), name).map_err(Error::io(path));
+        for name in ["first", "second"] {
+            fs::create_dir(directory.path().join(".model.tmp")).unwrap();
+            fs::write(directory.path().join(".model.tmp/half"), "").unwrap();
+            renew_directory(&target, fill(name)).unwrap();
+            assert_eq!((names_in(&target), names_in(directory.path())), (vec![name.into()], vec!["model".into()]));
+        }
     }
 
     #[cfg(unix)]

@@ -6,7 +6,8 @@ mod pages;
 mod table;
 
 pub use atomic::{
-    check_replaceable, check_target, replace_directory, replace_file, replace_text, write_directory, write_file,
+    check_replaceable, check_target, renew_directory, replace_directory, replace_file, replace_text, write_directory,
+    write_file,
 };
 pub use npy::{Array, Scalar, read_npy, write_matrix, write_vector};
 pub(crate) use pages::{open_column, read_rows};

@@ -87,11 +87,7 @@ pub fn tune<A: Algorithm>(
         found.check::<A>(report.iteration)?;
         record.add(report, found.objective, found.metrics.clone(), *seconds);
     }
-    let best = ran.stopping.best().map(|best| (best.iteration, (best.objective, best.metrics.clone())));
-    let (iteration, measured) = best.unzip();
-    record.result.best_iteration = iteration;
-    record.machine.best_model_bytes = ran.stopping.bytes;
-    record.end(measured);
+    ran.stopping.end(&mut record);
     let mut setting = Setting::default();
     if let Some(found) = ran.found {
         let ended_by = ended_by(found.ended, ran.is_patience);
