@@ -139,6 +139,9 @@ struct Options {
     /// How iterstore learns what an iteration accesses: by a virtual one before the first, or in the first [default: virtual].
     #[arg(long, value_name = "HOW", value_enum)]
     gather: Option<Gathering>,
+    /// Leave rows of iterstore on the servers that their numbers say, instead of placing them where they are used most.
+    #[arg(long)]
+    no_placement: bool,
     /// The objective to reach, whose time is measured [default: the worst with which any run ends].
     #[arg(long, value_name = "OBJECTIVE", allow_negative_numbers = true)]
     target: Option<f64>,
@@ -192,8 +195,9 @@ fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
             match system {
                 System::Megagrid => train::conclude(train::observed(job, &training.common)?, &training.common),
                 System::Baseline(system) => {
-                    let gather = options.gather.unwrap_or_default().into();
-                    baseline::run(system, job, &training.common, (gather, others.as_ref()))
+                    let (gather, placement) = (options.gather.unwrap_or_default().into(), !options.no_placement);
+                    let how = baseline::How { gather, placement, others: others.as_ref() };
+                    baseline::run(system, job, &training.common, how)
                 }
                 System::GeePs => geeps::run(job, &training.common),
             }
@@ -219,13 +223,17 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
     if options.target.is_some_and(|target| !target.is_finite()) {
         return Err(usage("target is no number; expected an objective"));
     }
-    if options.gather.is_some() && !systems.iter().any(|system| system == System::Baseline(Baseline::IterStore)) {
-        return Err(usage("--gather is for iterstore, which is not among --systems"));
-    }
-    if options.gather.is_some() && !A::GATHERS {
-        return Err(usage(format!(
-            "--gather is not for {name}, whose iterations access other rows each; leave it out"
-        )));
+    let has_iterstore = systems.iter().any(|system| system == System::Baseline(Baseline::IterStore));
+    let of_iterstore = [("--gather", options.gather.is_some()), ("--no-placement", options.no_placement)];
+    for (option, _) in of_iterstore.into_iter().filter(|(_, is_given)| *is_given) {
+        if !has_iterstore {
+            return Err(usage(format!("{option} is for iterstore, which is not among --systems")));
+        }
+        if !A::GATHERS {
+            return Err(usage(format!(
+                "{option} is not for {name}, whose iterations access other rows each; leave it out"
+            )));
+        }
     }
     if options.link.is_some() && options.processes == 1 {
         return Err(usage("--link is between processes; say how many with --processes"));
