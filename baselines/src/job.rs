@@ -77,6 +77,8 @@ pub struct Run {
     pub slack: u64,
     /// How IterStore learns what an iteration accesses; others have no say in it.
     pub gather: Gather,
+    /// Whether IterStore then stores a row where it is used most; others leave rows where their numbers say.
+    pub placement: bool,
     /// The processes of the job, each of which has all data and calls the same; GAS has one only.
     pub processes: Processes,
 }
@@ -106,7 +108,15 @@ impl Run {
 
 impl Default for Run {
     fn default() -> Self {
-        Self { workers: 1, iterations: 10, seed: 1, slack: 0, gather: Gather::Virtual, processes: Processes::default() }
+        Self {
+            workers: 1,
+            iterations: 10,
+            seed: 1,
+            slack: 0,
+            gather: Gather::Virtual,
+            placement: true,
+            processes: Processes::default(),
+        }
     }
 }
 

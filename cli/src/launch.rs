@@ -1,7 +1,7 @@
 //! `megagrid launch`: a training command as several processes.
 
 pub mod job;
-mod ssh;
+pub mod ssh;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -18,7 +18,7 @@ use crate::failure::{Failure, usage};
 use crate::interrupt;
 use crate::train;
 use job::{Ended, Job};
-use ssh::Ssh;
+use ssh::Hosts;
 
 /// Runs a training command as several processes that share its work.
 ///
@@ -52,24 +52,16 @@ pub struct Args {
     /// Start the processes again if one dies, at most R times, from the last complete checkpoint in the command's --checkpoint.
     #[arg(long, value_name = "R", default_value_t = 0, conflicts_with = "hostfile")]
     restarts: u32,
-    /// Machines, a process on each: [user@]host[:port], separated by commas.
-    #[arg(long, value_name = "HOSTS", value_delimiter = ',', requires = "ssh", conflicts_with_all = ["processes", "hostfile"])]
-    hosts: Vec<String>,
-    /// Start the processes by ssh, or by another program that takes a host and a command as it does.
-    #[arg(long, value_name = "PROGRAM", requires = "hosts", conflicts_with_all = ["processes", "hostfile"], num_args = 0..=1, require_equals = true,
-          default_missing_value = "ssh -o BatchMode=yes")]
-    ssh: Option<String>,
-    /// Where this program is on the hosts [default: where it is here].
-    #[arg(long, value_name = "PATH", requires = "hosts", conflicts_with_all = ["processes", "hostfile"])]
-    program: Option<PathBuf>,
+    #[command(flatten)]
+    machines: Hosts,
     /// Listen at ports from P on [default: free ports; 7100 with --hosts].
     #[arg(long, value_name = "P", conflicts_with = "hostfile", value_parser = clap::value_parser!(u16).range(1..))]
     port_base: Option<u16>,
     /// A file with the host:port of each process, one a line, the same on all hosts.
-    #[arg(long, value_name = "FILE", requires = "process", conflicts_with = "processes")]
+    #[arg(long, value_name = "FILE", requires = "process", conflicts_with_all = ["processes", "hosts", "ssh", "program"])]
     hostfile: Option<PathBuf>,
     /// The number of this process: 0 is the first line of the file.
-    #[arg(long, value_name = "I", requires = "hostfile", conflicts_with = "processes")]
+    #[arg(long, value_name = "I", requires = "hostfile", conflicts_with_all = ["processes", "hosts", "ssh", "program"])]
     process: Option<usize>,
     /// A training command and its options, after "--".
     #[arg(last = true, required = true, value_name = "COMMAND")]
@@ -150,7 +142,7 @@ fn become_one(command: &[OsString], membership: &Membership) -> anyhow::Result<(
 fn run_all(args: &Args, training: &Training) -> anyhow::Result<()> {
     let processes = usize::from(args.processes.unwrap_or(1));
     let mut command = args.command.clone();
-    if args.ssh.is_none() && !training.has_workers {
+    if args.machines.ssh.is_none() && !training.has_workers {
         let workers = (Settings::default().workers / processes).max(1);
         command.extend(["--workers".into(), workers.to_string().into()]);
     }
@@ -158,12 +150,12 @@ fn run_all(args: &Args, training: &Training) -> anyhow::Result<()> {
     // They are kept over restarts.
     let free = FreePorts::find(processes).context("finding free ports")?;
     for restart in 1.. {
-        let (ssh, addresses) = match (&args.ssh, args.port_base) {
-            (Some(words), _) => Ssh::new(words, &args.hosts, args.port_base).map(|(ssh, at)| (Some(ssh), at))?,
+        let (ssh, addresses) = match (args.machines.reached(args.port_base)?, args.port_base) {
+            (Some((ssh, addresses)), _) => (Some(ssh), addresses),
             (None, Some(base)) => (None, job::addresses(processes, base)?),
             (None, None) => (None, free.addresses().to_vec()),
         };
-        let program = args.program.clone().map_or_else(own_program, Ok)?;
+        let program = args.machines.program()?;
         let job = Job {
             program: &program,
             command: &command,
@@ -171,6 +163,7 @@ fn run_all(args: &Args, training: &Training) -> anyhow::Result<()> {
             ssh: ssh.as_ref(),
             inside: None,
             kept: None,
+            output: None,
         };
         let (process, how) = match job::run(&job)? {
             Ended::Done => return Ok(()),

@@ -22,7 +22,7 @@ mod engine;
 // The state of a run on disk.
 pub mod checkpoint;
 
-pub use engine::{Branch, Branches, Engine, MEMORY, Settings, Vertices, plan};
+pub use engine::{Batches, Branch, Branches, Engine, MEMORY, Settings, Vertices, plan};
 pub use error::Error;
 pub use grid::Source;
 pub use machine::topology::Topology;

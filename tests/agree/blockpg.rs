@@ -7,7 +7,7 @@ use megagrid_algorithms::blockpg::{
 };
 use megagrid_baselines::System;
 use megagrid_baselines::apps::blockpg::{Job, run};
-use megagrid_engine::{Engine, Settings, Topology};
+use megagrid_engine::{Batches, Engine, Settings, Topology};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use megagrid_stages::{
     Add, Apply, BatchOrder, BatchSize, Combine, Context, Exchange, GlobalSync, Left, Master, MiniBatch, Program, Read,
@@ -152,6 +152,15 @@ fn objectives_agree_on_all_systems() {
     let blocks = blocks(&signed);
     assert!(blocks[&1].len() > 5 && blocks[&1] != blocks[&2], "blocks take turns at random");
     let of_iteration = |iteration: u64| blocks[&iteration].clone();
+    let planned = Batches::new(&signed, &sequence(BLOCK_VALUES), &settings(), Side::Right).unwrap();
+    for (&iteration, seen) in &blocks {
+        let sorted = |mut block: Vec<u32>| {
+            block.sort_unstable();
+            block
+        };
+        let [planned, seen] = [planned.of_iteration(iteration), seen.clone()].map(|all| all.into_iter().map(sorted));
+        assert!(planned.eq(seen), "blocks that are planned are those that ran, iteration {iteration}");
+    }
     let job = Job {
         // Values that carry labels have samples of label 1.
         values: &signed,

@@ -9,7 +9,7 @@ use crate::launched::{end, process, send, wait};
 use crate::{Place, done, fails};
 
 /// Tells whether this machine has network namespaces for the tests, and says so where it has none.
-fn has_namespaces() -> bool {
+pub fn has_namespaces() -> bool {
     let name = format!("megagrid-test-{}-{:?}", std::process::id(), std::thread::current().id());
     let ip = |args: &[&str]| Command::new("ip").args(args).stderr(Stdio::null()).status().is_ok_and(|ip| ip.success());
     let has_tc = || Command::new("tc").arg("-V").stdout(Stdio::null()).status().is_ok_and(|tc| tc.success());
@@ -91,7 +91,7 @@ fn a_link_that_is_cut_ends_all_processes_with_one_message() {
         return;
     }
     let place = Place::new();
-    for system in ["megagrid", "lazytable", "ps-naive"] {
+    for system in ["megagrid", "lazytable", "iterstore", "ps-naive"] {
         let compared = endless(&place, system);
         let (id, others) = (compared.id(), [0, 1].map(|number| process(&compared, number, None)));
         let space = format!("megagrid-{id}-1");
@@ -106,6 +106,10 @@ fn a_link_that_is_cut_ends_all_processes_with_one_message() {
         assert!(messages.contains(" is lost: "), "{messages}");
         assert!(others.iter().all(|other| !std::fs::exists(format!("/proc/{other}")).unwrap()));
         assert_eq!(namespaces(id), [""; 0]);
+        // The next one has a network of its own.
+        let next = ["compare", "mf", &place.ratings(), "--processes", "2", "-w", "1", "--link", "100Mbit", "--systems"];
+        let text = done(&[&next[..], &[system, "--repeat", "1", "--iterations", "2"]].concat());
+        assert!(text.contains("links of 100 Mbit/s"), "{text}");
     }
 }
 

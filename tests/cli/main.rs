@@ -33,6 +33,8 @@ mod optimizers;
 mod options;
 #[cfg(unix)]
 mod pages;
+#[cfg(all(target_os = "linux", feature = "baselines"))]
+mod partitions;
 mod ranks;
 mod recommend;
 mod records;

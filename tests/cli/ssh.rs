@@ -46,6 +46,32 @@ fn processes_on_hosts_train_as_those_here() {
     assert!(!told.contains("MEGAGRID_SECRET="), "{told}");
 }
 
+/// Systems on hosts have the objectives of those in processes here; what was measured comes by the output of the first.
+#[cfg(feature = "baselines")]
+#[test]
+fn a_comparison_runs_on_hosts() {
+    let place = Place::new();
+    let (ratings, record) = (place.ratings(), place.name("compare.json"));
+    let systems = ["--systems", "megagrid,lazytable", "--repeat", "1", "--iterations", "3", "-w", "1"];
+    let compare = |where_: &[&str]| {
+        done(&[&["compare", "mf", &ratings, "--json", &record], &systems[..], where_].concat());
+        json(&record)
+    };
+    let hosts = hosts();
+    let there = compare(&["--hosts", &hosts, &format!("--ssh={}", script(&place, SCRIPT))]);
+    let here = compare(&["--processes", "2"]);
+    assert_eq!(there["hosts"].as_array().unwrap().len(), 2);
+    assert_eq!((&there["processes"], here.get("hosts")), (&here["processes"], None));
+    for at in [0, 1] {
+        let objective = |of: &serde_json::Value| of["systems"][at]["objective"]["median"].as_f64().unwrap();
+        assert!((objective(&there) / objective(&here) - 1.0).abs() < 1e-6);
+    }
+    let none = script(&place, "#!/bin/sh\nexit 255\n");
+    let args = ["compare", "mf", &ratings, "--systems", "megagrid", "--hosts", "a,b"];
+    fails(&[&args[..], &[&format!("--ssh={none}")]].concat(), 1, &["megagrid: process 0 was not reached by ssh"]);
+    fails(&[&args[..], &["--ssh", "--processes", "2"]].concat(), 2, &["cannot be used"]);
+}
+
 #[test]
 fn hosts_that_cannot_be_reached_end_all() {
     let place = Place::new();

@@ -28,7 +28,8 @@ impl Tablets {
             expected: "less than 2^32",
         })?;
         let gather = Some(if system == System::IterStore { run.gather } else { Gather::Real });
-        let options = Options::preset(system.name().parse()?, run.workers, slack);
+        let mut options = Options::preset(system.name().parse()?, run.workers, slack);
+        options.specializations.placement &= run.placement;
         Ok(Self { gather, ..Self::with(options, &run.processes) })
     }
 

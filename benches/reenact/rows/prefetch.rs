@@ -82,7 +82,7 @@ fn topics() -> Job {
     let settings = CorpusSettings { num_documents: 10_000, num_words: 10_000, ..CorpusSettings::default() };
     let corpus = settings.generate().expect("a small corpus").corpus.data.edges;
     let config = lda::Config { clocks: 1, ..lda::Config::new(num_topics) };
-    let job = apps::lda::Job { corpus: &corpus, config };
+    let job = apps::lda::Job { corpus: &corpus, config, tell: None };
     let seconds = computes(|run, report| apps::lda::run(System::IterStore, &job, run, report));
     Job { name: "topics", row_len: num_topics, works: deal(&corpus.left, &corpus.right, &corpus.right, seconds) }
 }

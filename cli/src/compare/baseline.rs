@@ -18,13 +18,23 @@ use crate::common::Common;
 use crate::interrupt;
 use crate::together::Together;
 
+/// How a baseline runs, beside what the job says.
+pub struct How<'c> {
+    /// How IterStore learns what an iteration accesses.
+    pub gather: Gather,
+    /// Whether it then stores rows where they are used most.
+    pub placement: bool,
+    /// The other processes, if there are some.
+    pub others: Option<&'c Arc<Cluster>>,
+}
+
 /// Runs a job on a baseline, with other processes if there are some, and writes its record. What is done before the first iteration,
 /// accesses recorded say, counts as plan.
 pub fn run<A: Comparable>(
     system: System,
     job: Job<A>,
     common: &Common,
-    (gather, others): (Gather, Option<&Arc<Cluster>>),
+    How { gather, placement, others }: How<'_>,
 ) -> anyhow::Result<()> {
     let (job, options) = resolved(job)?;
     let config = config::<A>(&job.origin, &options, &job.run, job.more.clone())?;
@@ -38,7 +48,7 @@ pub fn run<A: Comparable>(
     let mut record = Record::begin(A::NAME, config, job.data.sizes(), machine, job.phases, 0);
     let iterations = megagrid_training::Options::iterations(&job.options);
     let (seed, slack) = (job.settings.seed, job.settings.slack.unwrap_or(0));
-    let how = Run { workers, iterations, seed, slack, gather, processes };
+    let how = Run { workers, iterations, seed, slack, gather, placement, processes };
     let Laid { updates, run } = A::lay_out(job)?;
     interrupt::iterations_begin();
     let mut clock = Instant::now();

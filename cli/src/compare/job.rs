@@ -3,6 +3,7 @@
 use anyhow::Context;
 use megagrid_algorithms::mf::Config;
 use megagrid_baselines::{Error, Finish, Report, Run, System, apps, list_by};
+use megagrid_engine::Batches;
 use megagrid_geeps::apps::factorization as geeps;
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
 use megagrid_training::blockpg::Regression;
@@ -213,7 +214,7 @@ impl Comparable for TopicModels {
         let corpus = by_left(&job.data.edges)?;
         let (updates, config) = (job.data.tokens.total, job.options.config());
         let run: RunOn = Box::new(move |system, run, report| {
-            apps::lda::run(system, &apps::lda::Job { corpus: &corpus, config }, run, report)
+            apps::lda::run(system, &apps::lda::Job { corpus: &corpus, config, tell: None }, run, report)
         });
         Ok(Laid { updates, run })
     }
@@ -254,7 +255,10 @@ impl Comparable for Regression {
         let labels = samples.signs(0);
         let (values, features) = (samples.values.num_edges(), samples.values.num_vertices(Side::Right));
         let block_values = job.options.block_values(values, features);
+        let sequence = megagrid_algorithms::blockpg::sequence(block_values);
+        let batches = Batches::new(&samples.values, &sequence, &job.settings, Side::Right)?;
         let run: RunOn = Box::new(move |system, run, report| {
+            let blocks = |iteration| batches.of_iteration(iteration);
             let fit = apps::blockpg::Job {
                 values: &samples.values,
                 labels: &labels,
@@ -262,7 +266,7 @@ impl Comparable for Regression {
                 intercept: samples.intercept,
                 config,
                 block_values,
-                blocks: None,
+                blocks: Some(&blocks),
             };
             apps::blockpg::run(system, &fit, run, report)
         });

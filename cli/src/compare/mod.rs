@@ -20,6 +20,7 @@ use megagrid_baselines::server::Gather;
 
 use crate::entry::{self, Chosen, Entry, List, Trains, command, parsed};
 use crate::failure::usage;
+use crate::launch::ssh::Hosts;
 use crate::output;
 use crate::report::{self, Subject, Table};
 use crate::train;
@@ -41,6 +42,7 @@ use table::Comparison;
   megagrid compare pagerank links.txt.gz --systems megagrid,gas,iterstore --target 1e-6 -w 2
   megagrid compare lda docword.txt.gz --processes 4 -w 1 --report lda.html
   sudo megagrid compare mf ratings.csv --processes 4 -w 1 --link 100Mbit
+  megagrid compare mf ratings.csv --hosts node1,node2,me@node3 --ssh -w 4
   megagrid compare mf ratings.csv --gradient in-place --systems megagrid,lazytable,essp,iterstore
   megagrid compare mf ratings.csv --optimizer sgd --decay 0 --no-biases --step 0.002 --systems megagrid,iterstore,geeps")]
 pub struct Args {
@@ -134,11 +136,16 @@ struct Options {
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     processes: u16,
     /// Connect processes by a network with links of this rate, instead of over loopback; Linux, as root, with ip and tc.
-    #[arg(id = "rate", long = "link", value_name = "RATE")]
+    #[arg(id = "rate", long = "link", value_name = "RATE", conflicts_with = "hosts")]
     link: Option<Rate>,
+    #[command(flatten)]
+    machines: Hosts,
     /// How iterstore learns what an iteration accesses: by a virtual one before the first, or in the first [default: virtual].
     #[arg(long, value_name = "HOW", value_enum)]
     gather: Option<Gathering>,
+    /// Leave rows of iterstore on the servers that their numbers say, instead of placing them where they are used most.
+    #[arg(long)]
+    no_placement: bool,
     /// The objective to reach, whose time is measured [default: the worst with which any run ends].
     #[arg(long, value_name = "OBJECTIVE", allow_negative_numbers = true)]
     target: Option<f64>,
@@ -147,6 +154,13 @@ struct Options {
     one: Option<System>,
     #[arg(long, hide = true, requires = "one")]
     record: Option<PathBuf>,
+}
+
+impl Options {
+    /// Returns how many processes each system has.
+    fn processes(&self) -> u16 {
+        if self.machines.hosts.is_empty() { self.processes } else { self.machines.hosts.len() as u16 }
+    }
 }
 
 /// How IterStore learns what an iteration accesses.
@@ -181,7 +195,7 @@ fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
             let common = &mut training.common;
             (common.quiet, common.json, common.report) = (true, Some(record.clone()), None);
             common.run.evaluate_every = 1;
-            if options.processes > 1 {
+            if options.processes() > 1 {
                 common.join()?;
             }
             // Processes of a baseline read all of the input each, and know of each other only in the run.
@@ -192,8 +206,9 @@ fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
             match system {
                 System::Megagrid => train::conclude(train::observed(job, &training.common)?, &training.common),
                 System::Baseline(system) => {
-                    let gather = options.gather.unwrap_or_default().into();
-                    baseline::run(system, job, &training.common, (gather, others.as_ref()))
+                    let (gather, placement) = (options.gather.unwrap_or_default().into(), !options.no_placement);
+                    let how = baseline::How { gather, placement, others: others.as_ref() };
+                    baseline::run(system, job, &training.common, how)
                 }
                 System::GeePs => geeps::run(job, &training.common),
             }
@@ -204,13 +219,11 @@ fn run_one<A: Comparable>(matches: &ArgMatches) -> anyhow::Result<()> {
 
 /// Runs all systems in all rounds, and writes what was found.
 fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyhow::Result<()> {
-    let (name, common) = (A::NAME, &training.common);
+    let (name, common, processes) = (A::NAME, &training.common, options.processes());
     let systems = Systems::new(&options.systems, |system| match system {
         System::Megagrid => Ok(()),
-        _ if options.processes > 1 && !system.has_processes() => Err("it runs in one process: leave out --processes"),
-        System::Baseline(Baseline::PsNaive)
-            if options.processes > 1 && common.run.slack.is_some_and(|slack| slack > 0) =>
-        {
+        _ if processes > 1 && !system.has_processes() => Err("it runs in one process: leave out --processes"),
+        System::Baseline(Baseline::PsNaive) if processes > 1 && common.run.slack.is_some_and(|slack| slack > 0) => {
             Err("in several processes it has no slack: leave out --slack, or --processes")
         }
         System::Baseline(system) => A::runs_on(training, system),
@@ -219,25 +232,29 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
     if options.target.is_some_and(|target| !target.is_finite()) {
         return Err(usage("target is no number; expected an objective"));
     }
-    if options.gather.is_some() && !systems.iter().any(|system| system == System::Baseline(Baseline::IterStore)) {
-        return Err(usage("--gather is for iterstore, which is not among --systems"));
+    let has_iterstore = systems.iter().any(|system| system == System::Baseline(Baseline::IterStore));
+    let of_iterstore = [("--gather", options.gather.is_some()), ("--no-placement", options.no_placement)];
+    for (option, _) in of_iterstore.into_iter().filter(|(_, is_given)| *is_given) {
+        if !has_iterstore {
+            return Err(usage(format!("{option} is for iterstore, which is not among --systems")));
+        }
+        if !A::GATHERS {
+            return Err(usage(format!(
+                "{option} is not for {name}, whose iterations access other rows each; leave it out"
+            )));
+        }
     }
-    if options.gather.is_some() && !A::GATHERS {
-        return Err(usage(format!(
-            "--gather is not for {name}, whose iterations access other rows each; leave it out"
-        )));
-    }
-    if options.link.is_some() && options.processes == 1 {
+    if options.link.is_some() && processes == 1 {
         return Err(usage("--link is between processes; say how many with --processes"));
     }
-    if options.processes > 1 && common.cache.is_some() {
+    if processes > 1 && common.cache.is_some() {
         return Err(usage("--cache is for one process; convert the input first, and compare on the .mgrid cache"));
     }
     training.check()?;
-    let (processes, link, has_workers) = (options.processes, options.link, common.run.workers.is_some());
-    let rounds = Rounds { processes, link, has_workers, count: options.repeat };
+    let (link, machines, has_workers) = (options.link, &options.machines, common.run.workers.is_some());
+    let rounds = Rounds { processes, link, machines, has_workers, count: options.repeat };
     let runs = rounds.run(name, &systems, common.quiet)?;
-    let comparison = Comparison::new((name, processes, link), A::MAXIMIZES, options.target, runs);
+    let comparison = Comparison::new((name, processes, link, &machines.hosts), A::MAXIMIZES, options.target, runs);
     let json = serde_json::to_string_pretty(&comparison)? + "\n";
     common.say(&comparison.text())?;
     if let Some(path) = &common.json {

@@ -17,11 +17,29 @@ const PORT: u16 = 7100;
 /// The interface of a process, and the bridge.
 const END: &str = "data";
 const BRIDGE: &str = "bridge";
+/// What a token bucket must hold for any frame to leave: one of Ethernet, with its header. The kernel cuts what segmentation offload
+/// hands over at once to such frames, and drops a frame that is larger than the bucket.
+const FRAME_BYTES: u64 = 1600;
+/// What waits at a slow link, at least: four times what segmentation offload hands over at once.
+const QUEUE_BYTES: u64 = 256 << 10;
 
 /// What a link carries, each way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     bits_per_second: u64,
+}
+
+impl Rate {
+    /// Returns what goes at once after a silence: what the link carries in a millisecond, which is longer than the kernel takes to
+    /// wake up and refill the bucket, even on a busy machine.
+    fn bucket_bytes(self) -> u64 {
+        (self.bits_per_second / 8 / 1000).max(FRAME_BYTES)
+    }
+
+    /// Returns what may wait for a bucket: what the link carries in 50 ms.
+    fn queue_bytes(self) -> u64 {
+        (self.bits_per_second / 8 / 20).max(QUEUE_BYTES)
+    }
 }
 
 impl FromStr for Rate {
@@ -125,10 +143,11 @@ fn host(process: usize) -> String {
     format!("10.77.0.{}", process + 1)
 }
 
-/// Limits what leaves an interface. The bucket holds what segmentation offload hands over at once.
+/// Limits what leaves an interface.
 fn limit(space: &str, interface: &str, rate: Rate) -> anyhow::Result<()> {
-    let rate = format!("{}bit", rate.bits_per_second);
-    let bucket = ["root", "tbf", "rate", &rate, "burst", "256kb", "latency", "50ms"];
+    let [bits, bucket, queue] = [rate.bits_per_second, rate.bucket_bytes(), rate.queue_bytes()];
+    let [rate, burst, limit] = [format!("{bits}bit"), format!("{bucket}b"), format!("{queue}b")];
+    let bucket = ["root", "tbf", "rate", &rate, "burst", &burst, "limit", &limit];
     say("tc", &[&["-n", space, "qdisc", "add", "dev", interface], &bucket[..]].concat())
 }
 
@@ -148,7 +167,79 @@ fn say(program: &str, args: &[&str]) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Shutdown, TcpListener, TcpStream};
+    use std::time::{Duration, Instant};
+
     use super::*;
+
+    const ROLE: &str = "MEGAGRID_TEST_ROLE";
+    /// Less than what a bucket of a fixed size would let through at once.
+    const SENT_BYTES: usize = 200_000;
+
+    #[test]
+    fn buckets_hold_a_millisecond_and_a_frame_at_least() {
+        let sizes =
+            [("10kbit", 1600), ("10Mbit", 1600), ("100Mbit", 12_500), ("1Gbit", 125_000), ("100Gbit", 12_500_000)];
+        for (text, bytes) in sizes {
+            let rate: Rate = text.parse().unwrap();
+            assert_eq!(rate.bucket_bytes(), bytes, "{text}");
+            assert!(rate.queue_bytes() >= 4 * 65_536, "{text}: what segmentation offload hands over at once can wait");
+        }
+    }
+
+    /// One end of a transfer; a test only where the variable says so.
+    #[test]
+    fn transfer() {
+        let address = format!("{}:{PORT}", host(1));
+        match std::env::var(ROLE).as_deref() {
+            Ok("receive") => {
+                let mut all = Vec::new();
+                TcpListener::bind(address).unwrap().accept().unwrap().0.read_to_end(&mut all).unwrap();
+                assert_eq!(all.len(), SENT_BYTES);
+            }
+            Ok("send") => {
+                let mut connection = loop {
+                    match TcpStream::connect(&address) {
+                        Ok(connection) => break connection,
+                        Err(_) => std::thread::sleep(Duration::from_millis(10)),
+                    }
+                };
+                let begin = Instant::now();
+                connection.write_all(&[7; SENT_BYTES]).unwrap();
+                connection.shutdown(Shutdown::Write).unwrap();
+                // The other end closes when it has all.
+                connection.read_to_end(&mut Vec::new()).unwrap();
+                println!("seconds: {}", begin.elapsed().as_secs_f64());
+            }
+            _ => {}
+        }
+    }
+
+    /// No machine is so fast that a link carries more than its rate; how near it comes depends on what else runs.
+    #[test]
+    fn nothing_is_sent_faster_than_the_rate() {
+        let rate: Rate = "20Mbit".parse().unwrap();
+        let network = match Network::new(2, rate) {
+            Ok(network) => network,
+            Err(error) => return eprintln!("skipped: {error:#}"),
+        };
+        let start = |process: usize, role: &str| {
+            let mut command = inside(process, std::env::current_exe().unwrap().as_os_str());
+            command.args(["--exact", "compare::network::tests::transfer", "--nocapture"]).env(ROLE, role);
+            command.stdout(Stdio::piped()).spawn().unwrap()
+        };
+        let [receives, sends] = [(1, "receive"), (0, "send")].map(|(process, role)| start(process, role));
+        let sent = sends.wait_with_output().unwrap();
+        assert!(receives.wait_with_output().unwrap().status.success());
+        drop(network);
+        let text = String::from_utf8(sent.stdout).unwrap();
+        let (_, seconds) = text.split_once("seconds: ").unwrap_or_else(|| panic!("no time in {text}"));
+        let seconds: f64 = seconds.split_whitespace().next().unwrap().parse().unwrap();
+        let beyond_bucket = 8.0 * (SENT_BYTES as u64 - rate.bucket_bytes()) as f64;
+        let share = beyond_bucket / seconds / rate.bits_per_second as f64;
+        assert!((0.0..=1.0).contains(&share), "{SENT_BYTES} bytes in {seconds} s are {share} of {rate}");
+    }
 
     #[test]
     fn rates_are_read_and_written() {

@@ -1,6 +1,7 @@
 //! Runs each system in processes of its own, round after round.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, PoisonError};
@@ -14,22 +15,25 @@ use super::systems::{System, Systems};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::launch::job::{self, Ended, Kept};
+use crate::launch::ssh::Hosts;
 use crate::progress::Progress;
 use megagrid_training::record::Record;
 
 /// What is run of a comparison.
-pub struct Rounds {
+pub struct Rounds<'o> {
     /// Processes of each run.
     pub processes: u16,
     /// What their links carry; `None`: they are connected over the loopback interface.
     pub link: Option<Rate>,
+    /// The machines of processes; none: they run on this one.
+    pub machines: &'o Hosts,
     /// Whether it is said how many threads each process has; else they share the machine's cores.
     pub has_workers: bool,
     /// How often each system runs.
     pub count: u32,
 }
 
-impl Rounds {
+impl Rounds<'_> {
     /// Runs all systems in all rounds, and returns each system's records.
     pub fn run(&self, command: &str, systems: &Systems, quiet: bool) -> anyhow::Result<Vec<(System, Vec<Record>)>> {
         let mut runs: Vec<(System, Vec<Record>)> = systems.iter().map(|system| (system, Vec::new())).collect();
@@ -57,19 +61,24 @@ impl Rounds {
         record: &Path,
         network: Option<&Network>,
     ) -> anyhow::Result<Record> {
-        let program = std::env::current_exe().context("finding the program that runs")?;
+        let (program, is_here) = (self.machines.program()?, self.machines.ssh.is_none());
         let own = ["compare", command, "--one", system.name(), "--record"].map(OsString::from);
+        // What a process elsewhere writes comes by its output.
+        let record_there: OsString = if is_here { record.into() } else { "-".into() };
         // The arguments begin with the program, `compare` and the training command.
         let given = std::env::args_os().skip(3);
-        let mut args: Vec<OsString> = own.into_iter().chain([record.into()]).collect();
+        let mut args: Vec<OsString> = own.into_iter().chain([record_there]).collect();
         let processes = usize::from(self.processes);
-        if processes > 1 && !self.has_workers {
+        if processes > 1 && is_here && !self.has_workers {
             args.extend(["--workers".into(), (Settings::default().workers / processes).max(1).to_string().into()]);
         }
         // There may be a `--` in them, after which nothing is an option.
         args.extend(given);
-        let said =
-            if processes > 1 { together(&program, &args, (processes, network)) } else { by_itself(&program, &args) };
+        let said = if processes > 1 || !is_here {
+            self.together(&program, &args, (network, record))
+        } else {
+            by_itself(&program, &args)
+        };
         let said = said.map_err(|failure| match failure.downcast() {
             Ok(Failure::Child { code, message }) => {
                 let message = message.map(|reason| format!("{system}: {reason}"));
@@ -81,6 +90,40 @@ impl Rounds {
         said.iter().for_each(|line| eprintln!("{line}"));
         let text = std::fs::read_to_string(record).context("reading a run's record")?;
         serde_json::from_str(&text).context("reading a run's record")
+    }
+
+    /// Runs several processes to their end; returns what they said.
+    fn together(
+        &self,
+        program: &Path,
+        args: &[OsString],
+        (network, record): (Option<&Network>, &Path),
+    ) -> anyhow::Result<Vec<String>> {
+        let free = FreePorts::find(usize::from(self.processes)).context("finding free ports")?;
+        let (ssh, there) = self.machines.reached(None)?.unzip();
+        let here = || network.map_or_else(|| free.addresses().to_vec(), Network::addresses);
+        let addresses = there.unwrap_or_else(here);
+        let output = ssh.as_ref().map(|_| File::create(record).context("a file for a record")).transpose()?;
+        let inside = network.map(|_| network::inside as job::Inside);
+        let kept = Kept::default();
+        let ended = job::run(&job::Job {
+            program,
+            command: args,
+            addresses: &addresses,
+            ssh: ssh.as_ref(),
+            inside,
+            kept: Some(Arc::clone(&kept)),
+            output,
+        })?;
+        let said = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+        match ended {
+            Ended::Done => Ok(said),
+            Ended::Interrupted => Err(interrupted()),
+            Ended::Failed { process, how } => {
+                let message = reason(said.iter()).map_or_else(|| format!("process {process} {how}"), str::to_owned);
+                Err(Failure::Child { code: how.code(), message: Some(message) }.into())
+            }
+        }
     }
 }
 
@@ -98,29 +141,6 @@ fn by_itself(program: &Path, args: &[OsString]) -> anyhow::Result<Vec<String>> {
         return Err(Failure::Child { code, message: Some(message) }.into());
     }
     Ok(said)
-}
-
-/// Runs several processes to their end; returns what they said.
-fn together(
-    program: &Path,
-    args: &[OsString],
-    (processes, network): (usize, Option<&Network>),
-) -> anyhow::Result<Vec<String>> {
-    let free = FreePorts::find(processes).context("finding free ports")?;
-    let addresses = network.map_or_else(|| free.addresses().to_vec(), Network::addresses);
-    let inside = network.map(|_| network::inside as job::Inside);
-    let kept = Kept::default();
-    let (addresses, kept_here) = (&addresses[..], Some(Arc::clone(&kept)));
-    let ended = job::run(&job::Job { program, command: args, addresses, ssh: None, inside, kept: kept_here })?;
-    let said = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-    match ended {
-        Ended::Done => Ok(said),
-        Ended::Interrupted => Err(interrupted()),
-        Ended::Failed { process, how } => {
-            let message = reason(said.iter()).map_or_else(|| format!("process {process} {how}"), str::to_owned);
-            Err(Failure::Child { code: how.code(), message: Some(message) }.into())
-        }
-    }
 }
 
 fn reason<'s>(mut said: impl Iterator<Item = &'s String>) -> Option<&'s str> {

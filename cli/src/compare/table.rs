@@ -21,6 +21,9 @@ pub struct Comparison {
     /// What the link of each carries, both ways.
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<Rate>,
+    /// The machine of each; empty: all run on this one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hosts: Vec<String>,
     /// The objective whose time is measured.
     target: Option<f64>,
     maximizes: bool,
@@ -111,7 +114,7 @@ pub struct Shares {
 impl Comparison {
     /// Measures runs. Without a target it is the worst objective with which a run ends, so that all reach it.
     pub fn new(
-        (command, processes, link): (&str, u16, Option<Rate>),
+        (command, processes, link, hosts): (&str, u16, Option<Rate>, &[String]),
         maximizes: bool,
         target: Option<f64>,
         runs: Vec<(System, Vec<Record>)>,
@@ -127,6 +130,7 @@ impl Comparison {
             rounds,
             processes,
             link,
+            hosts: hosts.to_vec(),
             target,
             maximizes,
             systems: runs.into_iter().map(measure).collect(),
@@ -164,12 +168,15 @@ impl Comparison {
     /// Says what the columns mean.
     pub fn notes(&self) -> Vec<String> {
         let target = self.target.map_or("none".to_owned(), |target| format!("{target}"));
-        let connected = self.link.map_or_else(
-            || "connected over its loopback interface".to_owned(),
-            |rate| format!("each in a network namespace of its own, whose link carries {rate} each way"),
-        );
+        let connected = match (self.link, &self.hosts[..]) {
+            (None, []) => "on this machine, connected over its loopback interface".to_owned(),
+            (None, hosts) => format!("on {}", hosts.join(", ")),
+            (Some(rate), _) => {
+                format!("on this machine, each in a network namespace of its own, whose link carries {rate} each way")
+            }
+        };
         let of_processes = format!(
-            "Each system ran in {} processes on this machine, {connected}. Bytes and messages are those between \
+            "Each system ran in {} processes {connected}. Bytes and messages are those between \
              processes: those of a client and the server beside it do not count. Of each process there are the shares of its workers' \
              time, and the bytes that it sent; of a parameter server's, that its client sent or received. Peak is the first process.",
             self.processes
@@ -196,6 +203,9 @@ impl Comparison {
         let mut text = format!("{}: {} rounds", self.command, self.rounds);
         if self.processes > 1 {
             text.push_str(&format!(", {} processes", self.processes));
+        }
+        if !self.hosts.is_empty() {
+            text.push_str(&format!(" on {}", self.hosts.join(", ")));
         }
         if let Some(rate) = self.link {
             text.push_str(&format!(", links of {rate}"));

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -40,6 +41,8 @@ pub struct Job<'j> {
     pub inside: Option<Inside>,
     /// Where what they say is kept, line by line; `None`: it is shown.
     pub kept: Option<Kept>,
+    /// Where process 0 writes; `None`: to this process's output, or nowhere where what it says is kept.
+    pub output: Option<File>,
 }
 
 /// Returns a command that runs a program as the process of a number.
@@ -184,6 +187,9 @@ impl Job<'_> {
         };
         if number > 0 || self.kept.is_some() {
             of_process.stdout(Stdio::null()).stderr(Stdio::piped());
+        }
+        if let Some(output) = self.output.as_ref().filter(|_| number == 0) {
+            of_process.stdout(output.try_clone().context("a file for a process's output")?);
         }
         // Ctrl-C in a terminal goes only to this process, which forwards it: else it would count as two.
         #[cfg(unix)]

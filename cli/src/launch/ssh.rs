@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
@@ -13,6 +13,34 @@ use crate::failure::usage;
 
 /// The port of a host's first process; those after it listen at the ports behind it.
 const FIRST_PORT: u16 = 7100;
+
+/// Other machines, as options name them.
+#[derive(Clone, Debug, clap::Args)]
+#[group(id = "machines")]
+pub struct Hosts {
+    /// Machines, a process on each: [user@]host[:port], separated by commas.
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',', requires = "ssh", conflicts_with = "processes")]
+    pub hosts: Vec<String>,
+    /// Start the processes by ssh, or by another program that takes a host and a command as it does.
+    #[arg(long, value_name = "PROGRAM", requires = "hosts", conflicts_with = "processes", num_args = 0..=1, require_equals = true,
+          default_missing_value = "ssh -o BatchMode=yes")]
+    pub ssh: Option<String>,
+    /// Where this program is on the hosts [default: where it is here].
+    #[arg(long, value_name = "PATH", requires = "hosts", conflicts_with = "processes")]
+    pub program: Option<PathBuf>,
+}
+
+impl Hosts {
+    /// Returns how the hosts are reached, and the addresses of their processes; nothing if there are none.
+    pub fn reached(&self, port_base: Option<u16>) -> anyhow::Result<Option<(Ssh, Vec<String>)>> {
+        self.ssh.as_ref().map(|words| Ssh::new(words, &self.hosts, port_base)).transpose()
+    }
+
+    /// Returns the program that processes run.
+    pub fn program(&self) -> anyhow::Result<PathBuf> {
+        self.program.clone().map_or_else(|| std::env::current_exe().context("finding the program that runs"), Ok)
+    }
+}
 
 /// Hosts, and how they are reached.
 pub struct Ssh {

@@ -1,5 +1,6 @@
 //! The engine: a program on a graph, ready to run.
 
+mod batches;
 mod branch;
 mod branches;
 mod build;
@@ -19,6 +20,7 @@ use megagrid_stages::{
     Combine, Context, Exchange, First, IntoExchange, IntoIncident, On, Program, Store, Vertex, mode,
 };
 
+pub use batches::Batches;
 pub use branch::Branch;
 pub use branches::Branches;
 pub use memory::MEMORY;

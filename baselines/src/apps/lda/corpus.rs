@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use megagrid_algorithms::lda::dense::{Dense, Sample};
 use megagrid_algorithms::lda::{Config, FitPrior, Lda, Tokens, Topics, UNASSIGNED, Vertices, Worker, log_likelihood};
@@ -12,13 +13,18 @@ use crate::job::Measured;
 use crate::processes::Processes;
 use crate::{Error, Run, crew};
 
+/// Is told the tokens of each topic, and those of each word by topic, after each iteration.
+pub type Tell = Arc<dyn Fn(&[i64], &[&[f32]]) + Send + Sync>;
+
 /// The corpus.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Job<'j> {
     /// How often words occur in documents, in the order in which workers visit them.
     pub corpus: &'j EdgeList<u32>,
     /// Parameters. The document prior is fixed.
     pub config: Config,
+    /// What the first process tells its counts.
+    pub tell: Option<&'j Tell>,
 }
 
 /// A corpus dealt to workers: each has a run of documents with about as many edges, and all edges of these. Of several processes each
@@ -36,6 +42,7 @@ pub(super) struct Corpus {
     pub(super) parts: Vec<Range<usize>>,
     /// The number of the first worker, among those of all processes.
     first_worker: usize,
+    tell: Option<Tell>,
     pub(super) processes: Processes,
 }
 
@@ -68,8 +75,9 @@ impl Corpus {
             tokens.of_words[word as usize] += u64::from(count);
             tokens.total += u64::from(count);
         }
-        let (first_worker, processes) = (crew.own.start, run.processes.clone());
-        Self { config: job.config, seed: run.seed, tokens, edges, offsets, documents, parts, first_worker, processes }
+        let tell = job.tell.cloned();
+        let (config, seed, first_worker, processes) = (job.config, run.seed, crew.own.start, run.processes.clone());
+        Self { config, seed, tokens, edges, offsets, documents, parts, first_worker, tell, processes }
     }
 
     pub(super) fn num_words(&self) -> usize {
@@ -103,6 +111,7 @@ impl Corpus {
         word: impl Fn(usize) -> &'r [f32] + Sync,
     ) -> Result<Measured, Error> {
         let is_first = self.processes.number() == 0;
+        self.tell_counts(topics, &word);
         let of_words = Vertices { len: if is_first { self.num_words() } else { 0 }, counts: word };
         let mut topics = topics.clone();
         topics.totals.iter_mut().filter(|_| !is_first).for_each(|total| *total = 0);
@@ -111,6 +120,12 @@ impl Corpus {
         let mine = log_likelihood(&topics, &of_documents, &of_words, self.parts.len());
         let value = self.processes.sum(mine)?;
         Ok((value, BTreeMap::from([("log_likelihood", value), ("per_token", value / self.tokens.total as f64)])))
+    }
+
+    fn tell_counts<'r>(&self, topics: &Topics, word: &impl Fn(usize) -> &'r [f32]) {
+        if let Some(tell) = self.tell.as_ref().filter(|_| self.processes.number() == 0) {
+            tell(&topics.totals, &(0..self.num_words()).map(word).collect::<Vec<_>>());
+        }
     }
 
     pub(super) fn bytes(&self) -> u64 {

@@ -5,7 +5,7 @@ mod faithful;
 mod gas;
 mod server;
 
-pub use corpus::Job;
+pub use corpus::{Job, Tell};
 
 use megagrid_algorithms::lda::{Prior, Sampler};
 

@@ -60,7 +60,7 @@ pub fn switches(findings: &mut Findings) {
     }
     findings.cannot(format!("NUMA placement: {}", Client::numa_nodes()));
     findings.cannot(
-        "placement among machines: there is one server here; `megagrid compare … --systems iterstore` counts bytes",
+        "placement among machines: there is one server here; `benches/links/run` counts bytes of four processes, with it and without",
     );
 }
 
