@@ -10,7 +10,7 @@ pub struct Findings {
     /// Parts of the row to which it is restricted.
     pub parts: Vec<String>,
     /// Plots by the names of their files.
-    pub plots: Vec<(&'static str, Plot)>,
+    pub plots: Vec<(String, Plot)>,
     /// What was published, and whether it holds.
     pub checks: Vec<(String, Option<bool>)>,
 }
@@ -32,13 +32,13 @@ impl Findings {
     }
 
     /// Adds a plot of lines by the name of its file; `axes` are what runs from left to right, and what upwards.
-    pub fn plot(&mut self, name: &'static str, title: &str, axes: [&'static str; 2], lines: Vec<Line>) {
+    pub fn plot(&mut self, name: &str, title: &str, axes: [&'static str; 2], lines: Vec<Line>) {
         let [x_name, y_name] = axes;
-        self.plots.push((name, Plot { title: title.to_owned(), x_name, y_name, log: false, lines }));
+        self.plots.push((name.to_owned(), Plot { title: title.to_owned(), x_name, y_name, log: false, lines }));
     }
 
     /// Adds a plot whose lines are drawn by logarithms.
-    pub fn log_plot(&mut self, name: &'static str, title: &str, axes: [&'static str; 2], lines: Vec<Line>) {
+    pub fn log_plot(&mut self, name: &str, title: &str, axes: [&'static str; 2], lines: Vec<Line>) {
         self.plot(name, title, axes, lines);
         if let Some((_, plot)) = self.plots.last_mut() {
             plot.log = true;

@@ -1,7 +1,8 @@
-//! Published figures re-enacted: in real time (1, 4, 5, 14 to 16), by exact counters (6, 7, 11), in modelled time of exact shapes (20), and on
-//! the virtual cluster, which has real numbers and modelled time (the others).
+//! Published figures re-enacted: in real time (1, 4, 5, 14 to 16), by exact counters (6, 7, 11), in modelled time of exact shapes (20, but for accuracy), and
+//! on the virtual cluster, which has real numbers and modelled time (the others).
 //!
-//!     cargo reenact ROW [PART…]   # 1, 3 to 17, 20, 25; "all"; "calibrate" measures what tasks cost. 14 to 16 have parts pr, cf and tm, 20 has 4.9 to 4.12
+//!     cargo reenact ROW [PART…]   # 1, 3 to 17, 20, 25; "all"; "calibrate" measures what tasks cost. 14 to 16 have parts pr, cf and tm, 20 has 4.6 to 4.13,
+//!                                # and trains on files of samples that are named, too
 //!
 //! Each row prints its figures, link and costs, writes a plot to `docs/reenact/`, and says what of the published shape holds.
 //! A row of which something does not hold ends with exit code 1. Without `--bench` (as `cargo test` runs it) nothing is done.
@@ -51,7 +52,11 @@ const ROWS: [Row; 18] = [
     ("15", "IterStore Figure 7: static thread caches and LRU", rows::iterstore::thread_caches),
     ("16", "IterStore Figure 9: inaccurate information", rows::iterstore::inaccurate),
     ("17", "IterStore Figure 8: rows that are read first requested first", rows::prefetch::run),
-    ("20", "GeePS Figures 4.9 to 4.12: memory, budgets, large networks, stalls", rows::geeps::run),
+    (
+        "20",
+        "GeePS Figures 4.6, 4.8 to 4.13: scaling, memory, budgets, large networks, stalls, accuracy",
+        rows::geeps::run,
+    ),
     ("25", "ESSP on VAP: a bound on values under way", rows::values::run),
 ];
 

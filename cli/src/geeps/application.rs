@@ -48,17 +48,10 @@ fn hash(numbers: impl Iterator<Item = u32>) -> u64 {
 enum Optimizer {
     /// The step times the gradient.
     Sgd,
+    /// The step times a velocity of gradients.
+    Momentum,
     /// Steps that shrink with the gradients so far.
     Adagrad,
-}
-
-impl From<Optimizer> for network::Optimizer {
-    fn from(optimizer: Optimizer) -> Self {
-        match optimizer {
-            Optimizer::Sgd => Self::Sgd,
-            Optimizer::Adagrad => Self::AdaGrad,
-        }
-    }
 }
 
 /// How layers are changed.
@@ -71,6 +64,19 @@ pub struct Descent {
     /// How gradients become updates.
     #[arg(long, value_enum, default_value_t = Optimizer::Sgd)]
     optimizer: Optimizer,
+    /// What `--optimizer momentum` keeps of a velocity.
+    #[arg(long, default_value_t = 0.9)]
+    momentum: f32,
+}
+
+impl Descent {
+    fn optimizer(&self) -> network::Optimizer {
+        match self.optimizer {
+            Optimizer::Sgd => network::Optimizer::Sgd,
+            Optimizer::Momentum => network::Optimizer::Momentum { momentum: self.momentum },
+            Optimizer::Adagrad => network::Optimizer::AdaGrad,
+        }
+    }
 }
 
 /// Options of a perceptron.
@@ -137,7 +143,7 @@ fn network(
         workers,
         batch,
         step: descent.step,
-        optimizer: descent.optimizer.into(),
+        optimizer: descent.optimizer(),
         seed: options.seed,
     };
     Ok(Prepared { trained: Network::new(samples, settings)?, batch, sizes, hash })

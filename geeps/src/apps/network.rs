@@ -3,8 +3,8 @@
 //!
 //! Minimizes the mean over samples of −ln p, where p is what softmax(z) has for the sample's class and z is the last of
 //! x₀ = the sample, x₍ₗ₊₁₎ = max(xₗ Wₗ + bₗ, 0), without the maximum at the end. Each worker takes a mini-batch of its
-//! own per iteration, and all add `−step / workers` times the gradient of their batch's mean loss, or AdaGrad's step
-//! with a history of their own.
+//! own per iteration, and all add `−step / workers` times the gradient of their batch's mean loss, or of a velocity of their own
+//! (momentum; velocities of all add up to that of the mean gradient), or AdaGrad's step with a history of their own.
 //!
 //! | layer | holds | moves for nothing are left out by |
 //! |---|---|---|
@@ -33,10 +33,15 @@ const ROW: usize = 128;
 pub(super) const MOST_VALUES: usize = 1 << 32;
 
 /// How gradients become updates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Optimizer {
     /// The step times the gradient.
     Sgd,
+    /// The step times a velocity, `velocity = momentum · velocity + gradient` (section 4.4.1), which is local data of each worker.
+    Momentum {
+        /// What is kept of a velocity, from 0 to below 1.
+        momentum: f32,
+    },
     /// AdaGrad, whose history is local data of each worker.
     AdaGrad,
 }
@@ -98,6 +103,11 @@ impl Network {
         let refused = |name, found: String, expected: String| Err(Error::Setting { name, found, expected });
         if !(step.is_finite() && step > 0.0) {
             return refused("step", step.to_string(), "a number above 0".to_owned());
+        }
+        if let Optimizer::Momentum { momentum } = optimizer
+            && !(0.0..1.0).contains(&momentum)
+        {
+            return refused("momentum", momentum.to_string(), "0 to below 1".to_owned());
         }
         if let Some(width) = hidden.iter().find(|&&width| width == 0) {
             return refused("hidden", width.to_string(), "layers of 1 and more".to_owned());
@@ -177,6 +187,21 @@ impl Network {
         session.post_local_access(y)
     }
 
+    /// Makes an update of a gradient and of what came before it.
+    fn adapted(&self, update: DeviceRange, history: DeviceRange) -> Vec<Command> {
+        let step = self.step / self.workers as f32;
+        match self.optimizer {
+            Optimizer::Sgd => Vec::new(),
+            Optimizer::AdaGrad => vec![Command::AdaGrad { update, history, step, epsilon: 1e-6 }],
+            // The velocity in place of the gradient, and back from there as the step.
+            Optimizer::Momentum { momentum } => vec![
+                Command::Axpy { alpha: momentum, x: history, y: update },
+                Command::Copy { from: update, to: history },
+                Command::Scale { alpha: -step, x: history, to: update },
+            ],
+        }
+    }
+
     /// Returns the sum of losses.
     fn loss(&self, worker: &Worker, classes: &[f32], session: &mut impl Session) -> Result<f64, Error> {
         let logits = session.local_access(worker.activations[self.layers()])?;
@@ -207,7 +232,7 @@ impl Network {
         let [weights, bias] = self.parts(layer, update.range());
         let alpha = match self.optimizer {
             Optimizer::Sgd => -self.step / self.workers as f32,
-            Optimizer::AdaGrad => 1.0,
+            Optimizer::AdaGrad | Optimizer::Momentum { .. } => 1.0,
         };
         let (a, b) = (x.range(), errors.range());
         let (m, n, k) = (inputs, outputs, self.batch);
@@ -215,9 +240,8 @@ impl Network {
         session.submit(&[Command::MatMul(gradient), Command::SumRows { from: b, to: bias, alpha }])?;
         if let Some(&history) = worker.histories.get(layer) {
             let history = session.local_access(history)?;
-            let step = self.step / self.workers as f32;
-            let (update, history_range) = (update.range().part(0, self.params(layer)), history.range());
-            session.submit(&[Command::AdaGrad { update, history: history_range, step, epsilon: 1e-6 }])?;
+            let update = update.range().part(0, self.params(layer));
+            session.submit(&self.adapted(update, history.range()))?;
             session.post_local_access(history)?;
         }
         if layer > 0 {
@@ -273,7 +297,7 @@ impl Application for Network {
         };
         let activations = locals("activations", 0..self.layers() + 1, &|at| self.batch * self.dims[at]);
         let errors = locals("errors", layers.clone(), &|at| self.batch * self.dims[at + 1]);
-        let kept = if self.optimizer == Optimizer::AdaGrad { layers.clone() } else { 0..0 };
+        let kept = if self.optimizer == Optimizer::Sgd { 0..0 } else { layers.clone() };
         let histories = locals("history", kept, &|at| self.params(at));
         Ok(Worker {
             number: worker,

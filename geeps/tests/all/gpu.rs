@@ -242,6 +242,7 @@ fn a_network_is_the_same_at_any_budget() {
 #[test]
 fn local_data_that_last_are_the_same_at_any_budget() {
     training_is_the_same_at_any_budget(&network(2, Optimizer::AdaGrad), 2);
+    training_is_the_same_at_any_budget(&network(2, Optimizer::Momentum { momentum: 0.9 }), 2);
 }
 
 #[test]

@@ -119,6 +119,33 @@ fn adagrad_descends_as_a_plain_loop_does() {
     finish.values.iter().zip(&params).for_each(|(found, expected)| assert_close(found, expected));
 }
 
+/// Velocities of workers add up to that of all: with workers' batches one after the other, it is that of one batch.
+#[test]
+fn momentum_descends_as_a_plain_loop_does() {
+    let (samples, dims) = (samples(100), [9, 20, 12, 4]);
+    for workers in [1, 2, 4] {
+        let network = network(workers, Optimizer::Momentum { momentum: 0.8 });
+        let (finish, _) = trained(&network, Run { workers, ..RUN });
+        let exact = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<_>>();
+        let mut params: Vec<Vec<f64>> = network.first_values().expect("they fit").into_iter().map(exact).collect();
+        let mut velocities: Vec<Vec<f64>> = params.iter().map(|params| vec![0.0; params.len()]).collect();
+        for epoch in 0..3 {
+            let mut order: Vec<u32> = (0..100).collect();
+            SplitMix::new(5, epoch).shuffle(&mut order);
+            for batch in order.chunks_exact(24) {
+                let gradient = gradient(&params, &dims, &samples, batch);
+                for ((params, velocity), gradient) in params.iter_mut().zip(&mut velocities).zip(gradient) {
+                    for ((value, velocity), gradient) in params.iter_mut().zip(velocity).zip(gradient) {
+                        *velocity = 0.8 * *velocity + gradient;
+                        *value -= 0.3 * *velocity;
+                    }
+                }
+            }
+        }
+        finish.values.iter().zip(&params).for_each(|(found, expected)| assert_close(found, expected));
+    }
+}
+
 #[test]
 fn factors_descend_as_a_plain_loop_does() {
     let (dims, step, lambda) = (5, 0.05, 0.01);

@@ -79,12 +79,13 @@ fn bytes_are_as_planned(application: &impl Application, workers: usize) {
 fn bytes_that_move_are_those_of_the_plan() {
     bytes_are_as_planned(&network(1, Optimizer::Sgd), 1);
     bytes_are_as_planned(&network(3, Optimizer::AdaGrad), 3);
+    bytes_are_as_planned(&network(2, Optimizer::Momentum { momentum: 0.9 }), 2);
     bytes_are_as_planned(&factorization(2), 2);
 }
 
 #[test]
 fn four_workers_are_the_same_bit_by_bit_twice() {
-    for optimizer in [Optimizer::Sgd, Optimizer::AdaGrad] {
+    for optimizer in [Optimizer::Sgd, Optimizer::AdaGrad, Optimizer::Momentum { momentum: 0.9 }] {
         let run = Run { workers: 4, ..RUN };
         let [one, two] = [0, 1].map(|_| trained(&network(4, optimizer), run));
         assert_eq!(bits(&one.0), bits(&two.0));

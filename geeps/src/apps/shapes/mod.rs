@@ -1,5 +1,7 @@
 //! Networks of which only the shapes are given: what they hold and compute, without any values.
 
+mod networks;
+
 use super::{Application, Measured, Place};
 use crate::Error;
 use crate::device::{Command, DeviceRange, MatMul};
@@ -55,52 +57,6 @@ impl Shapes {
     pub fn in_one_table(mut self) -> Self {
         self.has_one_table = true;
         self
-    }
-
-    /// The network of Krizhevsky et al. (2012), its groups included, for 22,000 classes: five convolutional layers
-    /// and three that are fully connected, as the thesis' AdamLike model, whose shapes were not published.
-    #[must_use]
-    pub fn krizhevsky(images: usize) -> Self {
-        // Channels, the side of what is put out, the side of a filter and the channels that it sees.
-        let convolution = |name, [channels, side, filter, seen]: [usize; 4]| Shape {
-            name,
-            params: channels * (filter * filter * seen + 1),
-            outputs: channels * side * side,
-            products: channels * side * side * filter * filter * seen,
-        };
-        let pooling = |name, channels: usize, side: usize| Shape {
-            name,
-            params: 0,
-            outputs: channels * side * side,
-            products: channels * side * side * 9,
-        };
-        let full = |name, inputs: usize, outputs: usize| Shape {
-            name,
-            params: (inputs + 1) * outputs,
-            outputs,
-            products: inputs * outputs,
-        };
-        let layers = vec![
-            convolution("conv1", [96, 55, 11, 3]),
-            pooling("pool1", 96, 27),
-            convolution("conv2", [256, 27, 5, 48]),
-            pooling("pool2", 256, 13),
-            convolution("conv3", [384, 13, 3, 256]),
-            convolution("conv4", [384, 13, 3, 192]),
-            convolution("conv5", [256, 13, 3, 192]),
-            pooling("pool5", 256, 6),
-            full("fc6", 256 * 6 * 6, 4096),
-            full("fc7", 4096, 4096),
-            full("fc8", 4096, 22_000),
-        ];
-        Self::new(layers, 3 * 227 * 227, images)
-    }
-
-    /// Layers that are fully connected, all of `width` outputs, as in Figure 4.11.
-    #[must_use]
-    pub fn stack(layers: usize, width: usize, images: usize) -> Self {
-        let full = Shape { name: "full", params: (width + 1) * width, outputs: width, products: width * width };
-        Self::new(vec![full; layers], width, images)
     }
 
     /// Returns the layers.
