@@ -7,6 +7,7 @@ use anyhow::Context;
 use megagrid_datasets::Readers;
 use megagrid_datasets::output::{check_replaceable, check_target};
 use megagrid_engine::{Peers, Topology};
+use megagrid_training::checkpoint::model_of;
 use megagrid_training::record::Record;
 use megagrid_training::{Processes, RunOptions};
 
@@ -103,6 +104,9 @@ impl Common {
         run.check()?;
         if let Some(directory) = &self.model {
             check_target(directory)?;
+            if run.checkpoint_model && is_model_of(directory, run.checkpoints.checkpoint.as_deref()) {
+                return Err(usage("--checkpoint-model writes to the directory that --model names; name another"));
+            }
         }
         for file in [&self.json, &self.report, &self.trace].into_iter().flatten() {
             if file != Path::new("-") {
@@ -136,6 +140,17 @@ impl Common {
         }
         Ok(())
     }
+}
+
+/// Tells whether a directory is where the models of checkpoints go.
+fn is_model_of(directory: &Path, checkpoints: Option<&Path>) -> bool {
+    let models = checkpoints.map(model_of);
+    let place = |path: &Path| {
+        let path = std::path::absolute(path).ok()?;
+        let parent = path.parent()?;
+        Some((parent.canonicalize().unwrap_or_else(|_| parent.to_owned()), path.file_name()?.to_owned()))
+    };
+    models.is_some_and(|models| place(directory).is_some_and(|named| place(&models) == Some(named)))
 }
 
 /// Reading, relabeling and grouping use as many threads as training.

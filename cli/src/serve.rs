@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use megagrid_engine::os;
 use megagrid_serve::{Options, Served, serve};
 
 use crate::failure::usage;
@@ -28,11 +29,11 @@ pub struct Args {
     #[arg(required_unless_present = "watch")]
     model: Vec<PathBuf>,
     /// Follow a training: serve the model of its last checkpoint, as it is learned. DIR is that of its --checkpoint, and it needs
-    /// --checkpoint-model too. If it has not come to the first one, that is waited for. May be given several times.
+    /// --checkpoint-model too. If it has not come to the first one, nothing is served until then. May be given several times.
     #[arg(long, value_name = "DIR")]
     watch: Vec<PathBuf>,
-    /// How old a model may be. One that is older goes on answering, but answers say "stale": true, the page says so, and GET /ready
-    /// answers 503. A followed training that ended, or was killed, comes to that.
+    /// How old a model may be. One that is older goes on answering, but answers say "stale": true, the page says so, and GET /fresh
+    /// answers 503. A training that ended or was killed becomes stale too.
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     max_age: Option<f64>,
     /// The address to listen at. One that others can reach needs a token.
@@ -64,6 +65,8 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    // Models come and go as long as the server runs.
+    os::give_back_large_arrays();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = args.workers.map_or(cores, |workers| workers as usize);
     let options = Options {

@@ -45,8 +45,8 @@ const PAGE: &str = include_str!("page.html");
 /// What the page may load.
 pub(crate) const POLICY: &str =
     "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
-/// What all may ask: whether the server is there, and the page, which asks for the token.
-const OPEN: [&str; 3] = ["/", "/health", "/ready"];
+/// What all may ask: whether the server is there, whether its models are fresh, and the page, which asks for the token.
+const OPEN: [&str; 4] = ["/", "/health", "/ready", "/fresh"];
 
 /// Returns what answers requests, whose bodies have at most so many bytes.
 pub fn router(server: Arc<Server>, body_limit: usize) -> Router {
@@ -54,7 +54,9 @@ pub fn router(server: Arc<Server>, body_limit: usize) -> Router {
     Router::new()
         .route("/", get(|| async { ([(CONTENT_SECURITY_POLICY, POLICY)], Html(html)) }))
         .route("/health", get(|| async { "ok\n" }))
-        .route("/ready", get(ready))
+        // Models are loaded before the first connection is taken.
+        .route("/ready", get(|| async { "ready\n" }))
+        .route("/fresh", get(fresh))
         .route("/metrics", get(metrics))
         .route("/openapi.json", get(|| async { ([(CONTENT_TYPE, "application/json")], OPENAPI) }))
         .route("/models", get(models))
@@ -90,13 +92,13 @@ fn knows(token: &str, headers: &HeaderMap) -> bool {
     given.is_some_and(|given| given.ct_eq(token.as_bytes()).into())
 }
 
-/// Tells whether all models are as young as they have to be; they are loaded before the first connection is taken.
-async fn ready(State(server): Shared) -> Response {
+/// Tells whether all models are as young as they have to be.
+async fn fresh(State(server): Shared) -> Response {
     if server.models.iter().any(|served| served.is_stale(&served.current())) {
         let problem = "stale: a model is older than --max-age; GET /models says which, and all go on answering\n";
         return (StatusCode::SERVICE_UNAVAILABLE, problem).into_response();
     }
-    "ready\n".into_response()
+    "fresh\n".into_response()
 }
 
 async fn metrics(State(server): Shared) -> Response {

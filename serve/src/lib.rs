@@ -12,7 +12,7 @@
 //! | `pagerank`, `hits` | `top`, `rank` | the best vertices; the places of some |
 //!
 //! A training that is under way is followed: the model of each checkpoint takes the place of the one before, and one that is older than it
-//! may be is said to be stale, in answers, on the page and at `GET /ready`.
+//! may be is said to be stale, in answers, on the page and at `GET /fresh`.
 //!
 //! A model is swapped whole when its directory changes, or at `POST /reload`: questions go to the one before until the new one is in
 //! memory, and none fails or waits. A request touches no file, but for a reload.
@@ -42,9 +42,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
-use megagrid_training::checkpoint::{are_without_model, model_of};
+use megagrid_training::checkpoint::model_of;
 use megagrid_training::model::{manifest_path, name};
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 use tokio::sync::{Semaphore, oneshot};
 
 use http::{Server, router};
@@ -74,10 +74,14 @@ pub struct Options {
     pub watch_every: Option<Duration>,
 }
 
+/// Connections that may wait to be taken.
+const BACKLOG: u32 = 1024;
+
 /// How long requests may go on when the server is told to stop.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Serves models until `stop` is ready. `started` is told the address, and sees the models.
+/// Serves models until `stop` is ready. `started` is told the address, and sees the models. Connections are taken from then on: where a
+/// training has not come to its first model, it is waited for.
 ///
 /// # Errors
 /// A model that cannot be read, or two of one name; an address that cannot be listened at, or is not this machine's where there is no
@@ -88,11 +92,10 @@ pub fn serve(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     check(options)?;
-    let models = read(options)?;
-    let mut names = HashSet::new();
-    if let Some(twice) = models.iter().find(|served| !names.insert(&served.name)) {
-        return Err(Error::Option(format!("two models are called \"{}\"; rename the directory of one", twice.name)));
-    }
+    let names = names(options)?;
+    // Before there may be a wait.
+    let socket = bound(options.address)?;
+    let models = read(options, names)?;
     let server = Arc::new(Server {
         models,
         metrics: metrics::Metrics::default(),
@@ -105,36 +108,54 @@ pub fn serve(
         .max_blocking_threads(options.concurrency + 1)
         .enable_all()
         .build()?;
-    let ended = runtime.block_on(run(options, server, started, stop));
+    let ended = runtime.block_on(run(options, (server, socket), started, stop));
     // A question that is being answered ends with the program.
     runtime.shutdown_background();
     ended
 }
 
-/// Reads all models. Where a training has not come to its first one, it is waited for.
-fn read(options: &Options) -> Result<Vec<Served>, Error> {
-    let whole = options.models.iter().map(|directory| Ok((directory, directory.clone())));
-    // Where trainings are followed, it has been checked that there is one.
+/// Returns what models are called, in their order: those of directories, and those of trainings.
+fn names(options: &Options) -> Result<Vec<String>, Error> {
+    let names: Vec<_> = options.models.iter().chain(&options.trainings).map(|directory| name(directory)).collect();
+    let mut known = HashSet::new();
+    match names.iter().find(|name| !known.insert(*name)) {
+        Some(twice) => Err(Error::Option(format!("two models are called \"{twice}\"; rename the directory of one"))),
+        None => Ok(names),
+    }
+}
+
+/// Takes an address, without listening yet: until models are there, connections are refused, and not left to wait.
+fn bound(address: SocketAddr) -> Result<TcpSocket, Error> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // Connections of a server that was there before may be ending. Elsewhere this means to share the address.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address).map_err(|source| Error::Bind { address, source })?;
+    Ok(socket)
+}
+
+/// Reads all models, those of trainings last, as there may be a wait.
+fn read(options: &Options, names: Vec<String>) -> Result<Vec<Served>, Error> {
+    let whole = options.models.iter().map(|directory| Ok(directory.clone()));
+    // Where trainings are followed, it has been checked that there is a time between looks.
     let every = options.watch_every.unwrap_or_default();
-    let followed = options.trainings.iter().map(|directory| Ok((directory, first_model(directory, every)?)));
-    let read = |found: Result<(&PathBuf, PathBuf), Error>| {
-        found.and_then(|(named, directory)| Served::read(name(named), directory, options.max_age))
-    };
-    whole.chain(followed).map(read).collect()
+    let followed = options.trainings.iter().map(|directory| first_model(directory, every));
+    let read = |(directory, name): (Result<_, Error>, _)| Served::read(name, directory?, options.max_age);
+    whole.chain(followed).zip(names).map(read).collect()
 }
 
 /// Returns where a training writes its model, once there is one.
 fn first_model(training: &Path, every: Duration) -> Result<PathBuf, Error> {
     let model = model_of(training);
+    let manifest = manifest_path(&model);
     let mut is_said = false;
-    while !manifest_path(&model).exists() {
-        if are_without_model(training)? {
-            let problem = "its checkpoints have no model; train with --checkpoint-model too, or go on with --resume and \
-                           --checkpoint-model (geeps and tune write none)";
-            return Err(megagrid_training::Error::invalid(training, problem).into());
-        }
+    while !manifest.try_exists().map_err(megagrid_training::Error::io(&manifest))? {
         if !std::mem::replace(&mut is_said, true) {
-            tracing::warn!("{}: waiting for the first checkpoint with --checkpoint-model", training.display());
+            tracing::warn!(
+                "{}: waiting for the first model; one that trains without --checkpoint-model goes on with --resume and \
+                 --checkpoint-model, and geeps and tune write none",
+                training.display()
+            );
         }
         std::thread::sleep(every);
     }
@@ -164,12 +185,11 @@ fn check(options: &Options) -> Result<(), Error> {
 
 async fn run(
     options: &Options,
-    server: Arc<Server>,
+    (server, socket): (Arc<Server>, TcpSocket),
     started: impl FnOnce(SocketAddr, &[Served]),
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
-    let address = options.address;
-    let listener = TcpListener::bind(address).await.map_err(|source| Error::Bind { address, source })?;
+    let listener = socket.listen(BACKLOG).map_err(|source| Error::Bind { address: options.address, source })?;
     started(listener.local_addr()?, &server.models);
     let watching = options.watch_every.map(|every| tokio::spawn(watch(Arc::clone(&server), every)));
     let (told, is_told) = oneshot::channel();
@@ -199,10 +219,12 @@ async fn watch(server: Arc<Server>, every: Duration) {
         let looking = tokio::task::spawn_blocking(move || {
             for served in &server.models {
                 match served.reload_if_changed() {
-                    Some(Ok(loaded)) => tracing::info!("{}: version {} is served", served.name, loaded.version),
-                    Some(Err(error)) => {
+                    Some((Ok(loaded), _)) => tracing::info!("{}: version {} is served", served.name, loaded.version),
+                    Some((Err(error), is_news)) => {
                         server.metrics.reload_failed(&served.name);
-                        tracing::warn!("{} goes on as it was: {error}", served.name);
+                        if is_news {
+                            tracing::warn!("{} goes on as it was: {error}", served.name);
+                        }
                     }
                     None => {}
                 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use megagrid_training::als::Recommender;
 use megagrid_training::blockpg::Linear;
@@ -29,10 +29,14 @@ pub struct Loaded {
     /// How often the server has loaded it, from 1.
     pub version: u64,
     stamp: Stamp,
+    at: Instant,
 }
 
-/// How often a model is read that is replaced while it is read. After a change there is the time until the next one.
+/// How often a model is read that is replaced while it is read, before a look at it ends. After a change there is the time until the next
+/// one.
 const ATTEMPTS: usize = 3;
+/// What is said of one that is written too fast.
+const REPLACED: &str = "was replaced each time that it was read; write it less often";
 
 /// Tells one writing of a directory from another: when its manifest was written, and its number in the file system.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,47 +56,56 @@ impl Stamp {
     }
 }
 
+/// Reads something, and again where its stamp is another afterwards: what was read may then be parts of two. `None`: it was another after
+/// each of [`ATTEMPTS`].
+fn whole<S: PartialEq, T>(stamp: impl Fn() -> S, read: impl Fn() -> T) -> Option<(S, T)> {
+    (0..ATTEMPTS).find_map(|_| {
+        let (before, read) = (stamp(), read());
+        (stamp() == before).then_some((before, read))
+    })
+}
+
+/// Makes of a model in memory what answers, which may take longer than to read it: indexes are built.
+type Build = Box<dyn FnOnce(&Manifest) -> Result<Box<dyn Answers>, Error>>;
+
 impl Loaded {
-    /// Reads a model, and again where it is replaced meanwhile: what was read may then be parts of two.
-    fn read(directory: &Path, version: u64) -> Result<Self, Error> {
-        for _ in 0..ATTEMPTS {
-            let stamp = Stamp::of(directory);
-            let read = Self::parts(directory);
-            if Stamp::of(directory) == stamp {
-                let stamp = stamp.unwrap_or(Stamp { written: SystemTime::UNIX_EPOCH, file: 0 });
-                return read.map(|(answers, manifest)| Self { answers, manifest, version, stamp });
-            }
-        }
-        let problem = format!("was replaced {ATTEMPTS} times while it was read; write it less often");
-        Err(megagrid_training::Error::invalid(directory, problem).into())
+    /// Reads a model. `None`: it was replaced each time that it was read.
+    fn read(directory: &Path, version: u64) -> Result<Option<Self>, Error> {
+        // Nothing is read any more when indexes are built.
+        let Some((stamp, read)) = whole(|| Stamp::of(directory), || Self::files(directory)) else { return Ok(None) };
+        let (build, manifest) = read?;
+        let answers = build(&manifest)?;
+        let stamp = stamp.unwrap_or(Stamp { written: SystemTime::UNIX_EPOCH, file: 0 });
+        Ok(Some(Self { answers, manifest, version, stamp, at: Instant::now() }))
     }
 
-    fn parts(directory: &Path) -> Result<(Box<dyn Answers>, Manifest), Error> {
+    fn files(directory: &Path) -> Result<(Build, Manifest), Error> {
         let kind = model::manifest(directory)?.kind;
         Ok(match kind.as_str() {
             Factors::KIND => {
                 let (factors, manifest) = load::<Factors>(directory)?;
-                (Box::new(OfFactors::new(factors, &manifest)?), manifest)
+                (Box::new(|manifest| Ok(Box::new(OfFactors::new(factors, manifest)?))), manifest)
             }
             Recommender::KIND => {
                 let (Recommender(factors), manifest) = load(directory)?;
-                (Box::new(OfFactors::new(factors, &manifest)?), manifest)
+                (Box::new(|manifest| Ok(Box::new(OfFactors::new(factors, manifest)?))), manifest)
             }
             Linear::KIND => {
                 let (linear, manifest) = load::<Linear>(directory)?;
-                (Box::new(OfFeatures::new(linear)), manifest)
+                (Box::new(|_| Ok(Box::new(OfFeatures::new(linear)))), manifest)
             }
             TopicModel::KIND => {
                 let (topics, manifest) = load::<TopicModel>(directory)?;
-                (Box::new(OfTopics::new(topics, model::name(directory))?), manifest)
+                let name = model::name(directory);
+                (Box::new(|_| Ok(Box::new(OfTopics::new(topics, name)?))), manifest)
             }
             Ranks::KIND => {
                 let (Ranks(ranked), manifest) = load(directory)?;
-                (Box::new(OfVertices::new(ranked, None)), manifest)
+                (Box::new(|_| Ok(Box::new(OfVertices::new(ranked, None)))), manifest)
             }
             Authorities::KIND => {
                 let (Authorities { hubs, authorities }, manifest) = load(directory)?;
-                (Box::new(OfVertices::new(authorities, Some(hubs))), manifest)
+                (Box::new(|_| Ok(Box::new(OfVertices::new(authorities, Some(hubs))))), manifest)
             }
             other => {
                 let kinds = "mf, als, blockpg, lda, pagerank or hits";
@@ -102,10 +115,11 @@ impl Loaded {
         })
     }
 
-    /// Returns the seconds since it was written.
+    /// Returns the seconds since it was written, or since it was loaded where those are more: the clock that it was written by may be
+    /// ahead of the one here.
     #[must_use]
     pub fn age_seconds(&self) -> f64 {
-        self.stamp.written.elapsed().map_or(0.0, |age| age.as_secs_f64())
+        self.stamp.written.elapsed().unwrap_or_default().max(self.at.elapsed()).as_secs_f64()
     }
 }
 
@@ -123,12 +137,17 @@ pub struct Served {
 }
 
 impl Served {
-    /// Reads a model. One that is older than `max_age` is served too, as stale.
+    /// Reads a model, as often as it is replaced meanwhile. One that is older than `max_age` is served too, as stale.
     ///
     /// # Errors
     /// One that cannot be read, or is of a kind that has no answers.
     pub fn read(name: String, directory: PathBuf, max_age: Option<Duration>) -> Result<Self, Error> {
-        let loaded = RwLock::new(Arc::new(Loaded::read(&directory, 1)?));
+        let loaded = loop {
+            if let Some(loaded) = Loaded::read(&directory, 1)? {
+                break RwLock::new(Arc::new(loaded));
+            }
+            tracing::warn!("{}: {REPLACED}; reading it again", directory.display());
+        };
         Ok(Self { name, directory, max_age, loaded, reloading: Mutex::default() })
     }
 
@@ -153,19 +172,24 @@ impl Served {
         self.read_again(&mut problem)
     }
 
-    /// Reads the model again if its directory is another. Returns what went wrong, once.
-    pub fn reload_if_changed(&self) -> Option<Result<Arc<Loaded>, Error>> {
+    /// Reads the model again if its directory is another. Tells too whether that is news: it went well, or wrong in another way than the
+    /// time before.
+    pub fn reload_if_changed(&self) -> Option<(Result<Arc<Loaded>, Error>, bool)> {
         let mut problem = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         if Stamp::of(&self.directory)? == self.current().stamp {
             return None;
         }
         let before = problem.clone();
         let outcome = self.read_again(&mut problem);
-        (outcome.is_ok() || *problem != before).then_some(outcome)
+        let is_news = outcome.is_ok() || *problem != before;
+        Some((outcome, is_news))
     }
 
     fn read_again(&self, problem: &mut Option<String>) -> Result<Arc<Loaded>, Error> {
-        let loaded = Loaded::read(&self.directory, self.current().version + 1).map(Arc::new);
+        let loaded = Loaded::read(&self.directory, self.current().version + 1).and_then(|loaded| {
+            let replaced = || megagrid_training::Error::invalid(&self.directory, REPLACED).into();
+            loaded.map(Arc::new).ok_or_else(replaced)
+        });
         *problem = loaded.as_ref().err().map(ToString::to_string);
         let loaded = loaded?;
         *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&loaded);
@@ -182,5 +206,29 @@ impl Served {
             "age_seconds": loaded.age_seconds(), "max_age_seconds": self.max_age.map(|most| most.as_secs_f64()),
             "stale": self.is_stale(&loaded), "trained_on": data, "metrics": metrics,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn what_is_replaced_while_it_is_read_is_read_again() {
+        // Replaced during the first reads only, so many of them.
+        let read_while_replaced = |times: u32| {
+            let (version, reads) = (Cell::new(0), Cell::new(0));
+            let read = || {
+                reads.set(reads.get() + 1);
+                version.set(version.get() + u32::from(reads.get() <= times));
+                reads.get()
+            };
+            whole(|| version.get(), read)
+        };
+        assert_eq!(read_while_replaced(0), Some((0, 1)));
+        assert_eq!(read_while_replaced(2), Some((2, 3)));
+        assert_eq!(read_while_replaced(3), None);
     }
 }

@@ -122,7 +122,7 @@ fn every_command_has_help_with_an_example() {
         ("predict", &["--output", "--quality", "--no-clip", "--json"]),
         ("top", &["--number", "--json"]),
         ("topics", &["--number", "--documents", "--output", "--json"]),
-        ("serve", &["--bind", "--port", "--token-file", "--concurrency", "--watch-every"]),
+        ("serve", &["--bind", "--port", "--token-file", "--concurrency", "--watch", "--max-age", "--watch-every"]),
         ("completions", &["bash", "zsh", "fish"]),
         ("man", &["<DIRECTORY>"]),
     ];

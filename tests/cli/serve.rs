@@ -4,8 +4,9 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -20,7 +21,14 @@ pub struct Server {
 
 impl Server {
     pub fn start(options: &[&str]) -> Self {
-        let mut child = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
+        let mut server = Self::begin(options);
+        server.listens();
+        server
+    }
+
+    /// Starts one that may not listen yet.
+    pub fn begin(options: &[&str]) -> Self {
+        let child = Command::new(assert_cmd::cargo::cargo_bin!("megagrid"))
             .args(["serve", "--port", "0", "-w", "2", "--watch-every", "0.05"])
             .args(options)
             .env_remove("MEGAGRID_TOKEN")
@@ -28,10 +36,25 @@ impl Server {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("http://").unwrap_or_else(|| panic!("{line:?}")).to_owned();
-        Self { child, address }
+        Self { child, address: String::new() }
+    }
+
+    /// Waits until it says where it listens. One that says nothing for a minute hangs.
+    pub fn listens(&mut self) {
+        let (send, line) = mpsc::channel();
+        let said = self.child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            BufReader::new(said).read_line(&mut line).unwrap();
+            let _ = send.send(line);
+        });
+        let line = line.recv_timeout(Duration::from_secs(60)).expect("it listens within a minute");
+        line.trim().strip_prefix("http://").unwrap_or_else(|| panic!("{line:?}")).clone_into(&mut self.address);
+    }
+
+    /// Returns what it says of itself.
+    pub fn messages(&mut self) -> BufReader<ChildStderr> {
+        BufReader::new(self.child.stderr.take().unwrap())
     }
 
     /// Sends a request, and returns the status, the head and the body.
@@ -69,7 +92,7 @@ impl Server {
     fn end(mut self) -> (Option<i32>, String) {
         assert!(Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap().success());
         let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        self.messages().read_to_string(&mut said).unwrap();
         (self.child.wait().unwrap().code(), said)
     }
 }
@@ -191,7 +214,7 @@ fn models_answer_as_their_commands_do() {
     let metrics = server.get("/metrics");
     let counted = "megagrid_requests_total{model=\"movies\",question=\"recommend\",status=\"200\"} 2";
     assert!(metrics.contains(counted), "{metrics}");
-    assert_eq!((server.get("/health"), server.get("/ready")), ("ok\n".to_owned(), "ready\n".to_owned()));
+    assert_eq!([server.get("/health"), server.get("/ready"), server.get("/fresh")], ["ok\n", "ready\n", "fresh\n"]);
 }
 
 #[test]

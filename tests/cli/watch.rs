@@ -2,13 +2,14 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::io::BufRead;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
 use crate::launched::{newest, wait};
-use crate::serve::Server;
+use crate::serve::{Server, movies};
 use crate::{Place, blockpg, done, fails, lda, run};
 
 /// A training that writes checkpoints until it is killed.
@@ -26,10 +27,12 @@ impl Training {
             .unwrap();
         Self(child)
     }
+}
 
-    fn kill(mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+impl Drop for Training {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -46,13 +49,13 @@ fn a_killed_training_is_served_on_and_said_to_be_stale() {
     // The server is there first, and waits for the first checkpoint.
     let server = std::thread::scope(|scope| {
         let server = scope.spawn(|| Server::start(&["--watch", &run, "--max-age", "3"]));
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(100));
         let training = Training::start(&place, &run, &[]);
         let server = server.join().unwrap();
         let first = asked(&server);
         assert_eq!(first["model"], "run");
         wait(|| asked(&server)["version"].as_u64() > first["version"].as_u64().map(|version| version + 3));
-        training.kill();
+        drop(training);
         server
     });
     let killed = Instant::now();
@@ -63,7 +66,8 @@ fn a_killed_training_is_served_on_and_said_to_be_stale() {
     assert_eq!(asked(&server)["version"], version, "answers go on, of the model that there is");
     let since = killed.elapsed().as_secs_f64();
     assert!(asked(&server)["age_seconds"].as_f64().unwrap() >= since, "{before}");
-    let (status, _, said) = server.send("GET", "/ready", "", "");
+    assert_eq!(server.get("/ready"), "ready\n", "it goes on answering");
+    let (status, _, said) = server.send("GET", "/fresh", "", "");
     assert_eq!(status, 503, "{said}");
     assert!(said.starts_with("stale: a model is older than --max-age"), "{said}");
     assert_eq!(server.get("/health"), "ok\n");
@@ -75,9 +79,10 @@ fn a_killed_training_is_served_on_and_said_to_be_stale() {
     fs::create_dir_all(place.path("run/.model.tmp/half")).unwrap();
     let training = Training::start(&place, &run, &["--resume", &run]);
     wait(|| asked(&server)["stale"] == false);
-    assert_eq!(server.get("/ready"), "ready\n");
-    assert!(server.get("/metrics").contains("megagrid_model_stale{model=\"run\"} 0\n"));
-    training.kill();
+    // Where it goes on slowly, the model is older than it may be in between.
+    wait(|| server.send("GET", "/fresh", "", "").0 == 200);
+    wait(|| server.get("/metrics").contains("megagrid_model_stale{model=\"run\"} 0\n"));
+    drop(training);
     assert!(!place.path("run/.model.tmp/half").exists());
 }
 
@@ -104,8 +109,14 @@ fn the_model_of_the_last_checkpoint_is_that_of_the_run() {
     for (command, path, question) in runs {
         let (model, checkpoints) = (place.name(&format!("{}-model", command[0])), place.name(command[0]));
         let saves = ["--checkpoint", &checkpoints, "--checkpoint-every", "2", "--checkpoint-model"];
-        done(&[command, &saves, &["--model", &model, "-q", "-w", "2"]].concat());
+        let more = ["-q", "-w", "2"];
+        done(&[command, &saves, &["--model", &model], &more].concat());
         assert!(newest(&checkpoints).is_some(), "{command:?}");
+        if command.contains(&"--iterations") {
+            // Gone on with, it is at its end already.
+            fs::remove_dir_all(place.path(command[0]).join("model")).unwrap();
+            done(&[command, &saves, &["--resume", &checkpoints], &more].concat());
+        }
         let server = Server::start(&[&model, "--watch", &checkpoints]);
         let [followed, kept] = [command[0].to_owned(), format!("{}-model", command[0])].map(|name| {
             let (status, mut said) = server.ask(&format!("/models/{name}{path}"), &question);
@@ -117,27 +128,93 @@ fn the_model_of_the_last_checkpoint_is_that_of_the_run() {
 }
 
 #[test]
-fn what_cannot_be_followed_says_why() {
+fn trainings_without_a_model_yet_are_waited_for() {
     let place = Place::new();
-    let (ratings, checkpoints) = (place.ratings(), place.name("run"));
+    let (ratings, run, other) = (place.ratings(), place.name("run"), place.name("other"));
     let train = ["mf", &ratings, "--iterations", "2", "-q", "-w", "1"];
-    done(&[&train[..], &["--checkpoint", &checkpoints]].concat());
-    fails(&["serve", "--watch", &checkpoints, "--port", "0"], 1, &["run: its checkpoints have no model", "--resume"]);
-    // The same run gone on with has one.
-    let more = ["--iterations", "3", "--checkpoint", &checkpoints, "--checkpoint-model", "--resume", &checkpoints];
-    done(&[&["mf", &ratings, "-q", "-w", "1"], &more[..]].concat());
-    let other = place.name("other");
+    done(&[&train[..], &["--checkpoint", &run]].concat());
+    let mut server = Server::begin(&["--watch", &run, "--watch", &other]);
+    let mut messages = server.messages();
+    let mut waits_for = |name: &str| {
+        let mut line = String::new();
+        messages.read_line(&mut line).unwrap();
+        assert!(line.contains(name) && line.contains("waiting for the first model"), "{line}");
+    };
+    waits_for("run");
+    // One that was begun without models, and has no iteration left.
+    done(&[&train[..], &["--checkpoint", &run, "--resume", &run, "--checkpoint-model"]].concat());
+    waits_for("other");
     done(&[&train[..], &["--checkpoint", &other, "--checkpoint-model"]].concat());
-    let server = Server::start(&["--watch", &checkpoints, "--watch", &other]);
+    server.listens();
     for name in ["run", "other"] {
         let (status, said) = server.ask(&format!("/models/{name}/recommend"), &json!({ "users": ["u1"] }));
         assert_eq!((status, &said["version"]), (200, &json!(1)), "{name}: {said}");
+        // Both are looked at later too.
+        let checkpoints = place.name(name);
+        let more = ["--iterations", "3", "--checkpoint", &checkpoints, "--resume", &checkpoints, "--checkpoint-model"];
+        done(&[&["mf", &ratings, "-q", "-w", "1"], &more[..]].concat());
+        wait(|| server.ask(&format!("/models/{name}/recommend"), &json!({ "users": ["u1"] })).1["version"] != 1);
     }
-    let never = ["serve", "--watch", &checkpoints, "--watch-every", "0", "--port", "0"];
+}
+
+/// The clock of the machine that trains may be ahead.
+#[test]
+fn a_model_from_the_future_grows_old_too() {
+    let place = Place::new();
+    let model = movies(&place, "movies", "1");
+    let manifest = fs::File::options().write(true).open(place.path("movies/model.json")).unwrap();
+    manifest.set_modified(SystemTime::now() + Duration::from_secs(3600)).unwrap();
+    let server = Server::start(&[&model, "--max-age", "0.01"]);
+    wait(|| asked(&server)["stale"] == true);
+}
+
+#[test]
+fn what_cannot_be_followed_says_why() {
+    let place = Place::new();
+    let (ratings, run, model) = (place.ratings(), place.name("run"), movies(&place, "movies", "1"));
+    let nowhere = place.name("nowhere");
+    fails(&["serve", "--watch", &ratings, "--port", "0"], 1, &["ratings.csv", "Not a directory"]);
+    // What needs no model is said before there is one.
+    let twins = ["serve", &model, "--watch", &place.name("elsewhere/movies"), "--port", "0"];
+    fails(&twins, 2, &["two models are called \"movies\""]);
+    let taken = Server::start(&[&model]);
+    let port = taken.address.rsplit(':').next().unwrap();
+    fails(&["serve", "--watch", &nowhere, "--port", port], 1, &["--port 0 takes a free one"]);
+    let never = ["serve", "--watch", &run, "--watch-every", "0", "--port", "0"];
     fails(&never, 2, &["--watch-every has to be above 0"]);
-    fails(&["serve", "--watch", &checkpoints, "--max-age", "-1"], 2, &["--max-age is -1"]);
+    fails(&["serve", "--watch", &run, "--max-age", "-1"], 2, &["--max-age is -1"]);
     fails(&["serve"], 2, &["<MODEL>"]);
+}
+
+#[test]
+fn models_of_checkpoints_replace_nothing_else_and_lose_no_checkpoint() {
+    let place = Place::new();
+    let (ratings, checkpoints) = (place.ratings(), place.name("run"));
+    let train = ["mf", &ratings, "--iterations", "2", "-q", "-w", "1"];
     assert!(run(&[&train[..], &["--checkpoint-model"]].concat()).stderr.contains("--checkpoint <DIR>"));
     let tuned = ["tune", "mf", &ratings, "--checkpoint", &checkpoints, "--checkpoint-model"];
     fails(&tuned, 2, &["--checkpoint-model is not for tune"]);
+    let [full, als, notes] = ["full", "als", "notes"].map(|name| place.name(name));
+    let saves = |to| [&train[..], &["--checkpoint", to, "--checkpoint-model"]].concat();
+    for name in ["run", "full", "als", "notes/model"] {
+        fs::create_dir_all(place.path(name)).unwrap();
+    }
+    let model = place.name("run/model");
+    fails(
+        &[&saves(&checkpoints)[..], &["--model", &model]].concat(),
+        2,
+        &["--checkpoint-model writes to the directory that --model names"],
+    );
+    done(&["als", &ratings, "--iterations", "1", "--model", &place.name("als/model"), "-q"]);
+    fails(&saves(&als), 1, &["als/model", "is a model of als, and models of mf would take its place"]);
+    fails(&saves(&notes), 1, &["notes/model", "is no model, and models of mf would take its place"]);
+    // A model that cannot be written.
+    place.file("full/.model.tmp", "");
+    fails(&saves(&full), 1, &["full/.model.tmp"]);
+    assert_eq!(newest(place.path("full")), Some(2));
+
+    let samples = blockpg::samples(&place, "clicks.libsvm", 200);
+    let calibrated = ["blockpg", &samples, "--positive", "2", "--holdout", "0.3", "--calibrate"];
+    let saved = [&calibrated[..], &["--checkpoint", &checkpoints, "--checkpoint-model"]].concat();
+    fails(&saved, 2, &["--calibrate is found at the end of a run"]);
 }

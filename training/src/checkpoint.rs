@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::algorithm::{Algorithm, Pause, Run};
 use crate::data::Data;
 use crate::error::Error;
-use crate::model;
+use crate::model::{self, Model};
 use crate::options::{CheckpointOptions, Options, RunOptions};
 use crate::processes::Processes;
 use crate::record::Record;
@@ -22,9 +22,6 @@ const OPTIONS: &str = "options.json";
 /// The model of the last checkpoint, beside it.
 const MODEL: &str = "model";
 
-/// What the names of checkpoints begin with: those of training commands, and those of GeePS.
-const PREFIXES: [&str; 2] = ["iteration-", "epoch-"];
-
 /// What the name of something beside the options begins with.
 const DIGEST: &str = "digest of";
 
@@ -32,21 +29,6 @@ const DIGEST: &str = "digest of";
 #[must_use]
 pub fn model_of(directory: &Path) -> PathBuf {
     directory.join(MODEL)
-}
-
-/// Tells whether there are checkpoints in a directory that have no model.
-///
-/// # Errors
-/// A directory that is there and cannot be listed.
-pub fn are_without_model(directory: &Path) -> Result<bool, Error> {
-    let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        entries => entries.map_err(Error::io(directory))?,
-    };
-    let is_checkpoint = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-    let mut names = entries.flatten().map(|entry| entry.file_name());
-    // The model comes first: looked at after the checkpoint, it is there.
-    Ok(names.any(|name| name.to_str().is_some_and(is_checkpoint)) && !model_of(directory).exists())
 }
 
 /// Where checkpoints of a run go, and come from.
@@ -111,9 +93,27 @@ impl Checkpoints {
         }
         if let Some(directory) = &self.directory {
             run.check_target(directory)?;
-            processes.first(|| self.keep(directory))?;
+            processes.first(|| {
+                self.check_model::<A>(directory)?;
+                self.keep(directory)
+            })?;
         }
         Ok(self.resume.clone())
+    }
+
+    /// Refuses to write models in the place of what is none of this algorithm.
+    fn check_model<A: Algorithm>(&self, directory: &Path) -> Result<(), Error> {
+        let (target, kind) = (model_of(directory), <A::Model as Model>::KIND);
+        if !self.with_model || !target.try_exists().map_err(Error::io(&target))? {
+            return Ok(());
+        }
+        let advice =
+            format!("models of {kind} would take its place; remove it, or name another directory for checkpoints");
+        match model::manifest(&target) {
+            Ok(found) if found.kind == kind => Ok(()),
+            Ok(found) => Err(Error::invalid(&target, format!("is a model of {}, and {advice}", found.kind))),
+            Err(_) => Err(Error::invalid(&target, format!("is no model, and {advice}"))),
+        }
     }
 
     /// Tells whether a checkpoint is due between two iterations, and where it goes.
@@ -123,7 +123,7 @@ impl Checkpoints {
         self.directory.as_deref().filter(|_| is_due)
     }
 
-    /// Writes a checkpoint, if there are to be any, and before it the model: where a checkpoint is complete, so is its model. All
+    /// Writes a checkpoint, if there are to be any, and then its model: one that cannot be written leaves something to go on from. All
     /// processes call it; `checksum` is that of the data.
     ///
     /// # Errors
@@ -138,21 +138,33 @@ impl Checkpoints {
         let Some(directory) = &self.directory else { return Ok(()) };
         let iterations = record.result.iterations;
         processes.first(|| stopping.save(directory, iterations, record))?;
-        if self.with_model {
-            pause.collect()?;
-            processes.first(|| {
-                let mut record = record.clone();
-                stopping.end(&mut record);
-                let fill = |model: &A::Model| {
-                    renew_directory(&model_of(directory), |into| model::fill(model, into, &record, checksum))
-                };
-                stopping.model(iterations).map_or_else(|| fill(&pause.model()?), fill)
-            })?;
-        }
         pause.save(directory)?;
         processes.first(|| stopping.clean(directory))?;
         self.saved = iterations;
-        Ok(())
+        self.save_model(pause, stopping, (record, checksum), processes)
+    }
+
+    /// Writes the model that a run would end with now, if models are asked for. All processes call it.
+    ///
+    /// # Errors
+    /// A disk that is full or fails.
+    pub(crate) fn save_model<A: Algorithm>(
+        &self,
+        pause: &mut dyn Pause<A>,
+        stopping: &Stopping<A::Model>,
+        (record, checksum): (&Record, u64),
+        processes: &Processes,
+    ) -> Result<(), Error> {
+        let Some(directory) = self.directory.as_ref().filter(|_| self.with_model) else { return Ok(()) };
+        pause.collect()?;
+        processes.first(|| {
+            let mut record = record.clone();
+            stopping.end(&mut record);
+            let fill = |model: &A::Model| {
+                renew_directory(&model_of(directory), |into| model::fill(model, into, &record, checksum))
+            };
+            stopping.model(record.result.iterations).map_or_else(|| fill(&pause.model()?), fill)
+        })
     }
 
     /// Says how an interrupted run is continued.

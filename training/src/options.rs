@@ -276,7 +276,7 @@ pub struct RunOptions {
     #[serde(flatten)]
     pub checkpoints: CheckpointOptions,
     /// With each checkpoint write the model that the run would end with then, to the directory `model` beside it, in the place of the
-    /// one before: megagrid serve --watch serves it.
+    /// one before: megagrid serve --watch serves it. Without --checkpoint-every that is one, at the end. Not with --calibrate.
     #[arg(long, requires = "checkpoint", help_heading = "Checkpoints")]
     pub checkpoint_model: bool,
     /// Begin at the values of this model of the same command: vertices that it knows by name start there, others as ever; models of mf

@@ -190,6 +190,10 @@ pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Ob
         is_trial,
         may_end,
     };
+    if session.checkpoints.resume.is_some() {
+        // What is gone on from may have been written without its model, or be the end already.
+        session.save_model(&mut *engine.pause())?;
+    }
     session.observer.begin(done, engine.most_iterations());
     let ended = session.legs(&mut *engine);
     session.observer.end();
@@ -326,6 +330,11 @@ impl<A: Algorithm> Session<'_, A> {
     /// Writes a checkpoint, if any are asked for.
     fn save(&mut self, pause: &mut dyn Pause<A>) -> Result<(), Error> {
         self.checkpoints.save(pause, &self.stopping, (&self.record, self.checksum), self.processes)
+    }
+
+    /// Writes the model that goes with the last checkpoint, if that is asked for.
+    fn save_model(&self, pause: &mut dyn Pause<A>) -> Result<(), Error> {
+        self.checkpoints.save_model(pause, &self.stopping, (&self.record, self.checksum), self.processes)
     }
 
     /// Ends a run, and takes its model.

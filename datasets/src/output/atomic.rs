@@ -1,15 +1,19 @@
 //! An output is whole or absent: it is written under a temporary name beside its place, brought to the disk, and renamed.
 //!
-//! A failure on the way, a full disk say, removes the temporary. A process that is killed leaves it behind, as
-//! `.megagrid-*.tmp`; it may be removed.
+//! A failure on the way, a full disk say, removes the temporary. A process that is killed leaves it behind, as `.megagrid-*.tmp`; it may
+//! be removed. What [`renew_directory`] leaves has a name that it finds again.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use tempfile::{Builder, NamedTempFile, TempDir};
+use tempfile::{Builder, NamedTempFile};
 
 use crate::Error;
+
+mod directories;
+
+pub use directories::{renew_directory, replace_directory, write_directory};
 
 /// Writes a file that appears under `target` when it is complete. `write` gets it open, for reading too.
 ///
@@ -49,99 +53,6 @@ fn complete<E: From<Error>>(target: &Path, write: impl FnOnce(&mut File) -> Resu
     write(temporary.as_file_mut())?;
     temporary.as_file().sync_all().map_err(Error::io(target))?;
     Ok(temporary)
-}
-
-/// Writes a directory that appears under `target` when it is complete. `write` gets the path of the empty directory
-/// to fill.
-///
-/// # Errors
-/// As [`write_file`].
-pub fn write_directory<E: From<Error>>(target: &Path, write: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
-    refuse_existing(target)?;
-    let temporary = builder(0o777).tempdir_in(parent(target)).map_err(Error::io(target))?;
-    write(temporary.path())?;
-    place(temporary, target)
-}
-
-/// Puts a directory where nothing is.
-fn place<E: From<Error>>(temporary: TempDir, target: &Path) -> Result<(), E> {
-    sync_tree(temporary.path())?;
-    // Looked at again because the system would put a directory in the place of an empty one.
-    refuse_existing(target)?;
-    fs::rename(temporary.path(), target).map_err(|error| placement_error(target, error))?;
-    // Renamed away: there is nothing to remove under the temporary name.
-    let _ = temporary.keep();
-    Ok(sync(parent(target))?)
-}
-
-/// Writes a directory that takes the place of `target` when it is complete; if nothing is there, as [`write_directory`]. On Linux the
-/// two change places in one step, so that `target` is the earlier directory or the new one at any time; where the system cannot, there
-/// is an instant in which it is neither, and the earlier one is beside it, as `.megagrid-*.tmp`. The new one has the permissions of the
-/// earlier one, all of whose files are gone.
-///
-/// # Errors
-/// Where the system refuses or `write` fails. The earlier directory is left as it was then.
-pub fn replace_directory<E: From<Error>>(target: &Path, write: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
-    if fs::symlink_metadata(target).is_err() {
-        return write_directory(target, write);
-    }
-    // A link stays, and what it names is replaced.
-    let target = &fs::canonicalize(target).map_err(Error::io(target))?;
-    let temporary = builder(0o777).tempdir_in(parent(target)).map_err(Error::io(target))?;
-    write(temporary.path())?;
-    change_places(temporary, target)
-}
-
-/// Writes a directory as [`replace_directory`] does, where one process at a time writes to `target`. Its temporary name is
-/// `.NAME.tmp`, and what a process that was killed left there is removed.
-///
-/// # Errors
-/// As [`replace_directory`].
-pub fn renew_directory<E: From<Error>>(target: &Path, write: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let name = format!(".{name}.tmp");
-    let left = parent(target).join(&name);
-    match fs::remove_dir_all(&left) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io(&left)(error).into()),
-        _ => {}
-    }
-    let mut named = builder(0o777);
-    let temporary =
-        named.prefix(&name).suffix("").rand_bytes(0).tempdir_in(parent(target)).map_err(Error::io(target))?;
-    write(temporary.path())?;
-    if fs::symlink_metadata(target).is_err() { place(temporary, target) } else { change_places(temporary, target) }
-}
-
-/// Puts a directory in the place of another, which is removed.
-fn change_places<E: From<Error>>(temporary: TempDir, target: &Path) -> Result<(), E> {
-    sync_tree(temporary.path())?;
-    let permissions = fs::metadata(target).map_err(Error::io(target))?.permissions();
-    fs::set_permissions(temporary.path(), permissions).map_err(Error::io(target))?;
-    exchange(temporary.path(), target).map_err(Error::io(target))?;
-    sync(parent(target))?;
-    // The earlier one, under the temporary name. That it cannot be removed does not make the new one less.
-    if let Err(error) = temporary.close() {
-        tracing::warn!("the directory that {} replaced could not be removed: {error}", target.display());
-    }
-    Ok(())
-}
-
-/// Has two directories change places.
-fn exchange(one: &Path, other: &Path) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{CWD, RenameFlags, renameat_with};
-        use rustix::io::Errno;
-        match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
-            // The file system cannot.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
-            done => return Ok(done?),
-        }
-    }
-    let aside = one.with_extension("old.tmp");
-    fs::rename(other, &aside)?;
-    fs::rename(one, other).inspect_err(|_| drop(fs::rename(&aside, other)))?;
-    fs::rename(&aside, one)
 }
 
 /// Tells before a long computation whether its output could be written to `target` afterwards.
@@ -200,15 +111,6 @@ fn builder(mode: u32) -> Builder<'static, 'static> {
     builder
 }
 
-/// Brings the files of a directory, and the directories that name them, to the disk.
-fn sync_tree(directory: &Path) -> Result<(), Error> {
-    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
-        let path: PathBuf = entry.map_err(Error::io(directory))?.path();
-        if path.is_dir() { sync_tree(&path)? } else { sync(&path)? }
-    }
-    sync(directory)
-}
-
 fn sync(path: &Path) -> Result<(), Error> {
     // Windows has no handle of a directory to sync.
     if cfg!(not(unix)) && path.is_dir() {
@@ -245,90 +147,6 @@ mod tests {
         let again = write_file(&target, write(b"other"));
         assert!(matches!(again, Err(Error::OutputExists { .. })));
         assert_eq!(fs::read(&target).unwrap(), b"whole");
-    }
-
-    #[test]
-    fn a_directory_is_whole_or_absent() {
-        let directory = tempfile::tempdir().unwrap();
-        let target = directory.path().join("model");
-        check_target(&target).unwrap();
-        let fill = |path: &Path| {
-            fs::create_dir(path.join("deep")).map_err(Error::io(path))?;
-            fs::write(path.join("deep/one"), b"1").map_err(Error::io(path))
-        };
-        let failed = write_directory(&target, |path| {
-            fill(path)?;
-            Err(Error::invalid(&target, "stop"))
-        });
-        assert!(failed.is_err());
-        assert!(names_in(directory.path()).is_empty());
-        write_directory(&target, fill).unwrap();
-        assert_eq!(fs::read(target.join("deep/one")).unwrap(), b"1");
-        assert_eq!(names_in(directory.path()), ["model"]);
-        assert!(matches!(write_directory(&target, fill), Err(Error::OutputExists { .. })));
-        let message = check_target(&target).unwrap_err().to_string();
-        assert!(message.ends_with("model: exists already; remove it or name another output"), "{message}");
-    }
-
-    #[test]
-    fn a_directory_is_replaced_by_a_whole_one() {
-        let directory = tempfile::tempdir().unwrap();
-        let target = directory.path().join("model");
-        let fill = |name: &'static str| move |path: &Path| fs::write(path.join(name), name).map_err(Error::io(path));
-        replace_directory(&target, fill("first")).unwrap();
-        replace_directory(&target, fill("second")).unwrap();
-        assert_eq!(names_in(&target), ["second"]);
-        let failed = replace_directory(&target, |path| {
-            fill("third")(path)?;
-            Err(Error::invalid(&target, "stop"))
-        });
-        assert!(failed.is_err());
-        assert_eq!((names_in(&target), names_in(directory.path())), (vec!["second".into()], vec!["model".into()]));
-    }
-
-    #[test]
-    fn a_renewed_directory_takes_the_place_of_what_a_killed_process_left() {
-        let directory = tempfile::tempdir().unwrap();
-        let target = directory.path().join("model");
-        let fill = |name: &'static str| move |path: &Path| fs::write(path.join(name), name).map_err(Error::io(path));
-        for name in ["first", "second"] {
-            fs::create_dir(directory.path().join(".model.tmp")).unwrap();
-            fs::write(directory.path().join(".model.tmp/half"), "").unwrap();
-            renew_directory(&target, fill(name)).unwrap();
-            assert_eq!((names_in(&target), names_in(directory.path())), (vec![name.into()], vec!["model".into()]));
-        }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_directory_that_is_replaced_keeps_its_permissions() {
-        use std::os::unix::fs::PermissionsExt;
-        let directory = tempfile::tempdir().unwrap();
-        let target = directory.path().join("model");
-        fs::create_dir(&target).unwrap();
-        fs::set_permissions(&target, Permissions::from_mode(0o700)).unwrap();
-        replace_directory(&target, |_| Ok::<(), Error>(())).unwrap();
-        assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o700);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_link_to_a_directory_stays() {
-        let directory = tempfile::tempdir().unwrap();
-        let (linked, link) = (directory.path().join("linked"), directory.path().join("link"));
-        fs::create_dir(&linked).unwrap();
-        std::os::unix::fs::symlink(&linked, &link).unwrap();
-        replace_directory(&link, |path| fs::write(path.join("new"), "").map_err(Error::io(path))).unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(names_in(&linked), ["new"]);
-    }
-
-    #[test]
-    fn a_missing_parent_is_an_error() {
-        let directory = tempfile::tempdir().unwrap();
-        let target = directory.path().join("absent/model");
-        assert!(matches!(check_target(&target), Err(Error::Io { .. })));
-        assert!(matches!(write_directory(&target, |_| Ok::<(), Error>(())), Err(Error::Io { .. })));
     }
 
     #[test]

@@ -153,6 +153,19 @@ fn allocate(bytes: usize) -> Option<(NonNull<u8>, Memory)> {
     Some((NonNull::new(start)?, Memory::Heap(layout)))
 }
 
+/// Has the allocator take large arrays, from 1 MiB, from the system and give them back, whatever came before; returns whether it agreed.
+///
+/// Left to itself, that of glibc takes what is up to 32 MiB from heaps of its threads once arrays of that size have come and gone, and the
+/// memory of what a long-lived program replaced stays with it.
+pub fn give_back_large_arrays() -> bool {
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+    // SAFETY: writes one word, which says where the next arrays come from; each knows where it came from itself, so those that there are go
+    // back as before, and threads that allocate meanwhile find the word as it was or as it is.
+    return unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20) } == 1;
+    #[cfg(not(all(target_os = "linux", target_env = "gnu", not(miri))))]
+    return false;
+}
+
 /// Asks for huge pages behind a slice; returns whether the system agreed.
 ///
 /// The advice covers the whole huge pages within the slice and changes no contents. Memory that was written before the

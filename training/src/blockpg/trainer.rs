@@ -63,6 +63,12 @@ impl Algorithm for Regression {
     /// Of several models one is in the engine.
     fn check_run(samples: &Samples, run: &RunOptions, is_tuned: bool) -> Result<(), Error> {
         samples.check_calibration()?;
+        if samples.calibrate && run.checkpoint_model {
+            // Nothing else of the end changes what a model answers.
+            return Err(Error::option(
+                "--calibrate is found at the end of a run, and the models of --checkpoint-model would be without it; leave one of the two out",
+            ));
+        }
         let classes = samples.labels.classes.len();
         let has_patience = run.patience.is_some_and(|patience| patience > 0);
         let options = [
