@@ -199,7 +199,10 @@ fn iterstore_gathers_accesses_before_the_first_iteration() {
         let record = place.name("gather.json");
         let args = ["compare", "pagerank", &graph, "--systems", "iterstore", "--repeat", "1", "--iterations", "3"];
         let text = done(&[&args, how, &["-w", "1", "--json", &record]].concat());
-        let one = &json(record)["systems"][0];
+        let record = json(record);
+        let (said, one) = (record["gather"].as_str().unwrap(), &record["systems"][0]);
+        assert_eq!(said, how.get(1).copied().unwrap_or("virtual"));
+        assert!(record.get("placement").is_none(), "of one process there is none");
         assert!(text.contains("gather") && one["gather"]["seconds"]["median"].as_f64().unwrap() > 0.0, "{text}");
         let share = one["gather"]["share"].as_f64().unwrap();
         assert!(0.0 < share && share < 1.0, "{share}");
@@ -223,11 +226,16 @@ fn placement_saves_bytes_and_changes_no_objective() {
         format!("{} {}\n", page(at * 7), page(at * at + 3))
     };
     let graph = place.file("groups.txt", (0..20_000).map(link).collect::<String>());
-    let record = place.name("placement.json");
+    let (record, page) = (place.name("placement.json"), place.name("placement.html"));
     let run = |how: &[&str]| {
         let args = ["compare", "pagerank", &graph, "--systems", "iterstore", "--repeat", "1", "--iterations", "4"];
-        done(&[&args[..], &["--processes", "4", "-w", "1", "--json", &record], how].concat());
-        let system = &json(&record)["systems"][0];
+        let writes = ["--processes", "4", "-w", "1", "--json", &record, "--report", &page];
+        done(&[&args[..], &writes, how].concat());
+        let found = json(&record);
+        assert_eq!((&found["gather"], &found["placement"]), (&"virtual".into(), &how.is_empty().into()));
+        let said = if how.is_empty() { "where they are used most" } else { "where their numbers say" };
+        assert!(std::fs::read_to_string(&page).unwrap().contains(said), "no {said}");
+        let system = &found["systems"][0];
         [&system["objective"], &system["sent_bytes"]].map(|one| one["median"].as_f64().unwrap())
     };
     let ([placed, placed_bytes], [not, not_bytes]) = (run(&[]), run(&["--no-placement"]));
@@ -235,6 +243,7 @@ fn placement_saves_bytes_and_changes_no_objective() {
     assert!(1.3 * placed_bytes < not_bytes, "{placed_bytes} bytes with placement, {not_bytes} without");
     let args = ["compare", "pagerank", &graph, "--no-placement", "--systems"];
     fails(&[&args[..], &["essp"]].concat(), 2, &["--no-placement is for iterstore"]);
+    fails(&[&args[..], &["iterstore"]].concat(), 2, &["--no-placement is between processes", "--processes"]);
 }
 
 #[test]

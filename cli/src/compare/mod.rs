@@ -5,6 +5,7 @@
 //! interleaved, each begun with another system, so that what else the machine does falls on all of them.
 
 mod baseline;
+mod conditions;
 mod geeps;
 mod job;
 mod network;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use clap::{ArgMatches, ValueEnum};
 use megagrid_baselines::System as Baseline;
 use megagrid_baselines::server::Gather;
+use serde::Serialize;
 
 use crate::entry::{self, Chosen, Entry, List, Trains, command, parsed};
 use crate::failure::usage;
@@ -24,6 +26,7 @@ use crate::launch::ssh::Hosts;
 use crate::output;
 use crate::report::{self, Subject, Table};
 use crate::train;
+use conditions::Conditions;
 use job::Comparable;
 use network::Rate;
 use rounds::Rounds;
@@ -135,7 +138,8 @@ struct Options {
     /// Processes of each system on this machine; each has --workers threads, and of a parameter server a server and a client.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     processes: u16,
-    /// Connect processes by a network with links of this rate, instead of over loopback; Linux, as root, with ip and tc.
+    /// Connect processes by a network with links of this rate, 1Mbit to 1Gbit (faster links carry less than their rate), instead of over loopback;
+    /// Linux, as root, with ip and tc.
     #[arg(id = "rate", long = "link", value_name = "RATE", conflicts_with = "hosts")]
     link: Option<Rate>,
     #[command(flatten)]
@@ -143,7 +147,7 @@ struct Options {
     /// How iterstore learns what an iteration accesses: by a virtual one before the first, or in the first [default: virtual].
     #[arg(long, value_name = "HOW", value_enum)]
     gather: Option<Gathering>,
-    /// Leave rows of iterstore on the servers that their numbers say, instead of placing them where they are used most.
+    /// Leave rows of iterstore on the servers that their numbers say, instead of placing them where they are used most; for several processes.
     #[arg(long)]
     no_placement: bool,
     /// The objective to reach, whose time is measured [default: the worst with which any run ends].
@@ -164,8 +168,9 @@ impl Options {
 }
 
 /// How IterStore learns what an iteration accesses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Gathering {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Gathering {
     /// In an iteration of accesses only, before the first one.
     #[default]
     Virtual,
@@ -244,8 +249,10 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
             )));
         }
     }
-    if options.link.is_some() && processes == 1 {
-        return Err(usage("--link is between processes; say how many with --processes"));
+    for (option, is_given) in [("--link", options.link.is_some()), ("--no-placement", options.no_placement)] {
+        if is_given && processes == 1 {
+            return Err(usage(format!("{option} is between processes; say how many with --processes")));
+        }
     }
     if processes > 1 && common.cache.is_some() {
         return Err(usage("--cache is for one process; convert the input first, and compare on the .mgrid cache"));
@@ -254,7 +261,10 @@ fn compare<A: Comparable>(training: &entry::Args<A>, options: &Options) -> anyho
     let (link, machines, has_workers) = (options.link, &options.machines, common.run.workers.is_some());
     let rounds = Rounds { processes, link, machines, has_workers, count: options.repeat };
     let runs = rounds.run(name, &systems, common.quiet)?;
-    let comparison = Comparison::new((name, processes, link, &machines.hosts), A::MAXIMIZES, options.target, runs);
+    let gather = (has_iterstore && A::GATHERS).then(|| options.gather.unwrap_or_default());
+    let placement = gather.filter(|_| processes > 1).map(|_| !options.no_placement);
+    let conditions = Conditions { processes, link, hosts: machines.hosts.clone(), gather, placement };
+    let comparison = Comparison::new(name, conditions, A::MAXIMIZES, options.target, runs);
     let json = serde_json::to_string_pretty(&comparison)? + "\n";
     common.say(&comparison.text())?;
     if let Some(path) = &common.json {

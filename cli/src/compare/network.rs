@@ -24,14 +24,20 @@ const FRAME_BYTES: u64 = 1600;
 const QUEUE_BYTES: u64 = 256 << 10;
 
 /// What a link carries, each way.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Rate {
     bits_per_second: u64,
 }
 
+/// The fastest rate that a link keeps.
+pub const KEPT: Rate = Rate { bits_per_second: 1_000_000_000 };
+/// The slowest. What waits at such a link holds a heartbeat back for 2 s; at a fourth of the rate it would be the 8 s after which a process counts as
+/// lost.
+const SLOWEST: Rate = Rate { bits_per_second: 1_000_000 };
+
 impl Rate {
-    /// Returns what goes at once after a silence: what the link carries in a millisecond, which is longer than the kernel takes to
-    /// wake up and refill the bucket, even on a busy machine.
+    /// Returns what goes at once after a silence: what the link carries in a millisecond. Smaller buckets run dry while the kernel wakes up to
+    /// refill them. With this one a connection reaches [`KEPT`] to 3 %, and less of faster links: 0.72 of 10 Gbit/s.
     fn bucket_bytes(self) -> u64 {
         (self.bits_per_second / 8 / 1000).max(FRAME_BYTES)
     }
@@ -47,9 +53,9 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let link = format!("{text},0s").parse::<Link>().ok().filter(|_| !text.contains(','));
-        let bits = link.map(|link| link.bytes_per_second * 8.0).filter(|bits| (1e4..=1e11).contains(bits));
-        let expected = "expected a rate such as 100Mbit, between 10kbit and 100Gbit a second";
-        bits.map(|bits| Self { bits_per_second: bits as u64 }).ok_or_else(|| expected.to_owned())
+        let bits = link.map(|link| link.bytes_per_second * 8.0).filter(|bits| *bits <= 1e11);
+        let rate = bits.map(|bits| Self { bits_per_second: bits as u64 }).filter(|rate| *rate >= SLOWEST);
+        rate.ok_or_else(|| "expected a rate such as 100Mbit, between 1Mbit and 100Gbit a second".to_owned())
     }
 }
 
@@ -58,8 +64,7 @@ impl fmt::Display for Rate {
         let bits = self.bits_per_second as f64;
         match self.bits_per_second {
             1_000_000_000.. => write!(f, "{} Gbit/s", bits / 1e9),
-            1_000_000.. => write!(f, "{} Mbit/s", bits / 1e6),
-            _ => write!(f, "{} kbit/s", bits / 1e3),
+            _ => write!(f, "{} Mbit/s", bits / 1e6),
         }
     }
 }
@@ -180,7 +185,7 @@ mod tests {
     #[test]
     fn buckets_hold_a_millisecond_and_a_frame_at_least() {
         let sizes =
-            [("10kbit", 1600), ("10Mbit", 1600), ("100Mbit", 12_500), ("1Gbit", 125_000), ("100Gbit", 12_500_000)];
+            [("1Mbit", 1600), ("10Mbit", 1600), ("100Mbit", 12_500), ("1Gbit", 125_000), ("100Gbit", 12_500_000)];
         for (text, bytes) in sizes {
             let rate: Rate = text.parse().unwrap();
             assert_eq!(rate.bucket_bytes(), bytes, "{text}");
@@ -199,11 +204,13 @@ mod tests {
                 assert_eq!(all.len(), SENT_BYTES);
             }
             Ok("send") => {
+                let first = Instant::now();
                 let mut connection = loop {
                     match TcpStream::connect(&address) {
                         Ok(connection) => break connection,
-                        Err(_) => std::thread::sleep(Duration::from_millis(10)),
+                        Err(error) => assert!(first.elapsed() < Duration::from_secs(60), "{address}: {error}"),
                     }
+                    std::thread::sleep(Duration::from_millis(10));
                 };
                 let begin = Instant::now();
                 connection.write_all(&[7; SENT_BYTES]).unwrap();
@@ -216,21 +223,28 @@ mod tests {
         }
     }
 
-    /// No machine is so fast that a link carries more than its rate; how near it comes depends on what else runs.
+    /// No machine is so fast that a link carries more than its rate. How near it comes depends on what else runs, but a link that loses most of
+    /// what is sent comes nowhere near it.
     #[test]
-    fn nothing_is_sent_faster_than_the_rate() {
+    fn a_link_has_its_rate() {
+        let probe = name("probe");
+        if let Err(error) = say("ip", &["netns", "add", &probe]) {
+            return eprintln!("skipped: {error:#}");
+        }
+        say("ip", &["netns", "delete", &probe]).unwrap();
         let rate: Rate = "20Mbit".parse().unwrap();
-        let network = match Network::new(2, rate) {
-            Ok(network) => network,
-            Err(error) => return eprintln!("skipped: {error:#}"),
-        };
+        let network = Network::new(2, rate).unwrap();
         let start = |process: usize, role: &str| {
             let mut command = inside(process, std::env::current_exe().unwrap().as_os_str());
             command.args(["--exact", "compare::network::tests::transfer", "--nocapture"]).env(ROLE, role);
             command.stdout(Stdio::piped()).spawn().unwrap()
         };
-        let [receives, sends] = [(1, "receive"), (0, "send")].map(|(process, role)| start(process, role));
+        let [mut receives, sends] = [(1, "receive"), (0, "send")].map(|(process, role)| start(process, role));
         let sent = sends.wait_with_output().unwrap();
+        if !sent.status.success() {
+            // Nothing will come.
+            receives.kill().unwrap();
+        }
         assert!(receives.wait_with_output().unwrap().status.success());
         drop(network);
         let text = String::from_utf8(sent.stdout).unwrap();
@@ -238,7 +252,7 @@ mod tests {
         let seconds: f64 = seconds.split_whitespace().next().unwrap().parse().unwrap();
         let beyond_bucket = 8.0 * (SENT_BYTES as u64 - rate.bucket_bytes()) as f64;
         let share = beyond_bucket / seconds / rate.bits_per_second as f64;
-        assert!((0.0..=1.0).contains(&share), "{SENT_BYTES} bytes in {seconds} s are {share} of {rate}");
+        assert!((0.05..=1.0).contains(&share), "{SENT_BYTES} bytes in {seconds} s are {share} of {rate}");
     }
 
     #[test]
@@ -246,7 +260,7 @@ mod tests {
         for (text, written) in [("100Mbit", "100 Mbit/s"), ("1gbit", "1 Gbit/s"), ("1.5 Gbit", "1.5 Gbit/s")] {
             assert_eq!(text.parse::<Rate>().unwrap().to_string(), written);
         }
-        for wrong in ["", "100", "1Gbit,100us", "0bit", "-1Gbit", "1Tbit", "nanMbit", "1e9Gbit"] {
+        for wrong in ["", "100", "1Gbit,100us", "0bit", "999kbit", "-1Gbit", "1Tbit", "nanMbit", "1e9Gbit"] {
             assert!(wrong.parse::<Rate>().is_err(), "{wrong}");
         }
     }

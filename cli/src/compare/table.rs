@@ -4,7 +4,8 @@ use megagrid_baselines::lines::Lines;
 use megagrid_engine::Traffic;
 use serde::Serialize;
 
-use super::network::Rate;
+use super::Gathering;
+use super::conditions::Conditions;
 use super::systems::System;
 use crate::progress;
 use crate::report::{Subject, Table, seconds};
@@ -16,14 +17,8 @@ pub struct Comparison {
     megagrid: &'static str,
     command: String,
     rounds: usize,
-    /// Processes of each system.
-    processes: u16,
-    /// What the link of each carries, both ways.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    link: Option<Rate>,
-    /// The machine of each; empty: all run on this one.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    hosts: Vec<String>,
+    #[serde(flatten)]
+    conditions: Conditions,
     /// The objective whose time is measured.
     target: Option<f64>,
     maximizes: bool,
@@ -114,7 +109,8 @@ pub struct Shares {
 impl Comparison {
     /// Measures runs. Without a target it is the worst objective with which a run ends, so that all reach it.
     pub fn new(
-        (command, processes, link, hosts): (&str, u16, Option<Rate>, &[String]),
+        command: &str,
+        conditions: Conditions,
         maximizes: bool,
         target: Option<f64>,
         runs: Vec<(System, Vec<Record>)>,
@@ -123,17 +119,16 @@ impl Comparison {
         let last = runs.iter().flat_map(|(_, records)| records).filter_map(|record| record.result.objective);
         let target = target.or_else(|| last.reduce(worst));
         let rounds = runs.first().map_or(0, |(_, records)| records.len());
-        let measure = |(system, records)| Measured::new(system, records, (command, processes), (target, maximizes));
+        let of = (command, conditions.processes);
+        let measure = |(system, records)| Measured::new(system, records, of, (target, maximizes));
         Self {
             megagrid: env!("CARGO_PKG_VERSION"),
             command: format!("compare {command}"),
             rounds,
-            processes,
-            link,
-            hosts: hosts.to_vec(),
             target,
             maximizes,
             systems: runs.into_iter().map(measure).collect(),
+            conditions,
         }
     }
 
@@ -168,25 +163,18 @@ impl Comparison {
     /// Says what the columns mean.
     pub fn notes(&self) -> Vec<String> {
         let target = self.target.map_or("none".to_owned(), |target| format!("{target}"));
-        let connected = match (self.link, &self.hosts[..]) {
-            (None, []) => "on this machine, connected over its loopback interface".to_owned(),
-            (None, hosts) => format!("on {}", hosts.join(", ")),
-            (Some(rate), _) => {
-                format!("on this machine, each in a network namespace of its own, whose link carries {rate} each way")
+        let gathers = match self.conditions.gather {
+            Some(Gathering::Virtual) => {
+                "of iterstore a virtual iteration, in setup; of others the end of the first iteration"
             }
+            Some(Gathering::First) | None => "the end of the first iteration",
         };
-        let of_processes = format!(
-            "Each system ran in {} processes {connected}. Bytes and messages are those between \
-             processes: those of a client and the server beside it do not count. Of each process there are the shares of its workers' \
-             time, and the bytes that it sent; of a parameter server's, that its client sent or received. Peak is the first process.",
-            self.processes
-        );
         let mut notes = vec![
             format!(
                 "Medians over rounds, with the least and the largest. The target is the objective {target}; time to it is of \
                  training only, from the first iteration on. Setup is what comes before that and after reading: plan and \
                  grid, or tables and recorded accesses. Gather is what recording accesses and placing rows by them took, and its \
-                 share of setup and training: of iterstore a virtual iteration, in setup; of others the end of the first iteration."
+                 share of setup and training: {gathers}."
             ),
             "Compute, wait and sync are shares of the workers' time. Bytes and messages are of an iteration: between \
              processes, between servers and clients, or along edges. Data are the bytes of model, edges, caches and logs; peak \
@@ -194,22 +182,14 @@ impl Comparison {
              and functions that are the same on others."
                 .to_owned(),
         ];
-        notes.extend((self.processes > 1).then_some(of_processes));
+        notes.extend(self.conditions.notes());
         notes
     }
 
     /// Writes the table as a text.
     pub fn text(&self) -> String {
         let mut text = format!("{}: {} rounds", self.command, self.rounds);
-        if self.processes > 1 {
-            text.push_str(&format!(", {} processes", self.processes));
-        }
-        if !self.hosts.is_empty() {
-            text.push_str(&format!(" on {}", self.hosts.join(", ")));
-        }
-        if let Some(rate) = self.link {
-            text.push_str(&format!(", links of {rate}"));
-        }
+        text.push_str(&self.conditions.text());
         if let Some(target) = self.target {
             text.push_str(&format!(", target {target}"));
         }
