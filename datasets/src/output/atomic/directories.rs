@@ -238,7 +238,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("model");
         fs::create_dir(&target).unwrap();
-        fs::set_permissions(&target, Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o700)).unwrap();
         replace_directory(&target, |_| Ok::<(), Error>(())).unwrap();
         assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o700);
     }
