@@ -4,15 +4,12 @@ use std::borrow::Cow;
 
 use crate::columns::ENDS;
 use crate::records::Record;
-use crate::roles::Places;
+use crate::roles::{Places, listed};
 use crate::text::{Separator, Text, integer, number, paired};
 use crate::{Error, Roles};
 
 /// Records that are looked at for names, and for a header, before the text is read.
 pub(crate) const FIRST_RECORDS: usize = 100;
-
-/// What columns of numbers are called, in any case.
-const NUMBERS: [&str; 4] = ["rating", "value", "weight", "count"];
 
 /// How the records of a text are written.
 #[derive(Clone, Copy, Debug)]
@@ -102,15 +99,19 @@ impl<'t> First<'t> {
         self.separator.all_fields(self.records[at])
     }
 
+    /// Returns what the first record would call the columns.
+    fn names(&self) -> Vec<String> {
+        self.fields(0).iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+    }
+
     /// Finds the columns that are read, and whether the first record is a header.
     ///
     /// # Errors
     /// What is wrong with the roles.
     pub(crate) fn columns<R: Record>(&self, roles: &Roles) -> Result<(Places, bool), String> {
-        let fields = self.fields(0);
-        let names: Vec<String> = fields.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-        let find = |usual: Places, names: &[String]| roles.columns(R::ROLES, names, fields.len(), usual);
-        let in_order = ([0, 1], R::has_number().then_some(2));
+        let names = self.names();
+        let find = |usual: Places, of: &[String]| roles.columns(R::ROLES, of, names.len(), usual);
+        let in_order = ([0, 1], R::usual_number());
         let by_name = known::<R>(&names).map(|(ends, number)| (ends, number.or(in_order.1)));
         if roles.name_headers() {
             return Ok((find(by_name.unwrap_or(in_order), &names)?, true));
@@ -134,7 +135,10 @@ impl<'t> First<'t> {
             columns.iter().all(|&column| fields.get(column).is_some_and(|field| is(field)))
         };
         match number_at {
-            Some(number) => has(0, &[left, right, number], |field| !looks_numeric(field)),
+            Some(number) => {
+                has(0, &[left, right, number], |field| !looks_numeric(field))
+                    && has(0, &[number], |field| R::of_text(field).is_none())
+            }
             None => {
                 let is_edge = |at| has(at, &[left, right], |end| integer(end).is_some());
                 let rest = 1..self.records.len();
@@ -152,16 +156,29 @@ fn looks_numeric(field: &[u8]) -> bool {
 pub(crate) fn known<R: Record>(names: &[String]) -> Option<Places> {
     let find = |wanted: &str| names.iter().position(|name| name.eq_ignore_ascii_case(wanted));
     let ends = ENDS.iter().find_map(|[left, right]| Some([find(left)?, find(right)?]))?;
-    Some((ends, NUMBERS.iter().find_map(|name| find(name)).filter(|_| R::has_number())))
+    Some((ends, R::NUMBER_COLUMNS.iter().find_map(|name| find(name)).filter(|_| R::has_number())))
+}
+
+/// Says that no column is known to hold the number of a record.
+pub(crate) fn unnamed<R: Record>(names: &[String], width: usize) -> String {
+    let (role, known) = (R::number_name(), R::NUMBER_COLUMNS.join(", "));
+    format!(
+        "no column is called {known}; say with --columns {role}=COLUMN which holds the {role}; {}",
+        listed(names, width)
+    )
 }
 
 /// Takes the header off a text; returns how its records are written.
 pub(crate) fn begin<R: Record>(text: &mut Text<'_>, roles: &Roles) -> Result<Shape, Error> {
     let path = text.path().to_path_buf();
     let Some(first) = First::of::<R>(text, roles) else {
-        return Ok(Shape::new(Separator::Space, ([0, 1], R::has_number().then_some(2))));
+        return Ok(Shape::new(Separator::Space, ([0, 1], R::usual_number())));
     };
     let (columns, is_header) = first.columns::<R>(roles).map_err(|problem| Error::invalid(&path, problem))?;
+    if columns.1.is_none() && R::has_number() {
+        let names = if is_header { first.names() } else { Vec::new() };
+        return Err(Error::invalid(&path, unnamed::<R>(&names, first.fields(0).len())));
+    }
     let (separator, lines) = (first.separator, first.lines);
     if is_header {
         text.skip_lines(lines);

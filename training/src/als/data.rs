@@ -65,6 +65,12 @@ impl Feedback {
             )));
         }
         ratings.test.known.retain(|&(.., value)| FeedbackOptions::feedback(above, value) > 0.0);
+        if let Some(unseen) = &mut ratings.unseen {
+            let value = |value| is_feedback(above, value).then(|| FeedbackOptions::feedback(above, value));
+            unseen.set_values(&mut ratings.test, value).map_err(|value| {
+                Error::Missing(format!("feedback of a user that is kept for testing is {value}; {NO_FEEDBACK}"))
+            })?;
+        }
         Ok(Self { ratings, above })
     }
 
@@ -117,7 +123,8 @@ fn refused(ratings: &Ratings, is_bad: impl Fn(f32) -> bool) -> Error {
 
 impl Data for Feedback {
     type Options = FeedbackOptions;
-    const FIXED: &'static [&'static str] = &["holdout", "holdout_per_user", "ratings_above"];
+    const FIXED: &'static [&'static str] =
+        &["holdout", "holdout_per_user", "holdout_last", "holdout_users", "ratings_above"];
 
     fn read(source: &mut Source, options: &FeedbackOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         let ranking = options.ratings.ranking.or(Some(RANKED));
