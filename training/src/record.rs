@@ -60,7 +60,8 @@ pub struct Tuning {
     /// Where the error on test data stopped falling, by the evaluations that decided it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stalled: Vec<megagrid_tuner::Stalled>,
-    /// The command line that trains with the first of them.
+    /// The command line that trains with the first of them, if a command did.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
     /// Every trial.
     pub trials: Vec<Trial>,
