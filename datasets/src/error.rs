@@ -163,13 +163,22 @@ pub enum Error {
         num_edges: usize,
     },
     /// A share of users that is none, or all.
-    #[error("{share} of {num_users} users leaves none for testing or none for training; expected another share")]
+    #[error(
+        "{share} of {num_users} users leaves none for testing or none for training, of those who have ratings of enough items to be \
+         tested; expected another share"
+    )]
     HoldoutUsers {
         /// The share.
         share: String,
-        /// The users.
+        /// The users who can be tested.
         num_users: usize,
     },
+    /// More ratings than can be split by user.
+    #[error(
+        "{0} ratings are too many to keep some of each user for testing; expected at most 4294967295: keep a part of all with --holdout, \
+         or name a file with --test"
+    )]
+    HoldoutSize(usize),
     /// Another number of times than of ratings.
     #[error("{times} times of {num_edges} ratings; each rating needs one, from the same input")]
     Times {

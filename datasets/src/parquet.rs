@@ -17,7 +17,7 @@ use megagrid_partition::parallel;
 
 use crate::columns::{Columns, Named, Pass};
 use crate::gather::Gathered;
-use crate::header::{known, unnamed};
+use crate::header::{known, number_column, unnamed};
 use crate::loaded::Loaded;
 use crate::output::{fenced, is_unsigned, open_column, open_parquet, parquet_error, read_rows};
 use crate::records::{Rating, Record};
@@ -298,7 +298,7 @@ fn names(schema: &SchemaDescriptor) -> Vec<String> {
 
 /// Returns the columns that are read where no roles are named; `None` where there are too few.
 fn usual<R: Record>(names: &[String]) -> Option<Places> {
-    let in_order = ([0, 1], R::usual_number().filter(|&at| at < names.len()));
+    let in_order = ([0, 1], number_column::<R>(names).filter(|&at| at < names.len()));
     known::<R>(names).or((names.len() >= 2).then_some(in_order))
 }
 

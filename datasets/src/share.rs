@@ -11,7 +11,7 @@ use crate::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Share {
-    /// So many, where there are more.
+    /// This number of them, where there are more.
     Number(usize),
     /// This part of them, rounded down.
     Part(f64),

@@ -48,7 +48,7 @@ pub fn split(ratings: &Dataset<f32>, holdout: f64, seed: u64) -> Result<(Dataset
 /// Ratings of the same pair stay together, at the latest of their times, and count as one.
 ///
 /// # Errors
-/// Where no user has enough of them; a share out of range; times that are not as many as ratings.
+/// Where no user has enough of them; a share out of range; times that are not as many as ratings; more than 2^32 - 1 ratings.
 pub fn split_by_user(
     ratings: &Dataset<f32>,
     share: Share,
@@ -60,7 +60,7 @@ pub fn split_by_user(
     if let Some(times) = times.filter(|times| times.len() != edges.num_edges()) {
         return Err(Error::Times { times: times.len(), num_edges: edges.num_edges() });
     }
-    let (order, mut pairs) = pairs(ratings, times, seed);
+    let (order, mut pairs) = pairs(ratings, times, seed)?;
     pairs.sort_by(|a, b| a.user.cmp(&b.user).then(b.time.total_cmp(&a.time)).then(a.hash.cmp(&b.hash)));
     let mut is_test = vec![false; edges.num_edges()];
     for of_user in pairs.chunk_by(|a, b| a.user == b.user) {
@@ -68,7 +68,7 @@ pub fn split_by_user(
         taken.flat_map(|pair| &order[pair.edges.clone()]).for_each(|&edge| is_test[edge as usize] = true);
     }
     if !is_test.contains(&true) {
-        return Err(Error::HoldoutPerUser { share: share.to_string(), num_edges: edges.num_edges() });
+        return Err(none_tested(share, edges));
     }
     let part = |which: bool| {
         let mut part = empty_like(edges);
@@ -92,11 +92,11 @@ struct Pair {
 }
 
 /// Returns the ratings in an order in which those of a pair stand together, and the pairs.
-fn pairs(ratings: &Dataset<f32>, times: Option<&[f64]>, seed: u64) -> (Vec<u32>, Vec<Pair>) {
+fn pairs(ratings: &Dataset<f32>, times: Option<&[f64]>, seed: u64) -> Result<(Vec<u32>, Vec<Pair>), Error> {
     let [left_hashes, right_hashes] =
         [(&ratings.left_names, !seed), (ratings.right_names(), seed)].map(|(names, seed)| hashes(names, seed));
     let ends = |edge: u32| (ratings.edges.left[edge as usize], ratings.edges.right[edge as usize]);
-    let mut order: Vec<u32> = (0..ratings.edges.num_edges() as u32).collect();
+    let mut order: Vec<u32> = (0..num_edges(&ratings.edges)?).collect();
     order.sort_unstable_by_key(|&edge| (ends(edge), edge));
     let mut begin = 0;
     let pair = |edges: &[u32]| {
@@ -108,12 +108,32 @@ fn pairs(ratings: &Dataset<f32>, times: Option<&[f64]>, seed: u64) -> (Vec<u32>,
         Pair { user, hash, time: times.map_or(0.0, time), edges: at }
     };
     let pairs = order.chunk_by(|&a, &b| ends(a) == ends(b)).map(pair).collect();
-    (order, pairs)
+    Ok((order, pairs))
+}
+
+fn num_edges(edges: &EdgeList<f32>) -> Result<u32, Error> {
+    let num_edges = edges.num_edges();
+    num_edges.try_into().map_err(|_| Error::HoldoutSize(num_edges))
+}
+
+fn none_tested(share: Share, edges: &EdgeList<f32>) -> Error {
+    Error::HoldoutPerUser { share: share.to_string(), num_edges: edges.num_edges() }
+}
+
+/// Returns how many items each user has rated.
+fn items_of_users(edges: &EdgeList<f32>) -> Vec<usize> {
+    let mut pairs: Vec<(u32, u32)> = edges.left.iter().copied().zip(edges.right.iter().copied()).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    let mut num_items = vec![0; edges.num_left];
+    pairs.iter().for_each(|&(user, _)| num_items[user as usize] += 1);
+    num_items
 }
 
 /// Splits whole users off, who follow from the seed and their names, and then some ratings of each of them, as [`split_by_user`] does.
 /// Returns the ratings of the others, who are all that training is to know, and of those users the ratings that a model may be told and
-/// those that it is tested on. Vertices without a rating are in neither.
+/// those that it is tested on. Vertices without a rating are in neither. Only users are taken of whom the share of ratings to test on is
+/// not none: the others stay in training.
 ///
 /// This is strong generalization, as Liang, Krishnan, Hoffman and Jebara (2018) measure it.
 ///
@@ -127,10 +147,13 @@ pub fn split_users(
     seed: u64,
 ) -> Result<[Dataset<f32>; 3], Error> {
     users.check()?;
-    let mut is_rating = vec![false; ratings.edges.num_left];
-    ratings.edges.left.iter().for_each(|&user| is_rating[user as usize] = true);
-    let hashes = hashes(&ratings.left_names, seed);
-    let mut drawn: Vec<u32> = (0..ratings.edges.num_left as u32).filter(|&user| is_rating[user as usize]).collect();
+    share.check()?;
+    let (hashes, num_items) = (hashes(&ratings.left_names, seed), items_of_users(&ratings.edges));
+    let is_testable = |&user: &u32| share.of(num_items[user as usize]) > 0;
+    let mut drawn: Vec<u32> = (0..ratings.edges.num_left as u32).filter(is_testable).collect();
+    if drawn.is_empty() {
+        return Err(none_tested(share, &ratings.edges));
+    }
     drawn.sort_by_key(|&user| hashes[user as usize]);
     let num_users = drawn.len();
     drawn.truncate(users.of(num_users));
@@ -275,7 +298,7 @@ mod tests {
             let expected = if times.is_some() { ratings.edges.num_left / 5 } else { 7 };
             assert!(users(&train).is_disjoint(&users(&known)));
             assert_eq!((users(&known).len(), train.left_names.len()), (expected, ratings.edges.num_left - expected));
-            assert!(users(&test).is_subset(&users(&known)));
+            assert_eq!(users(&test), users(&known));
             let mut all = [named(&train), named(&known), named(&test)].concat();
             all.sort();
             assert_eq!(all, named(&ratings));
@@ -291,6 +314,22 @@ mod tests {
         }
         let error = split_users(&ratings, Share::Number(30), Share::Number(1), None, 1).unwrap_err().to_string();
         assert!(error.starts_with("30 of 30 users leaves none"), "{error}");
+    }
+
+    #[test]
+    fn users_with_too_few_items_to_be_tested_stay_in_training() {
+        // User n has n items, each twice: of fewer than five a fifth is none.
+        let items = (1..10).flat_map(|user| (0..2 * user).map(move |item| (user, item % user)));
+        let text: String = items.map(|(user, item)| format!("u{user} i{item} 3\n")).collect();
+        let ratings = parse_ratings(text.as_bytes(), Format::Ratings).unwrap();
+        let users = |part: &Dataset<f32>| named(part).into_iter().map(|(user, ..)| user).collect::<BTreeSet<_>>();
+        for seed in 0..10 {
+            let [train, known, test] = split_users(&ratings, Share::Number(4), Share::Part(0.2), None, seed).unwrap();
+            assert_eq!((users(&known).len(), users(&known)), (4, users(&test)));
+            assert!(["u1", "u2", "u3", "u4"].iter().all(|&user| users(&train).contains(user)));
+        }
+        let error = split_users(&ratings, Share::Number(5), Share::Part(0.2), None, 1).unwrap_err().to_string();
+        assert!(error.starts_with("5 of 5 users leaves none"), "{error}");
     }
 
     fn lines(order: impl Iterator<Item = u32>) -> String {

@@ -55,6 +55,14 @@ fn what_is_no_feedback_is_refused() {
         1,
         &["no user has ratings of enough items to keep 5"],
     );
+    // What is kept for testing is no feedback.
+    let kept =
+        place.file("kept.csv", (0..9).map(|user| format!("u{user},i{user},5,1\nu{user},j,1,2\n")).collect::<String>());
+    fails(
+        &["als", &kept, "--holdout-last", "1", "--columns", "time=4", "--ratings-above", "3"],
+        1,
+        &["kept.csv", "none of the 9 ratings that are kept for testing is feedback"],
+    );
 }
 
 /// Each user's plays, the last of which is the item of his kind that is new; days are out of order.
@@ -131,6 +139,7 @@ fn what_comes_next_is_tested_by_a_column_of_times() {
     fails(&["als", &input, "--holdout-last", "1", "--columns", "time=2"], 1, &["column 2 would be both item and time"]);
     let bad = place.file("bad.csv", "user,item,rating,time\na,b,1,1\na,c,1,soon\n");
     fails(&["als", &bad, "--holdout-last", "1"], 1, &["bad.csv:3", "time", "soon", "a date as 2026-11-25"]);
+    fails(&["als", "-", "--holdout-last", "1", "--columns", "time=4"], 1, &["--holdout-last", "a pipe has once"]);
     let cache = place.name("plays.mgrid");
     done(&["convert", &input, &cache]);
     fails(&["als", &cache, "--holdout-last", "1"], 1, &["a .mgrid does not hold"]);
@@ -145,6 +154,61 @@ fn what_comes_next_is_tested_by_a_column_of_times() {
 }
 
 #[test]
+fn times_are_never_read_as_ratings() {
+    let place = Place::new();
+    let rows = dated(|user, item, day| format!("u{user},i{item},{}\n", &day[8..]));
+    for header in ["user,item,timestamp", "who,what,Date"] {
+        let input = place.file("times.csv", format!("{header}\n{rows}"));
+        let third = header.split(',').next_back().unwrap();
+        for algorithm in ["als", "mf"] {
+            fails(&[algorithm, &input], 1, &["no column is called rating", &format!("3 {third}")]);
+        }
+        done(&["als", &input, "-q", "--iterations", "1", "--columns", "rating=3"]);
+    }
+    // Both are found by their names, whatever the others are called.
+    let rows = dated(|user, item, day| format!("u{user},i{item},{day},1\n"));
+    let input = place.file("both.csv", format!("userId,movieId,timestamp,rating\n{rows}"));
+    let record = place.name("run.json");
+    for columns in ["user=userId,item=movieId", "user=1,item=2", "user=1"] {
+        let als = ["als", &input, "--dims", "4", "-q", "--holdout-last", "1", "--ranking", "1", "--json", &record];
+        done(&[&als[..], &["--columns", columns]].concat());
+        let found = json(&record);
+        assert_eq!(found["input"]["test_edges"], 40, "{columns}: {found}");
+        // The last plays alone are of the last two items.
+        assert_eq!(found["result"]["metrics"]["test_recall"], 0.0, "{columns}: {found}");
+    }
+}
+
+#[test]
+fn a_run_is_not_continued_with_other_ratings_kept_for_testing() {
+    let place = Place::new();
+    let rows: String = plays()
+        .lines()
+        .enumerate()
+        .map(|(at, line)| {
+            let (pair, _) = line.rsplit_once(',').unwrap();
+            format!("{pair},1,{at},{}\n", 1000 - at)
+        })
+        .collect();
+    let (input, saved) = (place.file("plays.csv", rows), place.name("saved"));
+    let als = |more: &[&str], columns: &'static str| {
+        let common = ["als", &input, "-q", "--dims", "4", "--holdout-last", "1", "--columns", columns];
+        [&common[..], more].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let begun = als(&["--iterations", "2", "--checkpoint", &saved], "time=4");
+    done(&begun.iter().map(String::as_str).collect::<Vec<_>>());
+    for (columns, is_refused) in [("time=5", true), ("time=4", false)] {
+        let resumed = als(&["--iterations", "3", "--resume", &saved], columns);
+        let resumed: Vec<&str> = resumed.iter().map(String::as_str).collect();
+        if is_refused {
+            fails(&resumed, 1, &["digest of ratings kept for testing", "use the same options and data"]);
+        } else {
+            done(&resumed);
+        }
+    }
+}
+
+#[test]
 fn whole_users_are_kept_from_training_and_tested() {
     let place = Place::new();
     let input = place.file("plays.csv", plays());
@@ -154,6 +218,7 @@ fn whole_users_are_kept_from_training_and_tested() {
         done(&[&[algorithm, &input][..], &common].concat());
         let found = json(&record);
         assert_eq!((&found["input"]["left"], &found["config"]["holdout_users"]), (&30.into(), &0.25.into()), "{found}");
+        assert_eq!(found["input"]["test_users"], 10, "{found}");
         let tested = found["input"]["test_edges"].as_u64().unwrap();
         assert!((10..=20).contains(&tested), "a fifth of eight or nine plays of ten users: {tested}");
     }

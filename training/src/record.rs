@@ -101,6 +101,9 @@ pub struct InputSizes {
     pub edges: usize,
     /// Edges to test on.
     pub test_edges: usize,
+    /// Users to test on, where training does not see them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_users: Option<usize>,
 }
 
 /// Where edges and masters are.

@@ -8,9 +8,9 @@ use clap::builder::RangedU64ValueParser;
 use megagrid_algorithms::mf::TestSet;
 use megagrid_algorithms::ranking::Queries;
 use megagrid_datasets::cache::Cache;
-use megagrid_datasets::{Dataset, Edges, Format, Layout, Names, OtherRating, Prepared, Roles, Share};
+use megagrid_datasets::{Dataset, Edges, Format, Layout, Names, OtherRating, Prepared, Roles, Share, is_pipe};
 use megagrid_datasets::{load_ratings_with, load_times_with, read_ratings_with, split, split_by_user, split_users};
-use megagrid_partition::{EdgeList, EdgeSource, Side};
+use megagrid_partition::{EdgeList, EdgeSource, Side, SplitMix};
 use serde::{Deserialize, Serialize};
 
 use super::start::Start;
@@ -53,7 +53,8 @@ pub struct RatingOptions {
     )]
     pub holdout_last: Option<Share>,
     /// Keep whole users from training, a number or a part of them. The model is told a part of their ratings, from which it finds their
-    /// vectors (fold-in), and is tested on those that --holdout-per-user or --holdout-last keeps [default: a fifth of each user's].
+    /// vectors (fold-in), and is tested on those that --holdout-per-user or --holdout-last keeps [default: a fifth of each user's]. Users
+    /// with too few ratings for that stay in training.
     #[arg(
         long,
         value_name = "N|F",
@@ -135,6 +136,8 @@ pub struct Ratings {
     pub digest: Digest,
     /// Where training starts; `None`: at values drawn by the seed.
     pub start: Option<Start>,
+    /// A digest of what was kept for testing, if anything was.
+    held_out: Option<u64>,
     sizes: InputSizes,
 }
 
@@ -175,7 +178,9 @@ impl Ratings {
                 (train, test, Some(unseen))
             }
         };
-        Ok(Self { unseen, ..Self::of(Prepared::new(train, &[Side::Right]), test)? })
+        let told = unseen.iter().flat_map(Unseen::known);
+        let held_out = holdout.map(|_| of_pairs(test.known.iter().copied(), 0).wrapping_add(of_pairs(told, 1)));
+        Ok(Self { unseen, held_out, ..Self::of(Prepared::new(train, &[Side::Right]), test)? })
     }
 
     /// Has items ranked, of whom the first `k` are looked at, for the users that there are ratings to test on of.
@@ -217,8 +222,18 @@ impl Ratings {
         let Prepared { edges, names, .. } = prepared;
         let digest = digest(&edges, |&rating| f64::from(rating))?;
         let [left, right] = [Side::Left, Side::Right].map(|side| edges.num_vertices(side));
-        let sizes = InputSizes { left, right, edges: edges.num_edges(), test_edges: test.len() };
-        Ok(Self { edges, names: Arc::new(names), test, unseen: None, ranking: None, digest, start: None, sizes })
+        let sizes = InputSizes { left, right, edges: edges.num_edges(), test_edges: test.len(), test_users: None };
+        Ok(Self {
+            edges,
+            names: Arc::new(names),
+            test,
+            unseen: None,
+            ranking: None,
+            digest,
+            start: None,
+            held_out: None,
+            sizes,
+        })
     }
 }
 
@@ -229,7 +244,17 @@ impl Ratings {
         let Prepared { edges, names, .. } = prepared;
         let digest = Digest { mean: 0.0, range: None, checksum: 0 };
         let (test, sizes) = Default::default();
-        Self { edges, names: Arc::new(names), test, unseen: None, ranking: None, digest, start: None, sizes }
+        Self {
+            edges,
+            names: Arc::new(names),
+            test,
+            unseen: None,
+            ranking: None,
+            digest,
+            start: None,
+            held_out: None,
+            sizes,
+        }
     }
 }
 
@@ -240,6 +265,11 @@ impl Data for Ratings {
     fn read(source: &mut Source, options: &RatingOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         check_holdout(options.holdout)?;
         let RatingOptions { test, ranking, .. } = options;
+        let is_timed = options.holdout_last.is_some();
+        if is_timed && is_pipe(&source.input) {
+            let problem = "--holdout-last reads when ratings were made after the ratings, which a pipe has once; save it in a file";
+            return Err(Error::invalid(&source.input, problem));
+        }
         let mut clock = Stopwatch::start();
         let layout = source.find(Format::Ratings)?;
         // What a user is not to be shown again is known where all is read.
@@ -250,7 +280,6 @@ impl Data for Ratings {
         let path = &source.input;
         let is_cache = source.is_cache();
         how.agree(is_cache, ("holdout", options.holdout_text()))?;
-        let is_timed = options.holdout_last.is_some();
         if is_timed && is_cache {
             let problem = "--holdout-last asks when ratings were made, which a .mgrid does not hold; give the table that it was made of";
             return Err(Error::invalid(path, problem));
@@ -287,11 +316,15 @@ impl Data for Ratings {
     }
 
     fn sizes(&self) -> InputSizes {
-        self.sizes
+        InputSizes { test_users: self.unseen.as_ref().map(Unseen::num_users), ..self.sizes }
     }
 
     fn checksum(&self) -> Result<u64, Error> {
         Ok(self.digest.checksum)
+    }
+
+    fn beside_edges(&self) -> Option<(&'static str, u64)> {
+        Some(("ratings kept for testing", self.held_out?))
     }
 
     fn release(&mut self) {
@@ -308,6 +341,15 @@ fn test_set(path: &std::path::Path, roles: Roles, prepared: &Prepared<f32>) -> R
     let read = read_ratings_with(path, Layout { format: None, roles, undirected: false }, &users, &items)?;
     let others = read.others.iter().map(|&OtherRating { left, right, rating }| (left, right, rating)).collect();
     Ok(TestSet { others, ..known(&read.known) })
+}
+
+/// Returns a digest of users, items and ratings in any order.
+fn of_pairs(ratings: impl Iterator<Item = (u32, u32, f32)>, seed: u64) -> u64 {
+    let of = |(user, item, rating): (u32, u32, f32)| {
+        let rating = u64::from(rating.to_bits()) << 1 | seed;
+        SplitMix::new(u64::from(user) << 32 | u64::from(item), rating).bits()
+    };
+    ratings.map(of).fold(0, u64::wrapping_add)
 }
 
 fn known(edges: &EdgeList<f32>) -> TestSet {

@@ -32,9 +32,9 @@ impl Unseen {
         let mut of_users = vec![Vec::new(); known.left_names.len()];
         let told = by_ids(known);
         told.iter().for_each(|&(user, item, value)| of_users[user as usize].push((item, value)));
-        let unseen = Self { known: of_users, seen: told.iter().map(|&(user, item, _)| (user, item)).collect() };
+        let mut unseen = Self { known: of_users, seen: told.iter().map(|&(user, item, _)| (user, item)).collect() };
         let mut tested = TestSet { known: by_ids(test), others: Vec::new() };
-        unseen.forget_unknown(&mut tested);
+        unseen.keep_tested(&mut tested);
         if tested.is_empty() {
             return Err(Error::Missing(format!(
                 "of the {} ratings that the {} held out users are tested on, and of what else is known of them, nothing is about items that \
@@ -57,13 +57,34 @@ impl Unseen {
             }
             of_user.retain(|&(_, known)| known > 0.0);
         }
-        self.forget_unknown(test);
+        self.keep_tested(test);
         Ok(())
     }
 
-    /// Tests nobody of whom nothing is known.
-    fn forget_unknown(&self, test: &mut TestSet) {
+    /// Tests nobody of whom nothing is known, and keeps nothing of those who are not tested.
+    fn keep_tested(&mut self, test: &mut TestSet) {
         test.known.retain(|&(user, ..)| !self.known[user as usize].is_empty());
+        let mut is_tested = vec![false; self.known.len()];
+        test.known.iter().for_each(|&(user, ..)| is_tested[user as usize] = true);
+        self.known
+            .iter_mut()
+            .zip(&is_tested)
+            .filter(|(_, is_tested)| !**is_tested)
+            .for_each(|(known, _)| known.clear());
+        self.seen.retain(|&(user, _)| is_tested[user as usize]);
+    }
+
+    /// Returns the number of users who are tested.
+    pub(super) fn num_users(&self) -> usize {
+        self.known.iter().filter(|known| !known.is_empty()).count()
+    }
+
+    /// Returns what is known of users: their numbers, items and values.
+    pub(super) fn known(&self) -> impl Iterator<Item = (u32, u32, f32)> {
+        let of_user = |(user, known): (u32, &Vec<(u32, f32)>)| {
+            known.iter().map(move |&(item, value)| (user, item, value)).collect::<Vec<_>>()
+        };
+        (0..).zip(&self.known).flat_map(of_user)
     }
 
     /// Returns users' numbers and the items that are known of them.
