@@ -33,7 +33,7 @@ impl Kind {
     fn of(role: Role) -> Self {
         match role {
             Role::From | Role::To | Role::Weight => Self::Graph,
-            Role::User | Role::Item | Role::Rating => Self::Ratings,
+            Role::User | Role::Item | Role::Rating | Role::Time => Self::Ratings,
             Role::Document | Role::Word | Role::Count => Self::Corpus,
         }
     }
@@ -147,7 +147,7 @@ fn kind_of_cache(path: &Path) -> anyhow::Result<Kind> {
     Ok(match info.edge_type {
         EdgeType::Nothing => Kind::Graph,
         EdgeType::Float if info.has_labels => Kind::Samples,
-        EdgeType::Float => Kind::Ratings,
+        EdgeType::Float | EdgeType::Double => Kind::Ratings,
         EdgeType::Count => Kind::Corpus,
     })
 }

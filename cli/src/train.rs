@@ -192,12 +192,15 @@ impl Observer for Watch {
 
 /// Says in a few lines what a run did.
 pub fn summary(record: &Record) -> String {
-    let InputSizes { left, right, edges, test_edges } = record.input;
+    let InputSizes { left, right, edges, test_edges, test_users } = record.input;
     let Phases { load, partition, plan, train, evaluate, .. } = record.phases;
     let Outcome { iterations, best_iteration, edges_per_second, ref ended_by, .. } = record.result;
     let mut text = format!("{}: {left} × {right} vertices, {edges} edges", record.command);
     if test_edges > 0 {
         text.push_str(&format!(" and {test_edges} to test on"));
+    }
+    if let Some(users) = test_users {
+        text.push_str(&format!(", of {users} users who are not in training"));
     }
     text.push_str(&format!("\n  {iterations} iterations (ended by {ended_by})"));
     if let Some(best) = best_iteration.filter(|best| *best != iterations) {

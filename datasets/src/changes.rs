@@ -86,7 +86,7 @@ impl<T: Copy> Dataset<T> {
     }
 
     /// Keeps some edges, and the vertices that have one.
-    fn kept(self, is_kept: &[bool]) -> Self {
+    pub(crate) fn kept(self, is_kept: &[bool]) -> Self {
         let Self { edges, left_names, right_names } = self;
         let mut kept = EdgeList { square: edges.square, ..EdgeList::with_capacity(edges.num_edges()) };
         let ends = edges.left.iter().zip(&edges.right).zip(&edges.data).zip(is_kept);

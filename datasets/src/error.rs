@@ -148,14 +148,43 @@ pub enum Error {
         /// `training` or `testing`.
         part: &'static str,
     },
-    /// A number of ratings of each user to keep for testing that no user has.
+    /// A share that is neither a number nor a part.
+    #[error("holdout {0} is out of range; expected a number, 1 say, or a part above 0 and below 1, 0.2 say")]
+    HoldoutShare(String),
+    /// A share of the ratings of each user that would be none of any.
     #[error(
-        "no user has more than {number} of the {num_edges} ratings, so none would be kept for testing; expected fewer of each user, 1 say"
+        "no user has ratings of enough items to keep {share} of them for testing and others for training, of {num_edges} ratings; expected \
+         another share of each user's, 1 say"
     )]
     HoldoutPerUser {
-        /// The number.
-        number: usize,
+        /// The share.
+        share: String,
         /// The ratings to split.
+        num_edges: usize,
+    },
+    /// A share of users that is none, or all.
+    #[error(
+        "{share} of {num_users} users leaves none for testing or none for training, of those who have ratings of enough items to be \
+         tested; expected another share"
+    )]
+    HoldoutUsers {
+        /// The share.
+        share: String,
+        /// The users who can be tested.
+        num_users: usize,
+    },
+    /// More ratings than can be split by user.
+    #[error(
+        "{0} ratings are too many to keep some of each user for testing; expected at most 4294967295: keep a part of all with --holdout, \
+         or name a file with --test"
+    )]
+    HoldoutSize(usize),
+    /// Another number of times than of ratings.
+    #[error("{times} times of {num_edges} ratings; each rating needs one, from the same input")]
+    Times {
+        /// The times.
+        times: usize,
+        /// The ratings.
         num_edges: usize,
     },
     /// An edge to a vertex that is not there.

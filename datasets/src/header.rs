@@ -3,16 +3,13 @@
 use std::borrow::Cow;
 
 use crate::columns::ENDS;
-use crate::records::Record;
-use crate::roles::Places;
+use crate::records::{RatingTime, Record};
+use crate::roles::{Places, listed};
 use crate::text::{Separator, Text, integer, number, paired};
 use crate::{Error, Roles};
 
 /// Records that are looked at for names, and for a header, before the text is read.
 pub(crate) const FIRST_RECORDS: usize = 100;
-
-/// What columns of numbers are called, in any case.
-const NUMBERS: [&str; 4] = ["rating", "value", "weight", "count"];
 
 /// How the records of a text are written.
 #[derive(Clone, Copy, Debug)]
@@ -102,39 +99,49 @@ impl<'t> First<'t> {
         self.separator.all_fields(self.records[at])
     }
 
+    /// Returns what the first record would call the columns.
+    fn names(&self) -> Vec<String> {
+        self.fields(0).iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+    }
+
     /// Finds the columns that are read, and whether the first record is a header.
     ///
     /// # Errors
     /// What is wrong with the roles.
     pub(crate) fn columns<R: Record>(&self, roles: &Roles) -> Result<(Places, bool), String> {
-        let fields = self.fields(0);
-        let names: Vec<String> = fields.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-        let find = |usual: Places, names: &[String]| roles.columns(R::ROLES, names, fields.len(), usual);
-        let in_order = ([0, 1], R::has_number().then_some(2));
-        let by_name = known::<R>(&names).map(|(ends, number)| (ends, number.or(in_order.1)));
+        let names = self.names();
+        let find = |usual: Places, of: &[String]| roles.columns(R::ROLES, of, names.len(), usual);
+        let (in_order, number) = ([0, 1], number_column::<R>(&names));
+        let by_name = known::<R>(&names).map(|(ends, _)| ends);
         if roles.name_headers() {
-            return Ok((find(by_name.unwrap_or(in_order), &names)?, true));
+            return Ok((find((by_name.unwrap_or(in_order), number), &names)?, true));
         }
-        if let Some(usual) = by_name
-            && let Ok(columns) = find(usual, &names)
-            && self.is_header::<R>(columns)
-        {
-            return Ok((columns, true));
+        for ends in by_name.into_iter().chain([in_order]) {
+            if let Ok(columns) = find((ends, number), &names)
+                && self.is_header::<R>(columns)
+            {
+                return Ok((columns, true));
+            }
         }
         // A record that ends too early is reported as such.
-        let columns = find(in_order, &[])?;
+        let columns = find((in_order, usual_number::<R>(&names)), &[])?;
         Ok((columns, self.is_header::<R>(columns)))
     }
 
-    /// Tells whether the first record is a header. Where records have numbers, it has nothing numeric in their columns; otherwise
-    /// its ends are no numbers, and those of all others that are looked at are integers: where ids are names, it is an edge.
+    /// Tells whether the first record is a header. Where records have numbers, it has nothing numeric in their columns, nor where
+    /// the number is without a header; otherwise its ends are no numbers, and those of all others that are looked at are integers: where
+    /// ids are names, it is an edge.
     fn is_header<R: Record>(&self, ([left, right], number_at): Places) -> bool {
         let has = |at: usize, columns: &[usize], is: fn(&[u8]) -> bool| {
             let fields = self.fields(at);
             columns.iter().all(|&column| fields.get(column).is_some_and(|field| is(field)))
         };
         match number_at {
-            Some(number) => has(0, &[left, right, number], |field| !looks_numeric(field)),
+            Some(number) => {
+                let columns = [left, right, number, R::usual_number().unwrap_or(number)];
+                has(0, &columns, |field| !looks_numeric(field))
+                    && has(0, &[number], |field| R::of_text(field).is_none())
+            }
             None => {
                 let is_edge = |at| has(at, &[left, right], |end| integer(end).is_some());
                 let rest = 1..self.records.len();
@@ -150,18 +157,55 @@ fn looks_numeric(field: &[u8]) -> bool {
 
 /// Finds the columns of the ends, and that of the number, by names that are known.
 pub(crate) fn known<R: Record>(names: &[String]) -> Option<Places> {
-    let find = |wanted: &str| names.iter().position(|name| name.eq_ignore_ascii_case(wanted));
-    let ends = ENDS.iter().find_map(|[left, right]| Some([find(left)?, find(right)?]))?;
-    Some((ends, NUMBERS.iter().find_map(|name| find(name)).filter(|_| R::has_number())))
+    let ends = ENDS.iter().find_map(|[left, right]| Some([find(names, left)?, find(names, right)?]))?;
+    Some((ends, known_number::<R>(names)))
+}
+
+/// Finds the column of the number by names that are known, whatever the ends are called.
+pub(crate) fn known_number<R: Record>(names: &[String]) -> Option<usize> {
+    R::NUMBER_COLUMNS.iter().find_map(|name| find(names, name)).filter(|_| R::has_number())
+}
+
+/// Finds the column of the number: by names that are known, else the usual one.
+pub(crate) fn number_column<R: Record>(names: &[String]) -> Option<usize> {
+    known_number::<R>(names).or_else(|| usual_number::<R>(names))
+}
+
+/// Returns the usual column of the number, unless its name says that it holds times.
+fn usual_number<R: Record>(names: &[String]) -> Option<usize> {
+    R::usual_number().filter(|&at| names.get(at).is_none_or(|name| !names_times(name)))
+}
+
+fn names_times(name: &str) -> bool {
+    RatingTime::NUMBER_COLUMNS.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn find(names: &[String], wanted: &str) -> Option<usize> {
+    names.iter().position(|name| name.eq_ignore_ascii_case(wanted))
+}
+
+/// Says that no column is known to hold the number of a record.
+pub(crate) fn unnamed<R: Record>(names: &[String], width: usize) -> String {
+    let (role, known) = (R::number_name(), R::NUMBER_COLUMNS.join(", "));
+    format!(
+        "no column is called {known}; say with --columns {role}=COLUMN which holds the {role}; {}",
+        listed(names, width)
+    )
 }
 
 /// Takes the header off a text; returns how its records are written.
 pub(crate) fn begin<R: Record>(text: &mut Text<'_>, roles: &Roles) -> Result<Shape, Error> {
     let path = text.path().to_path_buf();
     let Some(first) = First::of::<R>(text, roles) else {
-        return Ok(Shape::new(Separator::Space, ([0, 1], R::has_number().then_some(2))));
+        return Ok(Shape::new(Separator::Space, ([0, 1], R::usual_number())));
     };
     let (columns, is_header) = first.columns::<R>(roles).map_err(|problem| Error::invalid(&path, problem))?;
+    if columns.1.is_none() && R::has_number() {
+        let names = first.names();
+        let are_names = is_header || known::<R>(&names).is_some() || names.iter().any(|name| names_times(name));
+        let names = if are_names { names } else { Vec::new() };
+        return Err(Error::invalid(&path, unnamed::<R>(&names, first.fields(0).len())));
+    }
     let (separator, lines) = (first.separator, first.lines);
     if is_header {
         text.skip_lines(lines);

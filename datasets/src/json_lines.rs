@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::columns::Columns;
-use crate::header::known;
+use crate::header::{known, known_number};
 use crate::loaded::Loaded;
 use crate::records::Record;
 use crate::table::{self, Syntax};
@@ -57,9 +57,9 @@ impl JsonLines<'_> {
         if roles.width() > 0 {
             return Err("JSON lines have keys, which are not numbered; name them in --columns, user=who say".to_owned());
         }
-        let known = known::<R>(keys);
+        let (known, number) = (known::<R>(keys), known_number::<R>(keys));
         let unknown = |(at, _): &(usize, &crate::Role)| match at {
-            2 => known.is_none_or(|(_, number)| number.is_none()),
+            2 => number.is_none(),
             _ => known.is_none(),
         };
         let missing = R::ROLES.iter().enumerate().filter(unknown).find(|(_, role)| !roles.has(**role));
@@ -67,7 +67,7 @@ impl JsonLines<'_> {
             let (name, keys) = (role.name(), if keys.is_empty() { "it has none".to_owned() } else { keys.join(", ") });
             return Err(format!("none of its keys is known for {name}: {keys}; name it with --columns {name}=KEY"));
         }
-        let (ends, number) = roles.columns(R::ROLES, keys, keys.len(), known.unwrap_or_default())?;
+        let (ends, number) = roles.columns(R::ROLES, keys, keys.len(), known.unwrap_or(([0, 0], number)))?;
         Ok(ends.into_iter().chain(number).map(|at| keys[at].clone()).collect())
     }
 }

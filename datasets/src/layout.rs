@@ -47,7 +47,7 @@ impl Layout {
     fn find_any(&self, path: &Path) -> Result<Format, Error> {
         let Some(role) = self.roles.first() else { return self.format.map_or_else(|| Format::detect(path), Ok) };
         let of_role = match role {
-            Role::User | Role::Item | Role::Rating => Format::Ratings,
+            Role::User | Role::Item | Role::Rating | Role::Time => Format::Ratings,
             Role::From | Role::To | Role::Weight => Format::Edges,
             Role::Document | Role::Word | Role::Count => Format::Counts,
         };

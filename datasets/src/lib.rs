@@ -46,11 +46,13 @@ mod readers;
 mod records;
 mod roles;
 mod rows;
+mod share;
 mod split;
 mod summary;
 pub mod synthetic;
 mod table;
 mod text;
+mod time;
 mod tokens;
 
 pub use corpus::WordFilter;
@@ -66,7 +68,9 @@ pub use loaded::Loaded;
 pub use megagrid_partition::windows;
 pub use prepare::{Edges, Names, Prepared};
 pub use read::read_unlabelled;
-pub use read::{load_graph, load_graph_with, load_ratings, load_ratings_with, load_weighted_graph_with};
+pub use read::{
+    load_graph, load_graph_with, load_ratings, load_ratings_with, load_times_with, load_weighted_graph_with,
+};
 pub use read::{parse_corpus, parse_graph, parse_ratings, parse_samples, parse_text};
 pub use read::{
     read_corpus, read_corpus_with, read_graph, read_ratings, read_ratings_with, read_samples, read_samples_with,
@@ -74,7 +78,8 @@ pub use read::{
 };
 pub use readers::Readers;
 pub use roles::{Role, Roles};
-pub use split::{split, split_by_user};
+pub use share::Share;
+pub use split::{split, split_by_user, split_users};
 pub use summary::Summary;
 pub use text::{files, input_bytes, is_pipe};
 pub use tokens::{Split, StopWords, Tokenizer};

@@ -17,7 +17,7 @@ use megagrid_partition::parallel;
 
 use crate::columns::{Columns, Named, Pass};
 use crate::gather::Gathered;
-use crate::header::known;
+use crate::header::{known, number_column, unnamed};
 use crate::loaded::Loaded;
 use crate::output::{fenced, is_unsigned, open_column, open_parquet, parquet_error, read_rows};
 use crate::records::{Rating, Record};
@@ -147,14 +147,10 @@ impl Group<'_> {
         let (ends, number) = self.columns::<R>()?;
         let [left, right] = [self.ids(ends[0])?, self.ids(ends[1])?];
         let numbers = match number {
-            Some(at) => self.numbers(at)?,
+            Some(at) => self.numbers(at, R::IS_TIME)?,
             None if R::has_number() => {
-                let problem = "none of its columns is named rating, value, weight or count; say which with --columns";
-                return Err(self.invalid(format!(
-                    "{problem} {}=NAME; it has {}",
-                    R::number_name(),
-                    self.names().join(", ")
-                )));
+                let names = self.names();
+                return Err(self.invalid(unnamed::<R>(&names, names.len())));
             }
             None => Vec::new(),
         };
@@ -181,7 +177,7 @@ impl Group<'_> {
 
     fn ids(&self, at: usize) -> Result<Ids, Error> {
         let described = self.schema.column(at);
-        let reader = self.column_reader(at, &described)?;
+        let reader = self.column_reader(at, &described, false)?;
         Ok(match reader {
             ColumnReader::Int32ColumnReader(reader) => {
                 let unsigned = is_unsigned(&described);
@@ -197,10 +193,10 @@ impl Group<'_> {
         })
     }
 
-    fn numbers(&self, at: usize) -> Result<Vec<f64>, Error> {
+    fn numbers(&self, at: usize, are_times: bool) -> Result<Vec<f64>, Error> {
         let described = self.schema.column(at);
         let unsigned = is_unsigned(&described);
-        Ok(match self.column_reader(at, &described)? {
+        Ok(match self.column_reader(at, &described, are_times)? {
             ColumnReader::FloatColumnReader(reader) => widen(self.values(reader, &described)?, f64::from),
             ColumnReader::DoubleColumnReader(reader) => self.values(reader, &described)?,
             ColumnReader::Int32ColumnReader(reader) => {
@@ -215,7 +211,7 @@ impl Group<'_> {
         })
     }
 
-    fn column_reader(&self, at: usize, described: &ColumnDescriptor) -> Result<ColumnReader, Error> {
+    fn column_reader(&self, at: usize, described: &ColumnDescriptor, is_time: bool) -> Result<ColumnReader, Error> {
         use ::parquet::basic::ConvertedType as Converted;
         // A decimal or a date lies in an integer, but stands for something else.
         let stands_for_itself = is_unsigned(described)
@@ -229,6 +225,11 @@ impl Group<'_> {
                     | Converted::INT_32
                     | Converted::INT_64
             );
+        let is_date = matches!(
+            described.converted_type(),
+            Converted::DATE | Converted::TIMESTAMP_MILLIS | Converted::TIMESTAMP_MICROS
+        );
+        let stands_for_itself = stands_for_itself || is_time && is_date;
         let is_list = described.max_rep_level() > 0;
         if is_list || !stands_for_itself || described.physical_type() == Physical::FIXED_LEN_BYTE_ARRAY {
             return Err(self.wrong_type(described, "integers, floating-point numbers or text"));
@@ -297,7 +298,7 @@ fn names(schema: &SchemaDescriptor) -> Vec<String> {
 
 /// Returns the columns that are read where no roles are named; `None` where there are too few.
 fn usual<R: Record>(names: &[String]) -> Option<Places> {
-    let in_order = ([0, 1], (R::has_number() && names.len() > 2).then_some(2));
+    let in_order = ([0, 1], number_column::<R>(names).filter(|&at| at < names.len()));
     known::<R>(names).or((names.len() >= 2).then_some(in_order))
 }
 
@@ -329,7 +330,7 @@ mod tests {
 
     use super::*;
     use crate::output::{Column, write_table};
-    use crate::{Format, parse_graph, parse_ratings, read_graph, read_ratings};
+    use crate::{Format, load_times_with, parse_graph, parse_ratings, read_graph, read_ratings};
 
     fn write(directory: &Path, name: &str, columns: &[(&str, Column<'_>)]) -> PathBuf {
         let path = directory.join(name);
@@ -353,6 +354,35 @@ mod tests {
             let path = write(directory.path(), &format!("{at}.parquet"), &columns);
             assert_eq!(read_ratings(&path, None).unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn times_are_those_of_the_text() {
+        let directory = tempfile::tempdir().unwrap();
+        let times = |path: &Path| load_times_with(path, None, None)?.into_dataset().map(|timed| timed.edges.data);
+        let write_text = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let csv = write_text("a.csv", "user,item,rating,date\n5,x,4,881250949\n7,y,1,-3.5\n5,z,2,2026-11-25\n");
+        let seconds = [881_250_949.0, -3.5, 1795564800.0];
+        assert_eq!(times(&csv).unwrap(), seconds);
+        let json = write_text(
+            "a.jsonl",
+            "{\"user\":5,\"item\":1,\"time\":\"1970-01-01T00:00:10Z\"}\n{\"user\":5,\"item\":2,\"time\":7}\n",
+        );
+        assert_eq!(times(&json).unwrap(), [10.0, 7.0]);
+        let columns = [
+            ("user", Column::I64(vec![5, 7, 5].into())),
+            ("item", text(&["x", "y", "z"])),
+            ("timestamp", Column::F64(seconds.to_vec().into())),
+        ];
+        assert_eq!(times(&write(directory.path(), "a.parquet", &columns)).unwrap(), seconds);
+        let no_time = write(directory.path(), "b.parquet", &columns[..2]);
+        let message = times(&no_time).unwrap_err().to_string();
+        let expected = "no column is called time, timestamp, date, datetime; say with --columns time=COLUMN";
+        assert!(message.contains(expected) && message.ends_with("its columns are 1 user, 2 item"), "{message}");
     }
 
     #[test]
@@ -397,7 +427,7 @@ mod tests {
             ),
             (
                 vec![("user", two.clone()), ("item", two.clone()), ("stars", fine.clone())],
-                "none of its columns is named rating, value, weight or count",
+                "no column is called rating, value, weight, count; say with --columns rating=COLUMN",
             ),
             (vec![("user", two.clone())], "1 columns, expected two"),
             (

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use megagrid_partition::parallel::lock;
 
-use crate::records::{Link, Rating, Record, WeightedLink, WordCount};
+use crate::records::{Link, OF_RATINGS, Rating, RatingTime, Record, WeightedLink, WordCount};
 use crate::text::{Input, Malformed, is_pipe};
 use crate::{
     Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Samples, TestRatings, Tokenizer,
@@ -120,8 +120,8 @@ fn warn(input: &Input<'_>, format: Format) {
 /// # Errors
 /// Where the input cannot be read, holds no rating, or a line does not follow the format.
 pub fn read_ratings(path: impl AsRef<Path>, layout: impl Into<Layout>) -> Result<Dataset<f32>, Error> {
-    let (input, format) = open(path.as_ref(), &layout.into(), None, Rating::ROLES)?;
-    rated(&input, format, usize::MAX)?.into_dataset()
+    let (input, format) = open(path.as_ref(), &layout.into(), None, OF_RATINGS)?;
+    rated::<Rating>(&input, format, usize::MAX)?.into_dataset()
 }
 
 /// Reads ratings to build a grid from; see [`load_graph`].
@@ -141,8 +141,29 @@ pub fn load_ratings_with(
     layout: impl Into<Layout>,
     readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Loaded<f32>, Error> {
-    let (input, format) = open(path.as_ref(), &layout.into(), readers, Rating::ROLES)?;
-    rated(&input, format, ROOM)
+    let (input, format) = open(path.as_ref(), &layout.into(), readers, OF_RATINGS)?;
+    rated::<Rating>(&input, format, ROOM)
+}
+
+/// Reads when ratings were made, in the order of the ratings, together with other processes if there are some: numbers of any unit
+/// or dates, in the column of the role [`Role::Time`] or one that is called time, timestamp, date or datetime.
+///
+/// # Errors
+/// As [`load_ratings_with`]; no such column, in a matrix say; a pipe, which the ratings were read from already.
+pub fn load_times_with(
+    path: impl AsRef<Path>,
+    layout: impl Into<Layout>,
+    readers: Option<&Arc<dyn Readers>>,
+) -> Result<Loaded<f64>, Error> {
+    let path = path.as_ref();
+    if is_pipe(path) {
+        return Err(Error::invalid(path, "times are read after the ratings, which a pipe has once; save it in a file"));
+    }
+    let (input, format) = open(path, &layout.into(), readers, OF_RATINGS)?;
+    match format {
+        Format::MatrixMarket => Err(wrong(&input, format, "ratings with times", "ratings, jsonl, parquet")),
+        _ => rated::<RatingTime>(&input, format, ROOM),
+    }
 }
 
 /// Reads ratings to test a model on: their users and items get the ids that `left_names` and `right_names` give them;
@@ -243,7 +264,7 @@ pub fn parse_graph(bytes: &[u8], format: Format) -> Result<Dataset<()>, Error> {
 /// # Errors
 /// As [`read_ratings`].
 pub fn parse_ratings(bytes: &[u8], format: Format) -> Result<Dataset<f32>, Error> {
-    rated(&Input::from_bytes(bytes), format, usize::MAX)?.into_dataset()
+    rated::<Rating>(&Input::from_bytes(bytes), format, usize::MAX)?.into_dataset()
 }
 
 /// Reads samples from the bytes of a file; see [`read_samples`].
@@ -296,12 +317,12 @@ fn graph<R: Record>(input: &Input<'_>, format: Format, room: usize) -> Result<Lo
     }
 }
 
-fn rated(input: &Input<'_>, format: Format, room: usize) -> Result<Loaded<f32>, Error> {
+fn rated<R: Record>(input: &Input<'_>, format: Format, room: usize) -> Result<Loaded<R::Data>, Error> {
     match format {
-        Format::Ratings => delimited::read::<Rating>(input, room),
-        Format::MatrixMarket => matrix_market::read::<Rating>(input, room),
-        Format::JsonLines => json_lines::read::<Rating>(input, room),
-        Format::Parquet => parquet::read::<Rating>(input, room),
+        Format::Ratings => delimited::read::<R>(input, room),
+        Format::MatrixMarket => matrix_market::read::<R>(input, room),
+        Format::JsonLines => json_lines::read::<R>(input, room),
+        Format::Parquet => parquet::read::<R>(input, room),
         found => Err(wrong(input, found, "ratings", "ratings, mtx, jsonl, parquet")),
     }
 }

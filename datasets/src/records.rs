@@ -3,6 +3,7 @@
 use crate::cache::EdgeData;
 use crate::roles::Role;
 use crate::text::{integer, number};
+use crate::time::time;
 
 /// A record with an id in each of two columns.
 pub(crate) trait Record: Sync {
@@ -20,6 +21,10 @@ pub(crate) trait Record: Sync {
     const ROLES: &'static [Role];
     /// What a number has to be.
     const NUMBER: &'static str;
+    /// What its column may be called, in any case.
+    const NUMBER_COLUMNS: &'static [&'static str] = &["rating", "value", "weight", "count"];
+    /// Whether it is a time.
+    const IS_TIME: bool = false;
 
     /// Returns the data of a number as it stands in a text.
     fn of_text(number: &[u8]) -> Option<Self::Data>;
@@ -30,6 +35,11 @@ pub(crate) trait Record: Sync {
     /// Whether it has a number.
     fn has_number() -> bool {
         Self::ROLES.len() > 2
+    }
+
+    /// The column of its number, from 0, where nothing is said.
+    fn usual_number() -> Option<usize> {
+        Self::has_number().then_some(2)
     }
 
     /// The name of its number's role.
@@ -100,6 +110,38 @@ impl Record for Rating {
 
     fn of_number(number: f64) -> Option<f32> {
         Some(number as f32).filter(|number| number.is_finite())
+    }
+}
+
+/// The roles that columns of ratings may have.
+pub(crate) const OF_RATINGS: &[Role] = &[Role::User, Role::Item, Role::Rating, Role::Time];
+
+/// When a rating was made.
+pub(crate) struct RatingTime;
+
+impl Record for RatingTime {
+    type Data = f64;
+    const SQUARE: bool = false;
+    const NAME: &'static str = Rating::NAME;
+    const NAMES: &'static str = Rating::NAMES;
+    const FIELDS: [&'static str; 2] = Rating::FIELDS;
+    const ROLES: &'static [Role] = &[Role::User, Role::Item, Role::Time];
+    const NUMBER: &'static str = "a finite number, or a date as 2026-11-25 or 2026-11-25T08:30:00";
+    const NUMBER_COLUMNS: &'static [&'static str] = &["time", "timestamp", "date", "datetime"];
+    const IS_TIME: bool = true;
+
+    fn of_text(text: &[u8]) -> Option<f64> {
+        // JSON has quotes around dates.
+        time(text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(text))
+    }
+
+    fn of_number(number: f64) -> Option<f64> {
+        Some(number).filter(|number| number.is_finite())
+    }
+
+    /// Further columns may hold anything.
+    fn usual_number() -> Option<usize> {
+        None
     }
 }
 

@@ -15,6 +15,8 @@ pub enum Role {
     Item,
     /// How it was rated.
     Rating,
+    /// When it was rated.
+    Time,
     /// Where an edge begins.
     From,
     /// Where it ends.
@@ -30,10 +32,11 @@ pub enum Role {
 }
 
 impl Role {
-    const ALL: [(&'static str, Self); 9] = [
+    const ALL: [(&'static str, Self); 10] = [
         ("user", Self::User),
         ("item", Self::Item),
         ("rating", Self::Rating),
+        ("time", Self::Time),
         ("from", Self::From),
         ("to", Self::To),
         ("weight", Self::Weight),
@@ -126,13 +129,15 @@ impl Roles {
         width: usize,
         ([left, right], number): Places,
     ) -> Result<Places, String> {
-        let mut found = [Some(left), Some(right), number];
+        let (mut found, mut others) = ([Some(left), Some(right), number], Vec::new());
         for (role, place) in &self.0 {
             let at = place.find(names, width);
             let at =
                 at.ok_or_else(|| format!("there is no column {place} for {}; {}", role.name(), listed(names, width)))?;
-            let of = wanted.iter().position(|known| known == role);
-            of.into_iter().for_each(|of| found[of] = Some(at));
+            match wanted.iter().position(|known| known == role) {
+                Some(of) => found[of] = Some(at),
+                None => others.push((role, at)),
+            }
         }
         for (one, other) in [(0, 1), (0, 2), (1, 2)] {
             if let (Some(at), Some(same)) = (found[one], found[other])
@@ -145,6 +150,16 @@ impl Roles {
                     at + 1
                 ));
             }
+        }
+        // Of no use here, but what is read cannot be it.
+        let taken = |at: usize| (0..3).find(|&of| found[of] == Some(at)).and_then(|of| wanted.get(of));
+        if let Some((role, at, same)) = others.iter().find_map(|&(role, at)| Some((role, at, taken(at)?))) {
+            let [role, same] = [role, same].map(|role| role.name());
+            let columns = listed(names, width);
+            return Err(format!(
+                "column {} would be both {same} and {role}; name both in --columns; {columns}",
+                at + 1
+            ));
         }
         Ok(([found[0].unwrap_or(left), found[1].unwrap_or(right)], found[2]))
     }
@@ -163,7 +178,7 @@ impl Roles {
 }
 
 /// Says which columns there are.
-fn listed(names: &[String], width: usize) -> String {
+pub(crate) fn listed(names: &[String], width: usize) -> String {
     if names.is_empty() {
         return format!("it has {width} columns without names");
     }

@@ -1,10 +1,12 @@
 //! Train/test split of ratings.
 
+use std::ops::Range;
+
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use megagrid_partition::EdgeList;
 
-use crate::{Dataset, Dictionary, Error};
+use crate::{Dataset, Dictionary, Error, Share};
 
 /// Splits ratings into those to train on and those to test on, about the fraction `holdout` of them. Both parts keep
 /// all vertices and their names; within a part the ratings keep their order.
@@ -40,39 +42,133 @@ pub fn split(ratings: &Dataset<f32>, holdout: f64, seed: u64) -> Result<(Dataset
     Ok((named(train), named(test)))
 }
 
-/// Splits off `number` ratings of each user that has more, which follow from the seed and the names of their two ends. Other users
-/// keep theirs for training.
+/// Splits off some ratings of each user: those that follow from the seed and the names of their two ends, or with times the latest,
+/// where the seed decides between equal ones. Users of whom none would be left keep theirs for training.
+///
+/// Ratings of the same pair stay together, at the latest of their times, and count as one.
 ///
 /// # Errors
-/// Where no user has more, or `number` is 0.
-pub fn split_by_user(ratings: &Dataset<f32>, number: usize, seed: u64) -> Result<(Dataset<f32>, Dataset<f32>), Error> {
-    let right_hashes = hashes(ratings.right_names(), seed);
+/// Where no user has enough of them; a share out of range; times that are not as many as ratings; more than 2^32 - 1 ratings.
+pub fn split_by_user(
+    ratings: &Dataset<f32>,
+    share: Share,
+    times: Option<&[f64]>,
+    seed: u64,
+) -> Result<[Dataset<f32>; 2], Error> {
+    share.check()?;
     let edges = &ratings.edges;
-    let mut order: Vec<u32> = (0..edges.num_edges() as u32).collect();
-    let (user, item) = (|edge: u32| edges.left[edge as usize], |edge: u32| edges.right[edge as usize]);
-    let left_hashes = hashes(&ratings.left_names, !seed);
-    let key = |edge: u32| {
-        let pair = [left_hashes[user(edge) as usize], right_hashes[item(edge) as usize]];
-        (user(edge), xxh3_64(bytemuck::cast_slice(&pair)), edge)
+    if let Some(times) = times.filter(|times| times.len() != edges.num_edges()) {
+        return Err(Error::Times { times: times.len(), num_edges: edges.num_edges() });
+    }
+    let (order, mut pairs) = pairs(ratings, times, seed)?;
+    pairs.sort_by(|a, b| a.user.cmp(&b.user).then(b.time.total_cmp(&a.time)).then(a.hash.cmp(&b.hash)));
+    let mut is_test = vec![false; edges.num_edges()];
+    for of_user in pairs.chunk_by(|a, b| a.user == b.user) {
+        let taken = of_user[..share.of(of_user.len())].iter();
+        taken.flat_map(|pair| &order[pair.edges.clone()]).for_each(|&edge| is_test[edge as usize] = true);
+    }
+    if !is_test.contains(&true) {
+        return Err(none_tested(share, edges));
+    }
+    let part = |which: bool| {
+        let mut part = empty_like(edges);
+        let taken = (0..is_test.len()).filter(|&edge| is_test[edge] == which);
+        taken.for_each(|edge| part.push(edges.left[edge], edges.right[edge], edges.data[edge]));
+        let (left_names, right_names) = (ratings.left_names.clone(), ratings.right_names.clone());
+        Dataset { edges: part, left_names, right_names }
     };
-    order.sort_unstable_by_key(|&edge| key(edge));
-    let mut is_test = vec![false; order.len()];
-    for of_user in order.chunk_by(|&a, &b| user(a) == user(b)).filter(|edges| number > 0 && edges.len() > number) {
-        // Further ratings of a pair go with the first.
-        let last = key(of_user[number - 1]).1;
-        of_user.iter().filter(|&&edge| key(edge).1 <= last).for_each(|&edge| is_test[edge as usize] = true);
+    Ok([false, true].map(part))
+}
+
+/// A user and an item, with all ratings of the one by the other.
+struct Pair {
+    user: u32,
+    /// Follows from the seed and both names.
+    hash: u64,
+    /// The latest.
+    time: f64,
+    /// Where its ratings are in the order.
+    edges: Range<usize>,
+}
+
+/// Returns the ratings in an order in which those of a pair stand together, and the pairs.
+fn pairs(ratings: &Dataset<f32>, times: Option<&[f64]>, seed: u64) -> Result<(Vec<u32>, Vec<Pair>), Error> {
+    let [left_hashes, right_hashes] =
+        [(&ratings.left_names, !seed), (ratings.right_names(), seed)].map(|(names, seed)| hashes(names, seed));
+    let ends = |edge: u32| (ratings.edges.left[edge as usize], ratings.edges.right[edge as usize]);
+    let mut order: Vec<u32> = (0..num_edges(&ratings.edges)?).collect();
+    order.sort_unstable_by_key(|&edge| (ends(edge), edge));
+    let mut begin = 0;
+    let pair = |edges: &[u32]| {
+        let (user, item) = ends(edges[0]);
+        let hash = xxh3_64(bytemuck::cast_slice(&[left_hashes[user as usize], right_hashes[item as usize]]));
+        let time = |times: &[f64]| edges.iter().map(|&edge| times[edge as usize]).fold(f64::NEG_INFINITY, f64::max);
+        let at = begin..begin + edges.len();
+        begin = at.end;
+        Pair { user, hash, time: times.map_or(0.0, time), edges: at }
+    };
+    let pairs = order.chunk_by(|&a, &b| ends(a) == ends(b)).map(pair).collect();
+    Ok((order, pairs))
+}
+
+fn num_edges(edges: &EdgeList<f32>) -> Result<u32, Error> {
+    let num_edges = edges.num_edges();
+    num_edges.try_into().map_err(|_| Error::HoldoutSize(num_edges))
+}
+
+fn none_tested(share: Share, edges: &EdgeList<f32>) -> Error {
+    Error::HoldoutPerUser { share: share.to_string(), num_edges: edges.num_edges() }
+}
+
+/// Returns how many items each user has rated.
+fn items_of_users(edges: &EdgeList<f32>) -> Vec<usize> {
+    let mut pairs: Vec<(u32, u32)> = edges.left.iter().copied().zip(edges.right.iter().copied()).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    let mut num_items = vec![0; edges.num_left];
+    pairs.iter().for_each(|&(user, _)| num_items[user as usize] += 1);
+    num_items
+}
+
+/// Splits whole users off, who follow from the seed and their names, and then some ratings of each of them, as [`split_by_user`] does.
+/// Returns the ratings of the others, who are all that training is to know, and of those users the ratings that a model may be told and
+/// those that it is tested on. Vertices without a rating are in neither. Only users are taken of whom the share of ratings to test on is
+/// not none: the others stay in training.
+///
+/// This is strong generalization, as Liang, Krishnan, Hoffman and Jebara (2018) measure it.
+///
+/// # Errors
+/// As [`split_by_user`]; where no user is taken.
+pub fn split_users(
+    ratings: &Dataset<f32>,
+    users: Share,
+    share: Share,
+    times: Option<&[f64]>,
+    seed: u64,
+) -> Result<[Dataset<f32>; 3], Error> {
+    users.check()?;
+    share.check()?;
+    let (hashes, num_items) = (hashes(&ratings.left_names, seed), items_of_users(&ratings.edges));
+    let is_testable = |&user: &u32| share.of(num_items[user as usize]) > 0;
+    let mut drawn: Vec<u32> = (0..ratings.edges.num_left as u32).filter(is_testable).collect();
+    if drawn.is_empty() {
+        return Err(none_tested(share, &ratings.edges));
     }
-    let (mut train, mut test) = (empty_like(edges), empty_like(edges));
-    for (edge, is_test) in is_test.into_iter().enumerate() {
-        let part = if is_test { &mut test } else { &mut train };
-        part.push(edges.left[edge], edges.right[edge], edges.data[edge]);
+    drawn.sort_by_key(|&user| hashes[user as usize]);
+    let num_users = drawn.len();
+    drawn.truncate(users.of(num_users));
+    if drawn.is_empty() {
+        return Err(Error::HoldoutUsers { share: users.to_string(), num_users });
     }
-    if test.num_edges() == 0 {
-        return Err(Error::HoldoutPerUser { number, num_edges: edges.num_edges() });
-    }
-    let named =
-        |edges| Dataset { edges, left_names: ratings.left_names.clone(), right_names: ratings.right_names.clone() };
-    Ok((named(train), named(test)))
+    let mut is_drawn = vec![false; ratings.edges.num_left];
+    drawn.iter().for_each(|&user| is_drawn[user as usize] = true);
+    let [others, theirs] = [false, true].map(|which| {
+        let is_kept: Vec<bool> = ratings.edges.left.iter().map(|&user| is_drawn[user as usize] == which).collect();
+        let of_kept = times.map(|times| times.iter().zip(&is_kept).filter(|(_, kept)| **kept).map(|(time, _)| *time));
+        (ratings.clone().kept(&is_kept), of_kept.map(Iterator::collect::<Vec<f64>>))
+    });
+    let [known, test] = split_by_user(&theirs.0, share, theirs.1.as_deref(), seed)?;
+    Ok([others.0, known, test])
 }
 
 /// Returns the number that about the fraction `holdout` of all hashes is below.
@@ -105,6 +201,8 @@ fn empty_like(edges: &EdgeList<f32>) -> EdgeList<f32> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use megagrid_partition::SplitMix;
+
     use super::*;
     use crate::{Format, parse_ratings};
 
@@ -115,7 +213,7 @@ mod tests {
             users.flat_map(|user| (0..user).map(move |item| format!("u{user} i{} 3\n", item * 7 % 31))).collect()
         };
         let ratings = parse_ratings(lines(&mut (1..20)).as_bytes(), Format::Ratings).unwrap();
-        let (train, test) = split_by_user(&ratings, 3, 5).unwrap();
+        let [train, test] = by_user(&ratings, Share::Number(3), 5).unwrap();
         let count = |part: &Dataset<f32>, user: u32| {
             part.left_names
                 .find(&format!("u{user}"))
@@ -128,10 +226,110 @@ mod tests {
         // Neither the order of lines nor that of users matters.
         let turned = parse_ratings(lines(&mut (1..20).rev()).as_bytes(), Format::Ratings).unwrap();
         let sorted = |part: &Dataset<f32>| BTreeSet::from_iter(named(part));
-        assert_eq!(sorted(&split_by_user(&turned, 3, 5).unwrap().1), sorted(&test));
-        assert!(sorted(&split_by_user(&ratings, 3, 6).unwrap().1) != sorted(&test), "the seed decides");
-        let none = split_by_user(&ratings, 19, 5).unwrap_err().to_string();
-        assert!(none.starts_with("no user has more than 19 of the 190 ratings"), "{none}");
+        assert_eq!(sorted(&by_user(&turned, Share::Number(3), 5).unwrap()[1]), sorted(&test));
+        assert!(sorted(&by_user(&ratings, Share::Number(3), 6).unwrap()[1]) != sorted(&test), "the seed decides");
+        // A third of them, rounded down.
+        let [_, third] = by_user(&ratings, Share::Part(1.0 / 3.0), 5).unwrap();
+        (1..20).for_each(|user| assert_eq!(count(&third, user), user as usize / 3));
+        let none = by_user(&ratings, Share::Number(19), 5).unwrap_err().to_string();
+        assert!(none.starts_with("no user has ratings of enough items to keep 19 of them"), "{none}");
+    }
+
+    fn by_user(ratings: &Dataset<f32>, share: Share, seed: u64) -> Result<[Dataset<f32>; 2], Error> {
+        split_by_user(ratings, share, None, seed)
+    }
+
+    /// Ratings of some users, at times among which there are equal ones; some pairs are there twice.
+    fn timed(seed: u64) -> (Dataset<f32>, Vec<f64>) {
+        let mut random = SplitMix::new(seed, 0);
+        let lines: Vec<_> = (0..400).map(|at| (random.below(30), random.below(25), at % 5, random.below(40))).collect();
+        let text: String = lines.iter().map(|(user, item, rating, _)| format!("u{user} i{item} {rating}\n")).collect();
+        let ratings = parse_ratings(text.as_bytes(), Format::Ratings).unwrap();
+        (ratings, lines.iter().map(|line| line.3 as f64).collect())
+    }
+
+    #[test]
+    fn the_latest_ratings_of_each_user_are_later_than_all_others() {
+        let (ratings, times) = timed(3);
+        let pairs = |part: &Dataset<f32>| -> BTreeSet<(u32, u32)> {
+            part.edges.left.iter().copied().zip(part.edges.right.iter().copied()).collect()
+        };
+        for share in [Share::Number(1), Share::Number(4), Share::Part(0.3)] {
+            let [train, test] = split_by_user(&ratings, share, Some(&times), 1).unwrap();
+            assert_eq!(train.edges.num_edges() + test.edges.num_edges(), 400);
+            let (train, test) = (pairs(&train), pairs(&test));
+            assert!(train.is_disjoint(&test), "ratings of a pair stay together");
+            let latest = |pair: (u32, u32)| {
+                let ends = ratings.edges.left.iter().zip(&ratings.edges.right).zip(&times);
+                ends.filter(|((user, item), _)| (**user, **item) == pair).map(|(_, &time)| time).fold(0.0, f64::max)
+            };
+            for user in 0..ratings.edges.num_left as u32 {
+                let of_user = |pairs: &BTreeSet<(u32, u32)>| -> Vec<f64> {
+                    pairs.iter().filter(|pair| pair.0 == user).map(|&pair| latest(pair)).collect()
+                };
+                let (known, kept) = (of_user(&train), of_user(&test));
+                let items = known.len() + kept.len();
+                let expected = match share {
+                    Share::Number(number) => {
+                        if items > number {
+                            number
+                        } else {
+                            0
+                        }
+                    }
+                    Share::Part(part) => (items as f64 * part) as usize,
+                };
+                assert_eq!(kept.len(), expected, "{share} of {items}");
+                let (last_known, first_kept) =
+                    (known.iter().fold(0.0, |a: f64, b| a.max(*b)), kept.iter().fold(f64::INFINITY, |a, b| a.min(*b)));
+                assert!(last_known <= first_kept);
+            }
+        }
+        let error = split_by_user(&ratings, Share::Number(1), Some(&times[1..]), 1).unwrap_err().to_string();
+        assert!(error.starts_with("399 times of 400 ratings"), "{error}");
+    }
+
+    #[test]
+    fn whole_users_are_split_off_with_their_ratings() {
+        let (ratings, times) = timed(5);
+        let users = |part: &Dataset<f32>| named(part).into_iter().map(|(user, ..)| user).collect::<BTreeSet<_>>();
+        for (of_users, times) in [(Share::Number(7), None), (Share::Part(0.2), Some(&times[..]))] {
+            let [train, known, test] = split_users(&ratings, of_users, Share::Part(0.25), times, 9).unwrap();
+            let expected = if times.is_some() { ratings.edges.num_left / 5 } else { 7 };
+            assert!(users(&train).is_disjoint(&users(&known)));
+            assert_eq!((users(&known).len(), train.left_names.len()), (expected, ratings.edges.num_left - expected));
+            assert_eq!(users(&test), users(&known));
+            let mut all = [named(&train), named(&known), named(&test)].concat();
+            all.sort();
+            assert_eq!(all, named(&ratings));
+            // Those of the users that were split off are split as if there were nobody else.
+            let theirs: Vec<bool> =
+                named_in_order(&ratings).iter().map(|(user, ..)| users(&known).contains(user)).collect();
+            let of_them = times.map(|times| {
+                times.iter().zip(&theirs).filter(|(_, of)| **of).map(|(time, _)| *time).collect::<Vec<f64>>()
+            });
+            let theirs = ratings.clone().kept(&theirs);
+            let [_, expected] = split_by_user(&theirs, Share::Part(0.25), of_them.as_deref(), 9).unwrap();
+            assert_eq!(named(&test), named(&expected));
+        }
+        let error = split_users(&ratings, Share::Number(30), Share::Number(1), None, 1).unwrap_err().to_string();
+        assert!(error.starts_with("30 of 30 users leaves none"), "{error}");
+    }
+
+    #[test]
+    fn users_with_too_few_items_to_be_tested_stay_in_training() {
+        // User n has n items, each twice: of fewer than five a fifth is none.
+        let items = (1..10).flat_map(|user| (0..2 * user).map(move |item| (user, item % user)));
+        let text: String = items.map(|(user, item)| format!("u{user} i{item} 3\n")).collect();
+        let ratings = parse_ratings(text.as_bytes(), Format::Ratings).unwrap();
+        let users = |part: &Dataset<f32>| named(part).into_iter().map(|(user, ..)| user).collect::<BTreeSet<_>>();
+        for seed in 0..10 {
+            let [train, known, test] = split_users(&ratings, Share::Number(4), Share::Part(0.2), None, seed).unwrap();
+            assert_eq!((users(&known).len(), users(&known)), (4, users(&test)));
+            assert!(["u1", "u2", "u3", "u4"].iter().all(|&user| users(&train).contains(user)));
+        }
+        let error = split_users(&ratings, Share::Number(5), Share::Part(0.2), None, 1).unwrap_err().to_string();
+        assert!(error.starts_with("5 of 5 users leaves none"), "{error}");
     }
 
     fn lines(order: impl Iterator<Item = u32>) -> String {
@@ -140,14 +338,18 @@ mod tests {
     }
 
     fn named(part: &Dataset<f32>) -> Vec<(String, String, u32)> {
+        let mut edges = named_in_order(part);
+        edges.sort();
+        edges
+    }
+
+    fn named_in_order(part: &Dataset<f32>) -> Vec<(String, String, u32)> {
         let edge = |i: usize| {
             let (left, right) = (part.edges.left[i], part.edges.right[i]);
             let (left, right) = (part.left_names.name(left), part.right_names().name(right));
             (left.into_owned(), right.into_owned(), part.edges.data[i] as u32)
         };
-        let mut edges: Vec<_> = (0..part.edges.num_edges()).map(edge).collect();
-        edges.sort();
-        edges
+        (0..part.edges.num_edges()).map(edge).collect()
     }
 
     #[test]

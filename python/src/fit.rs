@@ -197,7 +197,7 @@ fn rating(input: &Input<'_>) -> impl Fn(f64) -> Option<f32> + Send + Sync + use<
 
 /// Makes ratings of edges, with those that are kept for testing.
 fn ratings(edges: EdgeList<f32>, how: &RatingOptions, run: &RunOptions) -> Result<Ratings, Error> {
-    Ratings::held_out(named(edges, 0).in_degree_order(), how.holdout(), run.seed)?.ranked(how.ranking)
+    Ratings::held_out(named(edges, 0).in_degree_order(), how.holdout(), None, run.seed)?.ranked(how.ranking)
 }
 
 /// Factorizes ratings of users by items.

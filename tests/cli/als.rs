@@ -5,7 +5,7 @@ use std::path::Path;
 
 use megagrid_datasets::output::read_npy;
 
-use crate::{Place, done, fails, json};
+use crate::{Place, done, fails, json, run};
 
 /// Users of two kinds, who each use most items of their kind.
 fn plays() -> String {
@@ -50,7 +50,189 @@ fn what_is_no_feedback_is_refused() {
     let text = place.file("text.csv", "u1,i1,2\nu2,i1,nan\n");
     fails(&["als", &text], 1, &["text.csv", "2", "nan"]);
     fails(&["als", &bad, "--block", "17"], 2, &["block is 17; expected a multiple of 16"]);
-    fails(&["als", &bad, "--holdout-per-user", "5", "--ratings-above", "0"], 1, &["no user has more than 5"]);
+    fails(
+        &["als", &bad, "--holdout-per-user", "5", "--ratings-above", "0"],
+        1,
+        &["no user has ratings of enough items to keep 5"],
+    );
+    // What is kept for testing is no feedback.
+    let kept =
+        place.file("kept.csv", (0..9).map(|user| format!("u{user},i{user},5,1\nu{user},j,1,2\n")).collect::<String>());
+    fails(
+        &["als", &kept, "--holdout-last", "1", "--columns", "time=4", "--ratings-above", "3"],
+        1,
+        &["kept.csv", "none of the 9 ratings that are kept for testing is feedback"],
+    );
+}
+
+/// Each user's plays, the last of which is the item of his kind that is new; days are out of order.
+fn dated(line: impl Fn(usize, usize, &str) -> String) -> String {
+    let plays = (0..40).flat_map(|user| {
+        let old = (0..16).filter(move |item| user % 2 == item % 2 && (user + item) % 7 > 0);
+        old.map(move |item| (user, item, 1 + item % 9)).chain([(user, 16 + user % 2, 28)])
+    });
+    let mut lines: Vec<String> =
+        plays.map(|(user, item, day)| line(user, item, &format!("2026-02-{day:02}"))).collect();
+    lines.reverse();
+    lines.concat()
+}
+
+#[test]
+fn what_comes_next_is_tested_by_a_column_of_times() {
+    let place = Place::new();
+    let texts = [
+        ("plain.csv", dated(|user, item, day| format!("u{user},i{item},1,x,{day}\n")), "time=5"),
+        (
+            "header.csv",
+            format!("user,item,rating,date\n{}", dated(|user, item, day| format!("u{user},i{item},1,{day}\n"))),
+            "",
+        ),
+        (
+            "named.csv",
+            format!("at;who;what;n\n{}", dated(|user, item, day| format!("{day}T10:00;u{user};i{item};1\n"))),
+            "user=who,item=what,rating=n,time=at",
+        ),
+        (
+            "plays.jsonl",
+            dated(|user, item, day| {
+                format!("{{\"t\":\"{day}\",\"user\":\"u{user}\",\"item\":\"i{item}\",\"rating\":1}}\n")
+            }),
+            "time=t",
+        ),
+    ];
+    let record = place.name("run.json");
+    for (name, text, columns) in texts {
+        let input = place.file(name, text);
+        let mut als =
+            vec!["als", &input, "--dims", "4", "-q", "--holdout-last", "1", "--ranking", "1", "--json", &record];
+        if !columns.is_empty() {
+            als.extend(["--columns", columns]);
+        }
+        done(&als);
+        let found = json(&record);
+        // Nobody is left who has played the last items, so that nothing can tell of them.
+        assert_eq!(found["input"]["test_edges"], 40, "{name}: {found}");
+        assert_eq!(found["result"]["metrics"]["test_recall"], 0.0, "{name}: {found}");
+        assert_eq!(found["config"]["holdout_last"], 1);
+    }
+    let input = place.name("header.csv");
+    done(&["mf", &input, "-q", "--iterations", "2", "--holdout-last", "0.25", "--json", &record]);
+    assert!(json(&record)["result"]["metrics"]["test_rmse"].is_number());
+    done(&["launch", "-n", "2", "--", "als", &input, "-q", "-w", "1", "--holdout-last", "1", "--json", &record]);
+    assert_eq!(json(&record)["input"]["test_edges"], 40);
+    // Without times, in forms that have none, and where they are no times.
+    fails(
+        &["als", &place.file("none.csv", plays()), "--holdout-last", "1"],
+        1,
+        &["none.csv", "no column is called time", "--columns time=COLUMN", "3 columns"],
+    );
+    fails(
+        &["als", &input, "--holdout-last", "1", "--columns", "time=when"],
+        1,
+        &["no column when for time; its columns are 1 user"],
+    );
+    fails(
+        &["als", &input, "--holdout-last", "1", "--columns", "time=3"],
+        1,
+        &["column 3 would be both rating and time"],
+    );
+    fails(&["als", &input, "--holdout-last", "1", "--columns", "time=2"], 1, &["column 2 would be both item and time"]);
+    let bad = place.file("bad.csv", "user,item,rating,time\na,b,1,1\na,c,1,soon\n");
+    fails(&["als", &bad, "--holdout-last", "1"], 1, &["bad.csv:3", "time", "soon", "a date as 2026-11-25"]);
+    fails(&["als", "-", "--holdout-last", "1", "--columns", "time=4"], 1, &["--holdout-last", "a pipe has once"]);
+    let cache = place.name("plays.mgrid");
+    done(&["convert", &input, &cache]);
+    fails(&["als", &cache, "--holdout-last", "1"], 1, &["a .mgrid does not hold"]);
+    for [one, other] in
+        [["--holdout-last", "--holdout"], ["--holdout-last", "--holdout-per-user"], ["--holdout-users", "--holdout"]]
+    {
+        fails(&["als", &input, one, "0.5", other, "0.5"], 2, &["cannot be used with"]);
+    }
+    for share in ["0", "1.5", "-1", "x"] {
+        fails(&["als", &input, "--holdout-last", share], 2, &["a number, 1 say, or a part"]);
+    }
+}
+
+#[test]
+fn times_are_never_read_as_ratings() {
+    let place = Place::new();
+    let rows = dated(|user, item, day| format!("u{user},i{item},{}\n", &day[8..]));
+    for header in ["user,item,timestamp", "who,what,Date"] {
+        let input = place.file("times.csv", format!("{header}\n{rows}"));
+        let third = header.split(',').next_back().unwrap();
+        for algorithm in ["als", "mf"] {
+            fails(&[algorithm, &input], 1, &["no column is called rating", &format!("3 {third}")]);
+        }
+        done(&["als", &input, "-q", "--iterations", "1", "--columns", "rating=3"]);
+    }
+    // Both are found by their names, whatever the others are called.
+    let rows = dated(|user, item, day| format!("u{user},i{item},{day},1\n"));
+    let input = place.file("both.csv", format!("userId,movieId,timestamp,rating\n{rows}"));
+    let record = place.name("run.json");
+    for columns in ["user=userId,item=movieId", "user=1,item=2", "user=1"] {
+        let als = ["als", &input, "--dims", "4", "-q", "--holdout-last", "1", "--ranking", "1", "--json", &record];
+        done(&[&als[..], &["--columns", columns]].concat());
+        let found = json(&record);
+        assert_eq!(found["input"]["test_edges"], 40, "{columns}: {found}");
+        // The last plays alone are of the last two items.
+        assert_eq!(found["result"]["metrics"]["test_recall"], 0.0, "{columns}: {found}");
+    }
+}
+
+#[test]
+fn a_run_is_not_continued_with_other_ratings_kept_for_testing() {
+    let place = Place::new();
+    let rows: String = plays()
+        .lines()
+        .enumerate()
+        .map(|(at, line)| {
+            let (pair, _) = line.rsplit_once(',').unwrap();
+            format!("{pair},1,{at},{}\n", 1000 - at)
+        })
+        .collect();
+    let (input, saved) = (place.file("plays.csv", rows), place.name("saved"));
+    let als = |more: &[&str], columns: &'static str| {
+        let common = ["als", &input, "-q", "--dims", "4", "--holdout-last", "1", "--columns", columns];
+        [&common[..], more].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let begun = als(&["--iterations", "2", "--checkpoint", &saved], "time=4");
+    done(&begun.iter().map(String::as_str).collect::<Vec<_>>());
+    for (columns, is_refused) in [("time=5", true), ("time=4", false)] {
+        let resumed = als(&["--iterations", "3", "--resume", &saved], columns);
+        let resumed: Vec<&str> = resumed.iter().map(String::as_str).collect();
+        if is_refused {
+            fails(&resumed, 1, &["digest of ratings kept for testing", "use the same options and data"]);
+        } else {
+            done(&resumed);
+        }
+    }
+}
+
+#[test]
+fn whole_users_are_kept_from_training_and_tested() {
+    let place = Place::new();
+    let input = place.file("plays.csv", plays());
+    let (model, record) = (place.name("songs"), place.name("run.json"));
+    for algorithm in ["als", "mf"] {
+        let common = ["--dims", "4", "-q", "--holdout-users", "0.25", "--ranking", "8", "--json", &record];
+        done(&[&[algorithm, &input][..], &common].concat());
+        let found = json(&record);
+        assert_eq!((&found["input"]["left"], &found["config"]["holdout_users"]), (&30.into(), &0.25.into()), "{found}");
+        assert_eq!(found["input"]["test_users"], 10, "{found}");
+        let tested = found["input"]["test_edges"].as_u64().unwrap();
+        assert!((10..=20).contains(&tested), "a fifth of eight or nine plays of ten users: {tested}");
+    }
+    let als = ["als", &input, "--dims", "4", "-q", "--ranking", "8", "--model", &model, "--json", &record];
+    done(&[&als[..], &["--holdout-users", "10", "--holdout-per-user", "1"]].concat());
+    let found = json(&record);
+    assert_eq!(found["input"]["test_edges"], 10);
+    assert!(found["result"]["metrics"]["test_recall"].as_f64().unwrap() > 0.9, "of eight the items of a kind: {found}");
+    // Those users are told to the model afterwards, as anybody new.
+    let unknown = (0..40).find(|user| run(&["recommend", &model, &format!("u{user}")]).code != Some(0)).unwrap();
+    let of_user = |line: &&str| line.starts_with(&format!("u{unknown},"));
+    let theirs: String = plays().lines().filter(of_user).map(|line| format!("{line}\n")).collect();
+    done(&["recommend", &model, "--fold-in", &place.file("theirs.csv", theirs), "-n", "2"]);
+    fails(&["als", &input, "--holdout-users", "40"], 1, &["40 of 40 users leaves none"]);
 }
 
 #[test]

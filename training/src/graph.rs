@@ -39,7 +39,7 @@ impl<T: EdgeData> Graph<T> {
     pub fn of(prepared: Prepared<T>) -> Self {
         let Prepared { edges, names, .. } = prepared;
         let [left, right] = [Side::Left, Side::Right].map(|side| edges.num_vertices(side));
-        let sizes = InputSizes { left, right, edges: edges.num_edges(), test_edges: 0 };
+        let sizes = InputSizes { left, right, edges: edges.num_edges(), ..InputSizes::default() };
         Self { edges, names: Arc::new(names), sizes }
     }
 

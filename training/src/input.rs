@@ -24,8 +24,8 @@ pub struct Source {
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     #[serde(serialize_with = "format_name")]
     pub format: std::option::Option<Format>,
-    /// Columns of a table, by number from 1 or by name: user=2,item=1,rating=stars; a graph has from, to and perhaps weight, a corpus
-    /// document, word and count [default: by a header with such names, else in this order].
+    /// Columns of a table, by number from 1 or by name: user=2,item=1,rating=stars and perhaps time; a graph has from, to and perhaps
+    /// weight, a corpus document, word and count [default: by a header with such names, else in this order].
     #[arg(long, value_name = "ROLE=COLUMN,...")]
     #[serde(serialize_with = "roles_text", skip_serializing_if = "Option::is_none")]
     pub columns: Option<Roles>,

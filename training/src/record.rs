@@ -60,7 +60,8 @@ pub struct Tuning {
     /// Where the error on test data stopped falling, by the evaluations that decided it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stalled: Vec<megagrid_tuner::Stalled>,
-    /// The command line that trains with the first of them.
+    /// The command line that trains with the first of them, if a command did.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
     /// Every trial.
     pub trials: Vec<Trial>,
@@ -100,6 +101,9 @@ pub struct InputSizes {
     pub edges: usize,
     /// Edges to test on.
     pub test_edges: usize,
+    /// Users to test on, where training does not see them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_users: Option<usize>,
 }
 
 /// Where edges and masters are.

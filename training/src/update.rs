@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::input::{Change, Changed, Source, parse_format};
+use crate::mf::HELD_OUT;
 use crate::model::{self, Manifest, whole_path};
 use crate::{Algorithm, Data, Error, Job, Options, Processes, RunOptions, Trained, UpdatedOn, join, json};
 
@@ -179,17 +180,14 @@ fn names(options: &Value) -> Vec<String> {
 /// Returns options without those that keep data for testing: an update trains on all that it is given.
 fn untested(config: &Value) -> Value {
     let mut config = config.clone();
-    for name in TESTING {
-        config.as_object_mut().and_then(|options| options.remove(name));
+    for name in TESTING.iter().chain(&HELD_OUT) {
+        config.as_object_mut().and_then(|options| options.remove(*name));
     }
     config
 }
 
-/// Options that keep data for testing.
-const TESTING: [&str; 5] = ["test", "holdout", "holdout_per_user", "ranking", "calibrate"];
-
-/// Options that keep a part of the data that are named for testing, so that a model is trained on fewer.
-const HOLDOUT: [&str; 2] = ["holdout", "holdout_per_user"];
+/// Options that go with data that are kept for testing.
+const TESTING: [&str; 3] = ["test", "ranking", "calibrate"];
 
 /// Returns the data that a model was trained on, and what changed.
 fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: UpdatedOn) -> Result<Source, Error> {
@@ -212,7 +210,7 @@ fn source(directory: &Path, manifest: &Manifest, changes: &Changes, updated_on: 
             return Err(Error::invalid(pipe, "was read from a pipe; name the data with --data"));
         }
     }
-    let (before, was_held_out) = (all.len(), HOLDOUT.iter().any(|name| !manifest.option::<Value>(name).is_null()));
+    let (before, was_held_out) = (all.len(), HELD_OUT.iter().any(|name| !manifest.option::<Value>(name).is_null()));
     // The constant feature of an intercept stands in no file.
     let constant = if manifest.option("intercept") { manifest.data.left } else { 0 };
     let expected = (!was_held_out).then_some((before, manifest.data.edges.saturating_sub(constant)));

@@ -60,6 +60,47 @@ pub struct Stalled {
     pub errors: Vec<f64>,
 }
 
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ended {
+    /// All clocks are done.
+    Clocks,
+    /// The target is reached.
+    Target,
+    /// The trainer says that it is done.
+    Finished,
+    /// No setting makes further progress.
+    Converged,
+    /// The chosen setting diverged afterwards.
+    Diverged,
+    /// It was asked to.
+    Interrupted,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tuned {
+    /// All trials.
+    pub trials: Vec<Trial>,
+    /// The clocks of the run.
+    pub line: Vec<Step>,
+    /// The settings of the run, each with the number of clocks of the run that were done before.
+    pub settings: Vec<(u64, Setting)>,
+    /// Where the held-out error stopped falling.
+    pub stalled: Vec<Stalled>,
+    /// The branch that holds the result.
+    pub branch: Branch,
+    /// Time of all branches.
+    pub elapsed: f64,
+    /// Time of trials that were given up.
+    pub tuning: f64,
+    /// Branches that were alive at a time, at most.
+    pub most_alive: usize,
+    /// Why it ended.
+    pub ended: Ended,
+}
+
 /// What a run has come to, but for the state of its branch. Saved with that, the run can be gone on with.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
@@ -83,6 +124,14 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Returns what a run has come to that ends here, at a branch; `most_alive` branches were alive at a time.
+    #[must_use]
+    pub fn end(self, branch: Branch, most_alive: usize, ended: Ended) -> Tuned {
+        let Self { trials, line, settings, stalled, elapsed, .. } = self;
+        let tuning = trials.iter().filter(|trial| !trial.chosen).map(|trial| trial.time).sum();
+        Tuned { trials, line, settings, stalled, branch, elapsed, tuning, most_alive, ended }
+    }
+
     /// Returns the setting that the run goes on with.
     #[must_use]
     pub fn setting(&self) -> Option<&Setting> {

@@ -26,8 +26,8 @@ mod tuner;
 
 pub use branches::{Event, Watch};
 pub use error::{Error, Failure};
-pub use history::{Branch, Progress, ROOT, Stalled, Step, Trial};
+pub use history::{Branch, Ended, Progress, ROOT, Stalled, Step, Trial, Tuned};
 pub use progress::{Label, Noise, Summary};
 pub use space::{Setting, Space, Tunable, Value, Values};
 pub use trainer::{Clock, Trainer};
-pub use tuner::{Ended, Options, Plateau, Tuned, resume, tune};
+pub use tuner::{Options, Plateau, resume, tune};

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::branches::{Branches, Event, Live, Watch};
 use crate::error::{Error, Failure};
-use crate::history::{Branch, Progress, ROOT, Stalled, Step, Trial};
+use crate::history::{Branch, Ended, Progress, ROOT, Stalled, Step, Tuned};
 use crate::progress::Report;
 use crate::search::{Bounds, Search};
 use crate::searcher::Kind;
@@ -98,45 +98,6 @@ impl Default for Options {
             decisions_count: true,
         }
     }
-}
-
-/// Why a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Ended {
-    /// All clocks are done.
-    Clocks,
-    /// The target is reached.
-    Target,
-    /// The trainer says that it is done.
-    Finished,
-    /// No setting makes further progress.
-    Converged,
-    /// The chosen setting diverged afterwards.
-    Diverged,
-}
-
-/// What a run came to.
-#[derive(Clone, Debug, Serialize)]
-pub struct Tuned {
-    /// All trials.
-    pub trials: Vec<Trial>,
-    /// The clocks of the run.
-    pub line: Vec<Step>,
-    /// The settings of the run, each with the number of clocks of the run that were done before.
-    pub settings: Vec<(u64, Setting)>,
-    /// Where the held-out error stopped falling.
-    pub stalled: Vec<Stalled>,
-    /// The branch that holds the result.
-    pub branch: Branch,
-    /// Time of all branches.
-    pub elapsed: f64,
-    /// Time of trials that were given up.
-    pub tuning: f64,
-    /// Branches that were alive at a time, at most.
-    pub most_alive: usize,
-    /// Why it ended.
-    pub ended: Ended,
 }
 
 impl Tuned {
@@ -340,17 +301,7 @@ impl<T: Trainer> Run<'_, '_, T> {
     }
 
     fn end(self, live: &Live, ended: Ended) -> Tuned {
-        let Progress { trials, line, settings, stalled, .. } = self.progress;
-        Tuned {
-            stalled,
-            branch: live.branch,
-            elapsed: self.branches.elapsed,
-            tuning: trials.iter().filter(|trial| !trial.chosen).map(|trial| trial.time).sum(),
-            most_alive: self.branches.most_alive,
-            trials,
-            line,
-            settings,
-            ended,
-        }
+        let progress = Progress { elapsed: self.branches.elapsed, ..self.progress };
+        progress.end(live.branch, self.branches.most_alive, ended)
     }
 }

@@ -139,8 +139,8 @@ impl Comparable for Factorization {
         if is_gas(system) && args.own.gradient == Gradient::InPlace {
             return Err("it changes nothing in place: leave it out, or use --gradient batch");
         }
-        if args.data.test.is_some() || args.data.holdout.is_some() {
-            return Err("leave out --test and --holdout");
+        if args.data.test.is_some() || args.data.holdout().is_some() {
+            return Err("leave out --test and what keeps ratings for testing");
         }
         no_slack(args.common.run.consistency, system)
     }
@@ -171,8 +171,8 @@ impl Comparable for Factorization {
         if !mean || init_std != Config::default().init_std {
             return Err("leave out --no-mean and --init-std");
         }
-        if args.data.test.is_some() || args.data.holdout.is_some() {
-            return Err("leave out --test and --holdout");
+        if args.data.test.is_some() || args.data.holdout().is_some() {
+            return Err("leave out --test and what keeps ratings for testing");
         }
         if args.common.run.consistency != Consistency::Bsp {
             return Err("here its clocks are iterations, which have no slack: leave out --consistency and --slack");

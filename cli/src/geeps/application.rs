@@ -127,7 +127,8 @@ fn network(
     let source = &options.source;
     let megagrid_datasets::Samples { data, labels } = read_samples(&source.input, source.layout(), &[])?;
     let (edges, labels, classes) = (data.edges, labels.classes, labels.of);
-    let sizes = InputSizes { left: edges.num_left, right: edges.num_right, edges: edges.num_edges(), test_edges: 0 };
+    let sizes =
+        InputSizes { left: edges.num_left, right: edges.num_right, edges: edges.num_edges(), ..InputSizes::default() };
     // Rows come one after the other, as they were read.
     let mut offsets = vec![0; edges.num_left + 1];
     edges.left.iter().for_each(|&sample| offsets[sample as usize + 1] += 1);
@@ -176,8 +177,12 @@ impl Application for Factorize {
             read_ratings(&source.input, source.layout())?
         };
         let edges = ratings.edges;
-        let sizes =
-            InputSizes { left: edges.num_left, right: edges.num_right, edges: edges.num_edges(), test_edges: 0 };
+        let sizes = InputSizes {
+            left: edges.num_left,
+            right: edges.num_right,
+            edges: edges.num_edges(),
+            ..InputSizes::default()
+        };
         let values = edges.left.iter().chain(&edges.right).copied();
         let hash = hash(values.chain(edges.data.iter().map(|value| value.to_bits())));
         let ends = edges.left.into_iter().zip(edges.right);

@@ -137,7 +137,7 @@ mod tests {
             megagrid: "0".into(),
             command: "mf".into(),
             config: serde_json::json!({ "dims": 32, "note": "</script><b>" }),
-            input: InputSizes { left: 9, right: 7, edges: 20, test_edges: 0 },
+            input: InputSizes { left: 9, right: 7, edges: 20, ..InputSizes::default() },
             machine,
             phases: Phases { train: seconds * 20.0, ..Phases::default() },
             iterations: (1..=20).map(iteration).collect(),

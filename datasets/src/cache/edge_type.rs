@@ -15,10 +15,12 @@ pub enum EdgeType {
     Float,
     /// A count: `u32`.
     Count,
+    /// A number that needs more digits, a time say: `f64`. No cache is written of it.
+    Double,
 }
 
 impl EdgeType {
-    const ALL: [Self; 3] = [Self::Nothing, Self::Float, Self::Count];
+    const ALL: [Self; 4] = [Self::Nothing, Self::Float, Self::Count, Self::Double];
 
     /// Returns what messages call it.
     pub(super) fn name(self) -> &'static str {
@@ -26,6 +28,7 @@ impl EdgeType {
             Self::Nothing => "no data",
             Self::Float => "numbers (f32)",
             Self::Count => "counts (u32)",
+            Self::Double => "numbers (f64)",
         }
     }
 
@@ -42,6 +45,7 @@ impl EdgeType {
         match self {
             Self::Nothing => 0,
             Self::Float | Self::Count => 4,
+            Self::Double => 8,
         }
     }
 }
@@ -57,9 +61,10 @@ mod sealed {
     impl Sealed for () {}
     impl Sealed for f32 {}
     impl Sealed for u32 {}
+    impl Sealed for f64 {}
 }
 
-/// Edge data that a cache can hold: `()`, `f32` and `u32`.
+/// Data of edges: `()`, `f32`, `u32` and `f64`.
 pub trait EdgeData: sealed::Sealed + bytemuck::Pod + Default + PartialEq + fmt::Debug + Send + Sync {
     /// Which it is.
     const TYPE: EdgeType;
@@ -103,4 +108,13 @@ impl EdgeData for f32 {
 
 impl EdgeData for u32 {
     const TYPE: EdgeType = EdgeType::Count;
+}
+
+impl EdgeData for f64 {
+    const TYPE: EdgeType = EdgeType::Double;
+
+    /// Messages are aligned for numbers of 32 bits.
+    fn from_bytes(bytes: &[u8], _num_edges: usize) -> io::Result<Cow<'_, [Self]>> {
+        Ok(Cow::Owned(bytemuck::pod_collect_to_vec(bytes)))
+    }
 }

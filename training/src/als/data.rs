@@ -48,7 +48,7 @@ impl Feedback {
     /// Takes ratings, of which only those above a bound are feedback if there is one.
     ///
     /// # Errors
-    /// Values below 0, or no feedback at all; edges that cannot be read.
+    /// Values below 0, or no feedback at all, or none among what a model is to be tested on; edges that cannot be read.
     pub fn new(mut ratings: Ratings, above: Option<f32>) -> Result<Self, Error> {
         let count = |is: &(dyn Fn(f32) -> bool + Sync)| {
             ratings.edges.summarize(|&value| f64::from(u8::from(is(value)))).map(|found| found.sum).map_err(reading)
@@ -64,7 +64,20 @@ impl Feedback {
                 ratings.edges.num_edges()
             )));
         }
+        let num_tested = ratings.test.known.len();
         ratings.test.known.retain(|&(.., value)| FeedbackOptions::feedback(above, value) > 0.0);
+        if let Some(unseen) = &mut ratings.unseen {
+            let value = |value| is_feedback(above, value).then(|| FeedbackOptions::feedback(above, value));
+            unseen.set_values(&mut ratings.test, value).map_err(|value| {
+                Error::Missing(format!("feedback of a user that is kept for testing is {value}; {NO_FEEDBACK}"))
+            })?;
+        }
+        if num_tested > 0 && ratings.test.known.is_empty() {
+            return Err(Error::Missing(format!(
+                "none of the {num_tested} ratings that are kept for testing is feedback of a user who can be tested; keep more of them, or \
+                 others"
+            )));
+        }
         Ok(Self { ratings, above })
     }
 
@@ -117,7 +130,8 @@ fn refused(ratings: &Ratings, is_bad: impl Fn(f32) -> bool) -> Error {
 
 impl Data for Feedback {
     type Options = FeedbackOptions;
-    const FIXED: &'static [&'static str] = &["holdout", "holdout_per_user", "ratings_above"];
+    const FIXED: &'static [&'static str] =
+        &["holdout", "holdout_per_user", "holdout_last", "holdout_users", "ratings_above"];
 
     fn read(source: &mut Source, options: &FeedbackOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         let ranking = options.ratings.ranking.or(Some(RANKED));
@@ -137,6 +151,10 @@ impl Data for Feedback {
 
     fn checksum(&self) -> Result<u64, Error> {
         self.ratings.checksum()
+    }
+
+    fn beside_edges(&self) -> Option<(&'static str, u64)> {
+        self.ratings.beside_edges()
     }
 
     fn release(&mut self) {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use megagrid_algorithms::als::{self, Als, Config, Gramians};
-use megagrid_algorithms::mf::Model;
+use megagrid_algorithms::fold_in::Loss;
+use megagrid_algorithms::mf::{self, Model};
 use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::simd::Level;
@@ -14,7 +15,7 @@ use super::model::Recommender;
 use super::options::AlsOptions;
 use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer};
 use crate::form::form;
-use crate::mf::{Factors, Start, rankings};
+use crate::mf::{Factors, Start, Unseen, rankings};
 use crate::record::Metrics;
 use crate::{Error, UpdatedOn};
 
@@ -65,6 +66,16 @@ struct Alternating {
     vertices: [usize; 2],
     level: Level,
     seed: u64,
+}
+
+impl Alternating {
+    /// Takes the rows of all items, and of the first users.
+    fn factors(&self, engine: &Engine<Als>, num_users: usize) -> Model {
+        let config = mf::Config { dims: self.config.dims, biases: false, ..Default::default() };
+        let (users, items) = (engine.on(Left), engine.on(Right));
+        let rows = (0..num_users).map(|user| users.sync(user));
+        Model::new(&config, 0.0, rows, (0..items.len()).map(|item| items.sync(item)))
+    }
 }
 
 impl Trainer for Alternating {
@@ -122,15 +133,17 @@ impl Trainer for Alternating {
         }
         engine.collect()?;
         let (users, items) = (engine.on(Left), engine.on(Right));
-        let shape = (self.config.dims, items.len());
-        Ok(rankings(&feedback.ratings, self.level, shape, |id| users.sync(id), |id| items.sync(id)))
+        let fold_in = |unseen: &Unseen| unseen.fold_in(&self.factors(engine, 0), Loss::Feedback(self.config));
+        let unseen = feedback.ratings.unseen.as_ref().map(fold_in);
+        let user = |id: usize| match &unseen {
+            Some(rows) => &rows[id].0[..],
+            None => users.sync(id),
+        };
+        Ok(rankings(&feedback.ratings, self.level, (self.config.dims, items.len()), user, |id| items.sync(id)))
     }
 
     fn model(&self, feedback: &Feedback, engine: &Engine<Als>) -> Result<Recommender, Error> {
-        let (users, items) = (engine.on(Left), engine.on(Right));
-        let config = megagrid_algorithms::mf::Config { dims: self.config.dims, biases: false, ..Default::default() };
-        let rows = (0..users.len()).map(|user| users.sync(user));
-        let model = Model::new(&config, 0.0, rows, (0..items.len()).map(|item| items.sync(item)));
+        let model = self.factors(engine, engine.on(Left).len());
         let factors = Factors { model, names: Arc::clone(&feedback.ratings.names), range: None, squares: None };
         match &feedback.ratings.start {
             Some(start) => start.with(factors).map(Recommender),

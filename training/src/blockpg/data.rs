@@ -108,6 +108,7 @@ impl Data for Samples {
             right: self.features.len(),
             edges: self.values.num_edges(),
             test_edges: self.test.as_ref().map_or(0, |test| test.num_values()),
+            test_users: None,
         }
     }
 

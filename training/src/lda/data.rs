@@ -276,7 +276,13 @@ impl Data for Documents {
     fn sizes(&self) -> InputSizes {
         let Tokens { of_documents, of_words, edges, .. } = &*self.tokens;
         let test_edges = self.test.as_ref().map_or(0, |test| test.num_edges);
-        InputSizes { left: of_documents.len(), right: of_words.len(), edges: *edges as usize, test_edges }
+        InputSizes {
+            left: of_documents.len(),
+            right: of_words.len(),
+            edges: *edges as usize,
+            test_edges,
+            test_users: None,
+        }
     }
 
     fn checksum(&self) -> Result<u64, Error> {

@@ -8,12 +8,13 @@ use clap::builder::RangedU64ValueParser;
 use megagrid_algorithms::mf::TestSet;
 use megagrid_algorithms::ranking::Queries;
 use megagrid_datasets::cache::Cache;
-use megagrid_datasets::{Dataset, Edges, Format, Layout, Names, OtherRating, Prepared, Roles};
-use megagrid_datasets::{load_ratings_with, read_ratings_with, split, split_by_user};
-use megagrid_partition::{EdgeList, EdgeSource, Side};
+use megagrid_datasets::{Dataset, Edges, Format, Layout, Names, OtherRating, Prepared, Roles, Share, is_pipe};
+use megagrid_datasets::{load_ratings_with, load_times_with, read_ratings_with, split, split_by_user, split_users};
+use megagrid_partition::{EdgeList, EdgeSource, Side, SplitMix};
 use serde::{Deserialize, Serialize};
 
 use super::start::Start;
+use super::unseen::Unseen;
 use crate::Error;
 use crate::data::{Data, Reading};
 use crate::error::reading;
@@ -32,15 +33,36 @@ pub struct RatingOptions {
     /// Part of the ratings, above 0 and below 1, to keep for testing.
     #[arg(long, value_name = "F", allow_negative_numbers = true, help_heading = "Quality on unseen ratings")]
     pub holdout: Option<f64>,
-    /// Ratings of each user that has more, to keep for testing.
+    /// Ratings of each user to keep for testing, drawn by the seed: a number, of users that have more, or a part of each user's.
     #[arg(
         long,
-        value_name = "N",
+        value_name = "N|F",
         conflicts_with_all = ["test", "holdout"],
-        value_parser = RangedU64ValueParser::<usize>::new().range(1..),
+        allow_negative_numbers = true,
         help_heading = "Quality on unseen ratings"
     )]
-    pub holdout_per_user: Option<usize>,
+    pub holdout_per_user: Option<Share>,
+    /// As --holdout-per-user, but the latest ratings of each user, so that the model is asked for what comes next. When a rating was
+    /// made stands in a column named time, timestamp, date or datetime, or in that of --columns time=4: a number or a date.
+    #[arg(
+        long,
+        value_name = "N|F",
+        conflicts_with_all = ["test", "holdout", "holdout_per_user"],
+        allow_negative_numbers = true,
+        help_heading = "Quality on unseen ratings"
+    )]
+    pub holdout_last: Option<Share>,
+    /// Keep whole users from training, a number or a part of them. The model is told a part of their ratings, from which it finds their
+    /// vectors (fold-in), and is tested on those that --holdout-per-user or --holdout-last keeps [default: a fifth of each user's]. Users
+    /// with too few ratings for that stay in training.
+    #[arg(
+        long,
+        value_name = "N|F",
+        conflicts_with_all = ["test", "holdout"],
+        allow_negative_numbers = true,
+        help_heading = "Quality on unseen ratings"
+    )]
+    pub holdout_users: Option<Share>,
     /// Rank the items that each user has not rated, and see how many of the first K are kept for testing: recall, NDCG, MAP, MRR, hit
     /// rate and coverage [default: with als 10].
     #[arg(
@@ -56,17 +78,45 @@ impl RatingOptions {
     /// Returns what is kept for testing, if anything is.
     #[must_use]
     pub fn holdout(&self) -> Option<Holdout> {
-        self.holdout.map(Holdout::Part).or(self.holdout_per_user.map(Holdout::PerUser))
+        let share = self.holdout_last.or(self.holdout_per_user);
+        match (self.holdout_users, share) {
+            (Some(users), share) => Some(Holdout::Users { users, share: share.unwrap_or(TESTED_OF_USERS) }),
+            (None, Some(share)) => Some(Holdout::PerUser(share)),
+            (None, None) => self.holdout.map(Holdout::Part),
+        }
+    }
+
+    /// Says what is kept for testing, in a word where that is a part of all.
+    fn holdout_text(&self) -> String {
+        let Self { holdout, holdout_per_user, holdout_last, holdout_users, .. } = self;
+        let part = holdout.map(|part| part.to_string());
+        let of = |(share, name): (&Option<Share>, &str)| share.map(|share| format!("{share} {name}"));
+        let shares = [(holdout_per_user, "per user"), (holdout_last, "last"), (holdout_users, "users")];
+        let said: Vec<String> = part.into_iter().chain(shares.into_iter().filter_map(of)).collect();
+        if said.is_empty() { "unset".to_owned() } else { said.join(", ") }
     }
 }
+
+/// What users that are kept from training are tested on, if nothing is said: Liang and others (2018) keep a fifth.
+const TESTED_OF_USERS: Share = Share::Part(0.2);
+
+/// Options that keep ratings for testing.
+pub(crate) const HELD_OUT: [&str; 4] = ["holdout", "holdout_per_user", "holdout_last", "holdout_users"];
 
 /// What is kept for testing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Holdout {
     /// This part of all ratings.
     Part(f64),
-    /// So many ratings of each user that has more.
-    PerUser(usize),
+    /// These ratings of each user: the latest where times are known, else any.
+    PerUser(Share),
+    /// Whole users, and of the ratings of each of them these.
+    Users {
+        /// The users.
+        users: Share,
+        /// Their ratings that a model is tested on; it is told the others.
+        share: Share,
+    },
 }
 
 /// Ratings.
@@ -78,12 +128,16 @@ pub struct Ratings {
     pub names: Arc<Names>,
     /// Those to test on.
     pub test: TestSet,
+    /// What is known of the users of test data where they are none of the users; they have numbers of their own.
+    pub unseen: Option<Unseen>,
     /// How items are to be ranked: of how many, and for whom.
     pub ranking: Option<(usize, Queries)>,
     /// What one pass over the ratings finds.
     pub digest: Digest,
     /// Where training starts; `None`: at values drawn by the seed.
     pub start: Option<Start>,
+    /// A digest of what was kept for testing, if anything was.
+    held_out: Option<u64>,
     sizes: InputSizes,
 }
 
@@ -93,27 +147,40 @@ impl Ratings {
     /// # Errors
     /// A part out of range, or of which nothing is left to train on.
     pub fn new(ratings: Dataset<f32>, holdout: Option<f64>, seed: u64) -> Result<Self, Error> {
-        Self::held_out(ratings, holdout.map(Holdout::Part), seed)
+        Self::held_out(ratings, holdout.map(Holdout::Part), None, seed)
     }
 
-    /// Takes ratings in memory, and keeps some of them for testing, which follow from the seed.
+    /// Takes ratings in memory, and keeps some of them for testing, which follow from the seed, and from when each was made if that is
+    /// known.
     ///
     /// # Errors
-    /// A holdout out of range, or of which nothing is left on one side.
-    pub fn held_out(ratings: Dataset<f32>, holdout: Option<Holdout>, seed: u64) -> Result<Self, Error> {
-        let parts = match holdout {
+    /// A holdout out of range, or of which nothing is left on one side; times that are not as many as ratings.
+    pub fn held_out(
+        ratings: Dataset<f32>,
+        holdout: Option<Holdout>,
+        times: Option<&[f64]>,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let (train, test, unseen) = match holdout {
+            None => (ratings, TestSet::default(), None),
             Some(Holdout::Part(part)) => {
                 check_holdout(Some(part))?;
-                Some(split(&ratings, part, seed)?)
+                let (train, test) = split(&ratings, part, seed)?;
+                (train, known(&test.edges), None)
             }
-            Some(Holdout::PerUser(number)) => Some(split_by_user(&ratings, number, seed)?),
-            None => None,
+            Some(Holdout::PerUser(share)) => {
+                let [train, test] = split_by_user(&ratings, share, times, seed)?;
+                (train, known(&test.edges), None)
+            }
+            Some(Holdout::Users { users, share }) => {
+                let [train, known, test] = split_users(&ratings, users, share, times, seed)?;
+                let (unseen, test) = Unseen::new(&known, &test, train.right_names())?;
+                (train, test, Some(unseen))
+            }
         };
-        let (train, test) = match parts {
-            Some((train, test)) => (train, known(&test.edges)),
-            None => (ratings, TestSet::default()),
-        };
-        Self::of(Prepared::new(train, &[Side::Right]), test)
+        let told = unseen.iter().flat_map(Unseen::known);
+        let held_out = holdout.map(|_| of_pairs(test.known.iter().copied(), 0).wrapping_add(of_pairs(told, 1)));
+        Ok(Self { unseen, held_out, ..Self::of(Prepared::new(train, &[Side::Right]), test)? })
     }
 
     /// Has items ranked, of whom the first `k` are looked at, for the users that there are ratings to test on of.
@@ -123,7 +190,16 @@ impl Ratings {
     pub fn ranked(self, k: Option<usize>) -> Result<Self, Error> {
         let Some(k) = k.filter(|_| !self.test.known.is_empty()) else { return Ok(self) };
         let test = self.test.known.iter().map(|&(user, item, _)| (user, item));
-        let is_tested: HashSet<u32> = test.clone().map(|(user, _)| user).collect();
+        let seen = match &self.unseen {
+            Some(unseen) => unseen.seen(),
+            None => self.rated_by(&test.clone().map(|(user, _)| user).collect())?,
+        };
+        let queries = Queries::new(test, seen.into_iter());
+        Ok(Self { ranking: Some((k, queries)), ..self })
+    }
+
+    /// Returns the pairs of some users and the items that they have rated.
+    fn rated_by(&self, is_tested: &HashSet<u32>) -> Result<Vec<(u32, u32)>, Error> {
         let (offsets, mut seen) = (self.edges.held_offsets(), Vec::new());
         for rows in self.edges.windows() {
             let visit = &mut |users: &[u32], _: &[f32]| {
@@ -135,8 +211,7 @@ impl Ratings {
             };
             self.edges.visit_rows(Side::Right, rows.clone(), visit).map_err(reading)?;
         }
-        let queries = Queries::new(test, seen.into_iter());
-        Ok(Self { ranking: Some((k, queries)), ..self })
+        Ok(seen)
     }
 
     /// Takes ratings that are prepared, and those to test on.
@@ -147,8 +222,18 @@ impl Ratings {
         let Prepared { edges, names, .. } = prepared;
         let digest = digest(&edges, |&rating| f64::from(rating))?;
         let [left, right] = [Side::Left, Side::Right].map(|side| edges.num_vertices(side));
-        let sizes = InputSizes { left, right, edges: edges.num_edges(), test_edges: test.len() };
-        Ok(Self { edges, names: Arc::new(names), test, ranking: None, digest, start: None, sizes })
+        let sizes = InputSizes { left, right, edges: edges.num_edges(), test_edges: test.len(), test_users: None };
+        Ok(Self {
+            edges,
+            names: Arc::new(names),
+            test,
+            unseen: None,
+            ranking: None,
+            digest,
+            start: None,
+            held_out: None,
+            sizes,
+        })
     }
 }
 
@@ -159,17 +244,32 @@ impl Ratings {
         let Prepared { edges, names, .. } = prepared;
         let digest = Digest { mean: 0.0, range: None, checksum: 0 };
         let (test, sizes) = Default::default();
-        Self { edges, names: Arc::new(names), test, ranking: None, digest, start: None, sizes }
+        Self {
+            edges,
+            names: Arc::new(names),
+            test,
+            unseen: None,
+            ranking: None,
+            digest,
+            start: None,
+            held_out: None,
+            sizes,
+        }
     }
 }
 
 impl Data for Ratings {
     type Options = RatingOptions;
-    const FIXED: &'static [&'static str] = &["holdout", "holdout_per_user"];
+    const FIXED: &'static [&'static str] = &HELD_OUT;
 
     fn read(source: &mut Source, options: &RatingOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         check_holdout(options.holdout)?;
         let RatingOptions { test, ranking, .. } = options;
+        let is_timed = options.holdout_last.is_some();
+        if is_timed && is_pipe(&source.input) {
+            let problem = "--holdout-last reads when ratings were made after the ratings, which a pipe has once; save it in a file";
+            return Err(Error::invalid(&source.input, problem));
+        }
         let mut clock = Stopwatch::start();
         let layout = source.find(Format::Ratings)?;
         // What a user is not to be shown again is known where all is read.
@@ -179,7 +279,11 @@ impl Data for Ratings {
         room::check(source, if holdout.is_some() { 1 } else { how.parts() })?;
         let path = &source.input;
         let is_cache = source.is_cache();
-        how.begin(is_cache, options.holdout.or(options.holdout_per_user.map(|number| number as f64)))?;
+        how.agree(is_cache, ("holdout", options.holdout_text()))?;
+        if is_timed && is_cache {
+            let problem = "--holdout-last asks when ratings were made, which a .mgrid does not hold; give the table that it was made of";
+            return Err(Error::invalid(path, problem));
+        }
         if holdout.is_some() || !source.changes.is_empty() {
             let all = source.whole(|source| {
                 let layout = source.find(Format::Ratings)?;
@@ -188,9 +292,11 @@ impl Data for Ratings {
                     false => load_ratings_with(&source.input, &layout, how.readers)?.into_dataset()?,
                 })
             })?;
+            let timed = || load_times_with(&source.input, &layout, how.readers)?.into_dataset();
+            let times = is_timed.then(timed).transpose()?.map(|timed| timed.edges.data);
             let load = clock.lap();
             let all = ordered(all, how.degree_order && !is_cache);
-            let ratings = Self::held_out(all, holdout, how.seed)?.ranked(*ranking)?;
+            let ratings = Self::held_out(all, holdout, times.as_deref(), how.seed)?.ranked(*ranking)?;
             return Ok((ratings, phases(load, clock.lap())));
         }
         let (prepared, mut load, partition);
@@ -210,11 +316,15 @@ impl Data for Ratings {
     }
 
     fn sizes(&self) -> InputSizes {
-        self.sizes
+        InputSizes { test_users: self.unseen.as_ref().map(Unseen::num_users), ..self.sizes }
     }
 
     fn checksum(&self) -> Result<u64, Error> {
         Ok(self.digest.checksum)
+    }
+
+    fn beside_edges(&self) -> Option<(&'static str, u64)> {
+        Some(("ratings kept for testing", self.held_out?))
     }
 
     fn release(&mut self) {
@@ -231,6 +341,15 @@ fn test_set(path: &std::path::Path, roles: Roles, prepared: &Prepared<f32>) -> R
     let read = read_ratings_with(path, Layout { format: None, roles, undirected: false }, &users, &items)?;
     let others = read.others.iter().map(|&OtherRating { left, right, rating }| (left, right, rating)).collect();
     Ok(TestSet { others, ..known(&read.known) })
+}
+
+/// Returns a digest of users, items and ratings in any order.
+fn of_pairs(ratings: impl Iterator<Item = (u32, u32, f32)>, seed: u64) -> u64 {
+    let of = |(user, item, rating): (u32, u32, f32)| {
+        let rating = u64::from(rating.to_bits()) << 1 | seed;
+        SplitMix::new(u64::from(user) << 32 | u64::from(item), rating).bits()
+    };
+    ratings.map(of).fold(0, u64::wrapping_add)
 }
 
 fn known(edges: &EdgeList<f32>) -> TestSet {

@@ -7,11 +7,14 @@ mod options;
 mod rankings;
 mod start;
 mod trainer;
+mod unseen;
 
 pub use answers::{Recommendations, Similar};
+pub(crate) use data::HELD_OUT;
 pub use data::{Holdout, RatingOptions, Ratings};
 pub use model::{Factors, Recommend};
 pub use options::{FactorOptions, Gradient, Optimizer};
 pub(crate) use rankings::rankings;
 pub use start::Start;
 pub use trainer::Factorization;
+pub use unseen::Unseen;

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use megagrid_algorithms::fold_in::{Folded, Loss};
 use megagrid_algorithms::mf::batch::{self, MfBatch};
 use megagrid_algorithms::mf::by_coordinate::batch::{self as batch_by_coordinate, MfBatchByCoordinate};
 use megagrid_algorithms::mf::by_coordinate::in_place::{self as in_place_by_coordinate, MfByCoordinate};
 use megagrid_algorithms::mf::in_place::{self, Mf};
-use megagrid_algorithms::mf::{Config, Model, Objective, Optimizer, Rows, SquaredErrors, Sums};
+use megagrid_algorithms::mf::{Config, Model, Objective, Optimizer, Rows, SquaredErrors, Sums, TestSet};
 use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::simd::Level;
-use megagrid_stages::{First, Left, Program, Right, Sequence, Stages, Vertex};
+use megagrid_stages::{First, Left, Program, Right, Sequence, Stages, Vertex, row_width};
 use rayon::prelude::*;
 
 use super::data::Ratings;
@@ -18,6 +19,7 @@ use super::model::Factors;
 use super::options::{FactorOptions, Gradient};
 use super::rankings::rankings;
 use super::start::Start;
+use super::unseen::Unseen;
 use crate::Error;
 use crate::algorithm::{Algorithm, Knob, MakeForm, Measured, Trainer};
 use crate::form::form;
@@ -276,15 +278,15 @@ impl<F: Form> Trainer for Factorizer<F> {
             return Ok(Metrics::new());
         }
         engine.collect()?;
-        let mut metrics = Metrics::from([("test_rmse".into(), self.test_rmse(ratings, engine))]);
         let (users, items) = (engine.on(Left), engine.on(Right));
-        metrics.extend(rankings(
-            ratings,
-            self.level,
-            (self.config.row_dims(), items.len()),
-            |id| users.sync(id),
-            |id| items.sync(id),
-        ));
+        let unseen = ratings.unseen.as_ref().map(|unseen| self.fold_in(unseen, engine));
+        let user = |id: usize| match &unseen {
+            Some(rows) => &rows[id][..],
+            None => users.sync(id),
+        };
+        let item = |id: usize| items.sync(id);
+        let mut metrics = Metrics::from([("test_rmse".into(), self.test_rmse(&ratings.test, user, item))]);
+        metrics.extend(rankings(ratings, self.level, (self.config.row_dims(), items.len()), user, item));
         Ok(metrics)
     }
 
@@ -304,12 +306,28 @@ impl<F: Form> Trainer for Factorizer<F> {
 }
 
 impl<F: Form> Factorizer<F> {
+    /// Returns the rows of users whom training has not seen.
+    fn fold_in(&self, unseen: &Unseen, engine: &Engine<F>) -> Vec<Vec<f32>> {
+        let (config, items) = (self.config, engine.on(Right));
+        let items = (0..items.len()).map(|item| items.sync(item));
+        let model = Model::new(&config, self.mean, std::iter::empty(), items);
+        let row = |(factor, bias): Folded| {
+            let mut row = vec![0.0; row_width(config.row_dims())];
+            config.init_user(self.seed, 0, &mut row);
+            config.set_user(&mut row, &factor, bias);
+            row
+        };
+        unseen.fold_in(&model, Loss::Ratings { lambda: config.lambda }).into_iter().map(row).collect()
+    }
+
     /// Returns the error on unseen ratings. The sum's order does not depend on threads.
-    fn test_rmse(&self, ratings: &Ratings, engine: &Engine<F>) -> f64 {
-        let (users, items) = (engine.on(Left), engine.on(Right));
-        let (users, items) = (|id: usize| -> &[f32] { users.sync(id) }, |id: usize| -> &[f32] { items.sync(id) });
+    fn test_rmse<'r>(
+        &self,
+        test: &TestSet,
+        users: impl Fn(usize) -> &'r [f32] + Sync,
+        items: impl Fn(usize) -> &'r [f32] + Sync,
+    ) -> f64 {
         let rows = Rows { config: self.config, mean: self.mean, users, items };
-        let test = &ratings.test;
         let chunks = test.known.par_chunks(CHUNK).map(|chunk| rows.squared_errors(self.level, chunk));
         let known: Vec<f64> = chunks.collect();
         let others = rows.squared_errors_of_others(&test.others);

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use megagrid_datasets::output::replace_text;
 use megagrid_engine::IterationReport;
-use megagrid_tuner::{Branch, Clock, Progress, ROOT, Setting, Tuned, Value};
+use megagrid_tuner::{Branch, Clock, Ended, Progress, ROOT, Setting, Tuned, Value};
 
 use super::space::{Search, Time, apply};
 use crate::Error;
@@ -73,6 +73,14 @@ pub struct Branches<'s, A: Algorithm> {
     done: u64,
     /// Whether it got worse on test data for too long.
     is_patience: bool,
+    /// Whether a run that was asked to end returns its model as it then is.
+    may_end: bool,
+    /// Where the run was kept last, and what it had come to, if it may end there.
+    resting: Option<(Branch, Progress)>,
+    /// Branches that were there at a time, at most.
+    most_alive: usize,
+    /// The iterations of the run, as they were shown.
+    record: Record,
 }
 
 impl<'s, A: Algorithm> Branches<'s, A> {
@@ -82,8 +90,8 @@ impl<'s, A: Algorithm> Branches<'s, A> {
         search: Search<'s, A>,
         mut checkpoints: Checkpoints,
         mut stopping: Stopping<A::Model>,
-        processes: &'s Processes,
-        observer: &'s dyn Observer,
+        (processes, observer): (&'s Processes, &'s dyn Observer),
+        may_end: bool,
     ) -> Result<(Self, Option<Progress>), Error> {
         let progress = checkpoints.resume.as_deref().map(|directory| read(directory, processes)).transpose()?;
         // Later settings have the layout of the first.
@@ -103,10 +111,31 @@ impl<'s, A: Algorithm> Branches<'s, A> {
         let setting = progress.as_ref().and_then(Progress::setting).cloned().unwrap_or_default();
         let root = Place { engine: ROOT.0, setting, history: Vec::new() };
         let (engines, places) = (BTreeMap::from([(ROOT.0, engine)]), BTreeMap::from([(ROOT, root)]));
-        let (kept, is_patience) = (None, false);
-        let this =
-            Self { search, checkpoints, stopping, processes, observer, engines, places, kept, done, is_patience };
+        let (kept, is_patience, resting) = (None, false, None);
+        let record = empty_record(&search, done);
+        let this = Self {
+            search,
+            checkpoints,
+            stopping,
+            processes,
+            observer,
+            engines,
+            places,
+            kept,
+            done,
+            is_patience,
+            may_end,
+            resting,
+            most_alive: 1,
+            record,
+        };
         Ok((this, progress))
+    }
+
+    /// Returns what a run that was asked to end has come to, if it may end before its time and its first search was over.
+    pub fn take_interrupted(&mut self) -> Option<Tuned> {
+        let (branch, progress) = self.resting.take()?;
+        Some(progress.end(branch, self.most_alive, Ended::Interrupted))
     }
 
     /// Ends the run with a branch: its engine and its iterations.
@@ -148,6 +177,7 @@ impl<'s, A: Algorithm> Branches<'s, A> {
             )));
         };
         self.places.insert(child, Place { engine: number, setting: setting.clone(), history });
+        self.most_alive = self.most_alive.max(self.places.len());
         Ok(())
     }
 
@@ -221,6 +251,8 @@ impl<'s, A: Algorithm> Branches<'s, A> {
     pub fn keep(&mut self, branch: Branch, progress: Option<&Progress>, is_last: bool) -> Result<(), Error> {
         self.kept = Some(branch);
         self.evaluate(branch)?;
+        self.show(branch);
+        self.resting = self.may_end.then(|| (branch, progress.cloned().unwrap_or_default()));
         let iterations = self.iterations(branch);
         let asked = self.observer.asks_to_end() && !is_last;
         let [asked] = self.processes.any(Ok([asked]))?;
@@ -235,15 +267,22 @@ impl<'s, A: Algorithm> Branches<'s, A> {
         Err(Error::Interrupted { iteration: iterations, left: self.checkpoints.left(), record: None })
     }
 
+    /// Shows the iterations of the run that nobody has seen yet.
+    fn show(&mut self, branch: Branch) {
+        let Some(place) = self.places.get(&branch) else { return };
+        for Done { report, found, seconds } in place.history.iter().skip(self.record.iterations.len()) {
+            self.record.add(report, found.objective, found.metrics.clone(), *seconds);
+            self.observer.iteration(&self.record);
+        }
+    }
+
     fn save(&mut self, branch: Branch, directory: &Path, progress: Option<&Progress>) -> Result<(), Error> {
         let (processes, iterations) = (self.processes, self.iterations(branch));
         processes.first(|| {
             let Some(progress) = progress else { return Ok(()) };
             let text = serde_json::to_string(progress).map_err(Error::json("writing what tuning came to"))?;
             replace_text(&directory.join(FILE), &(text + "\n"))?;
-            let (input, machine, phases) = Default::default();
-            let record = Record::begin(A::NAME, self.search.config.clone(), input, machine, phases, 0);
-            self.stopping.save(directory, iterations, &record)
+            self.stopping.save(directory, iterations, &empty_record(&self.search, 0))
         })?;
         self.select(branch)?.1.run.pause().save(directory)?;
         processes.first(|| self.stopping.clean(directory))
@@ -266,6 +305,11 @@ impl<'s, A: Algorithm> Branches<'s, A> {
         self.is_patience = self.stopping.evaluate(evaluation, || engine.run.pause().model())?;
         Ok(())
     }
+}
+
+fn empty_record<A: Algorithm>(search: &Search<'_, A>, done: u64) -> Record {
+    let (input, machine, phases) = Default::default();
+    Record::begin(A::NAME, search.config.clone(), input, machine, phases, done)
 }
 
 /// Makes an engine at the beginning of a run, whose state is the branch `first`.

@@ -39,7 +39,7 @@ pub fn tune<A: Algorithm>(
     observer: &dyn Observer,
 ) -> Result<Tuned<A>, Error> {
     tuning.check::<A>(&job.options)?;
-    let Job { data, origin, phases, options, run, settings, .. } = job;
+    let Job { data, origin, phases, options, run, settings, may_end, .. } = job;
     A::check_run(&data, &run, true)?;
     let iterations = options.iterations();
     let given = if tuning.tune.is_empty() { A::tuned(&data, &options) } else { tuning.tune.clone() };
@@ -72,7 +72,7 @@ pub fn tune<A: Algorithm>(
             tuner: &tuner,
             config: &config,
         },
-        (processes, observer),
+        (processes, observer, may_end),
         (&origin, &run, &resolved, fixed),
     );
     observer.end();
@@ -106,17 +106,22 @@ type Fixed = serde_json::Map<String, serde_json::Value>;
 
 fn search<'s, A: Algorithm>(
     search: Search<'s, A>,
-    (processes, observer): (&'s Processes, &'s dyn Observer),
+    (processes, observer, may_end): (&'s Processes, &'s dyn Observer, bool),
     (origin, run, resolved, fixed): (&serde_json::Value, &RunOptions, &A::Options, Fixed),
 ) -> Result<Ran<A>, Error> {
     let (space, tuner) = (search.space, search.tuner);
     let checkpoints = Checkpoints::new::<A>(run, resolved, origin, search.data.beside_edges(), fixed)?;
     let stopping = Stopping::new(run.patience.unwrap_or(A::PATIENCE));
-    let (branches, progress) = Branches::new(search, checkpoints, stopping, processes, observer)?;
+    let (branches, progress) = Branches::new(search, checkpoints, stopping, (processes, observer), may_end)?;
     let mut lead = Lead::new(branches);
     if !processes.is_first() {
-        let branch = lead.follow()?;
-        return lead.into_branches().take(branch, None);
+        let followed = lead.follow();
+        let mut branches = lead.into_branches();
+        let branch = match (followed, branches.take_interrupted()) {
+            (Err(Error::Interrupted { .. }), Some(found)) => found.branch,
+            (followed, _) => followed?,
+        };
+        return branches.take(branch, None);
     }
     let mut watch = |event: &Event<'_>| observer.search(event);
     let found = match progress {
@@ -127,9 +132,16 @@ fn search<'s, A: Algorithm>(
         Failure::Tuning(error @ megagrid_tuner::Error::Budget { .. }) => Error::option(error.to_string()),
         Failure::Tuning(error) => error.into(),
         Failure::Trainer(error) => error,
-    })?;
-    lead.end(found.branch)?;
-    lead.into_branches().take(found.branch, Some(found))
+    });
+    if let Ok(found) = &found {
+        lead.end(found.branch)?;
+    }
+    let mut branches = lead.into_branches();
+    let found = match (found, branches.take_interrupted()) {
+        (Err(Error::Interrupted { .. }), Some(found)) => found,
+        (found, _) => found?,
+    };
+    branches.take(found.branch, Some(found))
 }
 
 fn ended_by(ended: Ended, is_patience: bool) -> &'static str {
@@ -140,6 +152,7 @@ fn ended_by(ended: Ended, is_patience: bool) -> &'static str {
         Ended::Finished => "tolerance",
         Ended::Converged => "plateau",
         Ended::Diverged => "divergence",
+        Ended::Interrupted => "interrupt",
     }
 }
 
