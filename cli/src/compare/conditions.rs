@@ -1,9 +1,30 @@
 //! How all systems of a comparison ran: in how many processes, and connected by what.
 
+use clap::ValueEnum;
+use megagrid_baselines::server::Gather;
 use serde::Serialize;
 
-use super::Gathering;
 use super::network::{KEPT, Rate};
+
+/// How IterStore learns what an iteration accesses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Gathering {
+    /// In an iteration of accesses only, before the first one.
+    #[default]
+    Virtual,
+    /// In the first iteration.
+    First,
+}
+
+impl From<Gathering> for Gather {
+    fn from(how: Gathering) -> Self {
+        match how {
+            Gathering::Virtual => Self::Virtual,
+            Gathering::First => Self::Real,
+        }
+    }
+}
 
 /// How all systems ran.
 #[derive(Debug, Serialize)]

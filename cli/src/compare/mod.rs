@@ -15,10 +15,8 @@ mod table;
 
 use std::path::PathBuf;
 
-use clap::{ArgMatches, ValueEnum};
+use clap::ArgMatches;
 use megagrid_baselines::System as Baseline;
-use megagrid_baselines::server::Gather;
-use serde::Serialize;
 
 use crate::entry::{self, Chosen, Entry, List, Trains, command, parsed};
 use crate::failure::usage;
@@ -26,7 +24,7 @@ use crate::launch::ssh::Hosts;
 use crate::output;
 use crate::report::{self, Subject, Table};
 use crate::train;
-use conditions::Conditions;
+use conditions::{Conditions, Gathering};
 use job::Comparable;
 use network::Rate;
 use rounds::Rounds;
@@ -164,26 +162,6 @@ impl Options {
     /// Returns how many processes each system has.
     fn processes(&self) -> u16 {
         if self.machines.hosts.is_empty() { self.processes } else { self.machines.hosts.len() as u16 }
-    }
-}
-
-/// How IterStore learns what an iteration accesses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Gathering {
-    /// In an iteration of accesses only, before the first one.
-    #[default]
-    Virtual,
-    /// In the first iteration.
-    First,
-}
-
-impl From<Gathering> for Gather {
-    fn from(how: Gathering) -> Self {
-        match how {
-            Gathering::Virtual => Self::Virtual,
-            Gathering::First => Self::Real,
-        }
     }
 }
 

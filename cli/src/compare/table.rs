@@ -4,8 +4,7 @@ use megagrid_baselines::lines::Lines;
 use megagrid_engine::Traffic;
 use serde::Serialize;
 
-use super::Gathering;
-use super::conditions::Conditions;
+use super::conditions::{Conditions, Gathering};
 use super::systems::System;
 use crate::progress;
 use crate::report::{Subject, Table, seconds};

@@ -16,7 +16,7 @@ use megagrid_geeps::memory::Plan;
 use megagrid_geeps::run::{Run, record, train};
 use megagrid_partition::SplitMix;
 
-use super::WORKERS;
+use super::timing::WORKERS;
 use crate::findings::{Findings, root};
 
 const EPOCHS: u64 = 16;

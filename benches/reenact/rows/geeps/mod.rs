@@ -3,27 +3,16 @@
 
 mod accuracy;
 mod scaling;
+mod timing;
 
 use megagrid_geeps::Consistency;
 use megagrid_geeps::apps::Shapes;
 use megagrid_geeps::memory::Plan;
-use megagrid_geeps::modelled::{Machine, Setting, Time, iterations};
+use megagrid_geeps::modelled::{Machine, Setting};
 use megagrid_geeps::run::record;
 
+use self::timing::{BSP, IMAGES, ON_HOSTS, WORKERS, plan, time};
 use crate::findings::Findings;
-
-/// As in the thesis: images of a mini-batch, and machines.
-const IMAGES: usize = 200;
-const WORKERS: usize = 8;
-const BSP: Setting =
-    Setting { workers: WORKERS, consistency: Consistency::Bsp, prefetch: true, waits_for_posts: false };
-
-/// With a parameter server in the hosts' memory, whose data the application copies itself.
-const ON_HOSTS: Setting = Setting { prefetch: false, waits_for_posts: true, ..BSP };
-
-/// Iterations that are modelled, and those of them that are counted: the first ones begin with empty lanes.
-const ITERATIONS: u64 = 16;
-const COUNTED: usize = 8;
 
 pub fn run(findings: &mut Findings) {
     let Machine { operations, memory, copy, network, .. } = Machine::DEFAULT;
@@ -58,20 +47,6 @@ pub fn run(findings: &mut Findings) {
     if findings.is_wanted("4.13") {
         accuracy::run(findings);
     }
-}
-
-fn plan(network: &Shapes, budget: Option<u64>) -> Plan {
-    let (trace, _) = record(network, 0).expect("shapes are in order");
-    let budget = budget.unwrap_or_else(|| Plan::full_budget(&trace));
-    Plan::new(trace, budget, 0).expect("the budget is enough")
-}
-
-/// Returns the mean time of an iteration.
-fn time(plan: &Plan, machine: &Machine, setting: &Setting) -> Time {
-    let times = iterations(plan, machine, setting, ITERATIONS);
-    let counted = &times[times.len() - COUNTED..];
-    let mean = |of: fn(&Time) -> f64| counted.iter().map(of).sum::<f64>() / COUNTED as f64;
-    Time { seconds: mean(|time| time.seconds), stalled: mean(|time| time.stalled) }
 }
 
 /// Figure 4.9: what each layer holds at a time. Counted.

@@ -3,7 +3,7 @@
 use megagrid_geeps::apps::Shapes;
 use megagrid_geeps::modelled::{Machine, Setting};
 
-use super::{BSP, IMAGES, ON_HOSTS, plan, time};
+use super::timing::{BSP, IMAGES, ON_HOSTS, plan, time};
 use crate::findings::Findings;
 
 /// A device that computes at a quarter of its peak: four machines trained as many connections a second as Project Adam, 570 billion
