@@ -140,7 +140,7 @@ impl Comparable for Factorization {
             return Err("it changes nothing in place: leave it out, or use --gradient batch");
         }
         if args.data.test.is_some() || args.data.holdout().is_some() {
-            return Err("leave out --test and what keeps ratings for testing");
+            return Err("leave out --test and whatever begins with --holdout");
         }
         no_slack(args.common.run.consistency, system)
     }
@@ -172,7 +172,7 @@ impl Comparable for Factorization {
             return Err("leave out --no-mean and --init-std");
         }
         if args.data.test.is_some() || args.data.holdout().is_some() {
-            return Err("leave out --test and what keeps ratings for testing");
+            return Err("leave out --test and whatever begins with --holdout");
         }
         if args.common.run.consistency != Consistency::Bsp {
             return Err("here its clocks are iterations, which have no slack: leave out --consistency and --slack");
