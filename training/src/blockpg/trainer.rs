@@ -78,7 +78,7 @@ impl Algorithm for Regression {
         ];
         match options.into_iter().find(|(is_asked_for, _)| classes > 2 && *is_asked_for) {
             Some((_, what)) => Err(Error::option(format!(
-                "{what} one model, and {classes} classes have one each; name the positive labels (positive), or leave it out"
+                "{what} one model, and {classes} classes have one each; name the positive labels with --positive, or leave it out"
             ))),
             None => Ok(()),
         }

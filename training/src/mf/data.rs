@@ -219,21 +219,17 @@ impl Ratings {
     /// # Errors
     /// Edges that cannot be read.
     pub fn of(prepared: Prepared<f32>, test: TestSet) -> Result<Self, Error> {
-        let Prepared { edges, names, .. } = prepared;
-        let digest = digest(&edges, |&rating| f64::from(rating))?;
+        let edges = &prepared.edges;
+        let digest = digest(edges, |&rating| f64::from(rating))?;
         let [left, right] = [Side::Left, Side::Right].map(|side| edges.num_vertices(side));
         let sizes = InputSizes { left, right, edges: edges.num_edges(), test_edges: test.len(), test_users: None };
-        Ok(Self {
-            edges,
-            names: Arc::new(names),
-            test,
-            unseen: None,
-            ranking: None,
-            digest,
-            start: None,
-            held_out: None,
-            sizes,
-        })
+        Ok(Self::with(prepared, digest, test, sizes))
+    }
+
+    fn with(prepared: Prepared<f32>, digest: Digest, test: TestSet, sizes: InputSizes) -> Self {
+        let names = Arc::new(prepared.names);
+        let (edges, unseen, ranking, start, held_out) = (prepared.edges, None, None, None, None);
+        Self { edges, names, test, unseen, ranking, digest, start, held_out, sizes }
     }
 }
 
@@ -241,20 +237,9 @@ impl Ratings {
     /// Takes ratings to plan with only: none of them is looked at.
     #[must_use]
     pub fn to_plan(prepared: Prepared<f32>) -> Self {
-        let Prepared { edges, names, .. } = prepared;
         let digest = Digest { mean: 0.0, range: None, checksum: 0 };
         let (test, sizes) = Default::default();
-        Self {
-            edges,
-            names: Arc::new(names),
-            test,
-            unseen: None,
-            ranking: None,
-            digest,
-            start: None,
-            held_out: None,
-            sizes,
-        }
+        Self::with(prepared, digest, test, sizes)
     }
 }
 

@@ -83,7 +83,7 @@ fn compare(findings: &mut Findings, name: &str, parts: &[Samples; 2]) {
     // Of each kind and step, the curves of all seeds.
     let curves = KINDS.map(|(kind, consistency)| STEPS.map(|step| runs(name, parts, kind, consistency, step)));
     let best = |curves: &[Curve]| median(curves.iter().map(most).collect());
-    let reached = |kind: &[Vec<Curve>; 5]| kind.iter().map(|curves| best(curves)).fold(0.0, f64::max);
+    let reached = |kind: &[Vec<Curve>; STEPS.len()]| kind.iter().map(|curves| best(curves)).fold(0.0, f64::max);
     let target = 0.98 * reached(&curves[0]);
     let needed = |curves: &[Curve]| median(curves.iter().map(|curve| samples_to(curve, target)).collect());
     let mut lines = Vec::new();
