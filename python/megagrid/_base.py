@@ -6,6 +6,7 @@ import numbers
 import os
 import re
 import warnings
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -48,6 +49,19 @@ def _text(name, value):
     if isinstance(value, numbers.Integral):
         return str(int(value))
     return value if isinstance(value, str) else repr(float(value))
+
+
+def tuning(tune, options):
+    """Write what is tuned as the command's options: nothing, what the algorithm gains most by, or values of parameters."""
+    if tune is None or isinstance(tune, (bool, np.bool_)):
+        return ["--tuned"] if tune else []
+    if not isinstance(tune, Mapping):
+        raise TypeError(f"tune is {tune!r}, expected True, False or a dict of parameters and their values")
+    found = ["--tuned"]
+    for name, values in tune.items():
+        option = {**options, "n_jobs": "workers"}.get(name, name).lstrip("+-")
+        found.append(f"--tune={option.replace('_', '-')}={_text(f'tune[{name!r}]', values)}")
+    return found
 
 
 def how(n_jobs, random_state):
@@ -165,7 +179,8 @@ class Estimator(BaseEstimator):
     _OPTIONS = {}
 
     def _words(self):
-        return words(self._OPTIONS, self.get_params(deep=False)) + how(self.n_jobs, self.random_state)
+        found = words(self._OPTIONS, self.get_params(deep=False)) + how(self.n_jobs, self.random_state)
+        return found + tuning(self.tune, self._OPTIONS)
 
     def _reading(self, reading, is_path=True):
         """Write how a path is read as the command's options."""
@@ -198,7 +213,12 @@ class Estimator(BaseEstimator):
         while not run.wait(_LOOK):
             pass
         del self._pending
-        self._take(run.result())
+        try:
+            found = run.result()
+        except ValueError:
+            # A first search of settings that was not over leaves nothing.
+            return
+        self._take(found)
 
     def __getattr__(self, name):
         if name.endswith("_") and not name.startswith("_") and "_pending" in self.__dict__:

@@ -216,6 +216,16 @@ def column(values, name, length=None):
     return values
 
 
+def times(values, length):
+    """Return a column of times as numbers: dates as seconds since 1970."""
+    values = np.asarray(values)
+    if values.dtype.kind == "M":
+        if np.isnat(values).any():
+            raise ValueError("times contains NaT")
+        values = values.astype("datetime64[ns]").astype(np.int64) / 1e9
+    return np.ascontiguousarray(column(values, "times", length), dtype=np.float64)
+
+
 # As many as the library takes.
 _MOST_CLASSES = 1000
 
