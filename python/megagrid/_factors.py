@@ -25,6 +25,7 @@ class Factors(Estimator):
 
     def _parts(self, X):
         """Return what the compiled part takes, and the number of ratings."""
+        _check_columns(X, (3,))
         if not _is_columns(X):
             matrix = self._matrix(X, reset=True, repeats=True)
             dense = matrix.sparse is None
@@ -203,7 +204,8 @@ class Factors(Estimator):
 
     def _pairs(self, X):
         """Return the rows of users and items that are in a matrix or in columns."""
-        if isinstance(X, tuple) and len(X) in (2, 3):
+        _check_columns(X, (2, 3))
+        if isinstance(X, tuple):
             users, items = X[:2]
             if len(users) != len(items):
                 raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(users), len(items)]}")
@@ -293,7 +295,7 @@ class MatrixFactorization(Factors):
     tune : bool or dict, default=False
         True: the fit finds the step on the way, by short trials on branches of the run, as ``megagrid tune`` does. A dict says what is tuned
         and between which values: a list, or a range as the command has it, ``{"step": "log:1e-3..1"}``. The record of all trials is
-        ``report_["tuning"]``.
+        ``report_["tuning"]``. With the same `random_state` such a fit is the same.
     n_jobs : int or None, default=None
         Threads; None: all cores.
     random_state : int, RandomState or None, default=None
@@ -437,6 +439,7 @@ class MatrixFactorization(Factors):
         float
         """
         self._check_fitted()
+        _check_columns(X, (3,))
         if _is_columns(X):
             users, items, ratings = X
             ratings = _input.column(ratings, "ratings")
@@ -454,6 +457,14 @@ class MatrixFactorization(Factors):
 
 def _is_columns(X):
     return isinstance(X, tuple) and len(X) == 3
+
+
+def _check_columns(X, lengths):
+    """Refuse a tuple that is neither of so many columns, nor a matrix."""
+    forms = {2: "(users, items)", 3: "(users, items, values)"}
+    if isinstance(X, tuple) and len(X) not in lengths:
+        expected = " or ".join(forms[length] for length in lengths)
+        raise ValueError(f"a tuple of {len(X)} columns, expected {expected}; ImplicitALS.fit also takes (users, items, values, times)")
 
 
 def _coded(ids, name, length):

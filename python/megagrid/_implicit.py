@@ -28,11 +28,11 @@ class ImplicitALS(Factors):
     holdout : float or None, default=None
         Part of the feedback that is kept to measure ``test_ndcg`` and other metrics on: the model is that of the best iteration.
     holdout_per_user : int, float or None, default=None
-        As many of each user that has more, instead, or this part of each user's.
+        Instead, N of each user who has more, or this part of each user's.
     holdout_last : int, float or None, default=None
         The same, of the latest of each user; with columns the fourth is that of times.
     holdout_users : int, float or None, default=None
-        So many whole users, or this part of them, whom the model does not see: it is told the feedback that `holdout_per_user` or
+        N whole users, or this part of them, whom the model does not see: it is told the feedback that `holdout_per_user` or
         `holdout_last` does not keep, and is tested on what they keep; None of both: a fifth of each.
     ranking : int or None, default=None
         Of how many of the best items those are; None: 10.
@@ -45,7 +45,7 @@ class ImplicitALS(Factors):
     tune : bool or dict, default=False
         True: the fit finds the size of a block on the way, by short trials on branches of the run, as ``megagrid tune`` does. A dict says what is tuned
         and between which values: a list, or a range as the command has it, ``{"block": [16, 32]}``. The record of all trials is
-        ``report_["tuning"]``.
+        ``report_["tuning"]``. Trials are compared by seconds, so that another fit may find another setting.
     n_jobs : int or None, default=None
         Threads; None: all cores.
     random_state : int, RandomState or None, default=None

@@ -39,7 +39,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     tune : bool or dict, default=False
         True: the fit finds the sampler and the work of a clock on the way, by short trials on branches of the run, as ``megagrid tune`` does. A dict says what is tuned
         and between which values: a list, or a range as the command has it, ``{"sampler": ["dense", "sparse"]}``. The record of all trials is
-        ``report_["tuning"]``.
+        ``report_["tuning"]``. Trials are compared by seconds, so that another fit may find another setting.
     n_jobs : int or None, default=None
         Threads; None: all cores.
     random_state : int, RandomState or None, default=None

@@ -112,7 +112,8 @@ impl<A: Algorithm> Place<A> {
     {
         let given: Given<A::Options, DataOptions<A>> = raise(options(words))?;
         raise(megagrid_training::Options::check(&given.own))?;
-        let tuning = given.tuned.then(|| given.tuning.clone());
+        // A fit ends where `tol` says so: a plateau neither ends it nor has it tuned again.
+        let tuning = given.tuned.then(|| TuneOptions { retune: false, ..given.tuning.clone() });
         if let Some(tuning) = &tuning {
             raise(tuning.check::<A>(&given.own))?;
         }

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from megagrid import ImplicitALS
+from megagrid import ImplicitALS, MatrixFactorization, _input
 
 USERS = ["ann", "ann", "bob", "bob", "bob", "cy", "cy", "dee", "dee", "dee"]
 ITEMS = ["tea", "rye", "tea", "rye", "oat", "gin", "rum", "gin", "rum", "ale"]
@@ -50,10 +50,12 @@ def test_the_latest_is_kept_where_times_are_known():
     users, items = np.nonzero(rng.random((40, 30)) < 0.4)
     stamps = rng.permutation(len(users))
     tests = []
-    for times in (stamps, stamps.astype("datetime64[D]"), -stamps):
+    days = stamps.astype("datetime64[D]")
+    assert tests == [] and _input.times(["1066-10-14", "1970-01-01T00:00:01"], 2).tolist()[1] == 1.0
+    for times in (stamps, days, days.astype(str), days.astype(object), -stamps):
         model = ImplicitALS(4, holdout_last=1, ranking=30, max_iter=2, patience=0).fit((users, items, np.ones(len(users)), times))
         tests.append(model.report_["result"]["metrics"]["test_ndcg"])
-    assert tests[0] == tests[1] != tests[2]
+    assert tests[0] == tests[1] == tests[2] == tests[3] != tests[4]
     latest = np.zeros((40, 30), dtype=bool)
     for user in range(40):
         at = np.flatnonzero(users == user)
@@ -69,6 +71,12 @@ def test_the_latest_is_kept_where_times_are_known():
         ImplicitALS(4, holdout_last=1).fit((users, items, np.ones(len(users))))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         ImplicitALS(4, holdout_last=1).fit((users, items, np.ones(len(users)), stamps[1:]))
+    with pytest.raises(ValueError, match="neither numbers nor dates"):
+        ImplicitALS(4, holdout_last=1).fit((users, items, np.ones(len(users)), ["soon"] * len(users)))
+    with pytest.raises(ValueError, match=r"a tuple of 4 columns, expected \(users, items, values\)"):
+        MatrixFactorization(4).fit((users, items, np.ones(len(users)), stamps))
+    with pytest.raises(ValueError, match=r"a tuple of 4 columns"):
+        model.recommend(0, 3, exclude=(users, items, items, stamps))
     with pytest.raises(ValueError, match="NaT"):
         ImplicitALS(4, holdout_last=1).fit((users, items, np.ones(len(users)), np.full(len(users), "NaT", dtype="datetime64[s]")))
 

@@ -56,7 +56,8 @@ def test_what_cannot_be_tuned_is_refused(ratings):
         ({"step": "log:0..1"}, ValueError, "step"),
         ({"step": [-1.0]}, ValueError, "step"),
         ("step", TypeError, "expected True, False or a dict"),
-        ({"step": object()}, TypeError, "expected a number"),
+        ({"step": object()}, TypeError, "expected values or a range"),
+        ({"step": []}, ValueError, "has no values"),
     ]:
         with pytest.raises(kind, match=text):
             MatrixFactorization(4, tune=tune).fit(ratings)
@@ -88,7 +89,16 @@ def test_an_interrupt_of_a_search_leaves_nothing_and_one_of_the_run_its_model(ra
     threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         model.fit(ratings)
-    if not hasattr(model, "report_"):
+    assert not hasattr(model, "report_")
+    # Nor is anything left of a fit before it, of other data.
+    users, items, values = ratings
+    model.set_params(max_iter=2, tune=False).fit((users[:50], items[:50], values[:50]))
+    model.set_params(max_iter=10**9, tune={"step": [0.01, 0.1]})
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(ratings)
+    for _ in range(2):
+        assert not hasattr(model, "report_") and not hasattr(model, "user_factors_")
         with pytest.raises(Exception, match="not fitted"):
             model.predict_pairs([0], [0])
 
