@@ -6,6 +6,7 @@ import numbers
 import os
 import re
 import warnings
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from ._sklearn import BaseEstimator, NotFittedError
 
 # Seconds between looks at the keyboard, and how long an iteration may take to end after Ctrl-C.
 _LOOK, _PATIENCE = 0.05, 0.1
+
+# What the command says of how settings are found.
+_OF_TUNING = ("tune", "tuned", "searcher", "budget", "trials", "no_retune", "time")
 
 _LOGGER = logging.getLogger("megagrid")
 
@@ -48,6 +52,31 @@ def _text(name, value):
     if isinstance(value, numbers.Integral):
         return str(int(value))
     return value if isinstance(value, str) else repr(float(value))
+
+
+def _values(name, values):
+    """Write what a parameter is tuned between: one value, several, or a range as the command has it."""
+    if not isinstance(values, (str, numbers.Real)):
+        try:
+            values = list(values)
+        except TypeError:
+            raise TypeError(f"tune[{name!r}] is {values!r}, expected values or a range, \"log:1e-3..1\" say") from None
+        if not values:
+            raise ValueError(f"tune[{name!r}] has no values, expected one or more")
+    return _text(f"tune[{name!r}]", values)
+
+
+def tuning(tune, options):
+    """Write what is tuned as the command's options: nothing, what the algorithm gains most by, or values of parameters."""
+    if tune is None or isinstance(tune, (bool, np.bool_)):
+        return ["--tuned"] if tune else []
+    if not isinstance(tune, Mapping):
+        raise TypeError(f"tune is {tune!r}, expected True, False or a dict of parameters and their values")
+    found = ["--tuned"]
+    for name, values in tune.items():
+        option = {**options, "n_jobs": "workers"}.get(name, name).lstrip("+-")
+        found.append(f"--tune={option.replace('_', '-')}={_values(name, values)}")
+    return found
 
 
 def how(n_jobs, random_state):
@@ -165,18 +194,25 @@ class Estimator(BaseEstimator):
     _OPTIONS = {}
 
     def _words(self):
-        return words(self._OPTIONS, self.get_params(deep=False)) + how(self.n_jobs, self.random_state)
+        found = words(self._OPTIONS, self.get_params(deep=False)) + how(self.n_jobs, self.random_state)
+        return found + tuning(self.tune, self._OPTIONS)
 
     def _reading(self, reading, is_path=True):
         """Write how a path is read as the command's options."""
         if reading and not is_path:
             raise TypeError(f"{', '.join(reading)}: this says how a path is read, and X is none")
+        of_tuning = [] if self.tune else [name for name in reading if name in _OF_TUNING]
+        if of_tuning:
+            raise TypeError(f"{', '.join(of_tuning)}: this says how settings are found; ask for it with tune=True or a dict")
         given = [(name.replace("_", "-"), value) for name, value in reading.items() if value is not False]
         return [f"--{name}" if value is True else f"--{name}={_text(name, value)}" for name, value in given]
 
     def _fit(self, begin, callback):
         """Train, and keep what comes of it, or of what was trained before an interrupt."""
         self.__dict__.pop("_pending", None)
+        if self.tune:
+            # A search that is interrupted leaves nothing, and the model of another fit is not to stand beside these data.
+            self._drop()
         options = {**self._OPTIONS, "n_jobs": "workers", "random_state": "seed"}
         try:
             self._take(train(begin, options, callback, self.verbose, self.max_iter))
@@ -190,6 +226,12 @@ class Estimator(BaseEstimator):
             raise interrupted.cause from None
         return self
 
+    def _drop(self):
+        """Keep nothing of an earlier fit but what is known of the data."""
+        known = ("n_features_in_", "feature_names_in_", "classes_")
+        for name in [name for name in self.__dict__ if name[0] != "_" and name[-1] == "_" and name not in known]:
+            del self.__dict__[name]
+
     def _settle(self):
         """Keep what comes of an interrupted run, once its iteration has ended."""
         run = self.__dict__.get("_pending")
@@ -198,7 +240,12 @@ class Estimator(BaseEstimator):
         while not run.wait(_LOOK):
             pass
         del self._pending
-        self._take(run.result())
+        try:
+            found = run.result()
+        except InterruptedError:
+            # A first search of settings that was not over leaves nothing.
+            return
+        self._take(found)
 
     def __getattr__(self, name):
         if name.endswith("_") and not name.startswith("_") and "_pending" in self.__dict__:

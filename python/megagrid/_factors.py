@@ -12,17 +12,20 @@ from ._base import Estimator, num_threads
 class Factors(Estimator):
     """Factors of users and items, whose products are scores."""
 
-    def _factorize(self, X, reading, callback):
+    def _factorize(self, X, reading, callback, begin=None):
+        begin = begin or self._begin
         words, self._ids = self._words() + self._reading(reading, _input.is_path(X)), None
         if _input.is_path(X):
-            return self._fit(lambda watched: self._begin(X, words, watched), callback)
+            self._forget()
+            return self._fit(lambda watched: begin(X, words, watched), callback)
         parts, stored = self._parts(X)
         if stored == 0:
             raise ValueError("there is no rating: all values are 0, or none is stored")
-        return self._fit(lambda watched: self._begin(parts, words, watched), callback)
+        return self._fit(lambda watched: begin(parts, words, watched), callback)
 
     def _parts(self, X):
         """Return what the compiled part takes, and the number of ratings."""
+        _check_columns(X, (3,))
         if not _is_columns(X):
             matrix = self._matrix(X, reset=True, repeats=True)
             dense = matrix.sparse is None
@@ -38,8 +41,9 @@ class Factors(Estimator):
         self.mean_ = float(found["mean"])
         self.user_factors_, self.item_factors_ = found["user_factors"], found["item_factors"]
         self.user_biases_, self.item_biases_ = found["user_biases"], found["item_biases"]
-        self.user_ids_, self.item_ids_ = self._ids or (_ids(found["user_ids"]), _ids(found["item_ids"]))
-        self.n_features_in_ = len(self.item_ids_)
+        users, items = _ids(found["user_ids"]), _ids(found["item_ids"])
+        self.user_ids_, self.item_ids_ = (users, items) if self._ids is None else (self._ids[0][users], self._ids[1][items])
+        self.__dict__.setdefault("n_features_in_", len(self.item_ids_))
         self.range_ = None if found["range"] is None else tuple(found["range"])
         self._places, self._answers = {}, None
 
@@ -200,7 +204,8 @@ class Factors(Estimator):
 
     def _pairs(self, X):
         """Return the rows of users and items that are in a matrix or in columns."""
-        if isinstance(X, tuple) and len(X) in (2, 3):
+        _check_columns(X, (2, 3))
+        if isinstance(X, tuple):
             users, items = X[:2]
             if len(users) != len(items):
                 raise ValueError(f"Found input variables with inconsistent numbers of samples: {[len(users), len(items)]}")
@@ -287,6 +292,10 @@ class MatrixFactorization(Factors):
         Passes over the ratings.
     tol : float, default=0.0
         The fit ends when the objective changes by no more than this part of itself; 0: never.
+    tune : bool or dict, default=False
+        True: the fit finds the step on the way, by short trials on branches of the run, as ``megagrid tune`` does. A dict says what is tuned
+        and between which values: a list, or a range as the command has it, ``{"step": "log:1e-3..1"}``. The record of all trials is
+        ``report_["tuning"]``. With the same `random_state` such a fit is the same.
     n_jobs : int or None, default=None
         Threads; None: all cores.
     random_state : int, RandomState or None, default=None
@@ -349,6 +358,7 @@ class MatrixFactorization(Factors):
         patience=None,
         max_iter=20,
         tol=0.0,
+        tune=False,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -363,6 +373,7 @@ class MatrixFactorization(Factors):
         self.patience = patience
         self.max_iter = max_iter
         self.tol = tol
+        self.tune = tune
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -428,6 +439,7 @@ class MatrixFactorization(Factors):
         float
         """
         self._check_fitted()
+        _check_columns(X, (3,))
         if _is_columns(X):
             users, items, ratings = X
             ratings = _input.column(ratings, "ratings")
@@ -445,6 +457,14 @@ class MatrixFactorization(Factors):
 
 def _is_columns(X):
     return isinstance(X, tuple) and len(X) == 3
+
+
+def _check_columns(X, lengths):
+    """Refuse a tuple that is neither of so many columns, nor a matrix."""
+    forms = {2: "(users, items)", 3: "(users, items, values)"}
+    if isinstance(X, tuple) and len(X) not in lengths:
+        expected = " or ".join(forms[length] for length in lengths)
+        raise ValueError(f"a tuple of {len(X)} columns, expected {expected}; ImplicitALS.fit also takes (users, items, values, times)")
 
 
 def _coded(ids, name, length):

@@ -27,8 +27,13 @@ class ImplicitALS(Factors):
         Ratings above this are feedback of 1, others are none; None: the values are the feedback.
     holdout : float or None, default=None
         Part of the feedback that is kept to measure ``test_ndcg`` and other metrics on: the model is that of the best iteration.
-    holdout_per_user : int or None, default=None
-        As many of each user that has more, instead.
+    holdout_per_user : int, float or None, default=None
+        Instead, N of each user who has more, or this part of each user's.
+    holdout_last : int, float or None, default=None
+        The same, of the latest of each user; with columns the fourth is that of times.
+    holdout_users : int, float or None, default=None
+        N whole users, or this part of them, whom the model does not see: it is told the feedback that `holdout_per_user` or
+        `holdout_last` does not keep, and is tested on what they keep; None of both: a fifth of each.
     ranking : int or None, default=None
         Of how many of the best items those are; None: 10.
     patience : int or None, default=None
@@ -37,6 +42,10 @@ class ImplicitALS(Factors):
         Times that all users and all items are solved for.
     tol : float, default=0.0
         The fit ends when the objective changes by no more than this part of itself; 0: never.
+    tune : bool or dict, default=False
+        True: the fit finds the size of a block on the way, by short trials on branches of the run, as ``megagrid tune`` does. A dict says what is tuned
+        and between which values: a list, or a range as the command has it, ``{"block": [16, 32]}``. The record of all trials is
+        ``report_["tuning"]``. Trials are compared by seconds, so that another fit may find another setting.
     n_jobs : int or None, default=None
         Threads; None: all cores.
     random_state : int, RandomState or None, default=None
@@ -77,6 +86,8 @@ class ImplicitALS(Factors):
         "ratings_above": "ratings-above",
         "holdout": "holdout",
         "holdout_per_user": "holdout-per-user",
+        "holdout_last": "holdout-last",
+        "holdout_users": "holdout-users",
         "ranking": "ranking",
         "patience": "patience",
         "max_iter": "iterations",
@@ -94,10 +105,13 @@ class ImplicitALS(Factors):
         ratings_above=None,
         holdout=None,
         holdout_per_user=None,
+        holdout_last=None,
+        holdout_users=None,
         ranking=None,
         patience=None,
         max_iter=16,
         tol=0.0,
+        tune=False,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -110,10 +124,13 @@ class ImplicitALS(Factors):
         self.ratings_above = ratings_above
         self.holdout = holdout
         self.holdout_per_user = holdout_per_user
+        self.holdout_last = holdout_last
+        self.holdout_users = holdout_users
         self.ranking = ranking
         self.patience = patience
         self.max_iter = max_iter
         self.tol = tol
+        self.tune = tune
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -123,14 +140,14 @@ class ImplicitALS(Factors):
 
         Parameters
         ----------
-        X : matrix of shape (n_users, n_items), a tuple (users, items, values) of columns, or a path
+        X : matrix of shape (n_users, n_items), a tuple (users, items, values) or (users, items, values, times) of columns, or a path
             Values are 0 or above: how often or how long a user has used an item, or 1. Users and items of columns are any numbers or
-            texts. A path is one to ratings in any format that the command reads.
+            texts, times numbers or dates. A path is one to ratings in any format that the command reads.
         y : ignored
         callback : callable or None
             Gets each iteration as a dict; the fit ends where it returns True.
         **reading : how a path is read
-            ``format="parquet"``, ``columns="user=2,item=1"``,
+            ``format="parquet"``, ``columns="user=2,item=1,time=4"``,
             ``test="unseen.csv"``, as the command's options.
 
         Returns
@@ -138,7 +155,11 @@ class ImplicitALS(Factors):
         ImplicitALS
             The estimator.
         """
-        return self._factorize(X, reading, callback)
+        times = None
+        if isinstance(X, tuple) and len(X) == 4:
+            X, times = X[:3], _input.times(X[3], len(X[2]))
+        begin = self._begin
+        return self._factorize(X, reading, callback, lambda parts, words, watched: begin(parts, times, words, watched))
 
     def _trained(self):
         above = None if self.ratings_above is None else float(self.ratings_above)

@@ -216,6 +216,32 @@ def column(values, name, length=None):
     return values
 
 
+def _numbers_or_dates(values):
+    """Read texts and objects: all numbers, or all dates."""
+    for kind in (np.float64, "datetime64[us]"):
+        try:
+            return values.astype(kind)
+        except (ValueError, TypeError, OverflowError):
+            pass
+    raise ValueError("times are neither numbers nor dates; expected dates as 2026-11-25 or 2026-11-25T08:30:00")
+
+
+def times(values, length):
+    """Return a column of times as numbers: dates as seconds since 1970."""
+    values = np.asarray(values)
+    if values.dtype.kind in "OSU":
+        values = _numbers_or_dates(values)
+    if values.dtype.kind == "M":
+        if np.isnat(values).any():
+            raise ValueError("times contains NaT")
+        dates = values.astype("datetime64[us]")
+        is_finer = np.datetime_data(values.dtype)[0] in ("ns", "ps", "fs", "as")
+        if not is_finer and (dates.astype(values.dtype) != values).any():
+            raise ValueError(f"times are {values.dtype} out of the range of microseconds; give them as numbers")
+        values = dates.astype(np.int64) / 1e6
+    return np.ascontiguousarray(column(values, "times", length), dtype=np.float64)
+
+
 # As many as the library takes.
 _MOST_CLASSES = 1000
 

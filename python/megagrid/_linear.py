@@ -37,6 +37,10 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         Passes over the features at most.
     tol : float, default=1e-6
         The fit ends when the objective is known to be within this part of the optimum's.
+    tune : bool or dict, default=False
+        True: the fit finds the blocks of features and their delay on the way, by short trials on branches of the run, as ``megagrid tune`` does. A dict says what is tuned
+        and between which values: a list, or a range as the command has it, ``{"blocks": [20, 50]}``. The record of all trials is
+        ``report_["tuning"]``. Trials are compared by seconds, so that another fit may find another setting.
     n_jobs : int or None, default=None
         Threads; None: all cores.
     random_state : int, RandomState or None, default=None
@@ -95,6 +99,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         patience=None,
         max_iter=2000,
         tol=1e-6,
+        tune=False,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -108,6 +113,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         self.patience = patience
         self.max_iter = max_iter
         self.tol = tol
+        self.tune = tune
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

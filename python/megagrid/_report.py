@@ -7,7 +7,8 @@ import json
 class Report(dict):
     """The record of a run, as the command writes it with ``--json``; in a notebook it shows how the run converged.
 
-    Keys are ``config`` (every resolved option), ``input``, ``machine``, ``phases`` (seconds), ``iterations`` and ``result``.
+    Keys are ``config`` (every resolved option), ``input``, ``machine``, ``phases`` (seconds), ``iterations`` and ``result``, and of a fit
+    that was tuned ``tuning``: every trial, and the settings of the run.
     """
 
     @classmethod
@@ -32,9 +33,11 @@ class Report(dict):
     def __repr__(self):
         result, sizes = self["result"], self["input"]
         found = ", ".join(f"{name} {value:.4g}" for name, value in result["metrics"].items())
+        tuning = self.get("tuning")
+        tuned = "" if tuning is None else f", tuned by {len(tuning['trials'])} trials: {tuning['settings'][-1][1]}"
         return (
             f"<{self['command']}: {sizes['left']} × {sizes['right']} vertices, {sizes['edges']} edges, "
-            f"{result['iterations']} iterations in {self['phases']['train']:.3g} s (ended by {result['ended_by']}); {found}>"
+            f"{result['iterations']} iterations in {self['phases']['train']:.3g} s (ended by {result['ended_by']}){tuned}; {found}>"
         )
 
     def _repr_html_(self):

@@ -36,6 +36,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         Passes over the words.
     tol : float, default=0.0
         The fit ends when the log likelihood changes by no more than this part of itself; 0: never.
+    tune : bool or dict, default=False
+        True: the fit finds the sampler and the work of a clock on the way, by short trials on branches of the run, as ``megagrid tune`` does. A dict says what is tuned
+        and between which values: a list, or a range as the command has it, ``{"sampler": ["dense", "sparse"]}``. The record of all trials is
+        ``report_["tuning"]``. Trials are compared by seconds, so that another fit may find another setting.
     n_jobs : int or None, default=None
         Threads; None: all cores.
     random_state : int, RandomState or None, default=None
@@ -97,6 +101,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         patience=None,
         max_iter=200,
         tol=0.0,
+        tune=False,
         n_jobs=None,
         random_state=None,
         verbose=0,
@@ -111,6 +116,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.patience = patience
         self.max_iter = max_iter
         self.tol = tol
+        self.tune = tune
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

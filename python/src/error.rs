@@ -6,7 +6,9 @@ use std::io;
 use megagrid_datasets::Error as DataError;
 use megagrid_engine::Error as EngineError;
 use megagrid_training::Error;
-use pyo3::exceptions::{PyFileNotFoundError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{
+    PyFileNotFoundError, PyInterruptedError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError,
+};
 use pyo3::{PyErr, PyResult};
 
 /// Makes an exception of an error.
@@ -22,6 +24,7 @@ pub fn raised(error: &Error) -> PyErr {
         Error::Invalid { path, .. } if !path.exists() && path.file_name().is_some_and(|name| name == "model.json") => {
             PyFileNotFoundError::new_err(text)
         }
+        Error::Interrupted { .. } => PyInterruptedError::new_err(text),
         _ => PyValueError::new_err(text),
     }
 }

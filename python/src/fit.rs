@@ -16,6 +16,7 @@ use megagrid_training::lda::{Documents, TopicModels};
 use megagrid_training::mf::{Factorization, RatingOptions, Ratings};
 use megagrid_training::pagerank::{LinkOptions, RankOptions, Ranking, Web};
 use megagrid_training::record::Phases;
+use megagrid_training::tune::TuneOptions;
 use megagrid_training::{Algorithm, Data, Error, Job, Processes, Reading, RunOptions, Trained, join, json, options};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
@@ -43,6 +44,11 @@ struct Given<O: clap::Args, D: clap::Args> {
     data: D,
     #[command(flatten)]
     run: RunOptions,
+    #[command(flatten)]
+    tuning: TuneOptions,
+    /// Whether settings are found on the way.
+    #[arg(long)]
+    tuned: bool,
     /// Format of what a path names.
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     format: std::option::Option<Format>,
@@ -106,16 +112,24 @@ impl<A: Algorithm> Place<A> {
     {
         let given: Given<A::Options, DataOptions<A>> = raise(options(words))?;
         raise(megagrid_training::Options::check(&given.own))?;
+        // A fit ends where `tol` says so: a plateau neither ends it nor has it tuned again.
+        let tuning = given.tuned.then(|| TuneOptions { retune: false, ..given.tuning.clone() });
+        if let Some(tuning) = &tuning {
+            raise(tuning.check::<A>(&given.own))?;
+        }
         let threads = given.run.workers;
         let job = move || {
             let mut job = self.job(given)?;
             settle(&mut job.data)?;
             Ok(job)
         };
-        Run::begin(threads, is_watched, job, give)
+        Run::begin(threads, is_watched, tuning, job, give)
     }
 
-    fn job(self, Given { own, data, run, format, columns }: Given<A::Options, DataOptions<A>>) -> Result<Job<A>, Error>
+    fn job(
+        self,
+        Given { own, data, run, format, columns, .. }: Given<A::Options, DataOptions<A>>,
+    ) -> Result<Job<A>, Error>
     where
         A::Options: clap::Args,
         DataOptions<A>: clap::Args,
@@ -195,25 +209,44 @@ fn rating(input: &Input<'_>) -> impl Fn(f64) -> Option<f32> + Send + Sync + use<
     move |value: f64| if is_dense { nonzero(value) } else { Some(value as f32) }
 }
 
-/// Makes ratings of edges, with those that are kept for testing.
-fn ratings(edges: EdgeList<f32>, how: &RatingOptions, run: &RunOptions) -> Result<Ratings, Error> {
-    Ratings::held_out(named(edges, 0).in_degree_order(), how.holdout(), None, run.seed)?.ranked(how.ranking)
+/// Makes ratings of edges, with those that are kept for testing: the latest, where that is asked for and it is known when they were made.
+fn ratings(
+    edges: EdgeList<f32>,
+    times: Option<&[f64]>,
+    how: &RatingOptions,
+    run: &RunOptions,
+) -> Result<Ratings, Error> {
+    let is_timed = how.holdout_last.is_some();
+    if is_timed && times.is_none() {
+        return Err(Error::option("--holdout-last needs a column of times: (users, items, values, times), or a path"));
+    }
+    let ratings = named(edges, 0).in_degree_order();
+    Ratings::held_out(ratings, how.holdout(), times.filter(|_| is_timed), run.seed)?.ranked(how.ranking)
 }
 
 /// Factorizes ratings of users by items.
 #[pyfunction]
 pub fn factors(py: Python<'_>, input: Input<'_>, words: Vec<OsString>, is_watched: bool) -> PyResult<Run> {
     let keep = rating(&input);
-    let place = Place::<Factorization>::new(py, input, (false, keep), ratings)?;
+    let place =
+        Place::<Factorization>::new(py, input, (false, keep), |edges, how, run| ratings(edges, None, how, run))?;
     place.train(words, is_watched, models::give_factors)
 }
 
-/// Factorizes implicit feedback of users on items.
+/// Factorizes implicit feedback of users on items, given at some times.
 #[pyfunction]
-pub fn implicit(py: Python<'_>, input: Input<'_>, words: Vec<OsString>, is_watched: bool) -> PyResult<Run> {
+pub fn implicit(
+    py: Python<'_>,
+    input: Input<'_>,
+    times: Option<PyReadonlyArray1<'_, f64>>,
+    words: Vec<OsString>,
+    is_watched: bool,
+) -> PyResult<Run> {
     let keep = rating(&input);
-    let place = Place::<ImplicitFactorization>::new(py, input, (false, keep), |edges, how, run| {
-        Feedback::new(ratings(edges, &how.ratings, run)?, how.ratings_above)?.ranked(how.ratings.ranking)
+    let times = times.map(|times| times.as_array().to_vec());
+    let place = Place::<ImplicitFactorization>::new(py, input, (false, keep), move |edges, how, run| {
+        let ratings = ratings(edges, times.as_deref(), &how.ratings, run)?;
+        Feedback::new(ratings, how.ratings_above)?.ranked(how.ratings.ranking)
     })?;
     place.train(words, is_watched, models::give_implicit)
 }

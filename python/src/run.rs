@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use megagrid_training::record::Record;
+use megagrid_training::tune::{TuneOptions, tune};
 use megagrid_training::{Algorithm, Error, Job, Observer, Processes, Trained, json};
 use pyo3::prelude::*;
 
@@ -68,21 +69,25 @@ impl Observer for Watch {
 pub struct Run(Arc<Shared>);
 
 impl Run {
-    /// Begins a run. `job` reads data, on the run's threads; `give` makes Python's objects of what was trained.
+    /// Begins a run, which finds settings on the way if it is to be tuned. `job` reads data, on the run's threads; `give` makes Python's objects of what was trained.
     ///
     /// # Errors
     /// A thread that cannot be started.
     pub fn begin<A: Algorithm>(
         threads: Option<usize>,
         is_watched: bool,
+        tuning: Option<TuneOptions>,
         job: impl FnOnce() -> Result<Job<A>, Error> + Send + 'static,
         give: impl FnOnce(Python<'_>, Trained<A>) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<Self> {
         let shared = Arc::new(Shared::default());
         let watch = Watch { shared: Arc::clone(&shared), is_watched };
         let train = move || {
-            let job = Job { is_kept: true, may_end: true, ..job()? };
-            megagrid_training::train(job, &Processes::default(), &watch)
+            let (job, processes) = (Job { is_kept: true, may_end: true, ..job()? }, Processes::default());
+            match tuning {
+                Some(tuning) => tune(job, &tuning, &processes, &watch).map(|tuned| tuned.trained),
+                None => megagrid_training::train(job, &processes, &watch),
+            }
         };
         let ours = Arc::clone(&shared);
         let act = move || {

@@ -15,7 +15,12 @@ EXPECTED = {
 
 
 @parametrize_with_checks(
-    [SparseLogisticRegression(), TopicModel(5, max_iter=20), MatrixFactorization(4)],
+    [
+        SparseLogisticRegression(),
+        TopicModel(5, max_iter=20),
+        MatrixFactorization(4),
+        MatrixFactorization(4, tune={"step": [0.03, 0.1]}),
+    ],
     expected_failed_checks=lambda estimator: EXPECTED[type(estimator).__name__],
 )
 def test_rules_of_scikit_learn(estimator, check):

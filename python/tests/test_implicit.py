@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from megagrid import ImplicitALS
+from megagrid import ImplicitALS, MatrixFactorization, _input
 
 USERS = ["ann", "ann", "bob", "bob", "bob", "cy", "cy", "dee", "dee", "dee"]
 ITEMS = ["tea", "rye", "tea", "rye", "oat", "gin", "rum", "gin", "rum", "ale"]
@@ -43,3 +43,52 @@ def test_people_unseen_get_the_rows_of_the_normal_equations():
     assert other.recommend("new", 1, exclude=(["new", "new"], rated))[0].tolist() == ["rye"]
     with pytest.raises(ValueError, match="feedback is -1"):
         ImplicitALS(4).fit((USERS, ITEMS, np.ones(10))).fold_in((["x"], ["tea"], [-1.0]))
+
+
+def test_the_latest_is_kept_where_times_are_known():
+    rng = np.random.default_rng(3)
+    users, items = np.nonzero(rng.random((40, 30)) < 0.4)
+    stamps = rng.permutation(len(users))
+    tests = []
+    days = stamps.astype("datetime64[D]")
+    assert tests == [] and _input.times(["1066-10-14", "1970-01-01T00:00:01"], 2).tolist()[1] == 1.0
+    for times in (stamps, days, days.astype(str), days.astype(object), -stamps):
+        model = ImplicitALS(4, holdout_last=1, ranking=30, max_iter=2, patience=0).fit((users, items, np.ones(len(users)), times))
+        tests.append(model.report_["result"]["metrics"]["test_ndcg"])
+    assert tests[0] == tests[1] == tests[2] == tests[3] != tests[4]
+    latest = np.zeros((40, 30), dtype=bool)
+    for user in range(40):
+        at = np.flatnonzero(users == user)
+        latest[user, items[at[np.argmax(stamps[at])]]] = True
+    rest = ~latest[users, items]
+    model = ImplicitALS(4, max_iter=2).fit((users[rest], items[rest], np.ones(rest.sum())))
+    places = []
+    for user, item in zip(*np.nonzero(latest)):
+        best = model.recommend(user, 30, exclude=(users[rest], items[rest]))[0].tolist()
+        places.append(1 / np.log2(best.index(item) + 2) if item in best else 0.0)
+    assert np.isclose(np.mean(places), tests[0], atol=1e-4)
+    with pytest.raises(ValueError, match="holdout_last needs a column of times"):
+        ImplicitALS(4, holdout_last=1).fit((users, items, np.ones(len(users))))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        ImplicitALS(4, holdout_last=1).fit((users, items, np.ones(len(users)), stamps[1:]))
+    with pytest.raises(ValueError, match="neither numbers nor dates"):
+        ImplicitALS(4, holdout_last=1).fit((users, items, np.ones(len(users)), ["soon"] * len(users)))
+    with pytest.raises(ValueError, match=r"a tuple of 4 columns, expected \(users, items, values\)"):
+        MatrixFactorization(4).fit((users, items, np.ones(len(users)), stamps))
+    with pytest.raises(ValueError, match=r"a tuple of 4 columns"):
+        model.recommend(0, 3, exclude=(users, items, items, stamps))
+    with pytest.raises(ValueError, match="NaT"):
+        ImplicitALS(4, holdout_last=1).fit((users, items, np.ones(len(users)), np.full(len(users), "NaT", dtype="datetime64[s]")))
+
+
+def test_whole_users_are_kept():
+    rng = np.random.default_rng(4)
+    users, items = np.nonzero(rng.random((50, 30)) < 0.4)
+    names = np.array([f"u{user:02}" for user in range(50)])[users]
+    model = ImplicitALS(4, holdout_users=0.2, holdout_per_user=2, ranking=10).fit((names, items, np.ones(len(users))))
+    assert len(model.user_ids_) == 40 and len(model.user_factors_) == 40 and set(model.user_ids_) < set(names)
+    assert 0 < model.report_["result"]["metrics"]["test_ndcg"] <= 1
+    X = np.zeros((50, 30))
+    X[users, items] = 1
+    model = ImplicitALS(4, holdout_users=10).fit(X)
+    assert model.n_features_in_ == 30 and len(model.user_ids_) == 40
