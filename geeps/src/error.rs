@@ -13,10 +13,12 @@ pub enum Error {
         problem: String,
     },
     /// Memory that the device does not have.
-    #[error("the device has no room for {values} values more; take a smaller --budget")]
+    #[error("the device has no room for {bytes} bytes more, {most}; take a smaller --budget")]
     DeviceMemory {
-        /// How many were asked for.
-        values: usize,
+        /// How many were asked for, at a time.
+        bytes: u64,
+        /// What is known of how many it gives.
+        most: String,
     },
     /// No device that kernels can run on.
     #[error(
@@ -111,10 +113,12 @@ pub enum Error {
     },
     /// Another order of accesses than in the virtual iteration.
     #[error(
-        "call {number} of iteration {iteration} is the {found}; in the virtual iteration it was the {expected}, and indexes and \
-         buffers were made for that"
+        "worker {worker}: call {number} of iteration {iteration} is the {found}; in the virtual iteration it was the {expected}, and \
+         indexes and buffers were made for that"
     )]
     OtherOrder {
+        /// Whose.
+        worker: usize,
         /// Which call of the iteration, from 1.
         number: usize,
         /// The iteration, from 1.

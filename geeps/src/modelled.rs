@@ -1,7 +1,9 @@
 //! Modelled time: how long iterations of a plan take on a machine whose rates are given, without running them.
 //!
 //! All workers are alike and begin together. Each has lanes that work side by side, each of them on one thing at a
-//! time and in order: the device computes, copies come and go, the network gives and takes. The allocator and the
+//! time and in order: the device computes, copies come and go, and the network carries. Each machine has a part of the
+//! server, and machines are alike: while a worker sends updates, or rows come to it, its machine takes in as much for its
+//! part of the server, or sends as much from it; so both directions are one lane. The allocator and the
 //! reclaimer do one thing after the other, as they really do; updates go to the server behind them. The application
 //! waits for what it copies by itself, which does not hold up the lanes. What is *not* in it: the time of indexed
 //! copies within the device, of the server, and of starting a command; and any difference between workers.
@@ -22,7 +24,7 @@ pub struct Machine {
     pub memory: f64,
     /// Bytes between host and device, each way.
     pub copy: f64,
-    /// Bytes between a worker and the server, each way.
+    /// Bytes to and from a machine, each way.
     pub network: f64,
     /// Seconds of a message.
     pub latency: f64,
@@ -47,8 +49,9 @@ pub struct Setting {
     pub consistency: Consistency,
     /// Whether data are fetched before they are asked for.
     pub prefetch: bool,
-    /// Whether the application waits until what it posts was copied, as with a parameter server in the host's memory.
-    pub waits_for_posts: bool,
+    /// Whether the worker's cache is in the host's memory, as that of a parameter server for processors: the application copies all that
+    /// it reads to the device, each time, and waits until all that it posts was copied back.
+    pub on_hosts: bool,
 }
 
 /// What some iterations take.
@@ -92,8 +95,7 @@ struct Worker<'p> {
     reclaimer: f64,
     to_device: f64,
     to_host: f64,
-    to_server: f64,
-    from_server: f64,
+    network: f64,
     /// When the last post to each home was written: tables and local data.
     written: [Vec<f64>; 2],
     /// Updates that wait for a table's clock, in bytes.
@@ -125,8 +127,7 @@ impl<'p> Worker<'p> {
             reclaimer: 0.0,
             to_device: 0.0,
             to_host: 0.0,
-            to_server: 0.0,
-            from_server: 0.0,
+            network: 0.0,
             written: [vec![0.0; tables], vec![0.0; locals]],
             logs: vec![0; tables],
             clocks: vec![vec![0.0]; tables],
@@ -202,9 +203,13 @@ impl<'p> Worker<'p> {
             && let Home::Table(table) = home
         {
             let (begin, seconds) = (ready.max(self.fresh(table)), self.sent(read));
-            ready = work(&mut self.from_server, begin, seconds);
+            ready = work(&mut self.network, begin, seconds);
         }
-        let seconds = (read + swapped_in) as f64 / self.machine.copy;
+        let copied = match what {
+            What::Read(_) if self.setting.on_hosts => crate::table::bytes(self.plan.trace.len_of(what)),
+            _ => read + swapped_in,
+        };
+        let seconds = copied as f64 / self.machine.copy;
         if seconds > 0.0 {
             ready = work(&mut self.to_device, ready, seconds);
         }
@@ -212,7 +217,7 @@ impl<'p> Worker<'p> {
         self.now = self.now.max(ready);
     }
 
-    /// Returns the seconds of bytes on the network: each worker's machine has a part of the server.
+    /// Returns the seconds of bytes on the network: those for the part of the server on the worker's own machine take none.
     fn sent(&self, bytes: u64) -> f64 {
         let others = (self.setting.workers - 1) as f64 / self.setting.workers as f64;
         if self.setting.workers == 1 {
@@ -238,7 +243,7 @@ impl<'p> Worker<'p> {
         if let Some(taken) = self.taken.iter_mut().find(|taken| taken.0 == ticket) {
             taken.1 = done;
         }
-        if self.setting.waits_for_posts {
+        if self.setting.on_hosts {
             self.now = self.now.max(done);
         }
     }
@@ -247,10 +252,7 @@ impl<'p> Worker<'p> {
         let ready = self.reclaimer.max(self.now);
         let updates = std::mem::take(&mut self.logs[table]);
         let seconds = self.sent(updates);
-        let done = work(&mut self.to_server, ready, seconds);
+        let done = work(&mut self.network, ready, seconds);
         self.clocks[table].push(done);
-        if self.setting.waits_for_posts {
-            self.now = self.now.max(done);
-        }
     }
 }

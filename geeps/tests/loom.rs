@@ -103,7 +103,7 @@ fn a_worker_that_fetches_when_asked_comes_to_its_end() {
 fn a_failure_ends_every_wait() {
     model(|| {
         let hub = Arc::new(Hub::new(1, 1, 0));
-        let error = Error::DeviceMemory { values: 1 };
+        let error = Error::DeviceMemory { bytes: 1, most: String::new() };
         let waits = {
             let hub = Arc::clone(&hub);
             thread::spawn(move || {

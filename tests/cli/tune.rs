@@ -19,7 +19,11 @@ fn ratings_tune_themselves_and_the_command_printed_does_the_same() {
     assert_eq!(first.iter().filter(|trial| trial["chosen"] == true).count(), 1, "{tuning}");
     assert_eq!(tuning["time"], "samples");
     assert!(tuning["most_branches"].as_u64().unwrap() <= 3, "{tuning}");
-    assert!(place.path("model/model.json").exists());
+    // An update of the model goes on as the run ended.
+    let last = tuning["settings"].as_array().unwrap().last().unwrap()[1].as_str().unwrap();
+    let last: f64 = last.strip_prefix("step=").unwrap().parse().unwrap();
+    let step = json(&place.name("model/model.json"))["config"]["step"].as_f64().unwrap();
+    assert!((step - last).abs() <= 1e-6 * last, "{step}: {tuning}");
 
     let page = std::fs::read_to_string(&report).unwrap();
     assert!(page.contains("<h2>Tuning</h2>") && page.contains("chosen"), "{page}");

@@ -7,9 +7,11 @@ use megagrid_engine::plan::Plan;
 use megagrid_engine::{Branches, Engine, IterationReport, Settings, checkpoint};
 
 use crate::Error;
-use crate::algorithm::{Between, DataOf, Form, Found, Leg, ModelOf, OptionsOf, Pause, Run, Trainer};
 use crate::data::Data;
+use crate::measured::Found;
 use crate::record::{InputSizes, Machine, Metrics};
+use crate::run::{Between, Form, Leg, Pause, Run};
+use crate::trainer::{DataOf, ModelOf, OptionsOf, Trainer};
 
 /// Makes the form of a trainer.
 ///

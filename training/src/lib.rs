@@ -26,6 +26,7 @@ pub mod graph;
 pub mod hits;
 pub mod input;
 pub mod lda;
+mod measured;
 pub mod mf;
 pub mod model;
 mod options;
@@ -34,20 +35,23 @@ pub mod pagerank;
 mod processes;
 pub mod record;
 mod room;
+mod run;
+mod run_options;
 mod stopping;
 mod train;
+mod trainer;
 pub mod tune;
 pub mod update;
 
-pub use algorithm::{
-    Algorithm, DataOf, Ended, Form, Knob, Leg, MakeForm, Measured, ModelOf, OptionsOf, Pause, Run, Trainer,
-};
+pub use algorithm::{Algorithm, Knob};
 pub use data::{Data, NoOptions, Reading};
 pub use error::Error;
 pub use form::form;
+pub use measured::Measured;
 pub use model::Model;
-pub use options::{
-    CheckpointOptions, Consistency, Options, RunOptions, UpdatedOn, join, json, lossy, lossy_option, options,
-};
+pub use options::{Options, UpdatedOn, join, json, lossy, lossy_option, options};
 pub use processes::Processes;
+pub use run::{Ended, Form, Leg, MakeForm, Pause, Run};
+pub use run_options::{CheckpointOptions, Consistency, RunOptions};
 pub use train::{Job, Observer, Trained, config, planned, train};
+pub use trainer::{DataOf, ModelOf, OptionsOf, Trainer};

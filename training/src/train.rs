@@ -9,13 +9,16 @@ use megagrid_engine::plan::Plan;
 use megagrid_engine::{IterationReport, Settings};
 use serde_json::Value;
 
-use crate::algorithm::{Algorithm, Ended, Found, Leg, Pause, Run};
+use crate::algorithm::Algorithm;
 use crate::checkpoint::Checkpoints;
 use crate::data::{Data, Reading};
 use crate::input::Source;
-use crate::options::{RunOptions, join, json};
+use crate::measured::Found;
+use crate::options::{join, json};
 use crate::processes::Processes;
 use crate::record::{Machine, Metrics, Phases, Record};
+use crate::run::{Ended, Leg, Pause, Run};
+use crate::run_options::RunOptions;
 use crate::stopping::{Evaluation, Stopping};
 use crate::{Error, Options, model};
 

@@ -12,6 +12,7 @@ use megagrid_training::record::InputSizes;
 use serde::Serialize;
 
 use super::options::Options;
+use crate::failure::usage;
 
 /// Samples or ratings of a mini-batch, where there are as many.
 const BATCH: usize = 128;
@@ -64,18 +65,19 @@ pub struct Descent {
     /// How gradients become updates.
     #[arg(long, value_enum, default_value_t = Optimizer::Sgd)]
     optimizer: Optimizer,
-    /// What `--optimizer momentum` keeps of a velocity.
-    #[arg(long, default_value_t = 0.9)]
-    momentum: f32,
+    /// What `--optimizer momentum` keeps of a velocity [default: 0.9].
+    #[arg(long)]
+    momentum: Option<f32>,
 }
 
 impl Descent {
-    fn optimizer(&self) -> network::Optimizer {
-        match self.optimizer {
+    fn optimizer(&self) -> anyhow::Result<network::Optimizer> {
+        Ok(match self.optimizer {
+            Optimizer::Momentum => network::Optimizer::Momentum { momentum: self.momentum.unwrap_or(0.9) },
+            _ if self.momentum.is_some() => return Err(usage("--momentum goes with --optimizer momentum")),
             Optimizer::Sgd => network::Optimizer::Sgd,
-            Optimizer::Momentum => network::Optimizer::Momentum { momentum: self.momentum },
             Optimizer::Adagrad => network::Optimizer::AdaGrad,
-        }
+        })
     }
 }
 
@@ -144,7 +146,7 @@ fn network(
         workers,
         batch,
         step: descent.step,
-        optimizer: descent.optimizer(),
+        optimizer: descent.optimizer()?,
         seed: options.seed,
     };
     Ok(Prepared { trained: Network::new(samples, settings)?, batch, sizes, hash })

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use megagrid_geeps::memory::{Moves, Plan};
+use megagrid_geeps::memory::{Item, Moves, Plan};
 use megagrid_geeps::run::record;
 use megagrid_geeps::{Trace, apps};
 use serde::Serialize;
@@ -35,9 +35,20 @@ pub struct Summary {
     pub start: u64,
     /// What moves in each iteration after the first.
     pub iteration: Moved,
+    /// The same by the clocks of tables, in their order.
+    pub clocks: Vec<Clock>,
+    /// Tables and local data, and which of them are pinned.
+    pub items: Vec<Item>,
     /// How many layers there are, and what is held in those with most bytes.
     pub num_layers: usize,
     pub layers: Vec<Layer>,
+}
+
+/// What moves until a clock of a table ends.
+#[derive(Clone, Debug, Serialize)]
+pub struct Clock {
+    table: String,
+    moved: Moved,
 }
 
 /// Bytes that move in an iteration.
@@ -52,6 +63,13 @@ pub struct Moved {
     /// What the application copies by itself.
     input: u64,
     output: u64,
+}
+
+impl Moved {
+    fn total(&self) -> u64 {
+        let Self { parameters_in, updates_out, local_in, local_out, input, output } = self;
+        parameters_in + updates_out + local_in + local_out + input + output
+    }
 }
 
 impl From<Moves> for Moved {
@@ -102,6 +120,9 @@ pub fn make(trained: &impl apps::Application, options: &Options, workers: usize)
     let layer = |layer: usize| Layer { what: trace.describe_layer(layer), bytes: bytes(layer) };
     let layers = order.into_iter().map(layer).collect();
     let plan = Plan::new(trace, budget, staging)?;
+    let name = |table| plan.trace().tables().get(table).name.clone();
+    let clock = |(table, moves): (_, Moves)| Clock { table: name(table), moved: moves.into() };
+    let clocks = plan.clock_moves(1).into_iter().map(clock).collect();
     let summary = Summary {
         budget,
         least_budget: least,
@@ -113,6 +134,8 @@ pub fn make(trained: &impl apps::Application, options: &Options, workers: usize)
         staging,
         start: plan.start_bytes(),
         iteration: plan.moves(1).into(),
+        clocks,
+        items: plan.items(),
         num_layers,
         layers,
     };
@@ -158,9 +181,28 @@ impl Summary {
         line("  local data to the host", bytes(local_out));
         line("  input to the device", bytes(input));
         line("  losses to the host", bytes(output));
+        line(
+            "  of clocks of tables, at most",
+            bytes(self.clocks.iter().map(|clock| clock.moved.total()).max().unwrap_or(0)),
+        );
         line("held at a time, the most first", format!("{} of {}", self.layers.len(), self.num_layers));
         for layer in &self.layers {
             let _ = writeln!(text, "    {:>14}  {}", layer.bytes, layer.what);
+        }
+        for (is_pinned, title) in [(true, "pinned, the most first"), (false, "comes and goes, the most first")] {
+            text.push_str(&self.items_text(is_pinned, title));
+        }
+        text
+    }
+
+    /// Lists the largest of what is pinned, or is not.
+    fn items_text(&self, is_pinned: bool, title: &str) -> String {
+        let mut items: Vec<&Item> = self.items.iter().filter(|item| item.is_pinned == is_pinned).collect();
+        items.sort_by_key(|item| std::cmp::Reverse(item.bytes));
+        let mut text = format!("  {title:<34}{} of {}\n", items.len().min(SHOWN), items.len());
+        for item in items.into_iter().take(SHOWN) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "    {:>14}  {}", item.bytes, item.name);
         }
         text
     }

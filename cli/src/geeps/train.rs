@@ -109,7 +109,7 @@ fn times(plan: &Plan, machine: &Machine, options: &Options) -> Vec<Time> {
         workers: options.workers,
         consistency: options.consistency(),
         prefetch: !options.no_prefetch,
-        waits_for_posts: false,
+        on_hosts: false,
     };
     modelled::iterations(plan, machine, &setting, MODELLED)
 }

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::hub::Ended;
-use super::shared::{Logged, Shared};
+use super::shared::Shared;
 use crate::Error;
 use crate::device::{Command, Device, DeviceRange, padded};
 use crate::memory::{Freshness, Moves};
+use crate::servers::Found;
 use crate::table::{LocalId, RowsId, bytes};
 use crate::trace::{Event, Home, Trace, What};
 
@@ -108,13 +109,10 @@ impl<'s> Allocator<'s> {
         let pinned = shared.tables[list.table.0];
         if pinned.is_none() || !is_fresh {
             let worker = shared.options.worker;
-            let division = (rows, &shared.divisions[rows.0]);
-            let found = shared.servers.read(worker, division, clock, || shared.hub.should_stop())?;
-            let mut distinct = found.ok_or(Ended::Stopped)?;
-            // The worker's own updates of this clock are in the log only.
-            for Logged { rows, values } in &*shared.log(list.table) {
-                shared.plan.trace.lists[rows.0].add_to_distinct(list, &mut distinct, values);
-            }
+            let division = &shared.divisions[rows.0];
+            let found = shared.servers.read(worker, (rows, division), clock, || shared.hub.should_stop())?;
+            let Found { mut distinct, included } = found.ok_or(Ended::Stopped)?;
+            shared.log(list.table).add_missing(division, &shared.divisions, &included, &mut distinct);
             let values = if pinned.is_some() { distinct } else { list.batch_of(distinct) };
             let to = buffer.part(0, values.len());
             shared.device.upload(to, &values)?;

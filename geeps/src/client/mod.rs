@@ -2,6 +2,7 @@
 
 mod allocator;
 mod hub;
+mod log;
 mod reclaimer;
 mod shared;
 
@@ -111,6 +112,7 @@ impl Client {
         let rest = trace.events[self.at..].iter().find(|event| event.is_bound());
         match rest {
             Some(expected) if (self.iteration, self.at) != (iterations, 0) => Err(Error::OtherOrder {
+                worker: self.shared.options.worker,
                 number: trace.events[..self.at].iter().filter(|event| event.is_bound()).count() + 1,
                 iteration: self.iteration + 1,
                 found: "end of the iteration".to_owned(),
@@ -157,6 +159,7 @@ impl Client {
                 events.get(place).map_or("the end of the iteration".to_owned(), |event| trace.describe_event(event));
             let number = events[..place].iter().filter(|event| event.is_bound()).count() + 1;
             let error = Error::OtherOrder {
+                worker: self.shared.options.worker,
                 number,
                 iteration: self.iteration + 1,
                 found: trace.describe_event(&found),

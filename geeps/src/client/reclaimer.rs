@@ -3,7 +3,7 @@
 
 use std::sync::mpsc::Receiver;
 
-use super::shared::{Logged, Shared};
+use super::shared::Shared;
 use crate::Error;
 use crate::device::{Command, Device, DeviceRange};
 use crate::memory::Moves;
@@ -22,9 +22,8 @@ pub(super) fn run(shared: &Shared, tasks: &Receiver<Task>) -> Result<(), Error> 
     for task in tasks {
         match task {
             Task::Clock(table) => {
-                // Until the servers have them nobody reads: a reader waits for all clocks of its own worker.
-                let log = std::mem::take(&mut *shared.log(table));
-                let updates = log.into_iter().map(|Logged { rows, values }| (rows, &shared.divisions[rows.0], values));
+                let ended = shared.log(table).end_clock();
+                let updates = ended.into_iter().map(|(rows, values)| (rows, &shared.divisions[rows.0], values));
                 shared.servers.commit(shared.options.worker, table, updates)?;
                 shared.hub.reclaimed(None, None);
             }
@@ -65,6 +64,6 @@ fn update(shared: &Shared, rows: RowsId, from: DeviceRange) -> Result<(), Error>
     }
     let values = shared.device.download(from)?;
     shared.hub.count(Moves { updates: bytes(values.len()), ..Moves::default() });
-    shared.log(list.table).push(Logged { rows, values });
+    shared.log(list.table).push(rows, values);
     Ok(())
 }

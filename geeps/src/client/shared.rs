@@ -3,19 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::hub::Hub;
+use super::log::Log;
 use crate::Error;
 use crate::device::{Device, DeviceRange};
 use crate::memory::{Meter, Plan};
 use crate::servers::{Division, Servers};
 use crate::table::{LocalId, RowsId, TableId};
-use crate::trace::Local;
-
-/// A worker's updates of some rows, in the order of their list.
-#[derive(Debug)]
-pub(super) struct Logged {
-    pub rows: RowsId,
-    pub values: Vec<f32>,
-}
+use crate::trace::{Local, What};
 
 /// How a worker runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +39,8 @@ pub(super) struct Shared {
     pub indexes: Vec<Option<DeviceRange>>,
     /// Local data that are not pinned.
     swapped: Vec<Mutex<Vec<f32>>>,
-    /// Updates of the clock that each table is in, in their order.
-    logs: Vec<Mutex<Vec<Logged>>>,
+    /// Of each table, the worker's updates that the servers may not have.
+    logs: Vec<Mutex<Log>>,
 }
 
 impl Shared {
@@ -76,9 +70,17 @@ impl Shared {
         let swapped =
             swapped.map(|(local, pinned)| Mutex::new(vec![0.0; if pinned.is_some() { 0 } else { local.len }]));
         let swapped = swapped.collect();
-        let logs = (0..trace.tables.len()).map(|_| Mutex::default()).collect();
         let hub = Hub::new(plan.placement.ring, trace.tables.len(), trace.locals.len());
         let divisions = servers.declare(options.worker, &trace.lists)?;
+        let log = |table: TableId| {
+            let is_read = |list: usize| {
+                let reads = |&(what, _): &(What, bool)| what == What::Read(RowsId(list));
+                trace.lists[list].table == table && trace.accesses.iter().any(reads)
+            };
+            let read = divisions.iter().enumerate().filter(|(list, _)| is_read(*list)).map(|(_, division)| division);
+            Mutex::new(Log::new(read, servers.processes(), servers.consistency()))
+        };
+        let logs = trace.tables.iter().map(|(id, _)| log(id)).collect();
         Ok(Self { options, device, servers, divisions, hub, pool, tables, locals, indexes, swapped, logs, plan })
     }
 
@@ -145,7 +147,7 @@ impl Shared {
         self.swapped[local].lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    pub fn log(&self, table: TableId) -> MutexGuard<'_, Vec<Logged>> {
+    pub fn log(&self, table: TableId) -> MutexGuard<'_, Log> {
         self.logs[table.0].lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

@@ -177,19 +177,26 @@ impl Command {
             }
             None => Ok(()),
         };
+        let row = match *self {
+            Self::Gather { width, .. } | Self::Put { width, .. } | Self::ScatterAdd { width, .. } => width,
+            Self::AddBias { bias: row, .. } | Self::SumRows { to: row, .. } => row.len,
+            _ => 1,
+        };
+        if row == 0 {
+            let problem = "rows have no values; expected 1 or more".to_owned();
+            return Err(Error::Command { command: self.name(), problem });
+        }
         match *self {
             Self::Fill { .. } | Self::Relu { .. } => Ok(()),
             Self::Copy { from, to } => fits(&[("to", to.len, from.len)]),
-            Self::Gather { table, keys, to, width } => fits(&[
-                ("table beyond its last whole row", table.len % width.max(1), 0),
-                ("to", to.len, keys.len * width),
-            ]),
-            Self::Put { from, keys, table, width } => fits(&[
-                ("table beyond its last whole row", table.len % width.max(1), 0),
-                ("from", from.len, keys.len * width),
-            ]),
+            Self::Gather { table, keys, to, width } => {
+                fits(&[("table beyond its last whole row", table.len % width, 0), ("to", to.len, keys.len * width)])
+            }
+            Self::Put { from, keys, table, width } => {
+                fits(&[("table beyond its last whole row", table.len % width, 0), ("from", from.len, keys.len * width)])
+            }
             Self::ScatterAdd { from, segments: Segments { targets, starts, rows }, table, width } => fits(&[
-                ("table beyond its last whole row", table.len % width.max(1), 0),
+                ("table beyond its last whole row", table.len % width, 0),
                 ("from", from.len, rows.len * width),
                 ("starts", starts.len, targets.len + 1),
             ]),
@@ -199,8 +206,8 @@ impl Command {
             Self::MatMul(MatMul { a, b, to, m, n, k, .. }) => {
                 fits(&[("a", a.len, m * k), ("b", b.len, k * n), ("to", to.len, m * n)])
             }
-            Self::AddBias { bias, to } => fits(&[("to beyond its last whole row", to.len % bias.len.max(1), 0)]),
-            Self::SumRows { from, to, .. } => fits(&[("from beyond its last whole row", from.len % to.len.max(1), 0)]),
+            Self::AddBias { bias, to } => fits(&[("to beyond its last whole row", to.len % bias.len, 0)]),
+            Self::SumRows { from, to, .. } => fits(&[("from beyond its last whole row", from.len % to.len, 0)]),
             Self::ReluGradient { activations, to } => fits(&[("to", to.len, activations.len)]),
             Self::SoftmaxCrossEntropy { logits, labels, errors, losses } => fits(&[
                 ("logits beyond their last whole row", logits.len % labels.len.max(1), 0),

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Command, Device, DeviceRange, MatMul, Segments, kernels, padded};
+use super::{Command, Device, DeviceRange, MatMul, Segments, VALUE_BYTES, kernels, padded};
 use crate::{Error, rows};
 
 /// The device. Commands are done when [`Device::submit`] returns.
@@ -35,7 +35,10 @@ impl Device for Cpu {
         let mut memory = self.memory();
         let start = memory.values.len();
         let more = padded(len);
-        memory.values.try_reserve_exact(more).map_err(|_| Error::DeviceMemory { values: len })?;
+        memory.values.try_reserve_exact(more).map_err(|_| {
+            let bytes = (more as u64).saturating_mul(VALUE_BYTES);
+            Error::DeviceMemory { bytes, most: "as the host's memory is all that it has".to_owned() }
+        })?;
         memory.values.resize(start + more, 0.0);
         memory.buffers.push(start);
         Ok(DeviceRange { buffer: memory.buffers.len() as u32 - 1, start: 0, len })

@@ -51,17 +51,33 @@ pub(super) fn mat_mul(a: &[f32], b: &[f32], to: &mut [f32], of: &MatMul) {
     let a_at = |i: usize, l: usize| if transpose_a { a[l * m + i] } else { a[i * k + l] };
     to.fill(0.0);
     if transpose_b {
-        // One value at a time would sum along k in whole, which no vector unit may reorder: B is turned first.
-        let mut turned = vec![0.0; k * n];
-        for (j, column) in b.chunks_exact(k.max(1)).enumerate() {
-            column.iter().enumerate().for_each(|(l, &value)| turned[l * n + j] = value);
-        }
-        rows_times(a_at, &turned, to, n);
+        rows_times_turned(a_at, b, to, [n, k]);
     } else {
         rows_times(a_at, b, to, n);
     }
     if alpha != 1.0 {
         to.iter_mut().for_each(|value| *value *= alpha);
+    }
+}
+
+/// The same where B is stored `n × k`. One value at a time would sum along k in whole, which no vector unit may reorder: a part of B
+/// after the other is turned first.
+fn rows_times_turned(a_at: impl Fn(usize, usize) -> f32, b: &[f32], to: &mut [f32], [n, k]: [usize; 2]) {
+    const COLUMNS: usize = 16;
+    const DEPTH: usize = 64;
+    let mut part = [[0.0; COLUMNS]; DEPTH];
+    for j in (0..n).step_by(COLUMNS) {
+        let columns = COLUMNS.min(n - j);
+        for l in (0..k).step_by(DEPTH) {
+            let part = &mut part[..DEPTH.min(k - l)];
+            for (l, part) in (l..).zip(&mut *part) {
+                part[..columns].iter_mut().zip(j..).for_each(|(value, j)| *value = b[j * k + l]);
+            }
+            for (i, to) in to.chunks_exact_mut(n).enumerate() {
+                let to = &mut to[j..j + columns];
+                (l..).zip(&*part).for_each(|(l, part)| axpy(a_at(i, l), &part[..columns], to));
+            }
+        }
     }
 }
 

@@ -275,17 +275,18 @@ fn compile(device: &wgpu::Device) -> (wgpu::BindGroupLayout, HashMap<&'static st
 impl Device for Gpu {
     fn alloc(&self, len: usize) -> Result<DeviceRange, Error> {
         self.check()?;
-        let none = Error::DeviceMemory { values: len };
         let size = padded(len) as u64 * VALUE_BYTES;
-        if size > self.device.limits().max_buffer_size {
-            return Err(none);
+        let refused = |most: String| Err(Error::DeviceMemory { bytes: size, most });
+        let most = self.device.limits().max_buffer_size;
+        if size > most {
+            return refused(format!("of which it gives {most} at a time"));
         }
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let asked = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let buffer = self.device.create_buffer(&asked);
         if pollster::block_on(scope.pop()).is_some() {
-            return Err(none);
+            return refused("as its driver says".to_owned());
         }
         self.check()?;
         let mut buffers = self.buffers.write().unwrap_or_else(PoisonError::into_inner);

@@ -8,5 +8,5 @@ mod ring;
 pub use meter::Meter;
 pub use placement::{Held, Need, Placement, Shortage, place};
 pub(crate) use plan::Freshness;
-pub use plan::{Moves, Plan};
+pub use plan::{Item, Moves, Plan};
 pub(crate) use ring::Ring;

@@ -66,6 +66,17 @@ impl AddAssign for Moves {
     }
 }
 
+/// Something that is in the device's memory all the time, or comes and goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Item {
+    /// The table or local data.
+    pub name: String,
+    /// Its bytes, of a table with the indexes of its accesses.
+    pub bytes: u64,
+    /// Whether it is pinned.
+    pub is_pinned: bool,
+}
+
 /// What a worker does with its device's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -127,6 +138,21 @@ impl Plan {
         bytes(all + 2 * buffers)
     }
 
+    /// Lists tables and then local data, and tells which are pinned.
+    #[must_use]
+    pub fn items(&self) -> Vec<Item> {
+        let Need { tables, locals, .. } = need(&self.trace);
+        let names = self.trace.tables.iter().map(|(_, table)| &table.name);
+        let names = names.chain(self.trace.locals.iter().map(|local| &local.name));
+        let pinned = self.placement.tables.iter().chain(&self.placement.locals);
+        let item = |((name, values), &is_pinned): ((&String, usize), &bool)| Item {
+            name: name.clone(),
+            bytes: bytes(values),
+            is_pinned,
+        };
+        names.zip(tables.into_iter().chain(locals)).zip(pinned).map(item).collect()
+    }
+
     /// Returns the bytes of pinned local data, and of all.
     #[must_use]
     pub fn local_bytes(&self) -> [u64; 2] {
@@ -168,6 +194,23 @@ impl Plan {
     #[must_use]
     pub fn event_moves(&self, iteration: u64) -> &[Moves] {
         &self.moves[usize::from(iteration > 0)]
+    }
+
+    /// Returns what each clock of an iteration moves: all from the end of the clock before, of whatever table, to its own. What comes
+    /// after the last is its.
+    #[must_use]
+    pub fn clock_moves(&self, iteration: u64) -> Vec<(TableId, Moves)> {
+        let (mut clocks, mut sum) = (Vec::new(), Moves::default());
+        for (event, &moves) in self.trace.events.iter().zip(self.event_moves(iteration)) {
+            sum += moves;
+            if let Event::Clock(table) = *event {
+                clocks.push((table, std::mem::take(&mut sum)));
+            }
+        }
+        if let Some((_, last)) = clocks.last_mut() {
+            *last += sum;
+        }
+        clocks
     }
 
     /// Returns what an iteration, the first of which is 0, moves.

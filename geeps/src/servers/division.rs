@@ -1,5 +1,6 @@
 //! Which rows of a table the server of each process has, and what of an access goes to which.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::rows;
@@ -17,7 +18,7 @@ pub(crate) struct Division(Vec<Part>);
 
 /// What of an access goes to one server.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(crate) struct Part {
     pub server: usize,
     /// The rows, by the numbers that they have there.
     pub list: RowList,
@@ -52,8 +53,13 @@ impl Division {
     }
 
     /// Returns what goes to each server that has any of the rows.
-    pub(super) fn parts(&self) -> &[Part] {
+    pub(crate) fn parts(&self) -> &[Part] {
         &self.0
+    }
+
+    /// Returns what goes to a server, if anything does.
+    pub(crate) fn part(&self, server: usize) -> Option<&Part> {
+        self.0.iter().find(|part| part.server == server)
     }
 
     /// Divides the rows of a batch.
@@ -61,17 +67,18 @@ impl Division {
         match &self.0[..] {
             // That is all of it.
             [part] => vec![(part, batch)],
-            parts => parts.iter().map(|part| (part, part.of(&batch))).collect(),
+            parts => parts.iter().map(|part| (part, part.of(&batch).into_owned())).collect(),
         }
     }
 }
 
 impl Part {
-    fn of(&self, batch: &[f32]) -> Vec<f32> {
+    /// Returns the rows of a batch that go to this server.
+    pub(crate) fn of<'b>(&self, batch: &'b [f32]) -> Cow<'b, [f32]> {
         let width = self.list.width;
         match &self.places {
-            Places::Run(rows) => batch[rows.start * width..rows.end * width].to_vec(),
-            Places::Listed(rows) => rows::gather(batch, rows, width),
+            Places::Run(rows) => Cow::Borrowed(&batch[rows.start * width..rows.end * width]),
+            Places::Listed(rows) => Cow::Owned(rows::gather(batch, rows, width)),
         }
     }
 }

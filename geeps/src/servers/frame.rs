@@ -20,7 +20,7 @@ pub(super) enum Kind {
     Read,
     /// C: answer when all before this is done.
     Flush,
-    /// S: rows for a worker, whose staleness is `number`.
+    /// S: rows for a worker, whose staleness is `number`, with the updates of `what` clocks of its own.
     Rows,
     /// Both: nothing comes after this.
     Leave,

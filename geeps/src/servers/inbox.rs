@@ -11,6 +11,8 @@ use crate::sync::locked;
 pub(super) struct Rows {
     /// The age of their table, minus the reader's clock; −1 is fresh.
     pub staleness: i64,
+    /// Clocks of the reader whose updates are in them.
+    pub included: u64,
     /// The different rows that were asked for, ascending.
     pub values: Vec<f32>,
 }

@@ -52,7 +52,8 @@ impl Link {
 
 impl Reader for Link {
     fn take(&self, worker: usize, rows: Rows) {
-        let message = Message { number: rows.staleness as u64, ..Message::new(Kind::Rows, worker) };
+        let what = rows.included as usize;
+        let message = Message { number: rows.staleness as u64, what, ..Message::new(Kind::Rows, worker) };
         // Whoever reads from the connection notices that it is closed.
         let _ = self.send(message, bytemuck::cast_slice(&rows.values));
     }
@@ -65,11 +66,12 @@ impl Reader for Link {
 pub(super) fn receive(stream: &TcpStream, server: usize, inboxes: &Inboxes) -> io::Result<()> {
     let mut from = BufReader::new(stream);
     loop {
-        let (Message { kind, worker, number, .. }, words) = Message::read(&mut from)?;
+        let (Message { kind, worker, what, number }, words) = Message::read(&mut from)?;
         match kind {
             Kind::Rows => {
                 let values = bytemuck::cast_vec(words);
-                if !inboxes.put(worker, server, Rows { staleness: number as i64, values }) {
+                let rows = Rows { staleness: number as i64, included: what as u64, values };
+                if !inboxes.put(worker, server, rows) {
                     return Err(invalid("rows for a worker of another process"));
                 }
             }

@@ -31,6 +31,15 @@ use crate::processes::Processes;
 use crate::sync::locked;
 use crate::table::{RowList, RowsId, Table, TableId, Tables};
 
+/// What a worker has read.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The different rows, ascending.
+    pub distinct: Vec<f32>,
+    /// Of each part of the list, how many clocks of the worker have their updates in it.
+    pub included: Vec<u64>,
+}
+
 /// The servers of all processes, as the workers of this one see them.
 #[derive(Debug)]
 pub struct Servers {
@@ -126,6 +135,16 @@ impl Servers {
         &self.tables
     }
 
+    /// Returns how fresh the parameters are that workers read.
+    pub(crate) fn consistency(&self) -> Consistency {
+        self.tablets.consistency
+    }
+
+    /// Returns how many servers there are: one in each process.
+    pub(crate) fn processes(&self) -> usize {
+        self.processes
+    }
+
     /// Returns how many workers there are, in all processes.
     #[must_use]
     pub fn workers(&self) -> usize {
@@ -218,8 +237,8 @@ impl Servers {
         link.send(message, words).map_err(|error| self.failure().unwrap_or_else(|| lost(server, &error)))
     }
 
-    /// Returns the different rows of a list, ascending, to a worker that has ended `clock` clocks of their table, when they are
-    /// fresh enough; `None`: `may_stop` said so before.
+    /// Returns the different rows of a list to a worker that has ended `clock` clocks of their table, when they are fresh enough; `None`:
+    /// `may_stop` said so before.
     ///
     /// # Errors
     /// A run that has failed.
@@ -229,7 +248,7 @@ impl Servers {
         (rows, division): (RowsId, &Division),
         clock: u64,
         may_stop: impl Fn() -> bool,
-    ) -> Result<Option<Vec<f32>>, Error> {
+    ) -> Result<Option<Found>, Error> {
         for part in division.parts() {
             if part.server == self.own {
                 let to = Arc::clone(&self.inboxes) as Arc<dyn Reader>;
@@ -249,10 +268,12 @@ impl Servers {
         if !answers.iter().map(|rows| rows.values.len()).eq(lens) {
             return Err(Error::Process { process: self.own, problem: "rows of another length came".to_owned() });
         }
-        Ok(Some(match &mut answers[..] {
+        let included = answers.iter().map(|rows| rows.included).collect();
+        let distinct = match &mut answers[..] {
             [Rows { values, .. }] => std::mem::take(values),
             all => all.iter().flat_map(|rows| &rows.values).copied().collect(),
-        }))
+        };
+        Ok(Some(Found { distinct, included }))
     }
 
     /// Ends a clock of a worker on a table, with its updates.

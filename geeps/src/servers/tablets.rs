@@ -56,7 +56,7 @@ pub(super) struct Ask {
 /// The server of a process. Rows have the numbers that they have here.
 #[derive(Debug)]
 pub(super) struct Tablets {
-    consistency: Consistency,
+    pub consistency: Consistency,
     workers: usize,
     tablets: Vec<Mutex<State>>,
 }
@@ -83,14 +83,16 @@ impl State {
         updates.iter().for_each(|update| update.list.add_to(&mut self.values, &update.values));
     }
 
-    /// Tells whether a reader can have its rows: its own updates of earlier clocks are there, which it has no longer.
+    /// Tells whether a reader can have its rows.
     fn is_ready(&self, ask: &Ask, consistency: Consistency) -> bool {
-        self.age() >= consistency.needs(ask.clock) && self.clocks[ask.worker] >= ask.clock
+        self.age() >= consistency.needs(ask.clock)
     }
 
-    fn rows(&mut self, ask: &Ask) -> Rows {
+    fn rows(&mut self, ask: &Ask, consistency: Consistency) -> Rows {
         self.bytes += crate::table::bytes(ask.list.distinct * ask.list.width);
-        Rows { staleness: self.age() as i64 - ask.clock as i64 - 1, values: ask.list.distinct_of(&self.values) }
+        let included = if consistency == Consistency::Bsp { self.age() } else { self.clocks[ask.worker] };
+        let staleness = self.age() as i64 - ask.clock as i64 - 1;
+        Rows { staleness, included, values: ask.list.distinct_of(&self.values) }
     }
 }
 
@@ -149,7 +151,7 @@ impl Tablets {
         let (ready, waiting) = waiting.into_iter().partition(|ask| state.is_ready(ask, self.consistency));
         state.waiting = waiting;
         let ready: Vec<Ask> = ready;
-        let answers: Vec<Rows> = ready.iter().map(|ask| state.rows(ask)).collect();
+        let answers: Vec<Rows> = ready.iter().map(|ask| state.rows(ask, self.consistency)).collect();
         // Whoever takes them may have to wait for a connection.
         drop(state);
         ready.iter().zip(answers).for_each(|(ask, rows)| ask.to.take(ask.worker, rows));
@@ -159,7 +161,7 @@ impl Tablets {
     pub fn ask(&self, ask: Ask) {
         let mut state = locked(&self.tablets[ask.list.table.0]);
         if state.is_ready(&ask, self.consistency) {
-            let rows = state.rows(&ask);
+            let rows = state.rows(&ask, self.consistency);
             drop(state);
             ask.to.take(ask.worker, rows);
         } else {

@@ -36,8 +36,13 @@ pub fn samples(count: usize) -> Samples {
 
 /// A network of two hidden layers for a hundred samples.
 pub fn network(workers: usize, optimizer: Optimizer) -> Network {
-    let settings =
-        network::Settings { hidden: vec![20, 12], workers, batch: 24 / workers, step: 0.3, optimizer, seed: 5 };
+    network_of(&[20, 12], workers, optimizer)
+}
+
+/// The same with other hidden layers; without any it is logistic regression.
+pub fn network_of(hidden: &[usize], workers: usize, optimizer: Optimizer) -> Network {
+    let (hidden, batch) = (hidden.to_vec(), 24 / workers);
+    let settings = network::Settings { hidden, workers, batch, step: 0.3, optimizer, seed: 5 };
     Network::new(samples(100), settings).expect("settings are in range")
 }
 
@@ -66,9 +71,17 @@ pub fn factorization(workers: usize) -> Factorization {
 /// Some epochs of bulk synchronous training with as much memory as is useful.
 pub const RUN: Run = Run { workers: 1, epochs: 3, consistency: Consistency::Bsp, budget: 1 << 24, prefetch: true };
 
+/// How the device of a worker is made.
+pub type Make = fn(usize) -> Result<Arc<dyn Device>, Error>;
+
+/// Makes the reference device.
+pub fn on_cpu(_: usize) -> Result<Arc<dyn Device>, Error> {
+    Ok(Arc::new(Cpu::new()))
+}
+
 /// Trains on the reference device.
 pub fn try_train(application: &impl Application, run: Run) -> Result<(Finish, Vec<Epoch>), Error> {
-    try_train_on(application, run, |_| Ok(Arc::new(Cpu::new())))
+    try_train_on(application, run, on_cpu)
 }
 
 /// Trains on the devices that workers are given.

@@ -1,17 +1,17 @@
 //! Workers that die, and applications that do something else than they said.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use megagrid_geeps::apps::{Application, Measured, Place};
-use megagrid_geeps::device::Command;
+use megagrid_geeps::device::{Command, Cpu, Device, DeviceRange};
 use megagrid_geeps::run::Run;
 use megagrid_geeps::{Consistency, Error, LocalId, RowsId, Session, TableId, Tables, VirtualIteration};
 use megagrid_partition::SplitMix;
 
-use crate::data::{RUN, try_train};
+use crate::data::{RUN, try_train, try_train_on};
 use crate::together::together;
 
 /// What a worker does at some iteration that is not in the virtual one.
@@ -23,6 +23,94 @@ enum Fault {
     OtherOrder,
     NotPosted,
     EndsEarly,
+}
+
+/// The reference device, of which a call, counted from 0, is not as others.
+#[derive(Debug)]
+pub struct Failing {
+    cpu: Cpu,
+    calls: AtomicU64,
+    at: u64,
+    /// Whether the call panics, or finds the device lost.
+    panics: bool,
+}
+
+impl Failing {
+    /// Makes one that is lost from a call on.
+    pub fn lost_at(at: u64) -> Self {
+        Self { cpu: Cpu::new(), calls: AtomicU64::new(0), at, panics: false }
+    }
+
+    fn call(&self) -> Result<(), Error> {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        assert!(!self.panics || number != self.at, "this device panics on purpose");
+        if !self.panics && number >= self.at {
+            return Err(Error::DeviceLost { reason: "on purpose".to_owned() });
+        }
+        Ok(())
+    }
+}
+
+impl Device for Failing {
+    fn alloc(&self, len: usize) -> Result<DeviceRange, Error> {
+        self.cpu.alloc(len)
+    }
+
+    fn upload(&self, to: DeviceRange, values: &[f32]) -> Result<(), Error> {
+        self.call().and_then(|()| self.cpu.upload(to, values))
+    }
+
+    fn download(&self, from: DeviceRange) -> Result<Vec<f32>, Error> {
+        self.call().and_then(|()| self.cpu.download(from))
+    }
+
+    fn submit(&self, commands: &[Command]) -> Result<(), Error> {
+        self.call().and_then(|()| self.cpu.submit(commands))
+    }
+
+    fn wait(&self) -> Result<(), Error> {
+        self.cpu.wait()
+    }
+}
+
+/// Whatever thread of a worker it is that fails, its application, its allocator or its reclaimer, and wherever: the run ends.
+#[test]
+fn fifty_devices_that_fail_at_any_call_end_the_run_of_all_workers() {
+    let mut by_thread = [0; 2];
+    for seed in 0..50 {
+        let mut random = SplitMix::new(seed, 3);
+        let workers = 2 + random.below(3) as usize;
+        let (worker, at, panics) = (random.below(workers as u64) as usize, random.below(250), random.below(2) == 0);
+        let consistency =
+            [Consistency::Bsp, Consistency::Ssp { slack: 2 }, Consistency::Async][random.below(3) as usize];
+        let budget = [LEAST, 1 << 20][random.below(2) as usize];
+        let run = Run { workers, epochs: 2, consistency, budget, prefetch: random.below(2) == 0 };
+        let (send, receive) = mpsc::channel();
+        std::thread::spawn(move || {
+            let device = |number| -> Result<Arc<dyn Device>, Error> {
+                let at = if number == worker { at } else { u64::MAX };
+                Ok(Arc::new(Failing { panics, ..Failing::lost_at(at) }))
+            };
+            let faultless = Faulty::new(usize::MAX, 0, Fault::Error);
+            let found = std::panic::catch_unwind(AssertUnwindSafe(|| try_train_on(&faultless, run, device)));
+            // The test may have given up.
+            let _ = send.send(found);
+        });
+        let found = receive.recv_timeout(Duration::from_secs(10)).expect("all workers end within ten seconds");
+        let error = found.expect("a panic is an error").expect_err("a device has failed");
+        match error {
+            Error::ThreadPanicked { worker: lost } if panics && lost == worker => by_thread[0] += 1,
+            Error::WorkerLost { worker: lost, .. } if panics && lost == worker => by_thread[1] += 1,
+            Error::DeviceLost { .. } if !panics => {}
+            other => panic!("seed {seed}: {other} under {run:?}, panics: {panics}"),
+        }
+    }
+    assert!(by_thread.iter().all(|&count| count > 0), "both kinds of threads: {by_thread:?}");
+}
+
+/// What [`Fault::Error`] is.
+fn full() -> Error {
+    Error::DeviceMemory { bytes: 7, most: "on purpose".to_owned() }
 }
 
 /// The least budget of [`Faulty`] in bytes.
@@ -87,7 +175,7 @@ impl Application for Faulty {
         let does = |fault| faults && self.fault == fault;
         assert!(!does(Fault::Panic), "this worker panics on purpose");
         if does(Fault::Error) {
-            return Err(Error::DeviceMemory { values: 7 });
+            return Err(full());
         }
         let first = session.read(worker.rows[if does(Fault::OtherOrder) { 1 } else { 0 }])?;
         let local = session.local_access(worker.local)?;
@@ -147,7 +235,7 @@ fn fifty_workers_that_die_end_the_others_with_one_error() {
         let run = Run { workers, epochs: 2, consistency, budget, prefetch };
         let error = outcome(Faulty::new(worker, at, fault), run);
         let expected = match fault {
-            Fault::Error => Error::DeviceMemory { values: 7 },
+            Fault::Error => full(),
             _ => Error::WorkerLost { worker, iteration: at + 1 },
         };
         assert_eq!(error, expected, "seed {seed}: {fault:?} under {run:?}");
@@ -174,7 +262,7 @@ fn fifty_processes_whose_worker_dies_end_the_others() {
         for (process, outcome) in outcomes.into_iter().enumerate() {
             let error = outcome.expect_err("a worker has died");
             let says_it = match &error {
-                Error::DeviceMemory { values: 7 } => fault == Fault::Error && process == worker,
+                Error::DeviceMemory { bytes: 7, .. } => fault == Fault::Error && process == worker,
                 Error::WorkerLost { .. } => fault != Fault::Error && process == worker,
                 error => process != worker && matches!(error, Error::Process { .. }),
             };
@@ -189,12 +277,12 @@ fn an_order_that_changes_is_named_with_its_call_and_iteration() {
     let error = outcome(Faulty::new(1, 6, Fault::OtherOrder), run);
     assert_eq!(
         error.to_string(),
-        "call 1 of iteration 7 is the read of second; in the virtual iteration it was the read of first, and indexes and \
-         buffers were made for that"
+        "worker 1: call 1 of iteration 7 is the read of second; in the virtual iteration it was the read of first, and indexes \
+         and buffers were made for that"
     );
     let error = outcome(Faulty::new(0, 3, Fault::NotPosted), run);
-    let Error::OtherOrder { number, iteration, found, expected } = error else { panic!("{error}") };
-    assert_eq!((number, iteration), (3, 4));
+    let Error::OtherOrder { worker, number, iteration, found, expected } = error else { panic!("{error}") };
+    assert_eq!((worker, number, iteration), (0, 3, 4));
     assert_eq!((found.as_str(), expected.as_str()), ("post of the state", "post of the read of first"));
 }
 

@@ -8,13 +8,13 @@ use megagrid_geeps::apps::Application;
 use megagrid_geeps::apps::network::Optimizer;
 use megagrid_geeps::device::{Command, Cpu, Device, DeviceRange, MatMul};
 use megagrid_geeps::gpu::{Gpu, STAGING_BYTES};
-use megagrid_geeps::run::Run;
+use megagrid_geeps::run::{Epoch, Run};
 use megagrid_geeps::{Error, Index};
 use megagrid_partition::SplitMix;
 use proptest::prelude::*;
 
 use crate::data::{RUN, bits, factorization, network, trained, try_train_on};
-use crate::training::budgets;
+use crate::training::{budgets, bytes_are_as_planned, ends_where_the_loss_is_no_number, four_times_the_budget};
 
 /// One for the tests of single commands.
 fn shared() -> &'static Gpu {
@@ -217,18 +217,24 @@ pub fn on_gpu(_: usize) -> Result<Arc<dyn Device>, Error> {
 
 fn training_is_the_same_at_any_budget(application: &impl Application, workers: usize) {
     let run = Run { workers, ..RUN };
-    let (pinned, _) = try_train_on(application, run, on_gpu).unwrap_or_else(|error| panic!("{error}"));
+    let losses = |epochs: &[Epoch]| epochs.iter().map(|epoch| epoch.loss.to_bits()).collect::<Vec<_>>();
+    let (pinned, epochs) = try_train_on(application, run, on_gpu).unwrap_or_else(|error| panic!("{error}"));
     for budget in budgets(application, workers) {
         let budget = budget + STAGING_BYTES;
         for prefetch in [true, false] {
             let run = Run { budget, prefetch, ..run };
-            let (found, _) = try_train_on(application, run, on_gpu).unwrap_or_else(|error| panic!("{error}"));
+            let (found, again) = try_train_on(application, run, on_gpu).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(bits(&found), bits(&pinned), "budget {budget}, prefetch {prefetch}");
+            assert_eq!(losses(&again), losses(&epochs), "budget {budget}, prefetch {prefetch}");
             let resident = &found.resident_bytes;
             assert!(resident.iter().all(|&bytes| STAGING_BYTES < bytes && bytes <= budget), "{resident:?}");
         }
     }
-    let (reference, _) = trained(application, run);
+    let (reference, expected) = trained(application, run);
+    for (found, expected) in epochs.iter().zip(&expected) {
+        let (found, expected) = (found.loss, expected.loss);
+        assert!((found - expected).abs() <= 1e-5 * expected.abs().max(1.0), "{found}; expected {expected}");
+    }
     for (found, expected) in pinned.values.iter().flatten().zip(reference.values.iter().flatten()) {
         assert!((found - expected).abs() <= 1e-5 * expected.abs().max(1.0), "{found}; expected {expected}");
     }
@@ -248,6 +254,22 @@ fn local_data_that_last_are_the_same_at_any_budget() {
 #[test]
 fn factors_are_the_same_at_any_budget() {
     training_is_the_same_at_any_budget(&factorization(2), 2);
+}
+
+#[test]
+fn bytes_that_move_are_those_of_the_plan() {
+    bytes_are_as_planned(on_gpu, &network(3, Optimizer::AdaGrad), 3);
+    bytes_are_as_planned(on_gpu, &factorization(2), 2);
+}
+
+#[test]
+fn a_model_of_four_times_the_budget_trains() {
+    four_times_the_budget(on_gpu);
+}
+
+#[test]
+fn a_loss_that_is_no_number_ends_the_run() {
+    ends_where_the_loss_is_no_number(on_gpu);
 }
 
 /// A GPU that is lost at some submit.
@@ -322,8 +344,11 @@ fn what_does_not_fit_is_refused() {
         let error = gpu.download(range).expect_err("it is not there");
         assert_eq!(error.to_string(), "command download: a range goes beyond the memory that was taken");
     }
-    let too_much = 1 << 60;
-    assert_eq!(gpu.alloc(too_much), Err(Error::DeviceMemory { values: too_much }));
+    let error = gpu.alloc(1 << 60).expect_err("no device has it").to_string();
+    assert!(
+        error.starts_with("the device has no room for 4611686018427387904 bytes more, of which it gives "),
+        "{error}"
+    );
     // None of it does harm.
     assert_eq!(gpu.download(all).expect("it is there"), [0.0; 100]);
 }

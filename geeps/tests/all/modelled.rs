@@ -8,7 +8,7 @@ use megagrid_geeps::modelled::{Machine, Setting, Time, iterations};
 use megagrid_geeps::run::record;
 use proptest::prelude::*;
 
-const BSP: Setting = Setting { workers: 1, consistency: Consistency::Bsp, prefetch: true, waits_for_posts: false };
+const BSP: Setting = Setting { workers: 1, consistency: Consistency::Bsp, prefetch: true, on_hosts: false };
 
 /// Some layers of a few sizes.
 fn network(layers: usize) -> Shapes {
@@ -43,13 +43,13 @@ proptest! {
         workers in 1_usize..5,
         rates in proptest::array::uniform3(1e4_f64..1e9),
         prefetch in any::<bool>(),
-        waits_for_posts in any::<bool>(),
+        on_hosts in any::<bool>(),
     ) {
         let network = network(layers);
         let plan = plan(&network, part);
         let [operations, copy, network_rate] = rates;
         let machine = Machine { operations, memory: 1e30, copy, network: network_rate, latency: 1e-3 };
-        let setting = Setting { workers, prefetch, waits_for_posts, ..BSP };
+        let setting = Setting { workers, prefetch, on_hosts, ..BSP };
         let count = 5;
         let all = sum(&iterations(&plan, &machine, &setting, count));
         let room = 1.0 - 1e-9;
@@ -62,12 +62,12 @@ proptest! {
         let own = (moves.input + moves.output) as f64 / copy;
         prop_assert!(all.stalled >= room * own);
         prop_assert!(all.seconds >= room * (moves.read + moves.swapped_in) as f64 / copy);
-        // Without a wait for them the last posts may come after the end.
+        // Where nobody waits for them, the last posts may come after the end.
         let to_host = (moves.updates + moves.swapped_out) as f64 / copy;
-        prop_assert!(!waits_for_posts || all.seconds >= room * (to_host + own));
+        prop_assert!(!on_hosts || all.seconds >= room * (to_host + own));
     }
 
-    /// Each of these can only help: fetching ahead, not waiting for posts, a looser bound.
+    /// Each of these can only help: fetching ahead, a cache on the device, a looser bound.
     #[test]
     fn looser_settings_are_not_slower(layers in 1_usize..7, part in 0_u64..5, copy in 1e5_f64..1e8, network_rate in 1e5_f64..1e8) {
         let network = network(layers);
@@ -76,7 +76,7 @@ proptest! {
         let time = |setting: Setting| sum(&iterations(&plan, &machine, &setting, 6)).seconds;
         let usual = Setting { workers: 4, ..BSP };
         let most = 1.0 + 1e-9;
-        for slower in [Setting { prefetch: false, ..usual }, Setting { waits_for_posts: true, ..usual }] {
+        for slower in [Setting { prefetch: false, ..usual }, Setting { on_hosts: true, ..usual }] {
             prop_assert!(time(usual) <= most * time(slower), "{slower:?}");
         }
         let kinds = [Consistency::Bsp, Consistency::Ssp { slack: 1 }, Consistency::Ssp { slack: 3 }, Consistency::Async];

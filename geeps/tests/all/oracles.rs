@@ -5,7 +5,7 @@ use megagrid_geeps::apps::{Application, Samples};
 use megagrid_geeps::run::Run;
 use megagrid_partition::SplitMix;
 
-use crate::data::{RUN, factorization, network, ratings, samples, trained};
+use crate::data::{CLASSES, FEATURES, RUN, factorization, network, network_of, ratings, samples, trained};
 
 #[track_caller]
 fn assert_close(found: &[f32], expected: &[f64]) {
@@ -67,11 +67,11 @@ fn gradient(params: &[Vec<f64>], dims: &[usize], samples: &Samples, batch: &[u32
 }
 
 /// With workers' batches one after the other, all workers' step is the step of one batch.
-#[test]
-fn a_network_descends_as_a_plain_loop_does() {
-    let (samples, dims) = (samples(100), [9, 20, 12, 4]);
+fn descends_as_a_plain_loop_does(hidden: &[usize]) {
+    let samples = samples(100);
+    let dims: Vec<usize> = [&[FEATURES], hidden, &[CLASSES]].concat();
     for workers in [1, 2, 4] {
-        let network = network(workers, Optimizer::Sgd);
+        let network = network_of(hidden, workers, Optimizer::Sgd);
         let (finish, epochs) = trained(&network, Run { workers, ..RUN });
         let exact = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<_>>();
         let mut params: Vec<Vec<f64>> = network.first_values().expect("they fit").into_iter().map(exact).collect();
@@ -94,6 +94,16 @@ fn a_network_descends_as_a_plain_loop_does() {
         let found = epochs[2].measured.objective;
         assert!((found - objective).abs() < 1e-4, "{workers} workers: {found}; expected {objective}");
     }
+}
+
+#[test]
+fn a_network_descends_as_a_plain_loop_does() {
+    descends_as_a_plain_loop_does(&[20, 12]);
+}
+
+#[test]
+fn logistic_regression_descends_as_a_plain_loop_does() {
+    descends_as_a_plain_loop_does(&[]);
 }
 
 /// AdaGrad's history is each worker's own: with one worker it is the plain one.

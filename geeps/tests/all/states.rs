@@ -1,23 +1,17 @@
 //! Training that goes on from a state is the training that did not end.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use megagrid_geeps::Error;
 use megagrid_geeps::apps::Application;
 use megagrid_geeps::apps::network::Optimizer;
-use megagrid_geeps::device::{Cpu, Device};
+use megagrid_geeps::device::Device;
 use megagrid_geeps::run::{Epoch, Finish, Run, State, train};
 
-use crate::data::{RUN, bits, factorization, network};
+use crate::data::{Make, RUN, bits, factorization, network, on_cpu};
+use crate::faults::Failing;
 use crate::training::budgets;
-
-/// How the device of a worker is made.
-type Make = fn(usize) -> Result<Arc<dyn Device>, Error>;
-
-fn on_cpu(_: usize) -> Result<Arc<dyn Device>, Error> {
-    Ok(Arc::new(Cpu::new()))
-}
 
 /// Trains, and returns the state after each epoch.
 fn from(
@@ -95,6 +89,24 @@ fn only_what_lasts_is_in_a_state() {
         assert_eq!(lens.len(), with_histories.values.len(), "one a layer: {lens:?}");
         assert!(histories.iter().flatten().any(|&value| value > 0.0));
     }
+}
+
+/// What was saved before a device is lost is good: training that goes on from it ends as if nothing had been lost.
+#[test]
+fn the_last_state_before_a_device_is_lost_is_good() {
+    let (application, run) = (network(2, Optimizer::AdaGrad), Run { workers: 2, epochs: 5, ..RUN });
+    let (whole, _) = from(&application, run, None).expect("enough");
+    let saved = Mutex::new(None);
+    let device = |worker| Ok(Arc::new(Failing::lost_at(if worker == 1 { 150 } else { u64::MAX })) as Arc<dyn Device>);
+    let error = train(&application, &run, device, None, &mut |epoch, take| {
+        *saved.lock().expect("nobody panics") = take().map(|state| (epoch.epoch, state));
+        ControlFlow::Continue(())
+    });
+    assert!(matches!(error, Err(Error::DeviceLost { .. })), "{error:?}");
+    let (epoch, state) = saved.into_inner().expect("nobody panics").expect("an epoch was done");
+    assert!((1..5).contains(&epoch), "the device is lost in the middle: {epoch}");
+    let (rest, _) = from(&application, run, Some(state)).expect("enough");
+    assert_eq!(bits(&rest), bits(&whole));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use megagrid_geeps::memory::{Moves, Plan};
 use megagrid_geeps::run::{Run, record};
 use megagrid_geeps::{Consistency, Error};
 
-use crate::data::{RUN, bits, factorization, network, samples, trained, try_train};
+use crate::data::{Make, RUN, bits, factorization, network, on_cpu, samples, trained, try_train_on};
 
 /// Budgets from the least of all workers to what pins everything.
 pub fn budgets(application: &impl Application, workers: usize) -> Vec<u64> {
@@ -51,12 +51,14 @@ fn factors_are_the_same_at_any_budget() {
     any_budget_gives_the_same_bits(&factorization(3), 3);
 }
 
-fn bytes_are_as_planned(application: &impl Application, workers: usize) {
-    for budget in budgets(application, workers) {
+/// Trains at several budgets, and holds what moves and what is taken to the plans.
+pub fn bytes_are_as_planned(device: Make, application: &impl Application, workers: usize) {
+    let staging = device(0).expect("there is one").staging_bytes();
+    for budget in budgets(application, workers).into_iter().map(|budget| budget + staging) {
         let run = Run { workers, budget, ..RUN };
-        let (finish, epochs) = trained(application, run);
+        let (finish, epochs) = try_train_on(application, run, device).unwrap_or_else(|error| panic!("{error}"));
         let plans: Vec<Plan> = (0..workers)
-            .map(|worker| Plan::new(record(application, worker).expect("in order").0, budget, 0).expect("enough"))
+            .map(|worker| Plan::new(record(application, worker).expect("in order").0, budget, staging).expect("enough"))
             .collect();
         let iterations = run.epochs * application.iterations();
         let mut planned = Moves::default();
@@ -77,10 +79,10 @@ fn bytes_are_as_planned(application: &impl Application, workers: usize) {
 
 #[test]
 fn bytes_that_move_are_those_of_the_plan() {
-    bytes_are_as_planned(&network(1, Optimizer::Sgd), 1);
-    bytes_are_as_planned(&network(3, Optimizer::AdaGrad), 3);
-    bytes_are_as_planned(&network(2, Optimizer::Momentum { momentum: 0.9 }), 2);
-    bytes_are_as_planned(&factorization(2), 2);
+    bytes_are_as_planned(on_cpu, &network(1, Optimizer::Sgd), 1);
+    bytes_are_as_planned(on_cpu, &network(3, Optimizer::AdaGrad), 3);
+    bytes_are_as_planned(on_cpu, &network(2, Optimizer::Momentum { momentum: 0.9 }), 2);
+    bytes_are_as_planned(on_cpu, &factorization(2), 2);
 }
 
 #[test]
@@ -93,8 +95,8 @@ fn four_workers_are_the_same_bit_by_bit_twice() {
     }
 }
 
-#[test]
-fn a_model_of_four_times_the_budget_trains() {
+/// Trains a model whose parameters are at least four times the budget.
+pub fn four_times_the_budget(device: Make) {
     let settings = network::Settings {
         hidden: vec![32; 30],
         workers: 1,
@@ -108,10 +110,18 @@ fn a_model_of_four_times_the_budget_trains() {
     let (trace, _) = record(&deep, 0).expect("in order");
     let budget = Plan::least_budget(&trace);
     assert!(model_bytes >= 4 * budget, "{model_bytes} bytes of parameters, a budget of {budget}");
-    let (finish, epochs) = trained(&deep, Run { budget, epochs: 4, ..RUN });
+    // What copies take is the device's own.
+    let budget = budget + device(0).expect("there is one").staging_bytes();
+    let trained = |run| try_train_on(&deep, run, device).unwrap_or_else(|error| panic!("{error}"));
+    let (finish, epochs) = trained(Run { budget, epochs: 4, ..RUN });
     assert!(finish.resident_bytes[0] <= budget);
-    assert_eq!(bits(&finish), bits(&trained(&deep, Run { epochs: 4, ..RUN }).0));
+    assert_eq!(bits(&finish), bits(&trained(Run { epochs: 4, ..RUN }).0));
     assert!(epochs.iter().all(|epoch| epoch.loss.is_finite()));
+}
+
+#[test]
+fn a_model_of_four_times_the_budget_trains() {
+    four_times_the_budget(on_cpu);
 }
 
 #[test]
@@ -127,14 +137,20 @@ fn training_learns() {
     }
 }
 
-#[test]
-fn a_loss_that_is_no_number_ends_the_run_and_says_where() {
+/// Trains with a step that is far too large.
+pub fn ends_where_the_loss_is_no_number(device: Make) {
     let settings =
         network::Settings { hidden: vec![20], workers: 2, batch: 10, step: 1e30, optimizer: Optimizer::Sgd, seed: 1 };
     let network = Network::new(samples(100), settings).expect("settings are in range");
-    let error = try_train(&network, Run { workers: 2, epochs: 5, ..RUN }).expect_err("the step is too large");
+    let run = Run { workers: 2, epochs: 5, ..RUN };
+    let error = try_train_on(&network, run, device).expect_err("the step is too large");
     assert!(matches!(error, Error::Diverged { epoch: 1, .. }), "{error}");
     assert!(error.to_string().ends_with("try a smaller --step"), "{error}");
+}
+
+#[test]
+fn a_loss_that_is_no_number_ends_the_run_and_says_where() {
+    ends_where_the_loss_is_no_number(on_cpu);
 }
 
 #[test]

@@ -14,10 +14,13 @@ use super::newton::{self, NewtonSolver};
 use super::options::LinearOptions;
 use super::solver::{Begin, Solver};
 use super::steps::StepSolver;
-use crate::algorithm::{Algorithm, Form, Knob, Leg, MakeForm, Measured, Trainer};
+use crate::algorithm::{Algorithm, Knob};
 use crate::error::reading;
 use crate::form::form;
+use crate::measured::Measured;
 use crate::record::Metrics;
+use crate::run::{Form, Leg, MakeForm};
+use crate::trainer::Trainer;
 use crate::{Error, RunOptions, UpdatedOn};
 
 /// Sparse logistic regression.

@@ -18,10 +18,13 @@ use super::data::Documents;
 use super::model::TopicModel;
 use super::options::{self, Alpha, TopicOptions};
 use super::start::Start;
-use crate::algorithm::{Algorithm, Knob, Leg, MakeForm, Measured, Trainer};
+use crate::algorithm::{Algorithm, Knob};
 use crate::error::reading;
 use crate::form::form;
+use crate::measured::Measured;
 use crate::record::Metrics;
+use crate::run::{Leg, MakeForm};
+use crate::trainer::Trainer;
 use crate::{Error, UpdatedOn};
 
 /// A sampler, of whose counts a model can be made.

@@ -14,13 +14,16 @@ use megagrid_stages::{Exchange, Right, Sequence, Stages};
 use serde::{Deserialize, Serialize};
 
 use self::data::Link;
-use crate::algorithm::{Algorithm, MakeForm, Measured, Trainer};
+use crate::algorithm::Algorithm;
 use crate::data::Data;
 use crate::form::form;
 use crate::graph::{Ranked, Top, listing};
+use crate::measured::Measured;
 use crate::model::{Manifest, Model, Scored};
 use crate::options::{by_default, check_tolerance};
 use crate::record::Metrics;
+use crate::run::MakeForm;
+use crate::trainer::Trainer;
 use crate::{Error, Options, UpdatedOn};
 
 /// Options of PageRank.

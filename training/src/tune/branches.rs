@@ -12,10 +12,12 @@ use megagrid_tuner::{Branch, Clock, Ended, Progress, ROOT, Setting, Tuned, Value
 
 use super::space::{Search, Time, apply};
 use crate::Error;
-use crate::algorithm::{Algorithm, Found, Run};
+use crate::algorithm::Algorithm;
 use crate::checkpoint::Checkpoints;
+use crate::measured::Found;
 use crate::processes::{Processes, decoded};
 use crate::record::Record;
+use crate::run::Run;
 use crate::stopping::{Evaluation, Stopping};
 use crate::train::Observer;
 

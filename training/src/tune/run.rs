@@ -11,9 +11,9 @@ use super::space::{Search, Time, TuneOptions, apply, space};
 use crate::algorithm::Algorithm;
 use crate::checkpoint::Checkpoints;
 use crate::data::Data;
-use crate::options::RunOptions;
 use crate::processes::Processes;
 use crate::record::{self, Record, Tuning};
+use crate::run_options::RunOptions;
 use crate::stopping::Stopping;
 use crate::train::{Job, Observer, Trained, conclude, config};
 use crate::{Error, Options, json};
@@ -89,17 +89,37 @@ pub fn tune<A: Algorithm>(
     }
     ran.stopping.end(&mut record);
     let mut setting = Setting::default();
+    let with = |setting: &Setting| -> Result<_, Error> {
+        let (options, settings) = apply::<A>(&options, &settings, setting)?;
+        Ok((options, RunOptions { workers: Some(settings.workers), ..run.with_slack(settings.slack) }))
+    };
     if let Some(found) = ran.found {
         let ended_by = ended_by(found.ended, ran.is_patience);
         record.result.ended_by = ended_by.into();
-        setting = found.settings.first().map(|(_, setting)| setting.clone()).unwrap_or_default();
         record.tuning = Some(report(&tuner, time, &found, ended_by, (wall_seconds - own).max(0.0)));
+        if let [(_, first), ..] = &found.settings[..] {
+            setting = first.clone();
+        }
+        if let [.., (_, last)] = &found.settings[..] {
+            let (ended, ended_run) = with(last)?;
+            renew(&mut record.config, &json(&options)?, &json(&ended)?);
+            renew(&mut record.config, &json(&run)?, &json(&ended_run)?);
+        }
     }
     let kept = ran.stopping.take(engine.iterations());
     let model = conclude(engine, kept, processes, &mut record)?;
-    let (options, settings) = apply::<A>(&options, &settings, &setting)?;
-    let run = RunOptions { workers: Some(settings.workers), ..run.with_slack(settings.slack) };
+    let (options, run) = with(&setting)?;
     Ok(Tuned { trained: Trained { record, model, checksum }, options, run })
+}
+
+/// Has options be those that a run ended with, where they are others than those that it began with: an update of the model goes on so.
+fn renew(config: &mut serde_json::Value, began: &serde_json::Value, ended: &serde_json::Value) {
+    for (name, value) in ended.as_object().into_iter().flatten().filter(|&(name, value)| began.get(name) != Some(value))
+    {
+        if let Some(place) = config.get_mut(name) {
+            *place = value.clone();
+        }
+    }
 }
 
 type Fixed = serde_json::Map<String, serde_json::Value>;

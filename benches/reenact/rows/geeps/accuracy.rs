@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use megagrid_datasets::{Layout, read_samples};
-use megagrid_geeps::Consistency;
 use megagrid_geeps::apps::network::{Optimizer, Settings};
 use megagrid_geeps::apps::{Application, Network, Samples};
 use megagrid_geeps::device::Cpu;
 use megagrid_geeps::memory::Plan;
 use megagrid_geeps::run::{Run, record, train};
+use megagrid_geeps::{Consistency, Error};
 use megagrid_partition::SplitMix;
 
 use super::timing::WORKERS;
@@ -153,8 +153,9 @@ fn trained(
     });
     match finish {
         Ok(finish) => finish.staleness.iter().for_each(|(&age, &reads)| *ages.entry(age).or_insert(0) += reads),
-        // The objective is no number any more: the step is too large, and nothing is right from here on.
-        Err(_) => curve.resize(EPOCHS as usize, (samples as f64, 0.0)),
+        // The step is too large, and nothing is right from here on.
+        Err(Error::Diverged { .. } | Error::NoObjective { .. }) => curve.resize(EPOCHS as usize, (samples as f64, 0.0)),
+        Err(error) => panic!("training failed: {error}"),
     }
     curve
 }

@@ -57,6 +57,7 @@ pub fn videos(findings: &mut Findings) {
 }
 
 fn scale(findings: &mut Findings, job: &Job) -> Scaled {
+    println!("    {}: devices of {:.1} T operations/s, a quarter of their peak", job.name, MACHINE.operations / 1e12);
     let plan = plan(&job.network, None);
     let by_itself = {
         let time = time(&plan, &MACHINE, &Setting { workers: 1, ..BSP });

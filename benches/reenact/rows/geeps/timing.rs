@@ -9,11 +9,10 @@ use megagrid_geeps::run::record;
 /// As in the thesis: images of a mini-batch, and machines.
 pub const IMAGES: usize = 200;
 pub const WORKERS: usize = 8;
-pub const BSP: Setting =
-    Setting { workers: WORKERS, consistency: Consistency::Bsp, prefetch: true, waits_for_posts: false };
+pub const BSP: Setting = Setting { workers: WORKERS, consistency: Consistency::Bsp, prefetch: true, on_hosts: false };
 
 /// With a parameter server in the hosts' memory, whose data the application copies itself.
-pub const ON_HOSTS: Setting = Setting { prefetch: false, waits_for_posts: true, ..BSP };
+pub const ON_HOSTS: Setting = Setting { prefetch: false, on_hosts: true, ..BSP };
 
 /// Iterations that are modelled, and those of them that are counted: the first ones begin with empty lanes.
 const ITERATIONS: u64 = 16;
