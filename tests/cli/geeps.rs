@@ -80,7 +80,13 @@ fn a_small_budget_trains_the_same_and_moves_what_the_plan_says() {
     let megabytes: f64 = epochs.iter().map(|epoch| epoch["metrics"]["device_mb"].as_f64().unwrap()).sum();
     assert_eq!((megabytes * 1e6).round(), 9.0 * moved as f64);
     let text = done(&[&["geeps", "plan"], &args[..], &["--budget", &least]].concat());
-    for part in ["budget", "local data to the device", "held at a time", "read of weights 2"] {
+    let of = |moved: &Value| moved.as_object().unwrap().values().map(|bytes| bytes.as_u64().unwrap()).sum::<u64>();
+    let clocks = plan["clocks"].as_array().unwrap();
+    assert_eq!(clocks.iter().map(|clock| of(&clock["moved"])).sum::<u64>(), moved, "all that moves is some clock's");
+    let pinned = plan["items"].as_array().unwrap().iter().filter(|item| item["is_pinned"] == true);
+    let pinned: u64 = pinned.map(|item| item["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(pinned, plan["local"][0].as_u64().unwrap() + plan["tables"][0].as_u64().unwrap());
+    for part in ["budget", "local data to the device", "held at a time", "read of weights 2", "comes and goes"] {
         assert!(text.contains(part), "no {part} in {text}");
     }
 }
@@ -308,6 +314,33 @@ fn processes_train_as_one() {
     assert!(links[0][1].as_u64() > Some(0) && links[1][0].as_u64() > Some(0) && links[0][0] == 0, "{links}");
     let plan = ["launch", "-n", "2", "--", "geeps", "plan", "mlr", &samples];
     fails(&plan, 2, &["geeps plan trains nothing"]);
+}
+
+/// Whenever a process is killed, while it reads, in the first iteration or later.
+#[cfg(target_os = "linux")]
+#[test]
+fn ten_processes_that_are_killed_end_the_others() {
+    use std::time::{Duration, Instant};
+
+    use crate::launched::{end, launch, process, send};
+
+    let place = Place::new();
+    let samples = samples(&place);
+    let args = ["geeps", "mlp", &samples, "--batch", "15", "-q", "--epochs", "100000000", "-w", "1"];
+    for kill in 0..10 {
+        let how =
+            [&["--consistency", "bsp"][..], &["--consistency", "ssp", "--slack", "2"], &["--consistency", "async"]];
+        let launched = launch(&["-n", "3"], &[&args, how[kill % 3]].concat());
+        let [killed, others @ ..] = [kill % 3, (kill + 1) % 3, (kill + 2) % 3].map(|at| process(&launched, at, None));
+        std::thread::sleep(Duration::from_millis(37 * kill as u64));
+        send("-KILL", killed);
+        let begin = Instant::now();
+        let (code, messages) = end(launched);
+        assert_eq!(code, Some(1), "{messages}");
+        assert!(begin.elapsed() < Duration::from_secs(10), "kill {kill} took {:?}: {messages}", begin.elapsed());
+        assert!(others.iter().all(|id| !fs::exists(format!("/proc/{id}")).unwrap()), "{messages}");
+        assert!(messages.contains("killed by signal 9"), "{messages}");
+    }
 }
 
 #[cfg(target_os = "linux")]
