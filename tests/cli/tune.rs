@@ -22,7 +22,7 @@ fn ratings_tune_themselves_and_the_command_printed_does_the_same() {
     // An update of the model goes on as the run ended.
     let last = tuning["settings"].as_array().unwrap().last().unwrap()[1].as_str().unwrap();
     let last: f64 = last.strip_prefix("step=").unwrap().parse().unwrap();
-    let step = json(&place.name("model/model.json"))["config"]["step"].as_f64().unwrap();
+    let step = json(place.name("model/model.json"))["config"]["step"].as_f64().unwrap();
     assert!((step - last).abs() <= 1e-6 * last, "{step}: {tuning}");
 
     let page = std::fs::read_to_string(&report).unwrap();

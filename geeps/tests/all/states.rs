@@ -99,7 +99,7 @@ fn the_last_state_before_a_device_is_lost_is_good() {
     let saved = Mutex::new(None);
     let device = |worker| Ok(Arc::new(Failing::lost_at(if worker == 1 { 150 } else { u64::MAX })) as Arc<dyn Device>);
     let error = train(&application, &run, device, None, &mut |epoch, take| {
-        *saved.lock().expect("nobody panics") = take().map(|state| (epoch.epoch, state));
+        *saved.lock().expect("nobody panics") = Some((epoch.epoch, take().expect("the devices are there")));
         ControlFlow::Continue(())
     });
     assert!(matches!(error, Err(Error::DeviceLost { .. })), "{error:?}");
