@@ -194,6 +194,8 @@ pub fn options<O: clap::Args>(words: impl IntoIterator<Item: Into<OsString> + Cl
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
 
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, clap::Args)]
