@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use crate::device::{Cost, padded};
 use crate::memory::{Freshness, Plan, Ring};
 use crate::servers::Consistency;
+use crate::table::TableId;
 use crate::trace::{Event, Home, What};
 
 /// A machine: bytes and operations a second.
@@ -199,7 +200,13 @@ impl<'p> Worker<'p> {
         if swapped_in > 0 || matches!(what, What::Read(_)) {
             ready = ready.max(*self.written(home));
         }
+        let is_fresh = if let (What::Read(rows), Home::Table(table)) = (what, home) {
+            self.cache.read(rows, TableId(table))
+        } else {
+            false
+        };
         if read > 0
+            && !is_fresh
             && let Home::Table(table) = home
         {
             let (begin, seconds) = (ready.max(self.fresh(table)), self.sent(read));

@@ -25,8 +25,17 @@ struct Allocator<'s> {
     /// For each access, how many posts to its home come before it in an iteration, and how many there are in one.
     writes: Vec<[u64; 2]>,
     cache: Freshness,
+    /// Lists that are read several times in an iteration and are not of pinned tables: what has come of them.
+    kept: BTreeMap<RowsId, Option<Kept>>,
     /// The next access.
     next: u64,
+}
+
+/// Different rows of a list, as they came from the servers in the clock that their table is in.
+struct Kept {
+    distinct: Vec<f32>,
+    /// How many of the worker's updates are in them.
+    updates: u64,
 }
 
 impl From<Error> for Ended {
@@ -38,7 +47,11 @@ impl From<Error> for Ended {
 impl<'s> Allocator<'s> {
     fn new(shared: &'s Shared) -> Self {
         let trace = &shared.plan.trace;
-        Self { shared, writes: writes(trace), cache: Freshness::new(trace), next: 0 }
+        let reads = |rows| trace.accesses.iter().filter(|&&(what, _)| what == What::Read(rows)).count();
+        let is_swapped = |rows: &RowsId| shared.tables[trace.lists[rows.0].table.0].is_none();
+        let kept = (0..trace.lists.len()).map(RowsId).filter(is_swapped).filter(|&rows| reads(rows) > 1);
+        let kept = kept.map(|rows| (rows, None)).collect();
+        Self { shared, writes: writes(trace), cache: Freshness::new(trace), kept, next: 0 }
     }
 
     fn serve(&mut self) -> Result<(), Ended> {
@@ -108,11 +121,7 @@ impl<'s> Allocator<'s> {
         let is_fresh = self.cache.read(rows, list.table);
         let pinned = shared.tables[list.table.0];
         if pinned.is_none() || !is_fresh {
-            let worker = shared.options.worker;
-            let division = &shared.divisions[rows.0];
-            let found = shared.servers.read(worker, (rows, division), clock, || shared.hub.should_stop())?;
-            let Found { mut distinct, included } = found.ok_or(Ended::Stopped)?;
-            shared.log(list.table).add_missing(division, &shared.divisions, &included, &mut distinct);
+            let distinct = self.distinct(rows, clock, is_fresh)?;
             let values = if pinned.is_some() { distinct } else { list.batch_of(distinct) };
             let to = buffer.part(0, values.len());
             shared.device.upload(to, &values)?;
@@ -130,6 +139,27 @@ impl<'s> Allocator<'s> {
             shared.device.submit(&[Command::Copy { from: table, to: buffer }])?;
         }
         Ok(buffer)
+    }
+
+    /// Returns the different rows of a list, with the worker's own updates: from the servers, or as they came before in this clock.
+    fn distinct(&mut self, rows: RowsId, clock: u64, is_fresh: bool) -> Result<Vec<f32>, Ended> {
+        let shared = self.shared;
+        let (table, division) = (shared.plan.trace.lists[rows.0].table, &shared.divisions[rows.0]);
+        let kept = self.kept.get_mut(&rows);
+        if let Some(Some(Kept { distinct, updates })) = kept.as_deref().filter(|_| is_fresh) {
+            let mut distinct = distinct.clone();
+            shared.log(table).add_since(*updates, division, &shared.divisions, &mut distinct);
+            return Ok(distinct);
+        }
+        let worker = shared.options.worker;
+        let found = shared.servers.read(worker, (rows, division), clock, || shared.hub.should_stop())?;
+        let Found { mut distinct, included } = found.ok_or(Ended::Stopped)?;
+        let mut log = shared.log(table);
+        log.add_missing(division, &shared.divisions, &included, &mut distinct);
+        if let Some(kept) = kept {
+            *kept = Some(Kept { distinct: distinct.clone(), updates: log.updates() });
+        }
+        Ok(distinct)
     }
 
     /// Brings rows that have come from the server into the pinned table.

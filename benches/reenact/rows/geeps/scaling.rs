@@ -1,14 +1,10 @@
 //! GeePS, Figures 4.6 and 4.8a: throughput by the number of machines. Modelled, on exact shapes.
 
 use megagrid_geeps::apps::Shapes;
-use megagrid_geeps::modelled::{Machine, Setting};
+use megagrid_geeps::modelled::Setting;
 
-use super::timing::{BSP, IMAGES, ON_HOSTS, plan, time};
+use super::timing::{BSP, IMAGES, MACHINE, ON_HOSTS, plan, time};
 use crate::findings::Findings;
-
-/// A device that computes at a quarter of its peak: four machines trained as many connections a second as Project Adam, 570 billion
-/// (section 4.4.2), of six operations each. With the peak, the network would decide.
-const MACHINE: Machine = Machine { operations: 0.9e12, ..Machine::DEFAULT };
 
 /// A network that is trained on 1, 2, 4, … machines.
 struct Job {
@@ -57,7 +53,6 @@ pub fn videos(findings: &mut Findings) {
 }
 
 fn scale(findings: &mut Findings, job: &Job) -> Scaled {
-    println!("    {}: devices of {:.1} T operations/s, a quarter of their peak", job.name, MACHINE.operations / 1e12);
     let plan = plan(&job.network, None);
     let by_itself = {
         let time = time(&plan, &MACHINE, &Setting { workers: 1, ..BSP });
