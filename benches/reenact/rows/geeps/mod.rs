@@ -12,7 +12,8 @@ use megagrid_geeps::modelled::{Machine, Setting};
 use megagrid_geeps::run::record;
 
 use self::timing::{BSP, IMAGES, ON_HOSTS, WORKERS, plan, time};
-use crate::findings::Findings;
+use megagrid_benches::findings::Findings;
+use megagrid_results::published::Evidence;
 
 pub fn run(findings: &mut Findings) {
     let Machine { operations, memory, copy, network, .. } = Machine::DEFAULT;
@@ -33,8 +34,10 @@ pub fn run(findings: &mut Findings) {
         scaling::videos(findings);
     }
     if findings.is_wanted("4.9") {
+        findings.evidence = Evidence::Counted;
         layers(findings);
     }
+    findings.evidence = Evidence::Modelled;
     if findings.is_wanted("4.10") {
         budgets(findings);
     }
@@ -45,6 +48,7 @@ pub fn run(findings: &mut Findings) {
         stalls(findings);
     }
     if findings.is_wanted("4.13") {
+        findings.evidence = Evidence::Real;
         accuracy::run(findings);
     }
 }
@@ -83,7 +87,7 @@ fn budgets(findings: &mut Findings) {
     let (trace, _) = record(&network, 0).expect("shapes are in order");
     let (least, full) = (Plan::least_budget(&trace), Plan::full_budget(&trace));
     let fits = Plan::new(trace.clone(), least, 0).is_ok() && Plan::new(trace, least - 256, 0).is_err();
-    findings.check("the least budget is feasible and 256 bytes less are not", fits);
+    findings.check_by(Evidence::Counted, "the least budget is feasible and 256 bytes less are not", fits);
     let mut lines = vec![("ahead".to_owned(), vec![]), ("when asked".to_owned(), vec![])];
     for step in 0..=10 {
         let budget = least + (full - least) * step / 10;
@@ -129,7 +133,11 @@ fn large(findings: &mut Findings) {
             plan.resident_bytes() as f64 / 1e9,
             rate / 1e9
         );
-        findings.check(format!("{layers} layers fit in 5 GB, to the byte"), plan.resident_bytes() <= BUDGET);
+        findings.check_by(
+            Evidence::Counted,
+            format!("{layers} layers fit in 5 GB, to the byte"),
+            plan.resident_bytes() <= BUDGET,
+        );
         points.push((params as f64 / 1e9, rate / 1e9));
     }
     let part = points[4].1 / points[0].1;

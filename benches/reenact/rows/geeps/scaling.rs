@@ -4,7 +4,7 @@ use megagrid_geeps::apps::Shapes;
 use megagrid_geeps::modelled::{Machine, Setting};
 
 use super::timing::{BSP, IMAGES, ON_HOSTS, plan, time};
-use crate::findings::Findings;
+use megagrid_benches::findings::Findings;
 
 /// A device that computes at a quarter of its peak: four machines trained as many connections a second as Project Adam, 570 billion
 /// (section 4.4.2), of six operations each. With the peak, the network would decide.
