@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use megagrid_engine::virtual_cluster::{Calibration, Costs};
 
-use crate::findings::root;
 use crate::job::{CALIBRATION, Shape};
 use crate::rows;
+use megagrid_benches::findings::root;
 
 /// Measures what tasks of all jobs cost, and writes it down.
 pub fn calibrate() {

@@ -13,7 +13,7 @@ use megagrid_engine::{Engine, Error, Injection, IterationReport, Peers, Settings
 use megagrid_partition::{EdgeSource, GroupedEdges, Side};
 use megagrid_stages::{Left, Program, Right};
 
-use crate::findings::root;
+use megagrid_benches::findings::root;
 
 /// How many virtual workers there are, and what they may do.
 #[derive(Clone)]

@@ -26,8 +26,8 @@ pub fn seconds<T>(run: impl FnOnce() -> T) -> f64 {
 }
 
 /// Runs all contestants in turn, once without counting and then `rounds` times, and prints each one's median, range,
-/// `units` per second, and time as a multiple of the first one's.
-pub fn compare(title: &str, unit: &str, units: f64, rounds: usize, mut contestants: Vec<Contestant<'_>>) {
+/// `units` per second, and time as a multiple of the first one's. Returns the medians, in seconds.
+pub fn compare(title: &str, unit: &str, units: f64, rounds: usize, mut contestants: Vec<Contestant<'_>>) -> Vec<f64> {
     let mut samples = vec![Vec::with_capacity(rounds); contestants.len()];
     for round in 0..=rounds {
         for (contestant, samples) in contestants.iter_mut().zip(&mut samples) {
@@ -46,6 +46,7 @@ pub fn compare(title: &str, unit: &str, units: f64, rounds: usize, mut contestan
         let name = &contestant.name;
         println!("{name:<34} {ms:>10.2} {least:>10.2} {most:>10.2} {speed:>12.1} {ratio:>7.2}");
     }
+    medians
 }
 
 /// Runs all in turn, once without counting and then `rounds` times, and returns each one's median seconds.

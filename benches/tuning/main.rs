@@ -1,6 +1,6 @@
 //! What tuning a run costs, against the best fixed setting and against two other tuners (Cui's thesis, §5.4.3).
 //!
-//!     cargo tuning [movielens|anime|generated|forks] [--first SEED] [--seeds N]
+//!     cargo tuning [movielens|anime|generated|forks] [--first SEED] [--seeds N] [--json FILE]
 //!
 //! Matrix factorization as in the thesis: factors alone, steps by AdaGrad; the step is any from 1e-5 to 1, the slack 0, 1, 3 or 7
 //! (one worker: it has no effect, and the tuners do not know). One pass is one clock. The target of a seed is the loss of the best
@@ -9,11 +9,15 @@
 mod forks;
 mod trainer;
 
+use std::io;
 use std::path::Path;
+use std::process::ExitCode;
 
 use megagrid_algorithms::mf::Config;
+use megagrid_benches::findings::{Findings, Verdicts};
 use megagrid_benches::inputs;
 use megagrid_benches::measure::median;
+use megagrid_results::published::Evidence;
 use megagrid_tuner::baselines::{Limits, hyperband, spearmint};
 use megagrid_tuner::{Branch, Ended, Options, Plateau, ROOT, Setting, Space, Trainer, Tuned, Value, tune};
 use trainer::{Error, Factorization, Ratings};
@@ -27,8 +31,10 @@ const LIMIT: f64 = 15.0;
 /// Passes of a fixed step, at most, to find the target.
 const PASSES: u64 = 400;
 
-fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+fn main() -> io::Result<ExitCode> {
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    let mut verdicts = Verdicts::new(&mut args)?;
+    let mut findings = Findings::new(Evidence::Counted, &[]);
     let is_bench = args.iter().any(|arg| arg == "--bench");
     let number = |name: &str, default| {
         args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1)?.parse().ok()).unwrap_or(default)
@@ -41,7 +47,8 @@ fn main() {
     if !is_bench {
         forks::run(200, 100, 2000, 3);
         let ratings = Ratings::new(inputs::ratings(100, 50, 1000));
-        return compare("tiny", &ratings, &Config { dims: 4, ..thesis() }, 1..2);
+        compare("tiny", &ratings, &Config { dims: 4, ..thesis() }, 1..2, &mut findings);
+        return Ok(ExitCode::SUCCESS);
     }
     if has("forks") || !any {
         forks::run(72_000, 10_000, 10_000_000, 15);
@@ -49,11 +56,13 @@ fn main() {
     for name in &all[..3] {
         if has(name) || !any {
             match load(name) {
-                Some(ratings) => compare(name, &ratings, &thesis(), seeds.clone()),
-                None => println!("{name}: skipped, its file is not there"),
+                Some(ratings) => compare(name, &ratings, &thesis(), seeds.clone(), &mut findings),
+                None => findings.cannot(format!("{name}: its file is not there")),
             }
         }
     }
+    verdicts.add(19, "MLtuner, section 5.4: tuned runs against fixed steps and two other tuners", findings)?;
+    Ok(verdicts.exit_code())
 }
 
 /// The thesis' model: factors alone, first values with a deviation of 0.1.
@@ -197,14 +206,14 @@ fn race(ratings: &Ratings, config: &Config, seed: u64, counts_slow: bool) -> Res
     Ok(Race { best, tuned, spearmint, hyperband, pass })
 }
 
-fn compare(name: &str, ratings: &Ratings, config: &Config, seeds: std::ops::Range<u64>) {
+fn compare(name: &str, ratings: &Ratings, config: &Config, seeds: std::ops::Range<u64>, findings: &mut Findings) {
     println!("\n{name}: {} ratings, k = {}; time in passes", ratings.len(), config.dims);
     println!("seed best step   time  tuned  tuning  trials  ratio spearmint hyperband  chosen");
     let mut races = Vec::new();
     for seed in seeds.clone() {
         let race = match race(ratings, config, seed, seed == 1) {
             Ok(race) => race,
-            Err(error) => return println!("failed: {error}"),
+            Err(error) => return findings.check(format!("{name}, seed {seed}: {error}"), false),
         };
         let shown = |time: Option<f64>| time.map_or("-".to_owned(), |time| format!("{time:.0}"));
         let (trials, chosen) = match &race.tuned {
@@ -219,17 +228,22 @@ fn compare(name: &str, ratings: &Ratings, config: &Config, seeds: std::ops::Rang
     }
     let median = |of: &dyn Fn(&Race) -> f64| median(races.iter().map(of).collect());
     let most = races.iter().map(Race::ratio).fold(0.0, f64::max);
-    println!("medians: tuned / best fixed {:.2} (at most {most:.2})", median(&Race::ratio));
+    let ratio = median(&Race::ratio);
+    let what = format!("{name}: close to the best fixed step, at most 1.5 times: {ratio:.2} in the median");
+    findings.check(format!("{what}, at most {most:.2}"), ratio <= 1.5);
     // A baseline that gave up took the limit at least.
     let at_least = |reached: Option<f64>, race: &Race| {
         reached.unwrap_or(LIMIT * race.best.passes as f64) / race.time().unwrap_or(f64::INFINITY)
     };
-    println!("  spearmint / tuned at least {:.1}", median(&|race| at_least(race.spearmint, race)));
-    println!("  hyperband / tuned at least {:.1}", median(&|race| at_least(race.hyperband, race)));
+    let spearmint = median(&|race| at_least(race.spearmint, race));
+    findings.check(format!("{name}: 3 times as fast as Spearmint: {spearmint:.1} or more"), spearmint >= 3.0);
+    let hyperband = median(&|race| at_least(race.hyperband, race));
+    findings.check(format!("{name}: 9 times as fast as Hyperband: {hyperband:.1} or more"), hyperband >= 9.0);
     let part = median(&|race| 100.0 * race.tuning() / (race.tuning() + 100.0));
     println!("  tuning, of a run of 100 passes: {part:.0} %");
     if seeds.start == 1 {
         let slow = races[0].best.slow * 100.0;
-        println!("fixed steps over {SLOW}× slower than the best, or diverged, seed 1: {slow:.0} %");
+        let what = format!("{name}: over 40 % of fixed steps are over {SLOW} times slower than the best, or diverge");
+        findings.check(format!("{what}: {slow:.0} %, seed 1"), slow > 40.0);
     }
 }

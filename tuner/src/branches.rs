@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::history::{Branch, ROOT};
-use crate::progress::{Report, Summary, summarize};
+use crate::progress::{Noise, Report, Summary, WINDOWS, summarize};
 use crate::space::{Point, Setting, Space};
 use crate::trainer::Trainer;
 
@@ -18,6 +18,8 @@ pub struct Live {
     pub trace: Vec<Report>,
     /// Whether training has come to its end.
     pub finished: bool,
+    /// The reports, at most, of which its loss is the mean.
+    pub recent: u64,
 }
 
 impl Live {
@@ -29,8 +31,20 @@ impl Live {
         self.trace.last().map_or(0.0, |report| report.time)
     }
 
+    /// Returns the loss now: what was reported last, or where that is of samples the mean of the last window.
     pub fn loss(&self) -> f64 {
+        let count = (self.clocks() / WINDOWS as u64).clamp(1, self.recent) as usize;
+        self.trace[self.trace.len() - count..].iter().map(|report| report.loss).sum::<f64>() / count as f64
+    }
+
+    /// Returns what was reported last.
+    pub fn reported(&self) -> f64 {
         self.trace.last().map_or(f64::NAN, |report| report.loss)
+    }
+
+    /// Returns the held-out errors since the fork.
+    pub fn errors(&self) -> Vec<f64> {
+        self.trace.iter().filter_map(|report| report.tested).collect()
     }
 
     /// The held-out error now.
@@ -40,7 +54,7 @@ impl Live {
 
     /// Tells whether a loss was no finite number.
     pub fn diverged(&self) -> bool {
-        !self.loss().is_finite()
+        !self.reported().is_finite()
     }
 }
 
@@ -118,7 +132,16 @@ impl<'t, T: Trainer> Branches<'t, T> {
         self.alive += 1;
         self.most_alive = self.most_alive.max(self.alive);
         (self.watch)(&Event::Forked { branch, parent, setting: &setting });
-        Ok(Live { branch, setting, point, trace: vec![Report { time: 0.0, loss, tested: None }], finished: false })
+        Ok(self.live(branch, setting, point, Report { time: 0.0, loss, tested: None }))
+    }
+
+    /// Returns a branch that begins with a report.
+    pub fn live(&self, branch: Branch, setting: Setting, point: Point, first: Report) -> Live {
+        let recent = match self.trainer.noise() {
+            Noise::Exact => 1,
+            Noise::Sampled => self.trainer.epoch().max(1),
+        };
+        Live { branch, setting, point, trace: vec![first], finished: false, recent }
     }
 
     pub fn run(&mut self, live: &mut Live) -> Result<(), T::Error> {

@@ -28,6 +28,9 @@ pub enum Error {
     /// A run to go on with that was tuned otherwise.
     #[error("the run was tuned otherwise; use the same --tune, or start anew")]
     OtherSpace,
+    /// A setting to begin with that cannot be searched from.
+    #[error("the run is to begin with {0}, which is not among the values that are tuned")]
+    Initial(String),
     /// No setting can be used.
     #[error("all {trials} settings that were tried diverged; the least bad was {least_bad}; try smaller values")]
     AllDiverged {

@@ -9,6 +9,8 @@
 //! A branch is *converging* if `range < 0` and `noise < ε |range|` with ε = 1/K, *diverged* if a loss is no finite number,
 //! else *unstable*: a longer trial may tell. K = 10: white noise falls from window to window all the way by a chance below
 //! 2^−K. Reports that are the loss itself, of all data, have no noise: then two of them tell.
+//!
+//! Where losses are of samples, what a branch's loss is now, is the mean of its last window: a tenth of its reports, of an epoch at most.
 
 use serde::{Deserialize, Serialize};
 

@@ -9,10 +9,10 @@ use crate::space::Setting;
 pub struct Clock {
     /// How long it took: seconds, or samples processed where a run is to be reproducible.
     pub time: f64,
-    /// The loss after it, which training makes smaller. No finite number means that the branch diverged.
+    /// The loss after it, or of the samples that it trained on, which training makes smaller. No finite number means that the branch diverged.
     pub loss: f64,
-    /// The error on held-out data after it, where there are any: finite, and small where the model is good. It decides when a
-    /// run is tuned again, and no trial.
+    /// The error on held-out data after it, where it was measured: finite, and small where the model is good. It decides when a
+    /// run is tuned again, and no trial. Where a clock is a part of a pass it is measured after each pass of the branch.
     pub tested: Option<f64>,
     /// Whether training is known to have come to its end.
     pub finished: bool,
@@ -25,6 +25,12 @@ pub trait Trainer {
 
     /// Tells how reports come about.
     fn noise(&self) -> Noise;
+
+    /// Returns the clocks of an epoch, a pass over the data: what plateaus count, and what a trial of a later search takes at
+    /// most. Where losses are of samples ([`Noise::Sampled`]) a clock is a part of a pass, a mini-batch or some of them.
+    fn epoch(&self) -> u64 {
+        1
+    }
 
     /// Makes the branch `child`, which begins where `parent` is and goes on with `setting`.
     ///

@@ -8,17 +8,18 @@ use serde::Serialize;
 
 use crate::branches::{Branches, Event, Live, Watch};
 use crate::error::{Error, Failure};
-use crate::history::{Branch, Ended, Progress, ROOT, Stalled, Step, Tuned};
-use crate::progress::Report;
+use crate::history::{Branch, Ended, Progress, ROOT, Stalled, Step, Trial, Tuned};
+use crate::progress::{Label, Noise, Report};
 use crate::search::{Bounds, Search};
 use crate::searcher::Kind;
 use crate::space::{Setting, Space};
 use crate::trainer::Trainer;
 
-/// When progress has stopped: a run's loss changes by less than a part of itself over some clocks.
+/// When progress has stopped: a run's loss changes by less than a part of itself over some clocks. Where a clock is a part of an
+/// epoch, over as many epochs: by their mean losses.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Plateau {
-    /// Clocks that are looked back.
+    /// Clocks, or epochs, that are looked back.
     pub clocks: usize,
     /// The part of the loss.
     pub change: f64,
@@ -42,7 +43,7 @@ impl Plateau {
 
     /// Tells whether held-out errors have stopped falling: the best of the last clocks is no better than the best before. A
     /// single error that noise makes large, or small, is no plateau. Returns the best before, and the last ones.
-    fn stalls<'e>(&self, before: &'e [f64], since: &'e [f64]) -> Option<(f64, &'e [f64])> {
+    pub(crate) fn stalls<'e>(&self, before: &'e [f64], since: &'e [f64]) -> Option<(f64, &'e [f64])> {
         let early = since.len().checked_sub(self.clocks)?;
         let (early, last) = since.split_at(early);
         let best = before.iter().chain(early).copied().min_by(f64::total_cmp)?;
@@ -54,10 +55,17 @@ impl Plateau {
     }
 
     /// Tells whether a branch falls so slowly that it would be on a plateau.
-    fn is_on(&self, live: &Live) -> bool {
+    fn is_on(&self, live: &Live, epoch: u64) -> bool {
         let fall = live.trace[0].loss - live.loss();
-        fall * self.clocks as f64 / live.clocks().max(1) as f64 <= self.change * live.trace[0].loss.abs()
+        let epochs = live.clocks().max(1) as f64 / epoch as f64;
+        fall * self.clocks as f64 / epochs <= self.change * live.trace[0].loss.abs()
     }
+}
+
+/// Returns the mean losses of whole epochs.
+pub(crate) fn of_epochs(losses: &[f64], epoch: u64) -> Vec<f64> {
+    let epochs = losses.chunks_exact(epoch.max(1) as usize);
+    epochs.map(|losses| losses.iter().sum::<f64>() / losses.len() as f64).collect()
 }
 
 /// How a run is to be tuned.
@@ -79,6 +87,8 @@ pub struct Options {
     pub held_out: Option<Plateau>,
     /// A loss that ends the run.
     pub target: Option<f64>,
+    /// What the run begins with instead of a search; `None`: it searches first.
+    pub initial: Option<Setting>,
     /// Whether the searcher's own time counts: not where time is samples.
     pub decisions_count: bool,
 }
@@ -95,6 +105,7 @@ impl Default for Options {
             // The thesis ends a run after five epochs that were no better, and tunes again one before (§5.4.1).
             held_out: Some(Plateau { clocks: 4, change: 0.0 }),
             target: None,
+            initial: None,
             decisions_count: true,
         }
     }
@@ -117,7 +128,7 @@ impl Tuned {
 /// Trains and tunes.
 ///
 /// # Errors
-/// A budget too small for a trial; all settings diverged; the trainer's errors.
+/// A budget too small for a trial; all settings diverged; an initial setting that is not in the space; the trainer's errors.
 pub fn tune<T: Trainer>(
     trainer: &mut T,
     space: &Space,
@@ -126,7 +137,10 @@ pub fn tune<T: Trainer>(
 ) -> Result<Tuned, Failure<T::Error>> {
     let loss = trainer.report(ROOT).map_err(Failure::Trainer)?;
     let mut run = Run { branches: Branches::new(trainer, space, watch), options, progress: Progress::default() };
-    let live = run.first_search(loss)?;
+    let live = match &options.initial {
+        Some(setting) => run.begin_with(setting, loss)?,
+        None => run.first_search(loss)?,
+    };
     run.go_on(live)
 }
 
@@ -148,7 +162,7 @@ pub fn resume<T: Trainer>(
     let mut branches = Branches::new(trainer, space, watch);
     branches.resume(progress.trials.iter().map(|trial| trial.branch).max().unwrap_or(ROOT), progress.elapsed);
     branches.tell(&Event::Chosen { branch: ROOT });
-    let live = Live { branch: ROOT, setting, point, trace: vec![Report { time: 0.0, loss, tested }], finished: false };
+    let live = branches.live(ROOT, setting, point, Report { time: 0.0, loss, tested });
     Run { branches, options, progress }.go_on(live)
 }
 
@@ -172,6 +186,15 @@ impl<T: Trainer> Run<'_, '_, T> {
         let bounds = self.bounds(trials, budget, clocks);
         let live = self.search((ROOT, loss), bounds, None)?;
         self.branches.free(ROOT).map_err(Failure::Trainer)?;
+        self.take(&live);
+        Ok(live)
+    }
+
+    fn begin_with(&mut self, setting: &Setting, loss: f64) -> Result<Live, Failure<T::Error>> {
+        let point = self.branches.space.point(setting).ok_or_else(|| Error::Initial(setting.to_string()))?;
+        let live = self.branches.fork(ROOT, loss, point).map_err(Failure::Trainer)?;
+        self.branches.free(ROOT).map_err(Failure::Trainer)?;
+        self.branches.tell(&Event::Chosen { branch: live.branch });
         self.take(&live);
         Ok(live)
     }
@@ -225,7 +248,7 @@ impl<T: Trainer> Run<'_, '_, T> {
                 None => {
                     self.branches.run(&mut live).map_err(Failure::Trainer)?;
                     let (branch, elapsed) = (live.branch, self.branches.elapsed);
-                    self.progress.line.push(Step { branch, elapsed, loss: live.loss(), tested: live.tested() });
+                    self.progress.line.push(Step { branch, elapsed, loss: live.reported(), tested: live.tested() });
                     false
                 }
             };
@@ -240,6 +263,7 @@ impl<T: Trainer> Run<'_, '_, T> {
         if line.iter().all(|step| step.tested.is_none()) {
             let plateau = self.options.retune?;
             let losses: Vec<f64> = since.iter().map(|step| step.loss).collect();
+            let losses = of_epochs(&losses, self.branches.trainer.epoch());
             return plateau.is_reached(&losses).then_some(Stop::Plateau(plateau));
         }
         let held_out = self.options.held_out?;
@@ -273,10 +297,10 @@ impl<T: Trainer> Run<'_, '_, T> {
         let left = self.options.budget.saturating_sub(self.progress.spent);
         let Some(next) = self.search_again(live, plateau, left)? else { return Ok(false) };
         self.progress.spent += self.branches.clocks - before;
-        let is_better = next.loss() <= live.loss();
+        let is_better = self.is_better(&next, live);
         // Held-out errors of the clocks to come tell it; trials are compared by their losses, here too.
-        let is_tested = next.tested().is_some();
-        let progresses = if is_tested { is_better } else { !plateau.is_on(&next) };
+        let is_tested = self.progress.line.iter().any(|step| step.tested.is_some());
+        let progresses = if is_tested { is_better } else { !plateau.is_on(&next, self.branches.trainer.epoch()) };
         let worse = if is_better { std::mem::replace(live, next) } else { next };
         self.branches.free(worse.branch).map_err(Failure::Trainer)?;
         if is_better {
@@ -286,13 +310,27 @@ impl<T: Trainer> Run<'_, '_, T> {
         Ok(progresses)
     }
 
-    /// Searches again from where the run is: no more trials than in the search before, none longer than the plateau, the present
-    /// setting first. `None` if there is no budget left or nothing that can be used.
+    /// Tells whether what a search found is better than where the run is: no worse, or by losses of samples, of which a few say
+    /// nothing by themselves, converging. (Of many trials on a plateau some have a speed, by chance.)
+    fn is_better(&mut self, next: &Live, live: &Live) -> bool {
+        match self.branches.trainer.noise() {
+            Noise::Exact => next.loss() <= live.loss(),
+            Noise::Sampled => self.branches.summarize(next).label == Label::Converging,
+        }
+    }
+
+    /// Searches again from where the run is: no more trials than in the search before, none longer than the plateau, or than an
+    /// epoch where that is longer, the present setting first. `None` if there is no budget left or nothing that can be used.
     fn search_again(&mut self, live: &Live, plateau: &Plateau, left: u64) -> Result<Option<Live>, Failure<T::Error>> {
-        let before = self.progress.trials.iter().filter(|trial| trial.search + 1 == self.progress.searches).count();
+        let of_last = |trial: &&Trial| trial.search + 1 == self.progress.searches;
+        let before = match self.progress.searches {
+            0 => self.options.trials,
+            _ => self.progress.trials.iter().filter(of_last).count(),
+        };
         // What is found is of the run, which is not to become longer than it may.
         let rest = self.options.clocks - self.progress.line.len() as u64;
-        let bounds = self.bounds(before, left, rest.min(plateau.clocks as u64));
+        let longest = self.branches.trainer.epoch().max(plateau.clocks as u64);
+        let bounds = self.bounds(before, left, rest.min(longest));
         match self.search((live.branch, live.loss()), bounds, Some(live.point.clone())) {
             Ok(next) => Ok(Some(next)),
             Err(Failure::Tuning(_)) => Ok(None),

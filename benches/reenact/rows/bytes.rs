@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use megagrid_algorithms::lda::Config;
 
-use crate::findings::Findings;
 use crate::job::{self, Shape, Topics};
+use megagrid_benches::findings::Findings;
 
 /// Iterations of a clock and slack, each with a bound of 3 iterations.
 const SETTINGS: [(u64, u64); 3] = [(4, 0), (2, 1), (1, 3)];

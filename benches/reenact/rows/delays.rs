@@ -6,8 +6,8 @@
 use megagrid_engine::Injection;
 use megagrid_partition::GroupedEdges;
 
-use crate::findings::Findings;
 use crate::job::{Factorize, Shape, ratings};
+use megagrid_benches::findings::Findings;
 
 const SECONDS: f64 = 4.2;
 const ITERATIONS: usize = 240;

@@ -3,8 +3,8 @@
 
 use megagrid_engine::Injection;
 
-use crate::findings::Findings;
 use crate::job::{Factorize, Shape, ratings};
+use megagrid_benches::findings::Findings;
 
 const SECONDS: f64 = 4.2;
 const ITERATIONS: usize = 160;

@@ -3,8 +3,8 @@
 use megagrid_algorithms::lda::Config;
 use megagrid_algorithms::mf;
 
-use crate::findings::Findings;
 use crate::job::{Factorize, Ran, Shape, Topics, ratings};
+use megagrid_benches::findings::Findings;
 
 const SLACKS: [u64; 3] = [3, 10, 20];
 const SEEDS: u64 = 5;

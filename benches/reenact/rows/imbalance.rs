@@ -2,7 +2,7 @@
 
 use megagrid_partition::SplitMix;
 
-use crate::findings::Findings;
+use megagrid_benches::findings::Findings;
 
 const FEATURES: usize = 1_000_000;
 const BLOCKS: usize = 64;

@@ -13,7 +13,7 @@ use megagrid_stages::row_width;
 use megagrid_stages::simd::{Kernel, Level};
 use rustc_hash::FxBuildHasher;
 
-use crate::findings::Findings;
+use megagrid_benches::findings::Findings;
 
 const DIMS: usize = 50;
 const USERS: usize = 100_000;

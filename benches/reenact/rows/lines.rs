@@ -3,7 +3,7 @@
 use megagrid_baselines::System;
 use megagrid_baselines::lines::{PROGRAMS, Program};
 
-use crate::findings::Findings;
+use megagrid_benches::findings::Findings;
 
 /// Shows what `cargo test -p megagrid-baselines lines` counts in the sources.
 pub fn run(findings: &mut Findings) {

@@ -18,7 +18,8 @@ use megagrid_datasets::synthetic::CorpusSettings;
 use megagrid_engine::virtual_cluster::Link;
 
 use crate::fabric::{self, Setting, Work};
-use crate::findings::Findings;
+use megagrid_benches::findings::Findings;
+use megagrid_results::published::Evidence;
 
 const MACHINES: usize = 8;
 const RATIOS: [f64; 7] = [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5];
@@ -157,7 +158,7 @@ pub fn run(findings: &mut Findings) {
         let off = modelled / counted(&job) - 1.0;
         let (name, megabytes, percent) = (job.name, modelled / 1e6, 100.0 * off);
         let what = format!("{megabytes:.2} MB a machine and clock, within 1 % of what is counted: {percent:+.2} %");
-        findings.check(format!("{name}: {what}"), off.abs() <= 0.01);
+        findings.check_by(Evidence::Counted, format!("{name}: {what}"), off.abs() <= 0.01);
         let compute = 1e3 * job.works.iter().map(|work| work.seconds).sum::<f64>() / MACHINES as f64;
         println!("  {name}: {compute:.1} ms of computing a clock; ms of waiting and of a clock by early ratio");
         println!("  (deviation between clocks, between seeds)");

@@ -3,8 +3,8 @@
 use megagrid_algorithms::mf;
 use megagrid_partition::GroupedEdges;
 
-use crate::findings::Findings;
 use crate::job::{self, Factorize, Ran, Select, Shape};
+use megagrid_benches::findings::Findings;
 
 const RATINGS: usize = 100_000;
 const SLACKS: [u64; 6] = [0, 1, 2, 4, 8, 16];

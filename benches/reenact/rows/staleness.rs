@@ -2,8 +2,8 @@
 
 use megagrid_algorithms::mf;
 
-use crate::findings::Findings;
 use crate::job::{Factorize, Shape, ratings};
+use megagrid_benches::findings::Findings;
 
 const CLOCKS: usize = 100;
 const SLACK: u64 = 10;

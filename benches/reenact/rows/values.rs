@@ -3,8 +3,8 @@
 
 use megagrid_algorithms::mf;
 
-use crate::findings::Findings;
 use crate::job::{Factorize, Ran, Shape, ratings};
+use megagrid_benches::findings::Findings;
 
 const RATINGS: usize = 50_000;
 const PASSES: usize = 8;

@@ -5,8 +5,8 @@ use megagrid_algorithms::lda::Config;
 use megagrid_algorithms::mf;
 use megagrid_partition::GroupedEdges;
 
-use crate::findings::Findings;
 use crate::job::{self, Factorize, Ran, Shape, Topics};
+use megagrid_benches::findings::Findings;
 use megagrid_benches::measure::mean_and_deviation;
 
 /// Units of a pass.

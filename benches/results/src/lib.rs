@@ -1,9 +1,11 @@
 //! The results file of a benchmark run, and the tables that `cargo benchmarks` makes of it.
 //!
 //! `benches/peers/run` writes such a file. The published ones are in `docs/benchmarks/results`; README.md and
-//! docs/benchmarks.md show the newest between markers, and a test fails where they differ.
+//! docs/benchmarks.md show the newest between markers, and a test fails where they differ. [`published`] runs what re-enacts
+//! published results.
 #![forbid(unsafe_code)]
 
+pub mod published;
 mod results;
 mod tables;
 

@@ -29,6 +29,17 @@ pub struct Machine {
     pub cores: usize,
 }
 
+impl Machine {
+    /// Returns this machine.
+    #[must_use]
+    pub fn this() -> Self {
+        let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+        let processor = name.map_or("unknown", |(_, name)| name).to_owned();
+        Self { processor, cores: std::thread::available_parallelism().map_or(1, usize::from) }
+    }
+}
+
 /// One measure of Megagrid beside the same measure of one other system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {

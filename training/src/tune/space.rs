@@ -97,6 +97,7 @@ impl TuneOptions {
             retune: default.retune.filter(|_| retunes),
             held_out: plateau_before(patience, default.held_out).filter(|_| retunes),
             target: None,
+            initial: None,
             decisions_count: time == Time::Seconds,
         }
     }

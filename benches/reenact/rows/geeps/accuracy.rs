@@ -17,7 +17,7 @@ use megagrid_geeps::{Consistency, Error};
 use megagrid_partition::SplitMix;
 
 use super::timing::WORKERS;
-use crate::findings::{Findings, root};
+use megagrid_benches::findings::{Findings, root};
 
 const EPOCHS: u64 = 16;
 const SEEDS: u64 = 5;

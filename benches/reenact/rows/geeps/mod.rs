@@ -12,7 +12,8 @@ use megagrid_geeps::modelled::{Machine, Setting};
 use megagrid_geeps::run::record;
 
 use self::timing::{BSP, IMAGES, MACHINE, ON_HOSTS, WORKERS, plan, time};
-use crate::findings::Findings;
+use megagrid_benches::findings::Findings;
+use megagrid_results::published::Evidence;
 
 pub fn run(findings: &mut Findings) {
     let Machine { operations, memory, copy, network, .. } = MACHINE;
@@ -33,8 +34,10 @@ pub fn run(findings: &mut Findings) {
         scaling::videos(findings);
     }
     if findings.is_wanted("4.9") {
+        findings.evidence = Evidence::Counted;
         layers(findings);
     }
+    findings.evidence = Evidence::Modelled;
     if findings.is_wanted("4.10") {
         budgets(findings);
     }
@@ -45,6 +48,7 @@ pub fn run(findings: &mut Findings) {
         stalls(findings);
     }
     if findings.is_wanted("4.13") {
+        findings.evidence = Evidence::Real;
         accuracy::run(findings);
     }
 }
@@ -95,7 +99,7 @@ fn budgets_of(findings: &mut Findings, images: usize) -> [Line; 2] {
     let (trace, _) = record(&network, 0).expect("shapes are in order");
     let (least, full) = (Plan::least_budget(&trace), Plan::full_budget(&trace));
     let fits = Plan::new(trace.clone(), least, 0).is_ok() && Plan::new(trace, least - 256, 0).is_err();
-    findings.check(format!("{images} images: the least budget is feasible and 256 bytes less are not"), fits);
+    findings.check_by(Evidence::Counted, format!("{images} images: the least budget is feasible and 256 bytes less are not"), fits);
     let mut lines = ["ahead", "when asked"].map(|how| (format!("{images} images, {how}"), Vec::new()));
     for step in 0..=10 {
         let budget = least + (full - least) * step / 10;

@@ -4,7 +4,7 @@ use megagrid_geeps::apps::Shapes;
 use megagrid_geeps::modelled::Setting;
 
 use super::timing::{BSP, IMAGES, MACHINE, ON_HOSTS, plan, time};
-use crate::findings::Findings;
+use megagrid_benches::findings::Findings;
 
 /// A network that is trained on 1, 2, 4, … machines.
 struct Job {

@@ -8,8 +8,9 @@ use std::ops::RangeInclusive;
 
 use megagrid_baselines::server::Client;
 
-use crate::findings::Findings;
 use measure::{Measured, compare};
+use megagrid_benches::findings::Findings;
+use megagrid_results::published::Evidence;
 use pattern::{Kind, Pattern};
 use settings::{alone, caches, false_half, first_and_later, missing, without};
 
@@ -90,7 +91,11 @@ pub fn thread_caches(findings: &mut Findings) {
             let contended = |one: &Measured| one.per_clock(one.statistics.contended_row_locks);
             let (without, with) = (contended(none), contended(&measured[2]));
             let what = "locks of shared rows that another thread holds, a clock";
-            findings.check(format!("{name}: {what}: {without:.0}, with the sum cached {with:.0}"), with < without);
+            findings.check_by(
+                Evidence::Counted,
+                format!("{name}: {what}: {without:.0}, with the sum cached {with:.0}"),
+                with < without,
+            );
         }
     }
 }
