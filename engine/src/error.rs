@@ -47,6 +47,39 @@ pub enum Error {
     /// A branch that is not alive.
     #[error("there is no branch {0}, or it was freed")]
     NoBranch(u64),
+    /// A branch from before edges came or went.
+    #[error(
+        "the branch was forked before edges were appended or removed, and its rows are of other shards; fork after that"
+    )]
+    BranchOfOtherEdges,
+    /// An edge to be removed that is not there.
+    #[error(
+        "there is no edge from left vertex {left} to right vertex {right}; nothing was removed; name edges that are there"
+    )]
+    NoEdge {
+        /// Id of its left end.
+        left: u32,
+        /// Id of its right end.
+        right: u32,
+    },
+    /// Edges come to, or go from, processes that are virtual.
+    #[error(
+        "a virtual cluster keeps the edges that it has; make an engine of all edges, or append on workers that are threads"
+    )]
+    VirtualEdges,
+    /// Capacities of vertices that cannot hold what these have.
+    #[error(
+        "the {side} side has {vertices} vertices with room for what they have, and the capacities are of {found}, or smaller; \
+             write those of all vertices after `.capacities`, none smaller than before"
+    )]
+    Capacities {
+        /// Which side.
+        side: megagrid_partition::Side,
+        /// Its vertices.
+        vertices: usize,
+        /// How many capacities there are.
+        found: usize,
+    },
     /// A sequence that cannot run.
     #[error(transparent)]
     Sequence(#[from] megagrid_stages::Error),

@@ -10,7 +10,7 @@ mod cuts;
 mod gather;
 mod guarantee;
 mod lda;
-mod local;
+pub mod local;
 mod optimizers;
 mod panics;
 mod passes;

@@ -8,7 +8,7 @@ use super::settings::Settings;
 use crate::Error;
 use crate::grid::{RowOrder, Source};
 use crate::plan::{Event, Plan};
-use crate::stages::Collect;
+use crate::stages::Collected;
 
 /// The batches into which a mini-batch stage cuts a side's vertices: what another program takes to visit them in the same order.
 pub struct Batches {
@@ -29,8 +29,7 @@ impl Batches {
         settings: &Settings,
         side: Side,
     ) -> Result<Self, Error> {
-        let (collect, body) = Collect::from(sequence)?;
-        let (plan, [left, right]) = make_plan::<P, T>(&source.into(), collect.infos, &body, settings)?;
+        let (plan, [left, right]) = make_plan(&source.into(), &Collected::of(sequence)?, settings)?;
         let order = if side == Side::Left { left } else { right };
         Ok(Self { plan, order, side, seed: settings.seed })
     }

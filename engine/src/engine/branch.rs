@@ -26,6 +26,8 @@ pub struct Branch<P: Program> {
     pub(super) edges: Vec<Disjoint<EdgeItem<P>>>,
     pub(super) global: Arc<P::Global>,
     pub(super) iterations: u64,
+    /// Of which edges of the engine it is a state.
+    pub(super) edition: u64,
 }
 
 impl<P: Program> Branch<P> {
@@ -36,13 +38,13 @@ impl<P: Program> Branch<P> {
     }
 
     /// Makes room for a state of the same run.
-    pub(super) fn like(run: &Run<P>) -> Result<Self, Error> {
+    pub(super) fn like(run: &Run<P>, edition: u64) -> Result<Self, Error> {
         let grid = &run.grid;
         estimate::check(grid.branch_bytes())?;
         let left = Arc::new(grid.left.like()?);
         let right = if grid.is_square() { same_arrays::<P>(&left) } else { Arc::new(grid.right.like()?) };
         let data = if P::Edge::SHAPE.is_slice() { &grid.data[..] } else { &[] };
         let edges = data.iter().map(Disjoint::like).collect::<Result<_, _>>()?;
-        Ok(Self { left, right, edges, global: run.globals.current(), iterations: 0 })
+        Ok(Self { left, right, edges, global: run.globals.current(), iterations: 0, edition })
     }
 }

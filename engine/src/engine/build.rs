@@ -10,9 +10,9 @@ use super::settings::Settings;
 use super::{Engine, estimate};
 use crate::Error;
 use crate::grid::{self, Capacities, Grid, Pieces, RowOrder, Source, VertexArrays, same_arrays};
-use crate::plan::{self, Outline, Plan};
+use crate::plan::{self, Plan};
 use crate::run::{Modelled, Run, Thing};
-use crate::stages::{Collect, Globals, with_crossings};
+use crate::stages::{Collected, Globals};
 use crate::sync::{self, Mirrors, Push, Replicas, Replication, Served};
 
 type Arrays<P> = (Arc<VertexArrays<<P as Program>::Left>>, Arc<VertexArrays<<P as Program>::Right>>);
@@ -110,70 +110,72 @@ impl<P: Program> Engine<P> {
         sequence: Sequence<P, S>,
         settings: &Settings,
     ) -> Result<Self, Error> {
-        Self::of(source.into(), Collect::from(&sequence)?, settings)
+        let program = Collected::of(&sequence)?;
+        let run = run(&source.into(), &program, settings)?;
+        let (reports, spare) = (Vec::new(), Vec::new());
+        Ok(Self { run: Arc::new(run), program, settings: settings.clone(), done: 0, reports, spare, edition: 0 })
     }
+}
 
-    /// As [`Self::new`], compiled once for all sequences.
-    fn of<T: Copy + Send + Sync>(
-        source: Source<'_, T, P>,
-        (collect, body): (Collect<P>, Vec<Outline>),
-        settings: &Settings,
-    ) -> Result<Self, Error> {
-        let peers = settings.peers.as_deref();
-        let modelled = peers.and_then(|peers| Some((peers.process(), peers.modelled()?)));
-        let (mut plan, orders, predicted) = if let Some((this, modelled)) = modelled {
-            let orders = row_orders(source.edges, &collect.infos, &body, settings.seed);
-            let (plan, mirrors) = share(modelled, || predict::<P, T>(&source, &collect.infos, &body, settings))?;
-            (Plan { processes: plan::Processes { this, ..plan.processes }, ..plan }, orders, mirrors)
-        } else {
-            let (plan, orders) = make_plan::<P, T>(&source, collect.infos, &body, settings)?;
-            (plan, orders, None)
-        };
-        estimate::check(plan.memory_bytes)?;
-        distribute(&plan, &orders, source.edges)?;
-        let by_row = [0, 1].map(|side| {
-            source.capacities[side].map(|by_id| (0..by_id.len()).map(|row| by_id[orders[side].id(row)]).collect())
-        });
-        let (left, right) = arrays::<P>(&plan, settings.dims, by_row)?;
-        let (columns, data) = grid::build_columns(&plan, &orders, &source, settings.seed)?;
-        let grid = Grid {
-            left_pieces: Pieces::new(&plan.left.bounds, left.bounds()),
-            right_pieces: Pieces::new(&plan.right.bounds, right.bounds()),
-            left,
-            right,
-            orders,
-            places: grid::places(&plan, &columns)?,
-            columns,
-            data,
-            left_shards: if plan.whole { 1 } else { plan.left.num_shards() },
-            level: settings.level,
-        };
-        let globals = Globals::new(plan.workers);
-        let stages = with_crossings(collect.stages, &plan);
-        let sync = match &settings.peers {
-            Some(_) if predicted.is_some() => predicted.map(|mirrors| Replication::new(&plan, mirrors)),
-            Some(peers) => {
-                let mirrors = Mirrors::agree(&plan, &grid, |mine| peers.all_gather(mine))?;
-                plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
-                plan.quality = mirrors.quality(&plan);
-                Some(Replication::new(&plan, Arc::new(mirrors)))
-            }
-            None => None,
-        };
-        let (replicas, served) = with_slack::<P>(&plan, sync.as_ref(), settings)?;
-        let run = Run {
-            plan: Arc::new(plan),
-            grid,
-            globals,
-            stages,
-            seed: settings.seed,
-            inject: settings.inject,
-            dims: settings.dims,
-            peers: settings.peers.clone(),
-            sync,
-            replicas,
-            served,
-        };
-        Ok(Self { run: Arc::new(run), done: 0, reports: Vec::new(), spare: Vec::new() })
-    }
+/// Makes the memory of a run: all of it, whatever sequence or edges it is for.
+pub(super) fn run<P: Program, T: Copy + Send + Sync>(
+    source: &Source<'_, T, P>,
+    program: &Collected<P>,
+    settings: &Settings,
+) -> Result<Run<P>, Error> {
+    let peers = settings.peers.as_deref();
+    let modelled = peers.and_then(|peers| Some((peers.process(), peers.modelled()?)));
+    let (mut plan, orders, predicted) = if let Some((this, modelled)) = modelled {
+        let orders = row_orders(source.edges, program, settings.seed);
+        let (plan, mirrors) = share(modelled, || predict(source, program, settings))?;
+        (Plan { processes: plan::Processes { this, ..plan.processes }, ..plan }, orders, mirrors)
+    } else {
+        let (plan, orders) = make_plan(source, program, settings)?;
+        (plan, orders, None)
+    };
+    estimate::check(plan.memory_bytes)?;
+    distribute(&plan, &orders, source.edges)?;
+    let by_row = [0, 1].map(|side| {
+        source.capacities[side].map(|by_id| (0..by_id.len()).map(|row| by_id[orders[side].id(row)]).collect())
+    });
+    let (left, right) = arrays::<P>(&plan, settings.dims, by_row)?;
+    let (columns, data) = grid::build_columns(&plan, &orders, source, settings.seed)?;
+    let grid = Grid {
+        left_pieces: Pieces::new(&plan.left.bounds, left.bounds()),
+        right_pieces: Pieces::new(&plan.right.bounds, right.bounds()),
+        left,
+        right,
+        orders,
+        places: grid::places(&plan, &columns)?,
+        columns,
+        data,
+        left_shards: if plan.whole { 1 } else { plan.left.num_shards() },
+        level: settings.level,
+    };
+    let globals = Globals::new(plan.workers);
+    let stages = program.with_crossings(&plan);
+    let sync = match &settings.peers {
+        Some(_) if predicted.is_some() => predicted.map(|mirrors| Replication::new(&plan, mirrors)),
+        Some(peers) => {
+            let mirrors = Mirrors::agree(&plan, &grid, |mine| peers.all_gather(mine))?;
+            plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
+            plan.quality = mirrors.quality(&plan);
+            Some(Replication::new(&plan, Arc::new(mirrors)))
+        }
+        None => None,
+    };
+    let (replicas, served) = with_slack::<P>(&plan, sync.as_ref(), settings)?;
+    Ok(Run {
+        plan: Arc::new(plan),
+        grid,
+        globals,
+        stages,
+        seed: settings.seed,
+        inject: settings.inject,
+        dims: settings.dims,
+        peers: settings.peers.clone(),
+        sync,
+        replicas,
+        served,
+    })
 }

@@ -50,6 +50,9 @@ pub fn estimate<P: Program, T>(
 
 /// Counts the items of all edges' data. Reads the edges where their data is in slices.
 pub fn edge_items<P: Program, T>(source: &Source<'_, T, P>) -> Result<u64, Error> {
+    if let Some(items) = source.items {
+        return Ok(items);
+    }
     if !P::Edge::SHAPE.is_slice() {
         return Ok(source.edges.num_edges() as u64);
     }

@@ -14,7 +14,7 @@ use crate::Error;
 use crate::grid::{Grid, Source, VertexArrays, hold, on_workers};
 use crate::plan::Plan;
 use crate::run::Run;
-use crate::stages::{Collect, with_crossings};
+use crate::stages::Collected;
 use crate::sync;
 
 impl<P: Program> Engine<P> {
@@ -28,7 +28,7 @@ impl<P: Program> Engine<P> {
     pub fn fork(&mut self) -> Result<Branch<P>, Error> {
         let mut branch = match self.spare.pop() {
             Some(branch) => branch,
-            None => Branch::like(&self.run)?,
+            None => Branch::like(&self.run, self.edition)?,
         };
         let Run { plan, grid, globals, .. } = &*self.run;
         on_workers(plan, |worker| {
@@ -53,8 +53,11 @@ impl<P: Program> Engine<P> {
     /// [`Engine::run_until`] goes on with what the branch had.
     ///
     /// # Errors
-    /// A run that failed and left threads behind.
+    /// A branch that was forked before edges [came](Self::append) or [went](Self::remove); a run that failed and left threads behind.
     pub fn switch(&mut self, branch: &mut Branch<P>) -> Result<(), Error> {
+        if branch.edition != self.edition {
+            return Err(Error::BranchOfOtherEdges);
+        }
         let run = Arc::get_mut(&mut self.run).ok_or(Error::Running)?;
         std::mem::swap(&mut run.grid.left, &mut branch.left);
         std::mem::swap(&mut run.grid.right, &mut branch.right);
@@ -68,11 +71,13 @@ impl<P: Program> Engine<P> {
 
     /// Ends a branch of this engine, whose memory the next one takes.
     pub fn free(&mut self, branch: Branch<P>) {
-        self.spare.push(branch);
+        if branch.edition == self.edition {
+            self.spare.push(branch);
+        }
     }
 
     /// Lets the run go on with other stage functions, another slack, vector level or injection, on the same grid. `source` is
-    /// what the engine was made of; settings that are not named here have to be those that it was made with.
+    /// what the engine was made of, with all that [came](Self::append) since; settings that are not named here have to be those that it was made with.
     ///
     /// # Errors
     /// [`Error::OtherGrid`]: the edges would have to be laid out anew, as for other workers, mini-batches, row widths or
@@ -83,8 +88,8 @@ impl<P: Program> Engine<P> {
         sequence: Sequence<P, S>,
         settings: &Settings,
     ) -> Result<(), Error> {
-        let (collect, body) = Collect::from(&sequence)?;
-        let (mut plan, _) = make_plan::<P, T>(&source.into(), collect.infos, &body, settings)?;
+        let program = Collected::of(&sequence)?;
+        let (mut plan, _) = make_plan(&source.into(), &program, settings)?;
         let run = Arc::get_mut(&mut self.run).ok_or(Error::Running)?;
         let is_same = settings.dims == run.dims && settings.seed == run.seed;
         if !is_same || !plan.has_grid_of(&run.plan) {
@@ -93,10 +98,11 @@ impl<P: Program> Engine<P> {
         plan.traffic = run.sync.as_ref().and_then(|sync| sync::predict::<P>(&plan, &sync.mirrors, settings.dims));
         plan.quality = run.plan.quality;
         (run.replicas, run.served) = with_slack::<P>(&plan, run.sync.as_ref(), settings)?;
-        run.stages = with_crossings(collect.stages, &plan);
+        run.stages = program.with_crossings(&plan);
         run.grid.level = settings.level;
         run.inject = settings.inject;
         run.plan = Arc::new(plan);
+        (self.program, self.settings) = (program, settings.clone());
         Ok(())
     }
 }

@@ -1,14 +1,17 @@
 //! The engine: a program on a graph, ready to run.
 
+mod append;
 mod batches;
 mod branch;
 mod branches;
 mod build;
+mod carry;
 mod estimate;
 mod fork;
 mod memory;
 mod planning;
 mod settings;
+mod together;
 mod vertices;
 
 use std::ops::ControlFlow;
@@ -32,7 +35,7 @@ use crate::Error;
 use crate::grid::{Grid, hold, on_workers};
 use crate::plan::{Plan, Task};
 use crate::run::{self, IterationReport, Run};
-use crate::stages::{Scratch, exchange, visit};
+use crate::stages::{Collected, Scratch, exchange, visit};
 
 /// A program on a graph, ready to run.
 ///
@@ -56,10 +59,15 @@ use crate::stages::{Scratch, exchange, visit};
 /// ```
 pub struct Engine<P: Program> {
     pub(crate) run: Arc<Run<P>>,
+    /// What the run was made of, beside the edges.
+    program: Collected<P>,
+    settings: Settings,
     pub(crate) done: u64,
     reports: Vec<IterationReport>,
     /// Memory of branches that were freed.
     pub(crate) spare: Vec<Branch<P>>,
+    /// How often edges came or went.
+    edition: u64,
 }
 
 impl<P: Program> Engine<P> {

@@ -12,7 +12,7 @@ use super::settings::Settings;
 use crate::Error;
 use crate::grid::{self, RowOrder, Source};
 use crate::plan::{self, Outline, Plan, Strategy};
-use crate::stages::Collect;
+use crate::stages::Collected;
 use crate::sync::{self, Mirrors};
 
 /// Makes the plan of a program on a graph, without its memory. With several processes it reads the edges, to predict what
@@ -25,18 +25,16 @@ pub fn plan<'s, P: Program, S: Stages<P>, T: 's>(
     sequence: &Sequence<P, S>,
     settings: &Settings,
 ) -> Result<Plan, Error> {
-    let (collect, body) = Collect::from(sequence)?;
-    predict(&source.into(), &collect.infos, &body, settings).map(|(plan, _)| plan)
+    predict(&source.into(), &Collected::of(sequence)?, settings).map(|(plan, _)| plan)
 }
 
 /// Makes a plan, and with several processes the mirrors of all.
 pub(super) fn predict<P: Program, T>(
     source: &Source<'_, T, P>,
-    infos: &[plan::StageInfo],
-    body: &[Outline],
+    program: &Collected<P>,
     settings: &Settings,
 ) -> Result<(Plan, Option<Arc<Mirrors>>), Error> {
-    let (mut plan, orders) = make_plan::<P, T>(source, infos.to_vec(), body, settings)?;
+    let (mut plan, orders) = make_plan(source, program, settings)?;
     if !plan.is_distributed() {
         return Ok((plan, None));
     }
@@ -48,8 +46,7 @@ pub(super) fn predict<P: Program, T>(
 
 pub(super) fn make_plan<P: Program, T>(
     input: &Source<'_, T, P>,
-    infos: Vec<plan::StageInfo>,
-    body: &[Outline],
+    program: &Collected<P>,
     settings: &Settings,
 ) -> Result<(Plan, [RowOrder; 2]), Error> {
     if settings.workers == 0 || settings.workers > 4096 {
@@ -58,7 +55,7 @@ pub(super) fn make_plan<P: Program, T>(
     }
     let source = input.edges;
     check_square::<P>(source.is_square())?;
-    let orders = row_orders(source, &infos, body, settings.seed);
+    let orders = row_orders(source, program, settings.seed);
     let degree = |side: Side| {
         let (offsets, order) = (source.offsets(side), &orders[side as usize]);
         Box::new(move |row: usize| {
@@ -85,7 +82,7 @@ pub(super) fn make_plan<P: Program, T>(
         square: source.is_square(),
         workers: settings.workers * processes.count,
         processes,
-        strategy: if processes.count > 1 { strategy::<P>(settings, &infos)? } else { Strategy::BiCut },
+        strategy: if processes.count > 1 { strategy::<P>(settings, &program.infos)? } else { Strategy::BiCut },
         crossing_bytes: [crossing_bytes::<P::Left>(width), crossing_bytes::<P::Right>(width)],
         slack: settings.slack,
         look_every: settings.look_every,
@@ -94,7 +91,7 @@ pub(super) fn make_plan<P: Program, T>(
         grid: settings.grid,
         early: settings.early,
     };
-    let mut plan = Plan::make(infos, body, &sizes)?;
+    let mut plan = Plan::make(program.infos.clone(), &program.body, &sizes)?;
     drop(sizes);
     plan.memory_bytes = estimate::estimate(&plan, input, &orders, settings.dims, items);
     Ok((plan, orders))
@@ -124,7 +121,7 @@ pub(super) fn is_square<P: Program>() -> bool {
     TypeId::of::<P::Left>() == TypeId::of::<P::Right>()
 }
 
-fn check_square<P: Program>(found: bool) -> Result<(), Error> {
+pub(super) fn check_square<P: Program>(found: bool) -> Result<(), Error> {
     match (is_square::<P>(), found) {
         (true, false) => Err(Error::Squareness {
             expected: "square",
@@ -140,13 +137,12 @@ fn check_square<P: Program>(found: bool) -> Result<(), Error> {
     }
 }
 
-pub(super) fn row_orders<T>(
+pub(super) fn row_orders<P: Program, T>(
     source: &dyn EdgeSource<T>,
-    infos: &[plan::StageInfo],
-    body: &[Outline],
+    program: &Collected<P>,
     seed: u64,
 ) -> [RowOrder; 2] {
-    [Side::Left, Side::Right].map(|side| row_order(source, infos, body, side, seed))
+    [Side::Left, Side::Right].map(|side| row_order(source, &program.infos, &program.body, side, seed))
 }
 
 /// Rows are in the order of ids, but for sides whose vertices are dealt to random blocks, or change in place, where every

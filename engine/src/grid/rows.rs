@@ -116,6 +116,13 @@ impl<V: Vertex> VertexArrays<V> {
         }
     }
 
+    /// Returns the capacity of each row, where some role is a store of entries.
+    pub fn capacities(&self) -> Option<Vec<u32>> {
+        let all = [&self.sync.offsets, &self.mirror.offsets, &self.master.offsets, &self.deltas[0].offsets];
+        let offsets = all.into_iter().find(|offsets| !offsets.is_empty())?;
+        Some(offsets.windows(2).map(|ends| (ends[1] - ends[0]) as u32).collect())
+    }
+
     /// Returns the items of a row before padding.
     pub fn dims(&self) -> usize {
         self.dims

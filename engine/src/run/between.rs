@@ -89,13 +89,13 @@ impl<V: Vertex> Rows<'_, V> {
 }
 
 /// Writes bytes with their length before them.
-fn put(out: &mut Vec<u8>, bytes: &[u8]) {
+pub fn put(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
     out.extend_from_slice(bytes);
 }
 
 /// Takes off what [`put`] wrote.
-fn take<'b>(from: &mut &'b [u8]) -> Result<&'b [u8], Malformed> {
+pub fn take<'b>(from: &mut &'b [u8]) -> Result<&'b [u8], Malformed> {
     let len = from.split_off(..8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()).ok_or(Malformed)?;
     from.split_off(..u64::from_le_bytes(len) as usize).ok_or(Malformed)
 }
@@ -154,14 +154,32 @@ pub fn settle<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
 /// Brings every vertex's data to the first process, after this many iterations.
 pub fn collect<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
     let Some(peers) = run.peers.as_deref() else { return Ok(()) };
-    settle(run, done)?;
-    let (left, right) = (rows::<P, Left>(run, done), rows::<P, Right>(run, done));
-    let mut mine = right.pack();
-    if !run.plan.square {
-        mine.extend(left.pack());
+    match peers.gather(pack(run, done)?)? {
+        Some(all) => unpack(run, done, &all),
+        None => Ok(()),
     }
-    let Some(all) = peers.gather(mine)? else { return Ok(()) };
-    for (process, bytes) in all.iter().enumerate().skip(1) {
+}
+
+/// Brings every vertex's data to every process, after this many iterations.
+pub fn spread<P: Program>(run: &Run<P>, done: u64) -> Result<(), Error> {
+    let Some(peers) = run.peers.as_deref() else { return Ok(()) };
+    unpack(run, done, &peers.all_gather(pack(run, done)?)?)
+}
+
+/// Writes all of the rows that this process has.
+fn pack<P: Program>(run: &Run<P>, done: u64) -> Result<Vec<u8>, Error> {
+    settle(run, done)?;
+    let mut mine = rows::<P, Right>(run, done).pack();
+    if !run.plan.square {
+        mine.extend(rows::<P, Left>(run, done).pack());
+    }
+    Ok(mine)
+}
+
+/// Reads the rows that other processes have.
+fn unpack<P: Program>(run: &Run<P>, done: u64, all: &[Vec<u8>]) -> Result<(), Error> {
+    let (left, right) = (rows::<P, Left>(run, done), rows::<P, Right>(run, done));
+    for (process, bytes) in all.iter().enumerate().filter(|(process, _)| *process != run.plan.processes.this) {
         let mut from = &bytes[..];
         let mut taken = right.unpack(process, &mut from);
         if !run.plan.square {

@@ -20,7 +20,7 @@ mod transport;
 mod virtual_driver;
 pub mod worker;
 
-pub(crate) use between::{collect, refresh, settle};
+pub(crate) use between::{collect, put, refresh, settle, spread, take};
 pub(crate) use driver::run;
 pub use injection::{Injection, NoInjection};
 pub(crate) use modelled::{Approval, MakeWorker, Modelled, Thing, VirtualWorker};

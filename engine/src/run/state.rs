@@ -16,7 +16,7 @@ pub struct Run<P: Program> {
     pub plan: Arc<Plan>,
     pub grid: Grid<P>,
     pub globals: Globals<P>,
-    pub stages: Vec<Box<dyn RunStage<P>>>,
+    pub stages: Vec<Arc<dyn RunStage<P>>>,
     pub seed: u64,
     pub inject: Option<Injection>,
     /// Items of a row.

@@ -20,25 +20,51 @@ use super::site::{RunStage, name};
 use crate::Error;
 use crate::plan::{Cut, Outline, Plan, StageInfo, StageKind};
 
-pub struct Collect<P: Program> {
+/// A sequence that was checked: what a plan is made of, and what runs.
+pub struct Collected<P: Program> {
     pub infos: Vec<StageInfo>,
-    pub stages: Vec<Box<dyn RunStage<P>>>,
+    pub stages: Vec<Arc<dyn RunStage<P>>>,
+    pub body: Vec<Outline>,
+}
+
+impl<P: Program> Collected<P> {
+    /// Checks a sequence, and returns its stages and its outline.
+    pub fn of<S: Stages<P>>(sequence: &Sequence<P, S>) -> Result<Self, Error> {
+        sequence.check()?;
+        let mut collect = Collect { infos: Vec::new(), stages: Vec::new(), open: vec![(None, Vec::new())] };
+        sequence.visit(&mut collect);
+        let body = collect.open.pop().map(|(_, body)| body).unwrap_or_default();
+        Ok(Self { infos: collect.infos, stages: collect.stages, body })
+    }
+
+    /// Returns the stages with those that cross between processes behind them.
+    pub fn with_crossings(&self, plan: &Plan) -> Vec<Arc<dyn RunStage<P>>> {
+        let mut stages = self.stages.clone();
+        for stage in &plan.stages[stages.len()..] {
+            stages.push(match stage.kind {
+                StageKind::Deliver(side) => Arc::new(Deliver(side)),
+                StageKind::Publish(side) => Arc::new(Publish(side)),
+                StageKind::TakeRows => Arc::new(TakeRows),
+                StageKind::SendChanges => Arc::new(SendChanges),
+                StageKind::SendEdges(side) => Arc::new(SendEdges(side)),
+                _ => unreachable!("a plan adds only stages that cross between processes"),
+            });
+        }
+        stages
+    }
+}
+
+/// Stages as they are visited, and the mini-batches that they are in.
+struct Collect<P: Program> {
+    infos: Vec<StageInfo>,
+    stages: Vec<Arc<dyn RunStage<P>>>,
     open: Vec<(Option<MiniBatch>, Vec<Outline>)>,
 }
 
 impl<P: Program> Collect<P> {
-    /// Checks a sequence, and returns its stages and its outline.
-    pub fn from<S: Stages<P>>(sequence: &Sequence<P, S>) -> Result<(Self, Vec<Outline>), Error> {
-        sequence.check()?;
-        let mut collect = Self { infos: Vec::new(), stages: Vec::new(), open: vec![(None, Vec::new())] };
-        sequence.visit(&mut collect);
-        let body = collect.open.pop().map(|(_, body)| body).unwrap_or_default();
-        Ok((collect, body))
-    }
-
     fn add(&mut self, info: StageInfo, stage: impl RunStage<P> + 'static) {
         self.infos.push(info);
-        self.stages.push(Box::new(stage));
+        self.stages.push(Arc::new(stage));
         let index = self.stages.len() - 1;
         self.push(Outline::Stage(index));
     }
@@ -99,19 +125,4 @@ impl<P: Program> Visitor<P> for Collect<P> {
             });
         }
     }
-}
-
-/// Adds the stages that cross between processes to those of a program.
-pub fn with_crossings<P: Program>(mut stages: Vec<Box<dyn RunStage<P>>>, plan: &Plan) -> Vec<Box<dyn RunStage<P>>> {
-    for stage in &plan.stages[stages.len()..] {
-        stages.push(match stage.kind {
-            StageKind::Deliver(side) => Box::new(Deliver(side)),
-            StageKind::Publish(side) => Box::new(Publish(side)),
-            StageKind::TakeRows => Box::new(TakeRows),
-            StageKind::SendChanges => Box::new(SendChanges),
-            StageKind::SendEdges(side) => Box::new(SendEdges(side)),
-            _ => unreachable!("a plan adds only stages that cross between processes"),
-        });
-    }
-    stages
 }

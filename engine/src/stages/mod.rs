@@ -12,7 +12,7 @@ mod globals;
 mod incident;
 mod site;
 
-pub use collect::{Collect, with_crossings};
+pub use collect::Collected;
 pub use crossing::hand_over;
 pub use edges::take as take_edges;
 pub use exchange::exchange;

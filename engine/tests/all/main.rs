@@ -1,6 +1,8 @@
 //! The engine's tests. They are one program, since each program that is linked with the engine compiles it for its types again.
 #![cfg(not(loom))]
 
+mod append;
+mod append_kept;
 mod blockpg;
 mod branches;
 mod checkpoint;

@@ -17,6 +17,7 @@ use super::order::RowOrder;
 use crate::Error;
 use crate::plan::{Plan, Schedule};
 use bring::{Group, groups_of};
+pub(super) use pairs::places_of_pairs;
 pub use source::{Fill, Source};
 
 /// What a build needs to know.

@@ -181,7 +181,7 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
     /// Shuffles the blocks of a column whose edges have been placed.
     fn finish<I: Id>(&self, shard: usize, filling: Filling<I, T, P>) -> Result<Built<I, EdgeItem<P>>, Error> {
         let Filling { bounds, mut left, mut right, mut values, mut items, .. } = filling;
-        let (in_slices, random) = (P::Edge::SHAPE.is_slice(), SplitMix::new(self.seed, shard as u64));
+        let (in_slices, random) = (P::Edge::SHAPE.is_slice(), random_of(self.seed, shard));
         if in_slices {
             shuffle(&bounds, &mut left, &mut right, &mut values, random);
         } else {
@@ -211,6 +211,27 @@ impl<I: Id, T, P: Program> Filling<I, T, P> {
         let (left, right) = (vec![local(0); edges], vec![local(0); edges]);
         Ok(Self { next: bounds[..bounds.len() - 1].to_vec(), bounds, left, right, values: Vec::new(), items })
     }
+}
+
+/// Returns what blocks of a column are shuffled by.
+fn random_of(seed: u64, shard: usize) -> SplitMix {
+    SplitMix::new(seed, shard as u64)
+}
+
+/// Returns where, among the edges of a column whose blocks have these numbers of edges, each edge is, in the order in which they were
+/// placed.
+pub fn places_of_pairs(blocks: impl Iterator<Item = usize>, seed: u64, shard: usize) -> Vec<usize> {
+    let mut bounds = vec![0];
+    bounds.extend(blocks.scan(0, |end, len| {
+        *end += len;
+        Some(*end)
+    }));
+    let edges = bounds[bounds.len() - 1];
+    let mut placed: Vec<usize> = (0..edges).collect();
+    shuffle(&bounds, &mut vec![(); edges], &mut vec![(); edges], &mut placed, random_of(seed, shard));
+    let mut places = vec![0; edges];
+    placed.iter().enumerate().for_each(|(place, &edge)| places[edge] = place);
+    places
 }
 
 /// Shuffles each block, so that edges of a vertex do not wait for each other's updates.

@@ -15,7 +15,7 @@ type Write<'f, T, I> = Arc<dyn Fn(&[T], &mut [I]) + Send + Sync + 'f>;
 /// How an edge of the source becomes edge data of the program.
 pub struct Fill<'f, T, I> {
     pub(super) len: Len<'f, T>,
-    pub(super) write: Write<'f, T, I>,
+    pub(in crate::grid) write: Write<'f, T, I>,
 }
 
 impl<T, I> Fill<'_, T, I> {
@@ -25,7 +25,7 @@ impl<T, I> Fill<'_, T, I> {
     }
 
     /// Returns an item for each edge.
-    pub(super) fn items(&self, edges: &[T]) -> Vec<I>
+    pub(in crate::grid) fn items(&self, edges: &[T]) -> Vec<I>
     where
         I: bytemuck::Zeroable + Clone,
     {
@@ -67,6 +67,8 @@ pub struct Source<'s, T, P: Program> {
     pub(crate) fill: Fill<'s, T, EdgeItem<P>>,
     /// Capacities of stores of entries, by vertex id, left and right.
     pub(crate) capacities: [Capacities<'s>; 2],
+    /// The items of all edges' data, where they are known to be in slices and cannot be counted before the edges are distributed.
+    pub(crate) items: Option<u64>,
 }
 
 impl<'s, T, P: Program> Source<'s, T, P> {
@@ -90,7 +92,7 @@ impl<'s, T, P: Program> Source<'s, T, P> {
             let len = items.len().checked_div(edges.len()).unwrap_or(0).max(1);
             edges.iter().zip(items.chunks_exact_mut(len)).for_each(|(edge, items)| fill(edge, items));
         };
-        Self { edges, fill: Fill { len: Arc::new(len), write: Arc::new(write) }, capacities: [None, None] }
+        Self { edges, fill: Fill { len: Arc::new(len), write: Arc::new(write) }, capacities: [None, None], items: None }
     }
 
     /// Sets the capacities of vertices, by id, left and right: what stores of entries need.
@@ -102,7 +104,7 @@ impl<'s, T, P: Program> Source<'s, T, P> {
 
 impl<T, P: Program> Clone for Source<'_, T, P> {
     fn clone(&self) -> Self {
-        Self { edges: self.edges, fill: self.fill.clone(), capacities: self.capacities }
+        Self { edges: self.edges, fill: self.fill.clone(), ..*self }
     }
 }
 
