@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::ArgGroup;
 use megagrid_algorithms::ranking::Lists;
 use megagrid_partition::Side;
+use megagrid_training::als::Recommender;
 use megagrid_training::fold_in::{FoldedIn, fold_in};
 use megagrid_training::mf::{Factors, Recommendations};
-use megagrid_training::model::Manifest;
+use megagrid_training::model::{Manifest, Model};
 use megagrid_training::{Error, input};
 
 use crate::factors::{Asked, listing, load, rows, say_left_out, unclipped};
@@ -98,7 +99,8 @@ fn answer(args: &Args, factors: &Factors, asked: &Asked, left_out: &Lists) -> an
 
 /// Places people among the items of a model, and says what of their ratings counts for nothing.
 fn folded_in(factors: Factors, manifest: &Manifest, path: &Path) -> anyhow::Result<FoldedIn> {
-    let theirs = input::plain_ratings(path)?;
+    let read = if manifest.kind == Recommender::KIND { input::plain_feedback } else { input::plain_ratings };
+    let theirs = read(path)?;
     let folded = fold_in(factors, manifest, &theirs).map_err(|error| match error {
         Error::Missing(problem) => Error::invalid(path, problem),
         other => other,
@@ -110,7 +112,7 @@ fn folded_in(factors: Factors, manifest: &Manifest, path: &Path) -> anyhow::Resu
 
 /// Returns the items that each of these users has rated.
 fn rated(factors: &Factors, users: &[u32], path: &Path) -> anyhow::Result<Lists> {
-    let ratings = input::plain_ratings(path)?;
+    let ratings = input::plain_feedback(path)?;
     let (known_users, known_items) = (factors.names.get(Side::Left)?, factors.names.get(Side::Right)?);
     let mut numbers = vec![None; known_users.len()];
     (0..).zip(users).for_each(|(number, &user)| numbers[user as usize] = Some(number));

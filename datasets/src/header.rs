@@ -187,10 +187,9 @@ fn find(names: &[String], wanted: &str) -> Option<usize> {
 /// Says that no column is known to hold the number of a record.
 pub(crate) fn unnamed<R: Record>(names: &[String], width: usize) -> String {
     let (role, known) = (R::number_name(), R::NUMBER_COLUMNS.join(", "));
-    format!(
-        "no column is called {known}; say with --columns {role}=COLUMN which holds the {role}; {}",
-        listed(names, width)
-    )
+    let none = if role == "rating" { ", or rating=none where each line counts as 1" } else { "" };
+    let columns = listed(names, width);
+    format!("no column is called {known}; say with --columns {role}=COLUMN which holds the {role}{none}; {columns}")
 }
 
 /// Takes the header off a text; returns how its records are written.

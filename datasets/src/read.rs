@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use megagrid_partition::parallel::lock;
 
-use crate::records::{Link, OF_RATINGS, Rating, RatingTime, Record, WeightedLink, WordCount};
+use crate::records::{Link, OF_RATINGS, Pair, Rating, RatingTime, Record, WeightedLink, WordCount};
 use crate::text::{Input, Malformed, is_pipe};
 use crate::{
     Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Samples, TestRatings, Tokenizer,
@@ -115,13 +115,13 @@ fn warn(input: &Input<'_>, format: Format) {
     }
 }
 
-/// Reads ratings: a file or a directory of part files, its format told by name and content where none is stated.
+/// Reads ratings: a file or a directory of part files, its format told by name and content where none is stated. Where the role of the
+/// rating is `none`, each record is a rating of 1, whatever it has beside its user and item.
 ///
 /// # Errors
 /// Where the input cannot be read, holds no rating, or a line does not follow the format.
 pub fn read_ratings(path: impl AsRef<Path>, layout: impl Into<Layout>) -> Result<Dataset<f32>, Error> {
-    let (input, format) = open(path.as_ref(), &layout.into(), None, OF_RATINGS)?;
-    rated::<Rating>(&input, format, usize::MAX)?.into_dataset()
+    ratings_at(path.as_ref(), &layout.into(), usize::MAX, None)?.into_dataset()
 }
 
 /// Reads ratings to build a grid from; see [`load_graph`].
@@ -141,8 +141,18 @@ pub fn load_ratings_with(
     layout: impl Into<Layout>,
     readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Loaded<f32>, Error> {
-    let (input, format) = open(path.as_ref(), &layout.into(), readers, OF_RATINGS)?;
-    rated::<Rating>(&input, format, ROOM)
+    ratings_at(path.as_ref(), &layout.into(), ROOM, readers)
+}
+
+fn ratings_at(
+    path: &Path,
+    layout: &Layout,
+    room: usize,
+    readers: Option<&Arc<dyn Readers>>,
+) -> Result<Loaded<f32>, Error> {
+    let (input, format) = open(path, layout, readers, OF_RATINGS)?;
+    let is_pair = layout.roles.lacks(Role::Rating);
+    if is_pair { rated::<Pair>(&input, format, room) } else { rated::<Rating>(&input, format, room) }
 }
 
 /// Reads when ratings were made, in the order of the ratings, together with other processes if there are some: numbers of any unit

@@ -113,6 +113,28 @@ impl Record for Rating {
     }
 }
 
+/// A rating of 1: somebody has used something.
+pub(crate) struct Pair;
+
+impl Record for Pair {
+    type Data = f32;
+    const SQUARE: bool = false;
+    const NAME: &'static str = "pair of a user and an item";
+    const NAMES: &'static str = "pairs of users and items";
+    const FIELDS: [&'static str; 2] = Rating::FIELDS;
+    const ROLES: &'static [Role] = &[Role::User, Role::Item];
+    const NUMBER: &'static str = "";
+
+    #[inline]
+    fn of_text(_: &[u8]) -> Option<f32> {
+        Some(1.0)
+    }
+
+    fn of_number(_: f64) -> Option<f32> {
+        Some(1.0)
+    }
+}
+
 /// The roles that columns of ratings may have.
 pub(crate) const OF_RATINGS: &[Role] = &[Role::User, Role::Item, Role::Rating, Role::Time];
 

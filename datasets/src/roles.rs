@@ -59,6 +59,8 @@ pub(crate) enum Place {
     Number(usize),
     /// Its name, in the header or the schema.
     Name(String),
+    /// There is none.
+    Nowhere,
 }
 
 impl Place {
@@ -70,6 +72,7 @@ impl Place {
                 let mut alike = (0..names.len()).filter(|&at| names[at].eq_ignore_ascii_case(name));
                 alike.next().filter(|_| alike.next().is_none())
             }),
+            Self::Nowhere => None,
         }
     }
 }
@@ -88,6 +91,12 @@ impl Place {
 pub struct Roles(Vec<(Role, Place)>);
 
 impl Roles {
+    /// Says that records are pairs of a user and an item, without a rating: `rating=none`.
+    #[must_use]
+    pub fn of_pairs() -> Self {
+        Self(vec![(Role::Rating, Place::Nowhere)])
+    }
+
     /// Tells whether no column is named.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -103,6 +112,11 @@ impl Roles {
     /// Tells whether a role is named.
     pub(crate) fn has(&self, role: Role) -> bool {
         self.0.iter().any(|(named, _)| *named == role)
+    }
+
+    /// Tells whether no column is to have a role.
+    pub(crate) fn lacks(&self, role: Role) -> bool {
+        self.0.iter().any(|(named, place)| *named == role && *place == Place::Nowhere)
     }
 
     /// Returns the largest number of a column that is named by its number.
@@ -130,7 +144,7 @@ impl Roles {
         ([left, right], number): Places,
     ) -> Result<Places, String> {
         let (mut found, mut others) = ([Some(left), Some(right), number], Vec::new());
-        for (role, place) in &self.0 {
+        for (role, place) in self.0.iter().filter(|(_, place)| *place != Place::Nowhere) {
             let at = place.find(names, width);
             let at =
                 at.ok_or_else(|| format!("there is no column {place} for {}; {}", role.name(), listed(names, width)))?;
@@ -205,6 +219,7 @@ impl FromStr for Roles {
             let place = match place.parse() {
                 Ok(0) => return Err(format!("{name}=0: columns are counted from 1")),
                 Ok(number) => Place::Number(number),
+                Err(_) if place == "none" && role == Role::Rating => Place::Nowhere,
                 Err(_) => Place::Name(place.to_owned()),
             };
             roles.push((role, place));
@@ -218,6 +233,7 @@ impl fmt::Display for Place {
         match self {
             Self::Number(number) => write!(f, "{number}"),
             Self::Name(name) => f.write_str(name),
+            Self::Nowhere => f.write_str("none"),
         }
     }
 }
@@ -247,6 +263,15 @@ mod tests {
         assert_eq!(columns("user=2,item=1", &[], 4).unwrap(), ([1, 0], Some(2)));
         assert_eq!(columns("rating=stars", &["who", "what", "when", "Stars"], 4).unwrap(), ([0, 1], Some(3)));
         assert_eq!(columns("user=a,item=A,rating=1", &["r", "A", "a"], 3).unwrap(), ([2, 1], Some(0)));
+    }
+
+    #[test]
+    fn there_may_be_no_rating() {
+        let roles: Roles = "item=1,user=2,rating=none".parse().unwrap();
+        assert!(roles.lacks(Role::Rating) && !roles.lacks(Role::User));
+        assert_eq!(roles.to_string(), "item=1,user=2,rating=none");
+        let names: Vec<String> = ["what", "who", "rating"].map(str::to_owned).to_vec();
+        assert_eq!(roles.columns(&WANTED[..2], &names, 3, ([0, 1], None)).unwrap(), ([1, 0], None));
     }
 
     #[test]

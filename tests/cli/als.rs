@@ -40,6 +40,38 @@ fn what_a_user_may_want_is_ranked_and_recommended() {
     assert!(json(&record)["result"]["metrics"]["test_hit_rate"].is_number());
 }
 
+/// Pairs of users and items, or a log without a column of what they are worth, are feedback of 1.
+#[test]
+fn pairs_count_as_one() {
+    let place = Place::new();
+    let pairs: Vec<String> =
+        plays().lines().map(|line| line.rsplit_once(',').unwrap().0.replace(',', " ") + "\n").collect();
+    let ones: String = pairs.iter().map(|pair| pair.trim().replace(' ', ",") + ",1\n").collect();
+    let log: String =
+        pairs.iter().enumerate().map(|(at, pair)| format!("{at},{}\n", pair.trim().replace(' ', ","))).collect();
+    let (pairs, ones) = (place.file("pairs.txt", pairs.concat()), place.file("ones.csv", ones));
+    let log = place.file("log.csv", format!("time,user,item\n{log}"));
+    let of = |name: &str, input: &str, more: &[&str]| {
+        let model = place.name(name);
+        let als = ["als", input, "--dims", "4", "--iterations", "3", "-w", "1", "-q", "--model", &model];
+        done(&[&als[..], more].concat());
+        (fs::read(format!("{model}/item_factors.npy")).unwrap(), model)
+    };
+    let (expected, _) = of("of-ones", &ones, &[]);
+    let (found, model) = of("of-pairs", &pairs, &[]);
+    assert_eq!(found, expected);
+    assert_eq!(of("of-log", &log, &["--columns", "rating=none"]).0, expected);
+    fails(&["als", &log], 1, &["log.csv", "rating=none where each line counts as 1", "1 time, 2 user, 3 item"]);
+    done(&["als", &log, "--columns", "rating=none", "--holdout-last", "1", "--dims", "4", "--iterations", "2", "-q"]);
+    // So are those of people who are placed by them, what is left out, and what arrives later.
+    let theirs = place.file("theirs.txt", "new i1\nnew i3\n");
+    let best = done(&["recommend", &model, "--fold-in", &theirs, "-n", "3", "--exclude", &pairs]);
+    assert!(best.contains("i5") || best.contains("i7") || best.contains("i9"), "{best}");
+    done(&["update", &model, &theirs, "-q"]);
+    assert_eq!(json(place.name("of-pairs/model.json"))["config"]["columns"], "rating=none");
+    fails(&["mf", &pairs], 1, &["pairs.txt", "edges"]);
+}
+
 #[test]
 fn what_is_no_feedback_is_refused() {
     let place = Place::new();

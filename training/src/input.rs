@@ -25,7 +25,8 @@ pub struct Source {
     #[serde(serialize_with = "format_name")]
     pub format: std::option::Option<Format>,
     /// Columns of a table, by number from 1 or by name: user=2,item=1,rating=stars and perhaps time; a graph has from, to and perhaps
-    /// weight, a corpus document, word and count [default: by a header with such names, else in this order].
+    /// weight, a corpus document, word and count [default: by a header with such names, else in this order]. With rating=none each line
+    /// is a rating of 1, as als takes it of a text of two columns.
     #[arg(long, value_name = "ROLE=COLUMN,...")]
     #[serde(serialize_with = "roles_text", skip_serializing_if = "Option::is_none")]
     pub columns: Option<Roles>,
@@ -143,6 +144,13 @@ impl Source {
         Ok(Layout { format, ..stated })
     }
 
+    /// Takes text of two columns for pairs of users and items, which are ratings of 1, unless it is said what it is.
+    pub(crate) fn take_pairs(&mut self) {
+        if self.format.is_none() && self.columns.is_none() && matches!(Format::detect(&self.input), Ok(Format::Edges)) {
+            self.columns = Some(Roles::of_pairs());
+        }
+    }
+
     /// Reads the input and makes the changes; `read` reads all of one file, and says in its source which format it has.
     ///
     /// # Errors
@@ -240,6 +248,17 @@ pub fn is_cache(path: &Path, format: Option<Format>) -> Result<bool, Error> {
 /// An input that cannot be read.
 pub fn plain_ratings(path: &Path) -> Result<Dataset<f32>, Error> {
     Ok(if is_cache(path, None)? { Cache::open(path)?.to_dataset()? } else { read_ratings(path, None)? })
+}
+
+/// Reads the same, or pairs of users and items, which are ratings of 1.
+///
+/// # Errors
+/// As [`plain_ratings`].
+pub fn plain_feedback(path: &Path) -> Result<Dataset<f32>, Error> {
+    match Format::detect(path) {
+        Ok(Format::Edges) => Ok(read_ratings(path, Layout { roles: Roles::of_pairs(), ..Layout::default() })?),
+        _ => plain_ratings(path),
+    }
 }
 
 /// Opens a cache.

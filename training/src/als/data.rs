@@ -135,6 +135,7 @@ impl Data for Feedback {
 
     fn read(source: &mut Source, options: &FeedbackOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
         let ranking = options.ratings.ranking.or(Some(RANKED));
+        source.take_pairs();
         let (ratings, phases) = Ratings::read(source, &RatingOptions { ranking, ..options.ratings.clone() }, how)?;
         let named = |error| match error {
             Error::Missing(problem) => Error::invalid(Path::new(&source.input), problem),

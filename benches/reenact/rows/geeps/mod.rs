@@ -99,7 +99,11 @@ fn budgets_of(findings: &mut Findings, images: usize) -> [Line; 2] {
     let (trace, _) = record(&network, 0).expect("shapes are in order");
     let (least, full) = (Plan::least_budget(&trace), Plan::full_budget(&trace));
     let fits = Plan::new(trace.clone(), least, 0).is_ok() && Plan::new(trace, least - 256, 0).is_err();
-    findings.check_by(Evidence::Counted, format!("{images} images: the least budget is feasible and 256 bytes less are not"), fits);
+    findings.check_by(
+        Evidence::Counted,
+        format!("{images} images: the least budget is feasible and 256 bytes less are not"),
+        fits,
+    );
     let mut lines = ["ahead", "when asked"].map(|how| (format!("{images} images, {how}"), Vec::new()));
     for step in 0..=10 {
         let budget = least + (full - least) * step / 10;
