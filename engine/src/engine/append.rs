@@ -53,8 +53,8 @@ impl<P: Program> Engine<P> {
     /// ```
     ///
     /// # Complexity
-    /// All edges are laid out anew: about the time of [`new`](Self::new), and its memory, with 16 bytes an edge and their data, beside what
-    /// there is.
+    /// All edges are grouped and laid out anew, whatever comes: some times as long as [`new`](Self::new) from edges in memory. Memory: a
+    /// second grid, and 16 bytes an edge and its data, beside what there is.
     ///
     /// # Errors
     /// As [`new`](Self::new); capacities, where vertices have them, that are missing or smaller than before;
