@@ -53,8 +53,8 @@ impl<P: Program> Engine<P> {
     /// ```
     ///
     /// # Complexity
-    /// All edges are laid out anew: about the time of [`new`](Self::new), and its memory, with 16 bytes an edge and their data, beside what
-    /// there is.
+    /// All edges are grouped and laid out anew, whatever comes: some times as long as [`new`](Self::new) from edges in memory. Memory: a
+    /// second grid, and 16 bytes an edge and its data, beside what there is.
     ///
     /// # Errors
     /// As [`new`](Self::new); capacities, where vertices have them, that are missing or smaller than before;
@@ -131,7 +131,7 @@ impl<P: Program> Engine<P> {
         let peers = self.run.peers.clone();
         let own = (own, self.run.plan.square, vertices);
         if P::Edge::SHAPE.is_slice() {
-            let numbers = |listing: &Listing<P>| (0..listing.len()).collect::<Vec<usize>>();
+            let numbers = |listing: &mut Listing<P>| (0..listing.len()).collect::<Vec<usize>>();
             let edges = Together::new(own, more, peers.as_deref(), numbers)?;
             let items = |edge: usize| {
                 let listing = edges.listing();
@@ -141,7 +141,7 @@ impl<P: Program> Engine<P> {
                 Source::slices(&edges, |&edge| items(edge).len(), |&edge, into| into.copy_from_slice(items(edge)));
             return self.build_on(Source { items: Some(edges.items()), ..source }, capacities);
         }
-        let carried = |listing: &Listing<P>| listing.items.iter().map(|&item| One(item)).collect::<Vec<_>>();
+        let carried = |listing: &mut Listing<P>| std::mem::take(&mut listing.items).into_iter().map(One).collect();
         let edges = Together::<P, One<EdgeItem<P>>>::new(own, more, peers.as_deref(), carried)?;
         self.build_on(Source::slices(&edges, |_| 1, |one, into| into[0] = one.0), capacities)
     }

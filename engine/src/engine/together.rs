@@ -26,7 +26,7 @@ pub(super) struct More<'m, P: Program> {
 type Bring<'m, P> = dyn Fn(Holders<'_>, &mut Listing<P>) -> io::Result<()> + Sync + 'm;
 
 /// What becomes of a listing when it is grouped: something for each edge that tells what it carries.
-type Mark<P, E> = fn(&Listing<P>) -> Vec<E>;
+type Mark<P, E> = fn(&mut Listing<P>) -> Vec<E>;
 
 /// What an edge carries, where that is one item.
 #[derive(Clone, Copy)]
@@ -119,7 +119,7 @@ impl<P: Program, E: Copy + Default + Send + Sync> EdgeSource<E> for Together<'_,
         if let Some(more) = &self.more {
             (more.bring)(holders, &mut listing)?;
         }
-        let data = (self.mark)(&listing);
+        let data = (self.mark)(&mut listing);
         let (left, right) = (std::mem::take(&mut listing.left), std::mem::take(&mut listing.right));
         let [num_left, num_right] = self.offsets.each_ref().map(|offsets| offsets.len() - 1);
         let list = EdgeList { num_left, num_right, square: self.is_square, left, right, data };

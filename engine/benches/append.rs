@@ -1,7 +1,7 @@
 //! What edges that come and go cost: `Engine::append` and `Engine::remove` against reading, against an engine that is made of all edges,
 //! and against an iteration; medians over rounds in which each has its turn.
 //!
-//!     cargo bench -p megagrid-benches --bench append [-- LINKS.txt.gz …]
+//!     cargo bench -p megagrid-engine --bench append [-- LINKS.txt.gz …]
 //!
 //! Ranks pages of an R-MAT graph of 2^20 pages and of graphs in files, two workers; a thousandth of the links comes and goes. Without
 //! `--bench` (as `cargo test` runs it) the graph is tiny and the times mean nothing.
@@ -10,9 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use megagrid_algorithms::pagerank::{self, Damping, PageRank, Start};
-use megagrid_benches::inputs::{Order, graph};
-use megagrid_benches::measure::median;
-use megagrid_datasets::synthetic::write_edges;
+use megagrid_datasets::synthetic::{RmatSettings, write_edges};
 use megagrid_datasets::{Edges, Format, read_graph};
 use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side};
@@ -28,7 +26,8 @@ fn main() {
     );
     println!("|---|---|---|---|---|---|---|---|");
     let made = std::env::temp_dir().join(format!("megagrid-append-{}.txt", std::process::id()));
-    write_edges(&made, &graph(scale, Order::Shuffled)).expect("a temporary file");
+    let graph = RmatSettings { scale, ..RmatSettings::default() }.generate().expect("a scale of 1 to 31");
+    write_edges(&made, &graph).expect("a temporary file");
     measure(&made, &format!("R-MAT {scale}"), rounds);
     std::fs::remove_file(&made).expect("a temporary file");
     for path in arguments.iter().map(PathBuf::from) {
@@ -40,7 +39,8 @@ fn measure(path: &Path, name: &str, rounds: usize) {
     let mut times: [Vec<f64>; 5] = Default::default();
     let mut links = 0;
     for _ in 0..rounds {
-        let (read, edges) = timed(|| Edges::from(read_graph(path, Format::Edges).expect("a graph").in_degree_order()));
+        let (read, edges) =
+            timed(|| Edges::from(read_graph(path, Some(Format::Edges)).expect("a graph").in_degree_order()));
         let (new, mut engine) = timed(|| rank(&edges));
         engine.iterate(2).expect("iterations");
         let (iterations, ()) = timed(|| engine.iterate(5).expect("iterations"));
@@ -92,4 +92,9 @@ fn one_of(edges: &Edges<()>, nth: usize) -> GroupedEdges<()> {
         edges.visit_ends(window, visit).expect("edges in memory");
     }
     GroupedEdges::new(list, &[Side::Right])
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
