@@ -1,12 +1,14 @@
 //! What tuning a run costs, against the best fixed setting and against two other tuners (Cui's thesis, §5.4.3).
 //!
-//!     cargo tuning [movielens|anime|generated|forks] [--first SEED] [--seeds N] [--json FILE]
+//!     cargo tuning [movielens|anime|generated|forks|networks] [--first SEED] [--seeds N] [--json FILE]
 //!
 //! Matrix factorization as in the thesis: factors alone, steps by AdaGrad; the step is any from 1e-5 to 1, the slack 0, 1, 3 or 7
 //! (one worker: it has no effect, and the tuners do not know). One pass is one clock. The target of a seed is the loss of the best
 //! run of a grid of fixed steps when that changes by less than 1 % over 10 passes. Time is ratings processed, trials included.
 
+mod figures;
 mod forks;
+mod network;
 mod trainer;
 
 use std::io;
@@ -42,12 +44,14 @@ fn main() -> io::Result<ExitCode> {
     let first: u64 = number("--first", 1);
     let seeds = first..first + number("--seeds", 10);
     let has = |name: &str| args.iter().any(|arg| arg == name);
-    let all = ["movielens", "anime", "generated", "forks"];
+    let all = ["movielens", "anime", "generated", "forks", "networks"];
     let any = all.iter().any(|name| has(name));
     if !is_bench {
         forks::run(200, 100, 2000, 3);
         let ratings = Ratings::new(inputs::ratings(100, 50, 1000));
         compare("tiny", &ratings, &Config { dims: 4, ..thesis() }, 1..2, &mut findings);
+        let right = figures::tiny().map_err(io::Error::other)?;
+        assert!(right > 0.9, "a line separates the classes, and {right} of them are right");
         return Ok(ExitCode::SUCCESS);
     }
     if has("forks") || !any {
@@ -60,6 +64,10 @@ fn main() -> io::Result<ExitCode> {
                 None => findings.cannot(format!("{name}: its file is not there")),
             }
         }
+    }
+    // Hours, which are not asked for without their name.
+    if has("networks") {
+        figures::run(&mut findings, &seeds);
     }
     verdicts.add(19, "MLtuner, section 5.4: tuned runs against fixed steps and two other tuners", findings)?;
     Ok(verdicts.exit_code())

@@ -1,6 +1,6 @@
 """Matrix factorization of implicit feedback."""
 
-from . import _megagrid
+from . import _input, _megagrid
 from ._factors import Factors
 
 

@@ -84,19 +84,22 @@ def interruptible():
 
 
 def test_an_interrupt_of_a_search_leaves_nothing_and_one_of_the_run_its_model(ratings, interruptible):
-    # Trials of so many iterations do not end.
-    model = MatrixFactorization(16, tune={"step": [0.01, 0.1]}, max_iter=10**9)
-    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    # A search of several settings of these takes seconds.
+    random = np.random.default_rng(1)
+    many = random.integers(0, 20_000, 2_000_000), random.integers(0, 8000, 2_000_000), random.random(2_000_000, np.float32)
+    steps = {"step": [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1]}
+    model = MatrixFactorization(128, tune=steps, max_iter=10**9)
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
-        model.fit(ratings)
+        model.fit(many)
     assert not hasattr(model, "report_")
     # Nor is anything left of a fit before it, of other data.
     users, items, values = ratings
     model.set_params(max_iter=2, tune=False).fit((users[:50], items[:50], values[:50]))
-    model.set_params(max_iter=10**9, tune={"step": [0.01, 0.1]})
-    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    model.set_params(max_iter=10**9, tune=steps)
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
-        model.fit(ratings)
+        model.fit(many)
     for _ in range(2):
         assert not hasattr(model, "report_") and not hasattr(model, "user_factors_")
         with pytest.raises(Exception, match="not fitted"):

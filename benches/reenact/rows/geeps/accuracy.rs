@@ -1,22 +1,20 @@
 //! GeePS, Figure 4.13: accuracy by samples under BSP, under SSP with slack 1 and without a bound. A perceptron is trained for real;
 //! threads are machines, so staleness is what their scheduling makes of it.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use megagrid_datasets::{Layout, read_samples};
 use megagrid_geeps::apps::network::{Optimizer, Settings};
 use megagrid_geeps::apps::{Application, Network, Samples};
 use megagrid_geeps::device::Cpu;
 use megagrid_geeps::memory::Plan;
 use megagrid_geeps::run::{Run, record, train};
 use megagrid_geeps::{Consistency, Error};
-use megagrid_partition::SplitMix;
 
 use super::timing::WORKERS;
+use megagrid_benches::classes;
 use megagrid_benches::findings::{Findings, root};
 
 const EPOCHS: u64 = 16;
@@ -44,38 +42,11 @@ pub fn run(findings: &mut Findings) {
     }
     for file in files {
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        compare(findings, &name, &samples(&file));
-    }
-}
-
-/// Reads samples, makes each of length 1, and puts a fifth aside to test on.
-fn samples(file: &Path) -> [Samples; 2] {
-    let read = read_samples(file, Layout::default(), &[]).expect("samples can be read");
-    let (edges, labels) = (read.data.edges, read.labels);
-    let mut occurrences = vec![0_usize; edges.num_right];
-    edges.right.iter().for_each(|&feature| occurrences[feature as usize] += 1);
-    let mut features: Vec<u32> = (0..edges.num_right as u32).collect();
-    features.sort_by_key(|&feature| Reverse(occurrences[feature as usize]));
-    features.truncate(FEATURES);
-    let places: BTreeMap<u32, u32> = features.iter().zip(0..).map(|(&feature, place)| (feature, place)).collect();
-    let mut rows = vec![Vec::new(); edges.num_left];
-    for ((&sample, feature), &value) in edges.left.iter().zip(&edges.right).zip(&edges.data) {
-        rows[sample as usize].extend(places.get(feature).map(|&place| (place, value)));
-    }
-    let mut order: Vec<usize> = (0..rows.len()).collect();
-    SplitMix::new(1, 0).shuffle(&mut order);
-    let (tested, trained) = order.split_at(rows.len() / 5);
-    [trained, tested].map(|part| {
-        let (mut offsets, mut features, mut values) = (vec![0], vec![], vec![]);
-        for &sample in part {
-            let length = rows[sample].iter().map(|(_, value)| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
-            features.extend(rows[sample].iter().map(|&(feature, _)| feature));
-            values.extend(rows[sample].iter().map(|&(_, value)| value / length));
-            offsets.push(features.len());
+        match classes::read(&file, FEATURES, usize::MAX) {
+            Ok(parts) => compare(findings, &name, &parts),
+            Err(error) => findings.check(format!("{name}: {error}"), false),
         }
-        let classes = part.iter().map(|&sample| labels.of[sample]).collect();
-        Samples::new([places.len(), labels.classes.len()], offsets, features, values, classes).expect("they fit")
-    })
+    }
 }
 
 fn compare(findings: &mut Findings, name: &str, parts: &[Samples; 2]) {

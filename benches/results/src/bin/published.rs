@@ -5,7 +5,7 @@
 //!
 //! The rows are those of "Published results and their commands" in docs/benchmarks.md. A row that fails does not end the run. The table is
 //! printed, in Markdown; everything is written to FILE after each row [target/published.json]. What the commands print goes to
-//! standard error. The exit code is 1 where a row does not hold or did not run. All rows take about an hour on two cores.
+//! standard error. The exit code is 1 where a row does not hold or did not run.
 #![forbid(unsafe_code)]
 
 use std::io;
