@@ -143,10 +143,10 @@ pub struct Found {
 }
 
 impl Found {
-    /// Returns the value on test data that early stopping is to make small.
+    /// Returns the value on test data that early stopping is to make small, by its name.
     #[must_use]
-    pub fn tested<A: Algorithm>(&self) -> Option<f64> {
-        let value = *self.metrics.get(A::TESTED_BY?)?;
+    pub fn tested<A: Algorithm>(&self, by: Option<&'static str>) -> Option<f64> {
+        let value = *self.metrics.get(by?)?;
         Some(if A::TEST_GROWS { -value } else { value })
     }
 
@@ -182,10 +182,15 @@ impl Found {
 /// A part of a run between two changes of what is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leg {
+    /// The iterations that were done when it began, or when the first of those began that are evaluated together.
+    pub since: u64,
     /// The iteration that ends it at the latest.
     pub until: u64,
-    /// Whether the model comes of it.
+    /// Whether it is the last.
     pub is_last: bool,
+    /// The measured value on test data whose best iteration is kept of it, and which may end it: [`Algorithm::TESTED_BY`] where the model comes
+    /// of it; `None`: none.
+    pub tested_by: Option<&'static str>,
 }
 
 /// Why a leg ended.
@@ -282,14 +287,37 @@ pub trait Trainer: Sized + Send + 'static {
 
     /// Returns the leg that an engine is on. It follows from the engine, so that a run that is continued finds its place.
     fn leg(&self, options: &OptionsOf<Self>, _: &Engine<Self::Program>) -> Leg {
-        Leg { until: options.iterations(), is_last: true }
+        Leg { since: 0, until: options.iterations(), is_last: true, tested_by: Self::Algorithm::TESTED_BY }
     }
 
-    /// After a leg that was not the last: prepares the next, such as a path's next weight, or fewer topics. All processes call it.
+    /// After a leg that was not the last: prepares the next, such as a path's next weight, or fewer topics. All processes call it; the first
+    /// has what was the best iteration's model of a leg that was tested, unless it was the last iteration.
     ///
     /// # Errors
     /// A lost process.
-    fn next(&mut self, _: &DataOf<Self>, _: &mut Engine<Self::Program>) -> Result<(), Error> {
+    fn next(
+        &mut self,
+        _: &DataOf<Self>,
+        _: &mut Engine<Self::Program>,
+        _best: Option<ModelOf<Self>>,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Returns what a checkpoint has to hold beside the state of the engine: what came of the legs that have ended, say. That of the first process
+    /// counts.
+    ///
+    /// # Errors
+    /// What cannot be written as bytes.
+    fn notes(&self) -> Result<Vec<u8>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Takes what a checkpoint that is gone on from holds beside the state of the engine. All processes call it, with the same.
+    ///
+    /// # Errors
+    /// Notes of another version, or of other data.
+    fn take_notes(&mut self, _: &DataOf<Self>, _notes: &[u8]) -> Result<(), Error> {
         Ok(())
     }
 
@@ -388,7 +416,7 @@ pub trait Run<A: Algorithm> {
     ///
     /// # Errors
     /// See [`Trainer::next`].
-    fn next(&mut self) -> Result<(), Error>;
+    fn next(&mut self, best: Option<A::Model>) -> Result<(), Error>;
 
     /// Tells whether checkpoints can be written to a directory.
     ///
