@@ -131,6 +131,32 @@ fn classes_weigh_what_is_asked_for() {
 }
 
 #[test]
+fn classes_are_continued_to_the_same_bits_and_stopped_early_one_by_one() {
+    let place = Place::new();
+    let train = samples(&place, "s.libsvm", WORDS, 300);
+    for processes in [&[][..], &["launch", "-n", "2", "--"]] {
+        let how =
+            ["blockpg", &train, "--intercept", "--l1", "0.01", "--holdout", "0.4", "--patience", "2", "-w", "1", "-q"];
+        let fit = |name: &str, options: &[&str]| {
+            let (model, record) = (place.name(&format!("{name}-{}", processes.len())), place.name("run.json"));
+            done(&[processes, &how, &["--model", &model, "--json", &record], options].concat());
+            (fs::read(format!("{model}/weights.parquet")).unwrap(), json(&record))
+        };
+        let (weights, whole) = fit("whole", &[]);
+        assert_eq!(whole["result"]["ended_by"], "patience", "{}", whole["result"]);
+        // The last iterations are of the last class, those before of another.
+        let all = whole["iterations"].as_array().unwrap();
+        let last = all.iter().filter(|one| !one["metrics"]["test_log_loss"].is_null()).count();
+        assert!(0 < last && last < all.len() && all.iter().all(|one| one["metrics"]["test_class_log_loss"].is_f64()));
+        let saved = place.name(&format!("saved-{}", processes.len()));
+        fit("begun", &["--iterations", "2", "--checkpoint", &saved, "--checkpoint-every", "3"]);
+        let (short, _) = fit("short", &["--iterations", "2"]);
+        let (again, _) = fit("again", &["--iterations", "2", "--resume", &saved]);
+        assert!(short != weights && short == again);
+    }
+}
+
+#[test]
 fn what_cannot_be_told_apart_is_refused() {
     let place = Place::new();
     let target: String = (0..1500).map(|row| format!("{}.5 1:{row}\n", row)).collect();
@@ -142,10 +168,9 @@ fn what_cannot_be_told_apart_is_refused() {
     let other = place.file("other.libsvm", "stone 1:1\nwood 2:1\n");
     fails(&["blockpg", &train, "--test", &other], 1, &["label stone", "fruit, metal, wood"]);
     fails(&["blockpg", &train, "--positive", "1"], 1, &["s.libsvm:1: label: found"]);
-    let several = &["3 classes", "--positive"];
-    fails(&["blockpg", &train, "--checkpoint", &place.name("c")], 2, several);
-    fails(&["blockpg", &train, "--holdout", "0.2", "--patience", "2"], 2, several);
-    fails(&["tune", "blockpg", &train], 2, several);
+    fails(&["tune", "blockpg", &train], 2, &["3 classes", "--positive"]);
+    let checkpoints = ["blockpg", &train, "--checkpoint", &place.name("c"), "--checkpoint-model"];
+    fails(&checkpoints, 2, &["--checkpoint-model", "3 classes"]);
     let model = place.name("model");
     done(&["blockpg", &train, "--model", &model, "-q"]);
     fails(&["predict", &model, &other, "--quality"], 1, &["label stone", "fruit, metal, wood"]);

@@ -109,8 +109,8 @@ impl<T: Trainer> Run<T::Algorithm> for Engines<T> {
         Box::new(Paused { trainer, data, engine: self.branches.engine() })
     }
 
-    fn next(&mut self) -> Result<(), Error> {
-        self.of.trainer.next(&self.of.data, self.branches.engine())
+    fn next(&mut self, best: Option<ModelOf<T>>) -> Result<(), Error> {
+        self.of.trainer.next(&self.of.data, self.branches.engine(), best)
     }
 
     fn check_target(&mut self, directory: &Path) -> Result<(), Error> {
@@ -118,8 +118,9 @@ impl<T: Trainer> Run<T::Algorithm> for Engines<T> {
     }
 
     fn load(&mut self, directory: &Path) -> Result<(), Error> {
-        checkpoint::load(self.branches.engine(), directory)?;
-        Ok(())
+        let (_, notes) = checkpoint::load_with(self.branches.engine(), directory)?;
+        let taken = self.of.trainer.take_notes(&self.of.data, &notes);
+        taken.map_err(|error| Error::invalid(directory, error.to_string()))
     }
 
     fn fork(&mut self, parent: u64, child: u64) -> Result<(), Error> {
@@ -187,7 +188,7 @@ impl<T: Trainer> Pause<T::Algorithm> for Paused<'_, T> {
     }
 
     fn save(&mut self, directory: &Path) -> Result<(), Error> {
-        Ok(checkpoint::save(self.engine, directory)?)
+        Ok(checkpoint::save_with(self.engine, directory, &self.trainer.notes()?)?)
     }
 
     fn collect(&mut self) -> Result<(), Error> {

@@ -9,8 +9,8 @@
 //! | `compare` | | [`train`]; `baselines` on the same [`Data`] and [`Options`] |
 //! | `recommend`, `similar`, `predict`, `topics`, `top`, `serve` | | [`model::load`], [`Model::answer`]; [`mf::Recommendations`], [`mf::Similar`], [`fold_in::fold_in`] for many |
 //!
-//! A run goes through one or several [legs](Leg), each of which ends after its iterations, when the tolerance is reached, or, the last,
-//! when [early stopping](RunOptions::patience) says that it gets worse on test data. The model is that of the best iteration on
+//! A run goes through one or several [legs](Leg), each of which ends after its iterations, when the tolerance is reached, or, if a model comes
+//! of it, when [early stopping](RunOptions::patience) says that it gets worse on test data. The model is that of the best iteration on
 //! test data, of the last one without. Nothing here prints: an [`Observer`] sees the run and may end it.
 #![forbid(unsafe_code)]
 

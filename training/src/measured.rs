@@ -38,10 +38,10 @@ pub struct Found {
 }
 
 impl Found {
-    /// Returns the value on test data that early stopping is to make small.
+    /// Returns the value on test data that early stopping is to make small, by its name.
     #[must_use]
-    pub fn tested<A: Algorithm>(&self) -> Option<f64> {
-        let value = *self.metrics.get(A::TESTED_BY?)?;
+    pub fn tested<A: Algorithm>(&self, by: Option<&'static str>) -> Option<f64> {
+        let value = *self.metrics.get(by?)?;
         Some(if A::TEST_GROWS { -value } else { value })
     }
 

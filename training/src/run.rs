@@ -16,10 +16,15 @@ use crate::record::{InputSizes, Machine};
 /// A part of a run between two changes of what is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leg {
+    /// The iterations that were done when it began, or when the first of those began that are evaluated together.
+    pub since: u64,
     /// The iteration that ends it at the latest.
     pub until: u64,
-    /// Whether the model comes of it.
+    /// Whether it is the last.
     pub is_last: bool,
+    /// The measured value on test data whose best iteration is kept of it, and which may end it: [`Algorithm::TESTED_BY`] where the model comes
+    /// of it; `None`: none.
+    pub tested_by: Option<&'static str>,
 }
 
 /// Why a leg ended.
@@ -82,7 +87,7 @@ pub trait Run<A: Algorithm> {
     ///
     /// # Errors
     /// See [`Trainer::next`](crate::Trainer::next).
-    fn next(&mut self) -> Result<(), Error>;
+    fn next(&mut self, best: Option<A::Model>) -> Result<(), Error>;
 
     /// Tells whether checkpoints can be written to a directory.
     ///

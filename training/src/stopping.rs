@@ -29,10 +29,13 @@ pub struct Evaluation {
     pub metrics: Metrics,
 }
 
-/// The evaluations of a leg, and a copy of its best model.
+/// The evaluations of a run, and a copy of the best model of its leg.
 pub struct Stopping<M> {
-    /// Worse evaluations in a row that end the run; 0: none do, and nothing is kept.
+    /// Worse evaluations in a row that end a leg; 0: none do, and nothing is kept.
     patience: u64,
+    /// The iterations that were done when the leg began.
+    since: u64,
+    /// Those of legs before it stay: a checkpoint of one may be gone on from.
     evaluations: Vec<Evaluation>,
     /// The best model; `None`: there was no evaluation, or it is the one in the engine.
     model: Option<(u64, M)>,
@@ -43,16 +46,16 @@ pub struct Stopping<M> {
 impl<M: Model> Stopping<M> {
     /// Begins without an evaluation.
     pub fn new(patience: u64) -> Self {
-        Self { patience, evaluations: Vec::new(), model: None, bytes: None }
+        Self { patience, since: 0, evaluations: Vec::new(), model: None, bytes: None }
     }
 
-    /// Begins a leg: what was evaluated before has nothing to do with its model.
-    pub fn begin(&mut self) {
-        self.evaluations.clear();
-        self.model = None;
+    /// Begins a leg, or goes on with it: what was evaluated before it has nothing to do with its model.
+    pub fn begin(&mut self, since: u64) {
+        self.since = since;
+        self.model = self.model.take().filter(|(of, _)| *of > since);
     }
 
-    /// Takes an evaluation, and the model if it is the best so far; of equal ones that is the last. Returns whether the run is
+    /// Takes an evaluation, and the model if it is the best so far; of equal ones that is the last. Returns whether the leg is
     /// to end.
     pub fn evaluate(
         &mut self,
@@ -81,13 +84,17 @@ impl<M: Model> Stopping<M> {
 
     /// Returns the best evaluation.
     pub fn best(&self) -> Option<&Evaluation> {
-        self.evaluations.iter().rev().min_by(|a, b| a.value.total_cmp(&b.value))
+        self.of_leg().rev().min_by(|a, b| a.value.total_cmp(&b.value))
+    }
+
+    fn of_leg(&self) -> impl DoubleEndedIterator<Item = &Evaluation> {
+        self.evaluations.iter().filter(|one| one.iteration > self.since)
     }
 
     /// Returns the evaluations since the best.
     fn worse(&self) -> u64 {
         let best = self.best().map_or(0, |best| best.iteration);
-        self.evaluations.iter().filter(|one| one.iteration > best).count() as u64
+        self.of_leg().filter(|one| one.iteration > best).count() as u64
     }
 
     /// Returns the copy of the best model, if it is not the one in the engine, which has done `iterations`.
@@ -142,8 +149,14 @@ impl<M: Model> Stopping<M> {
         Ok(())
     }
 
-    /// Goes on from the checkpoint of `iterations` in a directory.
-    pub fn load(&mut self, directory: &Path, iterations: u64) -> Result<(), Error> {
+    /// Goes on from the checkpoint of `iterations` in a directory, which is on the leg that began after `since` iterations; `here` returns the
+    /// model of the checkpoint.
+    pub fn load(
+        &mut self,
+        directory: &Path,
+        (iterations, since): (u64, u64),
+        here: impl FnOnce() -> Result<M, Error>,
+    ) -> Result<(), Error> {
         let path = directory.join(FILE);
         if self.patience == 0 || !path.exists() {
             return Ok(());
@@ -151,8 +164,10 @@ impl<M: Model> Stopping<M> {
         let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
         let all: Vec<Evaluation> = serde_json::from_str(&text).map_err(Error::json(path.display()))?;
         self.evaluations = all.into_iter().filter(|one| one.iteration <= iterations).collect();
-        let best = self.best().map(|best| best.iteration).filter(|best| *best != iterations);
-        self.model = best.map(|of| Ok::<_, Error>((of, model::load(&place(directory, of))?.0))).transpose()?;
+        self.since = since;
+        let best = self.best().map(|best| best.iteration);
+        let read = |of| if of == iterations { here() } else { Ok(model::load(&place(directory, of))?.0) };
+        self.model = best.map(|of| Ok::<_, Error>((of, read(of)?))).transpose()?;
         Ok(())
     }
 }
@@ -198,6 +213,10 @@ mod tests {
         stopping.evaluate(evaluation, || Ok(Number(iteration))).unwrap()
     }
 
+    fn no_model() -> Result<Number, Error> {
+        panic!("the best model is not that of the checkpoint")
+    }
+
     #[test]
     fn the_best_is_kept_until_patience_ends() {
         let mut stopping = Stopping::new(2);
@@ -241,15 +260,61 @@ mod tests {
         stopping.save(place.path(), 3, &record).unwrap();
         stopping.clean(place.path()).unwrap();
         let mut resumed = Stopping::<Number>::new(3);
-        resumed.load(place.path(), 3).unwrap();
+        resumed.load(place.path(), (3, 0), no_model).unwrap();
         assert_eq!((resumed.worse(), resumed.take(3).unwrap().0), (1, 2));
         // The next checkpoint was not completed.
         evaluate(&mut stopping, 4, 2.0);
         evaluate(&mut stopping, 5, 2.5);
         stopping.save(place.path(), 5, &record).unwrap();
-        resumed.load(place.path(), 3).unwrap();
+        resumed.load(place.path(), (3, 0), no_model).unwrap();
         assert_eq!((resumed.worse(), resumed.take(3).unwrap().0), (1, 2));
         stopping.clean(place.path()).unwrap();
         assert!(!super::place(place.path(), 2).exists() && super::place(place.path(), 4).exists());
+    }
+
+    #[test]
+    fn a_checkpoint_of_a_leg_that_has_ended_is_gone_on_from_with_its_evaluations() {
+        let place = tempfile::tempdir().unwrap();
+        let record = Record::begin(
+            "number",
+            serde_json::Value::Null,
+            Default::default(),
+            Default::default(),
+            Default::default(),
+            0,
+        );
+        let mut stopping = Stopping::new(3);
+        for (at, value) in [(1, 5.0), (2, 3.0), (3, 4.0)] {
+            evaluate(&mut stopping, at, value);
+        }
+        stopping.save(place.path(), 3, &record).unwrap();
+        stopping.begin(3);
+        assert!(stopping.best().is_none() && stopping.take(3).is_none(), "of the next leg nothing is known");
+        evaluate(&mut stopping, 4, 9.0);
+        evaluate(&mut stopping, 5, 9.5);
+        assert_eq!((stopping.best().unwrap().iteration, stopping.worse()), (4, 1));
+        // The checkpoint after iteration 5 was not completed.
+        stopping.save(place.path(), 5, &record).unwrap();
+        let mut resumed = Stopping::<Number>::new(3);
+        resumed.load(place.path(), (3, 0), no_model).unwrap();
+        assert_eq!((resumed.worse(), resumed.take(3).unwrap().0), (1, 2));
+        let mut resumed = Stopping::<Number>::new(3);
+        resumed.load(place.path(), (5, 3), no_model).unwrap();
+        assert_eq!((resumed.worse(), resumed.take(5).unwrap().0), (1, 4));
+    }
+
+    #[test]
+    fn a_best_model_that_is_the_checkpoint_is_kept_where_the_run_gets_worse_from_there() {
+        let place = tempfile::tempdir().unwrap();
+        let mut stopping = Stopping::new(3);
+        evaluate(&mut stopping, 1, 5.0);
+        evaluate(&mut stopping, 2, 3.0);
+        let (input, machine, phases) = Default::default();
+        let record = Record::begin("number", serde_json::Value::Null, input, machine, phases, 0);
+        stopping.save(place.path(), 2, &record).unwrap();
+        let mut resumed = Stopping::<Number>::new(3);
+        resumed.load(place.path(), (2, 0), || Ok(Number(2))).unwrap();
+        evaluate(&mut resumed, 3, 4.0);
+        assert_eq!(resumed.take(3).unwrap().0, 2);
     }
 }

@@ -177,7 +177,9 @@ pub fn train<A: Algorithm>(job: Job<A>, processes: &Processes, observer: &dyn Ob
     let record = Record::begin(A::NAME, config, engine.input(), machine, phases, done);
     let mut stopping = Stopping::new(run.patience.unwrap_or(A::PATIENCE));
     if let Some(directory) = resumed {
-        processes.first(|| stopping.load(&directory, done))?;
+        let since = engine.leg().since;
+        engine.pause().collect()?;
+        processes.first(|| stopping.load(&directory, (done, since), || engine.pause().model()))?;
     }
     let (every, before) = (run.evaluate_every, None);
     let mut session = Session {
@@ -224,24 +226,24 @@ struct Session<'s, A: Algorithm> {
 impl<A: Algorithm> Session<'_, A> {
     /// Runs all legs, and writes the last checkpoint.
     fn legs(&mut self, engine: &mut dyn Run<A>) -> Result<Ended, Error> {
-        let mut is_first = true;
+        let mut is_patience = false;
         loop {
             let leg = engine.leg();
-            // A run that is continued has the evaluations of the leg that it is on.
-            if !std::mem::take(&mut is_first) {
-                self.stopping.begin();
-            }
+            self.stopping.begin(leg.since);
             let ended = self.leg(engine, leg)?;
+            is_patience |= ended == Ended::Patience;
             let goes_on = !leg.is_last && ended != Ended::Interrupt && !self.is_trial;
             if goes_on {
-                engine.next()?;
+                let best = self.stopping.take(engine.iterations());
+                engine.next(best)?;
                 continue;
             }
             let iterations = engine.iterations();
             if !self.record.iterations.is_empty() && self.checkpoints.saved != iterations {
                 self.save(&mut *engine.pause())?;
             }
-            return Ok(ended);
+            // Of several models one was stopped early.
+            return Ok(if is_patience && ended == Ended::Tolerance { Ended::Patience } else { ended });
         }
     }
 
@@ -321,7 +323,7 @@ impl<A: Algorithm> Session<'_, A> {
         let by_change = || objective.zip(self.before).is_some_and(|(now, before)| settled(now, before));
         let has_converged = converged.unwrap_or_else(by_change);
         self.before = objective.or(self.before);
-        let value = found.tested::<A>().filter(|_| leg.is_last);
+        let value = found.tested::<A>(leg.tested_by);
         let mut is_worse = false;
         if let Some(value) = value {
             let evaluation = Evaluation { iteration, value, objective, metrics: metrics.clone() };

@@ -96,14 +96,37 @@ pub trait Trainer: Sized + Send + 'static {
 
     /// Returns the leg that an engine is on. It follows from the engine, so that a run that is continued finds its place.
     fn leg(&self, options: &OptionsOf<Self>, _: &Engine<Self::Program>) -> Leg {
-        Leg { until: options.iterations(), is_last: true }
+        Leg { since: 0, until: options.iterations(), is_last: true, tested_by: Self::Algorithm::TESTED_BY }
     }
 
-    /// After a leg that was not the last: prepares the next, such as a path's next weight, or fewer topics. All processes call it.
+    /// After a leg that was not the last: prepares the next, such as a path's next weight, or fewer topics. All processes call it; the first
+    /// has what was the best iteration's model of a leg that was tested, unless it was the last iteration.
     ///
     /// # Errors
     /// A lost process.
-    fn next(&mut self, _: &DataOf<Self>, _: &mut Engine<Self::Program>) -> Result<(), Error> {
+    fn next(
+        &mut self,
+        _: &DataOf<Self>,
+        _: &mut Engine<Self::Program>,
+        _best: Option<ModelOf<Self>>,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Returns what a checkpoint has to hold beside the state of the engine: what came of the legs that have ended, say. That of the first process
+    /// counts.
+    ///
+    /// # Errors
+    /// What cannot be written as bytes.
+    fn notes(&self) -> Result<Vec<u8>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Takes what a checkpoint that is gone on from holds beside the state of the engine. All processes call it, with the same.
+    ///
+    /// # Errors
+    /// Notes of another version, or of other data.
+    fn take_notes(&mut self, _: &DataOf<Self>, _notes: &[u8]) -> Result<(), Error> {
         Ok(())
     }
 

@@ -1,9 +1,14 @@
 //! Logistic regression of many classes against a dense implementation: proximal gradient steps on all weights, in f64.
 
+use std::cell::Cell;
+
 use megagrid_datasets::{Dataset, Dictionary, Labels, Samples as Labelled};
 use megagrid_partition::{EdgeList, SplitMix};
 use megagrid_training::blockpg::{ClassWeights, Linear, LinearOptions, Prediction, Regression, SampleOptions, Samples};
-use megagrid_training::{Algorithm, CheckpointOptions, Error, Job, Processes, Reading, RunOptions, Trained, train};
+use megagrid_training::record::Record;
+use megagrid_training::{
+    Algorithm, CheckpointOptions, Error, Job, Model, Observer, Processes, Reading, RunOptions, Trained, train,
+};
 
 const SAMPLES: usize = 240;
 const CLASSES: usize = 4;
@@ -257,17 +262,109 @@ fn what_is_not_there_is_not_calibrated_on() {
 #[test]
 fn what_several_models_cannot_have_is_refused() {
     let made = Made::new(12, false, 8);
-    let refused = |run: RunOptions| {
-        let samples = made.samples(&how(), &run).unwrap();
-        let processes = Processes::default();
-        let job = Job::<Regression>::new(samples, serde_json::json!({}), LinearOptions::default(), &run, &processes);
-        job.map(drop).unwrap_err().to_string()
-    };
-    let patience = refused(RunOptions { patience: Some(3), ..RunOptions::default() });
-    assert!(patience.contains("--patience") && patience.contains("4 classes"), "{patience}");
-    let checkpoints = CheckpointOptions { resume: Some("x".into()), ..CheckpointOptions::default() };
-    let resume = refused(RunOptions { checkpoints, ..RunOptions::default() });
-    assert!(resume.contains("--resume"), "{resume}");
+    let run = RunOptions { checkpoint_model: true, ..RunOptions::default() };
+    let (samples, processes) = (made.samples(&how(), &run).unwrap(), Processes::default());
+    let tuned = Regression::check_run(&samples, &RunOptions::default(), true).unwrap_err().to_string();
+    assert!(tuned.contains("4 classes") && tuned.contains("--positive"), "{tuned}");
+    let job = Job::<Regression>::new(samples, serde_json::json!({}), LinearOptions::default(), &run, &processes);
+    let served = job.map(drop).unwrap_err().to_string();
+    assert!(served.contains("--checkpoint-model") && served.contains("4 classes"), "{served}");
+}
+
+/// Ends a run after so many iterations of its own.
+struct EndsAfter {
+    iterations: u64,
+    seen: Cell<u64>,
+}
+
+impl Observer for EndsAfter {
+    fn iteration(&self, _: &Record) {
+        self.seen.set(self.seen.get() + 1);
+    }
+
+    fn asks_to_end(&self) -> bool {
+        self.seen.get() >= self.iterations
+    }
+}
+
+/// Trains in pieces of so many iterations, each continued from the checkpoint of the one before.
+fn in_pieces(
+    made: &Made,
+    pieces: u64,
+    options: &LinearOptions,
+    how: &SampleOptions,
+    run: &RunOptions,
+) -> Trained<Regression> {
+    let place = tempfile::tempdir().unwrap();
+    let directory = Some(place.path().join("run"));
+    let mut resume = None;
+    loop {
+        let checkpoints = CheckpointOptions { checkpoint: directory.clone(), checkpoint_every: None, resume };
+        let run = RunOptions { checkpoints, ..run.clone() };
+        let (samples, processes) = (made.samples(how, &run).unwrap(), Processes::default());
+        let job = Job::<Regression>::new(samples, serde_json::json!({}), options.clone(), &run, &processes).unwrap();
+        match train(job, &processes, &EndsAfter { iterations: pieces, seen: Cell::new(0) }) {
+            Ok(trained) => return trained,
+            Err(Error::Interrupted { .. }) => resume = directory.clone(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_continued_ends_at_the_same_bits_whichever_class_it_was_in() {
+    for (are_alike, blocks, workers) in [(false, None, 1), (true, None, 2), (false, Some(3), 2)] {
+        let made = Made::new(if are_alike { 20 } else { 12 }, are_alike, 12);
+        let options = LinearOptions { l1: vec![2.0, 0.7], blocks, iterations: 6, ..LinearOptions::default() };
+        let run = RunOptions { workers: Some(workers), ..RunOptions::default() };
+        let whole = made.trained(options.clone(), &how(), &run);
+        let bits = |trained: &Trained<Regression>| {
+            let model = trained.model.as_ref().unwrap();
+            model.weights.iter().chain(&model.intercepts).map(|weight| weight.to_bits()).collect::<Vec<_>>()
+        };
+        for pieces in [1, 2, 5, 9] {
+            let joined = in_pieces(&made, pieces, &options, &how(), &run);
+            assert_eq!(bits(&joined), bits(&whole), "alike {are_alike}, pieces of {pieces}");
+            assert_eq!(joined.record.result.objective, whole.record.result.objective);
+            let findings = |trained: &Trained<Regression>| Model::findings(trained.model.as_ref().unwrap());
+            assert_eq!(findings(&joined), findings(&whole), "alike {are_alike}, pieces of {pieces}");
+        }
+    }
+}
+
+#[test]
+fn each_class_keeps_its_best_iteration_on_test_data() {
+    const PATIENCE: usize = 2;
+    for (are_alike, seed) in [(false, 13), (true, 14)] {
+        let made = Made::new(if are_alike { 20 } else { 12 }, are_alike, seed);
+        let options = LinearOptions { l1: vec![1e-3], tolerance: 0.0, iterations: 40, ..LinearOptions::default() };
+        let run = RunOptions { workers: Some(1), patience: Some(PATIENCE as u64), ..RunOptions::default() };
+        let kept = SampleOptions { holdout: Some(0.5), class_weight: None, ..how() };
+        let whole = made.trained(options.clone(), &kept, &run);
+        let (model, test) = (whole.model.unwrap(), made.samples(&kept, &run).unwrap().test.unwrap());
+        let tested = whole.record.iterations.iter().map(|iteration| iteration.metrics["test_class_log_loss"]);
+        let mut tested = tested.collect::<Vec<f64>>().into_iter().peekable();
+        for class in 0..CLASSES {
+            // A class ends with as many worse iterations as there is patience, or with all.
+            let (mut losses, mut best) = (Vec::new(), 0);
+            while losses.len() < 40 && losses.len() <= best + PATIENCE {
+                losses.push(tested.next().unwrap());
+                best = (0..losses.len()).rev().min_by(|&a, &b| losses[a].total_cmp(&losses[b])).unwrap();
+            }
+            let scores = test.scores(model.of(class), model.intercepts[class]);
+            let signs = test.labels.iter().map(|&of| if of as usize == class { 1.0 } else { -1.0 });
+            let sum: f64 =
+                scores.iter().zip(signs).map(|(score, sign): (&f64, f64)| (-sign * score).exp().ln_1p()).sum();
+            let loss = sum / test.labels.len() as f64;
+            assert!((loss - losses[best]).abs() < 1e-12, "class {class}: {loss}, and {best} of {losses:?}");
+        }
+        assert_eq!(tested.next(), None);
+        assert_eq!(whole.record.result.ended_by, "patience");
+        let joined = in_pieces(&made, 3, &options, &kept, &run);
+        let joined_model = joined.model.unwrap();
+        assert_eq!((&joined_model.weights, &joined_model.intercepts), (&model.weights, &model.intercepts));
+        assert_eq!(joined.record.result.metrics, whole.record.result.metrics);
+    }
 }
 
 #[test]

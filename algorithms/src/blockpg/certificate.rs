@@ -32,7 +32,7 @@ pub struct Fit<'d> {
 }
 
 /// What is known for certain of a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Certificate {
     /// Loss and penalty.
     pub objective: f64,

@@ -70,7 +70,7 @@ pub use leap::{Aim, Land, Leap, Limit, Plan};
 pub use optimality::Optimality;
 pub use program::{BlockPg, Feature, Sample};
 pub use proximal::{Derivatives, Margin, Parabola, Region, Weight};
-pub use quality::{Quality, likeliest, log_chances};
+pub use quality::{Quality, likeliest, log_chances, mean_loss};
 pub use sigmoid::{logistic, sigmoid};
 pub use stages::{Damp, Differentiate, Settle, Shift, Step};
 

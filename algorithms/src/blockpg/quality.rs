@@ -20,9 +20,8 @@ impl Quality {
     pub fn new(scores: &[f64], labels: &[f32]) -> Self {
         let number = scores.len().max(1) as f64;
         let pairs = || scores.iter().zip(labels);
-        let loss: f64 = pairs().map(|(&score, &label)| log_loss(f64::from(label) * score)).sum();
         let right = pairs().filter(|(score, label)| (**score >= 0.0) == (**label > 0.0)).count();
-        Self { auc: auc(scores, labels), log_loss: loss / number, accuracy: right as f64 / number }
+        Self { auc: auc(scores, labels), log_loss: mean_loss(scores, labels), accuracy: right as f64 / number }
     }
 
     /// Compares scores w·x of classes, each against the rest, `[samples, classes]`, with the samples' classes.
@@ -34,6 +33,13 @@ impl Quality {
         let right = pairs().filter(|(scores, label)| likeliest(scores) == **label as usize).count();
         Self { auc: f64::NAN, log_loss: loss / number, accuracy: right as f64 / number }
     }
+}
+
+/// Returns the mean log loss of scores w·x by their labels, −1 or 1, in nats.
+#[must_use]
+pub fn mean_loss(scores: &[f64], labels: &[f32]) -> f64 {
+    let losses = scores.iter().zip(labels).map(|(&score, &label)| log_loss(f64::from(label) * score));
+    losses.sum::<f64>() / scores.len().max(1) as f64
 }
 
 /// Returns the logarithms of the chances of classes by their scores, each against the rest: of their logistic functions, scaled

@@ -15,6 +15,7 @@
 //! DIR/iteration-00012/left-sync.bin …     one file for each side and role with data (see `roles`)
 //!                     edges.bin           slices of edge data, if there are some (see `slices`)
 //!                     global.bin          the shared context, bincode
+//!                     notes.bin           what the caller adds, if that is anything (see `whole`)
 //!                     checkpoint.json     the manifest, written last (see `manifest`)
 //! ```
 //!
@@ -33,12 +34,11 @@ mod file;
 mod manifest;
 mod roles;
 mod slices;
+mod whole;
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use bincode::Options;
 use megagrid_partition::Side;
 use megagrid_stages::{Program, Store};
 use serde::de::DeserializeOwned;
@@ -47,12 +47,11 @@ use serde::{Deserialize, Serialize};
 use crate::run::{all_gather, settle};
 use crate::{Engine, Error};
 use division::{Division, holders};
-use file::{FileEntry, Hashing, io};
+use file::{FileEntry, io};
 use manifest::{Fingerprint, Manifest};
 use roles::RoleFile;
 use slices::Layout;
 
-const GLOBAL: &str = "global.bin";
 const PREFIX: &str = "iteration-";
 /// Ends the name of a checkpoint that another one of the same iteration is about to replace.
 const REPLACED: &str = "-replaced";
@@ -66,6 +65,19 @@ const REPLACED: &str = "-replaced";
 /// # Errors
 /// What [`check_target`] refuses; a disk that is full or fails: earlier checkpoints are then still there.
 pub fn save<P: Program<Global: Serialize + DeserializeOwned>>(engine: &mut Engine<P>, dir: &Path) -> Result<(), Error> {
+    save_with(engine, dir, &[])
+}
+
+/// Saves the state of a run with notes: what the caller knows of it and the engine does not. Those of the first process count.
+/// See [`save`].
+///
+/// # Errors
+/// As [`save`].
+pub fn save_with<P: Program<Global: Serialize + DeserializeOwned>>(
+    engine: &mut Engine<P>,
+    dir: &Path,
+    notes: &[u8],
+) -> Result<(), Error> {
     let is_first = is_first(engine);
     let run = Fingerprint::of(engine)?;
     let name = format!("{PREFIX}{:05}", engine.iterations());
@@ -74,7 +86,8 @@ pub fn save<P: Program<Global: Serialize + DeserializeOwned>>(engine: &mut Engin
     settle(&engine.run, engine.iterations())?;
     let written = engine.agree(write_ranges(engine, &temporary)).and_then(|ranges| {
         let files = all_gather(engine.run.peers.as_deref(), ranges)?;
-        let conclude = || conclude(engine, run, files, &temporary).and_then(|()| place(&temporary, dir, &name));
+        let conclude =
+            || conclude(engine, run, (files, notes), &temporary).and_then(|()| place(&temporary, dir, &name));
         engine.agree(if is_first { conclude() } else { Ok(()) })
     });
     if is_first && written.is_err() {
@@ -128,6 +141,17 @@ pub fn load<P: Program<Global: Serialize + DeserializeOwned>>(
     engine: &mut Engine<P>,
     dir: &Path,
 ) -> Result<u64, Error> {
+    load_with(engine, dir).map(|(iterations, _)| iterations)
+}
+
+/// As [`load`]; returns also the notes of the checkpoint, which are empty if there are none.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with<P: Program<Global: Serialize + DeserializeOwned>>(
+    engine: &mut Engine<P>,
+    dir: &Path,
+) -> Result<(u64, Vec<u8>), Error> {
     let run = Fingerprint::of(engine)?;
     let layout = Layout::of(engine)?;
     let mut refused = Vec::new();
@@ -135,8 +159,9 @@ pub fn load<P: Program<Global: Serialize + DeserializeOwned>>(
         match engine.agree(verify(engine, &run, &found)) {
             Ok((global, manifest)) => {
                 engine.agree(read(engine, &layout, (&manifest, &found.path)))?;
+                let notes = engine.agree(whole::read_notes(&manifest, &found.path))?;
                 engine.resume(found.iterations, global);
-                return Ok(found.iterations);
+                return Ok((found.iterations, notes));
             }
             Err(error @ Error::Cluster(_)) => return Err(error),
             Err(error) => {
@@ -247,18 +272,7 @@ fn verify<P: Program<Global: DeserializeOwned>>(
     if P::Edge::SHAPE.is_slice() {
         manifest.open(slices::NAME, &found.path)?;
     }
-    manifest.open(GLOBAL, &found.path)?;
-    Ok((read_global::<P>(&found.path.join(GLOBAL))?, manifest))
-}
-
-fn read_global<P: Program<Global: DeserializeOwned>>(path: &Path) -> Result<P::Global, Error> {
-    let mut bytes = Vec::new();
-    File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)).map_err(io(path))?;
-    bincode::options().with_fixint_encoding().deserialize(&bytes).map_err(|error| Error::Checkpoint {
-        path: path.to_owned(),
-        problem: format!("not a shared context of this program: {error}"),
-        advice: "use the version of the program that wrote it",
-    })
+    Ok((whole::read_global::<P>(&manifest, &found.path)?, manifest))
 }
 
 /// Writes this process's range of each file. All processes call it.
@@ -282,7 +296,7 @@ fn unseen(path: PathBuf, problem: String) -> Error {
 fn conclude<P: Program<Global: Serialize>>(
     engine: &Engine<P>,
     run: Fingerprint,
-    mut files: Vec<FileEntry>,
+    (mut files, notes): (Vec<FileEntry>, &[u8]),
     dir: &Path,
 ) -> Result<(), Error> {
     for file in &files {
@@ -291,7 +305,10 @@ fn conclude<P: Program<Global: Serialize>>(
             return Err(unseen(path, "it has other bytes than the process that wrote it says".to_owned()));
         }
     }
-    files.push(write_global::<P>(&*engine.global(), dir)?);
+    files.push(whole::write_global::<P>(&*engine.global(), dir)?);
+    if !notes.is_empty() {
+        files.push(whole::write_notes(notes, dir)?);
+    }
     let manifest = Manifest {
         iterations: engine.iterations(),
         workers: engine.plan().workers,
@@ -301,17 +318,6 @@ fn conclude<P: Program<Global: Serialize>>(
     };
     manifest.write(dir)?;
     sync_dir(dir)
-}
-
-fn write_global<P: Program<Global: Serialize>>(global: &P::Global, dir: &Path) -> Result<FileEntry, Error> {
-    let path = dir.join(GLOBAL);
-    let bytes = bincode::options()
-        .with_fixint_encoding()
-        .serialize(global)
-        .map_err(|error| Error::CheckpointIo { path: path.clone(), source: std::io::Error::other(error) })?;
-    let mut file = Hashing::new(File::create(&path).map_err(io(&path))?);
-    file.write_all(&bytes).map_err(io(&path))?;
-    file.finish(GLOBAL).map_err(io(&path))
 }
 
 /// Gives a complete checkpoint its name.

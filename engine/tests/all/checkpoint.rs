@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use megagrid_algorithms::mf::in_place::{self, Mf};
 use megagrid_algorithms::mf::{Config, Objective, SquaredErrors};
 use megagrid_algorithms::pagerank::PageRank;
-use megagrid_engine::checkpoint::{check_target, load, save};
+use megagrid_engine::checkpoint::{check_target, load, load_with, save, save_with};
 use megagrid_engine::{Engine, Error};
 use megagrid_partition::SplitMix;
 use megagrid_stages::Program;
@@ -114,6 +114,22 @@ fn a_run_saves_as_it_goes_without_being_changed_and_keeps_the_newest() {
         ["checkpoint.json", "global.bin", "left-mirror.bin", "left-sync.bin", "right-mirror.bin", "right-sync.bin"];
     assert_eq!(names(&target), ["iteration-00006"]);
     assert_eq!(names(&target.join("iteration-00006")), files);
+}
+
+#[test]
+fn notes_of_the_caller_come_back_with_the_state_and_are_checked_with_it() {
+    let dir = tempdir().unwrap();
+    let mut engine = factorization(2, config(), 1);
+    run(&mut engine, 2);
+    save_with(&mut engine, dir.path(), b"two are done").unwrap();
+    let resumed = |dir: &Path| load_with(&mut factorization(2, config(), 1), dir);
+    assert_eq!(resumed(dir.path()).unwrap(), (2, b"two are done".to_vec()));
+    let path = dir.path().join("iteration-00002/notes.bin");
+    fs::write(&path, b"two are dome").unwrap();
+    assert!(resumed(dir.path()).unwrap_err().to_string().contains("checksum"));
+    save(&mut engine, dir.path()).unwrap();
+    assert_eq!(resumed(dir.path()).unwrap(), (2, Vec::new()));
+    assert!(!path.exists());
 }
 
 /// A directory with a checkpoint of iteration 3 and one of iteration 5.

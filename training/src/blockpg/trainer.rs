@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use megagrid_algorithms::blockpg::{Certificate, Config, Fit, Quality};
+use bincode::Options;
+use megagrid_algorithms::blockpg::{Certificate, Config, Fit, Quality, mean_loss};
 use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Sequence, Stages};
+use serde::{Deserialize, Serialize};
 
 use super::class_weights::listed;
 use super::data::Samples;
@@ -63,7 +65,7 @@ impl Algorithm for Regression {
         vec![format!("blocks={},{blocks},{}", (blocks / 2).max(1), 2 * blocks), "delay=0,1,2".to_owned()]
     }
 
-    /// Of several models one is in the engine.
+    /// Of several models one is in the engine, and only the last iterations have all.
     fn check_run(samples: &Samples, run: &RunOptions, is_tuned: bool) -> Result<(), Error> {
         samples.check_calibration()?;
         if samples.calibrate && run.checkpoint_model {
@@ -73,18 +75,19 @@ impl Algorithm for Regression {
             ));
         }
         let classes = samples.labels.classes.len();
-        let has_patience = run.patience.is_some_and(|patience| patience > 0);
-        let options = [
-            (run.checkpoints.any(), "--checkpoint and --resume keep"),
-            (has_patience, "--patience stops"),
-            (is_tuned, "tune tries"),
-        ];
-        match options.into_iter().find(|(is_asked_for, _)| classes > 2 && *is_asked_for) {
-            Some((_, what)) => Err(Error::option(format!(
-                "{what} one model, and {classes} classes have one each; name the positive labels with --positive, or leave it out"
-            ))),
-            None => Ok(()),
+        if classes > 2 && is_tuned {
+            return Err(Error::option(format!(
+                "tune tries settings on one model, and {classes} classes are fitted one after the other; tune one class, which --positive names, \
+                 and train all with the settings that it found: they change how long a fit takes, not what comes of it"
+            )));
         }
+        if classes > 2 && run.checkpoint_model {
+            return Err(Error::option(format!(
+                "--checkpoint-model writes models of a training under way, and {classes} classes are fitted one after the other, so that those to \
+                 come would have no weights; leave it out"
+            )));
+        }
+        Ok(())
     }
 
     fn check_tuned(options: &LinearOptions) -> Result<(), Error> {
@@ -116,7 +119,11 @@ struct Fitter<S> {
     certified: Option<(u64, Certificate)>,
 }
 
+/// What tells how well the class that is being fitted is told from the rest, where there are more than two.
+const CLASS_TESTED_BY: &str = "test_class_log_loss";
+
 /// A model that is fitted, in the first process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Fitted {
     /// By feature, the intercept last if there is one.
     weights: Vec<f64>,
@@ -220,31 +227,46 @@ impl<S: Solver> Trainer for Fitter<S> {
     fn test(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<Metrics, Error> {
         let Some(test) = &samples.test else { return Ok(Metrics::new()) };
         engine.collect()?;
-        if self.fitted.len() + 1 < samples.num_models() {
+        if engine.plan().processes.this > 0 {
             return Ok(Metrics::new());
+        }
+        let mut metrics = Metrics::new();
+        if samples.num_models() > 1 {
+            let (weights, signs) = (S::weights(engine), samples.signs_of(self.fitted.len(), &test.labels));
+            let intercept = samples.intercept.map_or(0.0, |feature| weights[feature]);
+            metrics.insert(CLASS_TESTED_BY.into(), mean_loss(&test.scores(&weights, intercept), &signs));
+        }
+        if self.fitted.len() + 1 < samples.num_models() {
+            return Ok(metrics);
         }
         let model = self.model(samples, engine)?;
         let Quality { auc, log_loss, accuracy } = model.quality(&model.scores_of(test), &test.labels);
-        let mut metrics = Metrics::from([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
+        metrics.extend([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
         // A test of one class only has none, and a record takes numbers only.
         metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
         Ok(metrics)
     }
 
     fn leg(&self, options: &LinearOptions, engine: &Engine<S::Program>) -> Leg {
-        let until = S::progress(engine).begun + options.iterations;
-        let is_last = self.at(engine) + 1 == self.path.len() && self.fitted.len() + 1 == self.start.len();
-        Leg { until, is_last }
+        let since = S::progress(engine).begun;
+        let is_model = self.at(engine) + 1 == self.path.len();
+        let is_last = is_model && self.fitted.len() + 1 == self.start.len();
+        let tested_by = if self.start.len() == 1 { Regression::TESTED_BY } else { Some(CLASS_TESTED_BY) };
+        Leg { since, until: since + options.iterations, is_last, tested_by: tested_by.filter(|_| is_model) }
     }
 
-    fn next(&mut self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<(), Error> {
+    fn next(&mut self, samples: &Samples, engine: &mut Engine<S::Program>, best: Option<Linear>) -> Result<(), Error> {
         let (at, config) = (self.at(engine), *self.config(engine));
         engine.collect()?;
-        let mut certificate = Certificate::default();
+        let (mut weights, mut certificate) = (S::weights(engine), Certificate::default());
         if engine.plan().processes.this == 0 {
-            certificate = match self.certified.take() {
+            let certified = self.certified.take().filter(|_| best.is_none());
+            if let Some(best) = best {
+                weights = all_weights(&best, samples)?.swap_remove(self.fitted.len());
+            }
+            certificate = match certified {
                 Some((_, certificate)) => certificate,
-                None => Certificate::new(&self.fit(samples, &S::weights(engine)), &config).map_err(reading)?,
+                None => Certificate::new(&self.fit(samples, &weights), &config).map_err(reading)?,
             };
             note(&mut self.ended, &config, &certificate);
         }
@@ -252,13 +274,40 @@ impl<S: Solver> Trainer for Fitter<S> {
             S::turn_to(config, engine);
             return Ok(());
         }
-        self.fitted.push(Fitted { weights: S::weights(engine), certificate });
+        self.fitted.push(Fitted { weights, certificate });
         self.labels = samples.signs(self.fitted.len());
         self.begin(samples, engine)
     }
 
+    /// Which class is being fitted is told by how many are.
+    fn notes(&self) -> Result<Vec<u8>, Error> {
+        let notes = bincode::options().serialize(&(&self.fitted, &self.ended));
+        notes.map_err(|error| Error::Missing(format!("models that are fitted cannot be written: {error}")))
+    }
+
+    fn take_notes(&mut self, samples: &Samples, notes: &[u8]) -> Result<(), Error> {
+        let unknown = || {
+            Error::Missing(
+                "what it says of the models that were fitted is of another version or of other samples; start anew"
+                    .to_owned(),
+            )
+        };
+        if notes.is_empty() {
+            // Checkpoints of before have none, and are of one model.
+            return Ok(());
+        }
+        let (fitted, ended): (Vec<Fitted>, _) = bincode::options().deserialize(notes).map_err(|_| unknown())?;
+        let features = samples.values.num_vertices(Side::Right);
+        if fitted.len() >= samples.num_models() || fitted.iter().any(|model| model.weights.len() != features) {
+            return Err(unknown());
+        }
+        self.labels = samples.signs(fitted.len());
+        (self.fitted, self.ended) = (fitted, ended);
+        Ok(())
+    }
+
     fn most_iterations(&self, options: &LinearOptions, done: u64) -> u64 {
-        done + options.iterations * (self.path.len() * self.start.len()) as u64
+        done + options.iterations * (self.path.len() * (self.start.len() - self.fitted.len())) as u64
     }
 
     fn model(&self, samples: &Samples, engine: &Engine<S::Program>) -> Result<Linear, Error> {

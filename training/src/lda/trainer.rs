@@ -243,11 +243,12 @@ impl<S: Counted> Trainer for Drawer<S> {
 
     fn leg(&self, options: &TopicOptions, engine: &Engine<Lda<S>>) -> Leg {
         let is_last = engine.global().num_kept() <= self.topics;
-        Leg { until: if is_last { options.iterations } else { options.iterations / 2 }, is_last }
+        let until = if is_last { options.iterations } else { options.iterations / 2 };
+        Leg { since: 0, until, is_last, tested_by: <TopicModels as Algorithm>::TESTED_BY.filter(|_| is_last) }
     }
 
     /// Gives up all topics but those that are wanted.
-    fn next(&mut self, _: &Documents, engine: &mut Engine<Lda<S>>) -> Result<(), Error> {
+    fn next(&mut self, _: &Documents, engine: &mut Engine<Lda<S>>, _: Option<TopicModel>) -> Result<(), Error> {
         let left = look!(engine, |documents, words| merge_topics(&engine.global(), documents, words, self.topics));
         engine.resume(engine.iterations(), left);
         Ok(())

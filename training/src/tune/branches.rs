@@ -103,7 +103,8 @@ impl<'s, A: Algorithm> Branches<'s, A> {
         let resumed = checkpoints.begin(&mut *engine.run, processes)?;
         let done = engine.run.iterations();
         if let Some(directory) = resumed {
-            processes.first(|| stopping.load(&directory, done))?;
+            engine.run.pause().collect()?;
+            processes.first(|| stopping.load(&directory, (done, 0), || engine.run.pause().model()))?;
         }
         let back = |progress: Progress| {
             let too_few = "what tuning came to is of fewer iterations than the checkpoint; start anew";
@@ -221,7 +222,7 @@ impl<'s, A: Algorithm> Branches<'s, A> {
             Time::Samples => report.updates as f64,
         };
         let (loss, converged) = (loss::<A>(&found), found.converged == Some(true));
-        let tested = found.tested::<A>().filter(|error| error.is_finite());
+        let tested = found.tested::<A>(A::TESTED_BY).filter(|error| error.is_finite());
         place.history.push(Done { report, found, seconds: begin.elapsed().as_secs_f64() });
         if self.kept == Some(branch) {
             self.evaluate(branch)?;
@@ -295,7 +296,7 @@ impl<'s, A: Algorithm> Branches<'s, A> {
         let is_first = self.processes.is_first();
         let place = self.places.get(&branch).ok_or_else(|| gone(branch))?;
         let Some(Done { report, found, .. }) = place.history.last().filter(|_| is_first) else { return Ok(()) };
-        let Some(value) = found.tested::<A>() else { return Ok(()) };
+        let Some(value) = found.tested::<A>(A::TESTED_BY) else { return Ok(()) };
         let (iteration, objective, metrics) = (report.iteration, found.objective, found.metrics.clone());
         if self.stopping.last() == Some(iteration) {
             return Ok(());
