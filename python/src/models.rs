@@ -95,7 +95,10 @@ fn set_ranked(found: &Bound<'_, PyDict>, of: &str, ranked: &Ranked) -> PyResult<
 
 pub fn give_ranks(py: Python<'_>, trained: Trained<Ranking>) -> PyResult<Py<PyAny>> {
     let (found, model) = begin(py, trained)?;
-    set_ranked(&found, "ranks", &model.0)?;
+    set_ranked(&found, "ranks", &model.ranked)?;
+    let of_vertex = |at: usize| model.sets.iter().map(move |scores| scores[at]);
+    let sets: Vec<f32> = (0..model.ranked.scores.len()).flat_map(of_vertex).collect();
+    found.set_item("sets", PyArray1::from_vec(py, sets).reshape([model.ranked.scores.len(), model.sets.len()])?)?;
     Ok(found.into_any().unbind())
 }
 

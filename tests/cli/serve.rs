@@ -133,7 +133,9 @@ fn models_answer_as_their_commands_do() {
     let topics = lda::train(&place, "posts", &[]);
     let (kinds, things) = (place.name("kinds"), classes::samples(&place, "things.libsvm", ["a", "b", "c"], 200));
     done(&["blockpg", &things, "--normalize", "--intercept", "--model", &kinds, "-q"]);
-    let server = Server::start(&[&movies, &pages, &links, &clicks, &topics, &kinds]);
+    let (near, sets) = (place.name("near"), place.file("sets.txt", "1\n2 3:2\n"));
+    done(&["pagerank", &place.graph(), "--restart-sets", &sets, "--model", &near, "-q"]);
+    let server = Server::start(&[&movies, &pages, &links, &clicks, &topics, &kinds, &near]);
 
     let found = server.answers("/recommend", &json!({ "users": ["u3", "u5"], "number": 4, "exclude": ["i1"] }));
     for (user, found) in ["u3", "u5"].into_iter().zip(found.as_array().unwrap()) {
@@ -165,6 +167,14 @@ fn models_answer_as_their_commands_do() {
     assert_eq!((&found[0]["place"], found[1]["id"].as_str()), (&json!(1), Some("4")));
     let found = server.answers("/models/links/top", &json!({ "number": 3, "hubs": true }));
     assert_eq!(ids(&found), listed(&done(&["top", &links, "-n", "3", "--hubs"])));
+
+    for (set, option) in [(json!(null), &[][..]), (json!(2), &["--set", "2"])] {
+        let found = server.answers("/models/near/top", &json!({ "number": 3, "set": set }));
+        assert_eq!(ids(&found), listed(&done(&[&["top", &near, "-n", "3"], option].concat())));
+    }
+    let found = server.answers("/models/near/rank", &json!({ "vertices": [2] }));
+    let of_sets: Vec<f64> = found[0]["sets"].as_array().unwrap().iter().map(|score| score.as_f64().unwrap()).collect();
+    assert!(of_sets.len() == 2 && of_sets[1] > of_sets[0], "{found}");
 
     let text = fs::read_to_string(&samples).unwrap();
     let sample = |line: &str| -> Value {
