@@ -44,6 +44,7 @@ mod serve;
 mod ssh;
 mod stopping;
 mod tables;
+mod texts;
 mod together;
 mod trace;
 mod tune;

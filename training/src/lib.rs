@@ -35,6 +35,7 @@ mod processes;
 pub mod record;
 mod room;
 mod stopping;
+pub mod text;
 mod train;
 pub mod tune;
 pub mod update;
