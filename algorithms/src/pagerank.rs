@@ -6,7 +6,7 @@
 //!
 //! with Σ x = 1 and the restart distribution r, uniform by default (Brin and Page 1998; dangling mass goes where restarts
 //! go: Langville and Meyer 2006, §5). Links may repeat and count as often; self loops count. Where links have weights w, those of a page
-//! share its rank by w_uv / Σ w_u instead ([`Weighted`]).
+//! share its rank by w_uv / Σ w_u instead ([`Weighted`]). Several restart distributions are solved together ([`Sets`]).
 //!
 //! | stage, for each batch of right vertices | reads | writes |
 //! |---|---|---|
@@ -23,9 +23,11 @@
 //! The residual is the L1 change of the scores in one iteration over their sum. Memory: 20 bytes a page, 2 to 4 a link.
 //! Not for: graphs that change while it runs.
 
+mod sets;
 mod start;
 mod weighted;
 
+pub use sets::{MeasureSets, PageOfSets, RanksOfSets, Sets, SettleSets, States, Sums, WeightedSets, sequence_of_sets};
 pub use start::{Damping, Rank, Restart, Start, State, scores};
 pub use weighted::Weighted;
 
@@ -90,8 +92,12 @@ pub fn sequence<P: Ranks>(damping: Damping, edges: u64) -> Sequence<P, impl Stag
 where
     Follow: Exchange<P>,
 {
-    let batch = BatchSize::EdgesOf(Side::Right, edges.div_ceil(BATCHES).max(MIN_BATCH_EDGES));
-    Sequence::new().mini_batch(batch, |b| b.exchange(Follow).apply(Right, Settle)).global_sync(Measure(damping))
+    Sequence::new().mini_batch(batch(edges), |b| b.exchange(Follow).apply(Right, Settle)).global_sync(Measure(damping))
+}
+
+/// Returns the batches of an iteration over a graph with `edges` links.
+fn batch(edges: u64) -> BatchSize {
+    BatchSize::EdgesOf(Side::Right, edges.div_ceil(BATCHES).max(MIN_BATCH_EDGES))
 }
 
 /// Batches of an iteration (measured: 32 need as many iterations as one page at a time).

@@ -35,6 +35,7 @@ impl Kind {
             Role::From | Role::To | Role::Weight => Self::Graph,
             Role::User | Role::Item | Role::Rating | Role::Time => Self::Ratings,
             Role::Document | Role::Word | Role::Count => Self::Corpus,
+            Role::Label | Role::Text => Self::Samples,
         }
     }
 
@@ -93,7 +94,7 @@ impl AnySource {
             Format::Edges => Kind::Graph,
             Format::Ratings | Format::MatrixMarket => Kind::Ratings,
             Format::JsonLines | Format::Parquet => layout.roles.first().map_or(Kind::Ratings, Kind::of),
-            Format::Libsvm => Kind::Samples,
+            Format::Libsvm | Format::Table => Kind::Samples,
             Format::BagOfWords | Format::LdaC | Format::Counts | Format::Text => Kind::Corpus,
             Format::Cache => kind_of_cache(self.path())?,
         };

@@ -28,6 +28,9 @@ pub struct Args {
     /// List hubs instead of authorities (hits).
     #[arg(long)]
     hubs: bool,
+    /// List the best of one set of vertices to restart at, counted from 1 (pagerank --restart-sets) [default: of all sets together].
+    #[arg(long, value_name = "N", conflicts_with = "hubs")]
+    set: Option<usize>,
     #[command(flatten)]
     output: Output,
 }
@@ -39,7 +42,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if kind == Linear::KIND {
         return weights(args);
     }
-    let top = Top { number: args.number as usize, hubs: args.hubs };
+    let top = Top { number: args.number as usize, hubs: args.hubs, set: args.set };
     let best = if kind == Authorities::KIND {
         model::load::<Authorities>(&args.model)?.0.answer(&top)?
     } else {
@@ -60,6 +63,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 fn weights(args: &Args) -> anyhow::Result<()> {
     if args.hubs {
         return Err(usage("--hubs is for models of hits"));
+    }
+    if args.set.is_some() {
+        return Err(usage("--set is for models of pagerank --restart-sets"));
     }
     let found = largest(&args.model, args.number as usize)?;
     if !args.output.is_named() {

@@ -36,7 +36,8 @@ impl WordFilter {
         documents >= self.min_documents
             && documents as f64 <= self.max_documents * num_documents as f64
             && (self.min_length == 0 || word.chars().take(self.min_length).count() == self.min_length)
-            && !self.stop_words.contains(word)
+            // A bigram has two words.
+            && !word.split(' ').any(|word| self.stop_words.contains(word))
     }
 }
 
@@ -173,9 +174,14 @@ mod tests {
 
     #[test]
     fn text_is_taken_apart_as_asked_for() {
-        let tokenizer = Tokenizer { lower_case: true, split: crate::Split::Punctuation };
+        let tokenizer = Tokenizer { lower_case: true, split: crate::Split::Punctuation, ..Tokenizer::default() };
         let read = crate::parse_text(b"The cat, the dog.\n...\n", tokenizer).unwrap();
         assert_eq!(words(&read), ["the", "cat", "dog"]);
         assert_eq!(read.data.edges.num_left, 2, "a document without words is kept");
+        let pairs =
+            crate::parse_text(b"The cat, the dog.\ncat dog\n", Tokenizer { bigrams: true, ..tokenizer }).unwrap();
+        assert_eq!(words(&pairs), ["the", "cat", "the cat", "cat the", "dog", "the dog", "cat dog"]);
+        let english = WordFilter { stop_words: StopWords::english(), ..WordFilter::default() };
+        assert_eq!(words(&pairs.keep_words(&english)), ["cat", "dog", "cat dog"]);
     }
 }

@@ -27,6 +27,8 @@ pub enum Format {
     LdaC,
     /// Document, word and how often it occurs there, a line.
     Counts,
+    /// A sample a record of delimited text, with a header: a column of labels, and others of features or of a text.
+    Table,
     /// Words separated by white space, one document a line.
     Text,
     /// An object of JSON a line.
@@ -42,10 +44,10 @@ const SAMPLE_LINES: usize = 32;
 
 impl Format {
     /// The names of the formats, as [`Format::from_str`] takes them.
-    pub const NAMES: [&'static str; 11] =
-        ["edges", "mtx", "ratings", "libsvm", "bow", "lda-c", "counts", "text", "jsonl", "parquet", "mgrid"];
+    pub const NAMES: [&'static str; 12] =
+        ["edges", "mtx", "ratings", "libsvm", "bow", "lda-c", "counts", "table", "text", "jsonl", "parquet", "mgrid"];
 
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Edges,
         Self::MatrixMarket,
         Self::Ratings,
@@ -53,6 +55,7 @@ impl Format {
         Self::BagOfWords,
         Self::LdaC,
         Self::Counts,
+        Self::Table,
         Self::Text,
         Self::JsonLines,
         Self::Parquet,

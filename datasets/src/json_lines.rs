@@ -35,11 +35,7 @@ impl<R: Record> Syntax<R> for JsonLines<'_> {
     }
 
     fn line(&self, keys: &Vec<String>, columns: &mut Columns<R::Data>, line: &[u8]) -> Result<(), Malformed> {
-        let values = object(line, Values(keys)).map_err(|error| {
-            let problem = error.to_string();
-            let problem = problem.split(" at line ").next().unwrap_or_default();
-            Malformed::new("JSON", line, format!("an object ({problem} at column {})", error.column()))
-        })?;
+        let values = object(line, Values(keys)).map_err(|error| not_json(line, &error))?;
         let missing = |at: usize, field| Malformed::new(field, line, format!("a value of \"{}\"", keys[at]));
         let value = |at: usize, field| values[at].ok_or_else(|| missing(at, field));
         let [left, right] = R::FIELDS;
@@ -88,11 +84,50 @@ fn id<'v>(field: &'static str, value: &'v RawValue) -> Result<Cow<'v, [u8]>, Mal
     }
 }
 
+/// Says what is wrong with a line.
+pub(crate) fn not_json(line: &[u8], error: &serde_json::Error) -> Malformed {
+    let problem = error.to_string();
+    let problem = problem.split(" at line ").next().unwrap_or_default();
+    Malformed::new("JSON", line, format!("an object ({problem} at column {})", error.column()))
+}
+
+/// Reads a line that is one object: its keys, and their values as they stand in the text.
+pub(crate) fn entries(line: &[u8]) -> Result<Vec<(String, &RawValue)>, serde_json::Error> {
+    object(line, AllEntries)
+}
+
 /// Reads a line that is one object.
 fn object<'l, S: DeserializeSeed<'l>>(line: &'l [u8], seed: S) -> Result<S::Value, serde_json::Error> {
     let mut json = serde_json::Deserializer::from_slice(line);
     let read = seed.deserialize(&mut json)?;
     json.end().map(|()| read)
+}
+
+/// Collects the keys of an object and their values.
+struct AllEntries;
+
+impl<'l> DeserializeSeed<'l> for AllEntries {
+    type Value = Vec<(String, &'l RawValue)>;
+
+    fn deserialize<D: Deserializer<'l>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'l> Visitor<'l> for AllEntries {
+    type Value = Vec<(String, &'l RawValue)>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'l>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut all = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            all.push(entry);
+        }
+        Ok(all)
+    }
 }
 
 /// Collects the keys of an object.

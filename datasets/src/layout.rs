@@ -50,6 +50,7 @@ impl Layout {
             Role::User | Role::Item | Role::Rating | Role::Time => Format::Ratings,
             Role::From | Role::To | Role::Weight => Format::Edges,
             Role::Document | Role::Word | Role::Count => Format::Counts,
+            Role::Label | Role::Text => Format::Table,
         };
         let format = match self.format.map_or_else(|| Format::detect(path), Ok) {
             Ok(Format::Libsvm | Format::BagOfWords | Format::LdaC | Format::Text | Format::Ratings | Format::Edges)
@@ -61,7 +62,9 @@ impl Layout {
             found => found?,
         };
         match format {
-            Format::Edges | Format::Ratings | Format::Counts | Format::JsonLines | Format::Parquet => Ok(format),
+            Format::Edges | Format::Ratings | Format::Counts | Format::Table | Format::JsonLines | Format::Parquet => {
+                Ok(format)
+            }
             _ => Err(Error::invalid(
                 path,
                 format!("the format is {format}, which has no columns to name; leave --columns out"),

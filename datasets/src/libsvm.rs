@@ -56,7 +56,7 @@ fn sample(
 }
 
 /// Returns the label that a label counts as.
-fn sign(label: &[u8], positive: &[f32]) -> Result<&'static [u8], Malformed> {
+pub(crate) fn sign(label: &[u8], positive: &[f32]) -> Result<&'static [u8], Malformed> {
     let label = number(label).ok_or_else(|| {
         Malformed::new("label", label, "a number, as the positive labels are: leave these out to have classes")
     })?;

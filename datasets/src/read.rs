@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use megagrid_partition::parallel::lock;
 
 use crate::records::{Link, OF_RATINGS, Pair, Rating, RatingTime, Record, WeightedLink, WordCount};
+use crate::sample_table::{self, Labelled};
 use crate::text::{Input, Malformed, is_pipe};
 use crate::{
     Corpus, Dataset, Dictionary, Error, Format, Layout, Loaded, Readers, Role, Samples, TestRatings, Tokenizer,
@@ -190,18 +191,19 @@ pub fn read_ratings_with(
     Ok(ratings::with_names(read_ratings(path, layout)?, left_names, right_names))
 }
 
-/// Reads labelled samples. The labels in `positive` become 1 and all others -1; where it is empty, each label is a class: a number or a word.
+/// Reads labelled samples: LIBSVM text, or a table whose columns are features by their names, or hold texts whose words are
+/// ([`Role::Text`]). The labels in `positive` become 1 and all others -1; where it is empty, each label is a class: a number or a word.
 ///
 /// For the features of a model, see [`Dataset::with_right_names`].
 ///
 /// # Errors
 /// Where the input cannot be read, holds no feature, or a line does not follow the format or has another label.
 pub fn read_samples(path: impl AsRef<Path>, layout: impl Into<Layout>, positive: &[f32]) -> Result<Samples, Error> {
-    read_samples_with(path, layout, positive, None)
+    read_samples_with(path, layout, positive, Tokenizer::default(), None)
 }
 
-/// Reads labelled samples together with other processes: each reads a part, as of a graph ([`load_graph_with`]), and then all
-/// have all samples.
+/// Reads labelled samples; `tokenizer` finds the words of texts in a column of a table. Of several processes each reads a part, as of a graph
+/// ([`load_graph_with`]), and then all have all samples.
 ///
 /// # Errors
 /// As [`read_samples`]; a lost process, or one that has another input.
@@ -209,22 +211,35 @@ pub fn read_samples_with(
     path: impl AsRef<Path>,
     layout: impl Into<Layout>,
     positive: &[f32],
+    tokenizer: Tokenizer,
     readers: Option<&Arc<dyn Readers>>,
 ) -> Result<Samples, Error> {
-    let (input, format) = open(path.as_ref(), &layout.into(), readers, &[])?;
-    samples(&input, format, positive)
+    let (input, format) = open(path.as_ref(), &layout.into(), readers, OF_SAMPLES)?;
+    samples(&input, format, positive, tokenizer)
 }
 
 /// Reads samples to predict the labels of: LIBSVM text whose lines may begin with a label, which may be any word and is
 /// not looked at, or with their first feature. Samples are numbered from 1 in the order of their lines; blank lines and
-/// comments are none.
+/// comments are none. A table may be without a column of labels; see [`read_samples_with`].
 ///
 /// For the features of a model, see [`Dataset::with_right_names`].
 ///
 /// # Errors
 /// Where the input cannot be read, holds no feature, or a line does not follow the format.
-pub fn read_unlabelled(path: impl AsRef<Path>) -> Result<Dataset<f32>, Error> {
-    libsvm::read_unlabelled(&Input::take(path.as_ref(), None)?)
+pub fn read_unlabelled(
+    path: impl AsRef<Path>,
+    layout: impl Into<Layout>,
+    tokenizer: Tokenizer,
+) -> Result<Dataset<f32>, Error> {
+    let layout = layout.into();
+    if layout.format.is_none() && layout.roles.is_empty() {
+        return libsvm::read_unlabelled(&Input::take(path.as_ref(), None)?);
+    }
+    let (input, format) = open(path.as_ref(), &layout, None, OF_SAMPLES)?;
+    match format {
+        Format::Table | Format::JsonLines => Ok(sample_table::read(&input, format, Labelled::No, tokenizer)?.data),
+        _ => libsvm::read_unlabelled(&input),
+    }
 }
 
 /// Reads a corpus: UCI bag of words, LDA-C, a table of documents, words and counts, or one document a line. For the first two, the vocabulary, a word a line,
@@ -282,7 +297,7 @@ pub fn parse_ratings(bytes: &[u8], format: Format) -> Result<Dataset<f32>, Error
 /// # Errors
 /// As [`read_samples`].
 pub fn parse_samples(bytes: &[u8], format: Format, positive: &[f32]) -> Result<Samples, Error> {
-    samples(&Input::from_bytes(bytes), format, positive)
+    samples(&Input::from_bytes(bytes), format, positive, Tokenizer::default())
 }
 
 /// Reads a corpus from the bytes of a file and its vocabulary; see [`read_corpus`].
@@ -337,12 +352,16 @@ fn rated<R: Record>(input: &Input<'_>, format: Format, room: usize) -> Result<Lo
     }
 }
 
-fn samples(input: &Input<'_>, format: Format, positive: &[f32]) -> Result<Samples, Error> {
+fn samples(input: &Input<'_>, format: Format, positive: &[f32], tokenizer: Tokenizer) -> Result<Samples, Error> {
     match format {
         Format::Libsvm => libsvm::read(input, positive),
-        found => Err(wrong(input, found, "labelled samples", "libsvm")),
+        Format::Table | Format::JsonLines => sample_table::read(input, format, Labelled::As(positive), tokenizer),
+        found => Err(wrong(input, found, "labelled samples", "libsvm, table, jsonl")),
     }
 }
+
+/// The roles of columns of samples.
+const OF_SAMPLES: &[Role] = &[Role::Label, Role::Text];
 
 fn corpus(
     input: &Input<'_>,

@@ -29,10 +29,14 @@ pub enum Role {
     Word,
     /// How often it occurs there.
     Count,
+    /// What a sample is labelled with.
+    Label,
+    /// A text whose words are the features of a sample.
+    Text,
 }
 
 impl Role {
-    const ALL: [(&'static str, Self); 10] = [
+    const ALL: [(&'static str, Self); 12] = [
         ("user", Self::User),
         ("item", Self::Item),
         ("rating", Self::Rating),
@@ -43,6 +47,8 @@ impl Role {
         ("document", Self::Document),
         ("word", Self::Word),
         ("count", Self::Count),
+        ("label", Self::Label),
+        ("text", Self::Text),
     ];
 
     /// Returns the word for it, as a user says it.
@@ -123,6 +129,21 @@ impl Roles {
     pub(crate) fn width(&self) -> usize {
         let number = |(_, place): &(Role, Place)| if let Place::Number(number) = place { Some(*number) } else { None };
         self.0.iter().filter_map(number).max().unwrap_or(0)
+    }
+
+    /// Tells whether columns are named, and all by their numbers.
+    pub(crate) fn only_numbers(&self) -> bool {
+        !self.is_empty() && !self.name_headers()
+    }
+
+    /// Finds the column of a role, from 0, if it is named.
+    ///
+    /// # Errors
+    /// That there is no such column, and which there are.
+    pub(crate) fn find(&self, role: Role, names: &[String]) -> Result<Option<usize>, String> {
+        let Some((_, place)) = self.0.iter().find(|(named, _)| *named == role) else { return Ok(None) };
+        let missing = || format!("there is no column {place} for {}; {}", role.name(), listed(names, names.len()));
+        place.find(names, names.len()).map(Some).ok_or_else(missing)
     }
 
     /// Tells whether a column is named by what its header says.

@@ -1,8 +1,9 @@
 //! What LIBSVM, LDA-C and plain text have in common: one left vertex a line, with its edges on it.
 
 use std::io;
-use std::ops::ControlFlow;
+use std::ops::{AddAssign, ControlFlow};
 use std::path::Path;
+use std::sync::Arc;
 
 use megagrid_partition::EdgeList;
 
@@ -11,7 +12,7 @@ use crate::column::{Column, intern};
 use crate::ids::Ids;
 use crate::name_table::NameTable;
 use crate::readers::misfit;
-use crate::text::{Input, Malformed, Text};
+use crate::text::{Input, Lines, Malformed, Text};
 use crate::{Dataset, Dictionary, Error};
 
 /// Edges that a process sends to others at a time, and those of a chunk.
@@ -66,6 +67,13 @@ impl<T> Rows<T> {
 impl Rows<u32> {
     /// Counts a name in the row that the next [`Rows::end`] ends.
     pub(crate) fn count_name(&mut self, field: &'static str, name: &[u8]) -> Result<(), Malformed> {
+        self.add_name(field, name, 1)
+    }
+}
+
+impl<T: AddAssign> Rows<T> {
+    /// Adds to a name in the row that the next [`Rows::end`] ends.
+    pub(crate) fn add_name(&mut self, field: &'static str, name: &[u8], value: T) -> Result<(), Malformed> {
         let entry = intern(&mut self.right.names, field, name)?;
         let edge = self.data.len();
         if entry as usize == self.edge_of_name.len() {
@@ -73,10 +81,10 @@ impl Rows<u32> {
         }
         let last = &mut self.edge_of_name[entry as usize];
         if (self.ends.last().copied().unwrap_or(0)..edge).contains(last) {
-            self.data[*last] += 1;
+            self.data[*last] += value;
         } else {
             *last = edge;
-            self.push(entry, 1);
+            self.push(entry, value);
         }
         Ok(())
     }
@@ -162,6 +170,12 @@ fn array<V: bytemuck::Pod>(from: &mut &[u8], len: usize) -> io::Result<Vec<V>> {
     Ok(bytemuck::pod_collect_to_vec(bytes))
 }
 
+/// The rows of a chunk, and how its file is written.
+pub(crate) struct RowsOf<S, T> {
+    pub(crate) shape: Arc<S>,
+    pub(crate) rows: Rows<T>,
+}
+
 /// Reads rows, one a line that is not blank, unless `begin` has these parsed too. `records` says what the edges are. Of several
 /// processes each reads a part, and then all have all rows.
 pub(crate) fn read<T: EdgeData>(
@@ -170,17 +184,28 @@ pub(crate) fn read<T: EdgeData>(
     begin: impl Fn(&mut Text<'_>) + Sync,
     line: impl Fn(&mut Rows<T>, &[u8]) -> Result<(), Malformed> + Sync,
 ) -> Result<(Dataset<T>, Column), Error> {
+    let begin = |text: &mut Text<'_>| {
+        begin(text);
+        Ok(())
+    };
+    read_as(input, records, begin, |chunk: &mut RowsOf<(), T>, text: &[u8]| line(&mut chunk.rows, text))
+}
+
+/// As [`read`], of records whose file says in its beginning how they are written.
+pub(crate) fn read_as<T: EdgeData, S: Send + Sync>(
+    input: &Input<'_>,
+    records: &'static str,
+    begin: impl Fn(&mut Text<'_>) -> Result<S, Error> + Sync,
+    lines: impl Lines<RowsOf<S, T>>,
+) -> Result<(Dataset<T>, Column), Error> {
     let mut mine: Vec<Rows<T>> = Vec::new();
     // One process has one piece, which others would be sent in several.
     let most = if input.readers().is_some() { SENT_AT_A_TIME } else { usize::MAX };
     input.parse(
-        |text| {
-            begin(text);
-            Ok(())
-        },
-        |()| Rows::default(),
-        line,
-        |chunk| {
+        |text| begin(text).map(Arc::new),
+        |shape| RowsOf { shape: Arc::clone(shape), rows: Rows::default() },
+        lines,
+        |RowsOf { rows: chunk, .. }| {
             match mine.last_mut().filter(|rows| rows.data.len() < most) {
                 Some(rows) => rows.append(chunk, input.path())?,
                 None => mine.push(chunk),

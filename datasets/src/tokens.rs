@@ -12,6 +12,8 @@ pub struct Tokenizer {
     pub lower_case: bool,
     /// What separates words.
     pub split: Split,
+    /// Whether each two words that follow one another are found too, with a blank between them.
+    pub bigrams: bool,
 }
 
 /// What separates words.
@@ -54,7 +56,25 @@ impl Tokenizer {
         line: &[u8],
         mut visit: impl FnMut(&[u8]) -> Result<(), Malformed>,
     ) -> Result<(), Malformed> {
-        if self == Self::default() {
+        if !self.bigrams {
+            return self.each_single(line, visit);
+        }
+        let mut pair = Vec::new();
+        self.each_single(line, |word| {
+            visit(word)?;
+            if !pair.is_empty() {
+                pair.push(b' ');
+                pair.extend_from_slice(word);
+                visit(&pair)?;
+            }
+            pair.clear();
+            pair.extend_from_slice(word);
+            Ok(())
+        })
+    }
+
+    fn each_single(self, line: &[u8], mut visit: impl FnMut(&[u8]) -> Result<(), Malformed>) -> Result<(), Malformed> {
+        if !self.lower_case && self.split == Split::Space {
             return words(line).try_for_each(visit);
         }
         let text = std::str::from_utf8(line).map_err(|_| Malformed::new("document", line, "text in UTF-8"))?;
@@ -142,9 +162,13 @@ mod tests {
         assert_eq!(words_of(plain, line), ["Don't", "say:", "\"well-known\"", "Ünlü--so,", "3.5", "-"]);
         let lower = Tokenizer { lower_case: true, ..plain };
         assert_eq!(words_of(lower, "Ünlü So,"), ["ünlü", "so,"]);
-        let marks = Tokenizer { lower_case: true, split: Split::Punctuation };
+        let marks = Tokenizer { lower_case: true, split: Split::Punctuation, ..plain };
         assert_eq!(words_of(marks, line), ["don't", "say", "well-known", "ünlü", "so", "3", "5"]);
         assert!(marks.each_word(b"\xff", |_| Ok(())).is_err());
+        let bigrams = Tokenizer { bigrams: true, ..marks };
+        assert_eq!(words_of(bigrams, "New York, new"), ["new", "york", "new york", "new", "york new"]);
+        assert_eq!(words_of(bigrams, "alone"), ["alone"]);
+        assert!(words_of(bigrams, " ").is_empty());
     }
 
     #[test]

@@ -180,7 +180,7 @@ def pagerank(
     damping: float = 0.85,
     weights: bool = False,
     undirected: bool = False,
-    personalization: Mapping[Any, float] | ArrayLike | None = None,
+    personalization: Mapping[Any, float] | ArrayLike | list[Mapping[Any, float] | ArrayLike] | None = None,
     max_iter: int = 100,
     tol: float = 1e-6,
     n_jobs: int | None = None,

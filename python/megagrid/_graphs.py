@@ -44,9 +44,10 @@ def pagerank(
         edges (networkx: 1 where there is none), a third column of a tuple, or of a file. If False, a link is a link.
     undirected : bool, default=False
         Whether each link goes both ways; one from a vertex to itself is one. Links that repeat, also the other way round, add up.
-    personalization : dict or array, default=None
+    personalization : dict or array, or a list of these, default=None
         The vertices at which the surfer restarts, with their weights, 0 or above; an array has one for each row of a matrix, or each
         vertex of a graph of networkx or igraph. Vertices without links lead there, too, as in networkx. None: all vertices, equally likely.
+        A list: vertices are ranked for each of its members, all in one run.
     max_iter : int, default=100
         Iterations at most.
     tol : float, default=1e-6
@@ -62,6 +63,7 @@ def pagerank(
     -------
     ndarray, dict or Ranks
         The score of each row of a matrix or vertex of igraph; of each node of networkx by its name; else `Ranks`, the best first. Scores sum to 1.
+        Of a list of personalizations a list, with one of these for each; `Ranks` then have the vertices in the order of their mean scores.
 
     Examples
     --------
@@ -72,6 +74,8 @@ def pagerank(
     array([0.388, 0.215, 0.397], dtype=float32)
     >>> pagerank(links, personalization={1: 1}).round(3)
     array([0.327, 0.289, 0.384], dtype=float32)
+    >>> [scores.round(3) for scores in pagerank(links, personalization=[{1: 1}, {0: 1, 2: 3}])][0]
+    array([0.327, 0.289, 0.384], dtype=float32)
     >>> pagerank(np.array([[0, 3, 1], [0, 0, 1], [1, 0, 0]]), weights=True).round(3)
     array([0.359, 0.279, 0.363], dtype=float32)
     >>> pagerank((["a", "b", "a"], ["b", "c", "c"])).ids.tolist()
@@ -81,11 +85,22 @@ def pagerank(
     graph = _Graph(graph, bool(weights))
     given = words(options, {"damping": damping, "max_iter": max_iter, "tol": tol}) + how(n_jobs, None)
     given += ["--weights"] * bool(weights) + ["--undirected"] * bool(undirected and graph.is_directed)
-    restart = graph.restart(personalization)
+    sets = restart = None
+    if isinstance(personalization, list) and any(isinstance(one, (dict, np.ndarray)) for one in personalization):
+        sets = [graph.restart(one) for one in personalization]
+    else:
+        restart = graph.restart(personalization)
     found = _run(
-        lambda watched: _megagrid.pagerank(graph.parts, restart, given, watched), options, callback, verbose, max_iter
+        lambda watched: _megagrid.pagerank(graph.parts, restart, sets, given, watched),
+        options,
+        callback,
+        verbose,
+        max_iter,
     )
-    return graph.scores(found["ranks"])
+    names, scores = found["ranks"]
+    if sets is None:
+        return graph.scores((names, scores))
+    return [graph.scores((names, np.ascontiguousarray(of_set))) for of_set in found["sets"].T]
 
 
 def hits(graph, *, max_iter=100, tol=1e-6, n_jobs=None, verbose=0, callback=None):

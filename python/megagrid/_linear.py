@@ -1,5 +1,6 @@
 """Sparse logistic regression."""
 
+import json
 import numbers
 import warnings
 
@@ -132,7 +133,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         callback : callable or None
             Gets each iteration as a dict; the fit ends where it returns True.
         **reading : how a path is read
-            ``format="libsvm"``, ``positive=[1, 2]``, ``test="unseen.libsvm"``, as the command's options.
+            ``format="libsvm"``, ``positive=[1, 2]``, ``test="unseen.libsvm"``, ``columns="text=body,label=stars"``, ``lower_case=True``,
+            ``split="punctuation"``, ``bigrams=True``, ``hash_bits=18``, as the command's options.
 
         Returns
         -------
@@ -199,7 +201,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         self._check_fitted()
         if _input.is_path(X):
             of_classes = _input.names_of_classes(self.classes_), self.coef_, self.intercept_.tolist()
-            scores = _megagrid.scores_of_file(X, self._names(), *of_classes, bool(self.normalize))
+            config = {**self.report_["config"], "normalize": bool(self.normalize)}
+            scores = _megagrid.scores_of_file(X, self._names(), *of_classes, json.dumps(config))
             return scores[:, 0] if scores.shape[1] == 1 else scores
         matrix = self._matrix(X)
         scores = np.asarray(matrix.operand @ self.coef_.T)

@@ -132,7 +132,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         callback : callable or None
             Gets each iteration as a dict; the fit ends where it returns True.
         **reading : how a path is read
-            ``format="text"``, ``lower_case=True``, ``split="punctuation"``, ``stop_words="english"``, ``min_documents=5``, ``max_documents=0.5``,
+            ``format="text"``, ``lower_case=True``, ``split="punctuation"``, ``bigrams=True``, ``stop_words="english"``, ``min_documents=5``, ``max_documents=0.5``,
             ``min_word_length=3``, as the command's options.
 
         Returns
@@ -188,7 +188,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         threads = num_threads(self.n_jobs)
         if _input.is_path(X):
             config = self.report_["config"]
-            reading = (bool(config.get("lower_case", False)), config.get("split", "space"), config.get("format") == "text")
+            lower_case, bigrams = (bool(config.get(option, False)) for option in ("lower_case", "bigrams"))
+            reading = (lower_case, config.get("split", "space"), bigrams, config.get("format") == "text")
             return self._topics.mixtures_of_file(X, self._names(), reading, threads)
         matrix = self._matrix(X).check_counts("TopicModel.transform")
         rows = matrix.operand

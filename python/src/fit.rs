@@ -260,12 +260,21 @@ fn link(value: f64) -> Option<()> {
     (value != 0.0).then_some(())
 }
 
-/// Ranks the vertices of a graph; the surfer restarts at those that `personalization` names with their weights, or at all.
+/// Vertices to restart at, by their names and weights.
+type Restart = Vec<(String, f64)>;
+
+fn named(restart: &Restart) -> Vec<(&str, f64)> {
+    restart.iter().map(|(name, weight)| (&name[..], *weight)).collect()
+}
+
+/// Ranks the vertices of a graph; the surfer restarts at those that `personalization` names with their weights, or at all. With `sets` there
+/// is a rank for each.
 #[pyfunction]
 pub fn pagerank(
     py: Python<'_>,
     input: Input<'_>,
-    personalization: Option<Vec<(String, f64)>>,
+    personalization: Option<Restart>,
+    sets: Option<Vec<Restart>>,
     words: Vec<OsString>,
     is_watched: bool,
 ) -> PyResult<Run> {
@@ -277,9 +286,10 @@ pub fn pagerank(
         let web = |edges, how: &LinkOptions, _: &_| Ok(Web::new(graph(edges, how.undirected)));
         Place::<Ranking>::new(py, input, (true, link), web)?
     };
-    let restart = move |web: &mut Web| match personalization {
-        Some(vertices) => web.restart_at(vertices.iter().map(|(name, weight)| (&name[..], *weight))),
-        None => Ok(()),
+    let restart = move |web: &mut Web| match (&personalization, &sets) {
+        (_, Some(sets)) => web.restart_at_each(sets.iter().map(named)),
+        (Some(vertices), None) => web.restart_at(named(vertices)),
+        (None, None) => Ok(()),
     };
     place.train_on(words, is_watched, restart, models::give_ranks)
 }

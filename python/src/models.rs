@@ -10,10 +10,12 @@ use megagrid_training::als::{ImplicitFactorization, Recommender};
 use megagrid_training::blockpg::{Linear, Regression};
 use megagrid_training::graph::Ranked;
 use megagrid_training::hits::HubsAndAuthorities;
+use megagrid_training::input::Source;
 use megagrid_training::lda::TopicModels;
 use megagrid_training::mf::{Factorization, Factors};
 use megagrid_training::model::{self, Model as _};
 use megagrid_training::pagerank::Ranking;
+use megagrid_training::text::WordOptions;
 use megagrid_training::{Algorithm, Error, Trained};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -95,7 +97,10 @@ fn set_ranked(found: &Bound<'_, PyDict>, of: &str, ranked: &Ranked) -> PyResult<
 
 pub fn give_ranks(py: Python<'_>, trained: Trained<Ranking>) -> PyResult<Py<PyAny>> {
     let (found, model) = begin(py, trained)?;
-    set_ranked(&found, "ranks", &model.0)?;
+    set_ranked(&found, "ranks", &model.ranked)?;
+    let of_vertex = |at: usize| model.sets.iter().map(move |scores| scores[at]);
+    let sets: Vec<f32> = (0..model.ranked.scores.len()).flat_map(of_vertex).collect();
+    found.set_item("sets", PyArray1::from_vec(py, sets).reshape([model.ranked.scores.len(), model.sets.len()])?)?;
     Ok(found.into_any().unbind())
 }
 
@@ -138,13 +143,17 @@ pub fn scores_of_file<'py>(
     classes: Vec<String>,
     weights: PyReadonlyArray2<'_, f64>,
     intercepts: Vec<f64>,
-    normalize: bool,
+    config: &str,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let config: serde_json::Value = serde_json::from_str(config).unwrap_or_default();
     let (features, models) = (Arc::new(names.names()), intercepts.len());
     let mut model = raise(Linear::new(features, classes, weights.as_array().iter().copied().collect(), intercepts))?;
-    model.normalize = normalize;
+    model.normalize = config.get("normalize").and_then(serde_json::Value::as_bool).unwrap_or_default();
+    model.words = WordOptions::of(&config);
+    model.hash_bits = config.get("hash_bits").and_then(serde_json::Value::as_u64).map(|bits| bits as u32);
     let scores = py.detach(move || -> Result<Vec<f64>, Error> {
-        let data = read_unlabelled(&path)?;
+        let layout = Source::as_trained(&path, &config).layout();
+        let data = read_unlabelled(&path, layout, model.words.tokenizer())?;
         let order = order(&data.left_names);
         let (scores, _) = model.scores(Samples { data, labels: Labels::default() })?;
         Ok(in_order(&order, models, &scores))

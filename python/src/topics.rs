@@ -123,17 +123,17 @@ impl Topics {
     }
 
     /// Returns the chances of all topics in the documents of a file. `reading` says whether words are taken in lower case, what
-    /// separates them, and whether it is plain text.
+    /// separates them, whether two that follow one another are one too, and whether it is plain text.
     fn mixtures_of_file<'py>(
         &self,
         py: Python<'py>,
         path: PathBuf,
         words: Given<'_>,
-        reading: (bool, String, bool),
+        reading: (bool, String, bool, bool),
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let (lower_case, split, is_text) = reading;
-        let tokenizer = Tokenizer { lower_case, split: split.parse().unwrap_or(Split::Space) };
+        let (lower_case, split, bigrams, is_text) = reading;
+        let tokenizer = Tokenizer { lower_case, split: split.parse().unwrap_or(Split::Space), bigrams };
         let (known, advice) = (words.names(), "the model knows none of its words");
         let read =
             py.detach(move || NewDocuments::read(&path, is_text.then_some(Format::Text), tokenizer, &known, advice));

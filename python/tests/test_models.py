@@ -188,6 +188,10 @@ def test_ranks_are_those_of_networkx(directed):
     assert list(ranks) == list(graph) and max(abs(ranks[node] - expected[node]) for node in graph) < 1e-6
     assert np.allclose(pagerank(matrix, tol=1e-9), list(expected.values()), atol=1e-6)
     assert np.allclose(pagerank(matrix.tocoo(), tol=1e-9), list(expected.values()), atol=1e-6)
+    each = pagerank(graph, personalization=[{"page 3": 1}, {"page 0": 1, "page 3": 2}], tol=1e-9)
+    for restart, found in zip([{"page 3": 1}, {"page 0": 1, "page 3": 2}], each):
+        by_networkx = networkx.pagerank(graph, personalization=restart, tol=1e-12)
+        assert all(abs(found[page] - by_networkx[page]) < 1e-6 for page in graph)
     personal = pagerank(graph, personalization={"page 3": 1}, tol=1e-9)
     expected = networkx.pagerank(graph, personalization={"page 3": 1}, tol=1e-12)
     assert max(abs(personal[node] - expected[node]) for node in graph) < 1e-6

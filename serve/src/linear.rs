@@ -18,7 +18,9 @@ pub struct OfFeatures {
 #[serde(deny_unknown_fields)]
 struct Predict {
     /// Pairs of a feature and a value; features that the model does not know weigh nothing.
-    samples: Vec<Vec<(Name, f32)>>,
+    samples: Option<Vec<Vec<(Name, f32)>>>,
+    /// Texts whose words are features, as of the column of texts that the model was trained on. Their predictions follow those of samples.
+    texts: Option<Vec<String>>,
 }
 
 impl OfFeatures {
@@ -27,20 +29,17 @@ impl OfFeatures {
         Self { lookup: model.features.lookup(), model }
     }
 
-    fn predict(&self, sample: &[(Name, f32)]) -> Result<Prediction, Refusal> {
-        let Linear { intercepts, normalize, .. } = &self.model;
-        let (mut known, mut squares) = (Vec::with_capacity(sample.len()), 0.0);
-        for (feature, value) in sample {
-            let value = f64::from(checked_value(feature, *value)?);
-            squares += value * value;
-            known.extend(self.lookup.find(&feature.0).map(|id| (id as usize, value)));
-        }
-        let scale = if *normalize && squares > 0.0 { 1.0 / squares.sqrt() } else { 1.0 };
-        let score = |(model, intercept): (usize, &f64)| {
-            let weights = self.model.of(model);
-            intercept + scale * known.iter().map(|&(id, value)| value * weights[id]).sum::<f64>()
+    fn predict<'s>(&self, sample: &'s [(Name, f32)]) -> Result<Prediction, Refusal> {
+        let checked = |(feature, value): &'s (Name, f32)| {
+            Ok::<_, Refusal>((&feature.0[..], f64::from(checked_value(feature, *value)?)))
         };
-        Ok(self.model.prediction(&intercepts.iter().enumerate().map(score).collect::<Vec<f64>>()))
+        let sample = sample.iter().map(checked).collect::<Result<Vec<_>, Refusal>>()?;
+        Ok(self.model.predict(sample.into_iter(), |name| self.lookup.find(name)))
+    }
+
+    fn predict_text(&self, text: &str) -> Prediction {
+        let words = self.model.words_of(text);
+        self.model.predict(words.iter().map(|(word, count)| (&word[..], *count)), |name| self.lookup.find(name))
     }
 }
 
@@ -50,9 +49,14 @@ impl Answers for OfFeatures {
     }
 
     fn answer(&self, _: &str, body: &[u8]) -> Result<Value, Refusal> {
-        let Predict { samples } = parsed(body)?;
-        checked("the number of samples", samples.len() * self.model.intercepts.len())?;
-        let predictions = samples.iter().map(|sample| self.predict(sample));
+        let Predict { samples, texts } = parsed(body)?;
+        if samples.is_none() && texts.is_none() {
+            return Err(Refusal::Bad("expected samples, or texts".to_owned()));
+        }
+        let (samples, texts) = (samples.unwrap_or_default(), texts.unwrap_or_default());
+        checked("the number of samples", (samples.len() + texts.len()) * self.model.intercepts.len())?;
+        let of_texts = texts.iter().map(|text| Ok(self.predict_text(text)));
+        let predictions = samples.iter().map(|sample| self.predict(sample)).chain(of_texts);
         Ok(json!(predictions.collect::<Result<Vec<Prediction>, Refusal>>()?))
     }
 }

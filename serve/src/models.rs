@@ -100,8 +100,8 @@ impl Loaded {
                 (Box::new(|_| Ok(Box::new(OfTopics::new(topics, name)?))), manifest)
             }
             Ranks::KIND => {
-                let (Ranks(ranked), manifest) = load(directory)?;
-                (Box::new(|_| Ok(Box::new(OfVertices::new(ranked, None)))), manifest)
+                let (Ranks { ranked, sets }, manifest) = load(directory)?;
+                (Box::new(|_| Ok(Box::new(OfVertices::new(ranked, None).with_sets(sets)))), manifest)
             }
             Authorities::KIND => {
                 let (Authorities { hubs, authorities }, manifest) = load(directory)?;

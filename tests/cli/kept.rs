@@ -49,7 +49,7 @@ fn runs_are_those_of_the_text() {
     fails(
         &["lda", &words, "--format", "text", "--lower-case", "--cache", &place.name("caches")],
         2,
-        &["leave out --lower-case and --split"],
+        &["leave out --lower-case, --split and --bigrams"],
     );
     // Both kinds of ranking read the graph alike.
     assert_eq!(caches(&place).len(), 4);

@@ -45,6 +45,7 @@ mod ssh;
 mod stopping;
 mod tables;
 mod tested;
+mod texts;
 mod together;
 mod trace;
 mod tune;

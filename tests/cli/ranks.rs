@@ -45,8 +45,8 @@ impl Combination {
         given.chain(self.restart.then_some(restart)).collect()
     }
 
-    /// Ranks by the definition, by repeated multiplication with a dense matrix.
-    fn by_definition(self) -> Scores {
+    /// Ranks by the definition, by repeated multiplication with a dense matrix; `restarts` says where, if that is not anywhere.
+    fn by_definition(self, restarts: &[(&str, f64)]) -> Scores {
         let mut names: Vec<&str> = LINKS.iter().flat_map(|&(from, to, _)| [from, to]).collect();
         names.sort_unstable();
         names.dedup();
@@ -60,8 +60,8 @@ impl Combination {
             }
         }
         let mut restart = vec![if self.restart { 0.0 } else { 1.0 / n as f64 }; n];
-        for (name, weight) in RESTARTS.into_iter().filter(|_| self.restart) {
-            restart[at(name)] = weight / RESTARTS.iter().map(|(_, weight)| weight).sum::<f64>();
+        for (name, weight) in restarts.iter().filter(|_| self.restart) {
+            restart[at(name)] = weight / restarts.iter().map(|(_, weight)| weight).sum::<f64>();
         }
         for row in &mut matrix {
             let sum: f64 = row.iter().sum();
@@ -113,7 +113,7 @@ fn every_combination_is_what_the_definition_says_in_one_process_and_in_two() {
     let place = Place::new();
     let [links, restart] = files(&place);
     for combination in Combination::all() {
-        let expected = combination.by_definition();
+        let expected = combination.by_definition(&RESTARTS);
         let command =
             [&["pagerank", &links, "--tolerance", "1e-9", "-q"], &combination.arguments(&restart)[..]].concat();
         for (run, before) in [("one", &[][..]), ("two", &["launch", "-n", "2", "--"])] {
@@ -125,6 +125,81 @@ fn every_combination_is_what_the_definition_says_in_one_process_and_in_two() {
         let top = done(&["top", &place.name(&format!("one {combination:?}")), "-n", "1"]);
         assert!(top.ends_with(&format!("  {best}\n")), "{top}");
     }
+}
+
+/// Sets of vertices to restart at, as the lines of a file and as weights.
+const SETS: [(&str, &[(&str, f64)]); 4] = [
+    ("ann", &[("ann", 1.0)]),
+    ("gus:2.5, cid, fay:0.5", &[("gus", 2.5), ("cid", 1.0), ("fay", 0.5)]),
+    ("dan eve", &[("dan", 1.0), ("eve", 1.0)]),
+    ("bob\tbob\tann:2", &[("bob", 2.0), ("ann", 2.0)]),
+];
+
+/// Returns the scores of each set, and their mean, of a model.
+fn scores_of_sets(model: &str) -> Vec<Scores> {
+    let table = read_table(&Path::new(model).join("scores.parquet")).unwrap();
+    let Column::Strings(ids) = &table[0].1 else { panic!("{table:?}") };
+    let titles: Vec<&str> = table.iter().map(|(title, _)| &title[..]).collect();
+    assert_eq!(titles, ["id", "score", "score_1", "score_2", "score_3", "score_4"]);
+    let of = |(_, column): &(String, Column<'static>)| {
+        let Column::F32(scores) = column else { panic!("{column:?}") };
+        ids.iter().cloned().zip(scores.iter().map(|&score| f64::from(score))).collect()
+    };
+    table[1..].iter().map(of).collect()
+}
+
+#[test]
+fn sets_of_restarts_are_ranked_together_as_each_by_itself() {
+    let place = Place::new();
+    let [links, _] = files(&place);
+    let sets = place.file("sets.txt", SETS.map(|(line, _)| line).join("\n"));
+    for combination in Combination::all().filter(|combination| combination.restart) {
+        let mut expected: Vec<Scores> = SETS.iter().map(|(_, set)| combination.by_definition(set)).collect();
+        let mean = |name: &String| expected.iter().map(|scores| scores[name]).sum::<f64>() / 4.0;
+        expected.insert(0, expected[0].keys().map(|name| (name.clone(), mean(name))).collect());
+        let without = Combination { restart: false, ..combination }.arguments("");
+        let command = [&["pagerank", &links, "--restart-sets", &sets, "-q", "-w", "2"], &without[..]].concat();
+        for (run, before) in [("one", &[][..]), ("two", &["launch", "-n", "2", "--"])] {
+            let model = place.name(&format!("{run} {combination:?}"));
+            done(&[before, &command, &["--tolerance", "1e-9", "--model", &model]].concat());
+            for (at, (found, expected)) in scores_of_sets(&model).iter().zip(&expected).enumerate() {
+                assert_close(found, expected, &format!("column {at} of {combination:?} in {run}"));
+            }
+            let best = expected[3].iter().max_by(|(_, one), (_, other)| one.total_cmp(other)).unwrap().0;
+            let top = done(&["top", &model, "-n", "1", "--set", "3"]);
+            assert!(top.ends_with(&format!("  {best}\n")), "{top}");
+        }
+        // A run that is continued, with the same sets only.
+        let (saved, [whole, rest]) = (place.name("saved"), ["whole", "rest"].map(|name| place.name(name)));
+        let exact = [&command[..], &["--tolerance", "0"]].concat();
+        done(&[&exact[..], &["--iterations", "3", "--checkpoint", &saved]].concat());
+        done(&[&exact[..], &["--iterations", "7", "--model", &whole]].concat());
+        done(&[&exact[..], &["--iterations", "7", "--resume", &saved, "--model", &rest]].concat());
+        assert_eq!(scores_of_sets(&whole), scores_of_sets(&rest));
+        [whole, rest, saved].iter().for_each(|directory| fs::remove_dir_all(directory).unwrap());
+    }
+}
+
+#[test]
+fn what_sets_of_restarts_cannot_be_is_told() {
+    let place = Place::new();
+    let [links, restart] = files(&place);
+    let sets = place.file("sets.txt", "ann\nbob xaver\n");
+    fails(&["pagerank", &links, "--restart-sets", &sets], 1, &["sets.txt:2: vertex to restart at: found \"xaver\""]);
+    fails(&["pagerank", &links, "--restart-sets", &sets, "--restart", &restart], 2, &["--restart"]);
+    let sets = place.file("sets.txt", "ann\nbob\n");
+    let (model, plain) = (place.name("model"), place.name("plain"));
+    let rank = ["pagerank", &links, "--restart-sets", &sets, "-q"];
+    done(&[&rank[..], &["--model", &model]].concat());
+    done(&["pagerank", &links, "-q", "--model", &plain]);
+    fails(&["top", &model, "--set", "3"], 2, &["there is no set 3; the model has the sets 1 to 2"]);
+    fails(&["top", &plain, "--set", "1"], 2, &["the model has no sets"]);
+    fails(&[&rank[..], &["--from", &plain]].concat(), 2, &["--from"]);
+    fails(&["update", &model, &links], 2, &["--restart-sets is not updated"]);
+    let saved = place.name("saved");
+    done(&[&rank[..], &["--iterations", "2", "--checkpoint", &saved]].concat());
+    fs::write(place.path("sets.txt"), "bob\nann\n").unwrap();
+    fails(&[&rank[..], &["--resume", &saved]].concat(), 1, &["restart_checksum"]);
 }
 
 #[test]

@@ -120,6 +120,8 @@ pub fn movies(place: &Place, name: &str, seed: &str) -> String {
     model
 }
 
+const MAILS: &str = "kind,body\nspam,\"Free money, now\"\nham,see you at lunch\nspam,win money free\nham,\"lunch, or at two?\"\nspam,free!\nham,see you\n";
+
 #[test]
 fn models_answer_as_their_commands_do() {
     let place = Place::new();
@@ -133,7 +135,12 @@ fn models_answer_as_their_commands_do() {
     let topics = lda::train(&place, "posts", &[]);
     let (kinds, things) = (place.name("kinds"), classes::samples(&place, "things.libsvm", ["a", "b", "c"], 200));
     done(&["blockpg", &things, "--normalize", "--intercept", "--model", &kinds, "-q"]);
-    let server = Server::start(&[&movies, &pages, &links, &clicks, &topics, &kinds]);
+    let (near, sets) = (place.name("near"), place.file("sets.txt", "1\n2 3:2\n"));
+    done(&["pagerank", &place.graph(), "--restart-sets", &sets, "--model", &near, "-q"]);
+    let (mails, table) = (place.name("mails"), place.file("mails.csv", MAILS));
+    let reading = ["--columns", "text=body,label=kind", "--lower-case", "--split", "punctuation", "--hash-bits", "9"];
+    done(&[&["blockpg", &table, "--normalize", "--l1", "0.01", "--model", &mails, "-q"][..], &reading].concat());
+    let server = Server::start(&[&movies, &pages, &links, &clicks, &topics, &kinds, &near, &mails]);
 
     let found = server.answers("/recommend", &json!({ "users": ["u3", "u5"], "number": 4, "exclude": ["i1"] }));
     for (user, found) in ["u3", "u5"].into_iter().zip(found.as_array().unwrap()) {
@@ -165,6 +172,23 @@ fn models_answer_as_their_commands_do() {
     assert_eq!((&found[0]["place"], found[1]["id"].as_str()), (&json!(1), Some("4")));
     let found = server.answers("/models/links/top", &json!({ "number": 3, "hubs": true }));
     assert_eq!(ids(&found), listed(&done(&["top", &links, "-n", "3", "--hubs"])));
+
+    for (set, option) in [(json!(null), &[][..]), (json!(2), &["--set", "2"])] {
+        let found = server.answers("/models/near/top", &json!({ "number": 3, "set": set }));
+        assert_eq!(ids(&found), listed(&done(&[&["top", &near, "-n", "3"], option].concat())));
+    }
+    let found = server.answers("/models/near/rank", &json!({ "vertices": [2] }));
+    let of_sets: Vec<f64> = found[0]["sets"].as_array().unwrap().iter().map(|score| score.as_f64().unwrap()).collect();
+    assert!(of_sets.len() == 2 && of_sets[1] > of_sets[0], "{found}");
+
+    let found = server.answers("/models/mails/predict", &json!({ "texts": ["Free MONEY!", "see you at lunch", ""] }));
+    let unseen = place.file("unseen.csv", "body\n\"Free MONEY!\"\nsee you at lunch\n\"\"\n");
+    let chances = done(&["predict", &mails, &unseen, "--columns", "text=body"]);
+    for (found, line) in found.as_array().unwrap().iter().zip(chances.lines()) {
+        assert!((found.as_f64().unwrap() - line.parse::<f64>().unwrap()).abs() < 1e-6, "{found}, not {line}");
+    }
+    let words = server.answers("/models/mails/predict", &json!({ "samples": [[["free", 1], ["money", 1]]] }));
+    assert_eq!(words[0], found[0]);
 
     let text = fs::read_to_string(&samples).unwrap();
     let sample = |line: &str| -> Value {

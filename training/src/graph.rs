@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use megagrid_datasets::cache::{Cache, EdgeData, EdgeType};
-use megagrid_datasets::output::{Column, write_table, write_vector};
+use megagrid_datasets::output::{Column, read_table, write_table, write_vector};
 use megagrid_datasets::{Dataset, Dictionary, Edges, Format, Layout, Loaded, Names, Prepared, load_graph_with};
 use megagrid_partition::{EdgeSource, Side};
 use rayon::slice::ParallelSliceMut;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::Error;
 use crate::data::{Data, NoOptions, Reading};
 use crate::input::{Source, Stopwatch, digest, no_edges, open, ordered, phases};
-use crate::model::{DAMAGED, Manifest, Scored, columns, names};
+use crate::model::{DAMAGED, Manifest, Scored, names};
 use crate::record::{InputSizes, Phases};
 use crate::room;
 
@@ -128,11 +128,16 @@ impl Ranked {
     /// # Errors
     /// Names of a cache that cannot be read.
     pub fn new(scores: &[f32], names: &Names) -> Result<Self, Error> {
+        Self::with_order(scores, names).map(|(ranked, _)| ranked)
+    }
+
+    /// As [`new`](Self::new); returns also the vertices in their order.
+    pub(crate) fn with_order(scores: &[f32], names: &Names) -> Result<(Self, Vec<u32>), Error> {
         let mut keys: Vec<u64> = (0..).zip(scores).map(|(page, &score)| descending(score) << 32 | page).collect();
         keys.par_sort_unstable();
         let order: Vec<u32> = keys.into_iter().map(|key| key as u32).collect();
         let sorted = order.iter().map(|&page| scores[page as usize]).collect();
-        Ok(Self { names: names.get(Side::Left)?.reorder(&order), scores: sorted })
+        Ok((Self { names: names.get(Side::Left)?.reorder(&order), scores: sorted }, order))
     }
 
     /// Returns the best `number`.
@@ -142,21 +147,38 @@ impl Ranked {
         best.map(|(&score, at)| Scored { name: self.names.name(at).into_owned(), score: score.into() }).collect()
     }
 
-    pub(crate) fn write(&self, into: &Path, name: &str, manifest: &mut Manifest) -> Result<(), Error> {
-        let score = Column::F32((&self.scores).into());
-        write_table(&into.join(format!("{name}.parquet")), &[("id", Column::Names(&self.names)), ("score", score)])?;
+    /// Writes vertices and scores, and `more` columns of scores.
+    pub(crate) fn write(
+        &self,
+        into: &Path,
+        name: &str,
+        more: &[(String, &[f32])],
+        manifest: &mut Manifest,
+    ) -> Result<(), Error> {
+        let mut table = vec![("id", Column::Names(&self.names)), ("score", Column::F32((&self.scores).into()))];
+        table.extend(more.iter().map(|(title, scores)| (&title[..], Column::F32((*scores).into()))));
+        write_table(&into.join(format!("{name}.parquet")), &table)?;
         let array = format!("{name}.npy");
         manifest.shape(&array, &[self.scores.len()]);
         Ok(write_vector(&into.join(array), &self.scores)?)
     }
 
-    pub(crate) fn read(from: &Path, name: &str) -> Result<Self, Error> {
+    /// Reads vertices and scores, and all other columns of scores in their order.
+    pub(crate) fn read(from: &Path, name: &str) -> Result<(Self, Vec<Vec<f32>>), Error> {
         let path = from.join(format!("{name}.parquet"));
-        let [ids, scores] = columns(&path, ["id", "score"])?;
-        match scores {
-            Some(Column::F32(scores)) => Ok(Self { names: names(&path, ids)?, scores: scores.into_owned() }),
-            _ => Err(Error::invalid(&path, format!("no column score of numbers; {DAMAGED}"))),
+        let (mut ids, mut all) = (None, Vec::new());
+        for (title, column) in read_table(&path)? {
+            match column {
+                ids_of_table if title == "id" => ids = Some(ids_of_table),
+                Column::F32(scores) if title.starts_with("score") => all.push(scores.into_owned()),
+                _ => return Err(Error::invalid(&path, format!("no scores in column {title}; {DAMAGED}"))),
+            }
         }
+        let mut all = all.into_iter();
+        let Some(scores) = all.next() else {
+            return Err(Error::invalid(&path, format!("no column score of numbers; {DAMAGED}")));
+        };
+        Ok((Self { names: names(&path, ids)?, scores }, all.collect()))
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -178,6 +200,9 @@ pub struct Top {
     /// Whether as hubs, where a model tells them apart.
     #[serde(default)]
     pub hubs: bool,
+    /// By the scores of which set of vertices to restart at, from 1, where a model has several; nothing: of all.
+    #[serde(default)]
+    pub set: Option<usize>,
 }
 
 /// Lists vertices with their places.

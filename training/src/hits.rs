@@ -184,15 +184,19 @@ impl Model for Authorities {
     type Answer = Vec<Scored>;
 
     fn write(&self, into: &Path, manifest: &mut Manifest) -> Result<(), Error> {
-        self.hubs.write(into, HUBS, manifest)?;
-        self.authorities.write(into, AUTHORITIES, manifest)
+        self.hubs.write(into, HUBS, &[], manifest)?;
+        self.authorities.write(into, AUTHORITIES, &[], manifest)
     }
 
     fn read(from: &Path, _: &Manifest) -> Result<Self, Error> {
-        Ok(Self { hubs: Ranked::read(from, HUBS)?, authorities: Ranked::read(from, AUTHORITIES)? })
+        let [hubs, authorities] = [HUBS, AUTHORITIES].map(|name| Ranked::read(from, name).map(|(ranked, _)| ranked));
+        Ok(Self { hubs: hubs?, authorities: authorities? })
     }
 
     fn answer(&self, top: &Top) -> Result<Vec<Scored>, Error> {
+        if top.set.is_some() {
+            return Err(Error::option("a model of hits has no sets; rank with pagerank --restart-sets"));
+        }
         Ok(if top.hubs { &self.hubs } else { &self.authorities }.top(top.number))
     }
 

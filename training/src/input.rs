@@ -7,6 +7,7 @@ use megagrid_datasets::cache::{Cache, EdgeData};
 use megagrid_datasets::{Dataset, Edges, Format, Layout, Prepared, Readers, Roles, Summary, is_pipe, read_ratings};
 use megagrid_partition::EdgeSource;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::error::reading;
 use crate::options::lossy;
@@ -19,14 +20,14 @@ pub struct Source {
     /// several processes read a part each.
     #[serde(serialize_with = "lossy")]
     pub input: PathBuf,
-    /// Format of the input: auto, edges, mtx, ratings, libsvm, bow, lda-c, counts, text, jsonl, parquet, mgrid.
+    /// Format of the input: auto, edges, mtx, ratings, libsvm, bow, lda-c, counts, table, text, jsonl, parquet, mgrid.
     // The full path of `Option` keeps clap from taking it for an argument that may be left out.
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     #[serde(serialize_with = "format_name")]
     pub format: std::option::Option<Format>,
     /// Columns of a table, by number from 1 or by name: user=2,item=1,rating=stars and perhaps time; a graph has from, to and perhaps
-    /// weight, a corpus document, word and count [default: by a header with such names, else in this order]. With rating=none each line
-    /// is a rating of 1, as als takes it of a text of two columns.
+    /// weight, a corpus document, word and count, samples label and perhaps text [default: by a header with such names, else in this
+    /// order]. With rating=none each line is a rating of 1, as als takes it of a text of two columns.
     #[arg(long, value_name = "ROLE=COLUMN,...")]
     #[serde(serialize_with = "roles_text", skip_serializing_if = "Option::is_none")]
     pub columns: Option<Roles>,
@@ -118,6 +119,14 @@ impl Source {
     /// Names a place.
     pub fn new(input: impl Into<PathBuf>) -> Self {
         Self { input: input.into(), format: None, columns: None, changes: Vec::new(), expected: None }
+    }
+
+    /// Names a file that is written as the input of a run with this configuration was, unless it says itself how it is.
+    #[must_use]
+    pub fn as_trained(input: &Path, config: &Value) -> Self {
+        let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (format, columns) = (text("format").parse().ok(), text("columns").parse().ok());
+        Self { format, columns, ..Self::new(input) }.like(input)
     }
 
     /// Returns how it is laid out, as far as that is stated.

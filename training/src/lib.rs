@@ -38,6 +38,7 @@ mod room;
 mod run;
 mod run_options;
 mod stopping;
+pub mod text;
 mod train;
 mod trainer;
 pub mod tune;

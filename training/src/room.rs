@@ -50,7 +50,7 @@ impl Edge {
             Format::Edges => (b'\n', 8 + 2),
             Format::Ratings | Format::MatrixMarket | Format::BagOfWords | Format::Counts => (b'\n', 12 + 6),
             Format::Libsvm | Format::LdaC => (b':', 8 + 6),
-            Format::Text | Format::JsonLines | Format::Parquet | Format::Cache => return None,
+            Format::Table | Format::Text | Format::JsonLines | Format::Parquet | Format::Cache => return None,
         };
         Some(Self { mark, bytes })
     }

@@ -6,6 +6,7 @@ use megagrid_datasets::{Dataset, Dictionary, Labels, Samples as Labelled};
 use megagrid_partition::{EdgeList, SplitMix};
 use megagrid_training::blockpg::{ClassWeights, Linear, LinearOptions, Prediction, Regression, SampleOptions, Samples};
 use megagrid_training::record::Record;
+use megagrid_training::text::WordOptions;
 use megagrid_training::{
     Algorithm, CheckpointOptions, Error, Job, Model, Observer, Processes, Reading, RunOptions, Trained, train,
 };
@@ -127,6 +128,8 @@ fn how() -> SampleOptions {
         intercept: true,
         sample_weights: None,
         class_weight: Some("b=2.5,d=0.5".parse().unwrap()),
+        hash_bits: None,
+        words: WordOptions::default(),
         test: None,
         holdout: None,
         calibrate: false,

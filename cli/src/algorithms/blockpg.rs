@@ -1,6 +1,7 @@
 //! `megagrid blockpg`.
 
 use megagrid_training::blockpg::{LinearOptions, Regression, SampleOptions};
+use megagrid_training::text::WordOptions;
 use megagrid_training::{Consistency, RunOptions};
 use serde_json::Value;
 
@@ -18,9 +19,14 @@ impl Trains for Regression {
     const EXAMPLES: &'static str = "Examples:
   megagrid blockpg clicks.libsvm --l1 1 --intercept --holdout 0.1 --model clicks
   megagrid blockpg news20.gz --positive 1,2,3,4,5 --normalize --l1 10,1,0.1
-  megagrid blockpg news20.gz --normalize --l1 0 --l2 1 --class-weight balanced --model news";
+  megagrid blockpg news20.gz --normalize --l1 0 --l2 1 --class-weight balanced --model news
+  megagrid blockpg reviews.csv --columns text=body,label=stars --lower-case --split punctuation --bigrams --normalize --model stars";
 
     fn take_positive(samples: &mut SampleOptions) -> anyhow::Result<Vec<f32>> {
+        if samples.words != WordOptions::default() {
+            let message = "--cache keeps words as they are in the text; leave out --lower-case, --split and --bigrams";
+            return Err(usage(message));
+        }
         Ok(std::mem::take(&mut samples.positive))
     }
 

@@ -1,8 +1,8 @@
 //! `megagrid lda`.
 
-use megagrid_datasets::Split;
 use megagrid_training::lda::{CorpusOptions, TopicModel, TopicModels};
 use megagrid_training::record::Record;
+use megagrid_training::text::WordOptions;
 
 use crate::curve::{Series, draw};
 use crate::data::Kind;
@@ -23,8 +23,9 @@ impl Trains for TopicModels {
   megagrid lda posts.txt --lower-case --split punctuation --stop-words english --min-documents 5";
 
     fn take_positive(words: &mut CorpusOptions) -> anyhow::Result<Vec<f32>> {
-        if words.lower_case || words.split != Split::Space {
-            return Err(usage("--cache keeps words as they are in the text; leave out --lower-case and --split"));
+        if words.words != WordOptions::default() {
+            let message = "--cache keeps words as they are in the text; leave out --lower-case, --split and --bigrams";
+            return Err(usage(message));
         }
         Ok(Vec::new())
     }

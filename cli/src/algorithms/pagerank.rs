@@ -13,12 +13,13 @@ impl Trains for Ranking {
         "Ranks the vertices of a directed graph: how often a surfer is on each page who follows links",
         "A graph of more than 4 million links is ranked batch by batch, each from the scores of those before it (block \
          Gauss–Seidel), a smaller one all at once (Jacobi). Scores sum to 1. The model holds scores.parquet (id, score; best first) \
-         and scores.npy in the same order.",
+         and scores.npy in the same order; of --restart-sets a column score_N for each set too, and sets.npy [vertices, sets].",
     ];
     const EXAMPLES: &'static str = "Examples:
   megagrid pagerank web-graph.txt.gz --model ranks --report ranks.html
   megagrid pagerank calls.csv --columns from=caller,to=called,weight=minutes --weights --undirected
-  megagrid pagerank web-graph.txt.gz --restart pages-that-i-like.txt --model near";
+  megagrid pagerank web-graph.txt.gz --restart pages-that-i-like.txt --model near
+  megagrid pagerank web-graph.txt.gz --restart-sets interests.txt --model near-each";
 
     fn take_positive(links: &mut LinkOptions) -> anyhow::Result<Vec<f32>> {
         if links.weights {

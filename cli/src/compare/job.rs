@@ -100,8 +100,10 @@ impl Comparable for Ranking {
     const COMPARED: &'static str = "Ranks a graph on several systems; the options of `pagerank`";
 
     fn runs_on(args: &Args<Self>, system: System) -> Result<(), &'static str> {
-        if args.data.restart.is_some() || args.data.weights {
-            return Err("its links have no weights, and it restarts anywhere: leave out --restart and --weights");
+        if args.data.restart.is_some() || args.data.restart_sets.is_some() || args.data.weights {
+            return Err(
+                "its links have no weights, and it restarts anywhere: leave out --restart, --restart-sets and --weights",
+            );
         }
         no_slack(args.common.run.consistency, system)
     }

@@ -38,8 +38,9 @@ pub fn run(common: &Common) -> anyhow::Result<()> {
 
 /// Lists the best vertices beside the definition's scores.
 fn compared(ranks: &Ranks, names: &Dictionary, expected: &[f64]) -> String {
-    let ids = ranks.0.names.translate(names);
-    let found = ids.iter().zip(&ranks.0.scores).filter_map(|(id, &score)| Some(((*id)? as usize, f64::from(score))));
+    let ids = ranks.ranked.names.translate(names);
+    let found =
+        ids.iter().zip(&ranks.ranked.scores).filter_map(|(id, &score)| Some(((*id)? as usize, f64::from(score))));
     let found: Vec<(usize, f64)> = found.collect();
     let mut text = "\nThe best vertices: score as computed, and by the definition in a short program\n".to_owned();
     for (at, &(id, score)) in found.iter().take(SHOWN).enumerate() {

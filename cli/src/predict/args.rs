@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 
+use megagrid_datasets::Roles;
+
 use crate::rows::Output;
 
 /// Writes how likely each sample is of which class, by a model of `blockpg`, or the ratings of pairs of a user and an item, by a
 /// model of `mf`; by one of `als` their scores.
 ///
-/// Samples are LIBSVM text, `label index:value ...` a line. Labels are looked at only for --quality: otherwise a label may be
-/// any word, or be left out. A .mgrid holds labels. Features that the model does not know count nothing. What is written has the columns
+/// Samples are written as those that the model was trained on: LIBSVM text, `label index:value ...` a line, or a table, whose words are found and whose features are called as
+/// then. Labels are looked at only for --quality: otherwise a label may be
+/// any word, or be left out, of a table with the column. A .mgrid holds labels. Features that the model does not know count nothing. What is written has the columns
 /// sample and probability, which is that of the second class; as text it is one number a line, in the order of the samples. Where the
 /// model has more than two classes, what is written is always a table: sample, class (the likeliest) and a column probability_CLASS for each.
 ///
@@ -27,6 +30,9 @@ pub struct Args {
     /// squared error and mean absolute error by the ratings of pairs.
     #[arg(long, conflicts_with = "output")]
     pub quality: bool,
+    /// Columns of a table of samples: text=COLUMN, and label=COLUMN for --quality [default: those that the model was trained on].
+    #[arg(long, value_name = "ROLE=COLUMN,...")]
+    pub columns: Option<Roles>,
     /// Leave predictions outside the range of the ratings as they are (mf).
     #[arg(long)]
     pub no_clip: bool,

@@ -4,6 +4,7 @@ use megagrid_algorithms::blockpg::{Quality, likeliest};
 use megagrid_datasets::output::Column;
 use megagrid_datasets::{Format, Labels, Samples, read_unlabelled};
 use megagrid_training::blockpg::{Linear, read_samples};
+use megagrid_training::input::Source;
 use megagrid_training::model;
 
 use super::args::Args;
@@ -11,13 +12,18 @@ use crate::data::write_findings;
 use crate::output;
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let (model, _) = model::load::<Linear>(&args.model)?;
+    let (model, manifest) = model::load::<Linear>(&args.model)?;
+    let mut source = Source::as_trained(&args.input, &manifest.config);
+    source.columns = args.columns.clone().or(source.columns);
     let is_cache = matches!(Format::detect(&args.input), Ok(Format::Cache));
     let mut samples = match (is_cache, args.quality) {
         // Its labels were chosen when it was made.
-        (true, _) => read_samples(&args.input, None, &[])?,
-        (false, true) => read_samples(&args.input, Some(Format::Libsvm), &model.positive)?,
-        (false, false) => Samples { data: read_unlabelled(&args.input)?, labels: Labels::default() },
+        (true, _) => read_samples(&mut Source::new(&args.input), &[], model.words)?,
+        (false, true) => read_samples(&mut source, &model.positive, model.words)?,
+        (false, false) => {
+            let data = read_unlabelled(&args.input, source.layout(), model.words.tokenizer())?;
+            Samples { data, labels: Labels::default() }
+        }
     };
     if !args.quality {
         samples.labels = Labels::default();

@@ -209,7 +209,10 @@ proptest! {
         }
         let _ = parse_ratings(&bytes, Format::Ratings);
         let _ = parse_ratings(&[b"%%MatrixMarket matrix coordinate real symmetric\n", &bytes[..]].concat(), Format::MatrixMarket);
-        let _ = parse_samples(&bytes, Format::Libsvm, &[]);
+        for format in [Format::Libsvm, Format::Table, Format::JsonLines] {
+            let _ = parse_samples(&bytes, format, &[]);
+        }
+        let _ = parse_samples(&[b"label,\"x\"\n", &bytes[..]].concat(), Format::Table, &[1.0]);
         for format in [Format::BagOfWords, Format::LdaC, Format::Text] {
             let _ = parse_corpus(&bytes, format, None);
         }

@@ -146,7 +146,9 @@ fn samples_are_divided_by_lines() {
     for path in files {
         let expected = read_samples(&path, None, &[]).unwrap();
         for processes in 1..5 {
-            for found in together(processes, |readers| read_samples_with(&path, None, &[], Some(&readers)).unwrap()) {
+            for found in together(processes, |readers| {
+                read_samples_with(&path, None, &[], Tokenizer::default(), Some(&readers)).unwrap()
+            }) {
                 assert_eq!(found, expected);
             }
         }
@@ -187,7 +189,9 @@ fn two_processes_read_half_each() {
     let directory = folder.0.path().join("edges");
     let of_directory = 8 * fs::metadata(directory.join("0")).unwrap().len();
     let read: [Vec<u64>; 3] = [
-        counted(2, |readers| drop(read_samples_with(&samples, None, &[], Some(&readers)).unwrap())),
+        counted(2, |readers| {
+            drop(read_samples_with(&samples, None, &[], Tokenizer::default(), Some(&readers)).unwrap())
+        }),
         counted(2, |readers| drop(read_corpus_with(&text, None, Tokenizer::default(), Some(&readers)).unwrap())),
         counted(2, |readers| drop(load_ratings_with(&directory, None, Some(&readers)).unwrap())),
     ]

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use megagrid_datasets::cache::Cache;
-use megagrid_datasets::{Dictionary, Edges, Format, Labels, Layout, Readers, read_samples_with};
+use megagrid_datasets::{
+    Dataset, Dictionary, Edges, Format, Labels, Layout, MOST_HASH_BITS, Readers, read_samples_with,
+};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +19,7 @@ use crate::input::{Changing, Source, Stopwatch, digest, phases};
 use crate::options::{check_holdout, lossy_option};
 use crate::record::{InputSizes, Phases};
 use crate::room;
+use crate::text::WordOptions;
 
 /// What is made of samples.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
@@ -38,6 +41,15 @@ pub struct SampleOptions {
     /// others 1.
     #[arg(long, value_name = "WEIGHTS", allow_hyphen_values = true)]
     pub class_weight: Option<ClassWeights>,
+    /// Call features by a hash of their names of N bits, so that there are 2ᴺ at most and names that a model has not seen have a place; those
+    /// with the same hash are one.
+    #[arg(long, value_name = "N", help_heading = "Words", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_HASH_BITS)))]
+    #[serde(default)]
+    pub hash_bits: Option<u32>,
+    /// How words are found in a column of texts.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub words: WordOptions,
     /// Samples to test on after each iteration, in any format.
     #[arg(long, value_name = "FILE", conflicts_with = "holdout", help_heading = "Quality on unseen samples")]
     #[serde(serialize_with = "lossy_option")]
@@ -72,6 +84,10 @@ pub struct Samples {
     pub normalize: bool,
     /// See `normalize`.
     pub positive: Vec<f32>,
+    /// Bits of the hashes that features are called by, and how words of texts were found: what a model has to know as well.
+    pub hash_bits: Option<u32>,
+    /// See `hash_bits`.
+    pub words: WordOptions,
     /// Whether a model's probabilities are calibrated on the samples to test on.
     pub calibrate: bool,
 }
@@ -86,14 +102,15 @@ impl Data for Samples {
         let mut clock = Stopwatch::start();
         source.find(Format::Libsvm)?;
         how.begin(source.is_cache(), options.holdout)?;
-        let samples = source.whole(|source| read_into(source, &options.positive, how.readers))?;
+        let samples = source.whole(|source| read_into(source, options, how.readers))?;
         let weights = options.sample_weights.as_deref();
         let weights = weights.map(|path| read_weights(path, samples.labels.of.len())).transpose()?;
-        let test = options.test.as_deref().map(|path| read(path, None, &options.positive)).transpose()?;
+        let test = options.test.as_deref().map(|path| read_into(&mut source.like(path), options, None)).transpose()?;
         let load = clock.lap();
 
         let mut samples = Self::of(samples, weights.as_deref(), options, how)?;
         if let Some(mut test) = test {
+            test.data = hashed(test.data, options.hash_bits);
             if options.normalize {
                 normalize(&mut test.data.edges);
             }
@@ -188,6 +205,7 @@ impl Samples {
         options: &SampleOptions,
         how: &Reading<'_>,
     ) -> Result<Self, Error> {
+        samples.data = hashed(samples.data, options.hash_bits);
         if options.normalize {
             normalize(&mut samples.data.edges);
         }
@@ -197,8 +215,8 @@ impl Samples {
         if let Some(weights) = &options.class_weight {
             samples.weigh(weights)?;
         }
-        let SampleOptions { normalize, ref positive, calibrate, .. } = *options;
-        Ok(Self { normalize, positive: positive.clone(), calibrate, ..samples })
+        let SampleOptions { normalize, ref positive, hash_bits, words, calibrate, .. } = *options;
+        Ok(Self { normalize, positive: positive.clone(), hash_bits, words, calibrate, ..samples })
     }
 
     /// Multiplies the weights of samples by those of their classes.
@@ -251,8 +269,7 @@ impl Samples {
             edges.data.resize(edges.left.len(), 1.0);
         }
         let values = Edges::Grouped(GroupedEdges::new(edges, &[Side::Right]));
-        let (start, normalize, positive, calibrate) = (Vec::new(), false, Vec::new(), false);
-        Ok(Self { values, labels, sample_weights, features, intercept, test, start, normalize, positive, calibrate })
+        Ok(Self { labels, sample_weights, features, intercept, test, ..Self::to_plan(values) })
     }
 
     /// Takes samples to plan with only: none of them is looked at.
@@ -262,7 +279,21 @@ impl Samples {
         let features = Arc::new(Dictionary::from_integers(Vec::new()));
         let (normalize, positive, calibrate) = (false, Vec::new(), false);
         let (intercept, test, start) = (None, None, Vec::new());
-        Self { values, labels, sample_weights, features, intercept, test, start, normalize, positive, calibrate }
+        let (hash_bits, words) = (None, WordOptions::default());
+        Self {
+            values,
+            labels,
+            sample_weights,
+            features,
+            intercept,
+            test,
+            start,
+            normalize,
+            positive,
+            hash_bits,
+            words,
+            calibrate,
+        }
     }
 
     /// Returns the largest |x| of each feature, or the root of its mean square.
@@ -284,18 +315,27 @@ impl Samples {
     }
 }
 
-/// Reads samples from a text or a cache.
+/// Reads samples from a text or a cache, to compare them with what a model says: `positive` and `words` as for training.
 ///
 /// # Errors
 /// Samples that cannot be read, or have no labels.
-pub fn read(path: &Path, format: Option<Format>, positive: &[f32]) -> Result<megagrid_datasets::Samples, Error> {
-    read_into(&mut Source { format, ..Source::new(path) }, positive, None)
+pub fn read(source: &mut Source, positive: &[f32], words: WordOptions) -> Result<megagrid_datasets::Samples, Error> {
+    read_with(source, positive, words, None)
+}
+
+fn read_into(
+    source: &mut Source,
+    options: &SampleOptions,
+    readers: Option<&Arc<dyn Readers>>,
+) -> Result<megagrid_datasets::Samples, Error> {
+    read_with(source, &options.positive, options.words, readers)
 }
 
 /// Reads samples, and says in the source what format they have.
-fn read_into(
+fn read_with(
     source: &mut Source,
     positive: &[f32],
+    words: WordOptions,
     readers: Option<&Arc<dyn Readers>>,
 ) -> Result<megagrid_datasets::Samples, Error> {
     source.find(Format::Libsvm)?;
@@ -304,7 +344,7 @@ fn read_into(
     if !source.is_cache() {
         let format = source.format.filter(|format| *format != Format::Text).unwrap_or(Format::Libsvm);
         let layout = Layout { format: Some(format), ..source.layout() };
-        return Ok(read_samples_with(path, layout, positive, readers)?);
+        return Ok(read_samples_with(path, layout, positive, words.tokenizer(), readers)?);
     }
     if !positive.is_empty() {
         return Err(Error::option("--positive goes with labelled samples in a text, and this is a .mgrid cache"));
@@ -313,6 +353,14 @@ fn read_into(
     match cache.labels()? {
         Some(labels) => Ok(megagrid_datasets::Samples { data: cache.to_dataset()?, labels }),
         None => Err(Error::invalid(path, "the cache holds no labels; convert labelled samples to it")),
+    }
+}
+
+/// Has features be called by the hashes of their names, if these have bits.
+pub(super) fn hashed(data: Dataset<f32>, bits: Option<u32>) -> Dataset<f32> {
+    match bits {
+        Some(bits) => data.with_hashed_names(bits),
+        None => data,
     }
 }
 

@@ -1,18 +1,21 @@
 //! The model of sparse logistic regression, and its directory.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use megagrid_algorithms::blockpg::{Calibration, Certificate, Quality, likeliest, log_chances};
 use megagrid_datasets::output::{Column, read_table, write_table};
-use megagrid_datasets::{Dictionary, Samples};
+use megagrid_datasets::{Dictionary, Samples, hashed_name};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::data::{normalize, num_models};
+use super::data::{hashed, normalize, num_models};
 use super::unseen::Unseen;
 use crate::Error;
 use crate::model::{self, DAMAGED, Manifest, Model};
 use crate::record::Metrics;
+use crate::text::WordOptions;
 
 const WEIGHTS: &str = "weights.parquet";
 const WEIGHT: &str = "weight";
@@ -33,6 +36,10 @@ pub struct Linear {
     pub normalize: bool,
     /// Labels that count as 1.
     pub positive: Vec<f32>,
+    /// Bits of the hashes that features are called by.
+    pub hash_bits: Option<u32>,
+    /// How words of texts are found.
+    pub words: WordOptions,
     /// The line by which each model's scores were calibrated: its slope is in the weights, and both are in the intercept. Empty: they are as
     /// they were fitted.
     pub calibration: Vec<Calibration>,
@@ -64,7 +71,7 @@ impl Linear {
             )));
         }
         let (certificate, path, positive, calibration) = (None, Vec::new(), Vec::new(), Vec::new());
-        let (normalize, has_converged) = (false, false);
+        let (normalize, has_converged, hash_bits, words) = (false, false, None, WordOptions::default());
         Ok(Self {
             features,
             classes,
@@ -72,6 +79,8 @@ impl Linear {
             intercepts,
             normalize,
             positive,
+            hash_bits,
+            words,
             calibration,
             certificate,
             path,
@@ -106,6 +115,7 @@ impl Linear {
     /// # Errors
     /// A label that is none of the classes.
     pub fn scores(&self, mut samples: Samples) -> Result<(Vec<f64>, Vec<u32>), Error> {
+        samples.data = hashed(samples.data, self.hash_bits);
         if self.normalize {
             normalize(&mut samples.data.edges);
         }
@@ -143,6 +153,40 @@ impl Linear {
                 Prediction::OfClasses { class, probabilities: self.classes.iter().cloned().zip(chances).collect() }
             }
         }
+    }
+
+    /// Says of a sample, by the names of its features and their values, what class it is of; `find` finds features of the model.
+    pub fn predict<'n>(
+        &self,
+        sample: impl Iterator<Item = (&'n str, f64)>,
+        find: impl Fn(&str) -> Option<u32>,
+    ) -> Prediction {
+        let named: Vec<(Cow<'n, str>, f64)> = match self.hash_bits {
+            None => sample.map(|(name, x)| (Cow::Borrowed(name), x)).collect(),
+            Some(bits) => {
+                let mut hashed = BTreeMap::new();
+                sample.for_each(|(name, x)| *hashed.entry(hashed_name(name, bits)).or_insert(0.0) += x);
+                hashed.into_iter().map(|(hash, x)| (Cow::Owned(hash.to_string()), x)).collect()
+            }
+        };
+        let length = named.iter().map(|(_, x)| x * x).sum::<f64>().sqrt();
+        let scale = if self.normalize && length > 0.0 { 1.0 / length } else { 1.0 };
+        let known: Vec<(usize, f64)> =
+            named.iter().filter_map(|(name, x)| Some((find(name)? as usize, scale * x))).collect();
+        let score = |(model, intercept): (usize, &f64)| {
+            intercept + known.iter().map(|&(at, x)| x * self.of(model)[at]).sum::<f64>()
+        };
+        self.prediction(&self.intercepts.iter().enumerate().map(score).collect::<Vec<f64>>())
+    }
+
+    /// Returns the words of a text, found as those that the model was trained on, and how often each occurs.
+    #[must_use]
+    pub fn words_of(&self, text: &str) -> BTreeMap<String, f64> {
+        let mut counts = BTreeMap::new();
+        for word in self.words.tokenizer().words(text) {
+            *counts.entry(word).or_insert(0.0) += 1.0;
+        }
+        counts
     }
 
     /// Compares the scores of samples with their classes.
@@ -247,23 +291,16 @@ impl Model for Linear {
             }
         }
         let (normalize, positive) = (manifest.option("normalize"), manifest.option("positive"));
+        let (hash_bits, words) = (manifest.option("hash_bits"), WordOptions::of(&manifest.config));
         let model = Self::new(features, classes, weights, intercepts);
         let model = model.map_err(|error| Error::invalid(&path, format!("{error}; {DAMAGED}")))?;
-        Ok(Self { normalize, positive, calibration: manifest.calibration.clone(), ..model })
+        Ok(Self { normalize, positive, hash_bits, words, calibration: manifest.calibration.clone(), ..model })
     }
 
     fn answer(&self, question: &Predict) -> Result<Vec<Prediction>, Error> {
         let of = |sample: &Vec<(String, f32)>| {
-            let length = sample.iter().map(|(_, x)| f64::from(*x).powi(2)).sum::<f64>().sqrt();
-            let scale = if self.normalize && length > 0.0 { 1.0 / length } else { 1.0 };
-            let known: Vec<(usize, f64)> = sample
-                .iter()
-                .filter_map(|(name, x)| Some((self.features.find(name)? as usize, scale * f64::from(*x))))
-                .collect();
-            let score = |(model, intercept): (usize, &f64)| {
-                intercept + known.iter().map(|&(at, x)| x * self.of(model)[at]).sum::<f64>()
-            };
-            self.prediction(&self.intercepts.iter().enumerate().map(score).collect::<Vec<f64>>())
+            let named = sample.iter().map(|(name, x)| (&name[..], f64::from(*x)));
+            self.predict(named, |name| self.features.find(name))
         };
         Ok(question.samples.iter().map(of).collect())
     }

@@ -321,10 +321,11 @@ impl<S: Solver> Trainer for Fitter<S> {
             weights.extend_from_slice(&model[..samples.features.len()]);
             intercepts.push(samples.intercept.map_or(0.0, |feature| model[feature]));
         }
-        let (normalize, positive) = (samples.normalize, samples.positive.clone());
+        let Samples { normalize, hash_bits, words, .. } = *samples;
         let classes = samples.labels.classes.clone();
         let model = Linear::new(Arc::clone(&samples.features), classes, weights, intercepts)?;
-        Ok(Linear { normalize, positive, certificate, ..model })
+        let positive = samples.positive.clone();
+        Ok(Linear { normalize, positive, hash_bits, words, certificate, ..model })
     }
 
     fn finish(&self, samples: &Samples, model: &mut Linear) -> Result<(), Error> {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use megagrid_algorithms::lda::Tokens;
 use megagrid_datasets::cache::Cache;
 use megagrid_datasets::{
-    Corpus, Dataset, Dictionary, Edges, Format, Layout, Names, Prepared, Split, StopWords, Tokenizer, WordFilter,
+    Corpus, Dataset, Dictionary, Edges, Format, Layout, Names, Prepared, StopWords, Tokenizer, WordFilter,
     read_corpus_with,
 };
 use megagrid_partition::{EdgeList, EdgeSource, Side};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::start::Start;
 use crate::Error;
@@ -20,17 +20,15 @@ use crate::input::{Source, Stopwatch, digest, is_cache, no_edges, open, phases};
 use crate::options::{check_holdout, lossy, lossy_option};
 use crate::record::{InputSizes, Phases};
 use crate::room;
+use crate::text::WordOptions;
 
 /// Which documents and words there are.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct CorpusOptions {
-    /// Take words in lower case (plain text).
-    #[arg(long, help_heading = "Words")]
-    pub lower_case: bool,
-    /// What separates words in plain text: space, or punctuation as well.
-    #[arg(long, value_name = "space|punctuation", default_value = "space", help_heading = "Words")]
-    #[serde(serialize_with = "split_name", deserialize_with = "split_named")]
-    pub split: Split,
+    /// How words are found in plain text.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub words: WordOptions,
     /// Leave out words of fewer characters.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, help_heading = "Words")]
     pub min_word_length: usize,
@@ -53,26 +51,7 @@ pub struct CorpusOptions {
     pub holdout: Option<f64>,
 }
 
-fn split_name<S: Serializer>(split: &Split, to: S) -> Result<S::Ok, S::Error> {
-    match split {
-        Split::Space => "space",
-        Split::Punctuation => "punctuation",
-    }
-    .serialize(to)
-}
-
-fn split_named<'d, D: Deserializer<'d>>(from: D) -> Result<Split, D::Error> {
-    let name = String::deserialize(from)?;
-    Ok(if name == "punctuation" { Split::Punctuation } else { Split::Space })
-}
-
 impl CorpusOptions {
-    /// Returns how plain text is taken apart.
-    #[must_use]
-    pub fn tokenizer(&self) -> Tokenizer {
-        Tokenizer { lower_case: self.lower_case, split: self.split }
-    }
-
     fn filter(&self) -> Result<WordFilter, Error> {
         if !(self.max_documents > 0.0 && self.max_documents <= 1.0) {
             let found = self.max_documents;
@@ -241,7 +220,7 @@ impl Data for Documents {
             let read = |path: &PathBuf| {
                 let same = Layout { format: None, ..layout.clone() };
                 let advice = "none of its words is in the corpus";
-                NewDocuments::read(path, same, options.tokenizer(), &*names.get(Side::Right)?, advice)
+                NewDocuments::read(path, same, options.words.tokenizer(), &*names.get(Side::Right)?, advice)
             };
             test.as_ref().map(read).transpose()
         };
@@ -252,7 +231,7 @@ impl Data for Documents {
         }
         let corpus = match is_cache {
             true => Corpus::new(Cache::open(path)?.to_dataset()?),
-            false => read_corpus_with(path, &layout, options.tokenizer(), how.readers)?,
+            false => read_corpus_with(path, &layout, options.words.tokenizer(), how.readers)?,
         };
         let mut load = clock.lap();
         let corpus = corpus.keep_words(&filter);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use megagrid_algorithms::lda::{FoldIn, Model as Counts, Occurrences, SparseCounts, Topics};
 use megagrid_datasets::output::{Column, read_npy, write_table, write_vector};
-use megagrid_datasets::{Dictionary, Names, Split, Tokenizer};
+use megagrid_datasets::{Dictionary, Names, Tokenizer};
 use megagrid_partition::Side;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::model::{DAMAGED, Manifest, Model, columns, read_names, write_names};
 use crate::record::Metrics;
+use crate::text::WordOptions;
 
 const ALPHA: &str = "alpha.npy";
 const TOTALS: &str = "topic_tokens.npy";
@@ -50,7 +51,7 @@ impl TopicModel {
     /// Takes counts and names, and how many top words of each topic are shown.
     #[must_use]
     pub fn new(counts: Counts, names: Arc<Names>, top_words: usize) -> Self {
-        let tokenizer = Tokenizer { lower_case: false, split: Split::Space };
+        let tokenizer = Tokenizer::default();
         Self { counts, names, tokenizer, is_chosen: false, top_words, coherences: None }
     }
 
@@ -140,8 +141,7 @@ impl Model for TopicModel {
         let mut topics = Topics::new(&alpha, beta, words.len());
         topics.totals = totals.iter().map(|&total| total as i64).collect();
         let counts = Counts { topics, words: word_topics, documents: document_topics };
-        let split = manifest.option::<String>("split").parse().unwrap_or(Split::Space);
-        let tokenizer = Tokenizer { lower_case: manifest.option("lower_case"), split };
+        let tokenizer = WordOptions::of(&manifest.config).tokenizer();
         let names = Arc::new(Names::new(documents, Some(words)));
         let most = manifest.config.get("max_documents").and_then(serde_json::Value::as_f64).unwrap_or(1.0);
         let is_chosen = manifest.option::<u64>("min_documents") > 1 || most < 1.0;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use megagrid_algorithms::pagerank::{PageRank, Ranks, Restart, Weighted};
+use megagrid_algorithms::pagerank::{PageRank, Ranks, RanksOfSets, Restart, Sets, Weighted, WeightedSets};
 use megagrid_datasets::cache::EdgeData;
 use megagrid_datasets::{Edges, Layout, Names, load_graph_with, load_weighted_graph_with};
 use megagrid_partition::{EdgeSource, Side};
@@ -37,6 +37,12 @@ pub struct LinkOptions {
     #[arg(long, value_name = "FILE")]
     #[serde(serialize_with = "lossy_option")]
     pub restart: Option<PathBuf>,
+    /// Rank for several sets of vertices to restart at, one a line of this file, all in one run: ids that are separated by tabs, else by
+    /// commas, semicolons or blanks, each with :WEIGHT behind it if it is not 1. The model has a column score_1, score_2, ... for each set in
+    /// the order of the lines, beside their mean, which is the score of all sets together.
+    #[arg(long, value_name = "FILE", conflicts_with = "restart")]
+    #[serde(default, serialize_with = "lossy_option")]
+    pub restart_sets: Option<PathBuf>,
 }
 
 /// The links of a graph.
@@ -53,17 +59,32 @@ pub enum Links {
 pub struct Web {
     /// Its links.
     pub links: Links,
-    /// Where the surfer restarts, and a checksum of that; `None`: anywhere.
-    restart: Option<(Restart, u64)>,
+    /// Where the surfer restarts.
+    restarts: Restarts,
+    /// A checksum of that, if it is not anywhere.
+    restart_checksum: Option<u64>,
     /// Scores of an earlier model, by page; of new pages nothing. Empty without a model.
     pub(super) start: Vec<Option<f32>>,
+}
+
+/// Where the surfer restarts.
+#[derive(Debug)]
+enum Restarts {
+    Anywhere,
+    At(Restart),
+    /// One rank for each.
+    AtEach(Vec<Restart>),
 }
 
 impl Web {
     /// Takes a graph whose links count the same.
     #[must_use]
     pub fn new(graph: Graph) -> Self {
-        Self { links: Links::Plain(graph), restart: None, start: Vec::new() }
+        Self::of(Links::Plain(graph))
+    }
+
+    fn of(links: Links) -> Self {
+        Self { links, restarts: Restarts::Anywhere, restart_checksum: None, start: Vec::new() }
     }
 
     /// Takes a graph whose links have weights. If several processes have read it together, all of them call it.
@@ -84,7 +105,7 @@ impl Web {
                 SUMS.end()
             )));
         }
-        Ok(Self { links: Links::Weighted(graph, sums), restart: None, start: Vec::new() })
+        Ok(Self::of(Links::Weighted(graph, sums)))
     }
 
     /// Has the surfer restart at vertices by their names and weights only.
@@ -92,32 +113,67 @@ impl Web {
     /// # Errors
     /// A vertex that is not there; weights below 0, or which sum to 0.
     pub fn restart_at<'n>(&mut self, vertices: impl IntoIterator<Item = (&'n str, f64)>) -> Result<(), Error> {
+        let restart = self.restart_of(vertices)?;
+        self.restart_by(Restarts::At(restart))
+    }
+
+    /// Ranks for several sets of vertices to restart at, by their names and weights.
+    ///
+    /// # Errors
+    /// As [`restart_at`](Self::restart_at); no set.
+    pub fn restart_at_each<'n, S: IntoIterator<Item = (&'n str, f64)>>(
+        &mut self,
+        sets: impl IntoIterator<Item = S>,
+    ) -> Result<(), Error> {
+        let sets = sets.into_iter().map(|set| self.restart_of(set)).collect::<Result<Vec<_>, Error>>()?;
+        if sets.is_empty() {
+            return Err(Error::Missing("there is no set of vertices to restart at; name one or more".to_owned()));
+        }
+        self.restart_by(Restarts::AtEach(sets))
+    }
+
+    fn restart_of<'n>(&self, vertices: impl IntoIterator<Item = (&'n str, f64)>) -> Result<Restart, Error> {
         let lookup = self.names().get(Side::Left)?.lookup();
         let found = vertices.into_iter().map(|(name, weight)| {
             let page = lookup.find(name).ok_or_else(|| Error::Missing(format!("no vertex \"{name}\" in the graph")));
             page.map(|page| (page as usize, weight))
         });
         let found: Vec<_> = found.collect::<Result<_, _>>()?;
-        let restart = Restart::new(self.links.pages(), &found)?;
-        self.restart_by(restart)
+        Ok(Restart::new(self.links.pages(), &found)?)
     }
 
-    /// Has the surfer restart as a distribution says. Its checksum is the same whatever order vertices are in.
-    fn restart_by(&mut self, restart: Restart) -> Result<(), Error> {
+    /// Has the surfer restart as distributions say. The checksum is the same whatever order vertices are in.
+    fn restart_by(&mut self, restarts: Restarts) -> Result<(), Error> {
         let names = self.names().get(Side::Left)?;
-        let of_page =
-            |(page, chance): (u32, &f32)| xxh3_64_with_seed(names.name(page).as_bytes(), chance.to_bits().into());
-        let chances = (0..).zip(restart.chances()).filter(|(_, chance)| **chance > 0.0);
-        let checksum = chances.map(of_page).fold(0, u64::wrapping_add);
+        let of_page = |set: u64, (page, chance): (u32, &f32)| {
+            xxh3_64_with_seed(names.name(page).as_bytes(), set << 32 | u64::from(chance.to_bits()))
+        };
+        let of_set = |set: u64, restart: &Restart| {
+            let chances = (0..).zip(restart.chances()).filter(|(_, chance)| **chance > 0.0);
+            chances.map(|one| of_page(set, one)).fold(0, u64::wrapping_add)
+        };
+        let checksum = match &restarts {
+            Restarts::Anywhere => None,
+            Restarts::At(restart) => Some(of_set(0, restart)),
+            Restarts::AtEach(sets) => {
+                Some((1..).zip(sets).map(|(set, restart)| of_set(set, restart)).fold(0, u64::wrapping_add))
+            }
+        };
         drop(names);
-        self.restart = Some((restart, checksum));
+        (self.restarts, self.restart_checksum) = (restarts, checksum);
         Ok(())
     }
 
-    /// Returns where the surfer restarts; `None`: anywhere.
+    /// Returns where the surfer restarts; `None`: anywhere, or at several sets.
     #[must_use]
     pub fn restart(&self) -> Option<&Restart> {
-        self.restart.as_ref().map(|(restart, _)| restart)
+        if let Restarts::At(restart) = &self.restarts { Some(restart) } else { None }
+    }
+
+    /// Returns the sets at each of which the surfer restarts; empty where ranks are not of several.
+    #[must_use]
+    pub fn restart_sets(&self) -> &[Restart] {
+        if let Restarts::AtEach(sets) = &self.restarts { sets } else { &[] }
     }
 
     /// Returns the names of the vertices.
@@ -131,7 +187,7 @@ impl Web {
 
     /// Returns a checksum of where the surfer restarts, if that is not anywhere.
     pub(super) fn restart_checksum(&self) -> Option<u64> {
-        self.restart.as_ref().map(|(_, checksum)| *checksum)
+        self.restart_checksum
     }
 }
 
@@ -168,6 +224,8 @@ impl Links {
 pub(super) trait Link: EdgeData + Item {
     /// The program.
     type Program: Ranks + Program<Edge = Self>;
+    /// That of several sets of restarts.
+    type OfSets: RanksOfSets + Program<Edge = Self>;
 
     /// Returns the links, which carry this.
     fn of(links: &Links) -> &Edges<Self>;
@@ -175,6 +233,7 @@ pub(super) trait Link: EdgeData + Item {
 
 impl Link for () {
     type Program = PageRank;
+    type OfSets = Sets;
 
     fn of(links: &Links) -> &Edges<()> {
         match links {
@@ -186,6 +245,7 @@ impl Link for () {
 
 impl Link for f32 {
     type Program = Weighted;
+    type OfSets = WeightedSets;
 
     fn of(links: &Links) -> &Edges<f32> {
         match links {
@@ -200,7 +260,7 @@ impl Data for Web {
     const FIXED: &'static [&'static str] = &["weights", "undirected"];
 
     fn read(source: &mut Source, options: &LinkOptions, how: &Reading<'_>) -> Result<(Self, Phases), Error> {
-        let LinkOptions { weights, undirected, ref restart } = *options;
+        let LinkOptions { weights, undirected, ref restart, ref restart_sets } = *options;
         let (mut web, phases) = if weights {
             let load = |path: &Path, layout: &Layout| load_weighted_graph_with(path, layout, how.readers);
             let (graph, phases) = Graph::read_with(source, undirected, how, load)?;
@@ -212,7 +272,11 @@ impl Data for Web {
         };
         if let Some(file) = restart {
             let restart = restart::read(file, web.names())?;
-            web.restart_by(restart)?;
+            web.restart_by(Restarts::At(restart))?;
+        }
+        if let Some(file) = restart_sets {
+            let sets = restart::read_sets(file, web.names())?;
+            web.restart_by(Restarts::AtEach(sets))?;
         }
         Ok((web, phases))
     }

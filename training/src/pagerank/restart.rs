@@ -32,6 +32,37 @@ pub(super) fn read(path: &Path, names: &Names) -> Result<Restart, Error> {
     Restart::new(names.len(), &found).map_err(|error| Error::invalid(path, error.to_string()))
 }
 
+/// Reads several sets of vertices to restart at, one a line: ids, each with or without `:weight`, separated by tabs, else by commas, semicolons
+/// or blanks.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn read_sets(path: &Path, names: &Names) -> Result<Vec<Restart>, Error> {
+    let text = fs::read_to_string(path).map_err(Error::io(path))?;
+    let names = names.get(Side::Left)?;
+    let lookup = names.lookup();
+    let mut sets = Vec::new();
+    for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let separator = ['\t', ',', ';'].into_iter().find(|&separator| line.contains(separator)).unwrap_or(' ');
+        let members = line.split(separator).map(str::trim).filter(|member| !member.is_empty());
+        let found = members.map(|member| weighted(member, &lookup)).collect::<Result<Vec<_>, _>>();
+        let found = found.map_err(|wrong| wrong.at(path, number))?;
+        let restart = Restart::new(names.len(), &found);
+        sets.push(restart.map_err(|error| Error::invalid(path, format!("line {number}: {error}")))?);
+    }
+    if sets.is_empty() {
+        return Err(Error::invalid(
+            path,
+            "no sets in it; expected one a line: ids separated by tabs, commas or blanks",
+        ));
+    }
+    Ok(sets)
+}
+
 /// What is wrong with a line: which part, what it is, what it should be.
 struct Wrong<'l>(&'static str, &'l str, &'static str);
 
@@ -43,9 +74,28 @@ impl Wrong<'_> {
     }
 }
 
+fn unknown(id: &str) -> Wrong<'_> {
+    Wrong("vertex to restart at", id, "a vertex of the graph, by its id in the input")
+}
+
+/// Returns the vertex and the weight of a member of a set: `id` or `id:weight`. An id may have colons in it.
+fn weighted<'l>(member: &'l str, lookup: &Lookup) -> Result<(usize, f64), Wrong<'l>> {
+    if let Some(page) = lookup.find(member) {
+        return Ok((page as usize, 1.0));
+    }
+    let (id, weight) = member.rsplit_once(':').ok_or_else(|| unknown(member))?;
+    with_weight(lookup.find(id.trim_end()), weight.trim_start()).unwrap_or_else(|| Err(unknown(member)))
+}
+
+/// Returns a vertex with its weight; `None`: neither is one.
+fn with_weight(page: Option<u32>, weight: &str) -> Option<Result<(usize, f64), Wrong<'_>>> {
+    let number = weight.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    let wrong = || Wrong("weight", weight, "a finite number, 0 or above");
+    page.map(|page| number.map(|weight| (page as usize, weight)).ok_or_else(wrong))
+}
+
 /// Returns the vertex and the weight of a line.
 fn vertex<'l>(line: &'l str, lookup: &Lookup) -> Result<(usize, f64), Wrong<'l>> {
-    let unknown = |id: &'l str| Wrong("vertex to restart at", id, "a vertex of the graph, by its id in the input");
     if let Some(page) = lookup.find(line) {
         return Ok((page as usize, 1.0));
     }
@@ -53,13 +103,8 @@ fn vertex<'l>(line: &'l str, lookup: &Lookup) -> Result<(usize, f64), Wrong<'l>>
     // The weight may follow a comma and a blank.
     let id = id.trim_end();
     let id = id.strip_suffix([',', ';']).map_or(id, str::trim_end);
-    let page = lookup.find(id);
-    match (page, weight.parse::<f64>()) {
-        (Some(page), Ok(weight)) if weight.is_finite() && weight >= 0.0 => Ok((page as usize, weight)),
-        (Some(_), _) => Err(Wrong("weight", weight, "a finite number, 0 or above")),
-        (None, Ok(_)) => Err(unknown(id)),
-        (None, Err(_)) => Err(unknown(line)),
-    }
+    let is_number = weight.parse::<f64>().is_ok();
+    with_weight(lookup.find(id), weight).unwrap_or_else(|| Err(unknown(if is_number { id } else { line })))
 }
 
 #[cfg(test)]
@@ -89,6 +134,41 @@ mod tests {
             ("new york, 5e-1\na 0\n", [0.0, 0.0, 1.0, 0.0]),
         ] {
             assert_eq!(of(text, &names).as_deref(), Ok(&expected[..]), "{text:?}");
+        }
+    }
+
+    fn sets_of(text: &str, names: &[&str]) -> Result<Vec<Vec<f32>>, String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        let read = read_sets(file.path(), &Names::new(Dictionary::from_strings(names), None));
+        let path = file.path().display().to_string();
+        let chances = |sets: Vec<Restart>| sets.iter().map(|set| set.chances().to_vec()).collect();
+        read.map(chances).map_err(|error| error.to_string().replace(&path, "file"))
+    }
+
+    #[test]
+    fn each_line_is_a_set() {
+        let names = ["a", "b", "new york", "http://c:80"];
+        let text = "# sets\na\n\nb a:3\n\tnew york\ta:1 \r\nb:0.5, http://c:80\nhttp://c:80:2;b:2\n";
+        assert_eq!(
+            sets_of(text, &names).unwrap(),
+            [
+                [1.0, 0.0, 0.0, 0.0],
+                [0.75, 0.25, 0.0, 0.0],
+                [0.5, 0.0, 0.5, 0.0],
+                [0.0, 1.0 / 3.0, 0.0, 2.0 / 3.0],
+                [0.0, 0.5, 0.0, 0.5],
+            ]
+        );
+        for (text, expected) in [
+            ("a\nb x\n", "file:2: vertex to restart at: found \"x\""),
+            ("a:-1\n", "file:1: weight: found \"-1\", expected a finite number, 0 or above"),
+            ("a:b\n", "file:1: weight: found \"b\""),
+            ("a\n\nb:0\n", "file: line 3: sum of the weights of restarts is 0"),
+            ("#\n", "file: no sets in it; expected one a line"),
+        ] {
+            let said = sets_of(text, &names).unwrap_err();
+            assert!(said.starts_with(expected), "{text:?}: {said}");
         }
     }
 

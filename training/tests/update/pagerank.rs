@@ -26,7 +26,7 @@ fn desk(weights: bool) -> Desk<Ranking> {
 }
 
 fn scores(ranks: &Ranks) -> HashMap<String, f32> {
-    ranks.0.names.iter().map(|name| name.into_owned()).zip(ranks.0.scores.iter().copied()).collect()
+    ranks.ranked.names.iter().map(|name| name.into_owned()).zip(ranks.ranked.scores.iter().copied()).collect()
 }
 
 /// Fails unless all scores of two models are equal to 1e-8.

@@ -1,0 +1,184 @@
+//! Classification of texts in a column of a table: against samples whose words were found and counted naively.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+
+use megagrid_datasets::hashed_name;
+
+use crate::{Place, done, fails, json};
+
+const WORDS: [&str; 12] =
+    ["Fig", "plum", "APPLE", "iron", "Zinc", "tin", "oak", "Birch", "ash", "the", "of", "well-known"];
+const CLASSES: [&str; 3] = ["fruit", "metal", "wood"];
+
+/// Returns texts with their classes, most of whose words are of the class.
+fn texts(rows: u32) -> Vec<(&'static str, String)> {
+    let mut state = 7_u32;
+    let mut below = |limit: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 16) % limit
+    };
+    let mut text = |class: u32| {
+        let word = |at: u32| WORDS[at as usize];
+        let mut words = String::new();
+        for _ in 0..3 + below(5) {
+            let own = 3 * class + below(3);
+            let at = if below(3) == 0 { below(12) } else { own };
+            write!(words, "{}{}", word(at), [" ", ", ", "; ", "\n"][below(4) as usize]).unwrap();
+        }
+        words
+    };
+    (0..rows).map(|row| (CLASSES[row as usize % 3], text(row % 3))).collect()
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+fn csv(place: &Place, name: &str, texts: &[(&str, String)]) -> String {
+    let lines = texts.iter().enumerate().map(|(at, (class, text))| format!("{at},{class},{}\n", quoted(text)));
+    place.file(name, format!("id,kind,body\n{}", lines.collect::<String>()))
+}
+
+fn json_lines(place: &Place, name: &str, texts: &[(&str, String)]) -> String {
+    let line = |(class, text): &(&str, String)| {
+        format!("{}\n", serde_json::json!({ "body": text, "kind": class, "id": { "x": [1] } }))
+    };
+    place.file(name, texts.iter().map(line).collect::<String>())
+}
+
+/// Counts words in lower case, and pairs of those that follow one another.
+fn counted(text: &str) -> BTreeMap<String, u32> {
+    let lower = text.to_lowercase();
+    let words: Vec<&str> = lower.split([' ', ',', ';', '\n']).filter(|word| !word.is_empty()).collect();
+    let pairs = words.windows(2).map(|pair| pair.join(" "));
+    let mut counts = BTreeMap::new();
+    words.iter().map(|&word| word.to_owned()).chain(pairs).for_each(|word| *counts.entry(word).or_insert(0) += 1);
+    counts
+}
+
+/// Writes the same as LIBSVM text, with features by the numbers that words have.
+fn numbered(place: &Place, name: &str, texts: &[(&str, String)], mut number: impl FnMut(&str) -> u64) -> String {
+    let mut all = String::new();
+    for (class, text) in texts {
+        let mut values = BTreeMap::new();
+        counted(text).iter().for_each(|(word, count)| *values.entry(number(word)).or_insert(0) += count);
+        let values: String = values.iter().map(|(feature, value)| format!(" {feature}:{value}")).collect();
+        writeln!(all, "{class}{values}").unwrap();
+    }
+    place.file(name, all)
+}
+
+const READING: [&str; 5] = ["--lower-case", "--split", "punctuation", "--bigrams", "--normalize"];
+
+/// Trains, and returns the objective.
+fn fitted(place: &Place, input: &str, model: &str, options: &[&str]) -> f64 {
+    let (model, record) = (place.name(model), place.name("run.json"));
+    let fit = ["blockpg", input, "--l1", "0.1", "--intercept", "-w", "1", "-q", "--model", &model, "--json", &record];
+    done(&[&fit[..], options].concat());
+    json(&record)["result"]["objective"].as_f64().unwrap()
+}
+
+fn predicted(place: &Place, model: &str, input: &str) -> Vec<Vec<f64>> {
+    let table = done(&["predict", &place.name(model), input]);
+    let rows = table.lines().skip(1).map(|line| line.split(',').skip(2).map(|field| field.parse().unwrap()).collect());
+    rows.collect()
+}
+
+fn assert_near(found: &[Vec<f64>], expected: &[Vec<f64>]) {
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+        assert!((found - expected).abs() < 1e-4, "{found}, expected {expected}");
+    }
+}
+
+#[test]
+fn texts_are_classified_as_their_counted_words_are() {
+    let place = Place::new();
+    let (train, test) = (texts(240), texts(300).split_off(240));
+    let of_table = ["--columns", "text=body,label=kind"];
+    for (bits, hashing) in [(None, &[][..]), (Some(5), &["--hash-bits", "5"]), (Some(20), &["--hash-bits", "20"])] {
+        let mut known = BTreeMap::new();
+        let mut number = |word: &str| match bits {
+            Some(bits) => hashed_name(word, bits),
+            None => {
+                let next = known.len() as u64;
+                *known.entry(word.to_owned()).or_insert(next)
+            }
+        };
+        let naive = numbered(&place, "train.libsvm", &train, &mut number);
+        let unseen = numbered(&place, "test.libsvm", &test, &mut number);
+        let expected = fitted(&place, &naive, "naive", &["--normalize"]);
+        let chances = predicted(&place, "naive", &unseen);
+        let options = [&of_table[..], &READING, hashing].concat();
+        for (at, input) in
+            [csv(&place, "train.csv", &train), json_lines(&place, "train.jsonl", &train)].iter().enumerate()
+        {
+            let model = format!("model{at}");
+            let found = fitted(&place, input, &model, &options);
+            assert!((found / expected - 1.0).abs() < 2e-6, "{hashing:?}: {found}, naively {expected}");
+            for unseen in [csv(&place, "test.csv", &test), json_lines(&place, "test.jsonl", &test)] {
+                assert_near(&predicted(&place, &model, &unseen), &chances);
+            }
+            // Without labels, and with other names.
+            let bodies: String = test.iter().map(|(_, text)| format!("{};x\n", quoted(text))).collect();
+            let bodies = place.file("bodies.csv", format!("what;more\n{bodies}"));
+            let (model, unseen) = (place.name(&model), csv(&place, "test.csv", &test));
+            let renamed = done(&["predict", &model, &bodies, "--columns", "text=what"]);
+            assert_eq!(renamed, done(&["predict", &model, &unseen]));
+            fs::remove_dir_all(&model).unwrap();
+        }
+        fs::remove_dir_all(place.name("naive")).unwrap();
+    }
+}
+
+#[test]
+fn columns_of_a_table_are_features_and_a_test_is_read_as_the_training() {
+    let place = Place::new();
+    let row = |at: u32| {
+        let (age, city) = (at * 7 % 50, ["Oslo", "New York", ""][at as usize % 3]);
+        let label = if age + 9 * (at % 3) > 30 { "yes" } else { "no" };
+        (age, city, label)
+    };
+    let table: String = (0..200).map(row).map(|(age, city, label)| format!("{age},\"{city}\",{label}\n")).collect();
+    let table = place.file("people.csv", format!("age,city,bought\n{table}"));
+    let naive: String = (0..200).map(row).fold(String::new(), |mut all, (age, city, label)| {
+        let city = if city.is_empty() { String::new() } else { format!(" {}:1", if city == "Oslo" { 2 } else { 3 }) };
+        writeln!(all, "{label} 1:{age}{city}").unwrap();
+        all
+    });
+    let naive = place.file("people.libsvm", naive);
+    let expected = fitted(&place, &naive, "naive", &[]);
+    let found = fitted(&place, &table, "model", &["--columns", "label=bought", "--test", &table]);
+    assert!((found / expected - 1.0).abs() < 2e-6, "{found}, naively {expected}");
+    let quality = done(&["predict", &place.name("model"), &table, "--quality"]);
+    assert_eq!(quality, done(&["predict", &place.name("naive"), &naive, "--quality"]));
+    let tested = json(place.path("run.json"))["result"]["metrics"]["test_accuracy"].as_f64().unwrap();
+    assert!(quality.contains(&format!("accuracy {tested:.6}")), "{quality}, tested {tested}");
+    let top = done(&["top", &place.name("model"), "-n", "3"]);
+    assert!(top.contains("  city=Oslo\n") && top.contains("  age\n"), "{top}");
+    fails(&["blockpg", &table], 1, &["people.csv"]);
+    fails(
+        &["blockpg", &table, "--format", "table"],
+        1,
+        &["say with --columns label=COLUMN", "1 age, 2 city, 3 bought"],
+    );
+    fails(&["blockpg", &table, "--columns", "user=age"], 1, &["--columns says which is user"]);
+    fails(&["mf", &table, "--columns", "text=city"], 1, &["--columns says which is text"]);
+    fails(&["blockpg", &naive, "--hash-bits", "32"], 2, &["--hash-bits"]);
+}
+
+#[test]
+fn topics_are_found_of_bigrams_too() {
+    let place = Place::new();
+    let corpus: String = texts(90).iter().map(|(_, text)| text.replace('\n', " ") + "\n").collect();
+    let (corpus, model) = (place.file("corpus.txt", corpus), place.name("model"));
+    let reading = ["--lower-case", "--split", "punctuation", "--bigrams", "--stop-words", "english"];
+    done(&[&["lda", &corpus, "-k", "3", "--iterations", "5", "-q", "--model", &model], &reading[..]].concat());
+    let topics = done(&["topics", &model, "-n", "200"]);
+    assert!(topics.contains("iron zinc") && !topics.contains("the "), "{topics}");
+    let new = place.file("new.txt", "Iron, zinc! Iron zinc.\n");
+    let found = done(&["topics", &model, "--documents", &new]);
+    assert_eq!(found.lines().count(), 1, "{found}");
+}
