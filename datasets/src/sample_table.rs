@@ -219,7 +219,7 @@ impl Reader<'_> {
 fn add(rows: &mut Rows<f32>, column: &str, cell: Cell<'_>) -> Result<(), Malformed> {
     match cell {
         Cell::Nothing => Ok(()),
-        Cell::Number(number) if number == 0.0 => Ok(()),
+        Cell::Number(0.0) => Ok(()),
         Cell::Number(number) => rows.add_name("feature", column.as_bytes(), number),
         Cell::Text(text) => rows.add_name("feature", &[column.as_bytes(), b"=", &text[..]].concat(), 1.0),
     }

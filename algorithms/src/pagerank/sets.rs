@@ -92,7 +92,7 @@ impl<P: RanksOfSets> Apply<P, PageOfSets> for SettleSets {
     fn apply(&self, page: Master<'_, PageOfSets>, cx: &mut Context<'_, P>) {
         let (states, totals) = (&cx.global.0, &mut cx.worker.0);
         totals.resize(states.len(), [0.0; 3]);
-        let ranks = page.master.iter_mut().zip(page.sync).zip(&*page.delta);
+        let ranks = page.master.iter_mut().zip(page.sync).zip(page.delta);
         for ((([score, per_link, restart], passed), sum), (state, total)) in ranks.zip(states.iter().zip(totals)) {
             let settled = *sum + state.restart * *restart;
             let sums = [settled, if *per_link == 0.0 { settled } else { 0.0 }, (settled - *score).abs()];
