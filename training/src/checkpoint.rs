@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 use megagrid_datasets::output::{renew_directory, replace_text};
 use serde_json::{Map, Value};
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Pause, Run};
 use crate::data::Data;
 use crate::error::Error;
 use crate::model::{self, Model};
 use crate::options::Options;
 use crate::processes::Processes;
 use crate::record::Record;
-use crate::run::{Pause, Run};
 use crate::run_options::{CheckpointOptions, RunOptions};
 use crate::stopping::Stopping;
 

@@ -7,10 +7,11 @@ use megagrid_engine::plan::Plan;
 use megagrid_engine::{Branches, Engine, IterationReport, Settings, checkpoint};
 
 use crate::Error;
+use crate::algorithm::{Between, Form, Pause, Run};
 use crate::data::Data;
+use crate::leg::Leg;
 use crate::measured::Found;
 use crate::record::{InputSizes, Machine, Metrics};
-use crate::run::{Between, Form, Leg, Pause, Run};
 use crate::trainer::{DataOf, ModelOf, OptionsOf, Trainer};
 
 /// Makes the form of a trainer.

@@ -10,7 +10,7 @@ use megagrid_partition::{EdgeSource, Holders, Side};
 use megagrid_stages::{Left, Right, Sequence, Stages};
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, MakeForm};
 use crate::data::{Data, NoOptions, Reading};
 use crate::form::form;
 use crate::graph::{Graph, Ranked, Top, listing};
@@ -18,7 +18,6 @@ use crate::measured::Measured;
 use crate::model::{Manifest, Model, Scored};
 use crate::options::{by_default, check_tolerance};
 use crate::record::{InputSizes, Phases};
-use crate::run::MakeForm;
 use crate::trainer::Trainer;
 use crate::{Error, Options, input};
 

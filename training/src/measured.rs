@@ -1,6 +1,5 @@
 //! What is known after an iteration: what was measured, and whether training goes on.
 
-use crate::algorithm::Algorithm;
 use crate::error::Error;
 use crate::record::{Metrics, Name};
 
@@ -38,11 +37,11 @@ pub struct Found {
 }
 
 impl Found {
-    /// Returns the value on test data that early stopping is to make small, by its name.
+    /// Returns the value on test data that early stopping is to make small, by its name; where more is better, its negative.
     #[must_use]
-    pub fn tested<A: Algorithm>(&self, by: Option<&'static str>) -> Option<f64> {
+    pub fn tested(&self, by: Option<&'static str>, grows: bool) -> Option<f64> {
         let value = *self.metrics.get(by?)?;
-        Some(if A::TEST_GROWS { -value } else { value })
+        Some(if grows { -value } else { value })
     }
 
     /// Puts together running values, what was `measured`, and values on test data.
@@ -66,9 +65,9 @@ impl Found {
     ///
     /// # Errors
     /// The first, and what to do.
-    pub fn check<A: Algorithm>(&self, iteration: u64) -> Result<(), Error> {
+    pub fn check(&self, iteration: u64, advice: &'static str) -> Result<(), Error> {
         match self.diverged.clone() {
-            Some((name, value)) => Err(Error::Diverged { name, value, iteration, advice: A::ADVICE }),
+            Some((name, value)) => Err(Error::Diverged { name, value, iteration, advice }),
             None => Ok(()),
         }
     }
@@ -77,7 +76,6 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hits::HubsAndAuthorities;
 
     fn metrics<const N: usize>(values: [(&'static str, f64); N]) -> Metrics {
         Metrics::from(values.map(|(name, value)| (Name::from(name), value)))
@@ -90,7 +88,7 @@ mod tests {
             Some(Measured { objective, metrics, converged: None })
         };
         let running = |value| metrics([("running_rmse", value)]);
-        let said = |found: &Found| found.check::<HubsAndAuthorities>(3).map_err(|error| error.to_string());
+        let said = |found: &Found| found.check(3, "advice").map_err(|error| error.to_string());
         let found = Found::new(running(1.0), measured(4.0), metrics([("users_own", f64::NAN), ("test_rmse", 3.0)]));
         assert_eq!(said(&found), Ok(()));
         assert_eq!(found.metrics, metrics([("running_rmse", 1.0), ("test_rmse", 3.0), ("train_rmse", 2.0)]));

@@ -9,15 +9,15 @@ use megagrid_engine::plan::Plan;
 use megagrid_engine::{IterationReport, Settings};
 use serde_json::Value;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Pause, Run};
 use crate::checkpoint::Checkpoints;
 use crate::data::{Data, Reading};
 use crate::input::Source;
+use crate::leg::{Ended, Leg};
 use crate::measured::Found;
 use crate::options::{join, json};
 use crate::processes::Processes;
 use crate::record::{Machine, Metrics, Phases, Record};
-use crate::run::{Ended, Leg, Pause, Run};
 use crate::run_options::RunOptions;
 use crate::stopping::{Evaluation, Stopping};
 use crate::{Error, Options, model};
@@ -316,14 +316,14 @@ impl<A: Algorithm> Session<'_, A> {
 
     /// Tells whether what was found ends the leg.
     fn judge(&mut self, iteration: u64, found: &Found, pause: &dyn Pause<A>, leg: Leg) -> Result<Option<Ended>, Error> {
-        found.check::<A>(iteration)?;
+        found.check(iteration, A::ADVICE)?;
         let Found { objective, converged, ref metrics, .. } = *found;
         let tolerance = self.options.tolerance();
         let settled = |now: f64, before: f64| tolerance > 0.0 && (before - now).abs() / before.abs() <= tolerance;
         let by_change = || objective.zip(self.before).is_some_and(|(now, before)| settled(now, before));
         let has_converged = converged.unwrap_or_else(by_change);
         self.before = objective.or(self.before);
-        let value = found.tested::<A>(leg.tested_by);
+        let value = found.tested(leg.tested_by, A::TEST_GROWS);
         let mut is_worse = false;
         if let Some(value) = value {
             let evaluation = Evaluation { iteration, value, objective, metrics: metrics.clone() };

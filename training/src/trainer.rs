@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 
 use crate::algorithm::Algorithm;
 use crate::error::Error;
+use crate::leg::Leg;
 use crate::measured::Measured;
 use crate::options::Options;
 use crate::record::Metrics;
-use crate::run::Leg;
 
 /// A program of an algorithm, and how it is trained.
 pub trait Trainer: Sized + Send + 'static {

@@ -13,12 +13,11 @@ use megagrid_stages::{First, Left, Right, Sequence, Stages};
 use super::data::{Feedback, FeedbackOptions};
 use super::model::Recommender;
 use super::options::AlsOptions;
-use crate::algorithm::{Algorithm, Knob};
+use crate::algorithm::{Algorithm, Knob, MakeForm};
 use crate::form::form;
 use crate::measured::Measured;
 use crate::mf::{Factors, Start, Unseen, rankings};
 use crate::record::Metrics;
-use crate::run::MakeForm;
 use crate::trainer::Trainer;
 use crate::{Error, UpdatedOn};
 

@@ -16,12 +16,12 @@ use super::newton::{self, NewtonSolver};
 use super::options::LinearOptions;
 use super::solver::{Begin, Solver};
 use super::steps::StepSolver;
-use crate::algorithm::{Algorithm, Knob};
+use crate::algorithm::{Algorithm, Form, Knob, MakeForm};
 use crate::error::reading;
 use crate::form::form;
+use crate::leg::Leg;
 use crate::measured::Measured;
 use crate::record::Metrics;
-use crate::run::{Form, Leg, MakeForm};
 use crate::trainer::Trainer;
 use crate::{Error, RunOptions, UpdatedOn};
 

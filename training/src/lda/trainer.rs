@@ -18,12 +18,12 @@ use super::data::Documents;
 use super::model::TopicModel;
 use super::options::{self, Alpha, TopicOptions};
 use super::start::Start;
-use crate::algorithm::{Algorithm, Knob};
+use crate::algorithm::{Algorithm, Knob, MakeForm};
 use crate::error::reading;
 use crate::form::form;
+use crate::leg::Leg;
 use crate::measured::Measured;
 use crate::record::Metrics;
-use crate::run::{Leg, MakeForm};
 use crate::trainer::Trainer;
 use crate::{Error, UpdatedOn};
 

@@ -21,12 +21,11 @@ use super::rankings::rankings;
 use super::start::Start;
 use super::unseen::Unseen;
 use crate::Error;
-use crate::algorithm::{Algorithm, Knob};
+use crate::algorithm::{Algorithm, Knob, MakeForm};
 use crate::form::form;
 use crate::measured::Measured;
 use crate::options::{UpdatedOn, passes_per_clock};
 use crate::record::Metrics;
-use crate::run::MakeForm;
 use crate::trainer::Trainer;
 
 /// Ratings that a step of an evaluation takes.

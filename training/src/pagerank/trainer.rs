@@ -10,11 +10,10 @@ use megagrid_stages::{Exchange, Right, Sequence, Stages};
 use super::data::{Link, Links, Web};
 use super::model::Ranks;
 use super::options::RankOptions;
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, MakeForm};
 use crate::data::Data;
 use crate::form::form;
 use crate::measured::Measured;
-use crate::run::MakeForm;
 use crate::trainer::Trainer;
 use crate::{Error, Model, UpdatedOn};
 

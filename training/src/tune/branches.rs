@@ -12,12 +12,11 @@ use megagrid_tuner::{Branch, Clock, Ended, Progress, ROOT, Setting, Tuned, Value
 
 use super::space::{Search, Time, apply};
 use crate::Error;
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Run};
 use crate::checkpoint::Checkpoints;
 use crate::measured::Found;
 use crate::processes::{Processes, decoded};
 use crate::record::Record;
-use crate::run::Run;
 use crate::stopping::{Evaluation, Stopping};
 use crate::train::Observer;
 
@@ -222,7 +221,7 @@ impl<'s, A: Algorithm> Branches<'s, A> {
             Time::Samples => report.updates as f64,
         };
         let (loss, converged) = (loss::<A>(&found), found.converged == Some(true));
-        let tested = found.tested::<A>(A::TESTED_BY).filter(|error| error.is_finite());
+        let tested = found.tested(A::TESTED_BY, A::TEST_GROWS).filter(|error| error.is_finite());
         place.history.push(Done { report, found, seconds: begin.elapsed().as_secs_f64() });
         if self.kept == Some(branch) {
             self.evaluate(branch)?;
@@ -296,7 +295,7 @@ impl<'s, A: Algorithm> Branches<'s, A> {
         let is_first = self.processes.is_first();
         let place = self.places.get(&branch).ok_or_else(|| gone(branch))?;
         let Some(Done { report, found, .. }) = place.history.last().filter(|_| is_first) else { return Ok(()) };
-        let Some(value) = found.tested::<A>(A::TESTED_BY) else { return Ok(()) };
+        let Some(value) = found.tested(A::TESTED_BY, A::TEST_GROWS) else { return Ok(()) };
         let (iteration, objective, metrics) = (report.iteration, found.objective, found.metrics.clone());
         if self.stopping.last() == Some(iteration) {
             return Ok(());

@@ -84,7 +84,7 @@ pub fn tune<A: Algorithm>(
     let done = engine.iterations() - ran.history.len() as u64;
     let mut record = Record::begin(A::NAME, config, engine.input(), engine.machine(), phases, done);
     for Done { report, found, seconds } in &ran.history {
-        found.check::<A>(report.iteration)?;
+        found.check(report.iteration, A::ADVICE)?;
         record.add(report, found.objective, found.metrics.clone(), *seconds);
     }
     ran.stopping.end(&mut record);

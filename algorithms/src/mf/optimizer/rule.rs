@@ -39,7 +39,7 @@ pub enum Rule {
 /// What is remembered of a row by coordinate: of its first sixteen coordinates one number after the other, of the next sixteen, and
 /// so on; with [`Rule::Adam`] the weights of its means at the end.
 ///
-/// Capacity: [`Optimizer::remembered`].
+/// Capacity: [`Optimizer::remembered`](super::Optimizer::remembered).
 #[derive(TransparentWrapper)]
 #[repr(transparent)]
 pub struct State([f32]);

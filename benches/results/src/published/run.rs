@@ -9,7 +9,8 @@ use std::{env, fs, io};
 
 use serde::Deserialize;
 
-use super::{Evidence, Finding, Found, Ran, Row, Step};
+use super::findings::{Evidence, Finding, Found, Ran};
+use super::rows::{Row, Step};
 
 /// What a command came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
