@@ -55,7 +55,7 @@ fn pairs_count_as_one() {
         let model = place.name(name);
         let als = ["als", input, "--dims", "4", "--iterations", "3", "-w", "1", "-q", "--model", &model];
         done(&[&als[..], more].concat());
-        (fs::read(format!("{model}/item_factors.npy")).unwrap(), model)
+        (fs::read(format!("{model}/items.npy")).unwrap(), model)
     };
     let (expected, _) = of("of-ones", &ones, &[]);
     let (found, model) = of("of-pairs", &pairs, &[]);

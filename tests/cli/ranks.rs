@@ -185,13 +185,17 @@ fn what_sets_of_restarts_cannot_be_is_told() {
     let place = Place::new();
     let [links, restart] = files(&place);
     let sets = place.file("sets.txt", "ann\nbob xaver\n");
-    fails(&["pagerank", &links, "--restart-sets", &sets], 1, &["sets.txt:2: vertex to restart at: found \"xaver\""]);
+    fails(
+        &["pagerank", &links, "--weights", "--restart-sets", &sets],
+        1,
+        &["sets.txt:2: vertex to restart at: found \"xaver\""],
+    );
     fails(&["pagerank", &links, "--restart-sets", &sets, "--restart", &restart], 2, &["--restart"]);
     let sets = place.file("sets.txt", "ann\nbob\n");
     let (model, plain) = (place.name("model"), place.name("plain"));
-    let rank = ["pagerank", &links, "--restart-sets", &sets, "-q"];
+    let rank = ["pagerank", &links, "--weights", "--restart-sets", &sets, "-q"];
     done(&[&rank[..], &["--model", &model]].concat());
-    done(&["pagerank", &links, "-q", "--model", &plain]);
+    done(&["pagerank", &links, "--weights", "-q", "--model", &plain]);
     fails(&["top", &model, "--set", "3"], 2, &["there is no set 3; the model has the sets 1 to 2"]);
     fails(&["top", &plain, "--set", "1"], 2, &["the model has no sets"]);
     fails(&[&rank[..], &["--from", &plain]].concat(), 2, &["--from"]);

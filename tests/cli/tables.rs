@@ -157,7 +157,11 @@ fn columns_that_there_are_not_are_told() {
     wrong("from=1", 1, "--columns says which is from, but what is read has user, item, rating");
     fails(&["mf", &table, "--columns", "rater=1"], 2, &["there is no role \"rater\"; expected one of user, item"]);
     let samples = place.file("samples.txt", "1 1:1\n-1 2:1\n");
-    fails(&["blockpg", &samples, "--columns", "user=1"], 1, &["--columns is for tables"]);
+    fails(
+        &["blockpg", &samples, "--columns", "user=1"],
+        1,
+        &["--columns says which is user, but what is read has label, text"],
+    );
     let ran = run(&[
         "inspect",
         &place.file("a.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n"),
