@@ -142,6 +142,8 @@ impl<'t> First<'t> {
                 has(0, &columns, |field| !looks_numeric(field))
                     && has(0, &[number], |field| R::of_text(field).is_none())
             }
+            // Users and items that are called so are no ids.
+            None if !R::SQUARE && known::<R>(&self.names()).is_some_and(|(ends, _)| ends == [left, right]) => true,
             None => {
                 let is_edge = |at| has(at, &[left, right], |end| integer(end).is_some());
                 let rest = 1..self.records.len();
