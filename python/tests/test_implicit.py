@@ -61,7 +61,8 @@ def test_the_latest_is_kept_where_times_are_known():
         at = np.flatnonzero(users == user)
         latest[user, items[at[np.argmax(stamps[at])]]] = True
     rest = ~latest[users, items]
-    model = ImplicitALS(4, max_iter=2).fit((users[rest], items[rest], np.ones(rest.sum())))
+    held_out = ImplicitALS(4, holdout_last=1, ranking=30, max_iter=2, patience=0)
+    model = held_out.fit((users, items, np.ones(len(users)), stamps))
     places = []
     for user, item in zip(*np.nonzero(latest)):
         best = model.recommend(user, 30, exclude=(users[rest], items[rest]))[0].tolist()
