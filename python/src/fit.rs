@@ -263,7 +263,7 @@ fn link(value: f64) -> Option<()> {
 /// Vertices to restart at, by their names and weights.
 type Restart = Vec<(String, f64)>;
 
-fn named(restart: &Restart) -> Vec<(&str, f64)> {
+fn by_name(restart: &Restart) -> Vec<(&str, f64)> {
     restart.iter().map(|(name, weight)| (&name[..], *weight)).collect()
 }
 
@@ -287,8 +287,8 @@ pub fn pagerank(
         Place::<Ranking>::new(py, input, (true, link), web)?
     };
     let restart = move |web: &mut Web| match (&personalization, &sets) {
-        (_, Some(sets)) => web.restart_at_each(sets.iter().map(named)),
-        (Some(vertices), None) => web.restart_at(named(vertices)),
+        (_, Some(sets)) => web.restart_at_each(sets.iter().map(by_name)),
+        (Some(vertices), None) => web.restart_at(by_name(vertices)),
         (None, None) => Ok(()),
     };
     place.train_on(words, is_watched, restart, models::give_ranks)
