@@ -300,8 +300,9 @@ def test_bad_classes_and_weights_are_refused(clicks):
             SparseLogisticRegression(class_weight=weights).fit(X, y)
     with pytest.raises(ValueError, match="1200 classes.*regression target"):
         model.fit(np.ones((1200, 2)), np.arange(1200))
-    with pytest.raises(ValueError, match="patience"):
-        SparseLogisticRegression(patience=2, holdout=0.2).fit(X, np.arange(600) % 3)
+    # Many classes stop early one by one.
+    many = SparseLogisticRegression(patience=2, holdout=0.2).fit(X, np.arange(600) % 3)
+    assert many.coef_.shape == (3, X.shape[1])
 
 
 def test_bad_ratings_are_refused(ratings):
