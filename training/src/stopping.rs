@@ -213,6 +213,21 @@ mod tests {
         stopping.evaluate(evaluation, || Ok(Number(iteration))).unwrap()
     }
 
+    fn record() -> Record {
+        let (input, machine, phases) = Default::default();
+        Record::begin("number", serde_json::Value::Null, input, machine, phases, 0)
+    }
+
+    /// What has been kept after each of three evaluations, the second of which was the best.
+    fn of_three(directory: &Path) -> Stopping<Number> {
+        let mut stopping = Stopping::new(3);
+        for (at, value) in [(1, 5.0), (2, 3.0), (3, 4.0)] {
+            evaluate(&mut stopping, at, value);
+        }
+        stopping.save(directory, 3, &record()).unwrap();
+        stopping
+    }
+
     fn no_model() -> Result<Number, Error> {
         panic!("the best model is not that of the checkpoint")
     }
@@ -245,19 +260,7 @@ mod tests {
     #[test]
     fn what_was_saved_is_gone_on_with_from_any_checkpoint() {
         let place = tempfile::tempdir().unwrap();
-        let record = Record::begin(
-            "number",
-            serde_json::Value::Null,
-            Default::default(),
-            Default::default(),
-            Default::default(),
-            0,
-        );
-        let mut stopping = Stopping::new(3);
-        for (at, value) in [(1, 5.0), (2, 3.0), (3, 4.0)] {
-            evaluate(&mut stopping, at, value);
-        }
-        stopping.save(place.path(), 3, &record).unwrap();
+        let mut stopping = of_three(place.path());
         stopping.clean(place.path()).unwrap();
         let mut resumed = Stopping::<Number>::new(3);
         resumed.load(place.path(), (3, 0), no_model).unwrap();
@@ -265,7 +268,7 @@ mod tests {
         // The next checkpoint was not completed.
         evaluate(&mut stopping, 4, 2.0);
         evaluate(&mut stopping, 5, 2.5);
-        stopping.save(place.path(), 5, &record).unwrap();
+        stopping.save(place.path(), 5, &record()).unwrap();
         resumed.load(place.path(), (3, 0), no_model).unwrap();
         assert_eq!((resumed.worse(), resumed.take(3).unwrap().0), (1, 2));
         stopping.clean(place.path()).unwrap();
@@ -275,26 +278,14 @@ mod tests {
     #[test]
     fn a_checkpoint_of_a_leg_that_has_ended_is_gone_on_from_with_its_evaluations() {
         let place = tempfile::tempdir().unwrap();
-        let record = Record::begin(
-            "number",
-            serde_json::Value::Null,
-            Default::default(),
-            Default::default(),
-            Default::default(),
-            0,
-        );
-        let mut stopping = Stopping::new(3);
-        for (at, value) in [(1, 5.0), (2, 3.0), (3, 4.0)] {
-            evaluate(&mut stopping, at, value);
-        }
-        stopping.save(place.path(), 3, &record).unwrap();
+        let mut stopping = of_three(place.path());
         stopping.begin(3);
         assert!(stopping.best().is_none() && stopping.take(3).is_none(), "of the next leg nothing is known");
         evaluate(&mut stopping, 4, 9.0);
         evaluate(&mut stopping, 5, 9.5);
         assert_eq!((stopping.best().unwrap().iteration, stopping.worse()), (4, 1));
         // The checkpoint after iteration 5 was not completed.
-        stopping.save(place.path(), 5, &record).unwrap();
+        stopping.save(place.path(), 5, &record()).unwrap();
         let mut resumed = Stopping::<Number>::new(3);
         resumed.load(place.path(), (3, 0), no_model).unwrap();
         assert_eq!((resumed.worse(), resumed.take(3).unwrap().0), (1, 2));
@@ -309,9 +300,7 @@ mod tests {
         let mut stopping = Stopping::new(3);
         evaluate(&mut stopping, 1, 5.0);
         evaluate(&mut stopping, 2, 3.0);
-        let (input, machine, phases) = Default::default();
-        let record = Record::begin("number", serde_json::Value::Null, input, machine, phases, 0);
-        stopping.save(place.path(), 2, &record).unwrap();
+        stopping.save(place.path(), 2, &record()).unwrap();
         let mut resumed = Stopping::<Number>::new(3);
         resumed.load(place.path(), (2, 0), || Ok(Number(2))).unwrap();
         evaluate(&mut resumed, 3, 4.0);

@@ -1,24 +1,21 @@
 //! From labelled samples to what is trained and tested on.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use megagrid_datasets::cache::Cache;
-use megagrid_datasets::{
-    Dataset, Dictionary, Edges, Format, Labels, Layout, MOST_HASH_BITS, Readers, read_samples_with,
-};
+use megagrid_datasets::{Dataset, Dictionary, Edges, Format, Labels, MOST_HASH_BITS, Readers};
 use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use serde::{Deserialize, Serialize};
 
 use super::class_weights::{ClassWeights, listed};
+use super::reading::{read_weights, read_with};
 use super::unseen::{Parts, Unseen, split};
 use crate::Error;
 use crate::data::{Data, Reading};
 use crate::error::reading;
-use crate::input::{Changing, Source, Stopwatch, digest, phases};
+use crate::input::{Source, Stopwatch, digest, phases};
 use crate::options::{check_holdout, lossy_option};
 use crate::record::{InputSizes, Phases};
-use crate::room;
 use crate::text::WordOptions;
 
 /// What is made of samples.
@@ -315,14 +312,6 @@ impl Samples {
     }
 }
 
-/// Reads samples from a text or a cache, to compare them with what a model says: `positive` and `words` as for training.
-///
-/// # Errors
-/// Samples that cannot be read, or have no labels.
-pub fn read(source: &mut Source, positive: &[f32], words: WordOptions) -> Result<megagrid_datasets::Samples, Error> {
-    read_with(source, positive, words, None)
-}
-
 fn read_into(
     source: &mut Source,
     options: &SampleOptions,
@@ -331,71 +320,12 @@ fn read_into(
     read_with(source, &options.positive, options.words, readers)
 }
 
-/// Reads samples, and says in the source what format they have.
-fn read_with(
-    source: &mut Source,
-    positive: &[f32],
-    words: WordOptions,
-    readers: Option<&Arc<dyn Readers>>,
-) -> Result<megagrid_datasets::Samples, Error> {
-    source.find(Format::Libsvm)?;
-    room::check(source, 1)?;
-    let path = &source.input;
-    if !source.is_cache() {
-        let format = source.format.filter(|format| *format != Format::Text).unwrap_or(Format::Libsvm);
-        let layout = Layout { format: Some(format), ..source.layout() };
-        return Ok(read_samples_with(path, layout, positive, words.tokenizer(), readers)?);
-    }
-    if !positive.is_empty() {
-        return Err(Error::option("--positive goes with labelled samples in a text, and this is a .mgrid cache"));
-    }
-    let cache = Cache::open(path)?;
-    match cache.labels()? {
-        Some(labels) => Ok(megagrid_datasets::Samples { data: cache.to_dataset()?, labels }),
-        None => Err(Error::invalid(path, "the cache holds no labels; convert labelled samples to it")),
-    }
-}
-
 /// Has features be called by the hashes of their names, if these have bits.
 pub(super) fn hashed(data: Dataset<f32>, bits: Option<u32>) -> Dataset<f32> {
     match bits {
         Some(bits) => data.with_hashed_names(bits),
         None => data,
     }
-}
-
-impl Changing for megagrid_datasets::Samples {
-    fn num_edges(&self) -> usize {
-        self.data.edges.num_edges()
-    }
-
-    fn with(self, more: Self) -> Self {
-        self.append(more)
-    }
-
-    fn without(self, _: &Self) -> Result<Self, String> {
-        Err("samples have no names by which they could be removed; train on those that are left with --from".to_owned())
-    }
-}
-
-/// Reads one number a line.
-fn read_weights(path: &Path, samples: usize) -> Result<Vec<f32>, Error> {
-    let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
-    let mut weights = Vec::with_capacity(samples);
-    for (line, word) in (1..).zip(text.lines()) {
-        match word.trim().parse::<f32>() {
-            Ok(weight) if weight.is_finite() && weight >= 0.0 => weights.push(weight),
-            _ => {
-                let place = PathBuf::from(format!("{}:{line}", path.display()));
-                return Err(Error::invalid(&place, format!("weight {word:?}; expected a number, 0 or above")));
-            }
-        }
-    }
-    if weights.len() != samples {
-        let problem = format!("{} weights of {samples} samples; expected one a line", weights.len());
-        return Err(Error::invalid(path, problem));
-    }
-    Ok(weights)
 }
 
 /// Orders what goes with samples, which are named by their number from 1.

@@ -6,14 +6,16 @@ mod data;
 mod model;
 mod newton;
 mod options;
+mod reading;
 mod solver;
 mod steps;
 mod trainer;
 mod unseen;
 
 pub use class_weights::ClassWeights;
-pub use data::{SampleOptions, Samples, read as read_samples};
+pub use data::{SampleOptions, Samples};
 pub use model::{Linear, Predict, Prediction};
 pub use options::LinearOptions;
+pub use reading::read as read_samples;
 pub use trainer::Regression;
 pub use unseen::Unseen;

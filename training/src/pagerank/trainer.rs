@@ -55,6 +55,20 @@ impl Algorithm for Ranking {
     }
 }
 
+/// What both forms are told by options and data.
+struct Setup {
+    damping: Damping,
+    tolerance: f64,
+    links: u64,
+}
+
+impl Setup {
+    fn new(web: &Web, options: &RankOptions) -> Result<Self, Error> {
+        let (damping, links) = (Damping::new(options.damping)?, web.sizes().edges as u64);
+        Ok(Self { damping, tolerance: options.tolerance, links })
+    }
+}
+
 /// Returns options with what follows from where surfers restart.
 fn resolved(web: &Web, options: &RankOptions) -> RankOptions {
     let restart_checksum = web.restart_checksum().map(|checksum| format!("{checksum:016x}"));
@@ -63,9 +77,7 @@ fn resolved(web: &Web, options: &RankOptions) -> RankOptions {
 
 /// Trains ranks; `L` is what a link carries.
 struct Ranker<L> {
-    damping: Damping,
-    tolerance: f64,
-    links: u64,
+    setup: Setup,
     link: PhantomData<fn() -> L>,
 }
 
@@ -78,8 +90,7 @@ where
     type Edge = L;
 
     fn new(web: &Web, options: &RankOptions, _: &Settings) -> Result<Self, Error> {
-        let (damping, links) = (Damping::new(options.damping)?, web.sizes().edges as u64);
-        Ok(Self { damping, tolerance: options.tolerance, links, link: PhantomData })
+        Ok(Self { setup: Setup::new(web, options)?, link: PhantomData })
     }
 
     fn resolved(&self, web: &Web, options: &RankOptions) -> RankOptions {
@@ -91,12 +102,12 @@ where
     }
 
     fn sequence(&self) -> Sequence<L::Program, impl Stages<L::Program>> {
-        pagerank::sequence(self.damping, self.links)
+        pagerank::sequence(self.setup.damping, self.setup.links)
     }
 
     fn init(&self, web: &Web, engine: &mut Engine<L::Program>) -> Result<(), Error> {
         let out_weight = web.links.out_weight();
-        let start = Start::new(self.damping, web.links.pages(), web.restart(), &*out_weight).at(&web.start);
+        let start = Start::new(self.setup.damping, web.links.pages(), web.restart(), &*out_weight).at(&web.start);
         engine.set_global(start.state());
         engine.init(Right, |page, first| (*first.master, *first.sync) = start.page(page));
         Ok(())
@@ -107,7 +118,7 @@ where
     }
 
     fn measure(&mut self, _: &Web, engine: &mut Engine<L::Program>) -> Result<Option<Measured>, Error> {
-        Ok(Some(Measured::residual(engine.global().residual, self.tolerance)))
+        Ok(Some(Measured::residual(engine.global().residual, self.setup.tolerance)))
     }
 
     fn model(&self, web: &Web, engine: &Engine<L::Program>) -> Result<Ranks, Error> {
@@ -119,9 +130,7 @@ where
 
 /// Trains ranks for several sets; `L` is what a link carries.
 struct SetsRanker<L> {
-    damping: Damping,
-    tolerance: f64,
-    links: u64,
+    setup: Setup,
     sets: usize,
     link: PhantomData<fn() -> L>,
 }
@@ -135,8 +144,7 @@ where
     type Edge = L;
 
     fn new(web: &Web, options: &RankOptions, _: &Settings) -> Result<Self, Error> {
-        let (damping, links) = (Damping::new(options.damping)?, web.sizes().edges as u64);
-        Ok(Self { damping, tolerance: options.tolerance, links, sets: web.restart_sets().len(), link: PhantomData })
+        Ok(Self { setup: Setup::new(web, options)?, sets: web.restart_sets().len(), link: PhantomData })
     }
 
     fn resolved(&self, web: &Web, options: &RankOptions) -> RankOptions {
@@ -152,12 +160,12 @@ where
     }
 
     fn sequence(&self) -> Sequence<L::OfSets, impl Stages<L::OfSets>> {
-        pagerank::sequence_of_sets(self.damping, self.links)
+        pagerank::sequence_of_sets(self.setup.damping, self.setup.links)
     }
 
     fn init(&self, web: &Web, engine: &mut Engine<L::OfSets>) -> Result<(), Error> {
         let (out_weight, pages) = (web.links.out_weight(), web.links.pages());
-        let start = |restart| Start::new(self.damping, pages, Some(restart), &*out_weight);
+        let start = |restart| Start::new(self.setup.damping, pages, Some(restart), &*out_weight);
         let starts: Vec<Start<'_>> = web.restart_sets().iter().map(start).collect();
         engine.set_global(States(starts.iter().map(Start::state).collect()));
         engine.init(Right, |page, first| {
@@ -174,7 +182,7 @@ where
 
     /// The run ends when the scores of all sets hardly change.
     fn measure(&mut self, _: &Web, engine: &mut Engine<L::OfSets>) -> Result<Option<Measured>, Error> {
-        Ok(Some(Measured::residual(engine.global().residual(), self.tolerance)))
+        Ok(Some(Measured::residual(engine.global().residual(), self.setup.tolerance)))
     }
 
     fn model(&self, web: &Web, engine: &Engine<L::OfSets>) -> Result<Ranks, Error> {

@@ -1,0 +1,79 @@
+//! Samples, and weights of them, as files have them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use megagrid_datasets::cache::Cache;
+use megagrid_datasets::{Format, Layout, Readers, Samples, read_samples_with};
+
+use crate::Error;
+use crate::input::{Changing, Source};
+use crate::room;
+use crate::text::WordOptions;
+
+/// Reads samples from a text or a cache, to compare them with what a model says: `positive` and `words` as for training.
+///
+/// # Errors
+/// Samples that cannot be read, or have no labels.
+pub fn read(source: &mut Source, positive: &[f32], words: WordOptions) -> Result<Samples, Error> {
+    read_with(source, positive, words, None)
+}
+
+/// Reads samples, and says in the source what format they have.
+pub(super) fn read_with(
+    source: &mut Source,
+    positive: &[f32],
+    words: WordOptions,
+    readers: Option<&Arc<dyn Readers>>,
+) -> Result<Samples, Error> {
+    source.find(Format::Libsvm)?;
+    room::check(source, 1)?;
+    let path = &source.input;
+    if !source.is_cache() {
+        let format = source.format.filter(|format| *format != Format::Text).unwrap_or(Format::Libsvm);
+        let layout = Layout { format: Some(format), ..source.layout() };
+        return Ok(read_samples_with(path, layout, positive, words.tokenizer(), readers)?);
+    }
+    if !positive.is_empty() {
+        return Err(Error::option("--positive goes with labelled samples in a text, and this is a .mgrid cache"));
+    }
+    let cache = Cache::open(path)?;
+    match cache.labels()? {
+        Some(labels) => Ok(Samples { data: cache.to_dataset()?, labels }),
+        None => Err(Error::invalid(path, "the cache holds no labels; convert labelled samples to it")),
+    }
+}
+
+impl Changing for Samples {
+    fn num_edges(&self) -> usize {
+        self.data.edges.num_edges()
+    }
+
+    fn with(self, more: Self) -> Self {
+        self.append(more)
+    }
+
+    fn without(self, _: &Self) -> Result<Self, String> {
+        Err("samples have no names by which they could be removed; train on those that are left with --from".to_owned())
+    }
+}
+
+/// Reads one number a line.
+pub(super) fn read_weights(path: &Path, samples: usize) -> Result<Vec<f32>, Error> {
+    let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+    let mut weights = Vec::with_capacity(samples);
+    for (line, word) in (1..).zip(text.lines()) {
+        match word.trim().parse::<f32>() {
+            Ok(weight) if weight.is_finite() && weight >= 0.0 => weights.push(weight),
+            _ => {
+                let place = PathBuf::from(format!("{}:{line}", path.display()));
+                return Err(Error::invalid(&place, format!("weight {word:?}; expected a number, 0 or above")));
+            }
+        }
+    }
+    if weights.len() != samples {
+        let problem = format!("{} weights of {samples} samples; expected one a line", weights.len());
+        return Err(Error::invalid(path, problem));
+    }
+    Ok(weights)
+}
