@@ -61,9 +61,16 @@ struct Shape {
     separator: Separator,
     /// Names of its columns.
     names: Vec<String>,
-    /// What the columns of labels and of texts are called.
-    label: Option<String>,
-    text: Option<String>,
+    /// Which of them hold labels and texts.
+    label: Option<usize>,
+    text: Option<usize>,
+}
+
+impl Shape {
+    /// Tells whether a column that may have been found has a name.
+    fn is_called(&self, column: Option<usize>, name: &str) -> bool {
+        column.is_some_and(|at| self.names[at] == name)
+    }
 }
 
 /// What a column says of a sample.
@@ -138,16 +145,12 @@ impl Reader<'_> {
         let named = |role: Role| match self.roles.find(role, &names) {
             // Samples whose labels are not known may have none.
             Err(_) if role == Role::Label && matches!(self.labelled, Labelled::No) => Ok(None),
-            found => found.map(|at| at.map(|at| names[at].clone())),
+            found => found,
         };
-        let known =
-            || LABELS.iter().find_map(|known| names.iter().find(|name| name.eq_ignore_ascii_case(known)).cloned());
+        let known = || LABELS.iter().find_map(|known| names.iter().position(|name| name.eq_ignore_ascii_case(known)));
         let (label, text) = (named(Role::Label)?.or_else(known), named(Role::Text)?);
-        if label.is_some() && label == text {
-            return Err(format!(
-                "column {} would be both label and text; name both in --columns",
-                text.unwrap_or_default()
-            ));
+        if let Some(at) = label.filter(|_| label == text) {
+            return Err(format!("column {} would be both label and text; name both in --columns", names[at]));
         }
         Ok(Shape { separator, label, text, names })
     }
@@ -182,14 +185,14 @@ impl Reader<'_> {
                 );
                 return Err(Malformed::new("sample", record, expected));
             };
-            found += 1;
-            if shape.label.as_ref() == Some(name) {
+            if shape.label == Some(found) {
                 label = Some(field);
-            } else if shape.text.as_ref() == Some(name) {
+            } else if shape.text == Some(found) {
                 self.words(rows, &field)?;
             } else if shape.text.is_none() {
                 add(rows, name, Cell::of_text(field))?;
             }
+            found += 1;
         }
         self.label(rows, label.as_deref(), record)?;
         rows.end();
@@ -201,9 +204,9 @@ impl Reader<'_> {
         let (shape, rows): (&Shape, _) = (&chunk.shape, &mut chunk.rows);
         let mut label = None;
         for (key, value) in entries(line).map_err(|error| not_json(line, &error))? {
-            if shape.label.as_ref() == Some(&key) {
+            if shape.is_called(shape.label, &key) {
                 label = Some(text_of(value)?);
-            } else if shape.text.as_ref() == Some(&key) {
+            } else if shape.is_called(shape.text, &key) {
                 self.words(rows, &text_of(value)?)?;
             } else if shape.text.is_none() {
                 add(rows, &key, cell_of(value)?)?;
