@@ -9,7 +9,7 @@ use super::planning::{is_square, make_plan, predict, row_orders};
 use super::settings::Settings;
 use super::{Engine, estimate};
 use crate::Error;
-use crate::grid::{self, Capacities, Grid, Pieces, RowOrder, Source, VertexArrays, same_arrays};
+use crate::grid::{self, Capacities, Change, Grid, Pieces, RowOrder, Source, VertexArrays, same_arrays};
 use crate::plan::{self, Plan};
 use crate::run::{Modelled, Run, Thing};
 use crate::stages::{Collected, Globals};
@@ -111,15 +111,17 @@ impl<P: Program> Engine<P> {
         settings: &Settings,
     ) -> Result<Self, Error> {
         let program = Collected::of(&sequence)?;
-        let run = run(&source.into(), &program, settings)?;
+        let run = run((&source.into(), None), &program, settings)?;
         let (reports, spare) = (Vec::new(), Vec::new());
-        Ok(Self { run: Arc::new(run), program, settings: settings.clone(), done: 0, reports, spare, edition: 0 })
+        let (run, settings) = (Arc::new(run), settings.clone());
+        Ok(Self { run, program, settings, done: 0, reports, spare, edition: 0, offsets: None })
     }
 }
 
-/// Makes the memory of a run: all of it, whatever sequence or edges it is for.
+/// Makes the memory of a run: all of it, whatever sequence or edges it is for. The `change` says how edges of the source come out of
+/// another run's grid.
 pub(super) fn run<P: Program, T: Copy + Send + Sync>(
-    source: &Source<'_, T, P>,
+    (source, change): (&Source<'_, T, P>, Option<&Change<'_, P>>),
     program: &Collected<P>,
     settings: &Settings,
 ) -> Result<Run<P>, Error> {
@@ -139,7 +141,7 @@ pub(super) fn run<P: Program, T: Copy + Send + Sync>(
         source.capacities[side].map(|by_id| (0..by_id.len()).map(|row| by_id[orders[side].id(row)]).collect())
     });
     let (left, right) = arrays::<P>(&plan, settings.dims, by_row)?;
-    let (columns, data) = grid::build_columns(&plan, &orders, source, settings.seed)?;
+    let (columns, data) = grid::build_columns(&plan, &orders, (source, change), settings.seed)?;
     let grid = Grid {
         left_pieces: Pieces::new(&plan.left.bounds, left.bounds()),
         right_pieces: Pieces::new(&plan.right.bounds, right.bounds()),

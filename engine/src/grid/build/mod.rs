@@ -1,12 +1,13 @@
-//! Building columns: from edges grouped by right vertex to blocks, without a second copy of the edges.
+//! Building columns: from edges grouped by right vertex to blocks, without a second copy of the edges, or from the blocks of another grid.
 
 mod bring;
 mod grouped;
+mod merged;
 mod pairs;
 mod source;
 mod values;
 
-use megagrid_partition::{EdgeSource, SplitMix};
+use megagrid_partition::{EdgeSource, Side, SplitMix};
 use megagrid_stages::{EdgeItem, Program};
 
 use super::block::{Id, Listed, LocalEdges};
@@ -17,6 +18,7 @@ use super::order::RowOrder;
 use crate::Error;
 use crate::plan::{Plan, Schedule};
 use bring::{Group, groups_of};
+pub use merged::Change;
 pub(super) use pairs::places_of_pairs;
 pub use source::{Fill, Source};
 
@@ -32,17 +34,22 @@ struct Build<'b, T, P: Program> {
 /// Columns, and the data of their edges.
 type Columns<P> = (Vec<Column>, Vec<Disjoint<EdgeItem<P>>>);
 
-/// Builds the columns of all right shards, each worker its share.
+/// Builds the columns of all right shards, each worker its share. Where edges of another grid are in the same blocks here, the
+/// `change` says how its columns become these, without the source.
 pub(crate) fn build_columns<T: Copy + Send + Sync, P: Program>(
     plan: &Plan,
     orders: &[RowOrder; 2],
-    source: &Source<'_, T, P>,
+    (source, change): (&Source<'_, T, P>, Option<&Change<'_, P>>),
     seed: u64,
 ) -> Result<Columns<P>, Error> {
     let build: Build<'_, _, P> = Build { plan, orders, source: source.edges, fill: &source.fill, seed };
     let mut columns: Vec<Option<Column>> = (0..plan.right.num_shards()).map(|_| None).collect();
     let mut data = Vec::new();
-    for group in build.groups()? {
+    let groups = match change.filter(|change| change.keeps_blocks(plan, orders)) {
+        Some(change) => change.groups(plan, orders, (seed, source.edges.offsets(Side::Right)))?,
+        None => build.groups()?,
+    };
+    for group in groups {
         for (shard, edges) in group.columns {
             columns[shard] = Some(Column { edges, data: data.len() });
         }
@@ -67,13 +74,8 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
         }
     }
 
-    /// Returns the right shards of the columns that a worker builds: its own, or, where these rotate, at regular distances.
     fn shards(&self, worker: usize) -> Vec<usize> {
-        let (right, threads) = (&self.plan.right, self.plan.threads());
-        let deal = self.plan.is_distributed() || self.plan.schedules.contains(&Some(Schedule::Rotation));
-        let mine =
-            |shard: &usize| if deal { shard % threads == worker % threads } else { right.owners[*shard] == worker };
-        (0..right.num_shards()).filter(mine).collect()
+        shards_of(self.plan, worker)
     }
 
     /// Tells whether this process holds the edges between two rows.
@@ -81,9 +83,21 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
         self.plan.placement.holds(self.plan.processes.this, (left, right))
     }
 
-    /// Draws the layer of the edges between two rows.
     fn layer_of(&self, left: usize, right: usize) -> usize {
-        let (layers, edge) = (self.plan.layers as u64, (left as u64) << 32 | right as u64);
-        if layers == 1 { 0 } else { SplitMix::new(self.seed, edge).below(layers) as usize }
+        layer_of(self.plan.layers, self.seed, left, right)
     }
+}
+
+/// Returns the right shards of the columns that a worker builds: its own, or, where these rotate, at regular distances.
+fn shards_of(plan: &Plan, worker: usize) -> Vec<usize> {
+    let (right, threads) = (&plan.right, plan.threads());
+    let deal = plan.is_distributed() || plan.schedules.contains(&Some(Schedule::Rotation));
+    let mine = |shard: &usize| if deal { shard % threads == worker % threads } else { right.owners[*shard] == worker };
+    (0..right.num_shards()).filter(mine).collect()
+}
+
+/// Draws the layer of the edges between two rows.
+fn layer_of(layers: usize, seed: u64, left: usize, right: usize) -> usize {
+    let (layers, edge) = (layers as u64, (left as u64) << 32 | right as u64);
+    if layers == 1 { 0 } else { SplitMix::new(seed, edge).below(layers) as usize }
 }
