@@ -126,7 +126,7 @@ pub(super) fn run<P: Program, T: Copy + Send + Sync>(
     let peers = settings.peers.as_deref();
     let modelled = peers.and_then(|peers| Some((peers.process(), peers.modelled()?)));
     let (mut plan, orders, predicted) = if let Some((this, modelled)) = modelled {
-        let orders = row_orders(source.edges, program, settings.seed);
+        let orders = row_orders(source.edges, (&program.infos, &program.body), settings.seed);
         let (plan, mirrors) = share(modelled, || predict(source, program, settings))?;
         (Plan { processes: plan::Processes { this, ..plan.processes }, ..plan }, orders, mirrors)
     } else {
@@ -139,7 +139,8 @@ pub(super) fn run<P: Program, T: Copy + Send + Sync>(
         source.capacities[side].map(|by_id| (0..by_id.len()).map(|row| by_id[orders[side].id(row)]).collect())
     });
     let (left, right) = arrays::<P>(&plan, settings.dims, by_row)?;
-    let (columns, data) = grid::build_columns(&plan, &orders, source, settings.seed)?;
+    let (columns, data) =
+        grid::build_columns::<T, P::Edge>(&plan, &orders, (source.edges, &source.fill), settings.seed)?;
     let grid = Grid {
         left_pieces: Pieces::new(&plan.left.bounds, left.bounds()),
         right_pieces: Pieces::new(&plan.right.bounds, right.bounds()),
@@ -157,7 +158,7 @@ pub(super) fn run<P: Program, T: Copy + Send + Sync>(
     let sync = match &settings.peers {
         Some(_) if predicted.is_some() => predicted.map(|mirrors| Replication::new(&plan, mirrors)),
         Some(peers) => {
-            let mirrors = Mirrors::agree(&plan, &grid, |mine| peers.all_gather(mine))?;
+            let mirrors = Mirrors::agree(&plan, &grid.columns, &|mine| peers.all_gather(mine))?;
             plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
             plan.quality = mirrors.quality(&plan);
             Some(Replication::new(&plan, Arc::new(mirrors)))
