@@ -109,8 +109,9 @@ fn stationary(mut rates: Vec<Vec<f64>>) -> Vec<f64> {
         }
     }
     let mut parts = vec![1.0];
-    for state in 1..rates.len() {
-        parts.push((0..state).map(|from| parts[from] * rates[from][state]).sum());
+    while parts.len() < rates.len() {
+        let state = parts.len();
+        parts.push(parts.iter().zip(&rates).map(|(part, rates)| part * rates[state]).sum());
     }
     let most = parts.iter().copied().fold(0.0, f64::max);
     parts.iter_mut().for_each(|part| *part /= most);
