@@ -45,7 +45,7 @@ fn measure(path: &Path, name: &str, rounds: usize) {
         let (new, mut engine) = timed(|| rank(&edges));
         engine.iterate(2).expect("iterations");
         let (iterations, ()) = timed(|| engine.iterate(5).expect("iterations"));
-        let is_one = |edge: usize| edge % 1000 == 0;
+        let is_one = |edge: usize| edge.is_multiple_of(1000);
         let some = listed(&edges, |edge| usize::from(is_one(edge)));
         let (append, _) = timed(|| engine.append(&some).expect("edges"));
         check(&mut engine, &edges, &listed(&edges, |edge| 1 + usize::from(is_one(edge))));
@@ -87,7 +87,7 @@ fn check(engine: &mut Engine<PageRank>, first: &Edges<()>, links: &GroupedEdges<
     let pages = engine.on(Right);
     fresh.init(Right, |page, first| (*first.master, *first.sync) = (*pages.master(page), *pages.sync(page)));
     drop(pages);
-    fresh.resume(engine.iterations(), (*engine.global()).clone());
+    fresh.resume(engine.iterations(), *engine.global());
     assert_eq!(engine.plan(), fresh.plan());
     for engine in [&mut *engine, &mut fresh] {
         engine.iterate(2).expect("iterations");

@@ -47,6 +47,7 @@ class SparseLogisticRegression(_Estimator):
         *,
         l2: float = 0.0,
         fit_intercept: bool = True,
+        multinomial: bool = False,
         normalize: bool = False,
         class_weight: dict[Any, float] | str | None = None,
         holdout: float | None = None,

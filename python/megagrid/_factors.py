@@ -100,7 +100,7 @@ class Factors(Estimator):
 
         Parameters
         ----------
-        X : matrix of people by items, or a tuple (people, items, values) of columns
+        X : matrix of people by items, or a tuple (people, items, values) of columns, for `ImplicitALS` also (people, items)
             In the form in which `fit` takes it. Items that the model does not know count for nothing; columns of a matrix are the numbers of
             items.
 
@@ -464,7 +464,8 @@ def _check_columns(X, lengths):
     forms = {2: "(users, items)", 3: "(users, items, values)"}
     if isinstance(X, tuple) and len(X) not in lengths:
         expected = " or ".join(forms[length] for length in lengths)
-        raise ValueError(f"a tuple of {len(X)} columns, expected {expected}; ImplicitALS.fit also takes (users, items, values, times)")
+        more = "; ImplicitALS.fit also takes (users, items) and (users, items, values, times)"
+        raise ValueError(f"a tuple of {len(X)} columns, expected {expected}{more}")
 
 
 def _coded(ids, name, length):

@@ -1,5 +1,7 @@
 """Matrix factorization of implicit feedback."""
 
+import numpy as np
+
 from . import _input, _megagrid
 from ._factors import Factors
 
@@ -140,8 +142,8 @@ class ImplicitALS(Factors):
 
         Parameters
         ----------
-        X : matrix of shape (n_users, n_items), a tuple (users, items, values) or (users, items, values, times) of columns, or a path
-            Values are 0 or above: how often or how long a user has used an item, or 1. Users and items of columns are any numbers or
+        X : matrix of shape (n_users, n_items), a tuple (users, items), (users, items, values) or (users, items, values, times) of columns, or a path
+            Values are 0 or above: how often or how long a user has used an item; those of pairs (users, items) are 1. Users and items of columns are any numbers or
             texts, times numbers or dates. A path is one to ratings in any format that the command reads.
         y : ignored
         callback : callable or None
@@ -159,8 +161,16 @@ class ImplicitALS(Factors):
         if isinstance(X, tuple) and len(X) == 4:
             X, times = X[:3], _input.times(X[3], len(X[2]))
         begin = self._begin
-        return self._factorize(X, reading, callback, lambda parts, words, watched: begin(parts, times, words, watched))
+        return self._factorize(_with_values(X), reading, callback, lambda parts, words, watched: begin(parts, times, words, watched))
+
+    def _rated(self, X):
+        return super()._rated(_with_values(X))
 
     def _trained(self):
         above = None if self.ratings_above is None else float(self.ratings_above)
         return False, (float(self.reg), (float(self.alpha), float(self.nu), above))
+
+
+def _with_values(X):
+    """Give pairs of users and items, which are feedback of 1, a column of values. A list is a matrix, as everywhere in scikit-learn."""
+    return (*X, np.ones(len(X[0]))) if isinstance(X, tuple) and len(X) == 2 else X

@@ -15,7 +15,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
     """Logistic regression with few features.
 
     Minimizes the sum of the samples' log losses + l1 · \\|w\\|₁ + l2 / 2 · \\|w\\|². A fit that converged has a certificate: no model's
-    objective is below ``report_["result"]["metrics"]["bound"]``. Of more than two classes each is told from the rest by a model of its own.
+    objective is below ``report_["result"]["metrics"]["bound"]``. Of more than two classes each is told from the rest by a model of its own,
+    or all are fitted together.
 
     Parameters
     ----------
@@ -26,6 +27,8 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         Weight of \\|w\\|²/2, in addition: an elastic net.
     fit_intercept : bool, default=True
         Whether there is an intercept, which has no penalty.
+    multinomial : bool, default=False
+        Whether more than two classes are fitted together, so that their chances have a sum of 1 (softmax).
     normalize : bool, default=False
         Whether samples are scaled to unit length.
     class_weight : dict, "balanced" or None, default=None
@@ -35,7 +38,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
     patience : int or None, default=None
         Worse measurements in a row on those that end the fit, whose model is the best; None: they end nothing.
     max_iter : int, default=2000
-        Passes over the features at most.
+        Passes over the features at most, for each class and l1.
     tol : float, default=1e-6
         The fit ends when the objective is known to be within this part of the optimum's.
     tune : bool or dict, default=False
@@ -81,6 +84,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         "l1": "l1",
         "l2": "l2",
         "fit_intercept": "+intercept",
+        "multinomial": "+multinomial",
         "normalize": "+normalize",
         "holdout": "holdout",
         "patience": "patience",
@@ -94,6 +98,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         *,
         l2=0.0,
         fit_intercept=True,
+        multinomial=False,
         normalize=False,
         class_weight=None,
         holdout=None,
@@ -108,6 +113,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         self.l1 = l1
         self.l2 = l2
         self.fit_intercept = fit_intercept
+        self.multinomial = multinomial
         self.normalize = normalize
         self.class_weight = class_weight
         self.holdout = holdout
@@ -214,7 +220,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict_proba(self, X):
-        """Return the chances of the classes: of more than two those that each has against the rest, scaled to a sum of 1.
+        """Return the chances of the classes: of more than two those that each has against the rest, scaled to a sum of 1, or those of a softmax.
 
         Parameters
         ----------
@@ -226,7 +232,7 @@ class SparseLogisticRegression(ClassifierMixin, Estimator):
         """
         scores = self.decision_function(X)
         # No exponential overflows.
-        logs = -np.logaddexp(0, -scores)
+        logs = scores if scores.ndim == 2 and self.multinomial else -np.logaddexp(0, -scores)
         if scores.ndim == 1:
             chances = np.exp(logs)
             return np.column_stack([1 - chances, chances])

@@ -70,3 +70,31 @@ def test_chances_add_up_to_1_however_large_scores_are(digits):
     X, y = digits[0][:300], digits[1][:300]
     chances = SparseLogisticRegression().fit(X, y).predict_proba(X * 1e4)
     assert np.allclose(chances.sum(axis=1), 1.0) and np.isfinite(chances).all()
+
+
+@pytest.mark.parametrize("l1, l2, solver", [(1.0, 0.0, "saga"), (0.0, 1.0, "lbfgs"), (0.3, 0.5, "saga")])
+def test_classes_that_are_fitted_together_are_those_of_scikit_learn(digits, l1, l2, solver):
+    X, y = digits[0][:200], digits[1][:200]
+    ours = SparseLogisticRegression(l1=l1, l2=l2, multinomial=True, tol=1e-11).fit(X, y)
+    assert ours.report_["result"]["ended_by"] == "tolerance"
+    theirs = LogisticRegression(C=1 / (l1 + l2), l1_ratio=l1 / (l1 + l2), solver=solver, tol=1e-9, max_iter=100000).fit(X, y)
+
+    def above_first(coef, intercept):
+        both = np.column_stack([coef, intercept])
+        return both - both[0]
+
+    apart = above_first(ours.coef_, ours.intercept_) - above_first(theirs.coef_, theirs.intercept_)
+    assert np.abs(apart).max() < 1e-4
+    assert np.allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
+    assert (ours.predict(X) == theirs.predict(X)).all()
+
+
+def test_a_model_of_classes_fitted_together_is_saved_and_loaded(digits, tmp_path):
+    X, y = digits[0][:300], digits[1][:300]
+    model = SparseLogisticRegression(multinomial=True).fit(X, y)
+    model.save(tmp_path / "model")
+    loaded = SparseLogisticRegression.load(tmp_path / "model")
+    assert loaded.multinomial and np.allclose(loaded.predict_proba(X), model.predict_proba(X))
+    scores = model.decision_function(X)
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    assert np.allclose(model.predict_proba(X), powers / powers.sum(axis=1, keepdims=True))

@@ -93,3 +93,14 @@ def test_whole_users_are_kept():
     X[users, items] = 1
     model = ImplicitALS(4, holdout_users=10).fit(X)
     assert model.n_features_in_ == 30 and len(model.user_ids_) == 40
+
+
+def test_pairs_are_feedback_of_1():
+    pairs, valued = (ImplicitALS(4).fit(X) for X in ((USERS, ITEMS), (USERS, ITEMS, np.ones(10))))
+    assert np.array_equal(pairs.user_factors_, valued.user_factors_) and np.array_equal(pairs.item_factors_, valued.item_factors_)
+    rated = ["new"] * 2, ["tea", "oat"]
+    assert np.array_equal(pairs.fold_in(rated).user_factors_, pairs.fold_in((*rated, np.ones(2))).user_factors_)
+    with pytest.raises(ValueError, match=r"a tuple of 2 columns, expected \(users, items, values\); ImplicitALS.fit also takes \(users, items\)"):
+        MatrixFactorization(4).fit((USERS, ITEMS))
+    with pytest.raises(ValueError, match="items have the shape"):
+        ImplicitALS(4).fit((USERS, ITEMS[1:]))

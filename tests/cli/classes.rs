@@ -157,6 +157,43 @@ fn classes_are_continued_to_the_same_bits_and_stopped_early_one_by_one() {
 }
 
 #[test]
+fn classes_that_are_fitted_together_have_the_chances_of_a_softmax() {
+    let place = Place::new();
+    let (train, test) = (samples(&place, "train.libsvm", WORDS, 600), samples(&place, "test.libsvm", WORDS, 200));
+    let (model, record) = (place.name("model"), place.name("run.json"));
+    let fit = ["blockpg", &train, "--multinomial", "--intercept", "--l1", "0.2", "--test", &test];
+    let text = done(&[&fit[..], &["--model", &model, "--json", &record]].concat());
+    assert!(text.contains("l1 0.2: objective"), "{text}");
+    let result = &json(&record)["result"];
+    let metric = |name: &str| result["metrics"][name].as_f64().unwrap();
+    assert!(result["ended_by"] == "tolerance" && metric("gap") <= 1e-6, "{result}");
+    let table = done(&["predict", &model, &test]);
+    let labels = fs::read_to_string(&test).unwrap();
+    let mut loss = 0.0;
+    for (row, line) in rows(&table)[1..].iter().zip(labels.lines()) {
+        let chances: Vec<f64> = row[2..].iter().map(|chance| chance.parse().unwrap()).collect();
+        assert!((chances.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{row:?}");
+        loss -= chances[WORDS.iter().position(|word| line.starts_with(word)).unwrap()].ln();
+    }
+    assert!((loss / 200.0 - metric("test_log_loss")).abs() < 1e-6, "{loss}");
+    // Each class against the rest has other weights, and no better chances on what it was fitted to.
+    let rest = place.name("rest");
+    done(&["blockpg", &train, "--intercept", "--l1", "0.2", "--model", &rest, "-q"]);
+    let [together, apart] = [&model, &rest].map(|model| {
+        let text = done(&["predict", model, &train, "--quality", "--json", "-"]);
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()["log_loss"].as_f64().unwrap()
+    });
+    assert!(together < apart, "{together}, and {apart} against the rest");
+
+    let updated = place.name("updated");
+    done(&["update", &model, &train, "--model", &updated, "-q"]);
+    assert_eq!(json(&format!("{updated}/model.json"))["config"]["multinomial"], true);
+    fails(&[&["launch", "-n", "2", "--"], &fit[..]].concat(), 2, &["--multinomial is for one process"]);
+    fails(&[&fit[..], &["--calibrate"]].concat(), 2, &["--calibrate", "--multinomial"]);
+    fails(&[&["tune"], &fit[..]].concat(), 2, &["3 classes"]);
+}
+
+#[test]
 fn what_cannot_be_told_apart_is_refused() {
     let place = Place::new();
     let target: String = (0..1500).map(|row| format!("{}.5 1:{row}\n", row)).collect();

@@ -82,7 +82,12 @@ pub trait Algorithm: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     /// Such options, and what to do.
-    fn check_run(_data: &Self::Data, _run: &RunOptions, _is_tuned: bool) -> Result<(), Error> {
+    fn check_run(
+        _data: &Self::Data,
+        _options: &Self::Options,
+        _run: &RunOptions,
+        _is_tuned: bool,
+    ) -> Result<(), Error> {
         Ok(())
     }
 

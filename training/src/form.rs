@@ -98,11 +98,17 @@ impl<T: Trainer> Run<T::Algorithm> for Engines<T> {
 
     fn iterate(&mut self, last: u64, between: Between<'_, T::Algorithm>) -> Result<(), Error> {
         let Trained { trainer, data, .. } = &mut self.of;
+        let mut failed = None;
         let step = |engine: &mut Engine<T::Program>, _: &IterationReport| {
+            if let Err(error) = trainer.after_iteration(data, engine) {
+                failed = Some(error);
+                return Ok(true);
+            }
             let reports: Vec<_> = engine.reports().iter().map(|one| trainer.corrected(one).into_owned()).collect();
             Ok(between(&reports, &mut Paused { trainer, data, engine }).is_break())
         };
-        Ok(self.branches.engine().run_until(last, step)?)
+        self.branches.engine().run_until(last, step)?;
+        failed.map_or(Ok(()), Err)
     }
 
     fn pause(&mut self) -> Box<dyn Pause<T::Algorithm> + '_> {

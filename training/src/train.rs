@@ -104,7 +104,7 @@ impl<A: Algorithm> Job<A> {
         processes: &Processes,
     ) -> Result<Self, Error> {
         options.check()?;
-        A::check_run(&data, run, false)?;
+        A::check_run(&data, &options, run, false)?;
         let (settings, run) = run.resolve(processes, A::PATIENCE)?;
         if let Some(directory) = &run.from {
             A::start_from(&mut data, &options, model::load(directory)?.0).map_err(|error| match error {

@@ -68,6 +68,14 @@ pub trait Trainer: Sized + Send + 'static {
         Metrics::new()
     }
 
+    /// After each iteration, before anybody looks at it: goes on with what is fitted next, where things take turns. All processes call it.
+    ///
+    /// # Errors
+    /// Data that cannot be read; a lost process.
+    fn after_iteration(&mut self, _: &DataOf<Self>, _: &mut Engine<Self::Program>) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Tells whether the objective is to be measured after this iteration, whatever else is asked for: where that costs next to
     /// nothing, or may show that the run has converged. The same in all processes.
     fn is_due(&self, _: &DataOf<Self>, _: &Engine<Self::Program>) -> bool {

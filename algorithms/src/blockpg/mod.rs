@@ -41,6 +41,8 @@
 //! **Descent.** Where samples fit the caches and one process has them, features of a worker step one after the other in place of
 //! blocks that step together: see [`Descend`].
 //!
+//! **Many classes.** Each is told from the rest, or all are fitted together: [`FitOfClasses`].
+//!
 //! **Intercept.** A feature that every sample has, with the penalty factor 0.
 //!
 //! Margins, weights and slopes are kept in f64. Memory: 88 bytes a sample and 8 for each worker, 88 bytes a feature and 32 for each worker, 6 a
@@ -53,6 +55,7 @@ mod control;
 mod descent;
 mod directions;
 mod leap;
+mod multinomial;
 mod optimality;
 mod program;
 mod proximal;
@@ -67,10 +70,11 @@ pub use control::{State, Totals};
 pub use descent::{Descend, DescendApart, Merge, Take, Tell, descent};
 pub use directions::{Heading, Sums};
 pub use leap::{Aim, Land, Leap, Limit, Plan};
+pub use multinomial::{FitOfClasses, MOST_ROUNDS, OfClasses, offsets, scores_of_classes};
 pub use optimality::Optimality;
 pub use program::{BlockPg, Feature, Sample};
 pub use proximal::{Derivatives, Margin, Parabola, Region, Weight};
-pub use quality::{Quality, likeliest, log_chances, mean_loss};
+pub use quality::{Quality, likeliest, log_chances, log_softmax, mean_loss};
 pub use sigmoid::{logistic, sigmoid};
 pub use stages::{Damp, Differentiate, Settle, Shift, Step};
 

@@ -24,12 +24,13 @@ impl Quality {
         Self { auc: auc(scores, labels), log_loss: mean_loss(scores, labels), accuracy: right as f64 / number }
     }
 
-    /// Compares scores w·x of classes, each against the rest, `[samples, classes]`, with the samples' classes.
+    /// Compares scores w·x of classes, `[samples, classes]`, with the samples' classes; `logs` makes of the scores of a sample the logarithms of
+    /// chances, [`log_chances`] or [`log_softmax`].
     #[must_use]
-    pub fn of_classes(scores: &[f64], classes: usize, labels: &[u32]) -> Self {
+    pub fn of_classes(scores: &[f64], classes: usize, labels: &[u32], logs: impl Fn(&[f64]) -> Vec<f64>) -> Self {
         let number = labels.len().max(1) as f64;
         let pairs = || scores.chunks(classes.max(1)).zip(labels);
-        let loss: f64 = pairs().map(|(scores, &label)| -log_chances(scores)[label as usize]).sum();
+        let loss: f64 = pairs().map(|(scores, &label)| -logs(scores)[label as usize]).sum();
         let right = pairs().filter(|(scores, label)| likeliest(scores) == **label as usize).count();
         Self { auc: f64::NAN, log_loss: loss / number, accuracy: right as f64 / number }
     }
@@ -46,7 +47,16 @@ pub fn mean_loss(scores: &[f64], labels: &[f32]) -> f64 {
 /// to a sum of 1.
 #[must_use]
 pub fn log_chances(scores: &[f64]) -> Vec<f64> {
-    let logs = scores.iter().map(|&score| -log_loss(score));
+    scaled(scores.iter().map(|&score| -log_loss(score)))
+}
+
+/// Returns the logarithms of the chances of classes that were fitted together, by their scores: of their exponentials, scaled to a sum of 1.
+#[must_use]
+pub fn log_softmax(scores: &[f64]) -> Vec<f64> {
+    scaled(scores.iter().copied())
+}
+
+fn scaled(logs: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
     let largest = logs.clone().fold(f64::NEG_INFINITY, f64::max);
     // Less the largest, no sum vanishes.
     let sum: f64 = logs.clone().map(|log| (log - largest).exp()).sum();
@@ -109,7 +119,7 @@ mod tests {
     fn the_likeliest_of_many_classes_counts() {
         // Scores of these chances against the rest, which have a sum of 1.
         let scores = [0.5, 0.25, 0.25, 0.2, 0.2, 0.6].map(|chance: f64| (chance / (1.0 - chance)).ln());
-        let quality = Quality::of_classes(&scores, 3, &[1, 2]);
+        let quality = Quality::of_classes(&scores, 3, &[1, 2], log_chances);
         assert_eq!((quality.accuracy, quality.auc.is_nan()), (0.5, true));
         assert!((quality.log_loss + (0.25_f64 * 0.6).ln() / 2.0).abs() < 1e-12);
     }
@@ -122,8 +132,15 @@ mod tests {
             assert!((logs.iter().map(|log| log.exp()).sum::<f64>() - 1.0).abs() < 1e-12, "{logs:?}");
             assert!(logs.iter().all(|log| log.is_finite() && *log <= logs[1]), "{logs:?}");
         }
-        let far = Quality::of_classes(&[-1e4, -9_999.0, -2e4], 3, &[2]);
+        let far = Quality::of_classes(&[-1e4, -9_999.0, -2e4], 3, &[2], log_chances);
         assert!((far.log_loss - 10_001.0 - (-1.0_f64).exp().ln_1p()).abs() < 1e-9, "{far:?}");
+    }
+
+    #[test]
+    fn chances_of_classes_that_were_fitted_together_are_their_exponentials() {
+        let scores = [0.5_f64, 0.25, 0.25].map(|chance| chance.ln() + 1e4);
+        let logs = log_softmax(&scores);
+        assert!(logs.iter().zip([0.5, 0.25, 0.25]).all(|(log, chance)| (log.exp() - chance).abs() < 1e-9), "{logs:?}");
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub struct Label {
     pub sign: f64,
     /// The sample's weight c.
     pub weight: f64,
+    /// What is added to the score w·x.
+    pub offset: f64,
 }
 
 vertex! {
@@ -204,8 +206,8 @@ impl Gather<Newton, Left> for Meet {
         for (value, slot) in sums.values.iter_mut().enumerate() {
             *slot = (*values.sync(value), f64::from(*values.edge(value)));
         }
-        let Label { sign, weight } = *sample.sync;
-        let (mut score, mut leverage) = (0.0, 0.0);
+        let Label { sign, weight, offset } = *sample.sync;
+        let (mut score, mut leverage) = (offset, 0.0);
         for &(feature, x) in &sums.values {
             score += x * weights[feature as usize];
             leverage += x * x * scale[feature as usize];

@@ -14,12 +14,14 @@ impl Trains for Regression {
     const ABOUT: [&'static str; 2] = [
         "Fits a sparse logistic regression: weights of features, most of them zero, that tell the classes of samples",
         "Minimizes: sum of log losses + l1 · |w|₁ + l2/2 · |w|². A run that converged prints a certificate: a bound below which no \
-         model's objective is. The model holds weights.parquet (id, weight), of features whose weight is not zero; of more than two classes a column weight_CLASS for each.",
+         model's objective is. The model holds weights.parquet (id, weight), of features whose weight is not zero; of more than two classes a column weight_CLASS for each. \
+         These are each told from the rest, or fitted together (--multinomial).",
     ];
     const EXAMPLES: &'static str = "Examples:
   megagrid blockpg clicks.libsvm --l1 1 --intercept --holdout 0.1 --model clicks
   megagrid blockpg news20.gz --positive 1,2,3,4,5 --normalize --l1 10,1,0.1
   megagrid blockpg news20.gz --normalize --l1 0 --l2 1 --class-weight balanced --model news
+  megagrid blockpg news20.gz --multinomial --normalize --intercept --l1 0.5 --holdout 0.1 --model news
   megagrid blockpg reviews.csv --columns text=body,label=stars --lower-case --split punctuation --bigrams --normalize --model stars";
 
     fn take_positive(samples: &mut SampleOptions) -> anyhow::Result<Vec<f32>> {

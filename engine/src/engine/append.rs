@@ -12,7 +12,7 @@ use super::planning::check_square;
 use super::together::{Gone, More, One, Together};
 use super::{Engine, estimate};
 use crate::Error;
-use crate::grid::{Capacities, Change, Listing, Source};
+use crate::grid::{Capacities, Change, Listing, RowOrder, Source};
 use crate::plan::Plan;
 use crate::run::{Run, spread};
 
@@ -156,7 +156,12 @@ impl<P: Program> Engine<P> {
         capacities: &[Option<Vec<u32>>; 2],
     ) -> Result<(), Error> {
         let [left, right] = capacities.each_ref().map(Option::as_deref);
-        let run = build::run((&source.capacities(left, right), change), &self.program, &self.settings)?;
+        let (source, seed) = (source.capacities(left, right), self.settings.seed);
+        let kept = |plan: &Plan, orders: &[RowOrder; 2]| {
+            let change = change.filter(|change| change.keeps_blocks(plan, orders))?;
+            Some(change.columns(plan, orders, (seed, source.edges.offsets(Side::Right))))
+        };
+        let run = build::run((&source, Some(&kept)), &self.program, &self.settings)?;
         carry(&self.run.grid, &run);
         run.globals.swap(&mut self.run.globals.current());
         self.run = Arc::new(run);

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use megagrid_partition::{EdgeSource, ShardId, Side};
-use megagrid_stages::{Program, Sequence, Stages, Vertex};
+use megagrid_stages::{EdgeItem, Program, Sequence, Stages, Vertex};
 
 use super::planning::{is_square, make_plan, predict, row_orders};
 use super::settings::Settings;
 use super::{Engine, estimate};
 use crate::Error;
-use crate::grid::{self, Capacities, Change, Grid, Pieces, RowOrder, Source, VertexArrays, same_arrays};
+use crate::grid::{self, Capacities, Columns, Grid, Pieces, RowOrder, Source, VertexArrays, same_arrays};
 use crate::plan::{self, Plan};
 use crate::run::{Modelled, Run, Thing};
 use crate::stages::{Collected, Globals};
@@ -118,17 +118,19 @@ impl<P: Program> Engine<P> {
     }
 }
 
-/// Makes the memory of a run: all of it, whatever sequence or edges it is for. The `change` says how edges of the source come out of
-/// another run's grid.
+/// Makes columns in a shorter way than from all edges, where there is one.
+pub(super) type MakeColumns<'m, P> = &'m dyn Fn(&Plan, &[RowOrder; 2]) -> Option<Result<Columns<EdgeItem<P>>, Error>>;
+
+/// Makes the memory of a run: all of it, whatever sequence or edges it is for.
 pub(super) fn run<P: Program, T: Copy + Send + Sync>(
-    (source, change): (&Source<'_, T, P>, Option<&Change<'_, P>>),
+    (source, columns): (&Source<'_, T, P>, Option<MakeColumns<'_, P>>),
     program: &Collected<P>,
     settings: &Settings,
 ) -> Result<Run<P>, Error> {
     let peers = settings.peers.as_deref();
     let modelled = peers.and_then(|peers| Some((peers.process(), peers.modelled()?)));
     let (mut plan, orders, predicted) = if let Some((this, modelled)) = modelled {
-        let orders = row_orders(source.edges, program, settings.seed);
+        let orders = row_orders(source.edges, (&program.infos, &program.body), settings.seed);
         let (plan, mirrors) = share(modelled, || predict(source, program, settings))?;
         (Plan { processes: plan::Processes { this, ..plan.processes }, ..plan }, orders, mirrors)
     } else {
@@ -141,7 +143,10 @@ pub(super) fn run<P: Program, T: Copy + Send + Sync>(
         source.capacities[side].map(|by_id| (0..by_id.len()).map(|row| by_id[orders[side].id(row)]).collect())
     });
     let (left, right) = arrays::<P>(&plan, settings.dims, by_row)?;
-    let (columns, data) = grid::build_columns(&plan, &orders, (source, change), settings.seed)?;
+    let (columns, data) = match columns.and_then(|make| make(&plan, &orders)) {
+        Some(columns) => columns?,
+        None => grid::build_columns::<T, P::Edge>(&plan, &orders, (source.edges, &source.fill), settings.seed)?,
+    };
     let grid = Grid {
         left_pieces: Pieces::new(&plan.left.bounds, left.bounds()),
         right_pieces: Pieces::new(&plan.right.bounds, right.bounds()),
@@ -159,7 +164,7 @@ pub(super) fn run<P: Program, T: Copy + Send + Sync>(
     let sync = match &settings.peers {
         Some(_) if predicted.is_some() => predicted.map(|mirrors| Replication::new(&plan, mirrors)),
         Some(peers) => {
-            let mirrors = Mirrors::agree(&plan, &grid, |mine| peers.all_gather(mine))?;
+            let mirrors = Mirrors::agree(&plan, &grid.columns, &|mine| peers.all_gather(mine))?;
             plan.traffic = sync::predict::<P>(&plan, &mirrors, settings.dims);
             plan.quality = mirrors.quality(&plan);
             Some(Replication::new(&plan, Arc::new(mirrors)))

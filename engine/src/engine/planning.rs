@@ -49,13 +49,47 @@ pub(super) fn make_plan<P: Program, T>(
     program: &Collected<P>,
     settings: &Settings,
 ) -> Result<(Plan, [RowOrder; 2]), Error> {
+    check_square::<P>(input.edges.is_square())?;
+    let width = row_width(settings.dims);
+    let items = estimate::edge_items(input)?;
+    let [left_capacities, right_capacities] = input.capacities;
+    let bytes = Bytes {
+        rows: [
+            grid::touched_bytes::<P::Left>(width, left_capacities),
+            grid::touched_bytes::<P::Right>(width, right_capacities),
+        ],
+        crossing: [crossing_bytes::<P::Left>(width), crossing_bytes::<P::Right>(width)],
+        edges: items * size_of::<EdgeItem<P>>() as u64,
+        edges_in_slices: P::Edge::SHAPE.is_slice(),
+    };
+    let (mut plan, orders) = plan_of_bytes(input.edges, (&program.infos, &program.body), &bytes, settings)?;
+    plan.memory_bytes = estimate::estimate(&plan, input, &orders, settings.dims, items);
+    Ok((plan, orders))
+}
+
+/// What a plan needs to know of a program's data.
+struct Bytes {
+    /// Of an average row that stages touch, left and right.
+    rows: [usize; 2],
+    /// See [`crossing_bytes`].
+    crossing: [[u64; 2]; 2],
+    /// Of all edges' data.
+    edges: u64,
+    edges_in_slices: bool,
+}
+
+/// Makes a plan. Of no program's type, so that it is compiled once for each type of values of a source.
+fn plan_of_bytes<T>(
+    source: &dyn EdgeSource<T>,
+    (infos, body): (&[plan::StageInfo], &[Outline]),
+    bytes: &Bytes,
+    settings: &Settings,
+) -> Result<(Plan, [RowOrder; 2]), Error> {
     if settings.workers == 0 || settings.workers > 4096 {
         let found = settings.workers.to_string();
         return Err(Error::Setting { name: "workers", found, expected: "1 to 4096" });
     }
-    let source = input.edges;
-    check_square::<P>(source.is_square())?;
-    let orders = row_orders(source, program, settings.seed);
+    let orders = row_orders(source, (infos, body), settings.seed);
     let degree = |side: Side| {
         let (offsets, order) = (source.offsets(side), &orders[side as usize]);
         Box::new(move |row: usize| {
@@ -67,23 +101,18 @@ pub(super) fn make_plan<P: Program, T>(
         this: peers.process(),
         count: peers.processes(),
     });
-    let width = row_width(settings.dims);
-    let items = estimate::edge_items(input)?;
-    let [left_capacities, right_capacities] = input.capacities;
+    let is_cut = processes.count > 1;
     let sizes = plan::Input {
         degrees: [degree(Side::Left), degree(Side::Right)],
         rows: [source.num_vertices(Side::Left), source.num_vertices(Side::Right)],
         edges: source.num_edges() as u64,
-        row_bytes: [
-            grid::touched_bytes::<P::Left>(width, left_capacities),
-            grid::touched_bytes::<P::Right>(width, right_capacities),
-        ],
-        edge_bytes: items * size_of::<EdgeItem<P>>() as u64,
+        row_bytes: bytes.rows,
+        edge_bytes: bytes.edges,
         square: source.is_square(),
         workers: settings.workers * processes.count,
         processes,
-        strategy: if processes.count > 1 { strategy::<P>(settings, &program.infos)? } else { Strategy::BiCut },
-        crossing_bytes: [crossing_bytes::<P::Left>(width), crossing_bytes::<P::Right>(width)],
+        strategy: if is_cut { strategy(settings, bytes.edges_in_slices, infos)? } else { Strategy::BiCut },
+        crossing_bytes: bytes.crossing,
         slack: settings.slack,
         look_every: settings.look_every,
         passes_per_clock: settings.passes_per_clock,
@@ -91,19 +120,18 @@ pub(super) fn make_plan<P: Program, T>(
         grid: settings.grid,
         early: settings.early,
     };
-    let mut plan = Plan::make(program.infos.clone(), &program.body, &sizes)?;
+    let plan = Plan::make(infos.to_vec(), body, &sizes)?;
     drop(sizes);
-    plan.memory_bytes = estimate::estimate(&plan, input, &orders, settings.dims, items);
     Ok((plan, orders))
 }
 
 /// Returns the strategy, where edges carry what their blocks are stored by: bicut, which keeps blocks whole.
-fn strategy<P: Program>(settings: &Settings, stages: &[plan::StageInfo]) -> Result<Strategy, Error> {
+fn strategy(settings: &Settings, in_slices: bool, stages: &[plan::StageInfo]) -> Result<Strategy, Error> {
     match settings.strategy {
-        Strategy::Auto if P::Edge::SHAPE.is_slice() || settings.slack != Some(0) => Ok(Strategy::BiCut),
+        Strategy::Auto if in_slices || settings.slack != Some(0) => Ok(Strategy::BiCut),
         Strategy::BiCut | Strategy::Auto => Ok(settings.strategy),
         // Where a stage does, the plan says so.
-        strategy if P::Edge::SHAPE.is_slice() && plan::needs_whole_vertices(stages).is_none() => {
+        strategy if in_slices && plan::needs_whole_vertices(stages).is_none() => {
             Err(Error::Strategy { stage: "data of edges in slices".into(), strategy: strategy.name() })
         }
         strategy => Ok(strategy),
@@ -137,12 +165,12 @@ pub(super) fn check_square<P: Program>(found: bool) -> Result<(), Error> {
     }
 }
 
-pub(super) fn row_orders<P: Program, T>(
+pub(super) fn row_orders<T>(
     source: &dyn EdgeSource<T>,
-    program: &Collected<P>,
+    (infos, body): (&[plan::StageInfo], &[Outline]),
     seed: u64,
 ) -> [RowOrder; 2] {
-    [Side::Left, Side::Right].map(|side| row_order(source, &program.infos, &program.body, side, seed))
+    [Side::Left, Side::Right].map(|side| row_order(source, infos, body, side, seed))
 }
 
 /// Rows are in the order of ids, but for sides whose vertices are dealt to random blocks, or change in place, where every

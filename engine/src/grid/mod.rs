@@ -31,7 +31,7 @@ use megagrid_stages::{EdgeItem, On, Program, Shape, Sides, Store, Vertex};
 pub(crate) use array::{Capacities, Role, RoleMut};
 pub(crate) use block::{Id, LocalEdges};
 pub use build::Source;
-pub(crate) use build::{Change, build_columns};
+pub(crate) use build::{Change, Columns, build_columns};
 pub(crate) use column::{Column, Edges};
 pub(crate) use counts::{Counts, count, count_items, find};
 pub(crate) use disjoint::{Disjoint, HeldRows};

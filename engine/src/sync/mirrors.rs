@@ -3,14 +3,16 @@
 use std::io;
 
 use megagrid_partition::{EdgeSource, ProcessId, ShardId, Side, balance};
-use megagrid_stages::Program;
 use megagrid_stages::mode::Mode;
 use roaring::RoaringBitmap;
 
 use super::pick::Pick;
 use crate::Error;
-use crate::grid::{Edges, Grid, Id, LocalEdges, RowOrder};
+use crate::grid::{Column, Edges, Id, LocalEdges, RowOrder};
 use crate::plan::{Plan, Quality, SideShape};
+
+/// Gives each process what all others gave, in their order.
+type AllGather<'a> = &'a dyn Fn(Vec<u8>) -> Result<Vec<Vec<u8>>, Error>;
 
 #[derive(Debug)]
 pub struct Mirrors {
@@ -23,14 +25,10 @@ pub struct Mirrors {
 
 impl Mirrors {
     /// Tells the other processes which rows this one uses, and hears which they use. Every process calls it.
-    pub fn agree<P: Program>(
-        plan: &Plan,
-        grid: &Grid<P>,
-        all_gather: impl FnOnce(Vec<u8>) -> Result<Vec<Vec<u8>>, Error>,
-    ) -> Result<Self, Error> {
+    pub fn agree(plan: &Plan, columns: &[Column], all_gather: AllGather<'_>) -> Result<Self, Error> {
         let mut used = [Side::Left, Side::Right].map(|side| Used::none(plan, side));
         let mut mine = vec![0; plan.threads()];
-        for (shard, column) in grid.columns.iter().enumerate() {
+        for (shard, column) in columns.iter().enumerate() {
             match &column.edges {
                 Edges::Narrow(edges) => mark(plan, shard, edges, &mut used),
                 Edges::Wide(edges) => mark(plan, shard, edges, &mut used),

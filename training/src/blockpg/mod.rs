@@ -10,6 +10,7 @@ mod reading;
 mod solver;
 mod steps;
 mod trainer;
+mod turns;
 mod unseen;
 
 pub use class_weights::ClassWeights;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use megagrid_algorithms::blockpg::{Calibration, Certificate, Quality, likeliest, log_chances};
+use megagrid_algorithms::blockpg::{Calibration, Certificate, Quality, likeliest, log_chances, log_softmax};
 use megagrid_datasets::output::{Column, read_table, write_table};
 use megagrid_datasets::{Dictionary, Samples, hashed_name};
 use serde::{Deserialize, Serialize, Serializer};
@@ -21,7 +21,7 @@ const WEIGHTS: &str = "weights.parquet";
 const WEIGHT: &str = "weight";
 
 /// Weights of features, with their names: of two classes one model, whose scores are above 0 for the second; of more a model for each
-/// class, which tells it from the rest.
+/// class, which tells it from the rest, or all together do.
 #[derive(Clone, Debug)]
 pub struct Linear {
     /// Names of the features.
@@ -32,6 +32,8 @@ pub struct Linear {
     pub weights: Vec<f64>,
     /// The intercept of each model, or 0.
     pub intercepts: Vec<f64>,
+    /// Whether classes were fitted together, so that chances are the exponentials of scores, scaled; else each was told from the rest.
+    pub is_multinomial: bool,
     /// Whether samples are scaled to unit length.
     pub normalize: bool,
     /// Labels that count as 1.
@@ -77,6 +79,7 @@ impl Linear {
             classes,
             weights,
             intercepts,
+            is_multinomial: false,
             normalize,
             positive,
             hash_bits,
@@ -133,13 +136,19 @@ impl Linear {
         scores
     }
 
-    /// Returns the chances of the classes by the scores of a sample: their logistic functions, scaled to a sum of 1.
+    /// Returns the chances of the classes by the scores of a sample: their logistic functions, or of classes that were fitted together their
+    /// exponentials, scaled to a sum of 1.
     #[must_use]
     pub fn chances(&self, scores: &[f64]) -> Vec<f64> {
         if let [score] = scores {
             return vec![logistic(-score), logistic(*score)];
         }
-        log_chances(scores).into_iter().map(f64::exp).collect()
+        self.log_chances()(scores).into_iter().map(f64::exp).collect()
+    }
+
+    /// Returns what makes of the scores of more than two classes the logarithms of their chances.
+    fn log_chances(&self) -> fn(&[f64]) -> Vec<f64> {
+        if self.is_multinomial { log_softmax } else { log_chances }
     }
 
     /// Returns what is said of a sample by its scores.
@@ -196,7 +205,16 @@ impl Linear {
             let signs: Vec<f32> = labels.iter().map(|&label| if label == 1 { 1.0 } else { -1.0 }).collect();
             return Quality::new(scores, &signs);
         }
-        Quality::of_classes(scores, self.classes.len(), labels)
+        Quality::of_classes(scores, self.classes.len(), labels, self.log_chances())
+    }
+
+    /// Returns what a record says of samples to test on.
+    pub(super) fn tested(&self, test: &Unseen) -> Metrics {
+        let Quality { auc, log_loss, accuracy } = self.quality(&self.scores_of(test), &test.labels);
+        let mut metrics = Metrics::from([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
+        // A test of one class only has none, and a record takes numbers only.
+        metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
+        metrics
     }
 
     /// Returns the features of a model with the `number` largest weights, the largest first.
@@ -291,10 +309,12 @@ impl Model for Linear {
             }
         }
         let (normalize, positive) = (manifest.option("normalize"), manifest.option("positive"));
+        let is_multinomial = !is_one && manifest.option("multinomial");
         let (hash_bits, words) = (manifest.option("hash_bits"), WordOptions::of(&manifest.config));
         let model = Self::new(features, classes, weights, intercepts);
         let model = model.map_err(|error| Error::invalid(&path, format!("{error}; {DAMAGED}")))?;
-        Ok(Self { normalize, positive, hash_bits, words, calibration: manifest.calibration.clone(), ..model })
+        let calibration = manifest.calibration.clone();
+        Ok(Self { is_multinomial, normalize, positive, hash_bits, words, calibration, ..model })
     }
 
     fn answer(&self, question: &Predict) -> Result<Vec<Prediction>, Error> {

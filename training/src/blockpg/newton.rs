@@ -88,6 +88,7 @@ pub(super) struct NewtonSolver {
 
 impl Solver for NewtonSolver {
     type Program = Newton;
+    const TURN: u64 = 3;
 
     fn new(samples: &Samples, _: &LinearOptions, _: &Settings) -> Result<Self, Error> {
         Ok(Self { values: samples.values.num_edges() })
@@ -102,12 +103,13 @@ impl Solver for NewtonSolver {
     }
 
     fn init(&self, samples: &Samples, begin: Begin<'_>, engine: &mut Engine<Newton>) -> Result<(), Error> {
-        let Begin { config, labels, weights } = begin;
+        let Begin { config, labels, weights, .. } = begin;
         let mut state = State::new(config, samples.intercept, weights.to_vec(), &curvatures(samples)?);
         state.begun = engine.iterations();
         engine.set_global(state);
         engine.init(Left, |sample, first| {
-            *first.sync = Label { sign: labels[sample].into(), weight: samples.weight(sample).into() };
+            let (sign, weight) = (labels[sample].into(), samples.weight(sample).into());
+            *first.sync = Label { sign, weight, offset: begin.offset(sample) };
         });
         engine.init(Right, |feature, first| *first.sync = feature as u32);
         Ok(())

@@ -17,6 +17,11 @@ pub struct LinearOptions {
     /// Weight of |w|²/2, in addition (an elastic net).
     #[arg(long, default_value_t = 0.0, value_name = "X", allow_negative_numbers = true)]
     pub l2: f64,
+    /// Fit all classes together, so that their chances have a sum of 1 (softmax), where there are more than two [default: each is told
+    /// from the rest by a model of its own].
+    #[arg(long)]
+    #[serde(default)]
+    pub multinomial: bool,
     /// Blocks of features that step together, of about equally many values [default: by size; none where
     /// the caches hold what is known of the samples: then features step one after the other].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -28,7 +33,7 @@ pub struct LinearOptions {
     /// --consistency ssp --slack N under the algorithm's own name.
     #[arg(long, value_name = "N", help_heading = "Consistency")]
     pub delay: Option<u64>,
-    /// Passes over the features at most, for each l1.
+    /// Passes over the features at most, for each l1 and class.
     #[arg(long, default_value_t = 2000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: u64,
     /// End when the objective is known to be within this part of the optimum's [0: never].

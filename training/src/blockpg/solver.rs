@@ -15,6 +15,9 @@ pub(super) trait Solver: Sized + Send + 'static {
     /// The program: samples on the left, features on the right, an edge carries a value.
     type Program: Program<Edge = f32, Global: Serialize + DeserializeOwned>;
 
+    /// Iterations of a class in its turn, where classes are fitted together.
+    const TURN: u64;
+
     /// Resolves options on samples.
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error>;
 
@@ -56,8 +59,17 @@ pub(super) struct Begin<'b> {
     pub config: &'b Config,
     /// Labels of samples, −1 or 1.
     pub labels: &'b [f32],
+    /// What is added to each sample's score; nothing if empty.
+    pub offsets: &'b [f64],
     /// Weights, one a feature.
     pub weights: &'b [f64],
+}
+
+impl Begin<'_> {
+    /// Returns what is added to a sample's score.
+    pub(super) fn offset(&self, sample: usize) -> f64 {
+        self.offsets.get(sample).copied().unwrap_or_default()
+    }
 }
 
 /// Where an engine is.

@@ -1,5 +1,7 @@
 //! Features that step in blocks, or one after the other.
 
+use std::sync::OnceLock;
+
 use megagrid_algorithms::blockpg::{self, BlockPg, Config, Margin, Region, State, log_loss, scores};
 use megagrid_engine::{Engine, Settings};
 use megagrid_partition::{EdgeSource, Side};
@@ -27,10 +29,13 @@ pub(super) struct StepSolver {
     most_workers: usize,
     values: u64,
     delay: Option<u64>,
+    /// Of each feature, once they are asked for.
+    reaches: OnceLock<Vec<f32>>,
 }
 
 impl Solver for StepSolver {
     type Program = BlockPg;
+    const TURN: u64 = 3;
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
         let (values, features) = (samples.values.num_edges(), samples.values.num_vertices(Side::Right));
@@ -49,6 +54,7 @@ impl Solver for StepSolver {
             values: (values as u64).max(1),
             blocks: options.num_blocks(values, features),
             delay: settings.slack,
+            reaches: OnceLock::new(),
         })
     }
 
@@ -69,12 +75,19 @@ impl Solver for StepSolver {
     }
 
     fn init(&self, samples: &Samples, begin: Begin<'_>, engine: &mut Engine<BlockPg>) -> Result<(), Error> {
-        let Begin { config, labels, weights } = begin;
+        let Begin { config, labels, weights, .. } = begin;
         let state = State { begun: engine.iterations(), ..config.state() };
         engine.set_global(if self.descends { state.with_descent(engine.plan().workers) } else { state });
-        let (reaches, scores) = (samples.reaches(self.descends)?, scores(&samples.values, weights).map_err(reading)?);
+        let reaches = match self.reaches.get() {
+            Some(reaches) => reaches,
+            None => {
+                let reaches = samples.reaches(self.descends)?;
+                self.reaches.get_or_init(|| reaches)
+            }
+        };
+        let scores = scores(&samples.values, weights).map_err(reading)?;
         engine.init(Left, |sample, first| {
-            *first.master = Margin::new(scores[sample], labels[sample], samples.weight(sample));
+            *first.master = Margin::new(scores[sample] + begin.offset(sample), labels[sample], samples.weight(sample));
             *first.sync = first.master.parabola();
         });
         engine.init(Right, |feature, first| {

@@ -1,9 +1,11 @@
-//! Training, one l1 after the other, and where there are more than two classes one class after the other, each against the rest.
+//! Training, one l1 after the other, and where there are more than two classes one class after the other, each against the rest, unless they are
+//! fitted [together](Turns).
 
 use std::sync::Arc;
 
 use bincode::Options;
-use megagrid_algorithms::blockpg::{Certificate, Config, Fit, Quality, mean_loss};
+use megagrid_algorithms::blockpg::{Certificate, Config, Fit, mean_loss};
+use megagrid_datasets::Labels;
 use megagrid_engine::{Engine, Settings, Source};
 use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Sequence, Stages};
@@ -16,6 +18,7 @@ use super::newton::{self, NewtonSolver};
 use super::options::LinearOptions;
 use super::solver::{Begin, Solver};
 use super::steps::StepSolver;
+use super::turns::{self, Turns};
 use crate::algorithm::{Algorithm, Form, Knob, MakeForm};
 use crate::error::reading;
 use crate::form::form;
@@ -66,8 +69,11 @@ impl Algorithm for Regression {
     }
 
     /// Of several models one is in the engine, and only the last iterations have all.
-    fn check_run(samples: &Samples, run: &RunOptions, is_tuned: bool) -> Result<(), Error> {
+    fn check_run(samples: &Samples, options: &LinearOptions, run: &RunOptions, is_tuned: bool) -> Result<(), Error> {
         samples.check_calibration()?;
+        if options.multinomial && samples.num_models() > 1 {
+            turns::check(samples)?;
+        }
         if samples.calibrate && run.checkpoint_model {
             // Nothing else of the end changes what a model answers.
             return Err(Error::option(
@@ -76,12 +82,19 @@ impl Algorithm for Regression {
         }
         let classes = samples.labels.classes.len();
         if classes > 2 && is_tuned {
+            let are_numbers = samples.labels.classes.iter().all(|class| Labels::number(class).is_some());
+            let one = match are_numbers {
+                true => "which --positive names",
+                false => {
+                    "in a copy of the samples with its label as 1 and any other as 0, since --positive names numbers only"
+                }
+            };
             return Err(Error::option(format!(
-                "tune tries settings on one model, and {classes} classes are fitted one after the other; tune one class, which --positive names, \
+                "tune tries settings on one model, and {classes} classes are fitted in turn; tune one class, {one}, \
                  and train all with the settings that it found: they change how long a fit takes, not what comes of it"
             )));
         }
-        if classes > 2 && run.checkpoint_model {
+        if classes > 2 && run.checkpoint_model && !options.multinomial {
             return Err(Error::option(format!(
                 "--checkpoint-model writes models of a training under way, and {classes} classes are fitted one after the other, so that those to \
                  come would have no weights; leave it out"
@@ -137,7 +150,12 @@ fn by_size(
     settings: Settings,
 ) -> Result<Box<dyn Form<Regression>>, Error> {
     let is_newton = !options.has_blocks(&settings) && newton::suits(&samples, &options.path()[0])?;
-    let make: MakeForm<Regression> = if is_newton { form::<Fitter<NewtonSolver>> } else { form::<Fitter<StepSolver>> };
+    let make: MakeForm<Regression> = match (options.multinomial && samples.num_models() > 1, is_newton) {
+        (false, false) => form::<Fitter<StepSolver>>,
+        (false, true) => form::<Fitter<NewtonSolver>>,
+        (true, false) => form::<Turns<StepSolver>>,
+        (true, true) => form::<Turns<NewtonSolver>>,
+    };
     make(samples, options, settings)
 }
 
@@ -147,14 +165,10 @@ impl<S: Solver> Trainer for Fitter<S> {
     type Edge = f32;
 
     fn new(samples: &Samples, options: &LinearOptions, settings: &Settings) -> Result<Self, Error> {
-        let start = match &samples.start[..] {
-            [] => vec![vec![0.0; samples.values.num_vertices(Side::Right)]; samples.num_models()],
-            start => start.to_vec(),
-        };
         Ok(Self {
             solver: S::new(samples, options, settings)?,
             path: options.path(),
-            start,
+            start: samples.first_weights(),
             labels: samples.signs(0),
             fitted: Vec::new(),
             at_zero: samples.total_weight() * std::f64::consts::LN_2,
@@ -240,10 +254,7 @@ impl<S: Solver> Trainer for Fitter<S> {
             return Ok(metrics);
         }
         let model = self.model(samples, engine)?;
-        let Quality { auc, log_loss, accuracy } = model.quality(&model.scores_of(test), &test.labels);
-        metrics.extend([("test_log_loss".into(), log_loss), ("test_accuracy".into(), accuracy)]);
-        // A test of one class only has none, and a record takes numbers only.
-        metrics.extend(auc.is_finite().then_some(("test_auc".into(), auc)));
+        metrics.extend(model.tested(test));
         Ok(metrics)
     }
 
@@ -316,16 +327,8 @@ impl<S: Solver> Trainer for Fitter<S> {
         let now = S::weights(engine);
         let fitted = self.fitted.iter().map(|model| &model.weights).chain([&now]);
         let to_come = &self.start[self.fitted.len() + 1..];
-        let (mut weights, mut intercepts) = (Vec::new(), Vec::new());
-        for model in fitted.chain(to_come) {
-            weights.extend_from_slice(&model[..samples.features.len()]);
-            intercepts.push(samples.intercept.map_or(0.0, |feature| model[feature]));
-        }
-        let Samples { normalize, hash_bits, words, .. } = *samples;
-        let classes = samples.labels.classes.clone();
-        let model = Linear::new(Arc::clone(&samples.features), classes, weights, intercepts)?;
-        let positive = samples.positive.clone();
-        Ok(Linear { normalize, positive, hash_bits, words, certificate, ..model })
+        let model = samples.model(fitted.chain(to_come).map(|weights| &weights[..]))?;
+        Ok(Linear { certificate, ..model })
     }
 
     fn finish(&self, samples: &Samples, model: &mut Linear) -> Result<(), Error> {
@@ -368,7 +371,7 @@ impl<S: Solver> Fitter<S> {
     /// Begins to fit the next model, on the same grid.
     fn begin(&self, samples: &Samples, engine: &mut Engine<S::Program>) -> Result<(), Error> {
         let weights = &self.start[self.fitted.len()];
-        self.solver.init(samples, Begin { config: &self.path[0], labels: &self.labels, weights }, engine)
+        self.solver.init(samples, Begin { config: &self.path[0], labels: &self.labels, offsets: &[], weights }, engine)
     }
 
     fn fit<'d>(&'d self, samples: &'d Samples, weights: &'d [f64]) -> Fit<'d> {
@@ -378,7 +381,7 @@ impl<S: Solver> Fitter<S> {
 
 /// Returns the weights of each model by the features of samples, the intercept last if there is one; those of a class that `linear`
 /// does not know are 0.
-fn all_weights(linear: &Linear, samples: &Samples) -> Result<Vec<Vec<f64>>, Error> {
+pub(super) fn all_weights(linear: &Linear, samples: &Samples) -> Result<Vec<Vec<f64>>, Error> {
     let known: Vec<_> = (0..samples.num_models()).map(|model| linear.row_of(samples.class(model))).collect();
     if known.iter().all(Option::is_none) {
         let [found, expected] = [&linear.classes, &samples.labels.classes].map(|classes| listed(classes));

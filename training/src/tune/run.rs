@@ -40,7 +40,7 @@ pub fn tune<A: Algorithm>(
 ) -> Result<Tuned<A>, Error> {
     tuning.check::<A>(&job.options)?;
     let Job { data, origin, phases, options, run, settings, may_end, .. } = job;
-    A::check_run(&data, &run, true)?;
+    A::check_run(&data, &options, &run, true)?;
     let iterations = options.iterations();
     let given = if tuning.tune.is_empty() { A::tuned(&data, &options) } else { tuning.tune.clone() };
     let space = space::<A>(&given, &options, &settings)?;

@@ -4,16 +4,16 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use megagrid_partition::Side;
-use megagrid_stages::{EdgeItem, Program};
+use megagrid_stages::Store;
 
 use super::bring::{Built, Take};
 use super::values::Values;
 use super::{Build, Id, Listed, RowOrder, position};
 use crate::Error;
 
-impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
+impl<T: Copy + Send + Sync, S: Store + ?Sized> Build<'_, T, S> {
     /// Builds the columns of some shards.
-    pub(super) fn grouped<I: Id>(&self, shards: &[usize], take: Take<'_, I, EdgeItem<P>>) -> Result<(), Error> {
+    pub(super) fn grouped<I: Id>(&self, shards: &[usize], take: Take<'_, I, S::Item>) -> Result<(), Error> {
         let (right, windows) = (&self.plan.right, self.source.windows());
         let offsets = self.source.held_offsets();
         let begin = |shard: usize| {
@@ -75,13 +75,13 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
         Ok(())
     }
 
-    fn column<I: Id>(&self, shard: usize, gathered: &Gathered<T>) -> Result<Built<I, EdgeItem<P>>, Error> {
+    fn column<I: Id>(&self, shard: usize, gathered: &Gathered<T>) -> Result<Built<I, S::Item>, Error> {
         let (rows, left_bounds) = (self.plan.right.rows(shard), self.plan.block_bounds());
         // No row is beyond the last one, and no vertex's edges end beyond the last ones.
         position("right rows", rows.end)?;
         position("edges", gathered.left.len())?;
         let mut edges = Listed::new(rows.len(), true);
-        let (mut values, mut spare) = (Values::<T, P>::new(self.fill, &gathered.data)?, Vec::new());
+        let (mut values, mut spare) = (Values::<T, S>::new(self.fill, &gathered.data)?, Vec::new());
         edges.reserve(gathered.left.len());
         for layer in 0..self.plan.layers {
             let layer = gathered.layer(self.plan.layers, |left, right| self.layer_of(left, right) == layer);

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use megagrid_stages::{EdgeItem, Program, Store};
 
-use super::bring::{Built, Group, Take, groups_of};
-use super::{Listed, RowOrder, layer_of, position, shards_of};
+use super::bring::{Built, Take, groups_of};
+use super::{Columns, Listed, RowOrder, columns_of, layer_of, position, shards_of};
 use crate::Error;
 use crate::grid::column::Local;
 use crate::grid::hold::hold;
@@ -51,18 +51,22 @@ impl<P: Program> Change<'_, P> {
     }
 
     /// Makes the columns of another plan. `offsets` say where the edges of each right vertex begin.
-    pub(super) fn groups(
+    ///
+    /// # Errors
+    /// A column that is too large for its numbers, or for memory.
+    pub fn columns(
         &self,
         plan: &Plan,
         orders: &[RowOrder; 2],
         (seed, offsets): (u64, &[u64]),
-    ) -> Result<Vec<Group<EdgeItem<P>>>, Error> {
+    ) -> Result<Columns<EdgeItem<P>>, Error> {
         let changes = self.by_column(plan, orders, seed);
         let merge = Merge { change: self, plan, order: &orders[1], offsets, changes };
-        match plan.wide {
+        let groups = match plan.wide {
             false => groups_of::<u16, _>(plan, &|worker, take| merge.columns(worker, take)),
             true => groups_of::<u32, _>(plan, &|worker, take| merge.columns(worker, take)),
-        }
+        };
+        Ok(columns_of(groups?, plan))
     }
 
     /// Deals those that come and those that go to the columns of their right ends, in the order of these columns' edges.

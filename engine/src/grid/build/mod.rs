@@ -7,8 +7,8 @@ mod pairs;
 mod source;
 mod values;
 
-use megagrid_partition::{EdgeSource, Side, SplitMix};
-use megagrid_stages::{EdgeItem, Program};
+use megagrid_partition::{EdgeSource, SplitMix};
+use megagrid_stages::Store;
 
 use super::block::{Id, Listed, LocalEdges};
 use super::column::{Column, Edges};
@@ -22,40 +22,39 @@ pub use merged::Change;
 pub(super) use pairs::places_of_pairs;
 pub use source::{Fill, Source};
 
-/// What a build needs to know.
-struct Build<'b, T, P: Program> {
+/// What a build needs to know. Of a store of edge data and of no program's type, so that it is compiled once for each.
+struct Build<'b, T, S: Store + ?Sized> {
     plan: &'b Plan,
     orders: &'b [RowOrder; 2],
     source: &'b dyn EdgeSource<T>,
-    fill: &'b Fill<'b, T, EdgeItem<P>>,
+    fill: &'b Fill<'b, T, S::Item>,
     seed: u64,
 }
 
 /// Columns, and the data of their edges.
-type Columns<P> = (Vec<Column>, Vec<Disjoint<EdgeItem<P>>>);
+pub type Columns<D> = (Vec<Column>, Vec<Disjoint<D>>);
 
-/// Builds the columns of all right shards, each worker its share. Where edges of another grid are in the same blocks here, the
-/// `change` says how its columns become these, without the source.
-pub(crate) fn build_columns<T: Copy + Send + Sync, P: Program>(
+/// Builds the columns of all right shards, each worker its share.
+pub(crate) fn build_columns<T: Copy + Send + Sync, S: Store + ?Sized>(
     plan: &Plan,
     orders: &[RowOrder; 2],
-    (source, change): (&Source<'_, T, P>, Option<&Change<'_, P>>),
+    (source, fill): (&dyn EdgeSource<T>, &Fill<'_, T, S::Item>),
     seed: u64,
-) -> Result<Columns<P>, Error> {
-    let build: Build<'_, _, P> = Build { plan, orders, source: source.edges, fill: &source.fill, seed };
+) -> Result<Columns<S::Item>, Error> {
+    let build: Build<'_, _, S> = Build { plan, orders, source, fill, seed };
+    Ok(columns_of(build.groups()?, plan))
+}
+
+fn columns_of<D>(groups: Vec<Group<D>>, plan: &Plan) -> Columns<D> {
     let mut columns: Vec<Option<Column>> = (0..plan.right.num_shards()).map(|_| None).collect();
     let mut data = Vec::new();
-    let groups = match change.filter(|change| change.keeps_blocks(plan, orders)) {
-        Some(change) => change.groups(plan, orders, (seed, source.edges.offsets(Side::Right)))?,
-        None => build.groups()?,
-    };
     for group in groups {
         for (shard, edges) in group.columns {
             columns[shard] = Some(Column { edges, data: data.len() });
         }
         data.push(group.data);
     }
-    Ok((columns.into_iter().flatten().collect(), data))
+    (columns.into_iter().flatten().collect(), data)
 }
 
 /// Returns a position among the edges or the items of a column, which are stored in 32 bits.
@@ -63,9 +62,9 @@ fn position(of: &'static str, at: usize) -> Result<u32, Error> {
     u32::try_from(at).map_err(|_| Error::ShardTooLarge { of, found: at })
 }
 
-impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
+impl<T: Copy + Send + Sync, S: Store + ?Sized> Build<'_, T, S> {
     /// Builds the columns of this process.
-    fn groups(&self) -> Result<Vec<Group<EdgeItem<P>>>, Error> {
+    fn groups(&self) -> Result<Vec<Group<S::Item>>, Error> {
         match (self.plan.grouped, self.plan.wide) {
             (true, false) => groups_of::<u16, _>(self.plan, &|worker, take| self.grouped(&self.shards(worker), take)),
             (true, true) => groups_of::<u32, _>(self.plan, &|worker, take| self.grouped(&self.shards(worker), take)),

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use megagrid_partition::parallel::lock;
 use megagrid_partition::{Side, SplitMix};
-use megagrid_stages::{EdgeItem, Program, Store};
+use megagrid_stages::Store;
 
 use super::bring::{Built, Group, groups_of};
 use super::values::Values;
@@ -27,7 +27,7 @@ struct Part<I, T> {
 }
 
 /// A column that is being filled.
-struct Filling<I, T, P: Program> {
+struct Filling<I, T, S: Store + ?Sized> {
     /// Where each block begins, and the number of edges.
     bounds: Vec<usize>,
     /// Where the next edge of each block goes.
@@ -37,11 +37,11 @@ struct Filling<I, T, P: Program> {
     /// Data in slices: the source's values, until all edges are placed.
     values: Vec<T>,
     /// Data of one item.
-    items: AlignedBuffer<EdgeItem<P>>,
+    items: AlignedBuffer<S::Item>,
 }
 
-impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
-    pub(super) fn pairs<I: Id>(&self) -> Result<Vec<Group<EdgeItem<P>>>, Error>
+impl<T: Copy + Send + Sync, S: Store + ?Sized> Build<'_, T, S> {
+    pub(super) fn pairs<I: Id>(&self) -> Result<Vec<Group<S::Item>>, Error>
     where
         Edges: From<LocalEdges<I>>,
     {
@@ -56,7 +56,7 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
             all.zip(counts?).for_each(|(bound, count)| *bound += count as usize);
         }
         let begin = |bounds| Filling::new(bounds).map(|filling| Mutex::new(Some(filling)));
-        let columns: Vec<Mutex<Option<Filling<I, T, P>>>> = bounds.into_iter().map(begin).collect::<Result<_, _>>()?;
+        let columns: Vec<Mutex<Option<Filling<I, T, S>>>> = bounds.into_iter().map(begin).collect::<Result<_, _>>()?;
         for windows in windows.chunks(workers.len()) {
             let dealt = on_workers(self.plan, |worker| match windows.get(worker - workers.start) {
                 Some(window) => self.deal::<I>(window, &places),
@@ -159,7 +159,7 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
     }
 
     /// Places the next edges of a column.
-    fn place<I: Id>(&self, shard: usize, filling: &mut Filling<I, T, P>, part: &Part<I, T>, places: &Places) {
+    fn place<I: Id>(&self, shard: usize, filling: &mut Filling<I, T, S>, part: &Part<I, T>, places: &Places) {
         let Filling { next, left: into_left, right: into_right, values, items, .. } = filling;
         let mut at = Vec::with_capacity(part.left.len());
         for (&id, &right) in part.left.iter().zip(&part.right) {
@@ -169,7 +169,7 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
             at.push(*next);
             *next += 1;
         }
-        if !P::Edge::SHAPE.is_slice() {
+        if !S::SHAPE.is_slice() {
             return at.iter().zip(self.fill.items(&part.values)).for_each(|(&at, item)| items[at] = item);
         }
         if let (true, Some(&any)) = (values.is_empty(), part.values.first()) {
@@ -179,9 +179,9 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
     }
 
     /// Shuffles the blocks of a column whose edges have been placed.
-    fn finish<I: Id>(&self, shard: usize, filling: Filling<I, T, P>) -> Result<Built<I, EdgeItem<P>>, Error> {
+    fn finish<I: Id>(&self, shard: usize, filling: Filling<I, T, S>) -> Result<Built<I, S::Item>, Error> {
         let Filling { bounds, mut left, mut right, mut values, mut items, .. } = filling;
-        let (in_slices, random) = (P::Edge::SHAPE.is_slice(), random_of(self.seed, shard));
+        let (in_slices, random) = (S::SHAPE.is_slice(), random_of(self.seed, shard));
         if in_slices {
             shuffle(&bounds, &mut left, &mut right, &mut values, random);
         } else {
@@ -193,7 +193,7 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
         if !in_slices {
             return Ok(Built { edges, items, bounds });
         }
-        let mut filled = Values::<T, P>::new(self.fill, &values)?;
+        let mut filled = Values::<T, S>::new(self.fill, &values)?;
         for block in bounds.windows(2) {
             filled.extend(&values[block[0]..block[1]]);
             filled.end_block();
@@ -202,12 +202,12 @@ impl<T: Copy + Send + Sync, P: Program> Build<'_, T, P> {
     }
 }
 
-impl<I: Id, T, P: Program> Filling<I, T, P> {
+impl<I: Id, T, S: Store + ?Sized> Filling<I, T, S> {
     /// Makes room for blocks of these numbers of edges, which come after a 0.
     fn new(mut bounds: Vec<usize>) -> Result<Self, Error> {
         (1..bounds.len()).for_each(|block| bounds[block] += bounds[block - 1]);
         let edges = bounds[bounds.len() - 1];
-        let items = AlignedBuffer::zeroed(if P::Edge::SHAPE.is_slice() { 0 } else { edges })?;
+        let items = AlignedBuffer::zeroed(if S::SHAPE.is_slice() { 0 } else { edges })?;
         let (left, right) = (vec![local(0); edges], vec![local(0); edges]);
         Ok(Self { next: bounds[..bounds.len() - 1].to_vec(), bounds, left, right, values: Vec::new(), items })
     }
