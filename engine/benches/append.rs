@@ -3,7 +3,8 @@
 //!
 //!     cargo bench -p megagrid-engine --bench append [-- LINKS.txt.gz …]
 //!
-//! Ranks pages of an R-MAT graph of 2^20 pages and of graphs in files, two workers; a thousandth of the links comes and goes. Without
+//! Ranks pages of an R-MAT graph of 2^20 pages and of graphs in files, two workers; a thousandth of the links comes and goes, and what runs then
+//! is checked against an engine of all links. Without
 //! `--bench` (as `cargo test` runs it) the graph is tiny and the times mean nothing.
 
 use std::path::{Path, PathBuf};
@@ -44,9 +45,12 @@ fn measure(path: &Path, name: &str, rounds: usize) {
         let (new, mut engine) = timed(|| rank(&edges));
         engine.iterate(2).expect("iterations");
         let (iterations, ()) = timed(|| engine.iterate(5).expect("iterations"));
-        let some = one_of(&edges, 1000);
+        let is_one = |edge: usize| edge.is_multiple_of(1000);
+        let some = listed(&edges, |edge| usize::from(is_one(edge)));
         let (append, _) = timed(|| engine.append(&some).expect("edges"));
+        check(&mut engine, &edges, &listed(&edges, |edge| 1 + usize::from(is_one(edge))));
         let (remove, ()) = timed(|| engine.remove(&some).expect("edges that are there"));
+        check(&mut engine, &edges, &listed(&edges, |edge| usize::from(!is_one(edge))));
         links = edges.num_edges();
         times.iter_mut().zip([read, new, iterations / 5.0, append, remove]).for_each(|(of, time)| of.push(time));
     }
@@ -75,17 +79,32 @@ fn rank(edges: &Edges<()>) -> Engine<PageRank> {
     engine
 }
 
-/// Returns one of so many links.
-fn one_of(edges: &Edges<()>, nth: usize) -> GroupedEdges<()> {
+/// Checks that an engine that began with some links runs, bit by bit, what one of these runs that has the same values.
+fn check(engine: &mut Engine<PageRank>, first: &Edges<()>, links: &GroupedEdges<()>) {
+    let (settings, damping) = (Settings { workers: 2, ..Settings::default() }, Damping::DEFAULT);
+    let sequence = pagerank::sequence(damping, first.num_edges() as u64);
+    let mut fresh = Engine::new(links, sequence, &settings).expect("a graph");
+    let pages = engine.on(Right);
+    fresh.init(Right, |page, first| (*first.master, *first.sync) = (*pages.master(page), *pages.sync(page)));
+    drop(pages);
+    fresh.resume(engine.iterations(), *engine.global());
+    assert_eq!(engine.plan(), fresh.plan());
+    for engine in [&mut *engine, &mut fresh] {
+        engine.iterate(2).expect("iterations");
+    }
+    let ranks = |engine: &Engine<PageRank>| engine.on(Right).iter().map(|rank| rank.to_bits()).collect::<Vec<_>>();
+    assert!(ranks(engine) == ranks(&fresh), "ranks are those of an engine of all links");
+}
+
+/// Returns links as often each as `times` says of its number.
+fn listed(edges: &Edges<()>, times: impl Fn(usize) -> usize) -> GroupedEdges<()> {
     let pages = edges.num_vertices(Side::Left);
     let mut list = EdgeList { num_left: pages, num_right: pages, square: true, ..EdgeList::default() };
     let mut at = 0;
     for window in edges.windows() {
         let visit = &mut |ends: &[u64]| {
             for &ends in ends {
-                if at % nth == 0 {
-                    list.push(ends as u32, (ends >> 32) as u32, ());
-                }
+                (0..times(at)).for_each(|_| list.push(ends as u32, (ends >> 32) as u32, ()));
                 at += 1;
             }
         };

@@ -9,10 +9,10 @@ use megagrid_stages::{EdgeItem, Left, Program, Right, Store};
 use super::build;
 use super::carry::{capacities, carry};
 use super::planning::check_square;
-use super::together::{More, One, Together};
+use super::together::{Gone, More, One, Together};
 use super::{Engine, estimate};
 use crate::Error;
-use crate::grid::{Capacities, Listing, Source};
+use crate::grid::{Capacities, Change, Listing, RowOrder, Source};
 use crate::plan::Plan;
 use crate::run::{Run, spread};
 
@@ -53,8 +53,11 @@ impl<P: Program> Engine<P> {
     /// ```
     ///
     /// # Complexity
-    /// All edges are grouped and laid out anew, whatever comes: some times as long as [`new`](Self::new) from edges in memory. Memory: a
-    /// second grid, and 16 bytes an edge and its data, beside what there is.
+    /// Blocks are copied at the speed of memory, and edges of the vertices that get some or lose some are sorted in: less than
+    /// [`new`](Self::new) from edges in memory. All edges are grouped and laid out anew, which is some times as long as that and takes
+    /// 16 bytes an edge and its data, with several processes, where rows of both sides change in place, and where left shards begin at
+    /// other rows than before: workers share the left side out, or many edges or vertices came. Memory: a second grid beside what there
+    /// is, and from the first change on 16 bytes a vertex.
     ///
     /// # Errors
     /// As [`new`](Self::new); capacities, where vertices have them, that are missing or smaller than before;
@@ -68,14 +71,13 @@ impl<P: Program> Engine<P> {
         let before = [Side::Left, Side::Right].map(|side| self.run.grid.order(side).len());
         let vertices = [Side::Left, Side::Right].map(|side| before[side as usize].max(more.edges.num_vertices(side)));
         let capacities = self.capacities(vertices, more.capacities)?;
-        let own = self.listing()?;
         let bring = |holders: Holders<'_>, into: &mut Listing<P>| {
             more.edges.distribute(holders)?;
             into.extend_from(&more)
         };
         let offsets = [Side::Left, Side::Right].map(|side| more.edges.offsets(side));
         let more = More { offsets, items: estimate::edge_items(&more)?, bring: &bring };
-        self.rebuild((own, vertices), Some(more), &capacities)?;
+        self.rebuild(vertices, (Some(more), &Gone::default()), &capacities)?;
         Ok([before[0]..vertices[0], before[1]..vertices[1]])
     }
 
@@ -89,10 +91,9 @@ impl<P: Program> Engine<P> {
         self.check_change(gone.is_square())?;
         let vertices = [Side::Left, Side::Right].map(|side| self.run.grid.order(side).len());
         let ends = self.agree(ends_of(gone, vertices, &self.run))?;
-        let listing = self.listing()?;
-        let left = self.agree(without(&listing, &ends))?;
+        let gone = self.agree(Gone::find(&self.run.grid, &self.run.plan, ends))?;
         let capacities = self.capacities(vertices, [None, None])?;
-        self.rebuild((left, vertices), None, &capacities)
+        self.rebuild(vertices, (None, &gone), &capacities)
     }
 
     /// Refuses a change that this engine cannot make.
@@ -114,46 +115,53 @@ impl<P: Program> Engine<P> {
         Ok([capacities::<P, Left>(grid, left, said[0])?, capacities::<P, Right>(grid, right, said[1])?])
     }
 
-    /// Lists the edges that this process answers for, and lets it have what all vertices have.
-    fn listing(&self) -> Result<Listing<P>, Error> {
-        let Run { grid, plan, seed, .. } = &*self.run;
-        spread(&self.run, self.done)?;
-        Ok(Listing::of(grid, plan, *seed))
-    }
-
-    /// Makes the grid of edges that the engine keeps, of so many vertices, and of more edges.
+    /// Makes the grid of the edges that the engine keeps, of so many vertices, and of more edges.
     fn rebuild(
         &mut self,
-        (own, vertices): (Listing<P>, [usize; 2]),
-        more: Option<More<'_, P>>,
+        vertices: [usize; 2],
+        (more, gone): (Option<More<'_, P>>, &Gone),
         capacities: &[Option<Vec<u32>>; 2],
     ) -> Result<(), Error> {
-        let peers = self.run.peers.clone();
-        let own = (own, self.run.plan.square, vertices);
+        spread(&self.run, self.done)?;
+        let (run, known) = (Arc::clone(&self.run), self.offsets.clone());
+        let before = (&*run, known.as_ref());
         if P::Edge::SHAPE.is_slice() {
             let numbers = |listing: &mut Listing<P>| (0..listing.len()).collect::<Vec<usize>>();
-            let edges = Together::new(own, more, peers.as_deref(), numbers)?;
+            let edges = Together::new(before, vertices, (more, gone), numbers)?;
             let items = |edge: usize| {
                 let listing = edges.listing();
                 listing.map_or(&[][..], |listing| &listing.items[listing.items_of(edge..edge + 1)])
             };
             let source =
                 Source::slices(&edges, |&edge| items(edge).len(), |&edge, into| into.copy_from_slice(items(edge)));
-            return self.build_on(Source { items: Some(edges.items()), ..source }, capacities);
+            let source = Source { items: Some(edges.items()), ..source };
+            self.build_on((source, edges.change().as_ref()), capacities)?;
+            self.offsets = Some(edges.all_offsets());
+            return Ok(());
         }
         let carried = |listing: &mut Listing<P>| std::mem::take(&mut listing.items).into_iter().map(One).collect();
-        let edges = Together::<P, One<EdgeItem<P>>>::new(own, more, peers.as_deref(), carried)?;
-        self.build_on(Source::slices(&edges, |_| 1, |one, into| into[0] = one.0), capacities)
+        let edges = Together::<P, One<EdgeItem<P>>>::new(before, vertices, (more, gone), carried)?;
+        self.build_on(
+            (Source::slices(&edges, |_| 1, |one, into| into[0] = one.0), edges.change().as_ref()),
+            capacities,
+        )?;
+        self.offsets = Some(edges.all_offsets());
+        Ok(())
     }
 
     /// Makes the run of other edges, and takes it in the place of this one.
     fn build_on<T: Copy + Send + Sync>(
         &mut self,
-        source: Source<'_, T, P>,
+        (source, change): (Source<'_, T, P>, Option<&Change<'_, P>>),
         capacities: &[Option<Vec<u32>>; 2],
     ) -> Result<(), Error> {
         let [left, right] = capacities.each_ref().map(Option::as_deref);
-        let run = build::run(&source.capacities(left, right), &self.program, &self.settings)?;
+        let (source, seed) = (source.capacities(left, right), self.settings.seed);
+        let kept = |plan: &Plan, orders: &[RowOrder; 2]| {
+            let change = change.filter(|change| change.keeps_blocks(plan, orders))?;
+            Some(change.columns(plan, orders, (seed, source.edges.offsets(Side::Right))))
+        };
+        let run = build::run((&source, Some(&kept)), &self.program, &self.settings)?;
         carry(&self.run.grid, &run);
         run.globals.swap(&mut self.run.globals.current());
         self.run = Arc::new(run);
@@ -196,29 +204,4 @@ fn answers_for(plan: &Plan, (left, right): (usize, usize)) -> bool {
     let shard = |side: Side, row: usize| ShardId(plan.side(side).bounds.partition_point(|&bound| bound <= row) - 1);
     plan.placement.holds(plan.processes.this, (left, right))
         && plan.answers_for(shard(Side::Left, left), shard(Side::Right, right))
-}
-
-/// Returns edges without those that have some of these ends.
-fn without<P: Program>(listing: &Listing<P>, ends: &[u64]) -> Result<Listing<P>, Error> {
-    let mut is_found = vec![false; ends.len()];
-    // Few vertices lose an edge: others' edges are not looked up.
-    let most = ends.last().map_or(0, |&ends| of(ends).1 as usize + 1);
-    let mut loses = vec![false; most];
-    ends.iter().for_each(|&ends| loses[of(ends).1 as usize] = true);
-    let (mut left, mut begin) = (Listing::default(), 0);
-    for (edge, (&from, &to)) in listing.left.iter().zip(&listing.right).enumerate() {
-        if !loses.get(to as usize).is_some_and(|&loses| loses) {
-            continue;
-        }
-        if let Ok(at) = ends.binary_search(&(u64::from(to) << 32 | u64::from(from))) {
-            is_found[at] = true;
-            left.extend(listing, begin..edge);
-            begin = edge + 1;
-        }
-    }
-    left.extend(listing, begin..listing.len());
-    match is_found.iter().position(|found| !found) {
-        Some(at) => Err(Error::NoEdge { left: of(ends[at]).0, right: of(ends[at]).1 }),
-        None => Ok(left),
-    }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use megagrid_partition::{EdgeSource, ShardId, Side};
-use megagrid_stages::{Program, Sequence, Stages, Vertex};
+use megagrid_stages::{EdgeItem, Program, Sequence, Stages, Vertex};
 
 use super::planning::{is_square, make_plan, predict, row_orders};
 use super::settings::Settings;
 use super::{Engine, estimate};
 use crate::Error;
-use crate::grid::{self, Capacities, Grid, Pieces, RowOrder, Source, VertexArrays, same_arrays};
+use crate::grid::{self, Capacities, Columns, Grid, Pieces, RowOrder, Source, VertexArrays, same_arrays};
 use crate::plan::{self, Plan};
 use crate::run::{Modelled, Run, Thing};
 use crate::stages::{Collected, Globals};
@@ -111,15 +111,19 @@ impl<P: Program> Engine<P> {
         settings: &Settings,
     ) -> Result<Self, Error> {
         let program = Collected::of(&sequence)?;
-        let run = run(&source.into(), &program, settings)?;
+        let run = run((&source.into(), None), &program, settings)?;
         let (reports, spare) = (Vec::new(), Vec::new());
-        Ok(Self { run: Arc::new(run), program, settings: settings.clone(), done: 0, reports, spare, edition: 0 })
+        let (run, settings) = (Arc::new(run), settings.clone());
+        Ok(Self { run, program, settings, done: 0, reports, spare, edition: 0, offsets: None })
     }
 }
 
+/// Makes columns in a shorter way than from all edges, where there is one.
+pub(super) type MakeColumns<'m, P> = &'m dyn Fn(&Plan, &[RowOrder; 2]) -> Option<Result<Columns<EdgeItem<P>>, Error>>;
+
 /// Makes the memory of a run: all of it, whatever sequence or edges it is for.
 pub(super) fn run<P: Program, T: Copy + Send + Sync>(
-    source: &Source<'_, T, P>,
+    (source, columns): (&Source<'_, T, P>, Option<MakeColumns<'_, P>>),
     program: &Collected<P>,
     settings: &Settings,
 ) -> Result<Run<P>, Error> {
@@ -139,8 +143,10 @@ pub(super) fn run<P: Program, T: Copy + Send + Sync>(
         source.capacities[side].map(|by_id| (0..by_id.len()).map(|row| by_id[orders[side].id(row)]).collect())
     });
     let (left, right) = arrays::<P>(&plan, settings.dims, by_row)?;
-    let (columns, data) =
-        grid::build_columns::<T, P::Edge>(&plan, &orders, (source.edges, &source.fill), settings.seed)?;
+    let (columns, data) = match columns.and_then(|make| make(&plan, &orders)) {
+        Some(columns) => columns?,
+        None => grid::build_columns::<T, P::Edge>(&plan, &orders, (source.edges, &source.fill), settings.seed)?,
+    };
     let grid = Grid {
         left_pieces: Pieces::new(&plan.left.bounds, left.bounds()),
         right_pieces: Pieces::new(&plan.right.bounds, right.bounds()),

@@ -43,6 +43,10 @@ fn carry_side<P: Program, O: On<P>>(from: &Grid<P>, into: &Run<P>) {
                 put(rows.sync.items(from), to.sync);
                 put(rows.mirror.items(from), to.mirror);
                 put(rows.master.items(from), to.master);
+                if deltas.len() == 1 {
+                    put(deltas[0].items(from), to.delta);
+                    continue;
+                }
                 sum.clear();
                 sum.extend_from_slice(deltas[0].items(from));
                 let delta = <O::Vertex as Vertex>::Delta::view_mut(&mut sum);

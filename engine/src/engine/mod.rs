@@ -68,6 +68,8 @@ pub struct Engine<P: Program> {
     pub(crate) spare: Vec<Branch<P>>,
     /// How often edges came or went.
     edition: u64,
+    /// Where the edges of each vertex begin among those of all processes, left and right, once edges came or went.
+    offsets: Option<[Vec<u64>; 2]>,
 }
 
 impl<P: Program> Engine<P> {

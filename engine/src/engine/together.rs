@@ -1,17 +1,17 @@
-//! The edges of an engine, without those that go and with those that come, as the source of its next grid.
+//! The edges of an engine, without those that go and with those that come: what its next grid is made of.
 
 use std::io;
 use std::ops::Range;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 use bytemuck::Zeroable;
-use megagrid_partition::parallel::lock;
-use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Holders, Side, count_degrees, offsets_of};
+use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Holders, Side, offsets_of};
 use megagrid_stages::{Item, Program};
 
 use crate::Error;
-use crate::grid::Listing;
-use crate::run::{Peers, all_gather, put, take};
+use crate::grid::{Change, Counts, Grid, Listing, count, count_items, find};
+use crate::plan::Plan;
+use crate::run::{Peers, Run, all_gather, put, take};
 
 /// Edges that come, as far as a process has them.
 pub(super) struct More<'m, P: Program> {
@@ -38,47 +38,104 @@ impl<I: Item> Default for One<I> {
     }
 }
 
-/// The edges of an engine and those that come, together. In a run of several processes each has some of either until they are
-/// distributed.
+/// Edges that go.
+#[derive(Default)]
+pub(super) struct Gone {
+    /// Their ends by id, right ones in the upper halves, ascending, and how many edges join them.
+    ends: Vec<u64>,
+    counts: Vec<Counts>,
+}
+
+impl Gone {
+    /// Finds the edges between such ends, for which this process answers.
+    pub fn find<P: Program>(grid: &Grid<P>, plan: &Plan, ends: Vec<u64>) -> Result<Self, Error> {
+        let counts = find(grid, plan, &ends);
+        match counts.iter().position(|counts| counts.edges == 0) {
+            Some(at) => Err(Error::NoEdge { left: ends[at] as u32, right: (ends[at] >> 32) as u32 }),
+            None => Ok(Self { ends, counts }),
+        }
+    }
+
+    /// Returns edges without those that go.
+    fn without<P: Program>(&self, listing: Listing<P>) -> Listing<P> {
+        let Some(last) = self.ends.last() else { return listing };
+        // Few vertices lose an edge: others' edges are not looked up.
+        let mut loses = vec![false; (last >> 32) as usize + 1];
+        self.ends.iter().for_each(|&ends| loses[(ends >> 32) as usize] = true);
+        let (mut left, mut begin) = (Listing::default(), 0);
+        for (edge, (&from, &to)) in listing.left.iter().zip(&listing.right).enumerate() {
+            let loses = loses.get(to as usize).is_some_and(|&loses| loses);
+            if loses && self.ends.binary_search(&(u64::from(to) << 32 | u64::from(from))).is_ok() {
+                left.extend(&listing, begin..edge);
+                begin = edge + 1;
+            }
+        }
+        left.extend(&listing, begin..listing.len());
+        left
+    }
+}
+
+/// The edges of a run without those that go, and those that come, together. In a run of several processes each has some of either until
+/// they are distributed. They are listed and grouped when they are asked for.
 pub(super) struct Together<'t, P: Program, E> {
-    is_square: bool,
+    run: &'t Run<P>,
     offsets: [Vec<u64>; 2],
     /// Items of the data of all edges.
     items: u64,
-    peers: Option<&'t dyn Peers>,
-    own: Mutex<Listing<P>>,
     more: Option<More<'t, P>>,
+    gone: &'t Gone,
     mark: Mark<P, E>,
+    /// Those that come, in a run of one process.
+    come: Listing<P>,
     held: OnceLock<(GroupedEdges<E>, Listing<P>)>,
 }
 
 impl<'t, P: Program, E: Copy + Default + Send + Sync> Together<'t, P, E> {
-    /// Takes the edges of an engine, of so many vertices left and right, and those that come. All processes call it.
+    /// Takes the edges of a run, where those of each vertex begin if that is known, those that come and those that go; so many vertices are
+    /// left and right then. All processes call it.
     pub fn new(
-        (own, is_square, vertices): (Listing<P>, bool, [usize; 2]),
-        more: Option<More<'t, P>>,
-        peers: Option<&'t dyn Peers>,
+        (run, known): (&'t Run<P>, Option<&[Vec<u64>; 2]>),
+        vertices: [usize; 2],
+        (more, gone): (Option<More<'t, P>>, &'t Gone),
         mark: Mark<P, E>,
     ) -> Result<Self, Error> {
-        let offsets = |side: usize| {
-            let ends = if side == 0 { &own.left } else { &own.right };
-            let mut degrees = vec![0; vertices[side]];
-            for part in all_gather(peers, count_degrees(ends, vertices[side]))?.chunks(vertices[side].max(1)) {
-                degrees.iter_mut().zip(part).for_each(|(degree, more)| *degree += more);
+        let peers = run.peers.as_deref();
+        let before = match known {
+            Some(offsets) => offsets.each_ref().map(|offsets| degrees_of(offsets)),
+            None => {
+                let [left, right] = count(&run.grid, &run.plan);
+                [sum(peers, left)?, sum(peers, right)?]
             }
-            let more = more.iter().flat_map(|more| more.offsets[side].windows(2));
-            degrees.iter_mut().zip(more).for_each(|(degree, ends)| *degree += (ends[1] - ends[0]) as u32);
-            Ok::<_, Error>(offsets_of(&degrees))
         };
-        let offsets = [offsets(0)?, offsets(1)?];
-        let items = all_gather(peers, vec![own.items.len() as u64])?.iter().sum::<u64>();
+        // A process knows what goes of the edges that it answers for.
+        let (ends, edges) = gone.ends.iter().zip(&gone.counts).map(|(&ends, counts)| (ends, counts.edges)).unzip();
+        let (ends, edges) = (all_gather::<u64>(peers, ends)?, all_gather::<u32>(peers, edges)?);
+        let mut side = 0;
+        let offsets = before.map(|mut degrees| {
+            degrees.resize(vertices[side], 0);
+            for (ends, edges) in ends.iter().zip(&edges) {
+                degrees[[*ends as u32, (*ends >> 32) as u32][side] as usize] -= edges;
+            }
+            if let Some(more) = &more {
+                degrees.iter_mut().zip(degrees_of(more.offsets[side])).for_each(|(degree, more)| *degree += more);
+            }
+            side += 1;
+            offsets_of(&degrees)
+        });
+        let items = count_items(&run.grid, &run.plan) - gone.counts.iter().map(|counts| counts.items).sum::<u64>();
+        let items = all_gather(peers, vec![items])?.iter().sum::<u64>();
         let items = items + more.as_ref().map_or(0, |more| more.items);
-        let together =
-            Self { is_square, offsets, items, peers, own: Mutex::new(own), more, mark, held: OnceLock::new() };
-        if peers.is_none_or(|peers| peers.processes() == 1) {
-            together.distribute(&|_, _| [Some(0), None])?;
+        let (come, held) = (Listing::default(), OnceLock::new());
+        let mut together = Self { run, offsets, items, more, gone, mark, come, held };
+        if let (true, Some(more)) = (together.is_alone(), &together.more) {
+            (more.bring)(&|_, _| [Some(0), None], &mut together.come)?;
         }
         Ok(together)
+    }
+
+    /// Returns where the edges of each vertex begin among those of all processes, left and right.
+    pub fn all_offsets(&self) -> [Vec<u64>; 2] {
+        self.offsets.clone()
     }
 
     /// Returns the number of items of the data of all edges.
@@ -88,18 +145,48 @@ impl<'t, P: Program, E: Copy + Default + Send + Sync> Together<'t, P, E> {
 
     /// Returns the edges that are here, and what they carry.
     pub fn listing(&self) -> Option<&Listing<P>> {
-        self.held.get().map(|(_, listing)| listing)
+        self.held().ok().map(|(_, listing)| listing)
     }
 
-    fn held(&self) -> io::Result<&GroupedEdges<E>> {
-        let early = || io::Error::other("the edges are with the processes that had them");
-        self.held.get().map(|(edges, _)| edges).ok_or_else(early)
+    /// Returns how the run's edges become these, where all are here.
+    pub fn change(&self) -> Option<Change<'_, P>> {
+        let Run { grid, plan, .. } = self.run;
+        self.is_alone().then_some(Change { grid, plan, come: &self.come, gone: &self.gone.ends })
+    }
+
+    fn is_alone(&self) -> bool {
+        self.run.plan.processes.count == 1
+    }
+
+    /// Returns the edges that are here, grouped.
+    fn held(&self) -> io::Result<&(GroupedEdges<E>, Listing<P>)> {
+        if self.is_alone() {
+            return Ok(self.held.get_or_init(|| {
+                let mut listing = self.own();
+                listing.extend(&self.come, 0..self.come.len());
+                self.group(listing)
+            }));
+        }
+        self.held.get().ok_or_else(|| io::Error::other("the edges are with the processes that had them"))
+    }
+
+    /// Lists the run's edges that stay.
+    fn own(&self) -> Listing<P> {
+        self.gone.without(Listing::of(&self.run.grid, &self.run.plan, self.run.seed))
+    }
+
+    fn group(&self, mut listing: Listing<P>) -> (GroupedEdges<E>, Listing<P>) {
+        let data = (self.mark)(&mut listing);
+        let (left, right) = (std::mem::take(&mut listing.left), std::mem::take(&mut listing.right));
+        let [num_left, num_right] = self.offsets.each_ref().map(|offsets| offsets.len() - 1);
+        let list = EdgeList { num_left, num_right, square: self.is_square(), left, right, data };
+        (GroupedEdges::new(list, &[Side::Right]), listing)
     }
 }
 
 impl<P: Program, E: Copy + Default + Send + Sync> EdgeSource<E> for Together<'_, P, E> {
     fn is_square(&self) -> bool {
-        self.is_square
+        self.run.plan.square
     }
 
     fn offsets(&self, side: Side) -> &[u64] {
@@ -107,33 +194,39 @@ impl<P: Program, E: Copy + Default + Send + Sync> EdgeSource<E> for Together<'_,
     }
 
     fn held_offsets(&self) -> &[u64] {
-        self.held.get().map_or(&[0], |(edges, _)| edges.offsets(Side::Right))
+        self.held().map_or(&[0], |(edges, _)| edges.offsets(Side::Right))
     }
 
     fn distribute(&self, holders: Holders<'_>) -> io::Result<()> {
-        let own = std::mem::take(&mut *lock(&self.own));
-        let mut listing = match self.peers {
-            Some(peers) => exchange(peers, &own, holders).map_err(io::Error::other)?,
-            None => own,
-        };
+        let Some(peers) = self.run.peers.as_deref().filter(|_| !self.is_alone()) else { return Ok(()) };
+        let mut listing = exchange(peers, &self.own(), holders).map_err(io::Error::other)?;
         if let Some(more) = &self.more {
             (more.bring)(holders, &mut listing)?;
         }
-        let data = (self.mark)(&mut listing);
-        let (left, right) = (std::mem::take(&mut listing.left), std::mem::take(&mut listing.right));
-        let [num_left, num_right] = self.offsets.each_ref().map(|offsets| offsets.len() - 1);
-        let list = EdgeList { num_left, num_right, square: self.is_square, left, right, data };
-        let _ = self.held.set((GroupedEdges::new(list, &[Side::Right]), listing));
+        let _ = self.held.set(self.group(listing));
         Ok(())
     }
 
     fn windows(&self) -> Vec<Range<usize>> {
-        self.held.get().map_or(Vec::new(), |(edges, _)| edges.windows())
+        self.held().map_or(Vec::new(), |(edges, _)| edges.windows())
     }
 
     fn visit_rows(&self, side: Side, rows: Range<usize>, visit: &mut dyn FnMut(&[u32], &[E])) -> io::Result<()> {
-        self.held()?.visit_rows(side, rows, visit)
+        self.held()?.0.visit_rows(side, rows, visit)
     }
+}
+
+fn degrees_of(offsets: &[u64]) -> Vec<u32> {
+    offsets.windows(2).map(|ends| (ends[1] - ends[0]) as u32).collect()
+}
+
+/// Adds up what processes have, each as many numbers.
+fn sum(peers: Option<&dyn Peers>, mine: Vec<u32>) -> Result<Vec<u32>, Error> {
+    let mut all = vec![0; mine.len()];
+    for part in all_gather(peers, mine)?.chunks(all.len().max(1)) {
+        all.iter_mut().zip(part).for_each(|(all, part)| *all += part);
+    }
+    Ok(all)
 }
 
 /// Edges that go to other processes at a time.

@@ -16,7 +16,7 @@ use crate::machine::os::AlignedBuffer;
 
 mod listed;
 
-pub use listed::{Listed, Order, Room};
+pub use listed::{Growing, Listed, Order, Room};
 
 mod sealed {
     pub trait Sealed {}
@@ -25,7 +25,7 @@ mod sealed {
 }
 
 /// A shard-local id: 16 bits where shards allow it. Sealed: the walk relies on a checked id to stay what it was.
-pub trait Id: sealed::Sealed + Item + TryFrom<usize> {
+pub trait Id: sealed::Sealed + Item + Ord + TryFrom<usize> {
     /// How many rows a shard may have.
     const MAX_ROWS: usize;
     /// Returns the id as a row number.
@@ -130,6 +130,11 @@ impl<I: Id> LocalEdges<I> {
     #[inline(always)]
     pub fn left(&self, block: &Block) -> &[I] {
         &self.ids.left[block.edges.clone()]
+    }
+
+    /// Returns the left ends of edges, by their places in memory.
+    pub fn lefts_at(&self, edges: Range<usize>) -> &[I] {
+        &self.ids.left[edges]
     }
 
     #[inline(always)]

@@ -57,6 +57,24 @@ impl From<LocalEdges<u32>> for Edges {
     }
 }
 
+/// A width of ids, of which there are edges.
+pub trait Local: Id {
+    /// Returns edges with ids of this width.
+    fn of(edges: &Edges) -> Option<&LocalEdges<Self>>;
+}
+
+impl Local for u16 {
+    fn of(edges: &Edges) -> Option<&LocalEdges<Self>> {
+        if let Edges::Narrow(edges) = edges { Some(edges) } else { None }
+    }
+}
+
+impl Local for u32 {
+    fn of(edges: &Edges) -> Option<&LocalEdges<Self>> {
+        if let Edges::Wide(edges) = edges { Some(edges) } else { None }
+    }
+}
+
 /// All blocks of a right shard, and where the data of their edges are: one piece for each block, in their order in memory.
 pub struct Column {
     pub edges: Edges,
@@ -87,6 +105,34 @@ impl Edges {
         }
     }
 
+    /// Calls `visit` with the left row in its shard of each edge of a block.
+    pub fn each_left(&self, block: usize, visit: impl FnMut(usize)) {
+        match self {
+            Self::Narrow(edges) => edges.left(&edges.blocks()[block]).iter().map(|id| id.index()).for_each(visit),
+            Self::Wide(edges) => edges.left(&edges.blocks()[block]).iter().map(|id| id.index()).for_each(visit),
+        }
+    }
+
+    /// Calls `visit` with right rows in their shard, and how many edges of a block each has: once with each where they are grouped.
+    pub fn each_right(&self, block: usize, visit: impl FnMut(usize, u32)) {
+        match self {
+            Self::Narrow(edges) => each_right(edges, block, visit),
+            Self::Wide(edges) => each_right(edges, block, visit),
+        }
+    }
+
+    /// Calls `visit` with the left row in its shard, and the items, by their place in memory, of some edges of a block.
+    pub fn each_of(&self, block: usize, edges: Range<usize>, mut visit: impl FnMut(usize, Range<usize>)) {
+        let first = self.blocks()[block].edges.start;
+        for edge in first + edges.start..first + edges.end {
+            let left = match self {
+                Self::Narrow(edges) => edges.lefts_at(edge..edge + 1)[0].index(),
+                Self::Wide(edges) => edges.lefts_at(edge..edge + 1)[0].index(),
+            };
+            visit(left, self.first_item(edge)..self.first_item(edge + 1));
+        }
+    }
+
     /// Calls `visit` with the left and the right row in their shards, and the items, by their place in memory, of each edge of a block.
     pub fn each_edge(&self, block: usize, visit: impl FnMut(usize, usize, Range<usize>)) {
         match self {
@@ -113,5 +159,16 @@ fn each_edge<I: Id>(edges: &LocalEdges<I>, block: usize, mut visit: impl FnMut(u
         for right in vertices.by_ref().take(run.vertices as usize) {
             (0..run.degree).for_each(|_| next(right));
         }
+    }
+}
+
+fn each_right<I: Id>(edges: &LocalEdges<I>, block: usize, mut visit: impl FnMut(usize, u32)) {
+    let block = &edges.blocks()[block];
+    let mut rights = edges.right(block).iter().map(|id| id.index());
+    if !edges.grouped() {
+        return rights.for_each(|right| visit(right, 1));
+    }
+    for run in edges.runs(block) {
+        rights.by_ref().take(run.vertices as usize).for_each(|right| visit(right, run.degree));
     }
 }

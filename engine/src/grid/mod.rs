@@ -4,6 +4,7 @@ mod array;
 mod block;
 mod build;
 mod column;
+mod counts;
 mod disjoint;
 mod edge_data;
 #[cfg(test)]
@@ -30,8 +31,9 @@ use megagrid_stages::{EdgeItem, On, Program, Shape, Sides, Store, Vertex};
 pub(crate) use array::{Capacities, Role, RoleMut};
 pub(crate) use block::{Id, LocalEdges};
 pub use build::Source;
-pub(crate) use build::build_columns;
+pub(crate) use build::{Change, Columns, build_columns};
 pub(crate) use column::{Column, Edges};
+pub(crate) use counts::{Counts, count, count_items, find};
 pub(crate) use disjoint::{Disjoint, HeldRows};
 pub(crate) use groups::Visits;
 pub use hold::Hold;

@@ -365,11 +365,35 @@ proptest! {
 
 /// Many vertices, so that each process has some.
 fn large(is_square: bool) -> Graph {
+    random([240, if is_square { 240 } else { 90 }], is_square, 4000)
+}
+
+fn random(vertices: [usize; 2], is_square: bool, edges: usize) -> Graph {
     let mut random = megagrid_partition::SplitMix::new(3, 0);
-    let vertices = [240, if is_square { 240 } else { 90 }];
     let mut end = |side: usize| (random.unit().powi(2) * vertices[side] as f64) as u32;
-    let edges = (0..4000).map(|at| (end(0), end(1), (at % 9) as f32 / 10.0)).collect();
+    let edges = (0..edges).map(|at| (end(0), end(1), (at % 9) as f32 / 10.0)).collect();
     Graph { is_square, vertices, edges }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    /// Several shards on either side, whose blocks have vertices of many degrees.
+    #[test]
+    fn square_graphs_of_many_blocks(changes in changes(), workers in 1_usize..=3) {
+        let graph = random([9000, 9000], true, 90_000);
+        let sides = [Side::Left, Side::Right].map(|side| {
+            let engine = Engine::<Flow>::new(&graph.all(), Flow::sequence(), &settings(workers, 3)).unwrap();
+            engine.plan().side(side).num_shards()
+        });
+        prop_assert!(sides.iter().all(|&shards| shards > 1), "{sides:?}");
+        check::<Flow>(&graph, &changes, &alone(workers));
+    }
+
+    #[test]
+    fn sums_of_both_sides_with_hubs(changes in changes(), workers in 1_usize..=3) {
+        check::<Adding>(&large(false), &changes, &alone(workers));
+    }
 }
 
 fn shapes() -> impl Strategy<Value = Shape> {

@@ -89,6 +89,13 @@ impl<I: Id> Listed<I> {
         });
     }
 
+    /// Begins the next block in grouped form, with a left shard of so many rows.
+    pub fn grow(&mut self, left_rows: usize) -> Growing<'_, I> {
+        assert!(self.layout.grouped, "blocks of one column have one form");
+        let begin = (self.left.len(), self.right.len(), self.layout.runs.len());
+        Growing { listed: self, left_rows, begin }
+    }
+
     /// Says where each edge's slice of data begins: one more entry than edges in all blocks.
     pub fn set_slice_offsets(&mut self, offsets: Vec<u32>) {
         assert_eq!(offsets.len(), self.left.len() + 1, "one slice for each edge");
@@ -114,6 +121,51 @@ impl<I: Id> Listed<I> {
     /// Returns the blocks, by (layer, left shard).
     pub fn blocks(&self) -> &[Block] {
         &self.layout.blocks
+    }
+}
+
+/// The last block of a list, to which vertices are appended; see [`Listed::push_grouped`].
+pub struct Growing<'l, I: Id> {
+    listed: &'l mut Listed<I>,
+    left_rows: usize,
+    /// Where its left ids, right ids and runs begin.
+    begin: (usize, usize, usize),
+}
+
+impl<I: Id> Growing<'_, I> {
+    /// Appends vertices with `degree` edges each, whose left ends are given by local ids.
+    ///
+    /// # Panics
+    /// When an id is no row of its shard, or there are not as many edges.
+    pub fn push(&mut self, degree: usize, rights: impl ExactSizeIterator<Item = usize>, lefts: &[I]) {
+        let Listed { layout: Layout { right_rows, runs, .. }, left, right, .. } = &mut *self.listed;
+        let vertices = rights.len();
+        assert!(degree > 0 && lefts.len() == degree * vertices, "vertices have as many edges as is said");
+        if vertices == 0 {
+            return;
+        }
+        // Checked once for all, so that these loops have no branches.
+        let mut largest = 0;
+        right.extend(rights.map(|row| {
+            largest = largest.max(row);
+            I::truncated(row as u32)
+        }));
+        checked::<I>(largest, *right_rows);
+        checked::<I>(lefts.iter().max().map_or(0, |id| id.index()), self.left_rows);
+        left.extend_from_slice(lefts);
+        match runs[self.begin.2..].last_mut() {
+            Some(run) if run.degree as usize == degree => run.vertices += vertices as u32,
+            _ => runs.push(Run { degree: degree as u32, vertices: vertices as u32 }),
+        }
+    }
+}
+
+impl<I: Id> Drop for Growing<'_, I> {
+    /// Ends the block.
+    fn drop(&mut self) {
+        let Listed { layout: Layout { runs, blocks, .. }, left, right, .. } = &mut *self.listed;
+        let (edges, rights, runs) = (self.begin.0..left.len(), self.begin.1..right.len(), self.begin.2..runs.len());
+        blocks.push(Block { edges, rights, runs, left_rows: self.left_rows, piece: blocks.len() });
     }
 }
 

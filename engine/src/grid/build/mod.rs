@@ -1,7 +1,8 @@
-//! Building columns: from edges grouped by right vertex to blocks, without a second copy of the edges.
+//! Building columns: from edges grouped by right vertex to blocks, without a second copy of the edges, or from the blocks of another grid.
 
 mod bring;
 mod grouped;
+mod merged;
 mod pairs;
 mod source;
 mod values;
@@ -17,6 +18,7 @@ use super::order::RowOrder;
 use crate::Error;
 use crate::plan::{Plan, Schedule};
 use bring::{Group, groups_of};
+pub use merged::Change;
 pub(super) use pairs::places_of_pairs;
 pub use source::{Fill, Source};
 
@@ -30,7 +32,7 @@ struct Build<'b, T, S: Store + ?Sized> {
 }
 
 /// Columns, and the data of their edges.
-type Columns<D> = (Vec<Column>, Vec<Disjoint<D>>);
+pub type Columns<D> = (Vec<Column>, Vec<Disjoint<D>>);
 
 /// Builds the columns of all right shards, each worker its share.
 pub(crate) fn build_columns<T: Copy + Send + Sync, S: Store + ?Sized>(
@@ -40,15 +42,19 @@ pub(crate) fn build_columns<T: Copy + Send + Sync, S: Store + ?Sized>(
     seed: u64,
 ) -> Result<Columns<S::Item>, Error> {
     let build: Build<'_, _, S> = Build { plan, orders, source, fill, seed };
+    Ok(columns_of(build.groups()?, plan))
+}
+
+fn columns_of<D>(groups: Vec<Group<D>>, plan: &Plan) -> Columns<D> {
     let mut columns: Vec<Option<Column>> = (0..plan.right.num_shards()).map(|_| None).collect();
     let mut data = Vec::new();
-    for group in build.groups()? {
+    for group in groups {
         for (shard, edges) in group.columns {
             columns[shard] = Some(Column { edges, data: data.len() });
         }
         data.push(group.data);
     }
-    Ok((columns.into_iter().flatten().collect(), data))
+    (columns.into_iter().flatten().collect(), data)
 }
 
 /// Returns a position among the edges or the items of a column, which are stored in 32 bits.
@@ -67,13 +73,8 @@ impl<T: Copy + Send + Sync, S: Store + ?Sized> Build<'_, T, S> {
         }
     }
 
-    /// Returns the right shards of the columns that a worker builds: its own, or, where these rotate, at regular distances.
     fn shards(&self, worker: usize) -> Vec<usize> {
-        let (right, threads) = (&self.plan.right, self.plan.threads());
-        let deal = self.plan.is_distributed() || self.plan.schedules.contains(&Some(Schedule::Rotation));
-        let mine =
-            |shard: &usize| if deal { shard % threads == worker % threads } else { right.owners[*shard] == worker };
-        (0..right.num_shards()).filter(mine).collect()
+        shards_of(self.plan, worker)
     }
 
     /// Tells whether this process holds the edges between two rows.
@@ -81,9 +82,21 @@ impl<T: Copy + Send + Sync, S: Store + ?Sized> Build<'_, T, S> {
         self.plan.placement.holds(self.plan.processes.this, (left, right))
     }
 
-    /// Draws the layer of the edges between two rows.
     fn layer_of(&self, left: usize, right: usize) -> usize {
-        let (layers, edge) = (self.plan.layers as u64, (left as u64) << 32 | right as u64);
-        if layers == 1 { 0 } else { SplitMix::new(self.seed, edge).below(layers) as usize }
+        layer_of(self.plan.layers, self.seed, left, right)
     }
+}
+
+/// Returns the right shards of the columns that a worker builds: its own, or, where these rotate, at regular distances.
+fn shards_of(plan: &Plan, worker: usize) -> Vec<usize> {
+    let (right, threads) = (&plan.right, plan.threads());
+    let deal = plan.is_distributed() || plan.schedules.contains(&Some(Schedule::Rotation));
+    let mine = |shard: &usize| if deal { shard % threads == worker % threads } else { right.owners[*shard] == worker };
+    (0..right.num_shards()).filter(mine).collect()
+}
+
+/// Draws the layer of the edges between two rows.
+fn layer_of(layers: usize, seed: u64, left: usize, right: usize) -> usize {
+    let (layers, edge) = (layers as u64, (left as u64) << 32 | right as u64);
+    if layers == 1 { 0 } else { SplitMix::new(seed, edge).below(layers) as usize }
 }
