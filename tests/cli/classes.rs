@@ -187,7 +187,7 @@ fn classes_that_are_fitted_together_have_the_chances_of_a_softmax() {
 
     let updated = place.name("updated");
     done(&["update", &model, &train, "--model", &updated, "-q"]);
-    assert_eq!(json(&format!("{updated}/model.json"))["config"]["multinomial"], true);
+    assert_eq!(json(format!("{updated}/model.json"))["config"]["multinomial"], true);
     fails(&[&["launch", "-n", "2", "--"], &fit[..]].concat(), 2, &["--multinomial is for one process"]);
     fails(&[&fit[..], &["--calibrate"]].concat(), 2, &["--calibrate", "--multinomial"]);
     fails(&[&["tune"], &fit[..]].concat(), 2, &["3 classes"]);
