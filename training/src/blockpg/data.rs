@@ -8,7 +8,6 @@ use megagrid_partition::{EdgeList, EdgeSource, GroupedEdges, Side, SplitMix};
 use serde::{Deserialize, Serialize};
 
 use super::class_weights::{ClassWeights, listed};
-use super::model::Linear;
 use super::reading::{read_weights, read_with};
 use super::unseen::{Parts, Unseen, split};
 use crate::Error;
@@ -162,19 +161,6 @@ impl Samples {
             [] => vec![vec![0.0; self.values.num_vertices(Side::Right)]; self.num_models()],
             start => start.to_vec(),
         }
-    }
-
-    /// Makes a model of weights by feature, the intercept last if there is one.
-    pub(super) fn model<'w>(&self, of_models: impl Iterator<Item = &'w [f64]>) -> Result<Linear, Error> {
-        let (mut weights, mut intercepts) = (Vec::new(), Vec::new());
-        for model in of_models {
-            weights.extend_from_slice(&model[..self.features.len()]);
-            intercepts.push(self.intercept.map_or(0.0, |feature| model[feature]));
-        }
-        let Self { normalize, hash_bits, words, .. } = *self;
-        let (classes, positive) = (self.labels.classes.clone(), self.positive.clone());
-        let model = Linear::new(Arc::clone(&self.features), classes, weights, intercepts)?;
-        Ok(Linear { normalize, positive, hash_bits, words, ..model })
     }
 
     /// Returns the place of the class that a model tells from the rest: of two it is the second.

@@ -12,6 +12,7 @@ mod steps;
 mod trainer;
 mod turns;
 mod unseen;
+mod weights;
 
 pub use class_weights::ClassWeights;
 pub use data::{SampleOptions, Samples};

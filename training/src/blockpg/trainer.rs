@@ -11,7 +11,6 @@ use megagrid_partition::{EdgeSource, Side};
 use megagrid_stages::{Sequence, Stages};
 use serde::{Deserialize, Serialize};
 
-use super::class_weights::listed;
 use super::data::Samples;
 use super::model::Linear;
 use super::newton::{self, NewtonSolver};
@@ -19,6 +18,7 @@ use super::options::LinearOptions;
 use super::solver::{Begin, Solver};
 use super::steps::StepSolver;
 use super::turns::{self, Turns};
+use super::weights::{all_weights, model_of};
 use crate::algorithm::{Algorithm, Form, Knob, MakeForm};
 use crate::error::reading;
 use crate::form::form;
@@ -153,8 +153,8 @@ fn by_size(
     let make: MakeForm<Regression> = match (options.multinomial && samples.num_models() > 1, is_newton) {
         (false, false) => form::<Fitter<StepSolver>>,
         (false, true) => form::<Fitter<NewtonSolver>>,
-        (true, false) => form::<Turns<StepSolver>>,
-        (true, true) => form::<Turns<NewtonSolver>>,
+        (true, false) => form::<Turns<Regression, StepSolver>>,
+        (true, true) => form::<Turns<Regression, NewtonSolver>>,
     };
     make(samples, options, settings)
 }
@@ -327,7 +327,7 @@ impl<S: Solver> Trainer for Fitter<S> {
         let now = S::weights(engine);
         let fitted = self.fitted.iter().map(|model| &model.weights).chain([&now]);
         let to_come = &self.start[self.fitted.len() + 1..];
-        let model = samples.model(fitted.chain(to_come).map(|weights| &weights[..]))?;
+        let model = model_of(samples, fitted.chain(to_come).map(|weights| &weights[..]))?;
         Ok(Linear { certificate, ..model })
     }
 
@@ -377,33 +377,6 @@ impl<S: Solver> Fitter<S> {
     fn fit<'d>(&'d self, samples: &'d Samples, weights: &'d [f64]) -> Fit<'d> {
         fit(samples, &self.labels, weights)
     }
-}
-
-/// Returns the weights of each model by the features of samples, the intercept last if there is one; those of a class that `linear`
-/// does not know are 0.
-pub(super) fn all_weights(linear: &Linear, samples: &Samples) -> Result<Vec<Vec<f64>>, Error> {
-    let known: Vec<_> = (0..samples.num_models()).map(|model| linear.row_of(samples.class(model))).collect();
-    if known.iter().all(Option::is_none) {
-        let [found, expected] = [&linear.classes, &samples.labels.classes].map(|classes| listed(classes));
-        return Err(Error::Missing(format!(
-            "the model to begin from is of the classes {found}, and the samples of {expected}"
-        )));
-    }
-    let is_same = Arc::ptr_eq(&linear.features, &samples.features);
-    let places = if is_same { Vec::new() } else { linear.features.translate(&samples.features) };
-    let of = |row: Option<(usize, f64)>| {
-        let mut weights = vec![0.0; samples.values.num_vertices(Side::Right)];
-        let Some((model, sign)) = row else { return weights };
-        if is_same {
-            weights.iter_mut().zip(linear.of(model)).for_each(|(to, weight)| *to = sign * weight);
-        } else {
-            let pairs = places.iter().zip(linear.of(model));
-            pairs.for_each(|(place, weight)| place.iter().for_each(|&at| weights[at as usize] = sign * weight));
-        }
-        samples.intercept.into_iter().for_each(|feature| weights[feature] = sign * linear.intercepts[model]);
-        weights
-    };
-    Ok(known.into_iter().map(of).collect())
 }
 
 /// Adds what is known of a model to what is known of others with the same l1.

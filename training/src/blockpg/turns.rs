@@ -1,6 +1,8 @@
 //! Training of classes that are fitted together: they take turns at fitting two classes, their own and the rest, on one grid; see
 //! [`FitOfClasses`].
 
+use std::marker::PhantomData;
+
 use bincode::Options;
 use megagrid_algorithms::blockpg::{
     Certificate, Config, FitOfClasses, MOST_ROUNDS, OfClasses, offsets, scores, scores_of_classes,
@@ -13,7 +15,7 @@ use super::data::Samples;
 use super::model::Linear;
 use super::options::LinearOptions;
 use super::solver::{Begin, Solver};
-use super::trainer::{Regression, all_weights};
+use super::weights::{all_weights, model_of};
 use crate::Error;
 use crate::algorithm::Algorithm;
 use crate::error::reading;
@@ -22,8 +24,9 @@ use crate::measured::Measured;
 use crate::record::Metrics;
 use crate::trainer::Trainer;
 
-/// Fits the weights of classes in turn.
-pub(super) struct Turns<S> {
+/// Fits the weights of classes in turn, for the algorithm that this is a form of.
+pub(super) struct Turns<A, S> {
+    of: PhantomData<A>,
     solver: S,
     /// Parameters, the largest l1 first.
     path: Vec<Config>,
@@ -77,8 +80,11 @@ struct Place {
     ended: Vec<(f64, Certificate)>,
 }
 
-impl<S: Solver> Trainer for Turns<S> {
-    type Algorithm = Regression;
+impl<A, S: Solver> Trainer for Turns<A, S>
+where
+    A: Algorithm<Data = Samples, Options = LinearOptions, Model = Linear>,
+{
+    type Algorithm = A;
     type Program = S::Program;
     type Edge = f32;
 
@@ -101,6 +107,7 @@ impl<S: Solver> Trainer for Turns<S> {
             ended: Vec::new(),
         };
         let mut turns = Self {
+            of: PhantomData,
             solver: S::new(samples, options, settings)?,
             path: options.path(),
             tolerance: options.tolerance,
@@ -187,7 +194,7 @@ impl<S: Solver> Trainer for Turns<S> {
 
     fn leg(&self, _: &LinearOptions, _: &Engine<S::Program>) -> Leg {
         let (since, is_last) = (self.at.begun, self.at.penalty + 1 == self.path.len());
-        Leg { since, until: since + self.most, is_last, tested_by: Regression::TESTED_BY.filter(|_| is_last) }
+        Leg { since, until: since + self.most, is_last, tested_by: A::TESTED_BY.filter(|_| is_last) }
     }
 
     /// No leg before the last is tested, so that there is no best iteration.
@@ -235,7 +242,7 @@ impl<S: Solver> Trainer for Turns<S> {
 
     fn model(&self, samples: &Samples, engine: &Engine<S::Program>) -> Result<Linear, Error> {
         let weights = self.weights(engine);
-        let model = samples.model(weights.iter().map(|weights| &weights[..]))?;
+        let model = model_of(samples, weights.iter().map(|weights| &weights[..]))?;
         Ok(Linear { is_multinomial: true, certificate: self.certificate, ..model })
     }
 
@@ -257,7 +264,7 @@ impl<S: Solver> Trainer for Turns<S> {
     }
 }
 
-impl<S: Solver> Turns<S> {
+impl<A, S: Solver> Turns<A, S> {
     fn config(&self) -> &Config {
         &self.path[self.at.penalty]
     }
