@@ -124,19 +124,26 @@ pub fn quiet_panics() {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or_default();
         let cluster = CLUSTER.get();
-        let is_of_run = name.starts_with("timely:") || name.starts_with("worker ");
+        // Whoever ends a run joins the threads of its connections, and panics where one of them did.
+        let is_join =
+            cluster.is_some() && panic.location().is_some_and(|at| at.file().contains("timely_communication"));
+        let is_of_run = name.starts_with("timely:") || name.starts_with("worker ") || is_join;
         if !is_of_run || cluster.is_none() && std::env::var_os("RUST_BACKTRACE").is_some() {
             usual(panic);
         }
-        let is_connection = name.starts_with("timely:recv") || name.starts_with("timely:send");
-        if let Some(cluster) = cluster.filter(|_| is_connection)
-            && cluster.reason(PROMPT).is_none()
-        {
+        let is_connection = name.starts_with("timely:recv") || name.starts_with("timely:send") || is_join;
+        let Some(cluster) = cluster.filter(|_| is_connection) else { return };
+        if cluster.reason(PROMPT).is_none() {
             let why = panic.payload().downcast_ref::<String>().map_or("no message", String::as_str);
             let reason = format!("a connection of data broke: {why}");
             cluster.fail(&reason);
             let _last = last_word();
             eprintln!("megagrid: {reason}");
+            std::process::exit(1);
+        }
+        if is_join && !name.starts_with("timely:") {
+            // The thread that has the reason ends the process; here nothing can go on.
+            std::thread::sleep(PROMPT);
             std::process::exit(1);
         }
     }));
