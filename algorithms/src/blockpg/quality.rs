@@ -57,10 +57,14 @@ pub fn log_softmax(scores: &[f64]) -> Vec<f64> {
 }
 
 fn scaled(logs: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
-    let largest = logs.clone().fold(f64::NEG_INFINITY, f64::max);
-    // Less the largest, no sum vanishes.
-    let sum: f64 = logs.clone().map(|log| (log - largest).exp()).sum();
-    logs.map(|log| log - largest - sum.ln()).collect()
+    let all = log_sum(logs.clone());
+    logs.map(|log| log - all).collect()
+}
+
+/// Returns log Σ exp, without overflow.
+pub(super) fn log_sum(logs: impl Iterator<Item = f64> + Clone) -> f64 {
+    let most = logs.clone().fold(f64::NEG_INFINITY, f64::max);
+    most + logs.map(|log| (log - most).exp()).sum::<f64>().ln()
 }
 
 /// Returns the place of the largest of the scores of classes, of equal ones the first. Where chances are equal for rounding, scores

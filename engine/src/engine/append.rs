@@ -135,18 +135,12 @@ impl<P: Program> Engine<P> {
             let source =
                 Source::slices(&edges, |&edge| items(edge).len(), |&edge, into| into.copy_from_slice(items(edge)));
             let source = Source { items: Some(edges.items()), ..source };
-            self.build_on((source, edges.change().as_ref()), capacities)?;
-            self.offsets = Some(edges.all_offsets());
-            return Ok(());
+            return self.build_on((source, edges.change().as_ref()), capacities);
         }
         let carried = |listing: &mut Listing<P>| std::mem::take(&mut listing.items).into_iter().map(One).collect();
         let edges = Together::<P, One<EdgeItem<P>>>::new(before, vertices, (more, gone), carried)?;
-        self.build_on(
-            (Source::slices(&edges, |_| 1, |one, into| into[0] = one.0), edges.change().as_ref()),
-            capacities,
-        )?;
-        self.offsets = Some(edges.all_offsets());
-        Ok(())
+        let source = Source::slices(&edges, |_| 1, |one, into| into[0] = one.0);
+        self.build_on((source, edges.change().as_ref()), capacities)
     }
 
     /// Makes the run of other edges, and takes it in the place of this one.
@@ -163,6 +157,7 @@ impl<P: Program> Engine<P> {
         };
         let run = build::run((&source, Some(&kept)), &self.program, &self.settings)?;
         carry(&self.run.grid, &run);
+        self.offsets = Some([Side::Left, Side::Right].map(|side| source.edges.offsets(side).to_vec()));
         run.globals.swap(&mut self.run.globals.current());
         self.run = Arc::new(run);
         self.spare.clear();

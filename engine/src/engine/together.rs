@@ -133,11 +133,6 @@ impl<'t, P: Program, E: Copy + Default + Send + Sync> Together<'t, P, E> {
         Ok(together)
     }
 
-    /// Returns where the edges of each vertex begin among those of all processes, left and right.
-    pub fn all_offsets(&self) -> [Vec<u64>; 2] {
-        self.offsets.clone()
-    }
-
     /// Returns the number of items of the data of all edges.
     pub fn items(&self) -> u64 {
         self.items

@@ -1,5 +1,7 @@
 //! Few features: Newton's method.
 
+use std::sync::OnceLock;
+
 use megagrid_algorithms::blockpg::Config;
 use megagrid_algorithms::newton::{Label, Newton, State, Trial, sequence};
 use megagrid_engine::{Engine, Settings};
@@ -84,6 +86,8 @@ fn each(samples: &Samples, mut visit: impl FnMut(usize, usize, f64)) -> Result<(
 /// Newton's method.
 pub(super) struct NewtonSolver {
     values: usize,
+    /// Of the loss by each weight, once they are asked for: classes begin often.
+    curvatures: OnceLock<Vec<f64>>,
 }
 
 impl Solver for NewtonSolver {
@@ -91,7 +95,7 @@ impl Solver for NewtonSolver {
     const TURN: u64 = 3;
 
     fn new(samples: &Samples, _: &LinearOptions, _: &Settings) -> Result<Self, Error> {
-        Ok(Self { values: samples.values.num_edges() })
+        Ok(Self { values: samples.values.num_edges(), curvatures: OnceLock::new() })
     }
 
     fn workers(&self, asked: usize) -> usize {
@@ -104,7 +108,14 @@ impl Solver for NewtonSolver {
 
     fn init(&self, samples: &Samples, begin: Begin<'_>, engine: &mut Engine<Newton>) -> Result<(), Error> {
         let Begin { config, labels, weights, .. } = begin;
-        let mut state = State::new(config, samples.intercept, weights.to_vec(), &curvatures(samples)?);
+        let curvatures = match self.curvatures.get() {
+            Some(curvatures) => curvatures,
+            None => {
+                let curvatures = curvatures(samples)?;
+                self.curvatures.get_or_init(|| curvatures)
+            }
+        };
+        let mut state = State::new(config, samples.intercept, weights.to_vec(), curvatures);
         state.begun = engine.iterations();
         engine.set_global(state);
         engine.init(Left, |sample, first| {

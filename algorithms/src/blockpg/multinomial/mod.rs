@@ -27,6 +27,7 @@ use std::io;
 
 use megagrid_partition::{EdgeSource, Side, parallel};
 
+use super::quality::log_sum;
 use super::{Config, scores};
 
 /// A value for each class, and each feature or sample: `[classes][features]`, `[classes][samples]`.
@@ -128,12 +129,6 @@ pub fn offsets(scores: &[Vec<f64>], class: usize) -> Vec<f64> {
         scores.iter().enumerate().filter(move |(at, _)| *at != class).map(move |(_, of_class)| of_class[sample])
     };
     parallel::fill(scores[class].len(), |sample| -log_sum(others(sample)))
-}
-
-/// Returns log Σ exp, without overflow.
-fn log_sum(scores: impl Iterator<Item = f64> + Clone) -> f64 {
-    let most = scores.clone().fold(f64::NEG_INFINITY, f64::max);
-    most + scores.map(|score| (score - most).exp()).sum::<f64>().ln()
 }
 
 /// Returns what is to be taken off the weights of one feature, one a class, to make its penalty least: of several values the nearest to 0.
