@@ -133,6 +133,7 @@ class Factors(Estimator):
 
     def _rated(self, X):
         """Return numbers of people, rows of items, values, and the ids of the people."""
+        _check_columns(X, (3,))
         if _is_columns(X):
             people, items, values = X
             values = np.ascontiguousarray(_input.column(values, "values"))

@@ -102,5 +102,7 @@ def test_pairs_are_feedback_of_1():
     assert np.array_equal(pairs.fold_in(rated).user_factors_, pairs.fold_in((*rated, np.ones(2))).user_factors_)
     with pytest.raises(ValueError, match=r"a tuple of 2 columns, expected \(users, items, values\); ImplicitALS.fit also takes \(users, items\)"):
         MatrixFactorization(4).fit((USERS, ITEMS))
+    with pytest.raises(ValueError, match="a tuple of 2 columns"):
+        MatrixFactorization(4).fit((USERS, ITEMS, np.ones(10))).fold_in(rated)
     with pytest.raises(ValueError, match="items have the shape"):
         ImplicitALS(4).fit((USERS, ITEMS[1:]))
