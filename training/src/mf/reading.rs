@@ -22,9 +22,12 @@ use crate::room;
 pub(crate) struct ByTime<'f> {
     /// The option that asks for it, and what it says.
     pub option: (&'static str, String),
-    /// Changes ratings that were made at these times.
-    pub change: &'f dyn Fn(&mut [f32], &[f64]) -> Result<(), Error>,
+    /// What does it.
+    pub change: &'f Change<'f>,
 }
+
+/// Changes ratings that were made at these times.
+type Change<'f> = dyn Fn(&mut [f32], &[f64]) -> Result<(), Error> + 'f;
 
 impl Ratings {
     /// Reads ratings, and those to test on.
